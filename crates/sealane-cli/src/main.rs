@@ -1,0 +1,2 @@
+//! The `sealane` binary.
+fn main() {}

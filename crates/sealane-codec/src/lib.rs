@@ -1,0 +1,1 @@
+//! Step 2 of a message's way: value to bytes and back.

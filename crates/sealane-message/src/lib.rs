@@ -1,0 +1,36 @@
+//! Step 1 of a message's way: *what is carried*.
+//!
+//! ```text
+//!  write ─► encode ─► seal ─► frame ─► carry ─► relay ─► keep ─► read
+//!  ^^^^^
+//! ```
+//!
+//! This crate takes nothing and gives the types that every later step speaks: [`Value`], the one
+//! data model that all codecs carry; [`Topic`] and [`Pattern`], the names of streams; [`limits`],
+//! every bound of the system in one table; and [`ErrorInfo`], what an error code means.
+//!
+//! It has no I/O, no clock, no randomness and no `unsafe`.
+//!
+//! ```
+//! use sealane_message::{Pattern, Topic, Value};
+//!
+//! let topic: Topic = "fleet/7/location".parse()?;
+//! let pattern: Pattern = "fleet/*/location".parse()?;
+//! assert!(pattern.matches(&topic));
+//! assert_eq!(Value::from(7_u64), Value::from(7_i64));
+//! # Ok::<(), sealane_message::TopicError>(())
+//! ```
+#![forbid(unsafe_code)]
+#![cfg_attr(
+    not(test),
+    deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)
+)]
+
+mod error;
+pub mod limits;
+mod topic;
+mod value;
+
+pub use error::ErrorInfo;
+pub use topic::{ERRORS, Pattern, Topic, TopicError};
+pub use value::Value;

@@ -1,0 +1,115 @@
+//! Every bound of the system, in one table.
+//!
+//! `docs/LIMITS.md` is generated from [`TABLE`]; `cargo xtask check` fails when they differ.
+
+macro_rules! limits {
+    ($($(#[doc = $doc:literal])+ $name:ident: $type:ty = $value:expr, $unit:literal;)+) => {
+        $($(#[doc = $doc])+ pub const $name: $type = $value;)+
+
+        /// All limits, for the documentation.
+        pub const TABLE: &[Limit] = &[
+            $(Limit {
+                name: stringify!($name),
+                value: $name as u64,
+                unit: $unit,
+                meaning: concat!($($doc),+),
+            },)+
+        ];
+    };
+}
+
+/// One row of [`TABLE`].
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub struct Limit {
+    /// The constant's name in this module.
+    pub name: &'static str,
+    /// Its value.
+    pub value: u64,
+    /// What it counts.
+    pub unit: &'static str,
+    /// What is bounded, and what happens beyond it.
+    pub meaning: &'static str,
+}
+
+limits! {
+    /// A topic's length. A longer one is refused.
+    MAX_TOPIC_BYTES: usize = 255, "bytes";
+    /// Segments of a topic or pattern. More are refused.
+    MAX_TOPIC_SEGMENTS: usize = 16, "segments";
+    /// One message's envelope, encoded. A larger one is refused.
+    MAX_ENVELOPE_BYTES: usize = 1 << 20, "bytes";
+    /// A message's id. A longer one is refused.
+    MAX_ID_BYTES: usize = 128, "bytes";
+    /// Nesting of arrays and maps; the outermost is level 1. Deeper values are refused.
+    MAX_DEPTH: usize = 32, "levels";
+    /// Values in one encoded datum, each map key and each element counted. More are refused, so
+    /// that a small input cannot become a large structure.
+    MAX_VALUES: usize = 1 << 18, "values";
+    /// Record structures of one `msgpack-records` connection. Later shapes travel as plain maps.
+    MAX_RECORDS: usize = 64, "structures";
+    /// Keys of one record structure. Wider maps travel as plain maps.
+    MAX_RECORD_KEYS: usize = 64, "keys";
+    /// Messages of one batch enqueue. A larger batch is refused whole.
+    MAX_BATCH_MESSAGES: usize = 10_000, "messages";
+    /// An HTTP request's body. A larger one is refused with 413 before it is read.
+    MAX_REQUEST_BYTES: usize = 16 << 20, "bytes";
+    /// A frame that a WebSocket client sends. A larger one closes the connection with 1009.
+    MAX_CLIENT_FRAME_BYTES: usize = 1 << 20, "bytes";
+    /// Credit that one connection may hold. A grant beyond it closes the connection with 1008.
+    MAX_CREDIT: u64 = 1 << 32, "messages";
+    /// Messages in one batched delivery frame.
+    MAX_DELIVERY_BATCH: usize = 1024, "messages";
+    /// Bytes in one batched delivery frame, unless a single message is larger.
+    MAX_DELIVERY_BATCH_BYTES: usize = 256 << 10, "bytes";
+    /// Messages that one consumer may have delivered and not yet acknowledged. At the limit no
+    /// further message is delivered to it until one is acknowledged.
+    MAX_IN_FLIGHT: usize = 65_536, "messages";
+    /// Streams of one hub. A further one is refused.
+    MAX_STREAMS: usize = 100_000, "streams";
+    /// Consumers of one stream, its inbox included. A further one is refused.
+    MAX_CONSUMERS: usize = 256, "consumers";
+    /// A consumer's name. A longer one is refused.
+    MAX_CONSUMER_NAME_BYTES: usize = 64, "bytes";
+    /// Messages that wait for the writer. At the limit enqueuing waits.
+    MAX_WRITE_QUEUE_MESSAGES: usize = 65_536, "messages";
+    /// Bytes that wait for the writer. At the limit enqueuing waits.
+    MAX_WRITE_QUEUE_BYTES: usize = 64 << 20, "bytes";
+    /// Messages of one commit.
+    MAX_COMMIT_MESSAGES: usize = 16_384, "messages";
+    /// The recent messages of one stream that are kept in memory for live readers.
+    MAX_TAIL_BYTES: usize = 4 << 20, "bytes";
+    /// The recent messages of all streams that are kept in memory for live readers.
+    MAX_TAILS_BYTES: usize = 256 << 20, "bytes";
+    /// Messages that a catching-up reader takes from disk at once.
+    MAX_READ_BATCH: usize = 4096, "messages";
+    /// Messages that one range request returns. The reply names where to go on.
+    MAX_RANGE_MESSAGES: usize = 1000, "messages";
+    /// Delayed messages of one hub. A further one is refused.
+    MAX_DELAYED: usize = 1_000_000, "messages";
+    /// The longest delay of an enqueue or a nack.
+    MAX_DELAY_MS: u64 = 30 * 24 * 3600 * 1000, "milliseconds";
+    /// An idempotency key. A longer one is refused.
+    MAX_IDEMPOTENCY_KEY_BYTES: usize = 128, "bytes";
+    /// Idempotency keys kept. The oldest go first.
+    MAX_IDEMPOTENCY_KEYS: usize = 1_000_000, "keys";
+    /// How long an idempotency key is kept.
+    MAX_IDEMPOTENCY_AGE_MS: u64 = 24 * 3600 * 1000, "milliseconds";
+    /// Offsets of one stream: 2^40, a million a second for twelve days, or a thousand for 34 years.
+    MAX_OFFSET: u64 = (1 << 40) - 1, "offset";
+    /// Connections of one node. A further one is refused with 503.
+    MAX_CONNECTIONS: usize = 100_000, "connections";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_limit_is_named_once_and_positive() {
+        for (index, limit) in TABLE.iter().enumerate() {
+            assert!(limit.value > 0, "{}", limit.name);
+            assert!(TABLE[..index].iter().all(|other| other.name != limit.name));
+        }
+    }
+}

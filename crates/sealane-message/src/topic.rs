@@ -1,0 +1,216 @@
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use crate::ErrorInfo;
+use crate::limits::{MAX_TOPIC_BYTES, MAX_TOPIC_SEGMENTS};
+
+/// The name of a stream: a path of segments, `fleet/7/location` (spec/topic.md).
+///
+/// A segment is one or more characters other than `/`, `*` and control characters. Topics are
+/// compared byte by byte; there is no case folding and no Unicode normalisation. Cloning is cheap.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Topic(Arc<str>);
+
+impl Topic {
+    /// The topic as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The topic below `self`, for example the replies or the dead letters of a stream.
+    ///
+    /// # Errors
+    /// [`TopicError`] where the whole is too long or `path` is not a topic itself.
+    pub fn join(&self, path: &str) -> Result<Topic, TopicError> {
+        format!("{self}/{path}").parse()
+    }
+}
+
+impl FromStr for Topic {
+    type Err = TopicError;
+
+    fn from_str(text: &str) -> Result<Self, TopicError> {
+        for segment in segments(text)? {
+            if segment.contains('*') {
+                return Err(TopicError::Wildcard);
+            }
+        }
+        Ok(Topic(text.into()))
+    }
+}
+
+impl fmt::Display for Topic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for Topic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.0, f)
+    }
+}
+
+impl AsRef<str> for Topic {
+    fn as_ref(&self) -> &str {
+        &self.0
+    }
+}
+
+/// A set of topics: `*` stands for one segment, a last `**` for the rest, of any length, none
+/// included. A pattern without either names one topic.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Pattern(Topic);
+
+impl Pattern {
+    /// Whether `topic` belongs to the set.
+    pub fn matches(&self, topic: &Topic) -> bool {
+        let mut names = topic.as_str().split('/');
+        for segment in self.0.as_str().split('/') {
+            match segment {
+                "**" => return true,
+                "*" if names.next().is_some() => {}
+                name if names.next() == Some(name) => {}
+                _ => return false,
+            }
+        }
+        names.next().is_none()
+    }
+
+    /// The one topic that this pattern names, if it has no wildcard.
+    pub fn topic(&self) -> Option<&Topic> {
+        if self.0.as_str().contains('*') { None } else { Some(&self.0) }
+    }
+
+    /// The pattern as text.
+    pub fn as_str(&self) -> &str {
+        self.0.as_str()
+    }
+}
+
+impl FromStr for Pattern {
+    type Err = TopicError;
+
+    fn from_str(text: &str) -> Result<Self, TopicError> {
+        let mut rest_seen = false;
+        for segment in segments(text)? {
+            let wildcard = segment == "*" || segment == "**";
+            if rest_seen || (segment.contains('*') && !wildcard) {
+                return Err(TopicError::Wildcard);
+            }
+            rest_seen = segment == "**";
+        }
+        Ok(Pattern(Topic(text.into())))
+    }
+}
+
+impl From<Topic> for Pattern {
+    fn from(topic: Topic) -> Self {
+        Pattern(topic)
+    }
+}
+
+impl fmt::Display for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Why a text is no topic or pattern.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TopicError {
+    /// Empty, or an empty segment: a leading, trailing or double `/`.
+    #[error("a topic needs a name between its slashes")]
+    Empty,
+    /// Longer than [`MAX_TOPIC_BYTES`] or deeper than [`MAX_TOPIC_SEGMENTS`].
+    #[error("the topic is longer than {MAX_TOPIC_BYTES} bytes or {MAX_TOPIC_SEGMENTS} segments")]
+    TooLong,
+    /// A control character.
+    #[error("the topic holds a control character")]
+    Control,
+    /// `*` where no wildcard is allowed: in a topic, inside of a name, or after `**`.
+    #[error("`*` stands for a whole segment of a pattern, `**` only for its last")]
+    Wildcard,
+}
+
+/// The error codes of topics.
+pub const ERRORS: &[ErrorInfo] = &[INVALID_TOPIC];
+
+const INVALID_TOPIC: ErrorInfo = ErrorInfo::new(
+    "SL-TOPIC-01",
+    "InvalidTopic",
+    "the topic or pattern is not well formed",
+    "Use names joined by single slashes, like fleet/7/location; `*` and `**` only in patterns.",
+);
+
+impl TopicError {
+    /// The row of [`ERRORS`] for this error.
+    pub fn info(&self) -> &'static ErrorInfo {
+        &INVALID_TOPIC
+    }
+}
+
+fn segments(text: &str) -> Result<std::str::Split<'_, char>, TopicError> {
+    if text.len() > MAX_TOPIC_BYTES || text.split('/').count() > MAX_TOPIC_SEGMENTS {
+        return Err(TopicError::TooLong);
+    }
+    if text.split('/').any(str::is_empty) {
+        return Err(TopicError::Empty);
+    }
+    if text.chars().any(char::is_control) {
+        return Err(TopicError::Control);
+    }
+    Ok(text.split('/'))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn matches(pattern: &str, topic: &str) -> bool {
+        pattern.parse::<Pattern>().unwrap().matches(&topic.parse().unwrap())
+    }
+
+    #[test]
+    fn patterns_match_by_segment() {
+        assert!(matches("fleet/*/location", "fleet/7/location"));
+        assert!(!matches("fleet/*/location", "fleet/7/8/location"));
+        assert!(!matches("fleet/*", "fleet"));
+        assert!(matches("fleet/**", "fleet/7/location"));
+        assert!(matches("fleet/**", "fleet"));
+        assert!(!matches("fleet/**", "fleets"));
+        assert!(matches("**", "a/b/c"));
+        assert!(matches("a/b", "a/b"));
+        assert!(!matches("a/b", "a/b/c"));
+    }
+
+    #[test]
+    fn malformed_names_are_refused_by_cause() {
+        let topic = |text: &str| text.parse::<Topic>().unwrap_err();
+        let pattern = |text: &str| text.parse::<Pattern>().unwrap_err();
+        assert_eq!(topic(""), TopicError::Empty);
+        assert_eq!(topic("/a"), TopicError::Empty);
+        assert_eq!(topic("a//b"), TopicError::Empty);
+        assert_eq!(topic("a/"), TopicError::Empty);
+        assert_eq!(topic("a/\n"), TopicError::Control);
+        assert_eq!(topic(&"x".repeat(256)), TopicError::TooLong);
+        assert_eq!(topic(&["a"; 17].join("/")), TopicError::TooLong);
+        assert_eq!(topic("a/*"), TopicError::Wildcard);
+        assert_eq!(pattern("a/x*"), TopicError::Wildcard);
+        assert_eq!(pattern("**/a"), TopicError::Wildcard);
+    }
+
+    proptest! {
+        #[test]
+        fn a_topic_matches_itself_and_everything(text in "[a-z]{1,4}(/[a-z]{1,4}){0,5}") {
+            prop_assert!(matches(&text, &text));
+            prop_assert!(matches("**", &text));
+            let stars = vec!["*"; text.split('/').count()].join("/");
+            prop_assert!(matches(&stars, &text));
+        }
+    }
+}

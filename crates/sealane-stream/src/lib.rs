@@ -1,0 +1,1 @@
+//! Step 7 of a message's way: message to disk and back.

@@ -1,0 +1,2 @@
+//! The commands that build, check and prove Sealane.
+fn main() {}
