@@ -1,0 +1,232 @@
+use sealane_codec::CodecError;
+use sealane_message::{ErrorInfo, TopicError};
+
+/// Why the hub refused or could not do something.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A body or frame that its codec does not allow.
+    #[error("the {codec} could not be read: {cause}")]
+    Decode {
+        /// The codec's name.
+        codec: &'static str,
+        /// What was wrong.
+        cause: CodecError,
+    },
+    /// An envelope that cannot be carried.
+    #[error("the envelope {0}")]
+    InvalidEnvelope(&'static str),
+    /// A name that is no topic or pattern.
+    #[error(transparent)]
+    Topic(#[from] TopicError),
+    /// A parameter or field whose value it cannot have.
+    #[error("`{name}` {cause}")]
+    InvalidParameter {
+        /// The parameter's name.
+        name: &'static str,
+        /// What it should have been.
+        cause: &'static str,
+    },
+    /// A frame with an unknown field or a wrong type.
+    #[error("a frame's `{0}` is unknown or has the wrong type")]
+    UnknownOp(String),
+    /// A pattern without `consumer` or `from`.
+    #[error("a pattern needs `consumer` or `from`")]
+    PatternNeedsReader,
+    /// `nack` by a reader, `seek` by a consumer.
+    #[error("`{0}` is not for this kind of subscription")]
+    NotAConsumer(&'static str),
+    /// No stream of that name.
+    #[error("there is no stream {0}")]
+    UnknownStream(String),
+    /// A conditional append that came too late or too early.
+    #[error("the next offset is {next}")]
+    OffsetMismatch {
+        /// The offset that the next append gets.
+        next: u64,
+    },
+    /// An idempotency key that came with another body before.
+    #[error("the idempotency key was used with another body")]
+    KeyReused,
+    /// A stream that is already of the other kind.
+    #[error("whether a stream is sealed is fixed when it is made")]
+    Sealed,
+    /// Something over its limit.
+    #[error("the {what} is over {limit} bytes")]
+    TooLarge {
+        /// What is too large.
+        what: &'static str,
+        /// The limit in bytes.
+        limit: usize,
+    },
+    /// One more than a limit allows.
+    #[error("there are {limit} {what} already")]
+    TooMany {
+        /// What there are too many of.
+        what: &'static str,
+        /// The limit.
+        limit: u64,
+    },
+    /// The disk is full.
+    #[error("the disk is full; nothing of the request was kept")]
+    StorageFull,
+    /// The store failed.
+    #[error("the store failed: {0}")]
+    StorageFailed(String),
+    /// The stream was deleted while it was used.
+    #[error("the stream was removed")]
+    StreamRemoved,
+    /// The hub is closing.
+    #[error("the hub is closing")]
+    Draining,
+}
+
+impl Error {
+    /// The row of [`ERRORS`], or of the topics' table, for this error.
+    pub fn info(&self) -> &'static ErrorInfo {
+        match self {
+            Error::Decode { codec: "json", .. } => &INVALID_JSON,
+            Error::Decode { .. } => &DECODE,
+            Error::InvalidEnvelope(_) => &INVALID_ENVELOPE,
+            Error::Topic(error) => error.info(),
+            Error::InvalidParameter { .. } => &INVALID_PARAMETER,
+            Error::UnknownOp(_) => &UNKNOWN_OP,
+            Error::PatternNeedsReader => &PATTERN_NEEDS_READER,
+            Error::NotAConsumer(_) => &NOT_A_CONSUMER,
+            Error::UnknownStream(_) => &UNKNOWN_STREAM,
+            Error::OffsetMismatch { .. } => &OFFSET_MISMATCH,
+            Error::KeyReused => &KEY_REUSED,
+            Error::Sealed => &SEALED,
+            Error::TooLarge { .. } => &TOO_LARGE,
+            Error::TooMany { .. } => &TOO_MANY,
+            Error::StorageFull => &STORAGE_FULL,
+            Error::StorageFailed(_) => &STORAGE_FAILED,
+            Error::StreamRemoved => &STREAM_REMOVED,
+            Error::Draining => &DRAINING,
+        }
+    }
+}
+
+/// The error codes of the hub (spec/hub.md §7).
+pub const ERRORS: &[ErrorInfo] = &[
+    INVALID_JSON,
+    DECODE,
+    INVALID_ENVELOPE,
+    INVALID_PARAMETER,
+    UNKNOWN_OP,
+    PATTERN_NEEDS_READER,
+    NOT_A_CONSUMER,
+    UNKNOWN_STREAM,
+    OFFSET_MISMATCH,
+    KEY_REUSED,
+    SEALED,
+    TOO_LARGE,
+    TOO_MANY,
+    STORAGE_FULL,
+    STORAGE_FAILED,
+    STREAM_REMOVED,
+    DRAINING,
+];
+
+const INVALID_JSON: ErrorInfo = ErrorInfo::new(
+    "SL-HUB-01",
+    "InvalidJSON",
+    "the body or frame is not JSON",
+    "Send one JSON value in UTF-8, or name the codec you use.",
+);
+const DECODE: ErrorInfo = ErrorInfo::new(
+    "SL-HUB-02",
+    "DecodeError",
+    "the body or frame is not what its codec says",
+    "Check the codec; floats must be finite, map keys unique text, integers within 64 bits.",
+);
+const INVALID_ENVELOPE: ErrorInfo = ErrorInfo::new(
+    "SL-HUB-03",
+    "InvalidEnvelope",
+    "the envelope cannot be carried",
+    "Send a map; its id, if it has one, is text of 1 to 128 bytes.",
+);
+const INVALID_PARAMETER: ErrorInfo = ErrorInfo::new(
+    "SL-HUB-04",
+    "InvalidParameter",
+    "a parameter has a value it cannot have",
+    "See the tables of parameters in spec/hub.md.",
+);
+const UNKNOWN_OP: ErrorInfo = ErrorInfo::new(
+    "SL-HUB-05",
+    "UnknownOp",
+    "a frame has an unknown field or a wrong type",
+    "Clients send credit, ack, nack (with delayMs) and seek; numbers are integers from 0.",
+);
+const PATTERN_NEEDS_READER: ErrorInfo = ErrorInfo::new(
+    "SL-HUB-06",
+    "PatternNeedsReader",
+    "a pattern was subscribed to without saying who reads",
+    "Add consumer=NAME to share the work or from=new to read for yourself.",
+);
+const NOT_A_CONSUMER: ErrorInfo = ErrorInfo::new(
+    "SL-HUB-07",
+    "NotAConsumer",
+    "nack is for consumers and the inbox, seek is for readers",
+    "Subscribe with consumer=NAME to nack, with from=OFFSET to seek.",
+);
+const UNKNOWN_STREAM: ErrorInfo = ErrorInfo::new(
+    "SL-HUB-08",
+    "UnknownStream",
+    "there is no stream of that name",
+    "A stream is made by its first message; list them with `sealane stream ls`.",
+);
+const OFFSET_MISMATCH: ErrorInfo = ErrorInfo::new(
+    "SL-HUB-09",
+    "OffsetMismatch",
+    "the stream is not where `expect` says",
+    "Read on from your last offset, decide again, and repeat with the new `next`.",
+);
+const KEY_REUSED: ErrorInfo = ErrorInfo::new(
+    "SL-HUB-10",
+    "KeyReused",
+    "the idempotency key came with another body before",
+    "Use a new key for a new message; repeat the same bytes with the same key.",
+);
+const SEALED: ErrorInfo = ErrorInfo::new(
+    "SL-HUB-11",
+    "Sealed",
+    "the stream is of the other kind, open or sealed",
+    "Make a new stream; whether a stream is sealed is fixed when it is made.",
+);
+const TOO_LARGE: ErrorInfo = ErrorInfo::new(
+    "SL-HUB-12",
+    "TooLarge",
+    "a body, envelope or frame is over its limit",
+    "Limits are in docs/LIMITS.md; split the data or send a reference to it.",
+);
+const TOO_MANY: ErrorInfo = ErrorInfo::new(
+    "SL-HUB-13",
+    "TooMany",
+    "one more than a limit allows",
+    "Limits are in docs/LIMITS.md; remove what is no longer used.",
+);
+const STORAGE_FULL: ErrorInfo = ErrorInfo::new(
+    "SL-HUB-14",
+    "StorageFull",
+    "the disk is full; nothing of the request was kept",
+    "Free space or set retention; the hub goes on as soon as there is room.",
+);
+const STORAGE_FAILED: ErrorInfo = ErrorInfo::new(
+    "SL-HUB-15",
+    "StorageFailed",
+    "the store could not be read or written",
+    "See the node's log for the system's error; nothing was acknowledged.",
+);
+const STREAM_REMOVED: ErrorInfo = ErrorInfo::new(
+    "SL-HUB-16",
+    "StreamRemoved",
+    "the stream was deleted while it was used",
+    "Subscribe again; the stream is made anew by its next message.",
+);
+const DRAINING: ErrorInfo = ErrorInfo::new(
+    "SL-HUB-17",
+    "Draining",
+    "the node is stopping",
+    "Connect again later; clients of the library do so by themselves.",
+);

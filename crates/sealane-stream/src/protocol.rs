@@ -1,0 +1,11 @@
+//! The frames of the hub protocol (spec/hub.md §5), as both ends read and write them.
+//!
+//! Envelopes are never decoded here: they are spliced into frames and cut out of them.
+
+mod op;
+mod server;
+
+pub use op::{Marks, Op, read_ops};
+pub use server::{
+    Deliver, Joined, ServerFrame, WireError, read_frame, write_batch, write_deliver,
+};

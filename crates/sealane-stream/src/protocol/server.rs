@@ -1,0 +1,417 @@
+use std::borrow::Cow;
+
+use bytes::Bytes;
+use sealane_codec::{Codec, CodecError, Writer};
+use sealane_message::{ErrorInfo, Topic};
+
+use crate::Error;
+
+/// What the hub sends on a subscription.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum ServerFrame {
+    /// The subscription stands. `joined` is absent for a pattern.
+    Subscribed {
+        /// The topic or pattern that was asked for.
+        stream: String,
+        /// The codec of this connection.
+        codec: Codec,
+        /// The hub's clock, Unix milliseconds.
+        time_ms: u64,
+        /// Where the reading begins, for one stream.
+        joined: Option<Joined>,
+    },
+    /// A stream of a pattern begins, or a seek was done.
+    Joined(Joined),
+    /// The offsets `from` to `to`, both included, will not come.
+    Gap {
+        /// The stream.
+        stream: Topic,
+        /// The first offset that is missing.
+        from: u64,
+        /// The last offset that is missing.
+        to: u64,
+        /// `retention` or `damaged`.
+        reason: String,
+    },
+    /// One message.
+    Deliver(Deliver),
+    /// Several messages.
+    Batch(Vec<Deliver>),
+    /// Nothing to send, still here; the hub's clock, Unix milliseconds.
+    Heartbeat(u64),
+    /// What went wrong; the close follows.
+    Error(WireError),
+}
+
+/// Where the reading of a stream begins.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Joined {
+    /// The stream.
+    pub stream: Topic,
+    /// The generation that is being written.
+    pub generation: u64,
+    /// The next offset that comes.
+    pub offset: u64,
+    /// Whether everything since the place that was asked for is still there.
+    pub recovered: bool,
+    /// The stream's level: `memory`, `os` or `disk`.
+    pub level: Cow<'static, str>,
+}
+
+/// One delivery.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Deliver {
+    /// The stream.
+    pub stream: Topic,
+    /// The message's offset.
+    pub offset: u64,
+    /// The generation in which it was appended.
+    pub generation: u64,
+    /// How often it has been delivered, counting this time.
+    pub attempt: u32,
+    /// The envelope, in the connection's codec, a slice of the frame.
+    pub envelope: Bytes,
+}
+
+/// An error as it stands on the wire.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct WireError {
+    /// The name, for example `UnknownOp`.
+    pub code: Cow<'static, str>,
+    /// What happened, one sentence.
+    pub message: String,
+    /// What to do about it.
+    pub hint: Cow<'static, str>,
+    /// The code for `sealane explain`.
+    pub reference: Cow<'static, str>,
+    /// The next offset, beside `OffsetMismatch`.
+    pub next: Option<u64>,
+}
+
+impl WireError {
+    /// The wire form of an error of the table row `info`.
+    pub fn new(info: &'static ErrorInfo, message: String) -> Self {
+        Self {
+            code: info.name.into(),
+            message,
+            hint: info.hint.into(),
+            reference: info.code.into(),
+            next: None,
+        }
+    }
+
+    /// Appends `{error: {…}}`.
+    pub fn write(&self, codec: Codec, out: &mut Vec<u8>) {
+        let mut writer = Writer::new(codec, out);
+        writer.map(1);
+        writer.key("error");
+        writer.map(4 + usize::from(self.next.is_some()));
+        let texts = [
+            ("code", self.code.as_ref()),
+            ("message", self.message.as_str()),
+            ("hint", self.hint.as_ref()),
+            ("ref", self.reference.as_ref()),
+        ];
+        for (key, text) in texts {
+            writer.key(key);
+            writer.text(text);
+        }
+        if let Some(next) = self.next {
+            writer.key("next");
+            writer.u64(next);
+        }
+        writer.end();
+        writer.end();
+    }
+}
+
+impl From<&Error> for WireError {
+    fn from(error: &Error) -> Self {
+        let mut wire = WireError::new(error.info(), error.to_string());
+        if let Error::OffsetMismatch { next } = error {
+            wire.next = Some(*next);
+        }
+        wire
+    }
+}
+
+/// Appends `{deliver: envelope, stream, offset, generation, attempt}`; the envelope is spliced.
+pub fn write_deliver(
+    codec: Codec,
+    envelope: &[u8],
+    stream: &Topic,
+    (generation, offset): (u64, u64),
+    attempt: u32,
+    out: &mut Vec<u8>,
+) {
+    let mut writer = Writer::new(codec, out);
+    writer.map(5);
+    writer.key("deliver");
+    writer.raw(envelope);
+    writer.key("stream");
+    writer.text(stream.as_str());
+    writer.key("offset");
+    writer.u64(offset);
+    writer.key("generation");
+    writer.u64(generation);
+    writer.key("attempt");
+    writer.u64(u64::from(attempt));
+    writer.end();
+}
+
+/// Appends `{batch: [frames]}`; the frames are spliced.
+pub fn write_batch<'a>(
+    codec: Codec,
+    frames: impl ExactSizeIterator<Item = &'a [u8]>,
+    out: &mut Vec<u8>,
+) {
+    let mut writer = Writer::new(codec, out);
+    writer.map(1);
+    writer.key("batch");
+    writer.array(frames.len());
+    frames.for_each(|frame| writer.raw(frame));
+    writer.end();
+    writer.end();
+}
+
+impl ServerFrame {
+    /// Appends this frame.
+    pub fn write(&self, codec: Codec, out: &mut Vec<u8>) {
+        match self {
+            ServerFrame::Deliver(d) => {
+                let place = (d.generation, d.offset);
+                write_deliver(codec, &d.envelope, &d.stream, place, d.attempt, out);
+            }
+            ServerFrame::Batch(all) => {
+                let frames: Vec<Vec<u8>> = all
+                    .iter()
+                    .map(|d| {
+                        let mut frame = Vec::new();
+                        ServerFrame::Deliver(d.clone()).write(codec, &mut frame);
+                        frame
+                    })
+                    .collect();
+                write_batch(codec, frames.iter().map(Vec::as_slice), out);
+            }
+            ServerFrame::Error(error) => error.write(codec, out),
+            other => other.write_state(&mut Writer::new(codec, out)),
+        }
+    }
+
+    fn write_state(&self, writer: &mut Writer<'_>) {
+        match self {
+            ServerFrame::Subscribed { stream, codec, time_ms, joined } => {
+                writer.map(if joined.is_some() { 8 } else { 4 });
+                write_text(writer, "status", "subscribed");
+                write_text(writer, "stream", stream);
+                write_text(writer, "codec", codec.name());
+                write_number(writer, "time", *time_ms);
+                if let Some(joined) = joined {
+                    joined.write_place(writer);
+                }
+            }
+            ServerFrame::Joined(joined) => {
+                writer.map(6);
+                write_text(writer, "status", "joined");
+                write_text(writer, "stream", joined.stream.as_str());
+                joined.write_place(writer);
+            }
+            ServerFrame::Gap { stream, from, to, reason } => {
+                writer.map(5);
+                write_text(writer, "status", "gap");
+                write_text(writer, "stream", stream.as_str());
+                write_number(writer, "from", *from);
+                write_number(writer, "to", *to);
+                write_text(writer, "reason", reason);
+            }
+            ServerFrame::Heartbeat(time_ms) => {
+                writer.map(1);
+                write_number(writer, "heartbeat", *time_ms);
+            }
+            ServerFrame::Deliver(_) | ServerFrame::Batch(_) | ServerFrame::Error(_) => return,
+        }
+        writer.end();
+    }
+}
+
+impl Joined {
+    fn write_place(&self, writer: &mut Writer<'_>) {
+        write_number(writer, "generation", self.generation);
+        write_number(writer, "offset", self.offset);
+        writer.key("recovered");
+        writer.bool(self.recovered);
+        write_text(writer, "level", &self.level);
+    }
+}
+
+fn write_text(writer: &mut Writer<'_>, key: &str, text: &str) {
+    writer.key(key);
+    writer.text(text);
+}
+
+fn write_number(writer: &mut Writer<'_>, key: &str, number: u64) {
+    writer.key(key);
+    writer.u64(number);
+}
+
+/// Reads a frame of the hub; envelopes are slices of `frame`. Fields that are not known are
+/// passed over, so that a newer hub can say more.
+///
+/// # Errors
+/// [`Error::Decode`] where it is not of the codec, [`Error::UnknownOp`] where it is no frame.
+pub fn read_frame(codec: Codec, frame: &Bytes) -> Result<ServerFrame, Error> {
+    let fields = Fields::read(codec, frame)?;
+    if fields.raw("deliver").is_some() {
+        return Ok(ServerFrame::Deliver(fields.deliver(frame)?));
+    }
+    if let Some(raw) = fields.raw("batch") {
+        let all = sealane_codec::elements(codec, raw).map_err(|cause| decode(codec, cause))?;
+        let all = all.into_iter().map(|raw| Fields::read(codec, raw)?.deliver(frame));
+        return Ok(ServerFrame::Batch(all.collect::<Result<_, _>>()?));
+    }
+    if fields.raw("heartbeat").is_some() {
+        return Ok(ServerFrame::Heartbeat(fields.number("heartbeat")?));
+    }
+    if let Some(raw) = fields.raw("error") {
+        return Ok(ServerFrame::Error(Fields::read(codec, raw)?.error()?));
+    }
+    match fields.text("status")?.as_ref() {
+        "subscribed" => Ok(ServerFrame::Subscribed {
+            stream: fields.text("stream")?.into_owned(),
+            codec: Codec::from_name(&fields.text("codec")?).ok_or_else(|| unknown("codec"))?,
+            time_ms: fields.number("time")?,
+            joined: fields.raw("offset").map(|_| fields.joined()).transpose()?,
+        }),
+        "joined" => Ok(ServerFrame::Joined(fields.joined()?)),
+        "gap" => Ok(ServerFrame::Gap {
+            stream: fields.text("stream")?.parse()?,
+            from: fields.number("from")?,
+            to: fields.number("to")?,
+            reason: fields.text("reason")?.into_owned(),
+        }),
+        other => Err(unknown(other)),
+    }
+}
+
+struct Fields<'a> {
+    codec: Codec,
+    all: Vec<(Cow<'a, str>, &'a [u8])>,
+}
+
+impl<'a> Fields<'a> {
+    fn read(codec: Codec, raw: &'a [u8]) -> Result<Self, Error> {
+        let all = sealane_codec::fields(codec, raw).map_err(|cause| decode(codec, cause))?;
+        Ok(Self { codec, all })
+    }
+
+    fn raw(&self, key: &str) -> Option<&'a [u8]> {
+        self.all.iter().find(|(k, _)| k == key).map(|(_, raw)| *raw)
+    }
+
+    fn number(&self, key: &str) -> Result<u64, Error> {
+        let raw = self.raw(key).ok_or_else(|| unknown(key))?;
+        sealane_codec::read_u64(self.codec, raw).map_err(|cause| decode(self.codec, cause))
+    }
+
+    fn text(&self, key: &str) -> Result<Cow<'a, str>, Error> {
+        let raw = self.raw(key).ok_or_else(|| unknown(key))?;
+        sealane_codec::read_text(self.codec, raw).map_err(|cause| decode(self.codec, cause))
+    }
+
+    fn deliver(&self, frame: &Bytes) -> Result<Deliver, Error> {
+        let attempt = self.number("attempt")?;
+        Ok(Deliver {
+            stream: self.text("stream")?.parse()?,
+            offset: self.number("offset")?,
+            generation: self.number("generation")?,
+            attempt: u32::try_from(attempt).map_err(|_| unknown("attempt"))?,
+            envelope: frame.slice_ref(self.raw("deliver").ok_or_else(|| unknown("deliver"))?),
+        })
+    }
+
+    fn joined(&self) -> Result<Joined, Error> {
+        let raw = self.raw("recovered").ok_or_else(|| unknown("recovered"))?;
+        Ok(Joined {
+            stream: self.text("stream")?.parse()?,
+            generation: self.number("generation")?,
+            offset: self.number("offset")?,
+            recovered: sealane_codec::read_bool(self.codec, raw)
+                .map_err(|cause| decode(self.codec, cause))?,
+            level: self.text("level")?.into_owned().into(),
+        })
+    }
+
+    fn error(&self) -> Result<WireError, Error> {
+        Ok(WireError {
+            code: self.text("code")?.into_owned().into(),
+            message: self.text("message")?.into_owned(),
+            hint: self.text("hint").unwrap_or_default().into_owned().into(),
+            reference: self.text("ref").unwrap_or_default().into_owned().into(),
+            next: self.number("next").ok(),
+        })
+    }
+}
+
+fn unknown(name: &str) -> Error {
+    Error::UnknownOp(name.chars().take(64).collect())
+}
+
+fn decode(codec: Codec, cause: CodecError) -> Error {
+    Error::Decode { codec: codec.name(), cause }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_hub_writes_the_client_reads() {
+        let stream: Topic = "fleet/7".parse().unwrap();
+        let joined = Joined {
+            stream: stream.clone(),
+            generation: 1_700_000_000_000,
+            offset: 5,
+            recovered: true,
+            level: "disk".into(),
+        };
+        for codec in [Codec::Json, Codec::MsgPack, Codec::Cbor] {
+            let mut envelope = Vec::new();
+            let value = sealane_message::Value::Map(vec![("id".into(), "m1".into())]);
+            sealane_codec::encode(codec, &value, &mut envelope);
+            let deliver = Deliver {
+                stream: stream.clone(),
+                offset: 5,
+                generation: 9,
+                attempt: 2,
+                envelope: envelope.into(),
+            };
+            let reason = "damaged".to_owned();
+            let all = [
+                ServerFrame::Subscribed {
+                    stream: "fleet/7".into(),
+                    codec,
+                    time_ms: 3,
+                    joined: Some(joined.clone()),
+                },
+                ServerFrame::Subscribed {
+                    stream: "fleet/*".into(),
+                    codec,
+                    time_ms: 3,
+                    joined: None,
+                },
+                ServerFrame::Joined(joined.clone()),
+                ServerFrame::Gap { stream: stream.clone(), from: 1, to: 4, reason },
+                ServerFrame::Deliver(deliver.clone()),
+                ServerFrame::Batch(vec![deliver.clone(), deliver]),
+                ServerFrame::Heartbeat(12),
+                ServerFrame::Error(WireError::from(&Error::OffsetMismatch { next: 8 })),
+            ];
+            for frame in all {
+                let mut bytes = Vec::new();
+                frame.write(codec, &mut bytes);
+                assert_eq!(read_frame(codec, &bytes.into()).unwrap(), frame);
+            }
+        }
+    }
+}
