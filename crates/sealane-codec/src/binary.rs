@@ -1,0 +1,209 @@
+//! MessagePack and CBOR onto the tape: their heads differ, what follows is alike.
+
+use crate::CodecError;
+use crate::head::{Format, Head, Length};
+use crate::input::Input;
+use crate::tape::{Span, Tape, Token};
+use sealane_message::limits::MAX_DEPTH;
+
+/// Reads the whole of `bytes` as one datum.
+pub(crate) fn read<F: Format>(
+    format: &mut F,
+    bytes: &[u8],
+    tape: &mut Tape,
+) -> Result<(), CodecError> {
+    tape.start(bytes.len())?;
+    let mut reader = Reader { format, input: Input::new(bytes), bytes, tape };
+    reader.value(0)?;
+    reader.input.finish()
+}
+
+/// Steps over one item, which stands inside `level` containers. It checks that the item is whole
+/// and not too deep; what its text says is left to [`read`].
+pub(crate) fn skip<F: Format>(
+    format: &mut F,
+    input: &mut Input<'_>,
+    level: usize,
+) -> Result<(), CodecError> {
+    let at = input.at();
+    match format.head(input)? {
+        Head::Text(len) | Head::Bytes(len) => skip_string(format, input, len, at),
+        Head::Array(len) => skip_items(format, input, len, at, level, 1),
+        Head::Map(len) => skip_items(format, input, len, at, level, 2),
+        Head::Record(_) => Err(CodecError::UnknownRecord { at }),
+        Head::Break => Err(CodecError::Malformed { codec: F::CODEC, at }),
+        _ => Ok(()),
+    }
+}
+
+/// Whether another element or field of a container follows, of which `count` have been read.
+#[inline]
+pub(crate) fn more(input: &mut Input<'_>, len: Length, count: u64) -> bool {
+    match len {
+        Some(len) => count < len,
+        None => !input.eat(0xff),
+    }
+}
+
+/// Refuses a container that claims more items than there are bytes.
+#[inline]
+pub(crate) fn plausible(
+    input: &Input<'_>,
+    len: Length,
+    width: u64,
+    at: usize,
+) -> Result<(), CodecError> {
+    match len {
+        Some(len) if len > input.left() as u64 / width => Err(CodecError::Truncated { at }),
+        _ => Ok(()),
+    }
+}
+
+fn skip_items<F: Format>(
+    format: &mut F,
+    input: &mut Input<'_>,
+    len: Length,
+    at: usize,
+    level: usize,
+    width: u64,
+) -> Result<(), CodecError> {
+    if level >= MAX_DEPTH {
+        return Err(CodecError::TooDeep { at });
+    }
+    plausible(input, len, width, at)?;
+    let mut count = 0;
+    while more(input, len, count) {
+        for _ in 0..width {
+            skip(format, input, level + 1)?;
+        }
+        count += 1;
+    }
+    Ok(())
+}
+
+fn skip_string<F: Format>(
+    format: &mut F,
+    input: &mut Input<'_>,
+    len: Length,
+    at: usize,
+) -> Result<(), CodecError> {
+    if let Some(len) = len {
+        return take(input, len, at).map(drop);
+    }
+    // The chunks of a string have its own type; `read` checks that, here any string will do.
+    while !input.eat(0xff) {
+        let at = input.at();
+        match format.head(input)? {
+            Head::Text(Some(len)) | Head::Bytes(Some(len)) => take(input, len, at)?,
+            _ => return Err(CodecError::Malformed { codec: F::CODEC, at }),
+        };
+    }
+    Ok(())
+}
+
+#[inline]
+pub(crate) fn take<'a>(input: &mut Input<'a>, len: u64, at: usize) -> Result<&'a [u8], CodecError> {
+    let len = usize::try_from(len).map_err(|_| CodecError::Truncated { at })?;
+    input.take(len).map_err(|_| CodecError::Truncated { at })
+}
+
+struct Reader<'a, F> {
+    format: &'a mut F,
+    input: Input<'a>,
+    bytes: &'a [u8],
+    tape: &'a mut Tape,
+}
+
+impl<F: Format> Reader<'_, F> {
+    /// Reads a value that stands inside `level` containers.
+    fn value(&mut self, level: usize) -> Result<(), CodecError> {
+        let at = self.input.at();
+        let token = match self.format.head(&mut self.input)? {
+            Head::Null => Token::Null,
+            Head::Bool(bool) => Token::Bool(bool),
+            Head::I64(n) => Token::I64(n),
+            Head::U64(n) => Token::U64(n),
+            Head::F64(n) => Token::F64(n),
+            Head::Text(len) => Token::Text(self.string(len, at, true)?),
+            Head::Bytes(len) => Token::Bytes(self.string(len, at, false)?),
+            Head::Array(len) => return self.array(len, at, level),
+            Head::Map(len) => return self.map(len, at, level),
+            Head::Record(index) => return self.record(index, at, level),
+            Head::Break => return Err(CodecError::Malformed { codec: F::CODEC, at }),
+        };
+        self.tape.push(token, at)
+    }
+
+    fn array(&mut self, len: Length, at: usize, level: usize) -> Result<(), CodecError> {
+        plausible(&self.input, len, 1, at)?;
+        let open = self.tape.open(level + 1, at)?;
+        let mut count = 0;
+        while more(&mut self.input, len, count) {
+            self.value(level + 1)?;
+            count += 1;
+        }
+        self.tape.close_array(&open, count as usize);
+        Ok(())
+    }
+
+    fn map(&mut self, len: Length, at: usize, level: usize) -> Result<(), CodecError> {
+        plausible(&self.input, len, 2, at)?;
+        let open = self.tape.open(level + 1, at)?;
+        let mut count = 0;
+        while more(&mut self.input, len, count) {
+            let at = self.input.at();
+            let Head::Text(len) = self.format.head(&mut self.input)? else {
+                return Err(CodecError::KeyNotText { at });
+            };
+            let key = self.string(len, at, true)?;
+            self.tape.push_key(key, at)?;
+            self.value(level + 1)?;
+            count += 1;
+        }
+        self.tape.close_map(&open, self.bytes, self.input.at())
+    }
+
+    fn record(&mut self, index: usize, at: usize, level: usize) -> Result<(), CodecError> {
+        let len = self.format.record(index, self.tape, at)?;
+        let open = self.tape.open(level + 1, at)?;
+        for nth in 0..len {
+            let key = self.format.record_key(index, nth).ok_or(CodecError::UnknownRecord { at })?;
+            self.tape.push_key(key, at)?;
+            self.value(level + 1)?;
+        }
+        self.tape.close_map(&open, self.bytes, self.input.at())
+    }
+
+    #[inline]
+    fn string(&mut self, len: Length, at: usize, is_text: bool) -> Result<Span, CodecError> {
+        let Some(len) = len else {
+            return self.chunks(at, is_text);
+        };
+        let part = take(&mut self.input, len, at)?;
+        if is_text {
+            simdutf8::basic::from_utf8(part).map_err(|_| CodecError::NotUnicode { at })?;
+        }
+        let end = self.input.at();
+        Ok(Tape::span(end - part.len()..end))
+    }
+
+    /// A string of indefinite length: definite chunks of its own type, each of whole characters.
+    #[cold]
+    fn chunks(&mut self, start: usize, is_text: bool) -> Result<Span, CodecError> {
+        let own_start = self.tape.own_len();
+        while !self.input.eat(0xff) {
+            let at = self.input.at();
+            let len = match self.format.head(&mut self.input)? {
+                Head::Text(Some(len)) if is_text => len,
+                Head::Bytes(Some(len)) if !is_text => len,
+                _ => return Err(CodecError::Malformed { codec: F::CODEC, at }),
+            };
+            let part = take(&mut self.input, len, at)?;
+            if is_text {
+                simdutf8::basic::from_utf8(part).map_err(|_| CodecError::NotUnicode { at })?;
+            }
+            self.tape.own(part, start)?;
+        }
+        Ok(self.tape.own_since(own_start))
+    }
+}

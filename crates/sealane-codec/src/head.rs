@@ -1,0 +1,43 @@
+/// What stands at the head of an item of a binary codec.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Head {
+    Null,
+    Bool(bool),
+    I64(i64),
+    U64(u64),
+    F64(f64),
+    Text(Length),
+    Bytes(Length),
+    Array(Length),
+    Map(Length),
+    /// The structure of a record, whose values follow.
+    Record(usize),
+    /// The end of something of open length.
+    Break,
+}
+
+/// A declared number of bytes, elements or fields. `None` is CBOR's indefinite length.
+pub(crate) type Length = Option<u64>;
+
+use crate::input::Input;
+use crate::tape::{Span, Tape};
+use crate::{Codec, CodecError};
+
+/// How a binary codec writes the heads of its items.
+pub(crate) trait Format {
+    /// For errors.
+    const CODEC: Codec;
+
+    /// Reads one head. Refuses what is outside the data model.
+    fn head(&mut self, input: &mut Input<'_>) -> Result<Head, CodecError>;
+
+    /// The number of keys of a record that [`Format::head`] told of, and what reads them.
+    fn record(&mut self, _index: usize, _tape: &mut Tape, at: usize) -> Result<usize, CodecError> {
+        Err(CodecError::UnknownRecord { at })
+    }
+
+    /// One key of a record. Its text has been put on the tape by [`Format::record`].
+    fn record_key(&self, _index: usize, _nth: usize) -> Option<Span> {
+        None
+    }
+}

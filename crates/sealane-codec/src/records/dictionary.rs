@@ -1,0 +1,142 @@
+use sealane_message::limits::{MAX_RECORDS, MAX_REQUEST_BYTES};
+
+use crate::CodecError;
+use crate::tape::{Span, Tape};
+
+/// All keys of one structure together. A connection's dictionary holds at most 64 times this.
+pub const MAX_STRUCTURE_BYTES: usize = 4096;
+
+/// The structures that the peer has defined. Changes count from [`Dictionary::commit`] on.
+#[derive(Debug)]
+pub(super) struct Dictionary {
+    structures: Vec<Structure>,
+    /// The structure of each record byte, as an index. A peer may define a byte again, even
+    /// while a record of the old structure is open, so structures outlive their byte.
+    slots: Slots,
+    /// What [`Dictionary::begin`] found, and the slots before the first change since then.
+    committed: usize,
+    committed_slots: Slots,
+    /// Key bytes that the present datum expands to.
+    expanded: usize,
+    datum: u64,
+}
+
+type Slots = [Option<u32>; MAX_RECORDS];
+
+#[derive(Debug, Default)]
+struct Structure {
+    /// All keys, one behind the other, and where each ends.
+    text: Vec<u8>,
+    ends: Vec<u32>,
+    /// Where the keys stand on the tape, if the datum of this number has used them.
+    copied: (u64, u32),
+}
+
+impl Default for Dictionary {
+    fn default() -> Self {
+        Dictionary {
+            structures: Vec::new(),
+            slots: [None; MAX_RECORDS],
+            committed: 0,
+            committed_slots: [None; MAX_RECORDS],
+            expanded: 0,
+            datum: 0,
+        }
+    }
+}
+
+impl Dictionary {
+    pub(super) fn begin(&mut self) {
+        self.committed = self.structures.len();
+        self.expanded = 0;
+        self.datum += 1;
+    }
+
+    pub(super) fn roll_back(&mut self) {
+        if self.structures.len() > self.committed {
+            self.structures.truncate(self.committed);
+            self.slots = self.committed_slots;
+        }
+    }
+
+    /// Keeps what the datum defined and drops structures whose byte now means another.
+    pub(super) fn commit(&mut self) {
+        if self.structures.len() == self.committed {
+            return;
+        }
+        let mut kept = Vec::with_capacity(MAX_RECORDS);
+        for slot in &mut self.slots {
+            let structure = slot.and_then(|index| self.structures.get_mut(index as usize));
+            *slot = structure.map(|structure| {
+                kept.push(std::mem::take(structure));
+                (kept.len() - 1) as u32
+            });
+        }
+        self.structures = kept;
+    }
+
+    /// The structure of the record byte `slot`.
+    #[inline]
+    pub(super) fn at_slot(&self, slot: usize) -> Option<usize> {
+        self.slots.get(slot).copied().flatten().map(|index| index as usize)
+    }
+
+    /// Begins a structure without keys.
+    pub(super) fn define(&mut self, slot: usize) {
+        if self.structures.len() == self.committed {
+            self.committed_slots = self.slots;
+        }
+        let index = self.structures.len() as u32;
+        self.structures.push(Structure::default());
+        if let Some(slot) = self.slots.get_mut(slot) {
+            *slot = Some(index);
+        }
+    }
+
+    /// Adds a key to the structure defined last.
+    pub(super) fn add_key(&mut self, key: &[u8]) -> Result<(), ()> {
+        let structure = self.structures.last_mut().ok_or(())?;
+        if structure.text.len() + key.len() > MAX_STRUCTURE_BYTES {
+            return Err(());
+        }
+        structure.text.extend_from_slice(key);
+        structure.ends.push(structure.text.len() as u32);
+        Ok(())
+    }
+
+    /// The structure defined last.
+    pub(super) fn last(&self) -> usize {
+        self.structures.len().saturating_sub(1)
+    }
+
+    /// Puts the keys on the tape, once per datum, and tells how many there are. One byte of input
+    /// stands for all of them, so the bytes that they expand to are bounded.
+    pub(super) fn use_structure(
+        &mut self,
+        index: usize,
+        tape: &mut Tape,
+        at: usize,
+    ) -> Result<usize, CodecError> {
+        let unknown = CodecError::UnknownRecord { at };
+        let structure = self.structures.get_mut(index).ok_or(unknown)?;
+        self.expanded += structure.text.len();
+        if self.expanded > MAX_REQUEST_BYTES {
+            return Err(CodecError::TooLarge { at });
+        }
+        if structure.copied.0 != self.datum {
+            structure.copied = (self.datum, tape.own_len() as u32);
+            tape.own(&structure.text, at)?;
+        }
+        Ok(structure.ends.len())
+    }
+
+    #[inline]
+    pub(super) fn key(&self, index: usize, nth: usize) -> Option<Span> {
+        let structure = self.structures.get(index)?;
+        let end = *structure.ends.get(nth)?;
+        let start = nth.checked_sub(1).and_then(|before| structure.ends.get(before));
+        let start = start.copied().unwrap_or(0);
+        let base = structure.copied.1;
+        Some(Tape::own_span(base + start..base + end))
+    }
+}

@@ -1,0 +1,392 @@
+//! The one flat form between any two codecs.
+
+use std::ops::Range;
+
+use sealane_message::Value;
+use sealane_message::limits::{MAX_DEPTH, MAX_VALUES};
+
+use crate::CodecError;
+use crate::writer::Writer;
+
+/// A part of the input, or of the tape's own text where the input does not hold it verbatim.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Span {
+    /// Offset; the top bit tells that it is one into the tape's own text.
+    start: u32,
+    len: u32,
+}
+
+const OWN: u32 = 1 << 31;
+
+/// The number of values (or keys) in a container, and the index after its last token.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Extent {
+    len: u32,
+    end: u32,
+}
+
+impl Extent {
+    pub(crate) fn len(self) -> usize {
+        self.len as usize
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Token {
+    Null,
+    Bool(bool),
+    I64(i64),
+    U64(u64),
+    F64(f64),
+    Text(Span),
+    Bytes(Span),
+    Array(Extent),
+    Map(Extent),
+}
+
+/// A container whose end has not been read.
+#[must_use]
+pub(crate) struct Open {
+    index: usize,
+    keys: usize,
+}
+
+/// A datum as tokens in reading order. Reused from call to call, it stops allocating.
+#[derive(Debug, Default)]
+pub(crate) struct Tape {
+    tokens: Vec<Token>,
+    own: Vec<u8>,
+    /// The keys of all maps that are open, innermost last.
+    keys: Vec<Span>,
+    /// Token indices of the keys of all maps that are being written in order, innermost last.
+    order: Vec<u32>,
+}
+
+/// Up to this many keys, comparing each with each is faster than sorting.
+const PAIRWISE_MAX: usize = 12;
+
+impl Tape {
+    /// Forgets the last datum and makes sure that the next one can be addressed.
+    pub(crate) fn start(&mut self, input_len: usize) -> Result<(), CodecError> {
+        self.tokens.clear();
+        self.own.clear();
+        self.keys.clear();
+        if input_len < OWN as usize { Ok(()) } else { Err(CodecError::TooLarge { at: 0 }) }
+    }
+
+    #[inline]
+    pub(crate) fn push(&mut self, token: Token, at: usize) -> Result<(), CodecError> {
+        if self.tokens.len() >= MAX_VALUES {
+            return Err(CodecError::TooLarge { at });
+        }
+        self.tokens.push(token);
+        Ok(())
+    }
+
+    #[inline]
+    pub(crate) fn push_key(&mut self, key: Span, at: usize) -> Result<(), CodecError> {
+        self.keys.push(key);
+        self.push(Token::Text(key), at)
+    }
+
+    /// Begins a container at nesting `level`, of which the outermost is 1.
+    pub(crate) fn open(&mut self, level: usize, at: usize) -> Result<Open, CodecError> {
+        if level > MAX_DEPTH {
+            return Err(CodecError::TooDeep { at });
+        }
+        let open = Open { index: self.tokens.len(), keys: self.keys.len() };
+        self.push(Token::Null, at)?;
+        Ok(open)
+    }
+
+    pub(crate) fn close_array(&mut self, open: &Open, len: usize) {
+        let extent = Extent { len: len as u32, end: self.tokens.len() as u32 };
+        if let Some(token) = self.tokens.get_mut(open.index) {
+            *token = Token::Array(extent);
+        }
+    }
+
+    /// Ends a map, `at` which no key may have come twice.
+    pub(crate) fn close_map(
+        &mut self,
+        open: &Open,
+        input: &[u8],
+        at: usize,
+    ) -> Result<(), CodecError> {
+        let keys = self.keys.get_mut(open.keys..).unwrap_or_default();
+        let len = keys.len();
+        if has_twins(keys, &self.own, input) {
+            return Err(CodecError::DuplicateKey { at });
+        }
+        self.keys.truncate(open.keys);
+        let extent = Extent { len: len as u32, end: self.tokens.len() as u32 };
+        if let Some(token) = self.tokens.get_mut(open.index) {
+            *token = Token::Map(extent);
+        }
+        Ok(())
+    }
+
+    /// A part of the input, by its place there.
+    #[inline]
+    pub(crate) fn span(range: Range<usize>) -> Span {
+        Span { start: range.start as u32, len: (range.end - range.start) as u32 }
+    }
+
+    /// Where the tape's own text ends, for [`Tape::own_since`].
+    pub(crate) fn own_len(&self) -> usize {
+        self.own.len()
+    }
+
+    /// Appends to the tape's own text.
+    pub(crate) fn own(&mut self, part: &[u8], at: usize) -> Result<(), CodecError> {
+        if self.own.len() + part.len() >= OWN as usize {
+            return Err(CodecError::TooLarge { at });
+        }
+        self.own.extend_from_slice(part);
+        Ok(())
+    }
+
+    /// A part of the tape's own text, by its place there.
+    #[inline]
+    pub(crate) fn own_span(range: Range<u32>) -> Span {
+        Span { start: range.start | OWN, len: range.end - range.start }
+    }
+
+    /// All of the tape's own text after `start`.
+    pub(crate) fn own_since(&self, start: usize) -> Span {
+        Span { start: start as u32 | OWN, len: (self.own.len() - start) as u32 }
+    }
+}
+
+#[inline]
+fn resolve<'t>(span: Span, own: &'t [u8], input: &'t [u8]) -> &'t [u8] {
+    let from = if span.start & OWN == 0 { input } else { own };
+    let start = (span.start & !OWN) as usize;
+    from.get(start..start + span.len as usize).unwrap_or_default()
+}
+
+fn has_twins(keys: &mut [Span], own: &[u8], input: &[u8]) -> bool {
+    if keys.len() > PAIRWISE_MAX {
+        keys.sort_unstable_by(|a, b| resolve(*a, own, input).cmp(resolve(*b, own, input)));
+        return keys.windows(2).any(|pair| match pair {
+            [a, b] => resolve(*a, own, input) == resolve(*b, own, input),
+            _ => false,
+        });
+    }
+    let mut rest: &[Span] = keys;
+    while let Some((key, others)) = rest.split_first() {
+        let twin = |other: &Span| {
+            other.len == key.len && resolve(*other, own, input) == resolve(*key, own, input)
+        };
+        if others.iter().any(twin) {
+            return true;
+        }
+        rest = others;
+    }
+    false
+}
+
+/// A tape together with the input that its spans point into.
+#[derive(Clone, Copy)]
+pub(crate) struct Datum<'t> {
+    tokens: &'t [Token],
+    own: &'t [u8],
+    input: &'t [u8],
+}
+
+impl Tape {
+    /// What was read from `input` last.
+    pub(crate) fn datum<'t>(&'t self, input: &'t [u8]) -> Datum<'t> {
+        Datum { tokens: &self.tokens, own: &self.own, input }
+    }
+
+    /// Writes what was read from `input` last.
+    pub(crate) fn write(&mut self, input: &[u8], writer: &mut Writer<'_>) {
+        self.order.clear();
+        let datum = Datum { tokens: &self.tokens, own: &self.own, input };
+        if writer.is_flat() {
+            datum.write_flat(writer);
+        } else {
+            datum.write_nested(0, &mut self.order, writer);
+        }
+    }
+}
+
+impl<'t> Datum<'t> {
+    pub(crate) fn token(self, index: usize) -> Option<Token> {
+        self.tokens.get(index).copied()
+    }
+
+    #[inline]
+    pub(crate) fn bytes(self, span: Span) -> &'t [u8] {
+        resolve(span, self.own, self.input)
+    }
+
+    /// The index after the value at `index`.
+    pub(crate) fn after(self, index: usize) -> usize {
+        match self.token(index) {
+            Some(Token::Array(extent) | Token::Map(extent)) => extent.end as usize,
+            _ => index + 1,
+        }
+    }
+
+    /// The keys of the map at `index`.
+    pub(crate) fn keys(self, index: usize) -> impl Iterator<Item = &'t [u8]> {
+        let len = match self.token(index) {
+            Some(Token::Map(extent)) => extent.len,
+            _ => 0,
+        };
+        let mut next = index + 1;
+        (0..len).map(move |_| {
+            let key = self.key_bytes(next);
+            next = self.after(next + 1);
+            key
+        })
+    }
+
+    /// The datum as a [`Value`].
+    pub(crate) fn value(self) -> Result<Value, CodecError> {
+        Ok(self.value_at(0)?.0)
+    }
+
+    /// The value at `index`, and the index after it. Recursion ends at [`MAX_DEPTH`], which
+    /// [`Tape::open`] checked.
+    fn value_at(self, index: usize) -> Result<(Value, usize), CodecError> {
+        let value = match self.token(index).unwrap_or(Token::Null) {
+            Token::Null => Value::Null,
+            Token::Bool(bool) => Value::Bool(bool),
+            Token::I64(n) => Value::I64(n),
+            Token::U64(n) => Value::from(n),
+            Token::F64(n) => Value::F64(n),
+            Token::Text(span) => Value::Text(self.text(span)?.to_owned()),
+            Token::Bytes(span) => Value::Bytes(self.bytes(span).to_vec()),
+            Token::Array(extent) => {
+                let mut values = Vec::with_capacity(extent.len as usize);
+                let mut next = index + 1;
+                for _ in 0..extent.len {
+                    let (value, after) = self.value_at(next)?;
+                    values.push(value);
+                    next = after;
+                }
+                return Ok((Value::Array(values), next));
+            }
+            Token::Map(extent) => {
+                let mut fields = Vec::with_capacity(extent.len as usize);
+                let mut next = index + 1;
+                for _ in 0..extent.len {
+                    let key = self.key(next)?.to_owned();
+                    let (value, after) = self.value_at(next + 1)?;
+                    fields.push((key, value));
+                    next = after;
+                }
+                return Ok((Value::Map(fields), next));
+            }
+        };
+        Ok((value, index + 1))
+    }
+
+    fn key(self, index: usize) -> Result<&'t str, CodecError> {
+        match self.token(index) {
+            Some(Token::Text(span)) => self.text(span),
+            _ => Ok(""),
+        }
+    }
+
+    fn text(self, span: Span) -> Result<&'t str, CodecError> {
+        let start = (span.start & !OWN) as usize;
+        simdutf8::basic::from_utf8(self.bytes(span))
+            .map_err(|_| CodecError::NotUnicode { at: start })
+    }
+
+    /// For a codec whose containers need no end and whose keys look like any text.
+    fn write_flat(self, writer: &mut Writer<'_>) {
+        for &token in self.tokens {
+            self.write_token(token, writer);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn write_token(self, token: Token, writer: &mut Writer<'_>) {
+        match token {
+            Token::Null => writer.null(),
+            Token::Bool(bool) => writer.bool(bool),
+            Token::I64(n) => writer.i64(n),
+            Token::U64(n) => writer.u64(n),
+            Token::F64(n) => writer.f64(n),
+            Token::Text(span) => writer.utf8(self.bytes(span)),
+            Token::Bytes(span) => writer.bytes(self.bytes(span)),
+            Token::Array(extent) => writer.array(extent.len as usize),
+            Token::Map(extent) => writer.map(extent.len as usize),
+        }
+    }
+
+    /// Writes the value at `index` and returns the index after it. Recursion ends at
+    /// [`MAX_DEPTH`], which [`Tape::open`] checked.
+    fn write_nested(self, index: usize, order: &mut Vec<u32>, writer: &mut Writer<'_>) -> usize {
+        let token = self.token(index).unwrap_or(Token::Null);
+        self.write_token(token, writer);
+        let mut next = index + 1;
+        match token {
+            Token::Array(extent) => {
+                for _ in 0..extent.len {
+                    next = self.write_nested(next, order, writer);
+                }
+                writer.end();
+            }
+            Token::Map(extent) if writer.sorts_keys() => {
+                self.write_sorted(next, extent, order, writer);
+                next = extent.end as usize;
+            }
+            Token::Map(extent) => {
+                for _ in 0..extent.len {
+                    self.write_key(next, writer);
+                    next = self.write_nested(next + 1, order, writer);
+                }
+                writer.end();
+            }
+            _ => {}
+        }
+        next
+    }
+
+    fn write_sorted(
+        self,
+        first: usize,
+        extent: Extent,
+        order: &mut Vec<u32>,
+        writer: &mut Writer<'_>,
+    ) {
+        let base = order.len();
+        let mut next = first;
+        for _ in 0..extent.len {
+            order.push(next as u32);
+            next = self.after(next + 1);
+        }
+        // RFC 8949 §4.2.1 orders by encoded key; a text's head orders by its length.
+        let encoded = |index: &u32| {
+            let key = self.key_bytes(*index as usize);
+            (key.len(), key)
+        };
+        if let Some(keys) = order.get_mut(base..) {
+            keys.sort_unstable_by(|a, b| encoded(a).cmp(&encoded(b)));
+        }
+        for place in base..base + extent.len as usize {
+            let index = order.get(place).copied().unwrap_or_default() as usize;
+            self.write_key(index, writer);
+            self.write_nested(index + 1, order, writer);
+        }
+        order.truncate(base);
+        writer.end();
+    }
+
+    pub(crate) fn key_bytes(self, index: usize) -> &'t [u8] {
+        match self.token(index) {
+            Some(Token::Text(span)) => self.bytes(span),
+            _ => &[],
+        }
+    }
+
+    fn write_key(self, index: usize, writer: &mut Writer<'_>) {
+        writer.key_utf8(self.key_bytes(index));
+    }
+}

@@ -1,0 +1,82 @@
+use sealane_message::Value;
+
+use crate::cbor::Cbor;
+use crate::msgpack::MsgPack;
+use crate::tape::Tape;
+use crate::writer::Writer;
+use crate::{Codec, CodecError, binary, json, records};
+
+/// Appends `value`, encoded: CBOR deterministically, MessagePack as short as it can be, records
+/// with their structures inline.
+///
+/// What a [`Value`] must not hold (see there) is not checked: a float that is not finite becomes
+/// null, and a map with a key twice is written as it is and refused by every reader.
+pub fn encode(codec: Codec, value: &Value, out: &mut Vec<u8>) {
+    match codec {
+        Codec::MsgPackRecords => records::Encoder::new().encode(value, out),
+        _ => Writer::new(codec, out).value(value),
+    }
+}
+
+/// Reads the whole of `bytes` as one value.
+///
+/// # Errors
+/// [`CodecError`] where it is not well-formed, outside the data model, beyond a limit, or followed
+/// by anything.
+pub fn decode(codec: Codec, bytes: &[u8]) -> Result<Value, CodecError> {
+    let mut tape = Tape::default();
+    read(codec, bytes, &mut tape)?;
+    tape.datum(bytes).value()
+}
+
+/// Checks and translates, in memory that it keeps from call to call.
+#[derive(Debug, Default)]
+pub struct Transcoder {
+    tape: Tape,
+}
+
+impl Transcoder {
+    /// One that has no memory yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Whether all of `bytes` is one datum, in the data model and within the limits.
+    ///
+    /// # Errors
+    /// As [`decode`].
+    pub fn validate(&mut self, codec: Codec, bytes: &[u8]) -> Result<(), CodecError> {
+        read(codec, bytes, &mut self.tape)
+    }
+
+    /// Appends the datum `bytes` in another codec, or, in its own, in the form that we write.
+    ///
+    /// # Errors
+    /// As [`decode`]; `out` is then as it was.
+    pub fn transcode(
+        &mut self,
+        from: Codec,
+        bytes: &[u8],
+        to: Codec,
+        out: &mut Vec<u8>,
+    ) -> Result<(), CodecError> {
+        read(from, bytes, &mut self.tape)?;
+        match to {
+            Codec::MsgPackRecords => {
+                records::Encoder::new().write(self.tape.datum(bytes), out);
+            }
+            _ => self.tape.write(bytes, &mut Writer::new(to, out)),
+        }
+        Ok(())
+    }
+}
+
+/// Reads the whole of `bytes` onto the tape.
+pub(crate) fn read(codec: Codec, bytes: &[u8], tape: &mut Tape) -> Result<(), CodecError> {
+    match codec {
+        Codec::Json => json::read(bytes, tape),
+        Codec::MsgPack => binary::read(&mut MsgPack, bytes, tape),
+        Codec::Cbor => binary::read(&mut Cbor, bytes, tape),
+        Codec::MsgPackRecords => records::read_alone(bytes, tape),
+    }
+}

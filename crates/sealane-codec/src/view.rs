@@ -1,0 +1,349 @@
+//! Raw views: the top level of a datum, its nested values as verbatim spans.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use sealane_message::limits::MAX_DEPTH;
+use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+
+use crate::binary::{self, more, plausible, skip, take};
+use crate::cbor::{self, Cbor};
+use crate::head::{Format, Head, Length};
+use crate::input::Input;
+use crate::msgpack::{self, MsgPack};
+use crate::records::NoRecords;
+use crate::{Codec, CodecError, Kind, json};
+
+/// One field of a map: its key, and its value as the verbatim bytes.
+pub type Field<'a> = (Cow<'a, str>, &'a [u8]);
+
+/// A map's fields in order: keys, and values as the verbatim bytes of each.
+///
+/// The values are whole and not too deep, and no key comes twice. What their text says is not
+/// checked: a value from a stranger goes through [`crate::Transcoder::validate`] before it is
+/// passed on. Records have no fixed meaning outside their connection: rewrite them with
+/// [`crate::records::Decoder::to_plain`] first.
+///
+/// # Errors
+/// [`CodecError`] where `bytes` is not one map, malformed, too deep, or followed by anything.
+pub fn fields(codec: Codec, bytes: &[u8]) -> Result<Vec<Field<'_>>, CodecError> {
+    let fields = match codec {
+        Codec::Json => json_top(bytes, Fields, Kind::Map)?,
+        Codec::MsgPack => binary_fields(&mut MsgPack, bytes)?,
+        Codec::Cbor => binary_fields(&mut Cbor, bytes)?,
+        Codec::MsgPackRecords => binary_fields(&mut NoRecords, bytes)?,
+    };
+    let mut keys: Vec<&str> = fields.iter().map(|(key, _)| key.as_ref()).collect();
+    keys.sort_unstable();
+    if keys.windows(2).any(|pair| matches!(pair, [a, b] if a == b)) {
+        return Err(CodecError::DuplicateKey { at: bytes.len() });
+    }
+    Ok(fields)
+}
+
+/// An array's elements in order, as the verbatim bytes of each. What holds for [`fields`] holds
+/// here.
+///
+/// # Errors
+/// As [`fields`], where `bytes` is not one array.
+pub fn elements(codec: Codec, bytes: &[u8]) -> Result<Vec<&[u8]>, CodecError> {
+    match codec {
+        Codec::Json => json_top(bytes, Elements, Kind::Array),
+        Codec::MsgPack => binary_elements(&mut MsgPack, bytes),
+        Codec::Cbor => binary_elements(&mut Cbor, bytes),
+        Codec::MsgPackRecords => binary_elements(&mut NoRecords, bytes),
+    }
+}
+
+/// What a datum is, told by its head alone. `None` where it begins like no datum.
+pub fn kind(codec: Codec, bytes: &[u8]) -> Option<Kind> {
+    let head = match codec {
+        Codec::Json => return json_kind(bytes),
+        _ => head(codec, &mut Input::new(bytes)).ok()?,
+    };
+    Some(match head {
+        Head::Null => Kind::Null,
+        Head::Bool(_) => Kind::Bool,
+        Head::I64(_) | Head::U64(_) => Kind::Int,
+        Head::F64(_) => Kind::Float,
+        Head::Text(_) => Kind::Text,
+        Head::Bytes(_) => Kind::Bytes,
+        Head::Array(_) => Kind::Array,
+        Head::Map(_) | Head::Record(_) => Kind::Map,
+        Head::Break => return None,
+    })
+}
+
+/// A datum that is text.
+///
+/// # Errors
+/// [`CodecError`] where `bytes` is not one text.
+pub fn read_text(codec: Codec, bytes: &[u8]) -> Result<Cow<'_, str>, CodecError> {
+    if codec == Codec::Json {
+        return json_top(bytes, Text, Kind::Text);
+    }
+    let mut input = Input::new(bytes);
+    let Head::Text(len) = head(codec, &mut input)? else {
+        return Err(CodecError::WrongKind { expected: Kind::Text });
+    };
+    let text = match codec {
+        Codec::Cbor => string(&mut Cbor, &mut input, len, 0)?,
+        _ => string(&mut MsgPack, &mut input, len, 0)?,
+    };
+    input.finish()?;
+    Ok(text)
+}
+
+/// A datum that is an integer from 0 up. A float of the same value up to 2^53 will do: the
+/// encoders of JavaScript, which has no integers, write large ones so.
+///
+/// # Errors
+/// [`CodecError`] where `bytes` is not one such number.
+pub fn read_u64(codec: Codec, bytes: &[u8]) -> Result<u64, CodecError> {
+    const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
+    let wrong = CodecError::WrongKind { expected: Kind::Int };
+    match scalar(codec, bytes, Kind::Int)? {
+        Head::I64(n) => u64::try_from(n).map_err(|_| wrong),
+        Head::U64(n) => Ok(n),
+        Head::F64(n) if n.fract() == 0.0 && (0.0..=EXACT_MAX).contains(&n) => Ok(n as u64),
+        _ => Err(wrong),
+    }
+}
+
+/// A datum that is true or false.
+///
+/// # Errors
+/// [`CodecError`] where `bytes` is neither.
+pub fn read_bool(codec: Codec, bytes: &[u8]) -> Result<bool, CodecError> {
+    match scalar(codec, bytes, Kind::Bool)? {
+        Head::Bool(bool) => Ok(bool),
+        _ => Err(CodecError::WrongKind { expected: Kind::Bool }),
+    }
+}
+
+fn head(codec: Codec, input: &mut Input<'_>) -> Result<Head, CodecError> {
+    match codec {
+        Codec::Cbor => cbor::head(input),
+        Codec::MsgPackRecords => NoRecords.head(input),
+        _ => msgpack::head(input),
+    }
+}
+
+fn scalar(codec: Codec, bytes: &[u8], expected: Kind) -> Result<Head, CodecError> {
+    if codec == Codec::Json {
+        return json_top(bytes, Scalar, expected);
+    }
+    let mut input = Input::new(bytes);
+    let head = head(codec, &mut input)?;
+    if matches!(head, Head::Bool(_) | Head::I64(_) | Head::U64(_) | Head::F64(_)) {
+        input.finish()?;
+    }
+    Ok(head)
+}
+
+fn binary_fields<'a, F: Format>(
+    format: &mut F,
+    bytes: &'a [u8],
+) -> Result<Vec<Field<'a>>, CodecError> {
+    let mut input = Input::new(bytes);
+    let Head::Map(len) = format.head(&mut input)? else {
+        return Err(CodecError::WrongKind { expected: Kind::Map });
+    };
+    plausible(&input, len, 2, 0)?;
+    let mut fields = Vec::new();
+    while more(&mut input, len, fields.len() as u64) {
+        let at = input.at();
+        let Head::Text(len) = format.head(&mut input)? else {
+            return Err(CodecError::KeyNotText { at });
+        };
+        let key = string(format, &mut input, len, at)?;
+        let start = input.at();
+        skip(format, &mut input, 1)?;
+        fields.push((key, input.since(start)));
+    }
+    input.finish()?;
+    Ok(fields)
+}
+
+fn binary_elements<'a, F: Format>(
+    format: &mut F,
+    bytes: &'a [u8],
+) -> Result<Vec<&'a [u8]>, CodecError> {
+    let mut input = Input::new(bytes);
+    let Head::Array(len) = format.head(&mut input)? else {
+        return Err(CodecError::WrongKind { expected: Kind::Array });
+    };
+    plausible(&input, len, 1, 0)?;
+    let mut elements = Vec::new();
+    while more(&mut input, len, elements.len() as u64) {
+        let start = input.at();
+        skip(format, &mut input, 1)?;
+        elements.push(input.since(start));
+    }
+    input.finish()?;
+    Ok(elements)
+}
+
+/// The text whose head stood `at`, borrowed unless it comes in chunks.
+fn string<'a, F: Format>(
+    format: &mut F,
+    input: &mut Input<'a>,
+    len: Length,
+    at: usize,
+) -> Result<Cow<'a, str>, CodecError> {
+    let utf8 = |part| simdutf8::basic::from_utf8(part).map_err(|_| CodecError::NotUnicode { at });
+    if let Some(len) = len {
+        return Ok(Cow::Borrowed(utf8(take(input, len, at)?)?));
+    }
+    let mut text = String::new();
+    while !input.eat(0xff) {
+        let Head::Text(Some(len)) = format.head(input)? else {
+            return Err(CodecError::Malformed { codec: F::CODEC, at });
+        };
+        text.push_str(utf8(binary::take(input, len, at)?)?);
+    }
+    Ok(Cow::Owned(text))
+}
+
+/// Reads a JSON datum with a visitor that refuses all kinds but one.
+fn json_top<'a, V: Visitor<'a>>(
+    bytes: &'a [u8],
+    visitor: V,
+    expected: Kind,
+) -> Result<V::Value, CodecError> {
+    refuse_deep_json(bytes)?;
+    let text = json::text(bytes)?;
+    let mut parser = serde_json::Deserializer::from_str(text);
+    let read = parser.deserialize_any(visitor).map_err(|error| {
+        if error.is_data() {
+            CodecError::WrongKind { expected }
+        } else {
+            json::failure(&error, text)
+        }
+    })?;
+    parser.end().map_err(|error| json::failure(&error, text))?;
+    Ok(read)
+}
+
+/// Counts brackets outside strings: the parser steps over raw values at any depth.
+fn refuse_deep_json(text: &[u8]) -> Result<(), CodecError> {
+    let mut depth = 0_usize;
+    let mut at = 0;
+    while let Some(&byte) = text.get(at) {
+        match byte {
+            b'"' => at = json::after_string(text, at) - 1,
+            b'[' | b'{' if depth == MAX_DEPTH => return Err(CodecError::TooDeep { at }),
+            b'[' | b'{' => depth += 1,
+            b']' | b'}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        at += 1;
+    }
+    Ok(())
+}
+
+fn json_kind(bytes: &[u8]) -> Option<Kind> {
+    let text = bytes.trim_ascii();
+    Some(match text.first()? {
+        b'n' => Kind::Null,
+        b't' | b'f' => Kind::Bool,
+        b'"' => Kind::Text,
+        b'[' => Kind::Array,
+        b'{' => Kind::Map,
+        b'-' | b'0'..=b'9' => {
+            let is_float = |byte: &u8| matches!(byte, b'.' | b'e' | b'E');
+            if text == b"-0" || text.iter().any(is_float) { Kind::Float } else { Kind::Int }
+        }
+        _ => return None,
+    })
+}
+
+struct Fields;
+
+impl<'de> Visitor<'de> for Fields {
+    type Value = Vec<Field<'de>>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a map")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut fields = Vec::new();
+        while let Some(key) = map.next_key_seed(Text)? {
+            let value: &RawValue = map.next_value()?;
+            fields.push((key, value.get().as_bytes()));
+        }
+        Ok(fields)
+    }
+}
+
+struct Elements;
+
+impl<'de> Visitor<'de> for Elements {
+    type Value = Vec<&'de [u8]>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an array")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut array: A) -> Result<Self::Value, A::Error> {
+        let mut elements = Vec::new();
+        while let Some(element) = array.next_element::<&RawValue>()? {
+            elements.push(element.get().as_bytes());
+        }
+        Ok(elements)
+    }
+}
+
+struct Text;
+
+impl<'de> serde::de::DeserializeSeed<'de> for Text {
+    type Value = Cow<'de, str>;
+
+    fn deserialize<D: Deserializer<'de>>(self, parser: D) -> Result<Self::Value, D::Error> {
+        parser.deserialize_str(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Text {
+    type Value = Cow<'de, str>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("text")
+    }
+
+    fn visit_borrowed_str<E: serde::de::Error>(self, text: &'de str) -> Result<Self::Value, E> {
+        Ok(Cow::Borrowed(text))
+    }
+
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Self::Value, E> {
+        Ok(Cow::Owned(text.to_owned()))
+    }
+}
+
+struct Scalar;
+
+impl Visitor<'_> for Scalar {
+    type Value = Head;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a number or a boolean")
+    }
+
+    fn visit_bool<E: serde::de::Error>(self, bool: bool) -> Result<Head, E> {
+        Ok(Head::Bool(bool))
+    }
+
+    fn visit_i64<E: serde::de::Error>(self, n: i64) -> Result<Head, E> {
+        Ok(Head::I64(n))
+    }
+
+    fn visit_u64<E: serde::de::Error>(self, n: u64) -> Result<Head, E> {
+        Ok(Head::U64(n))
+    }
+
+    fn visit_f64<E: serde::de::Error>(self, n: f64) -> Result<Head, E> {
+        Ok(Head::F64(n))
+    }
+}

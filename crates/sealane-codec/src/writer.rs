@@ -1,0 +1,240 @@
+use sealane_message::Value;
+
+use crate::cbor::{self, major};
+use crate::msgpack;
+use crate::{Codec, json};
+
+/// Composes one datum of a codec at the end of a buffer, splicing already encoded values
+/// verbatim. It allocates nothing of its own.
+///
+/// Containers may nest 64 deep, twice as deep as a datum may. The caller writes as many values as
+/// it announced, a key before each value of a map, and ends each container.
+///
+/// CBOR's keys stand in the order in which they are written; [`Writer::value`] and [`Writer::raw`]
+/// keep them canonical below.
+pub struct Writer<'a> {
+    codec: Codec,
+    out: &'a mut Vec<u8>,
+    /// Where the datum began.
+    start: usize,
+    /// One bit per open container, innermost lowest: whether it is a map. For JSON's brackets.
+    maps: u64,
+}
+
+impl<'a> Writer<'a> {
+    /// Writes behind what `out` holds.
+    pub fn new(codec: Codec, out: &'a mut Vec<u8>) -> Self {
+        Writer { codec, start: out.len(), out, maps: 0 }
+    }
+
+    /// Begins a map of `len` fields.
+    #[inline]
+    pub fn map(&mut self, len: usize) {
+        match self.codec {
+            Codec::Json => self.open(b'{', 1),
+            Codec::Cbor => cbor::write_head(self.out, major::MAP, len as u64),
+            _ => msgpack::write_map(self.out, len),
+        }
+    }
+
+    /// Begins an array of `len` elements.
+    pub fn array(&mut self, len: usize) {
+        match self.codec {
+            Codec::Json => self.open(b'[', 0),
+            Codec::Cbor => cbor::write_head(self.out, major::ARRAY, len as u64),
+            _ => msgpack::write_array(self.out, len),
+        }
+    }
+
+    /// Ends the innermost container.
+    pub fn end(&mut self) {
+        if self.codec == Codec::Json {
+            self.out.push(if self.maps & 1 == 1 { b'}' } else { b']' });
+            self.maps >>= 1;
+        }
+    }
+
+    /// A field's key.
+    pub fn key(&mut self, key: &str) {
+        self.key_utf8(key.as_bytes());
+    }
+
+    /// Text.
+    pub fn text(&mut self, text: &str) {
+        self.utf8(text.as_bytes());
+    }
+
+    /// An integer from 0 up.
+    #[inline]
+    pub fn u64(&mut self, n: u64) {
+        match self.codec {
+            Codec::Json => {
+                self.comma();
+                json::write_u64(self.out, n);
+            }
+            Codec::MsgPack => msgpack::write_u64(self.out, n, 0x7f),
+            Codec::Cbor => cbor::write_head(self.out, major::UNSIGNED, n),
+            // The bytes from 0x40 to 0x7f are records.
+            Codec::MsgPackRecords => msgpack::write_u64(self.out, n, 0x3f),
+        }
+    }
+
+    /// An integer.
+    #[inline]
+    pub fn i64(&mut self, n: i64) {
+        if let Ok(n) = u64::try_from(n) {
+            return self.u64(n);
+        }
+        match self.codec {
+            Codec::Json => {
+                self.comma();
+                json::write_i64(self.out, n);
+            }
+            Codec::Cbor => cbor::write_negative(self.out, n),
+            _ => msgpack::write_negative(self.out, n),
+        }
+    }
+
+    /// A float. One that is not finite, which the data model does not have, is written as null.
+    pub fn f64(&mut self, n: f64) {
+        if !n.is_finite() {
+            return self.null();
+        }
+        match self.codec {
+            Codec::Json => {
+                self.comma();
+                json::write_f64(self.out, n);
+            }
+            Codec::Cbor => cbor::write_f64(self.out, n),
+            _ => msgpack::write_f64(self.out, n),
+        }
+    }
+
+    /// True or false.
+    pub fn bool(&mut self, bool: bool) {
+        match self.codec {
+            Codec::Json => {
+                self.comma();
+                self.out.extend_from_slice(if bool { b"true" } else { b"false" });
+            }
+            Codec::Cbor => cbor::write_bool(self.out, bool),
+            _ => self.out.push(if bool { 0xc3 } else { 0xc2 }),
+        }
+    }
+
+    /// The absent value.
+    pub fn null(&mut self) {
+        match self.codec {
+            Codec::Json => {
+                self.comma();
+                self.out.extend_from_slice(b"null");
+            }
+            Codec::Cbor => cbor::write_null(self.out),
+            _ => self.out.push(0xc0),
+        }
+    }
+
+    /// Bytes. JSON shows them as base64url text without padding (RFC 4648 §5).
+    pub fn bytes(&mut self, bytes: &[u8]) {
+        match self.codec {
+            Codec::Json => {
+                self.comma();
+                json::write_bytes(self.out, bytes);
+            }
+            Codec::Cbor => cbor::write_string(self.out, major::BYTES, bytes),
+            _ => msgpack::write_bytes(self.out, bytes),
+        }
+    }
+
+    /// One datum that is already encoded in this codec.
+    pub fn raw(&mut self, datum: &[u8]) {
+        if self.codec == Codec::Json {
+            self.comma();
+        }
+        self.out.extend_from_slice(datum);
+    }
+
+    /// Any value. CBOR's map keys are put in canonical order.
+    pub fn value(&mut self, value: &Value) {
+        match value {
+            Value::Null => self.null(),
+            Value::Bool(bool) => self.bool(*bool),
+            Value::I64(n) => self.i64(*n),
+            Value::U64(n) => self.u64(*n),
+            Value::F64(n) => self.f64(*n),
+            Value::Text(text) => self.text(text),
+            Value::Bytes(bytes) => self.bytes(bytes),
+            Value::Array(values) => {
+                self.array(values.len());
+                values.iter().for_each(|value| self.value(value));
+                self.end();
+            }
+            Value::Map(fields) => self.fields(fields),
+        }
+    }
+
+    fn fields(&mut self, fields: &[(String, Value)]) {
+        self.map(fields.len());
+        if self.sorts_keys() {
+            let mut order: Vec<_> = fields.iter().collect();
+            order.sort_by_key(|(key, _)| (key.len(), key));
+            order.into_iter().for_each(|field| self.field(field));
+        } else {
+            fields.iter().for_each(|field| self.field(field));
+        }
+        self.end();
+    }
+
+    fn field(&mut self, (key, value): &(String, Value)) {
+        self.key(key);
+        self.value(value);
+    }
+
+    /// Text that is known to be UTF-8.
+    #[inline]
+    pub(crate) fn utf8(&mut self, text: &[u8]) {
+        match self.codec {
+            Codec::Json => {
+                self.comma();
+                json::write_text(self.out, text);
+            }
+            Codec::Cbor => cbor::write_string(self.out, major::TEXT, text),
+            _ => msgpack::write_text(self.out, text),
+        }
+    }
+
+    /// A key that is known to be UTF-8.
+    #[inline]
+    pub(crate) fn key_utf8(&mut self, key: &[u8]) {
+        self.utf8(key);
+        if self.codec == Codec::Json {
+            self.out.push(b':');
+        }
+    }
+
+    /// Whether containers need no end and keys look like any text.
+    pub(crate) fn is_flat(&self) -> bool {
+        matches!(self.codec, Codec::MsgPack | Codec::MsgPackRecords)
+    }
+
+    /// Whether a map's keys have one order only.
+    pub(crate) fn sorts_keys(&self) -> bool {
+        self.codec == Codec::Cbor
+    }
+
+    fn open(&mut self, bracket: u8, is_map: u64) {
+        self.comma();
+        self.out.push(bracket);
+        self.maps = self.maps << 1 | is_map;
+    }
+
+    /// A value or key that is neither the first of the datum or container nor a field's value
+    /// follows another, which never ends like one of these.
+    #[inline]
+    fn comma(&mut self) {
+        let begins = self.out.len() == self.start;
+        if !begins && !matches!(self.out.last(), Some(b'{' | b'[' | b':') | None) {
+            self.out.push(b',');
+        }
+    }
+}
