@@ -1,2 +1,126 @@
-//! The commands that build, check and prove Sealane.
-fn main() {}
+//! The commands that build, check and prove Sealane: `cargo xtask help` lists them.
+//!
+//! Each command is a module with a `run` function. They need Rust's standard library, a TOML
+//! reader and the table of limits, so that the first check of a fresh clone starts in seconds.
+#![forbid(unsafe_code)]
+
+mod check;
+mod date;
+mod deny;
+mod docs;
+mod fuzz;
+mod needs;
+mod process;
+mod prove;
+mod rust;
+mod steps;
+mod test;
+mod tidy;
+mod tree;
+
+use std::process::ExitCode;
+
+use process::Outcome;
+
+struct Command {
+    name: &'static str,
+    arguments: &'static str,
+    summary: &'static str,
+    run: fn(&[String]) -> Outcome,
+}
+
+const COMMANDS: &[Command] = &[
+    Command {
+        name: "check",
+        arguments: "",
+        summary: "tidy, licences and bans, format, clippy, documentation, feature builds",
+        run: check::run,
+    },
+    Command {
+        name: "tidy",
+        arguments: "",
+        summary: "only what the compiler does not see: sizes, layers, words, documented names",
+        run: tidy::run,
+    },
+    Command {
+        name: "deny",
+        arguments: "",
+        summary: "only licences, bans and sources of dependencies, by deny.toml",
+        run: deny::run,
+    },
+    Command {
+        name: "docs",
+        arguments: "",
+        summary: "write docs/LIMITS.md and docs/ERRORS.md from the code",
+        run: docs::run,
+    },
+    Command {
+        name: "test",
+        arguments: "[--no-fuzz] [--fuzz-seconds N]",
+        summary: "install what the tests need, check, run every test, fuzz at most 5 minutes",
+        run: test::run,
+    },
+    Command {
+        name: "fuzz",
+        arguments: "[TARGET] [--seconds N]",
+        summary: "fuzz one target or all, N seconds each (default: 20)",
+        run: fuzz::run,
+    },
+    Command {
+        name: "prove",
+        arguments: "[NAME [KEY=VALUE ...] [ARGUMENT ...]]",
+        summary: "run a long proof and record it in results/; without NAME, list them",
+        run: prove::run,
+    },
+];
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match dispatch(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("xtask: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn dispatch(arguments: &[String]) -> Outcome {
+    let Some((name, rest)) = arguments.split_first() else {
+        print!("{}", help());
+        return Ok(());
+    };
+    if matches!(name.as_str(), "help" | "--help" | "-h") || rest.iter().any(|a| a == "--help") {
+        print!("{}", help());
+        return Ok(());
+    }
+    match COMMANDS.iter().find(|command| command.name == name) {
+        Some(command) => (command.run)(rest),
+        None => Err(format!("there is no command `{name}`\n\n{}", help())),
+    }
+}
+
+fn help() -> String {
+    let mut text =
+        String::from("Builds, checks and proves Sealane.\n\nUsage: cargo xtask COMMAND\n");
+    for Command { name, arguments, summary, .. } in COMMANDS {
+        text += &format!("\n  {}\n      {summary}\n", format!("{name} {arguments}").trim_end());
+    }
+    text + "\n  help\n      this text\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn help_names_every_command() {
+        assert!(COMMANDS.iter().all(|command| help().contains(command.summary)));
+    }
+
+    #[test]
+    fn an_unknown_command_is_refused_with_the_list() {
+        let refusal = dispatch(&["chek".to_owned()]).unwrap_err();
+        assert!(refusal.contains("`chek`") && refusal.contains("cargo xtask COMMAND"), "{refusal}");
+    }
+}

@@ -1,0 +1,59 @@
+//! `cargo xtask check`: all that can be said about the code without running it.
+
+use crate::process::{self, Outcome};
+use crate::steps::{Done, Steps};
+use crate::tree::Tree;
+use crate::{deny, tidy};
+
+/// `cargo xtask check`.
+pub(crate) fn run(_: &[String]) -> Outcome {
+    let mut steps = Steps::default();
+    add(&mut steps);
+    steps.finish()
+}
+
+/// Adds the steps of the check to a longer run, the quick ones first.
+pub(crate) fn add(steps: &mut Steps) {
+    steps.step("tidy", || tidy::run(&[]));
+    steps.step("deny", || deny::run(&[]));
+    steps.step("format", format);
+    steps.step("clippy", || {
+        let arguments = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
+        process::run(process::cargo().args(arguments))
+    });
+    steps.step("documentation", || {
+        let mut command = process::cargo();
+        command.args(["doc", "--no-deps", "--workspace"]).env("RUSTDOCFLAGS", "-D warnings");
+        process::run(&mut command)
+    });
+    steps.optional("features", features);
+}
+
+fn format() -> Outcome {
+    process::run(process::cargo().args(["fmt", "--all", "--check"]))?;
+    if !process::root().join("fuzz/Cargo.toml").is_file() {
+        return Ok(());
+    }
+    process::run(process::cargo().args(["fmt", "--manifest-path", "fuzz/Cargo.toml", "--check"]))
+}
+
+/// Builds each crate that has features without any, and with each alone.
+fn features() -> Outcome<Done> {
+    let tree = Tree::load()?;
+    let mut found = false;
+    for package in tree.packages() {
+        let features = package.table("features");
+        let single = features.keys().filter(|feature| *feature != "default");
+        let builds = if features.is_empty() { None } else { Some(None) };
+        for feature in builds.into_iter().chain(single.map(Some)) {
+            found = true;
+            let mut command = process::cargo();
+            command.args(["clippy", "--package", &package.name, "--no-default-features"]);
+            if let Some(feature) = feature {
+                command.args(["--features", feature]);
+            }
+            process::run(command.args(["--", "-D", "warnings"]))?;
+        }
+    }
+    Ok(if found { Done::Passed } else { Done::Skipped("no crate has features") })
+}

@@ -1,0 +1,156 @@
+//! `cargo xtask fuzz`: the decoders against random input, on stable Rust.
+//!
+//! libFuzzer comes as a crate; the compiler's own coverage pass is switched on by flags, so that
+//! neither nightly nor cargo-fuzz is needed. What a run finds goes to `target/fuzz`; a finding that
+//! teaches something is copied by hand into the committed `fuzz/corpus/TARGET`, which the normal
+//! tests replay.
+
+use std::path::PathBuf;
+
+use crate::process::{self, Outcome};
+use crate::steps::Done;
+
+const MANIFEST: &str = "fuzz/Cargo.toml";
+const SECONDS: u64 = 20;
+/// All targets together within `cargo xtask test`.
+const MAX_TOTAL_SECONDS: u64 = 300;
+/// One input may take this long, and one target this much memory.
+const MAX_INPUT_SECONDS: u64 = 10;
+const MAX_MEMORY_MIB: u64 = 2048;
+
+const FLAGS: &[&str] = &[
+    "-Cpasses=sancov-module",
+    "-Cllvm-args=-sanitizer-coverage-level=4",
+    "-Cllvm-args=-sanitizer-coverage-inline-8bit-counters",
+    "-Cllvm-args=-sanitizer-coverage-pc-table",
+    "-Cllvm-args=-sanitizer-coverage-trace-compares",
+    "--cfg=fuzzing",
+    "-Cdebug-assertions",
+    "-Coverflow-checks",
+];
+
+/// `cargo xtask fuzz [TARGET] [--seconds N]`.
+pub(crate) fn run(arguments: &[String]) -> Outcome {
+    let (mut chosen, mut seconds) = (None, SECONDS);
+    let mut arguments = arguments.iter();
+    while let Some(argument) = arguments.next() {
+        match argument.as_str() {
+            "--seconds" => seconds = number("--seconds", arguments.next())?,
+            flag if flag.starts_with('-') => return Err(format!("fuzz has no flag `{flag}`")),
+            target => chosen = Some(target),
+        }
+    }
+    let Some(targets) = targets()? else {
+        return Err(format!("there is nothing to fuzz: {MANIFEST} is missing"));
+    };
+    if let Some(chosen) = chosen.filter(|chosen| !targets.iter().any(|target| target == chosen)) {
+        return Err(format!("no target `{chosen}`; there are: {}", targets.join(", ")));
+    }
+    let chosen: Vec<String> =
+        targets.into_iter().filter(|target| chosen.is_none_or(|one| one == target)).collect();
+    all(&chosen, seconds)
+}
+
+/// Fuzzes every target for a short time: 20 seconds each, or their share of five minutes.
+pub(crate) fn short(seconds: Option<u64>) -> Outcome<Done> {
+    let Some(targets) = targets()? else {
+        return Ok(Done::Skipped("there is no fuzz/Cargo.toml"));
+    };
+    all(&targets, share(seconds, targets.len()))?;
+    Ok(Done::Passed)
+}
+
+fn share(seconds: Option<u64>, targets: usize) -> u64 {
+    let share = MAX_TOTAL_SECONDS / u64::try_from(targets).unwrap_or(u64::MAX).max(1);
+    seconds.unwrap_or(SECONDS).min(share)
+}
+
+/// Reads the number that follows a flag.
+pub(crate) fn number(flag: &str, text: Option<&String>) -> Outcome<u64> {
+    let number = text.and_then(|text| text.parse().ok());
+    number.ok_or_else(|| format!("{flag} takes a number of seconds"))
+}
+
+/// The names of the programs in `fuzz/Cargo.toml`; none when there is no such file.
+fn targets() -> Outcome<Option<Vec<String>>> {
+    let Ok(text) = std::fs::read_to_string(process::root().join(MANIFEST)) else {
+        return Ok(None);
+    };
+    let manifest: toml::Table = text.parse().map_err(|error| format!("{MANIFEST}: {error}"))?;
+    let programs = manifest.get("bin").and_then(toml::Value::as_array);
+    let names = programs.into_iter().flatten().filter_map(|program| program.get("name")?.as_str());
+    Ok(Some(names.map(str::to_owned).collect()))
+}
+
+/// Builds once, then runs one target after the other; all run even when one has a finding.
+fn all(targets: &[String], seconds: u64) -> Outcome {
+    let host = host()?;
+    let build = process::target().join("fuzz");
+    let mut command = process::cargo();
+    command.args(["build", "--release", "--manifest-path", MANIFEST, "--target", &host]);
+    command.arg("--target-dir").arg(&build);
+    for target in targets {
+        command.args(["--bin", target]);
+    }
+    process::run(command.env("RUSTFLAGS", FLAGS.join(" ")))?;
+    let mut failed = vec![];
+    for target in targets {
+        let program = build.join(&host).join("release").join(target);
+        if let Err(failure) = one(target, program, seconds) {
+            eprintln!("{failure}");
+            failed.push(target.as_str());
+        }
+    }
+    if failed.is_empty() {
+        println!("fuzz: {} targets, {seconds} s each, nothing found", targets.len());
+        return Ok(());
+    }
+    Err(format!("fuzz: findings in {}; inputs in target/fuzz/artifacts", failed.join(", ")))
+}
+
+fn one(target: &str, program: PathBuf, seconds: u64) -> Outcome {
+    let found = process::target().join("fuzz/corpus").join(target);
+    let artifacts = process::target().join("fuzz/artifacts").join(target);
+    for folder in [&found, &artifacts] {
+        std::fs::create_dir_all(folder)
+            .map_err(|error| format!("{}: {error}", folder.display()))?;
+    }
+    let mut command = process::program(program);
+    command.arg(&found);
+    let committed = process::root().join("fuzz/corpus").join(target);
+    if committed.is_dir() {
+        command.arg(committed);
+    }
+    command.arg(format!("-artifact_prefix={}/", artifacts.display()));
+    command.arg(format!("-max_total_time={seconds}"));
+    command.arg(format!("-timeout={MAX_INPUT_SECONDS}"));
+    command.arg(format!("-rss_limit_mb={MAX_MEMORY_MIB}"));
+    command.args(["-print_final_stats=1", "-verbosity=0"]);
+    process::run(&mut command)
+}
+
+/// The compiler's own target. Naming it keeps the coverage flags from build scripts.
+fn host() -> Outcome<String> {
+    let about = process::output(process::program("rustc").arg("-vV"))?;
+    let host = about.lines().find_map(|line| line.strip_prefix("host: "));
+    host.map(str::to_owned).ok_or_else(|| "rustc does not say its host".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_targets_together_take_at_most_five_minutes() {
+        assert_eq!(share(None, 5), 20);
+        assert_eq!(share(None, 30), 10);
+        assert_eq!(share(Some(600), 2), 150);
+        assert_eq!(share(Some(3), 2), 3);
+    }
+
+    #[test]
+    fn odd_arguments_are_refused() {
+        assert!(run(&["--fast".to_owned()]).unwrap_err().contains("`--fast`"));
+        assert!(run(&["--seconds".to_owned()]).unwrap_err().contains("number of seconds"));
+    }
+}

@@ -1,0 +1,161 @@
+//! What the tests need beside Rust, installed where it is missing.
+
+use std::path::{Path, PathBuf};
+
+use crate::process::{self, Outcome};
+
+/// A program, the Debian package that brings it, and what is not tested without it.
+struct Tool {
+    name: &'static str,
+    package: &'static str,
+    used_by: &'static str,
+}
+
+const TOOLS: &[Tool] = &[
+    Tool { name: "mkfs.ext4", package: "e2fsprogs", used_by: "power cut and full disk" },
+    Tool { name: "losetup", package: "mount", used_by: "power cut and full disk" },
+];
+
+/// The folder of JavaScript peers and test data.
+const NODE_FOLDER: &str = "tests/js";
+/// What the Python tests import.
+const PYTHON_LIST: &str = "tests/python/requirements.txt";
+
+/// Installs all of it.
+pub(crate) fn install() -> Outcome {
+    tools()?;
+    node_packages(NODE_FOLDER)?;
+    if process::root().join(PYTHON_LIST).is_file() {
+        python_packages(PYTHON_LIST)?;
+    }
+    Ok(())
+}
+
+/// Whether a file of the repository exists.
+pub(crate) fn exists(path: &str) -> bool {
+    process::root().join(path).is_file()
+}
+
+/// The Python of the tests.
+pub(crate) fn python() -> PathBuf {
+    environment().join("bin/python")
+}
+
+/// The search path of the tests: the Python environment first, and where disk tools live.
+pub(crate) fn search_path() -> std::ffi::OsString {
+    let old = std::env::var_os("PATH").unwrap_or_default();
+    let mut folders = vec![environment().join("bin")];
+    folders.extend(std::env::split_paths(&old));
+    folders.extend(["/usr/sbin".into(), "/sbin".into()]);
+    std::env::join_paths(folders).unwrap_or(old)
+}
+
+fn environment() -> PathBuf {
+    process::root().join("target/venv")
+}
+
+/// Tools come from the distribution, if we may install them; else their tests say what is missing.
+fn tools() -> Outcome {
+    for Tool { name, package, used_by } in TOOLS.iter().filter(|tool| !process::has(tool.name)) {
+        if is_superuser() && process::has("apt-get") {
+            process::run(process::program("apt-get").arg("update"))?;
+            let mut install = process::program("apt-get");
+            install.args(["install", "--yes", "--no-install-recommends", package]);
+            process::run(install.env("DEBIAN_FRONTEND", "noninteractive"))?;
+        } else {
+            eprintln!("`{name}` is missing (package {package}): no test of {used_by}");
+        }
+    }
+    Ok(())
+}
+
+fn is_superuser() -> bool {
+    process::output(process::program("id").arg("-u")).is_ok_and(|id| id.trim() == "0")
+}
+
+/// Installs the packages of one folder with a `package.json`, when its lock file is new.
+pub(crate) fn node_packages(folder: &str) -> Outcome {
+    if !exists(&format!("{folder}/package.json")) {
+        return Ok(());
+    }
+    for name in ["node", "npm"] {
+        if !process::has(name) {
+            return Err(format!("`{name}` is missing: {folder} needs Node.js 20 or later and npm"));
+        }
+    }
+    let lock = process::root().join(folder).join("package-lock.json");
+    let stamp = stamp(folder);
+    let modules = process::root().join(folder).join("node_modules");
+    if modules.is_dir() && is_current(&lock, &stamp) {
+        return Ok(());
+    }
+    let arguments = ["ci", "--no-audit", "--no-fund", "--prefix", folder];
+    process::run(process::program("npm").args(arguments))?;
+    keep(&lock, &stamp)
+}
+
+/// Installs a list of Python packages into the environment of the tests, when the list is new.
+fn python_packages(list: &str) -> Outcome {
+    python_environment()?;
+    let path = process::root().join(list);
+    let stamp = stamp(list);
+    if is_current(&path, &stamp) {
+        return Ok(());
+    }
+    let arguments = ["-m", "pip", "install", "--quiet", "--requirement", list];
+    process::run(process::program(python()).args(arguments))?;
+    keep(&path, &stamp)
+}
+
+/// Makes the Python environment of the tests.
+pub(crate) fn python_environment() -> Outcome {
+    if python().is_file() {
+        return Ok(());
+    }
+    if !process::has("python3") {
+        return Err("`python3` is missing: the Python tests need 3.10 or later".to_owned());
+    }
+    let folder = environment();
+    process::run(process::program("python3").args(["-m", "venv"]).arg(&folder)).map_err(|failure| {
+        // A half-made environment would pass for a whole one the next time.
+        let _ = std::fs::remove_dir_all(&folder);
+        format!("{failure}; on Debian the module comes with the package python3-venv")
+    })
+}
+
+/// Where the list that was last installed is kept, to be compared with the one of today.
+fn stamp(of: &str) -> PathBuf {
+    process::root().join("target/installed").join(of.replace('/', "-"))
+}
+
+fn is_current(list: &Path, stamp: &Path) -> bool {
+    let installed = std::fs::read(stamp);
+    installed.is_ok_and(|installed| std::fs::read(list).is_ok_and(|list| list == installed))
+}
+
+fn keep(list: &Path, stamp: &Path) -> Outcome {
+    let copied = stamp
+        .parent()
+        .map_or(Ok(()), std::fs::create_dir_all)
+        .and_then(|()| std::fs::copy(list, stamp));
+    copied.map(|_| ()).map_err(|error| format!("{}: {error}", stamp.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_changed_list_is_not_current() {
+        let folder = std::env::temp_dir().join(format!("sealane-needs-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let (list, stamp) = (folder.join("list"), folder.join("installed/list"));
+        std::fs::write(&list, "a==1").unwrap();
+        assert!(!is_current(&list, &stamp));
+        keep(&list, &stamp).unwrap();
+        assert!(is_current(&list, &stamp));
+        std::fs::write(&list, "a==2").unwrap();
+        assert!(!is_current(&list, &stamp));
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}

@@ -1,0 +1,71 @@
+//! Running other programs from the root of the repository.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A command's end: nothing to say, or one sentence about what failed.
+pub(crate) type Outcome<T = ()> = Result<T, String>;
+
+/// The root of the repository. `cargo run` names it at run time, so that a binary built from
+/// another copy of the tree still works on this one.
+pub(crate) fn root() -> PathBuf {
+    let package = std::env::var_os("CARGO_MANIFEST_DIR")
+        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
+    package.parent().map_or_else(|| PathBuf::from("."), Path::to_path_buf)
+}
+
+/// The folder that cargo builds into.
+pub(crate) fn target() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
+}
+
+/// A program, to be run in the root of the repository.
+pub(crate) fn program(name: impl AsRef<std::ffi::OsStr>) -> Command {
+    let mut command = Command::new(name);
+    command.current_dir(root());
+    command
+}
+
+/// The cargo that runs us.
+pub(crate) fn cargo() -> Command {
+    program(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+}
+
+/// Runs `command` with our own input and output.
+pub(crate) fn run(command: &mut Command) -> Outcome {
+    eprintln!("$ {}", shown(command));
+    let status = command.status().map_err(|error| not_started(command, &error))?;
+    if status.success() { Ok(()) } else { Err(format!("{}: {status}", shown(command))) }
+}
+
+/// Runs `command` and gives what it printed.
+pub(crate) fn output(command: &mut Command) -> Outcome<String> {
+    let output = command.output().map_err(|error| not_started(command, &error))?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        return Err(format!("{}: {}\n{said}", shown(command), output.status));
+    }
+    String::from_utf8(output.stdout).map_err(|_| format!("{}: not UTF-8", shown(command)))
+}
+
+/// Whether a program of this name can be started from the search path.
+pub(crate) fn has(name: &str) -> bool {
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    let mut folders: Vec<PathBuf> = std::env::split_paths(&folders).collect();
+    folders.extend(["/usr/sbin".into(), "/sbin".into()]);
+    folders.iter().any(|folder| folder.join(name).is_file())
+}
+
+/// A command as one would type it.
+pub(crate) fn shown(command: &Command) -> String {
+    let name = Path::new(command.get_program()).file_name().unwrap_or(command.get_program());
+    std::iter::once(name)
+        .chain(command.get_args())
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+fn not_started(command: &Command, error: &std::io::Error) -> String {
+    format!("{} does not start: {error}", shown(command))
+}

@@ -1,0 +1,216 @@
+//! `cargo xtask prove`: the tests' long runs, recorded with machine, commit and date.
+//!
+//! A proof is a test of the normal suite with larger numbers in its environment, so that nothing is
+//! proved by code that the daily tests do not run.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+use std::time::Instant;
+
+use crate::date;
+use crate::process::{self, Outcome};
+
+struct Proof {
+    name: &'static str,
+    shows: &'static str,
+    cargo: &'static [&'static str],
+    environment: &'static [(&'static str, &'static str)],
+}
+
+const PROOFS: &[Proof] = &[
+    Proof {
+        name: "million",
+        shows: "a million messages to 100 readers: nothing lost, nothing beyond credit, in order",
+        cargo: &["--package", "sealane-node", "--test", "delivers_exactly"],
+        environment: &[("SEALANE_MESSAGES", "1000000")],
+    },
+    Proof {
+        name: "kill",
+        shows: "50 kills under load: nothing acknowledged at `os` or `disk` is lost",
+        cargo: &["--package", "sealane-cli", "--test", "survives_kill"],
+        environment: &[("SEALANE_KILLS", "50")],
+    },
+    Proof {
+        name: "powercut",
+        shows: "50 copies of a running disk: each holds all that was acknowledged at `disk`",
+        cargo: &["--package", "sealane-cli", "--test", "survives_power_cut"],
+        environment: &[("SEALANE_CUTS", "50")],
+    },
+    Proof {
+        name: "diskfull",
+        shows: "a full disk: refused with an error, nothing acknowledged, service resumes",
+        cargo: &["--package", "sealane-cli", "--test", "survives_full_disk"],
+        environment: &[],
+    },
+];
+
+/// `cargo xtask prove [NAME [KEY=VALUE ...] [ARGUMENT ...]]`.
+pub(crate) fn run(arguments: &[String]) -> Outcome {
+    let Some((name, rest)) = arguments.split_first() else {
+        print!("{}", list());
+        return Ok(());
+    };
+    let proof = PROOFS.iter().find(|proof| proof.name == name);
+    let proof = proof.ok_or_else(|| format!("there is no proof `{name}`\n\n{}", list()))?;
+    let head = head(proof)?;
+    let path = format!("results/prove-{name}-{}.txt", date::today());
+    let file = process::root().join(&path);
+    std::fs::create_dir_all(process::root().join("results"))
+        .and_then(|()| File::create(&file))
+        .map_err(|error| format!("{path}: {error}"))
+        .and_then(|file| record(command(proof, rest), &head, file))
+        .map_err(|failure| format!("{failure}; see {path}"))?;
+    println!("recorded in {path}");
+    Ok(())
+}
+
+fn list() -> String {
+    let mut text = String::from("cargo xtask prove NAME, where NAME is one of:\n");
+    for Proof { name, shows, environment, .. } in PROOFS {
+        text += &format!("\n  {name}\n      {shows}\n");
+        for (key, value) in *environment {
+            text += &format!("      {key}={value}\n");
+        }
+    }
+    text
+}
+
+/// Words like `KEY=VALUE` replace the proof's environment, the rest goes to the test program.
+fn command(proof: &Proof, rest: &[String]) -> Command {
+    let mut command = process::cargo();
+    command.args(["test", "--release"]).args(proof.cargo).args(["--", "--nocapture"]);
+    command.envs(proof.environment.iter().copied());
+    for word in rest {
+        match word.split_once('=').filter(|(key, _)| is_variable(key)) {
+            Some((key, value)) => command.env(key, value),
+            None => command.arg(word),
+        };
+    }
+    command.env("PATH", crate::needs::search_path()).env("CARGO_TERM_COLOR", "never");
+    command
+}
+
+fn is_variable(key: &str) -> bool {
+    !key.is_empty()
+        && key.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_')
+}
+
+fn head(proof: &Proof) -> Outcome<String> {
+    let git = |arguments: &[&str]| process::output(process::program("git").args(arguments));
+    let commit = git(&["rev-parse", "HEAD"])?;
+    let changed = git(&["status", "--porcelain", "--untracked-files=no"])?;
+    let state = if changed.is_empty() { "" } else { " and uncommitted changes" };
+    let kernel = process::output(process::program("uname").args(["-srm"]))?;
+    let rust = process::output(process::program("rustc").arg("--version"))?;
+    let cores = std::thread::available_parallelism().map_or(0, std::num::NonZero::get);
+    Ok(format!(
+        "{}: {}\ndate: {}\ncommit: {}{state}\nprocessor: {}, {cores} cores\nkernel: {}\nrust: {}\n",
+        proof.name,
+        proof.shows,
+        date::today(),
+        commit.trim(),
+        processor(),
+        kernel.trim(),
+        rust.trim(),
+    ))
+}
+
+fn processor() -> String {
+    let about = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = about.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
+    model.map_or_else(|| std::env::consts::ARCH.to_owned(), |(_, name)| name.to_owned())
+}
+
+/// Runs `command`, with what it prints shown and written below `head`.
+fn record(mut command: Command, head: &str, file: File) -> Outcome {
+    let said = process::shown(&command);
+    let variables: String = command
+        .get_envs()
+        .filter(|(key, _)| key.to_string_lossy().starts_with("SEALANE_"))
+        .filter_map(|(key, value)| Some(format!("{}={} ", key.display(), value?.display())))
+        .collect();
+    let record = Mutex::new(file);
+    write_line(&record, &format!("{head}command: {variables}{said}\n"));
+    let start = Instant::now();
+    let mut child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(|error| format!("{said} does not start: {error}"))?;
+    let (out, err) = (child.stdout.take(), child.stderr.take());
+    std::thread::scope(|scope| {
+        scope.spawn(|| copy(out, &record));
+        scope.spawn(|| copy(err, &record));
+    });
+    let status = child.wait().map_err(|error| format!("{said}: {error}"))?;
+    let result = if status.success() { "passed".to_owned() } else { format!("FAILED, {status}") };
+    let seconds = start.elapsed().as_secs_f64();
+    write_line(&record, &format!("\nresult: {result}\nseconds: {seconds:.1}"));
+    if status.success() { Ok(()) } else { Err(format!("{said}: {status}")) }
+}
+
+fn copy(from: Option<impl Read>, record: &Mutex<File>) {
+    let mut lines = from.into_iter().flat_map(|from| BufReader::new(from).split(b'\n'));
+    while let Some(Ok(line)) = lines.next() {
+        let line = String::from_utf8_lossy(&line);
+        println!("{line}");
+        write_line(record, &anonymous(&line));
+    }
+}
+
+/// A record is committed, so it names no folder of the machine.
+fn anonymous(line: &str) -> String {
+    let (root, target) = (process::root(), process::target());
+    let home = std::env::var("HOME").unwrap_or_default();
+    let mut line =
+        line.replace(&*target.to_string_lossy(), "target").replace(&*root.to_string_lossy(), ".");
+    if home.len() > 1 {
+        line = line.replace(&home, "~");
+    }
+    line
+}
+
+fn write_line(record: &Mutex<File>, line: &str) {
+    let mut file = record.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    if let Err(error) = writeln!(file, "{line}") {
+        eprintln!("the record is incomplete: {error}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_names_every_proof_and_its_size() {
+        assert!(list().contains("  kill\n") && list().contains("SEALANE_KILLS=50"), "{}", list());
+        assert!(run(&["sleep".to_owned()]).unwrap_err().contains("no proof `sleep`"));
+    }
+
+    #[test]
+    fn arguments_replace_the_environment_or_go_to_the_test() {
+        let words = ["SEALANE_KILLS=3".to_owned(), "--exact=x".to_owned()];
+        let command = command(&PROOFS[1], &words);
+        let kills = command.get_envs().find(|(key, _)| *key == "SEALANE_KILLS");
+        assert_eq!(kills.and_then(|(_, value)| value), Some("3".as_ref()));
+        assert!(
+            process::shown(&command).ends_with("--test survives_kill -- --nocapture --exact=x")
+        );
+    }
+
+    #[test]
+    fn a_record_holds_head_output_and_result_and_no_folder() {
+        let path = std::env::temp_dir().join(format!("sealane-prove-{}", std::process::id()));
+        let mut command = process::program("sh");
+        command.args(["-c", "pwd; echo oops >&2; exit 3"]);
+        let failure = record(command, "machine\n", File::create(&path).unwrap()).unwrap_err();
+        assert!(failure.contains("exit status: 3"), "{failure}");
+        let text = std::fs::read_to_string(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        assert!(text.starts_with("machine\ncommand: sh -c"), "{text}");
+        assert!(text.contains("\n.\n") && text.contains("\noops\n"), "{text}");
+        assert!(text.contains("result: FAILED, exit status: 3"), "{text}");
+    }
+}

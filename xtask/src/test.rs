@@ -1,0 +1,96 @@
+//! `cargo xtask test`: everything that a change has to pass, in at most 25 minutes on two cores.
+
+use crate::fuzz::{self, number};
+use crate::process::{self, Outcome};
+use crate::steps::{Done, Steps};
+use crate::{check, needs};
+
+/// `cargo xtask test [--no-fuzz] [--fuzz-seconds N]`; `FUZZ_SECONDS` stands for the latter.
+pub(crate) fn run(arguments: &[String]) -> Outcome {
+    let options = Options::read(arguments, std::env::var("FUZZ_SECONDS").ok().as_ref())?;
+    let mut steps = Steps::default();
+    steps.step("install", needs::install);
+    check::add(&mut steps);
+    steps.step("tests", || {
+        let mut command = process::cargo();
+        command.args(["test", "--workspace", "--no-fail-fast"]);
+        process::run(command.env("PATH", needs::search_path()))
+    });
+    steps.optional("typescript", typescript);
+    steps.optional("python", python);
+    steps.optional("fuzz", || match options.no_fuzz {
+        true => Ok(Done::Skipped("--no-fuzz")),
+        false => fuzz::short(options.fuzz_seconds),
+    });
+    steps.finish()
+}
+
+#[derive(Debug, Default, PartialEq)]
+struct Options {
+    no_fuzz: bool,
+    fuzz_seconds: Option<u64>,
+}
+
+impl Options {
+    /// The command line over the environment.
+    fn read(arguments: &[String], environment: Option<&String>) -> Outcome<Self> {
+        let mut options = Self::default();
+        if environment.is_some() {
+            options.fuzz_seconds = Some(number("FUZZ_SECONDS", environment)?);
+        }
+        let mut arguments = arguments.iter();
+        while let Some(argument) = arguments.next() {
+            match argument.as_str() {
+                "--no-fuzz" => options.no_fuzz = true,
+                "--fuzz-seconds" => {
+                    options.fuzz_seconds = Some(number("--fuzz-seconds", arguments.next())?);
+                }
+                other => return Err(format!("test has no argument `{other}`")),
+            }
+        }
+        options.no_fuzz |= options.fuzz_seconds == Some(0);
+        Ok(options)
+    }
+}
+
+fn typescript() -> Outcome<Done> {
+    const FOLDER: &str = "sdk/typescript";
+    if !needs::exists("sdk/typescript/package.json") {
+        return Ok(Done::Skipped("there is no sdk/typescript"));
+    }
+    needs::node_packages(FOLDER)?;
+    process::run(process::program("npm").args(["test", "--prefix", FOLDER]))?;
+    Ok(Done::Passed)
+}
+
+fn python() -> Outcome<Done> {
+    if !needs::exists("sdk/python/pyproject.toml") {
+        return Ok(Done::Skipped("there is no sdk/python"));
+    }
+    needs::python_environment()?;
+    let mut install = process::program(needs::python());
+    install.args(["-m", "pip", "install", "--quiet", "--editable", "sdk/python"]);
+    process::run(&mut install)?;
+    let arguments = ["-m", "unittest", "discover", "--start-directory", "sdk/python/tests"];
+    process::run(process::program(needs::python()).args(arguments))?;
+    Ok(Done::Passed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_rules_over_the_environment() {
+        let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        let seven = "7".to_owned();
+        let read = |text, environment| Options::read(&words(text), environment);
+        assert_eq!(read("", None), Ok(Options::default()));
+        assert_eq!(read("", Some(&seven)).unwrap().fuzz_seconds, Some(7));
+        assert_eq!(read("--fuzz-seconds 9", Some(&seven)).unwrap().fuzz_seconds, Some(9));
+        assert!(read("--no-fuzz", None).unwrap().no_fuzz);
+        assert!(read("--fuzz-seconds 0", None).unwrap().no_fuzz);
+        assert!(read("--fuzz-seconds soon", None).is_err());
+        assert!(read("--fast", None).is_err());
+    }
+}

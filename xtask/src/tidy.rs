@@ -1,0 +1,73 @@
+//! What the compiler does not see: sizes, layers, dead files, words, and names without a page.
+//!
+//! A check takes the tree and gives findings. Each has a test with a sample that it must catch.
+
+mod dead;
+mod documented;
+mod layers;
+mod places;
+mod sizes;
+mod words;
+
+use std::fmt;
+
+use crate::process::Outcome;
+use crate::tree::Tree;
+
+/// One thing that is wrong, and what to do about it.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Finding {
+    path: String,
+    line: usize,
+    what: String,
+    remedy: String,
+}
+
+impl Finding {
+    /// A finding in a file.
+    pub(crate) fn new(
+        path: &str,
+        line: usize,
+        what: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Self {
+        Self { path: path.to_owned(), line, what: what.into(), remedy: remedy.into() }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}:{}: {}; {}", self.path, self.line, self.what, self.remedy)
+    }
+}
+
+const CHECKS: &[fn(&Tree) -> Vec<Finding>] =
+    &[sizes::check, layers::check, dead::check, words::check, places::check, documented::check];
+
+/// `cargo xtask tidy`.
+pub(crate) fn run(_: &[String]) -> Outcome {
+    let tree = Tree::load()?;
+    let mut findings: Vec<_> = CHECKS.iter().flat_map(|check| check(&tree)).collect();
+    findings.sort();
+    for finding in &findings {
+        println!("{finding}");
+    }
+    if findings.is_empty() { Ok(()) } else { Err(format!("tidy: {} findings", findings.len())) }
+}
+
+/// What the findings say, for the tests of the checks.
+#[cfg(test)]
+fn said(findings: &[Finding]) -> Vec<String> {
+    findings.iter().map(ToString::to_string).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_finding_names_place_fault_and_remedy() {
+        let finding = Finding::new("crates/a/src/lib.rs", 7, "a tab", "use spaces");
+        assert_eq!(finding.to_string(), "crates/a/src/lib.rs:7: a tab; use spaces");
+    }
+}

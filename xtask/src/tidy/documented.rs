@@ -1,0 +1,277 @@
+//! What a user can meet has a page: limits, error codes, routes, metrics and flags.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Finding;
+use crate::docs;
+use crate::rust::{Rust, closing, is_word};
+use crate::tree::Tree;
+
+const ROUTES: &str = "spec/hub.md";
+const METRICS: &str = "docs/METRICS.md";
+const FLAGS: &str = "docs/CLI.md";
+
+pub(super) fn check(tree: &Tree) -> Vec<Finding> {
+    let mut findings = vec![];
+    for (path, page) in docs::pages(tree) {
+        if tree.get(path) != Some(&page) {
+            findings.push(Finding::new(path, 1, "not what the code says", "run cargo xtask docs"));
+        }
+    }
+    error_codes(tree, &mut findings);
+    names(tree, "crates/sealane-node/src", ROUTES, "route", routes, &mut findings);
+    names(tree, "crates/sealane-node/src", METRICS, "metric", metrics, &mut findings);
+    names(tree, "crates/sealane-cli/src", FLAGS, "flag", flags, &mut findings);
+    findings
+}
+
+/// Codes are declared once, with all four texts, and no source names an undeclared one.
+fn error_codes(tree: &Tree, findings: &mut Vec<Finding>) {
+    let mut declared: BTreeMap<String, String> = BTreeMap::new();
+    for row in docs::error_rows(tree) {
+        let Some([code, _, cause, hint]) = row.texts else {
+            let what = "an error row without four string literals";
+            let remedy = "write code, name, cause and hint as literals";
+            findings.push(Finding::new(&row.path, row.line, what, remedy));
+            continue;
+        };
+        if !is_error_code(&code) {
+            let what = format!("the error code `{code}`");
+            findings.push(Finding::new(&row.path, row.line, what, "write it like SL-TOPIC-01"));
+        }
+        if let Some((what, remedy)) = ill_worded(&cause, &hint) {
+            let what = format!("{what} of `{code}`");
+            findings.push(Finding::new(&row.path, row.line, what, remedy));
+        }
+        let place = format!("{}:{}", row.path, row.line);
+        if let Some(first) = declared.insert(code.clone(), place) {
+            let what = format!("the error code `{code}` is taken by {first}");
+            findings.push(Finding::new(&row.path, row.line, what, "take the next free number"));
+        }
+    }
+    for (path, rust) in tree.library_sources() {
+        for literal in rust.literals_without_tests().filter(|literal| is_error_code(&literal.text))
+        {
+            if !declared.contains_key(&literal.text) {
+                let what = format!("the error code `{}` has no row", literal.text);
+                let line = rust.line(literal.at);
+                findings.push(Finding::new(path, line, what, "declare it with ErrorInfo::new"));
+            }
+        }
+    }
+}
+
+/// A cause follows the words `error:` and a hint stands alone, in every crate alike.
+fn ill_worded(cause: &str, hint: &str) -> Option<(&'static str, &'static str)> {
+    if cause.ends_with('.') {
+        return Some(("the cause", "end it without a full stop"));
+    }
+    let begins_small = hint.starts_with(|first: char| first.is_lowercase());
+    let is_sentence = !begins_small && hint.ends_with('.');
+    (!is_sentence).then_some(("the hint", "write a sentence, from its capital to its full stop"))
+}
+
+/// `SL-`, a step in capitals, and two digits.
+fn is_error_code(text: &str) -> bool {
+    let Some((step, number)) = text.strip_prefix("SL-").and_then(|rest| rest.rsplit_once('-'))
+    else {
+        return false;
+    };
+    let capitals = step.bytes().all(|byte| byte.is_ascii_uppercase());
+    capitals && !step.is_empty() && number.len() == 2 && number.parse::<u8>().is_ok()
+}
+
+/// Each name that `find` sees in the sources stands on the page.
+fn names(
+    tree: &Tree,
+    sources: &str,
+    page: &str,
+    kind: &str,
+    find: fn(&Rust) -> Vec<(usize, String)>,
+    findings: &mut Vec<Finding>,
+) {
+    let text = tree.get(page).map(|text| text.replace("{*", "{"));
+    let mut seen = BTreeSet::new();
+    for (path, rust) in tree.rust_in(sources).filter(|(path, _)| !path.ends_with("/tests.rs")) {
+        for (at, name) in find(rust) {
+            let listed = text.as_ref().is_some_and(|text| stands_alone(text, &name));
+            if listed || !seen.insert(name.clone()) {
+                continue;
+            }
+            let remedy = match text {
+                Some(_) => format!("describe it in {page}"),
+                None => format!("write {page} and describe it there"),
+            };
+            let what = format!("the {kind} `{name}` has no description");
+            findings.push(Finding::new(path, rust.line(at), what, remedy));
+        }
+    }
+}
+
+/// Whether `name` occurs in `text` other than as a part of a longer name.
+fn stands_alone(text: &str, name: &str) -> bool {
+    let part = |byte: Option<&u8>| byte.is_some_and(|byte| is_word(*byte) || *byte == b'-');
+    text.match_indices(name).any(|(at, _)| {
+        let after = text.as_bytes().get(at + name.len());
+        let longer_path = name.starts_with('/')
+            && after == Some(&b'/')
+            && text.as_bytes().get(at + name.len() + 1).is_some_and(|b| is_word(*b) || *b == b'{');
+        let before = at.checked_sub(1).and_then(|before| text.as_bytes().get(before));
+        !part(after) && !part(before) && !longer_path
+    })
+}
+
+fn routes(rust: &Rust) -> Vec<(usize, String)> {
+    let paths = rust.literals_without_tests().filter_map(|literal| {
+        let path = literal.text.split(['?', ' ']).next()?;
+        let is_route = matches!(path, "/health" | "/metrics")
+            || path.starts_with("/v1/") && !path.ends_with('/') && !path.contains("{}");
+        is_route.then(|| (literal.at, path.replace("{*", "{")))
+    });
+    paths.collect()
+}
+
+fn metrics(rust: &Rust) -> Vec<(usize, String)> {
+    let mut metrics = vec![];
+    for literal in rust.literals_without_tests() {
+        for word in literal.text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')) {
+            if word.starts_with("sealane_") && !is_crate(word) {
+                metrics.push((literal.at, word.to_owned()));
+            }
+        }
+    }
+    metrics
+}
+
+/// Names of our crates stand in log filters.
+fn is_crate(word: &str) -> bool {
+    let step = word.trim_start_matches("sealane_");
+    ["", "message", "codec", "stream", "node", "bench", "cli", "seal", "frame", "mesh", "link"]
+        .contains(&step)
+}
+
+/// The long flags that `#[arg(long)]` on a field and `.long("…")` declare.
+fn flags(rust: &Rust) -> Vec<(usize, String)> {
+    let code = rust.code_without_tests();
+    let mut flags = vec![];
+    for attribute in ["#[arg(", "#[clap("] {
+        for (at, _) in code.match_indices(attribute) {
+            let open = at + attribute.len() - 1;
+            let end = closing(&code, open);
+            let Some(long) = crate::rust::words(&code[open..end], "long").next() else { continue };
+            let long = open + long;
+            let named = code[long + 4..end].trim_start().starts_with('=');
+            let name = if named { text_after(rust, long) } else { field_after(&code, end + 1) };
+            flags.extend(name.map(|name| (at, format!("--{name}"))));
+        }
+    }
+    for (at, _) in code.match_indices(".long(\"") {
+        flags.extend(text_after(rust, at).map(|name| (at, format!("--{name}"))));
+    }
+    flags
+}
+
+fn text_after(rust: &Rust, at: usize) -> Option<String> {
+    rust.literals.iter().find(|literal| literal.at > at).map(|literal| literal.text.clone())
+}
+
+/// The field behind an attribute, as clap names its flag.
+fn field_after(code: &str, mut at: usize) -> Option<String> {
+    loop {
+        let rest = code.get(at..)?;
+        let skipped = rest.len() - rest.trim_start().len();
+        let rest = rest.trim_start();
+        if rest.starts_with('#') {
+            at = closing(code, at + skipped + 1);
+            continue;
+        }
+        let name = rest.split(':').next()?.split_whitespace().next_back()?;
+        return Some(name.trim_start_matches("r#").replace('_', "-"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::said;
+    use super::*;
+
+    fn found(files: &[(&str, &str)]) -> Vec<String> {
+        let mut tree: Vec<(String, String)> =
+            files.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())).collect();
+        let pages = docs::pages(&Tree::new(tree.clone()));
+        tree.extend(pages.map(|(path, text)| (path.to_owned(), text)));
+        said(&check(&Tree::new(tree)))
+    }
+
+    #[test]
+    fn stale_pages_are_found() {
+        assert_eq!(found(&[]), Vec::<String>::new());
+        let tree = Tree::sample(&[("docs/LIMITS.md", "# Limits\n")]);
+        let findings = said(&check(&tree));
+        assert_eq!(findings.len(), 2, "{findings:?}");
+        assert!(findings[1].contains("docs/ERRORS.md:1: not what the code says"), "{findings:?}");
+    }
+
+    #[test]
+    fn error_codes_are_unique_well_formed_and_declared() {
+        let row = "const A: ErrorInfo = ErrorInfo::new(\"SL-A-01\", \"A\", \"a\", \"A.\");\n";
+        assert!(found(&[("crates/a/src/lib.rs", row)]).is_empty());
+        let twice = found(&[("crates/a/src/lib.rs", row), ("crates/b/src/lib.rs", row)]);
+        assert!(twice[0].contains("is taken by crates/a/src/lib.rs:1"), "{twice:?}");
+        let undeclared = found(&[("crates/a/src/lib.rs", "fn f() { g(\"SL-A-07\") }\n")]);
+        assert!(undeclared[0].contains("`SL-A-07` has no row"), "{undeclared:?}");
+        let odd = row.replace("SL-A-01", "E17");
+        assert!(found(&[("crates/a/src/lib.rs", &odd)])[0].contains("write it like"));
+        let small = row.replace("\"A.\"", "\"do it.\"");
+        assert!(found(&[("crates/a/src/lib.rs", &small)])[0].contains("the hint of `SL-A-01`"));
+        let stopped = row.replace("\"a\"", "\"a.\"");
+        assert!(found(&[("crates/a/src/lib.rs", &stopped)])[0].contains("the cause of `SL-A-01`"));
+        let computed = row.replace("\"SL-A-01\"", "CODE");
+        assert!(found(&[("crates/a/src/lib.rs", &computed)])[0].contains("four string literals"));
+    }
+
+    #[test]
+    fn routes_stand_in_the_spec() {
+        let source = "fn r() { a(\"/v1/streams/{*topic}\"); b(\"/v1/streams\"); c(\"/health\"); }\n\
+                      #[cfg(test)]\nmod tests { fn t() { g(\"/v1/none\") } }\n";
+        let file = ("crates/sealane-node/src/lib.rs", source);
+        let missing = found(&[file]);
+        assert_eq!(missing.len(), 3, "{missing:?}");
+        assert!(missing[0].contains("write spec/hub.md"), "{missing:?}");
+        let partly = found(&[file, ("spec/hub.md", "`GET /v1/streams/{topic}` and /healthy\n")]);
+        assert_eq!(partly.len(), 2, "{partly:?}");
+        let page = "`/v1/streams`, `/v1/streams/{topic}`, `/health`\n";
+        assert!(found(&[file, ("spec/hub.md", page)]).is_empty());
+    }
+
+    #[test]
+    fn metrics_stand_on_their_page() {
+        let source = "const A: &str = \"# TYPE sealane_hub_acks_total counter\";\n\
+                      const B: &str = \"sealane_node=info\";\n";
+        let file = ("crates/sealane-node/src/metrics.rs", source);
+        let missing = found(&[file, ("docs/METRICS.md", "`sealane_hub_acks_total_more`\n")]);
+        assert_eq!(missing.len(), 1, "{missing:?}");
+        assert!(found(&[file, ("docs/METRICS.md", "`sealane_hub_acks_total`\n")]).is_empty());
+    }
+
+    #[test]
+    fn flags_stand_on_their_page() {
+        let source = r#"
+struct A {
+    /// Long help, with a comma.
+    #[arg(long, default_value = "x")]
+    #[doc(hidden)]
+    pub(crate) max_rate: u8,
+    #[arg(short, long = "for", value_parser = f)]
+    duration: u8,
+}
+fn f() { Arg::new("q").long("quiet"); }
+"#;
+        let file = ("crates/sealane-cli/src/args.rs", source);
+        let names: Vec<_> = flags(&Rust::scan(source)).into_iter().map(|(_, name)| name).collect();
+        assert_eq!(names, ["--max-rate", "--for", "--quiet"]);
+        let missing = found(&[file, ("docs/CLI.md", "`--max-rate-of`, `--for`, `--quiet`\n")]);
+        assert_eq!(missing.len(), 1, "{missing:?}");
+        assert!(missing[0].contains("args.rs:4: the flag `--max-rate`"), "{missing:?}");
+    }
+}

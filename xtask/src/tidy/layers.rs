@@ -1,0 +1,307 @@
+//! The order of the crates, what the pure ones may not touch, and dependencies nobody uses.
+
+use super::Finding;
+use crate::rust::{Rust, closing, words};
+use crate::tree::{Package, Tree};
+
+/// The crates in the order of a message's way. A crate depends only on those above it.
+const LAYERS: &[&str] = &[
+    "sealane-message",
+    "sealane-codec",
+    "sealane-seal",
+    "sealane-frame",
+    "sealane-mesh",
+    "sealane-link",
+    "sealane-group",
+    "sealane-stream",
+    "sealane-vault",
+    "sealane-sim",
+    "sealane",
+    "sealane-node",
+    "sealane-bench",
+    "sealane-cli",
+];
+
+/// The first crates are pure: time, randomness and input are arguments.
+const PURE_LAYERS: usize = 5;
+
+/// What a pure crate does not name. A path stands for everything below it.
+const IMPURE: &[&str] = &[
+    "std::env",
+    "std::fs",
+    "std::net",
+    "std::os",
+    "std::process",
+    "std::thread",
+    "std::time::Instant",
+    "std::time::SystemTime",
+    "getrandom",
+    "rand",
+    "socket2",
+    "tokio",
+];
+
+pub(super) fn check(tree: &Tree) -> Vec<Finding> {
+    let packages = tree.packages();
+    let mut findings = vec![];
+    for package in &packages {
+        order(tree, package, &mut findings);
+        unused_dependencies(tree, package, &mut findings);
+        unused_features(tree, package, &mut findings);
+        if layer(&package.name).is_some_and(|layer| layer <= PURE_LAYERS) {
+            purity(tree, package, &mut findings);
+        }
+    }
+    findings
+}
+
+fn layer(name: &str) -> Option<usize> {
+    LAYERS.iter().position(|layer| *layer == name).map(|index| index + 1)
+}
+
+/// Only what is shipped is held to the order; tests may look down from above.
+fn order(tree: &Tree, package: &Package<'_>, findings: &mut Vec<Finding>) {
+    if package.dir == "xtask" {
+        return;
+    }
+    let path = format!("{}/Cargo.toml", package.dir);
+    let Some(own) = layer(&package.name) else {
+        let what = format!("`{}` has no place in the order of the crates", package.name);
+        findings.push(Finding::new(&path, 1, what, "give it one in xtask/src/tidy/layers.rs"));
+        return;
+    };
+    for kind in ["dependencies", "build-dependencies"] {
+        for name in package.dependencies(kind) {
+            let Some(other) = layer(&name).filter(|other| *other >= own) else { continue };
+            findings.push(Finding::new(
+                &path,
+                line_of(tree, &path, &name),
+                format!("`{}` ({own}) depends on `{name}` ({other})", package.name),
+                "a crate depends only on lower numbers: move what both need below both",
+            ));
+        }
+    }
+}
+
+fn purity(tree: &Tree, package: &Package<'_>, findings: &mut Vec<Finding>) {
+    let sources = format!("{}/src", package.dir);
+    for (path, rust) in tree.rust_in(&sources).filter(|(path, _)| !path.ends_with("/tests.rs")) {
+        for (at, name) in paths(&rust.code_without_tests()) {
+            if IMPURE.iter().any(|impure| is_below(&name, impure)) {
+                let what = format!("`{name}` in a crate without I/O, clock and randomness");
+                let finding = Finding::new(path, rust.line(at), what, "take it as an argument");
+                // `use std::fs;` is met as a `use` tree and as a path.
+                if !findings.contains(&finding) {
+                    findings.push(finding);
+                }
+            }
+        }
+    }
+}
+
+fn is_below(path: &str, ancestor: &str) -> bool {
+    path.strip_prefix(ancestor).is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
+}
+
+/// Every path that code names: `use` trees unfolded, and all that contains `::`.
+fn paths(code: &str) -> Vec<(usize, String)> {
+    let mut found = vec![];
+    for at in words(code, "use") {
+        let end = code[at..].find(';').map_or(code.len(), |end| at + end);
+        let tree: String = code[at + 3..end].split_whitespace().collect::<Vec<_>>().join(" ");
+        let mut leaves = vec![];
+        unfold("", &tree, &mut leaves);
+        found.extend(leaves.into_iter().map(|leaf| (at, leaf)));
+    }
+    for word in code.split_inclusive(|c: char| !(c.is_alphanumeric() || c == '_' || c == ':')) {
+        let at = word.as_ptr() as usize - code.as_ptr() as usize;
+        let name = word.trim_end_matches(|c: char| !(c.is_alphanumeric() || c == '_'));
+        if name.contains("::") {
+            found.push((at, name.trim_start_matches(':').to_owned()));
+        }
+    }
+    found.sort();
+    found.dedup();
+    found
+}
+
+/// Unfolds `std::{fs::File, net}` to `std::fs::File` and `std::net`.
+fn unfold(prefix: &str, tree: &str, leaves: &mut Vec<String>) {
+    let tree = tree.trim();
+    let Some(open) = tree.find('{') else {
+        let name = tree.split(" as ").next().unwrap_or(tree).trim_start_matches(':');
+        let whole = format!("{prefix}{name}");
+        leaves.push(whole.trim_end_matches("::self").trim_end_matches("::*").to_owned());
+        return;
+    };
+    let prefix = format!("{prefix}{}", tree[..open].trim().trim_start_matches("::"));
+    let end = closing(tree, open);
+    let inside = &tree[open + 1..end.saturating_sub(1).max(open + 1)];
+    let (mut start, mut depth) = (0, 0_usize);
+    for (at, byte) in inside.bytes().enumerate() {
+        match byte {
+            b'{' => depth += 1,
+            b'}' => depth = depth.saturating_sub(1),
+            b',' if depth == 0 => {
+                unfold(&prefix, &inside[start..at], leaves);
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    if !inside[start..].trim().is_empty() {
+        unfold(&prefix, &inside[start..], leaves);
+    }
+}
+
+/// A dependency is used when its name stands before `::`, after `use`, or in `name!`.
+///
+/// One that is there for its features alone is listed under `package.metadata.tidy.keep`.
+fn unused_dependencies(tree: &Tree, package: &Package<'_>, findings: &mut Vec<Finding>) {
+    let path = format!("{}/Cargo.toml", package.dir);
+    let kept = kept(package);
+    for kind in ["dependencies", "dev-dependencies", "build-dependencies"] {
+        for name in package.dependencies(kind) {
+            let word = name.replace('-', "_");
+            let used = tree.rust_in(package.dir).any(|(_, rust)| names(rust, &word));
+            if !used && !kept.contains(&name) {
+                findings.push(Finding::new(
+                    &path,
+                    line_of(tree, &path, &name),
+                    format!("nothing uses the dependency `{name}`"),
+                    "remove it, or list it under package.metadata.tidy.keep with the reason",
+                ));
+            }
+        }
+    }
+}
+
+fn kept(package: &Package<'_>) -> Vec<String> {
+    let metadata = package.table("package");
+    let kept =
+        metadata.get("metadata").and_then(|value| value.get("tidy")?.get("keep")?.as_array());
+    kept.into_iter().flatten().filter_map(|name| name.as_str().map(str::to_owned)).collect()
+}
+
+fn names(rust: &Rust, word: &str) -> bool {
+    let in_code = words(&rust.code, word).any(|at| {
+        let (before, after) = (&rust.code[..at], &rust.code[at + word.len()..]);
+        let before = before.trim_end_matches(|c: char| c.is_whitespace() || c == ':');
+        after.starts_with("::")
+            || after.starts_with('!')
+            || before.ends_with("use")
+            || before.ends_with("crate")
+    });
+    in_code
+        || words(&rust.comments, word).any(|at| rust.comments[at + word.len()..].starts_with("::"))
+}
+
+/// A feature is used when it switches on something else or a source asks for it.
+fn unused_features(tree: &Tree, package: &Package<'_>, findings: &mut Vec<Finding>) {
+    let path = format!("{}/Cargo.toml", package.dir);
+    for (feature, implied) in package.table("features") {
+        let implies = implied.as_array().is_some_and(|implied| !implied.is_empty());
+        let asked = tree
+            .rust_in(package.dir)
+            .any(|(_, rust)| rust.literals.iter().any(|literal| literal.text == feature));
+        if feature != "default" && !implies && !asked {
+            findings.push(Finding::new(
+                &path,
+                line_of(tree, &path, &feature),
+                format!("nothing asks for the feature `{feature}`"),
+                "remove it",
+            ));
+        }
+    }
+}
+
+fn line_of(tree: &Tree, path: &str, key: &str) -> usize {
+    let text = tree.get(path).unwrap_or_default();
+    let starts = |line: &str| {
+        line.trim_start().strip_prefix(key).is_some_and(|rest| rest.starts_with([' ', '.', '=']))
+    };
+    text.lines().position(starts).map_or(1, |index| index + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::said;
+    use super::*;
+
+    fn found(name: &str, manifest: &str, source: &str) -> Vec<String> {
+        let dir = format!("crates/{name}");
+        let manifest = format!("[package]\nname = \"{name}\"\n{manifest}");
+        said(&check(&Tree::sample(&[
+            (&format!("{dir}/Cargo.toml"), &manifest),
+            (&format!("{dir}/src/lib.rs"), source),
+        ])))
+    }
+
+    #[test]
+    fn a_crate_does_not_depend_on_a_later_one() {
+        let manifest = "[dependencies]\nsealane-stream.workspace = true\n";
+        let findings = found("sealane-codec", manifest, "use sealane_stream::Stream;\n");
+        assert!(
+            findings[0].contains("Cargo.toml:4: `sealane-codec` (2) depends on"),
+            "{findings:?}"
+        );
+        assert!(found("sealane-node", manifest, "use sealane_stream::Stream;\n").is_empty());
+        let tests = "[dev-dependencies]\nsealane-stream.workspace = true\n";
+        assert!(found("sealane-codec", tests, "use sealane_stream::Stream;\n").is_empty());
+    }
+
+    #[test]
+    fn a_crate_has_a_place_in_the_order() {
+        assert!(found("sealane-radio", "", "")[0].contains("no place in the order"));
+    }
+
+    #[test]
+    fn a_pure_crate_names_no_input_clock_or_randomness() {
+        for source in [
+            "use std::fs;\n",
+            "use std::{io, net::TcpStream};\n",
+            "use std::{time::{Duration, Instant}};\n",
+            "fn now() { std::time::SystemTime::now(); }\n",
+            "use rand::random;\n",
+            "async fn f() { tokio::spawn(g()); }\n",
+        ] {
+            assert_eq!(found("sealane-frame", "", source).len(), 1, "{source}");
+            assert_eq!(found("sealane-stream", "", source).len(), 0, "{source}");
+        }
+    }
+
+    #[test]
+    fn a_pure_crate_may_speak_of_them_and_its_tests_may_use_them() {
+        for source in [
+            "use std::time::Duration;\nuse std::fmt;\n",
+            "// std::fs is not used\nconst A: &str = \"std::fs\";\n",
+            "#[cfg(test)]\nmod tests {\n    use std::fs;\n}\n",
+            "mod operand;\nuse operand::random;\n",
+        ] {
+            assert_eq!(found("sealane-frame", "", source), Vec::<String>::new(), "{source}");
+        }
+    }
+
+    #[test]
+    fn dependencies_that_nothing_uses_are_found() {
+        let manifest = "[dependencies]\nfutures-util = \"1\"\nbytes = \"1\"\n";
+        let findings =
+            found("sealane-node", manifest, "use futures_util::X;\nfn f(bytes: u8) {}\n");
+        assert_eq!(findings.len(), 1, "{findings:?}");
+        assert!(findings[0].contains(":5: nothing uses the dependency `bytes`"));
+        assert!(
+            found("sealane-node", "[dependencies]\nclap = \"1\"\n", "pub use clap;\n").is_empty()
+        );
+        let kept = "[package.metadata.tidy]\nkeep = [\"bytes\"]\n[dependencies]\nbytes = \"1\"\n";
+        assert!(found("sealane-node", kept, "").is_empty());
+    }
+
+    #[test]
+    fn features_that_nothing_asks_for_are_found() {
+        let manifest = "[features]\nnats = []\n";
+        assert!(found("sealane-node", manifest, "")[0].contains("the feature `nats`"));
+        assert!(
+            found("sealane-node", manifest, "#[cfg(feature = \"nats\")]\nfn f() {}\n").is_empty()
+        );
+    }
+}

@@ -1,0 +1,183 @@
+//! Sizes of files, functions and lines, and the white space at their ends.
+
+use super::Finding;
+use crate::rust::{Rust, closing, item_end, words};
+use crate::tree::Tree;
+
+const MAX_FILE_LINES: usize = 600;
+const MAX_FUNCTION_LINES: usize = 60;
+const MAX_LINE_COLUMNS: usize = 100;
+/// A `const` or `static` of more lines than this is a table, and its lines do not count.
+const MAX_CONST_LINES: usize = 10;
+
+/// Texts that we write by hand, by the end of their name.
+const TEXTS: &[&str] = &[".rs", ".toml", ".md"];
+
+pub(super) fn check(tree: &Tree) -> Vec<Finding> {
+    let mut findings = vec![];
+    for (path, text) in tree.files().filter(|(path, _)| TEXTS.iter().any(|end| path.ends_with(end)))
+    {
+        lines(path, text, &mut findings);
+    }
+    for (path, rust) in tree.rust() {
+        let tables = tables(rust);
+        file(path, rust, &tables, &mut findings);
+        functions(path, rust, &tables, &mut findings);
+    }
+    findings
+}
+
+fn lines(path: &str, text: &str, findings: &mut Vec<Finding>) {
+    for (index, line) in text.lines().enumerate() {
+        if line.ends_with([' ', '\t', '\r']) {
+            findings.push(Finding::new(path, index + 1, "white space ends the line", "remove it"));
+        }
+        let columns = line.chars().count();
+        if columns > MAX_LINE_COLUMNS && !may_be_long(path, line) {
+            findings.push(Finding::new(
+                path,
+                index + 1,
+                format!("{columns} columns, {MAX_LINE_COLUMNS} are allowed"),
+                "break the line",
+            ));
+        }
+    }
+    if !text.is_empty() && (!text.ends_with('\n') || text.ends_with("\n\n")) {
+        let last = text.lines().count();
+        findings.push(Finding::new(path, last, "the file's end", "end it with one line break"));
+    }
+}
+
+/// Links cannot be broken, and neither can the rows of a Markdown table.
+fn may_be_long(path: &str, line: &str) -> bool {
+    let is_markdown = path.ends_with(".md");
+    line.contains("://")
+        || is_markdown && (line.contains("](") || line.trim_start().starts_with('|'))
+}
+
+/// For each line (from 0) whether it belongs to a table of constants.
+fn tables(rust: &Rust) -> Vec<bool> {
+    let mut tables = vec![false; rust.code.lines().count() + 1];
+    for keyword in ["const", "static"] {
+        for at in words(&rust.code, keyword) {
+            let rest = rust.code[at + keyword.len()..].trim_start();
+            if rest.starts_with("fn ") || !rest.starts_with(|c: char| c.is_ascii_uppercase()) {
+                continue;
+            }
+            let (first, last) = (rust.line(at), rust.line(end_of_const(&rust.code, at)));
+            if last - first >= MAX_CONST_LINES {
+                tables[first - 1..last].fill(true);
+            }
+        }
+    }
+    tables
+}
+
+fn end_of_const(code: &str, start: usize) -> usize {
+    let mut at = start;
+    while let Some(byte) = code.as_bytes().get(at) {
+        match byte {
+            b'(' | b'[' | b'{' => at = closing(code, at),
+            b';' | b'}' => return at,
+            _ => at += 1,
+        }
+    }
+    code.len()
+}
+
+fn counted(tables: &[bool], first: usize, last: usize) -> usize {
+    tables[first - 1..last].iter().filter(|table| !**table).count()
+}
+
+fn file(path: &str, rust: &Rust, tables: &[bool], findings: &mut Vec<Finding>) {
+    let lines = counted(tables, 1, rust.code.lines().count().max(1));
+    if lines > MAX_FILE_LINES {
+        findings.push(Finding::new(
+            path,
+            1,
+            format!("{lines} lines, {MAX_FILE_LINES} are allowed"),
+            "split the file by its nouns",
+        ));
+    }
+}
+
+fn functions(path: &str, rust: &Rust, tables: &[bool], findings: &mut Vec<Finding>) {
+    for at in words(&rust.code, "fn") {
+        let name: String = rust.code[at + 2..]
+            .trim_start()
+            .chars()
+            .take_while(|c| c.is_alphanumeric() || *c == '_' || *c == '$')
+            .collect();
+        let end = item_end(&rust.code, at);
+        if name.is_empty() || !rust.code[..end].ends_with('}') {
+            continue;
+        }
+        let lines = counted(tables, rust.line(at), rust.line(end - 1));
+        if lines > MAX_FUNCTION_LINES {
+            findings.push(Finding::new(
+                path,
+                rust.line(at),
+                format!("`{name}` has {lines} lines, {MAX_FUNCTION_LINES} are allowed"),
+                "look for the type or the table that makes it shorter",
+            ));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::said;
+    use super::*;
+
+    fn rust_file(text: &str) -> Vec<String> {
+        said(&check(&Tree::sample(&[("crates/a/src/lib.rs", text)])))
+    }
+
+    #[test]
+    fn long_functions_are_found_and_those_at_the_limit_are_not() {
+        let body = |lines| format!("fn long() {{\n{}}}\n", "    f(); // }\n".repeat(lines));
+        assert_eq!(rust_file(&body(58)), Vec::<String>::new());
+        let found = rust_file(&body(59));
+        assert!(found[0].starts_with("crates/a/src/lib.rs:1: `long` has 61 lines"), "{found:?}");
+    }
+
+    #[test]
+    fn function_types_and_declarations_have_no_lines() {
+        let text = format!(
+            "type F = fn(u8) -> u8;\ntrait T {{\n    fn f(&self);\n{}}}\n",
+            "\n".repeat(80)
+        );
+        assert_eq!(rust_file(&text), Vec::<String>::new());
+    }
+
+    #[test]
+    fn long_files_are_found_but_tables_do_not_count() {
+        assert!(rust_file(&"// x\n".repeat(601))[0].contains("601 lines"));
+        assert_eq!(rust_file(&"// x\n".repeat(600)), Vec::<String>::new());
+        let table = format!("const T: &[u8] = &[\n{}];\n", "    1,\n".repeat(700));
+        assert_eq!(rust_file(&table), Vec::<String>::new());
+        let inside = format!(
+            "fn f() {{\n    const T: [u8; 70] = [\n{}    ];\n}}\n",
+            "        1,\n".repeat(70)
+        );
+        assert_eq!(rust_file(&inside), Vec::<String>::new());
+    }
+
+    #[test]
+    fn long_lines_and_loose_ends_are_found() {
+        let found = rust_file(&format!("// {}\nfn a() {{}} \n", "x".repeat(98)));
+        assert!(found[0].contains(":1: 101 columns"), "{found:?}");
+        assert!(found[1].contains(":2: white space"), "{found:?}");
+        assert!(rust_file("fn a() {}")[0].contains("one line break"));
+        assert!(rust_file("fn a() {}\n\n")[0].contains("one line break"));
+    }
+
+    #[test]
+    fn tables_and_links_of_markdown_may_be_long() {
+        let long = "x".repeat(100);
+        let page = |text: String| check(&Tree::sample(&[("docs/A.md", &text)])).len();
+        assert_eq!(page(format!("| {long} |\n")), 0);
+        assert_eq!(page(format!("[a](b) {long}\n")), 0);
+        assert_eq!(page(format!("{long}x\n")), 1);
+    }
+}
