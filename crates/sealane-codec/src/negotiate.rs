@@ -59,8 +59,8 @@ pub fn accept(header: &str) -> Result<Option<Codec>, Unknown> {
         return Ok(None);
     }
     let quality = |codec: Codec| {
-        let matching = ranges.iter().filter_map(|range| Some((range.precision(codec)?, range)));
-        matching.max_by_key(|(precision, _)| *precision).map_or(0, |(_, range)| range.quality)
+        let matching = ranges.iter().filter_map(|range| range.rank(codec));
+        matching.max().map_or(0, |(_, quality)| quality)
     };
     let mut best = None;
     for codec in Codec::ALL {
@@ -124,15 +124,17 @@ impl<'a> Range<'a> {
         Some(Range { media_type, quality: weight.map_or(1000, thousandths) })
     }
 
-    /// How precisely the range names the codec; `None` where it does not.
-    fn precision(&self, codec: Codec) -> Option<u8> {
+    /// How precisely the range names the codec, and its quality; `None` where it does not.
+    fn rank(&self, codec: Codec) -> Option<(u8, u16)> {
         let media_type = self.media_type.to_ascii_lowercase();
-        match media_type.as_str() {
-            "*/*" => (codec != Codec::MsgPackRecords).then_some(0),
-            "application/*" => (codec != Codec::MsgPackRecords).then_some(1),
-            "text/*" => (codec == Codec::Json).then_some(1),
-            name => (by_media_type(name) == Some(codec)).then_some(2),
-        }
+        let (precision, matches) = match media_type.as_str() {
+            "*/*" => (0, codec != Codec::MsgPackRecords),
+            "application/*" => (1, codec != Codec::MsgPackRecords),
+            "text/*" => (1, codec == Codec::Json),
+            name if name == codec.content_type() => (3, true),
+            name => (2, by_media_type(name) == Some(codec)),
+        };
+        matches.then_some((precision, self.quality))
     }
 }
 

@@ -30,7 +30,6 @@ const FIXEXT2: u8 = 0xd5;
 pub struct Encoder {
     structures: Vec<Structure>,
     tape: Tape,
-    plain: Vec<u8>,
 }
 
 #[derive(Debug)]
@@ -47,14 +46,12 @@ impl Encoder {
 
     /// Appends `value`.
     pub fn encode(&mut self, value: &Value, out: &mut Vec<u8>) {
-        let mut plain = std::mem::take(&mut self.plain);
-        plain.clear();
+        let mut plain = Vec::new();
         Writer::new(Codec::MsgPack, &mut plain).value(value);
         if self.transcode(Codec::MsgPack, &plain, out).is_err() {
             // A value that breaks its own rules is written as it is, for the reader to refuse.
             Writer::new(Codec::MsgPackRecords, out).value(value);
         }
-        self.plain = plain;
     }
 
     /// Appends the datum `bytes` of another codec.
@@ -72,6 +69,7 @@ impl Encoder {
         if read.is_ok() {
             self.write(tape.datum(bytes), out);
         }
+        tape.trim();
         self.tape = tape;
         read
     }
@@ -181,7 +179,9 @@ impl Decoder {
     /// As [`crate::decode`]; the dictionary is then as it was.
     pub fn decode(&mut self, bytes: &[u8]) -> Result<Value, CodecError> {
         self.read(bytes)?;
-        self.tape.datum(bytes).value()
+        let value = self.tape.datum(bytes).value();
+        self.tape.trim();
+        value
     }
 
     /// Appends the datum as plain MessagePack, the codec in which it is stored.
@@ -191,6 +191,7 @@ impl Decoder {
     pub fn to_plain(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), CodecError> {
         self.read(bytes)?;
         self.tape.write(bytes, &mut Writer::new(Codec::MsgPack, out));
+        self.tape.trim();
         Ok(())
     }
 

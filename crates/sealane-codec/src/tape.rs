@@ -74,6 +74,14 @@ impl Tape {
         if input_len < OWN as usize { Ok(()) } else { Err(CodecError::TooLarge { at: 0 }) }
     }
 
+    /// Gives back what an unusually large datum took. For tapes that live as long as a connection.
+    pub(crate) fn trim(&mut self) {
+        const KEPT_TOKENS: usize = 1024;
+        if self.tokens.capacity() > KEPT_TOKENS || self.own.capacity() > KEPT_TOKENS {
+            *self = Self::default();
+        }
+    }
+
     #[inline]
     pub(crate) fn push(&mut self, token: Token, at: usize) -> Result<(), CodecError> {
         if self.tokens.len() >= MAX_VALUES {

@@ -1,0 +1,156 @@
+//! npm's `msgpackr` in a real Node.js process reads what we write and writes what we read.
+
+#[path = "shared/five.rs"]
+mod five;
+#[path = "shared/npm.rs"]
+mod npm;
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use five::FIVE;
+use sealane_codec::{Codec, Transcoder, decode, encode, records};
+use sealane_message::Value;
+
+/// Reads data, writes their JSON; then writes data of its own. One line each, in hexadecimal.
+const PEER: &str = r#"
+const { Packr, Unpackr } = require(process.argv[1]);
+const mode = process.argv[2];
+const options = mode == 'records'
+    ? { sequential: true, mapsAsObjects: true, int64AsType: 'auto' }
+    : { useRecords: false, variableMapSize: true, int64AsType: 'auto' };
+const packr = new Packr({ ...options }), unpackr = new Unpackr({ ...options });
+const plain = (key, value) =>
+    typeof value == 'bigint' ? 'bigint:' + value
+    : value instanceof Uint8Array || value?.type == 'Buffer' ? 'bytes:' + value.data : value;
+for (const line of require('fs').readFileSync(0, 'utf8').split('\n').filter(Boolean)) {
+    const [kind, hex] = line.split(' ');
+    const bytes = Buffer.from(hex, 'hex');
+    if (kind == 'read') console.log(JSON.stringify(unpackr.unpack(bytes), plain));
+    else console.log(packr.pack(JSON.parse(bytes.toString())).toString('hex'));
+}
+"#;
+
+fn peer(mode: &str, lines: &[(&str, Vec<u8>)]) -> Vec<String> {
+    let mut node = Command::new("node")
+        .args(["-e", PEER])
+        .arg(npm::package("msgpackr"))
+        .arg(mode)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("Node.js 18 or later must be installed as `node`");
+    let mut input = String::new();
+    for (kind, bytes) in lines {
+        let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        input.push_str(&format!("{kind} {hex}\n"));
+    }
+    node.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    let output = node.wait_with_output().unwrap();
+    assert!(output.status.success());
+    String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
+}
+
+fn unhex(hex: &str) -> Vec<u8> {
+    (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap()).collect()
+}
+
+/// Messages of one connection: known shapes again and again, a new shape inside a known one, empty
+/// maps, maps in arrays, integers that look like records, text of every length class.
+fn conversation() -> Vec<String> {
+    let mut messages: Vec<String> = FIVE.iter().map(|(_, json)| (*json).to_owned()).collect();
+    messages.extend([
+        r#"{}"#.to_owned(),
+        r#"[63,64,100,127,128,-1,-32,-33,{"credit":64}]"#.to_owned(),
+        r#"{"credit":{"credit":{"credit":[{},{"a":1.5},{"a":"b"}]}}}"#.to_owned(),
+        format!(r#"{{"text":"{}","long":"{}"}}"#, "ü".repeat(40), "x".repeat(70_000)),
+        r#"{"a":null,"b":true,"c":false,"d":-2147483648,"e":4294967295}"#.to_owned(),
+    ]);
+    messages.extend((0..90).map(|n| format!(r#"{{"shape{n}":{n},"inner":{{"i{n}":[{n}]}}}}"#)));
+    messages.extend(FIVE.iter().map(|(_, json)| (*json).to_owned()));
+    messages
+}
+
+#[test]
+fn msgpackr_reads_our_records() {
+    let mut encoder = records::Encoder::new();
+    let mut lines = Vec::new();
+    for json in conversation() {
+        let mut out = Vec::new();
+        encoder.transcode(Codec::Json, json.as_bytes(), &mut out).unwrap();
+        lines.push(("read", out));
+    }
+    assert_eq!(peer("records", &lines), conversation());
+}
+
+#[test]
+fn we_read_the_records_of_msgpackr() {
+    let lines: Vec<_> =
+        conversation().into_iter().map(|json| ("write", json.into_bytes())).collect();
+    let packed = peer("records", &lines);
+    let mut decoder = records::Decoder::new();
+    let mut lengths = Vec::new();
+    for (json, hex) in conversation().iter().zip(&packed) {
+        let bytes = unhex(hex);
+        lengths.push(bytes.len());
+        let value = decoder.decode(&bytes).unwrap();
+        assert_eq!(value, decode(Codec::Json, json.as_bytes()).unwrap(), "{json}");
+    }
+    assert_eq!(lengths[0], 12, "the first message defines its structure");
+}
+
+#[test]
+fn plain_messagepack_goes_both_ways() {
+    let mut lines = Vec::new();
+    for json in conversation() {
+        let mut out = Vec::new();
+        let mut transcoder = Transcoder::new();
+        transcoder.transcode(Codec::Json, json.as_bytes(), Codec::MsgPack, &mut out).unwrap();
+        lines.push(("read", out));
+    }
+    lines.extend(conversation().into_iter().map(|json| ("write", json.into_bytes())));
+    let answers = peer("plain", &lines);
+    let (read, written) = answers.split_at(conversation().len());
+    assert_eq!(read, conversation());
+    for (json, hex) in conversation().iter().zip(written) {
+        let value = decode(Codec::MsgPack, &unhex(hex)).unwrap();
+        assert_eq!(value, decode(Codec::Json, json.as_bytes()).unwrap());
+    }
+}
+
+/// With `int64AsType: 'auto'` integers up to 2^53 are numbers in JavaScript, beyond it BigInts;
+/// msgpackr itself writes integers beyond 32 bits as floats.
+#[test]
+fn large_integers_and_bytes_keep_their_value() {
+    let values = [
+        Value::from(1_u64 << 33),
+        Value::from(-(1_i64 << 33)),
+        Value::from((1_u64 << 53) - 1),
+        Value::from(u64::MAX),
+        Value::from(i64::MIN),
+        Value::F64(10.0),
+        Value::Bytes(vec![1, 2, 255]),
+    ];
+    let expected = [
+        "8589934592",
+        "-8589934592",
+        "9007199254740991",
+        r#""bigint:18446744073709551615""#,
+        r#""bigint:-9223372036854775808""#,
+        "10",
+        r#""bytes:1,2,255""#,
+    ];
+    for (mode, codec) in [("plain", Codec::MsgPack), ("records", Codec::MsgPackRecords)] {
+        let mut lines = Vec::new();
+        for value in &values {
+            let mut out = Vec::new();
+            encode(codec, value, &mut out);
+            lines.push(("read", out));
+        }
+        assert_eq!(peer(mode, &lines), expected);
+        let written = peer(mode, &[("write", b"5000000000".to_vec())]);
+        let offset = unhex(&written[0]);
+        assert_eq!(decode(codec, &offset).unwrap(), Value::F64(5e9));
+        assert_eq!(sealane_codec::read_u64(codec, &offset), Ok(5_000_000_000));
+    }
+}
