@@ -1,1 +1,72 @@
-//! The library that users import.
+//! Carry messages through a hub: publish them from anywhere, read them anywhere else, in the
+//! codec that suits each side, durable when they are acknowledged.
+//!
+//! ```text
+//!  write ─► encode ─► seal ─► frame ─► carry ─► relay ─► keep ─► read
+//!  ^^^^^                                                         ^^^^
+//! ```
+//!
+//! This crate is the library that users import. [`Client`] speaks the hub protocol
+//! (`spec/hub.md`); [`Publisher`] sends many messages in order and in batches; [`Subscription`] is
+//! a `Stream` of [`Message`]s that connects again and goes on where it was.
+//!
+//! ```no_run
+//! use sealane::{Client, Start, Value};
+//!
+//! # async fn example() -> Result<(), sealane::Error> {
+//! let client = Client::connect("127.0.0.1:9087")?;
+//! let place = Value::Map(vec![("lat".into(), Value::F64(48.2))]);
+//! client.publish("fleet/7/location", &place).await?;
+//!
+//! let mut places = client.subscribe("fleet/*/location").from(Start::First).await?;
+//! while let Some(message) = places.next().await {
+//!     let message = message?;
+//!     println!("{} {:?}", message.stream, message.value()?);
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # What holds
+//!
+//! - *A repeated request stores nothing twice.* Where an answer is lost, the library asks again
+//!   under the same idempotency key, for 10 s ([`Client::patience`]).
+//! - *Work is shared by name.* `.consumer("billing")` divides the messages among all who give that
+//!   name; what [`Message::ack`] did not confirm comes again, with [`Message::attempt`] counting.
+//! - *Nothing here grows without bound.* A subscription holds at most its credit window, a
+//!   publisher at most its queue; who is slow slows the other side down.
+//! - *Interruptions are visible.* [`Subscription::events`] tells of lost connections, gaps, and
+//!   streams that could not be continued where they were.
+#![forbid(unsafe_code)]
+#![cfg_attr(
+    not(test),
+    deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)
+)]
+
+mod address;
+mod backoff;
+mod client;
+mod error;
+mod event;
+mod http;
+mod message;
+mod publish;
+mod publisher;
+mod reply;
+mod stream;
+mod subscribe;
+mod subscription;
+
+pub use client::Client;
+pub use error::{ERRORS, Error};
+pub use event::{Event, Events};
+pub use message::Message;
+pub use publish::{Publish, PublishBatch, PublishLater, Published, PublishedBatch, Scheduled};
+pub use publisher::{Publisher, Stored};
+pub use sealane_codec::Codec;
+pub use sealane_message::{Pattern, Topic, Value};
+pub use sealane_stream::Level;
+pub use sealane_stream::protocol::WireError;
+pub use stream::{Configure, ConsumerState, Health, ListStreams, Page, StreamState, StreamsPage};
+pub use subscribe::{Start, Subscribe};
+pub use subscription::Subscription;

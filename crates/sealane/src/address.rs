@@ -1,0 +1,129 @@
+use std::fmt;
+use std::str::FromStr;
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
+use crate::Error;
+
+/// The port of a hub where an address names none.
+const DEFAULT_PORT: u16 = 9087;
+
+/// Where a hub listens: `127.0.0.1:9087`, `hub.local`, `[::1]:9087` or `http://hub.local:9087`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Address {
+    host: String,
+    port: u16,
+}
+
+impl Address {
+    /// What the system connects to.
+    pub(crate) fn target(&self) -> (&str, u16) {
+        (self.host.trim_start_matches('[').trim_end_matches(']'), self.port)
+    }
+}
+
+impl FromStr for Address {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let wrong = |cause| Error::Address { address: text.to_owned(), cause };
+        let (rest, default_port) = match text.split_once("://") {
+            Some(("http" | "ws", rest)) => (rest.strip_suffix('/').unwrap_or(rest), 80),
+            Some(("https" | "wss", _)) => return Err(wrong("asks for TLS; a hub speaks http")),
+            Some(_) => return Err(wrong("has a scheme other than http")),
+            None => (text, DEFAULT_PORT),
+        };
+        let port_at = rest.rfind(':').filter(|&at| !rest.get(at..).unwrap_or("").contains(']'));
+        let (host, port) = match port_at.and_then(|at| rest.split_at_checked(at)) {
+            Some((host, port)) => {
+                let port = port.trim_start_matches(':');
+                (host, port.parse().map_err(|_| wrong("has a port that is no number"))?)
+            }
+            None => (rest, default_port),
+        };
+        let bracketed = host.starts_with('[') && host.ends_with(']');
+        if host.is_empty() || (!bracketed && host.contains([':', '/', '[', ']', '@', '?'])) {
+            return Err(wrong("is not HOST:PORT"));
+        }
+        Ok(Self { host: host.to_owned(), port })
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.host, self.port)
+    }
+}
+
+/// What RFC 3986 leaves as it is within a path segment or a query value.
+const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// `/v1/streams/` and the topic, each segment percent-encoded (spec/topic.md).
+pub(crate) fn stream_path(topic: &str) -> String {
+    let mut path = String::from("/v1/streams");
+    for segment in topic.split('/') {
+        path.push('/');
+        path.extend(utf8_percent_encode(segment, UNRESERVED));
+    }
+    path
+}
+
+/// A path and its query.
+pub(crate) struct Query(String);
+
+impl Query {
+    pub(crate) fn new(path: impl Into<String>) -> Self {
+        Self(path.into())
+    }
+
+    /// Appends `name=value`, encoded.
+    pub(crate) fn with(mut self, name: &str, value: &str) -> Self {
+        self.0.push(if self.0.contains('?') { '&' } else { '?' });
+        self.0.push_str(name);
+        self.0.push('=');
+        self.0.extend(utf8_percent_encode(value, UNRESERVED));
+        self
+    }
+
+    /// Appends `name=value` where there is a value.
+    pub(crate) fn with_some(self, name: &str, value: Option<impl ToString>) -> Self {
+        match value {
+            Some(value) => self.with(name, &value.to_string()),
+            None => self,
+        }
+    }
+
+    pub(crate) fn into_string(self) -> String {
+        self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_read_in_every_usual_form() {
+        let read = |text: &str| text.parse::<Address>().unwrap().to_string();
+        assert_eq!(read("127.0.0.1:1"), "127.0.0.1:1");
+        assert_eq!(read("hub.local"), "hub.local:9087");
+        assert_eq!(read("http://hub.local"), "hub.local:80");
+        assert_eq!(read("http://hub.local:9087/"), "hub.local:9087");
+        assert_eq!(read("[::1]:5"), "[::1]:5");
+        assert_eq!("[::1]".parse::<Address>().unwrap().target(), ("::1", 9087));
+    }
+
+    #[test]
+    fn what_is_no_address_is_refused() {
+        for text in ["", ":1", "a:b", "https://a", "ftp://a", "a/b", "::1", "http://u@h"] {
+            assert!(matches!(text.parse::<Address>(), Err(Error::Address { .. })), "{text}");
+        }
+    }
+
+    #[test]
+    fn names_are_escaped_by_segment() {
+        assert_eq!(stream_path("a b/ü%"), "/v1/streams/a%20b/%C3%BC%25");
+        let query = Query::new("/x").with("a", "b/**").with_some("n", Some(3));
+        assert_eq!(query.with_some("m", None::<u64>).into_string(), "/x?a=b%2F%2A%2A&n=3");
+    }
+}

@@ -1,0 +1,204 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use hyper::Method;
+use sealane_codec::Codec;
+use sealane_message::{Topic, Value};
+
+use crate::Error;
+use crate::address::{Address, Query, stream_path};
+use crate::backoff::random;
+use crate::http::{Answer, Call, Pool};
+use crate::publish::{Publish, PublishBatch};
+use crate::publisher::Publisher;
+use crate::stream::{Configure, Health, ListStreams, Page, StreamState};
+use crate::subscribe::{Start, Subscribe};
+
+/// How long a request without an answer is repeated, unless [`Client::patience`] says otherwise.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A hub, as a client sees it. Cloning is cheap; clones share their connections.
+#[derive(Debug, Clone)]
+pub struct Client {
+    pool: Arc<Pool>,
+    keys: Arc<Keys>,
+    codec: Codec,
+    patience: Duration,
+}
+
+impl Client {
+    /// A client of the hub at `127.0.0.1:9087`, `hub.local`, or `http://hub.local:9087`. Nothing
+    /// is sent yet: connections are made when they are needed.
+    ///
+    /// # Errors
+    /// [`Error::Address`] where the text is no address.
+    pub fn connect(address: &str) -> Result<Client, Error> {
+        let address: Address = address.parse()?;
+        Ok(Client {
+            pool: Arc::new(Pool::new(address)),
+            keys: Arc::new(Keys { prefix: (random(), random()), next: AtomicU64::new(0) }),
+            codec: Codec::MsgPack,
+            patience: PATIENCE,
+        })
+    }
+
+    /// Encodes published values, and asks for deliveries, in this codec instead of `msgpack`.
+    ///
+    /// # Errors
+    /// [`Error::RecordsCodec`] for `msgpack-records`.
+    pub fn with_codec(mut self, codec: Codec) -> Result<Client, Error> {
+        if codec == Codec::MsgPackRecords {
+            return Err(Error::RecordsCodec);
+        }
+        self.codec = codec;
+        Ok(self)
+    }
+
+    /// Repeats a request without an answer for so long (default 10 s); zero makes one attempt.
+    /// What is published is never stored twice by that.
+    #[must_use]
+    pub fn patience(mut self, patience: Duration) -> Client {
+        self.patience = patience;
+        self
+    }
+
+    /// The hub's address, `host:port`.
+    pub fn address(&self) -> String {
+        self.pool.address().to_string()
+    }
+
+    /// Publishes a map to the stream of `topic`, which its first message makes.
+    ///
+    /// # Errors
+    /// The hub's refusal, [`Error::NotReachable`], or [`Error::NoAnswer`] after repeating it.
+    pub fn publish(&self, topic: &str, envelope: &Value) -> Publish {
+        Publish::value(self, topic, envelope)
+    }
+
+    /// Publishes an envelope that is encoded already.
+    ///
+    /// # Errors
+    /// As [`Client::publish`].
+    pub fn publish_raw(&self, topic: &str, codec: Codec, envelope: impl Into<Bytes>) -> Publish {
+        Publish::new(self, topic, codec, envelope.into())
+    }
+
+    /// Publishes encoded envelopes in one commit: all or none.
+    ///
+    /// # Errors
+    /// As [`Client::publish`].
+    pub fn publish_batch<E: AsRef<[u8]>>(
+        &self,
+        topic: &str,
+        codec: Codec,
+        envelopes: &[E],
+    ) -> PublishBatch {
+        PublishBatch::new(self, topic, codec, envelopes, None)
+    }
+
+    /// A handle that publishes to one stream in the background, in batches and in order.
+    ///
+    /// # Errors
+    /// [`Error::Topic`] where the name is no topic.
+    pub fn publisher(&self, topic: &str) -> Result<Publisher, Error> {
+        Publisher::start(self.clone(), topic.parse()?)
+    }
+
+    /// Subscribes to a topic or pattern, by default from what is new. Awaiting it connects.
+    ///
+    /// # Errors
+    /// The hub's refusal, or [`Error::NotReachable`].
+    pub fn subscribe(&self, pattern: &str) -> Subscribe {
+        Subscribe::new(self.clone(), pattern)
+    }
+
+    /// The hub's streams, a page at a time.
+    ///
+    /// # Errors
+    /// The hub's refusal, [`Error::NotReachable`] or [`Error::NoAnswer`].
+    pub fn streams(&self) -> ListStreams {
+        ListStreams::new(self.clone())
+    }
+
+    /// The state of one stream.
+    ///
+    /// # Errors
+    /// As [`Client::streams`]; the hub refuses with `UnknownStream`.
+    pub async fn stream(&self, topic: &str) -> Result<StreamState, Error> {
+        let topic: Topic = topic.parse()?;
+        let answer = self.call(&Call::get(stream_path(topic.as_str()))).await?;
+        StreamState::read(&answer)
+    }
+
+    /// Up to `limit` messages of one stream, at most 1000, read without subscribing.
+    ///
+    /// # Errors
+    /// As [`Client::stream`].
+    pub async fn read(&self, topic: &str, from: Start, limit: usize) -> Result<Page, Error> {
+        let topic: Topic = topic.parse()?;
+        let query = Query::new(stream_path(topic.as_str()))
+            .with("from", &from.parameter())
+            .with("limit", &limit.to_string());
+        let call = Call { accept: self.codec, ..Call::get(query.into_string()) };
+        Page::read(&self.call(&call).await?)
+    }
+
+    /// Makes a stream or changes its level and retention. Awaiting it sends it.
+    ///
+    /// # Errors
+    /// As [`Client::stream`]; the hub refuses with `Sealed`.
+    pub fn configure(&self, topic: &str) -> Configure {
+        Configure::new(self.clone(), topic)
+    }
+
+    /// Deletes a stream and all its messages.
+    ///
+    /// # Errors
+    /// As [`Client::stream`].
+    pub async fn remove(&self, topic: &str) -> Result<(), Error> {
+        let topic: Topic = topic.parse()?;
+        let path = stream_path(topic.as_str());
+        let call = Call { method: Method::DELETE, repeatable: false, ..Call::get(path) };
+        self.call(&call).await.map(drop)
+    }
+
+    /// Whether the hub is well, and what it is.
+    ///
+    /// # Errors
+    /// [`Error::NotReachable`], [`Error::NoAnswer`], or the refusal of a hub that is stopping.
+    pub async fn health(&self) -> Result<Health, Error> {
+        Health::read(&self.call(&Call::get("/health")).await?)
+    }
+
+    pub(crate) fn codec(&self) -> Codec {
+        self.codec
+    }
+
+    pub(crate) fn hub(&self) -> &Address {
+        self.pool.address()
+    }
+
+    pub(crate) fn make_key(&self) -> String {
+        self.keys.make()
+    }
+
+    pub(crate) async fn call(&self, call: &Call) -> Result<Answer, Error> {
+        self.pool.call(call, self.patience).await
+    }
+}
+
+/// The idempotency keys of a client: 128 random bits and a number.
+#[derive(Debug)]
+struct Keys {
+    prefix: (u64, u64),
+    next: AtomicU64,
+}
+
+impl Keys {
+    fn make(&self) -> String {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        format!("{:016x}{:016x}-{number:x}", self.prefix.0, self.prefix.1)
+    }
+}

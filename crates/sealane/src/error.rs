@@ -1,0 +1,178 @@
+use sealane_codec::CodecError;
+use sealane_message::{ErrorInfo, TopicError};
+use sealane_stream::protocol::WireError;
+
+/// Why a client could not do something.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A text that is no address of a hub.
+    #[error("`{address}` {cause}")]
+    Address {
+        /// The text.
+        address: String,
+        /// What is wrong with it.
+        cause: &'static str,
+    },
+    /// No connection could be made: nothing of the request has reached the hub.
+    #[error("no hub answers at {address}: {cause}")]
+    NotReachable {
+        /// The hub's address.
+        address: String,
+        /// What the system said.
+        cause: String,
+    },
+    /// The connection was lost before the answer came, each time: the hub may have done it.
+    #[error("{address} did not answer in {attempts} attempts: {cause}")]
+    NoAnswer {
+        /// The hub's address.
+        address: String,
+        /// How often it was asked.
+        attempts: u32,
+        /// What ended the last attempt.
+        cause: String,
+    },
+    /// The hub refused; the error is its own.
+    #[error("{}", .0.message)]
+    Refused(WireError),
+    /// The hub said something that is not the protocol.
+    #[error("the hub's answer is not the protocol: {0}")]
+    Protocol(String),
+    /// A value that cannot be encoded, or bytes that cannot be decoded.
+    #[error(transparent)]
+    Codec(#[from] CodecError),
+    /// A name that is no topic or pattern.
+    #[error(transparent)]
+    Topic(#[from] TopicError),
+    /// A message over the limit of an envelope.
+    #[error("the envelope has {bytes} bytes, {limit} are allowed")]
+    TooLarge {
+        /// Its size.
+        bytes: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// The publisher or subscription has ended.
+    #[error("the {0} has ended")]
+    Ended(&'static str),
+    /// `msgpack-records` belongs to one connection; messages of this library outlive theirs.
+    #[error("msgpack-records cannot be used here")]
+    RecordsCodec,
+}
+
+impl Error {
+    /// The row of an error table for this error. For [`Error::Refused`] see [`Error::code`].
+    pub fn info(&self) -> &'static ErrorInfo {
+        match self {
+            Error::Address { .. } => &ADDRESS,
+            Error::NotReachable { .. } => &NOT_REACHABLE,
+            Error::NoAnswer { .. } => &NO_ANSWER,
+            Error::Refused(_) => &REFUSED,
+            Error::Protocol(_) => &PROTOCOL,
+            Error::Codec(error) => error.info(),
+            Error::Topic(error) => error.info(),
+            Error::TooLarge { .. } => &TOO_LARGE,
+            Error::Ended(_) => &ENDED,
+            Error::RecordsCodec => &RECORDS_CODEC,
+        }
+    }
+
+    /// The stable code: the hub's where it refused, otherwise this library's.
+    pub fn code(&self) -> &str {
+        match self {
+            Error::Refused(wire) if !wire.reference.is_empty() => &wire.reference,
+            other => other.info().code,
+        }
+    }
+
+    /// What to do about it.
+    pub fn hint(&self) -> &str {
+        match self {
+            Error::Refused(wire) if !wire.hint.is_empty() => &wire.hint,
+            other => other.info().hint,
+        }
+    }
+
+    /// The hub's name for its refusal, for example `OffsetMismatch`.
+    pub fn refusal(&self) -> Option<&str> {
+        match self {
+            Error::Refused(wire) => Some(&wire.code),
+            _ => None,
+        }
+    }
+}
+
+/// The error codes of the client library.
+pub const ERRORS: &[ErrorInfo] =
+    &[ADDRESS, NOT_REACHABLE, NO_ANSWER, REFUSED, PROTOCOL, TOO_LARGE, ENDED, RECORDS_CODEC];
+
+const ADDRESS: ErrorInfo = ErrorInfo::new(
+    "SL-CLIENT-01",
+    "InvalidAddress",
+    "the text is no address of a hub",
+    "Write HOST:PORT or http://HOST:PORT, for example 127.0.0.1:9087.",
+);
+const NOT_REACHABLE: ErrorInfo = ErrorInfo::new(
+    "SL-CLIENT-02",
+    "NotReachable",
+    "no connection to the hub could be made",
+    "Start a hub with `sealane up`, or name the one to use with --server or SEALANE_SERVER.",
+);
+const NO_ANSWER: ErrorInfo = ErrorInfo::new(
+    "SL-CLIENT-03",
+    "NoAnswer",
+    "the connection was lost before the hub answered",
+    "Repeat it with the same idempotency key: what was stored already is not stored twice.",
+);
+const REFUSED: ErrorInfo = ErrorInfo::new(
+    "SL-CLIENT-04",
+    "Refused",
+    "the hub refused the request",
+    "The hub's own code and hint stand beside it.",
+);
+const PROTOCOL: ErrorInfo = ErrorInfo::new(
+    "SL-CLIENT-05",
+    "NotTheProtocol",
+    "what answered does not speak version 1 of the hub protocol",
+    "Check that the address is a Sealane hub, not a proxy or another service.",
+);
+const TOO_LARGE: ErrorInfo = ErrorInfo::new(
+    "SL-CLIENT-06",
+    "EnvelopeTooLarge",
+    "the envelope is over MAX_ENVELOPE_BYTES",
+    "Split the data, or send a reference to it.",
+);
+const ENDED: ErrorInfo = ErrorInfo::new(
+    "SL-CLIENT-07",
+    "Ended",
+    "the publisher or subscription has ended",
+    "Its first error says why; make a new one to go on.",
+);
+const RECORDS_CODEC: ErrorInfo = ErrorInfo::new(
+    "SL-CLIENT-08",
+    "RecordsCodec",
+    "msgpack-records has a dictionary that belongs to one connection",
+    "Use msgpack, which the hub translates to and from.",
+);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_and_names_are_unique() {
+        for (index, info) in ERRORS.iter().enumerate() {
+            let others = &ERRORS[..index];
+            assert!(others.iter().all(|o| o.code != info.code && o.name != info.name));
+        }
+    }
+
+    #[test]
+    fn a_refusal_speaks_with_the_words_of_the_hub() {
+        let wire = WireError::from(&sealane_stream::Error::KeyReused);
+        let error = Error::Refused(wire);
+        assert_eq!(error.code(), "SL-HUB-10");
+        assert_eq!(error.refusal(), Some("KeyReused"));
+        assert!(error.hint().starts_with("Use a new key"));
+    }
+}

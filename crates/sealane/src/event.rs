@@ -1,0 +1,71 @@
+use sealane_message::Topic;
+use tokio::sync::broadcast;
+
+/// Events that wait for a slow listener. Beyond it the oldest are dropped; the log has them all.
+pub(crate) const MAX_EVENTS: usize = 256;
+
+/// What happens to a subscription beside its messages.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum Event {
+    /// The subscription stands again.
+    Connected,
+    /// The connection was lost; it is being made again.
+    Disconnected {
+        /// What ended it.
+        cause: String,
+    },
+    /// Messages of a stream that will not come.
+    Gap {
+        /// The stream.
+        stream: Topic,
+        /// The first offset that is missing.
+        from: u64,
+        /// The last offset that is missing.
+        to: u64,
+        /// `retention` or `damaged`.
+        reason: String,
+    },
+    /// The place where the reading should have gone on is no more: acknowledged messages may
+    /// have been lost between.
+    NotRecovered {
+        /// The stream.
+        stream: Topic,
+        /// The generation that is being written.
+        generation: u64,
+        /// Where the reading goes on.
+        offset: u64,
+    },
+}
+
+impl Event {
+    pub(crate) fn log(&self) {
+        match self {
+            Event::Connected => tracing::debug!("subscribed"),
+            Event::Disconnected { cause } => tracing::info!(cause, "subscription lost"),
+            Event::Gap { stream, from, to, reason } => {
+                tracing::warn!(%stream, from, to, reason, "gap");
+            }
+            Event::NotRecovered { stream, generation, offset } => {
+                tracing::warn!(%stream, generation, offset, "not recovered");
+            }
+        }
+    }
+}
+
+/// The events of a subscription from the moment on at which this was made.
+#[derive(Debug)]
+pub struct Events(pub(crate) broadcast::Receiver<Event>);
+
+impl Events {
+    /// The next event; `None` when the subscription has ended.
+    pub async fn next(&mut self) -> Option<Event> {
+        loop {
+            match self.0.recv().await {
+                Ok(event) => return Some(event),
+                Err(broadcast::error::RecvError::Lagged(_)) => {}
+                Err(broadcast::error::RecvError::Closed) => return None,
+            }
+        }
+    }
+}

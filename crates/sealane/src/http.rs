@@ -1,0 +1,246 @@
+//! Requests over a small set of connections that stay open.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::client::conn::http1::{self, SendRequest};
+use hyper::header::{ACCEPT, CONTENT_TYPE, HOST};
+use hyper::{Method, Request, StatusCode};
+use hyper_util::rt::TokioIo;
+use sealane_codec::Codec;
+use sealane_stream::protocol::{ServerFrame, WireError, read_frame};
+use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, timeout};
+
+use crate::Error;
+use crate::address::Address;
+use crate::backoff::Backoff;
+
+/// Connections that one client has open for requests. Further requests wait for one.
+const MAX_CONNECTIONS: usize = 32;
+
+/// A connection that is not made in this time counts as refused.
+pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// An answer that is not whole in this time counts as lost.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The longest answer that is read.
+const MAX_ANSWER_BYTES: usize = 64 << 20;
+
+/// One request.
+#[derive(Debug, Clone)]
+pub(crate) struct Call {
+    pub(crate) method: Method,
+    pub(crate) path: String,
+    pub(crate) body: Option<(Codec, Bytes)>,
+    pub(crate) accept: Codec,
+    pub(crate) key: Option<String>,
+    /// Whether it may be sent again when its answer was lost.
+    pub(crate) repeatable: bool,
+}
+
+impl Call {
+    pub(crate) fn get(path: impl Into<String>) -> Self {
+        Self {
+            method: Method::GET,
+            path: path.into(),
+            body: None,
+            accept: Codec::Json,
+            key: None,
+            repeatable: true,
+        }
+    }
+
+    pub(crate) fn post(path: &str, codec: Codec, body: Bytes, key: String) -> Self {
+        Self { method: Method::POST, body: Some((codec, body)), key: Some(key), ..Self::get(path) }
+    }
+
+    fn request(&self, address: &Address) -> Result<Request<Full<Bytes>>, Error> {
+        let mut request = Request::builder()
+            .method(&self.method)
+            .uri(&self.path)
+            .header(HOST, address.to_string())
+            .header(ACCEPT, self.accept.content_type());
+        if let Some((codec, _)) = &self.body {
+            request = request.header(CONTENT_TYPE, codec.content_type());
+        }
+        if let Some(key) = &self.key {
+            request = request.header("idempotency-key", key);
+        }
+        let body = self.body.as_ref().map(|(_, body)| body.clone()).unwrap_or_default();
+        request.body(Full::new(body)).map_err(|error| Error::Protocol(error.to_string()))
+    }
+}
+
+/// What the hub answered.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) codec: Codec,
+    pub(crate) body: Bytes,
+}
+
+impl Answer {
+    /// The answer itself, or the error that it is.
+    fn check(self) -> Result<Answer, Error> {
+        if self.status.is_success() {
+            return Ok(self);
+        }
+        Err(match self.refusal() {
+            Some(wire) => Error::Refused(wire),
+            None => Error::Protocol(format!("status {} without an error", self.status.as_u16())),
+        })
+    }
+
+    fn refusal(&self) -> Option<WireError> {
+        match read_frame(self.codec, &self.body) {
+            Ok(ServerFrame::Error(wire)) => Some(wire),
+            _ => None,
+        }
+    }
+
+    /// Whether the hub is stopping: it did nothing, and its successor may.
+    fn draining(&self) -> bool {
+        self.status == StatusCode::SERVICE_UNAVAILABLE
+            && self.refusal().is_some_and(|wire| wire.code == "Draining")
+    }
+}
+
+/// How an attempt without an answer ended.
+enum Lost {
+    /// Nothing was sent.
+    NotReachable(String),
+    /// It may have been received.
+    NoAnswer(String),
+}
+
+/// The connections of a client to its hub.
+#[derive(Debug)]
+pub(crate) struct Pool {
+    address: Address,
+    idle: Mutex<Vec<SendRequest<Full<Bytes>>>>,
+    open: Semaphore,
+}
+
+impl Pool {
+    pub(crate) fn new(address: Address) -> Self {
+        Self { address, idle: Mutex::default(), open: Semaphore::new(MAX_CONNECTIONS) }
+    }
+
+    pub(crate) fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// Sends the call until it is answered or `patience` has passed; the first attempt is always
+    /// made. Between attempts it waits as [`Backoff`] says.
+    pub(crate) async fn call(&self, call: &Call, patience: Duration) -> Result<Answer, Error> {
+        let until = Instant::now() + patience;
+        let mut backoff = Backoff::new();
+        let mut attempts = 1;
+        loop {
+            let lost = match self.attempt(call).await? {
+                Ok(answer) if !answer.draining() => return answer.check(),
+                Ok(answer) if Instant::now() >= until => return answer.check(),
+                Ok(_) => Lost::NotReachable("the hub is stopping".into()),
+                Err(lost) => lost,
+            };
+            let wait = backoff.wait();
+            let again = call.repeatable || matches!(lost, Lost::NotReachable(_));
+            if !again || Instant::now() + wait > until {
+                return Err(self.failed(lost, attempts));
+            }
+            attempts += 1;
+            tokio::time::sleep(wait).await;
+        }
+    }
+
+    fn failed(&self, lost: Lost, attempts: u32) -> Error {
+        let address = self.address.to_string();
+        match lost {
+            Lost::NotReachable(cause) => Error::NotReachable { address, cause },
+            Lost::NoAnswer(cause) => Error::NoAnswer { address, attempts, cause },
+        }
+    }
+
+    async fn attempt(&self, call: &Call) -> Result<Result<Answer, Lost>, Error> {
+        let request = call.request(&self.address)?;
+        let _open = self.open.acquire().await.map_err(|_| Error::Ended("client"))?;
+        // A connection that has been idle may have been closed by the hub in the meantime; what
+        // fails on it says nothing about the hub, so that a fresh one follows at once.
+        if let Some(sender) = self.take_idle().await {
+            match self.send(sender, request.clone()).await {
+                Err(Lost::NoAnswer(_)) if call.repeatable => {}
+                outcome => return Ok(outcome),
+            }
+        }
+        match self.connect().await {
+            Ok(sender) => Ok(self.send(sender, request).await),
+            Err(lost) => Ok(Err(lost)),
+        }
+    }
+
+    async fn take_idle(&self) -> Option<SendRequest<Full<Bytes>>> {
+        loop {
+            let mut sender = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop()?;
+            if sender.ready().await.is_ok() {
+                return Some(sender);
+            }
+        }
+    }
+
+    async fn connect(&self) -> Result<SendRequest<Full<Bytes>>, Lost> {
+        let stream = open(&self.address).await.map_err(Lost::NotReachable)?;
+        let (sender, connection) = http1::handshake(TokioIo::new(stream))
+            .await
+            .map_err(|error| Lost::NotReachable(error.to_string()))?;
+        tokio::spawn(async move {
+            if let Err(error) = connection.await {
+                tracing::debug!(%error, "a request connection ended");
+            }
+        });
+        Ok(sender)
+    }
+
+    async fn send(
+        &self,
+        mut sender: SendRequest<Full<Bytes>>,
+        request: Request<Full<Bytes>>,
+    ) -> Result<Answer, Lost> {
+        let answer = timeout(ANSWER_TIMEOUT, async {
+            let response = sender.send_request(request).await.map_err(|e| e.to_string())?;
+            let (head, body) = response.into_parts();
+            let body = Limited::new(body, MAX_ANSWER_BYTES).collect().await;
+            let body = body.map_err(|error| error.to_string())?.to_bytes();
+            let codec = codec_of(head.headers.get(CONTENT_TYPE).and_then(|v| v.to_str().ok()));
+            Ok(Answer { status: head.status, codec, body })
+        });
+        match answer.await {
+            Ok(Ok(answer)) => {
+                self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(sender);
+                Ok(answer)
+            }
+            Ok(Err(cause)) => Err(Lost::NoAnswer(cause)),
+            Err(_) => Err(Lost::NoAnswer(format!("nothing came for {ANSWER_TIMEOUT:?}"))),
+        }
+    }
+}
+
+/// Opens a connection to the hub.
+pub(crate) async fn open(address: &Address) -> Result<TcpStream, String> {
+    let stream = timeout(CONNECT_TIMEOUT, TcpStream::connect(address.target()))
+        .await
+        .map_err(|_| format!("no connection in {CONNECT_TIMEOUT:?}"))?
+        .map_err(|error| error.to_string())?;
+    stream.set_nodelay(true).map_err(|error| error.to_string())?;
+    Ok(stream)
+}
+
+fn codec_of(content_type: Option<&str>) -> Codec {
+    let media = content_type.and_then(|text| text.split(';').next()).unwrap_or("").trim();
+    let all = [Codec::Json, Codec::MsgPack, Codec::Cbor];
+    all.into_iter().find(|codec| codec.content_type() == media).unwrap_or(Codec::Json)
+}

@@ -1,0 +1,93 @@
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use sealane_codec::Codec;
+use sealane_message::{Topic, Value};
+use sealane_stream::protocol::Deliver;
+
+use crate::Error;
+use crate::publish::milliseconds;
+use crate::subscription::Shared;
+
+/// One message, as it was delivered or read.
+#[derive(Clone)]
+pub struct Message {
+    /// Its stream.
+    pub stream: Topic,
+    /// Its offset in the stream.
+    pub offset: u64,
+    /// The generation in which it was appended.
+    pub generation: u64,
+    /// How often it has been delivered, counting this time; 1 for who reads for itself.
+    pub attempt: u32,
+    /// The envelope's codec.
+    pub codec: Codec,
+    /// The envelope, a map; as it was written, but translated where the codecs differ.
+    pub envelope: Bytes,
+    origin: Option<Origin>,
+}
+
+/// Where an acknowledgement goes.
+#[derive(Clone)]
+struct Origin {
+    shared: Arc<Shared>,
+    connection: u64,
+}
+
+impl Message {
+    pub(crate) fn new(codec: Codec, deliver: Deliver, origin: Option<(&Arc<Shared>, u64)>) -> Self {
+        Self {
+            stream: deliver.stream,
+            offset: deliver.offset,
+            generation: deliver.generation,
+            attempt: deliver.attempt,
+            codec,
+            envelope: deliver.envelope,
+            origin: origin.map(|(shared, connection)| {
+                let shared = Arc::clone(shared);
+                Origin { shared, connection }
+            }),
+        }
+    }
+
+    /// The envelope, decoded.
+    ///
+    /// # Errors
+    /// [`Error::Codec`]; not for what a hub has accepted.
+    pub fn value(&self) -> Result<Value, Error> {
+        Ok(sealane_codec::decode(self.codec, &self.envelope)?)
+    }
+
+    /// Says that this message is done. It costs no request: acknowledgements are gathered for a
+    /// few milliseconds and sent as ranges. For who reads for itself, and after
+    /// [`crate::Subscription::close`], it does nothing.
+    pub fn ack(&self) {
+        if let Some(origin) = &self.origin {
+            origin.shared.ack(&self.stream, self.offset, origin.connection);
+        }
+    }
+
+    /// Asks for this message again, after `delay`. As with [`Message::ack`] nothing happens for
+    /// who reads for itself.
+    pub fn nack(&self, delay: Duration) {
+        if let Some(origin) = &self.origin {
+            let delay_ms = milliseconds(delay);
+            origin.shared.nack(&self.stream, self.offset, delay_ms, origin.connection);
+        }
+    }
+}
+
+impl fmt::Debug for Message {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Message")
+            .field("stream", &self.stream)
+            .field("offset", &self.offset)
+            .field("generation", &self.generation)
+            .field("attempt", &self.attempt)
+            .field("codec", &self.codec)
+            .field("envelope", &self.envelope)
+            .finish_non_exhaustive()
+    }
+}

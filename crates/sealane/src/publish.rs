@@ -1,0 +1,282 @@
+use std::future::{Future, IntoFuture};
+use std::pin::Pin;
+use std::time::Duration;
+
+use bytes::Bytes;
+use sealane_codec::{Codec, Writer};
+use sealane_message::limits::MAX_ENVELOPE_BYTES;
+use sealane_message::{Topic, Value};
+use sealane_stream::Level;
+
+use crate::http::{Answer, Call};
+use crate::reply::Reply;
+use crate::{Client, Error};
+
+/// A message that is stored.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Published {
+    /// The message's id: `envelope.id`, or what the hub put there.
+    pub id: String,
+    /// Its stream.
+    pub stream: Topic,
+    /// Its offset in the stream.
+    pub offset: u64,
+    /// The stream's generation.
+    pub generation: u64,
+    /// The durability that was reached before the hub answered.
+    pub level: Level,
+    /// Whether it had been stored already, under the same idempotency key.
+    pub replayed: bool,
+}
+
+/// A message that is stored and enters its stream later.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Scheduled {
+    /// The message's id.
+    pub id: String,
+    /// The stream that it will enter.
+    pub stream: Topic,
+    /// When, in Unix milliseconds of the hub's clock.
+    pub due_ms: u64,
+    /// The durability that was reached before the hub answered.
+    pub level: Level,
+    /// Whether it had been stored already, under the same idempotency key.
+    pub replayed: bool,
+}
+
+/// Messages that were stored in one commit, at offsets without holes.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct PublishedBatch {
+    /// The messages' ids, in order.
+    pub ids: Vec<String>,
+    /// Their stream.
+    pub stream: Topic,
+    /// The offset of the first.
+    pub offset: u64,
+    /// The stream's generation.
+    pub generation: u64,
+    /// The durability that was reached before the hub answered.
+    pub level: Level,
+    /// How many.
+    pub count: u64,
+    /// Whether they had been stored already, under the same idempotency key.
+    pub replayed: bool,
+}
+
+/// A message about to be published; awaiting it sends it.
+#[must_use = "nothing is sent until this is awaited"]
+#[derive(Debug, Clone)]
+pub struct Publish {
+    client: Client,
+    topic: Result<Topic, Error>,
+    codec: Codec,
+    envelope: Bytes,
+    expect: Option<u64>,
+    key: Option<String>,
+}
+
+impl Publish {
+    pub(crate) fn new(client: &Client, topic: &str, codec: Codec, envelope: Bytes) -> Self {
+        let client = client.clone();
+        let topic = check(topic, codec, &envelope);
+        Self { client, topic, codec, envelope, expect: None, key: None }
+    }
+
+    pub(crate) fn value(client: &Client, topic: &str, value: &Value) -> Self {
+        let mut envelope = Vec::new();
+        sealane_codec::encode(client.codec(), value, &mut envelope);
+        Self::new(client, topic, client.codec(), envelope.into())
+    }
+
+    /// Stores it only if it gets this offset; otherwise the hub answers `OffsetMismatch`.
+    pub fn expect(mut self, offset: u64) -> Self {
+        self.expect = Some(offset);
+        self
+    }
+
+    /// The idempotency key, 1 to 128 bytes: the hub stores what comes with a key once, also when
+    /// another process repeats it. Without one the library makes a key for its own repetitions.
+    pub fn key(mut self, key: impl Into<String>) -> Self {
+        self.key = Some(key.into());
+        self
+    }
+
+    /// Holds the message back for so long; it gets its offset when it is due. What was expected
+    /// of its offset is forgotten.
+    pub fn delay(self, delay: Duration) -> PublishLater {
+        PublishLater { publish: Self { expect: None, ..self }, delay }
+    }
+
+    async fn send(self, delay_ms: Option<u64>) -> Result<Answer, Error> {
+        let topic = self.topic?;
+        let mut body = Vec::with_capacity(self.envelope.len() + topic.as_str().len() + 64);
+        let mut writer = Writer::new(self.codec, &mut body);
+        writer.map(2 + usize::from(self.expect.is_some()) + usize::from(delay_ms.is_some()));
+        writer.key("to");
+        writer.text(topic.as_str());
+        writer.key("envelope");
+        writer.raw(&self.envelope);
+        for (name, number) in [("expect", self.expect), ("delayMs", delay_ms)] {
+            if let Some(number) = number {
+                writer.key(name);
+                writer.u64(number);
+            }
+        }
+        writer.end();
+        let key = self.key.unwrap_or_else(|| self.client.make_key());
+        self.client.call(&Call::post("/v1/enqueue", self.codec, body.into(), key)).await
+    }
+}
+
+impl IntoFuture for Publish {
+    type Output = Result<Published, Error>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(async move {
+            let answer = self.send(None).await?;
+            let reply = Reply::read(answer.codec, &answer.body)?;
+            Ok(Published {
+                id: reply.text("id")?.into_owned(),
+                stream: reply.topic("stream")?,
+                offset: reply.number("offset")?,
+                generation: reply.number("generation")?,
+                level: reply.parse("level")?,
+                replayed: reply.flag("replayed"),
+            })
+        })
+    }
+}
+
+/// A delayed message about to be published; awaiting it sends it.
+#[must_use = "nothing is sent until this is awaited"]
+#[derive(Debug, Clone)]
+pub struct PublishLater {
+    publish: Publish,
+    delay: Duration,
+}
+
+impl PublishLater {
+    /// See [`Publish::key`].
+    pub fn key(mut self, key: impl Into<String>) -> Self {
+        self.publish = self.publish.key(key);
+        self
+    }
+}
+
+impl IntoFuture for PublishLater {
+    type Output = Result<Scheduled, Error>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(async move {
+            let answer = self.publish.send(Some(milliseconds(self.delay))).await?;
+            let reply = Reply::read(answer.codec, &answer.body)?;
+            Ok(Scheduled {
+                id: reply.text("id")?.into_owned(),
+                stream: reply.topic("stream")?,
+                due_ms: reply.number("due")?,
+                level: reply.parse("level")?,
+                replayed: reply.flag("replayed"),
+            })
+        })
+    }
+}
+
+/// Messages about to be published in one commit; awaiting it sends them.
+#[must_use = "nothing is sent until this is awaited"]
+#[derive(Debug, Clone)]
+pub struct PublishBatch {
+    client: Client,
+    topic: Result<Topic, Error>,
+    codec: Codec,
+    body: Vec<u8>,
+    key: Option<String>,
+}
+
+impl PublishBatch {
+    pub(crate) fn new<E: AsRef<[u8]>>(
+        client: &Client,
+        topic: &str,
+        codec: Codec,
+        envelopes: &[E],
+        expect: Option<u64>,
+    ) -> Self {
+        let bytes: usize = envelopes.iter().map(|envelope| envelope.as_ref().len() + 1).sum();
+        let mut body = Vec::with_capacity(bytes + topic.len() + 64);
+        let mut topic = check(topic, codec, &[]);
+        if let Ok(name) = &topic {
+            let mut writer = Writer::new(codec, &mut body);
+            writer.map(2 + usize::from(expect.is_some()));
+            writer.key("to");
+            writer.text(name.as_str());
+            writer.key("envelopes");
+            writer.array(envelopes.len());
+            for envelope in envelopes {
+                writer.raw(envelope.as_ref());
+            }
+            writer.end();
+            if let Some(offset) = expect {
+                writer.key("expect");
+                writer.u64(offset);
+            }
+            writer.end();
+        }
+        if let Some(large) = envelopes.iter().find(|e| e.as_ref().len() > MAX_ENVELOPE_BYTES) {
+            topic = Err(too_large(large.as_ref().len()));
+        }
+        Self { client: client.clone(), topic, codec, body, key: None }
+    }
+
+    /// See [`Publish::key`].
+    pub fn key(mut self, key: impl Into<String>) -> Self {
+        self.key = Some(key.into());
+        self
+    }
+}
+
+impl IntoFuture for PublishBatch {
+    type Output = Result<PublishedBatch, Error>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(async move {
+            self.topic?;
+            let key = self.key.unwrap_or_else(|| self.client.make_key());
+            let call = Call::post("/v1/enqueue/batch", self.codec, self.body.into(), key);
+            let answer = self.client.call(&call).await?;
+            let reply = Reply::read(answer.codec, &answer.body)?;
+            Ok(PublishedBatch {
+                ids: reply.texts("ids")?,
+                stream: reply.topic("stream")?,
+                offset: reply.number("offset")?,
+                generation: reply.number("generation")?,
+                level: reply.parse("level")?,
+                count: reply.number("count")?,
+                replayed: reply.flag("replayed"),
+            })
+        })
+    }
+}
+
+/// A duration as the protocol carries it; longer than time itself is as long as can be said.
+pub(crate) fn milliseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+pub(crate) fn too_large(bytes: usize) -> Error {
+    Error::TooLarge { bytes, limit: MAX_ENVELOPE_BYTES }
+}
+
+fn check(topic: &str, codec: Codec, envelope: &[u8]) -> Result<Topic, Error> {
+    if codec == Codec::MsgPackRecords {
+        return Err(Error::RecordsCodec);
+    }
+    if envelope.len() > MAX_ENVELOPE_BYTES {
+        return Err(too_large(envelope.len()));
+    }
+    Ok(topic.parse()?)
+}

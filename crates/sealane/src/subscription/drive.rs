@@ -1,0 +1,240 @@
+//! Keeps a subscription connected.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sealane_message::Pattern;
+use sealane_stream::protocol::{Joined, ServerFrame};
+use tokio::sync::broadcast;
+use tokio::time::{sleep, sleep_until, timeout};
+
+use super::places::Places;
+use super::shared::Shared;
+use super::socket::{Ended, Reader, Writer, connect};
+use crate::backoff::Backoff;
+use crate::subscribe::{Start, Subscribe};
+use crate::{Error, Event};
+
+/// How long a connection that was closed here is waited for.
+const CLOSE_WAIT: Duration = Duration::from_secs(2);
+
+/// How long the hub may take to answer a subscription.
+const SUBSCRIBED_WAIT: Duration = Duration::from_secs(30);
+
+/// Refusals that pass: a later attempt may succeed.
+const PASSING: [&str; 5] = ["Draining", "TooMany", "StorageFull", "StorageFailed", "Internal"];
+
+/// The connection's side of a subscription.
+pub(super) struct Driver {
+    subscribe: Subscribe,
+    single: bool,
+    shared: Arc<Shared>,
+    /// Weak, so that who listens hears the end when the subscription is gone.
+    events: broadcast::WeakSender<Event>,
+    /// Where a reader has come to; a consumer's place is kept by the hub.
+    places: Option<Places>,
+}
+
+impl Driver {
+    pub(super) fn new(
+        subscribe: Subscribe,
+        pattern: &Pattern,
+        shared: Arc<Shared>,
+        events: broadcast::WeakSender<Event>,
+    ) -> Self {
+        let single = pattern.topic().is_some();
+        let start = subscribe.start.unwrap_or(Start::New);
+        let places = subscribe.is_reader().then(|| Places::new(start, single));
+        Self { subscribe, single, shared, events, places }
+    }
+
+    /// Makes the first connection.
+    pub(super) async fn connect(&mut self) -> Result<(Reader, Writer), Error> {
+        self.join().await.map_err(|ended| match ended {
+            Ended::Lost(cause) => {
+                let address = self.subscribe.client.address();
+                Error::NotReachable { address, cause }
+            }
+            Ended::Refused(wire) => Error::Refused(wire),
+            Ended::Failed(error) => error,
+        })
+    }
+
+    /// Reads and connects again until the end.
+    pub(super) async fn run(mut self, socket: (Reader, Writer)) {
+        let mut socket = Some(socket);
+        let mut backoff = Backoff::new();
+        while !self.shared.is_closing() {
+            let ended = match socket.take() {
+                Some((reader, writer)) => {
+                    let ended = self.serve(reader, writer).await;
+                    backoff = Backoff::new();
+                    ended
+                }
+                None => match self.join().await {
+                    Ok(made) => {
+                        socket = Some(made);
+                        continue;
+                    }
+                    Err(ended) => ended,
+                },
+            };
+            let cause = match self.passing(ended) {
+                Ok(cause) => cause,
+                Err(error) => return self.shared.end(Some(error)),
+            };
+            if self.shared.is_closing() {
+                break;
+            }
+            self.tell(Event::Disconnected { cause });
+            tokio::select! {
+                () = sleep(backoff.wait()) => {}
+                () = self.closing() => {}
+            }
+        }
+        self.shared.end(None);
+    }
+
+    /// Why the connection is gone, where another may be made.
+    fn passing(&self, ended: Ended) -> Result<String, Error> {
+        match ended {
+            Ended::Lost(cause) => Ok(cause),
+            Ended::Failed(error) => Err(error),
+            Ended::Refused(wire) => {
+                let of_many = wire.code == "StreamRemoved" && !self.single;
+                if of_many || PASSING.contains(&wire.code.as_ref()) {
+                    Ok(wire.message)
+                } else {
+                    Err(Error::Refused(wire))
+                }
+            }
+        }
+    }
+
+    async fn closing(&self) {
+        while !self.shared.is_closing() {
+            self.shared.work.notified().await;
+        }
+    }
+
+    /// Connects and waits until the subscription stands.
+    async fn join(&mut self) -> Result<(Reader, Writer), Ended> {
+        let start = self.places.as_ref().map(Places::start).or(self.subscribe.start);
+        let path = self.subscribe.path(start);
+        let address = self.subscribe.client.hub();
+        let (mut reader, mut writer) = connect(address, &path, self.subscribe.codec).await?;
+        let first = timeout(SUBSCRIBED_WAIT, reader.next())
+            .await
+            .map_err(|_| Ended::Lost("the hub does not answer".into()))??;
+        let (ServerFrame::Subscribed { time_ms, joined, .. }, bytes) = first else {
+            let cause = "the first frame is not `subscribed`".into();
+            return Err(Ended::Failed(Error::Protocol(cause)));
+        };
+        self.shared.begin();
+        self.shared.received(bytes);
+        if let Some(places) = &mut self.places {
+            places.began(time_ms);
+            writer.send(&places.seeks()).await?;
+        }
+        self.tell(Event::Connected);
+        if let Some(joined) = joined {
+            self.joined(&joined);
+        }
+        Ok((reader, writer))
+    }
+
+    async fn serve(&mut self, mut reader: Reader, mut writer: Writer) -> Ended {
+        let shared = Arc::clone(&self.shared);
+        let reading = self.read(&mut reader);
+        tokio::pin!(reading);
+        tokio::select! {
+            ended = &mut reading => ended,
+            ended = write(&shared, &mut writer) => match ended {
+                Err(ended) => ended,
+                Ok(()) => {
+                    let ended = timeout(CLOSE_WAIT, reading).await;
+                    ended.unwrap_or_else(|_| Ended::Lost("closed".into()))
+                }
+            },
+        }
+    }
+
+    async fn read(&mut self, reader: &mut Reader) -> Ended {
+        loop {
+            let (frame, bytes) = match reader.next().await {
+                Ok(next) => next,
+                Err(ended) => return ended,
+            };
+            self.shared.received(bytes);
+            if let Err(error) = self.take(frame) {
+                return Ended::Failed(error);
+            }
+        }
+    }
+
+    fn take(&mut self, frame: ServerFrame) -> Result<(), Error> {
+        match frame {
+            ServerFrame::Deliver(deliver) => return self.deliver(vec![deliver]),
+            ServerFrame::Batch(all) => return self.deliver(all),
+            ServerFrame::Joined(joined) => self.joined(&joined),
+            ServerFrame::Gap { stream, from, to, reason } => {
+                if let Some(places) = &mut self.places {
+                    places.skipped(&stream, to);
+                }
+                self.tell(Event::Gap { stream, from, to, reason });
+            }
+            // Heartbeats have done their work by coming; what a newer hub says beside is its own.
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn deliver(&mut self, all: Vec<sealane_stream::protocol::Deliver>) -> Result<(), Error> {
+        let places = &mut self.places;
+        self.shared.deliver(self.subscribe.codec, all, |deliver| match places {
+            Some(places) => places.advance(deliver),
+            None => true,
+        })
+    }
+
+    fn joined(&mut self, joined: &Joined) {
+        if let Some(places) = &mut self.places {
+            places.joined(joined);
+        }
+        if !joined.recovered {
+            self.tell(Event::NotRecovered {
+                stream: joined.stream.clone(),
+                generation: joined.generation,
+                offset: joined.offset,
+            });
+        }
+    }
+
+    fn tell(&self, event: Event) {
+        event.log();
+        if let Some(events) = self.events.upgrade() {
+            // Nobody may be listening.
+            let _ = events.send(event);
+        }
+    }
+}
+
+/// Grants credit and acknowledges until the subscription is closed.
+async fn write(shared: &Shared, writer: &mut Writer) -> Result<(), Ended> {
+    loop {
+        let work = shared.work();
+        if !work.ops.is_empty() {
+            writer.send(&work.ops).await?;
+        }
+        if work.closing {
+            return writer.close().await;
+        }
+        match work.wait_until {
+            Some(until) => tokio::select! {
+                () = shared.work.notified() => {}
+                () = sleep_until(until) => {}
+            },
+            None => shared.work.notified().await,
+        }
+    }
+}

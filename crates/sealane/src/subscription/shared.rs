@@ -1,0 +1,261 @@
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use sealane_message::Topic;
+use sealane_stream::protocol::{Deliver, Marks, Op};
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use super::ranges::Ranges;
+use crate::subscribe::Subscribe;
+use crate::{Error, Message};
+
+/// How long an acknowledgement waits for others.
+const ACK_DELAY: Duration = Duration::from_millis(5);
+
+/// Acknowledgements that wait for no others.
+const MAX_ACKS_WAITING: usize = 256;
+
+/// What the user's side of a subscription and its connection share.
+pub(crate) struct Shared {
+    state: Mutex<State>,
+    /// Wakes the connection: there is credit to grant, something to acknowledge, or the end.
+    pub(super) work: Notify,
+}
+
+struct State {
+    /// Bounded by the credit window: nothing comes that was not granted.
+    queue: VecDeque<Message>,
+    window: u64,
+    /// Granted on this connection and not delivered.
+    outstanding: u64,
+    limit: Option<u64>,
+    taken: u64,
+    reader: bool,
+    single: bool,
+    connection: u64,
+    acks: Ranges,
+    /// Bounded like the queue by what is in flight.
+    nacks: Vec<(Topic, u64, u64)>,
+    flush_at: Option<Instant>,
+    closing: bool,
+    ended: bool,
+    error: Option<Error>,
+    received_bytes: u64,
+    waker: Option<Waker>,
+}
+
+/// What the connection is to do now.
+pub(super) struct Work {
+    pub(super) ops: Vec<Op>,
+    pub(super) closing: bool,
+    pub(super) wait_until: Option<Instant>,
+}
+
+impl Shared {
+    pub(crate) fn new(subscribe: &Subscribe) -> Self {
+        let state = State {
+            queue: VecDeque::new(),
+            window: u64::from(subscribe.credit),
+            outstanding: 0,
+            limit: subscribe.limit,
+            taken: 0,
+            reader: subscribe.is_reader(),
+            single: !subscribe.pattern.contains('*'),
+            connection: 0,
+            acks: Ranges::default(),
+            nacks: Vec::new(),
+            flush_at: None,
+            closing: false,
+            ended: false,
+            error: None,
+            received_bytes: 0,
+            waker: None,
+        };
+        Self { state: Mutex::new(state), work: Notify::new() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives the user the next message.
+    pub(crate) fn poll(&self, context: &mut Context<'_>) -> Poll<Option<Result<Message, Error>>> {
+        let mut state = self.lock();
+        if state.limit.is_some_and(|limit| state.taken >= limit) {
+            state.closing = true;
+            self.work.notify_one();
+            return Poll::Ready(None);
+        }
+        if let Some(message) = state.queue.pop_front() {
+            state.taken += 1;
+            if state.grantable() > 0 {
+                self.work.notify_one();
+            }
+            return Poll::Ready(Some(Ok(message)));
+        }
+        if state.ended || state.closing {
+            return Poll::Ready(state.error.take().map(Err));
+        }
+        state.waker = Some(context.waker().clone());
+        Poll::Pending
+    }
+
+    pub(crate) fn ack(&self, stream: &Topic, offset: u64, connection: u64) {
+        let mut state = self.lock();
+        // Of an earlier connection: it comes again on this one, perhaps as another message if the
+        // stream has a new generation.
+        if state.connection == connection {
+            state.acks.add(stream, offset);
+            self.schedule(&mut state);
+        }
+    }
+
+    pub(crate) fn nack(&self, stream: &Topic, offset: u64, delay_ms: u64, connection: u64) {
+        let mut state = self.lock();
+        if state.connection == connection {
+            state.nacks.push((stream.clone(), offset, delay_ms));
+            self.schedule(&mut state);
+        }
+    }
+
+    fn schedule(&self, state: &mut State) {
+        let waiting = state.acks.len() + state.nacks.len();
+        if waiting == 1 {
+            state.flush_at = Some(Instant::now() + ACK_DELAY);
+            self.work.notify_one();
+        } else if waiting == MAX_ACKS_WAITING {
+            state.flush_at = Some(Instant::now());
+            self.work.notify_one();
+        }
+    }
+
+    pub(crate) fn close(&self) {
+        let mut state = self.lock();
+        state.closing = true;
+        state.wake();
+        self.work.notify_one();
+    }
+
+    pub(crate) fn is_closing(&self) -> bool {
+        self.lock().closing
+    }
+
+    pub(crate) fn received_bytes(&self) -> u64 {
+        self.lock().received_bytes
+    }
+
+    /// Ends the subscription, with what it ended for.
+    pub(super) fn end(&self, error: Option<Error>) {
+        let mut state = self.lock();
+        state.ended = true;
+        state.error = error;
+        state.wake();
+    }
+
+    /// A new connection begins; gives its number. What a consumer had in flight comes again, to
+    /// this or another member, so that what waits here is old.
+    pub(super) fn begin(&self) -> u64 {
+        let mut state = self.lock();
+        state.connection += 1;
+        state.outstanding = 0;
+        state.acks.clear();
+        state.nacks.clear();
+        state.flush_at = None;
+        if !state.reader {
+            state.queue.clear();
+        }
+        state.connection
+    }
+
+    /// What there is to do now, and until when it can wait.
+    pub(super) fn work(&self) -> Work {
+        let mut state = self.lock();
+        let mut ops = Vec::new();
+        let closing = state.closing;
+        let due = state.flush_at.is_some_and(|at| at <= Instant::now());
+        if closing || due {
+            state.take_marks(&mut ops);
+        }
+        let credit = if closing { 0 } else { state.grantable() };
+        if credit > 0 {
+            state.outstanding += credit;
+            ops.push(Op::Credit(credit));
+        }
+        Work { ops, closing, wait_until: state.flush_at }
+    }
+
+    /// Puts deliveries before the user. `fresh` says which are new here.
+    ///
+    /// # Errors
+    /// [`Error::Protocol`] where more came than was granted.
+    pub(super) fn deliver(
+        self: &Arc<Self>,
+        codec: sealane_codec::Codec,
+        all: Vec<Deliver>,
+        mut fresh: impl FnMut(&Deliver) -> bool,
+    ) -> Result<(), Error> {
+        let mut state = self.lock();
+        for deliver in all {
+            let Some(outstanding) = state.outstanding.checked_sub(1) else {
+                return Err(Error::Protocol("more was delivered than was granted".into()));
+            };
+            state.outstanding = outstanding;
+            if fresh(&deliver) {
+                let origin = (!state.reader).then_some((self, state.connection));
+                state.queue.push_back(Message::new(codec, deliver, origin));
+            }
+        }
+        if state.grantable() > 0 {
+            self.work.notify_one();
+        }
+        state.wake();
+        Ok(())
+    }
+
+    pub(super) fn received(&self, bytes: u64) {
+        self.lock().received_bytes += bytes;
+    }
+}
+
+impl State {
+    /// Credit to grant now; 0 while the rest of the window is not worth a frame.
+    fn grantable(&self) -> u64 {
+        let here =
+            u64::try_from(self.queue.len()).unwrap_or(u64::MAX).saturating_add(self.outstanding);
+        let room = self.window.saturating_sub(here);
+        let left = self.limit.map_or(u64::MAX, |l| l.saturating_sub(self.taken + here));
+        let credit = room.min(left);
+        let worth = credit >= (self.window / 4).max(1) || self.outstanding == 0;
+        if worth { credit } else { 0 }
+    }
+
+    fn take_marks(&mut self, ops: &mut Vec<Op>) {
+        self.flush_at = None;
+        let single = self.single;
+        let name = |stream| (!single).then_some(stream);
+        let range = |stream, from, to| Marks::Range { stream: name(stream), from, to };
+        ops.extend(self.acks.take().map(|(stream, from, to)| Op::Ack(range(stream, from, to))));
+        let nacks = std::mem::take(&mut self.nacks);
+        ops.extend(
+            nacks.into_iter().map(|(stream, offset, delay_ms)| {
+                Op::Nack(range(stream, offset, offset), delay_ms)
+            }),
+        );
+    }
+
+    fn wake(&mut self) {
+        if let Some(waker) = self.waker.take() {
+            waker.wake();
+        }
+    }
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared").finish_non_exhaustive()
+    }
+}
