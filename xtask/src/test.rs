@@ -19,7 +19,7 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     steps.optional("typescript", typescript);
     steps.optional("python", python);
     steps.optional("fuzz", || match options.no_fuzz {
-        true => Ok(Done::Skipped("--no-fuzz")),
+        true => Ok(Done::Skipped("switched off")),
         false => fuzz::short(options.fuzz_seconds),
     });
     steps.finish()

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Finding;
+use super::layers::LAYERS;
 use crate::docs;
 use crate::rust::{Rust, closing, is_word};
 use crate::tree::Tree;
@@ -145,9 +146,7 @@ fn metrics(rust: &Rust) -> Vec<(usize, String)> {
 
 /// Names of our crates stand in log filters.
 fn is_crate(word: &str) -> bool {
-    let step = word.trim_start_matches("sealane_");
-    ["", "message", "codec", "stream", "node", "bench", "cli", "seal", "frame", "mesh", "link"]
-        .contains(&step)
+    LAYERS.iter().any(|layer| layer.replace('-', "_") == word)
 }
 
 /// The long flags that `#[arg(long)]` on a field and `.long("…")` declare.

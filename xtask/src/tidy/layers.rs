@@ -5,7 +5,7 @@ use crate::rust::{Rust, closing, words};
 use crate::tree::{Package, Tree};
 
 /// The crates in the order of a message's way. A crate depends only on those above it.
-const LAYERS: &[&str] = &[
+pub(super) const LAYERS: &[&str] = &[
     "sealane-message",
     "sealane-codec",
     "sealane-seal",
