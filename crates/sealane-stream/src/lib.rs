@@ -1,1 +1,84 @@
-//! Step 7 of a message's way: message to disk and back.
+//! Step 7 of a message's way: *keep*.
+//!
+//! ```text
+//!  write ─► encode ─► seal ─► frame ─► carry ─► relay ─► keep ─► read
+//!                                                        ^^^^
+//! ```
+//!
+//! Takes messages and gives durable streams: each message has an offset, is on disk when it is
+//! acknowledged (or as the stream's [`Level`] says), and comes out exactly as readers grant
+//! credit, in the codec that each asked for.
+//!
+//! ```text
+//!  enqueue ─► queue ─► writer: one commit for many ─► tail ─► subscriptions take what they may
+//!                            └─► SQLite, blocks of messages ─────┘ (those who catch up)
+//! ```
+//!
+//! ```
+//! use sealane_stream::{Enqueue, Envelope, Hub, HubConfig, Level, Retention};
+//! # use sealane_codec::{Codec, Transcoder};
+//! # let folder = tempfile::tempdir()?;
+//! # let folder = folder.path().to_owned();
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+//! let config = HubConfig { folder, level: Level::Disk, retention: Retention::default() };
+//! let hub = Hub::open(config)?;
+//! let body = br#"{"speed":42}"#;
+//! let envelope = Envelope::read(&mut Transcoder::new(), hub.ids(), Codec::Json, body)?;
+//! let (topic, envelopes) = ("fleet/7".parse()?, vec![envelope]);
+//! let enqueue = Enqueue { topic, envelopes, expect: None, delay_ms: None, key: None };
+//! assert_eq!(hub.enqueue(enqueue).await?.offset, 0);
+//! # hub.close()?;
+//! # Ok::<(), sealane_stream::Error>(())
+//! # })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+#![forbid(unsafe_code)]
+#![cfg_attr(
+    not(test),
+    deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)
+)]
+
+mod block;
+mod checkpoint;
+mod consumer;
+mod envelope;
+mod error;
+mod hub;
+mod level;
+mod metrics;
+pub mod protocol;
+mod registry;
+mod signal;
+mod store;
+mod stream;
+mod subscription;
+mod writer;
+
+pub use block::take_encoded;
+pub use consumer::{ConsumerChange, ConsumerSettings};
+pub use envelope::{Envelope, Ids};
+pub use error::{ERRORS, Error};
+pub use hub::{ConsumerInfo, Enqueue, Hub, HubConfig, IdempotencyKey, Page, StreamInfo};
+pub use level::{Level, UnknownLevel};
+pub use metrics::Metrics;
+pub use stream::Retention;
+pub use subscription::{Delivery, Event, From, Subscription, Who};
+pub use writer::Appended;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Unix milliseconds.
+pub(crate) fn now_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// A generation that no stream has had: the time, and never the same one twice.
+pub(crate) fn fresh_generation() -> u64 {
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    let now = now_ms();
+    let last =
+        LAST.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| Some(now.max(last + 1)));
+    last.map_or(now, |last| now.max(last + 1))
+}

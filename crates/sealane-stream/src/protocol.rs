@@ -6,6 +6,4 @@ mod op;
 mod server;
 
 pub use op::{Marks, Op, read_ops};
-pub use server::{
-    Deliver, Joined, ServerFrame, WireError, read_frame, write_batch, write_deliver,
-};
+pub use server::{Deliver, Joined, ServerFrame, WireError, read_frame, write_batch, write_deliver};

@@ -106,7 +106,7 @@ impl Marks {
 /// unknown, of the wrong type, or the frame asks nothing.
 pub fn read_ops(codec: Codec, frame: &[u8], ops: &mut Vec<Op>) -> Result<(), Error> {
     let fields = sealane_codec::fields(codec, frame).map_err(|cause| match cause {
-        CodecError::NotAMap => Error::UnknownOp("frame".into()),
+        CodecError::WrongKind { .. } => Error::UnknownOp("frame".into()),
         cause => Error::Decode { codec: codec.name(), cause },
     })?;
     let (mut credit, mut ack, mut nack, mut seek, mut delay_ms) = (None, None, None, None, None);

@@ -1,0 +1,440 @@
+//! What a consumer has been given and has not finished: a state machine without I/O or clock.
+//!
+//! A consumer reads a stream once, in order, on behalf of its members. Its state is the *cursor*,
+//! the next offset that nobody was given yet, and the *pending* messages below it that are not
+//! done. Everything below the cursor that is not pending is done.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::ops::Range;
+
+use sealane_message::limits::MAX_IN_FLIGHT;
+
+/// What a consumer promises its members; each may change it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ConsumerSettings {
+    /// Delivered and unacknowledged messages at most.
+    pub max_in_flight: u32,
+    /// Redeliver what was not acknowledged for so long.
+    pub ack_wait_ms: u64,
+    /// Dead letter after so many deliveries; 0: never.
+    pub max_attempts: u32,
+}
+
+impl Default for ConsumerSettings {
+    fn default() -> Self {
+        Self { max_in_flight: MAX_IN_FLIGHT as u32, ack_wait_ms: 30_000, max_attempts: 0 }
+    }
+}
+
+/// What a member changes of its consumer's settings.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ConsumerChange {
+    /// Delivered and unacknowledged messages at most.
+    pub max_in_flight: Option<u32>,
+    /// Redeliver what was not acknowledged for so long.
+    pub ack_wait_ms: Option<u64>,
+    /// Dead letter after so many deliveries; 0: never.
+    pub max_attempts: Option<u32>,
+}
+
+impl ConsumerChange {
+    pub(crate) fn apply(&self, settings: &mut ConsumerSettings) {
+        settings.max_in_flight = self.max_in_flight.unwrap_or(settings.max_in_flight);
+        settings.ack_wait_ms = self.ack_wait_ms.unwrap_or(settings.ack_wait_ms);
+        settings.max_attempts = self.max_attempts.unwrap_or(settings.max_attempts);
+    }
+}
+
+/// A connection that belongs to a consumer; unique within the process.
+pub(crate) type Member = u64;
+
+/// A message that a member is to be sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Handed {
+    pub(crate) offset: u64,
+    pub(crate) attempt: u32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    InFlight {
+        member: Member,
+        deadline_ms: u64,
+    },
+    Delayed {
+        due_ms: u64,
+    },
+    Ready,
+    /// Out of attempts; waits for its dead letter to be stored.
+    Dead,
+    Done,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    offset: u64,
+    attempt: u32,
+    state: State,
+}
+
+/// The state of one consumer of one stream.
+#[derive(Debug)]
+pub(crate) struct Consumer {
+    pub(crate) settings: ConsumerSettings,
+    cursor: u64,
+    /// By ascending offset; done entries go when they reach the front or outnumber the others.
+    pending: VecDeque<Entry>,
+    /// Entries that are not done.
+    live: usize,
+    ready: BTreeSet<u64>,
+    delayed: BTreeSet<(u64, u64)>,
+    dead: BTreeSet<u64>,
+    next_scan_ms: u64,
+    /// Redeliveries handed out so far, for the stream's state.
+    pub(crate) redelivered: u64,
+}
+
+impl Consumer {
+    pub(crate) fn new(cursor: u64, settings: ConsumerSettings) -> Self {
+        Self {
+            settings,
+            cursor,
+            pending: VecDeque::new(),
+            live: 0,
+            ready: BTreeSet::new(),
+            delayed: BTreeSet::new(),
+            dead: BTreeSet::new(),
+            next_scan_ms: 0,
+            redelivered: 0,
+        }
+    }
+
+    /// The next offset that nobody was given yet.
+    pub(crate) fn cursor(&self) -> u64 {
+        self.cursor
+    }
+
+    /// Messages that were given out and are not done.
+    pub(crate) fn in_flight(&self) -> usize {
+        self.live
+    }
+
+    /// Whether nothing waits for time to pass.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.live == 0
+    }
+
+    /// Gives `member` up to `max` messages: first those to be delivered again, then new ones of
+    /// `visible`, the offsets that can be read. They are in flight from now on.
+    pub(crate) fn take(
+        &mut self,
+        member: Member,
+        max: usize,
+        visible: Range<u64>,
+        now_ms: u64,
+        out: &mut Vec<Handed>,
+    ) {
+        let deadline_ms = now_ms.saturating_add(self.settings.ack_wait_ms);
+        let state = State::InFlight { member, deadline_ms };
+        let before = out.len();
+        while out.len() - before < max
+            && let Some(offset) = self.ready.pop_first()
+        {
+            if let Some(entry) = self.entry_mut(offset) {
+                entry.attempt = entry.attempt.saturating_add(1);
+                entry.state = state;
+                let handed = Handed { offset, attempt: entry.attempt };
+                out.push(handed);
+                self.redelivered += 1;
+            }
+        }
+        self.cursor = self.cursor.max(visible.start);
+        let room = (self.settings.max_in_flight as usize).saturating_sub(self.live);
+        let wanted = room.min(max - (out.len() - before)) as u64;
+        let end = visible.end.min(self.cursor.saturating_add(wanted));
+        for offset in self.cursor..end {
+            self.pending.push_back(Entry { offset, attempt: 1, state });
+            out.push(Handed { offset, attempt: 1 });
+        }
+        self.live += end.saturating_sub(self.cursor) as usize;
+        self.cursor = self.cursor.max(end);
+        self.next_scan_ms = self.next_scan_ms.min(deadline_ms);
+    }
+
+    /// Whether [`Consumer::take`] would give something.
+    pub(crate) fn has_work(&self, visible: &Range<u64>) -> bool {
+        !self.ready.is_empty()
+            || (self.live < self.settings.max_in_flight as usize
+                && self.cursor.max(visible.start) < visible.end)
+    }
+
+    /// Whether nothing more is given until something is acknowledged.
+    pub(crate) fn is_full(&self) -> bool {
+        self.live >= self.settings.max_in_flight as usize
+    }
+
+    /// Marks what `member` has in flight of `from..=to` as done; returns how many that were.
+    pub(crate) fn ack(&mut self, member: Member, from: u64, to: u64) -> u64 {
+        self.each_in_flight(member, from, to, |_| State::Done)
+    }
+
+    /// Sets what `member` has in flight of `from..=to` back, to come again at `due_ms`; returns
+    /// how many that were.
+    pub(crate) fn nack(
+        &mut self,
+        member: Member,
+        from: u64,
+        to: u64,
+        due_ms: u64,
+        now: u64,
+    ) -> u64 {
+        let max = self.settings.max_attempts;
+        self.each_in_flight(member, from, to, |entry| again(entry, max, due_ms, now))
+    }
+
+    /// Whether `offset` is in flight to `member`.
+    pub(crate) fn holds(&self, member: Member, offset: u64) -> bool {
+        self.index(offset).and_then(|i| self.pending.get(i)).is_some_and(|entry| {
+            matches!(entry.state, State::InFlight { member: holder, .. } if holder == member)
+        })
+    }
+
+    /// Gives back what was taken for a member and could not be sent; no attempt is counted.
+    pub(crate) fn untake(&mut self, member: Member, handed: &[Handed]) {
+        for Handed { offset, .. } in handed {
+            if self.holds(member, *offset)
+                && let Some(entry) = self.entry_mut(*offset)
+            {
+                entry.attempt -= 1;
+                entry.state = State::Ready;
+                self.ready.insert(*offset);
+            }
+        }
+    }
+
+    /// Drops what can no longer be read: retention took it, or it is damaged.
+    pub(crate) fn forget(&mut self, offsets: Range<u64>) -> u64 {
+        self.cursor = self.cursor.max(if offsets.start <= self.cursor { offsets.end } else { 0 });
+        let start = self.pending.partition_point(|entry| entry.offset < offsets.start);
+        let mut count = 0;
+        for index in start..self.pending.len() {
+            match self.pending.get(index) {
+                Some(entry) if entry.offset < offsets.end => {
+                    count += u64::from(entry.state != State::Done);
+                }
+                _ => break,
+            }
+            self.set(index, State::Done);
+        }
+        self.shrink();
+        count
+    }
+
+    /// Sets back everything that `member` had in flight; it comes again at once.
+    pub(crate) fn leave(&mut self, member: Member, now_ms: u64) -> u64 {
+        let max = self.settings.max_attempts;
+        self.each_in_flight(member, 0, u64::MAX, |entry| again(entry, max, now_ms, now_ms))
+    }
+
+    /// Lets time pass: what is due, or was not acknowledged in time, comes again. Returns whether
+    /// there is something new to take.
+    pub(crate) fn expire(&mut self, now_ms: u64) -> bool {
+        let before = self.ready.len();
+        while let Some((due_ms, offset)) = self.delayed.first().copied()
+            && due_ms <= now_ms
+        {
+            self.delayed.pop_first();
+            if let Some(entry) = self.entry_mut(offset) {
+                entry.state = State::Ready;
+                self.ready.insert(offset);
+            }
+        }
+        if now_ms >= self.next_scan_ms {
+            self.scan(now_ms);
+        }
+        self.ready.len() > before
+    }
+
+    /// The messages that are out of attempts, with their attempts; they stay until
+    /// [`Consumer::bury`].
+    pub(crate) fn dead(&self) -> Vec<Handed> {
+        let entry = |offset: &u64| self.index(*offset).and_then(|i| self.pending.get(i));
+        let dead = self.dead.iter().filter_map(entry);
+        dead.map(|entry| Handed { offset: entry.offset, attempt: entry.attempt }).collect()
+    }
+
+    /// Whether messages wait to be buried.
+    pub(crate) fn has_dead(&self) -> bool {
+        !self.dead.is_empty()
+    }
+
+    /// The dead letter of `offset` is stored: it is done.
+    pub(crate) fn bury(&mut self, offset: u64) {
+        if self.dead.remove(&offset)
+            && let Some(index) = self.index(offset)
+        {
+            self.set(index, State::Done);
+            self.shrink();
+        }
+    }
+
+    /// Everything that must survive a restart: the cursor, then each message that is not done as
+    /// offset, attempt and due time, in LEB128 (spec/store.md §5). Those of `buried` count as done.
+    pub(crate) fn snapshot(&self, buried: &[u64]) -> Vec<u8> {
+        let mut out = Vec::with_capacity(16 + self.live * 4);
+        write_varint(self.cursor, &mut out);
+        let mut previous = 0;
+        let kept = |entry: &&Entry| {
+            entry.state != State::Done
+                && (entry.state != State::Dead || !buried.contains(&entry.offset))
+        };
+        for entry in self.pending.iter().filter(kept) {
+            write_varint(entry.offset - previous, &mut out);
+            write_varint(u64::from(entry.attempt), &mut out);
+            let due_ms = if let State::Delayed { due_ms } = entry.state { due_ms } else { 0 };
+            write_varint(due_ms, &mut out);
+            previous = entry.offset;
+        }
+        out
+    }
+
+    /// The consumer that [`Consumer::snapshot`] described; what was in flight comes again.
+    pub(crate) fn restore(settings: ConsumerSettings, snapshot: &[u8]) -> Option<Self> {
+        let mut rest = snapshot;
+        let mut consumer = Consumer::new(read_varint(&mut rest)?, settings);
+        let mut offset = 0_u64;
+        while !rest.is_empty() {
+            offset = offset.checked_add(read_varint(&mut rest)?)?;
+            let attempt = u32::try_from(read_varint(&mut rest)?).ok()?;
+            let due_ms = read_varint(&mut rest)?;
+            let max = settings.max_attempts;
+            let state = again(&Entry { offset, attempt, state: State::Ready }, max, due_ms, 0);
+            consumer.pending.push_back(Entry { offset, attempt, state: State::Done });
+            consumer.set(consumer.pending.len() - 1, state);
+        }
+        Some(consumer)
+    }
+
+    fn each_in_flight(
+        &mut self,
+        member: Member,
+        from: u64,
+        to: u64,
+        next: impl Fn(&Entry) -> State,
+    ) -> u64 {
+        let start = self.start_of(from);
+        let mut count = 0;
+        for index in start..self.pending.len() {
+            let Some(entry) = self.pending.get(index).filter(|entry| entry.offset <= to) else {
+                break;
+            };
+            if matches!(entry.state, State::InFlight { member: holder, .. } if holder == member) {
+                let state = next(entry);
+                self.set(index, state);
+                count += 1;
+            }
+        }
+        self.shrink();
+        count
+    }
+
+    fn scan(&mut self, now_ms: u64) {
+        self.next_scan_ms = u64::MAX;
+        let max = self.settings.max_attempts;
+        for index in 0..self.pending.len() {
+            let Some(entry) = self.pending.get(index) else { break };
+            let State::InFlight { deadline_ms, .. } = entry.state else { continue };
+            if deadline_ms <= now_ms {
+                let state = again(entry, max, now_ms, now_ms);
+                self.set(index, state);
+            } else {
+                self.next_scan_ms = self.next_scan_ms.min(deadline_ms);
+            }
+        }
+        // A scan walks all that is pending: at most forty a second, whatever the deadlines are.
+        self.next_scan_ms = self.next_scan_ms.max(now_ms.saturating_add(25));
+    }
+
+    fn set(&mut self, index: usize, state: State) {
+        let Some(entry) = self.pending.get_mut(index) else { return };
+        let (offset, old) = (entry.offset, std::mem::replace(&mut entry.state, state));
+        match old {
+            State::Delayed { due_ms } => drop(self.delayed.remove(&(due_ms, offset))),
+            State::Ready => drop(self.ready.remove(&offset)),
+            State::Dead => drop(self.dead.remove(&offset)),
+            State::InFlight { .. } | State::Done => {}
+        }
+        match state {
+            State::Delayed { due_ms } => drop(self.delayed.insert((due_ms, offset))),
+            State::Ready => drop(self.ready.insert(offset)),
+            State::Dead => drop(self.dead.insert(offset)),
+            State::InFlight { .. } | State::Done => {}
+        }
+        self.live += usize::from(state != State::Done);
+        self.live -= usize::from(old != State::Done);
+    }
+
+    fn shrink(&mut self) {
+        while self.pending.front().is_some_and(|entry| entry.state == State::Done) {
+            self.pending.pop_front();
+        }
+        if self.pending.len() > 64 && self.pending.len() > 2 * self.live {
+            self.pending.retain(|entry| entry.state != State::Done);
+        }
+    }
+
+    /// The index of the first entry at or after `offset`: without holes it is where it should be.
+    fn start_of(&self, offset: u64) -> usize {
+        let front = self.pending.front().map_or(0, |entry| entry.offset);
+        let guess = usize::try_from(offset.saturating_sub(front)).unwrap_or(usize::MAX);
+        match self.pending.get(guess) {
+            Some(entry) if entry.offset == offset => guess,
+            _ => self.pending.partition_point(|entry| entry.offset < offset),
+        }
+    }
+
+    fn index(&self, offset: u64) -> Option<usize> {
+        let index = self.start_of(offset);
+        self.pending.get(index).filter(|entry| entry.offset == offset).map(|_| index)
+    }
+
+    fn entry_mut(&mut self, offset: u64) -> Option<&mut Entry> {
+        let index = self.index(offset)?;
+        self.pending.get_mut(index)
+    }
+}
+
+/// What becomes of a message that was not acknowledged.
+fn again(entry: &Entry, max_attempts: u32, due_ms: u64, now_ms: u64) -> State {
+    if max_attempts > 0 && entry.attempt >= max_attempts {
+        State::Dead
+    } else if due_ms > now_ms {
+        State::Delayed { due_ms }
+    } else {
+        State::Ready
+    }
+}
+
+fn write_varint(mut n: u64, out: &mut Vec<u8>) {
+    while n >= 0x80 {
+        out.push(n as u8 | 0x80);
+        n >>= 7;
+    }
+    out.push(n as u8);
+}
+
+fn read_varint(rest: &mut &[u8]) -> Option<u64> {
+    let mut n = 0;
+    for shift in (0..64).step_by(7) {
+        let (byte, after) = rest.split_first()?;
+        *rest = after;
+        n |= u64::from(byte & 0x7f).checked_shl(shift)?;
+        if byte & 0x80 == 0 {
+            return Some(n);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests;

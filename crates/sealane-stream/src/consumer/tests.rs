@@ -1,0 +1,217 @@
+use std::collections::{BTreeMap, BTreeSet};
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn take(consumer: &mut Consumer, member: Member, max: usize, end: u64) -> Vec<(u64, u32)> {
+    let mut out = Vec::new();
+    consumer.take(member, max, 0..end, 0, &mut out);
+    out.iter().map(|handed| (handed.offset, handed.attempt)).collect()
+}
+
+fn consumer(max_in_flight: u32, max_attempts: u32) -> Consumer {
+    Consumer::new(0, ConsumerSettings { max_in_flight, ack_wait_ms: 1000, max_attempts })
+}
+
+#[test]
+fn each_message_is_given_once_until_it_comes_back() {
+    let mut c = consumer(100, 0);
+    assert_eq!(take(&mut c, 1, 2, 5), [(0, 1), (1, 1)]);
+    assert_eq!(take(&mut c, 2, 9, 5), [(2, 1), (3, 1), (4, 1)]);
+    assert_eq!(c.ack(1, 0, 0), 1);
+    assert_eq!(c.ack(1, 0, 4), 1, "only what the member itself has in flight");
+    assert_eq!(c.leave(2, 0), 3);
+    assert_eq!(take(&mut c, 1, 9, 6), [(2, 2), (3, 2), (4, 2), (5, 1)]);
+    assert_eq!(c.ack(1, 0, u64::MAX), 4);
+    assert!(c.is_settled());
+    assert_eq!(c.pending.len(), 0);
+}
+
+#[test]
+fn one_in_flight_is_strict_order() {
+    let mut c = consumer(1, 0);
+    assert_eq!(take(&mut c, 1, 9, 5), [(0, 1)]);
+    assert_eq!(take(&mut c, 2, 9, 5), []);
+    assert!(c.is_full());
+    c.nack(1, 0, 0, 0, 0);
+    assert_eq!(take(&mut c, 2, 9, 5), [(0, 2)]);
+    c.ack(2, 0, 0);
+    assert_eq!(take(&mut c, 1, 9, 5), [(1, 1)]);
+}
+
+#[test]
+fn time_brings_back_what_was_delayed_or_forgotten() {
+    let mut c = consumer(100, 0);
+    take(&mut c, 1, 2, 2);
+    c.nack(1, 0, 0, 500, 0);
+    assert!(!c.expire(499));
+    assert_eq!(take(&mut c, 1, 9, 2), []);
+    assert!(c.expire(500));
+    assert_eq!(take(&mut c, 1, 9, 2), [(0, 2)]);
+    assert!(c.expire(1000));
+    assert_eq!(take(&mut c, 1, 1, 2), [(0, 3)]);
+    assert_eq!(take(&mut c, 1, 1, 2), [(1, 2)]);
+}
+
+#[test]
+fn out_of_attempts_is_buried_once() {
+    let mut c = consumer(100, 2);
+    take(&mut c, 1, 1, 1);
+    c.nack(1, 0, 0, 0, 0);
+    assert_eq!(take(&mut c, 1, 1, 1), [(0, 2)]);
+    c.leave(1, 0);
+    assert_eq!(take(&mut c, 1, 9, 1), []);
+    assert_eq!(c.dead(), [Handed { offset: 0, attempt: 2 }]);
+    assert_eq!(c.in_flight(), 1);
+    assert_eq!(c.snapshot(&[0]), consumer_at(1).snapshot(&[]));
+    c.bury(0);
+    assert!(c.dead().is_empty() && c.is_settled());
+}
+
+fn consumer_at(cursor: u64) -> Consumer {
+    Consumer::new(cursor, ConsumerSettings::default())
+}
+
+#[test]
+fn what_is_gone_is_forgotten() {
+    let mut c = consumer(100, 0);
+    take(&mut c, 1, 4, 10);
+    assert_eq!(c.forget(0..2), 2);
+    assert_eq!(c.forget(4..7), 0);
+    assert_eq!(take(&mut c, 1, 9, 10), [(7, 1), (8, 1), (9, 1)]);
+    assert_eq!(c.in_flight(), 5);
+}
+
+#[test]
+fn a_snapshot_brings_everything_back_that_was_not_done() {
+    let mut c = consumer(100, 0);
+    take(&mut c, 1, 6, 6);
+    c.ack(1, 1, 1);
+    c.ack(1, 3, 4);
+    c.nack(1, 5, 5, 900, 0);
+    let mut restored = Consumer::restore(c.settings, &c.snapshot(&[])).unwrap();
+    assert_eq!(take(&mut restored, 9, 9, 7), [(0, 2), (2, 2), (6, 1)]);
+    assert!(restored.expire(900));
+    assert_eq!(take(&mut restored, 9, 9, 7), [(5, 2)]);
+    for cut in 1..3 {
+        let snapshot = c.snapshot(&[]);
+        let cut = &snapshot[..snapshot.len() - cut];
+        assert!(Consumer::restore(c.settings, cut).is_none(), "a cut snapshot is refused");
+    }
+}
+
+#[test]
+fn memory_stays_with_what_is_in_flight() {
+    let mut c = consumer(1000, 0);
+    take(&mut c, 7, 1, 1);
+    for end in 2..100_000 {
+        let got = take(&mut c, 1, 1, end);
+        c.ack(1, got[0].0, got[0].0);
+    }
+    assert_eq!(c.in_flight(), 1);
+    assert!(c.pending.len() <= 65, "{} entries for one message", c.pending.len());
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Append(u64),
+    Take(Member, usize),
+    Ack(Member, u64, u64),
+    Nack(Member, u64, u64),
+    Leave(Member),
+    Sleep(u64),
+    Restart,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let member = 1..4_u64;
+    prop_oneof![
+        (1..20_u64).prop_map(Step::Append),
+        (member.clone(), 0..9_usize).prop_map(|(m, n)| Step::Take(m, n)),
+        (member.clone(), 0..60_u64, 0..9_u64).prop_map(|(m, a, n)| Step::Ack(m, a, a + n)),
+        (member.clone(), 0..60_u64, 0..400_u64).prop_map(|(m, a, d)| Step::Nack(m, a, d)),
+        member.prop_map(Step::Leave),
+        (0..700_u64).prop_map(Step::Sleep),
+        Just(Step::Restart),
+    ]
+}
+
+proptest! {
+    /// Whatever members do: nobody holds a message that another holds, nothing is lost or given
+    /// again once it is done, first deliveries are in order, and the limit in flight holds.
+    #[test]
+    fn nothing_is_lost_or_given_twice(steps in prop::collection::vec(step(), 1..120)) {
+        let mut c = consumer(10, 0);
+        let (mut end, mut now) = (0_u64, 0_u64);
+        let mut done = BTreeSet::new();
+        let mut held: BTreeMap<u64, (Member, u64)> = BTreeMap::new();
+        let mut firsts = Vec::new();
+        for step in steps {
+            match step {
+                Step::Append(n) => end += n,
+                Step::Sleep(ms) => {
+                    now += ms;
+                    c.expire(now);
+                    held.retain(|_, (_, deadline)| *deadline > now);
+                }
+                Step::Take(member, max) => {
+                    let mut out = Vec::new();
+                    c.take(member, max, 0..end, now, &mut out);
+                    prop_assert!(out.len() <= max);
+                    for Handed { offset, attempt } in out {
+                        prop_assert!(!done.contains(&offset), "{offset} is done");
+                        prop_assert!(!held.contains_key(&offset), "{offset} is held");
+                        held.insert(offset, (member, now + 1000));
+                        if attempt == 1 {
+                            firsts.push(offset);
+                        }
+                    }
+                    prop_assert!(c.in_flight() <= 10);
+                }
+                Step::Ack(member, from, to) => {
+                    let mine: Vec<u64> = held.range(from..=to)
+                        .filter(|(_, (holder, _))| *holder == member).map(|(o, _)| *o).collect();
+                    prop_assert_eq!(c.ack(member, from, to), mine.len() as u64);
+                    mine.iter().for_each(|offset| { held.remove(offset); });
+                    done.extend(mine);
+                }
+                Step::Nack(member, offset, delay) => {
+                    let mine = held.get(&offset).is_some_and(|(holder, _)| *holder == member);
+                    let count = c.nack(member, offset, offset, now + delay, now);
+                    prop_assert_eq!(count, u64::from(mine));
+                    if mine {
+                        held.remove(&offset);
+                    }
+                }
+                Step::Leave(member) => {
+                    c.leave(member, now);
+                    held.retain(|_, (holder, _)| *holder != member);
+                }
+                Step::Restart => {
+                    c = Consumer::restore(c.settings, &c.snapshot(&[])).unwrap();
+                    held.clear();
+                }
+            }
+        }
+        prop_assert!(firsts.windows(2).all(|pair| pair[0] < pair[1]));
+        // Let everything come back and finish it: every offset is done once.
+        for member in 1..4 {
+            c.leave(member, now);
+        }
+        for _ in 0..1000 {
+            now += 500;
+            c.expire(now);
+            let mut out = Vec::new();
+            c.take(9, 10, 0..end, now, &mut out);
+            for Handed { offset, .. } in &out {
+                prop_assert!(done.insert(*offset));
+                prop_assert_eq!(c.ack(9, *offset, *offset), 1);
+            }
+            if out.is_empty() && c.is_settled() {
+                break;
+            }
+        }
+        prop_assert_eq!(done.len() as u64, end);
+    }
+}

@@ -1,0 +1,154 @@
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bytes::Bytes;
+use sealane_codec::{Codec, Kind, Transcoder, Writer};
+use sealane_message::limits::{MAX_ENVELOPE_BYTES, MAX_ID_BYTES};
+
+use crate::Error;
+
+/// A message as a client wrote it: checked once, then carried verbatim.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Envelope {
+    pub(crate) codec: Codec,
+    pub(crate) id: Bytes,
+    pub(crate) body: Bytes,
+}
+
+impl Envelope {
+    /// Checks `raw`, one encoded map, and adds an id where it has none.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`], [`Error::Decode`] or [`Error::InvalidEnvelope`].
+    pub fn read(
+        scratch: &mut Transcoder,
+        ids: &Ids,
+        codec: Codec,
+        raw: &[u8],
+    ) -> Result<Envelope, Error> {
+        if raw.len() > MAX_ENVELOPE_BYTES {
+            return Err(Error::TooLarge { what: "envelope", limit: MAX_ENVELOPE_BYTES });
+        }
+        if sealane_codec::kind(codec, raw) != Some(Kind::Map) {
+            return Err(Error::InvalidEnvelope("is not a map"));
+        }
+        let decode = |cause| Error::Decode { codec: codec.name(), cause };
+        scratch.validate(codec, raw).map_err(decode)?;
+        let fields = sealane_codec::fields(codec, raw).map_err(decode)?;
+        let Some((_, id)) = fields.iter().find(|(key, _)| key == "id") else {
+            return Ok(Self::with_id(codec, ids.next(), &fields));
+        };
+        let id = sealane_codec::read_text(codec, id)
+            .map_err(|_| Error::InvalidEnvelope("has an id that is not text"))?;
+        if id.is_empty() || id.len() > MAX_ID_BYTES {
+            return Err(Error::InvalidEnvelope("has an id that is not 1 to 128 bytes"));
+        }
+        let id = Bytes::copy_from_slice(id.as_bytes());
+        Ok(Envelope { codec, id, body: Bytes::copy_from_slice(raw) })
+    }
+
+    /// The id, as the client wrote it or as the hub added it.
+    pub fn id(&self) -> &str {
+        std::str::from_utf8(&self.id).unwrap_or_default()
+    }
+
+    fn with_id<'a, K: AsRef<str> + 'a>(
+        codec: Codec,
+        id: String,
+        fields: &[(K, &'a [u8])],
+    ) -> Envelope {
+        let size: usize = fields.iter().map(|(key, raw)| key.as_ref().len() + raw.len() + 6).sum();
+        let mut body = Vec::with_capacity(size + id.len() + 16);
+        let mut writer = Writer::new(codec, &mut body);
+        writer.map(fields.len() + 1);
+        writer.key("id");
+        writer.text(&id);
+        for (key, raw) in fields {
+            writer.key(key.as_ref());
+            writer.raw(raw);
+        }
+        writer.end();
+        Envelope { codec, id: id.into_bytes().into(), body: body.into() }
+    }
+}
+
+/// Makes ids for messages that have none: 12 random characters drawn at start, `-`, and a counter
+/// in base 36, so that an id is short and never comes twice.
+#[derive(Debug)]
+pub struct Ids {
+    prefix: String,
+    count: AtomicU64,
+}
+
+impl Ids {
+    /// A new series of ids.
+    ///
+    /// # Errors
+    /// [`Error::StorageFailed`] where the system gives no random bytes.
+    pub fn new() -> Result<Self, Error> {
+        let mut random = [0_u8; 8];
+        getrandom::fill(&mut random).map_err(|cause| Error::StorageFailed(cause.to_string()))?;
+        Ok(Self { prefix: base36(u64::from_le_bytes(random) >> 2, 12), count: AtomicU64::new(0) })
+    }
+
+    fn next(&self) -> String {
+        let count = self.count.fetch_add(1, Ordering::Relaxed);
+        format!("{}-{}", self.prefix, base36(count, 1))
+    }
+}
+
+fn base36(mut n: u64, width: usize) -> String {
+    let mut digits = Vec::with_capacity(13);
+    while n > 0 || digits.len() < width {
+        digits.push(char::from_digit((n % 36) as u32, 36).unwrap_or('0'));
+        n /= 36;
+    }
+    digits.iter().rev().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(codec: Codec, raw: &[u8]) -> Result<Envelope, Error> {
+        Envelope::read(&mut Transcoder::new(), &Ids::new().unwrap(), codec, raw)
+    }
+
+    #[test]
+    fn an_envelope_with_an_id_is_kept_verbatim() {
+        let raw = br#"{ "a" : 1.50, "id":"m\u0031" }"#;
+        let envelope = read(Codec::Json, raw).unwrap();
+        assert_eq!(envelope.body.as_ref(), raw);
+        assert_eq!(envelope.id(), "m1");
+    }
+
+    #[test]
+    fn a_missing_id_is_added_first_and_nothing_else_changes() {
+        let envelope = read(Codec::Json, br#"{"a": [1, 2.50]}"#).unwrap();
+        let expected = format!(r#"{{"id":"{}","a":[1, 2.50]}}"#, envelope.id());
+        assert_eq!(envelope.body, expected.as_bytes());
+        for (codec, raw) in [(Codec::MsgPack, b"\x81\xa1a\x01"), (Codec::Cbor, b"\xa1\x61a\x01")] {
+            let envelope = read(codec, raw).unwrap();
+            let value = sealane_codec::decode(codec, &envelope.body).unwrap();
+            assert_eq!(value.field("id").unwrap().as_text(), Some(envelope.id()));
+            assert_eq!(value.field("a").unwrap().as_u64(), Some(1));
+        }
+    }
+
+    #[test]
+    fn ids_never_come_twice() {
+        let ids = Ids::new().unwrap();
+        let all: std::collections::HashSet<_> = (0..10_000).map(|_| ids.next()).collect();
+        assert_eq!(all.len(), 10_000);
+        assert!(all.iter().all(|id| id.len() <= 20));
+    }
+
+    #[test]
+    fn what_cannot_be_carried_is_refused_by_cause() {
+        assert_eq!(read(Codec::Json, b"[1]"), Err(Error::InvalidEnvelope("is not a map")));
+        assert!(matches!(read(Codec::Json, br#"{"id":7}"#), Err(Error::InvalidEnvelope(_))));
+        assert!(matches!(read(Codec::Json, br#"{"id":""}"#), Err(Error::InvalidEnvelope(_))));
+        assert!(matches!(read(Codec::Json, b"{\"a\":1"), Err(Error::Decode { .. })));
+        let huge = vec![b' '; MAX_ENVELOPE_BYTES + 1];
+        assert!(matches!(read(Codec::Json, &huge), Err(Error::TooLarge { .. })));
+    }
+}

@@ -1,0 +1,427 @@
+//! The hub: streams on disk, and everything that is done with them.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use sealane_message::limits::{
+    MAX_BATCH_MESSAGES, MAX_DELAY_MS, MAX_IDEMPOTENCY_KEY_BYTES, MAX_RANGE_MESSAGES,
+    MAX_WRITE_QUEUE_MESSAGES,
+};
+use sealane_message::{Pattern, Topic};
+use tokio::sync::{Semaphore, oneshot};
+
+use crate::envelope::{Envelope, Ids};
+use crate::metrics::Metrics;
+use crate::protocol::Joined;
+use crate::registry::Registry;
+use crate::store::{Key, Reads, Writes};
+use crate::stream::Stream;
+use crate::subscription::{Event, From, Subscription, Who, place, read};
+use crate::writer::{Append, Appended, Command, Writer};
+use crate::{Error, Level, Retention, checkpoint, now_ms, store};
+
+/// How a hub is opened.
+#[derive(Debug, Clone)]
+pub struct HubConfig {
+    /// Where the streams are kept; made if it is not there.
+    pub folder: PathBuf,
+    /// The level of streams that are made by their first message.
+    pub level: Level,
+    /// What streams keep that are made by their first message.
+    pub retention: Retention,
+}
+
+/// An append of one or more messages to one stream: all or none, one after the other.
+#[derive(Debug, Clone)]
+pub struct Enqueue {
+    /// The stream.
+    pub topic: Topic,
+    /// The messages.
+    pub envelopes: Vec<Envelope>,
+    /// The offset that the first must get.
+    pub expect: Option<u64>,
+    /// How long they are held back.
+    pub delay_ms: Option<u64>,
+    /// The idempotency key, and the body that came with it.
+    pub key: Option<IdempotencyKey>,
+}
+
+/// A key under which the same request is done once.
+#[derive(Debug, Clone)]
+pub struct IdempotencyKey(Key);
+
+impl IdempotencyKey {
+    /// The key that a client, known by `token`, gave to the request `body`.
+    ///
+    /// # Errors
+    /// [`Error::InvalidParameter`] where the key is empty or too long.
+    pub fn new(token: &[u8], key: &[u8], body: &[u8]) -> Result<Self, Error> {
+        if key.is_empty() || key.len() > MAX_IDEMPOTENCY_KEY_BYTES {
+            let cause = "is not 1 to 128 bytes";
+            return Err(Error::InvalidParameter { name: "Idempotency-Key", cause });
+        }
+        let mut hash = [0; 16];
+        blake3::Hasher::new().update(body).finalize_xof().fill(&mut hash);
+        // The length stands first, so that no token and key make another's.
+        let key = [&(token.len() as u32).to_le_bytes(), token, key].concat();
+        Ok(Self(Key { key, body: hash }))
+    }
+}
+
+/// A stream's state.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StreamInfo {
+    /// Its topic.
+    pub stream: Topic,
+    /// The generation that is being written.
+    pub generation: u64,
+    /// The lowest offset that can be read.
+    pub first: u64,
+    /// The offset of the next append.
+    pub next: u64,
+    /// Bytes at rest.
+    pub bytes: u64,
+    /// When an enqueue is answered.
+    pub level: Level,
+    /// What is kept.
+    pub retention: Retention,
+    /// When it was made, Unix milliseconds.
+    pub created_ms: u64,
+    /// When its last message came, Unix milliseconds; 0: never.
+    pub last_ms: u64,
+    /// Connections that read for themselves.
+    pub readers: usize,
+    /// Its consumers, the inbox among them.
+    pub consumers: Vec<ConsumerInfo>,
+    /// Ranges of offsets that cannot be read, both ends included.
+    pub damaged: Vec<(u64, u64)>,
+}
+
+/// A consumer's state.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ConsumerInfo {
+    /// Its name; empty: the inbox.
+    pub consumer: String,
+    /// The next offset that is delivered for the first time.
+    pub next: u64,
+    /// Messages delivered and not done.
+    pub in_flight: usize,
+    /// Connections that share it now.
+    pub members: usize,
+    /// Deliveries that were not the first, since the hub was opened.
+    pub redelivered: u64,
+    /// Messages that ran out of attempts.
+    pub dead_lettered: u64,
+}
+
+/// Messages of a range request.
+#[derive(Debug)]
+pub struct Page {
+    /// The stream's topic and generation.
+    pub joined: Joined,
+    /// Messages and gaps, in order.
+    pub events: Vec<Event>,
+    /// Where to go on.
+    pub next: u64,
+    /// Whether nothing was left.
+    pub end: bool,
+}
+
+/// Streams on disk. Cheap to share behind an [`Arc`].
+pub struct Hub {
+    registry: Arc<Registry>,
+    ids: Ids,
+    queue: Arc<Semaphore>,
+    closing: Arc<AtomicBool>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+    defaults: (Level, Retention),
+}
+
+impl Hub {
+    /// Opens the streams of a folder, recovering from whatever way they were left.
+    ///
+    /// # Errors
+    /// [`Error::StorageFailed`] where the folder cannot be used, is used by another hub, or was
+    /// written by a newer version.
+    pub fn open(config: HubConfig) -> Result<Self, Error> {
+        let opened = store::open(&config.folder, now_ms())?;
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let reads = Reads::new(config.folder.clone());
+        let defaults = (config.level, config.retention);
+        let registry = Arc::new(Registry::new(reads, defaults, opened.streams, sender));
+        let writer = Writer::new(registry.clone(), receiver, Writes::new(opened.connection))?;
+        let closing = Arc::new(AtomicBool::new(false));
+        let (clocked, stop) = (registry.clone(), closing.clone());
+        let (copier, until) = (checkpoint::Checkpointer::new(config.folder)?, closing.clone());
+        let threads = vec![
+            spawn("sealane-writer", move || writer.run())?,
+            spawn("sealane-clock", move || tick(&clocked, &stop))?,
+            spawn("sealane-copier", move || copier.run(&until))?,
+        ];
+        Ok(Self {
+            registry,
+            ids: Ids::new()?,
+            queue: Arc::new(Semaphore::new(MAX_WRITE_QUEUE_MESSAGES)),
+            closing,
+            threads: Mutex::new(threads),
+            defaults,
+        })
+    }
+
+    /// The ids that are given to messages without one.
+    pub fn ids(&self) -> &Ids {
+        &self.ids
+    }
+
+    /// The level of streams that are made by their first message.
+    pub fn level(&self) -> Level {
+        self.defaults.0
+    }
+
+    /// What the hub counts.
+    pub fn metrics(&self) -> &Metrics {
+        &self.registry.metrics
+    }
+
+    /// How many streams there are.
+    pub fn count(&self) -> usize {
+        self.registry.count()
+    }
+
+    /// Appends messages; resolves when their level is reached.
+    ///
+    /// # Errors
+    /// As the causes are named; nothing was appended then.
+    pub async fn enqueue(&self, enqueue: Enqueue) -> Result<Appended, Error> {
+        self.check(&enqueue)?;
+        let Enqueue { topic, envelopes, expect, delay_ms, key } = enqueue;
+        if let Some(expect) = expect
+            && expect > 0
+            && self.registry.find(&topic).is_none()
+        {
+            return Err(Error::OffsetMismatch { next: 0 });
+        }
+        let share = self.share(&envelopes).await?;
+        let (stream, _) = self.registry.make(&topic)?;
+        let (reply, answer) = oneshot::channel();
+        let due_ms = delay_ms.map(|delay_ms| now_ms() + delay_ms);
+        let key = key.map(|key| key.0);
+        let append = Append { stream, envelopes, expect, due_ms, key, reply, _share: share };
+        self.registry.send(Command::Append(append))?;
+        answer.await.unwrap_or(Err(Error::Draining))
+    }
+
+    fn check(&self, enqueue: &Enqueue) -> Result<(), Error> {
+        let wrong = |name, cause| Err(Error::InvalidParameter { name, cause });
+        if self.closing.load(Ordering::Relaxed) {
+            return Err(Error::Draining);
+        }
+        if enqueue.envelopes.is_empty() {
+            return wrong("envelopes", "is empty");
+        }
+        if enqueue.envelopes.len() > MAX_BATCH_MESSAGES {
+            let limit = MAX_BATCH_MESSAGES as u64;
+            return Err(Error::TooMany { what: "messages in a batch", limit });
+        }
+        if enqueue.delay_ms.is_some_and(|delay_ms| delay_ms > MAX_DELAY_MS) {
+            return wrong("delayMs", "is longer than 30 days");
+        }
+        if enqueue.delay_ms.is_some() && enqueue.expect.is_some() {
+            return wrong("expect", "cannot be asked of a delayed message");
+        }
+        Ok(())
+    }
+
+    /// The share of the writer's queue that messages take: one for each, or for each KiB.
+    async fn share(
+        &self,
+        envelopes: &[Envelope],
+    ) -> Result<tokio::sync::OwnedSemaphorePermit, Error> {
+        let size = |envelope: &Envelope| 1 + (envelope.body.len() >> 10);
+        let cost = envelopes.iter().map(size).sum::<usize>().min(MAX_WRITE_QUEUE_MESSAGES);
+        let share = self.queue.clone().acquire_many_owned(cost as u32).await;
+        share.map_err(|_| Error::Draining)
+    }
+
+    /// Subscribes; also returns what the first frame says of a single stream.
+    ///
+    /// # Errors
+    /// As the causes are named.
+    pub async fn subscribe(
+        &self,
+        pattern: Pattern,
+        who: Who,
+    ) -> Result<(Subscription, Option<Joined>), Error> {
+        if self.closing.load(Ordering::Relaxed) {
+            return Err(Error::Draining);
+        }
+        Subscription::open(self.registry.clone(), pattern, who).await
+    }
+
+    /// Messages of a stream, at most `limit`.
+    ///
+    /// # Errors
+    /// [`Error::UnknownStream`] and failures of the store.
+    pub async fn read(&self, topic: &Topic, from: From, limit: usize) -> Result<Page, Error> {
+        let stream = self.find(topic)?;
+        let mut next = place(&self.registry, &stream, from).await?;
+        let mut events = Vec::new();
+        let limit = limit.min(MAX_RANGE_MESSAGES);
+        let more = read(&self.registry, &stream, &mut next, limit, &mut events).await?;
+        let state = stream.state.lock();
+        let joined = Joined {
+            stream: topic.clone(),
+            generation: state.generation(),
+            offset: next,
+            recovered: true,
+            level: state.level.name().into(),
+        };
+        Ok(Page { joined, events, next, end: !more || next >= state.next })
+    }
+
+    /// A stream's state.
+    ///
+    /// # Errors
+    /// [`Error::UnknownStream`].
+    pub fn stream(&self, topic: &Topic) -> Result<StreamInfo, Error> {
+        Ok(describe(&*self.find(topic)?))
+    }
+
+    /// Up to `limit` streams that match, behind `after`, by topic.
+    pub fn streams(
+        &self,
+        pattern: Option<&Pattern>,
+        after: Option<&Topic>,
+        limit: usize,
+    ) -> Vec<StreamInfo> {
+        let page = self.registry.page(pattern, after, limit);
+        page.iter().map(|stream| describe(stream)).collect()
+    }
+
+    /// Makes a stream or changes it; returns its state and whether it was made.
+    ///
+    /// # Errors
+    /// Failures of the store; the stream is as it was then.
+    pub async fn configure(
+        &self,
+        topic: &Topic,
+        change: impl FnOnce(&mut Level, &mut Retention),
+    ) -> Result<(StreamInfo, bool), Error> {
+        let (stream, made) = self.registry.make(topic)?;
+        let before = {
+            let mut state = stream.state.lock();
+            let before = (state.level, state.retention);
+            let (mut level, mut retention) = before;
+            change(&mut level, &mut retention);
+            (state.level, state.retention) = (level, retention);
+            before
+        };
+        let (reply, answer) = oneshot::channel();
+        self.registry.send(Command::Save(stream.clone(), reply))?;
+        if let Err(error) = answer.await.unwrap_or(Err(Error::Draining)) {
+            let mut state = stream.state.lock();
+            (state.level, state.retention) = before;
+            return Err(error);
+        }
+        Ok((describe(&stream), made))
+    }
+
+    /// Removes a stream with everything in it.
+    ///
+    /// # Errors
+    /// [`Error::UnknownStream`] and failures of the store.
+    pub async fn remove(&self, topic: &Topic) -> Result<(), Error> {
+        let unknown = || Error::UnknownStream(topic.to_string());
+        let stream = self.registry.remove(topic).ok_or_else(unknown)?;
+        let (reply, answer) = oneshot::channel();
+        self.registry.send(Command::Remove(stream.clone(), reply))?;
+        let result = answer.await.unwrap_or(Err(Error::Draining));
+        stream.wake();
+        result
+    }
+
+    /// Stores everything that is known and closes. Blocks until it is done.
+    ///
+    /// # Errors
+    /// Failures of the store: what was acknowledged at the level `memory` may be lost.
+    pub fn close(&self) -> Result<(), Error> {
+        if self.closing.swap(true, Ordering::SeqCst) {
+            return Ok(());
+        }
+        self.queue.close();
+        let (reply, mut answer) = oneshot::channel();
+        self.registry.send(Command::Stop(reply))?;
+        for thread in self.threads.lock().drain(..) {
+            if thread.join().is_err() {
+                return Err(Error::StorageFailed("a thread of the hub panicked".into()));
+            }
+        }
+        answer.try_recv().unwrap_or(Err(Error::StorageFailed("the writer ended early".into())))
+    }
+
+    fn find(&self, topic: &Topic) -> Result<Arc<Stream>, Error> {
+        self.registry.find(topic).ok_or_else(|| Error::UnknownStream(topic.to_string()))
+    }
+}
+
+impl Drop for Hub {
+    fn drop(&mut self) {
+        if let Err(error) = self.close() {
+            tracing::error!(%error, "the hub did not close cleanly");
+        }
+    }
+}
+
+fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, Error> {
+    let thread = std::thread::Builder::new().name(name.into()).spawn(work);
+    thread.map_err(|cause| Error::StorageFailed(format!("{name}: {cause}")))
+}
+
+/// Lets time pass for consumers, as often as delays are exact.
+fn tick(registry: &Registry, closing: &AtomicBool) {
+    while !closing.load(Ordering::Relaxed) {
+        registry.wait_timed(Duration::from_millis(250));
+        registry.expire(now_ms());
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn describe(stream: &Stream) -> StreamInfo {
+    let state = stream.state.lock();
+    let mut consumers: Vec<_> = state.consumers.values().cloned().collect();
+    let mut info = StreamInfo {
+        stream: stream.topic.clone(),
+        generation: state.generation(),
+        first: state.first,
+        next: state.next,
+        bytes: state.bytes,
+        level: state.level,
+        retention: state.retention,
+        created_ms: stream.created_ms,
+        last_ms: state.last_ms,
+        readers: stream.readers.load(Ordering::Relaxed),
+        consumers: Vec::new(),
+        damaged: state.damaged.clone(),
+    };
+    drop(state);
+    consumers.sort_by(|a, b| a.name.cmp(&b.name));
+    info.consumers = consumers
+        .iter()
+        .map(|shared| {
+            let consumer = shared.state.lock();
+            ConsumerInfo {
+                consumer: shared.name.to_string(),
+                next: consumer.cursor(),
+                in_flight: consumer.in_flight(),
+                members: shared.members.lock().len(),
+                redelivered: consumer.redelivered,
+                dead_lettered: shared.dead_lettered.load(Ordering::Relaxed),
+            }
+        })
+        .collect();
+    info
+}

@@ -1,0 +1,247 @@
+//! All streams of a hub, and the lists by which its threads find what needs them.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Bound;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::Sender;
+
+use parking_lot::{Condvar, Mutex, RwLock};
+use sealane_message::limits::MAX_STREAMS;
+use sealane_message::{Pattern, Topic};
+
+use crate::consumer::Member;
+use crate::metrics::Metrics;
+use crate::signal::Signal;
+use crate::store::{Reads, StreamRow};
+use crate::stream::{Shared, Stream};
+use crate::writer::Command;
+use crate::{Error, Level, Retention, fresh_generation, now_ms};
+
+pub(crate) struct Registry {
+    pub(crate) reads: Reads,
+    pub(crate) metrics: Metrics,
+    defaults: (Level, Retention),
+    streams: RwLock<Streams>,
+    /// Subscriptions by pattern, to be told of new streams.
+    patterns: Mutex<HashMap<Member, (Pattern, Arc<Signal>)>>,
+    dirty: Mutex<Vec<(Arc<Stream>, Arc<Shared>)>>,
+    timed: Mutex<Vec<(Arc<Stream>, Arc<Shared>)>>,
+    timed_added: Condvar,
+    writer: Sender<Command>,
+}
+
+#[derive(Default)]
+struct Streams {
+    by_topic: BTreeMap<Topic, Arc<Stream>>,
+    by_number: HashMap<u32, Arc<Stream>>,
+    next_number: u32,
+}
+
+impl Registry {
+    pub(crate) fn new(
+        reads: Reads,
+        defaults: (Level, Retention),
+        rows: Vec<StreamRow>,
+        writer: Sender<Command>,
+    ) -> Self {
+        let mut streams = Streams { next_number: 1, ..Streams::default() };
+        for row in rows {
+            streams.add(Arc::new(Stream::new(row, true)));
+        }
+        Self {
+            reads,
+            metrics: Metrics::default(),
+            defaults,
+            streams: RwLock::new(streams),
+            patterns: Mutex::default(),
+            dirty: Mutex::default(),
+            timed: Mutex::default(),
+            timed_added: Condvar::new(),
+            writer,
+        }
+    }
+
+    /// The stream of `topic`, if there is one.
+    pub(crate) fn find(&self, topic: &Topic) -> Option<Arc<Stream>> {
+        self.streams.read().by_topic.get(topic).cloned()
+    }
+
+    pub(crate) fn by_number(&self, number: u32) -> Option<Arc<Stream>> {
+        self.streams.read().by_number.get(&number).cloned()
+    }
+
+    /// All streams, by topic.
+    pub(crate) fn streams(&self) -> Vec<Arc<Stream>> {
+        self.streams.read().by_topic.values().cloned().collect()
+    }
+
+    /// How many streams there are.
+    pub(crate) fn count(&self) -> usize {
+        self.streams.read().by_topic.len()
+    }
+
+    /// Up to `limit` streams that match, in the order of their topics, behind `after`.
+    pub(crate) fn page(
+        &self,
+        pattern: Option<&Pattern>,
+        after: Option<&Topic>,
+        limit: usize,
+    ) -> Vec<Arc<Stream>> {
+        let start = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let streams = self.streams.read();
+        let behind = streams.by_topic.range::<Topic, _>((start, Bound::Unbounded));
+        let matching = behind.filter(|(topic, _)| pattern.is_none_or(|p| p.matches(topic)));
+        matching.map(|(_, stream)| stream.clone()).take(limit).collect()
+    }
+
+    /// The stream of `topic`, made where there is none; and whether it was made.
+    pub(crate) fn make(&self, topic: &Topic) -> Result<(Arc<Stream>, bool), Error> {
+        if let Some(stream) = self.find(topic) {
+            return Ok((stream, false));
+        }
+        let stream = {
+            let mut streams = self.streams.write();
+            if let Some(stream) = streams.by_topic.get(topic) {
+                return Ok((stream.clone(), false));
+            }
+            if streams.by_topic.len() >= MAX_STREAMS {
+                return Err(Error::TooMany { what: "streams", limit: MAX_STREAMS as u64 });
+            }
+            let row = self.row(streams.next_number, topic);
+            let stream = Arc::new(Stream::new(row, false));
+            streams.add(stream.clone());
+            stream
+        };
+        for (pattern, signal) in self.patterns.lock().values() {
+            if pattern.matches(topic) {
+                signal.join(stream.clone());
+            }
+        }
+        Ok((stream, true))
+    }
+
+    /// Where the dead letters of `stream` go.
+    pub(crate) fn dead_letters(&self, stream: &Stream) -> Result<Arc<Stream>, Error> {
+        let topic: Topic = format!("dead/{}", stream.topic).parse()?;
+        Ok(self.make(&topic)?.0)
+    }
+
+    /// Takes a stream out; whoever reads it is told.
+    pub(crate) fn remove(&self, topic: &Topic) -> Option<Arc<Stream>> {
+        let mut streams = self.streams.write();
+        let stream = streams.by_topic.remove(topic)?;
+        streams.by_number.remove(&stream.number);
+        stream.removed.store(true, Ordering::SeqCst);
+        Some(stream)
+    }
+
+    /// Tells `signal` of the streams that come to match; returns those that match now.
+    pub(crate) fn watch(
+        &self,
+        member: Member,
+        pattern: &Pattern,
+        signal: &Arc<Signal>,
+    ) -> Vec<Arc<Stream>> {
+        // First the watch, then the look: a stream that is made between comes twice, not never.
+        self.patterns.lock().insert(member, (pattern.clone(), signal.clone()));
+        self.page(Some(pattern), None, usize::MAX)
+    }
+
+    pub(crate) fn unwatch(&self, member: Member) {
+        self.patterns.lock().remove(&member);
+    }
+
+    /// Has the consumer stored soon.
+    pub(crate) fn mark_dirty(&self, stream: &Arc<Stream>, shared: &Arc<Shared>) {
+        if shared.dirty.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        let mut dirty = self.dirty.lock();
+        dirty.push((stream.clone(), shared.clone()));
+        if dirty.len() == 1 {
+            // Nobody listens any more only after the writer has stored everything and ended.
+            let _ = self.writer.send(Command::Dirty);
+        }
+    }
+
+    pub(crate) fn has_dirty(&self) -> bool {
+        !self.dirty.lock().is_empty()
+    }
+
+    pub(crate) fn take_dirty(&self) -> Vec<(Arc<Stream>, Arc<Shared>)> {
+        std::mem::take(&mut self.dirty.lock())
+    }
+
+    /// Has the clock look after the consumer.
+    pub(crate) fn mark_timed(&self, stream: &Arc<Stream>, shared: &Arc<Shared>) {
+        if !shared.timed.swap(true, Ordering::SeqCst) {
+            self.timed.lock().push((stream.clone(), shared.clone()));
+            self.timed_added.notify_one();
+        }
+    }
+
+    /// Waits up to `patience` until some consumer waits for time to pass.
+    pub(crate) fn wait_timed(&self, patience: std::time::Duration) {
+        let mut timed = self.timed.lock();
+        if timed.is_empty() {
+            self.timed_added.wait_for(&mut timed, patience);
+        }
+    }
+
+    /// Lets time pass for all consumers that wait for it.
+    pub(crate) fn expire(&self, now_ms: u64) {
+        let timed = std::mem::take(&mut *self.timed.lock());
+        let mut kept = Vec::with_capacity(timed.len());
+        for (stream, shared) in timed {
+            let mut consumer = shared.state.lock();
+            let ready = consumer.expire(now_ms);
+            let (dead, settled) = (consumer.has_dead(), consumer.is_settled());
+            if settled || stream.removed.load(Ordering::Relaxed) {
+                shared.timed.store(false, Ordering::SeqCst);
+            }
+            drop(consumer);
+            if ready {
+                shared.wake();
+            }
+            if dead {
+                self.mark_dirty(&stream, &shared);
+            }
+            if shared.timed.load(Ordering::SeqCst) {
+                kept.push((stream, shared));
+            }
+        }
+        self.timed.lock().append(&mut kept);
+    }
+
+    /// Hands a command to the writer.
+    pub(crate) fn send(&self, command: Command) -> Result<(), Error> {
+        self.writer.send(command).map_err(|_| Error::Draining)
+    }
+
+    fn row(&self, number: u32, topic: &Topic) -> StreamRow {
+        let created_ms = now_ms();
+        StreamRow {
+            number,
+            topic: topic.clone(),
+            level: self.defaults.0,
+            created_ms,
+            retention: self.defaults.1,
+            first: 0,
+            next: 0,
+            last_ms: 0,
+            bytes: 0,
+            generations: vec![(0, fresh_generation())],
+            damaged: Vec::new(),
+            consumers: Vec::new(),
+        }
+    }
+}
+
+impl Streams {
+    fn add(&mut self, stream: Arc<Stream>) {
+        self.next_number = self.next_number.max(stream.number + 1);
+        self.by_topic.insert(stream.topic.clone(), stream.clone());
+        self.by_number.insert(stream.number, stream);
+    }
+}

@@ -1,0 +1,68 @@
+//! How a subscription learns that there may be something for it, without being sent anything.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+use crate::stream::Stream;
+
+/// Wakes one subscription and says which of its slots to look at.
+#[derive(Default)]
+pub(crate) struct Signal {
+    notify: Notify,
+    ready: Mutex<Vec<usize>>,
+    joined: Mutex<Vec<Arc<Stream>>>,
+}
+
+impl Signal {
+    /// Resolves once something was signalled since the last time.
+    pub(crate) async fn wait(&self) {
+        self.notify.notified().await;
+    }
+
+    pub(crate) fn take_ready(&self, into: &mut Vec<usize>) {
+        into.append(&mut self.ready.lock());
+    }
+
+    pub(crate) fn take_joined(&self) -> Vec<Arc<Stream>> {
+        std::mem::take(&mut self.joined.lock())
+    }
+
+    pub(crate) fn has_joined(&self) -> bool {
+        !self.joined.lock().is_empty()
+    }
+
+    /// A stream was made that the subscription's pattern matches.
+    pub(crate) fn join(&self, stream: Arc<Stream>) {
+        self.joined.lock().push(stream);
+        self.notify.notify_one();
+    }
+}
+
+/// A slot's place in the list of those who wait for a stream.
+pub(crate) struct Waiter {
+    signal: Arc<Signal>,
+    slot: usize,
+    armed: AtomicBool,
+}
+
+impl Waiter {
+    pub(crate) fn new(signal: Arc<Signal>, slot: usize) -> Self {
+        Self { signal, slot, armed: AtomicBool::new(false) }
+    }
+
+    /// Asks for one wake. Look once more after arming: what came before is not signalled.
+    pub(crate) fn arm(&self) {
+        self.armed.store(true, Ordering::SeqCst);
+    }
+
+    /// Signals the slot, if it asked.
+    pub(crate) fn wake(&self) {
+        if self.armed.swap(false, Ordering::SeqCst) {
+            self.signal.ready.lock().push(self.slot);
+            self.signal.notify.notify_one();
+        }
+    }
+}

@@ -1,0 +1,103 @@
+use std::path::PathBuf;
+
+use parking_lot::Mutex;
+use rusqlite::{Connection, OptionalExtension, params};
+use sealane_message::Topic;
+
+use super::schema::open_for_reading;
+use super::{key, offset_of};
+use crate::Error;
+use crate::block::{Block, read_block};
+
+/// Connections for readers, as many as read at the same time.
+pub(crate) struct Reads {
+    folder: PathBuf,
+    idle: Mutex<Vec<Connection>>,
+}
+
+impl Reads {
+    pub(crate) fn new(folder: PathBuf) -> Self {
+        Self { folder, idle: Mutex::new(Vec::new()) }
+    }
+
+    /// The block that holds `offset`, or the first one after it; `None` at the end. Blocks.
+    pub(crate) fn block(
+        &self,
+        topic: &Topic,
+        stream: u32,
+        offset: u64,
+    ) -> Result<Option<Block>, Error> {
+        self.with(|connection| {
+            let mut query = connection.prepare_cached(
+                "SELECT key, generation, count, data FROM block WHERE key >= coalesce(
+                     (SELECT CASE WHEN key + count > ?2 THEN key END FROM block
+                      WHERE key >= ?1 AND key <= ?2 ORDER BY key DESC LIMIT 1), ?2)
+                 AND key < ?3 ORDER BY key LIMIT 1",
+            )?;
+            let range = params![key(stream, 0), key(stream, offset), key(stream + 1, 0)];
+            let row = query.query_row(range, |row| {
+                Ok((
+                    row.get::<_, i64>(0)?,
+                    row.get::<_, i64>(1)?,
+                    row.get::<_, i64>(2)?,
+                    row.get::<_, Vec<u8>>(3)?,
+                ))
+            });
+            Ok(row.optional()?.map(|(key, generation, count, data)| {
+                let place = (offset_of(key), count as u64);
+                read_block(topic.clone(), stream, generation as u64, place, data)
+            }))
+        })
+    }
+
+    /// The first offset in `first..next` of the first block whose last message is not older than
+    /// `time_ms`; `next` where all are older. Blocks.
+    pub(crate) fn offset_at(
+        &self,
+        stream: u32,
+        (mut low, mut high): (u64, u64),
+        time_ms: u64,
+    ) -> Result<u64, Error> {
+        self.with(|connection| {
+            let mut query = connection.prepare_cached(
+                "SELECT key, count, last_ms FROM block WHERE key >= ?1 AND key < ?2
+                 ORDER BY key DESC LIMIT 1",
+            )?;
+            // Times never decrease along a stream, so the blocks can be searched by halves: all
+            // below `low` are older, and the answer is at most `high`.
+            while low < high {
+                let middle = low + (high - low) / 2;
+                let range = params![key(stream, 0), key(stream, middle) + 1];
+                let found = query
+                    .query_row(range, |row| {
+                        Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?))
+                    })
+                    .optional()?;
+                match found {
+                    Some((key, _, last)) if last as u64 >= time_ms => {
+                        high = offset_of(key).max(low).min(middle);
+                    }
+                    Some((key, count, _)) => {
+                        low = (offset_of(key) + count as u64).max(middle + 1);
+                    }
+                    None => low = middle + 1,
+                }
+            }
+            Ok(high)
+        })
+    }
+
+    fn with<T>(&self, read: impl FnOnce(&Connection) -> Result<T, Error>) -> Result<T, Error> {
+        let idle = self.idle.lock().pop();
+        let connection = match idle {
+            Some(connection) => connection,
+            None => open_for_reading(&self.folder)?,
+        };
+        let result = read(&connection);
+        let mut idle = self.idle.lock();
+        if idle.len() < 8 {
+            idle.push(connection);
+        }
+        result
+    }
+}

@@ -1,0 +1,303 @@
+//! A stream in memory: its extent, its recent blocks, and who reads it.
+
+use std::collections::{HashMap, VecDeque};
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+use parking_lot::Mutex;
+use sealane_message::Topic;
+use sealane_message::limits::{MAX_TAIL_BYTES, MAX_TAILS_BYTES};
+
+use crate::block::Block;
+use crate::consumer::{Consumer, Member};
+use crate::signal::Waiter;
+use crate::store::StreamRow;
+use crate::{ConsumerSettings, Level};
+
+/// What a stream keeps; 0 means no bound. Whole blocks are removed, oldest first.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Retention {
+    /// Messages older than this go.
+    pub max_age_ms: u64,
+    /// So many messages stay.
+    pub max_count: u64,
+    /// So many bytes at rest stay.
+    pub max_bytes: u64,
+}
+
+/// One stream.
+pub(crate) struct Stream {
+    pub(crate) number: u32,
+    pub(crate) topic: Topic,
+    pub(crate) created_ms: u64,
+    /// Whether its row is in the store; only the writer sets it.
+    pub(crate) stored: AtomicBool,
+    pub(crate) removed: AtomicBool,
+    pub(crate) state: Mutex<State>,
+    /// The waiters of all subscriptions of this stream, by member.
+    pub(crate) waiters: Mutex<HashMap<Member, Arc<Waiter>>>,
+    pub(crate) readers: AtomicUsize,
+}
+
+pub(crate) struct State {
+    pub(crate) level: Level,
+    pub(crate) retention: Retention,
+    /// The lowest offset that can be read.
+    pub(crate) first: u64,
+    /// The offset of the next append; everything below it has reached its level.
+    pub(crate) next: u64,
+    /// Everything below is in the store; `memory` streams are readable before they are stored.
+    pub(crate) stored_next: u64,
+    pub(crate) last_ms: u64,
+    /// Bytes at rest.
+    pub(crate) bytes: u64,
+    /// (first offset, generation), ascending.
+    pub(crate) generations: Vec<(u64, u64)>,
+    pub(crate) damaged: Vec<(u64, u64)>,
+    pub(crate) consumers: HashMap<Arc<str>, Arc<Shared>>,
+    /// The most recent blocks, without holes up to `next`.
+    tail: VecDeque<Arc<Block>>,
+    tail_bytes: usize,
+    /// A few older blocks that readers who catch up share.
+    recent: VecDeque<Arc<Block>>,
+}
+
+/// A consumer, its members, and what the store knows of it.
+pub(crate) struct Shared {
+    pub(crate) name: Arc<str>,
+    pub(crate) state: Mutex<Consumer>,
+    pub(crate) members: Mutex<HashMap<Member, Arc<Waiter>>>,
+    pub(crate) dirty: AtomicBool,
+    /// Whether the clock has to look after it.
+    pub(crate) timed: AtomicBool,
+    pub(crate) dead_lettered: AtomicU64,
+}
+
+/// Where an offset is.
+pub(crate) enum Found {
+    /// In this block, or where a damaged record was, before a later one of it.
+    Block(Arc<Block>),
+    /// On disk.
+    Behind,
+    /// Not written yet.
+    AtEnd,
+    /// Removed by retention; reading goes on here.
+    Trimmed(u64),
+    /// Damaged; reading goes on here.
+    Damaged(u64),
+}
+
+/// Blocks shared by readers who catch up, for each stream.
+const RECENT_BLOCKS: usize = 4;
+
+/// Bytes of all tails together, bounded by `MAX_TAILS_BYTES`.
+static TAILS_BYTES: AtomicUsize = AtomicUsize::new(0);
+
+impl Stream {
+    pub(crate) fn new(row: StreamRow, stored: bool) -> Self {
+        let shared = |row: crate::store::ConsumerRow| {
+            let consumer = Consumer::restore(row.settings, &row.state)
+                .unwrap_or_else(|| Consumer::new(0, row.settings));
+            let name: Arc<str> = row.name.into();
+            (name.clone(), Arc::new(Shared::new(name, consumer, row.dead_lettered)))
+        };
+        let state = State {
+            level: row.level,
+            retention: row.retention,
+            first: row.first,
+            next: row.next,
+            stored_next: row.next,
+            last_ms: row.last_ms,
+            bytes: row.bytes,
+            generations: row.generations,
+            damaged: row.damaged,
+            consumers: row.consumers.into_iter().map(shared).collect(),
+            tail: VecDeque::new(),
+            tail_bytes: 0,
+            recent: VecDeque::new(),
+        };
+        Self {
+            number: row.number,
+            topic: row.topic,
+            created_ms: row.created_ms,
+            stored: AtomicBool::new(stored),
+            removed: AtomicBool::new(false),
+            state: Mutex::new(state),
+            waiters: Mutex::new(HashMap::new()),
+            readers: AtomicUsize::new(0),
+        }
+    }
+
+    /// Makes blocks that follow each other, and whose level is reached, readable.
+    pub(crate) fn publish(&self, blocks: impl IntoIterator<Item = Arc<Block>>) {
+        let mut state = self.state.lock();
+        for block in blocks {
+            state.next = block.last + 1;
+            state.last_ms = block.records.last().map_or(state.last_ms, |record| record.time_ms);
+            state.push(block);
+        }
+        drop(state);
+        self.wake();
+    }
+
+    /// Notes that blocks up to `last` are in the store.
+    pub(crate) fn note_stored(&self, last: u64, bytes: u64) {
+        let mut state = self.state.lock();
+        state.stored_next = state.stored_next.max(last + 1);
+        state.bytes += bytes;
+    }
+
+    /// Notes that the offsets `first..=last` cannot be read; returns whether that is news.
+    pub(crate) fn note_damage(&self, first: u64, last: u64) -> bool {
+        let mut state = self.state.lock();
+        let known = state.damaged.iter().any(|(a, b)| *a <= first && last <= *b);
+        if !known {
+            state.damaged.push((first, last));
+            state.damaged.sort_unstable();
+        }
+        !known
+    }
+
+    /// Wakes every subscription that waits for this stream.
+    pub(crate) fn wake(&self) {
+        self.waiters.lock().values().for_each(|waiter| waiter.wake());
+    }
+
+    /// Where `offset` is.
+    pub(crate) fn find(&self, offset: u64) -> Found {
+        self.state.lock().find(offset)
+    }
+
+    /// Lets other readers who catch up share `block`.
+    pub(crate) fn share(&self, block: &Arc<Block>) {
+        let mut state = self.state.lock();
+        if state.recent.len() >= RECENT_BLOCKS {
+            state.recent.pop_front();
+        }
+        state.recent.push_back(block.clone());
+    }
+
+    /// The consumer `name`, made at the cursor that `place` names where there is none; and whether it
+    /// was made.
+    pub(crate) fn consumer(
+        &self,
+        name: &str,
+        place: impl FnOnce(&State) -> u64,
+    ) -> (Arc<Shared>, bool) {
+        let mut state = self.state.lock();
+        if let Some(shared) = state.consumers.get(name) {
+            return (shared.clone(), false);
+        }
+        let consumer = Consumer::new(place(&state), ConsumerSettings::default());
+        let name: Arc<str> = name.into();
+        let shared = Arc::new(Shared::new(name.clone(), consumer, 0));
+        state.consumers.insert(name, shared.clone());
+        (shared, true)
+    }
+}
+
+impl State {
+    /// The generation that is being written.
+    pub(crate) fn generation(&self) -> u64 {
+        self.generations.last().map_or(0, |(_, generation)| *generation)
+    }
+
+    /// The offsets that can be read.
+    pub(crate) fn visible(&self) -> Range<u64> {
+        self.first..self.next
+    }
+
+    /// Where a reader goes on who has seen everything before `offset` of `generation`, and
+    /// whether nothing is missing.
+    pub(crate) fn resume(&self, offset: u64, generation: Option<u64>) -> (u64, bool) {
+        let end = match generation {
+            None => Some(self.next),
+            Some(wanted) => {
+                let at = self.generations.iter().position(|(_, generation)| *generation == wanted);
+                at.map(|at| self.generations.get(at + 1).map_or(self.next, |(first, _)| *first))
+            }
+        };
+        match end {
+            Some(end) if offset > end => (end.max(self.first), false),
+            Some(_) if offset < self.first => (self.first, false),
+            Some(_) => (offset, true),
+            None => (self.first, false),
+        }
+    }
+
+    fn find(&self, offset: u64) -> Found {
+        if offset >= self.next {
+            return Found::AtEnd;
+        }
+        if offset < self.first {
+            return Found::Trimmed(self.first);
+        }
+        if let Some((_, last)) = self.damaged.iter().find(|(a, b)| (*a..=*b).contains(&offset)) {
+            return Found::Damaged(last + 1);
+        }
+        let holds = |block: &&Arc<Block>| (block.first..=block.last).contains(&offset);
+        if self.tail.front().is_some_and(|block| block.first <= offset) {
+            let index = self.tail.partition_point(|block| block.last < offset);
+            if let Some(block) = self.tail.get(index) {
+                return Found::Block(block.clone());
+            }
+        }
+        match self.recent.iter().find(holds) {
+            Some(block) => Found::Block(block.clone()),
+            None => Found::Behind,
+        }
+    }
+
+    fn push(&mut self, block: Arc<Block>) {
+        let bytes = tail_bytes(&block);
+        self.tail_bytes += bytes;
+        TAILS_BYTES.fetch_add(bytes, Ordering::Relaxed);
+        self.tail.push_back(block);
+        while self.tail.len() > 1
+            && (self.tail_bytes > MAX_TAIL_BYTES
+                || TAILS_BYTES.load(Ordering::Relaxed) > MAX_TAILS_BYTES)
+        {
+            self.drop_oldest();
+        }
+    }
+
+    fn drop_oldest(&mut self) {
+        if let Some(block) = self.tail.pop_front() {
+            let bytes = tail_bytes(&block);
+            self.tail_bytes = self.tail_bytes.saturating_sub(bytes);
+            TAILS_BYTES.fetch_sub(bytes, Ordering::Relaxed);
+        }
+    }
+}
+
+/// What a block of the tail is counted as: itself and its frames in one codec.
+fn tail_bytes(block: &Block) -> usize {
+    block.memory_bytes() * 2
+}
+
+impl Drop for State {
+    fn drop(&mut self) {
+        while !self.tail.is_empty() {
+            self.drop_oldest();
+        }
+    }
+}
+
+impl Shared {
+    pub(crate) fn new(name: Arc<str>, consumer: Consumer, dead_lettered: u64) -> Self {
+        Self {
+            name,
+            state: Mutex::new(consumer),
+            members: Mutex::new(HashMap::new()),
+            dirty: AtomicBool::new(true),
+            timed: AtomicBool::new(false),
+            dead_lettered: AtomicU64::new(dead_lettered),
+        }
+    }
+
+    /// Wakes every member that waits for something to do.
+    pub(crate) fn wake(&self) {
+        self.members.lock().values().for_each(|waiter| waiter.wake());
+    }
+}

@@ -1,0 +1,463 @@
+//! One connection's view of the streams it reads: credit, turns, acknowledgement.
+//!
+//! Nothing is pushed to a subscription: it takes what its credit allows when it is woken, so that
+//! a slow connection costs a cursor and not a queue.
+
+mod fetch;
+mod slot;
+
+use std::collections::{HashMap, VecDeque};
+use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bytes::Bytes;
+use sealane_codec::Codec;
+use sealane_message::limits::MAX_CREDIT;
+use sealane_message::{Pattern, Topic};
+
+use crate::block::Block;
+use crate::consumer::Member;
+use crate::protocol::{Joined, Marks, Op, ServerFrame, write_deliver};
+use crate::registry::Registry;
+use crate::signal::Signal;
+use crate::stream::Stream;
+use crate::{ConsumerChange, Error, now_ms};
+use slot::{Slot, Work};
+
+pub(crate) use fetch::read;
+pub(crate) use slot::place;
+
+/// Where reading begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum From {
+    /// The oldest message that is kept.
+    First,
+    /// What comes from now on.
+    New,
+    /// This offset.
+    Offset(u64),
+    /// The first message that is not older than this, Unix milliseconds.
+    Time(u64),
+}
+
+/// Who reads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Who {
+    /// This connection for itself.
+    Reader {
+        /// From where.
+        from: From,
+        /// The generation in which an offset was seen.
+        generation: Option<u64>,
+    },
+    /// A member of the consumer of this name; the inbox is the empty name.
+    Member {
+        /// The consumer.
+        name: String,
+        /// Where a new consumer begins.
+        from: From,
+        /// What this member changes of the consumer's settings.
+        change: ConsumerChange,
+    },
+}
+
+/// What a subscription has for its connection.
+#[derive(Debug)]
+pub enum Event {
+    /// A message.
+    Deliver(Delivery),
+    /// Something to know: `joined` or `gap`.
+    Status(ServerFrame),
+}
+
+/// A message to be sent.
+#[derive(Debug, Clone)]
+pub struct Delivery {
+    block: Arc<Block>,
+    index: usize,
+    attempt: u32,
+}
+
+/// Deliveries that one stream may have before the next one's turn.
+const TURN: usize = 256;
+
+static MEMBERS: AtomicU64 = AtomicU64::new(1);
+
+/// One connection's subscription. Dropping it ends it: what it had in flight comes to others.
+pub struct Subscription {
+    registry: Arc<Registry>,
+    member: Member,
+    pattern: Pattern,
+    who: Who,
+    signal: Arc<Signal>,
+    slots: Vec<Option<Slot>>,
+    /// Slots that may have something, in turn.
+    turn: VecDeque<usize>,
+    credit: u64,
+    /// Status frames that wait to be taken.
+    notes: Vec<ServerFrame>,
+    in_flight: InFlight,
+}
+
+impl Subscription {
+    /// Subscribes; returns what the first frame says, which for a pattern is nothing.
+    pub(crate) async fn open(
+        registry: Arc<Registry>,
+        pattern: Pattern,
+        who: Who,
+    ) -> Result<(Self, Option<Joined>), Error> {
+        let member = MEMBERS.fetch_add(1, Ordering::Relaxed);
+        let mut this = Self {
+            registry,
+            member,
+            pattern,
+            who,
+            signal: Arc::new(Signal::default()),
+            slots: Vec::new(),
+            turn: VecDeque::new(),
+            credit: 0,
+            notes: Vec::new(),
+            in_flight: InFlight::default(),
+        };
+        let single = this.pattern.topic().cloned();
+        match &this.who {
+            Who::Member { name, .. } if name.is_empty() && single.is_none() => {
+                return Err(Error::PatternNeedsReader);
+            }
+            Who::Reader { from: From::Offset(_), .. }
+            | Who::Member { from: From::Offset(_), .. }
+                if single.is_none() =>
+            {
+                let cause = "of a pattern is first, new or a time";
+                return Err(Error::InvalidParameter { name: "from", cause });
+            }
+            _ => {}
+        }
+        let found = this.registry.watch(member, &this.pattern, &this.signal);
+        let mut joined = None;
+        for stream in found {
+            joined = this.join(stream, false).await?;
+        }
+        match single {
+            Some(topic) if joined.is_none() => Ok((this, Some(Self::unmade(topic)))),
+            Some(_) => Ok((this, joined)),
+            None => Ok((this, None)),
+        }
+    }
+
+    /// What is said of a stream that is not there yet.
+    fn unmade(stream: Topic) -> Joined {
+        Joined { stream, generation: 0, offset: 0, recovered: true, level: "".into() }
+    }
+
+    /// Honours what the client asks.
+    ///
+    /// # Errors
+    /// What [`Op`] does not allow here; the connection is to be closed.
+    pub fn apply(&mut self, op: Op) -> Result<(), Error> {
+        match op {
+            Op::Credit(n) => {
+                let credit = self.credit.checked_add(n).filter(|sum| *sum <= MAX_CREDIT);
+                let error = Error::TooMany { what: "credits", limit: MAX_CREDIT };
+                self.credit = credit.ok_or(error)?;
+                Ok(())
+            }
+            Op::Ack(_) if matches!(self.who, Who::Reader { .. }) => Ok(()),
+            Op::Nack(..) if matches!(self.who, Who::Reader { .. }) => {
+                Err(Error::NotAConsumer("nack"))
+            }
+            Op::Ack(marks) => self.finish(marks, None),
+            Op::Nack(marks, delay_ms) => {
+                let max = sealane_message::limits::MAX_DELAY_MS;
+                if delay_ms > max {
+                    let cause = "is longer than 30 days";
+                    return Err(Error::InvalidParameter { name: "delayMs", cause });
+                }
+                self.finish(marks, Some(delay_ms))
+            }
+            Op::Seek { stream, offset, generation } => self.seek(stream, offset, generation),
+        }
+    }
+
+    /// How many messages may still be sent.
+    pub fn credit(&self) -> u64 {
+        self.credit
+    }
+
+    /// Resolves when [`Subscription::take`] may have something. May be dropped at any time.
+    pub async fn ready(&mut self) {
+        loop {
+            self.note_ready();
+            if !self.notes.is_empty()
+                || self.signal.has_joined()
+                || (self.credit > 0 && !self.turn.is_empty())
+            {
+                return;
+            }
+            self.signal.wait().await;
+        }
+    }
+
+    /// Takes what there is, up to `max` deliveries and within the credit.
+    ///
+    /// # Errors
+    /// [`Error::StreamRemoved`] and failures of the store; the connection is to be closed.
+    pub async fn take(&mut self, max: usize, out: &mut Vec<Event>) -> Result<(), Error> {
+        for stream in self.signal.take_joined() {
+            self.join(stream, true).await?;
+        }
+        self.note_ready();
+        out.extend(self.notes.drain(..).map(Event::Status));
+        let mut left = max.min(usize::try_from(self.credit).unwrap_or(usize::MAX));
+        while left > 0
+            && let Some(index) = self.turn.pop_front()
+        {
+            let before = out.len();
+            let more = self.serve(index, left.min(TURN), out).await?;
+            let given = out.get(before..).unwrap_or_default();
+            let given = given.iter().filter(|e| matches!(e, Event::Deliver(_))).count();
+            left -= given.min(left);
+            self.credit -= given as u64;
+            self.registry.metrics.delivered.fetch_add(given as u64, Ordering::Relaxed);
+            if more {
+                self.turn.push_back(index);
+            }
+        }
+        Ok(())
+    }
+
+    fn note_ready(&mut self) {
+        let mut ready = Vec::new();
+        self.signal.take_ready(&mut ready);
+        for index in ready {
+            if let Some(Some(slot)) = self.slots.get_mut(index)
+                && !std::mem::replace(&mut slot.queued, true)
+            {
+                self.turn.push_back(index);
+            }
+        }
+    }
+
+    /// Begins to read a stream; `late` where the subscription was there before the stream.
+    async fn join(&mut self, stream: Arc<Stream>, late: bool) -> Result<Option<Joined>, Error> {
+        let known = self.slots.iter().flatten().any(|slot| Arc::ptr_eq(&slot.stream, &stream));
+        if known {
+            return Ok(None);
+        }
+        let index = self.slots.iter().position(Option::is_none).unwrap_or(self.slots.len());
+        let place = (self.member, index);
+        let opened = Slot::open(&self.registry, stream, &self.who, &self.signal, place, late);
+        let (slot, joined) = opened.await?;
+        let slot = Slot { announced: self.pattern.topic().is_some() && !late, ..slot };
+        if index < self.slots.len() {
+            if let Some(place) = self.slots.get_mut(index) {
+                *place = Some(slot);
+            }
+        } else {
+            self.slots.push(Some(slot));
+        }
+        self.turn.push_back(index);
+        Ok(Some(joined))
+    }
+
+    fn seek(
+        &mut self,
+        stream: Option<Topic>,
+        offset: u64,
+        generation: Option<u64>,
+    ) -> Result<(), Error> {
+        let index = self.slot_of(stream.as_ref(), "seek")?;
+        let Some(Some(slot)) = index.and_then(|index| self.slots.get_mut(index)) else {
+            return Ok(());
+        };
+        let Work::Reader { next } = &mut slot.work else { return Err(Error::NotAConsumer("seek")) };
+        let (joined, at) = slot::resume(&slot.stream, offset, generation);
+        *next = at;
+        self.notes.push(ServerFrame::Joined(joined));
+        slot.announced = true;
+        if !std::mem::replace(&mut slot.queued, true) {
+            self.turn.extend(index);
+        }
+        Ok(())
+    }
+
+    /// The slot of a stream that an op names, or of the only one.
+    fn slot_of(&self, stream: Option<&Topic>, op: &'static str) -> Result<Option<usize>, Error> {
+        match stream.or(self.pattern.topic()) {
+            Some(topic) => Ok(self
+                .slots
+                .iter()
+                .position(|slot| slot.as_ref().is_some_and(|slot| slot.stream.topic == *topic))),
+            None => Err(Error::UnknownOp(op.into())),
+        }
+    }
+
+    /// Acknowledges, or sets back with a delay.
+    fn finish(&mut self, marks: Marks, delay_ms: Option<u64>) -> Result<(), Error> {
+        match marks {
+            Marks::Ids(ids) => {
+                for id in ids {
+                    let (mut places, mut count) = (Vec::new(), 0);
+                    self.in_flight.remove(id.as_bytes(), &mut places);
+                    for (index, offset) in places {
+                        count += self.finish_range(index, (offset, offset), delay_ms);
+                    }
+                    if count == 0 {
+                        self.registry.metrics.acked_in_vain.fetch_add(1, Ordering::Relaxed);
+                    }
+                }
+            }
+            Marks::Range { stream, from, to } => {
+                let op = if delay_ms.is_some() { "nack" } else { "ack" };
+                let index = self.slot_of(stream.as_ref(), op)?;
+                let count = index.map_or(0, |index| self.finish_range(index, (from, to), delay_ms));
+                if count == 0 {
+                    self.registry.metrics.acked_in_vain.fetch_add(1, Ordering::Relaxed);
+                }
+                self.in_flight.prune(count as usize, self.member, &self.slots);
+            }
+        }
+        Ok(())
+    }
+
+    fn finish_range(&self, index: usize, (from, to): (u64, u64), delay_ms: Option<u64>) -> u64 {
+        let Some(Some(slot)) = self.slots.get(index) else { return 0 };
+        let Work::Member { shared } = &slot.work else { return 0 };
+        let mut consumer = shared.state.lock();
+        let was_full = consumer.is_full();
+        let metrics = &self.registry.metrics;
+        let count = match delay_ms {
+            None => {
+                let count = consumer.ack(self.member, from, to);
+                metrics.acked.fetch_add(count, Ordering::Relaxed);
+                count
+            }
+            Some(delay_ms) => {
+                let now = now_ms();
+                let count = consumer.nack(self.member, from, to, now + delay_ms, now);
+                metrics.nacked.fetch_add(count, Ordering::Relaxed);
+                count
+            }
+        };
+        drop(consumer);
+        if count > 0 {
+            self.registry.mark_dirty(&slot.stream, shared);
+        }
+        if was_full || delay_ms.is_some() {
+            shared.wake();
+        }
+        count
+    }
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        self.registry.unwatch(self.member);
+        for slot in self.slots.drain(..).flatten() {
+            slot.close(&self.registry, self.member);
+        }
+    }
+}
+
+impl Delivery {
+    /// The deliver frame in `codec`. Records are written from the frame in MessagePack.
+    pub fn frame(&self, codec: Codec) -> Bytes {
+        if self.attempt == 1 {
+            return self.block.frame(self.index, codec);
+        }
+        let envelope = self.block.envelope(self.index, codec);
+        let mut frame = Vec::with_capacity(envelope.len() + self.block.topic.as_str().len() + 96);
+        let place = (self.block.generation, self.offset());
+        let stream = &self.block.topic;
+        write_deliver(codec.at_rest(), &envelope, stream, place, self.attempt, &mut frame);
+        frame.into()
+    }
+
+    /// The message's offset.
+    pub fn offset(&self) -> u64 {
+        self.block.records.get(self.index).map_or(0, |record| record.offset)
+    }
+
+    /// How often the message has been delivered, counting this time.
+    pub fn attempt(&self) -> u32 {
+        self.attempt
+    }
+
+    fn id(&self) -> &[u8] {
+        self.block.records.get(self.index).map_or(&[], |record| &record.id)
+    }
+}
+
+/// Where the messages are that a member has in flight, by id.
+#[derive(Default)]
+struct InFlight {
+    /// By the id's hash and, for ids that are in flight more than once, a number.
+    places: HashMap<(u64, u32), (usize, u64), BuildHasherDefault<Hashed>>,
+    hash: RandomState,
+    /// The highest number so far.
+    repeats: u32,
+    /// Messages acknowledged by offset, which are still in `places`.
+    stale: usize,
+}
+
+impl InFlight {
+    fn insert(&mut self, id: &[u8], place: (usize, u64)) {
+        let hash = self.hash.hash_one(id);
+        for number in 0..=self.repeats + 1 {
+            let old = self.places.get(&(hash, number));
+            if old.is_none() || old == Some(&place) {
+                self.places.insert((hash, number), place);
+                self.repeats = self.repeats.max(number);
+                break;
+            }
+        }
+    }
+
+    fn remove(&mut self, id: &[u8], places: &mut Vec<(usize, u64)>) {
+        let hash = self.hash.hash_one(id);
+        places.extend((0..=self.repeats).filter_map(|number| self.places.remove(&(hash, number))));
+    }
+
+    /// Forgets what was acknowledged by offset, once that is half of all.
+    fn prune(&mut self, acked: usize, member: Member, slots: &[Option<Slot>]) {
+        self.stale += acked;
+        if self.stale < 1024 || self.stale * 2 < self.places.len() {
+            return;
+        }
+        self.stale = 0;
+        self.places.retain(|_, (index, offset)| match slots.get(*index) {
+            Some(Some(Slot { work: Work::Member { shared }, .. })) => {
+                shared.state.lock().holds(member, *offset)
+            }
+            _ => false,
+        });
+        if self.places.is_empty() {
+            self.repeats = 0;
+        }
+    }
+}
+
+/// Passes on a key that is a hash already.
+#[derive(Default)]
+struct Hashed(u64);
+
+impl Hasher for Hashed {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
+        }
+    }
+
+    fn write_u64(&mut self, n: u64) {
+        self.0 ^= n;
+    }
+
+    fn write_u32(&mut self, n: u32) {
+        self.0 = self.0.wrapping_add(u64::from(n).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    }
+}

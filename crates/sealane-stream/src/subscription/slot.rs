@@ -1,0 +1,134 @@
+//! One stream of a subscription.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use sealane_message::limits::MAX_CONSUMERS;
+
+use super::{From, Who};
+use crate::consumer::Member;
+use crate::protocol::Joined;
+use crate::registry::Registry;
+use crate::signal::{Signal, Waiter};
+use crate::stream::{Shared, Stream};
+use crate::{Error, now_ms};
+
+pub(super) struct Slot {
+    pub(super) stream: Arc<Stream>,
+    pub(super) waiter: Arc<Waiter>,
+    /// Whether the slot is in its subscription's turn.
+    pub(super) queued: bool,
+    /// Whether the client was told of the stream.
+    pub(super) announced: bool,
+    pub(super) work: Work,
+}
+
+pub(super) enum Work {
+    Reader { next: u64 },
+    Member { shared: Arc<Shared> },
+}
+
+impl Slot {
+    pub(super) async fn open(
+        registry: &Arc<Registry>,
+        stream: Arc<Stream>,
+        who: &Who,
+        signal: &Arc<Signal>,
+        (member, index): (Member, usize),
+        late: bool,
+    ) -> Result<(Slot, Joined), Error> {
+        let waiter = Arc::new(Waiter::new(signal.clone(), index));
+        let (work, joined) = match who {
+            Who::Reader { from, generation } => {
+                let from = if late { From::First } else { *from };
+                let (joined, next) = match from {
+                    From::Offset(offset) => resume(&stream, offset, *generation),
+                    from => {
+                        let next = place(registry, &stream, from).await?;
+                        (describe(&stream, next, true), next)
+                    }
+                };
+                stream.readers.fetch_add(1, Ordering::Relaxed);
+                (Work::Reader { next }, joined)
+            }
+            Who::Member { name, from, change } => {
+                let from = if late { From::First } else { *from };
+                let start = place(registry, &stream, from).await?;
+                let (shared, made) = stream.consumer(name, |_| start);
+                if made && stream.state.lock().consumers.len() > MAX_CONSUMERS {
+                    stream.state.lock().consumers.remove(name.as_str());
+                    let limit = MAX_CONSUMERS as u64;
+                    return Err(Error::TooMany { what: "consumers", limit });
+                }
+                let cursor = {
+                    let mut consumer = shared.state.lock();
+                    change.apply(&mut consumer.settings);
+                    consumer.cursor()
+                };
+                shared.members.lock().insert(member, waiter.clone());
+                if made {
+                    shared.dirty.store(false, Ordering::SeqCst);
+                }
+                registry.mark_dirty(&stream, &shared);
+                registry.mark_timed(&stream, &shared);
+                (Work::Member { shared }, describe(&stream, cursor, true))
+            }
+        };
+        stream.waiters.lock().insert(member, waiter.clone());
+        Ok((Slot { stream, waiter, queued: true, announced: false, work }, joined))
+    }
+
+    pub(super) fn close(self, registry: &Registry, member: Member) {
+        self.stream.waiters.lock().remove(&member);
+        match self.work {
+            Work::Reader { .. } => {
+                self.stream.readers.fetch_sub(1, Ordering::Relaxed);
+            }
+            Work::Member { shared } => {
+                shared.members.lock().remove(&member);
+                shared.state.lock().leave(member, now_ms());
+                registry.mark_dirty(&self.stream, &shared);
+                shared.wake();
+            }
+        }
+    }
+}
+
+/// Where a reader of `stream` goes on, and what it is told.
+pub(super) fn resume(stream: &Stream, offset: u64, generation: Option<u64>) -> (Joined, u64) {
+    let (next, recovered) = stream.state.lock().resume(offset, generation);
+    (describe(stream, next, recovered), next)
+}
+
+pub(super) fn describe(stream: &Stream, offset: u64, recovered: bool) -> Joined {
+    let state = stream.state.lock();
+    Joined {
+        stream: stream.topic.clone(),
+        generation: state.generation(),
+        offset,
+        recovered,
+        level: state.level.name().into(),
+    }
+}
+
+/// The offset that `from` names.
+pub(crate) async fn place(
+    registry: &Arc<Registry>,
+    stream: &Arc<Stream>,
+    from: From,
+) -> Result<u64, Error> {
+    let (first, next) = {
+        let state = stream.state.lock();
+        (state.first, state.next)
+    };
+    match from {
+        From::First => Ok(first),
+        From::New => Ok(next),
+        From::Offset(offset) => Ok(offset.clamp(first, next)),
+        From::Time(time_ms) => {
+            let (registry, number) = (registry.clone(), stream.number);
+            let search = move || registry.reads.offset_at(number, (first, next), time_ms);
+            super::fetch::blocking(search).await
+        }
+    }
+}
