@@ -66,6 +66,18 @@ pub(crate) struct Tape {
 const PAIRWISE_MAX: usize = 12;
 
 impl Tape {
+    /// One for a single datum of that many bytes, which saves growing step by step. What the datum
+    /// claims of itself plays no part.
+    pub(crate) fn for_input(bytes: usize) -> Self {
+        const TOKENS_MAX: usize = 256;
+        const KEYS: usize = 16;
+        Tape {
+            tokens: Vec::with_capacity((bytes / 4 + 2).min(TOKENS_MAX)),
+            keys: Vec::with_capacity(KEYS.min(bytes / 4)),
+            ..Tape::default()
+        }
+    }
+
     /// Forgets the last datum and makes sure that the next one can be addressed.
     pub(crate) fn start(&mut self, input_len: usize) -> Result<(), CodecError> {
         self.tokens.clear();

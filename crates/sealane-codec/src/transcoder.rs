@@ -24,7 +24,7 @@ pub fn encode(codec: Codec, value: &Value, out: &mut Vec<u8>) {
 /// [`CodecError`] where it is not well-formed, outside the data model, beyond a limit, or followed
 /// by anything.
 pub fn decode(codec: Codec, bytes: &[u8]) -> Result<Value, CodecError> {
-    let mut tape = Tape::default();
+    let mut tape = Tape::for_input(bytes.len());
     read(codec, bytes, &mut tape)?;
     tape.datum(bytes).value()
 }

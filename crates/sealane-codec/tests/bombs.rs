@@ -29,18 +29,18 @@ fn nested(open: &[u8], inner: &[u8], close: &[u8], levels: usize) -> Vec<u8> {
 
 #[test]
 fn depth_is_bounded() {
-    let shapes: [(Codec, &[u8], &[u8], &[u8]); 9] = [
-        (Json, b"[", b"1", b"]"),
-        (Json, b"{\"a\":", b"1", b"}"),
-        (MsgPack, b"\x91", b"\x01", b""),
-        (MsgPack, b"\x81\xa1a", b"\x01", b""),
-        (Cbor, b"\x81", b"\x01", b""),
-        (Cbor, b"\x9f", b"\x01", b"\xff"),
-        (Cbor, b"\xbf\x61a", b"\x01", b"\xff"),
-        (MsgPackRecords, b"\x91", b"\x01", b""),
-        (MsgPackRecords, b"\xd4\x72\x40\x91\xa1a", b"\x01", b""),
+    let shapes: [(Codec, [&[u8]; 3]); 9] = [
+        (Json, [b"[", b"1", b"]"]),
+        (Json, [b"{\"a\":", b"1", b"}"]),
+        (MsgPack, [b"\x91", b"\x01", b""]),
+        (MsgPack, [b"\x81\xa1a", b"\x01", b""]),
+        (Cbor, [b"\x81", b"\x01", b""]),
+        (Cbor, [b"\x9f", b"\x01", b"\xff"]),
+        (Cbor, [b"\xbf\x61a", b"\x01", b"\xff"]),
+        (MsgPackRecords, [b"\x91", b"\x01", b""]),
+        (MsgPackRecords, [b"\xd4\x72\x40\x91\xa1a", b"\x01", b""]),
     ];
-    for (codec, open, inner, close) in shapes {
+    for (codec, [open, inner, close]) in shapes {
         assert!(decode(codec, &nested(open, inner, close, MAX_DEPTH)).is_ok());
         for levels in [MAX_DEPTH + 1, 10_000, 100_000] {
             let error = refused_cheaply(codec, &nested(open, inner, close, levels));

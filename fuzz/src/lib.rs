@@ -1,0 +1,5 @@
+//! What must hold for every input, one function per fuzz target.
+//!
+//! The ordinary tests replay the committed corpus through the same functions.
+
+pub mod codec;
