@@ -36,6 +36,20 @@ pub(crate) fn skip<F: Format>(
     }
 }
 
+/// Reads the head of a map key, which must be text.
+#[inline]
+pub(crate) fn text_key<F: Format>(
+    format: &mut F,
+    input: &mut Input<'_>,
+) -> Result<Length, CodecError> {
+    let at = input.at();
+    match format.head(input)? {
+        Head::Text(len) => Ok(len),
+        Head::Break => Err(CodecError::Malformed { codec: F::CODEC, at }),
+        _ => Err(CodecError::KeyNotText { at }),
+    }
+}
+
 /// Whether another element or field of a container follows, of which `count` have been read.
 #[inline]
 pub(crate) fn more(input: &mut Input<'_>, len: Length, count: u64) -> bool {
@@ -107,6 +121,15 @@ pub(crate) fn take<'a>(input: &mut Input<'a>, len: u64, at: usize) -> Result<&'a
     input.take(len).map_err(|_| CodecError::Truncated { at })
 }
 
+/// Most keys and many values are short and plain, which is told without a call.
+#[inline]
+fn utf8(part: &[u8], at: usize) -> Result<(), CodecError> {
+    if part.is_ascii() {
+        return Ok(());
+    }
+    simdutf8::basic::from_utf8(part).map(drop).map_err(|_| CodecError::NotUnicode { at })
+}
+
 struct Reader<'a, F> {
     format: &'a mut F,
     input: Input<'a>,
@@ -152,9 +175,7 @@ impl<F: Format> Reader<'_, F> {
         let mut count = 0;
         while more(&mut self.input, len, count) {
             let at = self.input.at();
-            let Head::Text(len) = self.format.head(&mut self.input)? else {
-                return Err(CodecError::KeyNotText { at });
-            };
+            let len = text_key(self.format, &mut self.input)?;
             let key = self.string(len, at, true)?;
             self.tape.push_key(key, at)?;
             self.value(level + 1)?;
@@ -181,7 +202,7 @@ impl<F: Format> Reader<'_, F> {
         };
         let part = take(&mut self.input, len, at)?;
         if is_text {
-            simdutf8::basic::from_utf8(part).map_err(|_| CodecError::NotUnicode { at })?;
+            utf8(part, at)?;
         }
         let end = self.input.at();
         Ok(Tape::span(end - part.len()..end))
@@ -200,7 +221,7 @@ impl<F: Format> Reader<'_, F> {
             };
             let part = take(&mut self.input, len, at)?;
             if is_text {
-                simdutf8::basic::from_utf8(part).map_err(|_| CodecError::NotUnicode { at })?;
+                utf8(part, at)?;
             }
             self.tape.own(part, start)?;
         }

@@ -160,91 +160,91 @@ const MALFORMED: ErrorInfo = ErrorInfo::new(
     "SL-CODEC-01",
     "Malformed",
     "the bytes are not a datum of the codec that was agreed",
-    "check that the sender speaks the codec that the connection or Content-Type names",
+    "Check that the sender speaks the codec that the connection or Content-Type names.",
 );
 const TRUNCATED: ErrorInfo = ErrorInfo::new(
     "SL-CODEC-02",
     "Truncated",
     "the bytes end inside a datum",
-    "send each datum whole; a length that claims more than follows is refused at once",
+    "Send each datum whole; a length that claims more than follows is refused at once.",
 );
 const TRAILING: ErrorInfo = ErrorInfo::new(
     "SL-CODEC-03",
     "TrailingBytes",
     "bytes follow the datum",
-    "send one datum per frame or body",
+    "Send one datum per frame or body.",
 );
 const TOO_DEEP: ErrorInfo = ErrorInfo::new(
     "SL-CODEC-04",
     "TooDeep",
     "arrays and maps nest deeper than MAX_DEPTH",
-    "flatten the message, or carry the deep part as bytes",
+    "Flatten the message, or carry the deep part as bytes.",
 );
 const TOO_LARGE: ErrorInfo = ErrorInfo::new(
     "SL-CODEC-05",
     "TooLarge",
     "the datum has more values than MAX_VALUES, or expands beyond MAX_REQUEST_BYTES",
-    "split the message, or carry the large part as bytes",
+    "Split the message, or carry the large part as bytes.",
 );
 const NOT_UNICODE: ErrorInfo = ErrorInfo::new(
     "SL-CODEC-06",
     "NotUnicode",
     "text is not UTF-8 or names half a surrogate pair",
-    "send arbitrary bytes as bytes: bin in MessagePack, a byte string in CBOR, base64url in JSON",
+    "Send arbitrary bytes as bytes: bin in MessagePack, a byte string in CBOR, base64url in JSON.",
 );
 const DUPLICATE_KEY: ErrorInfo = ErrorInfo::new(
     "SL-CODEC-07",
     "DuplicateKey",
     "a map has the same key twice",
-    "send each key once; readers of other languages would each keep another value",
+    "Send each key once; readers of other languages would each keep another value.",
 );
 const KEY_NOT_TEXT: ErrorInfo = ErrorInfo::new(
     "SL-CODEC-08",
     "KeyNotText",
     "a map key is not text",
-    "write integer keys as text, since JSON has no other keys",
+    "Write integer keys as text, since JSON has no other keys.",
 );
 const INTEGER_RANGE: ErrorInfo = ErrorInfo::new(
     "SL-CODEC-09",
     "IntegerRange",
     "an integer is below -2^63 or above 2^64 - 1",
-    "send it as text, bytes or a float",
+    "Send it as text, bytes or a float.",
 );
 const NOT_FINITE: ErrorInfo = ErrorInfo::new(
     "SL-CODEC-10",
     "NotFinite",
     "a float is infinite or not a number",
-    "send null, since JSON cannot carry it",
+    "Send null, since JSON cannot carry it.",
 );
 const EXTENSION: ErrorInfo = ErrorInfo::new(
     "SL-CODEC-11",
     "Extension",
     "a tag, extension type, undefined or simple value cannot be carried by every codec",
-    "send dates as text or numbers and other types as maps; msgpackr: no Date, Map, Set, undefined",
+    "Send dates as text or numbers and other types as maps; msgpackr: no Date, Map, Set, undefined.",
 );
 const UNKNOWN_RECORD: ErrorInfo = ErrorInfo::new(
     "SL-CODEC-12",
     "UnknownRecord",
     "a record refers to a structure that this connection has not defined",
-    "use one encoder per connection and send its output in order; integers 64 to 127 take 2 bytes",
+    "Use one encoder per connection and send its output in order; integers 64 to 127 take 2 bytes.",
 );
 const RECORD_STRUCTURE: ErrorInfo = ErrorInfo::new(
     "SL-CODEC-13",
     "RecordStructure",
     "a record structure is not a list of text keys or exceeds MAX_RECORDS or MAX_RECORD_KEYS",
-    "lower msgpackr's maxSharedStructures to 32, or send wide maps as plain maps",
+    "Lower msgpackr's maxSharedStructures to 32, or send wide maps as plain maps.",
 );
 const WRONG_KIND: ErrorInfo = ErrorInfo::new(
     "SL-CODEC-14",
     "WrongKind",
     "a value is of another kind than the field needs",
-    "see the field's type in the specification of the protocol",
+    "See the field's type in the specification of the protocol.",
 );
 const UNKNOWN_CODEC: ErrorInfo = ErrorInfo::new(
     "SL-CODEC-15",
     "UnknownCodec",
     "no codec that both sides know was named",
-    "name one of json, msgpack, cbor, msgpack-records",
+    "Name one of json, msgpack, cbor, msgpack-records.",
 );
 
 #[cfg(test)]

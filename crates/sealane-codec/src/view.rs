@@ -7,7 +7,7 @@ use sealane_message::limits::MAX_DEPTH;
 use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use crate::binary::{self, more, plausible, skip, take};
+use crate::binary::{more, plausible, skip, take, text_key};
 use crate::cbor::{self, Cbor};
 use crate::head::{Format, Head, Length};
 use crate::input::Input;
@@ -154,9 +154,7 @@ fn binary_fields<'a, F: Format>(
     let mut fields = Vec::new();
     while more(&mut input, len, fields.len() as u64) {
         let at = input.at();
-        let Head::Text(len) = format.head(&mut input)? else {
-            return Err(CodecError::KeyNotText { at });
-        };
+        let len = text_key(format, &mut input)?;
         let key = string(format, &mut input, len, at)?;
         let start = input.at();
         skip(format, &mut input, 1)?;
@@ -201,7 +199,7 @@ fn string<'a, F: Format>(
         let Head::Text(Some(len)) = format.head(input)? else {
             return Err(CodecError::Malformed { codec: F::CODEC, at });
         };
-        text.push_str(utf8(binary::take(input, len, at)?)?);
+        text.push_str(utf8(take(input, len, at)?)?);
     }
     Ok(Cow::Owned(text))
 }

@@ -238,3 +238,69 @@ impl<'a> Writer<'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a delivery frame looks like, around an envelope that is spliced.
+    fn frame(codec: Codec, envelope: &[u8]) -> Vec<u8> {
+        let mut out = b"earlier".to_vec();
+        let mut writer = Writer::new(codec, &mut out);
+        writer.map(3);
+        writer.key("deliver");
+        writer.raw(envelope);
+        writer.key("none");
+        writer.array(0);
+        writer.end();
+        writer.key("offsets");
+        writer.array(4);
+        writer.u64(64);
+        writer.i64(-1);
+        writer.null();
+        writer.map(1);
+        writer.key("\"\n\u{1}");
+        writer.f64(f64::NAN);
+        writer.end();
+        writer.end();
+        writer.end();
+        out.split_off(7)
+    }
+
+    #[test]
+    fn json_has_commas_and_brackets_where_they_belong() {
+        assert_eq!(
+            frame(Codec::Json, br#"{"a":[]}"#).escape_ascii().to_string(),
+            br#"{"deliver":{"a":[]},"none":[],"offsets":[64,-1,null,{"\"\n\u0001":null}]}"#
+                .escape_ascii()
+                .to_string()
+        );
+    }
+
+    #[test]
+    fn binary_codecs_need_no_end() {
+        let tail = b"\xa3\"\n\x01\xc0";
+        let plain = frame(Codec::MsgPack, b"\x90");
+        let head = b"\x83\xa7deliver\x90\xa4none\x90\xa7offsets\x94\x40\xff\xc0\x81";
+        assert_eq!(plain, [&head[..], tail].concat());
+        let records = frame(Codec::MsgPackRecords, b"\x90");
+        let head = b"\x83\xa7deliver\x90\xa4none\x90\xa7offsets\x94\xcc\x40\xff\xc0\x81";
+        assert_eq!(records, [&head[..], tail].concat());
+        let cbor = frame(Codec::Cbor, b"\x80");
+        let head = b"\xa3\x67deliver\x80\x64none\x80\x67offsets\x84\x18\x40\x20\xf6\xa1";
+        assert_eq!(cbor, [&head[..], b"\x63\"\n\x01\xf6"].concat());
+    }
+
+    #[test]
+    fn floats_stay_floats_in_json() {
+        for (n, text) in
+            [(1.0, "1.0"), (-0.0, "-0.0"), (1e20, "1e20"), (1e-7, "1e-7"), (0.1, "0.1")]
+        {
+            let mut out = Vec::new();
+            Writer::new(Codec::Json, &mut out).f64(n);
+            let out = String::from_utf8(out).unwrap();
+            assert_eq!(out.parse::<f64>().unwrap().to_bits(), n.to_bits());
+            assert!(out.contains(['.', 'e']), "{out} for {text}");
+        }
+    }
+}

@@ -1,8 +1,11 @@
 //! What holds for every value and every input.
 
+#[path = "shared/order.rs"]
+mod order;
 #[path = "shared/values.rs"]
 mod values;
 
+use order::ordered;
 use proptest::prelude::*;
 use sealane_codec::{
     Codec, Kind, Transcoder, Writer, decode, elements, encode, fields, kind, read_bool, read_text,
@@ -21,20 +24,6 @@ fn transcoded(from: Codec, bytes: &[u8], to: Codec) -> Vec<u8> {
     let mut out = b"before".to_vec();
     Transcoder::new().transcode(from, bytes, to, &mut out).unwrap();
     out.split_off(6)
-}
-
-/// Map fields in one order, since CBOR's differs from the others'.
-fn ordered(value: Value) -> Value {
-    match value {
-        Value::Array(values) => Value::Array(values.into_iter().map(ordered).collect()),
-        Value::Map(fields) => {
-            let mut fields: Vec<_> =
-                fields.into_iter().map(|(key, value)| (key, ordered(value))).collect();
-            fields.sort_by(|(a, _), (b, _)| a.cmp(b));
-            Value::Map(fields)
-        }
-        value => value,
-    }
 }
 
 /// Equal, and zeros of the same sign.
@@ -140,7 +129,10 @@ proptest! {
 
     #[test]
     fn damaged_data_never_panic(
-        value in value(true), at in any::<prop::sample::Index>(), byte in any::<u8>(), cut in any::<bool>()
+        value in value(true),
+        at in any::<prop::sample::Index>(),
+        byte in any::<u8>(),
+        cut in any::<bool>(),
     ) {
         for codec in Codec::ALL {
             let mut bytes = encoded(codec, &value);

@@ -2,57 +2,34 @@
 
 #[path = "shared/five.rs"]
 mod five;
+#[path = "shared/node.rs"]
+mod node;
 #[path = "shared/npm.rs"]
 mod npm;
 
-use std::io::Write;
-use std::process::{Command, Stdio};
+use std::path::Path;
 
 use five::FIVE;
+use node::{Line, converse, unhex};
 use sealane_codec::{Codec, Transcoder, decode, encode, records};
 use sealane_message::Value;
 
-/// Reads data, writes their JSON; then writes data of its own. One line each, in hexadecimal.
 const PEER: &str = r#"
 const { Packr, Unpackr } = require(process.argv[1]);
-const mode = process.argv[2];
-const options = mode == 'records'
+const options = process.argv[2] == 'records'
     ? { sequential: true, mapsAsObjects: true, int64AsType: 'auto' }
     : { useRecords: false, variableMapSize: true, int64AsType: 'auto' };
 const packr = new Packr({ ...options }), unpackr = new Unpackr({ ...options });
 const plain = (key, value) =>
     typeof value == 'bigint' ? 'bigint:' + value
-    : value instanceof Uint8Array || value?.type == 'Buffer' ? 'bytes:' + value.data : value;
-for (const line of require('fs').readFileSync(0, 'utf8').split('\n').filter(Boolean)) {
-    const [kind, hex] = line.split(' ');
-    const bytes = Buffer.from(hex, 'hex');
-    if (kind == 'read') console.log(JSON.stringify(unpackr.unpack(bytes), plain));
-    else console.log(packr.pack(JSON.parse(bytes.toString())).toString('hex'));
-}
+    : value?.type == 'Buffer' ? 'bytes:' + value.data : value;
+const answer = (kind, bytes) => kind == 'read'
+    ? JSON.stringify(unpackr.unpack(bytes), plain)
+    : packr.pack(JSON.parse(bytes.toString())).toString('hex');
 "#;
 
-fn peer(mode: &str, lines: &[(&str, Vec<u8>)]) -> Vec<String> {
-    let mut node = Command::new("node")
-        .args(["-e", PEER])
-        .arg(npm::package("msgpackr"))
-        .arg(mode)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("Node.js 18 or later must be installed as `node`");
-    let mut input = String::new();
-    for (kind, bytes) in lines {
-        let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-        input.push_str(&format!("{kind} {hex}\n"));
-    }
-    node.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
-    let output = node.wait_with_output().unwrap();
-    assert!(output.status.success());
-    String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
-}
-
-fn unhex(hex: &str) -> Vec<u8> {
-    (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap()).collect()
+fn peer(mode: &str, lines: &[Line]) -> Vec<String> {
+    converse(PEER, &[&npm::package("msgpackr"), Path::new(mode)], lines)
 }
 
 /// Messages of one connection: known shapes again and again, a new shape inside a known one, empty
@@ -78,7 +55,7 @@ fn msgpackr_reads_our_records() {
     for json in conversation() {
         let mut out = Vec::new();
         encoder.transcode(Codec::Json, json.as_bytes(), &mut out).unwrap();
-        lines.push(("read", out));
+        lines.push(Line::Read(out));
     }
     assert_eq!(peer("records", &lines), conversation());
 }
@@ -86,7 +63,7 @@ fn msgpackr_reads_our_records() {
 #[test]
 fn we_read_the_records_of_msgpackr() {
     let lines: Vec<_> =
-        conversation().into_iter().map(|json| ("write", json.into_bytes())).collect();
+        conversation().into_iter().map(|json| Line::Write(json.into_bytes())).collect();
     let packed = peer("records", &lines);
     let mut decoder = records::Decoder::new();
     let mut lengths = Vec::new();
@@ -106,9 +83,9 @@ fn plain_messagepack_goes_both_ways() {
         let mut out = Vec::new();
         let mut transcoder = Transcoder::new();
         transcoder.transcode(Codec::Json, json.as_bytes(), Codec::MsgPack, &mut out).unwrap();
-        lines.push(("read", out));
+        lines.push(Line::Read(out));
     }
-    lines.extend(conversation().into_iter().map(|json| ("write", json.into_bytes())));
+    lines.extend(conversation().into_iter().map(|json| Line::Write(json.into_bytes())));
     let answers = peer("plain", &lines);
     let (read, written) = answers.split_at(conversation().len());
     assert_eq!(read, conversation());
@@ -145,10 +122,10 @@ fn large_integers_and_bytes_keep_their_value() {
         for value in &values {
             let mut out = Vec::new();
             encode(codec, value, &mut out);
-            lines.push(("read", out));
+            lines.push(Line::Read(out));
         }
         assert_eq!(peer(mode, &lines), expected);
-        let written = peer(mode, &[("write", b"5000000000".to_vec())]);
+        let written = peer(mode, &[Line::Write(b"5000000000".to_vec())]);
         let offset = unhex(&written[0]);
         assert_eq!(decode(codec, &offset).unwrap(), Value::F64(5e9));
         assert_eq!(sealane_codec::read_u64(codec, &offset), Ok(5_000_000_000));

@@ -147,7 +147,8 @@ fn what_is_not_well_formed_is_refused() {
     const NOT_WELL_FORMED: [&str; 79] = [
         "18", "19", "1a", "1b", "1901", "1a0102", "1b01020304050607", "38", "58", "78", "98",
         "9a01ff00", "b8", "d8", "f8", "f900", "fa0000", "fb000000", "41", "61", "5affffffff00",
-        "5bffffffffffffffff010203", "7affffffff00", "7b7fffffffffffffff010203", "81", "818181818181818181",
+        "5bffffffffffffffff010203", "7affffffff00", "7b7fffffffffffffff010203", "81",
+        "818181818181818181",
         "8200", "a1", "a20102", "a100", "a2000000", "5f4100", "7f6100", "9f", "9f0102", "bf",
         "bf01020102", "819f", "9f8000", "9f9f9f9f9fffffffff", "9f819f819f9fffffff", "1c", "1d",
         "1e", "3c", "3d", "3e", "5c", "5d", "5e", "7c", "7d", "7e", "9c", "9d", "9e", "bc", "bd",
