@@ -97,7 +97,7 @@ limits! {
     MAX_IDEMPOTENCY_AGE_MS: u64 = 24 * 3600 * 1000, "milliseconds";
     /// Offsets of one stream: 2^40, a million a second for twelve days, or a thousand for 34 years.
     MAX_OFFSET: u64 = (1 << 40) - 1, "offset";
-    /// Connections of one node. A further one is refused with 503.
+    /// Connections of one node. A further one waits to be accepted.
     MAX_CONNECTIONS: usize = 100_000, "connections";
 }
 

@@ -1,1 +1,165 @@
-//! The daemon.
+//! The daemon: the hub of `sealane-stream` over HTTP and WebSocket, on one port (spec/hub.md).
+//!
+//! ```text
+//!  POST /v1/enqueue ─► Hub::enqueue ─► … ─► Subscription ─► GET /v1/subscribe (WebSocket)
+//!  GET /v1/streams  ─► Hub::streams, Hub::read
+//! ```
+//!
+//! ```
+//! use sealane_node::{Config, Node};
+//! # let folder = tempfile::tempdir()?;
+//! # let data = folder.path().to_owned();
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+//! let listen = "127.0.0.1:0".parse()?;
+//! let node = Node::start(Config { listen, data, ..Config::default() }).await?;
+//! println!("listening on {}", node.address());
+//! node.stop().await?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+#![forbid(unsafe_code)]
+#![cfg_attr(
+    not(test),
+    deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)
+)]
+
+mod connection;
+mod enqueue;
+mod listener;
+mod refusal;
+mod reply;
+mod routes;
+mod streams;
+mod subscribe;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sealane_stream::{Hub, HubConfig, Level, Retention};
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+
+pub use refusal::ERRORS;
+use routes::App;
+
+/// What a node needs to know; the default serves this machine alone.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// The address to listen on; port 0 takes any free one.
+    pub listen: SocketAddr,
+    /// The folder that the streams are kept in.
+    pub data: PathBuf,
+    /// The level of streams that are made by their first message.
+    pub level: Level,
+    /// What streams keep that are made by their first message.
+    pub retention: Retention,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from(([127, 0, 0, 1], 9087)),
+            data: PathBuf::from("sealane-data"),
+            level: Level::Disk,
+            retention: Retention::default(),
+        }
+    }
+}
+
+/// Why a node did not start, or did not stop cleanly.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// The streams could not be opened or closed.
+    #[error("{folder}: {cause}")]
+    Store {
+        /// The data folder.
+        folder: PathBuf,
+        /// Why.
+        cause: sealane_stream::Error,
+    },
+    /// The address could not be listened on.
+    #[error("cannot listen on {address}: {cause}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// Why.
+        cause: std::io::Error,
+    },
+}
+
+/// How long a stopping node waits for its clients to go.
+const DRAIN: Duration = Duration::from_secs(5);
+
+/// A running node. Dropped without [`Node::stop`], it ends as if it were killed.
+pub struct Node {
+    app: Arc<App>,
+    folder: PathBuf,
+    address: SocketAddr,
+    stop: watch::Sender<bool>,
+    /// Ends when the last connection has gone.
+    connections: mpsc::Receiver<()>,
+    server: JoinHandle<()>,
+}
+
+impl Node {
+    /// Opens the streams and begins to listen.
+    ///
+    /// # Errors
+    /// [`StartError`].
+    pub async fn start(config: Config) -> Result<Node, StartError> {
+        let folder = config.data.clone();
+        let hub =
+            HubConfig { folder: folder.clone(), level: config.level, retention: config.retention };
+        let store = |cause| StartError::Store { folder: folder.clone(), cause };
+        let opened = tokio::task::spawn_blocking(move || Hub::open(hub)).await;
+        let hub = opened.unwrap_or(Err(sealane_stream::Error::Draining)).map_err(store)?;
+        let listen = |cause| StartError::Listen { address: config.listen, cause };
+        let listener = tokio::net::TcpListener::bind(config.listen).await.map_err(listen)?;
+        let address = listener.local_addr().map_err(listen)?;
+        let (stop, stopping) = watch::channel(false);
+        let (alive, connections) = mpsc::channel(1);
+        let app = Arc::new(App::new(hub, stopping.clone(), alive));
+        let router = routes::router(app.clone());
+        let server = tokio::spawn(async move {
+            let mut stopping = stopping;
+            let stopped = async move { drop(stopping.wait_for(|stop| *stop).await) };
+            let serve = axum::serve(listener::Limited::new(listener), router);
+            if let Err(error) = serve.with_graceful_shutdown(stopped).await {
+                tracing::error!(%error, "the server ended");
+            }
+        });
+        Ok(Node { app, folder, address, stop, connections, server })
+    }
+
+    /// The address that is listened on.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The hub that is served.
+    pub fn hub(&self) -> &Hub {
+        &self.app.hub
+    }
+
+    /// Tells the clients to go, stores everything, and ends.
+    ///
+    /// # Errors
+    /// [`StartError::Store`] where what was acknowledged at the level `memory` may be lost.
+    pub async fn stop(mut self) -> Result<(), StartError> {
+        self.stop.send_replace(true);
+        self.app.let_go();
+        let gone = async { while self.connections.recv().await.is_some() {} };
+        if tokio::time::timeout(DRAIN, gone).await.is_err() {
+            tracing::warn!("some clients did not go in time");
+        }
+        self.server.abort();
+        let app = self.app.clone();
+        let closed = tokio::task::spawn_blocking(move || app.hub.close()).await;
+        let result = closed.unwrap_or(Err(sealane_stream::Error::Draining));
+        result.map_err(|cause| StartError::Store { folder: self.folder, cause })
+    }
+}

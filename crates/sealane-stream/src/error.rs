@@ -1,3 +1,5 @@
+use std::borrow::Cow;
+
 use sealane_codec::CodecError;
 use sealane_message::{ErrorInfo, TopicError};
 
@@ -23,7 +25,7 @@ pub enum Error {
     #[error("`{name}` {cause}")]
     InvalidParameter {
         /// The parameter's name.
-        name: &'static str,
+        name: Cow<'static, str>,
         /// What it should have been.
         cause: &'static str,
     },
@@ -82,6 +84,11 @@ pub enum Error {
 }
 
 impl Error {
+    /// A parameter or field `name` whose value it cannot have, and why.
+    pub fn parameter(name: impl Into<Cow<'static, str>>, cause: &'static str) -> Self {
+        Error::InvalidParameter { name: name.into(), cause }
+    }
+
     /// The row of [`ERRORS`], or of the topics' table, for this error.
     pub fn info(&self) -> &'static ErrorInfo {
         match self {

@@ -62,7 +62,7 @@ impl IdempotencyKey {
     pub fn new(token: &[u8], key: &[u8], body: &[u8]) -> Result<Self, Error> {
         if key.is_empty() || key.len() > MAX_IDEMPOTENCY_KEY_BYTES {
             let cause = "is not 1 to 128 bytes";
-            return Err(Error::InvalidParameter { name: "Idempotency-Key", cause });
+            return Err(Error::parameter("Idempotency-Key", cause));
         }
         let mut hash = [0; 16];
         blake3::Hasher::new().update(body).finalize_xof().fill(&mut hash);
@@ -216,7 +216,7 @@ impl Hub {
     }
 
     fn check(&self, enqueue: &Enqueue) -> Result<(), Error> {
-        let wrong = |name, cause| Err(Error::InvalidParameter { name, cause });
+        let wrong = |name: &'static str, cause| Err(Error::parameter(name, cause));
         if self.closing.load(Ordering::Relaxed) {
             return Err(Error::Draining);
         }

@@ -130,7 +130,7 @@ impl Subscription {
                 if single.is_none() =>
             {
                 let cause = "of a pattern is first, new or a time";
-                return Err(Error::InvalidParameter { name: "from", cause });
+                return Err(Error::parameter("from", cause));
             }
             _ => {}
         }
@@ -172,7 +172,7 @@ impl Subscription {
                 let max = sealane_message::limits::MAX_DELAY_MS;
                 if delay_ms > max {
                     let cause = "is longer than 30 days";
-                    return Err(Error::InvalidParameter { name: "delayMs", cause });
+                    return Err(Error::parameter("delayMs", cause));
                 }
                 self.finish(marks, Some(delay_ms))
             }

@@ -14,6 +14,10 @@ use crate::stream::{Found, Shared, Stream};
 use crate::writer::Command;
 use crate::{Error, now_ms};
 
+/// Bytes of envelopes that one turn of a stream takes, unless a single message is larger: what a
+/// connection holds in memory while its client is slow.
+const TURN_BYTES: usize = 256 << 10;
+
 /// How long a reader waits for a `memory` stream's messages to be stored, when they have left
 /// memory before.
 const STORING: Duration = Duration::from_millis(5);
@@ -91,12 +95,15 @@ impl Subscription {
                 self.in_flight.insert(delivery.id(), (index, delivery.offset()));
             }
         }
-        if let Err((error, rest)) = result {
+        let (rest, failure) = match result {
+            Ok(rest) => (rest, None),
+            Err((error, rest)) => (rest, Some(error)),
+        };
+        if !rest.is_empty() {
             shared.state.lock().untake(self.member, &rest);
             shared.wake();
-            return Err(error);
         }
-        Ok(true)
+        failure.map_or(Ok(true), Err)
     }
 
     /// Tells of the stream before its first delivery.
@@ -135,8 +142,8 @@ pub(crate) async fn read(
     max: usize,
     out: &mut Vec<Event>,
 ) -> Result<bool, Error> {
-    let mut left = max;
-    while left > 0 {
+    let (mut left, mut bytes) = (max, 0);
+    while left > 0 && bytes < TURN_BYTES {
         let block = match stream.find(*next) {
             Found::Block(block) => block,
             Found::AtEnd => return Ok(false),
@@ -158,9 +165,10 @@ pub(crate) async fn read(
         let from = block.index_of(*next);
         for index in from..block.records.len().min(from.saturating_add(left)) {
             match block.records.get(index) {
-                Some(record) if record.offset == *next => {
+                Some(record) if record.offset == *next && bytes < TURN_BYTES => {
                     *next += 1;
                     left -= 1;
+                    bytes += record.body.len();
                 }
                 _ => break,
             }
@@ -170,17 +178,20 @@ pub(crate) async fn read(
     Ok(true)
 }
 
-/// Gets what a consumer was handed. On a failure, says what was not reached.
+/// Gets what a consumer was handed; returns what was not reached, by size or by a failure.
 async fn fetch(
     registry: &Arc<Registry>,
     stream: &Arc<Stream>,
     shared: &Arc<Shared>,
     handed: &[Handed],
     out: &mut Vec<Event>,
-) -> Result<(), (Error, Vec<Handed>)> {
+) -> Result<Vec<Handed>, (Error, Vec<Handed>)> {
     let mut block: Option<Arc<Block>> = None;
     let mut rest = handed.iter().copied();
-    while let Some(Handed { offset, attempt }) = rest.next() {
+    let mut bytes = 0;
+    while bytes < TURN_BYTES
+        && let Some(Handed { offset, attempt }) = rest.next()
+    {
         if !block.as_ref().is_some_and(|b| (b.first..=b.last).contains(&offset)) {
             block = locate(registry, stream, shared, offset, out).await.map_err(|error| {
                 let handed = Handed { offset, attempt };
@@ -189,14 +200,16 @@ async fn fetch(
         }
         let Some(found) = &block else { continue };
         let index = found.index_of(offset);
-        if found.records.get(index).is_some_and(|record| record.offset == offset) {
+        let record = found.records.get(index).filter(|record| record.offset == offset);
+        if let Some(record) = record {
+            bytes += record.body.len();
             out.push(Event::Deliver(Delivery { block: found.clone(), index, attempt }));
         } else {
             shared.state.lock().forget(offset..offset + 1);
             out.push(gap(stream, offset, offset, "damaged"));
         }
     }
-    Ok(())
+    Ok(rest.collect())
 }
 
 /// The block that holds `offset`; none where it is gone, which the consumer is told.

@@ -1,0 +1,286 @@
+//! `/v1/streams` and `/v1/streams/{topic}`.
+
+use std::sync::Arc;
+use std::time::UNIX_EPOCH;
+
+use axum::extract::{Path, Query, Request, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
+use sealane_codec::{Codec, Writer};
+use sealane_message::limits::MAX_RANGE_MESSAGES;
+use sealane_message::{Pattern, Topic};
+use sealane_stream::{Error, Event, From, Level, Page, StreamInfo};
+
+use crate::refusal::Refusal;
+use crate::reply::{Fill, accepted, answer, read_body};
+use crate::routes::App;
+
+type Parameters = Query<Vec<(String, String)>>;
+
+pub(crate) async fn list(
+    State(app): State<Arc<App>>,
+    Query(parameters): Parameters,
+    headers: HeaderMap,
+) -> Response {
+    answer(&headers, page(&app, parameters).map(|fill| (StatusCode::OK, fill)))
+}
+
+pub(crate) async fn show(
+    State(app): State<Arc<App>>,
+    Path(topic): Path<String>,
+    Query(parameters): Parameters,
+    headers: HeaderMap,
+) -> Response {
+    let result = async {
+        let topic: Topic = topic.parse().map_err(Error::from)?;
+        if parameters.is_empty() {
+            let info = app.hub.stream(&topic)?;
+            return Ok(Box::new(move |writer: &mut Writer<'_>| write_info(writer, &info)) as Fill);
+        }
+        let (from, limit) = range(parameters)?;
+        let codec = accepted(&headers)?;
+        let page = app.hub.read(&topic, from, limit).await?;
+        Ok(write_page(page, codec))
+    };
+    answer(&headers, result.await.map(|fill| (StatusCode::OK, fill)))
+}
+
+pub(crate) async fn configure(
+    State(app): State<Arc<App>>,
+    Path(topic): Path<String>,
+    request: Request,
+) -> Response {
+    let headers = request.headers().clone();
+    let result = async {
+        let topic: Topic = topic.parse().map_err(Error::from)?;
+        let (codec, body) = read_body(request).await?;
+        let change = Change::read(codec, &body)?;
+        let (info, made) = app
+            .hub
+            .configure(&topic, |level, retention| {
+                *level = change.level.unwrap_or(*level);
+                retention.max_age_ms = change.max_age_ms.unwrap_or(retention.max_age_ms);
+                retention.max_count = change.max_count.unwrap_or(retention.max_count);
+                retention.max_bytes = change.max_bytes.unwrap_or(retention.max_bytes);
+            })
+            .await?;
+        let status = if made { StatusCode::CREATED } else { StatusCode::OK };
+        Ok((status, Box::new(move |writer: &mut Writer<'_>| write_info(writer, &info)) as Fill))
+    };
+    answer(&headers, result.await)
+}
+
+pub(crate) async fn remove(
+    State(app): State<Arc<App>>,
+    Path(topic): Path<String>,
+    headers: HeaderMap,
+) -> Response {
+    let result = async {
+        let topic: Topic = topic.parse().map_err(Error::from)?;
+        app.hub.remove(&topic).await?;
+        Ok(Box::new(move |writer: &mut Writer<'_>| {
+            writer.map(2);
+            writer.key("stream");
+            writer.text(topic.as_str());
+            writer.key("removed");
+            writer.bool(true);
+            writer.end();
+        }) as Fill)
+    };
+    answer(&headers, result.await.map(|fill| (StatusCode::OK, fill)))
+}
+
+/// What a `PUT` changes; what it leaves out stays.
+#[derive(Default)]
+struct Change {
+    level: Option<Level>,
+    max_age_ms: Option<u64>,
+    max_count: Option<u64>,
+    max_bytes: Option<u64>,
+}
+
+impl Change {
+    fn read(codec: Codec, body: &[u8]) -> Result<Self, Refusal> {
+        let mut change = Change::default();
+        if body.is_empty() {
+            return Ok(change);
+        }
+        let decode = |cause| Error::Decode { codec: codec.name(), cause };
+        for (key, raw) in sealane_codec::fields(codec, body).map_err(decode)? {
+            let number = |name: &'static str| {
+                let cause = "is not an integer from 0";
+                sealane_codec::read_u64(codec, raw).map_err(|_| Error::parameter(name, cause))
+            };
+            match key.as_ref() {
+                "level" => {
+                    let name = sealane_codec::read_text(codec, raw).map_err(decode)?;
+                    let cause = "is memory, os or disk";
+                    let level = name.parse().map_err(|_| Error::parameter("level", cause))?;
+                    change.level = Some(level);
+                }
+                "maxAgeMs" => change.max_age_ms = Some(number("maxAgeMs")?),
+                "maxCount" => change.max_count = Some(number("maxCount")?),
+                "maxBytes" => change.max_bytes = Some(number("maxBytes")?),
+                other => return Err(Error::UnknownOp(other.chars().take(64).collect()).into()),
+            }
+        }
+        Ok(change)
+    }
+}
+
+/// Where reading begins, as it stands in a query: `first`, `new`, an offset, an RFC 3339 time, or
+/// `@` and Unix milliseconds.
+pub(crate) fn read_from(text: &str) -> Result<From, Error> {
+    let wrong = || {
+        let cause = "is first, new, an offset, an RFC 3339 time, or @ and Unix milliseconds";
+        Error::parameter("from", cause)
+    };
+    if let Some(time_ms) = text.strip_prefix('@') {
+        return time_ms.parse().map(From::Time).map_err(|_| wrong());
+    }
+    match text {
+        "first" => Ok(From::First),
+        "new" => Ok(From::New),
+        digits if digits.bytes().all(|b| b.is_ascii_digit()) => {
+            digits.parse().map(From::Offset).map_err(|_| wrong())
+        }
+        time => {
+            let time = humantime::parse_rfc3339(time).map_err(|_| wrong())?;
+            let since = time.duration_since(UNIX_EPOCH).map_err(|_| wrong())?;
+            Ok(From::Time(u64::try_from(since.as_millis()).map_err(|_| wrong())?))
+        }
+    }
+}
+
+fn page(app: &App, parameters: Vec<(String, String)>) -> Result<Fill, Refusal> {
+    let (mut pattern, mut after, mut limit) = (None, None, MAX_RANGE_MESSAGES);
+    for (name, value) in parameters {
+        match name.as_str() {
+            "pattern" => pattern = Some(value.parse::<Pattern>().map_err(Error::from)?),
+            "after" => after = Some(value.parse::<Topic>().map_err(Error::from)?),
+            "limit" => limit = read_limit(&value)?,
+            _ => return Err(Error::parameter(name, "is no parameter of this request").into()),
+        }
+    }
+    let streams = app.hub.streams(pattern.as_ref(), after.as_ref(), limit + 1);
+    Ok(Box::new(move |writer| {
+        let next = streams.get(limit).and_then(|_| streams.get(limit - 1));
+        writer.map(1 + usize::from(next.is_some()));
+        writer.key("streams");
+        writer.array(streams.len().min(limit));
+        streams.iter().take(limit).for_each(|info| write_info(writer, info));
+        writer.end();
+        if let Some(next) = next {
+            writer.key("next");
+            writer.text(next.stream.as_str());
+        }
+        writer.end();
+    }))
+}
+
+fn range(parameters: Vec<(String, String)>) -> Result<(From, usize), Refusal> {
+    let (mut from, mut limit) = (None, MAX_RANGE_MESSAGES);
+    for (name, value) in parameters {
+        match name.as_str() {
+            "from" => from = Some(read_from(&value)?),
+            "limit" => limit = read_limit(&value)?,
+            _ => return Err(Error::parameter(name, "is no parameter of this request").into()),
+        }
+    }
+    Ok((from.ok_or_else(|| Error::parameter("from", "is missing"))?, limit))
+}
+
+fn read_limit(text: &str) -> Result<usize, Error> {
+    let limit = text.parse().ok().filter(|n| (1..=MAX_RANGE_MESSAGES).contains(n));
+    limit.ok_or_else(|| Error::parameter("limit", "is not an integer from 1 to 1000"))
+}
+
+fn write_page(page: Page, codec: Codec) -> Fill {
+    Box::new(move |writer| {
+        let mut messages = Vec::new();
+        let mut gaps = Vec::new();
+        for event in page.events {
+            match event {
+                Event::Deliver(delivery) => messages.push(delivery),
+                Event::Status(frame) => {
+                    let mut bytes = Vec::new();
+                    frame.write(codec, &mut bytes);
+                    gaps.push(bytes);
+                }
+            }
+        }
+        writer.map(6);
+        writer.key("stream");
+        writer.text(page.joined.stream.as_str());
+        writer.key("generation");
+        writer.u64(page.joined.generation);
+        writer.key("messages");
+        writer.array(messages.len());
+        messages.iter().for_each(|delivery| writer.raw(&delivery.frame(codec)));
+        writer.end();
+        writer.key("gaps");
+        writer.array(gaps.len());
+        gaps.iter().for_each(|gap| writer.raw(gap));
+        writer.end();
+        writer.key("next");
+        writer.u64(page.next);
+        writer.key("end");
+        writer.bool(page.end);
+        writer.end();
+    })
+}
+
+fn write_info(writer: &mut Writer<'_>, info: &StreamInfo) {
+    let numbers = [
+        ("generation", info.generation),
+        ("first", info.first),
+        ("next", info.next),
+        ("count", info.next - info.first),
+        ("bytes", info.bytes),
+        ("maxAgeMs", info.retention.max_age_ms),
+        ("maxCount", info.retention.max_count),
+        ("maxBytes", info.retention.max_bytes),
+        ("createdMs", info.created_ms),
+        ("lastMs", info.last_ms),
+        ("readers", info.readers as u64),
+    ];
+    writer.map(numbers.len() + 4);
+    writer.key("stream");
+    writer.text(info.stream.as_str());
+    writer.key("level");
+    writer.text(info.level.name());
+    write_numbers(writer, &numbers);
+    writer.key("consumers");
+    writer.array(info.consumers.len());
+    for consumer in &info.consumers {
+        writer.map(6);
+        writer.key("consumer");
+        writer.text(&consumer.consumer);
+        let numbers = [
+            ("next", consumer.next),
+            ("inFlight", consumer.in_flight as u64),
+            ("members", consumer.members as u64),
+            ("redelivered", consumer.redelivered),
+            ("deadLettered", consumer.dead_lettered),
+        ];
+        write_numbers(writer, &numbers);
+        writer.end();
+    }
+    writer.end();
+    writer.key("damaged");
+    writer.array(info.damaged.len());
+    for (from, to) in &info.damaged {
+        writer.map(2);
+        write_numbers(writer, &[("from", *from), ("to", *to)]);
+        writer.end();
+    }
+    writer.end();
+    writer.end();
+}
+
+fn write_numbers(writer: &mut Writer<'_>, numbers: &[(&str, u64)]) {
+    for (key, number) in numbers {
+        writer.key(key);
+        writer.u64(*number);
+    }
+}
