@@ -1,1 +1,100 @@
-//! The verbs of `sealane`.
+//! The command line of Sealane: the one binary `sealane`.
+//!
+//! Each verb is a function of this library that takes what was asked for and a [`Terminal`];
+//! `main.rs` only calls [`main`]. `args` holds every flag once: the parser, `--help`, the man
+//! pages, the completions and `docs/CLI.md` are made from it.
+#![forbid(unsafe_code)]
+
+pub mod args;
+pub mod config;
+pub mod demo;
+pub mod envelope;
+pub mod explain;
+mod failure;
+pub mod pages;
+pub mod publish;
+pub mod stream;
+pub mod subscribe;
+mod terminal;
+pub mod times;
+pub mod up;
+
+use std::ffi::OsString;
+use std::io::IsTerminal;
+use std::process::ExitCode;
+
+use clap::Parser;
+use tracing_subscriber::EnvFilter;
+
+pub use failure::{ERRORS, Failure, exit};
+pub use terminal::Terminal;
+
+use args::{Cli, Command};
+
+/// Runs the command line `args` to its exit code.
+pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let cli = match Cli::try_parse_from(args) {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help that nobody reads is no failure; whether it was help the code says.
+            let _ = error.print();
+            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(exit::USAGE));
+        }
+    };
+    let json = cli.json;
+    let outcome = start(cli);
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) if failure.is_broken_pipe() => ExitCode::SUCCESS,
+        Err(failure) => {
+            failure.print(json);
+            ExitCode::from(failure.exit_code())
+        }
+    }
+}
+
+fn start(cli: Cli) -> Result<(), Failure> {
+    log(matches!(cli.command, Command::Up(_)));
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(Failure::Runtime)?;
+    let mut terminal = Terminal::standard(cli.json);
+    let outcome = runtime.block_on(run(cli, &mut terminal));
+    let flushed = terminal.flush();
+    // A thread may still wait for a line of standard input that never comes.
+    runtime.shutdown_background();
+    outcome.and(flushed)
+}
+
+/// Runs a parsed command line.
+///
+/// # Errors
+/// What the verb failed for.
+pub async fn run(cli: Cli, terminal: &mut Terminal) -> Result<(), Failure> {
+    let file = config::File::find(cli.config.as_deref(), &config::environment);
+    match cli.command {
+        Command::Up(args) => up::run(&args, &file?, terminal).await,
+        Command::Pub(args) => publish::run(&args, &file?, terminal).await,
+        Command::Sub(args) => subscribe::run(&args, &file?, terminal).await,
+        Command::Stream(args) => stream::run(&args, &file?, terminal).await,
+        Command::Config(args) => config::show(&args, &file?, terminal),
+        Command::Explain(args) => explain::run(&args, terminal),
+        Command::Demo(args) => demo::run(&args, terminal).await,
+        Command::Completions(args) => pages::completions(&args, terminal),
+        Command::Man(args) => pages::man(&args, terminal),
+    }
+}
+
+/// Messages of the program itself go to standard error; `SEALANE_LOG` chooses which.
+fn log(is_node: bool) {
+    let default = if is_node { "info" } else { "error" };
+    let filter = EnvFilter::try_from_env("SEALANE_LOG").unwrap_or_else(|_| default.into());
+    let colour = std::env::var_os("NO_COLOR").is_none() && std::io::stderr().is_terminal();
+    let subscriber = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(colour);
+    // Who calls this as a library may have a subscriber already.
+    let _ = subscriber.try_init();
+}

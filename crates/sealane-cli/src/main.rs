@@ -1,2 +1,7 @@
 //! The `sealane` binary.
-fn main() {}
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    sealane_cli::main(std::env::args_os())
+}

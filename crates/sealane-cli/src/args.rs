@@ -1,0 +1,282 @@
+//! Every verb and flag, defined once.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand};
+use clap_complete::Shell;
+use sealane::{Level, Start};
+
+use crate::times;
+
+const AFTER_HELP: &str = "\
+Exit codes:
+  0  done; also when the reader of a pipe has gone, or after Ctrl-C in `up` and `sub`
+  1  failed
+  2  wrong usage or configuration
+  3  no hub could be reached
+  4  the hub refused
+  5  the storage is full or failed
+
+Settings come from flags, then the environment (SEALANE_SERVER, SEALANE_DATA, SEALANE_LISTEN,
+SEALANE_LEVEL, SEALANE_CODEC), then the configuration file, then defaults:
+`sealane config show --origin` tells which. SEALANE_LOG sets what is logged (error, warn, info,
+debug); NO_COLOR turns colours off.
+
+Examples:
+  sealane up --data ./data
+  sealane pub fleet/7/location '{\"lat\": 48.2}'
+  sealane sub 'fleet/**' --from first
+  sealane demo --for 10s";
+
+/// Carry messages into durable streams and out of them, in each reader's codec.
+#[derive(Debug, Parser)]
+#[command(name = "sealane", version, after_long_help = AFTER_HELP, max_term_width = 100)]
+#[command(disable_help_subcommand = true)]
+pub struct Cli {
+    /// Write data as JSON, one value per line, each with "v":1
+    #[arg(long, global = true)]
+    pub json: bool,
+
+    /// The configuration file [default: sealane/config.toml in $XDG_CONFIG_HOME or ~/.config]
+    #[arg(long, global = true, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+
+    /// What to do
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The verbs.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run a node: the hub, on one port, over one data folder
+    Up(Up),
+    /// Publish messages
+    Pub(Pub),
+    /// Read messages as they come
+    Sub(Sub),
+    /// List, show, change and remove streams
+    Stream(Stream),
+    /// Show the settings in effect
+    Config(Config),
+    /// Say what an error code means
+    Explain(Explain),
+    /// Run the main job on this machine's telemetry, with a crash in the middle
+    Demo(Demo),
+    /// Print completions for a shell
+    Completions(Completions),
+    /// Print or write man pages
+    Man(Man),
+}
+
+/// Which hub a verb speaks to.
+#[derive(Debug, Args, Clone, Default)]
+pub struct Hub {
+    /// The hub's address [default: 127.0.0.1:9087] [env: SEALANE_SERVER]
+    #[arg(long, short, global = true, value_name = "ADDRESS")]
+    pub server: Option<String>,
+}
+
+/// `sealane up`.
+#[derive(Debug, Args)]
+pub struct Up {
+    /// The data folder [default: sealane in $XDG_DATA_HOME or ~/.local/share] [env: SEALANE_DATA]
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<String>,
+    /// Where to listen; port 0 takes a free one [default: 127.0.0.1:9087] [env: SEALANE_LISTEN]
+    #[arg(long, value_name = "ADDRESS")]
+    pub listen: Option<String>,
+    /// When a message counts as stored: memory, os or disk [default: disk] [env: SEALANE_LEVEL]
+    #[arg(long, value_name = "LEVEL")]
+    pub level: Option<String>,
+}
+
+/// `sealane pub`.
+#[derive(Debug, Args)]
+pub struct Pub {
+    /// The stream, for example fleet/7/location
+    pub topic: String,
+    /// A JSON map is the envelope; other JSON, or text, becomes {"data": …}; `-` reads lines
+    pub body: Option<String>,
+    /// Hold the message back for so long, for example 5s
+    #[arg(long, value_name = "TIME", value_parser = times::duration, conflicts_with = "expect")]
+    pub delay: Option<Duration>,
+    /// Store it only at this offset
+    #[arg(long, value_name = "OFFSET")]
+    pub expect: Option<u64>,
+    /// The idempotency key: the hub stores what comes with it once
+    #[arg(long)]
+    pub key: Option<String>,
+    /// The codec of the envelope: json, msgpack or cbor [default: json] [env: SEALANE_CODEC]
+    #[arg(long)]
+    pub codec: Option<String>,
+    #[command(flatten)]
+    #[expect(
+        missing_docs,
+        reason = "flattened, and its own documentation would replace the verb's"
+    )]
+    pub hub: Hub,
+}
+
+/// `sealane sub`.
+#[derive(Debug, Args)]
+pub struct Sub {
+    /// A topic, or a pattern: `*` is one segment, a last `**` the rest
+    pub pattern: String,
+    /// Begin at first, new, an offset, a time (RFC 3339, @MILLISECONDS) or so long ago (-10m)
+    /// [default: new; with --consumer, where a new one begins: first]
+    #[arg(long, value_name = "PLACE", value_parser = times::start, allow_hyphen_values = true)]
+    #[arg(conflicts_with = "inbox")]
+    pub from: Option<Start>,
+    /// Share the messages with all who give this name
+    #[arg(long, value_name = "NAME", conflicts_with = "inbox")]
+    pub consumer: Option<String>,
+    /// Join the stream's inbox: what is acknowledged comes to nobody again who reads by it
+    #[arg(long)]
+    pub inbox: bool,
+    /// Acknowledge what was printed (with --consumer and --inbox; this is the default)
+    #[arg(long, overrides_with = "no_ack")]
+    pub ack: bool,
+    /// Acknowledge nothing: it comes again
+    #[arg(long)]
+    pub no_ack: bool,
+    /// End after so many messages
+    #[arg(long, short = 'n', value_name = "N")]
+    pub count: Option<u64>,
+    /// How many messages may come in one frame
+    #[arg(long, value_name = "N", default_value_t = 256)]
+    pub batch: usize,
+    /// The codec on the wire: json, msgpack or cbor [default: json] [env: SEALANE_CODEC]
+    #[arg(long)]
+    pub codec: Option<String>,
+    #[command(flatten)]
+    #[expect(
+        missing_docs,
+        reason = "flattened, and its own documentation would replace the verb's"
+    )]
+    pub hub: Hub,
+}
+
+/// `sealane stream`.
+#[derive(Debug, Args)]
+pub struct Stream {
+    #[command(flatten)]
+    #[expect(
+        missing_docs,
+        reason = "flattened, and its own documentation would replace the verb's"
+    )]
+    pub hub: Hub,
+    /// What to do with streams
+    #[command(subcommand)]
+    pub verb: StreamVerb,
+}
+
+/// The verbs of `sealane stream`.
+#[derive(Debug, Subcommand)]
+pub enum StreamVerb {
+    /// List streams
+    Ls {
+        /// Only those whose topic matches
+        pattern: Option<String>,
+    },
+    /// Show one stream
+    Info {
+        /// Its topic
+        topic: String,
+    },
+    /// Remove a stream and all its messages
+    Rm {
+        /// Its topic
+        topic: String,
+        /// Do not ask on a terminal
+        #[arg(long, short)]
+        yes: bool,
+    },
+    /// Make a stream, or change its durability and retention
+    Set(StreamSet),
+}
+
+/// `sealane stream set`.
+#[derive(Debug, Args)]
+pub struct StreamSet {
+    /// Its topic
+    pub topic: String,
+    /// When a message counts as stored: memory, os or disk
+    #[arg(long)]
+    pub level: Option<Level>,
+    /// The hub cannot read the bodies; fixed when the stream is made
+    #[arg(long)]
+    pub sealed: bool,
+    /// Let go what is older, for example 7d; 0s: nothing
+    #[arg(long, value_name = "TIME", value_parser = times::duration)]
+    pub max_age: Option<Duration>,
+    /// Let go the oldest beyond so many messages; 0: none
+    #[arg(long, value_name = "N")]
+    pub max_count: Option<u64>,
+    /// Let go the oldest beyond so many bytes, for example 64MiB; 0: none
+    #[arg(long, value_name = "BYTES", value_parser = times::bytes)]
+    pub max_bytes: Option<u64>,
+}
+
+/// `sealane config`.
+#[derive(Debug, Args)]
+pub struct Config {
+    /// What to do with the settings
+    #[command(subcommand)]
+    pub verb: ConfigVerb,
+}
+
+/// The verbs of `sealane config`.
+#[derive(Debug, Subcommand)]
+pub enum ConfigVerb {
+    /// Print each setting's effective value
+    Show {
+        /// Say where each comes from: flag, environment, file or default
+        #[arg(long)]
+        origin: bool,
+        /// The hub's address
+        #[arg(long, short, value_name = "ADDRESS")]
+        server: Option<String>,
+    },
+}
+
+/// `sealane explain`.
+#[derive(Debug, Args)]
+pub struct Explain {
+    /// A code or a name, for example SL-HUB-09 or OffsetMismatch; none lists all
+    pub code: Option<String>,
+}
+
+/// `sealane demo`.
+#[derive(Debug, Args)]
+pub struct Demo {
+    /// How long to publish
+    #[arg(long = "for", value_name = "TIME", default_value = "15s")]
+    #[arg(value_parser = times::duration)]
+    pub length: Duration,
+    /// How often to sample
+    #[arg(long, value_name = "TIME", default_value = "20ms", value_parser = times::duration)]
+    pub every: Duration,
+    /// The program that runs the node [default: this one]
+    #[arg(long, value_name = "FILE", hide = true)]
+    pub program: Option<PathBuf>,
+}
+
+/// `sealane completions`.
+#[derive(Debug, Args)]
+pub struct Completions {
+    /// For which shell
+    pub shell: Shell,
+}
+
+/// `sealane man`.
+#[derive(Debug, Args)]
+pub struct Man {
+    /// Write a page for each verb into this folder
+    #[arg(long, value_name = "DIR")]
+    pub to: Option<PathBuf>,
+    /// Print all verbs as one Markdown page: docs/CLI.md
+    #[arg(long, hide = true)]
+    pub markdown: bool,
+}

@@ -1,0 +1,291 @@
+//! Settings: flags, then environment, then file, then defaults.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::{fmt, fs, io};
+
+use sealane::{Client, Codec, Level};
+
+use crate::args::{Config, ConfigVerb};
+use crate::{Failure, Terminal};
+
+/// A setting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Key {
+    /// The hub that client verbs speak to.
+    Server,
+    /// The node's data folder.
+    Data,
+    /// Where the node listens.
+    Listen,
+    /// When a message counts as stored.
+    Level,
+    /// The codec of client verbs.
+    Codec,
+}
+
+impl Key {
+    /// All settings.
+    pub const ALL: [Key; 5] = [Key::Server, Key::Data, Key::Listen, Key::Level, Key::Codec];
+
+    /// Its name in the configuration file.
+    pub fn name(self) -> &'static str {
+        match self {
+            Key::Server => "server",
+            Key::Data => "data",
+            Key::Listen => "listen",
+            Key::Level => "level",
+            Key::Codec => "codec",
+        }
+    }
+
+    /// Its environment variable.
+    pub fn variable(self) -> &'static str {
+        match self {
+            Key::Server => "SEALANE_SERVER",
+            Key::Data => "SEALANE_DATA",
+            Key::Listen => "SEALANE_LISTEN",
+            Key::Level => "SEALANE_LEVEL",
+            Key::Codec => "SEALANE_CODEC",
+        }
+    }
+
+    fn default(self, environment: &Environment) -> String {
+        match self {
+            Key::Server | Key::Listen => "127.0.0.1:9087".into(),
+            Key::Data => folder(environment, "XDG_DATA_HOME", ".local/share").display().to_string(),
+            Key::Level => Level::Disk.to_string(),
+            Key::Codec => Codec::Json.name().into(),
+        }
+    }
+}
+
+/// Where a value comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origin {
+    /// A flag of this command line.
+    Flag,
+    /// An environment variable.
+    Environment(&'static str),
+    /// The configuration file.
+    File(PathBuf),
+    /// Nobody said anything else.
+    Default,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Origin::Flag => f.write_str("flag"),
+            Origin::Environment(variable) => write!(f, "environment {variable}"),
+            Origin::File(path) => write!(f, "file {}", path.display()),
+            Origin::Default => f.write_str("default"),
+        }
+    }
+}
+
+/// A setting's effective value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Setting {
+    /// Which.
+    pub key: Key,
+    /// The value, as it was written.
+    pub value: String,
+    /// Where it comes from.
+    pub origin: Origin,
+}
+
+impl Setting {
+    /// The value as what it stands for.
+    ///
+    /// # Errors
+    /// [`Failure::Setting`].
+    pub fn parse<T>(&self, read: impl Fn(&str) -> Result<T, String>) -> Result<T, Failure> {
+        read(&self.value).map_err(|cause| Failure::Setting {
+            key: self.key.name(),
+            origin: self.origin.to_string(),
+            value: self.value.clone(),
+            cause,
+        })
+    }
+
+    /// The value as an address to listen on.
+    ///
+    /// # Errors
+    /// [`Failure::Setting`].
+    pub fn address(&self) -> Result<SocketAddr, Failure> {
+        self.parse(|text| text.parse().map_err(|_| "an address is like 127.0.0.1:9087".into()))
+    }
+
+    /// The value as a level.
+    ///
+    /// # Errors
+    /// [`Failure::Setting`].
+    pub fn level(&self) -> Result<Level, Failure> {
+        self.parse(|text| text.parse().map_err(|e: sealane_stream::UnknownLevel| e.to_string()))
+    }
+
+    /// The value as a codec.
+    ///
+    /// # Errors
+    /// [`Failure::Setting`].
+    pub fn codec(&self) -> Result<Codec, Failure> {
+        let usable = |codec: &Codec| *codec != Codec::MsgPackRecords;
+        let read = |text: &str| Codec::from_name(text).filter(usable);
+        self.parse(|text| read(text).ok_or_else(|| "a codec is json, msgpack or cbor".into()))
+    }
+}
+
+/// How environment variables are looked up.
+pub type Environment = dyn Fn(&str) -> Option<String>;
+
+/// The environment of this process; an empty variable counts as none.
+pub fn environment(variable: &str) -> Option<String> {
+    std::env::var(variable).ok().filter(|value| !value.is_empty())
+}
+
+/// The configuration file: what it says, which may be nothing.
+#[derive(Debug, Clone, Default)]
+pub struct File {
+    path: PathBuf,
+    values: Vec<(Key, String)>,
+}
+
+impl File {
+    /// The file that was named, or the user's where there is one.
+    ///
+    /// # Errors
+    /// [`Failure::File`], [`Failure::UnknownKey`].
+    pub fn find(named: Option<&Path>, environment: &Environment) -> Result<File, Failure> {
+        let named =
+            named.map(Path::to_owned).or_else(|| environment("SEALANE_CONFIG").map(PathBuf::from));
+        let path = named.clone().unwrap_or_else(|| {
+            folder(environment, "XDG_CONFIG_HOME", ".config").join("config.toml")
+        });
+        match fs::read_to_string(&path) {
+            Ok(text) => File::read(path, &text),
+            Err(error) if named.is_none() && error.kind() == io::ErrorKind::NotFound => {
+                Ok(File::default())
+            }
+            Err(error) => Err(Failure::File { file: path, cause: error.to_string() }),
+        }
+    }
+
+    fn read(path: PathBuf, text: &str) -> Result<File, Failure> {
+        let file = |cause| Failure::File { file: path.clone(), cause };
+        let table: toml::Table = text.parse().map_err(|e: toml::de::Error| file(e.to_string()))?;
+        let mut values = Vec::new();
+        for (name, value) in table {
+            let Some(key) = Key::ALL.into_iter().find(|key| key.name() == name) else {
+                let known = Key::ALL.map(Key::name).join(", ");
+                return Err(Failure::UnknownKey { file: path, key: name, known });
+            };
+            let toml::Value::String(value) = value else {
+                return Err(file(format!("`{name}` is not text in quotes")));
+            };
+            values.push((key, value));
+        }
+        Ok(File { path, values })
+    }
+
+    /// The effective value of a setting, of which a flag may have said something.
+    pub fn setting(&self, key: Key, flag: Option<&String>) -> Setting {
+        self.resolve(key, flag, &environment)
+    }
+
+    fn resolve(&self, key: Key, flag: Option<&String>, environment: &Environment) -> Setting {
+        let in_file = || self.values.iter().find(|(other, _)| *other == key);
+        let (value, origin) = if let Some(value) = flag {
+            (value.clone(), Origin::Flag)
+        } else if let Some(value) = environment(key.variable()) {
+            (value, Origin::Environment(key.variable()))
+        } else if let Some((_, value)) = in_file() {
+            (value.clone(), Origin::File(self.path.clone()))
+        } else {
+            (key.default(environment), Origin::Default)
+        };
+        Setting { key, value, origin }
+    }
+
+    /// A client of the hub that the settings name, speaking the codec that they name.
+    ///
+    /// # Errors
+    /// [`Failure::Setting`].
+    pub fn client(
+        &self,
+        server: Option<&String>,
+        codec: Option<&String>,
+    ) -> Result<Client, Failure> {
+        let codec = self.setting(Key::Codec, codec).codec()?;
+        let server = self.setting(Key::Server, server);
+        server.parse(|text| {
+            Client::connect(text).and_then(|c| c.with_codec(codec)).map_err(|e| match e {
+                sealane::Error::Address { cause, .. } => cause.to_owned(),
+                other => other.to_string(),
+            })
+        })
+    }
+}
+
+/// `sealane config show`.
+///
+/// # Errors
+/// [`Failure::Output`].
+pub fn show(args: &Config, file: &File, terminal: &mut Terminal) -> Result<(), Failure> {
+    let ConfigVerb::Show { origin, server } = &args.verb;
+    for key in Key::ALL {
+        let flag = server.as_ref().filter(|_| key == Key::Server);
+        let setting = file.setting(key, flag);
+        if terminal.json() {
+            terminal.record(vec![
+                ("key", key.name().into()),
+                ("value", setting.value.into()),
+                ("origin", setting.origin.to_string().into()),
+            ])?;
+        } else if *origin {
+            terminal.line(format_args!(
+                "{} = \"{}\"  # {}",
+                key.name(),
+                setting.value,
+                setting.origin
+            ))?;
+        } else {
+            terminal.line(format_args!("{} = \"{}\"", key.name(), setting.value))?;
+        }
+    }
+    Ok(())
+}
+
+/// `sealane` in the folder that `variable` names, or in `below` the home.
+fn folder(environment: &Environment, variable: &str, below: &str) -> PathBuf {
+    let home = || environment("HOME").map(|home| Path::new(&home).join(below));
+    let base = environment(variable).map(PathBuf::from).filter(|path| path.is_absolute());
+    base.or_else(home).unwrap_or_default().join("sealane")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearer_source_wins() {
+        let file = File::read("c.toml".into(), "server = 'file:1'\nlevel = 'os'").unwrap();
+        let from_environment =
+            |variable: &str| (variable == "SEALANE_SERVER").then(|| "environment:1".to_owned());
+        let flag = "flag:1".to_owned();
+        let server = |flag, env: &Environment| file.resolve(Key::Server, flag, env);
+        assert_eq!(server(Some(&flag), &from_environment).origin, Origin::Flag);
+        assert_eq!(server(None, &from_environment).value, "environment:1");
+        assert_eq!(server(None, &|_| None).value, "file:1");
+        assert_eq!(file.resolve(Key::Codec, None, &|_| None).origin, Origin::Default);
+        assert_eq!(file.setting(Key::Level, None).level().unwrap(), Level::Os);
+    }
+
+    #[test]
+    fn a_wrong_file_is_named_with_its_key() {
+        let error = File::read("c.toml".into(), "sever = 'x'").unwrap_err().to_string();
+        assert!(error.contains("`sever`") && error.contains("server, data"), "{error}");
+        assert!(matches!(File::read("c".into(), "server = 3"), Err(Failure::File { .. })));
+        assert!(matches!(File::read("c".into(), "server"), Err(Failure::File { .. })));
+    }
+}

@@ -1,0 +1,93 @@
+use std::time::Duration;
+
+use sealane::{Codec, Value};
+
+use super::ledger::Ledger;
+use super::reader::Tally;
+use crate::terminal::table;
+use crate::times::show_bytes;
+use crate::{Failure, Terminal};
+
+/// What the demo showed.
+pub(super) struct Report {
+    pub(super) acknowledged: u64,
+    pub(super) down: Duration,
+    pub(super) rows: Vec<Row>,
+}
+
+/// What one codec's reader got.
+pub(super) struct Row {
+    codec: Codec,
+    messages: u64,
+    bytes: u64,
+    bytes_per_message: f64,
+    us_per_message: f64,
+    redelivered: u64,
+    lost: u64,
+}
+
+impl Row {
+    pub(super) fn new(codec: Codec, tally: Tally, ledger: &Ledger) -> Self {
+        let deliveries = tally.deliveries.max(1) as f64;
+        Self {
+            codec,
+            messages: u64::try_from(tally.received.len()).unwrap_or(u64::MAX),
+            bytes: tally.bytes,
+            bytes_per_message: tally.bytes as f64 / deliveries,
+            us_per_message: tally.codec_time.as_secs_f64() * 1e6 / deliveries,
+            redelivered: tally.redelivered,
+            lost: ledger.missing(&tally.received),
+        }
+    }
+
+    fn cells(&self) -> Vec<String> {
+        vec![
+            self.codec.name().to_owned(),
+            self.messages.to_string(),
+            show_bytes(self.bytes),
+            format!("{:.0}", self.bytes_per_message),
+            format!("{:.1} us", self.us_per_message),
+            self.redelivered.to_string(),
+            self.lost.to_string(),
+        ]
+    }
+
+    fn fields(&self) -> Vec<(&'static str, Value)> {
+        vec![
+            ("codec", self.codec.name().into()),
+            ("messages", self.messages.into()),
+            ("bytes", self.bytes.into()),
+            ("bytesPerMessage", Value::F64(self.bytes_per_message)),
+            ("usPerMessage", Value::F64(self.us_per_message)),
+            ("redelivered", self.redelivered.into()),
+            ("lost", self.lost.into()),
+        ]
+    }
+}
+
+impl Report {
+    pub(super) fn lost(&self) -> u64 {
+        self.rows.iter().map(|row| row.lost).sum()
+    }
+
+    pub(super) fn show(&self, terminal: &mut Terminal) -> Result<(), Failure> {
+        if terminal.json() {
+            self.rows.iter().try_for_each(|row| terminal.record(row.fields()))?;
+            return terminal.record(vec![
+                ("acknowledged", self.acknowledged.into()),
+                ("downMs", Value::F64(self.down.as_secs_f64() * 1e3)),
+                ("lost", self.lost().into()),
+            ]);
+        }
+        let head =
+            ["CODEC", "MESSAGES", "BYTES", "BYTES/MSG", "DECODE+ENCODE", "REDELIVERED", "LOST"];
+        let rows: Vec<_> = self.rows.iter().map(Row::cells).collect();
+        terminal.write(table(&head, &rows).as_bytes())?;
+        terminal.line(format_args!(
+            "{} messages acknowledged at level disk, 1 kill -9, {:.0} ms down, lost: {}",
+            self.acknowledged,
+            self.down.as_secs_f64() * 1e3,
+            self.lost()
+        ))
+    }
+}

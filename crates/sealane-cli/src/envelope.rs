@@ -1,0 +1,52 @@
+//! What the words after `sealane pub TOPIC` become.
+
+use sealane::{Codec, Value};
+
+use crate::Failure;
+
+/// Encodes a body: a JSON map is the envelope, as it was written where the codec is JSON; other
+/// JSON, or text that is not JSON, becomes `{"data": …}`.
+///
+/// # Errors
+/// [`Failure::Body`] for text that begins like a JSON map and is none: a slip of quoting more
+/// often than a message.
+pub fn encode(body: &str, codec: Codec) -> Result<Vec<u8>, Failure> {
+    let value = match sealane_codec::decode(Codec::Json, body.as_bytes()) {
+        Ok(Value::Map(_)) if codec == Codec::Json => return Ok(body.trim().into()),
+        Ok(map @ Value::Map(_)) => map,
+        Ok(other) => data(other),
+        Err(error) if body.trim_start().starts_with('{') => return Err(Failure::Body(error)),
+        Err(_) => data(body.into()),
+    };
+    let mut envelope = Vec::new();
+    sealane_codec::encode(codec, &value, &mut envelope);
+    Ok(envelope)
+}
+
+fn data(value: Value) -> Value {
+    Value::Map(vec![("data".into(), value)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn json(body: &str) -> String {
+        String::from_utf8(encode(body, Codec::Json).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn maps_stay_and_the_rest_is_data() {
+        assert_eq!(json(" {\"b\": 1,  \"a\": 2} "), "{\"b\": 1,  \"a\": 2}");
+        assert_eq!(json("[1]"), r#"{"data":[1]}"#);
+        assert_eq!(json("7"), r#"{"data":7}"#);
+        assert_eq!(json("hello \"you\""), r#"{"data":"hello \"you\""}"#);
+        assert_eq!(json(""), r#"{"data":""}"#);
+        assert_eq!(encode(r#"{"a":1}"#, Codec::MsgPack).unwrap(), b"\x81\xa1a\x01");
+    }
+
+    #[test]
+    fn a_map_that_is_none_is_refused() {
+        assert!(matches!(encode("{a:1}", Codec::Json), Err(Failure::Body(_))));
+    }
+}

@@ -1,0 +1,253 @@
+use std::io;
+use std::path::PathBuf;
+
+use sealane::{Error, Value};
+use sealane_codec::CodecError;
+use sealane_message::ErrorInfo;
+use sealane_node::StartError;
+
+use crate::terminal::record;
+
+/// The exit codes (docs/CLI.md).
+pub mod exit {
+    /// Failed.
+    pub const FAILURE: u8 = 1;
+    /// Wrong usage or configuration.
+    pub const USAGE: u8 = 2;
+    /// No hub could be reached.
+    pub const NOT_REACHABLE: u8 = 3;
+    /// The hub refused.
+    pub const REFUSED: u8 = 4;
+    /// The storage is full or failed.
+    pub const STORAGE: u8 = 5;
+}
+
+/// Why a verb failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Failure {
+    /// The hub, or the way to it.
+    #[error(transparent)]
+    Client(#[from] Error),
+    /// The node did not start.
+    #[error(transparent)]
+    Node(#[from] StartError),
+    /// A key of the configuration file that is none.
+    #[error("{}: `{key}` is no setting; the settings are {known}", file.display())]
+    UnknownKey {
+        /// The file.
+        file: PathBuf,
+        /// The key.
+        key: String,
+        /// The keys there are.
+        known: String,
+    },
+    /// A setting with a value that it cannot have.
+    #[error("`{key}` ({origin}) is `{value}`: {cause}")]
+    Setting {
+        /// The setting.
+        key: &'static str,
+        /// Where the value comes from.
+        origin: String,
+        /// The value.
+        value: String,
+        /// What it should have been.
+        cause: String,
+    },
+    /// A file that cannot be read or written, or does not say what it should.
+    #[error("{}: {cause}", file.display())]
+    File {
+        /// The file.
+        file: PathBuf,
+        /// What was wrong.
+        cause: String,
+    },
+    /// Flags that do not go together, or an answer that is missing.
+    #[error("{0}")]
+    Usage(&'static str),
+    /// A body that begins like a JSON map and is none.
+    #[error("the body begins like a JSON map but is none: {0}")]
+    Body(CodecError),
+    /// Standard input could not be read.
+    #[error("standard input: {0}")]
+    Input(io::Error),
+    /// Standard output could not be written.
+    #[error("standard output: {0}")]
+    Output(io::Error),
+    /// The program could not set itself up.
+    #[error("the program could not start its threads: {0}")]
+    Runtime(io::Error),
+    /// A code or name that no table has.
+    #[error("`{0}` is no error code or name")]
+    UnknownCode(String),
+    /// The demo cannot run here, or its node did not.
+    #[error("{0}")]
+    Demo(String),
+    /// The demo did not get back what was stored.
+    #[error("{0} messages that were acknowledged did not come back as they were")]
+    Lost(u64),
+}
+
+impl Failure {
+    /// The row of an error table.
+    pub fn info(&self) -> &'static ErrorInfo {
+        match self {
+            Failure::Client(error) => error.info(),
+            Failure::Node(StartError::Store { cause, .. }) => cause.info(),
+            Failure::Node(_) => &LISTEN,
+            Failure::UnknownKey { .. } => &UNKNOWN_KEY,
+            Failure::Setting { .. } => &SETTING,
+            Failure::File { .. } => &FILE,
+            Failure::Usage(_) => &USAGE,
+            Failure::Body(_) => &BODY,
+            Failure::Input(_) => &INPUT,
+            Failure::Output(_) => &OUTPUT,
+            Failure::Runtime(_) => &RUNTIME,
+            Failure::UnknownCode(_) => &UNKNOWN_CODE,
+            Failure::Demo(_) => &DEMO,
+            Failure::Lost(_) => &LOST,
+        }
+    }
+
+    /// The stable code.
+    pub fn code(&self) -> &str {
+        match self {
+            Failure::Client(error) => error.code(),
+            other => other.info().code,
+        }
+    }
+
+    /// What to do about it.
+    pub fn hint(&self) -> &str {
+        match self {
+            Failure::Client(error) => error.hint(),
+            other => other.info().hint,
+        }
+    }
+
+    /// The process's exit code.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Failure::Client(error) => client_exit_code(error),
+            Failure::Node(StartError::Store { .. }) => exit::STORAGE,
+            Failure::UnknownKey { .. }
+            | Failure::Setting { .. }
+            | Failure::File { .. }
+            | Failure::Usage(_)
+            | Failure::Body(_)
+            | Failure::UnknownCode(_) => exit::USAGE,
+            _ => exit::FAILURE,
+        }
+    }
+
+    /// Whether the reader of our output has gone, which is its good right.
+    pub fn is_broken_pipe(&self) -> bool {
+        matches!(self, Failure::Output(error) if error.kind() == io::ErrorKind::BrokenPipe)
+    }
+
+    /// Says it on standard error, once.
+    pub fn print(&self, json: bool) {
+        if json {
+            let error = vec![
+                ("code".to_owned(), Value::from(self.code())),
+                ("message".to_owned(), Value::from(self.to_string())),
+                ("hint".to_owned(), Value::from(self.hint())),
+            ];
+            eprint!("{}", record(vec![("error", Value::Map(error))]));
+        } else {
+            eprintln!("sealane: error: {self} [{}]\n  hint: {}", self.code(), self.hint());
+        }
+    }
+}
+
+fn client_exit_code(error: &Error) -> u8 {
+    match error {
+        Error::Address { .. } | Error::Topic(_) | Error::RecordsCodec => exit::USAGE,
+        Error::NotReachable { .. } | Error::NoAnswer { .. } => exit::NOT_REACHABLE,
+        Error::Refused(wire) => match wire.code.as_ref() {
+            "StorageFull" | "StorageFailed" => exit::STORAGE,
+            "Draining" => exit::NOT_REACHABLE,
+            "Internal" => exit::FAILURE,
+            _ => exit::REFUSED,
+        },
+        Error::TooLarge { .. } => exit::REFUSED,
+        _ => exit::FAILURE,
+    }
+}
+
+/// The error codes of the command line.
+pub const ERRORS: &[ErrorInfo] =
+    &[UNKNOWN_KEY, SETTING, FILE, USAGE, BODY, INPUT, OUTPUT, RUNTIME, UNKNOWN_CODE, DEMO, LOST];
+
+const UNKNOWN_KEY: ErrorInfo = ErrorInfo::new(
+    "SL-CLI-01",
+    "UnknownKey",
+    "the configuration file has a key that is no setting",
+    "Remove or correct the key; `sealane config show` lists the settings.",
+);
+const SETTING: ErrorInfo = ErrorInfo::new(
+    "SL-CLI-02",
+    "InvalidSetting",
+    "a setting has a value that it cannot have",
+    "`sealane config show --origin` tells where each value comes from.",
+);
+const FILE: ErrorInfo = ErrorInfo::new(
+    "SL-CLI-03",
+    "File",
+    "a file cannot be read or written, or is not what it should be",
+    "Check the path, its permissions, and that the configuration is TOML.",
+);
+const USAGE: ErrorInfo = ErrorInfo::new(
+    "SL-CLI-04",
+    "Usage",
+    "the flags do not go together",
+    "See `--help` of the verb.",
+);
+const BODY: ErrorInfo = ErrorInfo::new(
+    "SL-CLI-05",
+    "InvalidBody",
+    "the body begins like a JSON map and is none",
+    "Quote the body for the shell, or write text that begins with a brace as a JSON string.",
+);
+const INPUT: ErrorInfo = ErrorInfo::new(
+    "SL-CLI-06",
+    "Input",
+    "standard input could not be read",
+    "Lines must be UTF-8.",
+);
+const OUTPUT: ErrorInfo = ErrorInfo::new(
+    "SL-CLI-07",
+    "Output",
+    "standard output could not be written",
+    "Check where the output goes, and whether there is room.",
+);
+const RUNTIME: ErrorInfo = ErrorInfo::new(
+    "SL-CLI-08",
+    "Runtime",
+    "the program could not start its threads",
+    "The system's limits on threads or memory are reached.",
+);
+const UNKNOWN_CODE: ErrorInfo = ErrorInfo::new(
+    "SL-CLI-09",
+    "UnknownCode",
+    "no table has that code or name",
+    "`sealane explain` without a code lists all.",
+);
+const DEMO: ErrorInfo = ErrorInfo::new(
+    "SL-CLI-10",
+    "Demo",
+    "the demo could not run",
+    "It needs Linux (/proc), room in the temporary folder, and a free port.",
+);
+const LOST: ErrorInfo = ErrorInfo::new(
+    "SL-CLI-11",
+    "Lost",
+    "messages that were acknowledged did not come back as they were",
+    "This is a defect: report it with the version and the output.",
+);
+const LISTEN: ErrorInfo = ErrorInfo::new(
+    "SL-CLI-12",
+    "Listen",
+    "the node cannot listen on its address",
+    "Another node may hold the port; choose another with --listen, or 127.0.0.1:0 for a free one.",
+);

@@ -1,0 +1,156 @@
+//! `sealane pub`.
+
+use std::io::BufRead;
+use std::time::{Duration, Instant};
+
+use sealane::{Client, Codec, Published, Scheduled, Value};
+use tokio::sync::mpsc;
+
+use crate::args::Pub;
+use crate::config::{File, Key};
+use crate::{Failure, Terminal, envelope};
+
+/// Lines that are read ahead of the hub.
+const MAX_LINES_AHEAD: usize = 1024;
+
+/// How often progress is shown.
+const PROGRESS_EVERY: Duration = Duration::from_millis(200);
+
+/// Publishes one message, or with the body `-` one for each line of standard input.
+///
+/// # Errors
+/// The hub's refusal, or a body that cannot be sent.
+pub async fn run(args: &Pub, file: &File, terminal: &mut Terminal) -> Result<(), Failure> {
+    let codec = file.setting(Key::Codec, args.codec.as_ref()).codec()?;
+    let client = file.client(args.hub.server.as_ref(), args.codec.as_ref())?;
+    if args.body.as_deref() == Some("-") {
+        if args.delay.is_some() || args.expect.is_some() || args.key.is_some() {
+            return Err(Failure::Usage("`-` goes without --delay, --expect and --key"));
+        }
+        return lines(&client, &args.topic, codec, terminal).await;
+    }
+    let envelope = match &args.body {
+        Some(body) => envelope::encode(body, codec)?,
+        None => envelope::encode("{}", codec)?,
+    };
+    // A person waits: a hub that is not there is said at once.
+    let client = client.patience(Duration::ZERO);
+    let mut publish = client.publish_raw(&args.topic, codec, envelope);
+    if let Some(key) = &args.key {
+        publish = publish.key(key);
+    }
+    match (args.delay, args.expect) {
+        (Some(delay), _) => scheduled(&publish.delay(delay).await?, terminal),
+        (None, Some(offset)) => published(&publish.expect(offset).await?, terminal),
+        (None, None) => published(&publish.await?, terminal),
+    }
+}
+
+fn published(done: &Published, terminal: &mut Terminal) -> Result<(), Failure> {
+    if terminal.json() {
+        return terminal.record(vec![
+            ("id", done.id.as_str().into()),
+            ("stream", done.stream.as_str().into()),
+            ("offset", done.offset.into()),
+            ("generation", done.generation.into()),
+            ("level", done.level.name().into()),
+            ("replayed", done.replayed.into()),
+        ]);
+    }
+    let replayed = if done.replayed { ", stored before under this key" } else { "" };
+    let Published { stream, offset, id, level, .. } = done;
+    terminal.line(format_args!("{stream} offset {offset} id {id} level {level}{replayed}"))
+}
+
+fn scheduled(done: &Scheduled, terminal: &mut Terminal) -> Result<(), Failure> {
+    if terminal.json() {
+        return terminal.record(vec![
+            ("id", done.id.as_str().into()),
+            ("stream", done.stream.as_str().into()),
+            ("due", done.due_ms.into()),
+            ("level", done.level.name().into()),
+            ("replayed", done.replayed.into()),
+        ]);
+    }
+    let due = crate::times::show_time(done.due_ms);
+    let Scheduled { stream, id, level, .. } = done;
+    terminal.line(format_args!("{stream} due {due} id {id} level {level}"))
+}
+
+async fn lines(
+    client: &Client,
+    topic: &str,
+    codec: Codec,
+    terminal: &mut Terminal,
+) -> Result<(), Failure> {
+    client.clone().patience(Duration::ZERO).health().await?;
+    let publisher = client.publisher(topic)?;
+    let mut input = read_lines();
+    let mut progress = Progress::new(terminal.interactive());
+    let sent = async {
+        while let Some(line) = input.recv().await {
+            publisher.send_raw(envelope::encode(&line.map_err(Failure::Input)?, codec)?).await?;
+            progress.one();
+        }
+        Ok::<(), Failure>(())
+    }
+    .await;
+    // What was sent before a wrong line is stored; and why the publisher ended says its flush.
+    let stored = publisher.flush().await?;
+    progress.end();
+    if terminal.json() {
+        terminal.record(vec![
+            ("stream", topic.into()),
+            ("count", stored.messages.into()),
+            ("next", stored.next.map_or(Value::Null, Value::from)),
+            ("generation", stored.generation.map_or(Value::Null, Value::from)),
+        ])?;
+    } else {
+        let next = stored.next.map(|next| format!(", next offset {next}")).unwrap_or_default();
+        terminal.line(format_args!("{topic}: {} messages stored{next}", stored.messages))?;
+    }
+    sent
+}
+
+/// The lines of standard input, read on a thread of their own: reading blocks.
+fn read_lines() -> mpsc::Receiver<std::io::Result<String>> {
+    let (sender, lines) = mpsc::channel(MAX_LINES_AHEAD);
+    tokio::task::spawn_blocking(move || {
+        for line in std::io::stdin().lock().lines() {
+            if sender.blocking_send(line).is_err() {
+                return;
+            }
+        }
+    });
+    lines
+}
+
+/// A line on standard error that is written over, where somebody watches.
+struct Progress {
+    shown: bool,
+    began: Instant,
+    last: Instant,
+    count: u64,
+}
+
+impl Progress {
+    fn new(shown: bool) -> Self {
+        let now = Instant::now();
+        Self { shown, began: now, last: now, count: 0 }
+    }
+
+    fn one(&mut self) {
+        self.count += 1;
+        if self.shown && self.last.elapsed() >= PROGRESS_EVERY {
+            self.last = Instant::now();
+            let rate = self.count as f64 / self.began.elapsed().as_secs_f64();
+            eprint!("\r{} messages, {rate:.0}/s ", self.count);
+        }
+    }
+
+    fn end(&self) {
+        if self.shown {
+            eprint!("\r\x1b[K");
+        }
+    }
+}

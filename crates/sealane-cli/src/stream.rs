@@ -1,0 +1,201 @@
+//! `sealane stream`.
+
+use std::io::{IsTerminal, Write};
+use std::time::Duration;
+
+use sealane::{Client, ConsumerState, StreamState, Value};
+
+use crate::args::{Stream, StreamSet, StreamVerb};
+use crate::config::File;
+use crate::terminal::table;
+use crate::times::{show_bytes, show_time};
+use crate::{Failure, Terminal};
+
+/// Lists, shows, changes or removes streams.
+///
+/// # Errors
+/// The hub's refusal.
+pub async fn run(args: &Stream, file: &File, terminal: &mut Terminal) -> Result<(), Failure> {
+    let client = file.client(args.hub.server.as_ref(), None)?.patience(Duration::ZERO);
+    match &args.verb {
+        StreamVerb::Ls { pattern } => list(&client, pattern.as_deref(), terminal).await,
+        StreamVerb::Info { topic } => show(&client.stream(topic).await?, terminal),
+        StreamVerb::Rm { topic, yes } => remove(&client, topic, *yes, terminal).await,
+        StreamVerb::Set(set) => show(&change(&client, set).await?, terminal),
+    }
+}
+
+async fn list(
+    client: &Client,
+    pattern: Option<&str>,
+    terminal: &mut Terminal,
+) -> Result<(), Failure> {
+    let mut rows = Vec::new();
+    let mut after = None;
+    loop {
+        let mut ask = client.streams();
+        if let Some(pattern) = pattern {
+            ask = ask.matching(pattern);
+        }
+        if let Some(topic) = after.take() {
+            ask = ask.after(topic);
+        }
+        let page = ask.await?;
+        for state in &page.streams {
+            if terminal.json() {
+                terminal.record(fields(state))?;
+            } else {
+                rows.push(row(state));
+            }
+        }
+        after = page.next;
+        if after.is_none() {
+            break;
+        }
+    }
+    if terminal.json() {
+        return Ok(());
+    }
+    let head = ["STREAM", "FIRST", "NEXT", "COUNT", "SIZE", "LEVEL", "KIND", "LAST"];
+    terminal.write(table(&head, &rows).as_bytes())
+}
+
+fn row(state: &StreamState) -> Vec<String> {
+    vec![
+        state.stream.to_string(),
+        state.first.to_string(),
+        state.next.to_string(),
+        state.count.to_string(),
+        show_bytes(state.bytes),
+        state.level.to_string(),
+        if state.sealed { "sealed" } else { "open" }.into(),
+        show_time(state.last_ms),
+    ]
+}
+
+fn show(state: &StreamState, terminal: &mut Terminal) -> Result<(), Failure> {
+    if terminal.json() {
+        return terminal.record(fields(state));
+    }
+    let bound = |n: u64, text: String| if n == 0 { "no bound".to_owned() } else { text };
+    let max_age = humantime::format_duration(Duration::from_millis(state.max_age_ms)).to_string();
+    let lines = [
+        ("stream", state.stream.to_string()),
+        ("kind", if state.sealed { "sealed" } else { "open" }.into()),
+        ("level", state.level.to_string()),
+        ("generation", state.generation.to_string()),
+        ("offsets", format!("first {}, next {}", state.first, state.next)),
+        ("kept", format!("{} messages, {}", state.count, show_bytes(state.bytes))),
+        ("max age", bound(state.max_age_ms, max_age)),
+        ("max count", bound(state.max_count, state.max_count.to_string())),
+        ("max bytes", bound(state.max_bytes, show_bytes(state.max_bytes))),
+        ("created", show_time(state.created_ms)),
+        ("last message", show_time(state.last_ms)),
+        ("readers", state.readers.to_string()),
+    ];
+    for (name, value) in lines {
+        terminal.line(format_args!("{name:<14}{value}"))?;
+    }
+    for range in &state.damaged {
+        terminal.line(format_args!("{:<14}{} to {}", "damaged", range.start(), range.end()))?;
+    }
+    if state.consumers.is_empty() {
+        return Ok(());
+    }
+    let head = ["CONSUMER", "NEXT", "IN FLIGHT", "MEMBERS", "REDELIVERED", "DEAD"];
+    let rows: Vec<_> = state.consumers.iter().map(consumer_row).collect();
+    terminal.write(format!("\n{}", table(&head, &rows)).as_bytes())
+}
+
+fn consumer_row(consumer: &ConsumerState) -> Vec<String> {
+    let name = if consumer.consumer.is_empty() { "(inbox)" } else { &consumer.consumer };
+    vec![
+        name.to_owned(),
+        consumer.next.to_string(),
+        consumer.in_flight.to_string(),
+        consumer.members.to_string(),
+        consumer.redelivered.to_string(),
+        consumer.dead_lettered.to_string(),
+    ]
+}
+
+fn fields(state: &StreamState) -> Vec<(&'static str, Value)> {
+    let map = |fields: Vec<(&str, Value)>| {
+        Value::Map(fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+    };
+    let consumers = state.consumers.iter().map(|consumer| {
+        map(vec![
+            ("consumer", consumer.consumer.as_str().into()),
+            ("next", consumer.next.into()),
+            ("inFlight", consumer.in_flight.into()),
+            ("members", consumer.members.into()),
+            ("redelivered", consumer.redelivered.into()),
+            ("deadLettered", consumer.dead_lettered.into()),
+        ])
+    });
+    let damaged = state
+        .damaged
+        .iter()
+        .map(|range| map(vec![("from", (*range.start()).into()), ("to", (*range.end()).into())]));
+    vec![
+        ("stream", state.stream.as_str().into()),
+        ("generation", state.generation.into()),
+        ("first", state.first.into()),
+        ("next", state.next.into()),
+        ("count", state.count.into()),
+        ("bytes", state.bytes.into()),
+        ("level", state.level.name().into()),
+        ("sealed", state.sealed.into()),
+        ("maxAgeMs", state.max_age_ms.into()),
+        ("maxCount", state.max_count.into()),
+        ("maxBytes", state.max_bytes.into()),
+        ("createdMs", state.created_ms.into()),
+        ("lastMs", state.last_ms.into()),
+        ("readers", state.readers.into()),
+        ("consumers", Value::Array(consumers.collect())),
+        ("damaged", Value::Array(damaged.collect())),
+    ]
+}
+
+async fn remove(
+    client: &Client,
+    topic: &str,
+    yes: bool,
+    terminal: &mut Terminal,
+) -> Result<(), Failure> {
+    if !yes && std::io::stdin().is_terminal() && terminal.interactive() {
+        let count = client.stream(topic).await?.count;
+        eprint!("remove {topic} with {count} messages? [y/N] ");
+        std::io::stderr().flush().map_err(Failure::Output)?;
+        let mut answer = String::new();
+        std::io::stdin().read_line(&mut answer).map_err(Failure::Input)?;
+        if !answer.trim().eq_ignore_ascii_case("y") {
+            return Err(Failure::Usage("nothing was removed"));
+        }
+    }
+    client.remove(topic).await?;
+    if terminal.json() {
+        return terminal.record(vec![("stream", topic.into()), ("removed", true.into())]);
+    }
+    terminal.line(format_args!("{topic} removed"))
+}
+
+async fn change(client: &Client, set: &StreamSet) -> Result<StreamState, Failure> {
+    let mut change = client.configure(&set.topic);
+    if let Some(level) = set.level {
+        change = change.level(level);
+    }
+    if set.sealed {
+        change = change.sealed(true);
+    }
+    if let Some(age) = set.max_age {
+        change = change.max_age(age);
+    }
+    if let Some(count) = set.max_count {
+        change = change.max_count(count);
+    }
+    if let Some(bytes) = set.max_bytes {
+        change = change.max_bytes(bytes);
+    }
+    Ok(change.await?)
+}

@@ -1,0 +1,114 @@
+//! `sealane sub`.
+
+use futures_util::FutureExt;
+use sealane::{Codec, Event, Events, Message, Subscription, Value};
+
+use crate::args::Sub;
+use crate::config::{File, Key};
+use crate::{Failure, Terminal};
+
+/// Prints messages, one per line, until the count is reached or Ctrl-C.
+///
+/// # Errors
+/// The hub's refusal, or output that cannot be written.
+pub async fn run(args: &Sub, file: &File, terminal: &mut Terminal) -> Result<(), Failure> {
+    let codec = file.setting(Key::Codec, args.codec.as_ref()).codec()?;
+    let client = file.client(args.hub.server.as_ref(), args.codec.as_ref())?;
+    let mut subscribe = client.subscribe(&args.pattern).codec(codec).batch(args.batch);
+    if let Some(start) = args.from {
+        subscribe = subscribe.from(start);
+    }
+    if let Some(name) = &args.consumer {
+        subscribe = subscribe.consumer(name);
+    }
+    if args.inbox {
+        subscribe = subscribe.inbox();
+    }
+    if let Some(count) = args.count {
+        subscribe = subscribe.limit(count);
+    }
+    let mut subscription = subscribe.await?;
+    let events = tokio::spawn(tell(subscription.events()));
+    let outcome = tokio::select! {
+        outcome = print(&mut subscription, !args.no_ack, terminal) => outcome,
+        _ = tokio::signal::ctrl_c() => Ok(()),
+    };
+    // Also after a failure: what was printed is done.
+    subscription.close().await;
+    events.abort();
+    outcome
+}
+
+async fn print(
+    subscription: &mut Subscription,
+    ack: bool,
+    terminal: &mut Terminal,
+) -> Result<(), Failure> {
+    let mut printed: Vec<Message> = Vec::new();
+    loop {
+        let next = match subscription.next().now_or_never() {
+            Some(next) => next,
+            None => {
+                // Only what has left this process is acknowledged.
+                terminal.flush()?;
+                printed.drain(..).filter(|_| ack).for_each(|message| message.ack());
+                subscription.next().await
+            }
+        };
+        let Some(message) = next else { break };
+        let message = message?;
+        show(&message, terminal)?;
+        printed.push(message);
+        if printed.len() >= 256 {
+            terminal.flush()?;
+            printed.drain(..).filter(|_| ack).for_each(|message| message.ack());
+        }
+    }
+    terminal.flush()?;
+    printed.drain(..).filter(|_| ack).for_each(|message| message.ack());
+    Ok(())
+}
+
+fn show(message: &Message, terminal: &mut Terminal) -> Result<(), Failure> {
+    let envelope = message.value()?;
+    if terminal.json() {
+        return terminal.record(vec![
+            ("stream", message.stream.as_str().into()),
+            ("offset", message.offset.into()),
+            ("generation", message.generation.into()),
+            ("attempt", Value::from(u64::from(message.attempt))),
+            ("envelope", envelope),
+        ]);
+    }
+    let mut line = Vec::with_capacity(message.envelope.len());
+    sealane_codec::encode(Codec::Json, &envelope, &mut line);
+    line.push(b'\n');
+    terminal.write(&line)
+}
+
+/// Says on standard error what happens beside the messages.
+async fn tell(mut events: Events) {
+    let mut lost = false;
+    while let Some(event) = events.next().await {
+        match event {
+            Event::Disconnected { cause } if !lost => {
+                eprintln!("sealane: connection lost, connecting again: {cause}");
+                lost = true;
+            }
+            Event::Connected if lost => {
+                eprintln!("sealane: connected again");
+                lost = false;
+            }
+            Event::Gap { stream, from, to, reason } => {
+                eprintln!("sealane: {stream}: offsets {from} to {to} do not come: {reason}");
+            }
+            Event::NotRecovered { stream, generation, offset } => {
+                eprintln!(
+                    "sealane: {stream}: messages may be missing; \
+                     going on at offset {offset} of generation {generation}"
+                );
+            }
+            _ => {}
+        }
+    }
+}

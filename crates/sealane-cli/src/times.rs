@@ -1,0 +1,131 @@
+//! Durations, times, places and sizes as people write them.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use sealane::Start;
+
+/// `5s`, `1h 30m`, `250ms`.
+///
+/// # Errors
+/// A sentence that says what was expected.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    humantime::parse_duration(text).map_err(|_| "a time is like 5s, 250ms or 1h30m".into())
+}
+
+/// `first`, `new`, an offset, a time, or `-10m` for ten minutes ago.
+///
+/// # Errors
+/// A sentence that says what was expected.
+pub fn start(text: &str) -> Result<Start, String> {
+    if let Ok(offset) = text.parse() {
+        return Ok(Start::Offset(offset));
+    }
+    match text {
+        "first" => return Ok(Start::First),
+        "new" => return Ok(Start::New),
+        _ => {}
+    }
+    if let Some(ago) = text.strip_prefix('-') {
+        let since = SystemTime::now().checked_sub(duration(ago)?);
+        return Ok(Start::Time(since.unwrap_or(UNIX_EPOCH)));
+    }
+    if let Some(ms) = text.strip_prefix('@').and_then(|ms| ms.parse().ok()) {
+        return Ok(Start::Time(UNIX_EPOCH + Duration::from_millis(ms)));
+    }
+    rfc3339(text)
+        .map(Start::Time)
+        .ok_or_else(|| "a place is first, new, an offset, a time (RFC 3339, @MS) or -10m".into())
+}
+
+/// `64MiB`, `10kB`, `1000`.
+///
+/// # Errors
+/// A sentence that says what was expected.
+pub fn bytes(text: &str) -> Result<u64, String> {
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let factor: u64 = match unit.trim() {
+        "" | "B" => 1,
+        "kB" => 1000,
+        "MB" => 1_000_000,
+        "GB" => 1_000_000_000,
+        "KiB" => 1 << 10,
+        "MiB" => 1 << 20,
+        "GiB" => 1 << 30,
+        _ => return Err("a size is like 1000, 10kB or 64MiB".into()),
+    };
+    let number: u64 = number.parse().map_err(|_| "a size begins with a number")?;
+    number.checked_mul(factor).ok_or_else(|| "the size is beyond 64 bits".into())
+}
+
+/// A number of bytes for people.
+pub fn show_bytes(bytes: u64) -> String {
+    const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
+    let mut scaled = bytes as f64;
+    let mut unit = "B";
+    for next in UNITS {
+        if scaled < 1024.0 {
+            break;
+        }
+        scaled /= 1024.0;
+        unit = next;
+    }
+    if unit == "B" { format!("{bytes} B") } else { format!("{scaled:.1} {unit}") }
+}
+
+/// Unix milliseconds as RFC 3339 in UTC; `-` for 0, which means never.
+pub fn show_time(ms: u64) -> String {
+    if ms == 0 {
+        return "-".into();
+    }
+    humantime::format_rfc3339_millis(UNIX_EPOCH + Duration::from_millis(ms)).to_string()
+}
+
+/// RFC 3339, with `Z` or an offset of hours and minutes.
+fn rfc3339(text: &str) -> Option<SystemTime> {
+    if let Ok(time) = humantime::parse_rfc3339_weak(text) {
+        return Some(time);
+    }
+    let (local, offset) = text.split_at_checked(text.len().checked_sub(6)?)?;
+    let time = humantime::parse_rfc3339(&format!("{local}Z")).ok()?;
+    let (hours, minutes) = offset.get(1..)?.split_once(':')?;
+    let minutes = hours.parse::<u64>().ok()? * 60 + minutes.parse::<u64>().ok()?;
+    let offset_by = Duration::from_secs(minutes * 60);
+    match offset.get(..1)? {
+        "+" => time.checked_sub(offset_by),
+        "-" => time.checked_add(offset_by),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: u64) -> Start {
+        Start::Time(UNIX_EPOCH + Duration::from_millis(ms))
+    }
+
+    #[test]
+    fn places_are_read_in_every_form() {
+        assert_eq!(start("first"), Ok(Start::First));
+        assert_eq!(start("17"), Ok(Start::Offset(17)));
+        assert_eq!(start("@1500"), Ok(at(1500)));
+        assert_eq!(start("1970-01-01T00:00:02Z"), Ok(at(2000)));
+        assert_eq!(start("1970-01-01T01:00:02+01:00"), Ok(at(2000)));
+        assert_eq!(start("1970-01-01T00:00:02-00:01"), Ok(at(62_000)));
+        assert!(matches!(start("-10m"), Ok(Start::Time(_))));
+        assert!(start("yesterday").is_err());
+        assert!(start("-x").is_err());
+    }
+
+    #[test]
+    fn sizes_are_read_and_shown() {
+        assert_eq!(bytes("64MiB"), Ok(64 << 20));
+        assert_eq!(bytes("7"), Ok(7));
+        assert!(bytes("7 parsecs").is_err());
+        assert!(bytes("99999999999GiB").is_err());
+        assert_eq!(show_bytes(1536), "1.5 KiB");
+        assert_eq!(show_time(0), "-");
+    }
+}
