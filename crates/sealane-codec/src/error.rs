@@ -220,7 +220,7 @@ const EXTENSION: ErrorInfo = ErrorInfo::new(
     "SL-CODEC-11",
     "Extension",
     "a tag, extension type, undefined or simple value cannot be carried by every codec",
-    "Send dates as text or numbers and other types as maps; msgpackr: no Date, Map, Set, undefined.",
+    "Send dates as text or numbers and other types as maps; in JavaScript no Date, Set, undefined.",
 );
 const UNKNOWN_RECORD: ErrorInfo = ErrorInfo::new(
     "SL-CODEC-12",
