@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket};
 use bytes::Bytes;
-use futures_util::{Sink, Stream};
+use futures_util::{Sink, SinkExt, Stream};
 use sealane_codec::{Codec, records};
 use sealane_message::limits::{MAX_CLIENT_FRAME_BYTES, MAX_DELIVERY_BATCH_BYTES};
 use sealane_stream::protocol::{ServerFrame, read_ops, write_batch};
@@ -55,8 +55,10 @@ enum Io {
 
 /// Why a connection ends.
 enum End {
-    /// The client has gone, or said that it goes.
+    /// The client has gone.
     Gone,
+    /// The client said that it goes.
+    Closed,
     /// The client is told why, and closed.
     Refused(Refusal),
 }
@@ -73,10 +75,8 @@ pub(crate) async fn serve(
         Ok((_, request)) => connection.run(request).await,
         Err(refusal) => End::Refused(refusal),
     };
-    if let End::Refused(refusal) = end {
-        // A client that does not read is not waited for.
-        let _ = tokio::time::timeout(FAREWELL, connection.farewell(refusal)).await;
-    }
+    // A client that does not read is not waited for.
+    let _ = tokio::time::timeout(FAREWELL, connection.farewell(end)).await;
     app.connections.fetch_sub(1, Ordering::Relaxed);
 }
 
@@ -170,7 +170,8 @@ impl Connection {
                 return Ok(());
             }
             Some(Ok(Message::Pong(_))) => return Ok(()),
-            Some(Ok(Message::Close(_))) | None => return Err(End::Gone),
+            Some(Ok(Message::Close(_))) => return Err(End::Closed),
+            None => return Err(End::Gone),
             Some(Err(error)) => return Err(lost(error)),
         };
         let mut ops = Vec::new();
@@ -294,7 +295,16 @@ impl Connection {
         Ok(())
     }
 
-    async fn farewell(&mut self, refusal: Refusal) {
+    async fn farewell(&mut self, end: End) {
+        let refusal = match end {
+            End::Gone => return,
+            End::Closed => {
+                // The library has queued the answer to the client's close.
+                drop(self.socket.flush().await);
+                return;
+            }
+            End::Refused(refusal) => refusal,
+        };
         let wire = refusal.wire();
         let draining = matches!(refusal, Refusal::Hub(Error::Draining));
         if !draining && self.send_frame(&ServerFrame::Error(wire.clone())).is_err() {

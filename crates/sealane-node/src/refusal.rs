@@ -25,7 +25,7 @@ const UNKNOWN_CODEC: ErrorInfo = ErrorInfo::new(
     "SL-NODE-01",
     "UnknownCodec",
     "the codec asked for is not known here",
-    "Use json, msgpack or cbor; WebSockets also speak msgpack-records.",
+    "Name one that is known, for example with `Content-Type: application/json`.",
 );
 const NOT_FOUND: ErrorInfo = ErrorInfo::new(
     "SL-NODE-02",

@@ -6,7 +6,7 @@ use axum::http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::Response;
 use bytes::Bytes;
-use sealane_codec::{Codec, Writer, negotiate};
+use sealane_codec::{Codec, Writer, negotiate, records};
 use sealane_message::limits::MAX_REQUEST_BYTES;
 use sealane_stream::Error;
 
@@ -49,7 +49,8 @@ pub(crate) fn accepted(headers: &HeaderMap) -> Result<Codec, Refusal> {
     Ok(codec.map_or(Codec::Json, Codec::at_rest))
 }
 
-/// The codec of a request's body, and the body.
+/// The codec of a request's body, and the body. Records, whose structures must all stand in the
+/// body, come out as plain MessagePack.
 pub(crate) async fn read_body(request: Request) -> Result<(Codec, Bytes), Refusal> {
     let headers = request.headers();
     let codec = match headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()) {
@@ -63,6 +64,12 @@ pub(crate) async fn read_body(request: Request) -> Result<(Codec, Bytes), Refusa
         return Err(too_large.into());
     }
     match to_bytes(request.into_body(), MAX_REQUEST_BYTES).await {
+        Ok(body) if codec == Codec::MsgPackRecords => {
+            let mut plain = Vec::with_capacity(body.len());
+            let read = records::Decoder::new().to_plain(&body, &mut plain);
+            read.map_err(|cause| Error::Decode { codec: codec.name(), cause })?;
+            Ok((Codec::MsgPack, plain.into()))
+        }
         Ok(body) => Ok((codec, body)),
         // The reader ends at the limit; anything else is the connection's fault.
         Err(error) if error.to_string().contains("length limit") => Err(too_large.into()),

@@ -50,9 +50,6 @@ pub enum Error {
     /// An idempotency key that came with another body before.
     #[error("the idempotency key was used with another body")]
     KeyReused,
-    /// A stream that is already of the other kind.
-    #[error("whether a stream is sealed is fixed when it is made")]
-    Sealed,
     /// Something over its limit.
     #[error("the {what} is over {limit} bytes")]
     TooLarge {
@@ -103,7 +100,6 @@ impl Error {
             Error::UnknownStream(_) => &UNKNOWN_STREAM,
             Error::OffsetMismatch { .. } => &OFFSET_MISMATCH,
             Error::KeyReused => &KEY_REUSED,
-            Error::Sealed => &SEALED,
             Error::TooLarge { .. } => &TOO_LARGE,
             Error::TooMany { .. } => &TOO_MANY,
             Error::StorageFull => &STORAGE_FULL,
@@ -126,7 +122,6 @@ pub const ERRORS: &[ErrorInfo] = &[
     UNKNOWN_STREAM,
     OFFSET_MISMATCH,
     KEY_REUSED,
-    SEALED,
     TOO_LARGE,
     TOO_MANY,
     STORAGE_FULL,
@@ -195,44 +190,38 @@ const KEY_REUSED: ErrorInfo = ErrorInfo::new(
     "the idempotency key came with another body before",
     "Use a new key for a new message; repeat the same bytes with the same key.",
 );
-const SEALED: ErrorInfo = ErrorInfo::new(
-    "SL-HUB-11",
-    "Sealed",
-    "the stream is of the other kind, open or sealed",
-    "Make a new stream; whether a stream is sealed is fixed when it is made.",
-);
 const TOO_LARGE: ErrorInfo = ErrorInfo::new(
-    "SL-HUB-12",
+    "SL-HUB-11",
     "TooLarge",
     "a body, envelope or frame is over its limit",
     "Limits are in docs/LIMITS.md; split the data or send a reference to it.",
 );
 const TOO_MANY: ErrorInfo = ErrorInfo::new(
-    "SL-HUB-13",
+    "SL-HUB-12",
     "TooMany",
     "one more than a limit allows",
     "Limits are in docs/LIMITS.md; remove what is no longer used.",
 );
 const STORAGE_FULL: ErrorInfo = ErrorInfo::new(
-    "SL-HUB-14",
+    "SL-HUB-13",
     "StorageFull",
     "the disk is full; nothing of the request was kept",
     "Free space or set retention; the hub goes on as soon as there is room.",
 );
 const STORAGE_FAILED: ErrorInfo = ErrorInfo::new(
-    "SL-HUB-15",
+    "SL-HUB-14",
     "StorageFailed",
     "the store could not be read or written",
     "See the node's log for the system's error; nothing was acknowledged.",
 );
 const STREAM_REMOVED: ErrorInfo = ErrorInfo::new(
-    "SL-HUB-16",
+    "SL-HUB-15",
     "StreamRemoved",
     "the stream was deleted while it was used",
     "Subscribe again; the stream is made anew by its next message.",
 );
 const DRAINING: ErrorInfo = ErrorInfo::new(
-    "SL-HUB-17",
+    "SL-HUB-16",
     "Draining",
     "the node is stopping",
     "Connect again later; clients of the library do so by themselves.",

@@ -152,7 +152,8 @@ impl Hub {
         let (sender, receiver) = std::sync::mpsc::channel();
         let reads = Reads::new(config.folder.clone());
         let defaults = (config.level, config.retention);
-        let registry = Arc::new(Registry::new(reads, defaults, opened.streams, sender));
+        let found = (opened.streams, opened.generation_floor);
+        let registry = Arc::new(Registry::new(reads, defaults, found, sender));
         let writer = Writer::new(registry.clone(), receiver, Writes::new(opened.connection))?;
         let closing = Arc::new(AtomicBool::new(false));
         let (clocked, stop) = (registry.clone(), closing.clone());
@@ -318,6 +319,7 @@ impl Hub {
             let (mut level, mut retention) = before;
             change(&mut level, &mut retention);
             (state.level, state.retention) = (level, retention);
+            self.registry.bounded.fetch_or(!retention.keeps_all(), Ordering::Relaxed);
             before
         };
         let (reply, answer) = oneshot::channel();

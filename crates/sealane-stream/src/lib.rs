@@ -65,20 +65,10 @@ pub use stream::Retention;
 pub use subscription::{Delivery, Event, From, Subscription, Who};
 pub use writer::Appended;
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Unix milliseconds.
 pub(crate) fn now_ms() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
-}
-
-/// A generation that no stream has had: the time, and never the same one twice.
-pub(crate) fn fresh_generation() -> u64 {
-    static LAST: AtomicU64 = AtomicU64::new(0);
-    let now = now_ms();
-    let last =
-        LAST.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| Some(now.max(last + 1)));
-    last.map_or(now, |last| now.max(last + 1))
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
 
 use parking_lot::{Condvar, Mutex, RwLock};
@@ -16,13 +16,17 @@ use crate::signal::Signal;
 use crate::store::{Reads, StreamRow};
 use crate::stream::{Shared, Stream};
 use crate::writer::Command;
-use crate::{Error, Level, Retention, fresh_generation, now_ms};
+use crate::{Error, Level, Retention, now_ms};
 
 pub(crate) struct Registry {
     pub(crate) reads: Reads,
     pub(crate) metrics: Metrics,
     defaults: (Level, Retention),
     streams: RwLock<Streams>,
+    /// Whether any stream has bounds, or ever had since the hub was opened.
+    pub(crate) bounded: AtomicBool,
+    /// No new stream has a generation below: a removed one of its topic may have had it.
+    pub(crate) generation_floor: AtomicU64,
     /// Subscriptions by pattern, to be told of new streams.
     patterns: Mutex<HashMap<Member, (Pattern, Arc<Signal>)>>,
     dirty: Mutex<Vec<(Arc<Stream>, Arc<Shared>)>>,
@@ -42,9 +46,10 @@ impl Registry {
     pub(crate) fn new(
         reads: Reads,
         defaults: (Level, Retention),
-        rows: Vec<StreamRow>,
+        (rows, generation_floor): (Vec<StreamRow>, u64),
         writer: Sender<Command>,
     ) -> Self {
+        let unbounded = rows.iter().all(|row| row.retention.keeps_all());
         let mut streams = Streams { next_number: 1, ..Streams::default() };
         for row in rows {
             streams.add(Arc::new(Stream::new(row, true)));
@@ -54,6 +59,8 @@ impl Registry {
             metrics: Metrics::default(),
             defaults,
             streams: RwLock::new(streams),
+            bounded: AtomicBool::new(!unbounded || !defaults.1.keeps_all()),
+            generation_floor: AtomicU64::new(generation_floor),
             patterns: Mutex::default(),
             dirty: Mutex::default(),
             timed: Mutex::default(),
@@ -133,6 +140,8 @@ impl Registry {
         let stream = streams.by_topic.remove(topic)?;
         streams.by_number.remove(&stream.number);
         stream.removed.store(true, Ordering::SeqCst);
+        let floor = stream.state.lock().generation() + 1;
+        self.generation_floor.fetch_max(floor, Ordering::Relaxed);
         Some(stream)
     }
 
@@ -231,7 +240,10 @@ impl Registry {
             next: 0,
             last_ms: 0,
             bytes: 0,
-            generations: vec![(0, fresh_generation())],
+            generations: vec![(
+                0,
+                self.generation_floor.load(Ordering::Relaxed).max(created_ms / 1000),
+            )],
             damaged: Vec::new(),
             consumers: Vec::new(),
         }

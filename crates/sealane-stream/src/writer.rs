@@ -157,7 +157,7 @@ impl Writer {
         let mut stage = Stage::new(now_ms(), self.upkeep.delayed, dirty);
         stage.refuse_memory = !self.unsaved.is_empty();
         let due = self.upkeep.is_due(stage.now_ms);
-        let tidy = self.upkeep.wants_retention();
+        let tidy = self.upkeep.wants_retention(&self.registry);
         if batch.iter().all(|command| matches!(command, Command::Dirty))
             && stage.dirty.is_empty()
             && !due

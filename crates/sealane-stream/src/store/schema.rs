@@ -92,6 +92,8 @@ CREATE INDEX idempotency_time ON idempotency (time_ms);
 pub(crate) struct Opened {
     pub(crate) connection: Connection,
     pub(crate) streams: Vec<StreamRow>,
+    /// No new stream has a generation below.
+    pub(crate) generation_floor: u64,
 }
 
 /// A stream as it was found.
@@ -131,7 +133,11 @@ pub(crate) fn open(folder: &Path, now_ms: u64) -> Result<Opened, Error> {
     let place = place(&path);
     let mut streams = read_streams(&connection)?;
     renew_generations(&connection, &mut streams, &place, now_ms)?;
-    Ok(Opened { connection, streams })
+    let floor: Option<i64> = connection
+        .query_row("SELECT value FROM meta WHERE name = 'generation'", [], |row| row.get(0))
+        .optional()?;
+    let generation_floor = floor.unwrap_or_default() as u64;
+    Ok(Opened { connection, streams, generation_floor })
 }
 
 /// Opens the store for reading beside its writer.
@@ -293,7 +299,7 @@ fn renew_generations(
         };
         if lost || stream.generations.is_empty() {
             let last = stream.generations.last().map_or(0, |(_, generation)| *generation);
-            let generation = now_ms.max(last + 1);
+            let generation = (now_ms / 1000).max(last + 1);
             transaction.execute(
                 "INSERT INTO generation VALUES (?1, ?2, ?3)",
                 params![stream.number, stream.next as i64, generation as i64],

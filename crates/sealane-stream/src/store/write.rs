@@ -122,8 +122,12 @@ impl Writes {
         Ok(())
     }
 
-    /// Removes everything of a stream.
-    pub(crate) fn remove(&self, stream: u32) -> Result<(), Error> {
+    /// Removes everything of a stream; no new one has a generation below `generation_floor`.
+    pub(crate) fn remove(&self, stream: u32, generation_floor: u64) -> Result<(), Error> {
+        self.run(
+            "INSERT OR REPLACE INTO meta VALUES ('generation', ?1)",
+            [generation_floor as i64],
+        )?;
         for table in ["generation", "damage", "consumer", "delayed", "idempotency"] {
             self.run(&format!("DELETE FROM {table} WHERE stream = ?1"), [stream])?;
         }

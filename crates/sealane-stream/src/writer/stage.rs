@@ -91,7 +91,8 @@ impl Stage {
                 self.done.push(reply);
             }
             Command::Remove(stream, reply) => {
-                let result = writes.remove(stream.number);
+                let floor = stream.state.lock().generation() + 1;
+                let result = writes.remove(stream.number, floor);
                 self.note(&result);
                 self.streams.remove(&stream.number);
                 self.removed.push(stream);

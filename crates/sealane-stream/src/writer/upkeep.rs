@@ -46,9 +46,10 @@ impl Upkeep {
         self.next_due_ms.is_some_and(|due_ms| due_ms <= now_ms)
     }
 
-    /// Whether it is time to look at retention.
-    pub(super) fn wants_retention(&self) -> bool {
-        self.retained.elapsed() >= RETAIN_EVERY
+    /// Whether it is time to look at retention, and there is something to look at.
+    pub(super) fn wants_retention(&self, registry: &Registry) -> bool {
+        (self.keys > 0 || registry.bounded.load(Ordering::Relaxed))
+            && self.retained.elapsed() >= RETAIN_EVERY
     }
 
     /// Stages the delayed messages that are due.
