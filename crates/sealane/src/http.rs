@@ -145,7 +145,11 @@ impl Pool {
             let lost = match self.attempt(call).await? {
                 Ok(answer) if !answer.draining() => return answer.check(),
                 Ok(answer) if Instant::now() >= until => return answer.check(),
-                Ok(_) => Lost::NotReachable("the hub is stopping".into()),
+                Ok(_) => {
+                    // Its successor is reached by new connections only.
+                    self.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
+                    Lost::NotReachable("the hub is stopping".into())
+                }
                 Err(lost) => lost,
             };
             let wait = backoff.wait();

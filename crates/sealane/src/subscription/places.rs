@@ -32,6 +32,8 @@ impl Places {
     /// [`Places::seeks`].
     pub(super) fn start(&self) -> Start {
         match self.streams.values().next() {
+            // No stream was there yet: generation 0 is none.
+            Some(Place { generation: 0, .. }) if self.single => Start::First,
             Some(place) if self.single => {
                 Start::Resume { offset: place.next, generation: place.generation }
             }
@@ -113,6 +115,15 @@ mod tests {
         assert_eq!(places.start(), Start::Resume { offset: 5, generation: 1 });
         assert!(places.advance(&deliver("a", 2, 3)), "a new generation may begin lower");
         assert!(places.seeks().is_empty());
+    }
+
+    #[test]
+    fn a_stream_that_was_not_there_is_read_whole() {
+        let mut places = Places::new(Start::New, true);
+        let stream = "a".parse().unwrap();
+        let (generation, offset, recovered, level) = (0, 0, true, "".into());
+        places.joined(&Joined { stream, generation, offset, recovered, level });
+        assert_eq!(places.start(), Start::First);
     }
 
     #[test]

@@ -1,0 +1,54 @@
+//! The library against a node, over real sockets.
+
+mod keeps_to_its_credit;
+mod publishes_in_the_background;
+mod resumes_where_it_was;
+mod shares_work_among_members;
+mod speaks_the_protocol;
+mod stores_once;
+mod wire;
+
+use std::time::Duration;
+
+use sealane::{Client, Message, Subscription, Value};
+use sealane_node::{Config, Node};
+
+/// A node over a fresh folder, and a client of it.
+async fn node() -> (tempfile::TempDir, Node, Client) {
+    let folder = tempfile::tempdir().unwrap();
+    let listen = "127.0.0.1:0".parse().unwrap();
+    let data = folder.path().to_owned();
+    let node = Node::start(Config { listen, data, ..Config::default() }).await.unwrap();
+    let client = Client::connect(&node.address().to_string()).unwrap();
+    (folder, node, client)
+}
+
+/// `{"n": n}`.
+fn numbered(n: u64) -> Value {
+    Value::Map(vec![("n".into(), n.into())])
+}
+
+fn number(message: &Message) -> u64 {
+    message.value().unwrap().field("n").and_then(Value::as_u64).unwrap()
+}
+
+async fn next(subscription: &mut Subscription) -> Message {
+    let next = tokio::time::timeout(Duration::from_secs(10), subscription.next());
+    next.await.expect("a message within 10 s").expect("no end").unwrap()
+}
+
+/// The numbers of the next messages, as they came.
+async fn numbers(subscription: &mut Subscription, count: usize) -> Vec<u64> {
+    let mut numbers = Vec::new();
+    while numbers.len() < count {
+        let message = next(subscription).await;
+        message.ack();
+        numbers.push(number(&message));
+    }
+    numbers
+}
+
+/// Whether nothing comes for a while.
+async fn is_silent(subscription: &mut Subscription) -> bool {
+    tokio::time::timeout(Duration::from_millis(200), subscription.next()).await.is_err()
+}
