@@ -154,7 +154,8 @@ impl Hub {
         let defaults = (config.level, config.retention);
         let found = (opened.streams, opened.generation_floor);
         let registry = Arc::new(Registry::new(reads, defaults, found, sender));
-        let writer = Writer::new(registry.clone(), receiver, Writes::new(opened.connection))?;
+        let writes = Writes::new(opened.connection, opened.lock);
+        let writer = Writer::new(registry.clone(), receiver, writes)?;
         let closing = Arc::new(AtomicBool::new(false));
         let (clocked, stop) = (registry.clone(), closing.clone());
         let (copier, until) = (checkpoint::Checkpointer::new(config.folder)?, closing.clone());

@@ -1,3 +1,4 @@
+use std::fs::File;
 use std::path::Path;
 
 use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
@@ -91,6 +92,8 @@ CREATE INDEX idempotency_time ON idempotency (time_ms);
 /// A store as it was found.
 pub(crate) struct Opened {
     pub(crate) connection: Connection,
+    /// Keeps others out of the folder for as long as it is held.
+    pub(crate) lock: File,
     pub(crate) streams: Vec<StreamRow>,
     /// No new stream has a generation below.
     pub(crate) generation_floor: u64,
@@ -128,7 +131,7 @@ pub(crate) fn open(folder: &Path, now_ms: u64) -> Result<Opened, Error> {
     std::fs::create_dir_all(folder).map_err(failed)?;
     let path = folder.join("streams.db");
     let connection = Connection::open(&path)?;
-    lock(&connection, folder)?;
+    let lock = lock(&connection, folder)?;
     create(&connection)?;
     let place = place(&path);
     let mut streams = read_streams(&connection)?;
@@ -137,7 +140,7 @@ pub(crate) fn open(folder: &Path, now_ms: u64) -> Result<Opened, Error> {
         .query_row("SELECT value FROM meta WHERE name = 'generation'", [], |row| row.get(0))
         .optional()?;
     let generation_floor = floor.unwrap_or_default() as u64;
-    Ok(Opened { connection, streams, generation_floor })
+    Ok(Opened { connection, lock, streams, generation_floor })
 }
 
 /// Opens the store for reading beside its writer.
@@ -148,13 +151,13 @@ pub(super) fn open_for_reading(folder: &Path) -> Result<Connection, Error> {
     Ok(connection)
 }
 
-/// Takes the folder for this process: SQLite would let two hubs share the file, and each would
-/// give out offsets of its own.
-fn lock(connection: &Connection, folder: &Path) -> Result<(), Error> {
+/// Takes the folder for this hub: SQLite would let two hubs share the file, and each would give
+/// out offsets of its own. A killed process leaves no lock behind.
+fn lock(connection: &Connection, folder: &Path) -> Result<File, Error> {
     let path = folder.join("lock");
     let failed =
         |cause: std::io::Error| Error::StorageFailed(format!("{}: {cause}", path.display()));
-    let file = std::fs::File::create(&path).map_err(failed)?;
+    let file = File::create(&path).map_err(failed)?;
     match file.try_lock() {
         Ok(()) => {}
         Err(std::fs::TryLockError::WouldBlock) => {
@@ -163,10 +166,8 @@ fn lock(connection: &Connection, folder: &Path) -> Result<(), Error> {
         }
         Err(std::fs::TryLockError::Error(cause)) => return Err(failed(cause)),
     }
-    // The lock is held as long as the process lives; a killed process leaves none behind.
-    std::mem::forget(file);
     connection.busy_timeout(std::time::Duration::from_secs(5))?;
-    Ok(())
+    Ok(file)
 }
 
 fn create(connection: &Connection) -> Result<(), Error> {

@@ -1,3 +1,5 @@
+use std::fs::File;
+
 use bytes::BytesMut;
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -12,6 +14,8 @@ pub(crate) struct Writes {
     connection: Connection,
     synced: bool,
     buffer: BytesMut,
+    /// The folder is another hub's to take when the last write is done.
+    _lock: File,
 }
 
 /// What an idempotency key is found by.
@@ -40,9 +44,9 @@ pub(crate) struct DelayedRow {
 }
 
 impl Writes {
-    pub(crate) fn new(connection: Connection) -> Self {
+    pub(crate) fn new(connection: Connection, lock: File) -> Self {
         connection.set_prepared_statement_cache_capacity(64);
-        Self { connection, synced: true, buffer: BytesMut::new() }
+        Self { connection, synced: true, buffer: BytesMut::new(), _lock: lock }
     }
 
     pub(crate) fn begin(&self) -> Result<(), Error> {
