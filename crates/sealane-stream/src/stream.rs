@@ -290,7 +290,7 @@ impl Shared {
             name,
             state: Mutex::new(consumer),
             members: Mutex::new(HashMap::new()),
-            dirty: AtomicBool::new(true),
+            dirty: AtomicBool::new(false),
             timed: AtomicBool::new(false),
             dead_lettered: AtomicU64::new(dead_lettered),
         }

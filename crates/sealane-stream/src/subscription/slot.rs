@@ -66,9 +66,6 @@ impl Slot {
                     consumer.cursor()
                 };
                 shared.members.lock().insert(member, waiter.clone());
-                if made {
-                    shared.dirty.store(false, Ordering::SeqCst);
-                }
                 registry.mark_dirty(&stream, &shared);
                 registry.mark_timed(&stream, &shared);
                 (Work::Member { shared }, describe(&stream, cursor, true))
