@@ -62,6 +62,8 @@ pub enum Command {
     Config(Config),
     /// Say what an error code means
     Explain(Explain),
+    /// Measure what the hub does on this machine
+    Bench(Bench),
     /// Run the main job on this machine's telemetry, with a crash in the middle
     Demo(Demo),
     /// Print completions for a shell
@@ -90,6 +92,54 @@ pub struct Up {
     /// When a message counts as stored: memory, os or disk [default: disk] [env: SEALANE_LEVEL]
     #[arg(long, value_name = "LEVEL")]
     pub level: Option<String>,
+}
+
+/// `sealane bench`.
+#[derive(Debug, Args)]
+pub struct Bench {
+    /// What to measure
+    #[command(subcommand)]
+    pub command: BenchCommand,
+}
+
+/// The verbs of `sealane bench`.
+#[derive(Debug, Subcommand)]
+pub enum BenchCommand {
+    /// The hub under load: appends, deliveries, latency, replay, fan-out, idle connections
+    Load(BenchLoad),
+    /// A client of `load`, in a process of its own
+    #[command(hide = true)]
+    Worker {
+        /// The hub's address and the work
+        #[arg(allow_hyphen_values = true)]
+        work: Vec<String>,
+    },
+}
+
+/// `sealane bench load`.
+#[derive(Debug, Args)]
+pub struct BenchLoad {
+    /// How long each row runs
+    #[arg(long, value_name = "TIME", value_parser = times::duration, default_value = "5s")]
+    pub each: Duration,
+    /// Bytes of an envelope
+    #[arg(long, value_name = "BYTES", default_value_t = 100)]
+    pub size: usize,
+    /// Connections that read
+    #[arg(long, value_name = "N", default_value_t = 16)]
+    pub readers: usize,
+    /// Connections that are opened to see what an idle one costs
+    #[arg(long, value_name = "N", default_value_t = 2000)]
+    pub idle: usize,
+    /// Readers of one message, over three codecs
+    #[arg(long, value_name = "N", default_value_t = 9999)]
+    pub fan_out: usize,
+    /// Only rows whose name contains this, for example append or latency
+    #[arg(long, value_name = "TEXT")]
+    pub only: Option<String>,
+    /// The folder on the disk to measure [default: the system's temporary folder]
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
 }
 
 /// `sealane pub`.
@@ -258,9 +308,6 @@ pub struct Demo {
     /// How often to sample
     #[arg(long, value_name = "TIME", default_value = "20ms", value_parser = times::duration)]
     pub every: Duration,
-    /// The program that runs the node [default: this one]
-    #[arg(long, value_name = "FILE", hide = true)]
-    pub program: Option<PathBuf>,
 }
 
 /// `sealane completions`.

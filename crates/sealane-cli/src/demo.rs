@@ -43,10 +43,7 @@ const STALLED: Duration = Duration::from_secs(15);
 /// [`Failure::Demo`] where it cannot run, [`Failure::Lost`] where something did not come back.
 pub async fn run(args: &Demo, terminal: &mut Terminal) -> Result<(), Failure> {
     let machine = Machine::find()?;
-    let program = match &args.program {
-        Some(program) => program.clone(),
-        None => std::env::current_exe().map_err(|e| Failure::Demo(e.to_string()))?,
-    };
+    let program = std::env::current_exe().map_err(|e| Failure::Demo(e.to_string()))?;
     let folder = tempfile::Builder::new().prefix("sealane-demo-").tempdir();
     let folder = folder.map_err(|error| Failure::Demo(error.to_string()))?;
     let report = go(args, machine, program, folder.path().to_owned()).await?;

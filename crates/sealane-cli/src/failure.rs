@@ -29,6 +29,9 @@ pub enum Failure {
     /// The hub, or the way to it.
     #[error(transparent)]
     Client(#[from] Error),
+    /// A measurement failed.
+    #[error("the bench failed: {0}")]
+    Bench(#[from] sealane_bench::load::Error),
     /// The node did not start.
     #[error(transparent)]
     Node(#[from] StartError),
@@ -104,6 +107,7 @@ impl Failure {
             Failure::Output(_) => &OUTPUT,
             Failure::Runtime(_) => &RUNTIME,
             Failure::UnknownCode(_) => &UNKNOWN_CODE,
+            Failure::Bench(_) => &BENCH,
             Failure::Demo(_) => &DEMO,
             Failure::Lost(_) => &LOST,
         }
@@ -176,8 +180,27 @@ fn client_exit_code(error: &Error) -> u8 {
 }
 
 /// The error codes of the command line.
-pub const ERRORS: &[ErrorInfo] =
-    &[UNKNOWN_KEY, SETTING, FILE, USAGE, BODY, INPUT, OUTPUT, RUNTIME, UNKNOWN_CODE, DEMO, LOST];
+pub const ERRORS: &[ErrorInfo] = &[
+    UNKNOWN_KEY,
+    SETTING,
+    FILE,
+    USAGE,
+    BODY,
+    INPUT,
+    OUTPUT,
+    RUNTIME,
+    UNKNOWN_CODE,
+    DEMO,
+    LOST,
+    BENCH,
+];
+
+const BENCH: ErrorInfo = ErrorInfo::new(
+    "SL-CLI-12",
+    "Bench",
+    "a process of the bench failed",
+    "Run it again with `--only` for the row that failed; many connections need `ulimit -n`.",
+);
 
 const UNKNOWN_KEY: ErrorInfo = ErrorInfo::new(
     "SL-CLI-01",

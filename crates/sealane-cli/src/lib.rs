@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod args;
+pub mod bench;
 pub mod config;
 pub mod demo;
 pub mod envelope;
@@ -55,10 +56,14 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
 
 fn start(cli: Cli) -> Result<(), Failure> {
     log(matches!(cli.command, Command::Up(_)));
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .map_err(Failure::Runtime)?;
+    let runtime = match cli.command {
+        // What measures is to take as little of the machine as it can.
+        Command::Bench(_) => tokio::runtime::Builder::new_current_thread(),
+        _ => tokio::runtime::Builder::new_multi_thread(),
+    }
+    .enable_all()
+    .build()
+    .map_err(Failure::Runtime)?;
     let mut terminal = Terminal::standard(cli.json);
     let outcome = runtime.block_on(run(cli, &mut terminal));
     let flushed = terminal.flush();
@@ -80,6 +85,7 @@ pub async fn run(cli: Cli, terminal: &mut Terminal) -> Result<(), Failure> {
         Command::Stream(args) => stream::run(&args, &file?, terminal).await,
         Command::Config(args) => config::show(&args, &file?, terminal),
         Command::Explain(args) => explain::run(&args, terminal),
+        Command::Bench(args) => bench::run(&args, terminal).await,
         Command::Demo(args) => demo::run(&args, terminal).await,
         Command::Completions(args) => pages::completions(&args, terminal),
         Command::Man(args) => pages::man(&args, terminal),

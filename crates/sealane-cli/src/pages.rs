@@ -45,7 +45,7 @@ pub fn markdown() -> String {
     command.build();
     let mut page = String::from(
         "# The command line\n\nMade by `sealane man --markdown` from the definitions in \
-         `crates/sealane-cli/src/args.rs`; a test fails when it is stale.\n\n",
+         `crates/sealane-cli/src/args.rs`;\na test fails when it is stale.\n\n",
     );
     let about = command.get_about().map(StyledStr::to_string).unwrap_or_default();
     let _ = write!(page, "`sealane`: {about}.\n\nFor every verb:\n");

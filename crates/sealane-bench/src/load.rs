@@ -1,0 +1,128 @@
+//! The hub under load: separate processes, real loopback sockets, one row per question.
+//!
+//! The node runs as one process and every client as another. Rates *per core* divide by the CPU
+//! time that the node's process spent, so that they do not depend on what else the machine does,
+//! nor on how fast the clients are.
+
+mod append;
+mod client;
+mod deliver;
+mod node;
+mod report;
+mod worker;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+pub use append::raw_appends;
+pub use report::{Machine, Report, Row};
+pub use worker::work;
+
+/// The commands that start the node and the clients.
+#[derive(Debug, Clone)]
+pub struct Programs {
+    /// The binary `sealane`, or one that knows the same verbs.
+    pub sealane: PathBuf,
+}
+
+impl Programs {
+    /// The verbs of this binary.
+    pub fn of(sealane: PathBuf) -> Self {
+        Self { sealane }
+    }
+}
+
+/// What is measured, and for how long.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// How long each row runs.
+    pub each: Duration,
+    /// Bytes of an envelope, encoded as JSON.
+    pub envelope_bytes: usize,
+    /// Connections that read.
+    pub readers: usize,
+    /// Idle connections that are opened to see what they cost.
+    pub idle: usize,
+    /// Readers of one message, over three codecs.
+    pub fan_out: usize,
+    /// Only rows whose name contains this.
+    pub only: Option<String>,
+    /// Where the node keeps its data; the disk that is measured. A temporary folder by default.
+    pub data: Option<PathBuf>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            each: Duration::from_secs(5),
+            envelope_bytes: 100,
+            readers: 16,
+            idle: 2000,
+            fan_out: 9000,
+            only: None,
+            data: None,
+        }
+    }
+}
+
+/// Why a load could not be measured.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A process or file failed.
+    #[error("{what}: {cause}")]
+    Io {
+        /// What was tried.
+        what: &'static str,
+        /// Why it failed.
+        cause: std::io::Error,
+    },
+    /// A client of the hub failed.
+    #[error(transparent)]
+    Client(#[from] sealane::Error),
+    /// A process said what nobody understands, or ended early.
+    #[error("a {0} process failed")]
+    Process(&'static str),
+}
+
+impl Error {
+    fn io(what: &'static str) -> impl FnOnce(std::io::Error) -> Error {
+        move |cause| Error::Io { what, cause }
+    }
+}
+
+/// Measures everything that `options` asks for; each row is shown as it comes.
+///
+/// # Errors
+/// [`Error`] where a process fails; a slow result is no error.
+pub async fn run(
+    programs: &Programs,
+    options: &Options,
+    show: &mut dyn FnMut(&Row),
+) -> Result<Report, Error> {
+    let mut report = Report::new();
+    let wanted = |name: &str| options.only.as_ref().is_none_or(|only| name.contains(only));
+    let mut add = |rows: Vec<Row>| {
+        rows.iter().for_each(&mut *show);
+        report.rows.extend(rows);
+    };
+    if wanted("append") {
+        append::run(programs, options, &mut add).await?;
+    }
+    for shape in deliver::SHAPES.iter().filter(|shape| wanted(shape.name)) {
+        add(vec![deliver::run(programs, options, shape).await?]);
+    }
+    if wanted("latency") {
+        add(vec![deliver::latency(programs, options).await?]);
+    }
+    if wanted("replay") {
+        add(deliver::replay(programs, options).await?);
+    }
+    if wanted("fan-out") {
+        add(vec![deliver::fan_out(programs, options).await?]);
+    }
+    if wanted("idle") {
+        add(vec![deliver::idle(programs, options).await?]);
+    }
+    Ok(report)
+}

@@ -1,0 +1,111 @@
+//! Durable appends, beside the floor: the same bytes appended to a plain file with fdatasync.
+
+use std::io::Write;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use super::node::NodeProcess;
+use super::worker::{Work, Worker};
+use super::{Error, Options, Programs, Row};
+
+/// Appends together: connections times batch.
+const GROUPS: [(usize, usize); 5] = [(1, 1), (64, 1), (1, 100), (1, 1000), (4, 1000)];
+
+pub(super) async fn run(
+    programs: &Programs,
+    options: &Options,
+    add: &mut impl FnMut(Vec<Row>),
+) -> Result<(), Error> {
+    for (connections, size) in GROUPS {
+        for level in ["disk", "os", "memory"] {
+            if level != "disk" && size == 1 && connections == 1 {
+                continue;
+            }
+            let row = one(programs, options, level, (connections, size)).await?;
+            if level == "disk" {
+                add(beside_floor(options, row, connections * size)?);
+            } else {
+                add(vec![row]);
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn one(
+    programs: &Programs,
+    options: &Options,
+    level: &'static str,
+    (connections, size): (usize, usize),
+) -> Result<Row, Error> {
+    let data = super::deliver::folder(options)?;
+    let node = NodeProcess::start(programs, data.path(), level)?;
+    // Retention runs meanwhile, as it does where messages come day and night.
+    let client = sealane::Client::connect(&node.address)?;
+    client.configure("load/append").max_count(100_000).await?;
+    let before = node.cpu_s();
+    let topic = "load/append".to_owned();
+    let (bytes, each) = (options.envelope_bytes, options.each);
+    let work = Work::Append { topic, connections, size, bytes, each };
+    let seen = Worker::start(programs, &node.address, &work)?.finish().await?;
+    let what = if size == 1 { "append single".into() } else { format!("append batches of {size}") };
+    Ok(Row {
+        name: what,
+        level,
+        codec: "json".into(),
+        connections,
+        count: seen.count,
+        seconds: seen.seconds,
+        node_cpu_s: node.cpu_s() - before,
+        latency_us: Some((seen.p50_us, seen.p99_us)),
+        note: "retention running".into(),
+    })
+}
+
+/// The row, and the floor measured right before it, in the groups that the row could form.
+fn beside_floor(options: &Options, mut row: Row, group: usize) -> Result<Vec<Row>, Error> {
+    let data = super::deliver::folder(options)?;
+    let each = options.each.min(Duration::from_secs(2));
+    let floor = raw_appends(data.path(), group, options.envelope_bytes, each)?;
+    let share = row.rate() / floor.rate() * 100.0;
+    row.note = format!("{share:.0} % of raw; {}", row.note);
+    Ok(vec![floor, row])
+}
+
+/// Appends `group` records of `bytes` to a plain file and syncs it, again and again.
+///
+/// # Errors
+/// [`Error::Io`].
+pub fn raw_appends(
+    folder: &Path,
+    group: usize,
+    bytes: usize,
+    each: Duration,
+) -> Result<Row, Error> {
+    let path = folder.join("raw");
+    let mut file = std::fs::File::create(&path).map_err(Error::io("making the raw file"))?;
+    let records = vec![b'x'; group * bytes];
+    let (start, mut count) = (Instant::now(), 0);
+    let mut latencies = Vec::new();
+    while start.elapsed() < each {
+        let sent = Instant::now();
+        file.write_all(&records).map_err(Error::io("writing the raw file"))?;
+        file.sync_data().map_err(Error::io("syncing the raw file"))?;
+        count += group as u64;
+        latencies.push(u32::try_from(sent.elapsed().as_micros()).unwrap_or(u32::MAX));
+    }
+    let seconds = start.elapsed().as_secs_f64();
+    let p50 = super::client::percentile(&mut latencies, 0.5);
+    let p99 = super::client::percentile(&mut latencies, 0.99);
+    Ok(Row {
+        name: format!("raw append + fdatasync, groups of {group}"),
+        level: "disk",
+        codec: "-".into(),
+        connections: 0,
+        count,
+        seconds,
+        node_cpu_s: 0.0,
+        latency_us: Some((p50, p99)),
+        note: "the floor".into(),
+    })
+}

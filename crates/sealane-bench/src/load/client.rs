@@ -1,0 +1,231 @@
+//! A reader that does as little as it can: what is measured is the hub.
+
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use bytes::Bytes;
+use futures_util::{FutureExt, SinkExt, StreamExt};
+use sealane::{Client, Value};
+use sealane_codec::Codec;
+use sealane_stream::protocol::{Marks, Op, ServerFrame, read_frame};
+use tokio::net::TcpStream;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
+use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async_with_config};
+
+use super::Error;
+
+/// How deliveries are acknowledged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Acks {
+    /// Not at all: a reader.
+    None,
+    /// One frame with its id for each.
+    Each,
+    /// One frame with a range of offsets for what came together.
+    Range,
+}
+
+/// What one connection saw.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    pub(super) count: u64,
+    pub(super) latencies_us: Vec<u32>,
+}
+
+pub(super) struct Reader {
+    socket: WebSocketStream<MaybeTlsStream<TcpStream>>,
+    codec: Codec,
+    acks: Acks,
+}
+
+/// Credit that a reader keeps open.
+const WINDOW: u64 = 8192;
+
+impl Reader {
+    /// Opens `/v1/subscribe` with `query`.
+    pub(super) async fn open(
+        address: &str,
+        query: &str,
+        codec: Codec,
+        acks: Acks,
+    ) -> Result<Self, Error> {
+        let url = format!("ws://{address}/v1/subscribe?codec={}&{query}", codec.name());
+        let config = WebSocketConfig::default().read_buffer_size(64 << 10);
+        let opened = connect_async_with_config(url, Some(config), true).await;
+        let (socket, _) = opened.map_err(|_| Error::Process("reader"))?;
+        Ok(Self { socket, codec, acks })
+    }
+
+    /// Reads until `count` deliveries came, or until `end`.
+    pub(super) async fn read(&mut self, count: u64, end: Instant) -> Result<Seen, Error> {
+        let mut seen = Seen::default();
+        let mut granted = 0;
+        self.grant(WINDOW * 2, &mut granted).await?;
+        let deadline = tokio::time::Instant::from_std(end);
+        while seen.count < count {
+            let Ok(frame) = tokio::time::timeout_at(deadline, self.socket.next()).await else {
+                break;
+            };
+            let mut frame = frame;
+            // What has come already is taken before anything is sent.
+            loop {
+                let message = frame.ok_or(Error::Process("reader"))?;
+                let message = message.map_err(|_| Error::Process("reader"))?;
+                self.take(message, &mut seen).await?;
+                match self.socket.next().now_or_never() {
+                    Some(next) => frame = next,
+                    None => break,
+                }
+            }
+            if granted - seen.count.min(granted) < WINDOW {
+                self.grant(WINDOW, &mut granted).await?;
+            }
+            self.socket.flush().await.map_err(|_| Error::Process("reader"))?;
+        }
+        Ok(seen)
+    }
+
+    async fn grant(&mut self, credit: u64, granted: &mut u64) -> Result<(), Error> {
+        *granted += credit;
+        self.feed(&Op::Credit(credit)).await?;
+        self.socket.flush().await.map_err(|_| Error::Process("reader"))
+    }
+
+    async fn take(&mut self, message: Message, seen: &mut Seen) -> Result<(), Error> {
+        let bytes = match message {
+            Message::Text(text) => Bytes::from(text),
+            Message::Binary(bytes) => bytes,
+            Message::Close(_) => return Err(Error::Process("reader")),
+            _ => return Ok(()),
+        };
+        if let Some(id) = first_id(self.codec, &bytes) {
+            seen.count += 1;
+            note_latency(id, seen);
+            match self.acks {
+                Acks::None => return Ok(()),
+                Acks::Each => {
+                    let ids = vec![String::from_utf8_lossy(id).into_owned()];
+                    return self.feed(&Op::Ack(Marks::Ids(ids))).await;
+                }
+                Acks::Range => {}
+            }
+        }
+        let frame = read_frame(self.codec, &bytes).map_err(|_| Error::Process("reader"))?;
+        let (first, last, count) = match &frame {
+            ServerFrame::Deliver(one) => (one.offset, one.offset, 0),
+            ServerFrame::Batch(all) => match (all.first(), all.last()) {
+                (Some(first), Some(last)) => (first.offset, last.offset, all.len() as u64),
+                _ => return Ok(()),
+            },
+            ServerFrame::Error(_) => return Err(Error::Process("reader")),
+            _ => return Ok(()),
+        };
+        seen.count += count;
+        if self.acks == Acks::Range {
+            let range = Marks::Range { stream: None, from: first, to: last };
+            self.feed(&Op::Ack(range)).await?;
+        }
+        Ok(())
+    }
+
+    async fn feed(&mut self, op: &Op) -> Result<(), Error> {
+        let mut frame = Vec::with_capacity(48);
+        op.write(self.codec, &mut frame);
+        let message = match String::from_utf8(frame) {
+            Ok(text) if self.codec == Codec::Json => Message::text(text),
+            Ok(text) => Message::binary(text.into_bytes()),
+            Err(error) => Message::binary(error.into_bytes()),
+        };
+        self.socket.feed(message).await.map_err(|_| Error::Process("reader"))
+    }
+}
+
+/// The id of a single delivery, found without decoding: it is the envelope's first field.
+fn first_id(codec: Codec, frame: &[u8]) -> Option<&[u8]> {
+    match codec {
+        Codec::Json => {
+            let rest = frame.strip_prefix(br#"{"deliver":{"id":""#)?;
+            rest.split(|byte| *byte == b'"').next()
+        }
+        Codec::MsgPack => {
+            let rest = frame.strip_prefix(b"\x85\xa7deliver")?;
+            let rest = rest.get(1..)?.strip_prefix(b"\xa2id")?;
+            let size = usize::from(rest.first()? & 0x1f);
+            rest.get(1..1 + size)
+        }
+        _ => {
+            let rest = frame.strip_prefix(b"\xa5\x67deliver")?;
+            let rest = rest.get(1..)?.strip_prefix(b"\x62id")?;
+            let (head, rest) = rest.split_first()?;
+            match head {
+                0x78 => rest.get(1..1 + usize::from(*rest.first()?)),
+                head => rest.get(..usize::from(head & 0x1f)),
+            }
+        }
+    }
+}
+
+/// An id is the time at which its message was sent, in microseconds, where latency is measured.
+fn note_latency(id: &[u8], seen: &mut Seen) {
+    let sent = id.strip_prefix(b"t").and_then(|digits| std::str::from_utf8(digits).ok());
+    let sent = sent.and_then(|digits| digits.split('-').next()?.parse::<u64>().ok());
+    if let Some(sent) = sent {
+        let late = now_us().saturating_sub(sent);
+        seen.latencies_us.push(u32::try_from(late).unwrap_or(u32::MAX));
+    }
+}
+
+/// Unix microseconds.
+pub(super) fn now_us() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
+}
+
+/// An envelope of `bytes` bytes in `codec`, as near as its fields allow.
+pub(super) fn envelope(codec: Codec, id: String, bytes: usize) -> Vec<u8> {
+    let mut out = Vec::with_capacity(bytes);
+    let base = Value::Map(vec![("id".into(), id.into()), ("data".into(), "".into())]);
+    sealane_codec::encode(codec, &base, &mut out);
+    let filler = "x".repeat(bytes.saturating_sub(out.len()));
+    let Value::Map(mut fields) = base else { return out };
+    if let Some((_, data)) = fields.last_mut() {
+        *data = Value::Text(filler);
+    }
+    out.clear();
+    sealane_codec::encode(codec, &Value::Map(fields), &mut out);
+    out
+}
+
+/// Publishes batches of `size` until `count` are stored or `end` comes; returns how many.
+pub(super) async fn publish(
+    client: &Client,
+    topic: &str,
+    (count, size): (u64, usize),
+    envelope_bytes: usize,
+    end: Instant,
+) -> Result<u64, Error> {
+    let mut sent = 0;
+    while sent < count && Instant::now() < end {
+        let wanted = (count - sent).min(size as u64);
+        let batch: Vec<Vec<u8>> = (sent..sent + wanted)
+            .map(|n| envelope(Codec::Json, format!("m{n:015}"), envelope_bytes))
+            .collect();
+        let batch: Vec<&[u8]> = batch.iter().map(Vec::as_slice).collect();
+        client.publish_batch(topic, Codec::Json, &batch).await?;
+        sent += wanted;
+    }
+    Ok(sent)
+}
+
+/// The value at `share` of the sorted `values`.
+pub(super) fn percentile(values: &mut [u32], share: f64) -> f64 {
+    values.sort_unstable();
+    let last = values.len().saturating_sub(1);
+    let index = (last as f64 * share).round() as usize;
+    values.get(index).map_or(0.0, |value| f64::from(*value))
+}
+
+/// A point in time that is far away.
+pub(super) fn never() -> Instant {
+    Instant::now() + Duration::from_secs(600)
+}

@@ -1,0 +1,61 @@
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use super::{Error, Programs};
+
+/// A node in a process of its own.
+pub(super) struct NodeProcess {
+    child: Child,
+    pub(super) address: String,
+}
+
+impl NodeProcess {
+    /// Starts a node on `data` at any free port.
+    pub(super) fn start(programs: &Programs, data: &Path, level: &str) -> Result<Self, Error> {
+        let mut child = Command::new(&programs.sealane)
+            .args(["--json", "up", "--listen", "127.0.0.1:0", "--level", level, "--data"])
+            .arg(data)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(Error::io("starting the node"))?;
+        let stdout = child.stdout.take().ok_or(Error::Process("node"))?;
+        let mut line = String::new();
+        BufReader::new(stdout).read_line(&mut line).map_err(Error::io("reading from the node"))?;
+        let address = sealane_codec::decode(sealane_codec::Codec::Json, line.trim().as_bytes())
+            .ok()
+            .and_then(|value| value.field("address")?.as_text().map(str::to_owned));
+        let address = address.ok_or(Error::Process("node"))?;
+        Ok(Self { child, address })
+    }
+
+    /// Seconds of CPU that the node has spent, in user and system mode.
+    pub(super) fn cpu_s(&self) -> f64 {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()));
+        let stat = stat.unwrap_or_default();
+        // The name, in parentheses, may hold spaces; what follows it does not.
+        let fields: Vec<&str> =
+            stat.rsplit_once(')').map_or("", |(_, rest)| rest).split_whitespace().collect();
+        let ticks = |index: usize| fields.get(index).and_then(|t| t.parse::<f64>().ok());
+        // utime and stime, in ticks of 10 ms (proc(5), USER_HZ).
+        (ticks(11).unwrap_or(0.0) + ticks(12).unwrap_or(0.0)) / 100.0
+    }
+
+    /// Memory that the node holds, in bytes.
+    pub(super) fn resident_bytes(&self) -> u64 {
+        let path = format!("/proc/{}/status", self.child.id());
+        let status = std::fs::read_to_string(path).unwrap_or_default();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kib = line.and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok());
+        kib.unwrap_or(0) << 10
+    }
+}
+
+impl Drop for NodeProcess {
+    fn drop(&mut self) {
+        // The data is temporary: nothing is lost with the process.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,123 @@
+use std::fmt;
+use std::process::Command;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// What was measured, and on what.
+#[derive(Debug, Clone)]
+pub struct Report {
+    /// The machine and the program.
+    pub machine: Machine,
+    /// The rows, in the order in which they ran.
+    pub rows: Vec<Row>,
+}
+
+/// What stands in the head of every result.
+#[derive(Debug, Clone)]
+pub struct Machine {
+    /// The CPU's name.
+    pub cpu: String,
+    /// Its cores.
+    pub cores: usize,
+    /// The kernel's release.
+    pub kernel: String,
+    /// The commit that was measured, where it is known.
+    pub commit: String,
+    /// Unix seconds.
+    pub time_s: u64,
+}
+
+/// One measurement.
+#[derive(Debug, Clone, Default)]
+pub struct Row {
+    /// What was measured.
+    pub name: String,
+    /// The level of the stream; `-` where nothing is stored.
+    pub level: &'static str,
+    /// The codec of the connections.
+    pub codec: String,
+    /// Connections.
+    pub connections: usize,
+    /// Messages or deliveries.
+    pub count: u64,
+    /// Seconds that it took.
+    pub seconds: f64,
+    /// Seconds of CPU that the node spent; 0 where there is none.
+    pub node_cpu_s: f64,
+    /// Median and 99th percentile, in microseconds, where single things were timed.
+    pub latency_us: Option<(f64, f64)>,
+    /// What else is to be known.
+    pub note: String,
+}
+
+impl Report {
+    pub(super) fn new() -> Self {
+        Self { machine: Machine::here(), rows: Vec::new() }
+    }
+}
+
+impl Machine {
+    /// This machine.
+    pub fn here() -> Self {
+        let read = |path| std::fs::read_to_string(path).unwrap_or_default();
+        let cpu = read("/proc/cpuinfo");
+        let cpu = cpu.lines().find_map(|line| line.strip_prefix("model name"));
+        let cpu = cpu.and_then(|rest| rest.split_once(':')).map_or("unknown", |(_, name)| name);
+        let commit = Command::new("git").args(["rev-parse", "--short", "HEAD"]).output();
+        let commit = commit.ok().filter(|out| out.status.success());
+        let commit = commit.and_then(|out| String::from_utf8(out.stdout).ok()).unwrap_or_default();
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Self {
+            cpu: cpu.trim().to_owned(),
+            cores: std::thread::available_parallelism().map_or(1, usize::from),
+            kernel: read("/proc/sys/kernel/osrelease").trim().to_owned(),
+            commit: commit.trim().to_owned(),
+            time_s: since.as_secs(),
+        }
+    }
+}
+
+impl fmt::Display for Machine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let commit = if self.commit.is_empty() { "unknown" } else { &self.commit };
+        write!(f, "{}, {} cores, Linux {}, commit {commit}", self.cpu, self.cores, self.kernel)
+    }
+}
+
+impl Row {
+    /// Messages or deliveries a second.
+    pub fn rate(&self) -> f64 {
+        if self.seconds > 0.0 { self.count as f64 / self.seconds } else { 0.0 }
+    }
+
+    /// Messages or deliveries for each second of CPU that the node spent.
+    pub fn rate_per_core(&self) -> Option<f64> {
+        (self.node_cpu_s > 0.0).then(|| self.count as f64 / self.node_cpu_s)
+    }
+
+    /// The heads of the columns of a row's text form.
+    pub const HEAD: &str = "what                                      level   codec    conns       \
+        count         /s  /s per core    p50 us    p99 us  note";
+}
+
+impl fmt::Display for Row {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (p50, p99) = self.latency_us.map_or((String::new(), String::new()), |(p50, p99)| {
+            (format!("{p50:.0}"), format!("{p99:.0}"))
+        });
+        let per_core = self.rate_per_core().map_or(String::new(), |rate| format!("{rate:.0}"));
+        write!(
+            f,
+            "{:<41} {:<7} {:<8} {:>5} {:>11} {:>10.0} {:>12} {:>9} {:>9}  {}",
+            self.name,
+            self.level,
+            self.codec,
+            self.connections,
+            self.count,
+            self.rate(),
+            per_core,
+            p50,
+            p99,
+            self.note
+        )
+    }
+}
