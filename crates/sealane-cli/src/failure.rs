@@ -193,10 +193,11 @@ pub const ERRORS: &[ErrorInfo] = &[
     DEMO,
     LOST,
     BENCH,
+    LISTEN,
 ];
 
 const BENCH: ErrorInfo = ErrorInfo::new(
-    "SL-CLI-12",
+    "SL-CLI-13",
     "Bench",
     "a process of the bench failed",
     "Run it again with `--only` for the row that failed; many connections need `ulimit -n`.",
@@ -269,7 +270,7 @@ const LOST: ErrorInfo = ErrorInfo::new(
     "This is a defect: report it with the version and the output.",
 );
 const LISTEN: ErrorInfo = ErrorInfo::new(
-    "SL-CLI-12",
+    "SL-CLI-13",
     "Listen",
     "the node cannot listen on its address",
     "Another node may hold the port; choose another with --listen, or 127.0.0.1:0 for a free one.",

@@ -1,0 +1,9 @@
+//! The hub's promises (spec/hub.md), each in a file of its own, over real sockets.
+
+mod dead_letters;
+mod enqueues_once;
+mod http;
+mod redelivers;
+mod running;
+mod socket;
+mod strict_order;
