@@ -192,8 +192,8 @@ pub const ERRORS: &[ErrorInfo] = &[
     UNKNOWN_CODE,
     DEMO,
     LOST,
-    BENCH,
     LISTEN,
+    BENCH,
 ];
 
 const BENCH: ErrorInfo = ErrorInfo::new(
@@ -270,7 +270,7 @@ const LOST: ErrorInfo = ErrorInfo::new(
     "This is a defect: report it with the version and the output.",
 );
 const LISTEN: ErrorInfo = ErrorInfo::new(
-    "SL-CLI-13",
+    "SL-CLI-12",
     "Listen",
     "the node cannot listen on its address",
     "Another node may hold the port; choose another with --listen, or 127.0.0.1:0 for a free one.",

@@ -40,6 +40,7 @@ fn a_node_that_cannot_start_says_why() {
     up.args(["up", "--listen", &node.address, "--data"]).arg(other.path().join("data"));
     let (code, said) = failure(&mut up);
     assert!(code == 1 && said.contains("[SL-CLI-12]"), "{code}: {said}");
+    assert!(node.run(&["explain", "SL-CLI-12"]).contains("Listen"));
     let mut up = sealane(other.path());
     up.args(["up", "--listen", "127.0.0.1:0", "--data"]).arg(node.home().join("data"));
     let (code, said) = failure(&mut up);
