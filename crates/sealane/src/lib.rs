@@ -10,11 +10,16 @@
 //! (`spec/hub.md`); [`Publisher`] sends many messages in order and in batches; [`Subscription`] is
 //! a `Stream` of [`Message`]s that connects again and goes on where it was.
 //!
-//! ```no_run
+//! ```
 //! use sealane::{Client, Start, Value};
 //!
-//! # async fn example() -> Result<(), sealane::Error> {
-//! let client = Client::connect("127.0.0.1:9087")?;
+//! # let folder = tempfile::tempdir()?;
+//! # tokio::runtime::Runtime::new()?.block_on(async {
+//! # let (listen, data) = ("127.0.0.1:0".parse()?, folder.path().to_owned());
+//! # let config = sealane_node::Config { listen, data, ..Default::default() };
+//! # let node = sealane_node::Node::start(config).await?;
+//! # let address = node.address().to_string();
+//! let client = Client::connect(&address)?; // 127.0.0.1:9087 where `sealane up` runs
 //! let place = Value::Map(vec![("lat".into(), Value::F64(48.2))]);
 //! client.publish("fleet/7/location", &place).await?;
 //!
@@ -22,9 +27,12 @@
 //! while let Some(message) = places.next().await {
 //!     let message = message?;
 //!     println!("{} {:?}", message.stream, message.value()?);
+//! #   assert_eq!(message.value()?.field("lat"), Some(&Value::F64(48.2)));
+//! #   break;
 //! }
-//! # Ok(())
-//! # }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
 //! # What holds

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sealane_message::Pattern;
-use sealane_stream::protocol::{Joined, ServerFrame};
+use sealane_stream::protocol::{Deliver, Joined, ServerFrame};
 use tokio::sync::broadcast;
 use tokio::time::{sleep, sleep_until, timeout};
 
@@ -33,6 +33,8 @@ pub(super) struct Driver {
     events: broadcast::WeakSender<Event>,
     /// Where a reader has come to; a consumer's place is kept by the hub.
     places: Option<Places>,
+    /// Whether this connection has brought anything.
+    delivered: bool,
 }
 
 impl Driver {
@@ -45,7 +47,7 @@ impl Driver {
         let single = pattern.topic().is_some();
         let start = subscribe.start.unwrap_or(Start::New);
         let places = subscribe.is_reader().then(|| Places::new(start, single));
-        Self { subscribe, single, shared, events, places }
+        Self { subscribe, single, shared, events, places, delivered: false }
     }
 
     /// Makes the first connection.
@@ -67,8 +69,12 @@ impl Driver {
         while !self.shared.is_closing() {
             let ended = match socket.take() {
                 Some((reader, writer)) => {
+                    self.delivered = false;
                     let ended = self.serve(reader, writer).await;
-                    backoff = Backoff::new();
+                    // A hub that only takes connections to end them is not asked ever faster.
+                    if self.delivered {
+                        backoff = Backoff::new();
+                    }
                     ended
                 }
                 None => match self.join().await {
@@ -189,7 +195,8 @@ impl Driver {
         Ok(())
     }
 
-    fn deliver(&mut self, all: Vec<sealane_stream::protocol::Deliver>) -> Result<(), Error> {
+    fn deliver(&mut self, all: Vec<Deliver>) -> Result<(), Error> {
+        self.delivered = true;
         let places = &mut self.places;
         self.shared.deliver(self.subscribe.codec, all, |deliver| match places {
             Some(places) => places.advance(deliver),

@@ -259,3 +259,90 @@ impl fmt::Debug for Shared {
         f.debug_struct("Shared").finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use sealane_codec::Codec;
+
+    use super::*;
+    use crate::Client;
+
+    fn shared(window: u32, limit: Option<u64>) -> Arc<Shared> {
+        let subscribe = Client::connect("hub").unwrap().subscribe("a").consumer("c").credit(window);
+        let subscribe = Subscribe { limit, ..subscribe };
+        Arc::new(Shared::new(&subscribe))
+    }
+
+    fn deliver(shared: &Arc<Shared>, offsets: std::ops::Range<u64>) -> Result<(), Error> {
+        let (stream, envelope): (Topic, _) = ("a".parse().unwrap(), bytes::Bytes::new());
+        let one = |offset| Deliver {
+            stream: stream.clone(),
+            offset,
+            generation: 1,
+            attempt: 1,
+            envelope: envelope.clone(),
+        };
+        shared.deliver(Codec::Json, offsets.map(one).collect(), |_| true)
+    }
+
+    fn take(shared: &Shared) -> Option<Message> {
+        match shared.poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(Some(Ok(message))) => Some(message),
+            _ => None,
+        }
+    }
+
+    fn credit(shared: &Shared) -> u64 {
+        let granted = |op: &Op| if let Op::Credit(n) = op { *n } else { 0 };
+        shared.work().ops.iter().map(granted).sum()
+    }
+
+    #[tokio::test]
+    async fn what_is_granted_waits_or_is_under_way_never_passes_the_window() {
+        let shared = shared(8, None);
+        shared.begin();
+        assert_eq!(credit(&shared), 8);
+        assert_eq!(credit(&shared), 0);
+        deliver(&shared, 0..8).unwrap();
+        assert_eq!(credit(&shared), 0, "nothing was taken");
+        assert!(take(&shared).is_some());
+        assert_eq!(credit(&shared), 1, "the hub has none left");
+        assert!(take(&shared).is_some());
+        assert_eq!(credit(&shared), 0, "not worth a frame");
+        assert!(take(&shared).is_some());
+        assert_eq!(credit(&shared), 2);
+        deliver(&shared, 8..11).unwrap();
+        assert!(matches!(deliver(&shared, 11..12), Err(Error::Protocol(_))));
+    }
+
+    #[tokio::test]
+    async fn a_limit_bounds_the_sum() {
+        let shared = shared(8, Some(10));
+        shared.begin();
+        assert_eq!(credit(&shared), 8);
+        deliver(&shared, 0..8).unwrap();
+        while take(&shared).is_some() {}
+        assert_eq!(credit(&shared), 2);
+        shared.begin();
+        assert_eq!(credit(&shared), 2, "on a new connection the same two");
+    }
+
+    #[tokio::test]
+    async fn acknowledgements_are_gathered_and_old_ones_dropped() {
+        let shared = shared(8, None);
+        shared.begin();
+        credit(&shared);
+        deliver(&shared, 0..3).unwrap();
+        let all: Vec<Message> = (0..3).map(|_| take(&shared).unwrap()).collect();
+        all.iter().for_each(Message::ack);
+        assert!(!shared.work().ops.iter().any(|op| matches!(op, Op::Ack(_))), "they wait");
+        tokio::time::sleep(ACK_DELAY * 2).await;
+        let ops = shared.work().ops;
+        let range = Marks::Range { stream: None, from: 0, to: 2 };
+        assert_eq!(ops.first(), Some(&Op::Ack(range)));
+        shared.begin();
+        all.iter().for_each(Message::ack);
+        tokio::time::sleep(ACK_DELAY * 2).await;
+        assert!(!shared.work().ops.iter().any(|op| matches!(op, Op::Ack(_))));
+    }
+}
