@@ -19,9 +19,9 @@ Exit codes:
   5  the storage is full or failed
 
 Settings come from flags, then the environment (SEALANE_SERVER, SEALANE_DATA, SEALANE_LISTEN,
-SEALANE_LEVEL, SEALANE_CODEC), then the configuration file, then defaults:
-`sealane config show --origin` tells which. SEALANE_LOG sets what is logged (error, warn, info,
-debug); NO_COLOR turns colours off.
+SEALANE_LEVEL, SEALANE_CODEC), then the configuration file (--config, SEALANE_CONFIG, or the
+user's), then defaults: `sealane config show --origin` tells which. SEALANE_LOG sets what is
+logged (error, warn, info, debug); NO_COLOR turns colours off.
 
 Examples:
   sealane up --data ./data

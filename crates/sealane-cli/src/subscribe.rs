@@ -1,7 +1,8 @@
 //! `sealane sub`.
 
 use futures_util::FutureExt;
-use sealane::{Codec, Event, Events, Message, Subscription, Value};
+use sealane::{Codec, Error, Event, Events, Message, Subscription, Value};
+use sealane_codec::Transcoder;
 
 use crate::args::Sub;
 use crate::config::{File, Key};
@@ -39,49 +40,60 @@ pub async fn run(args: &Sub, file: &File, terminal: &mut Terminal) -> Result<(),
     outcome
 }
 
+/// Messages that are printed before they are acknowledged together.
+const MAX_PRINTED: usize = 256;
+
 async fn print(
     subscription: &mut Subscription,
     ack: bool,
     terminal: &mut Terminal,
 ) -> Result<(), Failure> {
-    let mut printed: Vec<Message> = Vec::new();
+    let mut printed = Vec::with_capacity(MAX_PRINTED);
+    let mut transcoder = Transcoder::new();
     loop {
         let next = match subscription.next().now_or_never() {
             Some(next) => next,
             None => {
-                // Only what has left this process is acknowledged.
-                terminal.flush()?;
-                printed.drain(..).filter(|_| ack).for_each(|message| message.ack());
+                hand_on(&mut printed, ack, terminal)?;
                 subscription.next().await
             }
         };
         let Some(message) = next else { break };
         let message = message?;
-        show(&message, terminal)?;
+        show(&message, &mut transcoder, terminal)?;
         printed.push(message);
-        if printed.len() >= 256 {
-            terminal.flush()?;
-            printed.drain(..).filter(|_| ack).for_each(|message| message.ack());
+        if printed.len() == MAX_PRINTED {
+            hand_on(&mut printed, ack, terminal)?;
         }
     }
+    hand_on(&mut printed, ack, terminal)
+}
+
+/// Acknowledges what was printed, once it has left this process.
+fn hand_on(printed: &mut Vec<Message>, ack: bool, terminal: &mut Terminal) -> Result<(), Failure> {
     terminal.flush()?;
     printed.drain(..).filter(|_| ack).for_each(|message| message.ack());
     Ok(())
 }
 
-fn show(message: &Message, terminal: &mut Terminal) -> Result<(), Failure> {
-    let envelope = message.value()?;
+fn show(
+    message: &Message,
+    transcoder: &mut Transcoder,
+    terminal: &mut Terminal,
+) -> Result<(), Failure> {
     if terminal.json() {
         return terminal.record(vec![
             ("stream", message.stream.as_str().into()),
             ("offset", message.offset.into()),
             ("generation", message.generation.into()),
             ("attempt", Value::from(u64::from(message.attempt))),
-            ("envelope", envelope),
+            ("envelope", message.value()?),
         ]);
     }
-    let mut line = Vec::with_capacity(message.envelope.len());
-    sealane_codec::encode(Codec::Json, &envelope, &mut line);
+    let mut line = Vec::with_capacity(2 * message.envelope.len());
+    transcoder
+        .transcode(message.codec, &message.envelope, Codec::Json, &mut line)
+        .map_err(Error::from)?;
     line.push(b'\n');
     terminal.write(&line)
 }

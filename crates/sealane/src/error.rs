@@ -23,7 +23,7 @@ pub enum Error {
         cause: String,
     },
     /// The connection was lost before the answer came, each time: the hub may have done it.
-    #[error("{address} did not answer in {attempts} attempts: {cause}")]
+    #[error("{address} did not answer (asked {attempts}x): {cause}")]
     NoAnswer {
         /// The hub's address.
         address: String,

@@ -106,3 +106,26 @@ fn a_delay_is_kept() {
     let out = node.run(&["sub", "a", "--from", "first", "-n", "1"]);
     assert_eq!(text(&json(&out), "id"), text(&due, "id"));
 }
+
+#[test]
+fn an_interrupt_ends_reading_and_keeps_what_was_acknowledged() {
+    let node = NodeProcess::start();
+    node.run(&["pub", "a", "1"]);
+    let mut follow = node.follow(&["sub", "a", "--consumer", "c"]);
+    assert_eq!(json(&follow.line()).field("data"), Some(&1_u64.into()));
+    let pid = follow.child.id().to_string();
+    std::process::Command::new("kill").args(["-INT", &pid]).status().unwrap();
+    assert_eq!(follow.rest(), "");
+    let state = json(&node.run(&["stream", "info", "a", "--json"]));
+    let Some(Value::Array(consumers)) = state.field("consumers") else { panic!("{state:?}") };
+    assert_eq!(consumers[0].field("next"), Some(&1_u64.into()));
+    assert_eq!(consumers[0].field("inFlight"), Some(&0_u64.into()));
+}
+
+#[test]
+fn a_line_is_one_message_however_it_was_written() {
+    let node = NodeProcess::start();
+    node.run(&["pub", "a", "{\n  \"id\": \"x\",\n  \"n\": 1\n}"]);
+    let out = node.run(&["sub", "a", "--from", "first", "-n", "1"]);
+    assert_eq!(out, "{\"id\":\"x\",\"n\":1}\n");
+}
