@@ -136,7 +136,7 @@ impl Connection {
 
     /// Takes in what the socket did, and every further frame that is already there.
     fn after(&mut self, io: Io, subscription: &mut Subscription) -> Result<(), End> {
-        let mut frame = match io {
+        let frame = match io {
             Io::Flushed(Ok(())) => {
                 self.flushing = false;
                 return Ok(());
@@ -145,11 +145,11 @@ impl Connection {
             Io::Frame(frame) => frame,
         };
         self.received = Instant::now();
-        for _ in 0..TAKE {
-            self.accept(frame, subscription)?;
+        self.accept(frame, subscription)?;
+        for _ in 1..TAKE {
             let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
             match Pin::new(&mut self.socket).poll_next(&mut cx) {
-                Poll::Ready(next) => frame = next,
+                Poll::Ready(frame) => self.accept(frame, subscription)?,
                 Poll::Pending => break,
             }
         }
