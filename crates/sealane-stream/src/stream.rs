@@ -178,18 +178,13 @@ impl Stream {
         state.recent.push_back(block.clone());
     }
 
-    /// The consumer `name`, made at the cursor that `place` names where there is none; and whether it
-    /// was made.
-    pub(crate) fn consumer(
-        &self,
-        name: &str,
-        place: impl FnOnce(&State) -> u64,
-    ) -> (Arc<Shared>, bool) {
+    /// The consumer `name`, made at `start` where there is none; and whether it was made.
+    pub(crate) fn consumer(&self, name: &str, start: u64) -> (Arc<Shared>, bool) {
         let mut state = self.state.lock();
         if let Some(shared) = state.consumers.get(name) {
             return (shared.clone(), false);
         }
-        let consumer = Consumer::new(place(&state), ConsumerSettings::default());
+        let consumer = Consumer::new(start, ConsumerSettings::default());
         let name: Arc<str> = name.into();
         let shared = Arc::new(Shared::new(name.clone(), consumer, 0));
         state.consumers.insert(name, shared.clone());

@@ -137,81 +137,114 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
+/// What must hold, kept beside the consumer by the simplest means.
+struct Model {
+    consumer: Consumer,
+    end: u64,
+    now: u64,
+    done: BTreeSet<u64>,
+    held: BTreeMap<u64, (Member, u64)>,
+    firsts: Vec<u64>,
+}
+
+impl Model {
+    fn step(&mut self, step: Step) -> Result<(), TestCaseError> {
+        match step {
+            Step::Append(n) => self.end += n,
+            Step::Sleep(ms) => {
+                self.now += ms;
+                self.consumer.expire(self.now);
+                let now = self.now;
+                self.held.retain(|_, (_, deadline)| *deadline > now);
+            }
+            Step::Take(member, max) => self.take(member, max)?,
+            Step::Ack(member, from, to) => self.ack(member, from, to)?,
+            Step::Nack(member, offset, delay) => {
+                let mine = self.held.get(&offset).is_some_and(|(holder, _)| *holder == member);
+                let due = self.now + delay;
+                let count = self.consumer.nack(member, offset, offset, due, self.now);
+                prop_assert_eq!(count, u64::from(mine));
+                if mine {
+                    self.held.remove(&offset);
+                }
+            }
+            Step::Leave(member) => {
+                self.consumer.leave(member, self.now);
+                self.held.retain(|_, (holder, _)| *holder != member);
+            }
+            Step::Restart => {
+                let snapshot = self.consumer.snapshot(&[]);
+                self.consumer = Consumer::restore(self.consumer.settings, &snapshot).unwrap();
+                self.held.clear();
+            }
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, member: Member, max: usize) -> Result<(), TestCaseError> {
+        let mut out = Vec::new();
+        self.consumer.take(member, max, 0..self.end, self.now, &mut out);
+        prop_assert!(out.len() <= max);
+        for Handed { offset, attempt } in out {
+            prop_assert!(!self.done.contains(&offset), "{} is done", offset);
+            let holder = self.held.insert(offset, (member, self.now + 1000));
+            prop_assert!(holder.is_none(), "{} is held", offset);
+            if attempt == 1 {
+                self.firsts.push(offset);
+            }
+        }
+        prop_assert!(self.consumer.in_flight() <= 10);
+        Ok(())
+    }
+
+    fn ack(&mut self, member: Member, from: u64, to: u64) -> Result<(), TestCaseError> {
+        let held = self.held.range(from..=to);
+        let mine = held.filter(|(_, (holder, _))| *holder == member).map(|(offset, _)| *offset);
+        let mine: Vec<u64> = mine.collect();
+        prop_assert_eq!(self.consumer.ack(member, from, to), mine.len() as u64);
+        mine.iter().for_each(|offset| drop(self.held.remove(offset)));
+        self.done.extend(mine);
+        Ok(())
+    }
+
+    /// Lets everything come back and finishes it: every offset is done once.
+    fn finish(mut self) -> Result<(), TestCaseError> {
+        prop_assert!(self.firsts.windows(2).all(|pair| pair[0] < pair[1]));
+        (1..4).for_each(|member| drop(self.consumer.leave(member, self.now)));
+        for _ in 0..1000 {
+            self.now += 500;
+            self.consumer.expire(self.now);
+            let mut out = Vec::new();
+            self.consumer.take(9, 10, 0..self.end, self.now, &mut out);
+            for Handed { offset, .. } in &out {
+                prop_assert!(self.done.insert(*offset));
+                prop_assert_eq!(self.consumer.ack(9, *offset, *offset), 1);
+            }
+            if out.is_empty() && self.consumer.is_settled() {
+                break;
+            }
+        }
+        prop_assert_eq!(self.done.len() as u64, self.end);
+        Ok(())
+    }
+}
+
 proptest! {
     /// Whatever members do: nobody holds a message that another holds, nothing is lost or given
     /// again once it is done, first deliveries are in order, and the limit in flight holds.
     #[test]
     fn nothing_is_lost_or_given_twice(steps in prop::collection::vec(step(), 1..120)) {
-        let mut c = consumer(10, 0);
-        let (mut end, mut now) = (0_u64, 0_u64);
-        let mut done = BTreeSet::new();
-        let mut held: BTreeMap<u64, (Member, u64)> = BTreeMap::new();
-        let mut firsts = Vec::new();
+        let mut model = Model {
+            consumer: consumer(10, 0),
+            end: 0,
+            now: 0,
+            done: BTreeSet::new(),
+            held: BTreeMap::new(),
+            firsts: Vec::new(),
+        };
         for step in steps {
-            match step {
-                Step::Append(n) => end += n,
-                Step::Sleep(ms) => {
-                    now += ms;
-                    c.expire(now);
-                    held.retain(|_, (_, deadline)| *deadline > now);
-                }
-                Step::Take(member, max) => {
-                    let mut out = Vec::new();
-                    c.take(member, max, 0..end, now, &mut out);
-                    prop_assert!(out.len() <= max);
-                    for Handed { offset, attempt } in out {
-                        prop_assert!(!done.contains(&offset), "{offset} is done");
-                        prop_assert!(!held.contains_key(&offset), "{offset} is held");
-                        held.insert(offset, (member, now + 1000));
-                        if attempt == 1 {
-                            firsts.push(offset);
-                        }
-                    }
-                    prop_assert!(c.in_flight() <= 10);
-                }
-                Step::Ack(member, from, to) => {
-                    let mine: Vec<u64> = held.range(from..=to)
-                        .filter(|(_, (holder, _))| *holder == member).map(|(o, _)| *o).collect();
-                    prop_assert_eq!(c.ack(member, from, to), mine.len() as u64);
-                    mine.iter().for_each(|offset| { held.remove(offset); });
-                    done.extend(mine);
-                }
-                Step::Nack(member, offset, delay) => {
-                    let mine = held.get(&offset).is_some_and(|(holder, _)| *holder == member);
-                    let count = c.nack(member, offset, offset, now + delay, now);
-                    prop_assert_eq!(count, u64::from(mine));
-                    if mine {
-                        held.remove(&offset);
-                    }
-                }
-                Step::Leave(member) => {
-                    c.leave(member, now);
-                    held.retain(|_, (holder, _)| *holder != member);
-                }
-                Step::Restart => {
-                    c = Consumer::restore(c.settings, &c.snapshot(&[])).unwrap();
-                    held.clear();
-                }
-            }
+            model.step(step)?;
         }
-        prop_assert!(firsts.windows(2).all(|pair| pair[0] < pair[1]));
-        // Let everything come back and finish it: every offset is done once.
-        for member in 1..4 {
-            c.leave(member, now);
-        }
-        for _ in 0..1000 {
-            now += 500;
-            c.expire(now);
-            let mut out = Vec::new();
-            c.take(9, 10, 0..end, now, &mut out);
-            for Handed { offset, .. } in &out {
-                prop_assert!(done.insert(*offset));
-                prop_assert_eq!(c.ack(9, *offset, *offset), 1);
-            }
-            if out.is_empty() && c.is_settled() {
-                break;
-            }
-        }
-        prop_assert_eq!(done.len() as u64, end);
+        model.finish()?;
     }
 }

@@ -54,7 +54,7 @@ impl Slot {
             Who::Member { name, from, change } => {
                 let from = if late { From::First } else { *from };
                 let start = place(registry, &stream, from).await?;
-                let (shared, made) = stream.consumer(name, |_| start);
+                let (shared, made) = stream.consumer(name, start);
                 if made && stream.state.lock().consumers.len() > MAX_CONSUMERS {
                     stream.state.lock().consumers.remove(name.as_str());
                     let limit = MAX_CONSUMERS as u64;
