@@ -49,6 +49,22 @@ async fn every_form_of_ack_and_nack_is_honoured() {
 }
 
 #[tokio::test]
+async fn every_frame_of_a_burst_is_honoured() {
+    const COUNT: u64 = 3000;
+    let hub = Running::start().await;
+    hub.enqueue_numbered("work", 0, COUNT).await;
+    let mut member = member(&hub, "").await;
+    member.credit(COUNT).await;
+    member.take(COUNT as usize).await;
+    for offset in 0..COUNT {
+        member.feed(json!({"ack": {"offset": offset}})).await;
+    }
+    member.close().await;
+    assert_eq!(hub.consumer("work", "c").await["inFlight"], 0);
+    assert_eq!(hub.metric("sealane_stream_acked_total").await, COUNT);
+}
+
+#[tokio::test]
 async fn what_is_not_acknowledged_in_time_comes_again() {
     let hub = Running::start().await;
     hub.enqueue_numbered("work", 0, 2).await;

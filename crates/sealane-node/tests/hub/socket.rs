@@ -92,6 +92,12 @@ impl Socket {
 
     /// Sends a frame in the connection's codec.
     pub(crate) async fn send(&mut self, frame: Value) {
+        self.feed(frame).await;
+        self.inner.flush().await.unwrap();
+    }
+
+    /// The same, to be sent together with what follows.
+    pub(crate) async fn feed(&mut self, frame: Value) {
         let bytes = match self.codec {
             Codec::MsgPackRecords => {
                 let plain = from_json(&frame, Codec::MsgPack);
@@ -105,7 +111,7 @@ impl Socket {
             Codec::Json => Message::text(String::from_utf8(bytes).unwrap()),
             _ => Message::binary(bytes),
         };
-        self.send_raw(message).await;
+        self.inner.feed(message).await.unwrap();
     }
 
     pub(crate) async fn send_raw(&mut self, message: Message) {
