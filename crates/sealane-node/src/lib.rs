@@ -94,7 +94,7 @@ pub enum StartError {
 /// How long a stopping node waits for its clients to go.
 const DRAIN: Duration = Duration::from_secs(5);
 
-/// A running node. Dropped without [`Node::stop`], it ends as if it were killed.
+/// A running node. Dropped without [`Node::stop`], it serves until its runtime ends.
 pub struct Node {
     app: Arc<App>,
     folder: PathBuf,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
+use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, Request, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
@@ -15,24 +16,26 @@ use crate::refusal::Refusal;
 use crate::reply::{Fill, accepted, answer, read_body};
 use crate::routes::App;
 
-type Parameters = Query<Vec<(String, String)>>;
+type Parameters = Result<Query<Vec<(String, String)>>, QueryRejection>;
 
 pub(crate) async fn list(
     State(app): State<Arc<App>>,
-    Query(parameters): Parameters,
+    parameters: Parameters,
     headers: HeaderMap,
 ) -> Response {
-    answer(&headers, page(&app, parameters).map(|fill| (StatusCode::OK, fill)))
+    let fill = unpack(parameters).and_then(|parameters| page(&app, parameters));
+    answer(&headers, fill.map(|fill| (StatusCode::OK, fill)))
 }
 
 pub(crate) async fn show(
     State(app): State<Arc<App>>,
     Path(topic): Path<String>,
-    Query(parameters): Parameters,
+    parameters: Parameters,
     headers: HeaderMap,
 ) -> Response {
     let result = async {
         let topic: Topic = topic.parse().map_err(Error::from)?;
+        let parameters = unpack(parameters)?;
         if parameters.is_empty() {
             let info = app.hub.stream(&topic)?;
             return Ok(Box::new(move |writer: &mut Writer<'_>| write_info(writer, &info)) as Fill);
@@ -150,6 +153,11 @@ pub(crate) fn read_from(text: &str) -> Result<From, Error> {
             Ok(From::Time(u64::try_from(since.as_millis()).map_err(|_| wrong())?))
         }
     }
+}
+
+fn unpack(parameters: Parameters) -> Result<Vec<(String, String)>, Refusal> {
+    let wrong = |_| Error::parameter("query", "is not percent-encoded text").into();
+    parameters.map(|Query(all)| all).map_err(wrong)
 }
 
 fn page(app: &App, parameters: Vec<(String, String)>) -> Result<Fill, Refusal> {

@@ -44,7 +44,11 @@ pub(crate) async fn subscribe(
     let Ok(upgrade) = upgrade else {
         return answer(&headers, Err(Refusal::UpgradeRequired));
     };
-    let parameters = parameters.map(|Query(all)| all).unwrap_or_default();
+    let parameters = match parameters {
+        Ok(Query(all)) => all,
+        // Said on the socket, as everything that is wrong with a subscription.
+        Err(_) => vec![("query".to_owned(), String::new())],
+    };
     let Some(alive) = app.alive().filter(|_| !app.is_stopping()) else {
         return answer(&headers, Err(Error::Draining.into()));
     };
