@@ -22,26 +22,78 @@ struct Proof {
 const PROOFS: &[Proof] = &[
     Proof {
         name: "million",
-        shows: "a million messages to 100 readers: nothing lost, nothing beyond credit, in order",
-        cargo: &["--package", "sealane-node", "--test", "delivers_exactly"],
+        shows: "a million messages to 100 members: nothing lost, nothing beyond credit, in order",
+        cargo: &[
+            "test",
+            "--release",
+            "--package",
+            "sealane-node",
+            "--test",
+            "hub",
+            "delivers_exactly",
+            "--",
+            "--nocapture",
+        ],
         environment: &[("SEALANE_MESSAGES", "1000000")],
     },
     Proof {
         name: "kill",
         shows: "50 kills under load: nothing acknowledged at `os` or `disk` is lost",
-        cargo: &["--package", "sealane-cli", "--test", "survives_kill"],
+        cargo: &[
+            "test",
+            "--release",
+            "--package",
+            "sealane-cli",
+            "--test",
+            "cli",
+            "survives_kill",
+            "--",
+            "--nocapture",
+        ],
         environment: &[("SEALANE_KILLS", "50")],
     },
     Proof {
         name: "powercut",
         shows: "50 copies of a running disk: each holds all that was acknowledged at `disk`",
-        cargo: &["--package", "sealane-cli", "--test", "survives_power_cut"],
+        cargo: &[
+            "test",
+            "--release",
+            "--package",
+            "sealane-cli",
+            "--test",
+            "cli",
+            "survives_power_cut",
+            "--",
+            "--nocapture",
+        ],
         environment: &[("SEALANE_CUTS", "50")],
     },
     Proof {
         name: "diskfull",
         shows: "a full disk: refused with an error, nothing acknowledged, service resumes",
-        cargo: &["--package", "sealane-cli", "--test", "survives_full_disk"],
+        cargo: &[
+            "test",
+            "--release",
+            "--package",
+            "sealane-cli",
+            "--test",
+            "cli",
+            "survives_full_disk",
+            "--",
+            "--nocapture",
+        ],
+        environment: &[],
+    },
+    Proof {
+        name: "load",
+        shows: "the hub under load: appends, deliveries, latency, replay, fan-out, idle connections",
+        cargo: &["run", "--release", "--package", "sealane-cli", "--", "bench", "load"],
+        environment: &[],
+    },
+    Proof {
+        name: "append",
+        shows: "durable appends beside a plain file with fdatasync and a row for each message",
+        cargo: &["bench", "--package", "sealane-stream", "--bench", "append"],
         environment: &[],
     },
 ];
@@ -80,7 +132,7 @@ fn list() -> String {
 /// Words like `KEY=VALUE` replace the proof's environment, the rest goes to the test program.
 fn command(proof: &Proof, rest: &[String]) -> Command {
     let mut command = process::cargo();
-    command.args(["test", "--release"]).args(proof.cargo).args(["--", "--nocapture"]);
+    command.args(proof.cargo);
     command.envs(proof.environment.iter().copied());
     for word in rest {
         match word.split_once('=').filter(|(key, _)| is_variable(key)) {
@@ -195,9 +247,7 @@ mod tests {
         let command = command(&PROOFS[1], &words);
         let kills = command.get_envs().find(|(key, _)| *key == "SEALANE_KILLS");
         assert_eq!(kills.and_then(|(_, value)| value), Some("3".as_ref()));
-        assert!(
-            process::shown(&command).ends_with("--test survives_kill -- --nocapture --exact=x")
-        );
+        assert!(process::shown(&command).ends_with("cli survives_kill -- --nocapture --exact=x"));
     }
 
     #[test]
