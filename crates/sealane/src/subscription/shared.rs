@@ -86,8 +86,7 @@ impl Shared {
     pub(crate) fn poll(&self, context: &mut Context<'_>) -> Poll<Option<Result<Message, Error>>> {
         let mut state = self.lock();
         if state.limit.is_some_and(|limit| state.taken >= limit) {
-            state.closing = true;
-            self.work.notify_one();
+            // The connection stays until it is closed: what was given is still to be acknowledged.
             return Poll::Ready(None);
         }
         if let Some(message) = state.queue.pop_front() {
