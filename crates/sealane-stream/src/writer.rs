@@ -170,7 +170,7 @@ impl Writer {
         let result = self.transact(batch, &mut stage, (due, tidy));
         match result {
             Ok(()) => self.settle(stage),
-            Err(error) => self.fail(stage, &error),
+            Err(error) => self.fail(stage, &error, due),
         }
     }
 
@@ -231,11 +231,14 @@ impl Writer {
         }
     }
 
-    fn fail(&mut self, stage: Stage, error: &Error) {
+    fn fail(&mut self, stage: Stage, error: &Error, due: bool) {
         tracing::error!(%error, "a commit failed; nothing of it is acknowledged");
         self.writes.rollback();
         self.registry.metrics.failed_commits.fetch_add(1, Ordering::Relaxed);
         self.upkeep.flushed = Some(Instant::now());
+        if due {
+            self.upkeep.delay_again(&self.writes);
+        }
         stage.fail(&self.registry, error);
     }
 

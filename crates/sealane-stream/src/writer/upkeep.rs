@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 use sealane_message::limits::{MAX_IDEMPOTENCY_AGE_MS, MAX_IDEMPOTENCY_KEYS};
 
 use super::stage::Stage;
-use crate::Error;
 use crate::block::read_block;
 use crate::envelope::Envelope;
 use crate::registry::Registry;
 use crate::store::Writes;
 use crate::stream::Stream;
+use crate::{Error, now_ms};
 
 /// How often retention looks at the streams that have bounds.
 const RETAIN_EVERY: Duration = Duration::from_millis(250);
@@ -21,6 +21,8 @@ const TRIM_BLOCKS: usize = 256;
 const DROP_KEYS: u64 = 4096;
 /// Delayed messages that one commit releases.
 const RELEASE: usize = 4096;
+/// How long after a failed commit delayed messages are tried again.
+const RELEASE_AGAIN_MS: u64 = 250;
 
 pub(super) struct Upkeep {
     /// When consumers were stored last.
@@ -74,6 +76,19 @@ impl Upkeep {
         }
         self.next_due_ms = writes.next_delayed()?.0;
         Ok(())
+    }
+
+    /// The commit that released messages was given up: they are still delayed, and tried again
+    /// soon.
+    pub(super) fn delay_again(&mut self, writes: &Writes) {
+        let soon = now_ms() + RELEASE_AGAIN_MS;
+        match writes.next_delayed() {
+            Ok((due_ms, delayed)) => {
+                self.next_due_ms = due_ms.map(|due_ms| due_ms.max(soon));
+                self.delayed = delayed;
+            }
+            Err(_) => self.next_due_ms = Some(soon),
+        }
     }
 
     /// Removes what streams need not keep any more, and old idempotency keys.
