@@ -20,6 +20,20 @@ fn a_reader_goes_on_after_kill_and_restart() {
     assert_eq!(rest, [2, 3]);
 }
 
+#[test]
+fn a_node_that_is_stopped_lets_its_readers_go_and_come_back() {
+    let mut node = NodeProcess::start();
+    let mut follow = node.follow(&["sub", "a", "--from", "first", "-n", "2"]);
+    node.run(&["pub", "a", "1"]);
+    follow.line();
+    let began = std::time::Instant::now();
+    assert!(node.terminate().status.success());
+    assert!(began.elapsed().as_secs() < 4, "it did not wait for a reader in vain");
+    node.kill_and_restart();
+    node.run(&["pub", "a", "2"]);
+    assert_eq!(json(&follow.rest()).field("data"), Some(&2_u64.into()));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_publisher_stores_all_once_though_the_node_is_killed() {
     let mut node = NodeProcess::start();
