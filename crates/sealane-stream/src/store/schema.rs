@@ -308,6 +308,14 @@ fn renew_generations(
             stream.generations.push((stream.next, generation));
         }
     }
+    if running.is_some() {
+        // A stream that was acknowledged and never stored may be made again within this second.
+        transaction.execute(
+            "INSERT INTO meta VALUES ('generation', ?1)
+             ON CONFLICT (name) DO UPDATE SET value = max(value + 1, ?1)",
+            [(now_ms / 1000 + 1) as i64],
+        )?;
+    }
     transaction.execute("INSERT OR REPLACE INTO meta VALUES ('running', ?1)", [place])?;
     transaction.commit()?;
     Ok(())
@@ -324,4 +332,18 @@ fn place(path: &Path) -> String {
         return format!("unknown at process {}", std::process::id());
     }
     format!("{} {} {}", boot.trim(), file.0, file.1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn after_a_crash_new_streams_have_generations_that_no_lost_one_had() {
+        let folder = tempfile::tempdir().unwrap();
+        let floor = || open(folder.path(), 7_000).unwrap().generation_floor;
+        assert_eq!(floor(), 0, "a fresh store");
+        assert_eq!(floor(), 8, "a stream may have been made in second 7");
+        assert_eq!(floor(), 9, "a stream may have been made after the first crash");
+    }
 }

@@ -129,7 +129,8 @@ impl Writes {
     /// Removes everything of a stream; no new one has a generation below `generation_floor`.
     pub(crate) fn remove(&self, stream: u32, generation_floor: u64) -> Result<(), Error> {
         self.run(
-            "INSERT OR REPLACE INTO meta VALUES ('generation', ?1)",
+            "INSERT INTO meta VALUES ('generation', ?1)
+             ON CONFLICT (name) DO UPDATE SET value = max(value, ?1)",
             [generation_floor as i64],
         )?;
         for table in ["generation", "damage", "consumer", "delayed", "idempotency"] {
