@@ -110,7 +110,8 @@ impl Stage {
         let level = append.stream.state.lock().level;
         let Append { stream, envelopes, expect, due_ms, key, reply, .. } = append;
         let mut result = begun.clone();
-        if level == Level::Memory && self.refuse_memory {
+        let refused = level == Level::Memory && self.refuse_memory;
+        if refused {
             result = result.and(Err(Error::StorageFull));
         }
         if result.is_ok() {
@@ -139,7 +140,7 @@ impl Stage {
             Ok(Appended { stream, ids, offset, generation, due_ms, level, replayed: false })
         });
         if let Err(error @ (Error::StorageFull | Error::StorageFailed(_))) = &result
-            && !self.refuse_memory
+            && !refused
         {
             self.failed.get_or_insert(error.clone());
         }
