@@ -1,0 +1,203 @@
+//! `kill -9` at random moments under load: what was acknowledged at `os` and `disk` is there, at
+//! its offset, and what a consumer has not acknowledged comes again. `memory` says by a new
+//! generation that it may have lost something.
+//!
+//! `SEALANE_KILLS` says how often, `SEALANE_SEED` repeats the moments of a run as far as the
+//! scheduler allows.
+
+#[path = "durable/consumer.rs"]
+mod consumer;
+#[path = "durable/http.rs"]
+mod http;
+#[path = "durable/json.rs"]
+mod json;
+#[path = "durable/ledger.rs"]
+mod ledger;
+#[path = "durable/load.rs"]
+mod load;
+#[path = "durable/node.rs"]
+mod node;
+#[path = "durable/random.rs"]
+mod random;
+#[path = "durable/websocket.rs"]
+mod websocket;
+#[path = "durable/writer.rs"]
+mod writer;
+
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use consumer::Work;
+use ledger::{Id, Ledger, Place, Reading};
+use load::Habit;
+use node::Node;
+use random::Random;
+use writer::Writer;
+
+const LEVELS: [&str; 3] = ["memory", "os", "disk"];
+const MEMBERS: usize = 2;
+
+#[test]
+fn what_was_acknowledged_survives_kill() {
+    let (kills, seed) = (load::count("SEALANE_KILLS", 8), random::seed());
+    let folder = tempfile::tempdir().unwrap();
+    let mut random = Random::new(seed);
+    let mut proof = Proof::new(seed);
+    let mut node = proof.start(folder.path());
+    LEVELS.iter().for_each(|level| node.make(level, level));
+    for _ in 0..kills {
+        let load = Duration::from_millis(random.within(50..700));
+        let killed = proof.load(node, load, &mut random);
+        node = proof.start(folder.path());
+        proof.revisit(&node);
+        proof.check(&node, killed);
+    }
+    proof.report(kills);
+}
+
+/// What is known outside of the node.
+struct Proof {
+    seed: u64,
+    ledger: Ledger,
+    works: Vec<Work>,
+    /// What each stream held when it was last read.
+    readings: HashMap<String, Reading>,
+    /// Acknowledged in memory, and lost by a kill.
+    lost: HashMap<String, HashSet<Place>>,
+    /// Streams that were made by a message at `memory` since the last kill.
+    fleeting: std::ops::Range<u64>,
+    slowest_start: Duration,
+}
+
+impl Proof {
+    fn new(seed: u64) -> Self {
+        Self {
+            seed,
+            ledger: Ledger::default(),
+            works: LEVELS.map(Work::new).into(),
+            readings: HashMap::new(),
+            lost: HashMap::new(),
+            fleeting: 0..0,
+            slowest_start: Duration::ZERO,
+        }
+    }
+
+    fn start(&mut self, folder: &std::path::Path) -> Node {
+        let began = Instant::now();
+        let node = Node::start(&folder.join("data"), "memory", &folder.join("node.log"));
+        self.slowest_start = self.slowest_start.max(began.elapsed());
+        node
+    }
+
+    /// Loads the node for a while and kills it; returns when.
+    fn load(&mut self, node: Node, load: Duration, random: &mut Random) -> Instant {
+        let address = node.address.clone();
+        let stop = &AtomicBool::new(false);
+        let made = &mut self.fleeting.end;
+        let (ledger, works) = (&self.ledger, &self.works);
+        std::thread::scope(|scope| {
+            for (level, batch_max, pause_ms_max) in
+                LEVELS.iter().flat_map(|level| [(level, 1, 4), (level, 300, 40)])
+            {
+                let writer = Writer::new(node.http(), ledger, self.seed);
+                let random = Random::new(random.next());
+                scope.spawn(move || {
+                    Habit::new(level, batch_max, pause_ms_max).run(writer, random, stop)
+                });
+            }
+            let mut maker = Writer::new(node.http(), ledger, self.seed);
+            scope.spawn(move || {
+                while maker.enqueue(&format!("fleeting/{made}"), 1).is_ok() {
+                    *made += 1;
+                    std::thread::sleep(Duration::from_millis(3));
+                }
+            });
+            for work in works.iter().flat_map(|work| [work; MEMBERS]) {
+                let (address, random) = (&address, Random::new(random.next()));
+                scope.spawn(move || work.member(address, random, stop));
+            }
+            std::thread::sleep(load);
+            let killed = Instant::now();
+            drop(node);
+            stop.store(true, Ordering::Relaxed);
+            killed
+        })
+    }
+
+    /// A stream that was made just before the kill may be unknown to the store. Its next message
+    /// must not get the place of a lost one: the ledger refuses it.
+    fn revisit(&mut self, node: &Node) {
+        let mut writer = Writer::new(node.http(), &self.ledger, self.seed);
+        for number in self.fleeting.clone() {
+            let reply = writer.enqueue(&format!("fleeting/{number}"), 1).unwrap();
+            assert_eq!(reply.status, 200, "{}", reply.body);
+        }
+        self.fleeting.start = self.fleeting.end;
+    }
+
+    /// Reads everything that the restarted node has.
+    fn check(&mut self, node: &Node, killed: Instant) {
+        for at in 0..self.works.len() {
+            let topic = self.works[at].topic.clone();
+            let reading = Reading::of(&mut node.http(), &topic, self.seed).unwrap();
+            let unsettled = self.works[at].killed(killed);
+            self.compare(&topic, &reading);
+            let stored: HashSet<Place> = reading.messages.keys().copied().collect();
+            self.works[at].drain(&node.address, &stored, &unsettled);
+            self.readings.insert(topic, reading);
+        }
+    }
+
+    fn compare(&mut self, topic: &str, reading: &Reading) {
+        let acknowledged = self.ledger.of(topic);
+        assert_eq!(reading.conflict(&acknowledged), None, "{topic}: a place names two messages");
+        let lost = self.lost.entry(topic.to_owned()).or_default();
+        let missing: Vec<(Place, Id)> = reading.missing(&acknowledged);
+        let before = self.readings.remove(topic).unwrap_or_default();
+        assert_eq!(reading.missing(&before.messages), [], "{topic}: read before, now gone");
+        if topic == "memory" {
+            assert!(reading.generation > before.generation, "memory: the generation stayed");
+            lost.extend(missing.into_iter().map(|(place, _)| place));
+        } else {
+            assert_eq!(missing, [], "{topic}: acknowledged and gone");
+            let same = before.generation == 0 || before.generation == reading.generation;
+            assert!(same, "{topic}: a new generation without a loss");
+        }
+    }
+
+    fn report(&self, kills: u64) {
+        println!("\n{kills} kills, the slowest restart took {:?}\n", self.slowest_start);
+        println!("level   acknowledged    stored   lost  delivered      acked   again  unsettled");
+        for work in &self.works {
+            let (topic, totals) = (work.topic.as_str(), work.totals());
+            println!(
+                "{topic:<7} {:>12} {:>9} {:>6} {:>10} {:>10} {:>7} {:>10}",
+                self.ledger.of(topic).len(),
+                self.readings[topic].messages.len(),
+                self.lost[topic].len(),
+                totals.deliveries,
+                totals.acknowledged,
+                totals.again,
+                totals.unsettled,
+            );
+            assert!(totals.again > 0 && totals.acknowledged > 0, "{topic}: nothing was shown");
+        }
+        println!("\n{} streams were made by their first message", self.fleeting.end);
+    }
+}
+
+#[test]
+fn a_lost_changed_or_doubled_message_is_found() {
+    let id = |index| Id { writer: 1, request: 2, index, of: 3 };
+    let acknowledged: HashMap<Place, Id> = (0..3).map(|n| ((7, n), id(n))).collect();
+    let whole = Reading { generation: 7, next: 3, messages: acknowledged.clone() };
+    assert_eq!(whole.missing(&acknowledged), []);
+    let mut lossy = whole.clone();
+    lossy.messages.remove(&(7, 1));
+    assert_eq!(lossy.missing(&acknowledged), [((7, 1), id(1))]);
+    let mut swapped = whole.clone();
+    swapped.messages.insert((7, 2), id(0));
+    assert_eq!(swapped.missing(&acknowledged), [((7, 2), id(2))]);
+    assert_eq!(swapped.conflict(&acknowledged), Some(((7, 2), id(0), id(2))));
+}
