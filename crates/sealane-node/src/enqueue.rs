@@ -13,7 +13,7 @@ use sealane_message::limits::{MAX_BATCH_MESSAGES, MAX_ENVELOPE_BYTES};
 use sealane_stream::{Appended, Enqueue, Envelope, Error, IdempotencyKey};
 
 use crate::refusal::Refusal;
-use crate::reply::{Fill, answer, read_body};
+use crate::reply::{Fill, accepted, answer, read_body};
 use crate::routes::App;
 
 pub(crate) async fn one(State(app): State<Arc<App>>, request: Request) -> Response {
@@ -30,6 +30,8 @@ pub(crate) async fn batch(State(app): State<Arc<App>>, request: Request) -> Resp
 
 async fn append(app: &App, request: Request, batch: bool) -> Result<Appended, Refusal> {
     let headers = request.headers().clone();
+    // What cannot be answered is not done.
+    accepted(&headers)?;
     let (codec, body) = read_body(request).await?;
     let enqueue = read(app, codec, &body, &headers, batch)?;
     Ok(app.hub.enqueue(enqueue).await?)

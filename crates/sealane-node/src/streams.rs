@@ -56,6 +56,7 @@ pub(crate) async fn configure(
     let headers = request.headers().clone();
     let result = async {
         let topic: Topic = topic.parse().map_err(Error::from)?;
+        accepted(&headers)?;
         let (codec, body) = read_body(request).await?;
         let change = Change::read(codec, &body)?;
         let (info, made) = app
@@ -80,6 +81,7 @@ pub(crate) async fn remove(
 ) -> Response {
     let result = async {
         let topic: Topic = topic.parse().map_err(Error::from)?;
+        accepted(&headers)?;
         app.hub.remove(&topic).await?;
         Ok(Box::new(move |writer: &mut Writer<'_>| {
             writer.map(2);
