@@ -7,7 +7,7 @@ use axum::extract::rejection::QueryRejection;
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::{Query, State};
-use axum::http::header::ACCEPT;
+use axum::http::header::{ACCEPT, SEC_WEBSOCKET_PROTOCOL};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::Response;
 use sealane_codec::{Codec, negotiate};
@@ -56,8 +56,8 @@ pub(crate) async fn subscribe(
         .read_buffer_size(READ_BUFFER_BYTES)
         .max_message_size(MAX_CLIENT_FRAME_BYTES)
         .max_frame_size(MAX_CLIENT_FRAME_BYTES);
-    let codec = codec(&parameters, &upgrade, &headers);
-    echo(&mut upgrade, &codec);
+    let codec = codec(&parameters, &headers);
+    echo(&mut upgrade, &headers, &codec);
     let request = codec.and_then(|codec| Ok((codec, read(parameters)?)));
     upgrade.on_upgrade(move |socket| async move {
         connection::serve(app, socket, request).await;
@@ -66,17 +66,12 @@ pub(crate) async fn subscribe(
 }
 
 /// The first that is present of `?codec=`, the offered sub-protocols, `Accept`; none: JSON.
-fn codec(
-    parameters: &[(String, String)],
-    upgrade: &WebSocketUpgrade,
-    headers: &HeaderMap,
-) -> Result<Codec, Refusal> {
+fn codec(parameters: &[(String, String)], headers: &HeaderMap) -> Result<Codec, Refusal> {
     let unknown = |unknown| Refusal::Codec(StatusCode::NOT_ACCEPTABLE, unknown);
     if let Some((_, name)) = parameters.iter().find(|(key, _)| key == "codec") {
         return negotiate::query(name).map_err(unknown);
     }
-    let offered = upgrade.requested_protocols().filter_map(|name| name.to_str().ok());
-    if let Some(codec) = negotiate::subprotocols(offered).map_err(unknown)? {
+    if let Some(codec) = negotiate::subprotocols(offered(headers)).map_err(unknown)? {
         return Ok(codec);
     }
     let accept = headers.get(ACCEPT).and_then(|value| value.to_str().ok());
@@ -86,16 +81,22 @@ fn codec(
 
 /// Says the agreed codec where sub-protocols were offered, if it is one of them. Of a refused
 /// offer the first is said, for browsers to open the connection and be told why.
-fn echo(upgrade: &mut WebSocketUpgrade, codec: &Result<Codec, Refusal>) {
-    let mut offered = upgrade.requested_protocols();
+fn echo(upgrade: &mut WebSocketUpgrade, headers: &HeaderMap, codec: &Result<Codec, Refusal>) {
+    let mut offered = offered(headers);
     let said = match codec {
-        Ok(codec) => offered.find(|name| *name == codec.name()).cloned(),
-        Err(_) => offered.next().cloned(),
+        Ok(codec) => offered.find(|name| *name == codec.name()),
+        Err(_) => offered.next(),
     };
-    drop(offered);
-    if let Some(said) = said {
-        upgrade.set_selected_protocol(HeaderValue::clone(&said));
+    if let Some(said) = said.and_then(|name| HeaderValue::from_str(name).ok()) {
+        upgrade.set_selected_protocol(said);
     }
+}
+
+/// The offered sub-protocols in the client's order, which the upgrade itself does not keep.
+fn offered(headers: &HeaderMap) -> impl Iterator<Item = &str> {
+    let lists = headers.get_all(SEC_WEBSOCKET_PROTOCOL).iter();
+    let names = lists.filter_map(|list| list.to_str().ok()).flat_map(|list| list.split(','));
+    names.map(str::trim).filter(|name| !name.is_empty())
 }
 
 fn read(parameters: Vec<(String, String)>) -> Result<Request, Refusal> {
