@@ -255,9 +255,6 @@ pub struct StreamSet {
     /// When a message counts as stored: memory, os or disk
     #[arg(long)]
     pub level: Option<Level>,
-    /// The hub cannot read the bodies; fixed when the stream is made
-    #[arg(long)]
-    pub sealed: bool,
     /// Let go what is older, for example 7d; 0s: nothing
     #[arg(long, value_name = "TIME", value_parser = times::duration)]
     pub max_age: Option<Duration>,

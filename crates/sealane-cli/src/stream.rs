@@ -56,7 +56,7 @@ async fn list(
     if terminal.json() {
         return Ok(());
     }
-    let head = ["STREAM", "FIRST", "NEXT", "COUNT", "SIZE", "LEVEL", "KIND", "LAST"];
+    let head = ["STREAM", "FIRST", "NEXT", "COUNT", "SIZE", "LEVEL", "LAST"];
     terminal.write(table(&head, &rows).as_bytes())
 }
 
@@ -68,7 +68,6 @@ fn row(state: &StreamState) -> Vec<String> {
         state.count.to_string(),
         show_bytes(state.bytes),
         state.level.to_string(),
-        if state.sealed { "sealed" } else { "open" }.into(),
         show_time(state.last_ms),
     ]
 }
@@ -81,7 +80,6 @@ fn show(state: &StreamState, terminal: &mut Terminal) -> Result<(), Failure> {
     let max_age = humantime::format_duration(Duration::from_millis(state.max_age_ms)).to_string();
     let lines = [
         ("stream", state.stream.to_string()),
-        ("kind", if state.sealed { "sealed" } else { "open" }.into()),
         ("level", state.level.to_string()),
         ("generation", state.generation.to_string()),
         ("offsets", format!("first {}, next {}", state.first, state.next)),
@@ -145,7 +143,6 @@ fn fields(state: &StreamState) -> Vec<(&'static str, Value)> {
         ("count", state.count.into()),
         ("bytes", state.bytes.into()),
         ("level", state.level.name().into()),
-        ("sealed", state.sealed.into()),
         ("maxAgeMs", state.max_age_ms.into()),
         ("maxCount", state.max_count.into()),
         ("maxBytes", state.max_bytes.into()),
@@ -184,9 +181,6 @@ async fn change(client: &Client, set: &StreamSet) -> Result<StreamState, Failure
     let mut change = client.configure(&set.topic);
     if let Some(level) = set.level {
         change = change.level(level);
-    }
-    if set.sealed {
-        change = change.sealed(true);
     }
     if let Some(age) = set.max_age {
         change = change.max_age(age);

@@ -7,7 +7,7 @@
 mod dictionary;
 
 use sealane_message::Value;
-use sealane_message::limits::{MAX_RECORD_KEYS, MAX_RECORDS};
+use sealane_message::limits::{MAX_RECORD_KEYS, MAX_RECORDS, MAX_STRUCTURE_BYTES};
 
 use crate::head::{Format, Head};
 use crate::input::Input;
@@ -15,8 +15,6 @@ use crate::tape::{Datum, Span, Tape, Token};
 use crate::writer::Writer;
 use crate::{Codec, CodecError, binary, msgpack, transcoder};
 use dictionary::Dictionary;
-
-pub use dictionary::MAX_STRUCTURE_BYTES;
 
 /// The extension type of a definition, `r`.
 const DEFINITION: u8 = 0x72;

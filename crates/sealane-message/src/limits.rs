@@ -50,6 +50,8 @@ limits! {
     MAX_RECORDS: usize = 64, "structures";
     /// Keys of one record structure. Wider maps travel as plain maps.
     MAX_RECORD_KEYS: usize = 64, "keys";
+    /// All keys of one record structure together. Longer ones travel as plain maps.
+    MAX_STRUCTURE_BYTES: usize = 4096, "bytes";
     /// Messages of one batch enqueue. A larger batch is refused whole.
     MAX_BATCH_MESSAGES: usize = 10_000, "messages";
     /// An HTTP request's body. A larger one is refused with 413 before it is read.

@@ -102,13 +102,15 @@ impl Connection {
     async fn run(&mut self, request: Request) -> End {
         let stream = request.pattern.to_string();
         (self.batch, self.heartbeat) = (request.batch, request.heartbeat);
+        // From before the subscription: what is appended in between counts as after it.
+        let time_ms = now_ms();
         let opened = self.app.hub.subscribe(request.pattern, request.who).await;
         let (mut subscription, joined) = match opened {
             Ok(opened) => opened,
             Err(error) => return End::Refused(error.into()),
         };
         let codec = self.codec;
-        let frame = ServerFrame::Subscribed { stream, codec, time_ms: now_ms(), joined };
+        let frame = ServerFrame::Subscribed { stream, codec, time_ms, joined };
         if let Err(end) = self.send_frame(&frame) {
             return end;
         }

@@ -5,5 +5,5 @@
 mod op;
 mod server;
 
-pub use op::{Marks, Op, read_ops};
+pub use op::{Mark, Op, read_ops};
 pub use server::{Deliver, Joined, ServerFrame, WireError, read_frame, write_batch, write_deliver};

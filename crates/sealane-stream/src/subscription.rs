@@ -18,7 +18,7 @@ use sealane_message::{Pattern, Topic};
 
 use crate::block::Block;
 use crate::consumer::Member;
-use crate::protocol::{Joined, Marks, Op, ServerFrame, write_deliver};
+use crate::protocol::{Joined, Mark, Op, ServerFrame, write_deliver};
 use crate::registry::Registry;
 use crate::signal::Signal;
 use crate::stream::Stream;
@@ -294,28 +294,27 @@ impl Subscription {
     }
 
     /// Acknowledges, or sets back with a delay.
-    fn finish(&mut self, marks: Marks, delay_ms: Option<u64>) -> Result<(), Error> {
-        match marks {
-            Marks::Ids(ids) => {
-                for id in ids {
-                    let (mut places, mut count) = (Vec::new(), 0);
+    fn finish(&mut self, marks: Vec<Mark>, delay_ms: Option<u64>) -> Result<(), Error> {
+        for mark in marks {
+            let count = match mark {
+                Mark::Id(id) => {
+                    let mut places = Vec::new();
                     self.in_flight.remove(id.as_bytes(), &mut places);
-                    for (index, offset) in places {
-                        count += self.finish_range(index, (offset, offset), delay_ms);
-                    }
-                    if count == 0 {
-                        self.registry.metrics.acked_in_vain.fetch_add(1, Ordering::Relaxed);
-                    }
+                    let each =
+                        |(index, offset)| self.finish_range(index, (offset, offset), delay_ms);
+                    places.into_iter().map(each).sum()
                 }
-            }
-            Marks::Range { stream, from, to } => {
-                let op = if delay_ms.is_some() { "nack" } else { "ack" };
-                let index = self.slot_of(stream.as_ref(), op)?;
-                let count = index.map_or(0, |index| self.finish_range(index, (from, to), delay_ms));
-                if count == 0 {
-                    self.registry.metrics.acked_in_vain.fetch_add(1, Ordering::Relaxed);
+                Mark::Range { stream, from, to } => {
+                    let op = if delay_ms.is_some() { "nack" } else { "ack" };
+                    let index = self.slot_of(stream.as_ref(), op)?;
+                    let finish = |index| self.finish_range(index, (from, to), delay_ms);
+                    let count = index.map_or(0, finish);
+                    self.in_flight.prune(count as usize, self.member, &self.slots);
+                    count
                 }
-                self.in_flight.prune(count as usize, self.member, &self.slots);
+            };
+            if count == 0 {
+                self.registry.metrics.acked_in_vain.fetch_add(1, Ordering::Relaxed);
             }
         }
         Ok(())

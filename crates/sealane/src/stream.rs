@@ -33,8 +33,6 @@ pub struct StreamState {
     pub bytes: u64,
     /// When a message counts as stored.
     pub level: Level,
-    /// Whether the hub cannot read the bodies.
-    pub sealed: bool,
     /// Messages older than this many milliseconds go; 0: none does.
     pub max_age_ms: u64,
     /// The oldest messages beyond this many go; 0: none does.
@@ -88,7 +86,6 @@ impl StreamState {
             count: reply.number("count")?,
             bytes: reply.number("bytes")?,
             level: reply.parse("level")?,
-            sealed: reply.flag("sealed"),
             max_age_ms: reply.number_or_zero("maxAgeMs"),
             max_count: reply.number_or_zero("maxCount"),
             max_bytes: reply.number_or_zero("maxBytes"),
@@ -248,24 +245,17 @@ pub struct Configure {
     client: Client,
     topic: String,
     level: Option<Level>,
-    sealed: Option<bool>,
     numbers: Vec<(&'static str, u64)>,
 }
 
 impl Configure {
     pub(crate) fn new(client: Client, topic: &str) -> Self {
-        Self { client, topic: topic.to_owned(), level: None, sealed: None, numbers: Vec::new() }
+        Self { client, topic: topic.to_owned(), level: None, numbers: Vec::new() }
     }
 
     /// When a message counts as stored.
     pub fn level(mut self, level: Level) -> Self {
         self.level = Some(level);
-        self
-    }
-
-    /// Whether the hub cannot read the bodies; fixed when the stream is made.
-    pub fn sealed(mut self, sealed: bool) -> Self {
-        self.sealed = Some(sealed);
         self
     }
 
@@ -293,15 +283,10 @@ impl Configure {
     fn body(&self) -> Vec<u8> {
         let mut body = Vec::new();
         let mut writer = Writer::new(Codec::Json, &mut body);
-        let flags = usize::from(self.level.is_some()) + usize::from(self.sealed.is_some());
-        writer.map(flags + self.numbers.len());
+        writer.map(usize::from(self.level.is_some()) + self.numbers.len());
         if let Some(level) = self.level {
             writer.key("level");
             writer.text(&level.to_string());
-        }
-        if let Some(sealed) = self.sealed {
-            writer.key("sealed");
-            writer.bool(sealed);
         }
         for (name, number) in &self.numbers {
             writer.key(name);

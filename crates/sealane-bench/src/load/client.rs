@@ -6,7 +6,7 @@ use bytes::Bytes;
 use futures_util::{FutureExt, SinkExt, StreamExt};
 use sealane::{Client, Value};
 use sealane_codec::Codec;
-use sealane_stream::protocol::{Marks, Op, ServerFrame, read_frame};
+use sealane_stream::protocol::{Mark, Op, ServerFrame, read_frame};
 use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
@@ -104,8 +104,8 @@ impl Reader {
             match self.acks {
                 Acks::None => return Ok(()),
                 Acks::Each => {
-                    let ids = vec![String::from_utf8_lossy(id).into_owned()];
-                    return self.feed(&Op::Ack(Marks::Ids(ids))).await;
+                    let id = String::from_utf8_lossy(id).into_owned();
+                    return self.feed(&Op::Ack(vec![Mark::Id(id)])).await;
                 }
                 Acks::Range => {}
             }
@@ -122,8 +122,8 @@ impl Reader {
         };
         seen.count += count;
         if self.acks == Acks::Range {
-            let range = Marks::Range { stream: None, from: first, to: last };
-            self.feed(&Op::Ack(range)).await?;
+            let range = Mark::Range { stream: None, from: first, to: last };
+            self.feed(&Op::Ack(vec![range])).await?;
         }
         Ok(())
     }

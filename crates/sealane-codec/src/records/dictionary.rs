@@ -1,10 +1,7 @@
-use sealane_message::limits::{MAX_RECORDS, MAX_REQUEST_BYTES};
+use sealane_message::limits::{MAX_RECORDS, MAX_REQUEST_BYTES, MAX_STRUCTURE_BYTES};
 
 use crate::CodecError;
 use crate::tape::{Span, Tape};
-
-/// All keys of one structure together. A connection's dictionary holds at most 64 times this.
-pub const MAX_STRUCTURE_BYTES: usize = 4096;
 
 /// The structures that the peer has defined. Changes count from [`Dictionary::commit`] on.
 #[derive(Debug)]

@@ -202,7 +202,7 @@ impl Model {
         let mine = held.filter(|(_, (holder, _))| *holder == member).map(|(offset, _)| *offset);
         let mine: Vec<u64> = mine.collect();
         prop_assert_eq!(self.consumer.ack(member, from, to), mine.len() as u64);
-        mine.iter().for_each(|offset| drop(self.held.remove(offset)));
+        self.held.retain(|offset, _| !mine.contains(offset));
         self.done.extend(mine);
         Ok(())
     }
@@ -210,7 +210,9 @@ impl Model {
     /// Lets everything come back and finishes it: every offset is done once.
     fn finish(mut self) -> Result<(), TestCaseError> {
         prop_assert!(self.firsts.windows(2).all(|pair| pair[0] < pair[1]));
-        (1..4).for_each(|member| drop(self.consumer.leave(member, self.now)));
+        for member in 1..4 {
+            self.consumer.leave(member, self.now);
+        }
         for _ in 0..1000 {
             self.now += 500;
             self.consumer.expire(self.now);

@@ -9,9 +9,9 @@ pub enum Op {
     /// So many messages more may come.
     Credit(u64),
     /// These are done.
-    Ack(Marks),
+    Ack(Vec<Mark>),
     /// Deliver these again, after so many milliseconds.
-    Nack(Marks, u64),
+    Nack(Vec<Mark>, u64),
     /// Read on from here.
     Seek {
         /// The stream; may be left out where the subscription names one stream.
@@ -23,12 +23,12 @@ pub enum Op {
     },
 }
 
-/// Which messages an acknowledgement is about.
+/// Messages that an acknowledgement is about.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Marks {
-    /// By id.
-    Ids(Vec<String>),
-    /// By offset, both ends included.
+pub enum Mark {
+    /// Those in flight with this id.
+    Id(String),
+    /// Those of these offsets, both ends included.
     Range {
         /// The stream; may be left out where the subscription names one stream.
         stream: Option<Topic>,
@@ -52,12 +52,12 @@ impl Op {
             Op::Ack(marks) => {
                 writer.map(1);
                 writer.key("ack");
-                marks.write(&mut writer);
+                write_marks(marks, &mut writer);
             }
             Op::Nack(marks, delay_ms) => {
                 writer.map(2);
                 writer.key("nack");
-                marks.write(&mut writer);
+                write_marks(marks, &mut writer);
                 writer.key("delayMs");
                 writer.u64(*delay_ms);
             }
@@ -79,23 +79,29 @@ impl Op {
     }
 }
 
-impl Marks {
+fn write_marks(marks: &[Mark], writer: &mut Writer<'_>) {
+    if let [mark] = marks {
+        return mark.write(writer);
+    }
+    writer.array(marks.len());
+    marks.iter().for_each(|mark| mark.write(writer));
+    writer.end();
+}
+
+impl Mark {
     fn write(&self, writer: &mut Writer<'_>) {
         match self {
-            Marks::Ids(ids) => {
-                writer.array(ids.len());
-                ids.iter().for_each(|id| writer.text(id));
-            }
-            Marks::Range { stream, from, to } => {
+            Mark::Id(id) => writer.text(id),
+            Mark::Range { stream, from, to } => {
                 writer.map(2 + usize::from(stream.is_some()));
                 write_stream(writer, stream.as_ref());
                 writer.key("from");
                 writer.u64(*from);
                 writer.key("to");
                 writer.u64(*to);
+                writer.end();
             }
         }
-        writer.end();
     }
 }
 
@@ -132,20 +138,23 @@ pub fn read_ops(codec: Codec, frame: &[u8], ops: &mut Vec<Op>) -> Result<(), Err
     Ok(())
 }
 
-fn read_marks(codec: Codec, raw: &[u8], name: &str) -> Result<Marks, Error> {
+fn read_marks(codec: Codec, raw: &[u8], name: &str) -> Result<Vec<Mark>, Error> {
+    if sealane_codec::kind(codec, raw) != Some(Kind::Array) {
+        return Ok(vec![read_mark(codec, raw, name)?]);
+    }
+    let all = sealane_codec::elements(codec, raw).map_err(|_| wrong(name))?;
+    all.into_iter().map(|raw| read_mark(codec, raw, name)).collect()
+}
+
+fn read_mark(codec: Codec, raw: &[u8], name: &str) -> Result<Mark, Error> {
     match sealane_codec::kind(codec, raw) {
-        Some(Kind::Text) => Ok(Marks::Ids(vec![text(codec, raw, name)?])),
-        Some(Kind::Array) => {
-            let ids = sealane_codec::elements(codec, raw).map_err(|_| wrong(name))?;
-            let ids = ids.iter().map(|id| text(codec, id, name)).collect::<Result<_, _>>()?;
-            Ok(Marks::Ids(ids))
-        }
+        Some(Kind::Text) => Ok(Mark::Id(text(codec, raw, name)?)),
         Some(Kind::Map) => read_range(codec, raw, name),
         _ => Err(wrong(name)),
     }
 }
 
-fn read_range(codec: Codec, raw: &[u8], name: &str) -> Result<Marks, Error> {
+fn read_range(codec: Codec, raw: &[u8], name: &str) -> Result<Mark, Error> {
     let (mut stream, mut from, mut to) = (None, None, None);
     for (key, raw) in sealane_codec::fields(codec, raw).map_err(|_| wrong(name))? {
         match key.as_ref() {
@@ -160,7 +169,7 @@ fn read_range(codec: Codec, raw: &[u8], name: &str) -> Result<Marks, Error> {
         }
     }
     match (from, to) {
-        (Some(from), Some(to)) if from <= to => Ok(Marks::Range { stream, from, to }),
+        (Some(from), Some(to)) if from <= to => Ok(Mark::Range { stream, from, to }),
         _ => Err(wrong(name)),
     }
 }
@@ -209,14 +218,19 @@ mod tests {
         read_ops(Codec::Json, frame.as_bytes(), &mut ops).map(|()| ops)
     }
 
+    fn range(stream: Option<Topic>, from: u64, to: u64) -> Mark {
+        Mark::Range { stream, from, to }
+    }
+
     #[test]
     fn what_is_written_is_read_back() {
         let stream = Some("a/b".parse().unwrap());
         let all = [
             Op::Credit(10),
-            Op::Ack(Marks::Ids(vec!["x".into(), "y".into()])),
-            Op::Ack(Marks::Range { stream: stream.clone(), from: 3, to: 9 }),
-            Op::Nack(Marks::Range { stream: None, from: 3, to: 3 }, 500),
+            Op::Ack(vec![Mark::Id("x".into()), Mark::Id("y".into())]),
+            Op::Ack(vec![range(stream.clone(), 3, 9)]),
+            Op::Ack(vec![range(None, 3, 9), range(None, 11, 11), Mark::Id("z".into())]),
+            Op::Nack(vec![range(None, 3, 3)], 500),
             Op::Seek { stream, offset: 7, generation: Some(1) },
         ];
         for codec in CODECS {
@@ -232,9 +246,9 @@ mod tests {
     #[test]
     fn one_frame_may_ask_several_things() {
         let ops = json(r#"{"ack":"m1","credit":2}"#).unwrap();
-        assert_eq!(ops, [Op::Credit(2), Op::Ack(Marks::Ids(vec!["m1".into()]))]);
+        assert_eq!(ops, [Op::Credit(2), Op::Ack(vec![Mark::Id("m1".into())])]);
         let ops = json(r#"{"nack":{"offset":4},"delayMs":250}"#).unwrap();
-        assert_eq!(ops, [Op::Nack(Marks::Range { stream: None, from: 4, to: 4 }, 250)]);
+        assert_eq!(ops, [Op::Nack(vec![range(None, 4, 4)], 250)]);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use sealane_message::Topic;
-use sealane_stream::protocol::{Deliver, Marks, Op};
+use sealane_stream::protocol::{Deliver, Mark, Op};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -236,14 +236,15 @@ impl State {
         self.flush_at = None;
         let single = self.single;
         let name = |stream| (!single).then_some(stream);
-        let range = |stream, from, to| Marks::Range { stream: name(stream), from, to };
-        ops.extend(self.acks.take().map(|(stream, from, to)| Op::Ack(range(stream, from, to))));
+        let range = |stream, from, to| Mark::Range { stream: name(stream), from, to };
+        let acks: Vec<Mark> =
+            self.acks.take().map(|(stream, from, to)| range(stream, from, to)).collect();
+        // A frame has a size limit; what waits is seldom more than one such part.
+        ops.extend(acks.chunks(MAX_ACKS_WAITING).map(|part| Op::Ack(part.to_vec())));
         let nacks = std::mem::take(&mut self.nacks);
-        ops.extend(
-            nacks.into_iter().map(|(stream, offset, delay_ms)| {
-                Op::Nack(range(stream, offset, offset), delay_ms)
-            }),
-        );
+        ops.extend(nacks.into_iter().map(|(stream, offset, delay_ms)| {
+            Op::Nack(vec![range(stream, offset, offset)], delay_ms)
+        }));
     }
 
     fn wake(&mut self) {
@@ -337,8 +338,8 @@ mod tests {
         assert!(!shared.work().ops.iter().any(|op| matches!(op, Op::Ack(_))), "they wait");
         tokio::time::sleep(ACK_DELAY * 2).await;
         let ops = shared.work().ops;
-        let range = Marks::Range { stream: None, from: 0, to: 2 };
-        assert_eq!(ops.first(), Some(&Op::Ack(range)));
+        let range = Mark::Range { stream: None, from: 0, to: 2 };
+        assert_eq!(ops.first(), Some(&Op::Ack(vec![range])));
         shared.begin();
         all.iter().for_each(Message::ack);
         tokio::time::sleep(ACK_DELAY * 2).await;
