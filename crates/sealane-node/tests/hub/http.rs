@@ -84,6 +84,21 @@ pub(crate) async fn request_in_chunks(address: SocketAddr, path: &str, body: &[u
     exchange(address, &bytes).await
 }
 
+/// Declares more than is sent, and ends its side of the connection; a reply may come or not.
+pub(crate) async fn request_cut_off(address: SocketAddr, path: &str, body: &[u8]) -> Option<Reply> {
+    let mut bytes = head("POST", path, &[]).into_bytes();
+    bytes.extend_from_slice(b"content-length: 1000\r\n\r\n");
+    bytes.extend_from_slice(body);
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream.write_all(&bytes).await.unwrap();
+    stream.shutdown().await.unwrap();
+    let mut received = Vec::new();
+    let reading = stream.read_to_end(&mut received);
+    // A connection that is reset has nothing to say either.
+    let _ = tokio::time::timeout(PATIENCE, reading).await.expect("an end in time");
+    whole(&received)
+}
+
 /// Sends bytes as they are and reads the reply that comes, even before all is sent.
 pub(crate) async fn exchange(address: SocketAddr, bytes: &[u8]) -> Reply {
     let (mut reader, mut writer) = TcpStream::connect(address).await.unwrap().into_split();

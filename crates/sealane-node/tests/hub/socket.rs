@@ -6,6 +6,7 @@ use std::time::Duration;
 use futures_util::{SinkExt, StreamExt};
 use sealane_codec::{Codec, records};
 use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
@@ -116,6 +117,11 @@ impl Socket {
 
     pub(crate) async fn send_raw(&mut self, message: Message) {
         self.inner.send(message).await.unwrap();
+    }
+
+    /// Writes bytes to the connection itself.
+    pub(crate) async fn write_past(&mut self, bytes: &[u8]) {
+        self.inner.get_mut().write_all(bytes).await.unwrap();
     }
 
     pub(crate) async fn credit(&mut self, n: u64) {
