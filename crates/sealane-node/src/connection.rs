@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket};
 use bytes::Bytes;
 use futures_util::{Sink, SinkExt, Stream};
-use sealane_codec::{Codec, records};
+use sealane_codec::{Codec, CodecError, records};
 use sealane_message::limits::{MAX_CLIENT_FRAME_BYTES, MAX_DELIVERY_BATCH_BYTES};
 use sealane_stream::protocol::{ServerFrame, read_ops, write_batch};
 use sealane_stream::{Error, Event, Subscription, take_encoded};
@@ -174,7 +174,7 @@ impl Connection {
             Some(Ok(Message::Pong(_))) => return Ok(()),
             Some(Ok(Message::Close(_))) => return Err(End::Closed),
             None => return Err(End::Gone),
-            Some(Err(error)) => return Err(lost(error)),
+            Some(Err(error)) => return Err(lost(error, self.codec)),
         };
         let mut ops = Vec::new();
         let read = match &mut self.decoder {
@@ -341,12 +341,16 @@ async fn stopped(stopping: &mut watch::Receiver<bool>) {
     drop(stopping.wait_for(|stop| *stop).await);
 }
 
-fn lost(error: axum::Error) -> End {
+fn lost(error: axum::Error, codec: Codec) -> End {
     let error = error.into_inner();
     match error.downcast_ref::<tungstenite::Error>() {
         Some(tungstenite::Error::Capacity(_)) => {
             let limit = MAX_CLIENT_FRAME_BYTES;
             End::Refused(Error::TooLarge { what: "frame", limit }.into())
+        }
+        Some(tungstenite::Error::Utf8(_)) => {
+            let (codec, cause) = (codec.name(), CodecError::NotUnicode { at: 0 });
+            End::Refused(Error::Decode { codec, cause }.into())
         }
         _ => End::Gone,
     }
