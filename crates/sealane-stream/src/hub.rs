@@ -343,7 +343,7 @@ impl Hub {
         let (reply, answer) = oneshot::channel();
         self.registry.send(Command::Remove(stream.clone(), reply))?;
         let result = answer.await.unwrap_or(Err(Error::Draining));
-        stream.wake();
+        stream.rouse();
         result
     }
 

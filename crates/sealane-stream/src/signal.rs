@@ -58,6 +58,12 @@ impl Waiter {
         self.armed.store(true, Ordering::SeqCst);
     }
 
+    /// Signals the slot, whether it asked or not.
+    pub(crate) fn rouse(&self) {
+        self.armed.store(true, Ordering::SeqCst);
+        self.wake();
+    }
+
     /// Signals the slot, if it asked.
     pub(crate) fn wake(&self) {
         if self.armed.swap(false, Ordering::SeqCst) {

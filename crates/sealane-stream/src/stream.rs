@@ -164,6 +164,11 @@ impl Stream {
         self.waiters.lock().values().for_each(|waiter| waiter.wake());
     }
 
+    /// Wakes every subscription, those too that have no credit left.
+    pub(crate) fn rouse(&self) {
+        self.waiters.lock().values().for_each(|waiter| waiter.rouse());
+    }
+
     /// Where `offset` is.
     pub(crate) fn find(&self, offset: u64) -> Found {
         self.state.lock().find(offset)

@@ -94,6 +94,8 @@ pub struct Subscription {
     slots: Vec<Option<Slot>>,
     /// Slots that may have something, in turn.
     turn: VecDeque<usize>,
+    /// Slots whose stream was removed, to be told of without credit.
+    removed: Vec<usize>,
     credit: u64,
     /// Status frames that wait to be taken.
     notes: Vec<ServerFrame>,
@@ -116,6 +118,7 @@ impl Subscription {
             signal: Arc::new(Signal::default()),
             slots: Vec::new(),
             turn: VecDeque::new(),
+            removed: Vec::new(),
             credit: 0,
             notes: Vec::new(),
             in_flight: InFlight::default(),
@@ -190,6 +193,7 @@ impl Subscription {
         loop {
             self.note_ready();
             if !self.notes.is_empty()
+                || !self.removed.is_empty()
                 || self.signal.has_joined()
                 || (self.credit > 0 && !self.turn.is_empty())
             {
@@ -208,6 +212,10 @@ impl Subscription {
             self.join(stream, true).await?;
         }
         self.note_ready();
+        for index in std::mem::take(&mut self.removed) {
+            self.turn.retain(|other| *other != index);
+            self.lose(index)?;
+        }
         out.extend(self.notes.drain(..).map(Event::Status));
         let mut left = max.min(usize::try_from(self.credit).unwrap_or(usize::MAX));
         while left > 0
@@ -231,9 +239,10 @@ impl Subscription {
         let mut ready = Vec::new();
         self.signal.take_ready(&mut ready);
         for index in ready {
-            if let Some(Some(slot)) = self.slots.get_mut(index)
-                && !std::mem::replace(&mut slot.queued, true)
-            {
+            let Some(Some(slot)) = self.slots.get_mut(index) else { continue };
+            if slot.stream.removed.load(Ordering::SeqCst) {
+                self.removed.push(index);
+            } else if !std::mem::replace(&mut slot.queued, true) {
                 self.turn.push_back(index);
             }
         }

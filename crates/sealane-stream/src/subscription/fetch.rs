@@ -123,7 +123,7 @@ impl Subscription {
     }
 
     /// The stream was removed: a pattern goes on without it.
-    fn lose(&mut self, index: usize) -> Result<bool, Error> {
+    pub(super) fn lose(&mut self, index: usize) -> Result<bool, Error> {
         if self.pattern.topic().is_some() {
             return Err(Error::StreamRemoved);
         }
