@@ -1,0 +1,65 @@
+//! What is derived from secrets: keys and salts of SFrame, and the next epoch's secret.
+
+use aws_lc_rs::hkdf::{HKDF_SHA512, KeyType, Salt};
+use zeroize::Zeroizing;
+
+use crate::aead::{KEY_BYTES, Key, SALT_BYTES};
+use crate::header::{Form, KeyId};
+use crate::{Epoch, Error, GroupId, Suite};
+
+/// Bytes of an epoch secret.
+pub(crate) const SECRET_BYTES: usize = 32;
+
+/// The key and salt of a key id under an epoch secret (RFC 9605 §4.4.2).
+pub(crate) fn key(suite: Suite, secret: &[u8; SECRET_BYTES], id: KeyId) -> Result<Key, Error> {
+    let id = u64::from(id.value(Form::Full)).to_be_bytes();
+    let number = suite.number().to_be_bytes();
+    let mut key = Zeroizing::new([0; KEY_BYTES]);
+    let mut salt = [0; SALT_BYTES];
+    expand(b"", secret, &[b"SFrame 1.0 Secret key ", &id, &number], &mut *key)?;
+    expand(b"", secret, &[b"SFrame 1.0 Secret salt ", &id, &number], &mut salt)?;
+    Key::new(suite, &key, salt)
+}
+
+/// The secret of a provisioned group's epoch 0.
+pub(crate) fn first(
+    group: GroupId,
+    provisioned: &[u8; SECRET_BYTES],
+    out: &mut [u8; SECRET_BYTES],
+) -> Result<(), Error> {
+    expand(&group.0, provisioned, &[b"Sealane 1.0 first epoch"], out)
+}
+
+/// The secret of `next` from the secret of the epoch before it.
+pub(crate) fn step(
+    group: GroupId,
+    secret: &[u8; SECRET_BYTES],
+    next: Epoch,
+    out: &mut [u8; SECRET_BYTES],
+) -> Result<(), Error> {
+    expand(&group.0, secret, &[b"Sealane 1.0 next epoch ", &next.0.to_be_bytes()], out)
+}
+
+/// HKDF-SHA512 (RFC 5869): extract with `salt`, expand with `info` to the length of `out`.
+pub(crate) fn expand(
+    salt: &[u8],
+    secret: &[u8],
+    info: &[&[u8]],
+    out: &mut [u8],
+) -> Result<(), Error> {
+    let prk = Salt::new(HKDF_SHA512, salt).extract(secret);
+    let okm = prk.expand(info, Length(out.len())).map_err(|_| Error::Cipher)?;
+    okm.fill(out).map_err(|_| Error::Cipher)
+}
+
+#[derive(Clone, Copy)]
+struct Length(usize);
+
+impl KeyType for Length {
+    fn len(&self) -> usize {
+        self.0
+    }
+}
+
+#[cfg(test)]
+mod tests;

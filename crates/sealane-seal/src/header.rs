@@ -1,0 +1,152 @@
+use crate::Error;
+use crate::group::{Class, Epoch, Slot};
+use crate::limits::{MAX_COUNTER, MAX_HEADER_BYTES};
+
+/// How many bits of the epoch travel. Both forms stand for the same [`KeyId`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Form {
+    /// Key id of 20 bits, epoch mod 256: canonical, a valid SFrame header of its own.
+    Full,
+    /// Key id of 16 bits, epoch mod 16: for radio.
+    Compact,
+}
+
+impl Form {
+    pub(crate) const fn epoch_bits(self) -> u32 {
+        match self {
+            Form::Full => 8,
+            Form::Compact => 4,
+        }
+    }
+}
+
+/// The canonical key id: slot (10 bits) ‖ class (2) ‖ epoch mod 256 (8).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct KeyId {
+    /// The sender.
+    pub slot: Slot,
+    /// What the seal protects.
+    pub class: Class,
+    /// The epoch's low eight bits.
+    pub epoch_low: u8,
+}
+
+impl KeyId {
+    /// The key id of a sender's class in an epoch.
+    pub fn new(slot: Slot, class: Class, epoch: Epoch) -> KeyId {
+        let [epoch_low, ..] = epoch.0.to_le_bytes();
+        KeyId { slot, class, epoch_low }
+    }
+
+    /// The value that a header of that form carries; in the full form also what keys derive from.
+    pub fn value(self, form: Form) -> u32 {
+        let low = u32::from(self.epoch_low);
+        let high = u32::from(self.slot.number()) << 2 | u32::from(self.class.number());
+        let bits = form.epoch_bits();
+        high << bits | low & ((1 << bits) - 1)
+    }
+
+    /// The key id behind the value of a header. A compact value is completed to the epoch nearest
+    /// to `near`, from 7 below it to 8 above; a full value needs no completion.
+    fn from_value(value: u32, form: Form, near: Epoch) -> Option<KeyId> {
+        let bits = form.epoch_bits();
+        let slot = Slot::new(u16::try_from(value >> (bits + 2)).ok()?)?;
+        let [class, ..] = (value >> bits).to_le_bytes();
+        let low = value & ((1 << bits) - 1);
+        Some(KeyId::new(slot, Class::from_bits(class), near.nearest(low.into(), bits)))
+    }
+
+    /// The epoch nearest to `near` that this key id may mean, from 127 below to 128 above.
+    pub fn epoch(self, near: Epoch) -> Epoch {
+        near.nearest(self.epoch_low.into(), Form::Full.epoch_bits())
+    }
+}
+
+/// An SFrame header (RFC 9605 §4.3): which key, which counter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Header {
+    /// Sender, class and epoch.
+    pub key: KeyId,
+    /// The sender's counter, up to [`MAX_COUNTER`].
+    pub counter: u64,
+}
+
+impl Header {
+    /// Reads the header at the start of `bytes` and says how long it is. `near` completes the epoch
+    /// of the compact form: any epoch of the group that is less than eight from the sender's.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Truncated`], and [`Error::Header`] for a value out of range or not in its shortest
+    /// encoding.
+    pub fn parse(bytes: &[u8], form: Form, near: Epoch) -> Result<(Header, usize), Error> {
+        let (&config, rest) = bytes.split_first().ok_or(Error::Truncated)?;
+        let (key, rest) = value(config >> 4, rest)?;
+        let (counter, rest) = value(config & 0x0f, rest)?;
+        let key = u32::try_from(key).map_err(|_| Error::Header)?;
+        let key = KeyId::from_value(key, form, near).ok_or(Error::Header)?;
+        if counter > MAX_COUNTER {
+            return Err(Error::Header);
+        }
+        Ok((Header { key, counter }, bytes.len() - rest.len()))
+    }
+
+    /// The header's bytes in that form.
+    ///
+    /// # Panics
+    ///
+    /// Never: a counter beyond [`MAX_COUNTER`] is written with its low 40 bits, and such a header
+    /// is not made by this crate.
+    pub fn encode(&self, form: Form) -> Encoded {
+        let mut out = Encoded { bytes: [0; MAX_HEADER_BYTES], len: 1 };
+        let key = out.put(self.key.value(form).into());
+        let counter = out.put(self.counter & MAX_COUNTER);
+        let [config, ..] = &mut out.bytes;
+        *config = key << 4 | counter;
+        out
+    }
+}
+
+/// The bytes of a header.
+#[derive(Debug, Clone, Copy)]
+pub struct Encoded {
+    bytes: [u8; MAX_HEADER_BYTES],
+    len: usize,
+}
+
+impl Encoded {
+    /// Appends a value of 8 or more; gives its four bits of the config byte.
+    fn put(&mut self, value: u64) -> u8 {
+        if let Ok(small @ 0..8) = u8::try_from(value) {
+            return small;
+        }
+        let bytes = value.to_be_bytes();
+        let significant = bytes.iter().skip_while(|byte| **byte == 0);
+        let mut flag_and_len = 7;
+        for (place, byte) in self.bytes.iter_mut().skip(self.len).zip(significant) {
+            *place = *byte;
+            self.len += 1;
+            flag_and_len += 1;
+        }
+        flag_and_len
+    }
+}
+
+impl std::ops::Deref for Encoded {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        self.bytes.get(..self.len).unwrap_or_default()
+    }
+}
+
+/// The value that four bits of the config byte announce, and what follows it.
+fn value(bits: u8, rest: &[u8]) -> Result<(u64, &[u8]), Error> {
+    if bits < 8 {
+        return Ok((bits.into(), rest));
+    }
+    let (bytes, rest) = rest.split_at_checked(usize::from(bits - 7)).ok_or(Error::Truncated)?;
+    let value = bytes.iter().fold(0, |value, byte| value << 8 | u64::from(*byte));
+    let is_shortest = value >= 8 && bytes.first() != Some(&0);
+    if is_shortest { Ok((value, rest)) } else { Err(Error::Header) }
+}

@@ -1,0 +1,74 @@
+//! What is kept per sender, by slot.
+
+use crate::aead::Key;
+use crate::header::KeyId;
+use crate::{Class, Epoch, Slot};
+
+/// One thing per slot, as far as the highest slot that has one.
+pub(super) struct Slots<T>(Vec<Option<Box<T>>>);
+
+impl<T> Default for Slots<T> {
+    fn default() -> Self {
+        Slots(Vec::new())
+    }
+}
+
+impl<T> Slots<T> {
+    pub(super) fn get(&self, slot: Slot) -> Option<&T> {
+        self.0.get(usize::from(slot.number()))?.as_deref()
+    }
+
+    pub(super) fn set(&mut self, slot: Slot, new: T) {
+        put(&mut self.0, usize::from(slot.number()), new);
+    }
+
+    pub(super) fn remove(&mut self, slot: Slot) {
+        if let Some(place) = self.0.get_mut(usize::from(slot.number())) {
+            *place = None;
+        }
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (Slot, &T)> {
+        let slots = (0..).map_while(Slot::new);
+        slots.zip(&self.0).filter_map(|(slot, kept)| Some((slot, kept.as_deref()?)))
+    }
+}
+
+/// The key that opened the newest message of each sender and class: at most one for each of the
+/// 4,096 pairs, and only of authentic messages.
+#[derive(Default)]
+pub(super) struct Keys(Vec<Option<Box<(Epoch, Key)>>>);
+
+impl Keys {
+    pub(super) fn get(&self, id: KeyId, epoch: Epoch) -> Option<&Key> {
+        let (of, key) = self.0.get(index(id))?.as_deref()?;
+        (*of == epoch).then_some(key)
+    }
+
+    pub(super) fn set(&mut self, id: KeyId, epoch: Epoch, key: Key) {
+        put(&mut self.0, index(id), (epoch, key));
+    }
+
+    pub(super) fn retain(&mut self, keep: impl Fn(Epoch) -> bool) {
+        for place in &mut self.0 {
+            if place.as_ref().is_some_and(|kept| !keep(kept.0)) {
+                *place = None;
+            }
+        }
+    }
+}
+
+fn index(id: KeyId) -> usize {
+    usize::from(id.slot.number()) * Class::ALL.len() + usize::from(id.class.number())
+}
+
+fn put<T>(places: &mut Vec<Option<Box<T>>>, index: usize, new: T) {
+    if places.len() <= index {
+        places.resize_with(index + 1, || None);
+    }
+    match places.get_mut(index) {
+        Some(Some(place)) => **place = new,
+        Some(place) => *place = Some(Box::new(new)),
+        None => {}
+    }
+}
