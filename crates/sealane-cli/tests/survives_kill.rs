@@ -90,8 +90,11 @@ impl Proof {
         node
     }
 
-    /// Loads the node for a while and kills it; returns when.
+    /// Loads the node for a while and kills it; returns when. Mostly that is the moment at which
+    /// something has been acknowledged, when the node has had least time to keep it.
     fn load(&mut self, node: Node, load: Duration, random: &mut Random) -> Instant {
+        let last = LEVELS.get(random.within(0..4) as usize);
+        let mut last_writer = Writer::new(node.http(), &self.ledger, self.seed);
         let address = node.address.clone();
         let stop = &AtomicBool::new(false);
         let made = &mut self.fleeting.end;
@@ -118,6 +121,9 @@ impl Proof {
                 scope.spawn(move || work.member(address, random, stop));
             }
             std::thread::sleep(load);
+            if let Some(level) = last {
+                last_writer.enqueue(level, 1).unwrap();
+            }
             let killed = Instant::now();
             drop(node);
             stop.store(true, Ordering::Relaxed);
