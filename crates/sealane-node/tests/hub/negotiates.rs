@@ -69,10 +69,14 @@ async fn batches_come_to_those_who_ask_in_every_codec() {
     }
 }
 
+/// The query, sub-protocols and `Accept`; the codec agreed on, and the sub-protocol echoed.
+type Offer =
+    (&'static str, Option<&'static str>, Option<&'static str>, &'static str, Option<&'static str>);
+
 #[tokio::test]
 async fn the_query_goes_before_sub_protocols_and_these_before_accept() {
     let hub = Running::start().await;
-    let table: [(&str, Option<&str>, Option<&str>, &str, Option<&str>); 12] = [
+    let table: [Offer; 12] = [
         ("", None, None, "json", None),
         ("&codec=cbor", None, None, "cbor", None),
         ("", Some("msgpack"), None, "msgpack", Some("msgpack")),

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use crate::running::Running;
-use crate::socket::{Socket, offsets, places};
+use crate::socket::{Ending, Socket, offsets, places};
 
 /// Acknowledgements are durable within 50 ms; a test waits for twice that.
 const DURABLE: Duration = Duration::from_millis(100);
@@ -115,6 +115,37 @@ async fn what_a_member_had_comes_to_the_others_when_it_goes() {
     stays.is_silent().await;
     let state = hub.consumer("work", "c").await;
     assert_eq!((&state["inFlight"], &state["redelivered"]), (&json!(0), &json!(4)));
+}
+
+#[tokio::test]
+async fn a_consumer_of_a_pattern_names_the_stream_of_an_offset() {
+    let hub = Running::start().await;
+    for topic in ["t/1", "t/2"] {
+        hub.enqueue_numbered(topic, 0, 3).await;
+    }
+    let mut member = hub.subscribe("stream=t/*&consumer=c").await;
+    member.credit(6).await;
+    let mut frames = Vec::new();
+    while frames.len() < 8 {
+        frames.push(member.frame().await);
+    }
+    assert_eq!(frames.iter().filter(|frame| frame["status"] == "joined").count(), 2);
+    // An id is that of every message in flight that has it.
+    member.ack(json!("m0")).await;
+    member
+        .ack(json!([{"stream": "t/1", "offset": 1}, {"stream": "t/2", "from": 1, "to": 2}]))
+        .await;
+    member.is_silent().await;
+    assert_eq!(hub.consumer("t/1", "c").await["inFlight"], 1);
+    assert_eq!(hub.consumer("t/2", "c").await["inFlight"], 0);
+    member.send(json!({"nack": {"offset": 2}})).await;
+    assert_eq!(member.ending().await, Ending::new("UnknownOp", 1003));
+    let mut next = hub.subscribe("stream=t/*&consumer=c").await;
+    next.credit(6).await;
+    assert_eq!(next.frame().await["status"], "joined");
+    let again = next.deliver().await;
+    assert_eq!((again.stream.as_str(), again.offset, again.attempt), ("t/1", 2, 2));
+    next.is_silent().await;
 }
 
 #[tokio::test]

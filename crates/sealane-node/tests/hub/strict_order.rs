@@ -44,7 +44,7 @@ async fn work(member: &mut Socket, index: u64, expected: &AtomicU64) -> u64 {
         let delivered = Delivered::read(frame);
         // Nothing else is out: the next message has not been given to anyone.
         assert_eq!(delivered.offset, expected.load(Ordering::SeqCst));
-        if delivered.offset % 7 == 0 && delivered.attempt == 1 {
+        if delivered.offset.is_multiple_of(7) && delivered.attempt == 1 {
             let delay_ms = (delivered.offset + index) % 3;
             member.send(json!({"nack": delivered.id(), "delayMs": delay_ms})).await;
         } else {

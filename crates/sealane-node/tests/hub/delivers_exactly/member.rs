@@ -121,7 +121,7 @@ impl Member {
         offset
     }
 
-    /// Acknowledges what came, in one of four ways, but for the few messages that are set back.
+    /// Acknowledges what came, in one of five ways, but for the few messages that are set back.
     fn answer(&mut self, round: &[u64]) -> Vec<Op> {
         let (mut done, mut ops) = (Vec::new(), Vec::new());
         for &offset in round {
@@ -140,6 +140,10 @@ impl Member {
             0 => ops.extend(done.iter().map(|offset| Op::Ack(ids(&[*offset])))),
             1 => ops.extend(done.iter().map(|offset| Op::Ack(range(*offset, *offset)))),
             2 | 3 if !done.is_empty() => ops.push(Op::Ack(ids(&done))),
+            4 if !done.is_empty() => {
+                let ranges = runs(&mut done).into_iter();
+                ops.push(Op::Ack(ranges.flat_map(|(from, to)| range(from, to)).collect()));
+            }
             _ => ops.extend(runs(&mut done).into_iter().map(|(a, b)| Op::Ack(range(a, b)))),
         }
         ops
