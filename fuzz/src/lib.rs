@@ -3,3 +3,4 @@
 //! The ordinary tests replay the committed corpus through the same functions.
 
 pub mod codec;
+pub mod hub;
