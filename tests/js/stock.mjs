@@ -80,12 +80,14 @@ async function json() {
 async function msgpack() {
   const unpackr = new Unpackr({ useRecords: false, int64AsType: 'auto' });
   const packr = new Packr({ useRecords: false, int64AsType: 'auto' });
-  const client = connect('', ['msgpack'], (frame) => packr.pack(frame), (data) => unpackr.unpack(data));
+  const encode = (frame) => packr.pack(frame);
+  const client = connect('', ['msgpack'], encode, (data) => unpackr.unpack(data));
   await work(client, 'msgpack');
   assert.equal(client.socket.protocol, 'msgpack');
   // A body packed with the package's defaults, and read with them.
   const plain = new Packr({ useRecords: false });
-  const { id } = await enqueue({ from: 'msgpackr' }, 'application/msgpack', (body) => plain.pack(body));
+  const type = 'application/msgpack';
+  const { id } = await enqueue({ from: 'msgpackr' }, type, (body) => plain.pack(body));
   const reader = connect('&from=3&codec=msgpack', [], pack, (data) => unpack(data));
   await reader.next();
   reader.send({ credit: 1 });
