@@ -213,7 +213,7 @@ impl Writer {
 
     fn settle(&mut self, stage: Stage) {
         for staged in self.unsaved.drain(..) {
-            staged.note_stored();
+            staged.note_stored(&self.registry);
         }
         self.upkeep.delayed += stage.delayed;
         if let Some(due_ms) = stage.earliest_due_ms {

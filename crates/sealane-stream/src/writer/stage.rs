@@ -298,13 +298,10 @@ impl Stage {
         for stream in &self.removed {
             stream.stored.store(false, Ordering::Relaxed);
         }
-        let mut messages = 0;
         for staged in self.streams.into_values() {
-            messages += staged.blocks.iter().map(|block| block.records.len() as u64).sum::<u64>();
-            staged.note_stored();
+            staged.note_stored(registry);
             staged.stream.publish(staged.blocks);
         }
-        registry.metrics.stored.fetch_add(messages, Ordering::Relaxed);
         for (_, shared, offsets) in self.buried {
             let mut consumer = shared.state.lock();
             offsets.iter().for_each(|offset| consumer.bury(*offset));
@@ -375,7 +372,9 @@ impl Staged {
     }
 
     /// The commit that holds the blocks stands.
-    pub(super) fn note_stored(&self) {
+    pub(super) fn note_stored(&self, registry: &Registry) {
+        let messages = self.blocks.iter().map(|block| block.records.len() as u64).sum();
+        registry.metrics.stored.fetch_add(messages, Ordering::Relaxed);
         if let Some(last) = self.blocks.last() {
             let bytes = self.blocks.iter().map(|block| block.stored_bytes()).sum();
             self.stream.note_stored(last.last, bytes);
