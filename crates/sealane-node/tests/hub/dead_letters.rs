@@ -68,8 +68,11 @@ async fn the_envelope_of_a_dead_letter_is_verbatim_in_its_codec() {
     let mut member = hub.subscribe("stream=work&consumer=c&max_attempts=1").await;
     member.credit(1).await;
     member.deliver().await;
+    let mut grave = hub.subscribe("stream=dead/work&from=first").await;
+    grave.credit(1).await;
     member.send(json!({"nack": {"offset": 0}})).await;
-    member.is_silent().await;
+    assert_eq!(grave.frame().await["status"], "joined");
+    assert_eq!(grave.deliver().await.offset, 0);
     let path = "/v1/streams/dead/work?from=first";
     let page = http::request(hub.address(), "GET", path, &msgpack, b"").await;
     let page = page.body;

@@ -32,19 +32,23 @@ fn flip(data: &mut [u8], needle: &[u8]) {
     data[at + needle.len() - 1] ^= 0x40;
 }
 
-/// All that comes: offsets, and gaps as (from, to).
+/// All that comes of 30 messages: offsets, and gaps as (from, to).
 async fn everything(socket: &mut Socket) -> (Vec<u64>, Vec<(u64, u64)>) {
-    let (mut offsets, mut gaps) = (Vec::new(), Vec::new());
+    let (mut offsets, mut gaps, mut missing) = (Vec::new(), Vec::new(), 0);
     socket.credit(1000).await;
-    while let Some(frame) = socket.frame_soon().await {
+    while offsets.len() + missing < 30 {
+        let frame = socket.frame().await;
         if frame["status"] == "gap" {
             assert_eq!(frame["reason"], "damaged");
-            gaps.push((frame["from"].as_u64().unwrap(), frame["to"].as_u64().unwrap()));
+            let (from, to) = (frame["from"].as_u64().unwrap(), frame["to"].as_u64().unwrap());
+            gaps.push((from, to));
+            missing += (to + 1 - from) as usize;
         } else {
             offsets.push(frame["offset"].as_u64().unwrap());
             assert_eq!(frame["deliver"]["n"], frame["offset"]);
         }
     }
+    socket.is_silent().await;
     (offsets, gaps)
 }
 

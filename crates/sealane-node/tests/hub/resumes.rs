@@ -1,6 +1,6 @@
 //! A reader begins where it says, goes on where it was, and is told when something is missing.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 
@@ -119,7 +119,11 @@ async fn a_crash_gives_streams_that_may_have_lost_something_a_new_generation() {
     }
     let generation =
         async |hub: &Running, topic: &str| hub.state(topic).await["generation"].as_u64().unwrap();
-    tokio::time::sleep(Duration::from_millis(200)).await;
+    let began = Instant::now();
+    while hub.metric("sealane_stream_stored_total").await < 30 {
+        assert!(began.elapsed() < Duration::from_secs(10), "`memory` is never stored");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
     let after = hub.crashed().await;
     // The copy is another file, so nothing shows that the system kept what `os` relies on.
     for (level, renewed) in [("memory", true), ("os", true), ("disk", false)] {

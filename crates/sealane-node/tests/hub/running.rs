@@ -105,11 +105,11 @@ impl Running {
         reply.json()
     }
 
-    /// The state of one consumer of a stream.
+    /// The state of one consumer of a stream; null where there is none.
     pub(crate) async fn consumer(&self, topic: &str, name: &str) -> Value {
         let state = self.state(topic).await;
         let all = state["consumers"].as_array().unwrap().clone();
-        all.into_iter().find(|consumer| consumer["consumer"] == name).expect("the consumer")
+        all.into_iter().find(|consumer| consumer["consumer"] == name).unwrap_or_default()
     }
 
     /// A metric without labels.

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures_util::{SinkExt, StreamExt};
 use sealane_codec::{Codec, records};
 use serde_json::{Value, json};
@@ -160,8 +161,13 @@ impl Socket {
         tokio::time::timeout(SILENCE, self.frame()).await.ok()
     }
 
-    /// Fails if anything comes within a short time.
+    /// Waits until the hub has honoured all that was sent; fails if anything comes until then or
+    /// within a short time.
     pub(crate) async fn is_silent(&mut self) {
+        self.send_raw(Message::Ping(Bytes::new())).await;
+        let next = tokio::time::timeout(PATIENCE, self.inner.next());
+        let answer = next.await.expect("a pong in time").unwrap().unwrap();
+        assert!(answer.is_pong(), "{answer:?}");
         assert_eq!(self.frame_soon().await, None);
     }
 
