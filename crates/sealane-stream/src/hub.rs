@@ -157,12 +157,13 @@ impl Hub {
         let writes = Writes::new(opened.connection, opened.lock);
         let writer = Writer::new(registry.clone(), receiver, writes)?;
         let closing = Arc::new(AtomicBool::new(false));
+        let watched = registry.clone();
         let (clocked, stop) = (registry.clone(), closing.clone());
         let (copier, until) = (checkpoint::Checkpointer::new(config.folder)?, closing.clone());
         let threads = vec![
             spawn("sealane-writer", move || writer.run())?,
             spawn("sealane-clock", move || tick(&clocked, &stop))?,
-            spawn("sealane-copier", move || copier.run(&until))?,
+            spawn("sealane-copier", move || copier.run(&until, &watched.log_bytes))?,
         ];
         Ok(Self {
             registry,

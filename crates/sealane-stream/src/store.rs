@@ -5,7 +5,7 @@ mod schema;
 mod write;
 
 pub(crate) use read::Reads;
-pub(crate) use schema::{ConsumerRow, StreamRow, open};
+pub(crate) use schema::{ConsumerRow, PAGE_BYTES, StreamRow, open};
 pub(crate) use write::{Key, KeyRow, Writes};
 
 use crate::Error;

@@ -226,7 +226,8 @@ impl Writer {
         }
         self.registry.metrics.commits.fetch_add(1, Ordering::Relaxed);
         stage.settle(&self.registry);
-        if self.written_bytes >= CHECKPOINT_BYTES {
+        let log_bytes = self.registry.log_bytes.load(Ordering::Relaxed);
+        if self.written_bytes.max(log_bytes) >= CHECKPOINT_BYTES {
             self.checkpoint();
         }
     }
@@ -246,6 +247,7 @@ impl Writer {
     /// copied here, and the log starts anew.
     fn checkpoint(&mut self) {
         self.written_bytes = 0;
+        self.registry.log_bytes.store(0, Ordering::Relaxed);
         match self.writes.checkpoint() {
             Ok((pages, copied)) if copied < pages => {
                 tracing::debug!(pages, copied, "the log could not be copied whole");

@@ -12,7 +12,7 @@ const VERSION: i64 = 1;
 
 /// Bytes of a database page: larger than SQLite's default because blocks are, measured in
 /// docs/decisions/0002-blocks-in-sqlite.md.
-const PAGE_BYTES: i64 = 8192;
+pub(crate) const PAGE_BYTES: i64 = 8192;
 
 const SCHEMA: &str = "
 CREATE TABLE meta (
