@@ -1,0 +1,317 @@
+//! The compact form: at most eleven bytes of headers, fifteen for class P.
+
+use sealane_seal::{self as seal, Class, Epoch, Form, limits};
+
+use crate::header::{Header, trailer_bytes};
+use crate::limits::MAX_BODY_BYTES;
+use crate::{
+    Dictionary, Entry, FrameError, FrameView, GroupTag, HeaderFields, Kind, PeerTag, Roster,
+};
+
+/// What the two ends of a link know about a frame on it.
+#[derive(Debug, Clone, Copy)]
+pub struct LinkContext<'a> {
+    /// The dictionary of this direction of the connection.
+    pub dictionary: &'a Dictionary,
+    /// The members of groups.
+    pub roster: &'a Roster,
+    /// Who takes frames from the link.
+    pub next_hop: PeerTag,
+    /// Who puts them on it.
+    pub previous_hop: PeerTag,
+}
+
+/// A frame in the compact form, taken apart.
+#[derive(Debug, Clone, Copy)]
+pub struct CompactView<'a> {
+    prefix: Prefix,
+    entry: &'a Entry,
+    seal: seal::Header,
+    seal_bytes: usize,
+    body_bytes: usize,
+    bytes: &'a [u8],
+}
+
+/// The bytes before the SFrame header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Prefix {
+    kind: Kind,
+    hop_limit: u8,
+    entry: u8,
+    data_type: u16,
+    /// The group of class P.
+    pair: Option<GroupTag>,
+}
+
+impl<'a> CompactView<'a> {
+    /// Reads a compact frame of this link.
+    ///
+    /// # Errors
+    ///
+    /// The first that does not hold, from [`FrameError::TooShort`] to
+    /// [`FrameError::HeadersDisagree`], and [`FrameError::UnknownEntry`].
+    pub fn parse(bytes: &'a [u8], link: &LinkContext<'a>) -> Result<Self, FrameError> {
+        let (prefix, entry, sealed) = Prefix::parse(bytes, link.dictionary)?;
+        let near = link.roster.epoch(prefix.pair.unwrap_or(entry.group()));
+        let (seal, seal_bytes) = seal::Header::parse(sealed, Form::Compact, near)
+            .map_err(|_| FrameError::BadSealHeader)?;
+        if prefix.bytes() + seal_bytes > header_bytes_max(entry.class()) {
+            return Err(FrameError::BadSealHeader);
+        }
+        if seal.key.class != entry.class() {
+            return Err(FrameError::HeadersDisagree);
+        }
+        let around = seal_bytes + trailer_bytes(entry.class());
+        let body_bytes = sealed.len().checked_sub(around).ok_or(FrameError::LengthMismatch)?;
+        if body_bytes > MAX_BODY_BYTES {
+            return Err(FrameError::BodyTooLong);
+        }
+        Ok(Self { prefix, entry, seal, seal_bytes, body_bytes, bytes })
+    }
+
+    /// The same header in the full form, as the seal protects it.
+    ///
+    /// # Errors
+    ///
+    /// [`FrameError::UnknownSource`] if the roster has no tag for the sender's slot.
+    pub fn header(&self, link: &LinkContext<'_>) -> Result<Header, FrameError> {
+        let group = self.prefix.pair.unwrap_or(self.entry.group());
+        let source = link.roster.tag(group, self.seal.key.slot);
+        let source = source.ok_or(FrameError::UnknownSource)?;
+        let fields = HeaderFields {
+            next_hop: link.next_hop,
+            previous_hop: link.previous_hop,
+            hop_limit: self.prefix.hop_limit,
+            kind: self.prefix.kind,
+            destination: self.entry.destination(),
+            ..HeaderFields::new(group, source, self.prefix.data_type)
+        };
+        let header = Header::new(&fields, self.body_bytes, self.seal.counter)?;
+        Ok(header.with_entry(self.entry.flags(), self.entry.codec()))
+    }
+
+    /// The SFrame header. Its epoch is the one nearest to what the roster knows.
+    pub fn seal_header(&self) -> seal::Header {
+        self.seal
+    }
+
+    /// What the dictionary byte stands for.
+    pub fn entry(&self) -> &'a Entry {
+        self.entry
+    }
+
+    /// What the body is.
+    pub fn data_type(&self) -> u16 {
+        self.prefix.data_type
+    }
+
+    /// How often it may still be relayed.
+    pub fn hop_limit(&self) -> u8 {
+        self.prefix.hop_limit
+    }
+
+    /// The bytes of both headers.
+    pub fn header_bytes(&self) -> usize {
+        self.prefix.bytes() + self.seal_bytes
+    }
+
+    /// Body, or ciphertext, and tag.
+    fn behind_headers(&self) -> &'a [u8] {
+        self.bytes.get(self.header_bytes()..).unwrap_or_default()
+    }
+
+    pub(crate) fn places(&self) -> Places {
+        Places {
+            prefix_bytes: self.prefix.bytes(),
+            seal_bytes: self.seal_bytes,
+            clear_bytes: if self.is_clear() { self.body_bytes } else { 0 },
+        }
+    }
+
+    fn is_clear(&self) -> bool {
+        self.entry.class() == Class::Authenticated
+    }
+}
+
+/// Appends the compact form of a full frame to `out`.
+///
+/// # Errors
+///
+/// What [`FrameView::parse`] refuses, and [`FrameError::NoCompactForm`] when this link's context
+/// would not give the same full frame again: the time is not withheld, the hops are not those of
+/// the link, dictionary or roster lack what is needed, the group's epoch is not near, or the
+/// headers would be longer than the form allows.
+pub fn to_compact(
+    frame: &[u8],
+    link: &LinkContext<'_>,
+    out: &mut Vec<u8>,
+) -> Result<(), FrameError> {
+    let view = FrameView::parse(frame)?;
+    let (header, seal) = (view.header(), view.seal_header());
+    let prefix = Prefix::of(header, seal.key.slot, link)?;
+    let near = link.roster.epoch(header.group());
+    let hops = (header.next_hop(), header.previous_hop());
+    let is_near = seal.key.epoch_low == nearest_low(seal, near);
+    let head = seal.encode(Form::Compact);
+    let is_short = prefix.bytes() + head.len() <= header_bytes_max(header.class());
+    if hops != (link.next_hop, link.previous_hop) || !is_near || !is_short {
+        return Err(FrameError::NoCompactForm);
+    }
+    prefix.write(out);
+    out.extend_from_slice(&head);
+    out.extend_from_slice(view.clear_body().unwrap_or_default());
+    out.extend_from_slice(view.seal_parts().1);
+    Ok(())
+}
+
+/// Appends the full form of a compact frame to `out`.
+///
+/// # Errors
+///
+/// What [`CompactView::parse`] and [`CompactView::header`] refuse.
+pub fn to_full(
+    compact: &[u8],
+    link: &LinkContext<'_>,
+    out: &mut Vec<u8>,
+) -> Result<(), FrameError> {
+    let view = CompactView::parse(compact, link)?;
+    let header = view.header(link)?;
+    let head = view.seal.encode(Form::Full);
+    let clear = if view.is_clear() { view.body_bytes } else { 0 };
+    let (clear, rest) =
+        view.behind_headers().split_at_checked(clear).ok_or(FrameError::LengthMismatch)?;
+    out.extend_from_slice(header.as_bytes());
+    out.extend_from_slice(clear);
+    out.extend_from_slice(&head);
+    out.extend_from_slice(rest);
+    Ok(())
+}
+
+/// Sends a compact frame on in the buffer it arrived in: the hop limit goes down, and the
+/// dictionary byte becomes `byte`, which stands for the same entry on the next link.
+///
+/// # Errors
+///
+/// [`FrameError::TooShort`], [`FrameError::UnknownVersion`] and [`FrameError::HopLimitSpent`]; the
+/// frame is left as it was.
+pub fn forward_compact_in_place(frame: &mut [u8], byte: u8) -> Result<(), FrameError> {
+    let [first, entry, _, ..] = frame else { return Err(FrameError::TooShort) };
+    if *first & MARK == 0 {
+        return Err(FrameError::UnknownVersion);
+    }
+    if *first & HOPS_MASK == 0 {
+        return Err(FrameError::HopLimitSpent);
+    }
+    *first -= 1;
+    *entry = byte;
+    Ok(())
+}
+
+/// Where the parts of a compact frame lie.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Places {
+    pub(crate) prefix_bytes: usize,
+    pub(crate) seal_bytes: usize,
+    /// The body of class A.
+    pub(crate) clear_bytes: usize,
+}
+
+impl Prefix {
+    /// The prefix of a message on a link, if the link's context says the rest of its header.
+    pub(crate) fn of(
+        header: &Header,
+        slot: seal::Slot,
+        link: &LinkContext<'_>,
+    ) -> Result<Self, FrameError> {
+        let fields = header.fields();
+        let entry = link.dictionary.byte(&Entry::of(&fields));
+        let entry = entry.ok_or(FrameError::NoCompactForm)?;
+        let is_source = link.roster.tag(fields.group, slot) == Some(fields.source);
+        if !is_source || fields.time_ms != 0 {
+            return Err(FrameError::NoCompactForm);
+        }
+        let pair = (fields.class == Class::Peer).then_some(fields.group);
+        let (kind, hop_limit, data_type) = (fields.kind, fields.hop_limit, fields.data_type);
+        Ok(Self { kind, hop_limit, entry, data_type, pair })
+    }
+
+    fn parse<'a, 'd>(
+        bytes: &'a [u8],
+        dictionary: &'d Dictionary,
+    ) -> Result<(Self, &'d Entry, &'a [u8]), FrameError> {
+        let [first, byte, low, rest @ ..] = bytes else { return Err(FrameError::TooShort) };
+        if first & MARK == 0 {
+            return Err(FrameError::UnknownVersion);
+        }
+        let (high, rest) = if first & WIDE == 0 {
+            (0, rest)
+        } else {
+            let (&high, rest) = rest.split_first().ok_or(FrameError::TooShort)?;
+            if high == 0 {
+                return Err(FrameError::ReservedBits);
+            }
+            (high, rest)
+        };
+        let entry = dictionary.entry(*byte).ok_or(FrameError::UnknownEntry)?;
+        let (pair, rest) = if entry.class() == Class::Peer {
+            let (group, rest) = rest.split_first_chunk().ok_or(FrameError::TooShort)?;
+            (Some(GroupTag::from_bytes(*group)), rest)
+        } else {
+            (None, rest)
+        };
+        let kind = Kind::from_id(first >> KIND_SHIFT & 3).ok_or(FrameError::UnknownKind)?;
+        let data_type = u16::from_le_bytes([*low, high]);
+        let prefix = Self { kind, hop_limit: first & HOPS_MASK, entry: *byte, data_type, pair };
+        Ok((prefix, entry, rest))
+    }
+
+    /// The prefix as it travels, and how many of the bytes it takes.
+    pub(crate) fn encode(&self) -> ([u8; PREFIX_BYTES_MAX], usize) {
+        let [low, high] = self.data_type.to_le_bytes();
+        let wide = if high == 0 { 0 } else { WIDE };
+        let first = MARK | wide | (self.kind as u8) << KIND_SHIFT | self.hop_limit & HOPS_MASK;
+        let [a, b, c, d] = self.pair.unwrap_or_default().to_bytes();
+        let bytes = match high {
+            0 => [first, self.entry, low, a, b, c, d, 0],
+            _ => [first, self.entry, low, high, a, b, c, d],
+        };
+        (bytes, self.bytes())
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        let wide = usize::from(self.data_type > 0xff);
+        3 + wide + if self.pair.is_some() { size_of::<GroupTag>() } else { 0 }
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        let (bytes, len) = self.encode();
+        out.extend_from_slice(bytes.get(..len).unwrap_or_default());
+    }
+}
+
+/// The most bytes of both headers.
+pub(crate) const fn header_bytes_max(class: Class) -> usize {
+    match class {
+        Class::Peer => COMPACT_HEADER_BYTES_MAX + size_of::<GroupTag>(),
+        _ => COMPACT_HEADER_BYTES_MAX,
+    }
+}
+
+/// The low bits of the epoch that a reader of the compact form completes.
+fn nearest_low(seal: seal::Header, near: Epoch) -> u8 {
+    let head = seal.encode(Form::Compact);
+    let read = seal::Header::parse(&head, Form::Compact, near);
+    read.map_or(!seal.key.epoch_low, |(read, _)| read.key.epoch_low)
+}
+
+/// The most bytes of both headers, but for the group tag of class P.
+pub const COMPACT_HEADER_BYTES_MAX: usize = 11;
+/// First byte, dictionary byte, data type, group tag.
+pub(crate) const PREFIX_BYTES_MAX: usize = 8;
+/// The bit that tells a compact frame from fragments, batches and later versions.
+const MARK: u8 = 0x80;
+/// The bit for a data type of two bytes.
+const WIDE: u8 = 0x40;
+const KIND_SHIFT: u32 = 4;
+const HOPS_MASK: u8 = 0x0f;
+const _: () = assert!(COMPACT_HEADER_BYTES_MAX == 3 + limits::MAX_COMPACT_HEADER_BYTES);

@@ -1,0 +1,377 @@
+//! The full header: 64 bytes, read in place.
+
+use sealane_seal::{Class, limits};
+use zerocopy::byteorder::little_endian::{U16, U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+use crate::limits::{MAX_BODY_BYTES, MAX_HOP_LIMIT};
+use crate::{Compression, FrameError, GroupTag, Kind, PeerTag, Priority};
+
+/// The full header's length.
+pub const HEADER_BYTES: usize = size_of::<Header>();
+/// The bytes at its start that relays change and no seal protects.
+pub const RELAY_BYTES: usize = size_of::<Hops>();
+/// The bytes behind them, which every seal protects.
+pub const AUTHENTICATED_BYTES: usize = HEADER_BYTES - RELAY_BYTES;
+/// The version of the format that this crate writes and reads.
+pub const VERSION: u8 = 1;
+
+/// The full header, as it lies in a frame: `spec/frame.md`, section *Full form*.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned,
+)]
+#[repr(C)]
+pub struct Header {
+    hops: Hops,
+    version: u8,
+    kind: u8,
+    flags: u8,
+    codec: u8,
+    data_type: U16,
+    group: GroupTag,
+    source: PeerTag,
+    destination: PeerTag,
+    body_bytes: U32,
+    sequence: U64,
+    time_ms: U64,
+    spare: u8,
+}
+
+/// What relays change.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned,
+)]
+#[repr(C)]
+pub(crate) struct Hops {
+    pub(crate) next: PeerTag,
+    pub(crate) previous: PeerTag,
+    pub(crate) limit: u8,
+}
+
+/// What a sender says about a message. Body length and sequence come with the seal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HeaderFields {
+    /// Who takes the frame from this link.
+    pub next_hop: PeerTag,
+    /// Who put it on this link.
+    pub previous_hop: PeerTag,
+    /// How often it may be relayed; more than [`MAX_HOP_LIMIT`] counts as that.
+    pub hop_limit: u8,
+    /// What the frame is for.
+    pub kind: Kind,
+    /// What the seal protects.
+    pub class: Class,
+    /// What goes first on a slow link.
+    pub priority: Priority,
+    /// How the body was compressed.
+    pub compression: Compression,
+    /// The codec's number (`spec/codec.md`), or 0 for bytes of no codec.
+    pub codec: u8,
+    /// What the body is.
+    pub data_type: u16,
+    /// The group whose keys seal it.
+    pub group: GroupTag,
+    /// Who made it.
+    pub source: PeerTag,
+    /// Whom it is for.
+    pub destination: PeerTag,
+    /// Milliseconds since 1970-01-01 UTC, or 0 to withhold the time.
+    pub time_ms: u64,
+}
+
+impl HeaderFields {
+    /// A message of class C and ordinary priority to all of a group, in CBOR, without a time.
+    pub fn new(group: GroupTag, source: PeerTag, data_type: u16) -> Self {
+        Self {
+            next_hop: PeerTag::BROADCAST,
+            previous_hop: source,
+            hop_limit: MAX_HOP_LIMIT,
+            kind: Kind::Message,
+            class: Class::Group,
+            priority: Priority::Normal,
+            compression: Compression::None,
+            codec: 3,
+            data_type,
+            group,
+            source,
+            destination: PeerTag::BROADCAST,
+            time_ms: 0,
+        }
+    }
+
+    /// Class, priority and compression as they travel.
+    pub fn flags(&self) -> u8 {
+        self.class.number()
+            | (self.priority as u8) << PRIORITY_SHIFT
+            | (self.compression as u8) << COMPRESSION_SHIFT
+    }
+}
+
+impl Header {
+    /// The header of a message with that body length and sequence.
+    ///
+    /// # Errors
+    ///
+    /// [`FrameError::BodyTooLong`].
+    pub fn new(
+        fields: &HeaderFields,
+        body_bytes: usize,
+        sequence: u64,
+    ) -> Result<Self, FrameError> {
+        if body_bytes > MAX_BODY_BYTES {
+            return Err(FrameError::BodyTooLong);
+        }
+        let body_bytes = u32::try_from(body_bytes).map_err(|_| FrameError::BodyTooLong)?;
+        let hops = Hops {
+            next: fields.next_hop,
+            previous: fields.previous_hop,
+            limit: fields.hop_limit.min(MAX_HOP_LIMIT),
+        };
+        Ok(Self {
+            hops,
+            version: VERSION,
+            kind: fields.kind as u8,
+            flags: fields.flags(),
+            codec: fields.codec,
+            data_type: fields.data_type.into(),
+            group: fields.group,
+            source: fields.source,
+            destination: fields.destination,
+            body_bytes: body_bytes.into(),
+            sequence: sequence.into(),
+            time_ms: fields.time_ms.into(),
+            spare: 0,
+        })
+    }
+
+    /// The same header with other flags and codec: those of a dictionary entry.
+    pub(crate) fn with_entry(mut self, flags: u8, codec: u8) -> Self {
+        self.flags = flags;
+        self.codec = codec;
+        self
+    }
+
+    /// The whole header as it travels.
+    pub fn as_bytes(&self) -> &[u8] {
+        IntoBytes::as_bytes(self)
+    }
+
+    /// The bytes that every seal protects: associated data, whichever form travels.
+    pub fn authenticated(&self) -> &[u8] {
+        self.as_bytes().get(RELAY_BYTES..).unwrap_or_default()
+    }
+
+    /// All that a sender says about a message.
+    pub fn fields(&self) -> HeaderFields {
+        HeaderFields {
+            next_hop: self.next_hop(),
+            previous_hop: self.previous_hop(),
+            hop_limit: self.hop_limit(),
+            kind: self.kind(),
+            class: self.class(),
+            priority: self.priority(),
+            compression: self.compression(),
+            codec: self.codec(),
+            data_type: self.data_type(),
+            group: self.group(),
+            source: self.source(),
+            destination: self.destination(),
+            time_ms: self.time_ms(),
+        }
+    }
+
+    /// Who takes the frame from this link.
+    pub fn next_hop(&self) -> PeerTag {
+        self.hops.next
+    }
+
+    /// Who put it on this link.
+    pub fn previous_hop(&self) -> PeerTag {
+        self.hops.previous
+    }
+
+    /// How often it may still be relayed, at most [`MAX_HOP_LIMIT`].
+    pub fn hop_limit(&self) -> u8 {
+        self.hops.limit.min(MAX_HOP_LIMIT)
+    }
+
+    /// What the frame is for.
+    pub fn kind(&self) -> Kind {
+        Kind::from_id(self.kind).unwrap_or(Kind::Message)
+    }
+
+    /// What the seal protects.
+    pub fn class(&self) -> Class {
+        Class::from_bits(self.flags)
+    }
+
+    /// What goes first on a slow link.
+    pub fn priority(&self) -> Priority {
+        match self.flags >> PRIORITY_SHIFT & 3 {
+            0 => Priority::Low,
+            1 => Priority::Normal,
+            2 => Priority::High,
+            _ => Priority::Critical,
+        }
+    }
+
+    /// How the body was compressed.
+    pub fn compression(&self) -> Compression {
+        match self.flags >> COMPRESSION_SHIFT & 3 {
+            1 => Compression::Lz4,
+            2 => Compression::Zstd,
+            _ => Compression::None,
+        }
+    }
+
+    /// Class, priority and compression as they travel.
+    pub fn flags(&self) -> u8 {
+        self.flags
+    }
+
+    /// The codec's number, or 0 for bytes of no codec.
+    pub fn codec(&self) -> u8 {
+        self.codec
+    }
+
+    /// What the body is.
+    pub fn data_type(&self) -> u16 {
+        self.data_type.get()
+    }
+
+    /// The group whose keys seal it.
+    pub fn group(&self) -> GroupTag {
+        self.group
+    }
+
+    /// Who made it.
+    pub fn source(&self) -> PeerTag {
+        self.source
+    }
+
+    /// Whom it is for.
+    pub fn destination(&self) -> PeerTag {
+        self.destination
+    }
+
+    /// The body's length, without signature and tag.
+    pub fn body_bytes(&self) -> usize {
+        self.body_bytes.get() as usize
+    }
+
+    /// The sender's counter of this message.
+    pub fn sequence(&self) -> u64 {
+        self.sequence.get()
+    }
+
+    /// Milliseconds since 1970-01-01 UTC, or 0 if withheld.
+    pub fn time_ms(&self) -> u64 {
+        self.time_ms.get()
+    }
+
+    pub(crate) fn hops_mut(&mut self) -> &mut Hops {
+        &mut self.hops
+    }
+
+    /// Checks all that can be told from the header and the frame's length alone, which is what a
+    /// relay checks.
+    #[inline]
+    pub(crate) fn check(&self, frame_bytes: usize) -> Result<(), FrameError> {
+        let is_plain = self.spare == 0 && are_flags(self.flags);
+        let room = self.room();
+        let fits = (room + 1..=room + limits::MAX_HEADER_BYTES).contains(&frame_bytes);
+        // One test on the way that nearly every frame takes.
+        let is_short = self.body_bytes() <= MAX_BODY_BYTES;
+        if self.version == VERSION && self.kind <= KIND_MAX && is_plain && fits && is_short {
+            return Ok(());
+        }
+        Err(self.fault())
+    }
+
+    /// The frame's length but for the SFrame header.
+    pub(crate) fn room(&self) -> usize {
+        HEADER_BYTES + self.body_bytes() + trailer_bytes(self.class())
+    }
+
+    #[cold]
+    fn fault(&self) -> FrameError {
+        match () {
+            () if self.version != VERSION => FrameError::UnknownVersion,
+            () if self.kind > KIND_MAX => FrameError::UnknownKind,
+            () if self.spare != 0 || !are_flags(self.flags) => FrameError::ReservedBits,
+            () if self.body_bytes() > MAX_BODY_BYTES => FrameError::BodyTooLong,
+            () => FrameError::LengthMismatch,
+        }
+    }
+}
+
+/// Whether flags have a meaning.
+pub(crate) const fn are_flags(flags: u8) -> bool {
+    flags <= FLAGS_MAX
+}
+
+/// What follows a body of that class: tag, and signature within the ciphertext.
+pub(crate) const fn trailer_bytes(class: Class) -> usize {
+    match class {
+        Class::Signed => limits::SIGNATURE_BYTES + limits::TAG_BYTES,
+        _ => limits::TAG_BYTES,
+    }
+}
+
+const PRIORITY_SHIFT: u32 = 2;
+const COMPRESSION_SHIFT: u32 = 4;
+/// The two highest bits are zero, and so is one of the two below: three compressions are known.
+const FLAGS_MAX: u8 = 0b10_11_11;
+const KIND_MAX: u8 = Kind::ALL.len() as u8 - 1;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_field_lies_where_the_specification_says() {
+        let hash = |first: u8| PeerTag::from_bytes(std::array::from_fn(|at| first + at as u8));
+        let fields = HeaderFields {
+            next_hop: hash(0x10),
+            previous_hop: hash(0x20),
+            hop_limit: 7,
+            kind: Kind::Gossip,
+            class: Class::Signed,
+            priority: Priority::Critical,
+            compression: Compression::Lz4,
+            codec: 3,
+            data_type: 0x3132,
+            group: GroupTag::from_bytes([0x40, 0x41, 0x42, 0x43]),
+            source: hash(0x50),
+            destination: hash(0x60),
+            time_ms: 0x8788_8990,
+        };
+        let header = Header::new(&fields, 0x7_0001, 0x71_7273_7475).unwrap();
+        assert_eq!(header.fields(), fields);
+        let bytes = header.as_bytes();
+        assert_eq!(bytes.len(), 64);
+        let at = |start: usize, expected: &[u8]| {
+            assert_eq!(&bytes[start..start + expected.len()], expected, "at {start}");
+        };
+        at(0, &fields.next_hop.to_bytes());
+        at(8, &fields.previous_hop.to_bytes());
+        at(16, &[7, 1, 3, 0b01_11_10, 3, 0x32, 0x31]);
+        at(23, &fields.group.to_bytes());
+        at(27, &fields.source.to_bytes());
+        at(35, &fields.destination.to_bytes());
+        at(43, &[1, 0, 7, 0]);
+        at(47, &[0x75, 0x74, 0x73, 0x72, 0x71, 0, 0, 0]);
+        at(55, &[0x90, 0x89, 0x88, 0x87, 0, 0, 0, 0, 0]);
+        assert_eq!(header.authenticated(), &bytes[17..]);
+    }
+
+    #[test]
+    fn hop_limits_are_clamped() {
+        let mut fields = HeaderFields::new(GroupTag::default(), PeerTag::NOBODY, 0);
+        fields.hop_limit = 255;
+        let mut header = Header::new(&fields, 0, 0).unwrap();
+        assert_eq!(header.as_bytes()[16], MAX_HOP_LIMIT);
+        header.hops_mut().limit = 200;
+        assert_eq!(header.hop_limit(), MAX_HOP_LIMIT);
+    }
+}

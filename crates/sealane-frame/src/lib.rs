@@ -1,0 +1,86 @@
+//! Step 4 of a message's way: *sealed bytes to frame and back*.
+//!
+//! ```text
+//!  write ─► encode ─► seal ─► frame ─► carry ─► relay ─► keep ─► read
+//!                             ^^^^^             ^^^^^
+//!            ┌ changed by relays ┬ authenticated ───────────────────┐
+//!   full     │ next │ prev │ hops │ 47 bytes │ SFrame │ text │ tag  │
+//!   compact                    │ prefix 3-4 │ SFrame │ text │ tag  │
+//! ```
+//!
+//! This crate takes a body and what its sender says about it, and gives a frame: [`seal_frame`] and
+//! [`open_frame`] in the full form, [`seal_compact`] and [`open_compact`] in the compact one, which
+//! [`to_full`] and [`to_compact`] turn into each other without loss. [`Draft`] seals a body where
+//! it was written. [`forward_in_place`] sends a frame on in the buffer it arrived in,
+//! [`forward_batch`] a whole [`SlotRing`] of them. [`Fragment`], [`Reassembly`] and [`Batch`] fit
+//! frames to links. `spec/frame.md` is the specification.
+//!
+//! It has no I/O, no clock, no randomness and no `unsafe`. Nothing is allocated per message once
+//! buffers are warm.
+//!
+//! ```
+//! use sealane_frame::*;
+//! use sealane_seal::*;
+//!
+//! let group = Group::new(GroupId([7; 32]), Suite::Aes256Gcm);
+//! let epochs =
+//!     Epochs::provisioned(group.id(), History::Kept, &EpochSecret::new([1; 32]))?;
+//! let mut sealer = Sealer::fresh(group, Slot::new(1).unwrap(), &epochs, Witness([0; 32]))?;
+//! let block = sealer.reserve(1000)?; // store block.state() durably here
+//! sealer.confirm(block)?;
+//!
+//! let [car, relay, base] = [1, 2, 3].map(|n| PeerTag::from_hash([n; 8]));
+//! let fields = HeaderFields {
+//!     next_hop: relay,
+//!     destination: base,
+//!     ..HeaderFields::new(GroupTag::from_bytes([9; 4]), car, 1)
+//! };
+//! let mut buf = FrameBuf::new();
+//! let frame = seal_frame(&mut sealer, &fields, b"52.5 N 13.4 E", &mut buf)?;
+//! forward_in_place(frame, base, relay)?;
+//!
+//! let mut opener = Opener::new(group, Slot::new(2), epochs)?;
+//! let received = open_frame(&mut opener, frame)?;
+//! assert_eq!((received.header.source(), received.body), (car, &b"52.5 N 13.4 E"[..]));
+//! received.accept();
+//! # Ok::<(), FrameError>(())
+//! ```
+#![forbid(unsafe_code)]
+#![cfg_attr(
+    not(test),
+    deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)
+)]
+
+mod compact;
+mod dictionary;
+mod draft;
+mod error;
+mod flags;
+mod forward;
+mod fragment;
+mod header;
+pub mod limits;
+mod open;
+mod reassembly;
+mod ring;
+mod tag;
+mod unit;
+mod view;
+
+pub use compact::{
+    COMPACT_HEADER_BYTES_MAX, CompactView, LinkContext, forward_compact_in_place, to_compact,
+    to_full,
+};
+pub use dictionary::{Dictionary, ENTRY_BYTES, Entry, Roster};
+pub use draft::{Draft, FrameBuf, HEAD_ROOM_BYTES, seal_compact, seal_frame};
+pub use error::{ERRORS, FrameError};
+pub use flags::{Compression, Kind, Priority};
+pub use forward::{forward_batch, forward_in_place};
+pub use fragment::{FRAGMENT_HEADER_BYTES, Fragment};
+pub use header::{AUTHENTICATED_BYTES, HEADER_BYTES, Header, HeaderFields, RELAY_BYTES, VERSION};
+pub use open::{Received, Stored, open_compact, open_frame, open_stored};
+pub use reassembly::{Losses, Progress, Reassembly};
+pub use ring::SlotRing;
+pub use tag::{GroupTag, PeerTag};
+pub use unit::{Batch, Unit};
+pub use view::{FrameMut, FrameView};
