@@ -75,6 +75,9 @@ const IDLE: Duration = Duration::from_millis(250);
 /// The write-ahead log is copied into the database when it has grown by so much.
 const CHECKPOINT_BYTES: u64 = 48 << 20;
 
+/// Where that could not be done whole, it is tried again after so much more.
+const CHECKPOINT_AGAIN_BYTES: u64 = 4 << 20;
+
 pub(crate) struct Writer {
     registry: Arc<Registry>,
     queue: Receiver<Command>,
@@ -249,7 +252,9 @@ impl Writer {
         self.written_bytes = 0;
         self.registry.log_bytes.store(0, Ordering::Relaxed);
         match self.writes.checkpoint() {
-            Ok((pages, copied)) if copied < pages => {
+            // The checkpointer is at it, or a reader needs what is there.
+            Ok((pages, copied)) if pages < 0 || copied < pages => {
+                self.written_bytes = CHECKPOINT_BYTES - CHECKPOINT_AGAIN_BYTES;
                 tracing::debug!(pages, copied, "the log could not be copied whole");
             }
             Ok(_) => {}

@@ -3,9 +3,9 @@
 use sealane_codec::{Codec, Transcoder};
 use sealane_stream::{Enqueue, Envelope, Hub, HubConfig, Level, Retention};
 
-const COMMITS: usize = 30_000;
-/// The log begins anew at 48 MB, as seen four times a second.
-const LOG_BYTES_MAX: u64 = 160 << 20;
+const COMMITS: usize = 60_000;
+/// The log begins anew at 48 MB; on a busy machine it grows while it is being copied.
+const LOG_BYTES_MAX: u64 = 320 << 20;
 
 #[test]
 fn small_commits_do_not_fill_the_disk() {
@@ -22,6 +22,6 @@ fn small_commits_do_not_fill_the_disk() {
         runtime.block_on(hub.enqueue(enqueue)).unwrap();
     }
     let log = std::fs::metadata(folder.path().join("streams.db-wal")).unwrap();
-    assert!(log.len() > LOG_BYTES_MAX / 8, "{} bytes show nothing", log.len());
+    assert!(log.len() > LOG_BYTES_MAX / 16, "{} bytes show nothing", log.len());
     assert!(log.len() < LOG_BYTES_MAX, "{} bytes", log.len());
 }

@@ -3,7 +3,7 @@ use std::fs::File;
 use bytes::BytesMut;
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::{key, offset_of};
+use super::{PAGE_BYTES, key, offset_of};
 use crate::block::{Record, write_record};
 use crate::stream::Stream;
 use crate::{ConsumerSettings, Error, Retention};
@@ -75,7 +75,8 @@ impl Writes {
         }
     }
 
-    /// Stores `records`, whose offsets follow each other, as one block; returns its bytes.
+    /// Stores `records`, whose offsets follow each other, as one block; returns about how many
+    /// bytes the log gains: pages are written whole.
     pub(crate) fn block(
         &mut self,
         stream: u32,
@@ -94,7 +95,7 @@ impl Writes {
                 &self.buffer[..],
             ],
         )?;
-        Ok(self.buffer.len() as u64)
+        Ok(self.buffer.len() as u64 + PAGE_BYTES as u64)
     }
 
     /// Stores a stream's name and settings.
