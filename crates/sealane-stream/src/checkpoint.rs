@@ -2,13 +2,13 @@
 //! itself only ever has a little left to copy.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use rusqlite::Connection;
 
 use crate::Error;
-use crate::store::PAGE_BYTES;
 
 /// The log is looked at so often.
 const EVERY: Duration = Duration::from_millis(250);
@@ -27,8 +27,8 @@ impl Checkpointer {
         Ok(Self { connection, log: folder.join("streams.db-wal") })
     }
 
-    /// Works until `closing`; notes in `log_bytes` how long the log is.
-    pub(crate) fn run(self, closing: &AtomicBool, log_bytes: &AtomicU64) {
+    /// Works until `closing`; holds `copying` while it copies.
+    pub(crate) fn run(self, closing: &AtomicBool, copying: &Mutex<()>) {
         let mut rest = 0;
         while !closing.load(Ordering::Relaxed) {
             std::thread::sleep(EVERY);
@@ -36,21 +36,15 @@ impl Checkpointer {
             if size.abs_diff(rest) < GROWN_BYTES && size < GROWN_BYTES {
                 continue;
             }
+            let _copying = copying.lock();
             match self.copy() {
-                Ok(bytes) => {
-                    rest = size;
-                    log_bytes.store(bytes, Ordering::Relaxed);
-                }
+                Ok(()) => rest = size,
                 Err(error) => tracing::warn!(%error, "the log could not be copied"),
             }
         }
     }
 
-    /// Returns the bytes of the log, copied or not, up to its last page: the file is longer where
-    /// the log has begun anew.
-    fn copy(&self) -> Result<u64, Error> {
-        let query = "PRAGMA wal_checkpoint(PASSIVE)";
-        let pages = self.connection.query_row(query, [], |row| row.get::<_, i64>(1))?;
-        Ok((pages.max(0) * PAGE_BYTES) as u64)
+    fn copy(&self) -> Result<(), Error> {
+        Ok(self.connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))?)
     }
 }

@@ -163,7 +163,7 @@ impl Hub {
         let threads = vec![
             spawn("sealane-writer", move || writer.run())?,
             spawn("sealane-clock", move || tick(&clocked, &stop))?,
-            spawn("sealane-copier", move || copier.run(&until, &watched.log_bytes))?,
+            spawn("sealane-copier", move || copier.run(&until, &watched.copying))?,
         ];
         Ok(Self {
             registry,

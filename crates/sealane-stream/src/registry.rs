@@ -27,8 +27,8 @@ pub(crate) struct Registry {
     pub(crate) bounded: AtomicBool,
     /// No new stream has a generation below: a removed one of its topic may have had it.
     pub(crate) generation_floor: AtomicU64,
-    /// The write-ahead log's length, as it was seen last.
-    pub(crate) log_bytes: AtomicU64,
+    /// Held by whoever copies the write-ahead log.
+    pub(crate) copying: Mutex<()>,
     /// Subscriptions by pattern, to be told of new streams.
     patterns: Mutex<HashMap<Member, (Pattern, Arc<Signal>)>>,
     dirty: Mutex<Vec<(Arc<Stream>, Arc<Shared>)>>,
@@ -63,7 +63,7 @@ impl Registry {
             streams: RwLock::new(streams),
             bounded: AtomicBool::new(!unbounded || !defaults.1.keeps_all()),
             generation_floor: AtomicU64::new(generation_floor),
-            log_bytes: AtomicU64::new(0),
+            copying: Mutex::default(),
             patterns: Mutex::default(),
             dirty: Mutex::default(),
             timed: Mutex::default(),

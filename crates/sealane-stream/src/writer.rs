@@ -16,7 +16,7 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use crate::envelope::Envelope;
 use crate::registry::Registry;
-use crate::store::{Key, Writes};
+use crate::store::{Key, PAGE_BYTES, Writes};
 use crate::stream::Stream;
 use crate::{Error, Level, now_ms};
 use stage::Stage;
@@ -85,7 +85,10 @@ pub(crate) struct Writer {
     upkeep: Upkeep,
     /// Blocks of `memory` streams that are readable and not stored yet.
     unsaved: Vec<stage::Staged>,
+    /// About how long the log is.
     written_bytes: u64,
+    /// How long it may become before it is copied.
+    checkpoint_at_bytes: u64,
 }
 
 impl Writer {
@@ -95,7 +98,15 @@ impl Writer {
         writes: Writes,
     ) -> Result<Self, Error> {
         let upkeep = Upkeep::new(&writes)?;
-        Ok(Self { registry, queue, writes, upkeep, unsaved: Vec::new(), written_bytes: 0 })
+        Ok(Self {
+            registry,
+            queue,
+            writes,
+            upkeep,
+            unsaved: Vec::new(),
+            written_bytes: 0,
+            checkpoint_at_bytes: CHECKPOINT_BYTES,
+        })
     }
 
     /// Works until it is told to stop, or nobody is left to tell it.
@@ -229,8 +240,8 @@ impl Writer {
         }
         self.registry.metrics.commits.fetch_add(1, Ordering::Relaxed);
         stage.settle(&self.registry);
-        let log_bytes = self.registry.log_bytes.load(Ordering::Relaxed);
-        if self.written_bytes.max(log_bytes) >= CHECKPOINT_BYTES {
+        self.written_bytes += PAGE_BYTES as u64;
+        if self.written_bytes >= self.checkpoint_at_bytes {
             self.checkpoint();
         }
     }
@@ -247,17 +258,25 @@ impl Writer {
     }
 
     /// Most pages were copied by the checkpointer already; with nobody writing, the rest is
-    /// copied here, and the log starts anew.
+    /// copied here, and the log starts anew. The checkpointer is only waited for when the log has
+    /// become twice as long as it should be.
     fn checkpoint(&mut self) {
-        self.written_bytes = 0;
-        self.registry.log_bytes.store(0, Ordering::Relaxed);
+        let copying = match self.written_bytes < 2 * CHECKPOINT_BYTES {
+            true => self.registry.copying.try_lock(),
+            false => Some(self.registry.copying.lock()),
+        };
+        self.checkpoint_at_bytes = self.written_bytes + CHECKPOINT_AGAIN_BYTES;
+        if copying.is_none() {
+            return;
+        }
         match self.writes.checkpoint() {
-            // The checkpointer is at it, or a reader needs what is there.
-            Ok((pages, copied)) if pages < 0 || copied < pages => {
-                self.written_bytes = CHECKPOINT_BYTES - CHECKPOINT_AGAIN_BYTES;
+            Ok((pages, copied)) if copied < pages => {
                 tracing::debug!(pages, copied, "the log could not be copied whole");
             }
-            Ok(_) => {}
+            Ok(_) => {
+                self.written_bytes = 0;
+                self.checkpoint_at_bytes = CHECKPOINT_BYTES;
+            }
             Err(error) => tracing::warn!(%error, "the log could not be copied"),
         }
     }
