@@ -45,7 +45,6 @@ const PROOFS: &[Proof] = &[
             "--package",
             "sealane-cli",
             "--test",
-            "cli",
             "survives_kill",
             "--",
             "--nocapture",
@@ -61,7 +60,6 @@ const PROOFS: &[Proof] = &[
             "--package",
             "sealane-cli",
             "--test",
-            "cli",
             "survives_power_cut",
             "--",
             "--nocapture",
@@ -77,7 +75,6 @@ const PROOFS: &[Proof] = &[
             "--package",
             "sealane-cli",
             "--test",
-            "cli",
             "survives_full_disk",
             "--",
             "--nocapture",
@@ -247,7 +244,9 @@ mod tests {
         let command = command(&PROOFS[1], &words);
         let kills = command.get_envs().find(|(key, _)| *key == "SEALANE_KILLS");
         assert_eq!(kills.and_then(|(_, value)| value), Some("3".as_ref()));
-        assert!(process::shown(&command).ends_with("cli survives_kill -- --nocapture --exact=x"));
+        assert!(
+            process::shown(&command).ends_with("--test survives_kill -- --nocapture --exact=x")
+        );
     }
 
     #[test]

@@ -55,6 +55,8 @@ pub(crate) struct Open {
 #[derive(Debug, Default)]
 pub(crate) struct Tape {
     tokens: Vec<Token>,
+    /// The deepest nesting so far.
+    depth: usize,
     own: Vec<u8>,
     /// The keys of all maps that are open, innermost last.
     keys: Vec<Span>,
@@ -81,9 +83,15 @@ impl Tape {
     /// Forgets the last datum and makes sure that the next one can be addressed.
     pub(crate) fn start(&mut self, input_len: usize) -> Result<(), CodecError> {
         self.tokens.clear();
+        self.depth = 0;
         self.own.clear();
         self.keys.clear();
         if input_len < OWN as usize { Ok(()) } else { Err(CodecError::TooLarge { at: 0 }) }
+    }
+
+    /// The values of the datum, keys counted, and how deep it is nested.
+    pub(crate) fn size(&self) -> (usize, usize) {
+        (self.tokens.len(), self.depth)
     }
 
     /// Gives back what an unusually large datum took. For tapes that live as long as a connection.
@@ -114,6 +122,7 @@ impl Tape {
         if level > MAX_DEPTH {
             return Err(CodecError::TooDeep { at });
         }
+        self.depth = self.depth.max(level);
         let open = Open { index: self.tokens.len(), keys: self.keys.len() };
         self.push(Token::Null, at)?;
         Ok(open)

@@ -49,6 +49,12 @@ impl Transcoder {
         read(codec, bytes, &mut self.tape)
     }
 
+    /// Of the datum that was read last: its values, each key and each element counted, and the
+    /// levels of its nesting. For limits narrower than the codec's.
+    pub fn size(&self) -> (usize, usize) {
+        self.tape.size()
+    }
+
     /// Appends the datum `bytes` in another codec, or, in its own, in the form that we write.
     ///
     /// # Errors

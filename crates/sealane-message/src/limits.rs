@@ -39,6 +39,11 @@ limits! {
     MAX_TOPIC_SEGMENTS: usize = 16, "segments";
     /// One message's envelope, encoded. A larger one is refused.
     MAX_ENVELOPE_BYTES: usize = 1 << 20, "bytes";
+    /// Nesting of an envelope; the envelope itself is level 1. A deeper one is refused. Frames,
+    /// batches and dead letters add four levels around it.
+    MAX_ENVELOPE_DEPTH: usize = MAX_DEPTH - 4, "levels";
+    /// Values in one envelope. More are refused. Frames and dead letters add a few around it.
+    MAX_ENVELOPE_VALUES: usize = MAX_VALUES - 64, "values";
     /// A message's id. A longer one is refused.
     MAX_ID_BYTES: usize = 128, "bytes";
     /// Nesting of arrays and maps; the outermost is level 1. Deeper values are refused.

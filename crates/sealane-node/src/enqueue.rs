@@ -8,7 +8,7 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use bytes::Bytes;
-use sealane_codec::{Codec, Transcoder, Writer};
+use sealane_codec::{Codec, CodecError, Transcoder, Writer};
 use sealane_message::limits::{MAX_BATCH_MESSAGES, MAX_ENVELOPE_BYTES};
 use sealane_stream::{Appended, Enqueue, Envelope, Error, IdempotencyKey};
 
@@ -45,7 +45,11 @@ fn read(
     batch: bool,
 ) -> Result<Enqueue, Refusal> {
     let name = codec.name();
-    let decode = |cause| Error::Decode { codec: name, cause };
+    let decode = |cause| match cause {
+        // Around an envelope that is within its limits there is nothing deep or large.
+        CodecError::TooDeep { .. } => Error::InvalidEnvelope("is nested too deep"),
+        cause => Error::Decode { codec: name, cause },
+    };
     let (mut to, mut raw, mut delay_ms, mut expect) = (None, None, None, None);
     let content = if batch { "envelopes" } else { "envelope" };
     for (key, value) in sealane_codec::fields(codec, body).map_err(decode)? {

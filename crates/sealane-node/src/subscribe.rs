@@ -69,7 +69,14 @@ pub(crate) async fn subscribe(
 fn codec(parameters: &[(String, String)], headers: &HeaderMap) -> Result<Codec, Refusal> {
     let unknown = |unknown| Refusal::Codec(StatusCode::NOT_ACCEPTABLE, unknown);
     if let Some((_, name)) = parameters.iter().find(|(key, _)| key == "codec") {
-        return negotiate::query(name).map_err(unknown);
+        let codec = negotiate::query(name).map_err(unknown)?;
+        // A browser ends a connection that answers none of the sub-protocols that it offered.
+        let mut offered = offered(headers).peekable();
+        if offered.peek().is_some() && !offered.any(|name| name == codec.name()) {
+            let cause = "is not among the sub-protocols that are offered";
+            return Err(Error::parameter("codec", cause).into());
+        }
+        return Ok(codec);
     }
     if let Some(codec) = negotiate::subprotocols(offered(headers)).map_err(unknown)? {
         return Ok(codec);

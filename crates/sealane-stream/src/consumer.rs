@@ -90,6 +90,8 @@ pub(crate) struct Consumer {
     delayed: BTreeSet<(u64, u64)>,
     dead: BTreeSet<u64>,
     next_scan_ms: u64,
+    /// Offsets that nobody was given and nobody will be, until somebody is told.
+    skipped: Option<(u64, u64)>,
     /// Redeliveries handed out so far, for the stream's state.
     pub(crate) redelivered: u64,
 }
@@ -105,6 +107,7 @@ impl Consumer {
             delayed: BTreeSet::new(),
             dead: BTreeSet::new(),
             next_scan_ms: 0,
+            skipped: None,
             redelivered: 0,
         }
     }
@@ -148,7 +151,7 @@ impl Consumer {
                 self.redelivered += 1;
             }
         }
-        self.cursor = self.cursor.max(visible.start);
+        self.skip_to(visible.start);
         let room = (self.settings.max_in_flight as usize).saturating_sub(self.live);
         let wanted = room.min(max - (out.len() - before)) as u64;
         let end = visible.end.min(self.cursor.saturating_add(wanted));
@@ -214,7 +217,9 @@ impl Consumer {
 
     /// Drops what can no longer be read: retention took it, or it is damaged.
     pub(crate) fn forget(&mut self, offsets: Range<u64>) -> u64 {
-        self.cursor = self.cursor.max(if offsets.start <= self.cursor { offsets.end } else { 0 });
+        if offsets.start <= self.cursor {
+            self.skip_to(offsets.end);
+        }
         let start = self.pending.partition_point(|entry| entry.offset < offsets.start);
         let mut count = 0;
         for index in start..self.pending.len() {
@@ -228,6 +233,11 @@ impl Consumer {
         }
         self.shrink();
         count
+    }
+
+    /// The offsets that were skipped since this was last asked, both ends included.
+    pub(crate) fn take_skipped(&mut self) -> Option<(u64, u64)> {
+        self.skipped.take()
     }
 
     /// Sets back everything that `member` had in flight; it comes again at once.
@@ -313,6 +323,14 @@ impl Consumer {
             consumer.set(consumer.pending.len() - 1, state);
         }
         Some(consumer)
+    }
+
+    fn skip_to(&mut self, offset: u64) {
+        if offset > self.cursor {
+            let from = self.skipped.map_or(self.cursor, |(from, _)| from);
+            self.skipped = Some((from, offset - 1));
+            self.cursor = offset;
+        }
     }
 
     fn each_in_flight(

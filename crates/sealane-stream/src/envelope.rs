@@ -1,8 +1,10 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
-use sealane_codec::{Codec, Kind, Transcoder, Writer};
-use sealane_message::limits::{MAX_ENVELOPE_BYTES, MAX_ID_BYTES};
+use sealane_codec::{Codec, CodecError, Kind, Transcoder, Writer};
+use sealane_message::limits::{
+    MAX_ENVELOPE_BYTES, MAX_ENVELOPE_DEPTH, MAX_ENVELOPE_VALUES, MAX_ID_BYTES,
+};
 
 use crate::Error;
 
@@ -32,7 +34,18 @@ impl Envelope {
             return Err(Error::InvalidEnvelope("is not a map"));
         }
         let decode = |cause| Error::Decode { codec: codec.name(), cause };
-        scratch.validate(codec, raw).map_err(decode)?;
+        scratch.validate(codec, raw).map_err(|cause| match cause {
+            CodecError::TooDeep { .. } => Error::InvalidEnvelope(TOO_DEEP),
+            CodecError::TooLarge { .. } => Error::InvalidEnvelope(TOO_MANY),
+            cause => decode(cause),
+        })?;
+        let (values, depth) = scratch.size();
+        if depth > MAX_ENVELOPE_DEPTH {
+            return Err(Error::InvalidEnvelope(TOO_DEEP));
+        }
+        if values > MAX_ENVELOPE_VALUES {
+            return Err(Error::InvalidEnvelope(TOO_MANY));
+        }
         let fields = sealane_codec::fields(codec, raw).map_err(decode)?;
         let Some((_, id)) = fields.iter().find(|(key, _)| key == "id") else {
             return Ok(Self::with_id(codec, ids.next(), &fields));
@@ -70,6 +83,9 @@ impl Envelope {
         Envelope { codec, id: id.into_bytes().into(), body: body.into() }
     }
 }
+
+const TOO_DEEP: &str = "is nested deeper than 28 levels";
+const TOO_MANY: &str = "has too many values";
 
 /// Makes ids for messages that have none: 12 random characters drawn at start, `-`, and a counter
 /// in base 36, so that an id is short and never comes twice.
@@ -148,6 +164,11 @@ mod tests {
         assert!(matches!(read(Codec::Json, br#"{"id":7}"#), Err(Error::InvalidEnvelope(_))));
         assert!(matches!(read(Codec::Json, br#"{"id":""}"#), Err(Error::InvalidEnvelope(_))));
         assert!(matches!(read(Codec::Json, b"{\"a\":1"), Err(Error::Decode { .. })));
+        let nested = |levels| "{\"a\":".repeat(levels) + "1" + &"}".repeat(levels);
+        assert!(read(Codec::Json, nested(MAX_ENVELOPE_DEPTH).as_bytes()).is_ok());
+        let deeper = read(Codec::Json, nested(MAX_ENVELOPE_DEPTH + 1).as_bytes());
+        assert_eq!(deeper, Err(Error::InvalidEnvelope(TOO_DEEP)));
+        assert!(TOO_DEEP.contains(&format!(" {MAX_ENVELOPE_DEPTH} ")));
         let huge = vec![b' '; MAX_ENVELOPE_BYTES + 1];
         assert!(matches!(read(Codec::Json, &huge), Err(Error::TooLarge { .. })));
     }

@@ -6,7 +6,7 @@
 mod fetch;
 mod slot;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -397,34 +397,32 @@ impl Delivery {
     }
 }
 
-/// Where the messages are that a member has in flight, by id.
+/// Where the messages are that a member has in flight, by the hash of their id: slot and offset.
 #[derive(Default)]
 struct InFlight {
-    /// By the id's hash and, for ids that are in flight more than once, a number.
-    places: HashMap<(u64, u32), (usize, u64), BuildHasherDefault<Hashed>>,
+    places: HashMap<u64, (usize, u64), BuildHasherDefault<Hashed>>,
+    /// The further places of ids that are in flight more than once, which is rare.
+    repeats: HashMap<u64, BTreeSet<(usize, u64)>>,
     hash: RandomState,
-    /// The highest number so far.
-    repeats: u32,
-    /// Messages acknowledged by offset, which are still in `places`.
+    /// Messages acknowledged by offset, which are still here.
     stale: usize,
 }
 
 impl InFlight {
     fn insert(&mut self, id: &[u8], place: (usize, u64)) {
         let hash = self.hash.hash_one(id);
-        for number in 0..=self.repeats + 1 {
-            let old = self.places.get(&(hash, number));
-            if old.is_none() || old == Some(&place) {
-                self.places.insert((hash, number), place);
-                self.repeats = self.repeats.max(number);
-                break;
-            }
+        let first = *self.places.entry(hash).or_insert(place);
+        if first != place {
+            self.repeats.entry(hash).or_default().insert(place);
         }
     }
 
     fn remove(&mut self, id: &[u8], places: &mut Vec<(usize, u64)>) {
         let hash = self.hash.hash_one(id);
-        places.extend((0..=self.repeats).filter_map(|number| self.places.remove(&(hash, number))));
+        places.extend(self.places.remove(&hash));
+        if !self.repeats.is_empty() {
+            places.extend(self.repeats.remove(&hash).into_iter().flatten());
+        }
     }
 
     /// Forgets what was acknowledged by offset, once that is half of all.
@@ -434,15 +432,28 @@ impl InFlight {
             return;
         }
         self.stale = 0;
-        self.places.retain(|_, (index, offset)| match slots.get(*index) {
+        let held = |(index, offset): &(usize, u64)| match slots.get(*index) {
             Some(Some(Slot { work: Work::Member { shared }, .. })) => {
                 shared.state.lock().holds(member, *offset)
             }
             _ => false,
+        };
+        self.repeats.retain(|_, places| {
+            places.retain(held);
+            !places.is_empty()
         });
-        if self.places.is_empty() {
-            self.repeats = 0;
-        }
+        // An id whose first place is done may have others: one of them takes its place.
+        let repeats = &mut self.repeats;
+        self.places.retain(|hash, place| {
+            if held(place) {
+                return true;
+            }
+            let next = repeats.get_mut(hash).and_then(BTreeSet::pop_first);
+            next.is_some_and(|next| {
+                *place = next;
+                true
+            })
+        });
     }
 }
 
@@ -462,10 +473,6 @@ impl Hasher for Hashed {
     }
 
     fn write_u64(&mut self, n: u64) {
-        self.0 ^= n;
-    }
-
-    fn write_u32(&mut self, n: u32) {
-        self.0 = self.0.wrapping_add(u64::from(n).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        self.0 = n;
     }
 }

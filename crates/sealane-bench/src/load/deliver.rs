@@ -110,7 +110,7 @@ pub(super) async fn latency(programs: &Programs, options: &Options) -> Result<Ro
     let client = sealane::Client::connect(&node.address)?;
     publish(&client, "load/live", (1, 1), bytes, never()).await?;
     let connections = options.readers.min(8);
-    let (rate, each) = (10_000, options.each);
+    let (rate, each) = (5_000, options.each);
     let work = Work::Read {
         query: "stream=load/live&consumer=c{}&from=new".into(),
         connections,

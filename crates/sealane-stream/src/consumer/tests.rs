@@ -78,7 +78,11 @@ fn what_is_gone_is_forgotten() {
     let mut c = consumer(100, 0);
     take(&mut c, 1, 4, 10);
     assert_eq!(c.forget(0..2), 2);
+    assert_eq!(c.take_skipped(), None, "they were given");
     assert_eq!(c.forget(4..7), 0);
+    assert_eq!(c.forget(7..7), 0);
+    assert_eq!(c.take_skipped(), Some((4, 6)));
+    assert_eq!(c.take_skipped(), None);
     assert_eq!(take(&mut c, 1, 9, 10), [(7, 1), (8, 1), (9, 1)]);
     assert_eq!(c.in_flight(), 5);
 }

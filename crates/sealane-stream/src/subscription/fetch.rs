@@ -72,7 +72,14 @@ impl Subscription {
     ) -> Result<bool, Error> {
         let mut handed = Vec::new();
         let visible = stream.state.lock().visible();
-        shared.state.lock().take(self.member, max, visible, now_ms(), &mut handed);
+        let skipped = {
+            let mut consumer = shared.state.lock();
+            consumer.take(self.member, max, visible, now_ms(), &mut handed);
+            consumer.take_skipped()
+        };
+        if let Some((from, to)) = skipped {
+            out.push(gap(stream, from, to, "retention"));
+        }
         if handed.is_empty() {
             if let Some(Some(slot)) = self.slots.get_mut(index) {
                 slot.queued = false;

@@ -121,7 +121,8 @@ pub(crate) async fn place(
     match from {
         From::First => Ok(first),
         From::New => Ok(next),
-        From::Offset(offset) => Ok(offset.clamp(first, next)),
+        // Below `first` there is a gap, which whoever reads there is told.
+        From::Offset(offset) => Ok(offset.min(next)),
         From::Time(time_ms) => {
             let (registry, number) = (registry.clone(), stream.number);
             let search = move || registry.reads.offset_at(number, (first, next), time_ms);
