@@ -91,53 +91,44 @@ impl Header {
         Ok((Header { key, counter }, bytes.len() - rest.len()))
     }
 
-    /// The header's bytes in that form.
-    ///
-    /// # Panics
-    ///
-    /// Never: a counter beyond [`MAX_COUNTER`] is written with its low 40 bits, and such a header
-    /// is not made by this crate.
+    /// The header's bytes in that form. Of a counter beyond [`MAX_COUNTER`], which this crate never
+    /// gives, the low 40 bits are written.
     pub fn encode(&self, form: Form) -> Encoded {
-        let mut out = Encoded { bytes: [0; MAX_HEADER_BYTES], len: 1 };
-        let key = out.put(self.key.value(form).into());
-        let counter = out.put(self.counter & MAX_COUNTER);
-        let [config, ..] = &mut out.bytes;
-        *config = key << 4 | counter;
-        out
+        let (key, key_bytes, key_bits) = field(self.key.value(form).into());
+        let (counter, counter_bytes, counter_bits) = field(self.counter & MAX_COUNTER);
+        let config = u128::from(key_bits << 4 | counter_bits);
+        let all = config << (8 * key_bytes) | u128::from(key);
+        let all = all << (8 * counter_bytes) | u128::from(counter);
+        let len = 1 + key_bytes as usize + counter_bytes as usize;
+        Encoded { bytes: all.to_be_bytes(), start: size_of::<u128>() - len }
     }
 }
 
 /// The bytes of a header.
 #[derive(Debug, Clone, Copy)]
 pub struct Encoded {
-    bytes: [u8; MAX_HEADER_BYTES],
-    len: usize,
+    bytes: [u8; size_of::<u128>()],
+    start: usize,
 }
 
-impl Encoded {
-    /// Appends a value of 8 or more; gives its four bits of the config byte.
-    fn put(&mut self, value: u64) -> u8 {
-        if let Ok(small @ 0..8) = u8::try_from(value) {
-            return small;
-        }
-        let bytes = value.to_be_bytes();
-        let significant = bytes.iter().skip_while(|byte| **byte == 0);
-        let mut flag_and_len = 7;
-        for (place, byte) in self.bytes.iter_mut().skip(self.len).zip(significant) {
-            *place = *byte;
-            self.len += 1;
-            flag_and_len += 1;
-        }
-        flag_and_len
-    }
-}
+const _: () = assert!(MAX_HEADER_BYTES <= size_of::<u128>());
 
 impl std::ops::Deref for Encoded {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        self.bytes.get(..self.len).unwrap_or_default()
+        self.bytes.get(self.start..).unwrap_or_default()
     }
+}
+
+/// What follows the config byte and in how many bytes, and what stands in four bits of it.
+fn field(value: u64) -> (u64, u32, u8) {
+    if let Ok(small @ 0..8) = u8::try_from(value) {
+        return (0, 0, small);
+    }
+    let bytes = (u64::BITS - value.leading_zeros()).div_ceil(8);
+    let [bits, ..] = (7 + bytes).to_le_bytes();
+    (value, bytes, bits)
 }
 
 /// The value that four bits of the config byte announce, and what follows it.

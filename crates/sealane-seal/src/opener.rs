@@ -50,7 +50,7 @@ impl Opener {
             windows: Slots::default(),
             keys: Keys::default(),
             signers: Slots::default(),
-            associated: Associated::default(),
+            associated: Associated::new(group.id()),
             trial: Vec::new(),
         })
     }
@@ -160,9 +160,18 @@ impl Opener {
         if Some(slot) == self.own {
             return Err(Error::Reflected);
         }
-        let (epoch, window) = self.open_in_some_epoch(form, meta, sealed, &place)?;
+        let likely = place.header.key.epoch(self.epochs.newest());
+        let window = self.windows.get(slot).filter(|window| window.epoch() == likely);
+        let epoch = if window.is_some() {
+            self.may_take(likely, &place.header)?;
+            self.fill(meta, sealed, &place)?;
+            self.apply(likely, sealed, &place, false)?;
+            likely
+        } else {
+            self.open_on_trial(likely, form, meta, sealed, &place)?
+        };
         let opened = place.opened(self.group.id(), epoch);
-        Ok(Pending { opener: self, opened, window })
+        Ok(Pending { opener: self, opened })
     }
 
     /// Opens a message from a store, where it stands in `sealed`; the arguments are those of
@@ -189,64 +198,60 @@ impl Opener {
         Ok(place.opened(self.group.id(), epoch))
     }
 
-    /// Opens in the epoch that the header means most likely, else on trial in a later one that it
-    /// may mean as well. Gives that epoch, and the sender's window as it is once accepted.
-    fn open_in_some_epoch(
+    /// Opens the first message of a sender in an epoch: in the epoch that the header means most
+    /// likely, else in a later one that it may mean as well. Gives that epoch.
+    fn open_on_trial(
         &mut self,
+        likely: Epoch,
         form: Form,
         meta: &[u8],
         sealed: &mut [u8],
         place: &Place,
-    ) -> Result<(Epoch, Window), Error> {
-        let Header { key, counter } = place.header;
-        let likely = key.epoch(self.epochs.newest());
-        let is_known = self.windows.get(key.slot).is_some_and(|window| window.epoch() == likely);
-        let trials = if is_known { 1 } else { self.epochs.trials(likely, form) };
+    ) -> Result<Epoch, Error> {
+        let trials = self.epochs.trials(likely, form);
         let mut refusal = Error::EpochUnknown;
-        let mut is_filled = false;
+        let mut is_tried = false;
         for trial in 0..trials {
             let epoch = Epoch(likely.0.saturating_add(trial << Form::Full.epoch_bits()));
-            let attempt = self.live_window(epoch, key, counter).and_then(|window| {
-                if !is_filled {
-                    self.fill(meta, sealed, place)?;
-                    is_filled = true;
-                }
-                self.apply(epoch, sealed, place, trials > 1)?;
-                Ok((epoch, window))
+            let attempt = self.may_take(epoch, &place.header).and_then(|()| {
+                self.fill(meta, sealed, place)?;
+                is_tried = true;
+                self.apply(epoch, sealed, place, trials > 1)
             });
             match attempt {
-                Ok(opened) => return Ok(opened),
+                Ok(()) => return Ok(epoch),
                 Err(error) if refusal == Error::EpochUnknown => refusal = error,
                 Err(_) => {}
             }
         }
-        if is_filled {
+        if is_tried {
             place.zero(sealed);
         }
         Err(refusal)
     }
 
-    /// The sender's window with that counter accepted, if it may be.
-    fn live_window(&self, epoch: Epoch, key: KeyId, counter: u64) -> Result<Window, Error> {
-        let oldest = self.epochs.newest().0.saturating_sub(MAX_LIVE_EPOCHS_BEHIND);
-        let window = self.windows.get(key.slot).filter(|window| window.epoch() >= epoch);
-        let mut window = window.copied().unwrap_or_else(|| Window::new(epoch));
-        if epoch.0 < oldest || epoch < self.live_floor || window.epoch() > epoch {
+    /// Whether a live message may be accepted, if it is authentic in that epoch.
+    fn may_take(&self, epoch: Epoch, header: &Header) -> Result<(), Error> {
+        let newest = self.epochs.newest();
+        let is_late = epoch.0.saturating_add(MAX_LIVE_EPOCHS_BEHIND) < newest.0;
+        if is_late || epoch < self.live_floor {
             return Err(Error::EpochPast);
         }
-        if epoch > self.epochs.newest() && !self.epochs.has_room(epoch) {
+        if epoch > newest && !self.epochs.has_room(epoch) {
             return Err(Error::TooManyEpochs);
         }
-        window.check(counter)?;
-        window.accept(counter);
-        Ok(window)
+        match self.windows.get(header.key.slot) {
+            Some(window) if window.epoch() > epoch => Err(Error::EpochPast),
+            Some(window) if window.epoch() == epoch => window.check(header.counter),
+            _ => Ok(()),
+        }
     }
 
     /// Lays out the associated data.
     fn fill(&mut self, meta: &[u8], sealed: &[u8], place: &Place) -> Result<(), Error> {
         let is_clear = place.header.key.class == Class::Authenticated;
         let clear = sealed.get(..place.clear).filter(|_| is_clear);
-        self.associated.fill(&place.header, self.group.id(), meta, clear)
+        self.associated.fill(&place.header, meta, clear)
     }
 
     /// Applies the key of an epoch. On trial the ciphertext stays what it was if that is the wrong
@@ -259,41 +264,22 @@ impl Opener {
         is_trial: bool,
     ) -> Result<(), Error> {
         let id = place.header.key;
-        let mut derived = None;
-        if self.keys.get(id, epoch).is_none() {
-            derived = Some(self.derive(id, epoch)?);
-        }
-        let key = self.keys.get(id, epoch).or(derived.as_ref()).ok_or(Error::EpochUnknown)?;
         let associated = self.associated.bytes();
-        let (text, tag) = place.parts(sealed)?;
-        if is_trial {
-            self.trial.resize(text.len(), 0);
-            key.open_into(place.header.counter, associated, (text, tag), &mut self.trial)?;
-            text.copy_from_slice(&self.trial);
-            self.trial.as_mut_slice().zeroize();
-        } else if let Err(error) = key.open(place.header.counter, associated, text, tag) {
-            place.zero(sealed);
-            return Err(error);
-        }
-        if let Err(error) = self.verify(epoch, sealed, place) {
-            place.zero(sealed);
-            return Err(error);
-        }
-        if let Some(derived) = derived {
-            self.keys.set(id, epoch, derived);
+        let trial = is_trial.then_some(&mut self.trial);
+        let mut derived = None;
+        let opened = match self.keys.get(id, epoch) {
+            Some(key) => unlock(key, associated, sealed, place, trial),
+            None => {
+                let key = derive_key(&mut self.epochs, self.group, id, epoch)?;
+                unlock(derived.insert(key), associated, sealed, place, trial)
+            }
+        };
+        opened
+            .and_then(|()| self.verify(epoch, sealed, place).inspect_err(|_| place.zero(sealed)))?;
+        if let Some(key) = derived {
+            self.keys.set(id, epoch, key);
         }
         Ok(())
-    }
-
-    /// Derives a key from a secret that is held or lies ahead.
-    fn derive(&mut self, id: KeyId, epoch: Epoch) -> Result<Key, Error> {
-        let suite = self.group.suite();
-        let secret = if epoch > self.epochs.newest() {
-            self.epochs.ahead(epoch).map_err(|_| Error::EpochUnknown)?
-        } else {
-            self.epochs.secret(epoch).ok_or(Error::EpochUnknown)?
-        };
-        derive::key(suite, secret.expose(), id)
     }
 
     /// Verifies the signature behind the plaintext of class S.
@@ -307,6 +293,36 @@ impl Opener {
             text.split_last_chunk::<SIGNATURE_BYTES>().ok_or(Error::Truncated)?;
         self.associated.signed(epoch, body, |signed| signer.verify(signed, signature))
     }
+}
+
+/// Derives a key from a secret that is held or lies ahead.
+fn derive_key(epochs: &mut Epochs, group: Group, id: KeyId, epoch: Epoch) -> Result<Key, Error> {
+    let secret = if epoch > epochs.newest() {
+        epochs.ahead(epoch).map_err(|_| Error::EpochUnknown)?
+    } else {
+        epochs.secret(epoch).ok_or(Error::EpochUnknown)?
+    };
+    derive::key(group.suite(), secret.expose(), id)
+}
+
+/// Decrypts in place; on trial, by way of a buffer that spares the ciphertext if the key is wrong.
+fn unlock(
+    key: &Key,
+    associated: &[u8],
+    sealed: &mut [u8],
+    place: &Place,
+    trial: Option<&mut Vec<u8>>,
+) -> Result<(), Error> {
+    let counter = place.header.counter;
+    let (text, tag) = place.parts(sealed)?;
+    let Some(trial) = trial else {
+        return key.open(counter, associated, text, tag).inspect_err(|_| place.zero(sealed));
+    };
+    trial.resize(text.len(), 0);
+    key.open_into(counter, associated, (text, tag), trial)?;
+    text.copy_from_slice(trial);
+    trial.as_mut_slice().zeroize();
+    Ok(())
 }
 
 impl fmt::Debug for Opener {
@@ -325,7 +341,6 @@ impl fmt::Debug for Opener {
 pub struct Pending<'a> {
     opener: &'a mut Opener,
     opened: Opened,
-    window: Window,
 }
 
 impl Pending<'_> {
@@ -336,18 +351,27 @@ impl Pending<'_> {
 
     /// The sender's window as it will be.
     pub fn window(&self) -> WindowState {
-        WindowState { slot: self.opened.slot(), window: self.window }
+        let (slot, epoch) = (self.opened.slot(), self.opened.epoch());
+        let present = self.opener.windows.get(slot).filter(|window| window.epoch() == epoch);
+        let mut window = present.copied().unwrap_or_else(|| Window::new(epoch));
+        window.accept(self.opened.counter());
+        WindowState { slot, window }
     }
 
     /// Moves the sender's window, and the group's epoch if the message was of a later one.
     pub fn accept(self) -> Opened {
-        let epochs = &mut self.opener.epochs;
-        if self.opened.epoch() > epochs.newest() {
+        let Opener { epochs, windows, .. } = self.opener;
+        let (slot, epoch) = (self.opened.slot(), self.opened.epoch());
+        if epoch > epochs.newest() {
             // The trial has found room and the secret, so that this cannot fail.
-            let advanced = epochs.advance(self.opened.epoch());
+            let advanced = epochs.advance(epoch);
             debug_assert_eq!(advanced, Ok(()));
         }
-        self.opener.windows.set(self.opened.slot(), self.window);
+        let window = windows.get_or_insert_with(slot, || Window::new(epoch));
+        if window.epoch() != epoch {
+            *window = Window::new(epoch);
+        }
+        window.accept(self.opened.counter());
         self.opened
     }
 }

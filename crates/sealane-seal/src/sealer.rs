@@ -88,7 +88,7 @@ impl Sealer {
             is_cloned: false,
             witness,
             signing: None,
-            associated: Associated::default(),
+            associated: Associated::new(group.id()),
         })
     }
 
@@ -281,7 +281,7 @@ impl Sealer {
         let (head, tail) = tail.split_at_mut_checked(encoded.len()).ok_or(Error::NoRoom)?;
         let tag = tail.first_chunk_mut().ok_or(Error::NoRoom)?;
         let text = text.get(body.start..).ok_or(Error::NoRoom)?;
-        self.associated.fill(header, self.group.id(), meta, Some(text))?;
+        self.associated.fill(header, meta, Some(text))?;
         *tag = self.protect(header, &mut [])?;
         head.copy_from_slice(encoded);
         Ok(body.start..body.end + encoded.len() + TAG_BYTES)
@@ -302,7 +302,7 @@ impl Sealer {
         let (before, tail) = buf.split_at_mut_checked(text_end).ok_or(Error::NoRoom)?;
         let tag = tail.first_chunk_mut().ok_or(Error::NoRoom)?;
         let (before, text) = before.split_at_mut_checked(body.start).ok_or(Error::NoRoom)?;
-        self.associated.fill(header, self.group.id(), meta, None)?;
+        self.associated.fill(header, meta, None)?;
         if class == Class::Signed {
             let signing = self.signing.as_ref().ok_or(Error::NoSigningKey)?;
             let (plain, place) =

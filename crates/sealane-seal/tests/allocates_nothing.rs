@@ -97,11 +97,13 @@ fn when_refusing() {
         let mut forged = seal(&mut sender, Class::Group, Form::Full, META, BODY).bytes;
         *forged.last_mut().unwrap() ^= 1;
         let mut replayed = first.bytes.clone();
-        let refuse = || {
+        let mut refuse = || {
             assert!(reader.open_live(Form::Full, META, &mut forged, 0).is_err());
             assert!(reader.open_live(Form::Full, META, &mut replayed, 0).is_err());
             assert!(reader.open_live(Form::Full, META, &mut replayed[..5], 0).is_err());
         };
+        // The library makes room for its list of errors once per thread.
+        refuse();
         assert_eq!(allocations_of(refuse), 0);
     }
 }

@@ -22,6 +22,15 @@ impl<T> Slots<T> {
         put(&mut self.0, usize::from(slot.number()), new);
     }
 
+    pub(super) fn get_or_insert_with(&mut self, slot: Slot, new: impl FnOnce() -> T) -> &mut T {
+        let index = usize::from(slot.number());
+        if self.0.len() <= index {
+            self.0.resize_with(index + 1, || None);
+        }
+        #[expect(clippy::indexing_slicing, reason = "it has just been made that long")]
+        self.0[index].get_or_insert_with(|| Box::new(new()))
+    }
+
     pub(super) fn remove(&mut self, slot: Slot) {
         if let Some(place) = self.0.get_mut(usize::from(slot.number())) {
             *place = None;
