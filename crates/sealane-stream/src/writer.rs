@@ -87,6 +87,8 @@ pub(crate) struct Writer {
     unsaved: Vec<stage::Staged>,
     /// About how long the log is.
     written_bytes: u64,
+    /// Why commits fail, as long as they do.
+    failing: Option<Error>,
     /// How long it may become before it is copied.
     checkpoint_at_bytes: u64,
 }
@@ -105,6 +107,7 @@ impl Writer {
             upkeep,
             unsaved: Vec::new(),
             written_bytes: 0,
+            failing: None,
             checkpoint_at_bytes: CHECKPOINT_BYTES,
         })
     }
@@ -226,6 +229,10 @@ impl Writer {
     }
 
     fn settle(&mut self, stage: Stage) {
+        if self.failing.take().is_some() {
+            tracing::info!("commits succeed again");
+        }
+        self.upkeep.settle();
         for staged in self.unsaved.drain(..) {
             staged.note_stored(&self.registry);
         }
@@ -247,13 +254,18 @@ impl Writer {
     }
 
     fn fail(&mut self, stage: Stage, error: &Error, due: bool) {
-        tracing::error!(%error, "a commit failed; nothing of it is acknowledged");
+        // Said once, and not again every time that is tried anew.
+        if self.failing.as_ref() != Some(error) {
+            tracing::error!(%error, "a commit failed; nothing of it is acknowledged");
+            self.failing = Some(error.clone());
+        }
         self.writes.rollback();
         self.registry.metrics.failed_commits.fetch_add(1, Ordering::Relaxed);
         self.upkeep.flushed = Some(Instant::now());
         if due {
             self.upkeep.delay_again(&self.writes);
         }
+        self.upkeep.fail();
         stage.fail(&self.registry, error);
     }
 

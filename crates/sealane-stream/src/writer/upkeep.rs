@@ -1,5 +1,6 @@
 //! What the writer does by the clock: delayed messages, retention, old idempotency keys.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -34,13 +35,22 @@ pub(super) struct Upkeep {
     /// Idempotency keys.
     pub(super) keys: u64,
     retained: Instant,
+    /// What this commit takes off streams, in bytes; put back if the commit is given up.
+    trimmed: Vec<(Arc<Stream>, u64)>,
 }
 
 impl Upkeep {
     pub(super) fn new(writes: &Writes) -> Result<Self, Error> {
         let (next_due_ms, delayed) = writes.next_delayed()?;
         let keys = writes.count_keys()?;
-        Ok(Self { flushed: None, next_due_ms, delayed, keys, retained: Instant::now() })
+        Ok(Self {
+            flushed: None,
+            next_due_ms,
+            delayed,
+            keys,
+            retained: Instant::now(),
+            trimmed: Vec::new(),
+        })
     }
 
     /// Whether a delayed message is due.
@@ -91,6 +101,18 @@ impl Upkeep {
         }
     }
 
+    /// The commit stands.
+    pub(super) fn settle(&mut self) {
+        self.trimmed.clear();
+    }
+
+    /// The commit was given up: what it should have removed is still there, and goes next time.
+    pub(super) fn fail(&mut self) {
+        for (stream, bytes) in self.trimmed.drain(..) {
+            stream.state.lock().bytes += bytes;
+        }
+    }
+
     /// Removes what streams need not keep any more, and old idempotency keys.
     pub(super) fn retain(
         &mut self,
@@ -101,7 +123,8 @@ impl Upkeep {
         self.retained = Instant::now();
         for stream in registry.streams() {
             if !stream.state.lock().retention.keeps_all() && stream.stored.load(Ordering::Relaxed) {
-                retain_stream(writes, &stream, now_ms, registry)?;
+                let bytes = retain_stream(writes, &stream, now_ms, registry)?;
+                self.trimmed.push((stream, bytes));
             }
         }
         if self.keys > 0 {
@@ -118,12 +141,13 @@ impl Upkeep {
     }
 }
 
+/// Removes what one stream need not keep; returns the bytes that this takes off.
 fn retain_stream(
     writes: &mut Writes,
     stream: &Stream,
     now_ms: u64,
     registry: &Registry,
-) -> Result<(), Error> {
+) -> Result<u64, Error> {
     let (retention, next, mut left) = {
         let state = stream.state.lock();
         (state.retention, state.next, state.bytes)
@@ -139,7 +163,7 @@ fn retain_stream(
         left -= if expired { bytes.min(left) } else { 0 };
         expired
     })?;
-    let Some((last, bytes)) = removed else { return Ok(()) };
+    let Some((last, bytes)) = removed else { return Ok(0) };
     let (consumers, first) = {
         let mut state = stream.state.lock();
         registry.metrics.retired.fetch_add(last + 1 - state.first.min(last + 1), Ordering::Relaxed);
@@ -157,5 +181,6 @@ fn retain_stream(
     }
     let generations = stream.state.lock().generations.first().map_or(0, |(first, _)| *first);
     writes.drop_generations(stream.number, generations)?;
-    writes.stream(stream)
+    writes.stream(stream)?;
+    Ok(bytes)
 }
