@@ -206,8 +206,8 @@ impl Epochs {
         self.ladder.get(steps - 1).ok_or(Error::EpochUnknown)
     }
 
-    /// How many epochs, 256 apart from `likely` on, a header of that form may mean. The compact form
-    /// names a near epoch only.
+    /// How many epochs, 256 apart from `likely` on, a header of that form may mean. The compact
+    /// form names a near epoch only.
     pub(crate) fn trials(&self, likely: Epoch, form: Form) -> u64 {
         if form == Form::Compact || !self.ratchets {
             return 1;

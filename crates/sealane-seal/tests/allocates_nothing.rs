@@ -64,7 +64,7 @@ fn in_class_s_only_within_the_signature_library() {
             let signatures = library_alone(size);
             assert_eq!(warm(suite, Class::Signed, size), signatures, "{suite:?} {size}");
             println!(
-                "class S, {size} bytes: {signatures} allocations of two signatures made and verified, 0 of ours"
+                "class S, {size} bytes: {signatures} allocations in the library for two messages"
             );
         }
     }

@@ -89,7 +89,9 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_a_header_of_one_encoding_or_none(bytes in prop::collection::vec(any::<u8>(), 0..12)) {
+    fn any_bytes_are_a_header_of_one_encoding_or_none(
+        bytes in prop::collection::vec(any::<u8>(), 0..12),
+    ) {
         for form in [Form::Full, Form::Compact] {
             if let Ok((header, len)) = Header::parse(&bytes, form, Epoch(0)) {
                 let encoded = header.encode(form);

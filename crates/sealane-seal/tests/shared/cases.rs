@@ -304,7 +304,7 @@ fn ratchet() -> Vec<Value> {
         };
         let secrets = [0, 1, 2, 255, 256, 1024].map(secret);
         json!({
-            "name": format!("the ratchet of {}", if group.is_pair() { "a pair" } else { "a group" }),
+            "name": if group.is_pair() { "the ratchet of a pair" } else { "that of a group" },
             "group": hex(&group.id().0),
             "provisioned": hex(&[1; 32]),
             "secrets": secrets,
