@@ -38,21 +38,23 @@ pub fn forward_batch(
     mut refused: impl FnMut(Option<FrameError>),
 ) -> usize {
     let mut forwarded = 0;
-    for (slot, length) in ring.slots_mut() {
-        let header = slot.get_mut(..*length).ok_or(FrameError::TooShort);
-        let verdict = match header.and_then(|frame| checked(frame, own)) {
-            Ok(header) => match route(header) {
-                Some(next_hop) => {
-                    pass_on(header, next_hop, own);
-                    forwarded += 1;
-                    continue;
-                }
-                None => None,
-            },
-            Err(error) => Some(error),
-        };
-        *length = 0;
-        refused(verdict);
+    for run in ring.runs_mut() {
+        for (slot, length) in run {
+            let frame = slot.get_mut(..*length).ok_or(FrameError::TooShort);
+            let why = match frame.and_then(|frame| checked(frame, own)) {
+                Ok(header) => match route(header) {
+                    Some(next_hop) => {
+                        pass_on(header, next_hop, own);
+                        forwarded += 1;
+                        continue;
+                    }
+                    None => None,
+                },
+                Err(error) => Some(error),
+            };
+            *length = 0;
+            refused(why);
+        }
     }
     forwarded
 }

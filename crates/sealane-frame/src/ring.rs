@@ -102,21 +102,37 @@ impl SlotRing {
 
     /// All frames, oldest first, in place.
     pub fn frames_mut(&mut self) -> impl Iterator<Item = &mut [u8]> {
-        self.slots_mut().map(|(slot, length)| {
-            let length = *length;
-            slot.get_mut(..length).unwrap_or_default()
-        })
+        let slots = self.runs_mut().into_iter().flatten();
+        slots.map(|(slot, length)| slot.get_mut(..*length).unwrap_or_default())
     }
 
-    /// All taken slots with the lengths of their frames, oldest first.
-    pub(crate) fn slots_mut(&mut self) -> impl Iterator<Item = (&mut [u8], &mut usize)> {
+    /// All taken slots with the lengths of their frames, oldest first, in two runs, each of which
+    /// lies in one piece.
+    pub(crate) fn runs_mut(
+        &mut self,
+    ) -> [impl Iterator<Item = (&mut [u8], &mut usize)> + use<'_>; 2] {
         let slots = self.bytes.get_mut(self.start..).unwrap_or_default();
         let (wrapped, first) = slots.split_at_mut(self.head * self.stride);
         let (wrapped_lengths, first_lengths) = self.lengths.split_at_mut(self.head);
-        let first = first.chunks_exact_mut(self.stride).zip(first_lengths);
-        let wrapped = wrapped.chunks_exact_mut(self.stride).zip(wrapped_lengths);
-        first.chain(wrapped).take(self.len)
+        let count = self.len.min(first_lengths.len());
+        let stride = self.stride;
+        [
+            run_of(first, first_lengths, stride, count),
+            run_of(wrapped, wrapped_lengths, stride, self.len - count),
+        ]
     }
+}
+
+/// The first `count` of slots that lie in one piece.
+#[inline]
+fn run_of<'a>(
+    slots: &'a mut [u8],
+    lengths: &'a mut [usize],
+    stride: usize,
+    count: usize,
+) -> impl Iterator<Item = (&'a mut [u8], &'a mut usize)> {
+    let lengths = lengths.get_mut(..count).unwrap_or_default();
+    slots.chunks_exact_mut(stride).zip(lengths)
 }
 
 /// The smallest odd number of cache lines that holds `slot_bytes`.

@@ -1,0 +1,15 @@
+//! Writes `vectors/frame`: `cargo run -p sealane-frame --example vectors`
+
+#[path = "../tests/shared/members.rs"]
+mod members;
+#[path = "../tests/shared/vectors.rs"]
+mod vectors;
+
+fn main() -> std::io::Result<()> {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../vectors/frame");
+    std::fs::create_dir_all(folder)?;
+    for (name, text) in vectors::files() {
+        std::fs::write(format!("{folder}/{name}"), text)?;
+    }
+    Ok(())
+}
