@@ -1,0 +1,9 @@
+"""Why bytes are refused."""
+
+
+class Refused(Exception):
+    """Carries the code of docs/ERRORS.md."""
+
+    def __init__(self, code: str):
+        super().__init__(code)
+        self.code = code
