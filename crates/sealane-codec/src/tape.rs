@@ -5,8 +5,8 @@ use std::ops::Range;
 use sealane_message::Value;
 use sealane_message::limits::{MAX_DEPTH, MAX_VALUES};
 
-use crate::CodecError;
 use crate::writer::Writer;
+use crate::{CodecError, Kind};
 
 /// A part of the input, or of the tape's own text where the input does not hold it verbatim.
 #[derive(Clone, Copy, Debug)]
@@ -271,6 +271,22 @@ impl<'t> Datum<'t> {
             next = self.after(next + 1);
             key
         })
+    }
+
+    /// The text under `name`, if the datum is a map that has it.
+    pub(crate) fn text_field(self, name: &str) -> Result<Option<&'t str>, CodecError> {
+        let Some(Token::Map(extent)) = self.token(0) else { return Ok(None) };
+        let mut next = 1;
+        for _ in 0..extent.len {
+            if self.key_bytes(next) == name.as_bytes() {
+                return match self.token(next + 1) {
+                    Some(Token::Text(span)) => self.text(span).map(Some),
+                    _ => Err(CodecError::WrongKind { expected: Kind::Text }),
+                };
+            }
+            next = self.after(next + 1);
+        }
+        Ok(None)
     }
 
     /// The datum as a [`Value`].

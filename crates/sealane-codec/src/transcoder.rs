@@ -55,6 +55,19 @@ impl Transcoder {
         self.tape.size()
     }
 
+    /// The text under `name` in the map `bytes`, which was read last; `None` where it has no such
+    /// field.
+    ///
+    /// # Errors
+    /// [`CodecError::WrongKind`] where the field is not text.
+    pub fn text_field<'t>(
+        &'t self,
+        bytes: &'t [u8],
+        name: &str,
+    ) -> Result<Option<&'t str>, CodecError> {
+        self.tape.datum(bytes).text_field(name)
+    }
+
     /// Appends the datum `bytes` in another codec, or, in its own, in the form that we write.
     ///
     /// # Errors

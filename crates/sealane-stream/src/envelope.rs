@@ -46,12 +46,11 @@ impl Envelope {
         if values > MAX_ENVELOPE_VALUES {
             return Err(Error::InvalidEnvelope(TOO_MANY));
         }
-        let fields = sealane_codec::fields(codec, raw).map_err(decode)?;
-        let Some((_, id)) = fields.iter().find(|(key, _)| key == "id") else {
+        let not_text = |_| Error::InvalidEnvelope("has an id that is not text");
+        let Some(id) = scratch.text_field(raw, "id").map_err(not_text)? else {
+            let fields = sealane_codec::fields(codec, raw).map_err(decode)?;
             return Ok(Self::with_id(codec, ids.next(), &fields));
         };
-        let id = sealane_codec::read_text(codec, id)
-            .map_err(|_| Error::InvalidEnvelope("has an id that is not text"))?;
         if id.is_empty() || id.len() > MAX_ID_BYTES {
             return Err(Error::InvalidEnvelope("has an id that is not 1 to 128 bytes"));
         }
