@@ -167,7 +167,7 @@ def _seal_header(data: bytes, form: str, near: int):
 
 
 def _expand(frame: bytes, keys: seal.Keys, link: Link) -> tuple[Header, bytes, int]:
-    """The full header of a compact frame, what follows its prefix, and the SFrame header's length."""
+    """The full header, what follows the prefix, and the length of the SFrame header."""
     if len(frame) < 3:
         raise Refused("SL-FRAME-01")
     first, data_type, at = frame[0], frame[2], 3
