@@ -3,7 +3,7 @@
 //!
 //! Rounds are interleaved, so that a disturbance hits every row alike; the first are warm-up. The
 //! clock is the CPU time of this thread, which other processes disturb less than the wall's.
-//! `cargo bench -p sealane-seal`
+//! `cargo bench -p sealane-seal`, and with `-- 1024` for the rows of one size.
 #![allow(unsafe_code)] // The CPU time of a thread is read through the C library.
 
 use std::cell::RefCell;
@@ -83,6 +83,7 @@ fn cpu_ns() -> f64 {
 fn main() {
     println!("nanoseconds of CPU per message, median of {ROUNDS} interleaved rounds");
     println!("(in brackets: the tenth and ninetieth percentile)");
+    let only: Option<usize> = std::env::args().find_map(|argument| argument.parse().ok());
     for (class, size) in [
         (Class::Authenticated, 60),
         (Class::Group, 632),
@@ -91,6 +92,9 @@ fn main() {
         (Class::Group, 256 << 10),
         (Class::Signed, 632),
     ] {
+        if only.is_some_and(|only| only != size) {
+            continue;
+        }
         let mut rows = vec![report(size)];
         for suite in Suite::ALL {
             rows.push(bare(suite, class, size));
@@ -166,8 +170,8 @@ fn ours(suite: Suite, class: Class, size: usize) -> Row {
 /// As many bytes as our associated data: header, group, length, meta.
 const ASSOCIATED: [u8; 85] = [3; 85];
 
-/// The cipher alone, with a prepared key, a counter as nonce, in place, and as many bytes to
-/// authenticate as ours, laid out beforehand.
+/// The cipher alone, with a prepared key, a counter as nonce, in place, on a text that begins where
+/// ours does, and as many bytes to authenticate as ours, laid out beforehand.
 fn bare(suite: Suite, class: Class, size: usize) -> Row {
     let algorithm = match suite {
         Suite::Aes256Gcm => &AES_256_GCM,
@@ -175,9 +179,9 @@ fn bare(suite: Suite, class: Class, size: usize) -> Row {
     };
     let key = Rc::new(LessSafeKey::new(UnboundKey::new(algorithm, &[2; 32]).unwrap()));
     let is_clear = class == Class::Authenticated;
-    let count = messages_of(size);
+    let (count, head) = (messages_of(size), class.head_bytes());
     let all = if is_clear { size + ASSOCIATED.len() + 4 } else { size };
-    let messages = Rc::new(RefCell::new(vec![(vec![7; all], [0; 16]); count]));
+    let messages = Rc::new(RefCell::new(vec![(vec![7; head + all], [0; 16]); count]));
     let (other_key, other_messages) = (Rc::clone(&key), Rc::clone(&messages));
     let nonce = |index: usize| {
         let mut nonce = [0; 12];
@@ -186,6 +190,7 @@ fn bare(suite: Suite, class: Class, size: usize) -> Row {
     };
     let seal = move |index: usize| {
         let (text, tag) = &mut messages.borrow_mut()[index];
+        let text = &mut text[head..];
         let sealed = if is_clear {
             key.seal_in_place_separate_tag(nonce(index), Aad::from(&text[..]), &mut [])
         } else {
@@ -195,6 +200,7 @@ fn bare(suite: Suite, class: Class, size: usize) -> Row {
     };
     let open = move |index: usize| {
         let (text, tag) = &mut other_messages.borrow_mut()[index];
+        let text = &mut text[head..];
         let key = &other_key;
         if is_clear {
             let associated = Aad::from(&text[..]);

@@ -42,8 +42,13 @@ impl Associated {
             return Err(Error::TooLarge);
         }
         self.bytes.truncate(META_AT);
-        self.start = GROUP_AT;
-        self.put_before(&header.encode(Form::Full));
+        let header = header.encode(Form::Full);
+        self.start = GROUP_AT - header.len();
+        // With zeros before it, where a signature's prefix would stand: one store of fixed size.
+        let before = self.bytes.get_mut(..GROUP_AT).and_then(<[u8]>::last_chunk_mut);
+        if let Some(place) = before {
+            *place = *header.right_aligned();
+        }
         if let Some(place) = self.bytes.last_chunk_mut() {
             *place = meta_len.to_be_bytes();
         }

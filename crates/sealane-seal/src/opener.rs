@@ -256,6 +256,7 @@ impl Opener {
 
     /// Applies the key of an epoch. On trial the ciphertext stays what it was if that is the wrong
     /// key; else it is zeroed.
+    #[inline]
     fn apply(
         &mut self,
         epoch: Epoch,
@@ -306,6 +307,7 @@ fn derive_key(epochs: &mut Epochs, group: Group, id: KeyId, epoch: Epoch) -> Res
 }
 
 /// Decrypts in place; on trial, by way of a buffer that spares the ciphertext if the key is wrong.
+#[inline]
 fn unlock(
     key: &Key,
     associated: &[u8],

@@ -288,6 +288,7 @@ impl Sealer {
     }
 
     /// Header, ciphertext of body and signature, tag.
+    #[inline]
     fn seal_secret(
         &mut self,
         header: &Header,
@@ -315,6 +316,7 @@ impl Sealer {
     }
 
     /// Uses the counter up and applies the key.
+    #[inline]
     fn protect(&mut self, header: &Header, text: &mut [u8]) -> Result<[u8; TAG_BYTES], Error> {
         let key = self.keys.get(usize::from(header.key.class.number()));
         let key = key.and_then(Option::as_ref).ok_or(Error::Class)?;

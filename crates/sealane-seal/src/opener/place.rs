@@ -16,6 +16,7 @@ pub(super) struct Place {
 }
 
 impl Place {
+    #[inline]
     pub(super) fn find(
         group: Group,
         form: Form,
@@ -33,8 +34,8 @@ impl Place {
         if end < least {
             return Err(Error::Truncated);
         }
-        let is_clear = class == Class::Authenticated;
-        if is_clear && end > start || !is_clear && clear > 0 {
+        let fits = if class == Class::Authenticated { end == start } else { clear == 0 };
+        if !fits {
             return Err(Error::Class);
         }
         if clear.max(end - least) > MAX_BODY_BYTES {
