@@ -3,5 +3,6 @@
 //! The ordinary tests replay the committed corpus through the same functions.
 
 pub mod codec;
+pub mod frame;
 pub mod hub;
 pub mod seal;

@@ -113,7 +113,7 @@ fn rewrite(body_bytes: usize) -> Row {
 
 /// All frames of a ring, as often as their hops allow.
 fn batch(slots: usize, body_bytes: usize) -> Row {
-    let mut ring = SlotRing::new(slots, 2048);
+    let mut ring = SlotRing::new(slots, 1600);
     let frame = frame(body_bytes);
     while ring.push(&frame).is_ok() {}
     let rewrites = if slots == SLOTS { 100 } else { 1 };

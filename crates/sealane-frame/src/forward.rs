@@ -21,7 +21,8 @@ pub fn forward_in_place(
     next_hop: PeerTag,
     own: PeerTag,
 ) -> Result<(), FrameError> {
-    let header = checked(frame, own)?;
+    let frame_bytes = frame.len();
+    let header = checked(frame, frame_bytes, own)?;
     pass_on(header, next_hop, own);
     Ok(())
 }
@@ -40,8 +41,7 @@ pub fn forward_batch(
     let mut forwarded = 0;
     for run in ring.runs_mut() {
         for (slot, length) in run {
-            let frame = slot.get_mut(..*length).ok_or(FrameError::TooShort);
-            let why = match frame.and_then(|frame| checked(frame, own)) {
+            let why = match checked(slot, *length, own) {
                 Ok(header) => match route(header) {
                     Some(next_hop) => {
                         pass_on(header, next_hop, own);
@@ -59,11 +59,10 @@ pub fn forward_batch(
     forwarded
 }
 
-/// The header of a frame that this hop may send on.
+/// The header of a frame that this hop may send on. The frame is the first `frame_bytes` of `slot`.
 #[inline]
-fn checked(frame: &mut [u8], own: PeerTag) -> Result<&mut Header, FrameError> {
-    let frame_bytes = frame.len();
-    let header = frame.first_chunk_mut::<HEADER_BYTES>().ok_or(FrameError::TooShort)?;
+fn checked(slot: &mut [u8], frame_bytes: usize, own: PeerTag) -> Result<&mut Header, FrameError> {
+    let header = slot.first_chunk_mut::<HEADER_BYTES>().ok_or(FrameError::TooShort)?;
     let header = Header::mut_from_bytes(header).map_err(|_| FrameError::TooShort)?;
     header.check(frame_bytes)?;
     if header.next_hop() != own && header.next_hop() != PeerTag::BROADCAST {

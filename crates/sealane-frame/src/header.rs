@@ -284,7 +284,7 @@ impl Header {
             & are_flags(self.flags)
             & (self.spare == 0)
             & (seal_bytes.wrapping_sub(1) < limits::MAX_HEADER_BYTES);
-        if is_frame { Ok(()) } else { Err(self.fault()) }
+        if is_frame { Ok(()) } else { Err(self.fault(frame_bytes)) }
     }
 
     /// The frame's length but for the SFrame header.
@@ -294,8 +294,9 @@ impl Header {
     }
 
     #[cold]
-    fn fault(&self) -> FrameError {
+    fn fault(&self, frame_bytes: usize) -> FrameError {
         match () {
+            () if frame_bytes < HEADER_BYTES => FrameError::TooShort,
             () if self.version != VERSION => FrameError::UnknownVersion,
             () if self.kind > KIND_MAX => FrameError::UnknownKind,
             () if self.spare != 0 || !are_flags(self.flags) => FrameError::ReservedBits,

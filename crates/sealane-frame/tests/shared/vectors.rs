@@ -1,9 +1,9 @@
 //! The vectors of frames: made here, written by an example, compared by a test.
 
 use sealane_frame::{
-    Batch, Entry, Fragment, FrameBuf, FrameError, HeaderFields, LinkContext, PeerTag,
-    Priority, Progress, Reassembly, Unit, forward_in_place, open_compact, open_frame,
-    seal_compact, seal_frame,
+    Batch, Entry, Fragment, FrameBuf, FrameError, HeaderFields, LinkContext, PeerTag, Priority,
+    Progress, Reassembly, Unit, forward_in_place, open_compact, open_frame, seal_compact,
+    seal_frame,
 };
 use sealane_seal::{Class, Suite};
 use serde::Serialize;
@@ -124,7 +124,9 @@ fn frames() -> Vec<Case> {
     let mut cases = vec![];
     for suite in Suite::ALL {
         for class in CLASSES {
-            for (is_compact, body) in [(false, &b"52.52 N 13.40 E"[..]), (true, b"all well"), (false, b"")] {
+            for (is_compact, body) in
+                [(false, &b"52.52 N 13.40 E"[..]), (true, b"all well"), (false, b"")]
+            {
                 cases.push(good(class, suite, is_compact, body).0);
             }
         }
