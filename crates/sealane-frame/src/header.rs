@@ -23,8 +23,8 @@ pub const VERSION: u8 = 1;
 #[repr(C)]
 pub struct Header {
     hops: Hops,
-    version: u8,
-    kind: u8,
+    /// Version in the low byte, kind in the high one: a relay compares both at once.
+    version_and_kind: U16,
     flags: u8,
     codec: u8,
     data_type: U16,
@@ -129,8 +129,7 @@ impl Header {
         };
         Ok(Self {
             hops,
-            version: VERSION,
-            kind: fields.kind as u8,
+            version_and_kind: u16::from_le_bytes([VERSION, fields.kind as u8]).into(),
             flags: fields.flags(),
             codec: fields.codec,
             data_type: fields.data_type.into(),
@@ -197,7 +196,8 @@ impl Header {
 
     /// What the frame is for.
     pub fn kind(&self) -> Kind {
-        Kind::from_id(self.kind).unwrap_or(Kind::Message)
+        let [_, kind] = self.version_and_kind.to_bytes();
+        Kind::from_id(kind).unwrap_or(Kind::Message)
     }
 
     /// What the seal protects.
@@ -279,8 +279,7 @@ impl Header {
     pub(crate) fn check(&self, frame_bytes: usize) -> Result<(), FrameError> {
         let seal_bytes = frame_bytes.wrapping_sub(self.room());
         // Joined without branches: nearly every frame passes all of them.
-        let is_frame = (self.version == VERSION)
-            & (self.kind <= KIND_MAX)
+        let is_frame = (self.version_and_kind.get() & !KINDS == VERSION.into())
             & are_flags(self.flags)
             & (self.spare == 0)
             & (seal_bytes.wrapping_sub(1) < limits::MAX_HEADER_BYTES);
@@ -295,10 +294,11 @@ impl Header {
 
     #[cold]
     fn fault(&self, frame_bytes: usize) -> FrameError {
+        let [version, kind] = self.version_and_kind.to_bytes();
         match () {
             () if frame_bytes < HEADER_BYTES => FrameError::TooShort,
-            () if self.version != VERSION => FrameError::UnknownVersion,
-            () if self.kind > KIND_MAX => FrameError::UnknownKind,
+            () if version != VERSION => FrameError::UnknownVersion,
+            () if Kind::from_id(kind).is_none() => FrameError::UnknownKind,
             () if self.spare != 0 || !are_flags(self.flags) => FrameError::ReservedBits,
             () => FrameError::LengthMismatch,
         }
@@ -322,7 +322,8 @@ const PRIORITY_SHIFT: u32 = 2;
 const COMPRESSION_SHIFT: u32 = 4;
 /// The two highest bits are zero, and so is one of the two below: three compressions are known.
 const FLAGS_MAX: u8 = 0b10_11_11;
-const KIND_MAX: u8 = Kind::ALL.len() as u8 - 1;
+/// The bits of the kind that may be set, beside a version.
+const KINDS: u16 = (Kind::ALL.len() as u16 - 1) << 8;
 
 #[cfg(test)]
 mod tests {
