@@ -83,7 +83,7 @@ const PROOFS: &[Proof] = &[
     },
     Proof {
         name: "load",
-        shows: "the hub under load: appends, deliveries, latency, replay, fan-out, idle connections",
+        shows: "the hub under load: appends, deliveries, latency, replay, fan-out, idle",
         cargo: &["run", "--release", "--package", "sealane-cli", "--", "bench", "load"],
         environment: &[],
     },

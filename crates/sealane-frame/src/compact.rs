@@ -3,7 +3,7 @@
 use sealane_seal::{self as seal, Class, Epoch, Form, limits};
 
 use crate::header::{Header, trailer_bytes};
-use crate::limits::MAX_BODY_BYTES;
+use crate::limits::MAX_FRAME_BODY_BYTES;
 use crate::{
     Dictionary, Entry, FrameError, FrameView, GroupTag, HeaderFields, Kind, PeerTag, Roster,
 };
@@ -63,7 +63,7 @@ impl<'a> CompactView<'a> {
         }
         let around = seal_bytes + trailer_bytes(entry.class());
         let body_bytes = sealed.len().checked_sub(around).ok_or(FrameError::LengthMismatch)?;
-        if body_bytes > MAX_BODY_BYTES {
+        if body_bytes > MAX_FRAME_BODY_BYTES {
             return Err(FrameError::BodyTooLong);
         }
         Ok(Self { prefix, entry, seal, seal_bytes, body_bytes, bytes })

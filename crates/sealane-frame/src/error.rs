@@ -23,7 +23,7 @@ pub enum FrameError {
     /// The header's body length is not what the frame holds.
     #[error("the frame's length is not what its header says")]
     LengthMismatch,
-    /// The body is longer than [`crate::limits::MAX_BODY_BYTES`].
+    /// The body is longer than [`crate::limits::MAX_FRAME_BODY_BYTES`].
     #[error("the body is too long")]
     BodyTooLong,
     /// The SFrame header is not in its shortest form or has a key id that no sender has.
@@ -165,7 +165,7 @@ const LENGTH_MISMATCH: ErrorInfo = ErrorInfo::new(
 const BODY_TOO_LONG: ErrorInfo = ErrorInfo::new(
     "SL-FRAME-06",
     "BodyTooLong",
-    "the body is longer than MAX_BODY_BYTES",
+    "the body is longer than MAX_FRAME_BODY_BYTES",
     "Carry large bodies as several messages, or by reference to an object.",
 );
 const BAD_SEAL_HEADER: ErrorInfo = ErrorInfo::new(

@@ -4,7 +4,7 @@ use sealane_seal::{Class, limits};
 use zerocopy::byteorder::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use crate::limits::{MAX_BODY_BYTES, MAX_HOP_LIMIT};
+use crate::limits::{MAX_FRAME_BODY_BYTES, MAX_HOP_LIMIT};
 use crate::{Compression, FrameError, GroupTag, Kind, PeerTag, Priority};
 
 /// The full header's length.
@@ -118,7 +118,7 @@ impl Header {
         body_bytes: usize,
         sequence: u64,
     ) -> Result<Self, FrameError> {
-        if body_bytes > MAX_BODY_BYTES {
+        if body_bytes > MAX_FRAME_BODY_BYTES {
             return Err(FrameError::BodyTooLong);
         }
         let body_bytes = u32::try_from(body_bytes).map_err(|_| FrameError::BodyTooLong)?;

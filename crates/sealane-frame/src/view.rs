@@ -4,7 +4,7 @@ use sealane_seal::{self as seal, Class, Epoch, Form};
 use zerocopy::FromBytes;
 
 use crate::header::{HEADER_BYTES, Header, trailer_bytes};
-use crate::limits::MAX_BODY_BYTES;
+use crate::limits::MAX_FRAME_BODY_BYTES;
 use crate::{FrameError, PeerTag};
 
 /// A frame in the full form, in the buffer it arrived in.
@@ -44,7 +44,7 @@ impl<'a> FrameView<'a> {
     pub fn parse(bytes: &'a [u8]) -> Result<Self, FrameError> {
         let (header, _) = Header::ref_from_prefix(bytes).map_err(|_| FrameError::TooShort)?;
         header.check(bytes.len())?;
-        if header.body_bytes() > MAX_BODY_BYTES {
+        if header.body_bytes() > MAX_FRAME_BODY_BYTES {
             return Err(FrameError::BodyTooLong);
         }
         let places = Places::find(header, bytes)?;

@@ -57,6 +57,44 @@ limits! {
     MAX_RECORD_KEYS: usize = 64, "keys";
     /// All keys of one record structure together. Longer ones travel as plain maps.
     MAX_STRUCTURE_BYTES: usize = 4096, "bytes";
+    /// Slots of a group within one epoch: 10 bits of the key id.
+    MAX_SLOT: u16 = 1023, "slot";
+    /// Counters of one sender and epoch, 40 bits. Beyond it nothing is sealed until the next epoch.
+    MAX_COUNTER: u64 = (1 << 40) - 1, "counter";
+    /// A body that is sealed. A larger one is refused.
+    MAX_SEALED_BODY_BYTES: usize = 16 << 20, "bytes";
+    /// The authenticated part of a header that is sealed with a body. More is refused.
+    MAX_META_BYTES: usize = 256, "bytes";
+    /// Counters of one sender that may arrive out of order. Older messages are refused as replays.
+    WINDOW_BITS: u64 = 1024, "messages";
+    /// Epochs that a receiver ratchets ahead on a trial, and that an order may skip.
+    MAX_EPOCHS_AHEAD: u64 = 1024, "epochs";
+    /// Epochs behind the newest of which live messages are still taken.
+    MAX_LIVE_EPOCHS_BEHIND: u64 = 1, "epochs";
+    /// Epoch secrets that one group holds. More are refused until some are forgotten.
+    MAX_EPOCHS_HELD: usize = 4096, "secrets";
+    /// Counters of one reservation. A larger one is cut to this.
+    MAX_RESERVED_COUNTERS: u64 = 1 << 20, "counters";
+    /// A frame in the full form. A longer one is neither made nor read.
+    MAX_FRAME_BYTES: usize = 1 << 20, "bytes";
+    /// A frame's body: the longest frame less what may stand around it. A longer one is refused.
+    MAX_FRAME_BODY_BYTES: usize = MAX_FRAME_BYTES - 256, "bytes";
+    /// Hops that a frame may still travel. A larger value is read as this one.
+    MAX_HOP_LIMIT: u8 = 15, "hops";
+    /// Fragments of one frame. A frame that needs more is refused.
+    MAX_FRAGMENTS: usize = 8192, "fragments";
+    /// Frames of one peer that are being put together. The oldest goes first.
+    MAX_PARTIAL_FRAMES: usize = 8, "frames";
+    /// Bytes of one peer's frames that are being put together. The oldest go first.
+    MAX_PARTIAL_BYTES: usize = 1 << 20, "bytes";
+    /// Peers whose frames are being put together. A further one is refused.
+    MAX_PARTIAL_PEERS: usize = 64, "peers";
+    /// How long a frame may be incomplete. Then it is given up.
+    MAX_PARTIAL_AGE_MS: u64 = 5000, "milliseconds";
+    /// A frame or fragment within a batch of a link. A longer one travels alone.
+    MAX_BATCHED_BYTES: usize = 0x7fff, "bytes";
+    /// Slots of which a link knows the member, all groups together. A further one is refused.
+    MAX_ROSTER_SLOTS: usize = 65_536, "slots";
     /// Messages of one batch enqueue. A larger batch is refused whole.
     MAX_BATCH_MESSAGES: usize = 10_000, "messages";
     /// An HTTP request's body. A larger one is refused with 413 before it is read.

@@ -3,7 +3,7 @@
 use zeroize::Zeroize;
 
 use crate::header::{Form, Header};
-use crate::limits::{MAX_BODY_BYTES, MAX_HEADER_BYTES, MAX_META_BYTES};
+use crate::limits::{MAX_HEADER_BYTES, MAX_META_BYTES, MAX_SEALED_BODY_BYTES};
 use crate::{Epoch, Error, GroupId};
 
 const LABEL: &[u8; 22] = b"Sealane 1.0 signature ";
@@ -55,7 +55,7 @@ impl Associated {
         self.bytes.extend_from_slice(meta);
         if let Some(body) = clear {
             let body_len = u32::try_from(body.len()).map_err(|_| Error::TooLarge)?;
-            if body.len() > MAX_BODY_BYTES {
+            if body.len() > MAX_SEALED_BODY_BYTES {
                 return Err(Error::TooLarge);
             }
             self.bytes.extend_from_slice(&body_len.to_be_bytes());

@@ -5,7 +5,7 @@ use crate::aead::Key;
 use crate::associated::Associated;
 use crate::counter::{CounterState, Lease, Reservation, Witness};
 use crate::header::{Form, Header, KeyId};
-use crate::limits::{MAX_BODY_BYTES, SIGNATURE_BYTES, TAG_BYTES};
+use crate::limits::{MAX_SEALED_BODY_BYTES, SIGNATURE_BYTES, TAG_BYTES};
 use crate::opener::Opened;
 use crate::sign::SigningKey;
 use crate::{Class, Epoch, Epochs, Error, Group, Slot, derive};
@@ -256,7 +256,7 @@ impl Sealer {
         if !is_in_buf {
             return Err(Error::NoRoom);
         }
-        if body.len() > MAX_BODY_BYTES {
+        if body.len() > MAX_SEALED_BODY_BYTES {
             return Err(Error::TooLarge);
         }
         let header = self.header(class, self.next_counter()?);

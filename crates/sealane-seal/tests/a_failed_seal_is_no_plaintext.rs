@@ -56,8 +56,8 @@ fn for_a_body_that_is_too_large() {
     let group = group(Suite::Aes256Gcm);
     let mut sealer = sealer(group, slot(1), &epochs(group));
     for class in [Class::Authenticated, Class::Group] {
-        let mut buf = vec![1; ROOM + limits::MAX_BODY_BYTES + 1 + class.tail_bytes()];
-        let body = ROOM..ROOM + limits::MAX_BODY_BYTES + 1;
+        let mut buf = vec![1; ROOM + limits::MAX_SEALED_BODY_BYTES + 1 + class.tail_bytes()];
+        let body = ROOM..ROOM + limits::MAX_SEALED_BODY_BYTES + 1;
         let sealed = sealer.seal_in_place(class, Form::Full, META, &mut buf, body.clone());
         assert_eq!(sealed, Err(Error::TooLarge));
         assert!(buf[body].iter().all(|byte| *byte == 0));

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::header::{Form, Header};
-use crate::limits::{MAX_BODY_BYTES, SIGNATURE_BYTES, TAG_BYTES};
+use crate::limits::{MAX_SEALED_BODY_BYTES, SIGNATURE_BYTES, TAG_BYTES};
 use crate::{Class, Epoch, Error, Group, GroupId, Slot};
 
 /// The parts of sealed bytes.
@@ -38,7 +38,7 @@ impl Place {
         if !fits {
             return Err(Error::Class);
         }
-        if clear.max(end - least) > MAX_BODY_BYTES {
+        if clear.max(end - least) > MAX_SEALED_BODY_BYTES {
             return Err(Error::TooLarge);
         }
         Ok(Place { header, clear, text: start..end })
