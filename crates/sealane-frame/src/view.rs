@@ -3,7 +3,7 @@
 use sealane_seal::{self as seal, Class, Epoch, Form};
 use zerocopy::FromBytes;
 
-use crate::header::{HEADER_BYTES, Header, trailer_bytes};
+use crate::header::{HEADER_BYTES, Header};
 use crate::limits::MAX_FRAME_BODY_BYTES;
 use crate::{FrameError, PeerTag};
 
@@ -135,7 +135,6 @@ impl Places {
         if seal.key.class != header.class() || seal.counter != header.sequence() {
             return Err(FrameError::HeadersDisagree);
         }
-        debug_assert!(trailer_bytes(header.class()) >= seal::limits::TAG_BYTES);
         Ok(Self { seal, seal_at, seal_end: seal_at + seal_bytes })
     }
 }
