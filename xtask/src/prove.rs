@@ -93,6 +93,18 @@ const PROOFS: &[Proof] = &[
         cargo: &["bench", "--package", "sealane-stream", "--bench", "append"],
         environment: &[],
     },
+    Proof {
+        name: "seal",
+        shows: "seal and open beside the bare ciphers and the report's own recipe",
+        cargo: &["bench", "--package", "sealane-seal", "--bench", "seal"],
+        environment: &[],
+    },
+    Proof {
+        name: "frame",
+        shows: "relaying a frame at every size; seal, frame, parse and open beside the bare ciphers",
+        cargo: &["bench", "--package", "sealane-frame", "--bench", "frames"],
+        environment: &[],
+    },
 ];
 
 /// `cargo xtask prove [NAME [KEY=VALUE ...] [ARGUMENT ...]]`.
