@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use sealane::{Level, Start};
 
+use crate::inspect::{FORMATS, Form, Holding};
 use crate::times;
 
 const AFTER_HELP: &str = "\
@@ -62,6 +63,8 @@ pub enum Command {
     Config(Config),
     /// Say what an error code means
     Explain(Explain),
+    /// Explain captured frames offline, byte by byte, without keys
+    Inspect(Inspect),
     /// Measure what the hub does on this machine
     Bench(Bench),
     /// Run the main job on this machine's telemetry, with a crash in the middle
@@ -293,6 +296,30 @@ pub enum ConfigVerb {
 pub struct Explain {
     /// A code or a name, for example SL-HUB-09 or OffsetMismatch; none lists all
     pub code: Option<String>,
+}
+
+/// `sealane inspect`.
+#[derive(Debug, Args)]
+#[command(after_long_help = FORMATS)]
+pub struct Inspect {
+    /// The bytes of a frame, fragment or batch, hexadecimal text with one of them per line and
+    /// # comments, or packets as pcap or pcapng; `-` is standard input
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// What the file holds: full, unit, hex or pcap [default: told by its first bytes]
+    #[arg(long = "as", value_name = "KIND", hide_possible_values = true)]
+    pub holding: Option<Holding>,
+    /// The form of its frames: full or compact [default: told by each]
+    #[arg(long, value_name = "FORM", hide_possible_values = true)]
+    pub form: Option<Form>,
+    /// What the link knows, to explain compact frames: lines of hexadecimal `BYTE ENTRY` (14 bytes,
+    /// as in spec/frame.md), `slot N GROUP TAG` and `epoch GROUP N`
+    #[arg(long, value_name = "FILE")]
+    pub dictionary: Option<PathBuf>,
+    /// Open the frames too: TOML, each `[[group]]` with `tag`, `id`, `suite`, `pair`, `secret` and
+    /// `epoch` or `provisioned`, `ratchets`, and `signers` by slot; bytes are hexadecimal text
+    #[arg(long, value_name = "FILE")]
+    pub keys: Option<PathBuf>,
 }
 
 /// `sealane demo`.

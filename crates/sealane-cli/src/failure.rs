@@ -6,6 +6,7 @@ use sealane_codec::CodecError;
 use sealane_message::ErrorInfo;
 use sealane_node::StartError;
 
+use crate::inspect::CaptureError;
 use crate::terminal::record;
 
 /// The exit codes (docs/CLI.md).
@@ -89,6 +90,22 @@ pub enum Failure {
     /// The demo did not get back what was stored.
     #[error("{0} messages that were acknowledged did not come back as they were")]
     Lost(u64),
+    /// Captured frames that are none, or did not open.
+    #[error("{refused} of {seen} frames, fragments and batches were refused")]
+    Refused {
+        /// How many were refused.
+        refused: u64,
+        /// How many there were.
+        seen: u64,
+    },
+    /// A capture that cannot be read to its end.
+    #[error("{}: {cause}", file.display())]
+    Capture {
+        /// The file; `-` is standard input.
+        file: PathBuf,
+        /// What was wrong, and where.
+        cause: CaptureError,
+    },
 }
 
 impl Failure {
@@ -110,6 +127,8 @@ impl Failure {
             Failure::Bench(_) => &BENCH,
             Failure::Demo(_) => &DEMO,
             Failure::Lost(_) => &LOST,
+            Failure::Refused { .. } => &REFUSED,
+            Failure::Capture { .. } => &CAPTURE,
         }
     }
 
@@ -194,6 +213,8 @@ pub const ERRORS: &[ErrorInfo] = &[
     LOST,
     LISTEN,
     BENCH,
+    REFUSED,
+    CAPTURE,
 ];
 
 const BENCH: ErrorInfo = ErrorInfo::new(
@@ -274,4 +295,16 @@ const LISTEN: ErrorInfo = ErrorInfo::new(
     "Listen",
     "the node cannot listen on its address",
     "Another node may hold the port; choose another with --listen, or 127.0.0.1:0 for a free one.",
+);
+const REFUSED: ErrorInfo = ErrorInfo::new(
+    "SL-CLI-14",
+    "FramesRefused",
+    "some of the captured frames are not well-formed or did not open",
+    "The output says of each why, with its own code.",
+);
+const CAPTURE: ErrorInfo = ErrorInfo::new(
+    "SL-CLI-15",
+    "Capture",
+    "the capture cannot be read to its end",
+    "What came before was shown. Capture again, or say with --as what the file holds.",
 );

@@ -12,6 +12,7 @@ pub mod demo;
 pub mod envelope;
 pub mod explain;
 mod failure;
+pub mod inspect;
 pub mod pages;
 pub mod publish;
 pub mod stream;
@@ -85,6 +86,7 @@ pub async fn run(cli: Cli, terminal: &mut Terminal) -> Result<(), Failure> {
         Command::Stream(args) => stream::run(&args, &file?, terminal).await,
         Command::Config(args) => config::show(&args, &file?, terminal),
         Command::Explain(args) => explain::run(&args, terminal),
+        Command::Inspect(args) => inspect::run(&args, terminal),
         Command::Bench(args) => bench::run(&args, terminal).await,
         Command::Demo(args) => demo::run(&args, terminal).await,
         Command::Completions(args) => pages::completions(&args, terminal),

@@ -1,0 +1,256 @@
+//! `sealane inspect`: captured frames, explained byte by byte, without keys or with.
+//!
+//! ```text
+//!  file ─► input ─► unit ─► fragment, batch ─► frame ─► account ─► text, JSON
+//!          pcap             units              full     (rows)
+//!          packet                              compact
+//! ```
+
+use std::path::Path;
+
+use sealane_frame::{CompactView, Fragment, FrameView, Unit};
+
+use crate::args::Inspect;
+use crate::{Failure, Terminal};
+
+mod account;
+mod body;
+mod capture;
+mod compact;
+mod dictionary;
+mod full;
+mod hex;
+mod input;
+mod keys;
+mod packet;
+mod pcap;
+mod record;
+mod seal;
+mod show;
+mod tally;
+mod units;
+mod walk;
+mod words;
+
+pub use account::Form;
+pub use capture::CaptureError;
+pub use input::Holding;
+
+use account::{Account, Origin, What};
+use dictionary::Known;
+use input::{Input, Item};
+use keys::{Keys, Opening};
+use show::Show;
+use tally::Tally;
+use units::Gathering;
+
+/// The files and lines of this verb, for `--help` and the man page.
+pub const FORMATS: &str = "\
+A full frame, a compact frame, a fragment and a batch are told apart as on a link; a valid full
+frame is always one, whatever its first byte. Fragments are put together as a node does it, within
+the same bounds, by the clock of the capture. Of a packet only the payload of UDP is looked at,
+over Ethernet, Linux cooked, loopback and raw IP.
+
+The file of --dictionary says what the ends of one direction of a link know, in hexadecimal:
+  04 a1a2a3a4 ffffffffffffffff 03 05      dictionary byte; group tag, destination, codec, flags
+  slot 7 a1a2a3a4 5151515151515151        who has slot 7 of that group
+  epoch a1a2a3a4 21                       near which epoch that group is [default: 0]
+
+The file of --keys is TOML, with one table for each group and secret; none of it is ever printed:
+  [[group]]
+  tag = \"a1a2a3a4\"                 # 4 bytes: the group tag in frames
+  id = \"0707…\"                     # 32 bytes
+  suite = \"AES_256_GCM_SHA512_128\" # the default, or CHACHA20_POLY1305_SHA512_128; 5 or 0xf001
+  pair = false                     # whether it is a group of two
+  secret = \"…\"                     # 32 bytes: the secret of this epoch ...
+  epoch = 21                       # ... from which up to 1,024 later ones are reached,
+  ratchets = true                  # unless the group's secrets do not follow from each other
+  provisioned = \"…\"                # instead of secret and epoch: the secret of epoch 0 on
+  signers = { 7 = \"…\" }            # the Ed25519 keys that verify class S, by slot
+
+With --json each frame, fragment and batch is one line, and a last line has the counts:
+  what        frame, fragment, batch or summary; number counts each sort from 1
+  line        or packet, captureOffset, timeMs, from, to: where it was captured; item: in a batch;
+              fragmentId, fragments: what it was put together from; wholeBytes: if it was cut
+  form        full or compact; bytes: its length
+  status      explained, partial (see missing) or refused (see error, opening)
+  fields      a list of part (relay, authenticated, sframe, body, tag, link, unit, unknown),
+              offset, length, hex, field, value, meaning
+  opening     with --keys: result (opened, noKeys or refused), epoch, slot, counter, error
+  body        the body, by its codec; bodyText or bodyHex if it has none; bodyNote says why
+
+Exit codes:
+  0  all was read; what lacks a dictionary or keys is not refused
+  1  a frame, fragment or batch was refused, or the capture is damaged
+  2  wrong usage, or a file that cannot be read or is not what it should be
+
+Examples:
+  sealane inspect frame.bin
+  echo 0001000580060000ff | sealane inspect -
+  tcpdump -U -w - udp | sealane inspect - --keys keys.toml --json";
+
+/// Explains all that a capture holds.
+///
+/// # Errors
+/// [`Failure::Refused`] if something was, [`Failure::Capture`], [`Failure::File`].
+pub fn run(args: &Inspect, terminal: &mut Terminal) -> Result<(), Failure> {
+    let known = args.dictionary.as_deref().map(Known::read).transpose()?;
+    let keys = args.keys.as_deref().map(Keys::read).transpose()?;
+    let opened = Input::open(&args.file, args.holding);
+    let (mut input, holding) = opened.map_err(|cause| failure(&args.file, cause))?;
+    let mut inspection = Inspection {
+        form: args.form,
+        is_full: holding == Holding::Full,
+        known,
+        keys,
+        gathering: Gathering::default(),
+        tally: Tally::default(),
+        show: Show::standard(),
+        terminal,
+    };
+    let read = inspection.all(&mut input, args.file == Path::new("-"));
+    inspection.finish()?;
+    read?.map_err(|cause| failure(&args.file, cause))?;
+    let (refused, seen) = (inspection.tally.refused(), inspection.tally.seen());
+    if refused > 0 { Err(Failure::Refused { refused, seen }) } else { Ok(()) }
+}
+
+fn failure(file: &Path, cause: CaptureError) -> Failure {
+    match cause {
+        CaptureError::Read(error) if file == Path::new("-") => Failure::Input(error),
+        CaptureError::Read(error) => {
+            Failure::File { file: file.to_owned(), cause: error.to_string() }
+        }
+        cause => Failure::Capture { file: file.to_owned(), cause },
+    }
+}
+
+/// What is known beforehand, and what was seen so far.
+struct Inspection<'t> {
+    form: Option<Form>,
+    /// Whether the input was said to be one frame, whatever its first byte.
+    is_full: bool,
+    known: Option<Known>,
+    keys: Option<Keys>,
+    gathering: Gathering,
+    tally: Tally,
+    show: Show,
+    terminal: &'t mut Terminal,
+}
+
+impl Inspection<'_> {
+    /// Goes through the input. What was read before a fault is shown.
+    fn all(
+        &mut self,
+        input: &mut Input,
+        is_live: bool,
+    ) -> Result<Result<(), CaptureError>, Failure> {
+        loop {
+            match input.next() {
+                Ok(Some(Item::Unit(origin, bytes))) => self.unit(&origin, &bytes)?,
+                Ok(Some(Item::Skipped(reason))) => self.tally.skip(reason),
+                Ok(None) => return Ok(Ok(())),
+                Err(cause) => return Ok(Err(cause)),
+            }
+            if is_live {
+                self.terminal.flush()?;
+            }
+        }
+    }
+
+    fn finish(&mut self) -> Result<(), Failure> {
+        let (incomplete, crowded_out) = self.gathering.finish();
+        self.tally.lose(incomplete, crowded_out);
+        if self.terminal.json() {
+            return self.terminal.record(self.tally.fields());
+        }
+        let lines = self.tally.lines(self.keys.is_some());
+        self.terminal.write(self.show.end(&lines).as_bytes())
+    }
+
+    fn unit(&mut self, origin: &Origin, bytes: &[u8]) -> Result<(), Failure> {
+        if self.is_full || is_frame(bytes) {
+            return self.frame(origin, bytes);
+        }
+        match bytes.first() {
+            Some(&units::FRAGMENT) => self.fragment(origin, bytes),
+            Some(&units::BATCH) => self.batch(origin, bytes),
+            _ => self.frame(origin, bytes),
+        }
+    }
+
+    fn batch(&mut self, origin: &Origin, bytes: &[u8]) -> Result<(), Failure> {
+        let (account, items) = units::batch(bytes, origin);
+        self.tell(&account)?;
+        for (index, item) in items.into_iter().enumerate() {
+            self.unit(&Origin { item: Some(index + 1), ..origin.clone() }, item)?;
+        }
+        Ok(())
+    }
+
+    fn fragment(&mut self, origin: &Origin, bytes: &[u8]) -> Result<(), Failure> {
+        let mut account = units::fragment(bytes, origin);
+        let Ok(fragment) = Fragment::parse(bytes) else { return self.tell(&account) };
+        let gathered = self.gathering.push(origin, &fragment);
+        if let Err(error) = gathered {
+            account.refusal = Some(error.into());
+        }
+        self.tell(&account)?;
+        match gathered {
+            Ok(Some((frame, parts))) => {
+                let origin = Origin { parts: Some((fragment.id, parts)), ..origin.clone() };
+                self.frame(&origin, &frame)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn frame(&mut self, origin: &Origin, bytes: &[u8]) -> Result<(), Failure> {
+        let (mut account, full) = match self.form(bytes) {
+            Form::Full => {
+                let account = full::explain(bytes, origin);
+                let full = account.refusal.is_none().then(|| bytes.to_vec());
+                (account, full)
+            }
+            Form::Compact => compact::explain(bytes, origin, self.known.as_ref()),
+        };
+        if let (Some(keys), Some(full)) = (&mut self.keys, full) {
+            let opening = keys.open(&full);
+            if matches!(opening, Opening::Opened { .. }) {
+                // What was opened is the same, and is to be trusted.
+                account.body = None;
+            }
+            account.opening = Some(opening);
+        }
+        self.tell(&account)
+    }
+
+    /// The form that a frame has, as far as it can be told.
+    fn form(&self, bytes: &[u8]) -> Form {
+        let is_compact = || {
+            let link = self.known.as_ref().map(Known::link);
+            link.is_some_and(|link| CompactView::parse(bytes, &link).is_ok())
+        };
+        match self.form {
+            Some(form) => form,
+            None if self.is_full || FrameView::parse(bytes).is_ok() => Form::Full,
+            None if bytes.first().is_none_or(|first| first & 0x80 == 0) => Form::Full,
+            None if is_compact() || !full::is_likely(bytes) => Form::Compact,
+            None => Form::Full,
+        }
+    }
+
+    fn tell(&mut self, account: &Account) -> Result<(), Failure> {
+        let number = self.tally.add(account);
+        debug_assert!(account.what == What::Frame || account.form.is_none());
+        if self.terminal.json() {
+            return self.terminal.record(record::fields(account, number));
+        }
+        self.terminal.write(self.show.account(account, number).as_bytes())
+    }
+}
+
+/// A full frame may begin like a fragment or batch if nobody has chosen its next hop yet.
+fn is_frame(bytes: &[u8]) -> bool {
+    FrameView::parse(bytes).is_ok() || Unit::parse(bytes).is_err() && full::is_likely(bytes)
+}

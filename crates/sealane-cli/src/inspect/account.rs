@@ -1,0 +1,207 @@
+//! What is to be said about one unit or frame.
+
+use std::net::SocketAddr;
+
+use sealane::Value;
+use sealane_frame::FrameError;
+use sealane_message::ErrorInfo;
+
+use super::body::Body;
+use super::keys::Opening;
+
+/// What the bytes are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum What {
+    Frame,
+    Fragment,
+    Batch,
+}
+
+impl What {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            What::Frame => "frame",
+            What::Fragment => "fragment",
+            What::Batch => "batch",
+        }
+    }
+}
+
+/// Where bytes stand with respect to the seal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Part {
+    /// No seal protects them.
+    Relay,
+    /// Covered by the tag.
+    Authenticated,
+    /// The SFrame header, covered too.
+    SealHeader,
+    /// Body in clear, or ciphertext.
+    Body,
+    /// What covers the rest.
+    Tag,
+    /// Not in these bytes: the link says it.
+    Link,
+    /// The header of a fragment or batch.
+    Unit,
+    /// Bytes whose place cannot be told.
+    Unknown,
+}
+
+impl Part {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Part::Relay => "relay",
+            Part::Authenticated => "authenticated",
+            Part::SealHeader => "sframe",
+            Part::Body => "body",
+            Part::Tag => "tag",
+            Part::Link => "link",
+            Part::Unit => "unit",
+            Part::Unknown => "unknown",
+        }
+    }
+
+    pub(super) fn heading(self) -> &'static str {
+        match self {
+            Part::Relay => "a relay could change: no seal protects these bytes",
+            Part::Authenticated => "authenticated: a change is noticed when the frame is opened",
+            Part::SealHeader => "SFrame header, authenticated",
+            Part::Body => "body, authenticated",
+            Part::Tag => "tag: covers all but what a relay could change",
+            Part::Link => "authenticated too, but not in these bytes: the link says it",
+            Part::Unit => "not authenticated: the frames within are, when they are opened",
+            Part::Unknown => "of these bytes nothing can be said",
+        }
+    }
+}
+
+/// One line of the table.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Row {
+    pub(super) part: Part,
+    /// From the first byte of the frame or unit; none for what is not in its bytes.
+    pub(super) at: Option<usize>,
+    pub(super) bytes: Vec<u8>,
+    pub(super) field: &'static str,
+    pub(super) value: Value,
+    pub(super) meaning: String,
+}
+
+/// Where a unit was captured.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Place {
+    /// The whole input.
+    Whole,
+    /// A line of hexadecimal digits.
+    Line(u64),
+    /// A UDP payload.
+    Packet(Packet),
+}
+
+/// A UDP packet of a capture.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Packet {
+    /// From 1.
+    pub(super) number: u64,
+    /// Where its record begins in the capture.
+    pub(super) offset: u64,
+    pub(super) time_ms: Option<u64>,
+    pub(super) source: SocketAddr,
+    pub(super) destination: SocketAddr,
+}
+
+/// Where a frame or unit comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Origin {
+    pub(super) place: Place,
+    /// Its place in a batch, from 1.
+    pub(super) item: Option<usize>,
+    /// Id and number of the fragments that it was put together from.
+    pub(super) parts: Option<(u16, usize)>,
+    /// Its length before the capture cut it.
+    pub(super) whole_bytes: Option<usize>,
+}
+
+/// Why bytes are not what they should be.
+#[derive(Debug, Clone)]
+pub(super) struct Refusal {
+    pub(super) info: ErrorInfo,
+    pub(super) message: String,
+}
+
+impl From<FrameError> for Refusal {
+    fn from(error: FrameError) -> Self {
+        Self { info: error.info(), message: error.to_string() }
+    }
+}
+
+/// The form of a frame, if it is one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Form {
+    /// With the header of 64 bytes
+    Full,
+    /// With dictionary byte and short header
+    Compact,
+}
+
+impl Form {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Form::Full => "full",
+            Form::Compact => "compact",
+        }
+    }
+}
+
+/// All that is said about one unit or frame.
+#[derive(Debug)]
+pub(super) struct Account {
+    pub(super) what: What,
+    pub(super) origin: Origin,
+    pub(super) form: Option<Form>,
+    pub(super) bytes: usize,
+    /// In a few words.
+    pub(super) summary: String,
+    pub(super) rows: Vec<Row>,
+    pub(super) refusal: Option<Refusal>,
+    /// What would have to be known to explain the rest.
+    pub(super) missing: Option<String>,
+    pub(super) body: Option<Body>,
+    pub(super) opening: Option<Opening>,
+}
+
+impl Account {
+    pub(super) fn new(what: What, origin: &Origin, bytes: usize) -> Self {
+        Self {
+            what,
+            origin: origin.clone(),
+            form: None,
+            bytes,
+            summary: String::new(),
+            rows: Vec::new(),
+            refusal: None,
+            missing: None,
+            body: None,
+            opening: None,
+        }
+    }
+
+    /// Whether all of it was explained, some, or it was refused, which a seal that does not open
+    /// counts as.
+    pub(super) fn status(&self) -> &'static str {
+        match () {
+            () if self.refused().is_some() => "refused",
+            () if self.missing.is_some() => "partial",
+            () => "explained",
+        }
+    }
+
+    /// Why it was refused: its form, or its seal.
+    pub(super) fn refused(&self) -> Option<&Refusal> {
+        self.refusal.as_ref().or(match &self.opening {
+            Some(Opening::Refused(refusal)) => Some(refusal),
+            _ => None,
+        })
+    }
+}

@@ -1,0 +1,116 @@
+//! What a body says, as its codec has it.
+
+use sealane::{Codec, Value};
+
+use super::hex;
+
+/// A body that can be read.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Body {
+    pub(super) shown: Shown,
+    /// Why it is not shown by its codec.
+    pub(super) note: Option<String>,
+}
+
+/// How a body is shown.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Shown {
+    /// A datum of its codec.
+    Value(Value),
+    /// Text of no codec.
+    Text(String),
+    /// Neither.
+    Bytes(Vec<u8>),
+}
+
+impl Body {
+    /// Reads a body in the codec of that number, compressed as `compression` names it.
+    pub(super) fn read(codec: u8, compression: &str, bytes: &[u8]) -> Self {
+        let raw = |note| Self { shown: Shown::Bytes(bytes.to_vec()), note };
+        if compression != "none" {
+            return raw(Some(format!("compressed ({compression}): shown as it travels")));
+        }
+        let Some(codec) = Codec::from_id(codec) else {
+            let note = (codec != 0).then(|| format!("{codec} is no codec that is known"));
+            return match std::str::from_utf8(bytes) {
+                Ok(text) if !bytes.is_empty() && text.chars().all(is_printable) => {
+                    Self { shown: Shown::Text(text.to_owned()), note }
+                }
+                _ => raw(note),
+            };
+        };
+        match sealane_codec::decode(codec, bytes) {
+            Ok(value) => Self { shown: Shown::Value(value), note: None },
+            Err(error) => raw(Some(format!("not {}: {error}", codec.name()))),
+        }
+    }
+
+    /// The lines that show it, none longer than `columns`.
+    pub(super) fn lines(&self, columns: usize) -> Vec<String> {
+        let text = match &self.shown {
+            Shown::Bytes(bytes) => return hex::dump(bytes),
+            Shown::Text(text) => text.clone(),
+            Shown::Value(value) => json(value),
+        };
+        text.lines().flat_map(|line| cut(&printable(line), columns)).collect()
+    }
+}
+
+/// A datum in JSON.
+pub(super) fn json(value: &Value) -> String {
+    let mut text = Vec::new();
+    sealane_codec::encode(Codec::Json, value, &mut text);
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+/// Text without what a terminal would obey: it comes from whoever sent the frame.
+pub(super) fn printable(text: &str) -> String {
+    let shown = |c: char| {
+        if is_printable(c) { c.to_string() } else { format!("\\u{{{:x}}}", u32::from(c)) }
+    };
+    text.chars().map(shown).collect()
+}
+
+/// Whether a character neither steers a terminal nor turns the direction of text.
+fn is_printable(c: char) -> bool {
+    let turns =
+        matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    c == '\n' || c == '\t' || !c.is_control() && !turns
+}
+
+fn cut(line: &str, columns: usize) -> Vec<String> {
+    let line: Vec<char> = line.replace('\t', "    ").chars().collect();
+    if line.is_empty() {
+        return vec![String::new()];
+    }
+    line.chunks(columns).map(|part| part.iter().collect()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bodies_are_shown_as_their_codec_says() {
+        let lines = |codec, bytes: &[u8]| Body::read(codec, "none", bytes).lines(20);
+        assert_eq!(lines(1, b"{\"a\": 1}"), ["{\"a\":1}"]);
+        assert_eq!(lines(2, b"\x81\xa1a\x01"), ["{\"a\":1}"]);
+        assert_eq!(lines(3, b"\xa1\x61a\x01"), ["{\"a\":1}"]);
+        assert_eq!(lines(0, b"hello\n\nyou"), ["hello", "", "you"]);
+        assert!(lines(0, b"\xff\x00")[0].starts_with("000000  ff 00"));
+        assert_eq!(lines(0, &[b'x'; 45]).iter().map(String::len).max(), Some(20));
+        let wrong = Body::read(3, "none", b"\xff");
+        assert!(wrong.note.is_some_and(|note| note.starts_with("not cbor: ")));
+        assert!(Body::read(1, "lz4", b"1").note.is_some());
+    }
+
+    #[test]
+    fn nothing_in_a_body_steers_the_terminal() {
+        for codec in [0, 1] {
+            let body = Body::read(codec, "none", "\"\u{9b}31m\u{202e}\u{7f}\"".as_bytes());
+            let shown = body.lines(90).join("");
+            assert!(shown.chars().all(is_printable), "{shown:?}");
+        }
+        assert_eq!(printable("a\u{1b}[2J"), "a\\u{1b}[2J");
+    }
+}

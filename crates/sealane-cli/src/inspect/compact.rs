@@ -1,0 +1,166 @@
+//! The compact form, as far as the link's dictionary and roster are known.
+
+use sealane::Value;
+use sealane_frame::{CompactView, Entry, FrameError, GroupTag, Kind, LinkContext, to_full};
+use sealane_seal::limits::{SIGNATURE_BYTES, TAG_BYTES};
+use sealane_seal::{Class, Epoch};
+
+use super::account::{Account, Form, Origin, Part, What};
+use super::body::Body;
+use super::dictionary::Known;
+use super::walk::{Walk, count};
+use super::{hex, seal, words};
+
+/// Explains a frame of the compact form, and gives its full form if it has one.
+pub(super) fn explain(
+    frame: &[u8],
+    origin: &Origin,
+    known: Option<&Known>,
+) -> (Account, Option<Vec<u8>>) {
+    let mut account = Account::new(What::Frame, origin, frame.len());
+    account.form = Some(Form::Compact);
+    account.summary = "compact form".into();
+    let mut walk = Walk::new(frame);
+    let Some(byte) = prefix(&mut walk) else {
+        account.rows = walk.rows;
+        account.refusal = Some(fault(frame, known).into());
+        return (account, None);
+    };
+    let Some((known, entry)) = known.and_then(|known| Some((known, known.dictionary.entry(byte)?)))
+    else {
+        let meaning = "SFrame header, ciphertext and tag, in class P a group tag before them";
+        walk.remainder(Part::Unknown, "the rest", meaning.into());
+        account.rows = walk.rows;
+        match fault(frame, known) {
+            FrameError::UnknownEntry if known.is_none() => {
+                account.missing = Some(format!(
+                    "what dictionary byte {byte} stands for: class, codec, group, destination; \
+                     give the link's dictionary with --dictionary"
+                ));
+            }
+            error => account.refusal = Some(error.into()),
+        }
+        return (account, None);
+    };
+    behind_prefix(&mut walk, entry, known);
+    account.rows = walk.rows;
+    let full = judge(frame, known, &mut account);
+    (account, full)
+}
+
+/// First byte, dictionary byte, data type. Gives the dictionary byte.
+fn prefix(walk: &mut Walk<'_>) -> Option<u8> {
+    let first = walk.rest().first().copied()?;
+    let limit = words::hop_limit(u64::from(first & 0x0f));
+    let meaning = format!("bits 3 to 0: {}", limit.1);
+    walk.take(Part::Relay, 1, "hop limit", |_| (limit.0, meaning))?;
+    let kind = Kind::from_id(first >> 4 & 3).map_or("unknown", words::kind_name);
+    let is_wide = first & 0x40 != 0;
+    let width = if is_wide { "two bytes" } else { "one byte" };
+    let mark = if first & 0x80 == 0 { "; bit 7 must be 1 and is not" } else { "" };
+    let meaning = format!("bits 7 to 4: compact, kind {kind}, data type of {width}{mark}");
+    walk.again(Part::Authenticated, 1, "kind", kind.into(), meaning);
+    let byte = walk.number::<1>(Part::Relay, "dictionary byte", |byte| {
+        (byte.into(), "each link has its own; what it stands for is authenticated".into())
+    })?;
+    if is_wide {
+        walk.number::<2>(Part::Authenticated, "data type", words::data_type)?;
+    } else {
+        walk.number::<1>(Part::Authenticated, "data type", words::data_type)?;
+    }
+    u8::try_from(byte).ok()
+}
+
+/// All that the dictionary gives a place to.
+fn behind_prefix(walk: &mut Walk<'_>, entry: &Entry, known: &Known) -> Option<()> {
+    let mut group = entry.group();
+    if entry.class() == Class::Peer {
+        let tag = walk.take(Part::Authenticated, 4, "group tag", |tag| {
+            words::told(tag, "whose keys seal it; in class P it travels")
+        })?;
+        group = GroupTag::from_bytes(tag.try_into().ok()?);
+    }
+    let near = known.epochs.get(&group).copied().unwrap_or(Epoch(0));
+    let sealed = seal::header(walk, sealane_seal::Form::Compact, near);
+    let clear_bytes = walk.rest().len().saturating_sub(TAG_BYTES);
+    let [.., codec, flags] = entry.to_bytes();
+    if sealed.is_some() && entry.class() == Class::Authenticated && clear_bytes > 0 {
+        walk.take(Part::Body, clear_bytes, "body", |_| seal::clear(codec))?;
+    }
+    if sealed.is_some() {
+        seal::behind(walk, entry.class());
+    }
+    let mut link = |field, (value, meaning): words::Meaning| {
+        walk.note(Part::Link, None, field, value, meaning);
+    };
+    if entry.class() != Class::Peer {
+        let tag = group.to_bytes();
+        link("group tag", words::told(&tag, &format!("{}: whose keys", hex::spaced(&tag))));
+    }
+    let tag = entry.destination().to_bytes();
+    let (value, meaning) = words::destination(&tag);
+    link("destination", (value, format!("{}: {meaning}", hex::spaced(&tag))));
+    link("flags", words::flags(flags));
+    link("codec", words::codec(codec.into()));
+    link("time", (Value::from(0_u64), "withheld, as always in this form".into()));
+    let slot = sealed?.header.key.slot;
+    match known.roster.tag(group, slot) {
+        Some(source) => {
+            let tag = source.to_bytes();
+            let meaning = format!("{}: who has slot {}", hex::spaced(&tag), slot.number());
+            link("source", words::told(&tag, &meaning));
+        }
+        None => link("source", (Value::Null, format!("unknown: who has slot {}", slot.number()))),
+    }
+    Some(())
+}
+
+/// Whether it is a frame, and what it is then.
+fn judge(frame: &[u8], known: &Known, account: &mut Account) -> Option<Vec<u8>> {
+    let link = known.link();
+    let view = match CompactView::parse(frame, &link) {
+        Ok(view) => view,
+        Err(error) => {
+            account.refusal = Some(error.into());
+            return None;
+        }
+    };
+    let (class, seal) = (view.entry().class(), view.seal_header());
+    let [.., codec, flags] = view.entry().to_bytes();
+    let (_, rest) = frame.split_at_checked(view.header_bytes())?;
+    let signature_bytes = if class == Class::Signed { SIGNATURE_BYTES } else { 0 };
+    let body_bytes = rest.len().saturating_sub(signature_bytes + TAG_BYTES);
+    account.summary = format!(
+        "compact form, class {} ({}), body of {}{}",
+        class.letter(),
+        words::class_name(class),
+        count(body_bytes, "byte", "bytes"),
+        seal::summary(&seal),
+    );
+    if class == Class::Authenticated {
+        let clear = rest.get(..body_bytes).unwrap_or_default();
+        account.body = Some(Body::read(codec, words::compression(flags), clear));
+    }
+    let mut full = Vec::new();
+    match to_full(frame, &link, &mut full) {
+        Ok(()) => Some(full),
+        Err(FrameError::UnknownSource) => {
+            account.missing = Some(format!(
+                "the source: give the dictionary file a line `slot {} GROUP TAG`",
+                seal.key.slot.number()
+            ));
+            None
+        }
+        Err(error) => {
+            account.refusal = Some(error.into());
+            None
+        }
+    }
+}
+
+/// Why a prefix is none.
+fn fault(frame: &[u8], known: Option<&Known>) -> FrameError {
+    let nothing = Known::default();
+    let link: LinkContext<'_> = known.unwrap_or(&nothing).link();
+    CompactView::parse(frame, &link).err().unwrap_or(FrameError::TooShort)
+}

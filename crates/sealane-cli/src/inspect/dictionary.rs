@@ -1,0 +1,116 @@
+//! What the ends of a link know: `--dictionary`.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use sealane_frame::{Dictionary, ENTRY_BYTES, Entry, GroupTag, LinkContext, PeerTag, Roster};
+use sealane_seal::{Epoch, Slot};
+
+use super::hex;
+use crate::Failure;
+
+/// Dictionary and roster of one direction of a link.
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    pub(super) dictionary: Dictionary,
+    pub(super) roster: Roster,
+    /// Near which epoch each group is.
+    pub(super) epochs: BTreeMap<GroupTag, Epoch>,
+}
+
+impl Known {
+    /// Reads a dictionary file.
+    ///
+    /// # Errors
+    /// [`Failure::File`] with the line.
+    pub(super) fn read(path: &Path) -> Result<Known, Failure> {
+        let file = |cause: String| Failure::File { file: path.to_owned(), cause };
+        let text = std::fs::read_to_string(path).map_err(|error| file(error.to_string()))?;
+        Known::parse(&text).map_err(file)
+    }
+
+    fn parse(text: &str) -> Result<Known, String> {
+        let mut known = Known::default();
+        for (index, line) in text.lines().enumerate() {
+            let line = line.split('#').next().unwrap_or_default();
+            let words: Vec<&str> = line.split_whitespace().collect();
+            known.add(&words).map_err(|cause| format!("line {}: {cause}", index + 1))?;
+        }
+        for (group, epoch) in &known.epochs {
+            known.roster.set_epoch(*group, *epoch);
+        }
+        Ok(known)
+    }
+
+    fn add(&mut self, words: &[&str]) -> Result<(), String> {
+        match words {
+            [] => Ok(()),
+            ["slot", slot, group, tag] => {
+                let slot = slot.parse().ok().and_then(Slot::new).ok_or("a slot is 0 to 1023")?;
+                let group = hex::array(group).ok_or("a group tag has 4 bytes")?;
+                let tag = hex::array(tag).ok_or("a member's tag has 8 bytes")?;
+                let (group, tag) = (GroupTag::from_bytes(group), PeerTag::from_bytes(tag));
+                self.roster.insert(group, slot, tag).map_err(|error| error.to_string())
+            }
+            ["epoch", group, epoch] => {
+                let group = hex::array(group).ok_or("a group tag has 4 bytes")?;
+                let epoch = epoch.parse().map_err(|_| "an epoch is a number")?;
+                self.epochs.insert(GroupTag::from_bytes(group), Epoch(epoch));
+                Ok(())
+            }
+            [word @ ("slot" | "epoch"), ..] => {
+                Err(format!("`{word}` has other arguments: {LINES}"))
+            }
+            [byte, entry @ ..] => {
+                let [byte] = hex::array(byte).ok_or_else(|| format!("a line is {LINES}"))?;
+                let entry: Option<[u8; ENTRY_BYTES]> = hex::array(&entry.concat());
+                let entry = entry.ok_or_else(|| format!("an entry has {ENTRY_BYTES} bytes"))?;
+                let entry = Entry::from_bytes(entry).map_err(|error| error.to_string())?;
+                self.dictionary.define(byte, entry).map_err(|error| error.to_string())
+            }
+        }
+    }
+
+    /// The link, but for its ends, which no table asks for.
+    pub(super) fn link(&self) -> LinkContext<'_> {
+        LinkContext {
+            dictionary: &self.dictionary,
+            roster: &self.roster,
+            next_hop: PeerTag::NOBODY,
+            previous_hop: PeerTag::NOBODY,
+        }
+    }
+}
+
+const LINES: &str = "`BYTE ENTRY`, `slot N GROUP TAG` or `epoch GROUP N`";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_line_is_read_or_named() {
+        let entry = "04 a1a2a3a4 ffffffffffffffff 03 05";
+        let text = format!(
+            "# link\n{entry} # chat\nslot 7 a1a2a3a4 5151515151515151\n\n\
+                            epoch a1a2a3a4 21\n"
+        );
+        let known = Known::parse(&text).unwrap();
+        assert!(known.dictionary.entry(4).is_some() && known.dictionary.entry(3).is_none());
+        let group = GroupTag::from_bytes([0xa1, 0xa2, 0xa3, 0xa4]);
+        assert!(known.roster.tag(group, Slot::new(7).unwrap()).is_some());
+        let other = entry.replace("03 05", "01 05");
+        for (text, cause) in [
+            ("\nfoo", "line 2: a line is"),
+            ("04 00", "line 1: an entry has 14 bytes"),
+            ("slot 1024 a1a2a3a4 5151515151515151", "0 to 1023"),
+            ("slot 1", "other arguments"),
+            ("epoch a1 1", "4 bytes"),
+            (&entry.replace("05", "ff"), "must be zero"),
+            (&format!("{entry}\n{other}"), "line 2: a dictionary byte was defined twice"),
+        ] {
+            let said = Known::parse(text).unwrap_err();
+            assert!(said.contains(cause), "{text}: {said}");
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! What was captured: one unit, hexadecimal text, or packets.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+
+use super::account::{Origin, Place};
+use super::capture::CaptureError;
+use super::packet;
+use super::pcap::{Capture, MAX_RECORD_BYTES};
+
+/// What the input holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Holding {
+    /// The bytes of one frame of the full form
+    Full,
+    /// The bytes of one unit: a frame of either form, a fragment or a batch
+    Unit,
+    /// Hexadecimal text: one unit per line; blanks and # comments are allowed
+    Hex,
+    /// Packets, as pcap or pcapng
+    Pcap,
+}
+
+/// What the input gives next.
+#[derive(Debug)]
+pub(super) enum Item {
+    /// A unit.
+    Unit(Origin, Vec<u8>),
+    /// A packet that carries none, and why.
+    Skipped(&'static str),
+}
+
+/// The input, read as it comes.
+pub(super) enum Input {
+    Whole(Option<Source>),
+    Hex { source: Source, line: u64 },
+    Pcap(Box<Capture<Source>>),
+}
+
+type Source = BufReader<Box<dyn Read>>;
+
+impl Input {
+    /// Opens a file, or standard input for `-`, and tells what it holds unless that is said.
+    pub(super) fn open(
+        path: &Path,
+        holding: Option<Holding>,
+    ) -> Result<(Input, Holding), CaptureError> {
+        let source: Box<dyn Read> = if path == Path::new("-") {
+            Box::new(std::io::stdin())
+        } else {
+            Box::new(File::open(path)?)
+        };
+        let mut source = BufReader::with_capacity(64 << 10, source);
+        let holding = match holding {
+            Some(holding) => holding,
+            None => tell(source.fill_buf()?),
+        };
+        let input = match holding {
+            Holding::Full | Holding::Unit => Input::Whole(Some(source)),
+            Holding::Hex => Input::Hex { source, line: 0 },
+            Holding::Pcap => Input::Pcap(Box::new(Capture::open(source)?)),
+        };
+        Ok((input, holding))
+    }
+
+    /// What comes next, or nothing at the end.
+    pub(super) fn next(&mut self) -> Result<Option<Item>, CaptureError> {
+        match self {
+            Input::Whole(source) => {
+                let Some(source) = source.take() else { return Ok(None) };
+                let bytes = read_bounded(source)?;
+                Ok(Some(Item::Unit(origin(Place::Whole), bytes)))
+            }
+            Input::Hex { source, line } => next_line(source, line),
+            Input::Pcap(capture) => {
+                let Some(record) = capture.next()? else { return Ok(None) };
+                Ok(Some(match packet::read(&record) {
+                    Ok((origin, payload)) => Item::Unit(origin, payload),
+                    Err(reason) => Item::Skipped(reason),
+                }))
+            }
+        }
+    }
+}
+
+pub(super) fn origin(place: Place) -> Origin {
+    Origin { place, item: None, parts: None, whole_bytes: None }
+}
+
+/// Told by the first bytes: packets by their mark, text by its characters.
+fn tell(start: &[u8]) -> Holding {
+    if Capture::<Source>::is_begun_by(start) {
+        return Holding::Pcap;
+    }
+    let is_text = |line: &[u8]| {
+        let digits = line.split(|&byte| byte == b'#').next().unwrap_or_default();
+        digits.iter().all(|&byte| byte.is_ascii_hexdigit() || byte.is_ascii_whitespace())
+    };
+    let is_hex = !start.is_empty() && start.split(|&byte| byte == b'\n').all(is_text);
+    if is_hex { Holding::Hex } else { Holding::Unit }
+}
+
+fn read_bounded(source: Source) -> Result<Vec<u8>, CaptureError> {
+    let mut bytes = Vec::new();
+    source.take(MAX_RECORD_BYTES as u64 + 1).read_to_end(&mut bytes)?;
+    if bytes.len() > MAX_RECORD_BYTES {
+        let what = "longer than any unit, and neither pcap nor hexadecimal text";
+        return Err(CaptureError::Damaged { offset: MAX_RECORD_BYTES as u64, what });
+    }
+    Ok(bytes)
+}
+
+fn next_line(source: &mut Source, line: &mut u64) -> Result<Option<Item>, CaptureError> {
+    /// Two digits per byte, and as much again for blanks and comments.
+    const MAX_LINE_BYTES: u64 = 4 * MAX_RECORD_BYTES as u64;
+    loop {
+        *line += 1;
+        let fault = |what| CaptureError::Hex { line: *line, what };
+        let mut text = Vec::new();
+        let read = source.by_ref().take(MAX_LINE_BYTES).read_until(b'\n', &mut text)?;
+        if read == 0 {
+            return Ok(None);
+        }
+        if read as u64 == MAX_LINE_BYTES {
+            return Err(fault("longer than any unit"));
+        }
+        let digits = text.split(|&byte| byte == b'#').next().unwrap_or_default();
+        let digits = std::str::from_utf8(digits).map_err(|_| fault("this is not UTF-8"))?;
+        let bytes = super::hex::decode(digits).map_err(fault)?;
+        if !bytes.is_empty() {
+            return Ok(Some(Item::Unit(origin(Place::Line(*line)), bytes)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_input_holds_is_told_by_its_first_bytes() {
+        assert_eq!(tell(b"# a frame\n53 53 ff\n"), Holding::Hex);
+        assert_eq!(tell(b"53\r\n"), Holding::Hex);
+        assert_eq!(tell(&[0x53, 0x53, 1]), Holding::Unit);
+        assert_eq!(tell(&[]), Holding::Unit);
+        assert_eq!(tell(&[0xd4, 0xc3, 0xb2, 0xa1, 2]), Holding::Pcap);
+        assert_eq!(tell(&[0x0a, 0x0d, 0x0d, 0x0a, 9]), Holding::Pcap);
+    }
+}

@@ -1,0 +1,245 @@
+//! Keys of groups, to open frames with: `--keys`.
+
+use std::path::Path;
+
+use sealane_frame::{FrameError, FrameView, GroupTag, open_stored};
+use sealane_seal::limits::{MAX_EPOCHS_AHEAD, MAX_SLOT};
+use sealane_seal::{Epoch, EpochSecret, Epochs, Group, GroupId, History, Opener, Slot, Suite};
+use toml::{Table, Value};
+
+use super::account::Refusal;
+use super::body::Body;
+use super::{hex, words};
+use crate::Failure;
+
+/// The groups whose keys are held.
+#[derive(Debug)]
+pub(super) struct Keys {
+    groups: Vec<Held>,
+}
+
+/// What became of a frame that was to be opened.
+#[derive(Debug)]
+pub(super) enum Opening {
+    /// It is authentic.
+    Opened { epoch: u64, slot: u16, counter: u64, body: Body },
+    /// No keys of its group are held.
+    NoKeys,
+    /// It did not open.
+    Refused(Refusal),
+}
+
+/// One group's keys from one epoch on.
+#[derive(Debug)]
+struct Held {
+    tag: GroupTag,
+    start: Epoch,
+    opener: Opener,
+}
+
+impl Keys {
+    /// Reads a file of keys. What it says of a fault never holds a value of the file.
+    ///
+    /// # Errors
+    /// [`Failure::File`].
+    pub(super) fn read(path: &Path) -> Result<Keys, Failure> {
+        let file = |cause: String| Failure::File { file: path.to_owned(), cause };
+        let text = std::fs::read_to_string(path).map_err(|error| file(error.to_string()))?;
+        Keys::parse(&text).map_err(file)
+    }
+
+    fn parse(text: &str) -> Result<Keys, String> {
+        let table: Table = text.parse().map_err(|error| syntax(text, &error))?;
+        if let Some(name) = table.keys().find(|name| *name != "group") {
+            return Err(format!("`{name}` is no key of this file; it has [[group]] tables"));
+        }
+        let groups = table.get("group").and_then(Value::as_array);
+        let groups = groups.ok_or("there is no [[group]]")?.iter().enumerate();
+        let held = |(index, group): (usize, &Value)| {
+            let group = group.as_table().ok_or_else(|| "a group is a table".to_owned());
+            let held = group.and_then(Held::read);
+            held.map_err(|cause| format!("[[group]] number {}: {cause}", index + 1))
+        };
+        Ok(Keys { groups: groups.map(held).collect::<Result<_, _>>()? })
+    }
+
+    /// Opens a frame of the full form.
+    pub(super) fn open(&mut self, frame: &[u8]) -> Opening {
+        let tag = match FrameView::parse(frame) {
+            Ok(view) => view.header().group(),
+            Err(error) => return Opening::Refused(error.into()),
+        };
+        let mut refusal = None;
+        for held in self.groups.iter_mut().filter(|held| held.tag == tag) {
+            match held.open(frame) {
+                Ok(opened) => return opened,
+                Err(error) => refusal = refusal.or(Some(error)),
+            }
+        }
+        refusal.map_or(Opening::NoKeys, |error| Opening::Refused(error.into()))
+    }
+}
+
+impl Held {
+    fn read(table: &Table) -> Result<Held, String> {
+        if let Some(name) = table.keys().find(|name| !NAMES.contains(&name.as_str())) {
+            return Err(format!("`{name}` is no key of a group; they are {}", NAMES.join(", ")));
+        }
+        let tag = GroupTag::from_bytes(bytes(table, "tag")?.ok_or("`tag` is missing")?);
+        let id = GroupId(bytes(table, "id")?.ok_or("`id` is missing")?);
+        let suite = suite(table.get("suite"))?;
+        let is_pair = flag(table, "pair")?.unwrap_or(false);
+        let group = if is_pair { Group::pair(id, suite) } else { Group::new(id, suite) };
+        let epochs = epochs(table, id)?;
+        let start = epochs.newest();
+        let mut opener = Opener::new(group, None, epochs).map_err(|error| error.to_string())?;
+        for (slot, key) in table.get("signers").map_or(Ok(&Table::new()), signers)? {
+            let number = slot.parse().ok().and_then(Slot::new);
+            let number = number.ok_or(format!("a signer's slot is 0 to {MAX_SLOT}"))?;
+            let key = key.as_str().and_then(hex::array);
+            let key = key.ok_or(format!("the key of signer {slot} has 64 digits"))?;
+            let set = opener.set_signer(number, &key);
+            set.map_err(|_| format!("the key of signer {slot} is no Ed25519 key"))?;
+        }
+        Ok(Held { tag, start, opener })
+    }
+
+    /// Tries the epochs that the key id may mean, from the nearest on: they are 256 apart.
+    fn open(&mut self, frame: &[u8]) -> Result<Opening, FrameError> {
+        let mut refusal = None;
+        for step in (0..=MAX_EPOCHS_AHEAD).step_by(256) {
+            let near = Epoch(self.start.0.saturating_add(step));
+            let mut copy = frame.to_vec();
+            match open_stored(&mut self.opener, near, &mut copy) {
+                Ok(stored) => {
+                    let header = stored.header;
+                    let compression = words::compression(header.flags());
+                    return Ok(Opening::Opened {
+                        epoch: stored.opened.epoch().0,
+                        slot: stored.opened.slot().number(),
+                        counter: stored.opened.counter(),
+                        body: Body::read(header.codec(), compression, stored.body),
+                    });
+                }
+                Err(error) => refusal = refusal.or(Some(error)),
+            }
+        }
+        Err(refusal.unwrap_or(FrameError::Seal(sealane_seal::Error::EpochUnknown)))
+    }
+}
+
+const NAMES: &[&str] =
+    &["tag", "id", "suite", "pair", "provisioned", "secret", "epoch", "ratchets", "signers"];
+
+/// The secrets: the provisioned one, from epoch 0, or that of one epoch.
+fn epochs(table: &Table, id: GroupId) -> Result<Epochs, String> {
+    let epoch = match table.get("epoch") {
+        None => None,
+        Some(epoch) => {
+            let number = epoch.as_integer().and_then(|epoch| u64::try_from(epoch).ok());
+            Some(Epoch(number.ok_or("`epoch` is no number from 0 up")?))
+        }
+    };
+    let ratchets = flag(table, "ratchets")?;
+    match (bytes(table, "provisioned")?, bytes(table, "secret")?) {
+        (Some(_), None) if epoch.is_some() || ratchets.is_some() => {
+            Err("`epoch` and `ratchets` go with `secret`".into())
+        }
+        (Some(secret), None) => {
+            let secret = EpochSecret::new(secret);
+            let epochs = Epochs::provisioned(id, History::Kept, &secret);
+            epochs.map_err(|error| error.to_string())
+        }
+        (None, Some(secret)) => {
+            let epoch = epoch.ok_or("`secret` needs `epoch`: the one that it is of")?;
+            let ratchets = ratchets.unwrap_or(true);
+            let make = if ratchets { Epochs::ratcheting } else { Epochs::agreed };
+            Ok(make(id, History::Kept, epoch, EpochSecret::new(secret)))
+        }
+        _ => Err("a group has `provisioned`, or `secret` and `epoch`".into()),
+    }
+}
+
+fn suite(value: Option<&Value>) -> Result<Suite, String> {
+    match value {
+        None => Ok(Suite::Aes256Gcm),
+        Some(Value::String(name)) if name == AES => Ok(Suite::Aes256Gcm),
+        Some(Value::String(name)) if name == CHACHA => Ok(Suite::ChaCha20Poly1305),
+        Some(Value::Integer(number)) => {
+            let suite = u16::try_from(*number).ok().and_then(Suite::from_number);
+            suite.ok_or_else(|| "`suite` is 5 or 0xf001".into())
+        }
+        Some(_) => Err(format!("`suite` is {AES:?} or {CHACHA:?}")),
+    }
+}
+
+const AES: &str = "AES_256_GCM_SHA512_128";
+const CHACHA: &str = "CHACHA20_POLY1305_SHA512_128";
+
+fn signers(value: &Value) -> Result<&Table, String> {
+    value.as_table().ok_or_else(|| "`signers` is a table of slots".into())
+}
+
+fn flag(table: &Table, name: &str) -> Result<Option<bool>, String> {
+    let flag = |value: &Value| value.as_bool().ok_or(format!("`{name}` is neither true nor false"));
+    table.get(name).map(flag).transpose()
+}
+
+/// Hexadecimal digits of exactly `N` bytes.
+fn bytes<const N: usize>(table: &Table, name: &str) -> Result<Option<[u8; N]>, String> {
+    let fault = || format!("`{name}` is no text of {} hexadecimal digits", 2 * N);
+    let read = |value: &Value| value.as_str().and_then(hex::array).ok_or_else(fault);
+    table.get(name).map(read).transpose()
+}
+
+/// A fault of the syntax. The library's own text would show the line, which may hold a key.
+fn syntax(text: &str, error: &toml::de::Error) -> String {
+    let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+    format!("line {}: this is no TOML", before.matches('\n').count() + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECRET: &str = "c0ffee00c0ffee00c0ffee00c0ffee00c0ffee00c0ffee00c0ffee00c0ffee00";
+
+    fn file(rest: &str) -> String {
+        format!("[[group]]\ntag = \"a1a2a3a4\"\nid = \"{}\"\n{rest}", "07".repeat(32))
+    }
+
+    #[test]
+    fn groups_are_read() {
+        let secret = format!("secret = \"{SECRET}\"\nepoch = 7\nsuite = 0xf001\nratchets = false");
+        let keys = Keys::parse(&file(&secret)).unwrap();
+        assert_eq!(keys.groups[0].start, Epoch(7));
+        assert!(!format!("{keys:?}").contains("c0ffee"));
+        let provisioned = format!("provisioned = \"{SECRET}\"\npair = true\nsuite = \"{AES}\"");
+        assert_eq!(Keys::parse(&file(&provisioned)).unwrap().groups[0].start, Epoch(0));
+    }
+
+    #[test]
+    fn faults_are_named_and_show_no_key() {
+        let secret = format!("secret = \"{SECRET}\"\n");
+        let provisioned = format!("provisioned = \"{SECRET}\"\n");
+        for (text, cause) in [
+            (file(&secret), "needs `epoch`"),
+            (file(&format!("{secret}{provisioned}epoch = 1")), "`provisioned`, or"),
+            (file(&format!("{provisioned}epoch = 1")), "go with `secret`"),
+            (file(&format!("{secret}epoch = -1")), "from 0 up"),
+            (file(&format!("{provisioned}suite = 7")), "`suite` is 5 or 0xf001"),
+            (file(&format!("{provisioned}suite = \"AES\"")), "`suite` is \"AES_256"),
+            (file(&format!("{provisioned}signers = {{ 5 = \"{SECRET}00\" }}")), "signer 5"),
+            (file(&format!("{provisioned}signers = {{ 2000 = \"\" }}")), "0 to 1023"),
+            (file(&format!("secret = \"{SECRET}ff\"\nepoch = 0")), "64 hexadecimal digits"),
+            (file(&format!("secret = {SECRET}\n")), "line 4: this is no TOML"),
+            (file(&format!("secrets = \"{SECRET}\"\n")), "`secrets` is no key of a group"),
+            ("x = 1".into(), "`x` is no key of this file"),
+            (String::new(), "no [[group]]"),
+        ] {
+            let said = Keys::parse(&text).unwrap_err();
+            assert!(said.contains(cause), "{said} should be about {cause}");
+            assert!(!said.contains("c0ffee"), "{said}");
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! Captures of packets: pcap and pcapng, as tcpdump and tshark write them.
+//!
+//! The formats are those of the drafts `draft-ietf-opsawg-pcap` and `draft-ietf-opsawg-pcapng`.
+//! Every length is checked before it is used, and memory is taken as bytes come.
+
+use std::io::{BufRead, Read};
+
+use super::capture::CaptureError;
+
+mod blocks;
+mod records;
+
+use blocks::Blocks;
+use records::Records;
+
+/// The longest record, unit or block that is read.
+pub(super) const MAX_RECORD_BYTES: usize = 16 << 20;
+
+/// A packet as it was captured.
+#[derive(Debug)]
+pub(super) struct Record {
+    /// From 1.
+    pub(super) number: u64,
+    /// Where its record begins.
+    pub(super) offset: u64,
+    pub(super) time_ms: Option<u64>,
+    /// What the packet begins with: a number of the registry of link types.
+    pub(super) link_type: u32,
+    pub(super) bytes: Vec<u8>,
+}
+
+/// A capture of packets, read one by one.
+pub(super) struct Capture<R> {
+    bytes: Bytes<R>,
+    format: Format,
+    packets: u64,
+}
+
+enum Format {
+    Pcap(Records),
+    PcapNg(Blocks),
+}
+
+/// How numbers are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Order {
+    Little,
+    Big,
+}
+
+impl<R: BufRead> Capture<R> {
+    /// Whether these are the first bytes of a capture.
+    pub(super) fn is_begun_by(start: &[u8]) -> bool {
+        let start = start.first_chunk::<4>();
+        start.is_some_and(|mark| *mark == blocks::MARK || Records::order(*mark).is_some())
+    }
+
+    /// Reads what stands before the first packet.
+    pub(super) fn open(source: R) -> Result<Self, CaptureError> {
+        let mut bytes = Bytes { source, offset: 0 };
+        let mark = bytes.array("the header of the capture")?;
+        let format = if mark == blocks::MARK {
+            Format::PcapNg(Blocks::open(&mut bytes)?)
+        } else {
+            Format::Pcap(Records::open(mark, &mut bytes)?)
+        };
+        Ok(Self { bytes, format, packets: 0 })
+    }
+
+    /// The next packet, or nothing at the end.
+    pub(super) fn next(&mut self) -> Result<Option<Record>, CaptureError> {
+        let number = self.packets + 1;
+        let next = match &mut self.format {
+            Format::Pcap(records) => records.next(&mut self.bytes, number),
+            Format::PcapNg(blocks) => blocks.next(&mut self.bytes, number),
+        };
+        if let Ok(Some(_)) = next {
+            self.packets = number;
+        }
+        next
+    }
+}
+
+/// A source that knows how far it was read.
+struct Bytes<R> {
+    source: R,
+    offset: u64,
+}
+
+impl<R: BufRead> Bytes<R> {
+    fn is_at_end(&mut self) -> Result<bool, CaptureError> {
+        Ok(self.source.fill_buf()?.is_empty())
+    }
+
+    fn array<const N: usize>(&mut self, within: &'static str) -> Result<[u8; N], CaptureError> {
+        let ends = |offset| CaptureError::Ends { offset, within };
+        let bytes = self.vec(N, within)?;
+        bytes.try_into().map_err(|_| ends(self.offset))
+    }
+
+    fn vec(&mut self, len: usize, within: &'static str) -> Result<Vec<u8>, CaptureError> {
+        let mut bytes = Vec::new();
+        let read = self.source.by_ref().take(len as u64).read_to_end(&mut bytes)?;
+        self.offset += read as u64;
+        if read < len {
+            return Err(CaptureError::Ends { offset: self.offset, within });
+        }
+        Ok(bytes)
+    }
+
+    fn u32(&mut self, order: Order, within: &'static str) -> Result<u32, CaptureError> {
+        Ok(order.u32(self.array(within)?))
+    }
+}
+
+impl Order {
+    fn u16(self, bytes: [u8; 2]) -> u16 {
+        match self {
+            Order::Little => u16::from_le_bytes(bytes),
+            Order::Big => u16::from_be_bytes(bytes),
+        }
+    }
+
+    fn u32(self, bytes: [u8; 4]) -> u32 {
+        match self {
+            Order::Little => u32::from_le_bytes(bytes),
+            Order::Big => u32::from_be_bytes(bytes),
+        }
+    }
+}
+
+/// A length that no capture has.
+fn bounded(len: u32, offset: u64) -> Result<usize, CaptureError> {
+    let what = "a length of more than 16 MiB";
+    let len = usize::try_from(len).ok().filter(|len| *len <= MAX_RECORD_BYTES);
+    len.ok_or(CaptureError::Damaged { offset, what })
+}

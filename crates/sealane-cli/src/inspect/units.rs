@@ -1,0 +1,162 @@
+//! What carries frames: fragments and batches.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+
+use sealane::Value;
+use sealane_frame::{Batch, Fragment, FrameError, PeerTag, Progress, Reassembly};
+
+use super::account::{Account, Origin, Part, Place, What};
+use super::walk::{Walk, count};
+
+/// The first byte of a fragment, and of a batch.
+pub(super) const FRAGMENT: u8 = 0;
+pub(super) const BATCH: u8 = 1;
+
+/// Explains a fragment.
+pub(super) fn fragment(unit: &[u8], origin: &Origin) -> Account {
+    let mut account = Account::new(What::Fragment, origin, unit.len());
+    let mut walk = Walk::new(unit);
+    let header = fragment_header(&mut walk);
+    let part_bytes = walk.rest().len();
+    walk.remainder(Part::Unit, "part", count(part_bytes, "byte", "bytes") + " of the frame");
+    account.rows = walk.rows;
+    account.summary = match header {
+        Some((id, place, frame)) => {
+            let last = if place & LAST == 0 { "" } else { ", the last" };
+            format!("part {} of frame id {id}{last}, of {frame} bytes in all", place & !LAST)
+        }
+        None => "cut off within its header".into(),
+    };
+    if let Err(error) = Fragment::parse(unit) {
+        account.refusal = Some(error.into());
+    }
+    account
+}
+
+/// Id, index with the mark of the last part, and the length of the frame.
+fn fragment_header(walk: &mut Walk<'_>) -> Option<(u64, u64, u64)> {
+    walk.number::<1>(Part::Unit, "mark", |mark| (mark.into(), "0: a fragment".into()))?;
+    let id = walk.number::<2>(Part::Unit, "id", |id| {
+        (id.into(), format!("{id}: tells the frames of one sender apart"))
+    })?;
+    let place = walk.number::<2>(Part::Unit, "index", |place| {
+        let last = if place & LAST == 0 { "more follow" } else { "the last part" };
+        ((place & !LAST).into(), format!("{} from 0; {last}", place & !LAST))
+    })?;
+    let frame = walk.number::<3>(Part::Unit, "frame length", |len| {
+        (len.into(), format!("{len} bytes of the whole frame"))
+    })?;
+    Some((id, place, frame))
+}
+
+/// Explains a batch, and gives what it holds unless it is refused.
+pub(super) fn batch<'a>(unit: &'a [u8], origin: &Origin) -> (Account, Vec<&'a [u8]>) {
+    let mut account = Account::new(What::Batch, origin, unit.len());
+    let mut walk = Walk::new(unit);
+    let _ = walk.number::<1>(Part::Unit, "mark", |mark| (mark.into(), "1: a batch".into()));
+    let mut number = 0;
+    while !walk.rest().is_empty() && item(&mut walk, number + 1).is_some() {
+        number += 1;
+    }
+    walk.remainder(Part::Unknown, "the rest", "behind a length in disorder".into());
+    account.rows = walk.rows;
+    account.summary = count(number, "item", "items");
+    let items = match Batch::parse(unit) {
+        Ok(batch) => batch.collect(),
+        Err(error) => {
+            account.refusal = Some(error.into());
+            Vec::new()
+        }
+    };
+    (account, items)
+}
+
+/// One item behind its length.
+fn item(walk: &mut Walk<'_>, number: usize) -> Option<()> {
+    let first = walk.rest().first().copied()?;
+    let length = |bytes: &[u8]| match *bytes {
+        [high, low] => usize::from(u16::from_be_bytes([high & 0x7f, low])),
+        [low] => low.into(),
+        _ => 0,
+    };
+    let bytes =
+        walk.take(Part::Unit, if first < 0x80 { 1 } else { 2 }, "item length", |bytes| {
+            let length = length(bytes);
+            (
+                Value::from(length as u64),
+                format!("item {number} has {}", count(length, "byte", "bytes")),
+            )
+        })?;
+    walk.take(Part::Unit, length(bytes), "item", |item| {
+        let what = match item.first() {
+            Some(&FRAGMENT) => "fragment",
+            Some(&BATCH) => "batch, which may not stand in one",
+            Some(_) => "frame",
+            None => "nothing, which may not be",
+        };
+        ((number as u64).into(), format!("item {number}: a {what}"))
+    })?;
+    Some(())
+}
+
+/// The parts of frames that were seen so far, by who sent them. It holds what a node would hold.
+#[derive(Default)]
+pub(super) struct Gathering {
+    reassembly: Reassembly,
+    peers: HashMap<Option<(SocketAddr, SocketAddr)>, PeerTag>,
+    names: HashMap<PeerTag, String>,
+    /// Sender and id of what was given up.
+    incomplete: Vec<String>,
+}
+
+impl Gathering {
+    /// Takes a fragment, and gives its frame if all parts have come, with their number.
+    pub(super) fn push(
+        &mut self,
+        origin: &Origin,
+        fragment: &Fragment<'_>,
+    ) -> Result<Option<(Vec<u8>, usize)>, FrameError> {
+        let (link, now_ms) = match &origin.place {
+            Place::Packet(packet) => {
+                (Some((packet.source, packet.destination)), packet.time_ms.unwrap_or_default())
+            }
+            _ => (None, 0),
+        };
+        let next = (self.peers.len() as u64).to_le_bytes();
+        let peer = *self.peers.entry(link).or_insert(PeerTag::from_bytes(next));
+        let name = || link.map_or("the input".to_owned(), |(from, to)| format!("{from} to {to}"));
+        self.names.entry(peer).or_insert_with(name);
+        self.give_up(now_ms);
+        match self.reassembly.push(peer, now_ms, fragment)? {
+            Progress::Whole(frame) => {
+                // All parts but the last have one length.
+                let [.., index_0, index_1, _, _, _] = fragment.header();
+                let place = u16::from_le_bytes([index_0, index_1]);
+                let last = usize::from(place & !(LAST as u16)) + 1;
+                let is_last = u64::from(place) & LAST != 0;
+                let stride = fragment.part().len().max(1);
+                let parts = if is_last { last } else { frame.len().div_ceil(stride) };
+                Ok(Some((frame.to_vec(), parts)))
+            }
+            Progress::Waiting | Progress::Repeated => Ok(None),
+        }
+    }
+
+    /// What stayed incomplete, at the end, and how many more newer frames pushed out.
+    pub(super) fn finish(&mut self) -> (Vec<String>, u64) {
+        self.give_up(u64::MAX);
+        (std::mem::take(&mut self.incomplete), self.reassembly.losses().crowded_out)
+    }
+
+    fn give_up(&mut self, now_ms: u64) {
+        let Self { reassembly, names, incomplete, .. } = self;
+        reassembly.expire(now_ms, |peer, id| {
+            let name = names.get(&peer).map_or("", String::as_str);
+            incomplete.push(format!("frame id {id} from {name}"));
+        });
+    }
+}
+
+/// The bit of an index that marks the last part.
+const LAST: u64 = 0x8000;
