@@ -101,7 +101,7 @@ const PROOFS: &[Proof] = &[
     },
     Proof {
         name: "frame",
-        shows: "relaying a frame at every size; seal, frame, parse and open beside the bare ciphers",
+        shows: "relaying a frame at every size; frames made and read beside the bare ciphers",
         cargo: &["bench", "--package", "sealane-frame", "--bench", "frames"],
         environment: &[],
     },
