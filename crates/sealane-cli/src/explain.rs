@@ -10,6 +10,8 @@ pub fn table() -> impl Iterator<Item = &'static ErrorInfo> {
     let tables = [
         sealane_message::ERRORS,
         sealane_codec::ERRORS,
+        sealane_seal::ERRORS,
+        sealane_frame::ERRORS,
         sealane_stream::ERRORS,
         sealane::ERRORS,
         sealane_node::ERRORS,

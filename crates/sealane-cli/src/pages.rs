@@ -68,6 +68,7 @@ fn section(page: &mut String, command: &Command, parent: &str, depth: usize) {
     let marks = "#".repeat(depth);
     // Writing to a string does not fail.
     let _ = write!(page, "\n{marks} `{name}`\n\n{about}.\n");
+    let after = command.get_after_long_help().map(StyledStr::to_string);
     let mut usage = name.clone();
     for arg in command.get_positionals() {
         let value = value_name(arg);
@@ -83,6 +84,9 @@ fn section(page: &mut String, command: &Command, parent: &str, depth: usize) {
     let _ = write!(page, "\n```text\n{usage}\n```\n");
     let of_every_verb = |arg: &&Arg| ["json", "config"].contains(&arg.get_id().as_str());
     options(page, command.get_arguments().filter(|arg| !of_every_verb(arg)));
+    if let Some(after) = after {
+        let _ = write!(page, "\n```text\n{after}\n```\n");
+    }
     for verb in visible(command) {
         section(page, verb, &name, depth + 1);
     }

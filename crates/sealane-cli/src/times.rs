@@ -78,8 +78,14 @@ pub fn show_time(ms: u64) -> String {
     if ms == 0 {
         return "-".into();
     }
+    if ms > LAST_MS {
+        return format!("@{ms}");
+    }
     humantime::format_rfc3339_millis(UNIX_EPOCH + Duration::from_millis(ms)).to_string()
 }
+
+/// The end of the year 9999, behind which RFC 3339 has no times.
+const LAST_MS: u64 = 253_402_300_799_999;
 
 /// RFC 3339, with `Z` or an offset of hours and minutes.
 fn rfc3339(text: &str) -> Option<SystemTime> {
@@ -127,5 +133,7 @@ mod tests {
         assert!(bytes("99999999999GiB").is_err());
         assert_eq!(show_bytes(1536), "1.5 KiB");
         assert_eq!(show_time(0), "-");
+        assert_eq!(show_time(LAST_MS), "9999-12-31T23:59:59.999Z");
+        assert_eq!(show_time(u64::MAX), format!("@{}", u64::MAX));
     }
 }

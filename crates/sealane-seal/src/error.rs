@@ -236,30 +236,30 @@ const CIPHER: ErrorInfo = ErrorInfo::new(
 
 impl Error {
     /// The stable code, cause and hint.
-    pub fn info(self) -> ErrorInfo {
+    pub fn info(self) -> &'static ErrorInfo {
         match self {
-            Error::Header => HEADER,
-            Error::Truncated => TRUNCATED,
-            Error::NotAuthentic => NOT_AUTHENTIC,
-            Error::Signature => SIGNATURE,
-            Error::Replayed => REPLAYED,
-            Error::Stale => STALE,
-            Error::EpochPast => EPOCH_PAST,
-            Error::EpochUnknown => EPOCH_UNKNOWN,
-            Error::Class => CLASS,
-            Error::UnknownSigner => UNKNOWN_SIGNER,
-            Error::Reflected => REFLECTED,
-            Error::NotReserved => NOT_RESERVED,
-            Error::CountersUsedUp => COUNTERS_USED_UP,
-            Error::ClonedState => CLONED_STATE,
-            Error::NoRoom => NO_ROOM,
-            Error::TooLarge => TOO_LARGE,
-            Error::NoSigningKey => NO_SIGNING_KEY,
-            Error::EpochStep => EPOCH_STEP,
-            Error::TooManyEpochs => TOO_MANY_EPOCHS,
-            Error::Malformed => MALFORMED,
-            Error::NotAuthorized => NOT_AUTHORIZED,
-            Error::Cipher => CIPHER,
+            Error::Header => &HEADER,
+            Error::Truncated => &TRUNCATED,
+            Error::NotAuthentic => &NOT_AUTHENTIC,
+            Error::Signature => &SIGNATURE,
+            Error::Replayed => &REPLAYED,
+            Error::Stale => &STALE,
+            Error::EpochPast => &EPOCH_PAST,
+            Error::EpochUnknown => &EPOCH_UNKNOWN,
+            Error::Class => &CLASS,
+            Error::UnknownSigner => &UNKNOWN_SIGNER,
+            Error::Reflected => &REFLECTED,
+            Error::NotReserved => &NOT_RESERVED,
+            Error::CountersUsedUp => &COUNTERS_USED_UP,
+            Error::ClonedState => &CLONED_STATE,
+            Error::NoRoom => &NO_ROOM,
+            Error::TooLarge => &TOO_LARGE,
+            Error::NoSigningKey => &NO_SIGNING_KEY,
+            Error::EpochStep => &EPOCH_STEP,
+            Error::TooManyEpochs => &TOO_MANY_EPOCHS,
+            Error::Malformed => &MALFORMED,
+            Error::NotAuthorized => &NOT_AUTHORIZED,
+            Error::Cipher => &CIPHER,
         }
     }
 }

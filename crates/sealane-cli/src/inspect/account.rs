@@ -126,7 +126,7 @@ pub(super) struct Origin {
 /// Why bytes are not what they should be.
 #[derive(Debug, Clone)]
 pub(super) struct Refusal {
-    pub(super) info: ErrorInfo,
+    pub(super) info: &'static ErrorInfo,
     pub(super) message: String,
 }
 

@@ -22,6 +22,8 @@ fn every_code_is_explained() {
     let tables = [
         sealane_message::ERRORS,
         sealane_codec::ERRORS,
+        sealane_seal::ERRORS,
+        sealane_frame::ERRORS,
         sealane_stream::ERRORS,
         sealane::ERRORS,
         sealane_node::ERRORS,
