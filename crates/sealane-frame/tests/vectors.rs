@@ -10,7 +10,7 @@ fn the_committed_vectors_are_up_to_date() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../vectors/frame");
     for (name, text) in vectors::files() {
         let committed = std::fs::read_to_string(format!("{folder}/{name}")).unwrap_or_default();
-        let command = "cargo run -p sealane-frame --example vectors";
+        let command = "cargo run -p sealane-frame --example frame_vectors";
         assert!(committed == text, "{name} is not what `{command}` writes");
     }
 }

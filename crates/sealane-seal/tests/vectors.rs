@@ -15,7 +15,7 @@ fn they_are_up_to_date() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors/seal");
     for (name, text) in cases::files() {
         let committed = std::fs::read_to_string(folder.join(name)).expect(name);
-        assert!(committed == text, "{name}: cargo run -p sealane-seal --example vectors");
+        assert!(committed == text, "{name}: cargo run -p sealane-seal --example seal_vectors");
     }
 }
 

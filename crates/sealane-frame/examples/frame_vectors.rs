@@ -1,4 +1,4 @@
-//! Writes `vectors/frame`: `cargo run -p sealane-frame --example vectors`
+//! Writes `vectors/frame`: `cargo run -p sealane-frame --example frame_vectors`
 
 #[path = "../tests/shared/members.rs"]
 mod members;

@@ -1,4 +1,4 @@
-//! Writes `vectors/seal`: `cargo run -p sealane-seal --example vectors`
+//! Writes `vectors/seal`: `cargo run -p sealane-seal --example seal_vectors`
 
 #[path = "../tests/shared/cases.rs"]
 mod cases;
