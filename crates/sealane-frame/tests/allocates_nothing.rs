@@ -1,7 +1,7 @@
 //! No message costs an allocation once buffers, keys and windows are warm.
 #![allow(unsafe_code)] // A counting allocator can only be written so.
 
-#[path = "shared/counting.rs"]
+#[path = "../../sealane-codec/tests/shared/counting.rs"]
 mod counting;
 #[path = "shared/members.rs"]
 mod members;

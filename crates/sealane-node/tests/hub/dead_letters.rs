@@ -10,10 +10,10 @@ use crate::socket::{offsets, places};
 #[tokio::test]
 async fn after_its_last_attempt_a_message_becomes_a_dead_letter() {
     let hub = Running::start().await;
-    hub.enqueue_numbered("work/7", 0, 3).await;
-    let generation = hub.state("work/7").await["generation"].clone();
-    let mut member = hub.subscribe("stream=work/7&consumer=c&max_attempts=2").await;
-    let mut grave = hub.subscribe("stream=dead/work/7&from=first").await;
+    hub.enqueue_numbered("jobs/7", 0, 3).await;
+    let generation = hub.state("jobs/7").await["generation"].clone();
+    let mut member = hub.subscribe("stream=jobs/7&consumer=c&max_attempts=2").await;
+    let mut grave = hub.subscribe("stream=dead/jobs/7&from=first").await;
     grave.credit(10).await;
     member.credit(10).await;
     assert_eq!(offsets(&member.take(3).await), [0, 1, 2]);
@@ -23,16 +23,16 @@ async fn after_its_last_attempt_a_message_becomes_a_dead_letter() {
     assert_eq!(grave.frame().await["status"], "joined");
     let letter = grave.deliver().await;
     let expected = json!({
-        "id": "m1", "type": "dead-letter", "stream": "work/7", "offset": 1,
+        "id": "m1", "type": "dead-letter", "stream": "jobs/7", "offset": 1,
         "generation": generation, "consumer": "c", "attempts": 2,
         "envelope": {"id": "m1", "n": 1},
     });
     assert_eq!(letter.envelope, expected);
     // The consumer goes on, and the message is done for it.
-    hub.enqueue_numbered("work/7", 3, 1).await;
+    hub.enqueue_numbered("jobs/7", 3, 1).await;
     assert_eq!(places(&member.take(1).await), [(3, 1)]);
     member.is_silent().await;
-    let state = hub.consumer("work/7", "c").await;
+    let state = hub.consumer("jobs/7", "c").await;
     assert_eq!((&state["deadLettered"], &state["inFlight"]), (&json!(1), &json!(1)));
 }
 
