@@ -1,0 +1,6 @@
+//! Files to sealed objects and back: chunks, packs, snapshots, restore.
+#![forbid(unsafe_code)]
+#![cfg_attr(
+    not(test),
+    deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)
+)]
