@@ -95,6 +95,28 @@ pub fn read_text(codec: Codec, bytes: &[u8]) -> Result<Cow<'_, str>, CodecError>
     Ok(text)
 }
 
+/// A datum that is bytes. JSON, which has none, carries them as base64url text without padding
+/// (RFC 4648 §5); a last character whose unused bits are not zero is refused.
+///
+/// # Errors
+/// [`CodecError`] where `bytes` is not one such datum.
+pub fn read_bytes(codec: Codec, bytes: &[u8]) -> Result<Cow<'_, [u8]>, CodecError> {
+    let wrong = CodecError::WrongKind { expected: Kind::Bytes };
+    if codec == Codec::Json {
+        let text = read_text(codec, bytes).map_err(|_| wrong.clone())?;
+        let decoded = base64_simd::URL_SAFE_NO_PAD.decode_to_vec(text.as_bytes());
+        return decoded.map(Cow::Owned).map_err(|_| wrong);
+    }
+    let mut input = Input::new(bytes);
+    let Head::Bytes(len) = head(codec, &mut input)? else { return Err(wrong) };
+    let content = match codec {
+        Codec::Cbor => string_bytes(&mut Cbor, &mut input, len)?,
+        _ => string_bytes(&mut MsgPack, &mut input, len)?,
+    };
+    input.finish()?;
+    Ok(content)
+}
+
 /// A datum that is an integer from 0 up. A float of the same value up to 2^53 will do: the
 /// encoders of JavaScript, which has no integers, write large ones so.
 ///
@@ -202,6 +224,25 @@ fn string<'a, F: Format>(
         text.push_str(utf8(take(input, len, at)?)?);
     }
     Ok(Cow::Owned(text))
+}
+
+/// The bytes behind their head, borrowed unless they come in chunks.
+fn string_bytes<'a, F: Format>(
+    format: &mut F,
+    input: &mut Input<'a>,
+    len: Length,
+) -> Result<Cow<'a, [u8]>, CodecError> {
+    if let Some(len) = len {
+        return Ok(Cow::Borrowed(take(input, len, 0)?));
+    }
+    let mut bytes = Vec::new();
+    while !input.eat(0xff) {
+        let Head::Bytes(Some(len)) = format.head(input)? else {
+            return Err(CodecError::Malformed { codec: F::CODEC, at: 0 });
+        };
+        bytes.extend_from_slice(take(input, len, 0)?);
+    }
+    Ok(Cow::Owned(bytes))
 }
 
 /// Reads a JSON datum with a visitor that refuses all kinds but one.

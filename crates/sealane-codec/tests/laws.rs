@@ -8,8 +8,8 @@ mod values;
 use order::ordered;
 use proptest::prelude::*;
 use sealane_codec::{
-    Codec, Kind, Transcoder, Writer, decode, elements, encode, fields, kind, read_bool, read_text,
-    read_u64, records,
+    Codec, Kind, Transcoder, Writer, decode, elements, encode, fields, kind, read_bool, read_bytes,
+    read_text, read_u64, records,
 };
 use sealane_message::Value;
 use values::value;
@@ -159,7 +159,10 @@ fn check_views(codec: Codec, bytes: &[u8], value: &Value) {
             assert_eq!(read_text(codec, bytes).unwrap(), text.as_str());
             Kind::Text
         }
-        Value::Bytes(_) => Kind::Bytes,
+        Value::Bytes(content) => {
+            assert_eq!(read_bytes(codec, bytes).unwrap(), content.as_slice());
+            Kind::Bytes
+        }
         Value::Array(values) => {
             let spans = elements(codec, bytes).unwrap();
             assert_eq!(spans.len(), values.len());
@@ -188,6 +191,7 @@ fn never_panics(bytes: &[u8]) {
         let _ = elements(codec, bytes);
         let _ = kind(codec, bytes);
         let _ = read_text(codec, bytes);
+        let _ = read_bytes(codec, bytes);
         let _ = read_u64(codec, bytes);
         let _ = read_bool(codec, bytes);
     }

@@ -1,7 +1,7 @@
 //! What is outside the data model is refused by every codec, with its cause and place.
 
 use sealane_codec::{Codec, CodecError, ERRORS, Kind, decode, elements, fields, read_u64, records};
-use sealane_codec::{read_bool, read_text};
+use sealane_codec::{read_bool, read_bytes, read_text};
 
 use Codec::{Cbor, Json, MsgPack, MsgPackRecords};
 
@@ -122,6 +122,14 @@ fn readers_of_one_kind_refuse_others() {
     assert_eq!(read_text(MsgPack, b"\x05"), Err(wrong(Kind::Text)));
     assert_eq!(read_text(Json, br#""a\u00fc""#).unwrap(), "a\u{fc}");
     assert_eq!(read_text(Cbor, b"\x7f\x61a\x61b\xff").unwrap(), "ab");
+    assert_eq!(read_bytes(Json, br#""_-8""#).unwrap(), [0xff, 0xef].as_slice());
+    for text in [br#""_-8=""#.as_slice(), br#""/+8""#, br#""_-9""#, br#""_""#, b"7"] {
+        assert_eq!(read_bytes(Json, text), Err(wrong(Kind::Bytes)));
+    }
+    assert_eq!(read_bytes(MsgPack, b"\xc4\x01a").unwrap(), b"a".as_slice());
+    assert_eq!(read_bytes(MsgPack, b"\xa1a"), Err(wrong(Kind::Bytes)));
+    assert_eq!(read_bytes(Cbor, b"\x5f\x41a\x41b\xff").unwrap(), b"ab".as_slice());
+    assert_eq!(read_bytes(Cbor, b"\x41aa"), Err(CodecError::Trailing { at: 2 }));
     assert_eq!(fields(Json, b"[]"), Err(wrong(Kind::Map)));
     assert_eq!(elements(Cbor, b"\xa0"), Err(wrong(Kind::Array)));
 }
