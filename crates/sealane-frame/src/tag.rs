@@ -1,3 +1,5 @@
+use std::fmt;
+
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// A member's address in its group: eight bytes of a keyed hash, not an identity.
@@ -85,12 +87,54 @@ impl GroupTag {
     }
 }
 
+impl GroupTag {
+    /// A tag as topics, streams and people write it: 8 lower-case hexadecimal digits, as
+    /// `Display` shows it. `None` for any other text.
+    pub fn from_hex(text: &str) -> Option<Self> {
+        let digits: &[u8; 8] = text.as_bytes().try_into().ok()?;
+        let mut bytes = [0; 4];
+        for (byte, pair) in bytes.iter_mut().zip(digits.as_chunks::<2>().0) {
+            let [high, low] = pair.map(|digit| match digit {
+                b'0'..=b'9' => Some(digit - b'0'),
+                b'a'..=b'f' => Some(digit - b'a' + 10),
+                _ => None,
+            });
+            *byte = high? << 4 | low?;
+        }
+        Some(Self(bytes))
+    }
+}
+
+/// 8 lower-case hexadecimal digits.
+impl fmt::Display for GroupTag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+/// 16 lower-case hexadecimal digits.
+impl fmt::Display for PeerTag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
 /// Smaller first bytes of a unit mean that it is no frame: [`crate::Unit`].
 const FIRST_BYTE_MIN: u8 = 2;
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_group_tag_has_one_text() {
+        let tag = GroupTag::from_bytes([0x00, 0x9f, 0xa0, 0xff]);
+        assert_eq!(tag.to_string(), "009fa0ff");
+        assert_eq!(GroupTag::from_hex("009fa0ff"), Some(tag));
+        for other in ["009FA0FF", "009fa0f", "009fa0ff0", "009fa0fg", "+09fa0ff", ""] {
+            assert_eq!(GroupTag::from_hex(other), None, "{other}");
+        }
+    }
 
     #[test]
     fn a_tag_of_a_hash_never_looks_like_a_fragment_a_batch_or_everybody() {
