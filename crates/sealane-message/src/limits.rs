@@ -95,6 +95,16 @@ limits! {
     MAX_BATCHED_BYTES: usize = 0x7fff, "bytes";
     /// Slots of which a link knows the member, all groups together. A further one is refused.
     MAX_ROSTER_SLOTS: usize = 65_536, "slots";
+    /// Members of one group, removed ones included: the slots that its key ids can name.
+    MAX_ROSTER_MEMBERS: usize = 1 << 10, "members";
+    /// The name of an identity, a member or a group. A longer one is refused.
+    MAX_NAME_BYTES: usize = 64, "bytes";
+    /// Secrets that one order carries. An order for more members is split.
+    MAX_ORDER_WRAPS: usize = 256, "members";
+    /// Cards of one key folder that wait for an invitation. A further one replaces the oldest.
+    MAX_CARDS_WAITING: usize = 64, "cards";
+    /// A group's file in the key folder, or an invitation. A longer one is neither kept nor read.
+    MAX_GROUP_FILE_BYTES: usize = 4 << 20, "bytes";
     /// Messages of one batch enqueue. A larger batch is refused whole.
     MAX_BATCH_MESSAGES: usize = 10_000, "messages";
     /// An HTTP request's body. A larger one is refused with 413 before it is read.

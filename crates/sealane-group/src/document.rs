@@ -1,0 +1,66 @@
+use std::fmt;
+
+/// The kinds of bytes that people hand on and folders keep.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Document {
+    /// A member's public identity, with a nonce for one join.
+    Card,
+    /// What the authority says of a member.
+    Certificate,
+    /// What a new member joins with.
+    Invitation,
+    /// What the authority tells the members.
+    Order,
+    /// A new beginning of a group, by an authority that lost its counters.
+    Renewal,
+    /// What was encrypted to an identity.
+    Letter,
+    /// An identity and its groups, to be kept elsewhere.
+    Backup,
+    /// The identity's file in the key folder.
+    IdentityFile,
+    /// The cards that wait for an invitation, in the key folder.
+    CardsFile,
+    /// A group's file in the key folder.
+    GroupFile,
+    /// The counters of a slot, in the key folder.
+    CountersFile,
+}
+
+impl Document {
+    /// The four letters that it begins with.
+    pub(crate) fn magic(self) -> [u8; 4] {
+        *match self {
+            Document::Card => b"SLCD",
+            Document::Certificate => b"SLCT",
+            Document::Invitation => b"SLIV",
+            Document::Order => b"SLOR",
+            Document::Renewal => b"SLRN",
+            Document::Letter => b"SLLT",
+            Document::Backup => b"SLBK",
+            Document::IdentityFile => b"SLID",
+            Document::CardsFile => b"SLCS",
+            Document::GroupFile => b"SLGR",
+            Document::CountersFile => b"SLCN",
+        }
+    }
+}
+
+impl fmt::Display for Document {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Document::Card => "card",
+            Document::Certificate => "certificate",
+            Document::Invitation => "invitation",
+            Document::Order => "order",
+            Document::Renewal => "renewal",
+            Document::Letter => "encrypted key",
+            Document::Backup => "backup",
+            Document::IdentityFile => "identity file",
+            Document::CardsFile => "file of waiting cards",
+            Document::GroupFile => "group file",
+            Document::CountersFile => "counters file",
+        })
+    }
+}
