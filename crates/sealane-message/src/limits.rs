@@ -154,6 +154,10 @@ limits! {
     MAX_OFFSET: u64 = (1 << 40) - 1, "offset";
     /// Connections of one node. A further one waits to be accepted.
     MAX_CONNECTIONS: usize = 100_000, "connections";
+    /// The file of one n2s blob, which is read whole. A larger one is refused.
+    MAX_N2S_BLOB_BYTES: u64 = 6 << 30, "bytes";
+    /// A file in an n2s blob, which is held whole in memory. A larger one is refused.
+    MAX_N2S_FILE_BYTES: u64 = 4 << 30, "bytes";
 }
 
 #[cfg(test)]
