@@ -152,6 +152,44 @@ limits! {
     MAX_IDEMPOTENCY_AGE_MS: u64 = 24 * 3600 * 1000, "milliseconds";
     /// Offsets of one stream: 2^40, a million a second for twelve days, or a thousand for 34 years.
     MAX_OFFSET: u64 = (1 << 40) - 1, "offset";
+    /// A chunk's plaintext in a vault. A longer one is neither made nor read.
+    MAX_CHUNK_BYTES: usize = 4 << 20, "bytes";
+    /// The size at which a vault's pack is closed.
+    PACK_TARGET_BYTES: u64 = 32 << 20, "bytes";
+    /// A pack. A larger one is not read.
+    MAX_PACK_BYTES: u64 = 64 << 20, "bytes";
+    /// A pack's trailer. A longer one is refused before memory is taken.
+    MAX_TRAILER_BYTES: usize = 32 << 20, "bytes";
+    /// An index object. A put whose trailers are longer writes several.
+    MAX_INDEX_BYTES: usize = 32 << 20, "bytes";
+    /// A snapshot object. A put that would need a larger one is refused.
+    MAX_SNAPSHOT_BYTES: usize = 32 << 20, "bytes";
+    /// A vault's config object.
+    MAX_CONFIG_BYTES: usize = 256, "bytes";
+    /// A key slot object.
+    MAX_SLOT_BYTES: usize = 4096, "bytes";
+    /// Key slots of one vault. A further one is refused.
+    MAX_VAULT_SLOTS: usize = 256, "slots";
+    /// A report of a proven restore.
+    MAX_REPORT_BYTES: usize = 64 << 10, "bytes";
+    /// Memory that a passphrase slot may ask for. One that asks for more is refused.
+    MAX_KDF_MEMORY_KIB: u32 = 1 << 20, "KiB";
+    /// Passes over that memory that a passphrase slot may ask for.
+    MAX_KDF_PASSES: u32 = 16, "passes";
+    /// Lanes that a passphrase slot may ask for.
+    MAX_KDF_LANES: u32 = 16, "lanes";
+    /// A key slot's label. A longer one is refused.
+    MAX_LABEL_BYTES: usize = 64, "bytes";
+    /// A snapshot's note. A longer one is refused.
+    MAX_NOTE_BYTES: usize = 4096, "bytes";
+    /// A path within a vault, and a link's target. A longer one is refused.
+    MAX_PATH_BYTES: usize = 4096, "bytes";
+    /// Entries of one page of a snapshot.
+    MAX_PAGE_ENTRIES: usize = 1024, "entries";
+    /// Pieces of one file that stand in its entry, or in one list. More are written as lists.
+    MAX_PIECES: usize = 1024, "pieces";
+    /// Threads that compress and seal. More are not started.
+    MAX_VAULT_THREADS: usize = 64, "threads";
     /// Connections of one node. A further one waits to be accepted.
     MAX_CONNECTIONS: usize = 100_000, "connections";
     /// The file of one n2s blob, which is read whole. A larger one is refused.

@@ -1,0 +1,138 @@
+//! Where objects rest: a closed set of stores behind blocking calls.
+//!
+//! Keys are relative paths with `/`. An object is created if its key is free and is never changed,
+//! so that a call that is repeated after a crash does no harm.
+
+mod folder;
+
+use std::path::{Path, PathBuf};
+
+pub use folder::Folder;
+
+use crate::Error;
+
+/// An object as a listing shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Object {
+    /// Its key.
+    pub key: String,
+    /// Its length in bytes.
+    pub size: u64,
+    /// When the store says it was written: milliseconds since 1970-01-01 UTC.
+    pub modified_ms: i64,
+}
+
+/// What a conditional creation did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Put {
+    /// The object is there now, durable.
+    Created,
+    /// The key was taken; nothing was written.
+    Existed,
+}
+
+/// A place of objects.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Store {
+    /// A folder of this machine.
+    Folder(Folder),
+}
+
+impl Store {
+    /// The store at a folder's path.
+    ///
+    /// # Errors
+    /// [`Error::Store`] when it cannot be reached. That there is a vault in it is not checked.
+    pub fn open(location: &str) -> Result<Store, Error> {
+        Ok(Store::Folder(Folder::new(Path::new(location))))
+    }
+
+    /// What to call it towards people.
+    pub fn location(&self) -> String {
+        match self {
+            Store::Folder(folder) => folder.root().display().to_string(),
+        }
+    }
+
+    /// Creates a small object, durable on return.
+    ///
+    /// # Errors
+    /// [`Error::Store`], [`Error::StoreFull`].
+    pub fn put(&self, key: &str, bytes: &[u8]) -> Result<Put, Error> {
+        match self {
+            Store::Folder(folder) => folder.put(key, bytes),
+        }
+    }
+
+    /// Creates an object from a finished file of [`Store::spool`], durable on return. The file is
+    /// gone afterwards, whether the key was free or not.
+    ///
+    /// # Errors
+    /// [`Error::Store`], [`Error::StoreFull`]. Then the file stays.
+    pub fn put_file(&self, key: &str, file: &Path) -> Result<Put, Error> {
+        match self {
+            Store::Folder(folder) => folder.put_file(key, file),
+        }
+    }
+
+    /// The folder in which packs are written before they become objects. It exists on return.
+    ///
+    /// # Errors
+    /// [`Error::Store`].
+    pub fn spool(&self) -> Result<PathBuf, Error> {
+        match self {
+            Store::Folder(folder) => folder.spool(),
+        }
+    }
+
+    /// A whole object of at most `max` bytes.
+    ///
+    /// # Errors
+    /// [`Error::Missing`], [`Error::TooLarge`] before memory is taken, [`Error::Store`].
+    pub fn get(&self, key: &str, max: usize) -> Result<Vec<u8>, Error> {
+        match self {
+            Store::Folder(folder) => folder.get(key, max),
+        }
+    }
+
+    /// Fills `out` from `offset` of an object.
+    ///
+    /// # Errors
+    /// [`Error::Missing`], [`Error::Truncated`] when the object ends before, [`Error::Store`].
+    pub fn get_range(&self, key: &str, offset: u64, out: &mut [u8]) -> Result<(), Error> {
+        match self {
+            Store::Folder(folder) => folder.get_range(key, offset, out),
+        }
+    }
+
+    /// An object's length, if it is there.
+    ///
+    /// # Errors
+    /// [`Error::Store`].
+    pub fn size(&self, key: &str) -> Result<Option<u64>, Error> {
+        match self {
+            Store::Folder(folder) => folder.size(key),
+        }
+    }
+
+    /// All objects whose key begins with `prefix`, which ends in `/` or is empty, sorted by key.
+    ///
+    /// # Errors
+    /// [`Error::Store`].
+    pub fn list(&self, prefix: &str) -> Result<Vec<Object>, Error> {
+        match self {
+            Store::Folder(folder) => folder.list(prefix),
+        }
+    }
+
+    /// Removes an object; one that is not there is none to remove.
+    ///
+    /// # Errors
+    /// [`Error::Store`].
+    pub fn delete(&self, key: &str) -> Result<(), Error> {
+        match self {
+            Store::Folder(folder) => folder.delete(key),
+        }
+    }
+}

@@ -1,0 +1,209 @@
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::io::Errno;
+
+use super::{Object, Put};
+use crate::Error;
+
+/// Objects as files of one folder.
+#[derive(Debug)]
+pub struct Folder {
+    root: PathBuf,
+    names: AtomicU64,
+}
+
+impl Folder {
+    /// The store in `root`, which need not exist yet.
+    pub fn new(root: &Path) -> Folder {
+        Folder { root: root.to_owned(), names: AtomicU64::new(0) }
+    }
+
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    pub(crate) fn spool(&self) -> Result<PathBuf, Error> {
+        let folder = self.root.join("tmp");
+        fs::create_dir_all(&folder).map_err(|cause| Error::store("tmp", cause))?;
+        Ok(folder)
+    }
+
+    pub(crate) fn put(&self, key: &str, bytes: &[u8]) -> Result<Put, Error> {
+        if self.root.join(key).exists() {
+            return Ok(Put::Existed);
+        }
+        let number = self.names.fetch_add(1, Ordering::Relaxed);
+        let file = self.spool()?.join(format!("{}-{number}.object", std::process::id()));
+        let written = File::create(&file).and_then(|mut file| file.write_all(bytes));
+        if let Err(cause) = written {
+            // What could not be written whole is of no use; `tmp` is emptied by age anyway.
+            let _ = fs::remove_file(&file);
+            return Err(Error::store(key, cause));
+        }
+        self.put_file(key, &file)
+    }
+
+    pub(crate) fn put_file(&self, key: &str, file: &Path) -> Result<Put, Error> {
+        self.publish(key, file).map_err(|cause| Error::store(key, cause))
+    }
+
+    fn publish(&self, key: &str, file: &Path) -> io::Result<Put> {
+        File::open(file)?.sync_all()?;
+        let target = self.root.join(key);
+        let parent = target.parent().unwrap_or(&self.root);
+        if !parent.is_dir() {
+            fs::create_dir_all(parent)?;
+            sync_up(parent, &self.root)?;
+        }
+        let outcome = match create_from(file, &target) {
+            Ok(()) => Put::Created,
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                fs::remove_file(file)?;
+                Put::Existed
+            }
+            Err(error) => return Err(error),
+        };
+        File::open(parent)?.sync_all()?;
+        Ok(outcome)
+    }
+
+    pub(crate) fn get(&self, key: &str, max: usize) -> Result<Vec<u8>, Error> {
+        let file = self.open(key)?;
+        let size = file.metadata().map_err(|cause| Error::store(key, cause))?.size();
+        let size = usize::try_from(size).unwrap_or(usize::MAX);
+        if size > max {
+            return Err(Error::TooLarge { what: key.to_owned() });
+        }
+        let mut bytes = vec![0; size];
+        file.read_exact_at(&mut bytes, 0).map_err(|cause| Error::read(key, cause))?;
+        Ok(bytes)
+    }
+
+    pub(crate) fn get_range(&self, key: &str, offset: u64, out: &mut [u8]) -> Result<(), Error> {
+        self.open(key)?.read_exact_at(out, offset).map_err(|cause| Error::read(key, cause))
+    }
+
+    fn open(&self, key: &str) -> Result<File, Error> {
+        File::open(self.root.join(key)).map_err(|cause| Error::read(key, cause))
+    }
+
+    pub(crate) fn size(&self, key: &str) -> Result<Option<u64>, Error> {
+        match fs::metadata(self.root.join(key)) {
+            Ok(found) => Ok(Some(found.size())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(cause) => Err(Error::store(key, cause)),
+        }
+    }
+
+    pub(crate) fn list(&self, prefix: &str) -> Result<Vec<Object>, Error> {
+        let mut objects = Vec::new();
+        let mut folders = vec![prefix.trim_end_matches('/').to_owned()];
+        while let Some(folder) = folders.pop() {
+            self.list_one(&folder, &mut folders, &mut objects)
+                .map_err(|cause| Error::store(&folder, cause))?;
+        }
+        objects.sort_by(|a, b| a.key.cmp(&b.key));
+        Ok(objects)
+    }
+
+    fn list_one(
+        &self,
+        folder: &str,
+        folders: &mut Vec<String>,
+        objects: &mut Vec<Object>,
+    ) -> io::Result<()> {
+        let entries = match fs::read_dir(self.root.join(folder)) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        for entry in entries {
+            let entry = entry?;
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            let key =
+                if folder.is_empty() { name.into_owned() } else { format!("{folder}/{name}") };
+            let found = match entry.metadata() {
+                Ok(found) => found,
+                // Another process may remove an object while this one looks.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                Err(error) => return Err(error),
+            };
+            if found.is_dir() {
+                if key != "tmp" {
+                    folders.push(key);
+                }
+            } else {
+                let modified_ms = found.mtime() * 1000 + found.mtime_nsec() / 1_000_000;
+                objects.push(Object { key, size: found.size(), modified_ms });
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn delete(&self, key: &str) -> Result<(), Error> {
+        match fs::remove_file(self.root.join(key)) {
+            Ok(()) => Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(cause) => Err(Error::store(key, cause)),
+        }
+    }
+}
+
+/// Gives `file` the name `target` unless that is taken.
+fn create_from(file: &Path, target: &Path) -> io::Result<()> {
+    match renameat_with(CWD, file, CWD, target, RenameFlags::NOREPLACE) {
+        Ok(()) => Ok(()),
+        // Some file systems rename only with replacement; a link never replaces.
+        Err(Errno::INVAL | Errno::NOSYS) => {
+            fs::hard_link(file, target)?;
+            fs::remove_file(file)
+        }
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+/// Makes the names of new folders durable, from `folder` up to and including `root`.
+fn sync_up(folder: &Path, root: &Path) -> io::Result<()> {
+    let mut at = Some(folder);
+    while let Some(folder) = at {
+        File::open(folder)?.sync_all()?;
+        if folder == root {
+            break;
+        }
+        at = folder.parent().filter(|parent| !parent.as_os_str().is_empty());
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn creates_once_lists_and_removes() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Folder::new(folder.path());
+        assert_eq!(store.put("keys/ab", b"one").unwrap(), Put::Created);
+        assert_eq!(store.put("keys/ab", b"two").unwrap(), Put::Existed);
+        assert_eq!(store.get("keys/ab", 3).unwrap(), b"one");
+        assert!(matches!(store.get("keys/ab", 2), Err(Error::TooLarge { .. })));
+        let spooled = store.spool().unwrap().join("x");
+        fs::write(&spooled, b"pack").unwrap();
+        assert_eq!(store.put_file("packs/ab/cd", &spooled).unwrap(), Put::Created);
+        assert!(!spooled.exists());
+        let keys: Vec<String> = store.list("").unwrap().into_iter().map(|o| o.key).collect();
+        assert_eq!(keys, ["keys/ab", "packs/ab/cd"]);
+        let mut middle = [0; 2];
+        store.get_range("packs/ab/cd", 1, &mut middle).unwrap();
+        assert_eq!(&middle, b"ac");
+        assert!(matches!(store.get_range("packs/ab/cd", 3, &mut middle), Err(Error::Truncated(_))));
+        store.delete("keys/ab").unwrap();
+        assert!(matches!(store.get("keys/ab", 9), Err(Error::Missing(_))));
+    }
+}
