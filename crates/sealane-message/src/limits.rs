@@ -196,6 +196,25 @@ limits! {
     MAX_N2S_BLOB_BYTES: u64 = 6 << 30, "bytes";
     /// A file in an n2s blob, which is held whole in memory. A larger one is refused.
     MAX_N2S_FILE_BYTES: u64 = 4 << 30, "bytes";
+    /// An object that is sent to a bucket in one request. A larger one goes in parts.
+    S3_SINGLE_PUT_BYTES: u64 = 8 << 20, "bytes";
+    /// A part of an object that is sent to a bucket; the last may be shorter.
+    S3_PART_BYTES: u64 = 8 << 20, "bytes";
+    /// Parts that are on their way to a bucket at once. Further ones wait.
+    MAX_S3_PARTS_IN_FLIGHT: usize = 2, "parts";
+    /// Times that a request is sent to a bucket again. Then its error is reported.
+    MAX_S3_RETRIES: usize = 6, "requests";
+    /// How long a request is tried again. Then its error is reported.
+    MAX_S3_RETRY_MS: u64 = 60_000, "milliseconds";
+    /// How long it may take to reach a bucket. Then the request has failed.
+    MAX_S3_CONNECT_MS: u64 = 10_000, "milliseconds";
+    /// How long a bucket may be silent, from the first byte that it is sent. Then the request has
+    /// failed: a part takes a link of 0.6 Mbit/s.
+    MAX_S3_SILENCE_MS: u64 = 120_000, "milliseconds";
+    /// The journal of an upload in parts. A longer file is none.
+    MAX_UPLOAD_JOURNAL_BYTES: u64 = 1 << 20, "bytes";
+    /// How long an unfinished upload or pack waits to be continued. Then it is given up.
+    MAX_SPOOL_AGE_MS: u64 = 24 * 3600 * 1000, "milliseconds";
 }
 
 #[cfg(test)]

@@ -21,4 +21,4 @@ pub mod n2s;
 mod store;
 
 pub use error::{ERRORS, Error};
-pub use store::{Folder, Object, Put, Store};
+pub use store::{Folder, Object, Put, S3, Store};

@@ -4,10 +4,12 @@
 //! so that a call that is repeated after a crash does no harm.
 
 mod folder;
+mod s3;
 
 use std::path::{Path, PathBuf};
 
 pub use folder::Folder;
+pub use s3::S3;
 
 use crate::Error;
 
@@ -37,14 +39,19 @@ pub enum Put {
 pub enum Store {
     /// A folder of this machine.
     Folder(Folder),
+    /// A bucket of an S3-compatible store. Boxed, since its client is large.
+    S3(Box<S3>),
 }
 
 impl Store {
-    /// The store at a folder's path.
+    /// The store at a folder's path, or at `s3://bucket/prefix`.
     ///
     /// # Errors
     /// [`Error::Store`] when it cannot be reached. That there is a vault in it is not checked.
     pub fn open(location: &str) -> Result<Store, Error> {
+        if location.starts_with("s3://") {
+            return Ok(Store::S3(Box::new(S3::new(location)?)));
+        }
         Ok(Store::Folder(Folder::new(Path::new(location))))
     }
 
@@ -52,6 +59,7 @@ impl Store {
     pub fn location(&self) -> String {
         match self {
             Store::Folder(folder) => folder.root().display().to_string(),
+            Store::S3(bucket) => bucket.location().to_owned(),
         }
     }
 
@@ -62,6 +70,7 @@ impl Store {
     pub fn put(&self, key: &str, bytes: &[u8]) -> Result<Put, Error> {
         match self {
             Store::Folder(folder) => folder.put(key, bytes),
+            Store::S3(bucket) => bucket.put(key, bytes),
         }
     }
 
@@ -73,6 +82,7 @@ impl Store {
     pub fn put_file(&self, key: &str, file: &Path) -> Result<Put, Error> {
         match self {
             Store::Folder(folder) => folder.put_file(key, file),
+            Store::S3(bucket) => bucket.put_file(key, file),
         }
     }
 
@@ -83,6 +93,7 @@ impl Store {
     pub fn spool(&self) -> Result<PathBuf, Error> {
         match self {
             Store::Folder(folder) => folder.spool(),
+            Store::S3(bucket) => bucket.spool(),
         }
     }
 
@@ -93,6 +104,7 @@ impl Store {
     pub fn get(&self, key: &str, max: usize) -> Result<Vec<u8>, Error> {
         match self {
             Store::Folder(folder) => folder.get(key, max),
+            Store::S3(bucket) => bucket.get(key, max),
         }
     }
 
@@ -103,6 +115,7 @@ impl Store {
     pub fn get_range(&self, key: &str, offset: u64, out: &mut [u8]) -> Result<(), Error> {
         match self {
             Store::Folder(folder) => folder.get_range(key, offset, out),
+            Store::S3(bucket) => bucket.get_range(key, offset, out),
         }
     }
 
@@ -113,6 +126,7 @@ impl Store {
     pub fn size(&self, key: &str) -> Result<Option<u64>, Error> {
         match self {
             Store::Folder(folder) => folder.size(key),
+            Store::S3(bucket) => bucket.size(key),
         }
     }
 
@@ -123,6 +137,7 @@ impl Store {
     pub fn list(&self, prefix: &str) -> Result<Vec<Object>, Error> {
         match self {
             Store::Folder(folder) => folder.list(prefix),
+            Store::S3(bucket) => bucket.list(prefix),
         }
     }
 
@@ -133,6 +148,7 @@ impl Store {
     pub fn delete(&self, key: &str) -> Result<(), Error> {
         match self {
             Store::Folder(folder) => folder.delete(key),
+            Store::S3(bucket) => bucket.delete(key),
         }
     }
 }

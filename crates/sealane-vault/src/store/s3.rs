@@ -1,0 +1,281 @@
+//! Objects in a bucket, behind the same blocking calls as a folder.
+
+mod upload;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use futures_util::TryStreamExt;
+use object_store::aws::{AmazonS3, AmazonS3Builder, AmazonS3ConfigKey};
+use object_store::path::Path as Location;
+use object_store::{ClientOptions, ObjectStore, ObjectStoreExt, PutMode, RetryConfig};
+use sealane_message::limits::{
+    MAX_S3_CONNECT_MS, MAX_S3_RETRIES, MAX_S3_RETRY_MS, MAX_S3_SILENCE_MS, MAX_SPOOL_AGE_MS,
+    S3_SINGLE_PUT_BYTES,
+};
+use tokio::runtime::Runtime;
+
+use super::{Object, Put};
+use crate::Error;
+
+/// Objects in an S3-compatible bucket, under a prefix.
+///
+/// Region, endpoint and credentials come from the environment: `AWS_REGION`, `AWS_ENDPOINT_URL`,
+/// `AWS_ACCESS_KEY_ID` and `AWS_SECRET_ACCESS_KEY`, or the role of the machine. Plain HTTP is
+/// spoken with this machine alone unless `AWS_ALLOW_HTTP=true`. Its calls block, so an async task
+/// makes them from a thread of its own.
+#[derive(Debug)]
+pub struct S3 {
+    location: String,
+    bucket: AmazonS3,
+    prefix: Location,
+    runtime: Runtime,
+    spool: PathBuf,
+    swept: OnceLock<()>,
+}
+
+impl S3 {
+    /// The store at `s3://bucket/prefix`. Nothing is sent yet.
+    ///
+    /// # Errors
+    /// [`Error::Store`] when the address or the environment makes no client.
+    pub fn new(location: &str) -> Result<S3, Error> {
+        let variables = std::env::vars_os();
+        S3::with_environment(
+            location,
+            variables.filter_map(|(key, value)| {
+                Some((key.into_string().ok()?, value.into_string().ok()?))
+            }),
+        )
+    }
+
+    /// The same with `variables` in the place of the environment's.
+    ///
+    /// # Errors
+    /// As [`S3::new`].
+    pub fn with_environment(
+        location: &str,
+        variables: impl IntoIterator<Item = (String, String)>,
+    ) -> Result<S3, Error> {
+        let variables: BTreeMap<String, String> = variables.into_iter().collect();
+        let invalid = |what: &str| Error::store(location, io::Error::other(what.to_owned()));
+        let rest = location.strip_prefix("s3://").ok_or_else(|| invalid("not an s3:// address"))?;
+        let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
+        let prefix = Location::parse(prefix).map_err(|_| invalid("the prefix is malformed"))?;
+        let bucket = client(bucket, &variables).map_err(|cause| failure(location, cause))?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|cause| Error::store(location, cause))?;
+        let spool = spool_folder(location, &variables);
+        let location = location.to_owned();
+        Ok(S3 { location, bucket, prefix, runtime, spool, swept: OnceLock::new() })
+    }
+
+    pub(crate) fn location(&self) -> &str {
+        &self.location
+    }
+
+    /// A local folder of this store. What was left there a day ago is removed on the way.
+    pub(crate) fn spool(&self) -> Result<PathBuf, Error> {
+        fs::create_dir_all(&self.spool).map_err(|cause| Error::store("spool", cause))?;
+        self.swept.get_or_init(|| self.sweep());
+        Ok(self.spool.clone())
+    }
+
+    pub(crate) fn put(&self, key: &str, bytes: &[u8]) -> Result<Put, Error> {
+        let at = self.at(key);
+        let payload = bytes.to_vec().into();
+        let put = self.bucket.put_opts(&at, payload, PutMode::Create.into());
+        match self.runtime.block_on(put) {
+            Ok(_) => Ok(Put::Created),
+            // The first of two attempts may have arrived although its answer did not.
+            Err(object_store::Error::AlreadyExists { .. }) => match self.get(key, bytes.len()) {
+                Ok(found) if found == bytes => Ok(Put::Created),
+                Ok(_) | Err(Error::TooLarge { .. }) => Ok(Put::Existed),
+                Err(error) => Err(error),
+            },
+            Err(cause) => Err(failure(key, cause)),
+        }
+    }
+
+    /// Packs are named by the hash of what they hold: a bucket that has the name has the bytes, and
+    /// two uploads of one pack write the same.
+    pub(crate) fn put_file(&self, key: &str, file: &Path) -> Result<Put, Error> {
+        let size = fs::metadata(file).map_err(|cause| Error::store(key, cause))?.len();
+        let outcome = if size <= S3_SINGLE_PUT_BYTES {
+            let bytes = fs::read(file).map_err(|cause| Error::store(key, cause))?;
+            self.put(key, &bytes)?
+        } else if self.size(key)?.is_some() {
+            Put::Existed
+        } else {
+            let journal = self.spool()?.join(upload::journal_name(key));
+            let upload = upload::Upload { bucket: &self.bucket, at: self.at(key), file, size };
+            self.runtime.block_on(upload.run(&journal)).map_err(|cause| cause.into_error(key))?;
+            Put::Created
+        };
+        fs::remove_file(file).map_err(|cause| Error::store(key, cause))?;
+        Ok(outcome)
+    }
+
+    pub(crate) fn get(&self, key: &str, max: usize) -> Result<Vec<u8>, Error> {
+        let at = self.at(key);
+        self.runtime.block_on(async {
+            let found = self.bucket.get(&at).await.map_err(|cause| read_failure(key, cause))?;
+            if found.meta.size > max as u64 {
+                return Err(Error::TooLarge { what: key.to_owned() });
+            }
+            let bytes = found.bytes().await.map_err(|cause| read_failure(key, cause))?;
+            Ok(bytes.into())
+        })
+    }
+
+    pub(crate) fn get_range(&self, key: &str, offset: u64, out: &mut [u8]) -> Result<(), Error> {
+        if out.is_empty() {
+            return Ok(());
+        }
+        let at = self.at(key);
+        let range = offset..offset.saturating_add(out.len() as u64);
+        match self.runtime.block_on(self.bucket.get_range(&at, range)) {
+            Ok(bytes) if bytes.len() == out.len() => {
+                out.copy_from_slice(&bytes);
+                Ok(())
+            }
+            Ok(_) => Err(Error::Truncated(key.to_owned())),
+            Err(cause) if says(&cause, &["416"]) => Err(Error::Truncated(key.to_owned())),
+            Err(cause) => Err(read_failure(key, cause)),
+        }
+    }
+
+    pub(crate) fn size(&self, key: &str) -> Result<Option<u64>, Error> {
+        match self.runtime.block_on(self.bucket.head(&self.at(key))) {
+            Ok(found) => Ok(Some(found.size)),
+            Err(object_store::Error::NotFound { .. }) => Ok(None),
+            Err(cause) => Err(failure(key, cause)),
+        }
+    }
+
+    pub(crate) fn list(&self, prefix: &str) -> Result<Vec<Object>, Error> {
+        let under = self.at(prefix);
+        let found = self.runtime.block_on(self.bucket.list(Some(&under)).try_collect::<Vec<_>>());
+        let found = found.map_err(|cause| failure(prefix, cause))?;
+        let own = match self.prefix.as_ref() {
+            "" => String::new(),
+            prefix => format!("{prefix}/"),
+        };
+        let object = |found: object_store::ObjectMeta| {
+            let key = found.location.as_ref().strip_prefix(&own)?.to_owned();
+            let modified_ms = found.last_modified.timestamp_millis();
+            Some(Object { key, size: found.size, modified_ms })
+        };
+        let mut objects: Vec<Object> = found.into_iter().filter_map(object).collect();
+        objects.sort_by(|a, b| a.key.cmp(&b.key));
+        Ok(objects)
+    }
+
+    pub(crate) fn delete(&self, key: &str) -> Result<(), Error> {
+        match self.runtime.block_on(self.bucket.delete(&self.at(key))) {
+            Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
+            Err(cause) => Err(failure(key, cause)),
+        }
+    }
+
+    fn at(&self, key: &str) -> Location {
+        let parts = key.split('/').filter(|part| !part.is_empty());
+        parts.fold(self.prefix.clone(), |at, part| at.join(part))
+    }
+
+    /// Gives up what nobody came back for. A bucket keeps parts, and bills them, until told.
+    fn sweep(&self) {
+        for file in fs::read_dir(&self.spool).into_iter().flatten().flatten() {
+            let age = file.metadata().and_then(|meta| meta.modified()).map(|time| time.elapsed());
+            if !matches!(age, Ok(Ok(age)) if age > Duration::from_millis(MAX_SPOOL_AGE_MS)) {
+                continue;
+            }
+            if let Some(unfinished) = upload::Unfinished::read(&file.path()) {
+                // The bucket may have given it up by itself, which is as good.
+                let _ = self.runtime.block_on(unfinished.abort(&self.bucket));
+            }
+            // What cannot be removed now is found again the next time.
+            let _ = fs::remove_file(file.path());
+        }
+    }
+}
+
+/// The client of one bucket, from the environment.
+fn client(bucket: &str, variables: &BTreeMap<String, String>) -> object_store::Result<AmazonS3> {
+    let mut builder = AmazonS3Builder::new();
+    for (name, value) in variables.iter().filter(|(name, _)| name.starts_with("AWS_")) {
+        // What the client has no use for is for others.
+        if let Ok(key) = name.to_ascii_lowercase().parse() {
+            builder = builder.with_config(key, value);
+        }
+    }
+    let keys = [AmazonS3ConfigKey::S3Endpoint, AmazonS3ConfigKey::Endpoint];
+    let endpoint = keys.iter().find_map(|key| builder.get_config_value(key));
+    let asked = variables.get("AWS_ALLOW_HTTP").is_some_and(|value| value == "true");
+    let options = ClientOptions::new()
+        .with_timeout_disabled()
+        .with_connect_timeout(Duration::from_millis(MAX_S3_CONNECT_MS))
+        .with_read_timeout(Duration::from_millis(MAX_S3_SILENCE_MS))
+        .with_allow_http(asked || endpoint.is_some_and(|endpoint| is_this_machine(&endpoint)));
+    let retry = RetryConfig {
+        max_retries: MAX_S3_RETRIES,
+        retry_timeout: Duration::from_millis(MAX_S3_RETRY_MS),
+        ..RetryConfig::default()
+    };
+    builder.with_bucket_name(bucket).with_client_options(options).with_retry(retry).build()
+}
+
+/// Unencrypted only within this machine, or when asked for: the objects are sealed, credentials and
+/// the fact that they are used are not.
+fn is_this_machine(endpoint: &str) -> bool {
+    let host = endpoint.strip_prefix("http://").unwrap_or_default();
+    let host = host.split('/').next().unwrap_or_default();
+    let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
+    matches!(name, "localhost" | "127.0.0.1" | "[::1]")
+}
+
+/// Where packs of this store wait: below the user's cache folder.
+fn spool_folder(location: &str, variables: &BTreeMap<String, String>) -> PathBuf {
+    let folder =
+        |name: &str| variables.get(name).filter(|path| !path.is_empty()).map(PathBuf::from);
+    let cache = folder("XDG_CACHE_HOME").or_else(|| Some(folder("HOME")?.join(".cache")));
+    let name = blake3::hash(location.as_bytes()).to_hex();
+    let name = name.get(..16).unwrap_or_default().to_owned();
+    cache.unwrap_or_else(std::env::temp_dir).join("sealane/spool").join(name)
+}
+
+/// A failure that says nothing about whether an object is there.
+fn failure(key: &str, cause: object_store::Error) -> Error {
+    let kind = match &cause {
+        object_store::Error::PermissionDenied { .. }
+        | object_store::Error::Unauthenticated { .. } => io::ErrorKind::PermissionDenied,
+        cause if says(cause, &["507", "QuotaExceeded", "StorageFull"]) => {
+            io::ErrorKind::StorageFull
+        }
+        _ => io::ErrorKind::Other,
+    };
+    Error::store(key, io::Error::new(kind, cause))
+}
+
+/// A failure to read an object that something refers to.
+fn read_failure(key: &str, cause: object_store::Error) -> Error {
+    match cause {
+        object_store::Error::NotFound { .. } if !says(&cause, &["NoSuchBucket"]) => {
+            Error::Missing(key.to_owned())
+        }
+        cause => failure(key, cause),
+    }
+}
+
+/// Whether the server's answer has one of these words. The client keeps status and body as text.
+fn says(cause: &object_store::Error, words: &[&str]) -> bool {
+    let text = cause.to_string();
+    let mut said = text.split(|c: char| !c.is_ascii_alphanumeric());
+    said.any(|said| words.contains(&said))
+}

@@ -1,0 +1,190 @@
+//! One large object in parts, continued where a killed run stopped.
+//!
+//! A journal beside the spooled packs names the upload and its parts with the hash of each, a line
+//! per part, written once the bucket has acknowledged it. A line that was cut costs one part.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use futures_util::stream::{self, StreamExt, TryStreamExt};
+use object_store::aws::AmazonS3;
+use object_store::multipart::{MultipartStore, PartId};
+use object_store::path::Path as Location;
+use sealane_message::limits::{MAX_S3_PARTS_IN_FLIGHT, MAX_UPLOAD_JOURNAL_BYTES, S3_PART_BYTES};
+
+use crate::Error;
+
+const MAGIC: &str = "sealane-upload-1 ";
+
+/// What stopped an upload.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// The spooled file or the journal.
+    File(io::Error),
+    /// The bucket.
+    Bucket(object_store::Error),
+}
+
+impl Failure {
+    pub(super) fn into_error(self, key: &str) -> Error {
+        match self {
+            Failure::File(cause) => Error::store(key, cause),
+            Failure::Bucket(cause) => super::failure(key, cause),
+        }
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(cause: io::Error) -> Failure {
+        Failure::File(cause)
+    }
+}
+
+impl From<object_store::Error> for Failure {
+    fn from(cause: object_store::Error) -> Failure {
+        Failure::Bucket(cause)
+    }
+}
+
+/// A file on its way to be an object.
+pub(super) struct Upload<'a> {
+    pub(super) bucket: &'a AmazonS3,
+    pub(super) at: Location,
+    pub(super) file: &'a Path,
+    pub(super) size: u64,
+}
+
+impl Upload<'_> {
+    /// Uploads the file. An earlier upload that the bucket no longer knows is begun anew, once.
+    pub(super) async fn run(&self, journal: &Path) -> Result<(), Failure> {
+        let earlier = Unfinished::read(journal).filter(|earlier| earlier.at == self.at);
+        if let Some(earlier) = earlier {
+            match self.proceed(earlier, journal).await {
+                Err(Failure::Bucket(object_store::Error::NotFound { .. })) => {}
+                outcome => return outcome,
+            }
+        }
+        let id = self.bucket.create_multipart(&self.at).await?;
+        let begun = Unfinished { at: self.at.clone(), id, parts: vec![] };
+        fs::write(journal, begun.first_line())?;
+        self.proceed(begun, journal).await
+    }
+
+    /// Sends the parts that are missing, and makes the object of all.
+    async fn proceed(&self, upload: Unfinished, journal: &Path) -> Result<(), Failure> {
+        let file = File::open(self.file)?;
+        let lines = OpenOptions::new().append(true).open(journal)?;
+        let count = self.size.div_ceil(S3_PART_BYTES);
+        let (file, lines, upload) = (&file, &lines, &upload);
+        let parts: Vec<PartId> = stream::iter(0..count)
+            .map(|index| self.part(index, file, upload, lines))
+            .buffered(MAX_S3_PARTS_IN_FLIGHT)
+            .try_collect()
+            .await?;
+        self.bucket.complete_multipart(&self.at, &upload.id, parts).await?;
+        fs::remove_file(journal)?;
+        Ok(())
+    }
+
+    async fn part(
+        &self,
+        index: u64,
+        file: &File,
+        upload: &Unfinished,
+        mut lines: &File,
+    ) -> Result<PartId, Failure> {
+        let offset = index * S3_PART_BYTES;
+        let length = S3_PART_BYTES.min(self.size.saturating_sub(offset));
+        let mut bytes = vec![0; usize::try_from(length).unwrap_or_default()];
+        file.read_exact_at(&mut bytes, offset)?;
+        let hash = blake3::hash(&bytes).to_hex().to_string();
+        let known = upload.parts.iter().find(|part| part.index == index && part.hash == hash);
+        if let Some(known) = known {
+            return Ok(PartId { content_id: known.content_id.clone() });
+        }
+        let number = usize::try_from(index).unwrap_or(usize::MAX);
+        let sent = self.bucket.put_part(&self.at, &upload.id, number, bytes.into()).await?;
+        lines.write_all(format!("{index} {hash} {}\n", sent.content_id).as_bytes())?;
+        Ok(sent)
+    }
+}
+
+/// An upload as its journal tells it.
+#[derive(Debug)]
+pub(super) struct Unfinished {
+    at: Location,
+    id: String,
+    parts: Vec<Part>,
+}
+
+#[derive(Debug, PartialEq)]
+struct Part {
+    index: u64,
+    hash: String,
+    content_id: String,
+}
+
+impl Unfinished {
+    /// Reads a journal; none if the file is something else.
+    pub(super) fn read(journal: &Path) -> Option<Unfinished> {
+        if fs::metadata(journal).ok()?.len() > MAX_UPLOAD_JOURNAL_BYTES {
+            return None;
+        }
+        Unfinished::parse(&fs::read_to_string(journal).ok()?)
+    }
+
+    /// Only whole lines count.
+    fn parse(text: &str) -> Option<Unfinished> {
+        let mut lines = text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n'));
+        let (id, at) = lines.next()?.strip_prefix(MAGIC)?.split_once(' ')?;
+        let at = Location::parse(at).ok()?;
+        let parts = lines.map_while(Part::parse).collect();
+        Some(Unfinished { at, id: id.to_owned(), parts })
+    }
+
+    fn first_line(&self) -> String {
+        format!("{MAGIC}{} {}\n", self.id, self.at)
+    }
+
+    /// Has the bucket forget the parts.
+    pub(super) async fn abort(self, bucket: &AmazonS3) -> object_store::Result<()> {
+        bucket.abort_multipart(&self.at, &self.id).await
+    }
+}
+
+impl Part {
+    fn parse(line: &str) -> Option<Part> {
+        let (index, rest) = line.split_once(' ')?;
+        let (hash, content_id) = rest.split_once(' ')?;
+        let index = index.parse().ok()?;
+        Some(Part { index, hash: hash.to_owned(), content_id: content_id.to_owned() })
+    }
+}
+
+/// The name of an object's journal.
+pub(super) fn journal_name(key: &str) -> String {
+    let name = blake3::hash(key.as_bytes()).to_hex();
+    format!("{}.upload", name.get(..32).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_journal_that_was_cut_keeps_its_whole_lines() {
+        let upload =
+            Unfinished { at: Location::from("a b/packs/ab"), id: "id-1".into(), parts: vec![] };
+        let text = upload.first_line() + "0 aa \"etag 0\"\n1 bb \"etag 1\"\n";
+        let whole = Unfinished::parse(&text).unwrap();
+        assert_eq!((&whole.at, &*whole.id, whole.parts.len()), (&upload.at, "id-1", 2));
+        assert_eq!(whole.parts[1].content_id, "\"etag 1\"");
+        for end in 0..text.len() {
+            let parts = Unfinished::parse(&text[..end]).map(|cut| cut.parts).unwrap_or_default();
+            assert!(parts.len() < 2 && whole.parts.starts_with(&parts));
+        }
+        assert!(Unfinished::parse("a pack\n").is_none());
+    }
+}
