@@ -14,6 +14,11 @@ struct Tool {
 const TOOLS: &[Tool] = &[
     Tool { name: "mkfs.ext4", package: "e2fsprogs", used_by: "power cut and full disk" },
     Tool { name: "losetup", package: "mount", used_by: "power cut and full disk" },
+    Tool {
+        name: "chromium-headless-shell",
+        package: "chromium-headless-shell",
+        used_by: "the console",
+    },
 ];
 
 /// The folder of JavaScript peers and test data.

@@ -25,6 +25,7 @@
 )]
 
 mod connection;
+mod console;
 mod enqueue;
 mod listener;
 mod refusal;

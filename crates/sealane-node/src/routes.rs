@@ -13,7 +13,7 @@ use tokio::sync::{mpsc, watch};
 
 use crate::refusal::Refusal;
 use crate::reply::{Fill, answer};
-use crate::{enqueue, streams, subscribe};
+use crate::{console, enqueue, streams, subscribe};
 
 /// What all requests share.
 pub(crate) struct App {
@@ -65,6 +65,8 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .route("/v1/subscribe", any(subscribe::subscribe))
         .route("/health", get(health).fallback(wrong_method))
         .route("/metrics", get(metrics).fallback(wrong_method))
+        .route("/", get(console::index).fallback(wrong_method))
+        .route("/console/{file}", get(console::asset).fallback(wrong_method))
         .fallback(not_found)
         .with_state(app)
 }

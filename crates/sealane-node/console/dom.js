@@ -1,0 +1,75 @@
+// Elements without a framework. Text is always set as text, so no message can bring markup along.
+
+/** Makes an element: attributes, `on…` listeners and `class` from `properties`, then children. */
+export function el(name, properties = {}, ...children) {
+  const element = document.createElement(name);
+  for (const [key, value] of Object.entries(properties)) {
+    if (value === undefined || value === null || value === false) continue;
+    if (key.startsWith("on")) element.addEventListener(key.slice(2), value);
+    else element.setAttribute(key, value === true ? "" : String(value));
+  }
+  element.append(...children.flat().filter((child) => child !== undefined && child !== null));
+  return element;
+}
+
+/** Replaces what an element holds. */
+export function fill(element, ...children) {
+  element.replaceChildren(
+    ...children.flat().filter((child) => child !== undefined && child !== null),
+  );
+}
+
+/** 1234567 as 1,234,567; also for the exact integers of json.js. */
+export function count(value) {
+  return BigInt(value).toLocaleString("en");
+}
+
+/** Messages or bytes a second, with three digits. */
+export function rate(value) {
+  if (!Number.isFinite(value) || value < 0.05) return "0";
+  if (value < 10) return value.toFixed(1);
+  if (value < 10_000) return Math.round(value).toLocaleString("en");
+  return value < 1e6 ? `${(value / 1e3).toFixed(1)} k` : `${(value / 1e6).toFixed(2)} M`;
+}
+
+const UNITS = ["B", "KiB", "MiB", "GiB", "TiB"];
+
+/** Bytes in binary units. */
+export function bytes(value) {
+  let amount = Number(value);
+  let unit = 0;
+  while (amount >= 1024 && unit < UNITS.length - 1) {
+    amount /= 1024;
+    unit += 1;
+  }
+  const digits = unit === 0 || amount >= 100 ? 0 : 1;
+  return `${amount.toFixed(digits)} ${UNITS[unit]}`;
+}
+
+/** A time of the hub, milliseconds since 1970. */
+export function time(ms) {
+  const value = Number(ms);
+  return value > 0 ? new Date(value).toISOString().replace("T", " ").replace("Z", "") : "–";
+}
+
+const SVG = "http://www.w3.org/2000/svg";
+
+/** A line of the last values, scaled to its own highest. */
+export function spark(values, width = 96, height = 22) {
+  const svg = document.createElementNS(SVG, "svg");
+  svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
+  svg.setAttribute("class", "spark");
+  svg.setAttribute("preserveAspectRatio", "none");
+  svg.setAttribute("role", "img");
+  const highest = Math.max(...values, 1e-9);
+  svg.setAttribute("aria-label", `the last ${values.length} seconds, at most ${rate(highest)}/s`);
+  const step = width / Math.max(values.length - 1, 1);
+  const points = values.map(
+    (value, index) =>
+      `${(index * step).toFixed(1)},${(height - 1 - (value / highest) * (height - 3)).toFixed(1)}`,
+  );
+  const line = document.createElementNS(SVG, "polyline");
+  line.setAttribute("points", points.join(" "));
+  svg.append(line);
+  return svg;
+}

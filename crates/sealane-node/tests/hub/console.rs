@@ -1,0 +1,92 @@
+//! The console works in a real browser, asks nothing of anybody else, and counts sizes as the
+//! codecs write them.
+
+use std::fmt::Write;
+use std::path::Path;
+use std::process::Command;
+
+use sealane_codec::{Codec, decode, encode};
+use serde_json::json;
+
+use crate::running::Running;
+
+/// Runs a part of `tests/js/console.mjs`.
+fn run(arguments: &[&str]) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/js");
+    let peer = folder.join("node_modules/playwright-core");
+    assert!(peer.exists(), "run: npm ci --prefix tests/js");
+    let mut node = Command::new("node");
+    let output = node.arg(folder.join("console.mjs")).args(arguments).output();
+    let output = output.expect("Node.js 20 or later must be installed as `node`");
+    print!("{}", String::from_utf8_lossy(&output.stdout));
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(!output.stdout.is_empty(), "it ended early");
+}
+
+/// Envelopes on both sides of every step of the codecs' lengths.
+fn envelopes() -> Vec<String> {
+    let mut texts: Vec<String> = [
+        "{}",
+        r#"{"a":null,"b":[true,false],"c":{"d":[]}}"#,
+        r#"{"text":"Grüße \u20ac \"quoted\" \n","more":"\u0001"}"#,
+        r#"{"f":[0.0,-0.0,1.5,0.1,65504.0,65520.0,1e300,5.9604644775390625e-8,1.1754943508e-38]}"#,
+    ]
+    .map(str::to_owned)
+    .into();
+    for power in [5, 7, 8, 15, 16, 31, 32, 53, 63] {
+        let edge = 1_i128 << power;
+        for n in [edge - 1, edge, edge + 1, -edge + 1, -edge, -edge - 1, 23, 24, -24, -25, -32] {
+            if (i128::from(i64::MIN)..=i128::from(u64::MAX)).contains(&n) {
+                texts.push(format!(r#"{{"n":{n}}}"#));
+            }
+        }
+    }
+    for length in [15, 16, 23, 24, 31, 32, 255, 256, 65_535, 65_536] {
+        texts.push(format!(r#"{{"t":"{}"}}"#, "x".repeat(length)));
+        texts.push(format!(r#"{{"l":[0{}]}}"#, ",0".repeat(length - 1)));
+    }
+    for entries in [15, 16, 23, 24, 255, 256] {
+        let entries: Vec<String> = (0..entries).map(|n| format!(r#""{n}":0"#)).collect();
+        texts.push(format!("{{{}}}", entries.join(",")));
+    }
+    texts
+}
+
+#[test]
+fn it_counts_sizes_as_the_codecs_write_them() {
+    let mut lines = String::new();
+    for text in envelopes() {
+        let value = decode(Codec::Json, text.as_bytes()).unwrap();
+        let [json, msgpack, cbor] = [Codec::Json, Codec::MsgPack, Codec::Cbor].map(|codec| {
+            let mut bytes = Vec::new();
+            encode(codec, &value, &mut bytes);
+            (bytes.len(), bytes)
+        });
+        // The codec's own text, which the hub would send.
+        let text = String::from_utf8(json.1).unwrap();
+        let line =
+            json!({"text": text, "json": json.0, "msgpack": msgpack.0, "cbor": cbor.0}).to_string();
+        writeln!(lines, "{line}").unwrap();
+    }
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), lines).unwrap();
+    run(&["sizes", file.path().to_str().unwrap()]);
+}
+
+#[tokio::test]
+async fn a_browser_works_with_it() {
+    let hub = Running::over(tempfile::tempdir().unwrap(), sealane_stream::Level::Disk).await;
+    let address = hub.address().to_string();
+    tokio::task::spawn_blocking(move || run(&["browser", &address])).await.unwrap();
+}
+
+#[tokio::test]
+async fn its_pages_load_nothing_from_elsewhere() {
+    let hub = Running::start().await;
+    let page = crate::http::request(hub.address(), "GET", "/", &[], b"").await;
+    assert_eq!(page.status, 200);
+    let policy = page.header("content-security-policy").unwrap();
+    assert!(policy.starts_with("default-src 'none'") && !policy.contains("unsafe"), "{policy}");
+    let gone = crate::http::request(hub.address(), "GET", "/console/nothing.js", &[], b"").await;
+    assert_eq!(gone.status, 404);
+}

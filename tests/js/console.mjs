@@ -1,0 +1,221 @@
+// The console in a real browser: node console.mjs sizes FILE | browser HOST:PORT [FOLDER]
+//
+// `sizes` checks what the console counts against what the codecs wrote: FILE holds lines of
+// {"text", "json", "msgpack", "cbor"}. `browser` works with the console of a hub as a user does;
+// with FOLDER it keeps pictures, wide and narrow, light and dark.
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { chromium } from 'playwright-core';
+import WebSocket from 'ws';
+import { read, write } from '../../crates/sealane-node/console/json.js';
+import { sizes } from '../../crates/sealane-node/console/sizes.js';
+
+const [part, subject, folder] = process.argv.slice(2);
+const BROWSERS = ['/usr/bin/chromium-headless-shell', '/usr/bin/chromium'];
+
+function checkSizes() {
+  const lines = readFileSync(subject, 'utf8').trim().split('\n');
+  for (const line of lines) {
+    const { text, ...expected } = JSON.parse(line);
+    const node = read(text);
+    assert.deepEqual(sizes(node), expected, text);
+    assert.equal(write(node).length, text.length, `${text} is not kept as it was`);
+  }
+  for (const broken of [
+    '',
+    '{',
+    '{"a"}',
+    '[1,]',
+    '01',
+    '"\u0001"',
+    'nul',
+    '[1] 2',
+    '['.repeat(99),
+  ]) {
+    assert.throws(() => read(broken), SyntaxError, broken);
+  }
+  console.log(`${lines.length} messages have the sizes that the codecs wrote`);
+}
+
+async function enqueue(envelopes, to) {
+  const body = JSON.stringify({ to, envelopes });
+  const headers = { 'content-type': 'application/json' };
+  const reply = await fetch(`http://${subject}/v1/enqueue/batch`, {
+    method: 'POST',
+    headers,
+    body,
+  });
+  assert.equal(reply.status, 200, await reply.text());
+}
+
+const position = (n) => ({ id: `m-${n}`, type: 'location', lat: 48.2 + n / 1000, big: n + 0.5 });
+
+// A member of a consumer that takes five messages and finishes two.
+async function joinConsumer(to) {
+  const socket = new WebSocket(`ws://${subject}/v1/subscribe?stream=${to}&consumer=billing`);
+  await new Promise((resolve, reject) => socket.on('open', resolve).on('error', reject));
+  let seen = 0;
+  const five = new Promise((resolve) =>
+    socket.on('message', (data) => {
+      if (JSON.parse(data).deliver && ++seen === 5) resolve();
+    }),
+  );
+  socket.send(JSON.stringify({ credit: 5 }));
+  await five;
+  socket.send(JSON.stringify({ ack: { from: 0, to: 1 } }));
+  return socket;
+}
+
+async function useConsole() {
+  const executablePath = process.env.CHROMIUM ?? BROWSERS.find((path) => isFile(path));
+  const browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] });
+  try {
+    const page = await browser.newPage({ viewport: { width: 1280, height: 800 } });
+    const foreign = [];
+    const faults = [];
+    page.on('request', (request) => {
+      const { protocol, host } = new URL(request.url());
+      if (protocol !== 'data:' && host !== subject) foreign.push(request.url());
+    });
+    page.on('pageerror', (error) => faults.push(error.message));
+    // The refusal that `publishes` asks for is no fault.
+    const isFault = (line) => line.type() === 'error' && !line.text().includes('422');
+    page.on('console', (line) => isFault(line) && faults.push(line.text()));
+    await page.goto(`http://${subject}/`);
+    await emptyHub(page);
+    await showsStreams(page);
+    await readsAndPauses(page);
+    await publishes(page);
+    await showsReaders(page);
+    await showsCost(page);
+    await keepsMarkupAsText(page);
+    if (folder) await pictures(browser);
+    assert.deepEqual(foreign, [], 'the console asks somebody else');
+    assert.deepEqual(faults, [], 'the browser reports errors');
+    console.log('the console does what it shows');
+  } finally {
+    await browser.close();
+  }
+}
+
+function isFile(path) {
+  try {
+    return readFileSync(path).length > 0;
+  } catch {
+    return false;
+  }
+}
+
+async function emptyHub(page) {
+  await page.getByText('No stream yet').waitFor();
+}
+
+async function showsStreams(page) {
+  await enqueue(
+    Array.from({ length: 20 }, (_, n) => position(n)),
+    'fleet/7/location',
+  );
+  await enqueue([{ id: 'o-1', total: 3 }], 'orders');
+  const row = page.getByRole('row', { name: /fleet\/7\/location/ });
+  await row.waitFor();
+  assert.equal(await row.getByRole('cell').nth(1).innerText(), '20');
+  await page.getByLabel('Filter topics').fill('orders');
+  await row.waitFor({ state: 'detached' });
+  await page.getByLabel('Filter topics').fill('');
+  await page.getByRole('link', { name: 'fleet/7/location' }).click();
+}
+
+const rows = (page) => page.locator('.messages > li');
+const reads = (page, text) =>
+  page.locator('.messages').locator('..').getByText(text, { exact: true }).waitFor();
+
+async function readsAndPauses(page) {
+  await page.getByText('reading from offset 20').waitFor();
+  await page.getByRole('button', { name: 'first' }).click();
+  await reads(page, '20 read');
+  assert.equal(await rows(page).count(), 20);
+  assert.match(await rows(page).first().innerText(), /m-19/);
+  await page.getByRole('button', { name: 'Pause' }).click();
+  const more = Array.from({ length: 1000 }, (_, n) => position(20 + n));
+  await enqueue(more, 'fleet/7/location');
+  await page.locator('.facts').getByText('1,020', { exact: true }).waitFor();
+  assert.ok((await rows(page).count()) <= 20 + 256, 'a paused console takes more than it granted');
+  await page.getByRole('button', { name: 'Go on' }).click();
+  await reads(page, '1,020 read');
+  assert.equal(await rows(page).count(), 500, 'the page keeps more than it says');
+  await page.getByLabel('Read from').fill('1000');
+  await page.getByRole('button', { name: 'Read' }).click();
+  await reads(page, '20 read');
+  assert.match(await rows(page).last().innerText(), /1,000/);
+}
+
+async function publishes(page) {
+  await page.getByRole('link', { name: 'Publish' }).click();
+  await page.getByLabel('Envelope', { exact: true }).fill('{"big": 18446744073709551615');
+  await page.getByRole('button', { name: 'Publish' }).click();
+  await page.getByText(/Not JSON/).waitFor();
+  await page.getByLabel('Envelope', { exact: true }).fill('[1]');
+  await page.getByRole('button', { name: 'Publish' }).click();
+  await page.getByText(/InvalidEnvelope/).waitFor();
+  await page
+    .getByLabel('Envelope', { exact: true })
+    .fill('{"id":"by-hand","big":18446744073709551615}');
+  await page.getByRole('button', { name: 'Publish' }).click();
+  await page.getByText(/stored at offset 1,020 \(disk\)/).waitFor();
+  await page.getByRole('link', { name: 'Messages' }).click();
+  await page.getByLabel('Read from').fill('1020');
+  await page.getByRole('button', { name: 'Read' }).click();
+  // A number that JavaScript's own reader would change.
+  await page
+    .getByText(/18446744073709551615/)
+    .first()
+    .waitFor();
+}
+
+async function showsReaders(page) {
+  const socket = await joinConsumer('fleet/7/location');
+  await page.getByRole('link', { name: 'Readers' }).click();
+  const row = page.getByRole('row', { name: /billing/ });
+  await row.waitFor();
+  await page.waitForFunction(() => document.querySelector('tbody tr')?.cells[3].innerText === '3');
+  assert.equal(await row.getByRole('cell').nth(1).innerText(), '1');
+  socket.close();
+}
+
+async function showsCost(page) {
+  await page.getByRole('link', { name: 'Codec cost' }).click();
+  await page.getByText('Bytes of the last 500 envelopes').waitFor();
+  const mean = async (name) =>
+    Number(await page.getByRole('row', { name }).getByRole('cell').nth(1).innerText());
+  assert.ok((await mean(/CBOR/)) < (await mean(/JSON/)));
+}
+
+async function keepsMarkupAsText(page) {
+  await enqueue([{ id: '<b>', html: '<img src=x onerror=alert(1)>' }], 'orders');
+  await page.goto(`http://${subject}/#/stream/orders`);
+  await page.getByRole('button', { name: 'first' }).click();
+  await page.getByText('<img src=x onerror=alert(1)>').first().waitFor();
+  assert.equal(await page.locator('.messages img, .messages b').count(), 0);
+}
+
+async function pictures(browser) {
+  const sizesOfView = { wide: { width: 1280, height: 800 }, narrow: { width: 390, height: 844 } };
+  for (const [name, viewport] of Object.entries(sizesOfView)) {
+    for (const colorScheme of ['light', 'dark']) {
+      const page = await browser.newPage({ viewport, colorScheme });
+      await page.goto(`http://${subject}/`);
+      await page.waitForTimeout(2500);
+      await page.screenshot({ path: `${folder}/overview-${name}-${colorScheme}.png` });
+      for (const view of ['messages', 'publish', 'readers', 'cost']) {
+        await page.goto(`http://${subject}/#/stream/fleet/7/location?${view}`);
+        if (view === 'messages') await page.getByRole('button', { name: 'first' }).click();
+        await page.waitForTimeout(700);
+        await page.screenshot({ path: `${folder}/${view}-${name}-${colorScheme}.png` });
+      }
+      await page.close();
+    }
+  }
+}
+
+if (part === 'sizes') checkSizes();
+else await useConsole();
