@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use sealane_codec::Codec;
-use sealane_stream::protocol::{ServerFrame, read_frame, read_ops};
+use sealane_stream::protocol::{Sealed, ServerFrame, read_frame, read_ops};
 
 /// A frame from either side, in the codec that the first byte chooses: what is read is written
 /// and read again as the same.
@@ -10,6 +10,7 @@ pub fn hub(bytes: &[u8]) {
     let Some((&first, frame)) = bytes.split_first() else { return };
     let codec = [Codec::Json, Codec::MsgPack, Codec::Cbor][usize::from(first) % 3];
     ops(codec, frame);
+    sealed(codec, frame);
     server_frame(codec, frame);
 }
 
@@ -28,6 +29,18 @@ fn ops(codec: Codec, frame: &[u8]) {
             read_ops(codec, &written, &mut again).expect("what we write");
             assert_eq!(again, std::slice::from_ref(&op));
         }
+    }
+}
+
+fn sealed(codec: Codec, envelope: &[u8]) {
+    match Sealed::read(codec, envelope) {
+        Ok(Some(sealed)) => {
+            let mut written = Vec::new();
+            sealed.write(codec, &mut written);
+            assert_eq!(Sealed::read(codec, &written).expect("what we write"), Some(sealed));
+        }
+        Ok(None) => {}
+        Err(error) => assert!(error.info().code.starts_with("SL-")),
     }
 }
 

@@ -17,7 +17,7 @@ pub(crate) enum Refusal {
     Body(&'static str),
 }
 
-/// The error codes of the daemon (spec/hub.md §7).
+/// The error codes of the daemon (spec/hub.md §8).
 pub const ERRORS: &[ErrorInfo] =
     &[UNKNOWN_CODEC, NOT_FOUND, METHOD_NOT_ALLOWED, UPGRADE_REQUIRED, BODY];
 
@@ -100,9 +100,10 @@ impl<E: Into<Error>> From<E> for Refusal {
 
 fn status(error: &Error) -> StatusCode {
     match error {
-        Error::InvalidEnvelope(_) => StatusCode::UNPROCESSABLE_ENTITY,
+        Error::InvalidEnvelope(_) | Error::FrameMalformed(_) => StatusCode::UNPROCESSABLE_ENTITY,
         Error::UnknownStream(_) => StatusCode::NOT_FOUND,
         Error::OffsetMismatch { .. } | Error::KeyReused => StatusCode::CONFLICT,
+        Error::NotSealed { .. } | Error::SealMismatch { .. } => StatusCode::CONFLICT,
         Error::StreamRemoved => StatusCode::CONFLICT,
         Error::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
         Error::TooMany { .. } => StatusCode::TOO_MANY_REQUESTS,

@@ -97,6 +97,11 @@ async fn metrics(State(app): State<Arc<App>>) -> Response {
     let gauges = [
         ("sealane_stream_streams", "Streams.", app.hub.count() as u64),
         (
+            "sealane_stream_sealed_streams",
+            "Streams whose messages the hub cannot read.",
+            app.hub.count_sealed() as u64,
+        ),
+        (
             "sealane_read_connections",
             "WebSocket connections that are served.",
             app.connections.load(Ordering::Relaxed) as u64,

@@ -8,6 +8,7 @@ use axum::extract::{Path, Query, Request, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use sealane_codec::{Codec, Writer};
+use sealane_frame::GroupTag;
 use sealane_message::limits::MAX_RANGE_MESSAGES;
 use sealane_message::{Pattern, Topic};
 use sealane_stream::{Error, Event, From, Level, Page, StreamInfo};
@@ -61,7 +62,7 @@ pub(crate) async fn configure(
         let change = Change::read(codec, &body)?;
         let (info, made) = app
             .hub
-            .configure(&topic, |level, retention| {
+            .configure(&topic, change.sealed, |level, retention| {
                 *level = change.level.unwrap_or(*level);
                 retention.max_age_ms = change.max_age_ms.unwrap_or(retention.max_age_ms);
                 retention.max_count = change.max_count.unwrap_or(retention.max_count);
@@ -102,6 +103,7 @@ struct Change {
     max_age_ms: Option<u64>,
     max_count: Option<u64>,
     max_bytes: Option<u64>,
+    sealed: Option<GroupTag>,
 }
 
 impl Change {
@@ -126,6 +128,13 @@ impl Change {
                 "maxAgeMs" => change.max_age_ms = Some(number("maxAgeMs")?),
                 "maxCount" => change.max_count = Some(number("maxCount")?),
                 "maxBytes" => change.max_bytes = Some(number("maxBytes")?),
+                "sealed" => {
+                    let name = sealane_codec::read_text(codec, raw).unwrap_or_default();
+                    let cause = "is not a group tag: 8 lower-case hexadecimal digits";
+                    let group = GroupTag::from_hex(&name);
+                    let wrong = || Error::parameter("sealed", cause);
+                    change.sealed = Some(group.ok_or_else(wrong)?);
+                }
                 other => return Err(Error::UnknownOp(other.chars().take(64).collect()).into()),
             }
         }
@@ -254,11 +263,16 @@ fn write_info(writer: &mut Writer<'_>, info: &StreamInfo) {
         ("lastMs", info.last_ms),
         ("readers", info.readers as u64),
     ];
-    writer.map(numbers.len() + 4);
+    writer.map(numbers.len() + 5);
     writer.key("stream");
     writer.text(info.stream.as_str());
     writer.key("level");
     writer.text(info.level.name());
+    writer.key("sealed");
+    match info.sealed {
+        Some(group) => writer.text(&group.to_string()),
+        None => writer.null(),
+    }
     write_numbers(writer, &numbers);
     writer.key("consumers");
     writer.array(info.consumers.len());

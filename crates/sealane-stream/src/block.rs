@@ -9,7 +9,8 @@ use bytes::{BufMut, Bytes, BytesMut};
 use sealane_codec::{Codec, Transcoder, Writer};
 use sealane_message::Topic;
 
-use crate::protocol::write_deliver;
+use crate::envelope::Content;
+use crate::protocol::{write_deliver, write_sealed};
 
 /// Fixed bytes of a record before its id: length, checksum, time, codec, id length.
 pub(crate) const RECORD_HEAD_BYTES: usize = 4 + 4 + 8 + 1 + 1;
@@ -19,9 +20,16 @@ pub(crate) const RECORD_HEAD_BYTES: usize = 4 + 4 + 8 + 1 + 1;
 pub(crate) struct Record {
     pub(crate) offset: u64,
     pub(crate) time_ms: u64,
-    pub(crate) codec: Codec,
+    pub(crate) content: Content,
     pub(crate) id: Bytes,
     pub(crate) body: Bytes,
+}
+
+impl Record {
+    /// The id, which was text when it came.
+    pub(crate) fn id_text(&self) -> &str {
+        std::str::from_utf8(&self.id).unwrap_or_default()
+    }
 }
 
 /// The messages of one commit of one stream, by ascending offset.
@@ -90,7 +98,7 @@ impl Block {
     /// The envelope of a record in `codec`, shared by all who read it.
     pub(crate) fn envelope(&self, index: usize, codec: Codec) -> Bytes {
         match self.records.get(index) {
-            Some(record) if record.codec == codec => record.body.clone(),
+            Some(record) if record.content == Content::Open(codec) => record.body.clone(),
             Some(_) => self.frames(codec).envelope(index, codec),
             None => Bytes::new(),
         }
@@ -116,12 +124,17 @@ impl Frames {
         let mut scratch = Transcoder::new();
         let mut translated = Vec::new();
         for record in &block.records {
-            let envelope = if record.codec == codec {
-                record.body.as_ref()
-            } else {
-                translated.clear();
-                translate(&mut scratch, record, codec, &mut translated);
-                translated.as_slice()
+            translated.clear();
+            let envelope = match record.content {
+                Content::Open(own) if own == codec => record.body.as_ref(),
+                Content::Open(own) => {
+                    translate(&mut scratch, (own, record), codec, &mut translated);
+                    translated.as_slice()
+                }
+                Content::Sealed => {
+                    write_sealed(codec, Some(record.id_text()), &record.body, &mut translated);
+                    translated.as_slice()
+                }
             };
             let start = bytes.len() as u32;
             let place = (block.generation, record.offset);
@@ -152,8 +165,13 @@ pub fn take_encoded() -> u64 {
 
 /// What was validated when it was enqueued translates; were it ever not to, readers of the other
 /// codec see `null` and the log says why, rather than the stream ending for them.
-fn translate(scratch: &mut Transcoder, record: &Record, codec: Codec, out: &mut Vec<u8>) {
-    if let Err(error) = scratch.transcode(record.codec, &record.body, codec, out) {
+fn translate(
+    scratch: &mut Transcoder,
+    (own, record): (Codec, &Record),
+    codec: Codec,
+    out: &mut Vec<u8>,
+) {
+    if let Err(error) = scratch.transcode(own, &record.body, codec, out) {
         tracing::error!(offset = record.offset, %error, "a stored message cannot be translated");
         out.clear();
         Writer::new(codec, out).null();
@@ -167,7 +185,7 @@ pub(crate) fn write_record(stream: u32, record: &Record, out: &mut BytesMut) {
     let at = out.len();
     out.put_u32_le(0);
     out.put_u64_le(record.time_ms);
-    out.put_u8(record.codec as u8);
+    out.put_u8(record.content.id());
     out.put_u8(record.id.len() as u8);
     out.put_slice(&record.id);
     out.put_slice(&record.body);
@@ -220,13 +238,13 @@ fn read_record(stream: u32, offset: u64, rest: Bytes) -> Option<Record> {
         return None;
     }
     let time_ms = u64::from_le_bytes(rest.get(4..12)?.try_into().ok()?);
-    let codec = Codec::from_id(*rest.get(12)?)?;
+    let content = Content::from_id(*rest.get(12)?)?;
     let body_at = 14 + usize::from(*rest.get(13)?);
     rest.get(body_at..)?;
     Some(Record {
         offset,
         time_ms,
-        codec,
+        content,
         id: rest.slice(14..body_at),
         body: rest.slice(body_at..),
     })
@@ -238,7 +256,8 @@ mod tests {
 
     fn record(offset: u64, body: &'static [u8]) -> Record {
         let id = Bytes::from(format!("m{offset}"));
-        Record { offset, time_ms: 7, codec: Codec::Json, id, body: Bytes::from_static(body) }
+        let content = Content::Open(Codec::Json);
+        Record { offset, time_ms: 7, content, id, body: Bytes::from_static(body) }
     }
 
     fn stored(records: &[Record]) -> Vec<u8> {

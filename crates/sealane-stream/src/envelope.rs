@@ -2,25 +2,58 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use sealane_codec::{Codec, CodecError, Kind, Transcoder, Writer};
+use sealane_frame::{FrameView, GroupTag};
 use sealane_message::limits::{
     MAX_ENVELOPE_BYTES, MAX_ENVELOPE_DEPTH, MAX_ENVELOPE_VALUES, MAX_ID_BYTES,
 };
 
 use crate::Error;
+use crate::protocol::Sealed;
 
 /// A message as a client wrote it: checked once, then carried verbatim.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Envelope {
-    pub(crate) codec: Codec,
+    pub(crate) content: Content,
     pub(crate) id: Bytes,
     pub(crate) body: Bytes,
 }
 
+/// What a message's body is at rest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Content {
+    /// The envelope, a map of this codec.
+    Open(Codec),
+    /// One frame in the full form, and nothing of the envelope around it.
+    Sealed,
+}
+
+impl Content {
+    /// No codec has this id: it tells a frame from an envelope in a record.
+    const SEALED_ID: u8 = 128;
+
+    /// The number in stored records (spec/store.md §3).
+    pub(crate) fn id(self) -> u8 {
+        match self {
+            Content::Open(codec) => codec as u8,
+            Content::Sealed => Self::SEALED_ID,
+        }
+    }
+
+    pub(crate) fn from_id(id: u8) -> Option<Content> {
+        match id {
+            Self::SEALED_ID => Some(Content::Sealed),
+            id => Codec::from_id(id).map(Content::Open),
+        }
+    }
+}
+
 impl Envelope {
-    /// Checks `raw`, one encoded map, and adds an id where it has none.
+    /// Checks `raw`, one encoded map, and adds an id where it has none. Of a sealed message the
+    /// frame is taken out; its header is checked, and nothing of it can be read here.
     ///
     /// # Errors
-    /// [`Error::TooLarge`], [`Error::Decode`] or [`Error::InvalidEnvelope`].
+    /// [`Error::TooLarge`], [`Error::Decode`], [`Error::InvalidEnvelope`] or
+    /// [`Error::FrameMalformed`].
     pub fn read(
         scratch: &mut Transcoder,
         ids: &Ids,
@@ -46,16 +79,36 @@ impl Envelope {
         if values > MAX_ENVELOPE_VALUES {
             return Err(Error::InvalidEnvelope(TOO_MANY));
         }
+        if values <= SEALED_VALUES_MAX
+            && let Some(sealed) = Sealed::read(codec, raw)?
+        {
+            return Self::sealed(ids, &sealed);
+        }
         let not_text = |_| Error::InvalidEnvelope("has an id that is not text");
         let Some(id) = scratch.text_field(raw, "id").map_err(not_text)? else {
             let fields = sealane_codec::fields(codec, raw).map_err(decode)?;
             return Ok(Self::with_id(codec, ids.next(), &fields));
         };
-        if id.is_empty() || id.len() > MAX_ID_BYTES {
-            return Err(Error::InvalidEnvelope("has an id that is not 1 to 128 bytes"));
+        let (content, id) = (Content::Open(codec), check_id(id)?);
+        Ok(Envelope { content, id, body: Bytes::copy_from_slice(raw) })
+    }
+
+    fn sealed(ids: &Ids, sealed: &Sealed<'_>) -> Result<Envelope, Error> {
+        FrameView::parse(&sealed.frame).map_err(Error::FrameMalformed)?;
+        let id = match &sealed.id {
+            Some(id) => check_id(id)?,
+            None => ids.next().into_bytes().into(),
+        };
+        let body = Bytes::copy_from_slice(&sealed.frame);
+        Ok(Envelope { content: Content::Sealed, id, body })
+    }
+
+    /// The group whose keys open this message; none: it is open.
+    pub fn group(&self) -> Option<GroupTag> {
+        match self.content {
+            Content::Open(_) => None,
+            Content::Sealed => Some(FrameView::parse(&self.body).ok()?.header().group()),
         }
-        let id = Bytes::copy_from_slice(id.as_bytes());
-        Ok(Envelope { codec, id, body: Bytes::copy_from_slice(raw) })
     }
 
     /// The id, as the client wrote it or as the hub added it.
@@ -79,9 +132,21 @@ impl Envelope {
             writer.raw(raw);
         }
         writer.end();
-        Envelope { codec, id: id.into_bytes().into(), body: body.into() }
+        let content = Content::Open(codec);
+        Envelope { content, id: id.into_bytes().into(), body: body.into() }
     }
 }
+
+fn check_id(id: &str) -> Result<Bytes, Error> {
+    if id.is_empty() || id.len() > MAX_ID_BYTES {
+        return Err(Error::InvalidEnvelope("has an id that is not 1 to 128 bytes"));
+    }
+    Ok(Bytes::copy_from_slice(id.as_bytes()))
+}
+
+/// The map, and two keys with their values: what has more is no sealed message's envelope, and is
+/// not looked at again.
+const SEALED_VALUES_MAX: usize = 5;
 
 const TOO_DEEP: &str = "is nested deeper than 28 levels";
 const TOO_MANY: &str = "has too many values";

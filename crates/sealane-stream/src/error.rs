@@ -1,6 +1,7 @@
 use std::borrow::Cow;
 
 use sealane_codec::CodecError;
+use sealane_frame::{FrameError, GroupTag};
 use sealane_message::{ErrorInfo, TopicError};
 
 /// Why the hub refused or could not do something.
@@ -78,6 +79,27 @@ pub enum Error {
     /// The hub is closing.
     #[error("the hub is closing")]
     Draining,
+    /// An open message for a sealed stream.
+    #[error("the stream is sealed for group {group} and takes no open message")]
+    NotSealed {
+        /// The stream's group.
+        group: GroupTag,
+    },
+    /// A sealed message, or a wish, that is not for what the stream is.
+    #[error("the stream is {}, not sealed for group {asked}", described(stream))]
+    SealMismatch {
+        /// The stream's group; none: it is open.
+        stream: Option<GroupTag>,
+        /// The group of the message, or that was asked for.
+        asked: GroupTag,
+    },
+    /// The bytes of a sealed message are no frame in the full form.
+    #[error("the sealed bytes are no frame: {0}")]
+    FrameMalformed(FrameError),
+}
+
+fn described(stream: &Option<GroupTag>) -> String {
+    stream.map_or("open".to_owned(), |group| format!("sealed for group {group}"))
 }
 
 impl Error {
@@ -106,11 +128,14 @@ impl Error {
             Error::StorageFailed(_) => &STORAGE_FAILED,
             Error::StreamRemoved => &STREAM_REMOVED,
             Error::Draining => &DRAINING,
+            Error::NotSealed { .. } => &NOT_SEALED,
+            Error::SealMismatch { .. } => &SEAL_MISMATCH,
+            Error::FrameMalformed(_) => &FRAME_MALFORMED,
         }
     }
 }
 
-/// The error codes of the hub (spec/hub.md §7).
+/// The error codes of the hub (spec/hub.md §8).
 pub const ERRORS: &[ErrorInfo] = &[
     INVALID_JSON,
     DECODE,
@@ -128,6 +153,9 @@ pub const ERRORS: &[ErrorInfo] = &[
     STORAGE_FAILED,
     STREAM_REMOVED,
     DRAINING,
+    NOT_SEALED,
+    SEAL_MISMATCH,
+    FRAME_MALFORMED,
 ];
 
 const INVALID_JSON: ErrorInfo = ErrorInfo::new(
@@ -225,4 +253,22 @@ const DRAINING: ErrorInfo = ErrorInfo::new(
     "Draining",
     "the node is stopping",
     "Connect again later; clients of the library do so by themselves.",
+);
+const NOT_SEALED: ErrorInfo = ErrorInfo::new(
+    "SL-HUB-17",
+    "NotSealed",
+    "an open message was sent to a sealed stream",
+    "Publish with the group's keys, or to another stream; a stream stays what it was made.",
+);
+const SEAL_MISMATCH: ErrorInfo = ErrorInfo::new(
+    "SL-HUB-18",
+    "SealMismatch",
+    "the stream is open or sealed for another group",
+    "See `sealane stream info TOPIC`; a stream stays what it was made, so take another topic.",
+);
+const FRAME_MALFORMED: ErrorInfo = ErrorInfo::new(
+    "SL-HUB-19",
+    "FrameMalformed",
+    "the bytes of a sealed message are no frame",
+    "`sealed` is one frame in the full form, as `sealane inspect` explains it.",
 );

@@ -7,6 +7,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use sealane_frame::GroupTag;
 use sealane_message::limits::{
     MAX_BATCH_MESSAGES, MAX_DELAY_MS, MAX_IDEMPOTENCY_KEY_BYTES, MAX_RANGE_MESSAGES,
     MAX_WRITE_QUEUE_MESSAGES,
@@ -19,7 +20,7 @@ use crate::metrics::Metrics;
 use crate::protocol::Joined;
 use crate::registry::Registry;
 use crate::store::{Key, Reads, Writes};
-use crate::stream::Stream;
+use crate::stream::{Stream, check_seal};
 use crate::subscription::{Event, From, Subscription, Who, place, read};
 use crate::writer::{Append, Appended, Command, Writer};
 use crate::{Error, Level, Retention, checkpoint, now_ms, store};
@@ -89,6 +90,8 @@ pub struct StreamInfo {
     pub level: Level,
     /// What is kept.
     pub retention: Retention,
+    /// The group whose keys open its messages; none: it is open.
+    pub sealed: Option<GroupTag>,
     /// When it was made, Unix milliseconds.
     pub created_ms: u64,
     /// When its last message came, Unix milliseconds; 0: never.
@@ -195,13 +198,21 @@ impl Hub {
         self.registry.count()
     }
 
-    /// Appends messages; resolves when their level is reached.
+    /// How many of them are sealed.
+    pub fn count_sealed(&self) -> usize {
+        self.registry.count_sealed()
+    }
+
+    /// Appends messages; resolves when their level is reached. A stream that is not there yet is
+    /// made as what they are: open, or sealed for their group.
     ///
     /// # Errors
     /// As the causes are named; nothing was appended then.
     pub async fn enqueue(&self, enqueue: Enqueue) -> Result<Appended, Error> {
         self.check(&enqueue)?;
         let Enqueue { topic, envelopes, expect, delay_ms, key } = enqueue;
+        let group = envelopes.first().and_then(Envelope::group);
+        envelopes.iter().try_for_each(|envelope| check_seal(group, envelope.group()))?;
         if let Some(expect) = expect
             && expect > 0
             && self.registry.find(&topic).is_none()
@@ -209,7 +220,8 @@ impl Hub {
             return Err(Error::OffsetMismatch { next: 0 });
         }
         let share = self.share(&envelopes).await?;
-        let (stream, _) = self.registry.make(&topic)?;
+        let (stream, _) = self.registry.make(&topic, group)?;
+        stream.check_seal(group)?;
         let (reply, answer) = oneshot::channel();
         let due_ms = delay_ms.map(|delay_ms| now_ms() + delay_ms);
         let key = key.map(|key| key.0);
@@ -282,6 +294,7 @@ impl Hub {
             offset: next,
             recovered: true,
             level: state.level.name().into(),
+            sealed: stream.sealed,
         };
         Ok(Page { joined, events, next, end: !more || next >= state.next })
     }
@@ -305,16 +318,19 @@ impl Hub {
         page.iter().map(|stream| describe(stream)).collect()
     }
 
-    /// Makes a stream or changes it; returns its state and whether it was made.
+    /// Makes a stream, open or sealed, or changes it; returns its state and whether it was made.
     ///
     /// # Errors
-    /// Failures of the store; the stream is as it was then.
+    /// [`Error::SealMismatch`] where `sealed` is asked of a stream that is not, and failures of
+    /// the store; the stream is as it was then.
     pub async fn configure(
         &self,
         topic: &Topic,
+        sealed: Option<GroupTag>,
         change: impl FnOnce(&mut Level, &mut Retention),
     ) -> Result<(StreamInfo, bool), Error> {
-        let (stream, made) = self.registry.make(topic)?;
+        let (stream, made) = self.registry.make(topic, sealed)?;
+        sealed.map_or(Ok(()), |_| stream.check_seal(sealed))?;
         let before = {
             let mut state = stream.state.lock();
             let before = (state.level, state.retention);
@@ -405,6 +421,7 @@ fn describe(stream: &Stream) -> StreamInfo {
         bytes: state.bytes,
         level: state.level,
         retention: state.retention,
+        sealed: stream.sealed,
         created_ms: stream.created_ms,
         last_ms: state.last_ms,
         readers: stream.readers.load(Ordering::Relaxed),

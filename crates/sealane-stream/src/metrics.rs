@@ -20,6 +20,8 @@ macro_rules! counters {
 counters! {
     /// Messages stored.
     stored = "sealane_stream_stored_total";
+    /// Messages of sealed streams stored.
+    stored_sealed = "sealane_stream_stored_sealed_total";
     /// Commits of the store.
     commits = "sealane_stream_commits_total";
     /// Commits that failed; nothing of them was acknowledged.

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
 
 use parking_lot::{Condvar, Mutex, RwLock};
+use sealane_frame::GroupTag;
 use sealane_message::limits::MAX_STREAMS;
 use sealane_message::{Pattern, Topic};
 
@@ -36,6 +37,9 @@ pub(crate) struct Registry {
     timed_added: Condvar,
     writer: Sender<Command>,
 }
+
+/// What the topics of dead letters begin with. Their streams are open: the hub writes there.
+const DEAD: &str = "dead/";
 
 #[derive(Default)]
 struct Streams {
@@ -91,6 +95,11 @@ impl Registry {
         self.streams.read().by_topic.len()
     }
 
+    /// How many of them are sealed.
+    pub(crate) fn count_sealed(&self) -> usize {
+        self.streams.read().by_topic.values().filter(|stream| stream.sealed.is_some()).count()
+    }
+
     /// Up to `limit` streams that match, in the order of their topics, behind `after`.
     pub(crate) fn page(
         &self,
@@ -105,8 +114,12 @@ impl Registry {
         matching.map(|(_, stream)| stream.clone()).take(limit).collect()
     }
 
-    /// The stream of `topic`, made where there is none; and whether it was made.
-    pub(crate) fn make(&self, topic: &Topic) -> Result<(Arc<Stream>, bool), Error> {
+    /// The stream of `topic`, made, open or sealed, where there is none; and whether it was made.
+    pub(crate) fn make(
+        &self,
+        topic: &Topic,
+        sealed: Option<GroupTag>,
+    ) -> Result<(Arc<Stream>, bool), Error> {
         if let Some(stream) = self.find(topic) {
             return Ok((stream, false));
         }
@@ -118,7 +131,10 @@ impl Registry {
             if streams.by_topic.len() >= MAX_STREAMS {
                 return Err(Error::TooMany { what: "streams", limit: MAX_STREAMS as u64 });
             }
-            let row = self.row(streams.next_number, topic);
+            if let Some(asked) = sealed.filter(|_| topic.as_str().starts_with(DEAD)) {
+                return Err(Error::SealMismatch { stream: None, asked });
+            }
+            let row = StreamRow { sealed, ..self.row(streams.next_number, topic) };
             let stream = Arc::new(Stream::new(row, false));
             streams.add(stream.clone());
             stream
@@ -133,8 +149,8 @@ impl Registry {
 
     /// Where the dead letters of `stream` go.
     pub(crate) fn dead_letters(&self, stream: &Stream) -> Result<Arc<Stream>, Error> {
-        let topic: Topic = format!("dead/{}", stream.topic).parse()?;
-        Ok(self.make(&topic)?.0)
+        let topic: Topic = format!("{DEAD}{}", stream.topic).parse()?;
+        Ok(self.make(&topic, None)?.0)
     }
 
     /// Takes a stream out; whoever reads it is told.
@@ -238,6 +254,7 @@ impl Registry {
             topic: topic.clone(),
             level: self.defaults.0,
             created_ms,
+            sealed: None,
             retention: self.defaults.1,
             first: 0,
             next: 0,

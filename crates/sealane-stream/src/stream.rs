@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
+use sealane_frame::GroupTag;
 use sealane_message::Topic;
 use sealane_message::limits::{MAX_TAIL_BYTES, MAX_TAILS_BYTES};
 
@@ -13,7 +14,7 @@ use crate::block::Block;
 use crate::consumer::{Consumer, Member};
 use crate::signal::Waiter;
 use crate::store::StreamRow;
-use crate::{ConsumerSettings, Level};
+use crate::{ConsumerSettings, Error, Level};
 
 /// What a stream keeps; 0 means no bound. Whole blocks are removed, oldest first.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -31,6 +32,8 @@ pub(crate) struct Stream {
     pub(crate) number: u32,
     pub(crate) topic: Topic,
     pub(crate) created_ms: u64,
+    /// The group whose keys open its messages, for as long as it lives; none: it is open.
+    pub(crate) sealed: Option<GroupTag>,
     /// Whether its row is in the store; only the writer sets it.
     pub(crate) stored: AtomicBool,
     pub(crate) removed: AtomicBool,
@@ -121,12 +124,18 @@ impl Stream {
             number: row.number,
             topic: row.topic,
             created_ms: row.created_ms,
+            sealed: row.sealed,
             stored: AtomicBool::new(stored),
             removed: AtomicBool::new(false),
             state: Mutex::new(state),
             waiters: Mutex::new(HashMap::new()),
             readers: AtomicUsize::new(0),
         }
+    }
+
+    /// Checks that a message of `group`, or an open one, is for this stream.
+    pub(crate) fn check_seal(&self, group: Option<GroupTag>) -> Result<(), Error> {
+        check_seal(self.sealed, group)
     }
 
     /// Makes blocks that follow each other, and whose level is reached, readable.
@@ -268,6 +277,15 @@ impl State {
             self.tail_bytes = self.tail_bytes.saturating_sub(bytes);
             TAILS_BYTES.fetch_sub(bytes, Ordering::Relaxed);
         }
+    }
+}
+
+/// Checks that a message of `group`, or an open one, is for what `stream` is.
+pub(crate) fn check_seal(stream: Option<GroupTag>, group: Option<GroupTag>) -> Result<(), Error> {
+    match (stream, group) {
+        (stream, Some(asked)) if stream != group => Err(Error::SealMismatch { stream, asked }),
+        (Some(group), None) => Err(Error::NotSealed { group }),
+        _ => Ok(()),
     }
 }
 

@@ -151,7 +151,7 @@ impl Subscription {
 
     /// What is said of a stream that is not there yet.
     fn unmade(stream: Topic) -> Joined {
-        Joined { stream, generation: 0, offset: 0, recovered: true, level: "".into() }
+        Joined { stream, generation: 0, offset: 0, recovered: true, level: "".into(), sealed: None }
     }
 
     /// Honours what the client asks.

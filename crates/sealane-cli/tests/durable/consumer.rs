@@ -11,7 +11,7 @@ use crate::ledger::Place;
 use crate::random::Random;
 use crate::websocket::{Frame, WebSocket};
 
-/// An acknowledgement that the hub had for so long is stored (spec/hub.md §6 says 50 ms).
+/// An acknowledgement that the hub had for so long is stored (spec/hub.md §5 says 50 ms).
 const STORED_WITHIN: Duration = Duration::from_millis(200);
 
 const CREDIT: u64 = 1 << 32;

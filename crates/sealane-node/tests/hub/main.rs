@@ -12,6 +12,7 @@ mod redelivers;
 mod resumes;
 mod retains;
 mod running;
+mod seals;
 mod shares_encodings;
 mod socket;
 mod stock_clients;

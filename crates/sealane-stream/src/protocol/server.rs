@@ -1,7 +1,8 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
-use sealane_codec::{Codec, CodecError, Writer};
+use sealane_codec::{Codec, CodecError, Kind, Writer};
+use sealane_frame::GroupTag;
 use sealane_message::{ErrorInfo, Topic};
 
 use crate::Error;
@@ -57,6 +58,8 @@ pub struct Joined {
     pub recovered: bool,
     /// The stream's level: `memory`, `os` or `disk`.
     pub level: Cow<'static, str>,
+    /// The group whose keys open the stream's messages; none: the stream is open.
+    pub sealed: Option<GroupTag>,
 }
 
 /// One delivery.
@@ -202,7 +205,7 @@ impl ServerFrame {
     fn write_state(&self, writer: &mut Writer<'_>) {
         match self {
             ServerFrame::Subscribed { stream, codec, time_ms, joined } => {
-                writer.map(if joined.is_some() { 8 } else { 4 });
+                writer.map(if joined.is_some() { 9 } else { 4 });
                 write_text(writer, "status", "subscribed");
                 write_text(writer, "stream", stream);
                 write_text(writer, "codec", codec.name());
@@ -212,7 +215,7 @@ impl ServerFrame {
                 }
             }
             ServerFrame::Joined(joined) => {
-                writer.map(6);
+                writer.map(7);
                 write_text(writer, "status", "joined");
                 write_text(writer, "stream", joined.stream.as_str());
                 joined.write_place(writer);
@@ -242,6 +245,11 @@ impl Joined {
         writer.key("recovered");
         writer.bool(self.recovered);
         write_text(writer, "level", &self.level);
+        writer.key("sealed");
+        match self.sealed {
+            Some(group) => writer.text(&group.to_string()),
+            None => writer.null(),
+        }
     }
 }
 
@@ -339,7 +347,18 @@ impl<'a> Fields<'a> {
             recovered: sealane_codec::read_bool(self.codec, raw)
                 .map_err(|cause| decode(self.codec, cause))?,
             level: self.text("level")?.into_owned().into(),
+            sealed: self.sealed()?,
         })
+    }
+
+    /// An older hub, which knows open streams only, does not say this.
+    fn sealed(&self) -> Result<Option<GroupTag>, Error> {
+        let is_open = |raw| sealane_codec::kind(self.codec, raw) == Some(Kind::Null);
+        if self.raw("sealed").is_none_or(is_open) {
+            return Ok(None);
+        }
+        let group = GroupTag::from_hex(&self.text("sealed")?);
+        group.map(Some).ok_or_else(|| unknown("sealed"))
     }
 
     fn error(&self) -> Result<WireError, Error> {
@@ -374,6 +393,7 @@ mod tests {
             offset: 5,
             recovered: true,
             level: "disk".into(),
+            sealed: Some(GroupTag::from_bytes([0xa0, 1, 2, 3])),
         };
         for codec in [Codec::Json, Codec::MsgPack, Codec::Cbor] {
             let mut envelope = Vec::new();

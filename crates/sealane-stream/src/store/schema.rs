@@ -2,13 +2,14 @@ use std::fs::File;
 use std::path::Path;
 
 use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
+use sealane_frame::GroupTag;
 use sealane_message::Topic;
 
 use super::{key, offset_of};
 use crate::{ConsumerSettings, Error, Level, Retention};
 
 /// The version of the data format; a store of a newer one is refused.
-const VERSION: i64 = 1;
+const VERSION: i64 = 2;
 
 /// Bytes of a database page: larger than SQLite's default because blocks are, measured in
 /// docs/decisions/0002-blocks-in-sqlite.md.
@@ -30,7 +31,8 @@ CREATE TABLE stream (
     max_bytes  INTEGER NOT NULL,
     first      INTEGER NOT NULL,
     next       INTEGER NOT NULL,
-    bytes      INTEGER NOT NULL
+    bytes      INTEGER NOT NULL,
+    sealed     BLOB CHECK (length(sealed) = 4)
 ) STRICT;
 
 CREATE TABLE generation (
@@ -89,6 +91,10 @@ CREATE TABLE idempotency (
 CREATE INDEX idempotency_time ON idempotency (time_ms);
 ";
 
+/// What each earlier version lacks: the first is what brings version 1 to version 2.
+const MIGRATIONS: [&str; VERSION as usize - 1] =
+    ["ALTER TABLE stream ADD COLUMN sealed BLOB CHECK (length(sealed) = 4)"];
+
 /// A store as it was found.
 pub(crate) struct Opened {
     pub(crate) connection: Connection,
@@ -106,6 +112,7 @@ pub(crate) struct StreamRow {
     pub(crate) level: Level,
     pub(crate) created_ms: u64,
     pub(crate) retention: Retention,
+    pub(crate) sealed: Option<GroupTag>,
     pub(crate) first: u64,
     pub(crate) next: u64,
     pub(crate) last_ms: u64,
@@ -186,14 +193,28 @@ fn create(connection: &Connection) -> Result<(), Error> {
     if version == 0 {
         let all = format!("BEGIN; {SCHEMA} PRAGMA user_version = {VERSION}; COMMIT;");
         connection.execute_batch(&all)?;
+    } else if version < VERSION {
+        migrate(connection, version)?;
     }
+    Ok(())
+}
+
+/// Brings a store of an earlier version to this one, all or nothing.
+fn migrate(connection: &Connection, version: i64) -> Result<(), Error> {
+    let transaction = connection.unchecked_transaction()?;
+    for step in MIGRATIONS.iter().skip(usize::try_from(version - 1).unwrap_or(0)) {
+        transaction.execute_batch(step)?;
+    }
+    transaction.pragma_update(None, "user_version", VERSION)?;
+    transaction.commit()?;
+    tracing::info!(from = version, to = VERSION, "the store was brought to this version");
     Ok(())
 }
 
 fn read_streams(connection: &Connection) -> Result<Vec<StreamRow>, Error> {
     let mut query = connection.prepare(
         "SELECT number, topic, level, created_ms, max_age_ms, max_count, max_bytes, first, next,
-                bytes FROM stream ORDER BY number",
+                bytes, sealed FROM stream ORDER BY number",
     )?;
     let mut rows = query.query([])?;
     let mut streams = Vec::new();
@@ -211,6 +232,7 @@ fn read_streams(connection: &Connection) -> Result<Vec<StreamRow>, Error> {
             level: Level::from_id(row.get(2)?).unwrap_or_default(),
             created_ms: row.get::<_, i64>(3)? as u64,
             retention,
+            sealed: row.get::<_, Option<[u8; 4]>>(10)?.map(GroupTag::from_bytes),
             first: row.get::<_, i64>(7)? as u64,
             next: row.get::<_, i64>(8)? as u64,
             last_ms: 0,

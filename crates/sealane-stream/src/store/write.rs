@@ -102,7 +102,7 @@ impl Writes {
     pub(crate) fn stream(&self, stream: &Stream) -> Result<(), Error> {
         let state = stream.state.lock();
         self.run(
-            "INSERT INTO stream VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
+            "INSERT INTO stream VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
              ON CONFLICT (number) DO UPDATE SET level = ?3, max_age_ms = ?5, max_count = ?6,
                  max_bytes = ?7, first = ?8, next = ?9, bytes = ?10",
             params![
@@ -116,6 +116,7 @@ impl Writes {
                 state.first as i64,
                 state.next as i64,
                 state.bytes as i64,
+                stream.sealed.map(|group| group.to_bytes()),
             ],
         )?;
         for (first, generation) in &state.generations {

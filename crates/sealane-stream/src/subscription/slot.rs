@@ -105,6 +105,7 @@ pub(super) fn describe(stream: &Stream, offset: u64, recovered: bool) -> Joined 
         offset,
         recovered,
         level: state.level.name().into(),
+        sealed: stream.sealed,
     }
 }
 

@@ -5,14 +5,15 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
-use sealane_codec::Writer;
+use sealane_codec::{Codec, Writer};
 use sealane_message::limits::{MAX_DELAYED, MAX_OFFSET};
 use tokio::sync::oneshot;
 
 use super::{Append, Appended, Command};
 use crate::block::{Block, Record};
 use crate::consumer::Handed;
-use crate::envelope::Envelope;
+use crate::envelope::{Content, Envelope};
+use crate::protocol::write_sealed;
 use crate::registry::Registry;
 use crate::store::{KeyRow, Writes};
 use crate::stream::{Found, Shared, Stream};
@@ -192,9 +193,9 @@ impl Stage {
         }
         // Times never decrease along a stream, whatever the system's clock does.
         staged.last_ms = staged.last_ms.max(now_ms);
-        for Envelope { codec, id, body } in envelopes {
+        for Envelope { content, id, body } in envelopes {
             let (offset, time_ms) = (staged.next, staged.last_ms);
-            staged.records.push(Record { offset, time_ms, codec, id, body });
+            staged.records.push(Record { offset, time_ms, content, id, body });
             staged.next += 1;
         }
         Ok((staged.generation, offset))
@@ -211,8 +212,8 @@ impl Stage {
         if count > MAX_DELAYED as u64 {
             return Err(Error::TooMany { what: "delayed messages", limit: MAX_DELAYED as u64 });
         }
-        for Envelope { codec, id, body } in envelopes {
-            let record = Record { offset: 0, time_ms: self.now_ms, codec, id, body };
+        for Envelope { content, id, body } in envelopes {
+            let record = Record { offset: 0, time_ms: self.now_ms, content, id, body };
             writes.delay(stream.number, due_ms, &record)?;
             self.delayed += 1;
         }
@@ -375,6 +376,9 @@ impl Staged {
     pub(super) fn note_stored(&self, registry: &Registry) {
         let messages = self.blocks.iter().map(|block| block.records.len() as u64).sum();
         registry.metrics.stored.fetch_add(messages, Ordering::Relaxed);
+        if self.stream.sealed.is_some() {
+            registry.metrics.stored_sealed.fetch_add(messages, Ordering::Relaxed);
+        }
         if let Some(last) = self.blocks.last() {
             let bytes = self.blocks.iter().map(|block| block.stored_bytes()).sum();
             self.stream.note_stored(last.last, bytes);
@@ -438,12 +442,26 @@ fn dead_letter(
     let Some(record) = block.records.get(at).filter(|record| record.offset == handed.offset) else {
         return Ok(None);
     };
-    let mut body = Vec::with_capacity(record.body.len() + 160);
-    let mut writer = Writer::new(record.codec, &mut body);
+    Ok(Some(write_letter(&block, record, consumer, handed.attempt)))
+}
+
+/// A dead letter is open, whatever its message is: what it says beside it the hub knows anyway. A
+/// frame stands in it as bytes, and whoever has the group's keys opens it there.
+fn write_letter(block: &Block, record: &Record, consumer: &str, attempts: u32) -> Envelope {
+    let mut sealed = Vec::new();
+    let (codec, envelope) = match record.content {
+        Content::Open(codec) => (codec, record.body.as_ref()),
+        Content::Sealed => {
+            let codec = Codec::MsgPack;
+            write_sealed(codec, Some(record.id_text()), &record.body, &mut sealed);
+            (codec, sealed.as_slice())
+        }
+    };
+    let mut body = Vec::with_capacity(envelope.len() + 160);
+    let mut writer = Writer::new(codec, &mut body);
     writer.map(8);
-    let id = std::str::from_utf8(&record.id).unwrap_or_default();
     let texts = [
-        ("id", id),
+        ("id", record.id_text()),
         ("type", "dead-letter"),
         ("stream", block.topic.as_str()),
         ("consumer", consumer),
@@ -455,14 +473,14 @@ fn dead_letter(
     let numbers = [
         ("offset", record.offset),
         ("generation", block.generation),
-        ("attempts", u64::from(handed.attempt)),
+        ("attempts", u64::from(attempts)),
     ];
     for (key, number) in numbers {
         writer.key(key);
         writer.u64(number);
     }
     writer.key("envelope");
-    writer.raw(&record.body);
+    writer.raw(envelope);
     writer.end();
-    Ok(Some(Envelope { codec: record.codec, id: record.id.clone(), body: body.into() }))
+    Envelope { content: Content::Open(codec), id: record.id.clone(), body: body.into() }
 }

@@ -81,7 +81,7 @@ impl Upkeep {
                 registry.metrics.damaged.fetch_add(1, Ordering::Relaxed);
                 continue;
             };
-            let envelope = Envelope { codec: record.codec, id: record.id, body: record.body };
+            let envelope = Envelope { content: record.content, id: record.id, body: record.body };
             stage.push(&stream, vec![envelope], None)?;
         }
         self.next_due_ms = writes.next_delayed()?.0;
