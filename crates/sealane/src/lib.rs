@@ -77,6 +77,7 @@ pub use message::Message;
 pub use publish::{Publish, PublishBatch, PublishLater, Published, PublishedBatch, Scheduled};
 pub use publisher::{Publisher, Stored};
 pub use sealane_codec::Codec;
+pub use sealane_frame::GroupTag;
 pub use sealane_message::{Pattern, Topic, Value};
 pub use sealane_stream::Level;
 pub use sealane_stream::protocol::WireError;

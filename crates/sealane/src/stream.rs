@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use hyper::Method;
 use sealane_codec::{Codec, Writer};
+use sealane_frame::GroupTag;
 use sealane_message::Topic;
 use sealane_stream::Level;
 use sealane_stream::protocol::{ServerFrame, read_frame};
@@ -33,6 +34,8 @@ pub struct StreamState {
     pub bytes: u64,
     /// When a message counts as stored.
     pub level: Level,
+    /// The group whose keys open the messages, which the hub cannot read; none: it can.
+    pub sealed: Option<GroupTag>,
     /// Messages older than this many milliseconds go; 0: none does.
     pub max_age_ms: u64,
     /// The oldest messages beyond this many go; 0: none does.
@@ -86,6 +89,7 @@ impl StreamState {
             count: reply.number("count")?,
             bytes: reply.number("bytes")?,
             level: reply.parse("level")?,
+            sealed: group(reply)?,
             max_age_ms: reply.number_or_zero("maxAgeMs"),
             max_count: reply.number_or_zero("maxCount"),
             max_bytes: reply.number_or_zero("maxBytes"),
@@ -96,6 +100,13 @@ impl StreamState {
             damaged: damaged.iter().map(range).collect::<Result<_, Error>>()?,
         })
     }
+}
+
+/// An open stream says null, and a hub that knows no others says nothing.
+fn group(reply: &Reply<'_>) -> Result<Option<GroupTag>, Error> {
+    let Ok(text) = reply.text("sealed") else { return Ok(None) };
+    let unknown = || Error::Protocol(format!("`{text}` is no group tag"));
+    GroupTag::from_hex(&text).map(Some).ok_or_else(unknown)
 }
 
 impl ConsumerState {
@@ -245,17 +256,25 @@ pub struct Configure {
     client: Client,
     topic: String,
     level: Option<Level>,
+    sealed: Option<GroupTag>,
     numbers: Vec<(&'static str, u64)>,
 }
 
 impl Configure {
     pub(crate) fn new(client: Client, topic: &str) -> Self {
-        Self { client, topic: topic.to_owned(), level: None, numbers: Vec::new() }
+        Self { client, topic: topic.to_owned(), level: None, sealed: None, numbers: Vec::new() }
     }
 
     /// When a message counts as stored.
     pub fn level(mut self, level: Level) -> Self {
         self.level = Some(level);
+        self
+    }
+
+    /// Makes the stream sealed for this group: it takes no other messages, as long as it lives. A
+    /// stream that is there and is something else is refused with `SealMismatch`.
+    pub fn sealed(mut self, group: GroupTag) -> Self {
+        self.sealed = Some(group);
         self
     }
 
@@ -283,10 +302,15 @@ impl Configure {
     fn body(&self) -> Vec<u8> {
         let mut body = Vec::new();
         let mut writer = Writer::new(Codec::Json, &mut body);
-        writer.map(usize::from(self.level.is_some()) + self.numbers.len());
+        let named = usize::from(self.level.is_some()) + usize::from(self.sealed.is_some());
+        writer.map(named + self.numbers.len());
         if let Some(level) = self.level {
             writer.key("level");
             writer.text(&level.to_string());
+        }
+        if let Some(group) = self.sealed {
+            writer.key("sealed");
+            writer.text(&group.to_string());
         }
         for (name, number) in &self.numbers {
             writer.key(name);

@@ -122,7 +122,7 @@ mod tests {
         let mut places = Places::new(Start::New, true);
         let stream = "a".parse().unwrap();
         let (generation, offset, recovered, level) = (0, 0, true, "".into());
-        places.joined(&Joined { stream, generation, offset, recovered, level });
+        places.joined(&Joined { stream, generation, offset, recovered, level, sealed: None });
         assert_eq!(places.start(), Start::First);
     }
 

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use sealane::{Client, Codec, Error, Level, Start, Value};
+use sealane::{Client, Codec, Error, GroupTag, Level, Start, Value};
 
 use crate::{node, number, numbered};
 
@@ -105,6 +105,21 @@ async fn streams_are_made_listed_changed_and_removed() {
     assert_eq!(client.stream("a/1").await.unwrap_err().refusal(), Some("UnknownStream"));
     let health = client.health().await.unwrap();
     assert_eq!((health.level, health.streams), (Level::Disk, 1));
+}
+
+#[tokio::test]
+async fn a_stream_is_made_sealed_and_says_so() {
+    let (_folder, _node, client) = node().await;
+    let (group, other) = (GroupTag::from_bytes([1; 4]), GroupTag::from_bytes([2; 4]));
+    let made = client.configure("s").sealed(group).level(Level::Os).await.unwrap();
+    assert_eq!((made.sealed, made.level), (Some(group), Level::Os));
+    assert_eq!(client.stream("s").await.unwrap().sealed, Some(group));
+    let error = client.configure("s").sealed(other).await.unwrap_err();
+    assert_eq!(error.refusal(), Some("SealMismatch"));
+    let error = client.publish("s", &numbered(1)).await.unwrap_err();
+    assert_eq!(error.refusal(), Some("NotSealed"));
+    client.publish("open", &numbered(1)).await.unwrap();
+    assert_eq!(client.stream("open").await.unwrap().sealed, None);
 }
 
 #[tokio::test]
