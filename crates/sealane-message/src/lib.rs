@@ -6,8 +6,9 @@
 //! ```
 //!
 //! This crate takes nothing and gives the types that every later step speaks: [`Value`], the one
-//! data model that all codecs carry; [`Topic`] and [`Pattern`], the names of streams; [`limits`],
-//! every bound of the system in one table; and [`ErrorInfo`], what an error code means.
+//! data model that all codecs carry; [`DataType`], what a body is; [`Topic`] and [`Pattern`], the
+//! names of streams; [`limits`], every bound of the system in one table; and [`ErrorInfo`], what an
+//! error code means.
 //!
 //! It has no I/O, no clock, no randomness and no `unsafe`.
 //!
@@ -26,11 +27,13 @@
     deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)
 )]
 
+mod data_type;
 mod error;
 pub mod limits;
 mod topic;
 mod value;
 
+pub use data_type::{DataType, UnknownDataType};
 pub use error::ErrorInfo;
 pub use topic::{ERRORS, Pattern, Topic, TopicError};
 pub use value::Value;

@@ -75,6 +75,14 @@ limits! {
     MAX_EPOCHS_HELD: usize = 4096, "secrets";
     /// Counters of one reservation. A larger one is cut to this.
     MAX_RESERVED_COUNTERS: u64 = 1 << 20, "counters";
+    /// A policy file. A larger one is refused.
+    MAX_POLICY_BYTES: usize = 64 << 10, "bytes";
+    /// The reason that a policy file gives for weakening a rule. A longer one is refused.
+    MAX_REASON_BYTES: usize = 200, "bytes";
+    /// The smallest fragment that a policy may ask for. A smaller one is refused.
+    MIN_POLICY_FRAGMENT_BYTES: u16 = 32, "bytes";
+    /// How long a policy may gather messages before they are sent. More is refused.
+    MAX_POLICY_BATCH_MS: u32 = 60_000, "milliseconds";
     /// A frame in the full form. A longer one is neither made nor read.
     MAX_FRAME_BYTES: usize = 1 << 20, "bytes";
     /// A frame's body: the longest frame less what may stand around it. A longer one is refused.
