@@ -22,6 +22,19 @@ impl Suite {
         }
     }
 
+    /// Its name, as RFC 9605 forms them.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Suite::Aes256Gcm => "AES_256_GCM_SHA512_128",
+            Suite::ChaCha20Poly1305 => "CHACHA20_POLY1305_SHA512_128",
+        }
+    }
+
+    /// The suite of that name.
+    pub fn from_name(name: &str) -> Option<Suite> {
+        Suite::ALL.into_iter().find(|suite| suite.name() == name)
+    }
+
     /// The suite of that number.
     pub fn from_number(number: u16) -> Option<Suite> {
         Suite::ALL.into_iter().find(|suite| suite.number() == number)
@@ -29,7 +42,10 @@ impl Suite {
 }
 
 /// What a seal protects.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+///
+/// They have no total order, and so no `<`: C covers A, S and P cover C, and neither of those two
+/// covers the other. See [`Class::covers`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Class {
     /// A: integrity and origin in the group; the body travels in clear before the header.
     Authenticated,
@@ -95,6 +111,32 @@ impl Class {
             Class::Group => 'C',
             Class::Signed => 'S',
             Class::Peer => 'P',
+        }
+    }
+
+    /// The class of that letter.
+    pub fn from_letter(letter: &str) -> Option<Class> {
+        let mut chars = letter.chars();
+        let class = chars.next().and_then(|c| Class::ALL.into_iter().find(|k| k.letter() == c));
+        class.filter(|_| chars.next().is_none())
+    }
+
+    /// Whether it protects at least what `other` does.
+    pub fn covers(self, other: Class) -> bool {
+        match other {
+            Class::Authenticated => true,
+            Class::Group => self != Class::Authenticated,
+            Class::Signed | Class::Peer => self == other,
+        }
+    }
+
+    /// The strongest class that both cover.
+    #[must_use]
+    pub fn meet(self, other: Class) -> Class {
+        match (self.covers(other), other.covers(self)) {
+            (true, _) => other,
+            (_, true) => self,
+            (false, false) => Class::Group,
         }
     }
 }
@@ -166,6 +208,19 @@ impl Group {
     /// Whether the group is one of two.
     pub fn is_pair(&self) -> bool {
         self.is_pair
+    }
+
+    /// The class by which a message is sealed here that needs `class`: in a pair C is P. None for
+    /// P in a group of more.
+    pub fn class_for(&self, class: Class) -> Option<Class> {
+        let class = if self.is_pair && class == Class::Group { Class::Peer } else { class };
+        self.allows(class).then_some(class)
+    }
+
+    /// Whether what is sealed here in `class` is protected as much as `floor` asks. In a pair class
+    /// S meets P too: only the two hold the keys.
+    pub fn meets(&self, class: Class, floor: Class) -> bool {
+        class.covers(floor) || (self.is_pair && class == Class::Signed && floor == Class::Peer)
     }
 
     /// Whether a message of that class may be sent or read in this group.

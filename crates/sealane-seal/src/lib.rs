@@ -13,7 +13,7 @@
 //! This crate takes the bytes of a body and the part of the frame that is to be authenticated, and
 //! gives the SFrame form (RFC 9605) of it, in place. A [`Sealer`] is one member that sends; an
 //! [`Opener`] one that reads, live with a replay window or from a store without. [`Epochs`] holds
-//! the secrets. `spec/seal.md` is the specification.
+//! the secrets. [`policy`] decides the class. `spec/seal.md` and `spec/policy.md` specify it.
 //!
 //! It has no I/O, no clock, no randomness and no `unsafe`. Nothing is allocated per message once a
 //! sender is known.
@@ -51,6 +51,7 @@ mod group;
 mod header;
 pub mod limits;
 mod opener;
+pub mod policy;
 mod sealer;
 mod sign;
 mod window;

@@ -1,0 +1,122 @@
+//! Which class a message is sealed in, and what is taken from others.
+//!
+//! ```text
+//!  type ──► floor ─┐
+//!  link ──► raise ─┼─► class, never below the floor, never beyond the ceiling
+//!  trust ─► raise ─┘
+//!  battery, rate ────► pace: how often, how much at once, deltas, fragments, cipher
+//! ```
+//!
+//! [`Policy::decide`] is total and pure: every input has an answer, and the same input the same.
+//! Battery and rate do not reach the class, so that nobody who drains the one or drives the other
+//! changes what is protected. Plaintext is not a class. `spec/policy.md` is the specification.
+//!
+//! ```
+//! use sealane_message::DataType;
+//! use sealane_seal::{Class, policy::*};
+//!
+//! let policy = Policy::from_toml("version = 1\ntype.location.floor = 'S'")?;
+//! let worst = Conditions { battery: Battery::new(1), ..Conditions::default() };
+//! assert_eq!(policy.decide(DataType::LOCATION, &worst).class, Class::Signed);
+//! assert_eq!(policy.decide(DataType::COUNTER, &worst).class, Class::Authenticated);
+//! # Ok::<(), PolicyError>(())
+//! ```
+
+mod conditions;
+mod decision;
+mod error;
+mod file;
+mod rules;
+
+pub use conditions::{Battery, Conditions, Link, Rate, Trust};
+pub use decision::{Decision, Pace, Rule, Sending};
+pub use error::{ERRORS, Fault, PolicyError, Refusal};
+pub use rules::Bounds;
+
+use sealane_message::DataType;
+
+use crate::{Class, Group};
+use rules::Rules;
+
+/// The rules of one node: what is built in, and what its file changes.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Policy {
+    rules: Rules,
+}
+
+impl Policy {
+    /// The version of the file that is read. Every other is refused.
+    pub const VERSION: i64 = 1;
+
+    /// The rules of a file, on top of those that are built in.
+    ///
+    /// # Errors
+    /// What is wrong with it first, and in which line. There is no half-read policy.
+    pub fn from_toml(text: &str) -> Result<Policy, PolicyError> {
+        file::read(text).map(|rules| Policy { rules })
+    }
+
+    /// Takes the rules of a file instead of these.
+    ///
+    /// # Errors
+    /// As [`Policy::from_toml`]; the rules are as before then.
+    pub fn reload(&mut self, text: &str) -> Result<(), PolicyError> {
+        *self = Policy::from_toml(text)?;
+        Ok(())
+    }
+
+    /// How a message is sealed and sent.
+    pub fn decide(&self, data_type: DataType, conditions: &Conditions) -> Decision {
+        decision::decide(&self.rules, data_type, conditions)
+    }
+
+    /// What a message's class is bounded by.
+    pub fn bounds(&self, data_type: DataType) -> &Bounds {
+        self.rules.bounds(data_type)
+    }
+
+    /// Whether a message of that class may be read: what does not meet its type's floor is dropped.
+    ///
+    /// # Errors
+    /// [`Refusal::BelowFloor`].
+    pub fn admits(&self, data_type: DataType, class: Class, group: &Group) -> Result<(), Refusal> {
+        let floor = self.bounds(data_type).floor;
+        if group.meets(class, floor) {
+            Ok(())
+        } else {
+            Err(Refusal::BelowFloor { data_type, class, floor })
+        }
+    }
+
+    /// The class by which a decision's message is sealed in `group`.
+    ///
+    /// # Errors
+    /// [`Refusal::NeedsPair`] for class P in a group of more than two.
+    pub fn class_in(
+        &self,
+        group: &Group,
+        data_type: DataType,
+        decision: &Decision,
+    ) -> Result<Class, Refusal> {
+        let class = group.class_for(decision.class).ok_or(Refusal::NeedsPair { data_type })?;
+        // What is decided always meets the floor; that it is still so in the group is checked, not
+        // assumed.
+        self.admits(data_type, class, group).map(|()| class)
+    }
+
+    /// Every class that some condition leads to, from the floor upwards.
+    pub fn reachable(&self, data_type: DataType) -> Vec<Class> {
+        let mut classes = Vec::new();
+        for link in Link::ALL {
+            for trust in Trust::ALL {
+                let conditions = Conditions { link, trust, ..Conditions::default() };
+                let class = self.decide(data_type, &conditions).class;
+                if !classes.contains(&class) {
+                    classes.push(class);
+                }
+            }
+        }
+        classes.sort_by_key(|class| class.number());
+        classes
+    }
+}

@@ -1,0 +1,189 @@
+use sealane_message::DataType;
+
+use super::{Battery, Link, Pace, Rate, Sending, Trust};
+use crate::{Class, Suite};
+
+/// Between which classes the messages of a type are sealed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Bounds {
+    /// The class that it starts at and never goes below.
+    pub floor: Class,
+    /// The class that nothing raises it beyond.
+    pub ceiling: Class,
+    /// The floor that is built in.
+    pub built_in_floor: Class,
+    /// Why a file lowered the floor, in its words.
+    pub because: Option<String>,
+}
+
+/// What a kind of link, or a trust, asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct LinkRule {
+    pub(super) raise: Class,
+    pub(super) fragment_bytes: u16,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct TrustRule {
+    pub(super) raise: Class,
+}
+
+/// All rules of a policy, each of which exists.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Rules {
+    /// Registered types but `unknown`, in any order.
+    types: Vec<(DataType, Bounds)>,
+    unknown: Bounds,
+    local: LinkRule,
+    mesh: LinkRule,
+    hub: LinkRule,
+    foreign: LinkRule,
+    verified: TrustRule,
+    member: TrustRule,
+    stranger: TrustRule,
+    /// At or below it the pace is saving.
+    pub(super) battery: Battery,
+    /// Above it the pace is busy.
+    pub(super) rate: Rate,
+    normal: Sending,
+    busy: Sending,
+    saving: Sending,
+}
+
+/// The floor and ceiling of each type where no file says otherwise.
+fn built_in(data_type: DataType) -> (Class, Class) {
+    use Class::{Authenticated, Group, Peer, Signed};
+    match data_type {
+        DataType::COUNTER | DataType::HEARTBEAT => (Authenticated, Group),
+        DataType::EMERGENCY | DataType::ACKNOWLEDGEMENT | DataType::CLEAR | DataType::CONTROL => {
+            (Signed, Signed)
+        }
+        DataType::COMMAND | DataType::SENSITIVE_CHAT => (Peer, Peer),
+        _ => (Group, Peer),
+    }
+}
+
+/// Whether a type is sent at once and whole, whatever the battery and the rate.
+pub(super) fn is_urgent(data_type: DataType) -> bool {
+    matches!(
+        data_type,
+        DataType::EMERGENCY
+            | DataType::ACKNOWLEDGEMENT
+            | DataType::CLEAR
+            | DataType::CONTROL
+            | DataType::COMMAND
+    )
+}
+
+/// Whether a file may go below the built-in floor of a type, with a reason. S and P stand for what
+/// harms people when it is forged or read; what nobody knows cannot be judged.
+pub(super) fn may_be_lowered(data_type: DataType) -> bool {
+    built_in(data_type).0 == Class::Group && data_type != DataType::UNKNOWN
+}
+
+impl Bounds {
+    fn built_in(data_type: DataType) -> Bounds {
+        let (floor, ceiling) = built_in(data_type);
+        Bounds { floor, ceiling, built_in_floor: floor, because: None }
+    }
+}
+
+impl Rules {
+    pub(super) fn bounds(&self, data_type: DataType) -> &Bounds {
+        let own = self.types.iter().find(|(known, _)| *known == data_type);
+        own.map_or(&self.unknown, |(_, bounds)| bounds)
+    }
+
+    pub(super) fn bounds_mut(&mut self, data_type: DataType) -> &mut Bounds {
+        let own = self.types.iter_mut().find(|(known, _)| *known == data_type);
+        own.map_or(&mut self.unknown, |(_, bounds)| bounds)
+    }
+
+    pub(super) fn link(&self, link: Link) -> &LinkRule {
+        match link {
+            Link::Local => &self.local,
+            Link::Mesh => &self.mesh,
+            Link::Hub => &self.hub,
+            Link::Foreign => &self.foreign,
+        }
+    }
+
+    pub(super) fn link_mut(&mut self, link: Link) -> &mut LinkRule {
+        match link {
+            Link::Local => &mut self.local,
+            Link::Mesh => &mut self.mesh,
+            Link::Hub => &mut self.hub,
+            Link::Foreign => &mut self.foreign,
+        }
+    }
+
+    pub(super) fn trust(&self, trust: Trust) -> &TrustRule {
+        match trust {
+            Trust::Verified => &self.verified,
+            Trust::Member => &self.member,
+            Trust::Unknown => &self.stranger,
+        }
+    }
+
+    pub(super) fn trust_mut(&mut self, trust: Trust) -> &mut TrustRule {
+        match trust {
+            Trust::Verified => &mut self.verified,
+            Trust::Member => &mut self.member,
+            Trust::Unknown => &mut self.stranger,
+        }
+    }
+
+    pub(super) fn pace(&self, pace: Pace) -> &Sending {
+        match pace {
+            Pace::Normal => &self.normal,
+            Pace::Busy => &self.busy,
+            Pace::Saving => &self.saving,
+        }
+    }
+
+    pub(super) fn pace_mut(&mut self, pace: Pace) -> &mut Sending {
+        match pace {
+            Pace::Normal => &mut self.normal,
+            Pace::Busy => &mut self.busy,
+            Pace::Saving => &mut self.saving,
+        }
+    }
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        let known = DataType::ALL.iter().filter(|known| **known != DataType::UNKNOWN);
+        let link = |raise, fragment_bytes| LinkRule { raise, fragment_bytes };
+        let stays = TrustRule { raise: Class::Authenticated };
+        let normal = Sending {
+            rate_max: None,
+            batch_ms: 0,
+            delta: false,
+            fragment_bytes: u16::MAX,
+            suite: Suite::Aes256Gcm,
+        };
+        Self {
+            types: known.map(|known| (*known, Bounds::built_in(*known))).collect(),
+            unknown: Bounds::built_in(DataType::UNKNOWN),
+            local: link(Class::Authenticated, u16::MAX),
+            mesh: link(Class::Authenticated, 244),
+            hub: link(Class::Group, u16::MAX),
+            foreign: link(Class::Group, 1200),
+            verified: stays,
+            member: stays,
+            stranger: TrustRule { raise: Class::Peer },
+            battery: Battery::new(20).unwrap_or(Battery::EMPTY),
+            rate: Rate::from_millihertz(10_000),
+            normal,
+            busy: Sending { batch_ms: 100, delta: true, ..normal },
+            saving: Sending {
+                rate_max: Some(Rate::from_millihertz(1000)),
+                batch_ms: 2000,
+                delta: true,
+                fragment_bytes: 200,
+                ..normal
+            },
+        }
+    }
+}
