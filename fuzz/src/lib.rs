@@ -5,4 +5,5 @@
 pub mod codec;
 pub mod frame;
 pub mod hub;
+pub mod policy;
 pub mod seal;
