@@ -1,5 +1,7 @@
 //! Every verb and flag, defined once.
 
+pub mod policy;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -20,9 +22,9 @@ Exit codes:
   5  the storage is full or failed
 
 Settings come from flags, then the environment (SEALANE_SERVER, SEALANE_DATA, SEALANE_LISTEN,
-SEALANE_LEVEL, SEALANE_CODEC), then the configuration file (--config, SEALANE_CONFIG, or the
-user's), then defaults: `sealane config show --origin` tells which. SEALANE_LOG sets what is
-logged (error, warn, info, debug); NO_COLOR turns colours off.
+SEALANE_LEVEL, SEALANE_CODEC, SEALANE_POLICY), then the configuration file (--config,
+SEALANE_CONFIG, or the user's), then defaults: `sealane config show --origin` tells which.
+SEALANE_LOG sets what is logged (error, warn, info, debug); NO_COLOR turns colours off.
 
 Examples:
   sealane up --data ./data
@@ -59,6 +61,8 @@ pub enum Command {
     Sub(Sub),
     /// List, show, change and remove streams
     Stream(Stream),
+    /// Say how messages are sealed, and check the rules for it
+    Policy(policy::Policy),
     /// Show the settings in effect
     Config(Config),
     /// Say what an error code means

@@ -22,11 +22,14 @@ pub enum Key {
     Level,
     /// The codec of client verbs.
     Codec,
+    /// The policy file of client verbs; empty: what is built in.
+    Policy,
 }
 
 impl Key {
     /// All settings.
-    pub const ALL: [Key; 5] = [Key::Server, Key::Data, Key::Listen, Key::Level, Key::Codec];
+    pub const ALL: [Key; 6] =
+        [Key::Server, Key::Data, Key::Listen, Key::Level, Key::Codec, Key::Policy];
 
     /// Its name in the configuration file.
     pub fn name(self) -> &'static str {
@@ -36,6 +39,7 @@ impl Key {
             Key::Listen => "listen",
             Key::Level => "level",
             Key::Codec => "codec",
+            Key::Policy => "policy",
         }
     }
 
@@ -47,6 +51,7 @@ impl Key {
             Key::Listen => "SEALANE_LISTEN",
             Key::Level => "SEALANE_LEVEL",
             Key::Codec => "SEALANE_CODEC",
+            Key::Policy => "SEALANE_POLICY",
         }
     }
 
@@ -56,6 +61,7 @@ impl Key {
             Key::Data => folder(environment, "XDG_DATA_HOME", ".local/share").display().to_string(),
             Key::Level => Level::Disk.to_string(),
             Key::Codec => Codec::Json.name().into(),
+            Key::Policy => String::new(),
         }
     }
 }
@@ -205,6 +211,17 @@ impl File {
             (key.default(environment), Origin::Default)
         };
         Setting { key, value, origin }
+    }
+
+    /// The file that a setting names, if it names one. In a configuration file it is meant from
+    /// that file's folder.
+    pub fn path(&self, key: Key) -> Option<PathBuf> {
+        let setting = self.setting(key, None);
+        let path = PathBuf::from(Some(setting.value).filter(|value| !value.is_empty())?);
+        match setting.origin {
+            Origin::File(file) => Some(file.parent().unwrap_or(Path::new("")).join(path)),
+            _ => Some(path),
+        }
     }
 
     /// A client of the hub that the settings name, speaking the codec that they name.

@@ -11,6 +11,7 @@ pub fn table() -> impl Iterator<Item = &'static ErrorInfo> {
         sealane_message::ERRORS,
         sealane_codec::ERRORS,
         sealane_seal::ERRORS,
+        sealane_seal::policy::ERRORS,
         sealane_frame::ERRORS,
         sealane_stream::ERRORS,
         sealane::ERRORS,

@@ -5,6 +5,7 @@ use sealane::{Error, Value};
 use sealane_codec::CodecError;
 use sealane_message::ErrorInfo;
 use sealane_node::StartError;
+use sealane_seal::policy::PolicyError;
 
 use crate::inspect::CaptureError;
 use crate::terminal::record;
@@ -66,6 +67,14 @@ pub enum Failure {
         /// What was wrong.
         cause: String,
     },
+    /// A policy file that is refused.
+    #[error("{}: {cause}", file.display())]
+    Policy {
+        /// The file.
+        file: PathBuf,
+        /// What was wrong, and in which line.
+        cause: Box<PolicyError>,
+    },
     /// Flags that do not go together, or an answer that is missing.
     #[error("{0}")]
     Usage(&'static str),
@@ -118,6 +127,7 @@ impl Failure {
             Failure::UnknownKey { .. } => &UNKNOWN_KEY,
             Failure::Setting { .. } => &SETTING,
             Failure::File { .. } => &FILE,
+            Failure::Policy { cause, .. } => cause.info(),
             Failure::Usage(_) => &USAGE,
             Failure::Body(_) => &BODY,
             Failure::Input(_) => &INPUT,
@@ -156,6 +166,7 @@ impl Failure {
             Failure::UnknownKey { .. }
             | Failure::Setting { .. }
             | Failure::File { .. }
+            | Failure::Policy { .. }
             | Failure::Usage(_)
             | Failure::Body(_)
             | Failure::UnknownCode(_) => exit::USAGE,

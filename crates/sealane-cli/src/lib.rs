@@ -14,6 +14,7 @@ pub mod explain;
 mod failure;
 pub mod inspect;
 pub mod pages;
+pub mod policy;
 pub mod publish;
 pub mod stream;
 pub mod subscribe;
@@ -84,6 +85,7 @@ pub async fn run(cli: Cli, terminal: &mut Terminal) -> Result<(), Failure> {
         Command::Pub(args) => publish::run(&args, &file?, terminal).await,
         Command::Sub(args) => subscribe::run(&args, &file?, terminal).await,
         Command::Stream(args) => stream::run(&args, &file?, terminal).await,
+        Command::Policy(args) => policy::run(&args, &file?, terminal),
         Command::Config(args) => config::show(&args, &file?, terminal),
         Command::Explain(args) => explain::run(&args, terminal),
         Command::Inspect(args) => inspect::run(&args, terminal),

@@ -161,20 +161,18 @@ fn epochs(table: &Table, id: GroupId) -> Result<Epochs, String> {
 }
 
 fn suite(value: Option<&Value>) -> Result<Suite, String> {
+    let [aes, chacha] = Suite::ALL.map(Suite::name);
+    let names = || format!("`suite` is {aes:?} or {chacha:?}");
     match value {
         None => Ok(Suite::Aes256Gcm),
-        Some(Value::String(name)) if name == AES => Ok(Suite::Aes256Gcm),
-        Some(Value::String(name)) if name == CHACHA => Ok(Suite::ChaCha20Poly1305),
+        Some(Value::String(name)) => Suite::from_name(name).ok_or_else(names),
         Some(Value::Integer(number)) => {
             let suite = u16::try_from(*number).ok().and_then(Suite::from_number);
             suite.ok_or_else(|| "`suite` is 5 or 0xf001".into())
         }
-        Some(_) => Err(format!("`suite` is {AES:?} or {CHACHA:?}")),
+        Some(_) => Err(names()),
     }
 }
-
-const AES: &str = "AES_256_GCM_SHA512_128";
-const CHACHA: &str = "CHACHA20_POLY1305_SHA512_128";
 
 fn signers(value: &Value) -> Result<&Table, String> {
     value.as_table().ok_or_else(|| "`signers` is a table of slots".into())
@@ -214,7 +212,10 @@ mod tests {
         let keys = Keys::parse(&file(&secret)).unwrap();
         assert_eq!(keys.groups[0].start, Epoch(7));
         assert!(!format!("{keys:?}").contains("c0ffee"));
-        let provisioned = format!("provisioned = \"{SECRET}\"\npair = true\nsuite = \"{AES}\"");
+        let provisioned = format!(
+            "provisioned = \"{SECRET}\"\npair = true\nsuite = \"{}\"",
+            Suite::Aes256Gcm.name()
+        );
         assert_eq!(Keys::parse(&file(&provisioned)).unwrap().groups[0].start, Epoch(0));
     }
 

@@ -3,6 +3,7 @@
 use sealane::{Codec, Value};
 use sealane_frame::limits::MAX_HOP_LIMIT;
 use sealane_frame::{Kind, VERSION};
+use sealane_message::DataType;
 use sealane_seal::Class;
 
 use super::hex;
@@ -115,7 +116,9 @@ pub(super) fn codec(id: u64) -> Meaning {
 }
 
 pub(super) fn data_type(id: u64) -> Meaning {
-    (id.into(), format!("type {id}: what the body is"))
+    let name = u16::try_from(id).ok().and_then(|id| DataType::from_number(id).name());
+    let said = name.unwrap_or("no type that this program knows");
+    (id.into(), format!("type {id}: {said}"))
 }
 
 pub(super) fn body_length(bytes: u64) -> Meaning {

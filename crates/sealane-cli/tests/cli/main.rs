@@ -1,5 +1,6 @@
 //! The real binary, in temporary folders and on free ports.
 
+mod decides_classes;
 mod explains_frames;
 mod explains_itself;
 mod fails_by_name;
