@@ -94,10 +94,6 @@ impl Identity {
     pub(crate) fn signer(&self) -> Result<MemberSigner, Error> {
         MemberSigner::from_seed(&derive(CURVE, &self.seed))
     }
-
-    pub(crate) fn wrapping(&self) -> &Wrapping {
-        &self.wrapping
-    }
 }
 
 fn derive(context: &str, seed: &[u8; 32]) -> Zeroizing<[u8; 32]> {
@@ -153,10 +149,6 @@ impl PublicKey {
     /// A hash of both keys that people compare.
     pub fn fingerprint(&self) -> Fingerprint {
         Fingerprint::of("Sealane 1.0 fingerprint of an identity", &[&self.to_bytes()])
-    }
-
-    pub(crate) fn wrapping(&self) -> &WrappingKey {
-        &self.wrapping
     }
 }
 

@@ -1,17 +1,72 @@
-//! Identities to epoch secrets: invitations, rosters, revocation.
+//! Beside step 3 of a message's way: *who holds the keys of the seal*.
+//!
+//! ```text
+//!  write ─► encode ─► seal ─► frame ─► carry ─► relay ─► keep ─► read
+//!                     ^^^^
+//!   identity ──card──► authority ──invitation──► member ──► epoch secrets ──► seal
+//!                          └──────── orders ───────▲
+//! ```
+//!
+//! This crate takes identities and gives epoch secrets. A [`KeyFolder`] holds an [`Identity`] and
+//! its groups. An authority invites who shows a [`Card`], and tells the members of admissions,
+//! removals and fresh secrets by [`Notice`]s. A [`Member`] is an [`EpochSource`]; its [`Sender`]
+//! seals nothing before the counter is reserved on disk, and a folder that was copied or restored
+//! seals nothing at all. `spec/group.md` is the specification.
+//!
+//! It uses the system's files, clock and randomness.
+//!
+//! ```
+//! use sealane_frame::{FrameBuf, open_frame};
+//! use sealane_group::{Card, EpochSource, KeyFolder, NewGroup, Past};
+//! use sealane_seal::Class;
+//!
+//! # let folder = tempfile::tempdir().unwrap();
+//! # let (one, two) = (folder.path().join("one"), folder.path().join("two"));
+//! let (base, car) = (KeyFolder::create(&one, "base", None)?, KeyFolder::create(&two, "car", None)?);
+//! let mut fleet = base.new_group("fleet", NewGroup::default())?;
+//! let invited = fleet.invite(&Card::from_bytes(&car.card()?)?, Past::All)?;
+//! let member = car.join(&invited.invitation, Some(fleet.authority()), None)?;
+//!
+//! let (mut sender, mut buf) = (member.sender()?, FrameBuf::new());
+//! let frame = sender.seal(&sender.fields(Class::Group, 1), b"52.5 N 13.4 E", &mut buf)?;
+//! let mut opener = fleet.opener()?;
+//! assert_eq!(open_frame(&mut opener, frame)?.body, b"52.5 N 13.4 E");
+//! # Ok::<(), sealane_group::Error>(())
+//! ```
 #![forbid(unsafe_code)]
 #![cfg_attr(
     not(test),
     deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)
 )]
 
+mod card;
+mod certificate;
+mod charter;
 mod crypto;
 mod document;
 mod error;
+mod folder;
 mod identity;
+mod invitation;
 pub mod limits;
+mod member;
+mod notice;
+mod order;
+mod renewal;
+mod roster;
+mod sender;
+mod source;
+mod state;
 mod wire;
 
+pub use card::Card;
 pub use document::Document;
 pub use error::{ERRORS, Error};
+pub use folder::KeyFolder;
 pub use identity::{Fingerprint, Identity, PublicKey, seal_to};
+pub use invitation::Past;
+pub use member::{Invited, Member, NewGroup};
+pub use notice::{Notice, read_orders, write_orders};
+pub use roster::{Entry, Roster};
+pub use sender::Sender;
+pub use source::{Change, EpochSource};

@@ -27,6 +27,16 @@ impl CounterState {
     /// Bytes of a state at rest.
     pub const BYTES: usize = 1 + 32 + 2 + 8 + 8 + 32;
 
+    /// The epoch that its counters are of.
+    pub fn epoch(&self) -> Epoch {
+        self.epoch
+    }
+
+    /// All counters of that epoch below it may be used up.
+    pub fn bound(&self) -> u64 {
+        self.until
+    }
+
     /// Version 1, group, slot, epoch, bound and witness; integers big-endian.
     pub fn to_bytes(&self) -> [u8; CounterState::BYTES] {
         let mut bytes = [VERSION; CounterState::BYTES];

@@ -73,6 +73,12 @@ impl WrappingKey {
     }
 }
 
+impl std::fmt::Debug for WrappingKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("WrappingKey(…)")
+    }
+}
+
 /// The own secret key.
 pub(crate) struct Wrapping(<XWing as Kem>::PrivateKey);
 

@@ -1,0 +1,86 @@
+use zeroize::Zeroizing;
+
+use crate::crypto::{Wrapping, WrappingKey, random, verify_member};
+use crate::limits::WRAPPING_KEY_BYTES;
+use crate::wire::{Reader, begin, put_name};
+use crate::{Document, Error, Identity, PublicKey};
+
+const LABEL: &[u8] = b"Sealane 1.0 card ";
+
+/// What a member-to-be shows an authority: its public keys, its name, and a key that is used for
+/// one invitation, all signed by itself.
+#[derive(Debug, Clone)]
+pub struct Card {
+    name: String,
+    public: PublicKey,
+    pub(crate) nonce: [u8; 32],
+    once: WrappingKey,
+    hash: [u8; 32],
+}
+
+/// What the folder keeps of a card until its invitation comes.
+pub(crate) struct Waiting {
+    pub(crate) nonce: [u8; 32],
+    pub(crate) seed: Zeroizing<[u8; 32]>,
+}
+
+impl Waiting {
+    /// The secret key that the invitation is encrypted to.
+    pub(crate) fn wrapping(&self) -> Result<Wrapping, Error> {
+        Wrapping::from_seed(&self.seed)
+    }
+}
+
+impl Card {
+    /// Reads a card and checks its signature.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Malformed`], [`Error::NewerVersion`], [`Error::Signature`].
+    pub fn from_bytes(bytes: &[u8]) -> Result<Card, Error> {
+        let mut reader = Reader::open(Document::Card, bytes)?;
+        let malformed = || Error::Malformed(Document::Card);
+        let key = reader.bytes(PublicKey::BYTES)?;
+        let public = PublicKey::from_bytes(key).map_err(|_| malformed())?;
+        let nonce = reader.array()?;
+        let once = reader.bytes(WRAPPING_KEY_BYTES)?;
+        let once = WrappingKey::from_bytes(once).ok_or_else(malformed)?;
+        let name = reader.name()?;
+        if reader.left() != 64 {
+            return Err(malformed());
+        }
+        verify_member(public.verifying_key(), LABEL, Document::Card, bytes)?;
+        Ok(Card { name, public, nonce, once, hash: *blake3::hash(bytes).as_bytes() })
+    }
+
+    /// Makes a card, and what to keep of it.
+    pub(crate) fn make(identity: &Identity) -> Result<(Vec<u8>, Waiting), Error> {
+        let waiting = Waiting { nonce: random()?, seed: Zeroizing::new(random()?) };
+        let mut bytes = begin(Document::Card);
+        bytes.extend(identity.public().to_bytes());
+        bytes.extend(waiting.nonce);
+        bytes.extend(waiting.wrapping()?.public().to_bytes());
+        put_name(&mut bytes, identity.name());
+        identity.signer()?.append(LABEL, &mut bytes)?;
+        Ok((bytes, waiting))
+    }
+
+    /// What the member calls itself.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The member's keys.
+    pub fn public(&self) -> &PublicKey {
+        &self.public
+    }
+
+    /// The key of this one card.
+    pub(crate) fn once(&self) -> &WrappingKey {
+        &self.once
+    }
+
+    pub(crate) fn hash(&self) -> [u8; 32] {
+        self.hash
+    }
+}

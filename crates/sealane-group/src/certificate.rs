@@ -1,0 +1,107 @@
+use sealane_seal::{Epoch, GroupId, Slot};
+
+use crate::charter::Charter;
+use crate::crypto::AuthoritySigner;
+use crate::limits::AUTHORITY_SIGNATURE_BYTES;
+use crate::roster::Entry;
+use crate::wire::{Reader, begin, put_name};
+use crate::{Card, Document, Error};
+
+const LABEL: &[u8] = b"Sealane 1.0 certificate ";
+/// Stands for no slot.
+const NO_SLOT: u16 = u16::MAX;
+
+/// What the authority says of a member, under both of its signatures. It travels once; orders name
+/// it by its hash.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Certificate {
+    pub(crate) group: GroupId,
+    pub(crate) slot: Slot,
+    pub(crate) since: Epoch,
+    pub(crate) verifying: [u8; 32],
+    /// The hash of the card that was invited.
+    pub(crate) card: [u8; 32],
+    /// The slot of the same identity that this one takes the place of.
+    pub(crate) replaces: Option<Slot>,
+    pub(crate) name: String,
+    /// The whole, as it travels.
+    pub(crate) bytes: Vec<u8>,
+}
+
+impl Certificate {
+    pub(crate) fn make(
+        signer: &AuthoritySigner,
+        group: GroupId,
+        card: &Card,
+        (slot, since, replaces): (Slot, Epoch, Option<Slot>),
+    ) -> Result<Certificate, Error> {
+        let mut bytes = begin(Document::Certificate);
+        bytes.extend(group.0);
+        bytes.extend(slot.number().to_be_bytes());
+        bytes.extend(since.0.to_be_bytes());
+        bytes.extend(card.public().verifying_key());
+        bytes.extend(card.hash());
+        bytes.extend(slot_bytes(replaces));
+        put_name(&mut bytes, card.name());
+        signer.append(LABEL, &mut bytes)?;
+        Ok(Certificate {
+            group,
+            slot,
+            since,
+            verifying: *card.public().verifying_key(),
+            card: card.hash(),
+            replaces,
+            name: card.name().to_owned(),
+            bytes,
+        })
+    }
+
+    /// Reads a certificate of the charter's group; both signatures must verify.
+    pub(crate) fn from_bytes(charter: &Charter, bytes: &[u8]) -> Result<Certificate, Error> {
+        let mut reader = Reader::open(Document::Certificate, bytes)?;
+        let group = GroupId(reader.array()?);
+        let slot = Slot::new(reader.u16()?).ok_or_else(|| reader.malformed())?;
+        let since = Epoch(reader.u64()?);
+        let verifying = reader.array()?;
+        let card = reader.array()?;
+        let replaces = read_slot(&mut reader)?;
+        let name = reader.name()?;
+        if reader.left() != AUTHORITY_SIGNATURE_BYTES {
+            return Err(reader.malformed());
+        }
+        if group != charter.id() {
+            return Err(Error::OtherGroup(Document::Certificate));
+        }
+        charter.authority.verify(LABEL, Document::Certificate, bytes)?;
+        let bytes = bytes.to_vec();
+        Ok(Certificate { group, slot, since, verifying, card, replaces, name, bytes })
+    }
+
+    /// What orders and rosters name it by.
+    pub(crate) fn hash(&self) -> [u8; 32] {
+        *blake3::hash(&self.bytes).as_bytes()
+    }
+
+    pub(crate) fn entry(&self) -> Entry {
+        Entry {
+            slot: self.slot,
+            verifying: self.verifying,
+            certificate: self.hash(),
+            since: self.since,
+            removed: None,
+            name: self.name.clone(),
+        }
+    }
+}
+
+/// A slot, or that there is none.
+pub(crate) fn slot_bytes(slot: Option<Slot>) -> [u8; 2] {
+    slot.map_or(NO_SLOT, Slot::number).to_be_bytes()
+}
+
+pub(crate) fn read_slot(reader: &mut Reader<'_>) -> Result<Option<Slot>, Error> {
+    match reader.u16()? {
+        NO_SLOT => Ok(None),
+        slot => Slot::new(slot).map(Some).ok_or_else(|| reader.malformed()),
+    }
+}

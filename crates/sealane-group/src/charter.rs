@@ -1,0 +1,76 @@
+use sealane_seal::{Group, GroupId, History, Suite};
+
+use crate::crypto::{AuthorityVerifier, random};
+use crate::limits::LATTICE_KEY_BYTES;
+use crate::wire::{Reader, put_name};
+use crate::{Document, Error, Fingerprint};
+
+const PAIR: u8 = 1;
+const FORWARD_SECRET: u8 = 2;
+
+/// What never changes about a group: the group's id is a hash of it, so that whoever knows the id
+/// takes no other authority, suite or history for the group's.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Charter {
+    pub(crate) name: String,
+    pub(crate) suite: Suite,
+    pub(crate) is_pair: bool,
+    pub(crate) history: History,
+    pub(crate) authority: AuthorityVerifier,
+    nonce: [u8; 32],
+}
+
+impl Charter {
+    pub(crate) fn new(
+        name: &str,
+        (suite, is_pair, history): (Suite, bool, History),
+        authority: AuthorityVerifier,
+    ) -> Result<Charter, Error> {
+        Ok(Charter { name: name.to_owned(), suite, is_pair, history, authority, nonce: random()? })
+    }
+
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = self.suite.number().to_be_bytes().to_vec();
+        let pair = if self.is_pair { PAIR } else { 0 };
+        let history = if self.history == History::ForwardSecret { FORWARD_SECRET } else { 0 };
+        bytes.push(pair | history);
+        bytes.extend(self.nonce);
+        bytes.extend(self.authority.curve);
+        bytes.extend_from_slice(self.authority.lattice.as_slice());
+        put_name(&mut bytes, &self.name);
+        bytes
+    }
+
+    pub(crate) fn from_bytes(document: Document, bytes: &[u8]) -> Result<Charter, Error> {
+        let mut reader = Reader::new(document, bytes);
+        let suite = Suite::from_number(reader.u16()?).ok_or_else(|| reader.malformed())?;
+        let flags = reader.u8()?;
+        if flags & !(PAIR | FORWARD_SECRET) != 0 {
+            return Err(reader.malformed());
+        }
+        let is_secret = flags & FORWARD_SECRET != 0;
+        let history = if is_secret { History::ForwardSecret } else { History::Kept };
+        let nonce = reader.array()?;
+        let curve = reader.array()?;
+        let lattice = Box::new(reader.array::<LATTICE_KEY_BYTES>()?);
+        let name = reader.name()?;
+        reader.end()?;
+        let authority = AuthorityVerifier { curve, lattice };
+        Ok(Charter { name, suite, is_pair: flags & PAIR != 0, history, authority, nonce })
+    }
+
+    pub(crate) fn id(&self) -> GroupId {
+        GroupId(blake3::derive_key("Sealane 1.0 group id", &self.to_bytes()))
+    }
+
+    pub(crate) fn group(&self) -> Group {
+        let make = if self.is_pair { Group::pair } else { Group::new };
+        make(self.id(), self.suite)
+    }
+
+    /// What people compare before they trust the group.
+    pub(crate) fn fingerprint(&self) -> Fingerprint {
+        let AuthorityVerifier { curve, lattice } = &self.authority;
+        Fingerprint::of("Sealane 1.0 fingerprint of an authority", &[curve, lattice.as_slice()])
+    }
+}

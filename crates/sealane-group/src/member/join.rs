@@ -1,0 +1,120 @@
+//! How a folder becomes a member: by founding a group, or by an invitation.
+
+use std::sync::Arc;
+
+use sealane_seal::{Epoch, EpochSecret, Epochs, Sealer};
+use zeroize::Zeroizing;
+
+use crate::certificate::Certificate;
+use crate::charter::Charter;
+use crate::crypto::random;
+use crate::folder::{Keys, Lock, check_group_name};
+use crate::invitation::{self, Envelope};
+use crate::state::State;
+use crate::{Card, Error, Fingerprint, Member, NewGroup, Roster};
+
+impl Member {
+    /// Makes a group: this identity is its authority and its first member.
+    pub(crate) fn found(keys: &Arc<Keys>, name: &str, options: NewGroup) -> Result<Member, Error> {
+        check_group_name(name)?;
+        let lock = keys.lock()?;
+        let signer = keys.identity().authority()?;
+        let NewGroup { suite, history, is_pair } = options;
+        let charter = Charter::new(name, (suite, is_pair, history), signer.verifier()?)?;
+        let card = Card::from_bytes(&Card::make(keys.identity())?.0)?;
+        let mut roster = Roster::default();
+        let slot = roster.free_slot(is_pair)?;
+        let place = (slot, Epoch(0), None);
+        let certificate = Certificate::make(&signer, charter.id(), &card, place)?;
+        roster.admit(1, certificate.entry());
+        let secret = EpochSecret::new(random()?);
+        let state = State {
+            routing: Zeroizing::new(random()?),
+            slot,
+            is_removed: false,
+            is_copied: false,
+            wrap_key: Zeroizing::new(random()?),
+            live_from: Epoch(0),
+            roster,
+            epochs: Epochs::agreed(charter.id(), history, Epoch(0), secret),
+            wraps: Vec::new(),
+            certificates: Vec::new(),
+            notices: 0,
+            charter,
+        };
+        keys.make_group(&lock, name)?;
+        Member::settle(keys, &lock, name, state)
+    }
+
+    /// Joins by an invitation; see [`crate::KeyFolder::join`].
+    pub(crate) fn join(
+        keys: &Arc<Keys>,
+        invitation: &[u8],
+        authority: Option<Fingerprint>,
+        name: Option<&str>,
+    ) -> Result<Member, Error> {
+        let envelope = Envelope::read(invitation)?;
+        let lock = keys.lock()?;
+        let cards = keys.cards(&lock)?;
+        let mut cards = cards.ok_or_else(|| Error::Elsewhere(keys.path().to_owned()))?;
+        let found = cards.iter().position(|waiting| waiting.nonce == envelope.nonce);
+        let waiting = cards.swap_remove(found.ok_or(Error::UnknownCard)?);
+        let own = keys.identity().public().verifying_key();
+        let mut state = invitation::open(&envelope, &waiting, own)?;
+        let fingerprint = state.charter.fingerprint();
+        if authority.is_some_and(|expected| expected != fingerprint) {
+            return Err(Error::OtherAuthority(fingerprint.to_string()));
+        }
+        let earlier = Member::earlier(keys, &lock, &state)?;
+        let name = match &earlier {
+            Some((name, earlier)) => {
+                invitation::keep_past(&mut state.epochs, &earlier.epochs);
+                name.clone()
+            }
+            None => {
+                let name = name.unwrap_or(&state.charter.name).to_owned();
+                keys.make_group(&lock, &name)?;
+                name
+            }
+        };
+        // A card joins once, even if what follows fails.
+        keys.save_cards(&lock, &cards)?;
+        Member::settle(keys, &lock, &name, state)
+    }
+
+    /// The membership that this folder has had in the same group.
+    fn earlier(
+        keys: &Arc<Keys>,
+        lock: &Lock,
+        state: &State,
+    ) -> Result<Option<(String, State)>, Error> {
+        for name in keys.groups()? {
+            let earlier = keys.load(lock, &name)?;
+            if earlier.id() == state.id() {
+                return Ok(Some((name, earlier)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Creates the counters of a new slot, then keeps the state: no state is ever without.
+    fn settle(keys: &Arc<Keys>, lock: &Lock, name: &str, state: State) -> Result<Member, Error> {
+        Member::create_counters(keys, lock, name, &state, true)?;
+        keys.save(lock, name, &state)?;
+        Ok(Member { keys: Arc::clone(keys), name: name.to_owned(), state })
+    }
+
+    /// Stores the first counters of a slot, or of its new beginning.
+    pub(super) fn create_counters(
+        keys: &Keys,
+        lock: &Lock,
+        name: &str,
+        state: &State,
+        is_first: bool,
+    ) -> Result<(), Error> {
+        let group = state.charter.group();
+        let sealer = Sealer::fresh(group, state.slot, &state.epochs, keys.place())?;
+        let reservation = sealer.reserve(1)?;
+        keys.save_counters(lock, (name, state.slot), reservation.state(), is_first)
+    }
+}

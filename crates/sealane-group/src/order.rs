@@ -1,0 +1,232 @@
+//! What the authority tells the members: the body of a class S frame.
+
+use sealane_seal::{Advance, Epoch, EpochSecret, GroupId, Slot};
+use zeroize::Zeroizing;
+
+use crate::certificate::{read_slot, slot_bytes};
+use crate::crypto::{NONCE_BYTES, TAG_BYTES, open_box, seal_box};
+use crate::limits::{MAX_ORDER_WRAPS, MAX_ROSTER_MEMBERS};
+use crate::wire::Reader;
+use crate::{Document, Error};
+
+const VERSION: u8 = 1;
+const ADVANCE: u8 = 1;
+const ADMIT: u8 = 2;
+const REKEY: u8 = 3;
+
+/// Bytes of an epoch secret that is wrapped for one member.
+pub(crate) const WRAPPED_BYTES: usize = 32 + TAG_BYTES;
+/// Bytes of a wrap in an order: slot and wrapped secret.
+pub(crate) const WRAP_BYTES: usize = 2 + WRAPPED_BYTES;
+
+/// An order, as its bytes say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// The next epochs' secrets follow from the present one.
+    Advance(Advance),
+    /// There is a new member, whose certificate has this hash.
+    Admit { number: u64, slot: Slot, certificate: [u8; 32], replaces: Option<Slot> },
+    /// A fresh secret for all members but those who are removed.
+    Rekey(Rekey),
+}
+
+/// A fresh secret, or one part of the members' wraps of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Rekey {
+    /// The roster's number once it is obeyed.
+    pub(crate) number: u64,
+    pub(crate) epoch: Epoch,
+    pub(crate) removed: Vec<Slot>,
+    pub(crate) wraps: Wraps,
+}
+
+/// An epoch secret, wrapped for each of the members from the slot `first` to `last`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Wraps {
+    pub(crate) first: Slot,
+    pub(crate) last: Slot,
+    /// Makes the wrapping keys of two orders differ, whatever was copied or restored.
+    pub(crate) salt: [u8; 32],
+    pub(crate) wraps: Vec<(Slot, [u8; WRAPPED_BYTES])>,
+}
+
+impl Order {
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = vec![VERSION];
+        match self {
+            Order::Advance(advance) => return advance.to_bytes().to_vec(),
+            Order::Admit { number, slot, certificate, replaces } => {
+                bytes.push(ADMIT);
+                bytes.extend(number.to_be_bytes());
+                bytes.extend(slot.number().to_be_bytes());
+                bytes.extend(certificate);
+                bytes.extend(slot_bytes(*replaces));
+            }
+            Order::Rekey(rekey) => {
+                bytes.push(REKEY);
+                bytes.extend(rekey.number.to_be_bytes());
+                bytes.extend(rekey.epoch.0.to_be_bytes());
+                bytes.extend((rekey.removed.len() as u16).to_be_bytes());
+                bytes.extend(rekey.removed.iter().flat_map(|slot| slot.number().to_be_bytes()));
+                rekey.wraps.put(&mut bytes);
+            }
+        }
+        bytes
+    }
+
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Order, Error> {
+        let mut reader = Reader::new(Document::Order, bytes);
+        match reader.u8()? {
+            VERSION => {}
+            0 => return Err(reader.malformed()),
+            version => return Err(Error::NewerVersion { document: Document::Order, version }),
+        }
+        match reader.u8()? {
+            ADVANCE => Ok(Order::Advance(Advance::from_bytes(bytes)?)),
+            ADMIT => {
+                let number = reader.u64()?;
+                let slot = Slot::new(reader.u16()?).ok_or_else(|| reader.malformed())?;
+                let certificate = reader.array()?;
+                let replaces = read_slot(&mut reader)?;
+                reader.end()?;
+                Ok(Order::Admit { number, slot, certificate, replaces })
+            }
+            REKEY => Rekey::read(reader).map(Order::Rekey),
+            _ => Err(reader.malformed()),
+        }
+    }
+}
+
+impl Rekey {
+    fn read(mut reader: Reader<'_>) -> Result<Rekey, Error> {
+        let number = reader.u64()?;
+        let epoch = Epoch(reader.u64()?);
+        let count = reader.count(MAX_ROSTER_MEMBERS, 2)?;
+        let mut removed = Vec::with_capacity(count);
+        for _ in 0..count {
+            removed.push(Slot::new(reader.u16()?).ok_or_else(|| reader.malformed())?);
+        }
+        let wraps = Wraps::read(&mut reader)?;
+        reader.end()?;
+        Ok(Rekey { number, epoch, removed, wraps })
+    }
+}
+
+impl Wraps {
+    /// Wraps a secret for members of whom `keys` has slot and pairwise key, in the order of slots,
+    /// split into as many parts as the limit asks for.
+    pub(crate) fn make(
+        secret: &EpochSecret,
+        (group, epoch): (GroupId, Epoch),
+        keys: &[(Slot, Zeroizing<[u8; 32]>)],
+        salt: [u8; 32],
+    ) -> Result<Vec<Wraps>, Error> {
+        let mut parts = Vec::new();
+        let mut first = Slot::new(0).ok_or(Error::Cipher)?;
+        let chunks = keys.chunks(MAX_ORDER_WRAPS);
+        let count = chunks.len();
+        for (at, chunk) in chunks.enumerate() {
+            let end = chunk.last().map_or(first, |(slot, _)| *slot);
+            let last = if at + 1 == count { last_slot()? } else { end };
+            let wraps = chunk.iter().map(|(slot, key)| {
+                let sealed = wrap(secret, (group, epoch, *slot), key, &salt)?;
+                Ok((*slot, sealed))
+            });
+            parts.push(Wraps { first, last, salt, wraps: wraps.collect::<Result<_, Error>>()? });
+            first = Slot::new(last.number() + 1).unwrap_or(last);
+        }
+        if parts.is_empty() {
+            parts.push(Wraps { first, last: last_slot()?, salt, wraps: Vec::new() });
+        }
+        Ok(parts)
+    }
+
+    /// All parts as one.
+    pub(crate) fn join(parts: Vec<Wraps>) -> Option<Wraps> {
+        let mut parts = parts.into_iter();
+        let mut whole = parts.next()?;
+        for part in parts {
+            whole.last = part.last;
+            whole.wraps.extend(part.wraps);
+        }
+        Some(whole)
+    }
+
+    /// Whether this part would hold that slot's wrap.
+    pub(crate) fn covers(&self, slot: Slot) -> bool {
+        (self.first..=self.last).contains(&slot)
+    }
+
+    /// The secret, if it is wrapped for that slot with that key.
+    pub(crate) fn unwrap(
+        &self,
+        (group, epoch, slot): (GroupId, Epoch, Slot),
+        key: &[u8; 32],
+    ) -> Option<EpochSecret> {
+        let found = self.wraps.binary_search_by_key(&slot, |(slot, _)| *slot).ok()?;
+        let (_, sealed) = self.wraps.get(found)?;
+        let (key, associated) = wrapping_key((group, epoch, slot), key, &self.salt);
+        let secret = open_box(&key, [0; NONCE_BYTES], &associated, sealed)?;
+        Some(EpochSecret::new(secret.as_slice().try_into().ok()?))
+    }
+
+    pub(crate) fn put(&self, out: &mut Vec<u8>) {
+        out.extend(self.first.number().to_be_bytes());
+        out.extend(self.last.number().to_be_bytes());
+        out.extend(self.salt);
+        out.extend((self.wraps.len() as u16).to_be_bytes());
+        for (slot, sealed) in &self.wraps {
+            out.extend(slot.number().to_be_bytes());
+            out.extend(sealed);
+        }
+    }
+
+    pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Wraps, Error> {
+        let first = Slot::new(reader.u16()?).ok_or_else(|| reader.malformed())?;
+        let last = Slot::new(reader.u16()?).ok_or_else(|| reader.malformed())?;
+        let salt = reader.array()?;
+        let count = reader.count(MAX_ROSTER_MEMBERS, WRAP_BYTES)?;
+        let mut wraps = Vec::with_capacity(count);
+        for _ in 0..count {
+            let slot = Slot::new(reader.u16()?).ok_or_else(|| reader.malformed())?;
+            wraps.push((slot, reader.array()?));
+        }
+        let is_sorted = wraps.is_sorted_by(|(a, _), (b, _)| a < b);
+        let is_inside = wraps.iter().all(|(slot, _)| (first..=last).contains(slot));
+        if !is_sorted || !is_inside {
+            return Err(reader.malformed());
+        }
+        Ok(Wraps { first, last, salt, wraps })
+    }
+}
+
+fn last_slot() -> Result<Slot, Error> {
+    Slot::new(sealane_message::limits::MAX_SLOT).ok_or(Error::Cipher)
+}
+
+fn wrap(
+    secret: &EpochSecret,
+    place: (GroupId, Epoch, Slot),
+    key: &[u8; 32],
+    salt: &[u8; 32],
+) -> Result<[u8; WRAPPED_BYTES], Error> {
+    let (key, associated) = wrapping_key(place, key, salt);
+    let sealed = seal_box(&key, [0; NONCE_BYTES], &associated, secret.expose())?;
+    sealed.try_into().map_err(|_| Error::Cipher)
+}
+
+/// The key of one wrap, which the random salt makes unique, and what it is bound to.
+fn wrapping_key(
+    (group, epoch, slot): (GroupId, Epoch, Slot),
+    key: &[u8; 32],
+    salt: &[u8; 32],
+) -> (Zeroizing<[u8; 32]>, Vec<u8>) {
+    let mut place = group.0.to_vec();
+    place.extend(epoch.0.to_be_bytes());
+    place.extend(slot.number().to_be_bytes());
+    let mut hasher = blake3::Hasher::new_keyed(key);
+    hasher.update(b"Sealane 1.0 wrapped epoch secret ");
+    hasher.update(salt);
+    hasher.update(&place);
+    (Zeroizing::new(*hasher.finalize().as_bytes()), place)
+}

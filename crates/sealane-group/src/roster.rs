@@ -1,0 +1,185 @@
+use sealane_frame::{GroupTag, PeerTag};
+use sealane_seal::{Epoch, GroupId, Slot};
+
+use crate::Error;
+use crate::limits::MAX_ROSTER_MEMBERS;
+use crate::wire::{Reader, put_name};
+
+const REMOVED: u8 = 1;
+/// Bytes of an entry with the shortest name.
+const LEAST_ENTRY_BYTES: usize = 2 + 1 + 8 + 8 + 32 + 32 + 2;
+
+/// A member, or one that was.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    pub(crate) slot: Slot,
+    pub(crate) verifying: [u8; 32],
+    pub(crate) certificate: [u8; 32],
+    pub(crate) since: Epoch,
+    pub(crate) removed: Option<Epoch>,
+    pub(crate) name: String,
+}
+
+impl Entry {
+    /// Its place, which nobody else is given.
+    pub fn slot(&self) -> Slot {
+        self.slot
+    }
+
+    /// What verifies its class S.
+    pub fn verifying_key(&self) -> &[u8; 32] {
+        &self.verifying
+    }
+
+    /// The BLAKE3 hash of its certificate.
+    pub fn certificate(&self) -> &[u8; 32] {
+        &self.certificate
+    }
+
+    /// The epoch in which it was admitted.
+    pub fn since(&self) -> Epoch {
+        self.since
+    }
+
+    /// The first epoch that it is no part of, if it was removed or has taken another slot.
+    pub fn removed(&self) -> Option<Epoch> {
+        self.removed
+    }
+
+    /// What its card calls it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+/// The members of a group, by slot. Who was removed stays listed, so that no slot is given again
+/// and signatures of the past verify.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Roster {
+    number: u64,
+    entries: Vec<Entry>,
+}
+
+impl Roster {
+    pub(crate) fn new(number: u64, entries: Vec<Entry>) -> Option<Roster> {
+        let is_sorted = entries.is_sorted_by(|a, b| a.slot < b.slot);
+        (is_sorted && entries.len() <= MAX_ROSTER_MEMBERS).then_some(Roster { number, entries })
+    }
+
+    /// How many orders have changed it.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// All entries, removed ones too.
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// The members of today.
+    pub fn members(&self) -> impl Iterator<Item = &Entry> {
+        self.entries.iter().filter(|entry| entry.removed.is_none())
+    }
+
+    /// The entry of a slot.
+    pub fn entry(&self, slot: Slot) -> Option<&Entry> {
+        let found = self.entries.binary_search_by_key(&slot, |entry| entry.slot).ok()?;
+        self.entries.get(found)
+    }
+
+    /// The member of that slot number, name, or beginning of its verifying key in hexadecimal
+    /// digits (eight or more), if it is the only one.
+    pub fn find(&self, text: &str) -> Option<&Entry> {
+        let of_slot = text.parse().ok().and_then(Slot::new).and_then(|slot| self.entry(slot));
+        let digits = text.to_ascii_lowercase();
+        let is_key =
+            |entry: &&Entry| digits.len() >= 8 && hex(&entry.verifying).starts_with(&digits);
+        let mut named = self.members().filter(|entry| entry.name == text || is_key(entry));
+        let first = named.next();
+        let only = first.filter(|_| named.next().is_none());
+        of_slot.filter(|entry| entry.removed.is_none()).or(only)
+    }
+
+    /// The next slot that nobody was given.
+    pub(crate) fn free_slot(&self, is_pair: bool) -> Result<Slot, Error> {
+        let next = self.entries.last().map_or(0, |last| last.slot.number() + 1);
+        let bound = if is_pair { 2 } else { MAX_ROSTER_MEMBERS };
+        let fits = usize::from(next) < bound;
+        Slot::new(next).filter(|_| fits).ok_or(Error::RosterFull)
+    }
+
+    /// Adds an entry behind all others.
+    pub(crate) fn admit(&mut self, number: u64, entry: Entry) {
+        self.number = number;
+        self.entries.push(entry);
+    }
+
+    pub(crate) fn set_number(&mut self, number: u64) {
+        self.number = number;
+    }
+
+    pub(crate) fn remove(&mut self, slot: Slot, from: Epoch) {
+        if let Some(entry) = self.entries.iter_mut().find(|entry| entry.slot == slot) {
+            entry.removed.get_or_insert(from);
+        }
+    }
+
+    pub(crate) fn put(&self, out: &mut Vec<u8>) {
+        out.extend(self.number.to_be_bytes());
+        out.extend((self.entries.len() as u16).to_be_bytes());
+        for entry in &self.entries {
+            out.extend(entry.slot.number().to_be_bytes());
+            out.push(if entry.removed.is_some() { REMOVED } else { 0 });
+            out.extend(entry.since.0.to_be_bytes());
+            out.extend(entry.removed.unwrap_or_default().0.to_be_bytes());
+            out.extend(entry.verifying);
+            out.extend(entry.certificate);
+            put_name(out, &entry.name);
+        }
+    }
+
+    pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Roster, Error> {
+        let number = reader.u64()?;
+        let count = reader.count(MAX_ROSTER_MEMBERS, LEAST_ENTRY_BYTES)?;
+        let mut entries = Vec::with_capacity(count);
+        for _ in 0..count {
+            let slot = Slot::new(reader.u16()?).ok_or_else(|| reader.malformed())?;
+            let flags = reader.u8()?;
+            let since = Epoch(reader.u64()?);
+            let removed = Epoch(reader.u64()?);
+            if flags > REMOVED || (flags == 0 && removed.0 != 0) {
+                return Err(reader.malformed());
+            }
+            let removed = (flags == REMOVED).then_some(removed);
+            let (verifying, certificate) = (reader.array()?, reader.array()?);
+            let name = reader.name()?;
+            entries.push(Entry { slot, verifying, certificate, since, removed, name });
+        }
+        Roster::new(number, entries).ok_or_else(|| reader.malformed())
+    }
+}
+
+/// How members and groups are named in frames: `spec/frame.md`, section *Tags*.
+pub(crate) fn peer_tag(routing: &[u8; 32], entry: &Entry) -> PeerTag {
+    let mut hasher = blake3::Hasher::new_keyed(routing);
+    hasher.update(b"Sealane 1.0 peer tag ");
+    hasher.update(&entry.slot.number().to_be_bytes());
+    hasher.update(&entry.verifying);
+    let mut tag = [0; 8];
+    hasher.finalize_xof().fill(&mut tag);
+    PeerTag::from_hash(tag)
+}
+
+pub(crate) fn group_tag(routing: &[u8; 32], group: GroupId) -> GroupTag {
+    let mut hasher = blake3::Hasher::new_keyed(routing);
+    hasher.update(b"Sealane 1.0 group tag ");
+    hasher.update(&group.0);
+    let mut tag = [0; 4];
+    hasher.finalize_xof().fill(&mut tag);
+    GroupTag::from_bytes(tag)
+}
+
+/// Lower-case hexadecimal digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

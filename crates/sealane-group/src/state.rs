@@ -1,0 +1,172 @@
+//! What a member keeps of a group.
+
+use sealane_frame::{GroupTag, PeerTag};
+use sealane_seal::limits::MAX_EPOCHS_HELD;
+use sealane_seal::{Epoch, EpochSecret, Epochs, GroupId, History, Slot};
+use zeroize::Zeroizing;
+
+use crate::charter::Charter;
+use crate::limits::MAX_ROSTER_MEMBERS;
+use crate::roster::{group_tag, peer_tag};
+use crate::wire::{Reader, put_part};
+use crate::{Document, Error, Roster};
+
+const REMOVED: u8 = 1;
+const COPIED: u8 = 2;
+/// Certificates that came and whose admission has not.
+const MAX_CERTIFICATES: usize = 16;
+const EPOCH_BYTES: usize = 8 + 32;
+const WRAP_KEY_BYTES: usize = 2 + 32;
+
+/// A pairwise key, by the member's slot.
+pub(crate) type WrapKeys = Vec<(Slot, Zeroizing<[u8; 32]>)>;
+
+/// A group, as one of its members knows it.
+#[derive(Clone)]
+pub(crate) struct State {
+    pub(crate) charter: Charter,
+    pub(crate) routing: Zeroizing<[u8; 32]>,
+    pub(crate) slot: Slot,
+    pub(crate) is_removed: bool,
+    /// Whether it was copied or restored: an authority may not go on from it.
+    pub(crate) is_copied: bool,
+    /// Agreed with the authority when this member joined; unused by the authority itself.
+    pub(crate) wrap_key: Zeroizing<[u8; 32]>,
+    /// Before it nothing is taken live: somebody was removed then.
+    pub(crate) live_from: Epoch,
+    pub(crate) roster: Roster,
+    pub(crate) epochs: Epochs,
+    /// The authority's: what it agreed on with each member.
+    pub(crate) wraps: WrapKeys,
+    pub(crate) certificates: Vec<Vec<u8>>,
+    /// The authority's: how many notices it has given.
+    pub(crate) notices: u64,
+}
+
+impl State {
+    pub(crate) fn id(&self) -> GroupId {
+        self.charter.id()
+    }
+
+    pub(crate) fn tag(&self) -> GroupTag {
+        group_tag(&self.routing, self.id())
+    }
+
+    /// The tag of a slot, if somebody was given it.
+    pub(crate) fn peer_tag(&self, slot: Slot) -> Option<PeerTag> {
+        self.roster.entry(slot).map(|entry| peer_tag(&self.routing, entry))
+    }
+
+    /// Keeps a certificate until its admission comes; the oldest goes first.
+    pub(crate) fn keep_certificate(&mut self, bytes: &[u8]) {
+        if self.certificates.iter().any(|kept| kept == bytes) {
+            return;
+        }
+        if self.certificates.len() >= MAX_CERTIFICATES {
+            self.certificates.remove(0);
+        }
+        self.certificates.push(bytes.to_vec());
+    }
+
+    pub(crate) fn to_bytes(&self) -> Zeroizing<Vec<u8>> {
+        let mut bytes = Zeroizing::new(Vec::with_capacity(self.capacity()));
+        put_part(&mut bytes, &self.charter.to_bytes());
+        bytes.extend_from_slice(self.routing.as_slice());
+        bytes.extend(self.slot.number().to_be_bytes());
+        let removed = if self.is_removed { REMOVED } else { 0 };
+        bytes.push(removed | if self.is_copied { COPIED } else { 0 });
+        bytes.extend_from_slice(self.wrap_key.as_slice());
+        bytes.extend(self.live_from.0.to_be_bytes());
+        self.roster.put(&mut bytes);
+        put_epochs(&mut bytes, &self.epochs.held().collect::<Vec<_>>());
+        bytes.extend((self.wraps.len() as u16).to_be_bytes());
+        for (slot, key) in &self.wraps {
+            bytes.extend(slot.number().to_be_bytes());
+            bytes.extend_from_slice(key.as_slice());
+        }
+        bytes.extend((self.certificates.len() as u16).to_be_bytes());
+        self.certificates.iter().for_each(|certificate| put_part(&mut bytes, certificate));
+        bytes.extend(self.notices.to_be_bytes());
+        bytes
+    }
+
+    /// Room for all of it, so that no growth leaves copies of secrets behind.
+    fn capacity(&self) -> usize {
+        let certificates: usize = self.certificates.iter().map(|one| 4 + one.len()).sum();
+        4096 + self.roster.entries().len() * 160
+            + self.epochs.held().count() * EPOCH_BYTES
+            + self.wraps.len() * WRAP_KEY_BYTES
+            + certificates
+    }
+
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Result<State, Error> {
+        let document = Document::GroupFile;
+        let mut reader = Reader::new(document, bytes);
+        let charter = Charter::from_bytes(document, reader.part()?)?;
+        let routing = Zeroizing::new(reader.array()?);
+        let slot = Slot::new(reader.u16()?).ok_or_else(|| reader.malformed())?;
+        let flags = reader.u8()?;
+        if flags & !(REMOVED | COPIED) != 0 {
+            return Err(reader.malformed());
+        }
+        let wrap_key = Zeroizing::new(reader.array()?);
+        let live_from = Epoch(reader.u64()?);
+        let roster = Roster::read(&mut reader)?;
+        let epochs = read_epochs(&mut reader, charter.id(), charter.history)?;
+        let count = reader.count(MAX_ROSTER_MEMBERS, WRAP_KEY_BYTES)?;
+        let mut wraps = Vec::with_capacity(count);
+        for _ in 0..count {
+            let slot = Slot::new(reader.u16()?).ok_or_else(|| reader.malformed())?;
+            wraps.push((slot, Zeroizing::new(reader.array()?)));
+        }
+        let count = reader.count(MAX_CERTIFICATES, 4)?;
+        let mut certificates = Vec::with_capacity(count);
+        for _ in 0..count {
+            certificates.push(reader.part()?.to_vec());
+        }
+        let notices = reader.u64()?;
+        reader.end()?;
+        Ok(State {
+            charter,
+            routing,
+            slot,
+            is_removed: flags & REMOVED != 0,
+            is_copied: flags & COPIED != 0,
+            wrap_key,
+            live_from,
+            roster,
+            epochs,
+            wraps,
+            certificates,
+            notices,
+        })
+    }
+}
+
+/// Appends epochs and secrets behind their count.
+pub(crate) fn put_epochs(out: &mut Vec<u8>, held: &[(Epoch, &EpochSecret)]) {
+    out.extend((held.len() as u16).to_be_bytes());
+    for (epoch, secret) in held {
+        out.extend(epoch.0.to_be_bytes());
+        out.extend_from_slice(secret.expose());
+    }
+}
+
+/// Reads at least one epoch. A member follows the authority's orders only, so that the epochs do
+/// not ratchet on a trial.
+pub(crate) fn read_epochs(
+    reader: &mut Reader<'_>,
+    group: GroupId,
+    history: History,
+) -> Result<Epochs, Error> {
+    let count = reader.count(MAX_EPOCHS_HELD, EPOCH_BYTES)?;
+    let mut epochs: Option<Epochs> = None;
+    for _ in 0..count {
+        let (epoch, secret) = (Epoch(reader.u64()?), EpochSecret::new(reader.array()?));
+        match &mut epochs {
+            Some(epochs) => epochs.insert(epoch, secret).map_err(|_| reader.malformed())?,
+            None => epochs = Some(Epochs::agreed(group, history, epoch, secret)),
+        }
+    }
+    epochs.ok_or_else(|| reader.malformed())
+}
