@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
-use sealane::{Level, Start};
+use sealane::{GroupTag, Level, Start};
 
 use crate::inspect::{FORMATS, Form, Holding};
 use crate::times;
@@ -250,8 +250,38 @@ pub enum StreamVerb {
         #[arg(long, short)]
         yes: bool,
     },
+    /// Make a stream, open or sealed; it stays what it was made
+    New(StreamNew),
     /// Make a stream, or change its durability and retention
     Set(StreamSet),
+    /// Show everything that the hub can see of a stream
+    Leaks {
+        /// Its topic
+        topic: String,
+        /// Look at so many of the last messages
+        #[arg(long, short = 'n', value_name = "N", default_value_t = 10_000)]
+        count: u64,
+    },
+}
+
+/// `sealane stream new`.
+#[derive(Debug, Args)]
+pub struct StreamNew {
+    #[command(flatten)]
+    #[expect(
+        missing_docs,
+        reason = "flattened, and its own documentation would replace the verb's"
+    )]
+    pub set: StreamSet,
+    /// Seal it for the group of this tag, 8 hexadecimal digits: the hub takes frames of that group
+    /// and nothing else, and cannot read them
+    #[arg(long, value_name = "GROUP", value_parser = group_tag)]
+    pub sealed: Option<GroupTag>,
+}
+
+fn group_tag(text: &str) -> Result<GroupTag, String> {
+    let wrong = || "a group tag is 8 lower-case hexadecimal digits".to_owned();
+    GroupTag::from_hex(text).ok_or_else(wrong)
 }
 
 /// `sealane stream set`.

@@ -3,13 +3,13 @@
 use std::io::{IsTerminal, Write};
 use std::time::Duration;
 
-use sealane::{Client, ConsumerState, StreamState, Value};
+use sealane::{Client, Configure, ConsumerState, StreamState, Value};
 
-use crate::args::{Stream, StreamSet, StreamVerb};
+use crate::args::{Stream, StreamNew, StreamSet, StreamVerb};
 use crate::config::File;
 use crate::terminal::table;
 use crate::times::{show_bytes, show_time};
-use crate::{Failure, Terminal};
+use crate::{Failure, Terminal, leaks};
 
 /// Lists, shows, changes or removes streams.
 ///
@@ -21,7 +21,9 @@ pub async fn run(args: &Stream, file: &File, terminal: &mut Terminal) -> Result<
         StreamVerb::Ls { pattern } => list(&client, pattern.as_deref(), terminal).await,
         StreamVerb::Info { topic } => show(&client.stream(topic).await?, terminal),
         StreamVerb::Rm { topic, yes } => remove(&client, topic, *yes, terminal).await,
+        StreamVerb::New(new) => show(&make(&client, new).await?, terminal),
         StreamVerb::Set(set) => show(&change(&client, set).await?, terminal),
+        StreamVerb::Leaks { topic, count } => leaks::run(&client, topic, *count, terminal).await,
     }
 }
 
@@ -56,13 +58,14 @@ async fn list(
     if terminal.json() {
         return Ok(());
     }
-    let head = ["STREAM", "FIRST", "NEXT", "COUNT", "SIZE", "LEVEL", "LAST"];
+    let head = ["STREAM", "SEALED", "FIRST", "NEXT", "COUNT", "SIZE", "LEVEL", "LAST"];
     terminal.write(table(&head, &rows).as_bytes())
 }
 
 fn row(state: &StreamState) -> Vec<String> {
     vec![
         state.stream.to_string(),
+        sealed(state),
         state.first.to_string(),
         state.next.to_string(),
         state.count.to_string(),
@@ -70,6 +73,11 @@ fn row(state: &StreamState) -> Vec<String> {
         state.level.to_string(),
         show_time(state.last_ms),
     ]
+}
+
+/// The group of a sealed stream.
+fn sealed(state: &StreamState) -> String {
+    state.sealed.map_or("open".to_owned(), |group| group.to_string())
 }
 
 fn show(state: &StreamState, terminal: &mut Terminal) -> Result<(), Failure> {
@@ -80,6 +88,7 @@ fn show(state: &StreamState, terminal: &mut Terminal) -> Result<(), Failure> {
     let max_age = humantime::format_duration(Duration::from_millis(state.max_age_ms)).to_string();
     let lines = [
         ("stream", state.stream.to_string()),
+        ("sealed", sealed(state)),
         ("level", state.level.to_string()),
         ("generation", state.generation.to_string()),
         ("offsets", format!("first {}, next {}", state.first, state.next)),
@@ -143,6 +152,7 @@ fn fields(state: &StreamState) -> Vec<(&'static str, Value)> {
         ("count", state.count.into()),
         ("bytes", state.bytes.into()),
         ("level", state.level.name().into()),
+        ("sealed", state.sealed.map_or(Value::Null, |group| group.to_string().into())),
         ("maxAgeMs", state.max_age_ms.into()),
         ("maxCount", state.max_count.into()),
         ("maxBytes", state.max_bytes.into()),
@@ -177,7 +187,25 @@ async fn remove(
     terminal.line(format_args!("{topic} removed"))
 }
 
+/// Makes a stream. Where there is one already that is what was asked for, it is shown.
+async fn make(client: &Client, new: &StreamNew) -> Result<StreamState, Failure> {
+    let make = configure(client, &new.set);
+    if let Some(group) = new.sealed {
+        return Ok(make.sealed(group).await?);
+    }
+    // The hub would leave it sealed, and say nothing.
+    let found = client.stream(&new.set.topic).await;
+    if found.is_ok_and(|state| state.sealed.is_some()) {
+        return Err(Failure::Usage("the stream is there already, and it is sealed"));
+    }
+    Ok(make.await?)
+}
+
 async fn change(client: &Client, set: &StreamSet) -> Result<StreamState, Failure> {
+    Ok(configure(client, set).await?)
+}
+
+fn configure(client: &Client, set: &StreamSet) -> Configure {
     let mut change = client.configure(&set.topic);
     if let Some(level) = set.level {
         change = change.level(level);
@@ -191,5 +219,5 @@ async fn change(client: &Client, set: &StreamSet) -> Result<StreamState, Failure
     if let Some(bytes) = set.max_bytes {
         change = change.max_bytes(bytes);
     }
-    Ok(change.await?)
+    change
 }

@@ -1,12 +1,14 @@
 //! `sealane sub`.
 
+use std::collections::HashSet;
+
 use futures_util::FutureExt;
 use sealane::{Codec, Error, Event, Events, Message, Subscription, Value};
 use sealane_codec::Transcoder;
 
 use crate::args::Sub;
 use crate::config::{File, Key};
-use crate::{Failure, Terminal};
+use crate::{Failure, Terminal, sealed};
 
 /// Prints messages, one per line, until the count is reached or Ctrl-C.
 ///
@@ -49,6 +51,7 @@ async fn print(
     terminal: &mut Terminal,
 ) -> Result<(), Failure> {
     let mut printed = Vec::with_capacity(MAX_PRINTED);
+    let mut told = HashSet::new();
     let mut transcoder = Transcoder::new();
     loop {
         let next = match subscription.next().now_or_never() {
@@ -60,7 +63,11 @@ async fn print(
         };
         let Some(message) = next else { break };
         let message = message?;
-        show(&message, &mut transcoder, terminal)?;
+        let frame = sealed::describe(&message)?;
+        if frame.is_some() && told.insert(message.stream.clone()) {
+            eprintln!("sealane: {} is sealed: shown is what can be seen of it", message.stream);
+        }
+        show(&message, frame, &mut transcoder, terminal)?;
         printed.push(message);
         if printed.len() == MAX_PRINTED {
             hand_on(&mut printed, ack, terminal)?;
@@ -78,17 +85,28 @@ fn hand_on(printed: &mut Vec<Message>, ack: bool, terminal: &mut Terminal) -> Re
 
 fn show(
     message: &Message,
+    frame: Option<Value>,
     transcoder: &mut Transcoder,
     terminal: &mut Terminal,
 ) -> Result<(), Failure> {
     if terminal.json() {
-        return terminal.record(vec![
+        let mut fields = vec![
             ("stream", message.stream.as_str().into()),
             ("offset", message.offset.into()),
             ("generation", message.generation.into()),
             ("attempt", Value::from(u64::from(message.attempt))),
             ("envelope", message.value()?),
-        ]);
+        ];
+        fields.extend(frame.map(|frame| ("frame", frame)));
+        return terminal.record(fields);
+    }
+    if let Some(frame) = frame {
+        let mut line = Vec::with_capacity(256);
+        let id = message.value()?.field("id").cloned().unwrap_or(Value::Null);
+        let shown = Value::Map(vec![("id".into(), id), ("sealed".into(), frame)]);
+        sealane_codec::encode(Codec::Json, &shown, &mut line);
+        line.push(b'\n');
+        return terminal.write(&line);
     }
     let mut line = Vec::with_capacity(2 * message.envelope.len());
     transcoder

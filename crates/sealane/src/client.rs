@@ -148,7 +148,7 @@ impl Client {
     /// Makes a stream or changes its level and retention. Awaiting it sends it.
     ///
     /// # Errors
-    /// As [`Client::stream`]; the hub refuses with `Sealed`.
+    /// As [`Client::stream`]; the hub refuses with `SealMismatch`.
     pub fn configure(&self, topic: &str) -> Configure {
         Configure::new(self.clone(), topic)
     }

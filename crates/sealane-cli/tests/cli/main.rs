@@ -5,6 +5,7 @@ mod explains_frames;
 mod explains_itself;
 mod fails_by_name;
 mod moves_messages;
+mod shows_what_leaks;
 mod survives_kill;
 
 use std::io::{BufRead, BufReader, Read, Write};

@@ -1,0 +1,59 @@
+//! What can be said of a sealed message without keys: what its frame's header says.
+
+use sealane::{Error, Message, Value};
+use sealane_codec::Codec;
+use sealane_frame::{FrameView, PeerTag};
+use sealane_stream::protocol::Sealed;
+
+use crate::Failure;
+
+/// What a sealed message is to who cannot open it; none where the message is open.
+///
+/// # Errors
+/// An envelope that the hub should not have delivered.
+pub fn describe(message: &Message) -> Result<Option<Value>, Failure> {
+    let Some(sealed) = read(message)? else { return Ok(None) };
+    let frame = FrameView::parse(&sealed.frame).map_err(wrong)?;
+    let header = frame.header();
+    let fields = [
+        ("group", header.group().to_string().into()),
+        ("class", header.class().letter().to_string().into()),
+        ("type", u64::from(header.data_type()).into()),
+        ("codec", codec_name(header.codec()).into()),
+        ("source", header.source().to_string().into()),
+        ("destination", tag_name(header.destination()).into()),
+        ("sequence", header.sequence().into()),
+        ("bodyBytes", (header.body_bytes() as u64).into()),
+    ];
+    Ok(Some(Value::Map(fields.map(|(name, value)| (name.to_owned(), value)).into())))
+}
+
+/// The envelope of a sealed message; none where the message is open.
+///
+/// # Errors
+/// An envelope that the hub should not have delivered.
+pub fn read(message: &Message) -> Result<Option<Sealed<'_>>, Failure> {
+    Ok(Sealed::read(message.codec, &message.envelope).map_err(wrong)?)
+}
+
+/// The codec of a body, by its number in the header.
+pub fn codec_name(id: u8) -> String {
+    match Codec::from_id(id) {
+        Some(codec) => codec.name().to_owned(),
+        None if id == 0 => "none".to_owned(),
+        None => id.to_string(),
+    }
+}
+
+/// A tag, or who has none of his own.
+pub fn tag_name(tag: PeerTag) -> String {
+    match tag {
+        PeerTag::BROADCAST => "everybody".to_owned(),
+        PeerTag::NOBODY => "nobody".to_owned(),
+        tag => tag.to_string(),
+    }
+}
+
+fn wrong(cause: impl std::fmt::Display) -> Error {
+    Error::Protocol(format!("a sealed message is none: {cause}"))
+}
