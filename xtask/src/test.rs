@@ -69,7 +69,7 @@ fn python() -> Outcome<Done> {
     }
     needs::python_environment()?;
     let mut install = process::program(needs::python());
-    install.args(["-m", "pip", "install", "--quiet", "--editable", "sdk/python"]);
+    install.args(["-m", "pip", "install", "--quiet", "--editable", "sdk/python[vault]"]);
     process::run(&mut install)?;
     let arguments = ["-m", "unittest", "discover", "--start-directory", "sdk/python/tests"];
     process::run(process::program(needs::python()).args(arguments))?;

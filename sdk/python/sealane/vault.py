@@ -1,0 +1,574 @@
+"""Reads and restores vaults: written from spec/vault.md alone. `python -m sealane` runs it."""
+
+from __future__ import annotations
+
+import os
+import struct
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Iterator, NamedTuple
+
+import lz4.block
+import zstandard
+from blake3 import blake3
+from cryptography.exceptions import InvalidSignature, InvalidTag
+from cryptography.hazmat.primitives.asymmetric import ed25519
+from cryptography.hazmat.primitives.ciphers.aead import AESGCMSIV
+from cryptography.hazmat.primitives.kdf.argon2 import Argon2id
+
+from .refused import Refused
+
+MAGIC, HEADER, TAG, NONCE, ID = b"SLVT", 24, 16, 12, 24
+CONFIG, SLOT, PACK, SNAPSHOT = 1, 2, 3, 5
+DATA, PAGE, LIST = 0, 1, 2
+KINDS = {DATA: "data-ids", PAGE: "page-ids", LIST: "list-ids"}
+MAX_CHUNK, MAX_TRAILER, MAX_PACK = 4 << 20, 32 << 20, 64 << 20
+MAX_CONFIG, MAX_SLOT, MAX_SNAPSHOT = 256, 4096, 32 << 20
+MAX_PATH, MAX_PAGE_ENTRIES, MAX_PIECES = 4096, 1024, 1024
+MAX_KDF_KIB, MAX_KDF_PASSES, MAX_KDF_LANES = 1 << 20, 16, 16
+DIGITS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+
+MISSING, TOO_LARGE, TRUNCATED = "SL-VAULT-03", "SL-VAULT-04", "SL-VAULT-05"
+MALFORMED, VERSION, NOT_AUTHENTIC = "SL-VAULT-06", "SL-VAULT-07", "SL-VAULT-08"
+SIGNATURE = "SL-VAULT-09"
+
+
+class Reader:
+    """Bytes from front to back."""
+
+    def __init__(self, data: bytes, at: int = 0):
+        self.data, self.at = data, at
+
+    def take(self, count: int) -> bytes:
+        """The next bytes, all of them or a refusal."""
+        end = self.at + count
+        if end > len(self.data):
+            raise Refused(TRUNCATED)
+        taken, self.at = self.data[self.at : end], end
+        return taken
+
+    def number(self, size: int, signed: bool = False) -> int:
+        return int.from_bytes(self.take(size), "little", signed=signed)
+
+    def varint(self, most: int = (1 << 64) - 1) -> int:
+        """Unsigned LEB128, in its shortest form."""
+        value = 0
+        for shift in range(0, 70, 7):
+            byte = self.number(1)
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                if value > most or (byte == 0 and shift):
+                    raise Refused(MALFORMED)
+                return value
+        raise Refused(MALFORMED)
+
+    def bytes(self, most: int) -> bytes:
+        return self.take(self.varint(most))
+
+    def rest(self) -> int:
+        return len(self.data) - self.at
+
+    def end(self) -> None:
+        if self.rest():
+            raise Refused(MALFORMED)
+
+
+class Folder:
+    """The objects of a vault as files."""
+
+    def __init__(self, root: os.PathLike | str):
+        self.root = Path(root)
+
+    def get(self, key: str, most: int) -> bytes:
+        """A whole object of at most so many bytes."""
+        data = self.range(key, 0, most + 1)
+        if len(data) > most:
+            raise Refused(TOO_LARGE)
+        return data
+
+    def range(self, key: str, offset: int, length: int) -> bytes:
+        """At most so many bytes from an offset; counted from the end, if negative."""
+        try:
+            with open(self.root / key, "rb") as file:
+                size = file.seek(0, os.SEEK_END)
+                file.seek(max(offset + size, 0) if offset < 0 else offset)
+                return file.read(length)
+        except FileNotFoundError:
+            raise Refused(MISSING) from None
+
+    def size(self, key: str) -> int:
+        """An object's length."""
+        return (self.root / key).stat().st_size
+
+    def names(self, prefix: str) -> list[str]:
+        """The keys below a prefix, sorted."""
+        found = (self.root / prefix).rglob("*")
+        return sorted(str(path.relative_to(self.root)) for path in found if path.is_file())
+
+
+def check_header(data: bytes, kind: int, vault_id: bytes | None) -> Reader:
+    """A reader behind the header of an object of the vault's own key."""
+    reader = Reader(data)
+    if reader.take(4) != MAGIC:
+        raise Refused(MALFORMED)
+    if reader.number(1) != 1:
+        raise Refused(VERSION)
+    if reader.number(1) != kind or reader.number(1) > 1 or reader.number(1) != 0:
+        raise Refused(MALFORMED)
+    if reader.take(16) != (vault_id or data[8:24]):
+        raise Refused(NOT_AUTHENTIC)
+    if data[6] == 1:
+        wrapped = reader.number(2)
+        reader.take(wrapped)
+    return reader
+
+
+def derive(context: str, material: bytes) -> bytes:
+    """A key for one use."""
+    return blake3(material, derive_key_context="sealane vault v1 " + context).digest()
+
+
+def recovery_code(text: str) -> bytes:
+    """The 20 bytes of a printed recovery code, which checks itself."""
+    text = text.upper().replace("-", "").replace(" ", "").translate(str.maketrans("OIL", "011"))
+    if len(text) != 36 or any(digit not in DIGITS for digit in text):
+        raise Refused(MALFORMED)
+    bits = 0
+    for digit in text:
+        bits = bits << 5 | DIGITS.index(digit)
+    code, check = (bits >> 20).to_bytes(20, "big"), bits & 0xFFFFF
+    if int.from_bytes(derive("code check", code)[:3], "big") >> 4 != check:
+        raise Refused(NOT_AUTHENTIC)
+    return code
+
+
+class Keys:
+    """What the main key and the vault's id derive."""
+
+    def __init__(self, secret: bytes, vault_id: bytes):
+        self.vault_id = vault_id
+        self._material = secret + vault_id
+        self.ids = {kind: self.key(purpose) for kind, purpose in KINDS.items()}
+        self.chunks = AESGCMSIV(self.key("chunks"))
+        self.records = AESGCMSIV(self.key("records"))
+
+    def key(self, purpose: str) -> bytes:
+        return derive(purpose, self._material)
+
+    def verifying(self) -> bytes:
+        key = ed25519.Ed25519PrivateKey.from_private_bytes(self.key("signing"))
+        return key.public_key().public_bytes_raw()
+
+    def record(self, data: bytes, associated: bytes) -> bytes:
+        return opened(self.records, data[:NONCE], data[NONCE:], associated)
+
+
+def opened(cipher: AESGCMSIV, nonce: bytes, sealed: bytes, associated: bytes) -> bytes:
+    """Opens, or refuses."""
+    if len(nonce) < NONCE or len(sealed) < TAG:
+        raise Refused(TRUNCATED)
+    try:
+        return cipher.decrypt(nonce, sealed, associated)
+    except InvalidTag:
+        raise Refused(NOT_AUTHENTIC) from None
+
+
+def check_signature(data: bytes, key: bytes) -> bytes:
+    """What stands before the signature that ends an object."""
+    before, signature = data[:-64], data[-64:]
+    try:
+        verifying = ed25519.Ed25519PublicKey.from_public_bytes(key)
+        verifying.verify(signature, b"sealane vault v1 signature" + before)
+    except (InvalidSignature, ValueError):
+        raise Refused(SIGNATURE) from None
+    return before
+
+
+def open_slot(data: bytes, vault_id: bytes, passphrase: bytes | None, code: bytes | None):
+    """The main key of a slot; none if the slot wants another secret."""
+    reader = check_header(data, SLOT, vault_id)
+    reader.take(8)
+    kind = reader.number(1)
+    if kind == 1 and passphrase is not None:
+        salt = reader.take(16)
+        memory, passes, lanes = (reader.number(4) for _ in range(3))
+        if memory > MAX_KDF_KIB or passes > MAX_KDF_PASSES or lanes > MAX_KDF_LANES:
+            raise Refused(TOO_LARGE)
+        if not passes or not lanes or memory < 8 * lanes:
+            raise Refused(MALFORMED)
+        cost = {"iterations": passes, "lanes": lanes, "memory_cost": memory}
+        key = Argon2id(salt=salt, length=32, **cost).derive(passphrase)
+    elif kind == 2 and code is not None:
+        key = derive("recovery", code + vault_id)
+    elif kind in (1, 2, 3, 4):
+        return None
+    else:
+        raise Refused(MALFORMED)
+    associated = data[: reader.at]
+    plain = opened(AESGCMSIV(key), reader.take(NONCE), reader.take(reader.rest()), associated)
+    return Reader(plain).take(32)
+
+
+class Place(NamedTuple):
+    """Where a chunk lies."""
+
+    pack: str
+    offset: int
+    sealed: int
+    descriptor: int
+    plain: int
+
+
+class Piece(NamedTuple):
+    """A part of a file: a chunk, a hole without an id, or a list of further pieces."""
+
+    length: int
+    id: bytes | None
+    is_list: bool = False
+
+
+@dataclass
+class Entry:
+    """A folder, file or link."""
+
+    path: bytes
+    kind: int
+    mode: int
+    owner: tuple[int, int]
+    modified_ns: int
+    size: int = 0
+    pieces: list[Piece] = field(default_factory=list)
+    target: bytes = b""
+    same_as: bytes | None = None
+
+
+class Snapshot(NamedTuple):
+    """A link of the chain."""
+
+    number: int
+    hash: bytes
+    previous: bytes
+    removed: dict[int, bytes]
+    is_prune: bool
+    pages: list[bytes]
+
+
+class Vault:
+    """An unlocked vault."""
+
+    def __init__(self, store: Folder, passphrase: bytes | None = None, code: str | None = None):
+        self.store = store
+        config = store.get("config", MAX_CONFIG)
+        reader = check_header(config, CONFIG, None)
+        reader.take(12)
+        self.keys = self._unlock(config[8:24], passphrase, code)
+        if reader.number(1) > 1 or len(config) != HEADER + 12 + 1 + 8 + 32 + 64:
+            raise Refused(MALFORMED)
+        if config[-96:-64] != self.keys.verifying():
+            raise Refused(SIGNATURE)
+        check_signature(config, self.keys.verifying())
+        self.places: dict[bytes, Place] = {}
+        self.trailers: dict[str, list[tuple[bytes, Place]]] = {}
+        #: Packs whose trailer cannot be read, and why.
+        self.damaged: dict[str, str] = {}
+        for key in store.names("packs"):
+            try:
+                self.trailers[key] = self._trailer(key)
+            except Refused as refused:
+                self.damaged[key] = refused.code
+        for ident, place in (chunk for chunks in self.trailers.values() for chunk in chunks):
+            self.places.setdefault(ident, place)
+
+    def _unlock(self, vault_id: bytes, passphrase: bytes | None, code: str | None) -> Keys:
+        secret = None if code is None else recovery_code(code)
+        failure = Refused(NOT_AUTHENTIC)
+        for key in self.store.names("keys"):
+            try:
+                main = open_slot(self.store.get(key, MAX_SLOT), vault_id, passphrase, secret)
+            except Refused as refused:
+                failure = refused
+                continue
+            if main is not None:
+                return Keys(main, vault_id)
+        raise failure
+
+    def _trailer(self, key: str) -> list[tuple[bytes, Place]]:
+        """The chunks of a pack, in order."""
+        size = self.store.size(key)
+        if size > MAX_PACK:
+            raise Refused(TOO_LARGE)
+        head, tail = self.store.range(key, 0, HEADER), Reader(self.store.range(key, -8, 8))
+        check_header(head, PACK, self.keys.vault_id)
+        length = tail.number(4)
+        offset = size - 8 - length
+        if tail.take(4) != MAGIC:
+            raise Refused(TRUNCATED)
+        if length > MAX_TRAILER or offset < HEADER:
+            raise Refused(MALFORMED)
+        record = self.store.range(key, offset, length)
+        reader = Reader(self.keys.record(record, head + struct.pack("<Q", offset)))
+        at, chunks = HEADER, []
+        for _ in range(reader.varint(MAX_TRAILER)):
+            ident, descriptor = reader.take(ID), reader.number(1)
+            plain, sealed = reader.varint(MAX_CHUNK), reader.varint(MAX_PACK)
+            chunks.append((ident, Place(key, at, sealed, descriptor, plain)))
+            at += sealed
+        reader.end()
+        if at != offset:
+            raise Refused(MALFORMED)
+        return chunks
+
+    def chunk(self, ident: bytes, kind: int, place: Place | None = None) -> bytes:
+        """A chunk's plaintext, compared with its id."""
+        place = place or self.places.get(ident)
+        if place is None:
+            raise Refused(MISSING)
+        if place.descriptor >> 6 != kind or not 1 <= place.plain <= MAX_CHUNK:
+            raise Refused(MALFORMED)
+        sealed = self.store.range(place.pack, place.offset, place.sealed)
+        if len(sealed) < place.sealed:
+            raise Refused(TRUNCATED)
+        lengths = struct.pack("<BBI", 1, place.descriptor, place.plain)
+        associated = MAGIC + lengths + self.keys.vault_id + ident
+        packed = opened(self.keys.chunks, ident[:NONCE], sealed, associated)
+        plain = decompressed(packed, place.descriptor & 0x3F, place.plain)
+        if blake3(plain, key=self.keys.ids[kind]).digest()[:ID] != ident:
+            raise Refused(NOT_AUTHENTIC)
+        return plain
+
+    def snapshots(self) -> list[Snapshot]:
+        """The chain from the oldest to the newest that is there, each link compared."""
+        read = (self._snapshot(key) for key in self.store.names("snapshots"))
+        found = {snapshot.number: snapshot for snapshot in read}
+        newest_first = sorted(found, reverse=True)
+        removed = next((found[n].removed for n in newest_first if found[n].removed), {})
+        expected = None
+        for number in range(max(found, default=0), 0, -1):
+            snapshot = found.get(number)
+            known = snapshot.hash if snapshot else removed.get(number)
+            if known is None:
+                raise Refused(MISSING)
+            if expected not in (None, known):
+                raise Refused(SIGNATURE)
+            # What a removed one said of the one before it is gone with it.
+            expected = snapshot.previous if snapshot else None
+        if expected not in (None, bytes(32)):
+            raise Refused(SIGNATURE)
+        return [found[number] for number in sorted(found)]
+
+    def _snapshot(self, key: str) -> Snapshot:
+        data = self.store.get(key, MAX_SNAPSHOT)
+        reader = check_header(data, SNAPSHOT, self.keys.vault_id)
+        number, previous, signer = reader.number(8), reader.take(32), reader.take(8)
+        if key != f"snapshots/{number:010}" or number == 0:
+            raise Refused(MALFORMED)
+        check_signature(data, self._signer(signer))
+        count = reader.number(4)
+        if count * 40 > reader.rest():
+            raise Refused(TRUNCATED)
+        pairs = [(reader.number(8), reader.take(32)) for _ in range(count)]
+        sealed = reader.take(reader.rest() - 64)
+        plain = Reader(self.keys.record(sealed, data[: reader.at - len(sealed)]))
+        if plain.number(1) != 1:
+            raise Refused(VERSION)
+        what, _time = plain.number(1), plain.take(8)
+        _source, _note = plain.bytes(4096), plain.bytes(4096)
+        _counts, _compression = [plain.varint() for _ in range(7)], plain.take(1)
+        if what > 1 or len(plain.bytes(32)) not in (0, 32):
+            raise Refused(MALFORMED)
+        pages = [plain.take(ID) for _ in range(plain.varint(plain.rest() // ID))]
+        extensions(plain)
+        return Snapshot(number, blake3(data).digest(), previous, dict(pairs), what == 1, pages)
+
+    def _signer(self, slot: bytes) -> bytes:
+        if slot == bytes(8):
+            return self.keys.verifying()
+        data = self.store.get(f"keys/{slot.hex()}", MAX_SLOT)
+        check_signature(data, self.keys.verifying())
+        reader = check_header(data, SLOT, self.keys.vault_id)
+        if reader.take(9) != slot + b"\4":
+            raise Refused(SIGNATURE)
+        return reader.take(32)
+
+    def entries(self, pages: list[bytes]) -> Iterator[Entry]:
+        """The entries of a snapshot, in their order."""
+        before: list[bytes] = []
+        for ident in pages:
+            for entry in read_page(self.chunk(ident, PAGE), before):
+                before = entry.path.split(b"/")
+                yield entry
+
+    def from_packs(self) -> list[Entry]:
+        """The newest entry of every path that any pack tells of, without any snapshot."""
+        found: dict[bytes, Entry] = {}
+        chunks = (chunk for chunks in self.trailers.values() for chunk in chunks)
+        for ident, place in (one for one in chunks if one[1].descriptor >> 6 == PAGE):
+            for entry in read_page(self.chunk(ident, PAGE, place), []):
+                known = found.get(entry.path)
+                if known is None or known.modified_ns <= entry.modified_ns:
+                    found[entry.path] = entry
+        return [found[path] for path in sorted(found, key=lambda path: path.split(b"/"))]
+
+    def content(self, entry: Entry) -> Iterator[tuple[int, bytes | None]]:
+        """A file's pieces: lengths, and bytes where there is no hole."""
+        for piece in entry.pieces:
+            for part in self._parts(piece):
+                plain = None if part.id is None else self.chunk(part.id, DATA)
+                if plain is not None and len(plain) != part.length:
+                    raise Refused(MALFORMED)
+                yield part.length, plain
+
+    def _parts(self, piece: Piece) -> list[Piece]:
+        if not piece.is_list:
+            return [piece]
+        reader = Reader(self.chunk(piece.id, LIST))
+        parts = [read_piece(reader, nested=True) for _ in range(reader.varint(MAX_PIECES))]
+        reader.end()
+        if sum(part.length for part in parts) != piece.length:
+            raise Refused(MALFORMED)
+        return parts
+
+
+def decompressed(packed: bytes, how: int, plain: int) -> bytes:
+    """Exactly `plain` bytes, whatever the input says of itself."""
+    try:
+        if how == 0:
+            out = packed
+        elif how == 1:
+            out = lz4.block.decompress(packed, uncompressed_size=plain)
+        elif 17 <= how <= 38:
+            if zstandard.frame_content_size(packed) not in (-1, plain):
+                raise Refused(MALFORMED)
+            frame = zstandard.ZstdDecompressor(max_window_size=1 << 27)
+            out = frame.decompress(packed, max_output_size=plain, allow_extra_data=False)
+        else:
+            raise Refused(MALFORMED)
+    except (lz4.block.LZ4BlockError, zstandard.ZstdError, ValueError):
+        raise Refused(MALFORMED) from None
+    if len(out) != plain:
+        raise Refused(MALFORMED)
+    return out
+
+
+def read_piece(reader: Reader, nested: bool = False) -> Piece:
+    """A piece of a file."""
+    kind, length = reader.number(1), reader.varint(1 << 62)
+    if kind > 2 or (kind == 2 and nested):
+        raise Refused(MALFORMED)
+    return Piece(length, None if kind == 1 else reader.take(ID), kind == 2)
+
+
+def read_page(data: bytes, before: list[bytes]) -> Iterator[Entry]:
+    """The entries of one page, which go on where the page before it ended."""
+    reader, path = Reader(data), b""
+    if reader.number(1) != 1:
+        raise Refused(VERSION)
+    for _ in range(reader.varint(MAX_PAGE_ENTRIES)):
+        entry = read_entry(Reader(reader.bytes(MAX_CHUNK)), path)
+        path, parts = entry.path, entry.path.split(b"/")
+        if parts <= before:
+            raise Refused(MALFORMED)
+        before = parts
+        yield entry
+    reader.end()
+
+
+def read_entry(reader: Reader, before: bytes) -> Entry:
+    """An entry of a page, behind the path of the one before it."""
+    kind, shared = reader.number(1), reader.varint(MAX_PATH)
+    if kind > 2 or shared > len(before):
+        raise Refused(MALFORMED)
+    path = check_path(before[:shared] + reader.bytes(MAX_PATH))
+    mode, owner = reader.varint(0o7777), (reader.varint(), reader.varint())
+    entry = Entry(path, kind, mode, owner, reader.number(8, signed=True))
+    if kind == 1:
+        entry.size = reader.varint(1 << 62)
+        entry.pieces = [read_piece(reader) for _ in range(reader.varint(MAX_PIECES))]
+        if sum(piece.length for piece in entry.pieces) != entry.size:
+            raise Refused(MALFORMED)
+    elif kind == 2:
+        entry.target = reader.bytes(MAX_PATH)
+        if b"\0" in entry.target or not entry.target:
+            raise Refused(MALFORMED)
+    same_as = extensions(reader).get(1)
+    entry.same_as = None if same_as is None else check_path(same_as)
+    return entry
+
+
+def extensions(reader: Reader) -> dict[int, bytes]:
+    """Tags and values to the end."""
+    found = {}
+    while reader.rest():
+        tag = reader.varint()
+        found[tag] = reader.bytes(len(reader.data))
+    return found
+
+
+def check_path(path: bytes) -> bytes:
+    """A relative path that stays where it is put."""
+    parts = path.split(b"/")
+    if len(path) > MAX_PATH or b"\0" in path or any(part in (b"", b".", b"..") for part in parts):
+        raise Refused(MALFORMED)
+    return path
+
+
+def chosen(vault: Vault, number: int | None = None) -> list[Entry]:
+    """The entries of a snapshot, of the newest if none is named."""
+    kept = [snapshot for snapshot in vault.snapshots() if not snapshot.is_prune]
+    kept = [snapshot for snapshot in kept if number in (None, snapshot.number)]
+    if not kept:
+        raise Refused(MISSING)
+    return list(vault.entries(kept[-1].pages))
+
+
+def restore(vault: Vault, entries: list[Entry], target: os.PathLike | str) -> dict[bytes, str]:
+    """Writes entries into a folder that is new or empty; gives what was refused, by path.
+
+    Links are made last, so that nothing is ever written through one.
+    """
+    root = os.fsencode(target)
+    os.makedirs(root, exist_ok=True)
+    if os.listdir(root):
+        raise FileExistsError(f"{os.fsdecode(root)} is not empty")
+    failed: dict[bytes, str] = {}
+    whole: set[bytes] = set()
+    by_kind = [[entry for entry in entries if entry.kind == kind] for kind in range(3)]
+    for entry in entries:
+        path = os.path.join(root, entry.path)
+        os.makedirs(path if entry.kind == 0 else os.path.dirname(path), exist_ok=True)
+    for entry in by_kind[1]:
+        path = os.path.join(root, entry.path)
+        try:
+            if entry.same_as in whole:
+                os.link(os.path.join(root, entry.same_as), path)
+            else:
+                write_file(vault, entry, path)
+            whole.add(entry.path)
+        except Refused as refused:
+            failed[entry.path] = refused.code
+    for entry in by_kind[2]:
+        path = os.path.join(root, entry.path)
+        os.symlink(entry.target, path)
+        os.utime(path, ns=(entry.modified_ns,) * 2, follow_symlinks=False)
+    for entry in reversed(by_kind[0]):
+        path = os.path.join(root, entry.path)
+        os.chmod(path, entry.mode)
+        os.utime(path, ns=(entry.modified_ns,) * 2)
+    return failed
+
+
+def write_file(vault: Vault, entry: Entry, path: bytes) -> None:
+    """Writes a file piece by piece; one that is refused leaves nothing."""
+    with open(path, "xb") as file:
+        try:
+            for length, plain in vault.content(entry):
+                if plain is None:
+                    file.seek(length, os.SEEK_CUR)
+                else:
+                    file.write(plain)
+            file.truncate(entry.size)
+        except Refused:
+            os.unlink(path)
+            raise
+    os.chmod(path, entry.mode)
+    os.utime(path, ns=(entry.modified_ns,) * 2)

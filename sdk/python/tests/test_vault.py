@@ -1,0 +1,149 @@
+"""The reader of vaults against good ones and bad ones."""
+
+import os
+import tempfile
+import unittest
+from pathlib import Path
+
+from sealane import Refused
+from sealane.vault import Folder, Vault, chosen, restore
+from vault_writer import Writer, counted, entry, page, printed_code, varint
+from vectors import refusal
+
+TIME = 1_700_000_000_123_456_789
+
+
+def file(path: bytes, pieces: list[bytes], size: int, extensions: bytes = b"") -> bytes:
+    rest = varint(size) + varint(len(pieces)) + b"".join(pieces)
+    return entry(path, 1, rest, 0o640, extensions)
+
+
+def piece(kind: int, length: int, ident: bytes = b"") -> bytes:
+    return bytes([kind]) + varint(length) + ident
+
+
+class TestVault(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.root = Path(self.folder.name)
+        self.addCleanup(self.folder.cleanup)
+        self.writer = Writer(self.root / "vault")
+
+    def vault(self) -> Vault:
+        return Vault(Folder(self.root / "vault"), b"passphrase")
+
+    def keep(self, *entries: bytes) -> None:
+        """A pack and a snapshot of one page."""
+        ident = self.writer.chunk(page(list(entries)), kind=1)
+        self.writer.pack()
+        self.writer.snapshot([ident])
+
+    def refused(self) -> str | None:
+        return refusal(lambda: restore(vault := self.vault(), chosen(vault), self.root / "out"))
+
+    def test_everything_that_an_entry_can_be_comes_back(self):
+        text, noise = b"the way of a message\n" * 1000, os.urandom(5000)
+        stored, lz4 = self.writer.chunk(noise, how=0), self.writer.chunk(text, how=1)
+        listed = varint(2) + piece(0, len(noise), stored) + piece(1, 1 << 20)
+        ident = self.writer.chunk(listed, kind=2, how=0)
+        pieces = [piece(2, len(noise) + (1 << 20), ident), piece(0, len(text), lz4)]
+        size = len(noise) + (1 << 20) + len(text)
+        same = varint(1) + counted(b"a/sparse")
+        unknown = varint(9) + counted(b"later")
+        self.keep(
+            entry(b"a", 0, b"", 0o750),
+            file(b"a/empty", [], 0),
+            file(b"a/sparse", pieces, size),
+            file(b"a/z same", pieces, size, same + unknown),
+            entry(b"a-link", 2, counted(b"../outside")),
+            file(b"\xff not text", [piece(0, len(text), lz4)], len(text)),
+        )
+        for secret in ({"passphrase": b"passphrase"}, {"code": printed_code().lower()}):
+            vault = Vault(Folder(self.root / "vault"), **secret)
+            for entries in (chosen(vault), vault.from_packs()):
+                out = Path(tempfile.mkdtemp(dir=self.root))
+                self.assertEqual(restore(vault, entries, out), {})
+                self.check(out, noise + bytes(1 << 20) + text, text)
+
+    def check(self, out: Path, whole: bytes, text: bytes):
+        found = os.stat(out / "a/sparse")
+        self.assertEqual((out / "a/sparse").read_bytes(), whole)
+        self.assertEqual((found.st_mtime_ns, found.st_mode & 0o7777), (TIME, 0o640))
+        self.assertLess(found.st_blocks * 512, 1 << 20)
+        self.assertEqual(os.stat(out / "a/z same").st_ino, found.st_ino)
+        self.assertEqual((out / "a/empty").read_bytes(), b"")
+        self.assertEqual(os.readlink(out / "a-link"), "../outside")
+        self.assertEqual(os.lstat(out / "a-link").st_mtime_ns, TIME)
+        self.assertEqual(Path(os.fsdecode(os.fsencode(out) + b"/\xff not text")).read_bytes(), text)
+        folder = os.stat(out / "a")
+        self.assertEqual((folder.st_mtime_ns, folder.st_mode & 0o7777), (TIME, 0o750))
+
+    def test_a_path_that_leaves_the_target_is_refused(self):
+        for path in (b"..", b"../x", b"a/../x", b"/x", b"a//x", b"", b"a\0", b"./x", b"x" * 4097):
+            with self.subTest(path=path):
+                self.setUp()
+                self.keep(file(path, [], 0))
+                self.assertEqual(self.refused(), "SL-VAULT-06")
+
+    def test_paths_out_of_order_or_twice_are_refused(self):
+        for paths in ((b"b", b"a"), (b"a", b"a"), (b"a-b", b"a", b"a/b")):
+            self.setUp()
+            self.keep(*(entry(path, 0, b"") for path in paths))
+            self.assertEqual(self.refused(), "SL-VAULT-06")
+
+    def test_every_flipped_byte_of_every_object_is_refused_or_changes_nothing(self):
+        text = b"text" * 100
+        self.keep(file(b"a", [piece(0, len(text), self.writer.chunk(text))], len(text)))
+        root = self.root / "vault"
+        for path in sorted(path for path in root.rglob("*") if path.is_file()):
+            data = path.read_bytes()
+            for at in range(len(data)):
+                path.write_bytes(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
+                try:
+                    vault = self.vault()
+                    content = [part for _, part in vault.content(chosen(vault)[0])]
+                except Refused:
+                    continue
+                # The other slot, and the hash in a pack's name, are not needed to read.
+                self.assertEqual(content, [text], f"{path} {at}")
+            path.write_bytes(data)
+
+    def test_content_that_is_another_or_too_long_is_refused(self):
+        wrong = self.writer.chunk(b"another", ident=b"i" * 24)
+        short = self.writer.chunk(b"short")
+        self.keep(file(b"a", [piece(0, 7, wrong)], 7), file(b"b", [piece(0, 6, short)], 6),
+                  file(b"c", [piece(0, 5, b"n" * 24)], 5), file(b"d", [piece(0, 5, short)], 5))  # fmt: skip
+        vault = self.vault()
+        failed = restore(vault, chosen(vault), self.root / "out")
+        codes = {b"a": "SL-VAULT-08", b"b": "SL-VAULT-06", b"c": "SL-VAULT-03"}
+        self.assertEqual(failed, codes)
+        self.assertEqual(os.listdir(self.root / "out"), ["d"])
+
+    def test_a_chain_with_a_link_that_is_gone_or_changed_is_refused(self):
+        ident = self.writer.chunk(page([entry(b"a", 0, b"")]), kind=1)
+        self.writer.pack()
+        hashes = []
+        for _ in range(3):
+            self.writer.snapshot([ident])
+            hashes.append(self.writer.previous)
+        self.assertIsNone(refusal(lambda: self.vault().snapshots()))
+        second = self.root / "vault/snapshots/0000000002"
+        kept = second.read_bytes()
+        second.unlink()
+        self.assertEqual(refusal(lambda: self.vault().snapshots()), "SL-VAULT-03")
+        self.writer.snapshot([], what=1, removed=((2, hashes[1]),))
+        self.assertEqual([link.number for link in self.vault().snapshots()], [1, 3, 4])
+        self.writer.snapshot([], what=1, removed=((2, bytes(32)),))
+        self.assertEqual(refusal(lambda: self.vault().snapshots()), "SL-VAULT-09")
+        second.write_bytes(kept)
+        self.writer.previous = bytes(32)
+        self.writer.snapshot([ident])
+        self.assertEqual(refusal(lambda: self.vault().snapshots()), "SL-VAULT-09")
+
+    def test_a_wrong_secret_and_a_mistyped_code_are_refused(self):
+        store = Folder(self.root / "vault")
+        self.assertEqual(refusal(lambda: Vault(store, b"passphrasf")), "SL-VAULT-08")
+        code = printed_code()
+        wrong = code[:-1] + ("1" if code[-1] != "1" else "2")
+        self.assertEqual(refusal(lambda: Vault(store, code=wrong)), "SL-VAULT-08")
+        self.assertEqual(refusal(lambda: Vault(store, code=code[:-1])), "SL-VAULT-06")
