@@ -130,6 +130,15 @@ pub(crate) fn write_f64(out: &mut Vec<u8>, n: f64) {
     }
 }
 
+/// How many bytes [`write_f64`] writes.
+pub(crate) fn f64_bytes(n: f64) -> usize {
+    match float::to_half(n) {
+        Some(_) => 3,
+        None if f64::from(n as f32) == n => 5,
+        None => 9,
+    }
+}
+
 pub(crate) fn write_bool(out: &mut Vec<u8>, bool: bool) {
     out.push(if bool { TRUE } else { FALSE });
 }

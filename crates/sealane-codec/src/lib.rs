@@ -13,7 +13,8 @@
 //! This crate takes values, or bytes of one codec, and gives bytes, of the same or another codec.
 //! [`Transcoder`] checks and translates without allocating; [`fields`] and [`Writer`] take a datum
 //! apart and put one together around values that stay as they are; [`negotiate`] agrees on a
-//! codec; [`records`] keeps the key dictionary of one connection. What is outside the data model
+//! codec; [`records`] keeps the key dictionary of one connection; [`event`] reads and writes what
+//! happens in conversations. What is outside the data model
 //! is refused on entry, with its place. `spec/codec.md` is the specification.
 //!
 //! It has no I/O, no clock, no randomness and no `unsafe`.
@@ -37,6 +38,7 @@ mod binary;
 mod cbor;
 mod codec;
 mod error;
+pub mod event;
 mod float;
 mod head;
 mod input;

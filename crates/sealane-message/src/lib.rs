@@ -29,6 +29,7 @@
 
 mod data_type;
 mod error;
+pub mod event;
 pub mod limits;
 mod topic;
 mod value;

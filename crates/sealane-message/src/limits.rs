@@ -57,6 +57,18 @@ limits! {
     MAX_RECORD_KEYS: usize = 64, "keys";
     /// All keys of one record structure together. Longer ones travel as plain maps.
     MAX_STRUCTURE_BYTES: usize = 4096, "bytes";
+    /// How people call a member, in an event. A longer handle is refused.
+    MAX_HANDLE_BYTES: usize = 64, "bytes";
+    /// Members whom one event mentions. More are refused.
+    MAX_MENTIONS: usize = 256, "mentions";
+    /// Attachments of one event. More are refused.
+    MAX_ATTACHMENTS: usize = 64, "attachments";
+    /// Named facts of one attachment. More are refused.
+    MAX_ATTACHMENT_FACTS: usize = 64, "facts";
+    /// Options of one poll, and choices of one vote. More are refused.
+    MAX_POLL_OPTIONS: usize = 64, "options";
+    /// Links of one rich text. More are refused.
+    MAX_LINKS: usize = 256, "links";
     /// Slots of a group within one epoch: 10 bits of the key id.
     MAX_SLOT: u16 = 1023, "slot";
     /// Counters of one sender and epoch, 40 bits. Beyond it nothing is sealed until the next epoch.
