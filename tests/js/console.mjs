@@ -10,11 +10,11 @@ import WebSocket from 'ws';
 import { read, write } from '../../crates/sealane-node/console/json.js';
 import { sizes } from '../../crates/sealane-node/console/sizes.js';
 
-const [part, subject, folder] = process.argv.slice(2);
+const [part, target, folder] = process.argv.slice(2);
 const BROWSERS = ['/usr/bin/chromium-headless-shell', '/usr/bin/chromium'];
 
 function checkSizes() {
-  const lines = readFileSync(subject, 'utf8').trim().split('\n');
+  const lines = readFileSync(target, 'utf8').trim().split('\n');
   for (const line of lines) {
     const { text, ...expected } = JSON.parse(line);
     const node = read(text);
@@ -40,7 +40,7 @@ function checkSizes() {
 async function enqueue(envelopes, to) {
   const body = JSON.stringify({ to, envelopes });
   const headers = { 'content-type': 'application/json' };
-  const reply = await fetch(`http://${subject}/v1/enqueue/batch`, {
+  const reply = await fetch(`http://${target}/v1/enqueue/batch`, {
     method: 'POST',
     headers,
     body,
@@ -52,7 +52,7 @@ const position = (n) => ({ id: `m-${n}`, type: 'location', lat: 48.2 + n / 1000,
 
 // A member of a consumer that takes five messages and finishes two.
 async function joinConsumer(to) {
-  const socket = new WebSocket(`ws://${subject}/v1/subscribe?stream=${to}&consumer=billing`);
+  const socket = new WebSocket(`ws://${target}/v1/subscribe?stream=${to}&consumer=billing`);
   await new Promise((resolve, reject) => socket.on('open', resolve).on('error', reject));
   let seen = 0;
   const five = new Promise((resolve) =>
@@ -75,13 +75,13 @@ async function useConsole() {
     const faults = [];
     page.on('request', (request) => {
       const { protocol, host } = new URL(request.url());
-      if (protocol !== 'data:' && host !== subject) foreign.push(request.url());
+      if (protocol !== 'data:' && host !== target) foreign.push(request.url());
     });
     page.on('pageerror', (error) => faults.push(error.message));
     // The refusal that `publishes` asks for is no fault.
     const isFault = (line) => line.type() === 'error' && !line.text().includes('422');
     page.on('console', (line) => isFault(line) && faults.push(line.text()));
-    await page.goto(`http://${subject}/`);
+    await page.goto(`http://${target}/`);
     await emptyHub(page);
     await showsStreams(page);
     await readsAndPauses(page);
@@ -192,7 +192,7 @@ async function showsCost(page) {
 
 async function keepsMarkupAsText(page) {
   await enqueue([{ id: '<b>', html: '<img src=x onerror=alert(1)>' }], 'orders');
-  await page.goto(`http://${subject}/#/stream/orders`);
+  await page.goto(`http://${target}/#/stream/orders`);
   await page.getByRole('button', { name: 'first' }).click();
   await page.getByText('<img src=x onerror=alert(1)>').first().waitFor();
   assert.equal(await page.locator('.messages img, .messages b').count(), 0);
@@ -203,11 +203,11 @@ async function pictures(browser) {
   for (const [name, viewport] of Object.entries(sizesOfView)) {
     for (const colorScheme of ['light', 'dark']) {
       const page = await browser.newPage({ viewport, colorScheme });
-      await page.goto(`http://${subject}/`);
+      await page.goto(`http://${target}/`);
       await page.waitForTimeout(2500);
       await page.screenshot({ path: `${folder}/overview-${name}-${colorScheme}.png` });
       for (const view of ['messages', 'publish', 'readers', 'cost']) {
-        await page.goto(`http://${subject}/#/stream/fleet/7/location?${view}`);
+        await page.goto(`http://${target}/#/stream/fleet/7/location?${view}`);
         if (view === 'messages') await page.getByRole('button', { name: 'first' }).click();
         await page.waitForTimeout(700);
         await page.screenshot({ path: `${folder}/${view}-${name}-${colorScheme}.png` });

@@ -6,7 +6,8 @@
 //!
 //! let (id, conversation) = (EventId([1; 16]), EventId([2; 16]));
 //! let said = Content::Text("hello".into());
-//! let event = Event::new(id, conversation, "ada", 1_700_000_000_000, Action::Message(said.into()));
+//! let action = Action::Message(said.into());
+//! let event = Event::new(id, conversation, "ada", 1_700_000_000_000, action);
 //! let mut bytes = Vec::new();
 //! encode(&event, &mut bytes)?;
 //! assert_eq!(decode(&bytes)?, event);
