@@ -2,6 +2,7 @@
 
 use aws_lc_rs::signature::{
     ED25519, Ed25519KeyPair, KeyPair, ML_DSA_65, ML_DSA_65_SIGNING, ParsedPublicKey, PqdsaKeyPair,
+    VerificationAlgorithm,
 };
 
 use crate::limits::{AUTHORITY_SIGNATURE_BYTES, LATTICE_KEY_BYTES, LATTICE_SIGNATURE_BYTES};
@@ -44,10 +45,20 @@ pub(crate) fn verify_member<'a>(
 ) -> Result<&'a [u8], Error> {
     let (bytes, signature) =
         signed.split_last_chunk::<ED25519_BYTES>().ok_or(Error::Malformed(document))?;
-    let verified = ParsedPublicKey::new(&ED25519, key)
-        .and_then(|key| Ok(key.verify_sig(&labelled(label, bytes), signature)?));
-    verified.map_err(|_| Error::Signature(document))?;
+    if !verifies(&ED25519, key, &labelled(label, bytes), signature) {
+        return Err(Error::Signature(document));
+    }
     Ok(bytes)
+}
+
+fn verifies<A: VerificationAlgorithm>(
+    algorithm: &'static A,
+    key: &[u8],
+    message: &[u8],
+    signature: &[u8],
+) -> bool {
+    let key = ParsedPublicKey::new(algorithm, key);
+    key.is_ok_and(|key| key.verify_sig(message, signature).is_ok())
 }
 
 /// The two secret keys of an authority.
@@ -106,9 +117,10 @@ impl AuthorityVerifier {
             .split_last_chunk::<LATTICE_SIGNATURE_BYTES>()
             .ok_or(Error::Malformed(document))?;
         let bytes = verify_member(&self.curve, label, document, rest)?;
-        let key = ParsedPublicKey::new(&ML_DSA_65, self.lattice.as_slice());
-        let verified = key.and_then(|key| Ok(key.verify_sig(&labelled(label, bytes), lattice)?));
-        verified.map_err(|_| Error::Signature(document))?;
+        let key = self.lattice.as_slice();
+        if !verifies(&ML_DSA_65, key, &labelled(label, bytes), lattice) {
+            return Err(Error::Signature(document));
+        }
         Ok(bytes)
     }
 }

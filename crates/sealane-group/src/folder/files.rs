@@ -163,8 +163,11 @@ pub(crate) fn read(
 
 const HEAD_BYTES: usize = 4 + 1 + 1 + 32;
 
+/// A file's bytes, and the file itself, still open.
+type Private = (Zeroizing<Vec<u8>>, File);
+
 /// Reads a file that only its owner may read.
-pub(crate) fn read_private(path: &Path) -> Result<Option<(Zeroizing<Vec<u8>>, File)>, Error> {
+pub(crate) fn read_private(path: &Path) -> Result<Option<Private>, Error> {
     let mut file = match File::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),

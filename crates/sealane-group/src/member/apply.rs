@@ -1,7 +1,7 @@
 //! What a notice does to a member's state.
 
 use sealane_frame::{FrameView, Kind, open_stored};
-use sealane_seal::{Class, Epoch, Epochs, Error as SealError, Opener, Slot};
+use sealane_seal::{Class, Epoch, Epochs, KeyId, Opener, Slot};
 
 use crate::certificate::Certificate;
 use crate::folder::Keys;
@@ -58,17 +58,32 @@ fn open(state: &State, frame: &[u8]) -> Result<Option<(u16, Vec<u8>)>, Error> {
     if !is_authority {
         return Err(Error::Unauthorized(key.slot.number()));
     }
-    let newest = state.epochs.newest();
     let mut opener = Opener::new(state.charter.group(), None, state.epochs.clone())?;
     opener.set_signer(key.slot, &authority)?;
-    let mut bytes = frame.to_vec();
-    match open_stored(&mut opener, newest, &mut bytes) {
-        Ok(stored) => Ok(Some((data_type, stored.body.to_vec()))),
-        Err(sealane_frame::FrameError::Seal(SealError::EpochUnknown)) => {
-            if key.epoch(newest) < newest { Ok(None) } else { Err(Error::OrderMissing) }
+    let mut refusal = None;
+    for epoch in candidates(state, key) {
+        let mut bytes = frame.to_vec();
+        match open_stored(&mut opener, epoch, &mut bytes) {
+            Ok(stored) => return Ok(Some((data_type, stored.body.to_vec()))),
+            Err(error) => refusal = refusal.or(Some(error)),
         }
-        Err(error) => Err(error.into()),
     }
+    let newest = state.epochs.newest();
+    match refusal {
+        Some(error) => Err(error.into()),
+        None if key.epoch(newest) < newest => Ok(None),
+        None => Err(Error::OrderMissing),
+    }
+}
+
+/// The epochs held that a key id may mean, the newest first: orders are read again from their
+/// beginning, and a renewal jumps far.
+fn candidates(state: &State, key: KeyId) -> Vec<Epoch> {
+    let low = |epoch: Epoch| KeyId::new(key.slot, key.class, epoch) == key;
+    let mut held: Vec<_> =
+        state.epochs.held().map(|(epoch, _)| epoch).filter(|e| low(*e)).collect();
+    held.reverse();
+    held
 }
 
 fn certify(state: &mut State, bytes: &[u8]) -> Result<Change, Error> {

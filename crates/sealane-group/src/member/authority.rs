@@ -14,8 +14,8 @@ use crate::roster::peer_tag;
 use crate::state::State;
 use crate::{Card, Error, Member, Notice, Sender, renewal};
 
-/// How far a renewal jumps, and to multiples of what: farther than a group comes between a backup
-/// and its use, by any measure but patience.
+/// How far a renewal jumps at least, and to multiples of what: at most 127 epochs, so that the low
+/// bits in key ids still tell which epoch is meant.
 const RENEWAL_STEP: u64 = 64;
 
 /// An invitation, and what the others must be told.
@@ -158,7 +158,9 @@ impl Member {
             return Err(Error::NotAuthority);
         }
         let newest = state.epochs.newest().max(beyond.unwrap_or_default());
-        let far = |from: u64| (from / RENEWAL_STEP + 2).saturating_mul(RENEWAL_STEP);
+        let far = |from: u64| {
+            from.saturating_add(RENEWAL_STEP).div_ceil(RENEWAL_STEP).saturating_mul(RENEWAL_STEP)
+        };
         let epoch = Epoch(far(newest.0));
         let secret = EpochSecret::new(random()?);
         state.roster.set_number(far(state.roster.number().max(epoch.0)));
