@@ -15,10 +15,28 @@
     deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)
 )]
 
+mod chunker;
+mod compress;
 mod error;
+mod format;
+mod get;
+mod keys;
 pub mod limits;
+mod listing;
+mod manifest;
 pub mod n2s;
+mod put;
 mod store;
+mod vault;
+mod wire;
 
 pub use error::{ERRORS, Error};
+pub use format::chunk::{Compression, Id};
+pub use format::config::Metadata;
+pub use format::page::{Entry, Node, Piece};
+pub use format::snapshot::Counts;
+pub use get::{Entries, GetOptions, GetReport, StoredFile};
+pub use keys::{Cost, RecoveryCode, Secret, SlotKind, WriterKey};
+pub use put::{Progress, PutOptions, PutReport, Skipped, measure};
 pub use store::{Folder, Object, Put, S3, Store};
+pub use vault::{OpenOptions, SlotInfo, Snapshot, Vault};

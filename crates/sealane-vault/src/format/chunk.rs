@@ -1,0 +1,147 @@
+use std::fmt;
+use std::hash::{Hash, Hasher};
+
+use super::header::{MAGIC, VERSION, VaultId};
+use crate::Error;
+use crate::limits::MAX_CHUNK_BYTES;
+use crate::wire::hex;
+
+/// Bytes of an [`Id`].
+pub(crate) const ID_BYTES: usize = 24;
+/// Bytes that sealing adds.
+pub(crate) const TAG_BYTES: usize = 16;
+
+/// A chunk's keyed name.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Id(pub(crate) [u8; ID_BYTES]);
+
+impl Hash for Id {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let (first, _) = self.0.split_first_chunk().unwrap_or((&[0; 8], &[]));
+        state.write_u64(u64::from_le_bytes(*first));
+    }
+}
+
+impl fmt::Debug for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Id({self})")
+    }
+}
+
+impl fmt::Display for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&hex(&self.0))
+    }
+}
+
+/// What a chunk's plaintext is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum ChunkKind {
+    Data = 0,
+    Page = 1,
+    List = 2,
+}
+
+/// How chunks are made smaller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Compression {
+    /// Not at all.
+    None,
+    /// An LZ4 block.
+    Lz4,
+    /// A Zstandard frame of this level, 1 to 22.
+    Zstd(u8),
+}
+
+impl Default for Compression {
+    fn default() -> Self {
+        Compression::Zstd(3)
+    }
+}
+
+/// Kind and compression of a chunk in one byte.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Descriptor {
+    pub(crate) kind: ChunkKind,
+    pub(crate) compression: Compression,
+}
+
+impl Descriptor {
+    pub(crate) fn to_byte(self) -> u8 {
+        let compression = match self.compression {
+            Compression::None => 0,
+            Compression::Lz4 => 1,
+            Compression::Zstd(level) => 16 + level.clamp(1, 22),
+        };
+        (self.kind as u8) << 6 | compression
+    }
+
+    pub(crate) fn from_byte(byte: u8) -> Option<Descriptor> {
+        let kind = match byte >> 6 {
+            0 => ChunkKind::Data,
+            1 => ChunkKind::Page,
+            2 => ChunkKind::List,
+            _ => return None,
+        };
+        let compression = match byte & 0x3f {
+            0 => Compression::None,
+            1 => Compression::Lz4,
+            low @ 17..=38 => Compression::Zstd(low - 16),
+            _ => return None,
+        };
+        Some(Descriptor { kind, compression })
+    }
+}
+
+/// What stands about a chunk in a trailer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ChunkHead {
+    pub(crate) id: Id,
+    pub(crate) descriptor: Descriptor,
+    pub(crate) plain_bytes: u32,
+    pub(crate) sealed_bytes: u32,
+}
+
+impl ChunkHead {
+    /// Refuses lengths that no chunk has, before memory is taken for them.
+    pub(crate) fn check(self) -> Result<ChunkHead, Error> {
+        let plain = self.plain_bytes as usize;
+        let sealed = self.sealed_bytes as usize;
+        let stored = self.descriptor.compression == Compression::None;
+        let fits = sealed > TAG_BYTES && sealed <= plain + TAG_BYTES;
+        if plain == 0 || plain > MAX_CHUNK_BYTES || !fits || stored && sealed != plain + TAG_BYTES {
+            return Err(Error::Malformed { what: "a chunk's lengths" });
+        }
+        Ok(self)
+    }
+
+    /// The associated data of the chunk.
+    pub(crate) fn associated(&self, vault: &VaultId) -> [u8; 50] {
+        let mut out = [0; 50];
+        let parts: [&[u8]; 5] = [
+            MAGIC,
+            &[VERSION, self.descriptor.to_byte()],
+            &self.plain_bytes.to_le_bytes(),
+            vault,
+            &self.id.0,
+        ];
+        let bytes = parts.into_iter().flatten();
+        out.iter_mut().zip(bytes).for_each(|(out, byte)| *out = *byte);
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_descriptor_is_one_byte_in_one_form() {
+        let valid = (0..=255).filter(|&byte| Descriptor::from_byte(byte).is_some());
+        let again: Vec<u8> =
+            valid.clone().map(|byte| Descriptor::from_byte(byte).unwrap().to_byte()).collect();
+        assert!(again.into_iter().eq(valid.clone()));
+        assert_eq!(valid.count(), 3 * 24);
+    }
+}

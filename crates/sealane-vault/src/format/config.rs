@@ -1,0 +1,67 @@
+use super::header::{Header, Kind, VaultId};
+use crate::Error;
+use crate::keys::{Signer, verify};
+use crate::wire::Reader;
+
+pub(crate) const CONFIG_KEY: &str = "config";
+
+/// Chunk sizes of every vault of this version: least, average, greatest.
+pub(crate) const CHUNK_SIZES: [u32; 3] = [256 << 10, 1 << 20, 4 << 20];
+
+/// Whether names can be read without a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Metadata {
+    /// Everything is sealed.
+    #[default]
+    Sealed,
+    /// Each snapshot comes with a readable listing.
+    Plain,
+}
+
+/// What was fixed when the vault was made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Config {
+    pub(crate) vault: VaultId,
+    pub(crate) metadata: Metadata,
+    pub(crate) created_ns: i64,
+    pub(crate) owner: [u8; 32],
+}
+
+impl Config {
+    pub(crate) fn write(&self, signer: &Signer) -> Result<Vec<u8>, Error> {
+        let header = Header { kind: Kind::Config, vault: self.vault, wrapped: None };
+        let mut out = header.write();
+        CHUNK_SIZES.iter().for_each(|size| out.extend_from_slice(&size.to_le_bytes()));
+        out.push(self.metadata as u8);
+        out.extend_from_slice(&self.created_ns.to_le_bytes());
+        out.extend_from_slice(&self.owner);
+        signer.sign(&mut out)?;
+        Ok(out)
+    }
+
+    /// Reads a config that its own key signs. Whether that is the owner's, is known only to who
+    /// holds the master key.
+    pub(crate) fn read(bytes: &[u8]) -> Result<Config, Error> {
+        let mut reader = Reader::new("the config", bytes);
+        let header = Header::read(&mut reader, CONFIG_KEY, Kind::Config, None)?;
+        for size in CHUNK_SIZES {
+            if reader.u32()? != size {
+                return Err(reader.malformed());
+            }
+        }
+        let metadata = match reader.u8()? {
+            0 => Metadata::Sealed,
+            1 => Metadata::Plain,
+            _ => return Err(reader.malformed()),
+        };
+        let created_ns = reader.i64()?;
+        let owner = reader.array()?;
+        reader.take(64)?;
+        reader.end()?;
+        if header.wrapped.is_some() {
+            return Err(reader.malformed());
+        }
+        verify(&owner, CONFIG_KEY, bytes)?;
+        Ok(Config { vault: header.vault, metadata, created_ns, owner })
+    }
+}

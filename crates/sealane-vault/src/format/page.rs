@@ -1,0 +1,325 @@
+use super::chunk::Id;
+use crate::Error;
+use crate::limits::{MAX_PAGE_ENTRIES, MAX_PATH_BYTES, MAX_PIECES};
+use crate::wire::{Reader, put_bytes, put_varint};
+
+const VERSION: u8 = 1;
+const HARD_LINK: u64 = 1;
+
+/// A part of a file's content, in order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Piece {
+    /// Bytes of a chunk.
+    Chunk {
+        /// How many.
+        bytes: u64,
+        /// Which chunk.
+        id: Id,
+    },
+    /// Zero bytes that take no room.
+    Hole {
+        /// How many.
+        bytes: u64,
+    },
+    /// Pieces that stand in a chunk of their own.
+    List {
+        /// How many bytes all of them have.
+        bytes: u64,
+        /// Which chunk.
+        id: Id,
+    },
+}
+
+impl Piece {
+    /// Bytes of the file that it stands for.
+    pub fn bytes(&self) -> u64 {
+        match *self {
+            Piece::Chunk { bytes, .. } | Piece::Hole { bytes } | Piece::List { bytes, .. } => bytes,
+        }
+    }
+}
+
+/// What an entry is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Node {
+    /// A folder.
+    Folder,
+    /// A file.
+    File {
+        /// Its length in bytes.
+        size: u64,
+        /// Its content.
+        pieces: Vec<Piece>,
+    },
+    /// A symbolic link.
+    Link {
+        /// Where it points, as raw bytes.
+        target: Vec<u8>,
+    },
+}
+
+/// A file, folder or symbolic link of a snapshot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// The path relative to the snapshot's root, as raw bytes with `/`.
+    pub path: Vec<u8>,
+    /// Permission bits: the low 12 of `st_mode`.
+    pub mode: u32,
+    /// The owner's number.
+    pub uid: u32,
+    /// The group's number.
+    pub gid: u32,
+    /// Modification time in nanoseconds since 1970-01-01 UTC.
+    pub mtime_ns: i64,
+    /// What it is.
+    pub node: Node,
+    /// For all but the first name of a file with several: the path of the first.
+    pub hard_link: Option<Vec<u8>>,
+}
+
+impl Entry {
+    /// The file's length; 0 for others.
+    pub fn size(&self) -> u64 {
+        match self.node {
+            Node::File { size, .. } => size,
+            _ => 0,
+        }
+    }
+
+    /// The path for people: bytes that are not UTF-8 are replaced.
+    pub fn shown(&self) -> String {
+        String::from_utf8_lossy(&self.path).into_owned()
+    }
+}
+
+/// Whether `path` can be an entry's: relative, and without a way out.
+pub(crate) fn is_path(path: &[u8]) -> bool {
+    let component = |part: &[u8]| !matches!(part, b"" | b"." | b"..") && !part.contains(&0);
+    path.len() <= MAX_PATH_BYTES && path.split(|&byte| byte == b'/').all(component)
+}
+
+/// The order of entries: by components.
+pub(crate) fn compare(a: &[u8], b: &[u8]) -> std::cmp::Ordering {
+    let slash_first = |byte: &u8| if *byte == b'/' { 0 } else { u16::from(*byte) + 1 };
+    a.iter().map(slash_first).cmp(b.iter().map(slash_first))
+}
+
+/// Entries on their way into a page.
+#[derive(Debug, Default)]
+pub(crate) struct PageDraft {
+    entries: Vec<u8>,
+    count: usize,
+    last: Vec<u8>,
+    scratch: Vec<u8>,
+}
+
+impl PageDraft {
+    pub(crate) fn count(&self) -> usize {
+        self.count
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub(crate) fn push(&mut self, entry: &Entry) {
+        let row = &mut self.scratch;
+        row.clear();
+        row.push(match entry.node {
+            Node::Folder => 0,
+            Node::File { .. } => 1,
+            Node::Link { .. } => 2,
+        });
+        let shared = self.last.iter().zip(&entry.path).take_while(|(a, b)| a == b).count();
+        put_varint(row, shared as u64);
+        put_bytes(row, entry.path.get(shared..).unwrap_or_default());
+        put_varint(row, u64::from(entry.mode));
+        put_varint(row, u64::from(entry.uid));
+        put_varint(row, u64::from(entry.gid));
+        row.extend_from_slice(&entry.mtime_ns.to_le_bytes());
+        match &entry.node {
+            Node::Folder => {}
+            Node::File { size, pieces } => {
+                put_varint(row, *size);
+                write_pieces(row, pieces);
+            }
+            Node::Link { target } => put_bytes(row, target),
+        }
+        if let Some(first) = &entry.hard_link {
+            put_varint(row, HARD_LINK);
+            put_bytes(row, first);
+        }
+        put_bytes(&mut self.entries, row);
+        self.last.clear();
+        self.last.extend_from_slice(&entry.path);
+        self.count += 1;
+    }
+
+    /// The page so far.
+    pub(crate) fn plaintext(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(self.entries.len() + 4);
+        out.push(VERSION);
+        put_varint(&mut out, self.count as u64);
+        out.extend_from_slice(&self.entries);
+        out
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.entries.clear();
+        self.last.clear();
+        self.count = 0;
+    }
+}
+
+/// Pieces, with their count: a list's plaintext, and a part of an entry.
+pub(crate) fn write_pieces(out: &mut Vec<u8>, pieces: &[Piece]) {
+    put_varint(out, pieces.len() as u64);
+    for piece in pieces {
+        let (kind, id) = match piece {
+            Piece::Chunk { id, .. } => (0, Some(id)),
+            Piece::Hole { .. } => (1, None),
+            Piece::List { id, .. } => (2, Some(id)),
+        };
+        out.push(kind);
+        put_varint(out, piece.bytes());
+        out.extend_from_slice(id.map_or(&[][..], |id| &id.0));
+    }
+}
+
+fn read_piece(reader: &mut Reader<'_>, lists: bool) -> Result<Piece, Error> {
+    let kind = reader.u8()?;
+    let bytes = reader.varint()?;
+    let piece = match kind {
+        0 => Piece::Chunk { bytes, id: Id(reader.array()?) },
+        1 => Piece::Hole { bytes },
+        2 if lists => Piece::List { bytes, id: Id(reader.array()?) },
+        _ => return Err(reader.malformed()),
+    };
+    if bytes == 0 { Err(reader.malformed()) } else { Ok(piece) }
+}
+
+fn read_pieces(reader: &mut Reader<'_>, lists: bool) -> Result<Vec<Piece>, Error> {
+    let count = reader.length(reader.left() / 2)?;
+    let mut pieces = Vec::with_capacity(count.min(MAX_PIECES));
+    for _ in 0..count {
+        pieces.push(read_piece(reader, lists)?);
+    }
+    Ok(pieces)
+}
+
+/// The pieces of a list.
+pub(crate) fn read_list(plaintext: &[u8]) -> Result<Vec<Piece>, Error> {
+    let mut reader = Reader::new("a list of chunks", plaintext);
+    let pieces = read_pieces(&mut reader, false)?;
+    reader.end()?;
+    Ok(pieces)
+}
+
+/// The entries of a page.
+pub(crate) fn read_page(plaintext: &[u8]) -> Result<Vec<Entry>, Error> {
+    let mut reader = Reader::new("a page", plaintext);
+    if reader.u8()? != VERSION {
+        return Err(reader.malformed());
+    }
+    let count = reader.length(MAX_PAGE_ENTRIES)?;
+    let mut entries: Vec<Entry> = Vec::with_capacity(count);
+    for _ in 0..count {
+        let row = reader.bytes(plaintext.len())?;
+        let last = entries.last().map_or(&[][..], |entry| &entry.path);
+        let entry = read_entry(Reader::new("a page", row), last)?;
+        let sorted = last.is_empty() || compare(last, &entry.path).is_lt();
+        if !sorted || !is_path(&entry.path) {
+            return Err(reader.malformed());
+        }
+        entries.push(entry);
+    }
+    reader.end()?;
+    Ok(entries)
+}
+
+fn read_entry(mut reader: Reader<'_>, last: &[u8]) -> Result<Entry, Error> {
+    let kind = reader.u8()?;
+    let shared = reader.length(last.len())?;
+    let rest = reader.bytes(MAX_PATH_BYTES)?;
+    let path = [last.get(..shared).unwrap_or_default(), rest].concat();
+    let number =
+        |reader: &mut Reader<'_>| u32::try_from(reader.varint()?).map_err(|_| reader.malformed());
+    let mode = number(&mut reader)?;
+    let uid = number(&mut reader)?;
+    let gid = number(&mut reader)?;
+    let mtime_ns = reader.i64()?;
+    let node = match kind {
+        0 => Node::Folder,
+        1 => read_file(&mut reader)?,
+        2 => Node::Link { target: reader.bytes(MAX_PATH_BYTES)?.to_vec() },
+        _ => return Err(reader.malformed()),
+    };
+    let mut hard_link = None;
+    while reader.left() > 0 {
+        let tag = reader.varint()?;
+        let value = reader.bytes(reader.left())?;
+        if tag == HARD_LINK {
+            hard_link = Some(value.to_vec()).filter(|path| is_path(path) && kind == 1);
+        }
+    }
+    if mode > 0o7777 {
+        return Err(reader.malformed());
+    }
+    Ok(Entry { path, mode, uid, gid, mtime_ns, node, hard_link })
+}
+
+fn read_file(reader: &mut Reader<'_>) -> Result<Node, Error> {
+    let size = reader.varint()?;
+    let pieces = read_pieces(reader, true)?;
+    let sum = pieces.iter().try_fold(0_u64, |sum, piece| sum.checked_add(piece.bytes()));
+    if sum == Some(size) { Ok(Node::File { size, pieces }) } else { Err(reader.malformed()) }
+}
+
+/// Skips what a later version of the format may have added.
+pub(crate) fn skip_extensions(mut reader: Reader<'_>) -> Result<(), Error> {
+    while reader.left() > 0 {
+        reader.varint()?;
+        reader.bytes(reader.left())?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::chunk::ID_BYTES;
+
+    fn entry(path: &[u8], node: Node) -> Entry {
+        let path = path.to_vec();
+        Entry { path, mode: 0o644, uid: 1, gid: 2, mtime_ns: -5, node, hard_link: None }
+    }
+
+    #[test]
+    fn entries_come_back_as_they_were() {
+        let id = Id([7; ID_BYTES]);
+        let pieces = vec![Piece::Chunk { bytes: 5, id }, Piece::Hole { bytes: 9 }];
+        let mut linked = entry(b"a/b\xff", Node::File { size: 14, pieces: pieces.clone() });
+        linked.hard_link = Some(b"a/a".to_vec());
+        let entries = [
+            entry(b"a", Node::Folder),
+            entry(b"a/a", Node::File { size: 14, pieces }),
+            linked,
+            entry(b"a-b", Node::Link { target: b"../x".to_vec() }),
+        ];
+        let mut draft = PageDraft::default();
+        entries.iter().for_each(|entry| draft.push(entry));
+        assert_eq!(read_page(&draft.plaintext()).unwrap(), entries);
+    }
+
+    #[test]
+    fn a_way_out_or_a_wrong_order_is_refused() {
+        for path in [&b"/a"[..], b"a/", b"..", b"a/../b", b".", b"", b"a\0", b"a//b"] {
+            let mut draft = PageDraft::default();
+            draft.push(&entry(path, Node::Folder));
+            assert!(read_page(&draft.plaintext()).is_err(), "{path:?}");
+        }
+        let mut draft = PageDraft::default();
+        [b"b", b"a"].iter().for_each(|path| draft.push(&entry(*path, Node::Folder)));
+        assert!(read_page(&draft.plaintext()).is_err());
+    }
+}

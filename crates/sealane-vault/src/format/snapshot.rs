@@ -1,0 +1,188 @@
+use super::chunk::{Compression, Descriptor, ID_BYTES, Id};
+use super::header::{Header, Kind, VaultId};
+use super::pack::Hash;
+use crate::Error;
+use crate::keys::{Sealing, Signer, verify};
+use crate::limits::{MAX_NOTE_BYTES, MAX_SNAPSHOT_BYTES};
+use crate::wire::{Reader, put_bytes, put_varint};
+
+/// The slot id of a signer; zeros for the owner.
+pub(crate) type SignerId = [u8; 8];
+
+pub(crate) fn snapshot_key(number: u64) -> String {
+    format!("snapshots/{number:010}")
+}
+
+/// The number that a key of `snapshots/` names.
+pub(crate) fn snapshot_number(key: &str) -> Option<u64> {
+    let digits = key.strip_prefix("snapshots/").filter(|digits| digits.len() == 10)?;
+    digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())?
+}
+
+/// What a put kept, in numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// Files, hard links counted each.
+    pub files: u64,
+    /// Folders.
+    pub folders: u64,
+    /// Symbolic links.
+    pub links: u64,
+    /// Bytes of all files.
+    pub bytes: u64,
+    /// Chunks that the vault did not have.
+    pub new_chunks: u64,
+    /// Their bytes, before compression.
+    pub new_bytes: u64,
+    /// Bytes of the packs that were written.
+    pub stored_bytes: u64,
+}
+
+/// A link of the chain, before it is sealed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Body {
+    pub(crate) prune: bool,
+    pub(crate) time_ns: i64,
+    pub(crate) source: String,
+    pub(crate) note: String,
+    pub(crate) counts: Counts,
+    pub(crate) compression: Compression,
+    pub(crate) listing: Option<Hash>,
+    pub(crate) pages: Vec<Id>,
+}
+
+/// The part of a link that anyone can read and check.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Link {
+    pub(crate) number: u64,
+    pub(crate) previous: Hash,
+    pub(crate) signer: SignerId,
+    pub(crate) removed: Vec<(u64, Hash)>,
+}
+
+/// A link as it was read.
+#[derive(Debug, Clone)]
+pub(crate) struct Sealed {
+    pub(crate) header: Header,
+    pub(crate) link: Link,
+    pub(crate) hash: Hash,
+    bytes: Vec<u8>,
+    record: std::ops::Range<usize>,
+}
+
+/// A whole snapshot object.
+pub(crate) fn write(
+    header: &Header,
+    link: &Link,
+    body: &Body,
+    sealing: &Sealing,
+    signer: &Signer,
+) -> Result<Vec<u8>, Error> {
+    let mut out = header.write();
+    out.extend_from_slice(&link.number.to_le_bytes());
+    out.extend_from_slice(&link.previous);
+    out.extend_from_slice(&link.signer);
+    out.extend_from_slice(&(link.removed.len() as u32).to_le_bytes());
+    for (number, hash) in &link.removed {
+        out.extend_from_slice(&number.to_le_bytes());
+        out.extend_from_slice(hash);
+    }
+    let record = sealing.seal_record(&out, &write_body(body))?;
+    out.extend_from_slice(&record);
+    signer.sign(&mut out)?;
+    if out.len() > MAX_SNAPSHOT_BYTES {
+        return Err(Error::TooLarge { what: snapshot_key(link.number) });
+    }
+    Ok(out)
+}
+
+fn write_body(body: &Body) -> Vec<u8> {
+    let mut out = vec![1, u8::from(body.prune)];
+    out.extend_from_slice(&body.time_ns.to_le_bytes());
+    put_bytes(&mut out, body.source.as_bytes());
+    put_bytes(&mut out, body.note.as_bytes());
+    let counts = &body.counts;
+    let rows = [counts.files, counts.folders, counts.links, counts.bytes];
+    let new = [counts.new_chunks, counts.new_bytes, counts.stored_bytes];
+    rows.iter().chain(&new).for_each(|&count| put_varint(&mut out, count));
+    let kind = super::chunk::ChunkKind::Data;
+    out.push(Descriptor { kind, compression: body.compression }.to_byte());
+    put_bytes(&mut out, body.listing.as_ref().map_or(&[][..], |hash| hash));
+    put_varint(&mut out, body.pages.len() as u64);
+    body.pages.iter().for_each(|id| out.extend_from_slice(&id.0));
+    out
+}
+
+impl Sealed {
+    /// Reads what needs no key, and checks that the object is what its key says.
+    pub(crate) fn read(number: u64, bytes: Vec<u8>, vault: &VaultId) -> Result<Sealed, Error> {
+        let key = snapshot_key(number);
+        let mut reader = Reader::new("a snapshot", &bytes);
+        let header = Header::read(&mut reader, &key, Kind::Snapshot, Some(vault))?;
+        let found = reader.u64()?;
+        let previous = reader.array()?;
+        let signer = reader.array()?;
+        let count = reader.u32()? as usize;
+        if found != number || count > reader.left() / 40 {
+            return Err(reader.malformed());
+        }
+        let mut removed = Vec::with_capacity(count);
+        for _ in 0..count {
+            removed.push((reader.u64()?, reader.array()?));
+        }
+        let left = reader.left().checked_sub(64).ok_or(reader.malformed())?;
+        let start = bytes.len() - reader.left();
+        let hash = *blake3::hash(&bytes).as_bytes();
+        let link = Link { number, previous, signer, removed };
+        Ok(Sealed { header, link, hash, record: start..start + left, bytes })
+    }
+
+    pub(crate) fn check_signature(&self, key: &[u8; 32]) -> Result<(), Error> {
+        verify(key, &snapshot_key(self.link.number), &self.bytes)
+    }
+
+    pub(crate) fn open(&self, sealing: &Sealing) -> Result<Body, Error> {
+        let head = self.bytes.get(..self.record.start).unwrap_or_default();
+        let record = self.bytes.get(self.record.clone()).unwrap_or_default();
+        let plaintext = sealing.open_record(&snapshot_key(self.link.number), head, record)?;
+        read_body(&plaintext)
+    }
+}
+
+fn read_body(plaintext: &[u8]) -> Result<Body, Error> {
+    let mut reader = Reader::new("a snapshot", plaintext);
+    let (version, what) = (reader.u8()?, reader.u8()?);
+    if version != 1 || what > 1 {
+        return Err(reader.malformed());
+    }
+    let time_ns = reader.i64()?;
+    let source = text(reader.bytes(1024)?)?;
+    let note = text(reader.bytes(MAX_NOTE_BYTES)?)?;
+    let counts = Counts {
+        files: reader.varint()?,
+        folders: reader.varint()?,
+        links: reader.varint()?,
+        bytes: reader.varint()?,
+        new_chunks: reader.varint()?,
+        new_bytes: reader.varint()?,
+        stored_bytes: reader.varint()?,
+    };
+    let descriptor = Descriptor::from_byte(reader.u8()?).ok_or(reader.malformed())?;
+    let listing = match reader.bytes(32)? {
+        [] => None,
+        hash => Some(hash.try_into().map_err(|_| reader.malformed())?),
+    };
+    let count = reader.length(reader.left() / ID_BYTES)?;
+    let mut pages = Vec::with_capacity(count);
+    for _ in 0..count {
+        pages.push(Id(reader.array()?));
+    }
+    super::page::skip_extensions(reader)?;
+    let compression = descriptor.compression;
+    Ok(Body { prune: what == 1, time_ns, source, note, counts, compression, listing, pages })
+}
+
+fn text(bytes: &[u8]) -> Result<String, Error> {
+    let text = str::from_utf8(bytes).map_err(|_| Error::Malformed { what: "a snapshot" })?;
+    Ok(text.to_owned())
+}

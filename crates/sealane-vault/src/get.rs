@@ -1,0 +1,124 @@
+//! From snapshots to files: everything is verified before a byte of it is handed out.
+
+mod chunks;
+mod file;
+mod restore;
+mod target;
+
+pub(crate) use chunks::Chunks;
+pub use file::StoredFile;
+pub(crate) use restore::restore;
+pub use restore::{GetOptions, GetReport};
+
+use std::path::Path;
+
+use crate::Error;
+use crate::format::chunk::{ChunkKind, Id};
+use crate::format::page::{Entry, compare, read_page};
+use crate::vault::{Snapshot, Vault};
+
+impl Vault {
+    /// The entries of a snapshot, in order.
+    ///
+    /// # Errors
+    /// Each item: [`Error::Missing`], [`Error::NotAuthentic`], [`Error::Malformed`], and what the
+    /// store fails for.
+    pub fn entries<'a>(&'a self, snapshot: &'a Snapshot) -> Result<Entries<'a>, Error> {
+        Ok(Entries::new(Chunks::new(self, self.manifest())?, &snapshot.body.pages))
+    }
+
+    /// One file of a snapshot, for reading any part of it.
+    ///
+    /// # Errors
+    /// [`Error::NoEntry`] when there is no file of that path, and as [`Vault::entries`].
+    pub fn file(&self, snapshot: &Snapshot, path: &[u8]) -> Result<StoredFile<'_>, Error> {
+        let mut chunks = Chunks::new(self, self.manifest())?;
+        let entry = find(&mut chunks, &snapshot.body.pages, path)?;
+        StoredFile::new(chunks, entry)
+    }
+
+    /// Restores a snapshot, or a part of it, into `target`, which need not exist.
+    ///
+    /// # Errors
+    /// What the target folder or the store fails for as a whole. Single files that cannot be
+    /// restored are named in [`GetReport::failed`].
+    pub fn get_to(
+        &self,
+        snapshot: &Snapshot,
+        target: &Path,
+        options: &GetOptions,
+    ) -> Result<GetReport, Error> {
+        let chunks = Chunks::new(self, self.manifest())?;
+        let pages = Chunks::new(self, self.manifest())?;
+        restore(chunks, Entries::new(pages, &snapshot.body.pages), target, options)
+    }
+}
+
+/// Walks the entries of pages.
+pub struct Entries<'a> {
+    chunks: Chunks<'a>,
+    pages: std::slice::Iter<'a, Id>,
+    page: std::vec::IntoIter<Entry>,
+    last: Vec<u8>,
+}
+
+impl<'a> Entries<'a> {
+    pub(crate) fn new(chunks: Chunks<'a>, pages: &'a [Id]) -> Self {
+        Entries { chunks, pages: pages.iter(), page: Vec::new().into_iter(), last: Vec::new() }
+    }
+}
+
+impl Iterator for Entries<'_> {
+    type Item = Result<Entry, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if let Some(entry) = self.page.next() {
+                // Within a page the order was checked already.
+                return Some(Ok(entry));
+            }
+            let id = self.pages.next()?;
+            let page = match self.chunks.read(id, ChunkKind::Page).and_then(read_page) {
+                Ok(page) => page,
+                Err(error) => {
+                    self.pages = [].iter();
+                    return Some(Err(error));
+                }
+            };
+            if let (Some(first), Some(last)) = (page.first(), page.last()) {
+                if !self.last.is_empty() && !compare(&self.last, &first.path).is_lt() {
+                    self.pages = [].iter();
+                    return Some(Err(Error::Malformed { what: "a snapshot's order" }));
+                }
+                self.last.clone_from(&last.path);
+            }
+            self.page = page.into_iter();
+        }
+    }
+}
+
+impl std::fmt::Debug for Entries<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Entries").finish_non_exhaustive()
+    }
+}
+
+/// The entry of a path, by halving the pages.
+fn find(chunks: &mut Chunks<'_>, pages: &[Id], path: &[u8]) -> Result<Entry, Error> {
+    let missing = || Error::NoEntry(String::from_utf8_lossy(path).into_owned());
+    let (mut low, mut high) = (0, pages.len());
+    while low < high {
+        let middle = usize::midpoint(low, high);
+        let id = pages.get(middle).ok_or_else(missing)?;
+        let page = chunks.read(id, ChunkKind::Page).and_then(read_page)?;
+        let (Some(first), Some(last)) = (page.first(), page.last()) else { return Err(missing()) };
+        if compare(path, &first.path).is_lt() {
+            high = middle;
+        } else if compare(path, &last.path).is_gt() {
+            low = middle + 1;
+        } else {
+            return page.into_iter().find(|entry| entry.path == path).ok_or_else(missing);
+        }
+    }
+    Err(missing())
+}

@@ -1,0 +1,114 @@
+use std::io::Write;
+
+use super::chunks::Chunks;
+use crate::Error;
+use crate::format::page::{Entry, Node, Piece};
+
+/// A file of a snapshot, any part of which can be read without the rest.
+pub struct StoredFile<'a> {
+    chunks: Chunks<'a>,
+    entry: Entry,
+}
+
+impl<'a> StoredFile<'a> {
+    pub(super) fn new(chunks: Chunks<'a>, entry: Entry) -> Result<Self, Error> {
+        match entry.node {
+            Node::File { .. } => Ok(Self { chunks, entry }),
+            _ => Err(Error::NoEntry(entry.shown())),
+        }
+    }
+
+    /// What the snapshot says of it.
+    pub fn entry(&self) -> &Entry {
+        &self.entry
+    }
+
+    /// Its length in bytes.
+    pub fn size(&self) -> u64 {
+        self.entry.size()
+    }
+
+    /// Writes `length` bytes from `offset` on to `out`, or as many as there are; gives how many.
+    /// Only the chunks that they lie in are fetched, and each is verified first.
+    ///
+    /// # Errors
+    /// [`Error::Missing`], [`Error::NotAuthentic`], what the store fails for, and [`Error::File`]
+    /// when `out` fails.
+    pub fn read_range(
+        &mut self,
+        offset: u64,
+        length: u64,
+        out: &mut dyn Write,
+    ) -> Result<u64, Error> {
+        let Node::File { pieces, .. } = &self.entry.node else { return Ok(0) };
+        let range = Range { from: offset, to: offset.saturating_add(length) };
+        let (written, _) = range.pieces(&mut self.chunks, pieces, 0, out)?;
+        Ok(written)
+    }
+}
+
+/// Places within a file.
+struct Range {
+    from: u64,
+    to: u64,
+}
+
+impl Range {
+    /// Writes what of `pieces`, which begin at `at`, lies in the range. Gives how many bytes those
+    /// were, and where the pieces end.
+    fn pieces(
+        &self,
+        chunks: &mut Chunks<'_>,
+        pieces: &[Piece],
+        mut at: u64,
+        out: &mut dyn Write,
+    ) -> Result<(u64, u64), Error> {
+        let mut written = 0;
+        for piece in pieces {
+            let (from, to) = (self.from.max(at), self.to.min(at + piece.bytes()));
+            if from < to {
+                let (skip, take) = (from - at, to - from);
+                match piece {
+                    Piece::Chunk { bytes, id } => {
+                        let data = chunks.data(*bytes, id)?;
+                        let skip = usize::try_from(skip).unwrap_or(usize::MAX);
+                        let take = usize::try_from(take).unwrap_or(usize::MAX);
+                        write(out, data.get(skip..).and_then(|data| data.get(..take)))?;
+                    }
+                    Piece::Hole { .. } => zeros(out, take)?,
+                    Piece::List { bytes, id } => {
+                        let list = chunks.list(*bytes, id)?;
+                        self.pieces(chunks, &list, at, out)?;
+                    }
+                }
+                written += take;
+            }
+            at += piece.bytes();
+            if at >= self.to {
+                break;
+            }
+        }
+        Ok((written, at))
+    }
+}
+
+fn write(out: &mut dyn Write, data: Option<&[u8]>) -> Result<(), Error> {
+    let written = out.write_all(data.unwrap_or_default());
+    written.map_err(|cause| Error::File { path: "the output".to_owned(), cause })
+}
+
+fn zeros(out: &mut dyn Write, mut count: u64) -> Result<(), Error> {
+    let block = [0; 4096];
+    while count > 0 {
+        let part = usize::try_from(count).unwrap_or(block.len()).min(block.len());
+        write(out, block.get(..part))?;
+        count -= part as u64;
+    }
+    Ok(())
+}
+
+impl std::fmt::Debug for StoredFile<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("StoredFile").field("entry", &self.entry.shown()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,203 @@
+use std::ffi::OsStr;
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use rustix::fs::{
+    AtFlags, CWD, FileType, Gid, Mode, OFlags, Stat, Timespec, Timestamps, Uid, chownat, linkat,
+    mkdirat, openat, readlinkat, renameat, statat, symlinkat, syncfs, unlinkat, utimensat,
+};
+use rustix::io::Errno;
+
+use crate::Error;
+use crate::format::page::Entry;
+
+/// The folder of a restore. Nothing outside of it is ever touched: every component of every path
+/// is opened without following links, from the folder above it.
+pub(super) struct Target {
+    root: OwnedFd,
+    parent: Option<(Vec<u8>, OwnedFd)>,
+}
+
+const FOLDER: OFlags =
+    OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC).union(OFlags::RDONLY);
+
+impl Target {
+    pub(super) fn open(path: &Path) -> Result<Target, Error> {
+        std::fs::create_dir_all(path).map_err(|cause| Error::file(path, cause))?;
+        // The target itself may be named by a link: that is the user's own word.
+        let flags = OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let root = openat(CWD, path, flags, Mode::empty());
+        let root = root.map_err(|errno| Error::file(path, errno.into()))?;
+        Ok(Target { root, parent: None })
+    }
+
+    /// The folder that `path` is in, and its last component. Missing folders are made.
+    fn parent<'p>(&mut self, path: &'p [u8]) -> Result<(&OwnedFd, &'p OsStr), Error> {
+        let at = path.iter().rposition(|&byte| byte == b'/');
+        let (folder, name) = match at {
+            None => return Ok((&self.root, OsStr::from_bytes(path))),
+            Some(at) => path.split_at_checked(at).unwrap_or_default(),
+        };
+        let name = OsStr::from_bytes(name.get(1..).unwrap_or_default());
+        let cached = self.parent.take().filter(|(cached, _)| cached == folder);
+        let (_, folder) = match cached {
+            Some(cached) => self.parent.insert(cached),
+            None => {
+                let opened = self.descend(folder).map_err(|errno| failed(path, errno))?;
+                self.parent.insert((folder.to_vec(), opened))
+            }
+        };
+        Ok((folder, name))
+    }
+
+    fn descend(&self, folder: &[u8]) -> Result<OwnedFd, Errno> {
+        let mut at: Option<OwnedFd> = None;
+        for component in folder.split(|&byte| byte == b'/') {
+            let name = OsStr::from_bytes(component);
+            let above = at.as_ref().unwrap_or(&self.root);
+            let opened = match openat(above, name, FOLDER, Mode::empty()) {
+                Err(Errno::NOENT) => {
+                    mkdirat(above, name, Mode::RWXU)?;
+                    openat(above, name, FOLDER, Mode::empty())
+                }
+                other => other,
+            };
+            at = Some(opened?);
+        }
+        at.ok_or(Errno::INVAL)
+    }
+
+    /// What is there under a path, without following a link.
+    pub(super) fn look(&mut self, path: &[u8]) -> Result<Option<Stat>, Error> {
+        let (folder, name) = self.parent(path)?;
+        match statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(found) => Ok(Some(found)),
+            Err(Errno::NOENT) => Ok(None),
+            Err(errno) => Err(failed(path, errno)),
+        }
+    }
+
+    pub(super) fn folder(&mut self, path: &[u8]) -> Result<(), Error> {
+        let (folder, name) = self.parent(path)?;
+        match mkdirat(folder, name, Mode::RWXU) {
+            Ok(()) => Ok(()),
+            Err(Errno::EXIST) => {
+                let found = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW);
+                let found = found.map_err(|errno| failed(path, errno))?;
+                if FileType::from_raw_mode(found.st_mode) == FileType::Directory {
+                    return Ok(());
+                }
+                Err(Error::Escapes(String::from_utf8_lossy(path).into_owned()))
+            }
+            Err(errno) => Err(failed(path, errno)),
+        }
+    }
+
+    /// Opens the draft of a file beside its place, with what an earlier run left in it.
+    pub(super) fn draft(&mut self, path: &[u8]) -> Result<File, Error> {
+        let draft = draft_of(path);
+        let (folder, name) = self.parent(&draft)?;
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let opened = openat(folder, name, flags, Mode::RUSR | Mode::WUSR);
+        opened.map(File::from).map_err(|errno| failed(path, errno))
+    }
+
+    /// Gives a finished draft its place.
+    pub(super) fn publish(&mut self, path: &[u8]) -> Result<(), Error> {
+        let draft = draft_of(path);
+        let (_, name) = self.parent(path)?;
+        let name = name.to_owned();
+        let (folder, draft) = self.parent(&draft)?;
+        renameat(folder, draft, folder, &name).map_err(|errno| failed(path, errno))
+    }
+
+    pub(super) fn remove(&mut self, path: &[u8]) -> Result<(), Error> {
+        let (folder, name) = self.parent(path)?;
+        unlinkat(folder, name, AtFlags::empty()).map_err(|errno| failed(path, errno))
+    }
+
+    pub(super) fn symbolic_link(&mut self, path: &[u8], target: &[u8]) -> Result<(), Error> {
+        let (folder, name) = self.parent(path)?;
+        symlinkat(OsStr::from_bytes(target), folder, name).map_err(|errno| failed(path, errno))
+    }
+
+    /// Where the symbolic link at `path` points, if there is one.
+    pub(super) fn link_target(&mut self, path: &[u8]) -> Option<Vec<u8>> {
+        let (folder, name) = self.parent(path).ok()?;
+        readlinkat(folder, name, Vec::new()).ok().map(|target| target.into_bytes())
+    }
+
+    pub(super) fn hard_link(&mut self, path: &[u8], first: &[u8]) -> Result<(), Error> {
+        let (folder, name) = self.parent(first)?;
+        let folder = folder.try_clone().map_err(|cause| Error::File {
+            path: String::from_utf8_lossy(first).into_owned(),
+            cause,
+        })?;
+        let (to, to_name) = self.parent(path)?;
+        linkat(&folder, name, to, to_name, AtFlags::empty()).map_err(|errno| failed(path, errno))
+    }
+
+    /// Gives what is at the entry's path its owner, mode and time.
+    pub(super) fn finish(&mut self, entry: &Entry, is_link: bool) -> Result<(), Error> {
+        let path = &entry.path;
+        let (folder, name) = self.parent(path)?;
+        if rustix::process::geteuid().is_root() {
+            let (uid, gid) = (Uid::from_raw(entry.uid), Gid::from_raw(entry.gid));
+            chownat(folder, name, Some(uid), Some(gid), AtFlags::SYMLINK_NOFOLLOW)
+                .map_err(|errno| failed(path, errno))?;
+        }
+        if !is_link {
+            // Through an open file, so that a link that took the place changes nothing elsewhere.
+            let opened = openat(folder, name, OFlags::RDONLY | OFlags::NOFOLLOW, Mode::empty());
+            let opened = opened.map_err(|errno| failed(path, errno))?;
+            rustix::fs::fchmod(&opened, Mode::from_raw_mode(entry.mode))
+                .map_err(|errno| failed(path, errno))?;
+        }
+        let times = times(entry.mtime_ns);
+        utimensat(folder, name, &times, AtFlags::SYMLINK_NOFOLLOW)
+            .map_err(|errno| failed(path, errno))
+    }
+
+    /// Makes all of it durable.
+    pub(super) fn sync(&self, path: &Path) -> Result<(), Error> {
+        syncfs(&self.root).map_err(|errno| Error::file(path, errno.into()))
+    }
+}
+
+/// Owner, mode and time of a file that is still open.
+pub(super) fn finish_file(file: &File, entry: &Entry) -> Result<(), Error> {
+    let failed = |errno| failed(&entry.path, errno);
+    if rustix::process::geteuid().is_root() {
+        let (uid, gid) = (Uid::from_raw(entry.uid), Gid::from_raw(entry.gid));
+        rustix::fs::fchown(file, Some(uid), Some(gid)).map_err(failed)?;
+    }
+    rustix::fs::fchmod(file, Mode::from_raw_mode(entry.mode)).map_err(failed)?;
+    rustix::fs::futimens(file, &times(entry.mtime_ns)).map_err(failed)
+}
+
+fn times(mtime_ns: i64) -> Timestamps {
+    let time = Timespec {
+        tv_sec: mtime_ns.div_euclid(1_000_000_000),
+        tv_nsec: mtime_ns.rem_euclid(1_000_000_000),
+    };
+    Timestamps { last_access: time, last_modification: time }
+}
+
+/// Beside the file, and with a name that is the same in the next run.
+fn draft_of(path: &[u8]) -> Vec<u8> {
+    let folder = path.iter().rposition(|&byte| byte == b'/').map_or(0, |at| at + 1);
+    let hash = crate::wire::hex(blake3::hash(path).as_bytes().get(..8).unwrap_or_default());
+    let name = format!(".sealane-{hash}.part");
+    [path.get(..folder).unwrap_or_default(), name.as_bytes()].concat()
+}
+
+fn failed(path: &[u8], errno: Errno) -> Error {
+    let path = String::from_utf8_lossy(path).into_owned();
+    match errno {
+        // A link or a file stands where the snapshot has a folder.
+        Errno::LOOP | Errno::NOTDIR => Error::Escapes(path),
+        errno => Error::File { path, cause: errno.into() },
+    }
+}

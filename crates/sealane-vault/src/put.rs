@@ -1,0 +1,156 @@
+//! From files to snapshots.
+//!
+//! ```text
+//!  read, cut ──► compress, seal ──► order, pack ──► store
+//!  one thread    n threads          one thread      one thread
+//! ```
+//!
+//! Jobs of about a MiB go round: the reader fills one and gives it to the threads in turn; the
+//! packer takes from them in the same turn, so that all is in the reader's order without sorting,
+//! and hands the empty job back. There are as many jobs as memory allows, and nobody allocates per
+//! chunk. What is written does not depend on the number of threads.
+
+mod claim;
+mod pack;
+mod read;
+mod run;
+mod seal;
+mod upload;
+mod walk;
+
+use std::hash::{BuildHasherDefault, Hasher};
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use crate::format::chunk::{ChunkHead, Compression, Id};
+use crate::format::page::Entry;
+use crate::format::snapshot::Counts;
+use crate::manifest::Look;
+
+pub(crate) use pack::{Packed, Packer};
+pub(crate) use read::now_ns;
+pub(crate) use run::{Source, put};
+pub use walk::measure;
+
+/// How to put.
+#[derive(Debug, Clone, Default)]
+pub struct PutOptions {
+    /// How chunks are made smaller.
+    pub compression: Compression,
+    /// Threads that compress and seal; 0 is as many as the machine has cores.
+    pub threads: usize,
+    /// Patterns of what is left out, as a `.gitignore` has them.
+    pub exclude: Vec<String>,
+    /// Files of such patterns.
+    pub exclude_from: Vec<PathBuf>,
+    /// What the snapshot says about itself.
+    pub note: String,
+    /// Finds out what would be kept, and writes nothing.
+    pub dry_run: bool,
+    /// Where to count what is done.
+    pub progress: Option<Arc<Progress>>,
+}
+
+/// What has been done so far, for who waits.
+#[derive(Debug, Default)]
+pub struct Progress {
+    /// Files that were read or found unchanged, or restored.
+    pub files: AtomicU64,
+    /// Their bytes.
+    pub bytes: AtomicU64,
+}
+
+/// Something that was not kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Skipped {
+    /// Its path, for people.
+    pub path: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// What a put did.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct PutReport {
+    /// The new snapshot's number; 0 in a dry run.
+    pub snapshot: u64,
+    /// The new head.
+    pub head: String,
+    /// What it kept.
+    pub counts: Counts,
+    /// Packs that were written.
+    pub packs: u64,
+    /// What it did not keep.
+    pub skipped: Vec<Skipped>,
+}
+
+/// A batch of work.
+#[derive(Default)]
+pub(crate) struct Job {
+    number: u64,
+    plain: Vec<u8>,
+    sealed: Vec<u8>,
+    steps: Vec<Step>,
+}
+
+/// What a job says, in order.
+enum Step {
+    /// An entry. Unless it is whole, what follows up to `End` is its content.
+    Entry(Box<Found>),
+    /// A part of a file, in `Job::plain`.
+    Chunk {
+        plain: Range<usize>,
+        id: Id,
+        /// Where it lies in `Job::sealed`; none if it is known to be kept already.
+        sealed: Option<(ChunkHead, Range<usize>)>,
+    },
+    /// Zeros that take no room.
+    Hole(u64),
+    /// The file is read to its end; what it looked like if that did not change meanwhile.
+    End(Option<Look>),
+    /// The file could not be read to its end, and is not kept.
+    Abandon,
+}
+
+/// What the reader found.
+struct Found {
+    entry: Entry,
+    content: Content,
+    /// The path on this machine, where what the file looks like is worth remembering.
+    absolute: Vec<u8>,
+    /// Whether other names of the same file may follow.
+    has_other_names: bool,
+}
+
+enum Content {
+    /// The entry says all.
+    Whole,
+    /// It follows.
+    Follows,
+    /// It is that of the entry with this path.
+    Same(Vec<u8>),
+}
+
+/// Hashes ids by their first bytes, which nobody without the key can choose.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct FirstBytes(u64);
+
+impl Hasher for FirstBytes {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.0 = self.0 << 8 ^ u64::from(*byte));
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = number;
+    }
+}
+
+/// For sets and maps of ids.
+pub(crate) type IdHash = BuildHasherDefault<FirstBytes>;

@@ -1,0 +1,360 @@
+use std::collections::{HashMap, HashSet};
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use super::claim::Claims;
+use super::seal::Sealer;
+use super::upload::Uploader;
+use super::{Content, Found, IdHash, Job, Step};
+use crate::Error;
+use crate::format::chunk::{ChunkHead, ChunkKind, Id};
+use crate::format::header::{Header, Kind};
+use crate::format::pack::{Pack, seal_trailer};
+use crate::format::page::{Entry, Node, PageDraft, Piece, write_pieces};
+use crate::format::snapshot::Counts;
+use crate::limits::{MAX_PAGE_ENTRIES, MAX_PIECES, PACK_TARGET_BYTES};
+use crate::listing::Listing;
+use crate::manifest::{Look, Manifest};
+
+/// Bytes at which a page ends in any case.
+const PAGE_BYTES: usize = 128 << 10;
+/// Entries below which a page does not end by its paths.
+const PAGE_LEAST: usize = 16;
+/// Files that are remembered at once.
+const SEEN_BATCH: usize = 4096;
+
+/// Puts sealed chunks into packs, in order, and entries into pages.
+pub(crate) struct Packer<'a> {
+    sealer: Sealer<'a>,
+    claims: &'a Claims,
+    header: Header,
+    spool: PathBuf,
+    dry: bool,
+    open: Option<OpenPack>,
+    names: u64,
+    written: HashSet<Id, IdHash>,
+    relied: HashSet<Id, IdHash>,
+    page: PageDraft,
+    pages: Vec<Id>,
+    file: Option<(Found, Vec<Piece>)>,
+    first_names: HashMap<Vec<u8>, Vec<Piece>>,
+    seen: Vec<(Vec<u8>, Look, Vec<Piece>)>,
+    manifest: Option<Manifest>,
+    listing: Option<Listing>,
+    scratch: Vec<u8>,
+    counts: Counts,
+}
+
+/// What came of all jobs.
+pub(crate) struct Packed {
+    pub(crate) pages: Vec<Id>,
+    pub(crate) counts: Counts,
+    pub(crate) relied: HashSet<Id, IdHash>,
+    pub(crate) listing: Option<Listing>,
+}
+
+/// A pack that is being written.
+struct OpenPack {
+    file: BufWriter<File>,
+    path: PathBuf,
+    hasher: blake3::Hasher,
+    header: Vec<u8>,
+    size: u64,
+    chunks: Vec<ChunkHead>,
+}
+
+impl<'a> Packer<'a> {
+    pub(crate) fn new(
+        sealer: Sealer<'a>,
+        claims: &'a Claims,
+        header: Header,
+        spool: &Path,
+        listing: Option<Listing>,
+    ) -> Self {
+        Packer {
+            sealer,
+            claims,
+            header: Header { kind: Kind::Pack, ..header },
+            spool: spool.to_owned(),
+            dry: false,
+            open: None,
+            names: 0,
+            written: HashSet::default(),
+            relied: HashSet::default(),
+            page: PageDraft::default(),
+            pages: Vec::new(),
+            file: None,
+            first_names: HashMap::new(),
+            seen: Vec::new(),
+            manifest: None,
+            listing,
+            scratch: Vec::new(),
+            counts: Counts::default(),
+        }
+    }
+
+    /// Counts what it would write.
+    pub(crate) fn dry(self, dry: bool) -> Self {
+        Self { dry, ..self }
+    }
+
+    /// Remembers what files looked like.
+    pub(crate) fn remembering(self, manifest: Manifest) -> Self {
+        Self { manifest: Some(manifest), ..self }
+    }
+
+    /// Does what a job says.
+    pub(super) fn job(&mut self, job: &mut Job, uploader: &Uploader<'_>) -> Result<(), Error> {
+        for step in job.steps.drain(..) {
+            match step {
+                Step::Entry(found) => self.entry(*found, uploader)?,
+                Step::Chunk { plain, id, sealed } => {
+                    let bytes = plain.len() as u64;
+                    let sealed = sealed.and_then(|(head, range)| {
+                        job.sealed.get(range).map(|sealed| (head, sealed))
+                    });
+                    self.chunk(id, sealed, uploader)?;
+                    self.piece(Piece::Chunk { bytes, id });
+                }
+                Step::Hole(bytes) => self.piece(Piece::Hole { bytes }),
+                Step::End(look) => self.end(look, uploader)?,
+                Step::Abandon => self.file = None,
+            }
+        }
+        Ok(())
+    }
+
+    fn piece(&mut self, piece: Piece) {
+        if let Some((_, pieces)) = &mut self.file {
+            pieces.push(piece);
+        }
+    }
+
+    fn entry(&mut self, mut found: Found, uploader: &Uploader<'_>) -> Result<(), Error> {
+        match std::mem::replace(&mut found.content, Content::Whole) {
+            Content::Follows => {
+                self.file = Some((found, Vec::new()));
+                Ok(())
+            }
+            Content::Whole => self.whole(found, uploader),
+            Content::Same(first) => {
+                let pieces = self.first_names.get(&first).cloned().unwrap_or_default();
+                let size = pieces.iter().map(Piece::bytes).sum();
+                found.entry.node = Node::File { size, pieces };
+                found.entry.hard_link = Some(first);
+                self.whole(found, uploader)
+            }
+        }
+    }
+
+    fn end(&mut self, look: Option<Look>, uploader: &Uploader<'_>) -> Result<(), Error> {
+        let Some((mut found, pieces)) = self.file.take() else { return Ok(()) };
+        if let Some(look) = look {
+            self.seen.push((std::mem::take(&mut found.absolute), look, pieces.clone()));
+            if self.seen.len() >= SEEN_BATCH {
+                self.remember()?;
+            }
+        }
+        let size = pieces.iter().map(Piece::bytes).sum();
+        found.entry.node = Node::File { size, pieces };
+        self.whole(found, uploader)
+    }
+
+    /// An entry with all its pieces.
+    fn whole(&mut self, found: Found, uploader: &Uploader<'_>) -> Result<(), Error> {
+        let mut entry = found.entry;
+        match &mut entry.node {
+            Node::Folder => self.counts.folders += 1,
+            Node::Link { .. } => self.counts.links += 1,
+            Node::File { size, pieces } => {
+                self.counts.files += 1;
+                self.counts.bytes += *size;
+                for piece in pieces.iter() {
+                    if let Piece::Chunk { id, .. } = piece {
+                        if self.claims.is_kept(id) {
+                            self.relied.insert(*id);
+                        }
+                    }
+                }
+                if found.has_other_names {
+                    self.first_names.insert(entry.path.clone(), pieces.clone());
+                }
+                if pieces.len() > MAX_PIECES {
+                    *pieces = self.lists(pieces, uploader)?;
+                }
+            }
+        }
+        self.push(&entry, uploader)
+    }
+
+    /// The pieces of a large file, as lists in chunks of their own.
+    fn lists(&mut self, pieces: &[Piece], uploader: &Uploader<'_>) -> Result<Vec<Piece>, Error> {
+        let mut lists = Vec::new();
+        for part in pieces.chunks(MAX_PIECES) {
+            let bytes = part.iter().map(Piece::bytes).sum();
+            let mut plaintext = Vec::new();
+            write_pieces(&mut plaintext, part);
+            let id = self.record(ChunkKind::List, &plaintext, uploader)?;
+            lists.push(Piece::List { bytes, id });
+        }
+        Ok(lists)
+    }
+
+    fn push(&mut self, entry: &Entry, uploader: &Uploader<'_>) -> Result<(), Error> {
+        if let Some(listing) = &mut self.listing {
+            listing.add(entry)?;
+        }
+        self.page.push(entry);
+        let cut = self.page.count() >= PAGE_LEAST && self.sealer.naming().ends_page(&entry.path);
+        if cut || self.page.count() >= MAX_PAGE_ENTRIES || self.page.bytes() >= PAGE_BYTES {
+            self.end_page(uploader)?;
+        }
+        Ok(())
+    }
+
+    fn end_page(&mut self, uploader: &Uploader<'_>) -> Result<(), Error> {
+        if self.page.count() > 0 {
+            let plaintext = self.page.plaintext();
+            self.page.clear();
+            let id = self.record(ChunkKind::Page, &plaintext, uploader)?;
+            self.pages.push(id);
+        }
+        Ok(())
+    }
+
+    /// Keeps a page or a list unless it is kept already.
+    fn record(
+        &mut self,
+        kind: ChunkKind,
+        plaintext: &[u8],
+        uploader: &Uploader<'_>,
+    ) -> Result<Id, Error> {
+        let id = self.sealer.naming().id(kind, plaintext);
+        if self.claims.is_kept(&id) || self.written.contains(&id) {
+            self.relied.insert(id);
+            return Ok(id);
+        }
+        let mut scratch = std::mem::take(&mut self.scratch);
+        scratch.clear();
+        let head = self.sealer.record(kind, plaintext, &mut scratch)?;
+        let kept = self.append(head, &scratch, uploader);
+        self.scratch = scratch;
+        kept.map(|()| id)
+    }
+
+    fn chunk(
+        &mut self,
+        id: Id,
+        sealed: Option<(ChunkHead, &[u8])>,
+        uploader: &Uploader<'_>,
+    ) -> Result<(), Error> {
+        if self.claims.is_kept(&id) || self.written.contains(&id) {
+            return Ok(());
+        }
+        // The claims see to it that the first occurrence in order is sealed.
+        let (head, sealed) = sealed.ok_or(Error::Library("pipeline"))?;
+        self.append(head, sealed, uploader)
+    }
+
+    /// Keeps a chunk that is sealed already.
+    pub(crate) fn append(
+        &mut self,
+        head: ChunkHead,
+        sealed: &[u8],
+        uploader: &Uploader<'_>,
+    ) -> Result<(), Error> {
+        if head.descriptor.kind == ChunkKind::Data {
+            self.counts.new_chunks += 1;
+            self.counts.new_bytes += u64::from(head.plain_bytes);
+        }
+        self.written.insert(head.id);
+        if self.dry {
+            self.counts.stored_bytes += sealed.len() as u64;
+            return Ok(());
+        }
+        let pack = match &mut self.open {
+            Some(pack) => pack,
+            None => {
+                self.names += 1;
+                let name = format!("{}-{}.pack", std::process::id(), self.names);
+                self.open.insert(OpenPack::create(self.spool.join(name), &self.header)?)
+            }
+        };
+        pack.append(head, sealed)?;
+        if pack.size >= PACK_TARGET_BYTES {
+            self.close(uploader)?;
+        }
+        Ok(())
+    }
+
+    /// Ends the open pack, with the entries of the page that is not complete yet.
+    fn close(&mut self, uploader: &Uploader<'_>) -> Result<(), Error> {
+        let Some(mut pack) = self.open.take() else { return Ok(()) };
+        if self.page.count() > 0 {
+            let plaintext = self.page.plaintext();
+            let id = self.sealer.naming().id(ChunkKind::Page, &plaintext);
+            if !self.claims.is_kept(&id) && self.written.insert(id) {
+                let mut sealed = Vec::new();
+                let head = self.sealer.record(ChunkKind::Page, &plaintext, &mut sealed)?;
+                pack.append(head, &sealed)?;
+            }
+        }
+        let end = seal_trailer(self.sealer.sealing(), &pack.header, pack.size, &pack.chunks)?;
+        let (path, pack) = pack.finish(&end)?;
+        self.counts.stored_bytes += pack.size;
+        if uploader.upload(path, pack) { Ok(()) } else { Err(Error::Stopped) }
+    }
+
+    fn remember(&mut self) -> Result<(), Error> {
+        let seen = std::mem::take(&mut self.seen);
+        let Some(manifest) = self.manifest.as_ref().filter(|_| !self.dry) else {
+            return Ok(());
+        };
+        manifest.transaction(|manifest| {
+            seen.iter().try_for_each(|(path, look, pieces)| manifest.see(path, look, pieces))
+        })
+    }
+
+    /// Ends the last page and the last pack.
+    pub(super) fn finish(mut self, uploader: &Uploader<'_>) -> Result<Packed, Error> {
+        self.end_page(uploader)?;
+        self.close(uploader)?;
+        self.remember()?;
+        let Packer { pages, counts, relied, listing, .. } = self;
+        Ok(Packed { pages, counts, relied, listing })
+    }
+}
+
+impl OpenPack {
+    fn create(path: PathBuf, header: &Header) -> Result<OpenPack, Error> {
+        let file = File::create(&path).map_err(|cause| Error::store("tmp", cause))?;
+        let file = BufWriter::with_capacity(256 << 10, file);
+        let hasher = blake3::Hasher::new();
+        let chunks = Vec::new();
+        let header = header.write();
+        let mut pack = OpenPack { file, path, hasher, header: Vec::new(), size: 0, chunks };
+        pack.write(&header)?;
+        Ok(OpenPack { header, ..pack })
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        self.hasher.update(bytes);
+        self.size += bytes.len() as u64;
+        self.file.write_all(bytes).map_err(|cause| Error::store("tmp", cause))
+    }
+
+    fn append(&mut self, head: ChunkHead, sealed: &[u8]) -> Result<(), Error> {
+        self.write(sealed)?;
+        self.chunks.push(head);
+        Ok(())
+    }
+
+    fn finish(mut self, end: &[u8]) -> Result<(PathBuf, Pack), Error> {
+        self.write(end)?;
+        self.file.flush().map_err(|cause| Error::store("tmp", cause))?;
+        let hash = *self.hasher.finalize().as_bytes();
+        let pack = Pack { hash, size: self.size, header: self.header, chunks: self.chunks };
+        Ok((self.path, pack))
+    }
+}

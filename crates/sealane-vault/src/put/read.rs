@@ -1,0 +1,362 @@
+use std::collections::HashMap;
+use std::fs::{File, Metadata, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, Sender};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use super::claim::Claims;
+use super::walk;
+use super::{Content, Found, Job, Progress, Skipped, Step};
+use crate::Error;
+use crate::chunker::Chunker;
+use crate::format::chunk::Id;
+use crate::format::page::{Entry, Node, Piece, is_path};
+use crate::limits::MAX_CHUNK_BYTES;
+use crate::manifest::{Look, Manifest};
+
+/// Plaintext at which a job is handed on.
+const JOB_BYTES: usize = 1 << 20;
+/// Steps at which a job is handed on.
+const JOB_STEPS: usize = 4096;
+/// What is read before it is cut.
+const WINDOW_BYTES: usize = 2 * MAX_CHUNK_BYTES;
+/// A file that changed so shortly before it was read may change again within the same tick of the
+/// file system's clock, and look the same.
+const TICK_NS: i64 = 50_000_000;
+
+/// Reads contents and cuts them, and hands them on in jobs.
+pub(super) struct Reader<'a> {
+    pub(super) chunker: &'a Chunker,
+    pub(super) manifest: &'a Manifest,
+    pub(super) claims: &'a Claims,
+    pub(super) progress: Option<&'a Progress>,
+    jobs: Jobs,
+    window: Vec<u8>,
+    names: HashMap<(u64, u64), Vec<u8>>,
+}
+
+/// Empty jobs in, full ones out, in turn.
+pub(super) struct Jobs {
+    pub(super) empty: Receiver<Job>,
+    pub(super) full: Vec<Sender<Job>>,
+    pub(super) next: u64,
+    pub(super) open: Option<Job>,
+}
+
+impl Jobs {
+    fn open(&mut self) -> Result<&mut Job, Error> {
+        match &mut self.open {
+            Some(job) => Ok(job),
+            open => {
+                let mut job = self.empty.recv().map_err(|_| Error::Stopped)?;
+                job.plain.clear();
+                job.steps.clear();
+                job.number = self.next;
+                Ok(open.insert(job))
+            }
+        }
+    }
+
+    fn hand_on(&mut self) -> Result<(), Error> {
+        let Some(job) = self.open.take() else { return Ok(()) };
+        let turn = usize::try_from(self.next).unwrap_or(0) % self.full.len().max(1);
+        self.next += 1;
+        let thread = self.full.get(turn).ok_or(Error::Stopped)?;
+        thread.send(job).map_err(|_| Error::Stopped)
+    }
+
+    fn step(&mut self, step: Step) -> Result<(), Error> {
+        let job = self.open()?;
+        job.steps.push(step);
+        if job.steps.len() >= JOB_STEPS { self.hand_on() } else { Ok(()) }
+    }
+
+    fn chunk(&mut self, data: &[u8]) -> Result<(), Error> {
+        let held = self.open.as_ref().map_or(0, |job| job.plain.len());
+        if held > 0 && held + data.len() > JOB_BYTES {
+            self.hand_on()?;
+        }
+        let job = self.open()?;
+        let from = job.plain.len();
+        job.plain.extend_from_slice(data);
+        let plain = from..job.plain.len();
+        self.step(Step::Chunk { plain, id: Id([0; 24]), sealed: None })
+    }
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(
+        chunker: &'a Chunker,
+        manifest: &'a Manifest,
+        claims: &'a Claims,
+        progress: Option<&'a Progress>,
+        jobs: Jobs,
+    ) -> Self {
+        let (window, names) = (vec![0; WINDOW_BYTES], HashMap::new());
+        Self { chunker, manifest, claims, progress, jobs, window, names }
+    }
+
+    /// Hands on what is left.
+    pub(super) fn finish(mut self) -> Result<(), Error> {
+        self.jobs.hand_on()
+    }
+
+    /// Takes what the walk came by.
+    pub(super) fn visit(
+        &mut self,
+        step: &walk::Step<'_>,
+        skipped: &mut Vec<Skipped>,
+    ) -> Result<(), Error> {
+        let mut skip = |reason: &str| {
+            let path = step.absolute.display().to_string();
+            skipped.push(Skipped { path, reason: reason.to_owned() });
+        };
+        if !is_path(step.path) {
+            skip("its path is too long");
+            return Ok(());
+        }
+        let kind = step.metadata.file_type();
+        let mut entry = entry(step.path, step.metadata);
+        if kind.is_file() {
+            return match self.file(step, entry) {
+                Err(Error::File { cause, .. }) => {
+                    skip(&cause.to_string());
+                    Ok(())
+                }
+                other => other,
+            };
+        }
+        if kind.is_symlink() {
+            match std::fs::read_link(step.absolute) {
+                Ok(target) => {
+                    let target = target.as_os_str().as_bytes().to_vec();
+                    entry.node = Node::Link { target };
+                }
+                Err(error) => {
+                    skip(&error.to_string());
+                    return Ok(());
+                }
+            }
+        } else if !kind.is_dir() {
+            skip("devices, sockets and pipes are not kept");
+            return Ok(());
+        }
+        self.entry(entry, Content::Whole, Vec::new(), false)
+    }
+
+    fn entry(
+        &mut self,
+        entry: Entry,
+        content: Content,
+        absolute: Vec<u8>,
+        has_other_names: bool,
+    ) -> Result<(), Error> {
+        let found = Found { entry, content, absolute, has_other_names };
+        self.jobs.step(Step::Entry(Box::new(found)))
+    }
+
+    fn file(&mut self, step: &walk::Step<'_>, mut entry: Entry) -> Result<(), Error> {
+        let metadata = step.metadata;
+        let has_other_names = metadata.nlink() > 1;
+        if has_other_names {
+            let key = (metadata.dev(), metadata.ino());
+            if let Some(first) = self.names.get(&key) {
+                let first = first.clone();
+                self.count(metadata.len());
+                return self.entry(entry, Content::Same(first), Vec::new(), false);
+            }
+        }
+        let absolute = step.absolute.as_os_str().as_bytes();
+        if let Some(pieces) = self.unchanged(absolute, &look(metadata))? {
+            entry.node = Node::File { size: metadata.len(), pieces };
+            self.entry(entry, Content::Whole, Vec::new(), has_other_names)?;
+            self.count(metadata.len());
+        } else {
+            let mut file = open(step.absolute)?;
+            // The file that was opened may not be the one that the walk saw.
+            let opened = metadata_of(&file, step.absolute)?;
+            if !opened.is_file() {
+                let cause = io::Error::other("it was replaced while it was read");
+                return Err(Error::file(step.absolute, cause));
+            }
+            let started = now_ns();
+            let entry = self::entry(step.path, &opened);
+            self.entry(entry, Content::Follows, absolute.to_vec(), has_other_names)?;
+            let read = self.content(&mut file, &opened, step.absolute);
+            let after = metadata_of(&file, step.absolute).map(|metadata| look(&metadata)).ok();
+            let settled =
+                after.filter(|after| *after == look(&opened) && after.ctime_ns + TICK_NS < started);
+            self.jobs.step(if read.is_ok() { Step::End(settled) } else { Step::Abandon })?;
+            read?;
+        }
+        if has_other_names {
+            self.names.insert((metadata.dev(), metadata.ino()), step.path.to_vec());
+        }
+        Ok(())
+    }
+
+    /// The pieces of a file that looks as it did when it was kept, if all of them are still there.
+    fn unchanged(&self, absolute: &[u8], look: &Look) -> Result<Option<Vec<Piece>>, Error> {
+        let seen = self.manifest.seen(absolute)?.filter(|(seen, _)| seen == look);
+        let is_kept = |piece: &Piece| match piece {
+            Piece::Chunk { id, .. } => self.claims.is_kept(id),
+            Piece::Hole { .. } => true,
+            Piece::List { .. } => false,
+        };
+        Ok(seen.map(|(_, pieces)| pieces).filter(|pieces| pieces.iter().all(is_kept)))
+    }
+
+    fn count(&self, bytes: u64) {
+        if let Some(progress) = self.progress {
+            progress.files.fetch_add(1, Ordering::Relaxed);
+            progress.bytes.fetch_add(bytes, Ordering::Relaxed);
+        }
+    }
+
+    fn content(&mut self, file: &mut File, metadata: &Metadata, path: &Path) -> Result<(), Error> {
+        let failed = |cause| Error::file(path, cause);
+        if metadata.blocks() * 512 >= metadata.len() {
+            self.stream(&mut Named { read: file, path })?;
+        } else {
+            let mut at = 0;
+            while at < metadata.len() {
+                let data = seek(file, SeekFrom::Start(at), true, metadata.len()).map_err(failed)?;
+                if data > at {
+                    self.jobs.step(Step::Hole(data - at))?;
+                }
+                let hole = seek(file, SeekFrom::Start(data), false, metadata.len());
+                let hole = hole.map_err(failed)?;
+                file.seek(SeekFrom::Start(data)).map_err(failed)?;
+                self.stream(&mut Named { read: &mut file.take(hole - data), path })?;
+                if hole <= at {
+                    break;
+                }
+                at = hole;
+            }
+        }
+        self.count(0);
+        Ok(())
+    }
+
+    /// Cuts and hands on all that `source` has.
+    pub(super) fn stream(&mut self, source: &mut Named<'_>) -> Result<(), Error> {
+        let mut window = std::mem::take(&mut self.window);
+        let outcome = self.stream_through(source, &mut window);
+        self.window = window;
+        outcome
+    }
+
+    fn stream_through(&mut self, source: &mut Named<'_>, window: &mut [u8]) -> Result<(), Error> {
+        let mut held = 0;
+        let mut ended = false;
+        while !ended {
+            while held < window.len() {
+                let count = source.read(window.get_mut(held..).unwrap_or_default())?;
+                held += count;
+                if let Some(progress) = self.progress {
+                    progress.bytes.fetch_add(count as u64, Ordering::Relaxed);
+                }
+                if count == 0 {
+                    ended = true;
+                    break;
+                }
+            }
+            let mut from = 0;
+            while held - from >= MAX_CHUNK_BYTES || ended && held > from {
+                let data = window.get(from..held).unwrap_or_default();
+                let cut = self.chunker.cut(data);
+                self.jobs.chunk(data.get(..cut).unwrap_or_default())?;
+                from += cut;
+            }
+            window.copy_within(from..held, 0);
+            held -= from;
+        }
+        Ok(())
+    }
+
+    /// Takes one entry whose content comes from a reader.
+    pub(super) fn reader(&mut self, entry: Entry, source: &mut dyn Read) -> Result<(), Error> {
+        let path = entry.shown();
+        self.entry(entry, Content::Follows, Vec::new(), false)?;
+        self.stream(&mut Named { read: source, path: Path::new(&path) })?;
+        self.count(0);
+        self.jobs.step(Step::End(None))
+    }
+}
+
+/// A reader whose errors say what it reads.
+pub(super) struct Named<'a> {
+    pub(super) read: &'a mut dyn Read,
+    pub(super) path: &'a Path,
+}
+
+impl Named<'_> {
+    fn read(&mut self, out: &mut [u8]) -> Result<usize, Error> {
+        loop {
+            match self.read.read(out) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                other => return other.map_err(|cause| Error::file(self.path, cause)),
+            }
+        }
+    }
+}
+
+fn open(path: &Path) -> Result<File, Error> {
+    // Not to wait for a pipe, nor to follow a link, that took the file's place.
+    let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
+    let opened = OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(path);
+    opened.map_err(|cause| Error::file(path, cause))
+}
+
+fn metadata_of(file: &File, path: &Path) -> Result<Metadata, Error> {
+    file.metadata().map_err(|cause| Error::file(path, cause))
+}
+
+/// The next data or hole at or behind a place; the end of the file if there is none.
+fn seek(file: &File, at: SeekFrom, data: bool, end: u64) -> io::Result<u64> {
+    let SeekFrom::Start(at) = at else { return Ok(end) };
+    let to = if data { rustix::fs::SeekFrom::Data(at) } else { rustix::fs::SeekFrom::Hole(at) };
+    match rustix::fs::seek(file, to) {
+        Ok(found) => Ok(found.min(end)),
+        Err(rustix::io::Errno::NXIO) => Ok(end),
+        // A file system without holes has all data.
+        Err(rustix::io::Errno::INVAL) => Ok(if data { at } else { end }),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+fn entry(path: &[u8], metadata: &Metadata) -> Entry {
+    Entry {
+        path: path.to_vec(),
+        mode: metadata.mode() & 0o7777,
+        uid: metadata.uid(),
+        gid: metadata.gid(),
+        mtime_ns: nanoseconds(metadata.mtime(), metadata.mtime_nsec()),
+        node: Node::Folder,
+        hard_link: None,
+    }
+}
+
+fn look(metadata: &Metadata) -> Look {
+    Look {
+        size: metadata.len(),
+        mtime_ns: nanoseconds(metadata.mtime(), metadata.mtime_nsec()),
+        ctime_ns: nanoseconds(metadata.ctime(), metadata.ctime_nsec()),
+        device: metadata.dev(),
+        inode: metadata.ino(),
+    }
+}
+
+fn nanoseconds(seconds: i64, part: i64) -> i64 {
+    seconds.saturating_mul(1_000_000_000).saturating_add(part)
+}
+
+/// The clock, in nanoseconds since 1970-01-01 UTC.
+pub(crate) fn now_ns() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,175 @@
+use std::io::Read;
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::{Scope, ScopedJoinHandle};
+
+use super::claim::Claims;
+use super::pack::{Packed, Packer};
+use super::read::{Jobs, Reader};
+use super::seal::Sealer;
+use super::upload::Uploader;
+use super::walk::{Excludes, Walk};
+use super::{Job, PutOptions, PutReport, Skipped};
+use crate::Error;
+use crate::chunker::Chunker;
+use crate::format::chunk::Compression;
+use crate::format::config::Metadata;
+use crate::format::pack::Pack;
+use crate::format::page::Entry;
+use crate::limits::{MAX_NOTE_BYTES, MAX_VAULT_THREADS};
+use crate::listing::Listing;
+use crate::manifest::Manifest;
+use crate::vault::Vault;
+
+/// Where entries come from.
+pub(crate) enum Source<'a> {
+    /// Files and folders, each under its last component.
+    Paths(&'a [PathBuf]),
+    /// One file, from a reader.
+    Reader(Entry, &'a mut dyn Read),
+}
+
+/// Keeps `source` as the next snapshot.
+pub(crate) fn put(
+    vault: &Vault,
+    source: Source<'_>,
+    options: &PutOptions,
+) -> Result<PutReport, Error> {
+    if options.note.len() > MAX_NOTE_BYTES {
+        return Err(Error::TooLarge { what: "the note".to_owned() });
+    }
+    vault.sync()?;
+    let claims = Claims::new(vault.manifest().chunk_ids()?);
+    let spool = vault.store().spool()?;
+    let plain = vault.metadata() == Metadata::Plain && !options.dry_run;
+    let listing = if plain { Some(Listing::create(&spool)?) } else { None };
+    let sealer = Sealer::new(vault.naming(), vault.sealing());
+    let packer = Packer::new(sealer, &claims, vault.header(), &spool, listing)
+        .dry(options.dry_run)
+        .remembering(Manifest::open(vault.state())?);
+    let (mut packed, packs, skipped) = pipeline(vault, source, options, &claims, packer)?;
+    if options.dry_run {
+        let head = vault.head_text()?;
+        let packs = packs.len() as u64;
+        return Ok(PutReport { snapshot: 0, head, counts: packed.counts, packs, skipped });
+    }
+    let listing = packed.listing.take().map(|listing| listing.finish(vault.store())).transpose()?;
+    let (snapshot, head) = vault.commit(&packed, &packs, listing, options)?;
+    let packs = packs.len() as u64;
+    Ok(PutReport { snapshot, head, counts: packed.counts, packs, skipped })
+}
+
+type Outcome = (Packed, Vec<Pack>, Vec<Skipped>);
+
+fn pipeline(
+    vault: &Vault,
+    source: Source<'_>,
+    options: &PutOptions,
+    claims: &Claims,
+    packer: Packer<'_>,
+) -> Result<Outcome, Error> {
+    let excludes = Excludes::new(options)?;
+    let threads = match options.threads {
+        0 => std::thread::available_parallelism().map_or(1, usize::from),
+        threads => threads,
+    };
+    let threads = threads.min(MAX_VAULT_THREADS);
+    let chunker = Chunker::new(&vault.naming().chunker);
+    let (give, empty) = channel();
+    // Two jobs per thread, one that is being filled and one that is being packed.
+    (0..2 * threads + 2).try_for_each(|_| give.send(Job::default())).map_err(|_| Error::Stopped)?;
+    std::thread::scope(|scope| {
+        let uploader = Uploader::start(scope, vault.store());
+        let mut full = Vec::new();
+        let mut done = Vec::new();
+        for _ in 0..threads {
+            let (job, jobs) = channel();
+            let (sealed, sealed_jobs) = channel();
+            let sealer = Sealer::new(vault.naming(), vault.sealing());
+            let compression = options.compression;
+            spawn(scope, move || seal(sealer, claims, compression, &jobs, &sealed))?;
+            full.push(job);
+            done.push(sealed_jobs);
+        }
+        let packing = spawn(scope, move || pack(packer, &done, &give, uploader))?;
+        let jobs = Jobs { empty, full, next: 0, open: None };
+        let progress = options.progress.as_deref();
+        let mut reader = Reader::new(&chunker, vault.manifest(), claims, progress, jobs);
+        let read = read(&mut reader, source, &excludes);
+        let read = read.and_then(|skipped| reader.finish().map(|()| skipped));
+        let packed = packing.join().unwrap_or(Err(Error::Library("thread")));
+        match (packed, read) {
+            (Ok((packed, packs)), Ok(skipped)) => Ok((packed, packs, skipped)),
+            (Err(error), Ok(_) | Err(Error::Stopped)) | (_, Err(error)) => Err(error),
+        }
+    })
+}
+
+fn spawn<'scope, T: Send + 'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    work: impl FnOnce() -> T + Send + 'scope,
+) -> Result<ScopedJoinHandle<'scope, T>, Error> {
+    std::thread::Builder::new().spawn_scoped(scope, work).map_err(|_| Error::Thread)
+}
+
+fn read(
+    reader: &mut Reader<'_>,
+    source: Source<'_>,
+    excludes: &Excludes,
+) -> Result<Vec<Skipped>, Error> {
+    match source {
+        Source::Paths(roots) => {
+            let mut walk = Walk::new(excludes);
+            walk.run(roots, &mut |step, skipped| reader.visit(&step, skipped))?;
+            Ok(walk.skipped)
+        }
+        Source::Reader(entry, source) => {
+            reader.reader(entry, source)?;
+            Ok(Vec::new())
+        }
+    }
+}
+
+/// One of the threads that compress and seal.
+fn seal(
+    mut sealer: Sealer<'_>,
+    claims: &Claims,
+    compression: Compression,
+    jobs: &Receiver<Job>,
+    done: &Sender<Result<Job, Error>>,
+) {
+    for mut job in jobs {
+        let outcome = sealer.job(&mut job, claims, compression);
+        let failed = outcome.is_err();
+        if done.send(outcome.map(|()| job)).is_err() || failed {
+            break;
+        }
+    }
+}
+
+/// The thread that packs: takes from the others in turn.
+fn pack(
+    mut packer: Packer<'_>,
+    done: &[Receiver<Result<Job, Error>>],
+    give: &Sender<Job>,
+    uploader: Uploader<'_>,
+) -> Result<(Packed, Vec<Pack>), Error> {
+    let mut work = || {
+        for jobs in done.iter().cycle() {
+            // The thread whose turn it is has ended: there is no job behind it.
+            let Ok(job) = jobs.recv() else { break };
+            let mut job = job?;
+            packer.job(&mut job, &uploader)?;
+            // The reader may have gone already.
+            let _ = give.send(job);
+        }
+        Ok(())
+    };
+    let packed = work().and_then(|()| packer.finish(&uploader));
+    let packs = uploader.finish();
+    match (packed, packs) {
+        (Ok(packed), Ok(packs)) => Ok((packed, packs)),
+        // That the uploader stopped is not why.
+        (Err(Error::Stopped) | Ok(_), Err(error)) | (Err(error), _) => Err(error),
+    }
+}

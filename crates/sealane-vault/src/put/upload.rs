@@ -1,0 +1,41 @@
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::{Scope, ScopedJoinHandle};
+
+use crate::Error;
+use crate::format::pack::{Pack, pack_key};
+use crate::store::Store;
+
+/// Makes finished packs durable while the next is being filled.
+pub(crate) struct Uploader<'scope> {
+    packs: SyncSender<(PathBuf, Pack)>,
+    thread: ScopedJoinHandle<'scope, Result<Vec<Pack>, Error>>,
+}
+
+impl<'scope> Uploader<'scope> {
+    pub(super) fn start<'env>(scope: &'scope Scope<'scope, 'env>, store: &'env Store) -> Self {
+        // One pack waits and one is being written: the rest of the pipeline waits for them.
+        let (packs, finished) = sync_channel(1);
+        Self { packs, thread: scope.spawn(move || run(store, &finished)) }
+    }
+
+    /// Hands over a finished pack. An error shows when all are awaited.
+    pub(super) fn upload(&self, file: PathBuf, pack: Pack) -> bool {
+        self.packs.send((file, pack)).is_ok()
+    }
+
+    /// The packs, all durable, in order.
+    pub(super) fn finish(self) -> Result<Vec<Pack>, Error> {
+        drop(self.packs);
+        self.thread.join().unwrap_or(Err(Error::Library("thread")))
+    }
+}
+
+fn run(store: &Store, finished: &Receiver<(PathBuf, Pack)>) -> Result<Vec<Pack>, Error> {
+    let mut durable = Vec::new();
+    for (file, pack) in finished {
+        store.put_file(&pack_key(&pack.hash), &file)?;
+        durable.push(pack);
+    }
+    Ok(durable)
+}

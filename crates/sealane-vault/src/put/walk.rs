@@ -1,0 +1,147 @@
+use std::fs::Metadata;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
+
+use super::{PutOptions, Skipped};
+use crate::Error;
+
+/// What is left out.
+pub(super) struct Excludes(Gitignore);
+
+impl Excludes {
+    pub(super) fn new(options: &PutOptions) -> Result<Excludes, Error> {
+        let wrong = |error: ignore::Error| Error::Pattern(error.to_string());
+        let mut builder = GitignoreBuilder::new("/");
+        for file in &options.exclude_from {
+            if let Some(error) = builder.add(file) {
+                return Err(wrong(error));
+            }
+        }
+        for pattern in &options.exclude {
+            builder.add_line(None, pattern).map_err(wrong)?;
+        }
+        builder.build().map(Excludes).map_err(wrong)
+    }
+
+    fn has(&self, path: &Path, folder: bool) -> bool {
+        !self.0.is_empty() && self.0.matched(path, folder).is_ignore()
+    }
+}
+
+/// Something that the walk came by.
+pub(super) struct Step<'a> {
+    /// Where it is on this machine.
+    pub(super) absolute: &'a Path,
+    /// Its path in the snapshot.
+    pub(super) path: &'a [u8],
+    pub(super) metadata: &'a Metadata,
+}
+
+/// Walks files and folders in the order of a snapshot's entries.
+pub(super) struct Walk<'a> {
+    excludes: &'a Excludes,
+    pub(super) skipped: Vec<Skipped>,
+}
+
+impl<'a> Walk<'a> {
+    pub(super) fn new(excludes: &'a Excludes) -> Self {
+        Self { excludes, skipped: Vec::new() }
+    }
+
+    /// Walks `roots`, each of which stands in the snapshot under its last component.
+    pub(super) fn run(
+        &mut self,
+        roots: &[PathBuf],
+        visit: &mut dyn FnMut(Step<'_>, &mut Vec<Skipped>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        for (name, root) in named(roots)? {
+            let metadata = root.symlink_metadata().map_err(|cause| Error::file(&root, cause))?;
+            self.visit(&root, name, &metadata, visit)?;
+        }
+        Ok(())
+    }
+
+    fn visit(
+        &mut self,
+        absolute: &Path,
+        path: Vec<u8>,
+        metadata: &Metadata,
+        visit: &mut dyn FnMut(Step<'_>, &mut Vec<Skipped>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        visit(Step { absolute, path: &path, metadata }, &mut self.skipped)?;
+        if !metadata.is_dir() {
+            return Ok(());
+        }
+        let mut names = Vec::new();
+        match std::fs::read_dir(absolute) {
+            Ok(entries) => {
+                for entry in entries {
+                    match entry {
+                        Ok(entry) => names.push(entry.file_name()),
+                        Err(error) => self.skip(absolute, &error.to_string()),
+                    }
+                }
+            }
+            Err(error) => self.skip(absolute, &error.to_string()),
+        }
+        names.sort_unstable_by(|a, b| a.as_bytes().cmp(b.as_bytes()));
+        for name in names {
+            let absolute = absolute.join(&name);
+            match absolute.symlink_metadata() {
+                Ok(metadata) if self.excludes.has(&absolute, metadata.is_dir()) => {}
+                Ok(metadata) => {
+                    let path = [&path, &b"/"[..], name.as_bytes()].concat();
+                    self.visit(&absolute, path, &metadata, visit)?;
+                }
+                Err(error) => self.skip(&absolute, &error.to_string()),
+            }
+        }
+        Ok(())
+    }
+
+    fn skip(&mut self, path: &Path, reason: &str) {
+        let path = path.display().to_string();
+        self.skipped.push(Skipped { path, reason: reason.to_owned() });
+    }
+}
+
+/// The roots with their names in the snapshot, sorted, each name once.
+fn named(roots: &[PathBuf]) -> Result<Vec<(Vec<u8>, PathBuf)>, Error> {
+    let mut named = Vec::new();
+    for root in roots {
+        let absolute = std::path::absolute(root).map_err(|cause| Error::file(root, cause))?;
+        // `.` and `..` at the end have no name of their own.
+        let plain = root.components().next_back();
+        let absolute = match plain {
+            Some(std::path::Component::Normal(_)) => absolute,
+            _ => root.canonicalize().map_err(|cause| Error::file(root, cause))?,
+        };
+        let name = absolute.file_name().ok_or_else(|| Error::Root(root.clone()))?;
+        named.push((name.as_bytes().to_vec(), absolute));
+    }
+    named.sort();
+    let twice = named.windows(2).find_map(|pair| match pair {
+        [(a, _), (b, path)] if a == b => Some(path.clone()),
+        _ => None,
+    });
+    twice.map_or(Ok(named), |path| Err(Error::Root(path)))
+}
+
+/// Files and bytes that a put of `roots` would read, for who shows progress.
+///
+/// # Errors
+/// [`Error::Pattern`], [`Error::File`] for a root that is not there.
+pub fn measure(roots: &[PathBuf], options: &PutOptions) -> Result<(u64, u64), Error> {
+    let excludes = Excludes::new(options)?;
+    let (mut files, mut bytes) = (0, 0);
+    Walk::new(&excludes).run(roots, &mut |step, _| {
+        if step.metadata.is_file() {
+            files += 1;
+            bytes += step.metadata.len();
+        }
+        Ok(())
+    })?;
+    Ok((files, bytes))
+}

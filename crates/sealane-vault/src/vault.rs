@@ -1,0 +1,310 @@
+//! A vault that was opened.
+
+mod chain;
+mod commit;
+mod keys;
+mod sync;
+
+use std::collections::HashMap;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::Error;
+use crate::format::config::{CONFIG_KEY, Config, Metadata};
+use crate::format::header::{Header, Kind, VaultId};
+use crate::format::page::{Entry, Node};
+use crate::format::snapshot::SignerId;
+use crate::keys::{
+    Cost, Key, Naming, NewSecret, SLOT_PREFIX, Sealing, Secret, Signer, Slot, derive,
+    owner_identity, random, slot_key,
+};
+use crate::limits::{MAX_CONFIG_BYTES, MAX_SLOT_BYTES, MAX_VAULT_SLOTS};
+use crate::manifest::{Manifest, state_folder};
+use crate::put::{self, PutOptions, PutReport, Source, now_ns};
+use crate::store::{Put, Store};
+use crate::wire::hex;
+
+pub use chain::Snapshot;
+pub use keys::SlotInfo;
+
+/// How to open a vault.
+#[derive(Debug, Clone, Default)]
+pub struct OpenOptions {
+    /// Where to keep the manifest and the head: a folder for all vaults. The default is
+    /// `sealane/vaults` in `$XDG_STATE_HOME` or `~/.local/state`.
+    pub state: Option<PathBuf>,
+    /// A head that the store must have: `number:hash`, as [`Vault::head_text`] gives it.
+    pub expect_head: Option<String>,
+}
+
+/// A vault, unlocked.
+///
+/// A writer's key opens one that adds and reads nothing; what needs to read is then refused with
+/// [`Error::NotOwner`].
+pub struct Vault {
+    store: Store,
+    config: Config,
+    naming: Naming,
+    sealing: Arc<Sealing>,
+    wrapped: Option<Vec<u8>>,
+    master: Option<Key>,
+    signer: Signer,
+    signer_id: SignerId,
+    state: PathBuf,
+    manifest: Manifest,
+    sessions: Mutex<HashMap<Vec<u8>, Arc<Sealing>>>,
+}
+
+impl Vault {
+    /// Makes a vault in `store`, with a first slot for `passphrase`.
+    ///
+    /// # Errors
+    /// [`Error::Exists`], and what the store fails for.
+    pub fn init(
+        store: Store,
+        passphrase: &[u8],
+        cost: Cost,
+        metadata: Metadata,
+        options: &OpenOptions,
+    ) -> Result<Vault, Error> {
+        if store.size(CONFIG_KEY)?.is_some() {
+            return Err(Error::Exists);
+        }
+        let id: VaultId = random()?;
+        let master = Key::new(random()?);
+        let signer = Signer::from_seed(&derive("signing", &master, &id))?;
+        let owner = signer.verifying_key();
+        let config = Config { vault: id, metadata, created_ns: now_ns(), owner };
+        let secret = NewSecret::Passphrase(passphrase, cost);
+        let (slot, object) = Slot::write(&id, &master, "first", &secret)?;
+        store.put(&slot_key(&slot), &object)?;
+        if store.put(CONFIG_KEY, &config.write(&signer)?)? == Put::Existed {
+            store.delete(&slot_key(&slot))?;
+            return Err(Error::Exists);
+        }
+        Vault::unlocked(store, config, &master, options)
+    }
+
+    /// Opens the vault in `store`, brings the manifest up to date, and checks that the store has
+    /// not gone back behind what was seen here.
+    ///
+    /// # Errors
+    /// [`Error::NoVault`], [`Error::WrongKey`], [`Error::RolledBack`], [`Error::Forked`],
+    /// [`Error::Chain`], and what the store fails for.
+    pub fn open(store: Store, secret: &Secret<'_>, options: &OpenOptions) -> Result<Vault, Error> {
+        let config = read_config(&store)?;
+        let vault = match secret {
+            Secret::Writer(key) => Vault::for_writer(store, config, key, options)?,
+            secret => {
+                let master = unlock(&store, &config.vault, secret)?;
+                Vault::unlocked(store, config, &master, options)?
+            }
+        };
+        vault.sync()?;
+        vault.check_head(options.expect_head.as_deref())?;
+        Ok(vault)
+    }
+
+    fn unlocked(
+        store: Store,
+        config: Config,
+        master: &Key,
+        options: &OpenOptions,
+    ) -> Result<Vault, Error> {
+        let id = config.vault;
+        let signer = Signer::from_seed(&derive("signing", master, &id))?;
+        if signer.verifying_key() != config.owner {
+            return Err(Error::Signature(CONFIG_KEY.to_owned()));
+        }
+        let state = state_folder(options.state.as_deref(), &id)?;
+        Ok(Vault {
+            naming: Naming::derive(master, &id),
+            sealing: Arc::new(Sealing::derive(master, &id)?),
+            wrapped: None,
+            master: Some(master.clone()),
+            signer,
+            signer_id: SignerId::default(),
+            manifest: Manifest::open(&state)?,
+            state,
+            sessions: Mutex::default(),
+            store,
+            config,
+        })
+    }
+
+    fn for_writer(
+        store: Store,
+        config: Config,
+        key: &crate::keys::WriterKey,
+        options: &OpenOptions,
+    ) -> Result<Vault, Error> {
+        if key.vault != config.vault || key.owner_verifying != config.owner {
+            return Err(Error::WrongKey);
+        }
+        let secret = Key::new(random()?);
+        let info = session_info(&config.vault);
+        let wrapped = sealane_group::seal_to(&key.owner, &info, secret.as_slice());
+        let wrapped = wrapped.map_err(|_| Error::Library("cipher"))?;
+        let state = state_folder(options.state.as_deref(), &config.vault)?;
+        Ok(Vault {
+            naming: key.naming.clone(),
+            sealing: Arc::new(Sealing::derive(&secret, &config.vault)?),
+            wrapped: Some(wrapped),
+            master: None,
+            signer: Signer::from_seed(&key.seed)?,
+            signer_id: key.slot,
+            manifest: Manifest::open(&state)?,
+            state,
+            sessions: Mutex::default(),
+            store,
+            config,
+        })
+    }
+
+    /// Keeps files and folders as the next snapshot, each under its last component.
+    ///
+    /// What cannot be read is named in [`PutReport::skipped`]; the rest is kept.
+    ///
+    /// # Errors
+    /// What the store fails for. What was kept before need not be kept again.
+    pub fn put_paths(&self, roots: &[PathBuf], options: &PutOptions) -> Result<PutReport, Error> {
+        put::put(self, Source::Paths(roots), options)
+    }
+
+    /// Keeps what `source` gives as the next snapshot: one file of that name.
+    ///
+    /// # Errors
+    /// As [`Vault::put_paths`]; and [`Error::File`] when `source` fails, and then nothing is kept.
+    pub fn put_reader(
+        &self,
+        name: &str,
+        source: &mut dyn Read,
+        options: &PutOptions,
+    ) -> Result<PutReport, Error> {
+        if !crate::format::page::is_path(name.as_bytes()) {
+            return Err(Error::Escapes(name.to_owned()));
+        }
+        let entry = Entry {
+            path: name.as_bytes().to_vec(),
+            mode: 0o600,
+            uid: 0,
+            gid: 0,
+            mtime_ns: now_ns(),
+            node: Node::Folder,
+            hard_link: None,
+        };
+        put::put(self, Source::Reader(entry, source), options)
+    }
+
+    /// The vault's random identity, in hexadecimal digits.
+    pub fn id(&self) -> String {
+        hex(&self.config.vault)
+    }
+
+    /// Whether names can be read without a key.
+    pub fn metadata(&self) -> Metadata {
+        self.config.metadata
+    }
+
+    /// Where the objects rest.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// The folder of the manifest and of the head that was seen.
+    pub fn state(&self) -> &Path {
+        &self.state
+    }
+
+    pub(crate) fn vault_id(&self) -> &VaultId {
+        &self.config.vault
+    }
+
+    pub(crate) fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    pub(crate) fn naming(&self) -> &Naming {
+        &self.naming
+    }
+
+    pub(crate) fn sealing(&self) -> &Sealing {
+        &self.sealing
+    }
+
+    pub(crate) fn signer(&self) -> &Signer {
+        &self.signer
+    }
+
+    /// The header of what this vault writes.
+    pub(crate) fn header(&self) -> Header {
+        Header { kind: Kind::Pack, vault: self.config.vault, wrapped: self.wrapped.clone() }
+    }
+
+    /// The master key, which `what` needs.
+    pub(crate) fn owner(&self, what: &'static str) -> Result<&Key, Error> {
+        self.master.as_ref().ok_or(Error::NotOwner(what))
+    }
+
+    /// The keys of an object with this header.
+    pub(crate) fn sealing_of(&self, header: &Header) -> Result<Arc<Sealing>, Error> {
+        let Some(wrapped) = &header.wrapped else { return Ok(Arc::clone(&self.sealing)) };
+        let master = self.owner("read")?;
+        let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(sealing) = sessions.get(wrapped) {
+            return Ok(Arc::clone(sealing));
+        }
+        let refused = || Error::NotAuthentic { what: "a session's key".to_owned() };
+        let identity = owner_identity(master, &self.config.vault)?;
+        let info = session_info(&self.config.vault);
+        let secret = identity.open(&info, wrapped).map_err(|_| refused())?;
+        let secret = secret.as_slice().try_into().map_err(|_| refused())?;
+        let sealing = Arc::new(Sealing::derive(secret, &self.config.vault)?);
+        sessions.insert(wrapped.clone(), Arc::clone(&sealing));
+        Ok(sealing)
+    }
+}
+
+impl std::fmt::Debug for Vault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Vault").field("id", &self.id()).finish_non_exhaustive()
+    }
+}
+
+fn session_info(vault: &VaultId) -> Vec<u8> {
+    [&b"sealane vault v1 session"[..], vault].concat()
+}
+
+pub(crate) fn read_config(store: &Store) -> Result<Config, Error> {
+    match store.get(CONFIG_KEY, MAX_CONFIG_BYTES) {
+        Ok(bytes) => Config::read(&bytes),
+        Err(Error::Missing(_)) => Err(Error::NoVault(store.location())),
+        Err(error) => Err(error),
+    }
+}
+
+/// All slots of the vault. What an interrupted `init` left of another is not among them.
+pub(crate) fn slots(store: &Store, vault: &VaultId) -> Result<Vec<Slot>, Error> {
+    let objects = store.list(SLOT_PREFIX)?;
+    if objects.len() > MAX_VAULT_SLOTS {
+        return Err(Error::TooLarge { what: SLOT_PREFIX.to_owned() });
+    }
+    let mut slots = Vec::new();
+    for object in objects {
+        let bytes = store.get(&object.key, MAX_SLOT_BYTES)?;
+        if bytes.get(8..24) == Some(vault) {
+            slots.push(Slot::read(&object.key, bytes, vault)?);
+        }
+    }
+    Ok(slots)
+}
+
+fn unlock(store: &Store, vault: &VaultId, secret: &Secret<'_>) -> Result<Key, Error> {
+    for slot in slots(store, vault)? {
+        if let Some(master) = slot.open(secret, vault)? {
+            return Ok(master);
+        }
+    }
+    Err(Error::WrongKey)
+}

@@ -1,0 +1,95 @@
+use super::Vault;
+use super::chain::{Head, head_text};
+use crate::Error;
+use crate::format::header::{Header, Kind};
+use crate::format::index::{index_key, write_indexes};
+use crate::format::pack::{Hash, Pack};
+use crate::format::snapshot::{self, Body, Link, snapshot_key};
+use crate::put::{Packed, PutOptions, now_ns};
+use crate::store::Put;
+
+/// Races for the next number that are lost before giving up.
+const TRIES: usize = 1000;
+
+impl Vault {
+    /// Makes what was packed the next snapshot. All packs are durable.
+    pub(crate) fn commit(
+        &self,
+        packed: &Packed,
+        packs: &[Pack],
+        listing: Option<Hash>,
+        options: &PutOptions,
+    ) -> Result<(u64, String), Error> {
+        self.keep_packs(packs)?;
+        self.check_relied(packed)?;
+        let body = Body {
+            prune: false,
+            time_ns: now_ns(),
+            source: host(),
+            note: options.note.clone(),
+            counts: packed.counts,
+            compression: options.compression,
+            listing,
+            pages: packed.pages.clone(),
+        };
+        let head = self.append(&body, Vec::new())?;
+        Ok((head.0, head_text(head)))
+    }
+
+    /// Writes the index of new packs, and tells the manifest of them.
+    pub(crate) fn keep_packs(&self, packs: &[Pack]) -> Result<(), Error> {
+        let indexes = write_indexes(&self.sealing, &self.header(), packs)?;
+        let mut hashes = Vec::new();
+        for object in indexes {
+            let hash = *blake3::hash(&object).as_bytes();
+            self.store.put(&index_key(&hash), &object)?;
+            hashes.push(hash);
+        }
+        self.manifest.transaction(|manifest| {
+            packs.iter().try_for_each(|pack| manifest.add_pack(pack))?;
+            hashes.iter().try_for_each(|hash| manifest.index_read(hash))
+        })
+    }
+
+    /// Refuses to refer to chunks whose pack a prune will remove.
+    fn check_relied(&self, packed: &Packed) -> Result<(), Error> {
+        let condemned = self.condemned()?;
+        let gone = {
+            let there = self.pack_objects()?.into_iter().map(|(hash, _)| hash).collect();
+            let known = self.manifest.packs()?;
+            known.difference(&there).copied().collect::<Vec<Hash>>()
+        };
+        if condemned.is_empty() && gone.is_empty() {
+            return Ok(());
+        }
+        self.manifest.transaction(|manifest| {
+            gone.iter().try_for_each(|gone| manifest.forget_pack(gone))?;
+            manifest.condemn(&condemned)
+        })?;
+        let stays = self.manifest.chunk_ids()?;
+        let all_stay = packed.relied.iter().all(|id| stays.contains(id));
+        if all_stay { Ok(()) } else { Err(Error::Pruned) }
+    }
+
+    /// Appends a link to the chain, behind whatever others append at the same time.
+    pub(crate) fn append(&self, body: &Body, removed: Vec<(u64, Hash)>) -> Result<Head, Error> {
+        let header = Header { kind: Kind::Snapshot, ..self.header() };
+        let mut link = Link { number: 0, previous: [0; 32], signer: self.signer_id, removed };
+        for _ in 0..TRIES {
+            let (last, previous) = self.head()?.unwrap_or_default();
+            link.number = last + 1;
+            link.previous = previous;
+            let object = snapshot::write(&header, &link, body, &self.sealing, &self.signer)?;
+            if self.store.put(&snapshot_key(link.number), &object)? == Put::Created {
+                let head = (link.number, *blake3::hash(&object).as_bytes());
+                self.remember_head(head)?;
+                return Ok(head);
+            }
+        }
+        Err(Error::Raced)
+    }
+}
+
+fn host() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}

@@ -1,0 +1,92 @@
+use std::collections::HashSet;
+
+use super::Vault;
+use crate::Error;
+use crate::format::header::Header;
+use crate::format::index::read_index;
+use crate::format::pack::{Hash, Pack, pack_key, read_pack};
+use crate::limits::MAX_INDEX_BYTES;
+use crate::manifest::Manifest;
+use crate::store::Object;
+use crate::wire::from_hex;
+
+impl Vault {
+    /// Brings the manifest up to date with the packs that the store has.
+    pub(crate) fn sync(&self) -> Result<(), Error> {
+        let packs = self.pack_objects()?;
+        let there: HashSet<Hash> = packs.iter().map(|(hash, _)| *hash).collect();
+        let condemned = self.condemned()?;
+        self.manifest.transaction(|manifest| {
+            let known = manifest.packs()?;
+            known.difference(&there).try_for_each(|gone| manifest.forget_pack(gone))?;
+            if self.master.is_some() && there.len() > known.intersection(&there).count() {
+                self.read_indexes(manifest, &there)?;
+                let known = manifest.packs()?;
+                for (hash, size) in packs.iter().filter(|(hash, _)| !known.contains(hash)) {
+                    manifest.add_pack(&self.read_pack(hash, *size)?)?;
+                }
+            }
+            manifest.condemn(&condemned)
+        })
+    }
+
+    fn read_indexes(&self, manifest: &Manifest, there: &HashSet<Hash>) -> Result<(), Error> {
+        for object in self.store.list("index/")? {
+            let Some(hash) = hash_of(&object) else { continue };
+            if manifest.has_read_index(&hash)? {
+                continue;
+            }
+            let bytes = match self.store.get(&object.key, MAX_INDEX_BYTES) {
+                Ok(bytes) => bytes,
+                // A prune removes an index when its packs are gone.
+                Err(Error::Missing(_)) => continue,
+                Err(error) => return Err(error),
+            };
+            let open = |header: &Header| self.sealing_of(header);
+            for pack in read_index(&object.key, &bytes, &self.config.vault, open)? {
+                if there.contains(&pack.hash) {
+                    manifest.add_pack(&pack)?;
+                }
+            }
+            manifest.index_read(&hash)?;
+        }
+        Ok(())
+    }
+
+    /// A pack's header and trailer.
+    pub(crate) fn read_pack(&self, hash: &Hash, size: u64) -> Result<Pack, Error> {
+        let open = |header: &Header| self.sealing_of(header);
+        read_pack(&self.store, (hash, size), &self.config.vault, open)
+    }
+
+    /// The packs that the store has, and their sizes.
+    pub(crate) fn pack_objects(&self) -> Result<Vec<(Hash, u64)>, Error> {
+        let objects = self.store.list("packs/")?;
+        let packs = objects.iter().filter_map(|object| {
+            let hash = hash_of(object)?;
+            (pack_key(&hash) == object.key).then_some((hash, object.size))
+        });
+        Ok(packs.collect())
+    }
+
+    /// The packs that a prune will remove.
+    pub(crate) fn condemned(&self) -> Result<HashSet<Hash>, Error> {
+        Ok(self.store.list("condemned/")?.iter().filter_map(hash_of).collect())
+    }
+
+    /// A manifest made from the packs alone.
+    pub(crate) fn manifest_from_packs(&self) -> Result<Manifest, Error> {
+        let manifest = Manifest::in_memory()?;
+        manifest.transaction(|manifest| {
+            self.pack_objects()?
+                .iter()
+                .try_for_each(|(hash, size)| manifest.add_pack(&self.read_pack(hash, *size)?))
+        })?;
+        Ok(manifest)
+    }
+}
+
+/// The hash that ends an object's key.
+pub(crate) fn hash_of(object: &Object) -> Option<Hash> {
+    from_hex(object.key.rsplit('/').next()?)
+}

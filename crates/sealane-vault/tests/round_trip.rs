@@ -1,0 +1,58 @@
+//! What is put comes back: bytes, modes, times to the nanosecond, links and holes.
+
+mod shared;
+
+use std::fs;
+
+use sealane_vault::{Compression, GetOptions, PutOptions};
+use shared::{Place, assert_same, mixed_files, odd_files};
+
+#[test]
+fn mixed_and_odd_files_come_back_as_they_were() {
+    let place = Place::new();
+    let source = place.source(|folder| {
+        mixed_files(folder);
+        odd_files(folder);
+    });
+    let vault = place.init();
+    for (round, compression) in
+        [Compression::Zstd(3), Compression::Lz4, Compression::None].into_iter().enumerate()
+    {
+        let options = PutOptions { compression, ..PutOptions::default() };
+        let put = vault.put_paths(std::slice::from_ref(&source), &options).unwrap();
+        assert_eq!(put.skipped, []);
+        assert_eq!(put.snapshot, round as u64 + 1);
+        let snapshot = vault.snapshot(None).unwrap();
+        let target = place.path(&format!("target{round}"));
+        let got = vault.get_to(&snapshot, &target, &GetOptions::default()).unwrap();
+        assert_eq!(got.failed, []);
+        assert_eq!((got.files, got.bytes), (put.counts.files, put.counts.bytes));
+        assert_same(&source, &target.join("source"));
+        // What is there already is not written again.
+        let again = vault.get_to(&snapshot, &target, &GetOptions::default()).unwrap();
+        assert_eq!((again.files, again.failed), (0, vec![]));
+        if round == 0 {
+            assert_eq!(put.counts.files, 263 + 13);
+            let ratio = put.counts.stored_bytes as f64 / put.counts.bytes as f64;
+            assert!(ratio < 0.80, "{ratio}");
+        } else {
+            assert_eq!(put.counts.new_chunks, 0);
+        }
+    }
+}
+
+#[test]
+fn an_empty_tree_and_a_single_file_come_back() {
+    let place = Place::new();
+    let source = place.source(|_| {});
+    let file = place.path("single file");
+    fs::write(&file, b"alone").unwrap();
+    let vault = place.init();
+    vault.put_paths(&[source.clone(), file.clone()], &PutOptions::default()).unwrap();
+    let vault = place.open();
+    let target = place.path("target");
+    let snapshot = vault.snapshot(Some(1)).unwrap();
+    vault.get_to(&snapshot, &target, &GetOptions::default()).unwrap();
+    assert_same(&source, &target.join("source"));
+    assert_eq!(fs::read(target.join("single file")).unwrap(), b"alone");
+}
