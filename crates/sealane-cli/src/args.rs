@@ -1,6 +1,7 @@
 //! Every verb and flag, defined once.
 
 pub mod policy;
+pub mod vault;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -63,6 +64,8 @@ pub enum Command {
     Stream(Stream),
     /// Say how messages are sealed, and check the rules for it
     Policy(policy::Policy),
+    /// Keep files sealed and deduplicated in a folder or bucket, and prove that they come back
+    Vault(vault::Vault),
     /// Show the settings in effect
     Config(Config),
     /// Say what an error code means

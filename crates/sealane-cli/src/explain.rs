@@ -15,6 +15,7 @@ pub fn table() -> impl Iterator<Item = &'static ErrorInfo> {
         sealane_seal::policy::ERRORS,
         sealane_frame::ERRORS,
         sealane_stream::ERRORS,
+        sealane_vault::ERRORS,
         sealane::ERRORS,
         sealane_node::ERRORS,
         crate::ERRORS,

@@ -75,6 +75,12 @@ pub enum Failure {
         /// What was wrong, and in which line.
         cause: Box<PolicyError>,
     },
+    /// A vault.
+    #[error("{0}")]
+    Vault(Box<sealane_vault::Error>),
+    /// Some files were not kept or not restored, each of which was named.
+    #[error("{0} files or folders were left out, as named above")]
+    Skipped(usize),
     /// Flags that do not go together, or an answer that is missing.
     #[error("{0}")]
     Usage(&'static str),
@@ -128,6 +134,8 @@ impl Failure {
             Failure::Setting { .. } => &SETTING,
             Failure::File { .. } => &FILE,
             Failure::Policy { cause, .. } => cause.info(),
+            Failure::Vault(error) => error.info(),
+            Failure::Skipped(_) => &SKIPPED,
             Failure::Usage(_) => &USAGE,
             Failure::Body(_) => &BODY,
             Failure::Input(_) => &INPUT,
@@ -163,6 +171,7 @@ impl Failure {
         match self {
             Failure::Client(error) => client_exit_code(error),
             Failure::Node(StartError::Store { .. }) => exit::STORAGE,
+            Failure::Vault(error) => vault_exit_code(error),
             Failure::UnknownKey { .. }
             | Failure::Setting { .. }
             | Failure::File { .. }
@@ -191,6 +200,22 @@ impl Failure {
         } else {
             eprintln!("sealane: error: {self} [{}]\n  hint: {}", self.code(), self.hint());
         }
+    }
+}
+
+fn vault_exit_code(error: &sealane_vault::Error) -> u8 {
+    use sealane_vault::Error;
+    match error {
+        Error::Store { .. } | Error::StoreFull { .. } => exit::STORAGE,
+        Error::Pattern(_)
+        | Error::Root(_)
+        | Error::RecoveryCode
+        | Error::Exists
+        | Error::NoVault(_)
+        | Error::NoSnapshot(_)
+        | Error::NoEntry(_)
+        | Error::NoPassphrase => exit::USAGE,
+        _ => exit::FAILURE,
     }
 }
 
@@ -226,6 +251,7 @@ pub const ERRORS: &[ErrorInfo] = &[
     BENCH,
     REFUSED,
     CAPTURE,
+    SKIPPED,
 ];
 
 const BENCH: ErrorInfo = ErrorInfo::new(
@@ -319,3 +345,15 @@ const CAPTURE: ErrorInfo = ErrorInfo::new(
     "the capture cannot be read to its end",
     "What came before was shown. Capture again, or say with --as what the file holds.",
 );
+const SKIPPED: ErrorInfo = ErrorInfo::new(
+    "SL-CLI-16",
+    "Skipped",
+    "some files or folders were not kept or not restored",
+    "All others were. See the reason beside each name, and run it again.",
+);
+
+impl From<sealane_vault::Error> for Failure {
+    fn from(error: sealane_vault::Error) -> Failure {
+        Failure::Vault(Box::new(error))
+    }
+}

@@ -23,6 +23,7 @@ pub mod subscribe;
 mod terminal;
 pub mod times;
 pub mod up;
+pub mod vault;
 
 use std::ffi::OsString;
 use std::io::IsTerminal;
@@ -88,6 +89,7 @@ pub async fn run(cli: Cli, terminal: &mut Terminal) -> Result<(), Failure> {
         Command::Sub(args) => subscribe::run(&args, &file?, terminal).await,
         Command::Stream(args) => stream::run(&args, &file?, terminal).await,
         Command::Policy(args) => policy::run(&args, &file?, terminal),
+        Command::Vault(args) => vault::run(&args, terminal),
         Command::Config(args) => config::show(&args, &file?, terminal),
         Command::Explain(args) => explain::run(&args, terminal),
         Command::Inspect(args) => inspect::run(&args, terminal),

@@ -123,6 +123,9 @@ pub enum Error {
     /// Too many lost races for the next snapshot.
     #[error("other writers were always faster")]
     Raced,
+    /// Nobody can be asked for a passphrase.
+    #[error("no passphrase was given")]
+    NoPassphrase,
     /// The last slot that opens a vault is not removed.
     #[error("it is the last slot that opens the vault")]
     LastSlot,
@@ -188,6 +191,7 @@ impl Error {
             Error::Escapes(_) => &ESCAPES,
             Error::TargetExists(_) => &TARGET_EXISTS,
             Error::Raced => &RACED,
+            Error::NoPassphrase => &NO_PASSPHRASE,
             Error::LastSlot => &LAST_SLOT,
             Error::Thread => &THREAD,
         }
@@ -227,6 +231,7 @@ pub const ERRORS: &[ErrorInfo] = &[
     TARGET_EXISTS,
     RACED,
     LAST_SLOT,
+    NO_PASSPHRASE,
     THREAD,
 ];
 
@@ -421,4 +426,10 @@ const LAST_SLOT: ErrorInfo = ErrorInfo::new(
     "LastSlot",
     "a slot is the last that opens its vault",
     "Add another passphrase or recovery code first.",
+);
+const NO_PASSPHRASE: ErrorInfo = ErrorInfo::new(
+    "SL-VAULT-33",
+    "NoPassphrase",
+    "no passphrase of a vault was given and nobody can be asked",
+    "Use --passphrase-file, SEALANE_PASSPHRASE, or a terminal.",
 );

@@ -1,0 +1,217 @@
+//! `sealane vault`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+
+use crate::times;
+
+const AFTER_HELP: &str = "\
+The vault is a folder or s3://BUCKET/PREFIX (credentials, region and endpoint from the usual AWS_
+environment). What opens it: a passphrase (asked for on the terminal, from --passphrase-file, or
+SEALANE_PASSPHRASE), a recovery code, or a writer's key that adds and cannot read. None is ever
+taken from the command line.
+
+A writer's key cannot keep a host from deleting what the store lets it delete: that is for the
+store's object lock or append-only credentials. `prune` needs a key that reads.
+
+Examples:
+  sealane vault init --vault /backup/vault
+  sealane vault put ~/documents --exclude '*.tmp' --note 'before the move'
+  sealane vault get --to /tmp/restored
+  sealane vault drill --all";
+
+/// `sealane vault`.
+#[derive(Debug, Args)]
+#[command(after_long_help = AFTER_HELP)]
+pub struct Vault {
+    /// The vault: a folder, or s3://BUCKET/PREFIX
+    #[arg(long, global = true, value_name = "PLACE", env = "SEALANE_VAULT")]
+    pub vault: Option<String>,
+    /// Where this machine keeps manifests and the heads that it has seen
+    /// [default: sealane/vaults in $XDG_STATE_HOME or ~/.local/state]
+    #[arg(long, global = true, value_name = "DIR", env = "SEALANE_VAULT_STATE")]
+    pub state: Option<PathBuf>,
+    /// Take the passphrase from the first line of a file
+    #[arg(long, global = true, value_name = "FILE")]
+    pub passphrase_file: Option<PathBuf>,
+    /// Open with the recovery code in a file; `-` is standard input
+    #[arg(long, global = true, value_name = "FILE", conflicts_with = "passphrase_file")]
+    pub recovery_file: Option<PathBuf>,
+    /// Open with the writer's key in a file
+    #[arg(long, global = true, value_name = "FILE")]
+    #[arg(conflicts_with_all = ["passphrase_file", "recovery_file"])]
+    pub key_file: Option<PathBuf>,
+    /// The head that the store must have, as `status` prints it, for a machine that remembers none
+    #[arg(long, global = true, value_name = "HEAD")]
+    pub expect_head: Option<String>,
+    /// What to do
+    #[command(subcommand)]
+    pub verb: VaultVerb,
+}
+
+/// The verbs of `sealane vault`.
+#[derive(Debug, Subcommand)]
+pub enum VaultVerb {
+    /// Make a vault, and print its recovery code
+    Init(VaultInit),
+    /// Keep files and folders as the next snapshot
+    Put(VaultPut),
+    /// Restore a snapshot or a part of it, or write a range of a file to standard output
+    Get(VaultGet),
+    /// List snapshots, or what one of them keeps
+    Ls {
+        /// The snapshot's number, or `latest`; none lists the snapshots
+        snapshot: Option<String>,
+        /// Only what is in this path
+        path: Option<String>,
+    },
+    /// Manage what opens the vault
+    Key(VaultKey),
+}
+
+/// `sealane vault init`.
+#[derive(Debug, Args)]
+pub struct VaultInit {
+    /// Whether names can be read in the store without a key: sealed or plain
+    #[arg(long, value_name = "KIND", default_value = "sealed", hide_possible_values = true)]
+    pub metadata: Metadata,
+    /// Print no recovery code: without the passphrase everything is lost
+    #[arg(long)]
+    pub no_recovery: bool,
+}
+
+/// Whether names can be read.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum Metadata {
+    /// Only with a key.
+    Sealed,
+    /// By anyone who reads the store.
+    Plain,
+}
+
+/// `sealane vault put`.
+#[derive(Debug, Args)]
+pub struct VaultPut {
+    /// Files and folders; each is kept under its last component
+    #[arg(required = true, value_name = "PATH")]
+    pub paths: Vec<PathBuf>,
+    /// Leave out what matches, as a line of a .gitignore does
+    #[arg(long, value_name = "PATTERN")]
+    pub exclude: Vec<String>,
+    /// Leave out what the patterns of a file match
+    #[arg(long, value_name = "FILE")]
+    pub exclude_from: Vec<PathBuf>,
+    /// What the snapshot says about itself
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    pub note: String,
+    #[command(flatten)]
+    #[expect(
+        missing_docs,
+        reason = "flattened, and its own documentation would replace the verb's"
+    )]
+    pub profile: Profile,
+    /// Say what would be kept, and write nothing
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+/// How chunks are made.
+#[derive(Debug, Args, Clone, Copy)]
+pub struct Profile {
+    /// How contents are compressed: zstd, lz4 or none
+    #[arg(long, value_name = "CODEC", default_value = "zstd", hide_possible_values = true)]
+    pub codec: Codec,
+    /// The level of zstd, 1 to 22
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    #[arg(value_parser = clap::value_parser!(u8).range(1..=22))]
+    pub level: u8,
+    /// Threads that compress and seal [default: as many as cores]
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    pub threads: usize,
+}
+
+/// How contents are compressed.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum Codec {
+    /// Zstandard.
+    Zstd,
+    /// LZ4 blocks.
+    Lz4,
+    /// Not at all.
+    None,
+}
+
+/// `sealane vault get`.
+#[derive(Debug, Args)]
+pub struct VaultGet {
+    /// The snapshot's number, or `latest`
+    #[arg(default_value = "latest")]
+    pub snapshot: String,
+    /// Only these paths and what is in them
+    #[arg(value_name = "PATH")]
+    pub paths: Vec<PathBuf>,
+    /// Where to restore to; it need not exist
+    #[arg(long, value_name = "DIR", required_unless_present_any = ["range", "dry_run"])]
+    pub to: Option<PathBuf>,
+    /// Write bytes of the one file named to standard output: OFFSET+LENGTH, for example 10MiB+4KiB
+    #[arg(long, value_name = "RANGE", value_parser = range, conflicts_with = "to")]
+    pub range: Option<(u64, u64)>,
+    /// Replace files that are there and differ
+    #[arg(long)]
+    pub overwrite: bool,
+    /// Say what would be restored, and write nothing
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+fn range(text: &str) -> Result<(u64, u64), String> {
+    let (offset, length) = text.split_once('+').ok_or("write it as OFFSET+LENGTH")?;
+    Ok((times::bytes(offset)?, times::bytes(length)?))
+}
+
+/// `sealane vault key`.
+#[derive(Debug, Args)]
+pub struct VaultKey {
+    /// What to do with keys
+    #[command(subcommand)]
+    pub verb: KeyVerb,
+}
+
+/// The verbs of `sealane vault key`.
+#[derive(Debug, Subcommand)]
+pub enum KeyVerb {
+    /// List what opens the vault
+    Ls,
+    /// Add a passphrase
+    Passphrase {
+        /// A file with the new passphrase in its first line [default: asked for]
+        #[arg(long, value_name = "FILE")]
+        new_passphrase_file: Option<PathBuf>,
+        /// What the slot says about itself, to who opens it
+        #[arg(long, value_name = "TEXT", default_value = "")]
+        label: String,
+    },
+    /// Add a recovery code, and print the recovery kit
+    Recovery,
+    /// Add an identity, by its public key in text (`sealane key show`)
+    Identity {
+        /// The public key: one word that begins with sealane1
+        public: String,
+    },
+    /// Add a writer: a key that adds to the vault and cannot read it
+    #[command(visible_alias = "write-only")]
+    Writer {
+        /// Where to write the key
+        #[arg(long, value_name = "FILE")]
+        out: PathBuf,
+        /// What the slot says about itself, to the owner
+        #[arg(long, value_name = "TEXT", default_value = "")]
+        label: String,
+    },
+    /// Remove a slot; who copied it and knows its secret still opens the vault
+    Rm {
+        /// The slot's id, as `key ls` prints it
+        id: String,
+    },
+}

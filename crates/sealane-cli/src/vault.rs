@@ -1,0 +1,111 @@
+//! `sealane vault`.
+
+mod get;
+mod key;
+mod list;
+mod put;
+mod unlock;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use sealane::Value;
+use sealane_vault::{Error, Skipped, Snapshot, Vault};
+
+use crate::args::vault::{self as args, VaultVerb};
+use crate::{Failure, Terminal};
+
+pub(crate) use unlock::Place;
+
+/// `sealane vault`.
+///
+/// # Errors
+/// What the verb failed for.
+pub fn run(args: &args::Vault, terminal: &mut Terminal) -> Result<(), Failure> {
+    let place = Place::new(args)?;
+    // A store over the network waits with a runtime of its own, which may not run within another.
+    std::thread::scope(|scope| {
+        let work = scope.spawn(|| verb(args, &place, terminal));
+        work.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+fn verb(args: &args::Vault, place: &Place, terminal: &mut Terminal) -> Result<(), Failure> {
+    match &args.verb {
+        VaultVerb::Init(init) => key::init(init, place, terminal),
+        VaultVerb::Put(put) => put::run(put, place, terminal),
+        VaultVerb::Get(get) => get::run(get, place, terminal),
+        VaultVerb::Ls { snapshot, path } => {
+            list::run(snapshot.as_deref(), path.as_deref(), place, terminal)
+        }
+        VaultVerb::Key(key) => key::run(key, place, terminal),
+    }
+}
+
+/// The snapshot of a number or of `latest`.
+fn snapshot(vault: &Vault, name: &str) -> Result<Snapshot, Failure> {
+    let number = match name {
+        "latest" => None,
+        number => Some(number.parse().map_err(|_| Error::NoSnapshot(number.to_owned()))?),
+    };
+    Ok(vault.snapshot(number)?)
+}
+
+/// Names what was left out; that is a failure in the end.
+fn skipped(skipped: &[Skipped], terminal: &mut Terminal) -> Result<(), Failure> {
+    for skipped in skipped {
+        if terminal.json() {
+            terminal.record(vec![
+                ("skipped", Value::from(skipped.path.as_str())),
+                ("reason", Value::from(skipped.reason.as_str())),
+            ])?;
+        } else {
+            eprintln!("sealane: skipped `{}`: {}", skipped.path, skipped.reason);
+        }
+    }
+    match skipped.len() {
+        0 => Ok(()),
+        count => Err(Failure::Skipped(count)),
+    }
+}
+
+/// A path as the vault has it: raw bytes, without slashes around.
+fn path_bytes(path: &std::path::Path) -> Vec<u8> {
+    use std::os::unix::ffi::OsStrExt;
+    let mut bytes = path.as_os_str().as_bytes();
+    while let [rest @ .., b'/'] = bytes {
+        bytes = rest;
+    }
+    bytes.to_vec()
+}
+
+/// Text of a path; what is no UTF-8 is replaced.
+fn shown(path: &[u8]) -> Value {
+    Value::from(String::from_utf8_lossy(path).as_ref())
+}
+
+fn size(bytes: u64) -> String {
+    indicatif::HumanBytes(bytes).to_string()
+}
+
+/// RFC 3339, to the second.
+fn time(time_ns: i64) -> String {
+    let time = std::time::UNIX_EPOCH + Duration::from_nanos(time_ns.max(0).unsigned_abs());
+    humantime::format_rfc3339_seconds(time).to_string()
+}
+
+/// A file's first line, or all of standard input for `-`.
+fn first_line(path: &PathBuf) -> Result<zeroize::Zeroizing<String>, Failure> {
+    use std::io::BufRead;
+    let mut line = zeroize::Zeroizing::new(String::with_capacity(4096));
+    if path.as_os_str() == "-" {
+        std::io::stdin().lock().read_line(&mut line).map_err(Failure::Input)?;
+    } else {
+        let read = std::fs::File::open(path)
+            .and_then(|file| std::io::BufReader::new(file).read_line(&mut line));
+        read.map_err(|cause| Failure::File { file: path.clone(), cause: cause.to_string() })?;
+    }
+    let end = line.trim_end_matches(['\n', '\r']).len();
+    line.truncate(end);
+    Ok(line)
+}

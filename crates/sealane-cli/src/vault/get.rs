@@ -1,0 +1,98 @@
+//! `sealane vault get`.
+
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+use sealane::Value;
+use sealane_vault::{GetOptions, GetReport, Progress, Snapshot, Vault};
+
+use super::put::watched;
+use super::{Place, path_bytes, size, skipped, snapshot};
+use crate::args::vault::VaultGet;
+use crate::{Failure, Terminal};
+
+pub(super) fn run(args: &VaultGet, place: &Place, terminal: &mut Terminal) -> Result<(), Failure> {
+    let vault = place.open()?;
+    let snapshot = snapshot(&vault, &args.snapshot)?;
+    if let Some((offset, length)) = args.range {
+        let [path] = args.paths.as_slice() else {
+            return Err(Failure::Usage("--range needs a snapshot and the path of one file"));
+        };
+        return part(&vault, &snapshot, path, (offset, length), terminal);
+    }
+    let progress = Arc::new(Progress::default());
+    let options = GetOptions {
+        paths: args.paths.iter().map(|path| path_bytes(path)).collect(),
+        overwrite: args.overwrite,
+        dry_run: args.dry_run,
+        progress: Some(Arc::clone(&progress)),
+    };
+    let target = args.to.as_deref().unwrap_or(Path::new("."));
+    let total = snapshot.counts.bytes;
+    let report = watched(
+        terminal.interactive(),
+        &progress,
+        || Some(total),
+        || vault.get_to(&snapshot, target, &options),
+    )?;
+    show(&report, snapshot.number, terminal)?;
+    skipped(&report.failed, terminal)
+}
+
+pub(super) fn show(
+    report: &GetReport,
+    snapshot: u64,
+    terminal: &mut Terminal,
+) -> Result<(), Failure> {
+    if terminal.json() {
+        return terminal.record(vec![
+            ("snapshot", Value::from(snapshot)),
+            ("files", Value::from(report.files)),
+            ("folders", Value::from(report.folders)),
+            ("links", Value::from(report.links)),
+            ("bytes", Value::from(report.bytes)),
+            ("unchanged", Value::from(report.unchanged)),
+            ("failed", Value::from(report.failed.len() as u64)),
+        ]);
+    }
+    terminal.line(format_args!(
+        "restored {} files, {}, all verified; {} were there already",
+        report.files,
+        size(report.bytes),
+        report.unchanged
+    ))
+}
+
+/// Writes a range of one file, verified, to standard output.
+fn part(
+    vault: &Vault,
+    snapshot: &Snapshot,
+    path: &Path,
+    (offset, length): (u64, u64),
+    terminal: &mut Terminal,
+) -> Result<(), Failure> {
+    let mut file = vault.file(snapshot, &path_bytes(path))?;
+    let mut out = Output(terminal, None);
+    let written = file.read_range(offset, length, &mut out);
+    match out.1 {
+        Some(failure) => Err(failure),
+        None => Ok(written.map(|_| ())?),
+    }
+}
+
+/// A terminal as a writer. What it fails for is kept, since a gone reader is no failure.
+struct Output<'a>(&'a mut Terminal, Option<Failure>);
+
+impl Write for Output<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes).map(|()| bytes.len()).map_err(|failure| {
+            self.1 = Some(failure);
+            io::Error::other("standard output")
+        })
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,139 @@
+//! `sealane vault init` and `sealane vault key`.
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use sealane::Value;
+use sealane_group::PublicKey;
+use sealane_vault::{Cost, Metadata, SlotKind, Vault};
+
+use super::{Place, first_line};
+use crate::args::vault::{self as args, KeyVerb, VaultInit, VaultKey};
+use crate::terminal::table;
+use crate::{Failure, Terminal};
+
+pub(super) fn init(
+    args: &VaultInit,
+    place: &Place,
+    terminal: &mut Terminal,
+) -> Result<(), Failure> {
+    let passphrase = place.new_passphrase()?;
+    let metadata = match args.metadata {
+        args::Metadata::Sealed => Metadata::Sealed,
+        args::Metadata::Plain => Metadata::Plain,
+    };
+    let (store, cost) = (place.store()?, Cost::default());
+    let vault = Vault::init(store, passphrase.as_bytes(), cost, metadata, &place.options)?;
+    if terminal.json() {
+        terminal.record(vec![("vault", Value::from(vault.id()))])?;
+    } else {
+        terminal.line(format_args!("made vault {} in {}", vault.id(), vault.store().location()))?;
+    }
+    if args.no_recovery { Ok(()) } else { recovery(&vault, terminal) }
+}
+
+pub(super) fn run(args: &VaultKey, place: &Place, terminal: &mut Terminal) -> Result<(), Failure> {
+    let vault = place.open()?;
+    match &args.verb {
+        KeyVerb::Ls => list(&vault, terminal),
+        KeyVerb::Passphrase { new_passphrase_file, label } => {
+            let new = match new_passphrase_file {
+                Some(file) => first_line(file)?,
+                None => place.new_passphrase()?,
+            };
+            let id = vault.add_passphrase(new.as_bytes(), Cost::default(), label)?;
+            added(&id, terminal)
+        }
+        KeyVerb::Recovery => recovery(&vault, terminal),
+        KeyVerb::Identity { public } => {
+            let public: PublicKey =
+                public.parse().map_err(|_| Failure::Usage("that is no public key in text"))?;
+            let id = vault.add_identity(&public, "")?;
+            added(&id, terminal)
+        }
+        KeyVerb::Writer { out, label } => {
+            let key = vault.add_writer(label)?;
+            secret_file(out, key.expose().as_bytes())?;
+            terminal.line(format_args!(
+                "wrote {}: it adds to the vault and cannot read it.\nWhat the store lets that host \
+                 delete, it can delete: use object lock or append-only credentials.",
+                out.display()
+            ))
+        }
+        KeyVerb::Rm { id } => Ok(vault.remove_slot(id)?),
+    }
+}
+
+fn added(id: &str, terminal: &mut Terminal) -> Result<(), Failure> {
+    if terminal.json() {
+        return terminal.record(vec![("slot", Value::from(id))]);
+    }
+    terminal.line(format_args!("added slot {id}"))
+}
+
+/// Adds a recovery code and prints what is to be kept on paper.
+fn recovery(vault: &Vault, terminal: &mut Terminal) -> Result<(), Failure> {
+    let code = vault.add_recovery("recovery code")?;
+    let text = code.expose();
+    let head = vault.head_text()?;
+    if terminal.json() {
+        return terminal.record(vec![
+            ("recovery_code", Value::from(text.as_str())),
+            ("head", Value::from(head)),
+        ]);
+    }
+    terminal.line(format_args!(
+        "\nRecovery kit: print this and keep it apart from the machine.\n\
+         \x20 vault  {}\n\x20 place  {}\n\x20 head   {head}\n\x20 code   {}\n\n\
+         Anyone with this code and the objects reads everything. To restore without anything else:\n\
+         \x20 sealane vault recover --vault PLACE --recovery-file - --to FOLDER",
+        vault.id(),
+        vault.store().location(),
+        text.as_str()
+    ))
+}
+
+fn list(vault: &Vault, terminal: &mut Terminal) -> Result<(), Failure> {
+    let slots = vault.slots()?;
+    let kind = |kind: SlotKind| match kind {
+        SlotKind::Passphrase => "passphrase",
+        SlotKind::Recovery => "recovery code",
+        SlotKind::Identity => "identity",
+        SlotKind::Writer => "writer",
+    };
+    if terminal.json() {
+        return slots.iter().try_for_each(|slot| {
+            let label = slot.label.as_deref();
+            terminal.record(vec![
+                ("slot", Value::from(slot.id.as_str())),
+                ("kind", Value::from(kind(slot.kind))),
+                ("label", label.map_or(Value::Null, Value::from)),
+            ])
+        });
+    }
+    let rows: Vec<Vec<String>> = slots
+        .iter()
+        .map(|slot| {
+            let cost = slot.cost.map(|cost| {
+                format!("{} KiB, {} passes, {} lanes", cost.memory_kib, cost.passes, cost.lanes)
+            });
+            let label = slot.label.clone().unwrap_or_default();
+            vec![slot.id.clone(), kind(slot.kind).to_owned(), cost.unwrap_or(label)]
+        })
+        .collect();
+    terminal.write(table(&["slot", "kind", "about"], &rows).as_bytes())
+}
+
+/// Writes a secret to a new file that only its owner reads.
+fn secret_file(path: &Path, secret: &[u8]) -> Result<(), Failure> {
+    let mut options = OpenOptions::new();
+    let written =
+        options.write(true).create_new(true).mode(0o600).open(path).and_then(|mut file| {
+            file.write_all(secret)?;
+            file.write_all(b"\n")?;
+            file.sync_all()
+        });
+    written.map_err(|cause| Failure::File { file: path.to_owned(), cause: cause.to_string() })
+}

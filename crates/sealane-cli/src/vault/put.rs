@@ -1,0 +1,121 @@
+//! `sealane vault put`.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+use sealane::Value;
+use sealane_vault::{Compression, Progress, PutOptions, PutReport, measure};
+
+use super::{Place, size, skipped};
+use crate::args::vault::{Codec, Profile, VaultPut};
+use crate::{Failure, Terminal};
+
+pub(super) fn run(args: &VaultPut, place: &Place, terminal: &mut Terminal) -> Result<(), Failure> {
+    let vault = place.open()?;
+    let begun = Instant::now();
+    let progress = Arc::new(Progress::default());
+    let options = PutOptions {
+        compression: compression(args.profile),
+        threads: args.profile.threads,
+        exclude: args.exclude.clone(),
+        exclude_from: args.exclude_from.clone(),
+        note: args.note.clone(),
+        dry_run: args.dry_run,
+        progress: Some(Arc::clone(&progress)),
+    };
+    let report = watched(
+        terminal.interactive(),
+        &progress,
+        || measure(&args.paths, &options).ok().map(|(_, bytes)| bytes),
+        || vault.put_paths(&args.paths, &options),
+    )?;
+    show(&report, begun.elapsed(), args.dry_run, terminal)?;
+    skipped(&report.skipped, terminal)
+}
+
+pub(super) fn compression(profile: Profile) -> Compression {
+    match profile.codec {
+        Codec::Zstd => Compression::Zstd(profile.level),
+        Codec::Lz4 => Compression::Lz4,
+        Codec::None => Compression::None,
+    }
+}
+
+fn show(
+    report: &PutReport,
+    took: Duration,
+    dry: bool,
+    terminal: &mut Terminal,
+) -> Result<(), Failure> {
+    let counts = &report.counts;
+    if terminal.json() {
+        return terminal.record(vec![
+            ("snapshot", Value::from(report.snapshot)),
+            ("head", Value::from(report.head.as_str())),
+            ("files", Value::from(counts.files)),
+            ("folders", Value::from(counts.folders)),
+            ("links", Value::from(counts.links)),
+            ("bytes", Value::from(counts.bytes)),
+            ("new_chunks", Value::from(counts.new_chunks)),
+            ("new_bytes", Value::from(counts.new_bytes)),
+            ("stored_bytes", Value::from(counts.stored_bytes)),
+            ("packs", Value::from(report.packs)),
+            ("skipped", Value::from(report.skipped.len() as u64)),
+            ("took_ms", Value::from(took.as_millis() as u64)),
+            ("dry_run", Value::from(dry)),
+        ]);
+    }
+    let would = if dry { "would keep" } else { "kept" };
+    terminal.line(format_args!(
+        "{would} {} files, {}; new: {} in {} chunks, {} stored",
+        counts.files,
+        size(counts.bytes),
+        size(counts.new_bytes),
+        counts.new_chunks,
+        size(counts.stored_bytes),
+    ))?;
+    if !dry {
+        terminal.line(format_args!("snapshot {}  head {}", report.snapshot, report.head))?;
+    }
+    Ok(())
+}
+
+/// Does `work` while a terminal shows how far it is, how fast, and how long it will take.
+pub(super) fn watched<T>(
+    interactive: bool,
+    progress: &Progress,
+    total: impl FnOnce() -> Option<u64> + Send,
+    work: impl FnOnce() -> T,
+) -> T {
+    if !interactive {
+        return work();
+    }
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let bar = bar();
+            let mut total = Some(total);
+            while !done.load(Ordering::Relaxed) {
+                bar.set_position(progress.bytes.load(Ordering::Relaxed));
+                bar.set_message(format!("{} files", progress.files.load(Ordering::Relaxed)));
+                if let Some(bytes) = total.take().and_then(|total| total()) {
+                    bar.set_length(bytes);
+                }
+                std::thread::sleep(Duration::from_millis(100));
+            }
+            bar.finish_and_clear();
+        });
+        let outcome = work();
+        done.store(true, Ordering::Relaxed);
+        outcome
+    })
+}
+
+fn bar() -> ProgressBar {
+    let bar = ProgressBar::no_length();
+    let shape = "{bytes}/{total_bytes} {bytes_per_sec} {wide_bar} {msg}, {eta} left";
+    bar.set_style(ProgressStyle::with_template(shape).unwrap_or(ProgressStyle::default_bar()));
+    bar
+}
