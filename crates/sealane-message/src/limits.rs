@@ -140,6 +140,9 @@ limits! {
     /// Messages that one consumer may have delivered and not yet acknowledged. At the limit no
     /// further message is delivered to it until one is acknowledged.
     MAX_IN_FLIGHT: usize = 65_536, "messages";
+    /// Runs of counters by which a subscription knows what it has shown. Beyond it the oldest gaps
+    /// count as seen.
+    MAX_SEEN_RANGES: usize = 65_536, "ranges";
     /// Streams of one hub. A further one is refused.
     MAX_STREAMS: usize = 100_000, "streams";
     /// Consumers of one stream, its inbox included. A further one is refused.

@@ -5,11 +5,13 @@ use std::time::Duration;
 use bytes::Bytes;
 use hyper::Method;
 use sealane_codec::Codec;
+use sealane_group::Member;
 use sealane_message::{Topic, Value};
 
 use crate::Error;
 use crate::address::{Address, Query, stream_path};
 use crate::backoff::random;
+use crate::group::Group;
 use crate::http::{Answer, Call, Pool};
 use crate::publish::{Publish, PublishBatch};
 use crate::publisher::Publisher;
@@ -98,12 +100,21 @@ impl Client {
         PublishBatch::new(self, topic, codec, envelopes, None)
     }
 
+    /// A client that seals what it publishes and opens what it reads, by the keys of a group. Its
+    /// orders are read first, and followed.
+    ///
+    /// # Errors
+    /// [`Error::NotReachable`], or the hub's refusal of its control stream.
+    pub async fn group(&self, member: Member) -> Result<Group, Error> {
+        Group::open(self, member).await
+    }
+
     /// A handle that publishes to one stream in the background, in batches and in order.
     ///
     /// # Errors
     /// [`Error::Topic`] where the name is no topic.
     pub fn publisher(&self, topic: &str) -> Result<Publisher, Error> {
-        Publisher::start(self.clone(), topic.parse()?)
+        Publisher::start(self.clone(), topic.parse()?, None)
     }
 
     /// Subscribes to a topic or pattern, by default from what is new. Awaiting it connects.

@@ -1,5 +1,6 @@
 use sealane_codec::CodecError;
 use sealane_message::{ErrorInfo, TopicError};
+use sealane_seal::policy::Refusal as PolicyRefusal;
 use sealane_stream::protocol::WireError;
 
 /// Why a client could not do something.
@@ -52,6 +53,20 @@ pub enum Error {
         /// The limit.
         limit: usize,
     },
+    /// Keys or orders of a group, a seal or a frame.
+    #[error("{message}")]
+    Group {
+        /// The row of an error table.
+        info: &'static ErrorInfo,
+        /// What was wrong.
+        message: String,
+    },
+    /// The policy does not let a message be sealed so.
+    #[error(transparent)]
+    Policy(#[from] PolicyRefusal),
+    /// What is to be sealed, or was, is no envelope.
+    #[error("the sealed body is no map within the limits of an envelope")]
+    NoEnvelope,
     /// The publisher or subscription has ended.
     #[error("the {0} has ended")]
     Ended(&'static str),
@@ -72,6 +87,9 @@ impl Error {
             Error::Codec(error) => error.info(),
             Error::Topic(error) => error.info(),
             Error::TooLarge { .. } => &TOO_LARGE,
+            Error::Group { info, .. } => info,
+            Error::Policy(refusal) => refusal.info(),
+            Error::NoEnvelope => &NO_ENVELOPE,
             Error::Ended(_) => &ENDED,
             Error::RecordsCodec => &RECORDS_CODEC,
         }
@@ -103,8 +121,21 @@ impl Error {
 }
 
 /// The error codes of the client library.
-pub const ERRORS: &[ErrorInfo] =
-    &[ADDRESS, NOT_REACHABLE, NO_ANSWER, REFUSED, PROTOCOL, TOO_LARGE, ENDED, RECORDS_CODEC];
+pub const ERRORS: &[ErrorInfo] = &[
+    ADDRESS,
+    NOT_REACHABLE,
+    NO_ANSWER,
+    REFUSED,
+    PROTOCOL,
+    TOO_LARGE,
+    ENDED,
+    RECORDS_CODEC,
+    NO_ENVELOPE,
+    NOT_SEALED,
+    OTHER_GROUP,
+    REPEATED,
+    POSTHUMOUS,
+];
 
 const ADDRESS: ErrorInfo = ErrorInfo::new(
     "SL-CLIENT-01",
@@ -154,6 +185,48 @@ const RECORDS_CODEC: ErrorInfo = ErrorInfo::new(
     "msgpack-records has a dictionary that belongs to one connection",
     "Use msgpack, which the hub translates to and from.",
 );
+pub(crate) const NO_ENVELOPE: ErrorInfo = ErrorInfo::new(
+    "SL-CLIENT-09",
+    "NoEnvelope",
+    "what was sealed is no message: no map of its codec within the limits of an envelope",
+    "Seal maps of JSON, MessagePack or CBOR; other frames are for links, not for streams.",
+);
+pub(crate) const NOT_SEALED: ErrorInfo = ErrorInfo::new(
+    "SL-CLIENT-10",
+    "ReadOpen",
+    "an open message came where only sealed ones are read",
+    "Read open streams without a group; the hub, or who reaches it, may have put it there.",
+);
+pub(crate) const OTHER_GROUP: ErrorInfo = ErrorInfo::new(
+    "SL-CLIENT-11",
+    "ReadOtherGroup",
+    "a frame is of another group",
+    "Read it with the keys of its group; `sealane stream info` shows the stream's.",
+);
+pub(crate) const REPEATED: ErrorInfo = ErrorInfo::new(
+    "SL-CLIENT-12",
+    "Repeated",
+    "a message that was shown came again at another place, and was dropped",
+    "One may be a retry after the hub lost its memory; many show a hub that replays.",
+);
+pub(crate) const POSTHUMOUS: ErrorInfo = ErrorInfo::new(
+    "SL-CLIENT-13",
+    "AfterRemoval",
+    "a message of a removed member stands behind messages of after its removal",
+    "Drop it; a removed member still has the keys of the past, and reaches the hub.",
+);
+
+impl From<sealane_group::Error> for Error {
+    fn from(error: sealane_group::Error) -> Self {
+        Error::Group { info: error.info(), message: error.to_string() }
+    }
+}
+
+impl From<sealane_seal::Error> for Error {
+    fn from(error: sealane_seal::Error) -> Self {
+        Error::Group { info: error.info(), message: error.to_string() }
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -1,5 +1,8 @@
+use sealane_frame::GroupTag;
 use sealane_message::Topic;
 use tokio::sync::broadcast;
+
+use crate::Error;
 
 /// Events that wait for a slow listener. Beyond it the oldest are dropped; the log has them all.
 pub(crate) const MAX_EVENTS: usize = 256;
@@ -36,9 +39,36 @@ pub enum Event {
         /// Where the reading goes on.
         offset: u64,
     },
+    /// A message of a sealed stream that is not shown, or an order that is not obeyed.
+    Refused {
+        /// The stream.
+        stream: Topic,
+        /// Its offset.
+        offset: u64,
+        /// The code of why: `sealane explain` knows it.
+        code: &'static str,
+        /// The name of why, for example `NotAuthentic`, `BelowFloor` or `Repeated`.
+        name: &'static str,
+        /// Why, in a sentence.
+        cause: String,
+    },
+    /// The keys of a group have changed by an order of its authority.
+    Keys {
+        /// The group.
+        group: GroupTag,
+        /// The epoch that is sealed in from now on.
+        epoch: u64,
+        /// Whether this member was removed: it reads what it could, and seals nothing more.
+        removed: bool,
+    },
 }
 
 impl Event {
+    pub(crate) fn refused(stream: &Topic, offset: u64, error: &Error) -> Event {
+        let (info, cause) = (error.info(), error.to_string());
+        Event::Refused { stream: stream.clone(), offset, code: info.code, name: info.name, cause }
+    }
+
     pub(crate) fn log(&self) {
         match self {
             Event::Connected => tracing::debug!("subscribed"),
@@ -48,6 +78,12 @@ impl Event {
             }
             Event::NotRecovered { stream, generation, offset } => {
                 tracing::warn!(%stream, generation, offset, "not recovered");
+            }
+            Event::Refused { stream, offset, code, cause, .. } => {
+                tracing::warn!(%stream, offset, code, cause, "refused");
+            }
+            Event::Keys { group, epoch, removed } => {
+                tracing::info!(%group, epoch, removed, "keys");
             }
         }
     }

@@ -8,6 +8,7 @@ use sealane_message::{Topic, Value};
 use sealane_stream::protocol::Deliver;
 
 use crate::Error;
+use crate::group::Seal;
 use crate::publish::milliseconds;
 use crate::subscription::Shared;
 
@@ -22,10 +23,13 @@ pub struct Message {
     pub generation: u64,
     /// How often it has been delivered, counting this time; 1 for who reads for itself.
     pub attempt: u32,
-    /// The envelope's codec.
+    /// The envelope's codec. Of a sealed message it is the publisher's.
     pub codec: Codec,
-    /// The envelope, a map; as it was written, but translated where the codecs differ.
+    /// The envelope, a map; as it was written, but translated where the codecs differ. Of a sealed
+    /// message, if it was read with the keys of its group, what was sealed.
     pub envelope: Bytes,
+    /// Who sealed it and how, if it was read with the keys of a group.
+    pub seal: Option<Seal>,
     origin: Option<Origin>,
 }
 
@@ -37,7 +41,7 @@ struct Origin {
 }
 
 impl Message {
-    pub(crate) fn new(codec: Codec, deliver: Deliver, origin: Option<(&Arc<Shared>, u64)>) -> Self {
+    pub(crate) fn new(codec: Codec, deliver: Deliver) -> Self {
         Self {
             stream: deliver.stream,
             offset: deliver.offset,
@@ -45,11 +49,19 @@ impl Message {
             attempt: deliver.attempt,
             codec,
             envelope: deliver.envelope,
-            origin: origin.map(|(shared, connection)| {
-                let shared = Arc::clone(shared);
-                Origin { shared, connection }
-            }),
+            seal: None,
+            origin: None,
         }
+    }
+
+    /// The message as it was before it was sealed.
+    pub(crate) fn opened(deliver: Deliver, codec: Codec, envelope: Bytes, seal: Seal) -> Self {
+        Self { codec, envelope, seal: Some(seal), ..Self::new(codec, deliver) }
+    }
+
+    /// Where it is acknowledged.
+    pub(crate) fn came_by(&mut self, shared: &Arc<Shared>, connection: u64) {
+        self.origin = Some(Origin { shared: Arc::clone(shared), connection });
     }
 
     /// The envelope, decoded.
@@ -88,6 +100,7 @@ impl fmt::Debug for Message {
             .field("attempt", &self.attempt)
             .field("codec", &self.codec)
             .field("envelope", &self.envelope)
+            .field("seal", &self.seal)
             .finish_non_exhaustive()
     }
 }

@@ -5,9 +5,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use sealane_codec::{Codec, Writer};
 use sealane_message::limits::MAX_ENVELOPE_BYTES;
-use sealane_message::{Topic, Value};
+use sealane_message::{DataType, Topic, Value};
 use sealane_stream::Level;
 
+use crate::group::{Group, SEALED_IN};
 use crate::http::{Answer, Call};
 use crate::reply::Reply;
 use crate::{Client, Error};
@@ -76,19 +77,25 @@ pub struct Publish {
     envelope: Bytes,
     expect: Option<u64>,
     key: Option<String>,
+    seal: Option<(Group, DataType)>,
 }
 
 impl Publish {
     pub(crate) fn new(client: &Client, topic: &str, codec: Codec, envelope: Bytes) -> Self {
         let client = client.clone();
         let topic = check(topic, codec, &envelope);
-        Self { client, topic, codec, envelope, expect: None, key: None }
+        Self { client, topic, codec, envelope, expect: None, key: None, seal: None }
     }
 
     pub(crate) fn value(client: &Client, topic: &str, value: &Value) -> Self {
         let mut envelope = Vec::new();
         sealane_codec::encode(client.codec(), value, &mut envelope);
         Self::new(client, topic, client.codec(), envelope.into())
+    }
+
+    /// Sealed when it is sent, as the policy decides then.
+    pub(crate) fn sealed(self, group: &Group, data_type: DataType) -> Self {
+        Self { seal: Some((group.clone(), data_type)), ..self }
     }
 
     /// Stores it only if it gets this offset; otherwise the hub answers `OffsetMismatch`.
@@ -98,7 +105,8 @@ impl Publish {
     }
 
     /// The idempotency key, 1 to 128 bytes: the hub stores what comes with a key once, also when
-    /// another process repeats it. Without one the library makes a key for its own repetitions.
+    /// another process repeats it. Without one the library makes a key for its own repetitions. A
+    /// message that is sealed anew is another one: the hub refuses it with `KeyReused`.
     pub fn key(mut self, key: impl Into<String>) -> Self {
         self.key = Some(key.into());
         self
@@ -112,13 +120,19 @@ impl Publish {
 
     async fn send(self, delay_ms: Option<u64>) -> Result<Answer, Error> {
         let topic = self.topic?;
-        let mut body = Vec::with_capacity(self.envelope.len() + topic.as_str().len() + 64);
-        let mut writer = Writer::new(self.codec, &mut body);
+        let (codec, envelope) = match &self.seal {
+            Some((group, data_type)) => {
+                (SEALED_IN, group.seal(*data_type, self.codec, &self.envelope)?.into())
+            }
+            None => (self.codec, self.envelope),
+        };
+        let mut body = Vec::with_capacity(envelope.len() + topic.as_str().len() + 64);
+        let mut writer = Writer::new(codec, &mut body);
         writer.map(2 + usize::from(self.expect.is_some()) + usize::from(delay_ms.is_some()));
         writer.key("to");
         writer.text(topic.as_str());
         writer.key("envelope");
-        writer.raw(&self.envelope);
+        writer.raw(&envelope);
         for (name, number) in [("expect", self.expect), ("delayMs", delay_ms)] {
             if let Some(number) = number {
                 writer.key(name);
@@ -127,7 +141,7 @@ impl Publish {
         }
         writer.end();
         let key = self.key.unwrap_or_else(|| self.client.make_key());
-        self.client.call(&Call::post("/v1/enqueue", self.codec, body.into(), key)).await
+        self.client.call(&Call::post("/v1/enqueue", codec, body.into(), key)).await
     }
 }
 
@@ -229,6 +243,12 @@ impl PublishBatch {
             topic = Err(too_large(large.as_ref().len()));
         }
         Self { client: client.clone(), topic, codec, body, key: None }
+    }
+
+    /// One that was refused before it could be made.
+    pub(crate) fn failed(client: &Client, error: Error) -> Self {
+        let (client, codec) = (client.clone(), client.codec());
+        Self { client, topic: Err(error), codec, body: Vec::new(), key: None }
     }
 
     /// See [`Publish::key`].

@@ -3,9 +3,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 use sealane_codec::Codec;
 use sealane_message::limits::{MAX_BATCH_MESSAGES, MAX_ENVELOPE_BYTES};
-use sealane_message::{Topic, Value};
+use sealane_message::{DataType, Topic, Value};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
+use crate::group::Group;
 use crate::publish::too_large;
 use crate::{Client, Error};
 
@@ -48,10 +49,15 @@ pub struct Publisher {
 }
 
 impl Publisher {
-    pub(crate) fn start(client: Client, topic: Topic) -> Result<Self, Error> {
+    pub(crate) fn start(
+        client: Client,
+        topic: Topic,
+        seal: Option<(Group, DataType)>,
+    ) -> Result<Self, Error> {
         let (queue, items) = mpsc::channel(MAX_QUEUED_MESSAGES);
         let codec = client.codec();
-        let worker = Worker { client, topic, codec, stored: Stored::default(), failed: None };
+        let stored = Stored::default();
+        let worker = Worker { client, topic, codec, seal, stored, failed: None };
         tokio::spawn(worker.run(items));
         Ok(Self { queue, bytes: Arc::new(Semaphore::new(MAX_QUEUED_BYTES)), codec })
     }
@@ -104,6 +110,7 @@ struct Worker {
     client: Client,
     topic: Topic,
     codec: Codec,
+    seal: Option<(Group, DataType)>,
     stored: Stored,
     failed: Option<Error>,
 }
@@ -146,7 +153,14 @@ impl Worker {
         if self.failed.is_some() {
             return;
         }
-        match self.client.publish_batch(self.topic.as_str(), self.codec, &envelopes).await {
+        let topic = self.topic.as_str();
+        let publish = match &self.seal {
+            Some((group, data_type)) => {
+                group.publish_batch(topic, *data_type, self.codec, &envelopes)
+            }
+            None => self.client.publish_batch(topic, self.codec, &envelopes),
+        };
+        match publish.await {
             Ok(published) => {
                 self.stored.messages += published.count;
                 self.stored.next = Some(published.offset + published.count);

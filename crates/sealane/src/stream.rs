@@ -168,7 +168,7 @@ impl Page {
     pub(crate) fn read(answer: &Answer) -> Result<Self, Error> {
         let reply = Reply::read(answer.codec, &answer.body)?;
         let deliver = |raw| match read_frame(answer.codec, &answer.body.slice_ref(raw)) {
-            Ok(ServerFrame::Deliver(deliver)) => Ok(Message::new(answer.codec, deliver, None)),
+            Ok(ServerFrame::Deliver(deliver)) => Ok(Message::new(answer.codec, deliver)),
             Ok(_) => Err(Error::Protocol("a message is no deliver frame".into())),
             Err(error) => Err(Error::Protocol(error.to_string())),
         };

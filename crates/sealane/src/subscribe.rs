@@ -7,6 +7,7 @@ use sealane_message::Pattern;
 use sealane_message::limits::MAX_DELIVERY_BATCH;
 
 use crate::address::Query;
+use crate::group::Group;
 use crate::publish::milliseconds;
 use crate::subscription::Subscription;
 use crate::{Client, Error};
@@ -78,6 +79,7 @@ pub struct Subscribe {
     pub(crate) ack_wait: Option<Duration>,
     pub(crate) max_attempts: Option<u32>,
     pub(crate) max_in_flight: Option<u32>,
+    pub(crate) group: Option<Group>,
 }
 
 impl Subscribe {
@@ -95,7 +97,12 @@ impl Subscribe {
             ack_wait: None,
             max_attempts: None,
             max_in_flight: None,
+            group: None,
         }
+    }
+
+    pub(crate) fn group(self, group: &Group) -> Self {
+        Self { group: Some(group.clone()), ..self }
     }
 
     /// Where to begin; default [`Start::New`]. With a consumer: where one that is new begins,
@@ -119,7 +126,7 @@ impl Subscribe {
         self
     }
 
-    /// The codec of the deliveries; default the client's.
+    /// The codec of the deliveries; default the client's. An opened message has its publisher's.
     pub fn codec(mut self, codec: Codec) -> Self {
         self.codec = codec;
         self

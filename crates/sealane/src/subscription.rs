@@ -14,6 +14,7 @@ use tokio::sync::broadcast;
 use tokio::task::JoinHandle;
 
 use crate::event::{Events, MAX_EVENTS};
+use crate::group::SealCounts;
 use crate::subscribe::Subscribe;
 use crate::{Error, Event, Message};
 use drive::Driver;
@@ -59,6 +60,11 @@ impl Subscription {
     /// Bytes that came over the wire, frame headers included, without those of TCP.
     pub fn received_bytes(&self) -> u64 {
         self.shared.received_bytes()
+    }
+
+    /// What was met in sealed streams, if it was subscribed with a group.
+    pub fn seal_counts(&self) -> SealCounts {
+        self.shared.seal_counts()
     }
 
     /// Sends the acknowledgements that wait, and ends the connection. Dropping a subscription

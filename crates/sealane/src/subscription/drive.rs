@@ -9,17 +9,21 @@ use tokio::sync::broadcast;
 use tokio::time::{sleep, sleep_until, timeout};
 
 use super::places::Places;
-use super::shared::Shared;
+use super::shared::{Other, Shared};
 use super::socket::{Ended, Reader, Writer, connect};
 use crate::backoff::Backoff;
+use crate::group::{Reading, Refusal};
 use crate::subscribe::{Start, Subscribe};
-use crate::{Error, Event};
+use crate::{Error, Event, Message};
 
 /// How long a connection that was closed here is waited for.
 const CLOSE_WAIT: Duration = Duration::from_secs(2);
 
 /// How long the hub may take to answer a subscription.
 const SUBSCRIBED_WAIT: Duration = Duration::from_secs(30);
+
+/// When a message of an epoch that is not known comes again to a consumer.
+const EPOCH_WAIT_MS: u64 = 1000;
 
 /// Refusals that pass: a later attempt may succeed.
 const PASSING: [&str; 5] = ["Draining", "TooMany", "StorageFull", "StorageFailed", "Internal"];
@@ -35,6 +39,8 @@ pub(super) struct Driver {
     places: Option<Places>,
     /// Whether this connection has brought anything.
     delivered: bool,
+    /// Opens what comes; none: it is given as it is.
+    reading: Option<Reading>,
 }
 
 impl Driver {
@@ -47,7 +53,9 @@ impl Driver {
         let single = pattern.topic().is_some();
         let start = subscribe.start.unwrap_or(Start::New);
         let places = subscribe.is_reader().then(|| Places::new(start, single));
-        Self { subscribe, single, shared, events, places, delivered: false }
+        let reading =
+            subscribe.group.clone().map(|group| Reading::new(group, !subscribe.is_reader()));
+        Self { subscribe, single, shared, events, places, delivered: false, reading }
     }
 
     /// Makes the first connection.
@@ -172,16 +180,16 @@ impl Driver {
                 Err(ended) => return ended,
             };
             self.shared.received(bytes);
-            if let Err(error) = self.take(frame) {
+            if let Err(error) = self.take(frame).await {
                 return Ended::Failed(error);
             }
         }
     }
 
-    fn take(&mut self, frame: ServerFrame) -> Result<(), Error> {
+    async fn take(&mut self, frame: ServerFrame) -> Result<(), Error> {
         match frame {
-            ServerFrame::Deliver(deliver) => return self.deliver(vec![deliver]),
-            ServerFrame::Batch(all) => return self.deliver(all),
+            ServerFrame::Deliver(deliver) => return self.deliver(vec![deliver]).await,
+            ServerFrame::Batch(all) => return self.deliver(all).await,
             ServerFrame::Joined(joined) => self.joined(&joined),
             ServerFrame::Gap { stream, from, to, reason } => {
                 if let Some(places) = &mut self.places {
@@ -195,13 +203,55 @@ impl Driver {
         Ok(())
     }
 
-    fn deliver(&mut self, all: Vec<Deliver>) -> Result<(), Error> {
+    async fn deliver(&mut self, mut all: Vec<Deliver>) -> Result<(), Error> {
         self.delivered = true;
-        let places = &mut self.places;
-        self.shared.deliver(self.subscribe.codec, all, |deliver| match places {
-            Some(places) => places.advance(deliver),
-            None => true,
-        })
+        let count = all.len();
+        if let Some(places) = &mut self.places {
+            all.retain(|deliver| places.advance(deliver));
+        }
+        let codec = self.subscribe.codec;
+        if self.reading.is_none() {
+            let messages = all.into_iter().map(|deliver| Message::new(codec, deliver)).collect();
+            return self.shared.deliver(count, messages, Vec::new());
+        }
+        let (messages, others) = self.open(all).await;
+        self.shared.deliver(count, messages, others)
+    }
+
+    /// Opens deliveries, and tells of those that are not shown. Where an epoch is not known yet,
+    /// the orders that the hub has are read first: a sender obeyed them before it sealed.
+    async fn open(&mut self, all: Vec<Deliver>) -> (Vec<Message>, Vec<Other>) {
+        let codec = self.subscribe.codec;
+        let (mut messages, mut others) = (Vec::with_capacity(all.len()), Vec::new());
+        let Some(mut reading) = self.reading.take() else { return (messages, others) };
+        let mut has_looked = false;
+        for deliver in all {
+            let mut outcome = reading.open(codec, &deliver);
+            if !has_looked && outcome.as_ref().is_err_and(Refusal::passes) {
+                has_looked = true;
+                if let Err(error) = reading.group().catch_up().await {
+                    tracing::warn!(code = error.code(), %error, "the orders cannot be read");
+                }
+                outcome = reading.open(codec, &deliver);
+            }
+            match outcome {
+                Ok((codec, envelope, seal)) => {
+                    messages.push(Message::opened(deliver, codec, envelope, seal));
+                }
+                Err(refusal) => {
+                    reading.count(&refusal);
+                    let (info, cause) = refusal.says();
+                    let (stream, offset) = (deliver.stream, deliver.offset);
+                    let again_ms = refusal.passes().then_some(EPOCH_WAIT_MS);
+                    others.push(Other { stream: stream.clone(), offset, again_ms });
+                    let (code, name) = (info.code, info.name);
+                    self.tell(Event::Refused { stream, offset, code, name, cause });
+                }
+            }
+        }
+        self.shared.counted(reading.counts());
+        self.reading = Some(reading);
+        (messages, others)
     }
 
     fn joined(&mut self, joined: &Joined) {

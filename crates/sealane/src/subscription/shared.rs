@@ -5,11 +5,12 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use sealane_message::Topic;
-use sealane_stream::protocol::{Deliver, Mark, Op};
+use sealane_stream::protocol::{Mark, Op};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::ranges::Ranges;
+use crate::group::SealCounts;
 use crate::subscribe::Subscribe;
 use crate::{Error, Message};
 
@@ -45,7 +46,16 @@ struct State {
     ended: bool,
     error: Option<Error>,
     received_bytes: u64,
+    seal_counts: SealCounts,
     waker: Option<Waker>,
+}
+
+/// A delivery that is not shown.
+pub(super) struct Other {
+    pub(super) stream: Topic,
+    pub(super) offset: u64,
+    /// When it is to come again; none: it is done.
+    pub(super) again_ms: Option<u64>,
 }
 
 /// What the connection is to do now.
@@ -73,6 +83,7 @@ impl Shared {
             ended: false,
             error: None,
             received_bytes: 0,
+            seal_counts: SealCounts::default(),
             waker: None,
         };
         Self { state: Mutex::new(state), work: Notify::new() }
@@ -187,32 +198,50 @@ impl Shared {
         Work { ops, closing, wait_until: state.flush_at }
     }
 
-    /// Puts deliveries before the user. `fresh` says which are new here.
+    /// Puts messages before the user, and gives the others back to the hub. Together they are so
+    /// many `deliveries`, or fewer where some had come before.
     ///
     /// # Errors
     /// [`Error::Protocol`] where more came than was granted.
     pub(super) fn deliver(
         self: &Arc<Self>,
-        codec: sealane_codec::Codec,
-        all: Vec<Deliver>,
-        mut fresh: impl FnMut(&Deliver) -> bool,
+        deliveries: usize,
+        messages: Vec<Message>,
+        others: Vec<Other>,
     ) -> Result<(), Error> {
         let mut state = self.lock();
-        for deliver in all {
-            let Some(outstanding) = state.outstanding.checked_sub(1) else {
-                return Err(Error::Protocol("more was delivered than was granted".into()));
-            };
-            state.outstanding = outstanding;
-            if fresh(&deliver) {
-                let origin = (!state.reader).then_some((self, state.connection));
-                state.queue.push_back(Message::new(codec, deliver, origin));
+        let deliveries = u64::try_from(deliveries).unwrap_or(u64::MAX);
+        let Some(outstanding) = state.outstanding.checked_sub(deliveries) else {
+            return Err(Error::Protocol("more was delivered than was granted".into()));
+        };
+        state.outstanding = outstanding;
+        let (reader, connection) = (state.reader, state.connection);
+        for mut message in messages {
+            if !reader {
+                message.came_by(self, connection);
             }
+            state.queue.push_back(message);
+        }
+        for Other { stream, offset, again_ms } in others.into_iter().filter(|_| !reader) {
+            match again_ms {
+                Some(delay_ms) => state.nacks.push((stream, offset, delay_ms)),
+                None => state.acks.add(&stream, offset),
+            }
+            self.schedule(&mut state);
         }
         if state.grantable() > 0 {
             self.work.notify_one();
         }
         state.wake();
         Ok(())
+    }
+
+    pub(crate) fn seal_counts(&self) -> SealCounts {
+        self.lock().seal_counts
+    }
+
+    pub(super) fn counted(&self, counts: SealCounts) {
+        self.lock().seal_counts = counts;
     }
 
     pub(super) fn received(&self, bytes: u64) {
@@ -263,6 +292,7 @@ impl fmt::Debug for Shared {
 #[cfg(test)]
 mod tests {
     use sealane_codec::Codec;
+    use sealane_stream::protocol::Deliver;
 
     use super::*;
     use crate::Client;
@@ -282,7 +312,8 @@ mod tests {
             attempt: 1,
             envelope: envelope.clone(),
         };
-        shared.deliver(Codec::Json, offsets.map(one).collect(), |_| true)
+        let messages: Vec<_> = offsets.map(|at| Message::new(Codec::Json, one(at))).collect();
+        shared.deliver(messages.len(), messages, Vec::new())
     }
 
     fn take(shared: &Shared) -> Option<Message> {

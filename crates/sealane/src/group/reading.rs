@@ -1,0 +1,187 @@
+//! A subscription's deliveries, opened.
+
+use bytes::Bytes;
+use sealane_codec::Codec;
+use sealane_frame::{FrameError, GroupTag};
+use sealane_message::{DataType, ErrorInfo};
+use sealane_seal::policy::Refusal as PolicyRefusal;
+use sealane_seal::{Class, Epoch, Error as SealError};
+use sealane_stream::protocol::{Deliver, Sealed};
+
+use super::Group;
+use super::seen::{Place, Seen, Sight};
+use crate::Error;
+use crate::error::{NO_ENVELOPE, NOT_SEALED, OTHER_GROUP, POSTHUMOUS, REPEATED};
+
+/// What the seal of a message says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Seal {
+    /// The group.
+    pub group: GroupTag,
+    /// The name that the sender's certificate gives. Only in class S, or in a pair, is it proven
+    /// against other members.
+    pub sender: String,
+    /// The sender's slot.
+    pub slot: u16,
+    /// What the seal protects.
+    pub class: Class,
+    /// What the body is, by the sender's word.
+    pub data_type: DataType,
+    /// The epoch of the keys.
+    pub epoch: u64,
+    /// The sender's counter in that epoch: with group, epoch and slot the message's identity.
+    pub counter: u64,
+}
+
+/// What a subscription has met in sealed streams.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct SealCounts {
+    /// Messages that were opened and given.
+    pub opened: u64,
+    /// Messages that came again at another place: a hub that replays, or a sender that repeated.
+    pub repeated: u64,
+    /// Messages in a class below the floor of their type.
+    pub below_floor: u64,
+    /// Frames of an epoch whose secret is not held, or of a signer who is not known.
+    pub keys_unknown: u64,
+    /// What did not open, or was no message.
+    pub refused: u64,
+    /// Counters of senders between the least and the greatest that came, and that did not come. A
+    /// sender uses one counter for all its streams, and loses some when it restarts.
+    pub skipped: u64,
+}
+
+/// Why a delivery is not shown.
+#[derive(Debug)]
+pub(crate) enum Refusal {
+    /// It may open when the group's next orders are known: of a later epoch, or by a new member.
+    Early(SealError),
+    NotSealed,
+    OtherGroup,
+    /// A frame of another kind.
+    NoMessage,
+    NoEnvelope,
+    Repeated,
+    /// Of a sender that was removed before.
+    Posthumous,
+    Policy(PolicyRefusal),
+    Frame(FrameError),
+    Other(Error),
+}
+
+impl Refusal {
+    /// The code, name and meaning, and what was wrong in a sentence.
+    pub(crate) fn says(&self) -> (&'static ErrorInfo, String) {
+        let plain = |info: &'static ErrorInfo| (info, info.cause.to_owned());
+        match self {
+            Refusal::Early(error) => (error.info(), error.to_string()),
+            Refusal::NotSealed => plain(&NOT_SEALED),
+            Refusal::OtherGroup => plain(&OTHER_GROUP),
+            Refusal::NoMessage | Refusal::NoEnvelope => plain(&NO_ENVELOPE),
+            Refusal::Repeated => plain(&REPEATED),
+            Refusal::Posthumous => plain(&POSTHUMOUS),
+            Refusal::Policy(refusal) => (refusal.info(), refusal.to_string()),
+            Refusal::Frame(error) => (error.info(), error.to_string()),
+            Refusal::Other(error) => (error.info(), error.to_string()),
+        }
+    }
+
+    /// Whether it may be shown another time.
+    pub(crate) fn passes(&self) -> bool {
+        matches!(self, Refusal::Early(_))
+    }
+}
+
+impl From<FrameError> for Refusal {
+    fn from(error: FrameError) -> Self {
+        match error {
+            FrameError::Seal(SealError::UnknownSigner) => Refusal::Early(SealError::UnknownSigner),
+            other => Refusal::Frame(other),
+        }
+    }
+}
+
+impl From<PolicyRefusal> for Refusal {
+    fn from(refusal: PolicyRefusal) -> Self {
+        Refusal::Policy(refusal)
+    }
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        Refusal::Other(error)
+    }
+}
+
+/// The reader of one subscription.
+pub(crate) struct Reading {
+    group: Group,
+    /// The epoch of the last message that opened.
+    cursor: Epoch,
+    seen: Seen,
+    counts: SealCounts,
+}
+
+/// An opened delivery: the envelope's codec and bytes, and its seal.
+pub(crate) type Opened = (Codec, Bytes, Seal);
+
+impl Reading {
+    /// A reader for itself, or one member of a consumer, to whom the same message may come again.
+    pub(crate) fn new(group: Group, is_consumer: bool) -> Self {
+        let cursor = group.keys().newest();
+        Self { group, cursor, seen: Seen::new(is_consumer), counts: SealCounts::default() }
+    }
+
+    pub(crate) fn group(&self) -> &Group {
+        &self.group
+    }
+
+    pub(crate) fn counts(&self) -> SealCounts {
+        SealCounts { skipped: self.seen.skipped(), ..self.counts }
+    }
+
+    /// Opens a delivery that came in `codec`.
+    pub(crate) fn open(&mut self, codec: Codec, deliver: &Deliver) -> Result<Opened, Refusal> {
+        let sealed = Sealed::read(codec, &deliver.envelope).ok().flatten();
+        let frame = sealed.ok_or(Refusal::NotSealed)?.frame.into_owned();
+        let shown = self.group.keys().open(self.cursor, frame)?;
+        let (epoch, slot) = (shown.opened.epoch(), shown.opened.slot());
+        self.cursor = epoch;
+        if let Some(removed) = shown.removed
+            && self.seen.newest(&deliver.stream) >= Some(removed)
+        {
+            return Err(Refusal::Posthumous);
+        }
+        let place = Place::of(deliver);
+        let sight = self.seen.see((epoch, slot, shown.opened.counter()), &deliver.stream, place);
+        if sight == Sight::Elsewhere {
+            return Err(Refusal::Repeated);
+        }
+        self.counts.opened += 1;
+        let seal = Seal {
+            group: self.group.tag(),
+            sender: shown.sender,
+            slot: slot.number(),
+            class: shown.opened.class(),
+            data_type: shown.data_type,
+            epoch: epoch.0,
+            counter: shown.opened.counter(),
+        };
+        Ok((shown.codec, shown.envelope.into(), seal))
+    }
+
+    /// Counts a delivery that is not shown.
+    pub(crate) fn count(&mut self, refusal: &Refusal) {
+        let count = match refusal {
+            Refusal::Repeated => &mut self.counts.repeated,
+            Refusal::Early(_) | Refusal::Frame(FrameError::Seal(SealError::EpochUnknown)) => {
+                &mut self.counts.keys_unknown
+            }
+            Refusal::Policy(PolicyRefusal::BelowFloor { .. }) => &mut self.counts.below_floor,
+            _ => &mut self.counts.refused,
+        };
+        *count += 1;
+    }
+}

@@ -1,0 +1,214 @@
+//! Which messages a subscription has shown, by their identity.
+
+use std::collections::hash_map::DefaultHasher;
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::hash::{Hash, Hasher};
+
+use sealane_message::Topic;
+use sealane_message::limits::{MAX_IN_FLIGHT, MAX_SEEN_RANGES};
+use sealane_seal::{Epoch, Slot};
+use sealane_stream::protocol::Deliver;
+
+/// Epoch, slot and counter.
+pub(super) type Identity = (Epoch, Slot, u64);
+
+/// Where a message stands in the hub.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Place(u64, u64, u64);
+
+impl Place {
+    pub(super) fn of(deliver: &Deliver) -> Place {
+        let mut hasher = DefaultHasher::new();
+        deliver.stream.as_str().hash(&mut hasher);
+        Place(hasher.finish(), deliver.generation, deliver.offset)
+    }
+}
+
+/// What is known of a message that comes.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Sight {
+    /// It is new.
+    New,
+    /// It came before, from the same place: a consumer's message that comes again.
+    Again,
+    /// It came before from another place, or that is not known any more.
+    Elsewhere,
+}
+
+/// All identities that were seen, as ranges; of a consumer's latest also the places.
+#[derive(Debug)]
+pub(super) struct Seen {
+    senders: BTreeMap<(Epoch, Slot), BTreeMap<u64, u64>>,
+    ranges: usize,
+    /// None: nothing comes again from the same place.
+    places: Option<Places>,
+    newest: HashMap<Topic, Epoch>,
+    /// Of senders up to this one nothing is remembered any more.
+    forgotten: Option<(Epoch, Slot)>,
+}
+
+/// The places of as many messages as one consumer can have in flight.
+#[derive(Debug, Default)]
+struct Places {
+    of: HashMap<Identity, Place>,
+    order: VecDeque<Identity>,
+}
+
+impl Seen {
+    pub(super) fn new(is_consumer: bool) -> Seen {
+        let places = is_consumer.then(Places::default);
+        let (senders, newest) = (BTreeMap::new(), HashMap::new());
+        Seen { senders, ranges: 0, places, newest, forgotten: None }
+    }
+
+    /// The newest epoch that was seen in a stream.
+    pub(super) fn newest(&self, stream: &Topic) -> Option<Epoch> {
+        self.newest.get(stream).copied()
+    }
+
+    /// Looks at a message and remembers it.
+    pub(super) fn see(&mut self, identity: Identity, stream: &Topic, place: Place) -> Sight {
+        let (epoch, slot, counter) = identity;
+        if !self.insert((epoch, slot), counter) {
+            let known = self.places.as_ref().and_then(|places| places.of.get(&identity));
+            return if known == Some(&place) { Sight::Again } else { Sight::Elsewhere };
+        }
+        if let Some(places) = &mut self.places {
+            places.remember(identity, place);
+        }
+        match self.newest.get_mut(stream) {
+            Some(newest) => *newest = epoch.max(*newest),
+            None => drop(self.newest.insert(stream.clone(), epoch)),
+        }
+        Sight::New
+    }
+
+    /// Counters between those that came.
+    pub(super) fn skipped(&self) -> u64 {
+        let between = |ranges: &BTreeMap<u64, u64>| {
+            let (first, last) = (ranges.keys().next(), ranges.values().next_back());
+            let whole = last.zip(first).map_or(0, |(last, first)| last - first + 1);
+            whole - ranges.iter().map(|(from, to)| to - from + 1).sum::<u64>()
+        };
+        self.senders.values().map(between).sum()
+    }
+
+    /// Whether the counter is new.
+    fn insert(&mut self, sender: (Epoch, Slot), counter: u64) -> bool {
+        if self.forgotten >= Some(sender) {
+            return false;
+        }
+        let ranges = self.senders.entry(sender).or_default();
+        let below = ranges.range(..=counter).next_back().map(|(from, to)| (*from, *to));
+        if below.is_some_and(|(_, to)| counter <= to) {
+            return false;
+        }
+        let joins_below = below.filter(|(_, to)| to + 1 == counter);
+        let above = ranges.get(&(counter + 1)).copied();
+        let from = joins_below.map_or(counter, |(from, _)| from);
+        if above.is_some() {
+            ranges.remove(&(counter + 1));
+            self.ranges -= 1;
+        }
+        if ranges.insert(from, above.unwrap_or(counter)).is_none() {
+            self.ranges += 1;
+        }
+        if self.ranges > MAX_SEEN_RANGES {
+            self.close_gap();
+        }
+        true
+    }
+
+    /// Forgets the oldest gap, so that a message that would still fill it counts as repeated: what
+    /// cannot be remembered is refused, not shown twice.
+    fn close_gap(&mut self) {
+        let gapped = self.senders.iter_mut().find(|(_, ranges)| ranges.len() > 1);
+        let Some((_, ranges)) = gapped else {
+            // One range for each sender: the oldest is let go, and nothing more is taken of it.
+            if let Some((oldest, ranges)) = self.senders.pop_first() {
+                self.ranges -= ranges.len();
+                self.forgotten = Some(oldest);
+            }
+            return;
+        };
+        let first = ranges.pop_first();
+        let second = ranges.pop_first();
+        if let (Some((from, _)), Some((_, to))) = (first, second) {
+            ranges.insert(from, to);
+            self.ranges -= 1;
+        }
+    }
+}
+
+impl Places {
+    fn remember(&mut self, identity: Identity, place: Place) {
+        if self.order.len() >= MAX_IN_FLIGHT
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.of.remove(&oldest);
+        }
+        self.order.push_back(identity);
+        self.of.insert(identity, place);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn deliver(stream: &str, offset: u64) -> Deliver {
+        let stream = stream.parse().unwrap();
+        Deliver { stream, offset, generation: 1, attempt: 1, envelope: bytes::Bytes::new() }
+    }
+
+    fn see(seen: &mut Seen, counter: u64, offset: u64) -> Sight {
+        let deliver = deliver("a", offset);
+        let identity = (Epoch(3), Slot::new(1).unwrap(), counter);
+        seen.see(identity, &deliver.stream, Place::of(&deliver))
+    }
+
+    #[test]
+    fn a_repeat_is_known_in_any_order_and_gaps_are_counted() {
+        let mut seen = Seen::new(false);
+        for (offset, counter) in [5, 3, 4, 9, 7, 8, 0].into_iter().enumerate() {
+            assert_eq!(see(&mut seen, counter, offset as u64), Sight::New);
+        }
+        assert_eq!((seen.ranges, seen.skipped()), (3, 3));
+        for counter in [0, 3, 4, 5, 7, 8, 9] {
+            assert_eq!(see(&mut seen, counter, 20), Sight::Elsewhere);
+        }
+        assert_eq!(see(&mut seen, 6, 21), Sight::New);
+        assert_eq!((seen.ranges, seen.skipped()), (2, 2));
+        assert_eq!(seen.newest(&"a".parse().unwrap()), Some(Epoch(3)));
+    }
+
+    #[test]
+    fn a_consumers_message_comes_again_from_its_place_only() {
+        let mut seen = Seen::new(true);
+        assert_eq!(see(&mut seen, 7, 1), Sight::New);
+        assert_eq!(see(&mut seen, 7, 1), Sight::Again);
+        assert_eq!(see(&mut seen, 7, 2), Sight::Elsewhere);
+    }
+
+    #[test]
+    fn memory_is_bounded_and_what_is_forgotten_counts_as_seen() {
+        let mut seen = Seen::new(true);
+        for n in 0..2 * MAX_SEEN_RANGES as u64 {
+            assert_eq!(see(&mut seen, 2 * n, n), Sight::New);
+            assert!(seen.ranges <= MAX_SEEN_RANGES);
+        }
+        assert_eq!(see(&mut seen, 1, 7), Sight::Elsewhere, "a gap that was closed");
+        let places = seen.places.as_ref().unwrap();
+        assert_eq!((places.of.len(), places.order.len()), (MAX_IN_FLIGHT, MAX_IN_FLIGHT));
+    }
+
+    #[test]
+    fn many_senders_are_bounded_too() {
+        let mut seen = Seen::new(false);
+        for epoch in 0..MAX_SEEN_RANGES as u64 + 10 {
+            seen.insert((Epoch(epoch), Slot::new(0).unwrap()), 0);
+        }
+        assert_eq!((seen.ranges, seen.senders.len()), (MAX_SEEN_RANGES, MAX_SEEN_RANGES));
+        assert!(!seen.insert((Epoch(3), Slot::new(0).unwrap()), 1), "it was let go");
+    }
+}
