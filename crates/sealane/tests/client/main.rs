@@ -1,8 +1,12 @@
 //! The library against a node, over real sockets.
 
+mod drops_what_does_not_open;
+mod follows_orders;
 mod keeps_to_its_credit;
+mod members;
 mod publishes_in_the_background;
 mod resumes_where_it_was;
+mod seals_streams;
 mod shares_work_among_members;
 mod speaks_the_protocol;
 mod stores_once;
