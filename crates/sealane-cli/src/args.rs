@@ -117,6 +117,16 @@ pub struct Bench {
 pub enum BenchCommand {
     /// The hub under load: appends, deliveries, latency, replay, fan-out, idle connections
     Load(BenchLoad),
+    /// A vault beside the report's own pipeline, restic and borg: files, bytes, memory
+    Vault(BenchVault),
+    /// The report's own pipeline over a folder, in a process of its own
+    #[command(hide = true)]
+    N2s {
+        /// What is read
+        source: PathBuf,
+        /// Where blobs are written
+        target: PathBuf,
+    },
     /// A client of `load`, in a process of its own
     #[command(hide = true)]
     Worker {
@@ -150,6 +160,29 @@ pub struct BenchLoad {
     /// The folder on the disk to measure [default: the system's temporary folder]
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,
+}
+
+/// `sealane bench vault`.
+#[derive(Debug, Args)]
+pub struct BenchVault {
+    /// How often each row is measured
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    pub rounds: usize,
+    /// Only this group of rows: mixed, small or big
+    #[arg(long, value_name = "TEXT")]
+    pub only: Option<String>,
+    /// Only tools whose name contains this, for example sealane or borg
+    #[arg(long, value_name = "TEXT")]
+    pub tool: Option<String>,
+    /// Bytes of the big file
+    #[arg(long, value_name = "BYTES", default_value_t = 1_000_000_000)]
+    pub big: u64,
+    /// The folder on the disk to measure [default: the system's temporary folder]
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+    /// A further program, for example borg=/opt/borg/bin/borg
+    #[arg(long, value_name = "NAME=PATH")]
+    pub also: Vec<String>,
 }
 
 /// `sealane pub`.

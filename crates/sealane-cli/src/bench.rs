@@ -2,8 +2,9 @@
 
 use sealane::Value;
 use sealane_bench::load::{self, Options, Programs, Report, Row};
+use sealane_bench::vault;
 
-use crate::args::{Bench, BenchCommand, BenchLoad};
+use crate::args::{Bench, BenchCommand, BenchLoad, BenchVault};
 use crate::{Failure, Terminal};
 
 /// Measures, and shows each row as it comes.
@@ -13,6 +14,8 @@ use crate::{Failure, Terminal};
 pub async fn run(args: &Bench, terminal: &mut Terminal) -> Result<(), Failure> {
     match &args.command {
         BenchCommand::Load(args) => run_load(args, terminal).await,
+        BenchCommand::Vault(args) => run_vault(args, terminal),
+        BenchCommand::N2s { source, target } => Ok(vault::work(source, target)?),
         BenchCommand::Worker { work } => Ok(load::work(work).await?),
     }
 }
@@ -42,6 +45,42 @@ async fn run_load(args: &BenchLoad, terminal: &mut Terminal) -> Result<(), Failu
     let report = load::run(&programs, &options, &mut show).await?;
     shown?;
     if json { records(&report, terminal) } else { terminal.line(&report.machine) }
+}
+
+fn run_vault(args: &BenchVault, terminal: &mut Terminal) -> Result<(), Failure> {
+    let options = vault::Options {
+        sealane: std::env::current_exe().map_err(Failure::Runtime)?,
+        rounds: args.rounds,
+        only: args.only.clone(),
+        tool: args.tool.clone(),
+        big_bytes: args.big,
+        data: args.data.clone(),
+        also: args.also.clone(),
+    };
+    let json = terminal.json();
+    let mut shown = Ok(());
+    let mut show = |line: &str| {
+        if !json && shown.is_ok() {
+            shown = terminal.line(line).and_then(|()| terminal.flush());
+        }
+    };
+    let rows = vault::run(&options, &mut show)?;
+    shown?;
+    let rows = if json { &*rows } else { &[] };
+    rows.iter().try_for_each(|row| {
+        terminal.record(vec![
+            ("tool", row.tool.as_str().into()),
+            ("what", row.what.as_str().into()),
+            ("seconds", Value::F64(row.seconds)),
+            ("fastest", Value::F64(row.range.0)),
+            ("slowest", Value::F64(row.range.1)),
+            ("files", row.files.into()),
+            ("bytes", row.bytes.into()),
+            ("stored", row.stored.map_or(Value::Null, Value::from)),
+            ("memoryKib", row.memory_kib.into()),
+            ("note", row.note.as_str().into()),
+        ])
+    })
 }
 
 fn records(report: &Report, terminal: &mut Terminal) -> Result<(), Failure> {

@@ -34,6 +34,9 @@ pub enum Failure {
     /// A measurement failed.
     #[error("the bench failed: {0}")]
     Bench(#[from] sealane_bench::load::Error),
+    /// A measurement of a vault failed.
+    #[error("the bench failed: {0}")]
+    BenchVault(#[from] sealane_bench::vault::Error),
     /// The node did not start.
     #[error(transparent)]
     Node(#[from] StartError),
@@ -142,7 +145,7 @@ impl Failure {
             Failure::Output(_) => &OUTPUT,
             Failure::Runtime(_) => &RUNTIME,
             Failure::UnknownCode(_) => &UNKNOWN_CODE,
-            Failure::Bench(_) => &BENCH,
+            Failure::Bench(_) | Failure::BenchVault(_) => &BENCH,
             Failure::Demo(_) => &DEMO,
             Failure::Lost(_) => &LOST,
             Failure::Refused { .. } => &REFUSED,

@@ -1,0 +1,147 @@
+//! A vault beside the report's own pipeline and the tools that people use today: the same data, the
+//! same core, one run after the other in turns.
+//!
+//! Every tool is a process of its own, pinned to one core unless its row says otherwise, and writes
+//! to the same disk. Data are made anew from a fixed seed and lie in the page cache.
+
+mod big;
+mod data;
+mod measure;
+mod n2s;
+mod small;
+mod tool;
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+pub use n2s::work;
+
+/// What is measured, and where.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The binary `sealane`.
+    pub sealane: PathBuf,
+    /// How often each row is measured; its median is shown.
+    pub rounds: usize,
+    /// Only groups whose name contains this: mixed, small or big.
+    pub only: Option<String>,
+    /// Only tools whose name contains this.
+    pub tool: Option<String>,
+    /// Bytes of the big file.
+    pub big_bytes: u64,
+    /// The folder on the disk to measure. A temporary folder by default.
+    pub data: Option<PathBuf>,
+    /// Further programs to measure, as `borg=/path/to/borg`.
+    pub also: Vec<String>,
+}
+
+/// One measurement: what a tool did with one set of data.
+#[derive(Debug, Clone)]
+pub struct Row {
+    /// The tool and its settings.
+    pub tool: String,
+    /// What it did.
+    pub what: String,
+    /// The median of its rounds, from start to end of the process.
+    pub seconds: f64,
+    /// The spread: fastest and slowest round.
+    pub range: (f64, f64),
+    /// Files that it went through.
+    pub files: u64,
+    /// Bytes that it went through.
+    pub bytes: u64,
+    /// Bytes that it added to its store.
+    pub stored: Option<u64>,
+    /// The most memory that it held, in KiB.
+    pub memory_kib: u64,
+    /// What else there is to say, and what was demanded.
+    pub note: String,
+}
+
+impl Row {
+    /// The head of the table.
+    pub const HEAD: &str = "what                        tool                              s   fastest   \
+                            slowest    files/s     MB/s    stored   memory MiB  note";
+}
+
+impl fmt::Display for Row {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Row { what, tool, seconds, range: (fastest, slowest), note, .. } = self;
+        let per_second = |amount: u64| amount as f64 / seconds;
+        let (files, rate) = (per_second(self.files), per_second(self.bytes) / 1e6);
+        let stored =
+            self.stored.map_or_else(String::new, |stored| match stored * 100 < self.bytes {
+                true => format!("{:.2}M", stored as f64 / 1e6),
+                false => format!("{:.3}x", stored as f64 / self.bytes as f64),
+            });
+        let memory = self.memory_kib as f64 / 1024.0;
+        write!(
+            f,
+            "{what:27} {tool:28} {seconds:>7.3} {fastest:>9.3} {slowest:>9.3} {files:>10.0} \
+             {rate:>8.1} {stored:>9} {memory:>12.1}  {note}"
+        )
+    }
+}
+
+/// Why nothing could be measured. A tool that is missing is a row's note, not an error.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A process or file failed.
+    #[error("{what}: {cause}")]
+    Io {
+        /// What was tried.
+        what: String,
+        /// Why it failed.
+        cause: io::Error,
+    },
+    /// A tool ended with an error, or did something else than it was asked for.
+    #[error("{tool} failed: {said}")]
+    Tool {
+        /// Its name.
+        tool: String,
+        /// Its last words.
+        said: String,
+    },
+}
+
+impl Error {
+    fn io(what: impl Into<String>) -> impl FnOnce(io::Error) -> Error {
+        let what = what.into();
+        move |cause| Error::Io { what, cause }
+    }
+}
+
+/// Measures what `options` asks for; each line is shown as it comes.
+///
+/// # Errors
+/// [`Error`] where a tool that is there fails; a slow result is no error.
+pub fn run(options: &Options, show: &mut dyn FnMut(&str)) -> Result<Vec<Row>, Error> {
+    let folder = match &options.data {
+        Some(data) => tempfile::tempdir_in(data),
+        None => tempfile::tempdir(),
+    };
+    let folder = folder.map_err(Error::io("a temporary folder"))?;
+    let bench = measure::Bench::new(folder.path(), options.rounds);
+    let mut tools = tool::find(options, show);
+    tools.retain(|tool| options.tool.as_ref().is_none_or(|only| tool.name.contains(&**only)));
+    let wanted = |group: &str| options.only.as_ref().is_none_or(|only| group.contains(&**only));
+    show(&format!("{}; {} rounds each, in turns", bench.pinning(), options.rounds));
+    show(Row::HEAD);
+    let mut rows = vec![];
+    let mut add = |row: Row| {
+        show(&row.to_string());
+        rows.push(row);
+    };
+    if wanted("mixed") {
+        small::mixed(&bench, &tools, &mut add)?;
+    }
+    if wanted("small") {
+        small::many(&bench, &tools, &mut add)?;
+    }
+    if wanted("big") {
+        big::run(&bench, &tools, options.big_bytes, &mut add)?;
+    }
+    Ok(rows)
+}

@@ -1,0 +1,150 @@
+//! Processes on one core: time, memory, and what they left.
+
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use super::Error;
+
+/// How often a process is asked how much memory it has held.
+const LOOK: Duration = Duration::from_millis(2);
+
+/// A place for data and stores, and how to run what works on them.
+pub(super) struct Bench {
+    pub(super) folder: PathBuf,
+    pub(super) rounds: usize,
+    pinned: bool,
+}
+
+/// How one run of a process went.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Run {
+    pub(super) seconds: f64,
+    pub(super) memory_kib: u64,
+    pub(super) said: String,
+}
+
+/// What several runs come to.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Median {
+    pub(super) seconds: f64,
+    pub(super) range: (f64, f64),
+    pub(super) memory_kib: u64,
+}
+
+impl Bench {
+    pub(super) fn new(folder: &Path, rounds: usize) -> Bench {
+        let pinned = Command::new("taskset").arg("-V").output().is_ok();
+        Bench { folder: folder.to_owned(), rounds: rounds.max(1), pinned }
+    }
+
+    pub(super) fn pinning(&self) -> &'static str {
+        match self.pinned {
+            true => "each process on one core",
+            false => "NOT pinned to one core: `taskset` is missing",
+        }
+    }
+
+    /// Runs a command to its end on `cores` cores.
+    pub(super) fn run(&self, command: &Command, cores: usize) -> Result<Run, Error> {
+        let name = shown(command);
+        let mut pinned = match self.pinned {
+            true => {
+                let mut pinned = Command::new("taskset");
+                let list = (0..cores).map(|core| core.to_string()).collect::<Vec<_>>().join(",");
+                pinned.arg("-c").arg(list).arg(command.get_program());
+                pinned
+            }
+            false => Command::new(command.get_program()),
+        };
+        pinned.args(command.get_args());
+        for (key, value) in command.get_envs() {
+            match value {
+                Some(value) => pinned.env(key, value),
+                None => pinned.env_remove(key),
+            };
+        }
+        if let Some(folder) = command.get_current_dir() {
+            pinned.current_dir(folder);
+        }
+        let (output, stdout) = std::io::pipe().map_err(Error::io(&name))?;
+        let stderr = stdout.try_clone().map_err(Error::io(&name))?;
+        pinned.stdin(Stdio::null()).stdout(stdout).stderr(stderr);
+        let start = Instant::now();
+        let mut process = pinned.spawn().map_err(Error::io(&name))?;
+        // The command holds the pipe's other end; without it the reader sees the process's end.
+        drop(pinned);
+        let reader = std::thread::spawn(move || {
+            let (mut output, mut said) = (output, vec![]);
+            output.read_to_end(&mut said).map(|_| String::from_utf8_lossy(&said).into_owned())
+        });
+        let mut memory_kib = 0;
+        let status = loop {
+            memory_kib = memory_kib.max(held_kib(process.id()));
+            if let Some(status) = process.try_wait().map_err(Error::io(&name))? {
+                break status;
+            }
+            std::thread::sleep(LOOK);
+        };
+        let seconds = start.elapsed().as_secs_f64();
+        let said = reader.join().ok().and_then(Result::ok).unwrap_or_default();
+        if !status.success() {
+            let words = said.lines().rev().take(4).collect::<Vec<_>>().join(" | ");
+            return Err(Error::Tool { tool: name, said: format!("{status}: {words}") });
+        }
+        Ok(Run { seconds, memory_kib, said })
+    }
+}
+
+impl Median {
+    pub(super) fn of(runs: &[Run]) -> Median {
+        let mut seconds: Vec<f64> = runs.iter().map(|run| run.seconds).collect();
+        seconds.sort_by(f64::total_cmp);
+        let at = |index: usize| seconds.get(index).copied().unwrap_or_default();
+        let memory_kib = runs.iter().map(|run| run.memory_kib).max().unwrap_or_default();
+        let last = seconds.len().saturating_sub(1);
+        Median { seconds: at(last / 2), range: (at(0), at(last)), memory_kib }
+    }
+}
+
+/// The most resident memory that a process has held so far, by its own account.
+fn held_kib(id: u32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let number = line.and_then(|line| line.trim().strip_suffix("kB"));
+    number.and_then(|number| number.trim().parse().ok()).unwrap_or_default()
+}
+
+fn shown(command: &Command) -> String {
+    let name = Path::new(command.get_program()).file_name().unwrap_or_default();
+    let first = command.get_args().next().unwrap_or_default();
+    format!("{} {}", name.display(), first.display())
+}
+
+/// Bytes of all files below a folder.
+pub(super) fn size(folder: &Path) -> u64 {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries
+        .map(|entry| match entry.metadata() {
+            Ok(meta) if meta.is_dir() => size(&entry.path()),
+            Ok(meta) => meta.len(),
+            Err(_) => 0,
+        })
+        .sum()
+}
+
+/// Reads all files below a folder once, so that every tool finds them in memory.
+pub(super) fn warm(folder: &Path) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() => warm(&entry.path()),
+            _ => {
+                let opened = fs::File::open(entry.path());
+                // A file that cannot be read fails the tools, which say so.
+                let _ = opened.and_then(|mut file| std::io::copy(&mut file, &mut std::io::sink()));
+            }
+        }
+    }
+}

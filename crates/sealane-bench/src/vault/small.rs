@@ -1,0 +1,221 @@
+//! Many files: the report's 263, and 20,000 small ones.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::measure::{self, Bench, Median, Run};
+use super::tool::Tool;
+use super::{Error, Row, data};
+
+/// What a group of rows works on.
+pub(super) struct Work<'a> {
+    pub(super) bench: &'a Bench,
+    pub(super) source: PathBuf,
+    pub(super) set: data::Set,
+    pub(super) name: &'static str,
+    pub(super) cores: usize,
+}
+
+/// 263 files of 25 MB.
+pub(super) fn mixed(bench: &Bench, tools: &[Tool], add: &mut dyn FnMut(Row)) -> Result<(), Error> {
+    let source = folder(bench, "mixed")?;
+    let set = data::mixed(&source)?;
+    let work = Work { bench, source, set, name: "263 files", cores: 1 };
+    let unlock = unlock(bench, tools, add)?;
+    let demanded = "whole < 0.40 s, stored <= 0.66x; after unlock >= 1,700 files/s, 160 MB/s";
+    let note = |tool: &Tool, seconds: f64| {
+        if !tool.is_sealane() {
+            return String::new();
+        }
+        let left = seconds - unlock;
+        let (files, rate) = (set.files as f64 / left, set.bytes as f64 / left / 1e6);
+        let demanded = if tool.is_usual() { demanded } else { "" };
+        format!("after unlock: {files:.0} files/s, {rate:.0} MB/s; {demanded}")
+    };
+    puts(&work, tools, &note, add)?;
+    let archives: Vec<Tool> = tools.iter().filter(|tool| tool.is_archive()).cloned().collect();
+    again(&work, &archives, "unchanged", "", add)?;
+    gets(&work, &archives, "", add)?;
+    rename(&work.source)?;
+    again(&work, &archives, "tree renamed", "demanded: no data stored", add)?;
+    discard(bench)
+}
+
+/// 20,000 files of 66 MB.
+pub(super) fn many(bench: &Bench, tools: &[Tool], add: &mut dyn FnMut(Row)) -> Result<(), Error> {
+    let source = folder(bench, "small")?;
+    let set = data::small(&source)?;
+    let work = Work { bench, source, set, name: "20,000 files", cores: 1 };
+    // A key derivation for each of 20,000 files takes minutes and shows nothing new.
+    let archives: Vec<Tool> = tools.iter().filter(|tool| tool.is_archive()).cloned().collect();
+    let note = |tool: &Tool, _| match tool.is_usual() {
+        true => "demanded: >= 25,000 files/s".to_owned(),
+        false => String::new(),
+    };
+    puts(&work, &archives, &note, add)?;
+    again(&work, &archives, "unchanged", "demanded: < 0.25 s", add)?;
+    gets(&work, &archives, "", add)?;
+    discard(bench)
+}
+
+/// Keeps the source in a new store, each tool in turn, as often as there are rounds.
+pub(super) fn puts(
+    work: &Work<'_>,
+    tools: &[Tool],
+    note: &dyn Fn(&Tool, f64) -> String,
+    add: &mut dyn FnMut(Row),
+) -> Result<(), Error> {
+    measure::warm(&work.source);
+    let mut results = vec![(vec![], 0); tools.len()];
+    for _ in 0..work.bench.rounds {
+        for (tool, (runs, stored)) in tools.iter().zip(&mut results) {
+            let store = fresh(work.bench, tool)?;
+            let before = measure::size(&store);
+            runs.push(work.bench.run(&tool.put(&store, &work.source, work.cores), work.cores)?);
+            *stored = measure::size(&store) - before;
+        }
+    }
+    for (tool, (runs, stored)) in tools.iter().zip(results) {
+        let median = Median::of(&runs);
+        let cores = if work.cores > 1 { format!(", {} cores", work.cores) } else { String::new() };
+        let what = format!("{}, put{cores}", work.name);
+        add(row(work, tool, what, median, Some(stored), note(tool, median.seconds)));
+    }
+    Ok(())
+}
+
+/// Keeps the source once more in the store that is there; the bytes are those of the first time.
+pub(super) fn again(
+    work: &Work<'_>,
+    tools: &[Tool],
+    what: &str,
+    demanded: &str,
+    add: &mut dyn FnMut(Row),
+) -> Result<(), Error> {
+    measure::warm(&work.source);
+    for tool in tools {
+        let store = store(work.bench, tool);
+        let (mut runs, mut first) = (vec![], None);
+        for _ in 0..work.bench.rounds {
+            let before = measure::size(&store);
+            runs.push(work.bench.run(&tool.put(&store, &work.source, work.cores), work.cores)?);
+            let grown = measure::size(&store).saturating_sub(before);
+            first.get_or_insert(grown);
+        }
+        let note = if tool.is_usual() { demanded.to_owned() } else { String::new() };
+        let what = format!("{}, {what}", work.name);
+        add(row(work, tool, what, Median::of(&runs), first, note));
+    }
+    Ok(())
+}
+
+/// Restores what was kept, with whatever the tool verifies while it does so.
+pub(super) fn gets(
+    work: &Work<'_>,
+    tools: &[Tool],
+    demanded: &str,
+    add: &mut dyn FnMut(Row),
+) -> Result<(), Error> {
+    for tool in tools {
+        let mut runs = vec![];
+        for _ in 0..work.bench.rounds {
+            let target = folder(work.bench, "target")?;
+            let command = tool.get(&store(work.bench, tool), &target);
+            runs.push(work.bench.run(&command, work.cores)?);
+            let restored = measure::size(&target);
+            if restored != work.set.bytes {
+                let said = format!("{restored} bytes came back of {}", work.set.bytes);
+                return Err(Error::Tool { tool: tool.name.clone(), said });
+            }
+        }
+        let note = if tool.is_usual() { demanded.to_owned() } else { String::new() };
+        let what = format!("{}, restore", work.name);
+        add(row(work, tool, what, Median::of(&runs), None, note));
+    }
+    Ok(())
+}
+
+/// What a process of ours takes before and after the files: start, key derivation, an empty put.
+fn unlock(bench: &Bench, tools: &[Tool], add: &mut dyn FnMut(Row)) -> Result<f64, Error> {
+    let source = folder(bench, "empty")?;
+    let set = data::Set { files: 0, bytes: 0 };
+    let work = Work { bench, source, set, name: "nothing", cores: 1 };
+    let Some(tool) = tools.iter().find(|tool| tool.is_usual()) else { return Ok(0.0) };
+    let mut runs: Vec<Run> = vec![];
+    for _ in 0..bench.rounds {
+        let store = fresh(bench, tool)?;
+        runs.push(bench.run(&tool.put(&store, &work.source, 1), 1)?);
+    }
+    let median = Median::of(&runs);
+    let note = "start, Argon2id (64 MiB, 3 passes, 4 lanes) and an empty snapshot".to_owned();
+    add(row(&work, tool, "nothing, put".to_owned(), median, None, note));
+    Ok(median.seconds)
+}
+
+pub(super) fn row(
+    work: &Work<'_>,
+    tool: &Tool,
+    what: String,
+    median: Median,
+    stored: Option<u64>,
+    note: String,
+) -> Row {
+    Row {
+        tool: tool.name.clone(),
+        what,
+        seconds: median.seconds,
+        range: median.range,
+        files: work.set.files,
+        bytes: work.set.bytes,
+        stored,
+        memory_kib: median.memory_kib,
+        note,
+    }
+}
+
+/// Gives every folder of the data another name.
+fn rename(source: &Path) -> Result<(), Error> {
+    for entry in fs::read_dir(source).map_err(Error::io("renaming"))?.flatten() {
+        let name = format!("renamed {}", entry.file_name().display());
+        fs::rename(entry.path(), source.join(name)).map_err(Error::io("renaming"))?;
+    }
+    Ok(())
+}
+
+/// The store of a tool.
+pub(super) fn store(bench: &Bench, tool: &Tool) -> PathBuf {
+    bench.folder.join(tool.name.replace(' ', "-").replace('\'', "").replace('.', "-"))
+}
+
+/// A new store in the place of an older one.
+fn fresh(bench: &Bench, tool: &Tool) -> Result<PathBuf, Error> {
+    let store = store(bench, tool);
+    for old in [&store, &store.with_extension("state")] {
+        if old.exists() {
+            fs::remove_dir_all(old).map_err(Error::io("removing a store"))?;
+        }
+        fs::create_dir_all(old).map_err(Error::io("making a store"))?;
+    }
+    if let Some(command) = tool.init(&store) {
+        bench.run(&command, 1)?;
+    }
+    Ok(store)
+}
+
+/// A new, empty folder.
+pub(super) fn folder(bench: &Bench, name: &str) -> Result<PathBuf, Error> {
+    let folder = bench.folder.join(name);
+    if folder.exists() {
+        fs::remove_dir_all(&folder).map_err(Error::io("removing a folder"))?;
+    }
+    fs::create_dir_all(&folder).map_err(Error::io("making a folder"))?;
+    Ok(folder)
+}
+
+/// Makes room for the next group.
+pub(super) fn discard(bench: &Bench) -> Result<(), Error> {
+    for entry in fs::read_dir(&bench.folder).map_err(Error::io("removing"))?.flatten() {
+        fs::remove_dir_all(entry.path()).map_err(Error::io("removing"))?;
+    }
+    Ok(())
+}
