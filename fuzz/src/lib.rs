@@ -4,6 +4,7 @@
 
 pub mod codec;
 pub mod frame;
+pub mod group;
 pub mod hub;
 pub mod policy;
 pub mod seal;

@@ -1,5 +1,7 @@
 //! Every verb and flag, defined once.
 
+pub mod group;
+pub mod key;
 pub mod policy;
 pub mod vault;
 
@@ -25,6 +27,7 @@ Exit codes:
 Settings come from flags, then the environment (SEALANE_SERVER, SEALANE_DATA, SEALANE_LISTEN,
 SEALANE_LEVEL, SEALANE_CODEC, SEALANE_POLICY), then the configuration file (--config,
 SEALANE_CONFIG, or the user's), then defaults: `sealane config show --origin` tells which.
+Keys come from --keys or SEALANE_KEYS, passphrases from SEALANE_PASSPHRASE or the terminal.
 SEALANE_LOG sets what is logged (error, warn, info, debug); NO_COLOR turns colours off.
 
 Examples:
@@ -66,6 +69,10 @@ pub enum Command {
     Policy(policy::Policy),
     /// Keep files sealed and deduplicated in a folder or bucket, and prove that they come back
     Vault(vault::Vault),
+    /// Make, show and keep keys
+    Key(key::Key),
+    /// Make groups, invite and remove members
+    Group(group::Group),
     /// Show the settings in effect
     Config(Config),
     /// Say what an error code means

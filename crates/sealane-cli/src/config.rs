@@ -274,7 +274,7 @@ pub fn show(args: &Config, file: &File, terminal: &mut Terminal) -> Result<(), F
 }
 
 /// `sealane` in the folder that `variable` names, or in `below` the home.
-fn folder(environment: &Environment, variable: &str, below: &str) -> PathBuf {
+pub(crate) fn folder(environment: &Environment, variable: &str, below: &str) -> PathBuf {
     let home = || environment("HOME").map(|home| Path::new(&home).join(below));
     let base = environment(variable).map(PathBuf::from).filter(|path| path.is_absolute());
     base.or_else(home).unwrap_or_default().join("sealane")

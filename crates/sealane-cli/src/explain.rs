@@ -14,6 +14,7 @@ pub fn table() -> impl Iterator<Item = &'static ErrorInfo> {
         sealane_seal::ERRORS,
         sealane_seal::policy::ERRORS,
         sealane_frame::ERRORS,
+        sealane_group::ERRORS,
         sealane_stream::ERRORS,
         sealane_vault::ERRORS,
         sealane::ERRORS,

@@ -31,6 +31,9 @@ pub enum Failure {
     /// The hub, or the way to it.
     #[error(transparent)]
     Client(#[from] Error),
+    /// Keys or groups.
+    #[error(transparent)]
+    Group(#[from] sealane_group::Error),
     /// A measurement failed.
     #[error("the bench failed: {0}")]
     Bench(#[from] sealane_bench::load::Error),
@@ -131,6 +134,7 @@ impl Failure {
     pub fn info(&self) -> &'static ErrorInfo {
         match self {
             Failure::Client(error) => error.info(),
+            Failure::Group(error) => error.info(),
             Failure::Node(StartError::Store { cause, .. }) => cause.info(),
             Failure::Node(_) => &LISTEN,
             Failure::UnknownKey { .. } => &UNKNOWN_KEY,
@@ -173,6 +177,7 @@ impl Failure {
     pub fn exit_code(&self) -> u8 {
         match self {
             Failure::Client(error) => client_exit_code(error),
+            Failure::Group(error) => group_exit_code(error),
             Failure::Node(StartError::Store { .. }) => exit::STORAGE,
             Failure::Vault(error) => vault_exit_code(error),
             Failure::UnknownKey { .. }
@@ -233,6 +238,22 @@ fn client_exit_code(error: &Error) -> u8 {
             _ => exit::REFUSED,
         },
         Error::TooLarge { .. } => exit::REFUSED,
+        _ => exit::FAILURE,
+    }
+}
+
+fn group_exit_code(error: &sealane_group::Error) -> u8 {
+    use sealane_group::Error;
+    match error {
+        Error::Name(_)
+        | Error::UnknownGroup(_)
+        | Error::GroupExists(_)
+        | Error::UnknownMember(_)
+        | Error::IdentityExists(_)
+        | Error::NoIdentity(_)
+        | Error::PassphraseMissing
+        | Error::KeyText => exit::USAGE,
+        Error::Io { .. } => exit::STORAGE,
         _ => exit::FAILURE,
     }
 }

@@ -12,7 +12,9 @@ pub mod demo;
 pub mod envelope;
 pub mod explain;
 mod failure;
+pub mod group;
 pub mod inspect;
+pub mod key;
 pub mod leaks;
 pub mod pages;
 pub mod policy;
@@ -90,6 +92,8 @@ pub async fn run(cli: Cli, terminal: &mut Terminal) -> Result<(), Failure> {
         Command::Stream(args) => stream::run(&args, &file?, terminal).await,
         Command::Policy(args) => policy::run(&args, &file?, terminal),
         Command::Vault(args) => vault::run(&args, terminal),
+        Command::Key(args) => key::run(&args, terminal),
+        Command::Group(args) => group::run(&args, terminal),
         Command::Config(args) => config::show(&args, &file?, terminal),
         Command::Explain(args) => explain::run(&args, terminal),
         Command::Inspect(args) => inspect::run(&args, terminal),

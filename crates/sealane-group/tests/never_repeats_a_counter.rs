@@ -209,10 +209,10 @@ fn read_and_kill(mut worker: Child, count: usize) -> Vec<Used> {
     let mut more = |count: usize, read: &mut Vec<Used>| {
         for line in lines.by_ref().map_while(Result::ok).take(count) {
             let words: Vec<&str> = line.split(' ').collect();
-            if let ["used", epoch, slot, counter] = words[..] {
-                if let Ok(counter) = counter.parse() {
-                    read.push((epoch.parse().unwrap(), slot.parse().unwrap(), counter));
-                }
+            if let ["used", epoch, slot, counter] = words[..]
+                && let Ok(counter) = counter.parse()
+            {
+                read.push((epoch.parse().unwrap(), slot.parse().unwrap(), counter));
             }
         }
     };

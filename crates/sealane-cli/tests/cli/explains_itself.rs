@@ -24,6 +24,7 @@ fn every_code_is_explained() {
         sealane_codec::ERRORS,
         sealane_seal::ERRORS,
         sealane_frame::ERRORS,
+        sealane_group::ERRORS,
         sealane_stream::ERRORS,
         sealane::ERRORS,
         sealane_node::ERRORS,

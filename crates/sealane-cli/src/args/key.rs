@@ -1,0 +1,55 @@
+//! `sealane key`, and what every verb takes that opens keys.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+/// Where keys are, and what opens them.
+#[derive(Debug, Args, Clone, Default)]
+pub struct Keys {
+    /// The key folder [default: sealane/keys in $XDG_CONFIG_HOME or ~/.config] [env: SEALANE_KEYS]
+    #[arg(long, global = true, value_name = "DIR")]
+    pub keys: Option<PathBuf>,
+    /// Read the passphrase from the first line of this file [default: the variable
+    /// SEALANE_PASSPHRASE, else the terminal]
+    #[arg(long, global = true, value_name = "FILE")]
+    pub passphrase_file: Option<PathBuf>,
+}
+
+/// `sealane key`.
+#[derive(Debug, Args)]
+pub struct Key {
+    #[command(flatten)]
+    #[expect(
+        missing_docs,
+        reason = "flattened, and its own documentation would replace the verb's"
+    )]
+    pub keys: Keys,
+    /// What to do with keys
+    #[command(subcommand)]
+    pub verb: KeyVerb,
+}
+
+/// The verbs of `sealane key`.
+#[derive(Debug, Subcommand)]
+pub enum KeyVerb {
+    /// Make an identity: keys that sign, and that others write to
+    New {
+        /// What it is called on cards [default: the name of this machine]
+        name: Option<String>,
+        /// Protect all keys with a passphrase
+        #[arg(long)]
+        passphrase: bool,
+    },
+    /// Show the identity's name, fingerprint and public key, and nothing secret
+    Show,
+    /// Write a card for an authority to invite, good for one join: sealane key card > FILE
+    Card,
+    /// Write a backup, protected like the folder: sealane key backup > FILE
+    Backup,
+    /// Make a key folder of a backup
+    Restore {
+        /// The backup; `-` is standard input
+        file: PathBuf,
+    },
+}

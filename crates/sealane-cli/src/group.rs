@@ -1,0 +1,334 @@
+//! `sealane group`.
+
+use std::io::{IsTerminal, Write};
+use std::path::Path;
+
+use sealane::Value;
+use sealane_group::{
+    Card, Change, Entry, EpochSource, Fingerprint, KeyFolder, Member, NewGroup, Notice, Past,
+    read_orders, write_orders,
+};
+use sealane_seal::{Epoch, History, Slot};
+
+use crate::args::group::{Group, GroupVerb};
+use crate::key::{open, read, redirected, say};
+use crate::terminal::table;
+use crate::{Failure, Terminal};
+
+/// Makes, joins, changes and shows groups.
+///
+/// # Errors
+/// What the key folder or the group refuses.
+pub fn run(args: &Group, terminal: &mut Terminal) -> Result<(), Failure> {
+    let folder = open(&args.keys)?;
+    match &args.verb {
+        GroupVerb::New { name, history, pair, suite } => {
+            let (suite, history) = ((*suite).into(), (*history).into());
+            let options = NewGroup { suite, history, is_pair: *pair };
+            show(&folder.new_group(name, options)?, terminal)
+        }
+        GroupVerb::Invite { group, card, history, orders } => {
+            redirected("redirect the invitation: sealane group invite GROUP CARD > FILE")?;
+            let card = Card::from_bytes(&read(card)?)?;
+            invite(folder.group(group)?, &card, (*history).into(), orders.as_deref(), terminal)
+        }
+        GroupVerb::Join { file, authority, name } => {
+            join(&folder, &read(file)?, (*authority, name.as_deref()), terminal)
+        }
+        GroupVerb::Revoke { group, members, orders } => {
+            let mut member = folder.group(group)?;
+            let slots = slots(&member, members)?;
+            let notices = member.revoke(&slots)?;
+            told(&member, &notices, orders.as_deref(), terminal)
+        }
+        GroupVerb::Rotate { group, advance, orders } => {
+            let mut member = folder.group(group)?;
+            let notices = if *advance { member.advance()? } else { member.rotate()? };
+            told(&member, &notices, orders.as_deref(), terminal)
+        }
+        GroupVerb::Renew { group, beyond, orders } => {
+            let mut member = folder.group(group)?;
+            let notices = member.renew(beyond.map(Epoch))?;
+            told(&member, &notices, orders.as_deref(), terminal)
+        }
+        GroupVerb::Orders { group, from } => {
+            redirected("redirect the orders into a file: sealane group orders GROUP > FILE")?;
+            terminal.write(&write_orders(&folder.group(group)?.notices(*from)?))
+        }
+        GroupVerb::Apply { group, file } => apply(folder.group(group)?, &read(file)?, terminal),
+        GroupVerb::Ls => list(&folder, terminal),
+        GroupVerb::Show { group } => show(&folder.group(group)?, terminal),
+        GroupVerb::Leave { group, yes } => leave(&folder, group, *yes, terminal),
+    }
+}
+
+fn invite(
+    mut member: Member,
+    card: &Card,
+    past: Past,
+    orders: Option<&Path>,
+    terminal: &mut Terminal,
+) -> Result<(), Failure> {
+    let invited = member.invite(card, past)?;
+    write_file(orders, &invited.notices)?;
+    terminal.write(&invited.invitation)?;
+    let (name, slot) = (card.name(), invited.slot.number());
+    let mut message = format!(
+        "{name} ({}) has slot {slot}. Compare this fingerprint with theirs.",
+        card.public().fingerprint()
+    );
+    if let Some(old) = invited.replaces {
+        message.push_str(&format!(" Slot {} is retired.", old.number()));
+    }
+    message.push_str(&format!("\nThe authority's fingerprint: {}", member.authority()));
+    say(terminal, &message);
+    Ok(())
+}
+
+fn join(
+    folder: &KeyFolder,
+    invitation: &[u8],
+    (authority, name): (Option<Fingerprint>, Option<&str>),
+    terminal: &mut Terminal,
+) -> Result<(), Failure> {
+    let member = folder.join(invitation, authority, name)?;
+    if authority.is_none() {
+        say(terminal, "Compare the authority's fingerprint over another way before you trust it.");
+    }
+    show(&member, terminal)
+}
+
+fn slots(member: &Member, members: &[String]) -> Result<Vec<Slot>, Failure> {
+    let find = |text: &String| {
+        let found = member.roster().find(text).map(Entry::slot);
+        found.ok_or_else(|| sealane_group::Error::UnknownMember(text.clone()).into())
+    };
+    members.iter().map(find).collect()
+}
+
+/// Writes orders where they were asked for, and says what there is to do with them.
+fn told(
+    member: &Member,
+    notices: &[Notice],
+    orders: Option<&Path>,
+    terminal: &mut Terminal,
+) -> Result<(), Failure> {
+    write_file(orders, notices)?;
+    let bytes: usize = notices.iter().map(|notice| notice.as_bytes().len()).sum();
+    let (epoch, members) = (member.epochs().newest().0, member.roster().members().count());
+    if terminal.json() {
+        return terminal.record(vec![
+            ("group", member.name().into()),
+            ("epoch", epoch.into()),
+            ("members", (members as u64).into()),
+            ("orders", (notices.len() as u64).into()),
+            ("orderBytes", (bytes as u64).into()),
+        ]);
+    }
+    let name = member.name();
+    terminal.line(format_args!("{name}: epoch {epoch}, {members} members"))?;
+    if orders.is_none() {
+        let next = "Members follow once they have the orders";
+        say(terminal, &format!("{next}: sealane group orders {name} > FILE, then group apply."));
+    }
+    Ok(())
+}
+
+fn write_file(path: Option<&Path>, notices: &[Notice]) -> Result<(), Failure> {
+    let Some(path) = path else { return Ok(()) };
+    std::fs::write(path, write_orders(notices))
+        .map_err(|cause| Failure::File { file: path.to_owned(), cause: cause.to_string() })
+}
+
+fn apply(mut member: Member, bytes: &[u8], terminal: &mut Terminal) -> Result<(), Failure> {
+    for notice in read_orders(bytes)? {
+        let change = member.apply(&notice)?;
+        if terminal.json() {
+            terminal.record(vec![
+                ("group", member.name().into()),
+                ("change", change_name(&change).into()),
+                ("epoch", member.epochs().newest().0.into()),
+            ])?;
+        } else if change != Change::Nothing {
+            terminal.line(in_words(&change))?;
+        }
+    }
+    Ok(())
+}
+
+fn change_name(change: &Change) -> &'static str {
+    match change {
+        Change::Certified(_) => "certified",
+        Change::Admitted { .. } => "admitted",
+        Change::Advanced(_) => "advanced",
+        Change::Rekeyed { .. } => "rekeyed",
+        Change::Removed => "removed",
+        _ => "nothing",
+    }
+}
+
+fn in_words(change: &Change) -> String {
+    match change {
+        Change::Certified(slot) => format!("certificate of slot {}", slot.number()),
+        Change::Admitted { slot, .. } => format!("new member in slot {}", slot.number()),
+        Change::Advanced(epoch) => format!("epoch {}", epoch.0),
+        Change::Rekeyed { epoch, removed } if removed.is_empty() => {
+            format!("epoch {}, with a fresh secret", epoch.0)
+        }
+        Change::Rekeyed { epoch, removed } => {
+            let removed: Vec<_> = removed.iter().map(|slot| slot.number().to_string()).collect();
+            format!("epoch {}, without slot {}", epoch.0, removed.join(", "))
+        }
+        Change::Removed => "this member was removed from the group".to_owned(),
+        _ => "nothing new".to_owned(),
+    }
+}
+
+fn history(member: &Member) -> &'static str {
+    match member.history() {
+        History::Kept => "kept",
+        History::ForwardSecret => "forward-secret",
+    }
+}
+
+fn role(member: &Member) -> &'static str {
+    match (member.is_removed(), member.is_authority()) {
+        (true, _) => "removed",
+        (_, true) => "authority",
+        _ => "member",
+    }
+}
+
+fn list(folder: &KeyFolder, terminal: &mut Terminal) -> Result<(), Failure> {
+    let mut rows = Vec::new();
+    for name in folder.groups()? {
+        let member = folder.group(&name)?;
+        if terminal.json() {
+            terminal.record(fields(&member))?;
+            continue;
+        }
+        rows.push(vec![
+            name,
+            member.slot().number().to_string(),
+            role(&member).to_owned(),
+            member.roster().members().count().to_string(),
+            member.epochs().newest().0.to_string(),
+            history(&member).to_owned(),
+        ]);
+    }
+    if terminal.json() {
+        return Ok(());
+    }
+    let head = ["GROUP", "SLOT", "ROLE", "MEMBERS", "EPOCH", "HISTORY"];
+    terminal.write(table(&head, &rows).as_bytes())
+}
+
+fn suite(member: &Member) -> &'static str {
+    match member.group().suite() {
+        sealane_seal::Suite::Aes256Gcm => "aes-256-gcm",
+        sealane_seal::Suite::ChaCha20Poly1305 => "chacha20-poly1305",
+    }
+}
+
+fn show(member: &Member, terminal: &mut Terminal) -> Result<(), Failure> {
+    if terminal.json() {
+        return terminal.record(fields(member));
+    }
+    let pair = if member.group().is_pair() { ", a pair" } else { "" };
+    let lines = [
+        ("group", member.name().to_owned()),
+        ("tag", member.tag().to_string()),
+        ("authority", member.authority().to_string()),
+        ("suite", format!("{}{pair}", suite(member))),
+        ("history", history(member).to_owned()),
+        ("slot", format!("{}, {}", member.slot().number(), role(member))),
+        ("epoch", member.epochs().newest().0.to_string()),
+        ("epochs held", held(member)),
+    ];
+    for (name, value) in lines {
+        terminal.line(format_args!("{name:<12}{value}"))?;
+    }
+    let head = ["MEMBER", "SLOT", "SINCE", "REMOVED", "KEY"];
+    let rows: Vec<_> = member.roster().entries().iter().map(row).collect();
+    terminal.write(format!("\n{}", table(&head, &rows)).as_bytes())
+}
+
+fn row(entry: &Entry) -> Vec<String> {
+    vec![
+        entry.name().to_owned(),
+        entry.slot().number().to_string(),
+        entry.since().0.to_string(),
+        entry.removed().map_or("-".to_owned(), |epoch| epoch.0.to_string()),
+        key(entry),
+    ]
+}
+
+/// The beginning of a member's key, by which it can be named.
+fn key(entry: &Entry) -> String {
+    entry.verifying_key().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Ranges of the epochs whose secrets are held.
+fn held(member: &Member) -> String {
+    let mut ranges: Vec<(u64, u64)> = Vec::new();
+    for (Epoch(epoch), _) in member.epochs().held() {
+        match ranges.last_mut() {
+            Some((_, last)) if *last + 1 == epoch => *last = epoch,
+            _ => ranges.push((epoch, epoch)),
+        }
+    }
+    let show = |(first, last): &(u64, u64)| {
+        if first == last { first.to_string() } else { format!("{first} to {last}") }
+    };
+    ranges.iter().map(show).collect::<Vec<_>>().join(", ")
+}
+
+fn fields(member: &Member) -> Vec<(&'static str, Value)> {
+    let entry = |entry: &Entry| {
+        let fields = [
+            ("name", entry.name().into()),
+            ("slot", u64::from(entry.slot().number()).into()),
+            ("since", entry.since().0.into()),
+            ("removed", entry.removed().map_or(Value::Null, |epoch| epoch.0.into())),
+            ("key", key(entry).into()),
+        ];
+        Value::Map(fields.map(|(name, value)| (name.to_owned(), value)).into())
+    };
+    let epochs = member.epochs().held().map(|(epoch, _)| epoch.0.into()).collect();
+    vec![
+        ("group", member.name().into()),
+        ("tag", member.tag().to_string().into()),
+        ("authority", member.authority().to_string().into()),
+        ("suite", suite(member).into()),
+        ("pair", member.group().is_pair().into()),
+        ("history", history(member).into()),
+        ("slot", u64::from(member.slot().number()).into()),
+        ("role", role(member).into()),
+        ("epoch", member.epochs().newest().0.into()),
+        ("epochs", Value::Array(epochs)),
+        ("members", Value::Array(member.roster().entries().iter().map(entry).collect())),
+    ]
+}
+
+fn leave(
+    folder: &KeyFolder,
+    group: &str,
+    yes: bool,
+    terminal: &mut Terminal,
+) -> Result<(), Failure> {
+    folder.group(group)?;
+    if !yes && std::io::stdin().is_terminal() && terminal.interactive() {
+        eprint!("forget {group} and all its keys in this folder? [y/N] ");
+        std::io::stderr().flush().map_err(Failure::Output)?;
+        let mut answer = String::new();
+        std::io::stdin().read_line(&mut answer).map_err(Failure::Input)?;
+        if !answer.trim().eq_ignore_ascii_case("y") {
+            return Err(Failure::Usage("nothing was forgotten"));
+        }
+    }
+    folder.leave(group)?;
+    if terminal.json() {
+        return terminal.record(vec![("group", group.into()), ("left", true.into())]);
+    }
+    terminal.line(format_args!("{group} forgotten"))
+}

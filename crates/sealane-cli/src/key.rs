@@ -1,0 +1,148 @@
+//! `sealane key`, and how every verb opens the key folder.
+
+use std::io::{IsTerminal, Read};
+use std::path::{Path, PathBuf};
+
+use sealane_group::KeyFolder;
+use sealane_group::limits::MAX_GROUP_FILE_BYTES;
+
+use crate::args::key::{Key, KeyVerb, Keys};
+use crate::config::{self, environment};
+use crate::{Failure, Terminal};
+
+mod passphrase;
+
+use passphrase::Passphrase;
+
+const LOST: &str = "\
+Nobody can bring lost keys back: without them you are no member of your groups, sealed messages
+stay closed, and of a group that you are the authority of nobody can invite or remove members.
+Keep a backup elsewhere: sealane key backup > FILE";
+
+/// Makes, shows, backs up or restores an identity.
+///
+/// # Errors
+/// What the key folder refuses.
+pub fn run(args: &Key, terminal: &mut Terminal) -> Result<(), Failure> {
+    match &args.verb {
+        KeyVerb::New { name, passphrase } => {
+            let name = name.clone().unwrap_or_else(machine_name);
+            let is_wanted = *passphrase || args.keys.passphrase_file.is_some();
+            let passphrase = if is_wanted { Some(Passphrase::choose(&args.keys)?) } else { None };
+            let passphrase = passphrase.as_ref().map(Passphrase::bytes);
+            let folder = KeyFolder::create(&root(&args.keys), &name, passphrase)?;
+            show(&folder, terminal)?;
+            say(terminal, LOST);
+            Ok(())
+        }
+        KeyVerb::Show => show(&open(&args.keys)?, terminal),
+        KeyVerb::Card => {
+            redirected("redirect the card into a file: sealane key card > FILE")?;
+            terminal.write(&open(&args.keys)?.card()?)
+        }
+        KeyVerb::Backup => {
+            redirected("redirect the backup into a file: sealane key backup > FILE")?;
+            backup(&args.keys, terminal)
+        }
+        KeyVerb::Restore { file } => restore(&args.keys, file, terminal),
+    }
+}
+
+/// Opens the key folder, with its passphrase if it has one.
+///
+/// # Errors
+/// What the key folder refuses.
+pub fn open(keys: &Keys) -> Result<KeyFolder, Failure> {
+    let root = root(keys);
+    let passphrase = if KeyFolder::is_protected(&root)? { Passphrase::ask(keys)? } else { None };
+    Ok(KeyFolder::open(&root, passphrase.as_ref().map(Passphrase::bytes))?)
+}
+
+/// The key folder that flags, environment and defaults name.
+fn root(keys: &Keys) -> PathBuf {
+    let named = keys.keys.clone().or_else(|| environment("SEALANE_KEYS").map(PathBuf::from));
+    named.unwrap_or_else(|| config::folder(&environment, "XDG_CONFIG_HOME", ".config").join("keys"))
+}
+
+fn show(folder: &KeyFolder, terminal: &mut Terminal) -> Result<(), Failure> {
+    let identity = folder.identity();
+    let (fingerprint, public) = (identity.public().fingerprint(), identity.public());
+    if terminal.json() {
+        return terminal.record(vec![
+            ("name", identity.name().into()),
+            ("fingerprint", fingerprint.to_string().into()),
+            ("publicKey", public.to_string().into()),
+            ("folder", folder.path().display().to_string().into()),
+        ]);
+    }
+    terminal.line(format_args!("name        {}", identity.name()))?;
+    terminal.line(format_args!("fingerprint {fingerprint}"))?;
+    terminal.line(format_args!("folder      {}", folder.path().display()))?;
+    terminal.line(format_args!("public key  {public}"))
+}
+
+fn backup(keys: &Keys, terminal: &mut Terminal) -> Result<(), Failure> {
+    let root = root(keys);
+    let passphrase = if KeyFolder::is_protected(&root)? { Passphrase::ask(keys)? } else { None };
+    let passphrase = passphrase.as_ref().map(Passphrase::bytes);
+    let folder = KeyFolder::open(&root, passphrase)?;
+    terminal.write(&folder.backup(passphrase)?)?;
+    let about = match passphrase {
+        Some(_) => "The backup opens with the passphrase of the key folder.",
+        None => "The backup is not protected: whoever has it, is you. Keep it under lock.",
+    };
+    say(terminal, about);
+    say(terminal, "Groups that are forward-secret are not in it: invitations bring them back.");
+    Ok(())
+}
+
+fn restore(keys: &Keys, file: &Path, terminal: &mut Terminal) -> Result<(), Failure> {
+    let bytes = read(file)?;
+    let is_protected = KeyFolder::is_protected_backup(&bytes)?;
+    let passphrase = if is_protected { Passphrase::ask(keys)? } else { None };
+    let passphrase = passphrase.as_ref().map(Passphrase::bytes);
+    let folder = KeyFolder::restore(&root(keys), &bytes, passphrase)?;
+    show(&folder, terminal)?;
+    say(
+        terminal,
+        "Groups can be read. To send, take a new slot in each: key card, invite, join; in those\n\
+         that you are the authority of: sealane group renew.",
+    );
+    Ok(())
+}
+
+/// A message to people, beside the data.
+pub(crate) fn say(terminal: &Terminal, message: &str) {
+    if !terminal.json() {
+        eprintln!("{message}");
+    }
+}
+
+/// Bytes are not for the eyes.
+pub(crate) fn redirected(otherwise: &'static str) -> Result<(), Failure> {
+    if std::io::stdout().is_terminal() { Err(Failure::Usage(otherwise)) } else { Ok(()) }
+}
+
+/// Reads a file that somebody handed on; `-` is standard input.
+pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Failure> {
+    let named =
+        |cause: std::io::Error| Failure::File { file: path.to_owned(), cause: cause.to_string() };
+    let mut bytes = Vec::new();
+    let bound = MAX_GROUP_FILE_BYTES as u64 + 1;
+    let outcome = if path == Path::new("-") {
+        std::io::stdin().lock().take(bound).read_to_end(&mut bytes)
+    } else {
+        std::fs::File::open(path).and_then(|file| file.take(bound).read_to_end(&mut bytes))
+    };
+    if outcome.map_err(named)? > MAX_GROUP_FILE_BYTES {
+        let cause = format!("is longer than {MAX_GROUP_FILE_BYTES} bytes");
+        return Err(Failure::File { file: path.to_owned(), cause });
+    }
+    Ok(bytes)
+}
+
+/// What the system calls this machine.
+fn machine_name() -> String {
+    let name = std::fs::read_to_string("/etc/hostname").unwrap_or_default();
+    Some(name.trim()).filter(|name| !name.is_empty()).unwrap_or("member").to_owned()
+}
