@@ -128,12 +128,8 @@ pub fn folder(bytes: &[u8]) {
         let root = world.root.join("car");
         let whole = std::fs::read(root.join(name)).unwrap_or_default();
         std::fs::write(root.join(name), bytes).expect("a file");
-        let opened = KeyFolder::open(&root, None);
-        if let Some(keys) = coded(opened) {
-            if let Some(member) = coded(keys.group("fleet")) {
-                coded(member.sender());
-            }
-        }
+        let member = KeyFolder::open(&root, None).and_then(|keys| keys.group("fleet"));
+        coded(member.and_then(|member| member.sender()));
         std::fs::write(root.join(name), whole).expect("the file again");
         if name == "cards" {
             std::fs::remove_file(root.join(name)).expect("no cards");

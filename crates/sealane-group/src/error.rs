@@ -116,75 +116,213 @@ pub enum Error {
     Cipher,
 }
 
-macro_rules! infos {
-    ($($name:ident = $code:literal $title:literal $cause:literal $hint:literal;)+) => {
-        $(const $name: ErrorInfo = ErrorInfo::new($code, $title, $cause, $hint);)+
+/// The meaning of every code of this crate.
+pub const ERRORS: &[ErrorInfo] = &[
+    NO_IDENTITY,
+    IDENTITY_EXISTS,
+    IO,
+    EXPOSED,
+    DAMAGED,
+    MALFORMED,
+    NEWER_VERSION,
+    PASSPHRASE_MISSING,
+    PASSPHRASE_WRONG,
+    SIGNATURE,
+    NOT_FOR_US,
+    UNKNOWN_CARD,
+    ELSEWHERE,
+    NO_WITNESS,
+    UNKNOWN_GROUP,
+    GROUP_EXISTS,
+    UNKNOWN_MEMBER,
+    NAME,
+    ROSTER_FULL,
+    NOT_AUTHORITY,
+    UNAUTHORIZED,
+    ORDER_MISSING,
+    CERTIFICATE_MISSING,
+    REMOVED,
+    OTHER_GROUP,
+    OTHER_AUTHORITY,
+    KEY_TEXT,
+    REFUSED,
+    CIPHER,
+];
 
-        /// The meaning of every code of this crate.
-        pub const ERRORS: &[ErrorInfo] = &[$($name),+];
-    };
-}
-
-infos! {
-    NO_IDENTITY = "SL-GROUP-01" "NoIdentity" "the key folder holds no identity"
-        "Make one with `sealane key new`, or bring one back with `sealane key restore FILE`.";
-    IDENTITY_EXISTS = "SL-GROUP-02" "IdentityExists" "the key folder holds an identity already"
-        "Name another folder with --keys; an identity is never overwritten.";
-    IO = "SL-GROUP-03" "KeyFile" "a file of the key folder cannot be read or written"
-        "Check the path, its owner, and that the disk has room.";
-    EXPOSED = "SL-GROUP-04" "ExposedFile" "others than the owner may read or write a secret file"
-        "Run `chmod -R go-rwx` on the key folder; if others had access, make new keys.";
-    DAMAGED = "SL-GROUP-05" "DamagedFile" "a file of the key folder is damaged"
-        "Bring the identity back from a backup, and ask the authority for a new invitation.";
-    MALFORMED = "SL-GROUP-06" "MalformedDocument" "a card, invitation, order or file is malformed"
-        "It was cut or changed on its way, or is something else; ask for it again.";
-    NEWER_VERSION = "SL-GROUP-07" "NewerVersion" "a document is of a later version of Sealane"
-        "Update this program.";
-    PASSPHRASE_MISSING = "SL-GROUP-08" "PassphraseMissing" "the keys need a passphrase"
-        "Use a terminal, --passphrase-file FILE, or the variable SEALANE_PASSPHRASE.";
-    PASSPHRASE_WRONG = "SL-GROUP-09" "PassphraseWrong" "the passphrase does not open the keys"
-        "Try again; without the passphrase the keys are lost, and only a new identity helps.";
-    SIGNATURE = "SL-GROUP-10" "DocumentSignature" "a signature of a document does not verify"
-        "It was changed or forged, or made by another authority; ask for it over another way.";
-    NOT_FOR_US = "SL-GROUP-11" "NotForUs" "a document was encrypted to somebody else, or changed"
-        "Give the sender this folder's card: `sealane key card`.";
-    UNKNOWN_CARD = "SL-GROUP-12" "UnknownCard" "an invitation answers no card that waits here"
-        "Make a new card with `sealane key card` and have it invited; a card joins once.";
-    ELSEWHERE = "SL-GROUP-13" "CopiedFolder" "a key folder was copied or restored"
-        "Take a new slot: `sealane key card`, invite, join; an authority runs `group renew`.";
-    NO_WITNESS = "SL-GROUP-14" "NoWitness" "the file system does not tell when a file was made"
-        "Keep the key folder on ext4, XFS, Btrfs, APFS or tmpfs.";
-    UNKNOWN_GROUP = "SL-GROUP-15" "UnknownGroup" "there is no group of that name"
-        "`sealane group ls` lists the groups of the key folder.";
-    GROUP_EXISTS = "SL-GROUP-16" "GroupExists" "there is a group of that name already"
-        "Choose another name; `join` takes --as NAME.";
-    UNKNOWN_MEMBER = "SL-GROUP-17" "UnknownMember" "the group has no such member"
-        "`sealane group show GROUP` lists names, slots and fingerprints.";
-    NAME = "SL-GROUP-18" "InvalidName" "a text cannot be a name"
-        "Names have 1 to 64 bytes; those of groups a-z, 0-9, `-`, `_` and `.`, first a letter.";
-    ROSTER_FULL = "SL-GROUP-19" "RosterFull" "all slots of the group were given"
-        "Make a new group: slots are not given again, and a pair has two.";
-    NOT_AUTHORITY = "SL-GROUP-20" "NotAuthority" "only the group's authority can do that"
-        "Use the key folder in which the group was made.";
-    UNAUTHORIZED = "SL-GROUP-21" "UnauthorizedOrder" "an order is not the authority's"
-        "Drop it; a member tries to act as the authority.";
-    ORDER_MISSING = "SL-GROUP-22" "OrderMissing" "an earlier order of the authority is missing"
-        "Read the group's orders from their beginning, or ask for a new invitation.";
-    CERTIFICATE_MISSING = "SL-GROUP-23" "CertificateMissing" "a certificate has not arrived"
-        "Read the group's orders from their beginning; certificates come before admissions.";
-    REMOVED = "SL-GROUP-24" "RemovedMember" "this member was removed from the group"
-        "Ask the authority; a new card and invitation give a new slot.";
-    OTHER_GROUP = "SL-GROUP-25" "OtherGroup" "a document belongs to another group"
-        "Name the group that it was made for.";
-    OTHER_AUTHORITY = "SL-GROUP-26" "OtherAuthority" "the authority is not the expected one"
-        "Compare fingerprints over another way; do not join if they differ.";
-    KEY_TEXT = "SL-GROUP-27" "KeyText" "a text is no public key"
-        "A public key is one line that begins with `sealane1`; copy it whole.";
-    REFUSED = "SL-GROUP-28" "GroupRefused" "what was asked for does not fit the group"
-        "The message says why.";
-    CIPHER = "SL-GROUP-29" "GroupCipher" "a library of cryptography failed"
-        "Report it; nothing was changed.";
-}
+const NO_IDENTITY: ErrorInfo = ErrorInfo::new(
+    "SL-GROUP-01",
+    "NoIdentity",
+    "the key folder holds no identity",
+    "Make one with `sealane key new`, or bring one back with `sealane key restore FILE`.",
+);
+const IDENTITY_EXISTS: ErrorInfo = ErrorInfo::new(
+    "SL-GROUP-02",
+    "IdentityExists",
+    "the key folder holds an identity already",
+    "Name another folder with --keys; an identity is never overwritten.",
+);
+const IO: ErrorInfo = ErrorInfo::new(
+    "SL-GROUP-03",
+    "KeyFile",
+    "a file of the key folder cannot be read or written",
+    "Check the path, its owner, and that the disk has room.",
+);
+const EXPOSED: ErrorInfo = ErrorInfo::new(
+    "SL-GROUP-04",
+    "ExposedFile",
+    "others than the owner may read or write a secret file",
+    "Run `chmod -R go-rwx` on the key folder; if others had access, make new keys.",
+);
+const DAMAGED: ErrorInfo = ErrorInfo::new(
+    "SL-GROUP-05",
+    "DamagedFile",
+    "a file of the key folder is damaged",
+    "Bring the identity back from a backup, and ask the authority for a new invitation.",
+);
+const MALFORMED: ErrorInfo = ErrorInfo::new(
+    "SL-GROUP-06",
+    "MalformedDocument",
+    "a card, invitation, order or file is malformed",
+    "It was cut or changed on its way, or is something else; ask for it again.",
+);
+const NEWER_VERSION: ErrorInfo = ErrorInfo::new(
+    "SL-GROUP-07",
+    "NewerVersion",
+    "a document is of a later version of Sealane",
+    "Update this program.",
+);
+const PASSPHRASE_MISSING: ErrorInfo = ErrorInfo::new(
+    "SL-GROUP-08",
+    "PassphraseMissing",
+    "the keys need a passphrase",
+    "Use a terminal, --passphrase-file FILE, or the variable SEALANE_PASSPHRASE.",
+);
+const PASSPHRASE_WRONG: ErrorInfo = ErrorInfo::new(
+    "SL-GROUP-09",
+    "PassphraseWrong",
+    "the passphrase does not open the keys",
+    "Try again; without the passphrase the keys are lost, and only a new identity helps.",
+);
+const SIGNATURE: ErrorInfo = ErrorInfo::new(
+    "SL-GROUP-10",
+    "DocumentSignature",
+    "a signature of a document does not verify",
+    "It was changed or forged, or made by another authority; ask for it over another way.",
+);
+const NOT_FOR_US: ErrorInfo = ErrorInfo::new(
+    "SL-GROUP-11",
+    "NotForUs",
+    "a document was encrypted to somebody else, or changed",
+    "Give the sender this folder's card: `sealane key card`.",
+);
+const UNKNOWN_CARD: ErrorInfo = ErrorInfo::new(
+    "SL-GROUP-12",
+    "UnknownCard",
+    "an invitation answers no card that waits here",
+    "Make a new card with `sealane key card` and have it invited; a card joins once.",
+);
+const ELSEWHERE: ErrorInfo = ErrorInfo::new(
+    "SL-GROUP-13",
+    "CopiedFolder",
+    "a key folder was copied or restored",
+    "Take a new slot: `sealane key card`, invite, join; an authority runs `group renew`.",
+);
+const NO_WITNESS: ErrorInfo = ErrorInfo::new(
+    "SL-GROUP-14",
+    "NoWitness",
+    "the file system does not tell when a file was made",
+    "Keep the key folder on ext4, XFS, Btrfs, APFS or tmpfs.",
+);
+const UNKNOWN_GROUP: ErrorInfo = ErrorInfo::new(
+    "SL-GROUP-15",
+    "UnknownGroup",
+    "there is no group of that name",
+    "`sealane group ls` lists the groups of the key folder.",
+);
+const GROUP_EXISTS: ErrorInfo = ErrorInfo::new(
+    "SL-GROUP-16",
+    "GroupExists",
+    "there is a group of that name already",
+    "Choose another name; `join` takes --as NAME.",
+);
+const UNKNOWN_MEMBER: ErrorInfo = ErrorInfo::new(
+    "SL-GROUP-17",
+    "UnknownMember",
+    "the group has no such member",
+    "`sealane group show GROUP` lists names, slots and fingerprints.",
+);
+const NAME: ErrorInfo = ErrorInfo::new(
+    "SL-GROUP-18",
+    "InvalidName",
+    "a text cannot be a name",
+    "Names have 1 to 64 bytes; those of groups a-z, 0-9, `-`, `_` and `.`, first a letter.",
+);
+const ROSTER_FULL: ErrorInfo = ErrorInfo::new(
+    "SL-GROUP-19",
+    "RosterFull",
+    "all slots of the group were given",
+    "Make a new group: slots are not given again, and a pair has two.",
+);
+const NOT_AUTHORITY: ErrorInfo = ErrorInfo::new(
+    "SL-GROUP-20",
+    "NotAuthority",
+    "only the group's authority can do that",
+    "Use the key folder in which the group was made.",
+);
+const UNAUTHORIZED: ErrorInfo = ErrorInfo::new(
+    "SL-GROUP-21",
+    "UnauthorizedOrder",
+    "an order is not the authority's",
+    "Drop it; a member tries to act as the authority.",
+);
+const ORDER_MISSING: ErrorInfo = ErrorInfo::new(
+    "SL-GROUP-22",
+    "OrderMissing",
+    "an earlier order of the authority is missing",
+    "Read the group's orders from their beginning, or ask for a new invitation.",
+);
+const CERTIFICATE_MISSING: ErrorInfo = ErrorInfo::new(
+    "SL-GROUP-23",
+    "CertificateMissing",
+    "a certificate has not arrived",
+    "Read the group's orders from their beginning; certificates come before admissions.",
+);
+const REMOVED: ErrorInfo = ErrorInfo::new(
+    "SL-GROUP-24",
+    "RemovedMember",
+    "this member was removed from the group",
+    "Ask the authority; a new card and invitation give a new slot.",
+);
+const OTHER_GROUP: ErrorInfo = ErrorInfo::new(
+    "SL-GROUP-25",
+    "OtherGroup",
+    "a document belongs to another group",
+    "Name the group that it was made for.",
+);
+const OTHER_AUTHORITY: ErrorInfo = ErrorInfo::new(
+    "SL-GROUP-26",
+    "OtherAuthority",
+    "the authority is not the expected one",
+    "Compare fingerprints over another way; do not join if they differ.",
+);
+const KEY_TEXT: ErrorInfo = ErrorInfo::new(
+    "SL-GROUP-27",
+    "KeyText",
+    "a text is no public key",
+    "A public key is one line that begins with `sealane1`; copy it whole.",
+);
+const REFUSED: ErrorInfo = ErrorInfo::new(
+    "SL-GROUP-28",
+    "GroupRefused",
+    "what was asked for does not fit the group",
+    "The message says why.",
+);
+const CIPHER: ErrorInfo = ErrorInfo::new(
+    "SL-GROUP-29",
+    "GroupCipher",
+    "a library of cryptography failed",
+    "Report it; nothing was changed.",
+);
 
 impl Error {
     /// The stable code, cause and hint.

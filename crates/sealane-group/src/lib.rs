@@ -22,7 +22,8 @@
 //!
 //! # let folder = tempfile::tempdir().unwrap();
 //! # let (one, two) = (folder.path().join("one"), folder.path().join("two"));
-//! let (base, car) = (KeyFolder::create(&one, "base", None)?, KeyFolder::create(&two, "car", None)?);
+//! let base = KeyFolder::create(&one, "base", None)?;
+//! let car = KeyFolder::create(&two, "car", None)?;
 //! let mut fleet = base.new_group("fleet", NewGroup::default())?;
 //! let invited = fleet.invite(&Card::from_bytes(&car.card()?)?, Past::All)?;
 //! let member = car.join(&invited.invitation, Some(fleet.authority()), None)?;
