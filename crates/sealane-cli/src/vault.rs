@@ -1,9 +1,11 @@
 //! `sealane vault`.
 
+mod care;
 mod get;
 mod key;
 mod list;
 mod put;
+mod show;
 mod unlock;
 
 use std::path::PathBuf;
@@ -38,7 +40,17 @@ fn verb(args: &args::Vault, place: &Place, terminal: &mut Terminal) -> Result<()
         VaultVerb::Ls { snapshot, path } => {
             list::run(snapshot.as_deref(), path.as_deref(), place, terminal)
         }
+        VaultVerb::Find { pattern } => list::find(pattern, place, terminal),
+        VaultVerb::Status => show::status(place, terminal),
+        VaultVerb::Verify { read_data } => care::verify(*read_data, place, terminal),
+        VaultVerb::Drill(drill) => care::drill(drill, place, terminal),
+        VaultVerb::Prune(prune) => care::prune(prune, place, terminal),
+        VaultVerb::Recover { to, snapshot, paths } => {
+            care::recover(to, *snapshot, paths, place, terminal)
+        }
+        VaultVerb::Inspect { key } => show::inspect(key.as_deref(), place, terminal),
         VaultVerb::Key(key) => key::run(key, place, terminal),
+        VaultVerb::Leaks => show::leaks(place, terminal),
     }
 }
 

@@ -15,6 +15,7 @@
     deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)
 )]
 
+mod care;
 mod chunker;
 mod compress;
 mod error;
@@ -30,6 +31,10 @@ mod store;
 mod vault;
 mod wire;
 
+pub use care::{
+    DrillOptions, DrillReport, Fact, Found, Keep, LeakGroup, Leaks, PruneOptions, PruneReport,
+    Recovered, VerifyReport, leaks,
+};
 pub use error::{ERRORS, Error};
 pub use format::chunk::{Compression, Id};
 pub use format::config::Metadata;

@@ -29,9 +29,9 @@ use crate::format::page::Entry;
 use crate::format::snapshot::Counts;
 use crate::manifest::Look;
 
-pub(crate) use pack::{Packed, Packer};
+pub(crate) use pack::Packed;
 pub(crate) use read::now_ns;
-pub(crate) use run::{Source, put};
+pub(crate) use run::{Source, put, repack};
 pub use walk::measure;
 
 /// How to put.

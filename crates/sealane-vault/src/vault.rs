@@ -27,6 +27,7 @@ use crate::wire::hex;
 
 pub use chain::Snapshot;
 pub use keys::SlotInfo;
+pub(crate) use sync::hash_of;
 
 /// How to open a vault.
 #[derive(Debug, Clone, Default)]
@@ -36,6 +37,9 @@ pub struct OpenOptions {
     pub state: Option<PathBuf>,
     /// A head that the store must have: `number:hash`, as [`Vault::head_text`] gives it.
     pub expect_head: Option<String>,
+    /// Use the objects alone: nothing that this machine remembers, and no index. For recovery;
+    /// whether the store was rolled back is not checked.
+    pub objects_alone: bool,
 }
 
 /// A vault, unlocked.
@@ -51,7 +55,7 @@ pub struct Vault {
     master: Option<Key>,
     signer: Signer,
     signer_id: SignerId,
-    state: PathBuf,
+    state: Option<PathBuf>,
     manifest: Manifest,
     sessions: Mutex<HashMap<Vec<u8>, Arc<Sealing>>>,
 }
@@ -101,7 +105,9 @@ impl Vault {
                 Vault::unlocked(store, config, &master, options)?
             }
         };
-        vault.sync()?;
+        if !options.objects_alone {
+            vault.sync()?;
+        }
         vault.check_head(options.expect_head.as_deref())?;
         Ok(vault)
     }
@@ -117,7 +123,7 @@ impl Vault {
         if signer.verifying_key() != config.owner {
             return Err(Error::Signature(CONFIG_KEY.to_owned()));
         }
-        let state = state_folder(options.state.as_deref(), &id)?;
+        let (state, manifest) = open_manifest(options, &id)?;
         Ok(Vault {
             naming: Naming::derive(master, &id),
             sealing: Arc::new(Sealing::derive(master, &id)?),
@@ -125,7 +131,7 @@ impl Vault {
             master: Some(master.clone()),
             signer,
             signer_id: SignerId::default(),
-            manifest: Manifest::open(&state)?,
+            manifest,
             state,
             sessions: Mutex::default(),
             store,
@@ -146,7 +152,7 @@ impl Vault {
         let info = session_info(&config.vault);
         let wrapped = sealane_group::seal_to(&key.owner, &info, secret.as_slice());
         let wrapped = wrapped.map_err(|_| Error::Library("cipher"))?;
-        let state = state_folder(options.state.as_deref(), &config.vault)?;
+        let (state, manifest) = open_manifest(options, &config.vault)?;
         Ok(Vault {
             naming: key.naming.clone(),
             sealing: Arc::new(Sealing::derive(&secret, &config.vault)?),
@@ -154,7 +160,7 @@ impl Vault {
             master: None,
             signer: Signer::from_seed(&key.seed)?,
             signer_id: key.slot,
-            manifest: Manifest::open(&state)?,
+            manifest,
             state,
             sessions: Mutex::default(),
             store,
@@ -213,8 +219,11 @@ impl Vault {
     }
 
     /// The folder of the manifest and of the head that was seen.
-    pub fn state(&self) -> &Path {
-        &self.state
+    ///
+    /// # Errors
+    /// [`Error::NoState`] when it was opened without.
+    pub fn state(&self) -> Result<&Path, Error> {
+        self.state.as_deref().ok_or(Error::NoState)
     }
 
     pub(crate) fn vault_id(&self) -> &VaultId {
@@ -270,6 +279,19 @@ impl std::fmt::Debug for Vault {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Vault").field("id", &self.id()).finish_non_exhaustive()
     }
+}
+
+/// The state folder of a vault and the manifest in it, or a manifest in memory.
+fn open_manifest(
+    options: &OpenOptions,
+    vault: &VaultId,
+) -> Result<(Option<PathBuf>, Manifest), Error> {
+    if options.objects_alone {
+        return Ok((None, Manifest::in_memory()?));
+    }
+    let state = state_folder(options.state.as_deref(), vault)?;
+    let manifest = Manifest::open(&state)?;
+    Ok((Some(state), manifest))
 }
 
 fn session_info(vault: &VaultId) -> Vec<u8> {

@@ -66,8 +66,85 @@ pub enum VaultVerb {
         /// Only what is in this path
         path: Option<String>,
     },
+    /// Look for paths through all snapshots
+    Find {
+        /// A pattern, as a line of a .gitignore: *.pdf, or accounts/2024/*
+        pattern: String,
+    },
+    /// Show what the vault holds, its head, and the last proven restore
+    Status,
+    /// Check that the chain is whole and that all that its snapshots need is there
+    Verify {
+        /// Read every byte of every pack, too
+        #[arg(long)]
+        read_data: bool,
+    },
+    /// Prove that it restores: from the objects alone, compared on disk, with a signed report
+    Drill(VaultDrill),
+    /// Remove snapshots, and what none of the others needs
+    Prune(VaultPrune),
+    /// Restore from the objects and a key and nothing else, as far as they are whole
+    Recover {
+        /// Where to restore to; it need not exist
+        #[arg(long, value_name = "DIR")]
+        to: PathBuf,
+        /// The snapshot's number [default: the newest that is readable]
+        #[arg(long, value_name = "N")]
+        snapshot: Option<u64>,
+        /// Only these paths and what is in them
+        #[arg(value_name = "PATH")]
+        paths: Vec<PathBuf>,
+    },
+    /// Explain one object of the store
+    Inspect {
+        /// Its key, for example snapshots/0000000001; none lists all objects
+        key: Option<String>,
+    },
     /// Manage what opens the vault
     Key(VaultKey),
+    /// Show all that the storage provider can see, without any key
+    Leaks,
+}
+
+/// `sealane vault drill`.
+#[derive(Debug, Args)]
+pub struct VaultDrill {
+    /// The snapshot's number [default: the newest]
+    #[arg(long, value_name = "N")]
+    pub snapshot: Option<u64>,
+    /// About how many files, others each time
+    #[arg(long, value_name = "N", default_value_t = 100, conflicts_with = "all")]
+    pub sample: u64,
+    /// All files
+    #[arg(long)]
+    pub all: bool,
+    /// An empty folder to restore into, which is left [default: a temporary one, which is removed]
+    #[arg(long, value_name = "DIR")]
+    pub scratch: Option<PathBuf>,
+}
+
+/// `sealane vault prune`.
+#[derive(Debug, Args)]
+#[command(after_help = "The newest snapshot is always kept. Needs a key that reads.")]
+pub struct VaultPrune {
+    /// Keep so many of the newest snapshots
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    pub keep_last: usize,
+    /// Keep the newest of each of so many days
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    pub keep_daily: usize,
+    /// Keep the newest of each of so many weeks
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    pub keep_weekly: usize,
+    /// Keep the newest of each of so many months of 30 days
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    pub keep_monthly: usize,
+    /// Remove data at once instead of a day later; only where nobody puts at the same time
+    #[arg(long)]
+    pub now: bool,
+    /// Say what would be removed, and write nothing
+    #[arg(long)]
+    pub dry_run: bool,
 }
 
 /// `sealane vault init`.

@@ -73,32 +73,53 @@ pub(super) fn entries(
 ) -> Result<(), Failure> {
     for entry in vault.entries(snapshot)? {
         let entry = entry?;
-        if !wanted(&entry) {
-            continue;
-        }
-        let (kind, letter) = match entry.node {
-            Node::Folder => ("folder", 'd'),
-            Node::File { .. } => ("file", '-'),
-            Node::Link { .. } => ("link", 'l'),
-        };
-        if terminal.json() {
-            terminal.record(vec![
-                ("snapshot", Value::from(snapshot.number)),
-                ("path", shown(&entry.path)),
-                ("kind", Value::from(kind)),
-                ("size", Value::from(entry.size())),
-                ("mode", Value::from(u64::from(entry.mode))),
-                ("mtime_ns", Value::from(entry.mtime_ns)),
-            ])?;
-        } else {
-            terminal.line(format_args!(
-                "{letter}{:04o} {:>12} {} {}",
-                entry.mode,
-                entry.size(),
-                time(entry.mtime_ns),
-                entry.shown()
-            ))?;
+        if wanted(&entry) {
+            show(snapshot.number, &entry, false, terminal)?;
         }
     }
     Ok(())
+}
+
+/// `sealane vault find`.
+pub(super) fn find(pattern: &str, place: &Place, terminal: &mut Terminal) -> Result<(), Failure> {
+    let vault = place.open()?;
+    let mut outcome = Ok(());
+    vault.find(pattern, &mut |found| {
+        if outcome.is_ok() {
+            outcome = show(found.snapshot, &found.entry, true, terminal);
+        }
+        Ok(())
+    })?;
+    outcome
+}
+
+fn show(
+    snapshot: u64,
+    entry: &Entry,
+    with_snapshot: bool,
+    terminal: &mut Terminal,
+) -> Result<(), Failure> {
+    let (kind, letter) = match entry.node {
+        Node::Folder => ("folder", 'd'),
+        Node::File { .. } => ("file", '-'),
+        Node::Link { .. } => ("link", 'l'),
+    };
+    if terminal.json() {
+        return terminal.record(vec![
+            ("snapshot", Value::from(snapshot)),
+            ("path", shown(&entry.path)),
+            ("kind", Value::from(kind)),
+            ("size", Value::from(entry.size())),
+            ("mode", Value::from(u64::from(entry.mode))),
+            ("mtime_ns", Value::from(entry.mtime_ns)),
+        ]);
+    }
+    let number = if with_snapshot { format!("{snapshot:>6} ") } else { String::new() };
+    terminal.line(format_args!(
+        "{number}{letter}{:04o} {:>12} {} {}",
+        entry.mode,
+        entry.size(),
+        time(entry.mtime_ns),
+        entry.shown()
+    ))
 }

@@ -30,6 +30,7 @@ impl Place {
             options: OpenOptions {
                 state: args.state.clone(),
                 expect_head: args.expect_head.clone(),
+                objects_alone: false,
             },
         })
     }
@@ -40,17 +41,26 @@ impl Place {
 
     /// Opens the vault with what was given.
     pub(super) fn open(&self) -> Result<Vault, Failure> {
+        self.open_with(&self.options)
+    }
+
+    /// Opens it without anything that this machine remembers, and without its index.
+    pub(super) fn open_objects(&self) -> Result<Vault, Failure> {
+        self.open_with(&OpenOptions { objects_alone: true, ..self.options.clone() })
+    }
+
+    fn open_with(&self, options: &OpenOptions) -> Result<Vault, Failure> {
         let store = self.store()?;
         if let Some(file) = &self.key_file {
             let key: WriterKey = first_line(file)?.parse()?;
-            return Ok(Vault::open(store, &Secret::Writer(&key), &self.options)?);
+            return Ok(Vault::open(store, &Secret::Writer(&key), options)?);
         }
         if let Some(file) = &self.recovery_file {
             let code: RecoveryCode = first_line(file)?.parse()?;
-            return Ok(Vault::open(store, &Secret::Recovery(&code), &self.options)?);
+            return Ok(Vault::open(store, &Secret::Recovery(&code), options)?);
         }
         let passphrase = self.passphrase()?;
-        Ok(Vault::open(store, &Secret::Passphrase(passphrase.as_bytes()), &self.options)?)
+        Ok(Vault::open(store, &Secret::Passphrase(passphrase.as_bytes()), options)?)
     }
 
     /// The passphrase: from a file, the environment or the terminal.

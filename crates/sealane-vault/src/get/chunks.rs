@@ -3,9 +3,9 @@ use std::sync::Arc;
 
 use crate::Error;
 use crate::compress::Decompressor;
-use crate::format::chunk::{ChunkKind, Id};
+use crate::format::chunk::{ChunkHead, ChunkKind, Id};
 use crate::format::header::{Header, Kind};
-use crate::format::pack::{Hash, pack_key};
+use crate::format::pack::{Hash, Pack, pack_key};
 use crate::format::page::{Piece, read_list};
 use crate::keys::Sealing;
 use crate::manifest::{Manifest, Place};
@@ -93,6 +93,34 @@ impl<'a> Chunks<'a> {
             return Err(Error::NotAuthentic { what: format!("chunk {}", head.id) });
         }
         Ok(())
+    }
+
+    /// A chunk, verified, and sealed under the vault's own key.
+    pub(crate) fn seal_again(
+        &mut self,
+        id: &Id,
+        kind: ChunkKind,
+    ) -> Result<(ChunkHead, Vec<u8>), Error> {
+        let place = self.manifest.place(id)?;
+        self.read(id, kind)?;
+        let mut sealed = self.opened.clone();
+        self.vault.sealing().seal_chunk(&place.head, &mut sealed, 0)?;
+        Ok((place.head, sealed))
+    }
+
+    /// Checks a chunk as it lies in a pack.
+    pub(crate) fn check(
+        &mut self,
+        pack: &Pack,
+        head: &ChunkHead,
+        sealed: &[u8],
+    ) -> Result<(), Error> {
+        self.window.pack = pack.hash;
+        self.window.from = 0;
+        self.window.bytes.clear();
+        self.window.bytes.extend_from_slice(sealed);
+        let header = pack.header.clone();
+        self.open(&Place { pack: pack.hash, header, pack_bytes: 0, offset: 0, head: *head })
     }
 
     fn sealing(&mut self, place: &Place) -> Result<Arc<Sealing>, Error> {

@@ -25,7 +25,7 @@ const PAGE_LEAST: usize = 16;
 const SEEN_BATCH: usize = 4096;
 
 /// Puts sealed chunks into packs, in order, and entries into pages.
-pub(crate) struct Packer<'a> {
+pub(super) struct Packer<'a> {
     sealer: Sealer<'a>,
     claims: &'a Claims,
     header: Header,
@@ -65,7 +65,7 @@ struct OpenPack {
 }
 
 impl<'a> Packer<'a> {
-    pub(crate) fn new(
+    pub(super) fn new(
         sealer: Sealer<'a>,
         claims: &'a Claims,
         header: Header,
@@ -95,12 +95,12 @@ impl<'a> Packer<'a> {
     }
 
     /// Counts what it would write.
-    pub(crate) fn dry(self, dry: bool) -> Self {
+    pub(super) fn dry(self, dry: bool) -> Self {
         Self { dry, ..self }
     }
 
     /// Remembers what files looked like.
-    pub(crate) fn remembering(self, manifest: Manifest) -> Self {
+    pub(super) fn remembering(self, manifest: Manifest) -> Self {
         Self { manifest: Some(manifest), ..self }
     }
 
@@ -258,7 +258,7 @@ impl<'a> Packer<'a> {
     }
 
     /// Keeps a chunk that is sealed already.
-    pub(crate) fn append(
+    pub(super) fn append(
         &mut self,
         head: ChunkHead,
         sealed: &[u8],

@@ -1,3 +1,4 @@
+use std::collections::HashSet;
 use std::io::Read;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -12,7 +13,7 @@ use super::walk::{Excludes, Walk};
 use super::{Job, PutOptions, PutReport, Skipped};
 use crate::Error;
 use crate::chunker::Chunker;
-use crate::format::chunk::Compression;
+use crate::format::chunk::{ChunkHead, Compression};
 use crate::format::config::Metadata;
 use crate::format::pack::Pack;
 use crate::format::page::Entry;
@@ -46,7 +47,7 @@ pub(crate) fn put(
     let sealer = Sealer::new(vault.naming(), vault.sealing());
     let packer = Packer::new(sealer, &claims, vault.header(), &spool, listing)
         .dry(options.dry_run)
-        .remembering(Manifest::open(vault.state())?);
+        .remembering(Manifest::open(vault.state()?)?);
     let (mut packed, packs, skipped) = pipeline(vault, source, options, &claims, packer)?;
     if options.dry_run {
         let head = vault.head_text()?;
@@ -57,6 +58,25 @@ pub(crate) fn put(
     let (snapshot, head) = vault.commit(&packed, &packs, listing, options)?;
     let packs = packs.len() as u64;
     Ok(PutReport { snapshot, head, counts: packed.counts, packs, skipped })
+}
+
+/// Writes chunks that are sealed already into new packs, all durable on return.
+pub(crate) fn repack(
+    vault: &Vault,
+    next: &mut dyn FnMut() -> Result<Option<(ChunkHead, Vec<u8>)>, Error>,
+) -> Result<Vec<Pack>, Error> {
+    let claims = Claims::new(HashSet::default());
+    let spool = vault.store().spool()?;
+    std::thread::scope(|scope| {
+        let uploader = Uploader::start(scope, vault.store());
+        let sealer = Sealer::new(vault.naming(), vault.sealing());
+        let mut packer = Packer::new(sealer, &claims, vault.header(), &spool, None);
+        while let Some((head, sealed)) = next()? {
+            packer.append(head, &sealed, &uploader)?;
+        }
+        packer.finish(&uploader)?;
+        uploader.finish()
+    })
 }
 
 type Outcome = (Packed, Vec<Pack>, Vec<Skipped>);

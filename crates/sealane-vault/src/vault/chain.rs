@@ -147,7 +147,8 @@ impl Vault {
             let head = parse_head(named).ok_or_else(|| Error::NoSnapshot(named.to_owned()))?;
             self.check_chain(Some(head))?;
         }
-        self.head().map(|_| ())
+        // Without a state folder there is nothing to compare with.
+        if self.state.is_some() { self.head().map(|_| ()) } else { Ok(()) }
     }
 
     /// The newest link, checked back to what was seen here, which it then is.
@@ -170,7 +171,8 @@ impl Vault {
     }
 
     fn seen_head(&self) -> Result<Option<Head>, Error> {
-        let path = self.state.join("head");
+        let Some(state) = &self.state else { return Ok(None) };
+        let path = state.join("head");
         match fs::read_to_string(&path) {
             Ok(text) => {
                 let malformed = Error::Malformed { what: "the head in the state folder" };
@@ -182,13 +184,14 @@ impl Vault {
     }
 
     pub(crate) fn remember_head(&self, head: Head) -> Result<(), Error> {
-        let path = self.state.join("head");
-        let draft = self.state.join(format!("head.{}", std::process::id()));
+        let Some(state) = &self.state else { return Ok(()) };
+        let path = state.join("head");
+        let draft = state.join(format!("head.{}", std::process::id()));
         let written = File::create(&draft).and_then(|mut file| {
             writeln!(file, "{}", head_text(head))?;
             file.sync_all()?;
             fs::rename(&draft, &path)?;
-            File::open(&self.state)?.sync_all()
+            File::open(state)?.sync_all()
         });
         written.map_err(|cause| Error::file(&path, cause))
     }

@@ -23,7 +23,13 @@ impl Vault {
                 self.read_indexes(manifest, &there)?;
                 let known = manifest.packs()?;
                 for (hash, size) in packs.iter().filter(|(hash, _)| !known.contains(hash)) {
-                    manifest.add_pack(&self.read_pack(hash, *size)?)?;
+                    match self.read_pack(hash, *size) {
+                        Ok(pack) => manifest.add_pack(&pack)?,
+                        // What is in it is missing then: a put keeps it anew, and `verify` and
+                        // whoever needs it say so.
+                        Err(error) if is_damage(&error) => {}
+                        Err(error) => return Err(error),
+                    }
                 }
             }
             manifest.condemn(&condemned)
@@ -43,7 +49,13 @@ impl Vault {
                 Err(error) => return Err(error),
             };
             let open = |header: &Header| self.sealing_of(header);
-            for pack in read_index(&object.key, &bytes, &self.config.vault, open)? {
+            let packs = match read_index(&object.key, &bytes, &self.config.vault, open) {
+                Ok(packs) => packs,
+                // All that it says stands in the packs, too.
+                Err(error) if is_damage(&error) => continue,
+                Err(error) => return Err(error),
+            };
+            for pack in packs {
                 if there.contains(&pack.hash) {
                     manifest.add_pack(&pack)?;
                 }
@@ -84,6 +96,20 @@ impl Vault {
         })?;
         Ok(manifest)
     }
+}
+
+/// Whether an object is not what it was when it was written.
+fn is_damage(error: &Error) -> bool {
+    use Error::{Malformed, Missing, NotAuthentic, TooLarge, Truncated, Version};
+    matches!(
+        error,
+        Malformed { .. }
+            | Missing(_)
+            | NotAuthentic { .. }
+            | TooLarge { .. }
+            | Truncated(_)
+            | Version(_)
+    )
 }
 
 /// The hash that ends an object's key.

@@ -1,0 +1,249 @@
+use std::fs::File;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::Path;
+use std::time::Instant;
+
+use serde_json::{Value, json};
+
+use crate::Error;
+use crate::format::chunk::ChunkKind;
+use crate::format::header::{Header, Kind};
+use crate::format::page::{Entry, Node, Piece};
+use crate::get::{Chunks, Entries, GetOptions, restore};
+use crate::keys::{random, verify};
+use crate::limits::MAX_REPORT_BYTES;
+use crate::put::{Skipped, now_ns};
+use crate::vault::Vault;
+use crate::wire::Reader;
+
+/// What to drill.
+#[derive(Debug, Clone, Default)]
+pub struct DrillOptions {
+    /// The snapshot; none is the newest.
+    pub snapshot: Option<u64>,
+    /// How many files, chosen anew each time; none is all.
+    pub sample: Option<u64>,
+}
+
+/// A restore that was proven, or not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DrillReport {
+    /// When it ended: nanoseconds since 1970-01-01 UTC.
+    pub time_ns: i64,
+    /// The snapshot.
+    pub snapshot: u64,
+    /// The head of the chain, as `number:hash`.
+    pub head: String,
+    /// Whether it was all of the snapshot.
+    pub all: bool,
+    /// Files, folders and links that came back as they were kept.
+    pub entries: u64,
+    /// Files among them.
+    pub files: u64,
+    /// Bytes of them.
+    pub bytes: u64,
+    /// How long it took.
+    pub took_ms: u64,
+    /// What did not come back.
+    pub failed: Vec<Skipped>,
+}
+
+impl DrillReport {
+    /// As it is stored, and shown.
+    pub fn to_json(&self) -> Value {
+        let failed = |failed: &Skipped| json!({ "path": failed.path, "reason": failed.reason });
+        // A report is bounded; that something failed matters more than all names.
+        let failed: Vec<Value> = self.failed.iter().take(100).map(failed).collect();
+        json!({
+            "v": 1, "time_ns": self.time_ns, "snapshot": self.snapshot, "head": self.head,
+            "all": self.all, "entries": self.entries, "files": self.files, "bytes": self.bytes,
+            "took_ms": self.took_ms, "proven": self.failed.is_empty(), "failed": failed,
+        })
+    }
+
+    fn from_json(value: &Value) -> Option<DrillReport> {
+        let number = |name: &str| value.get(name)?.as_u64();
+        let text = |value: &Value, name: &str| Some(value.get(name)?.as_str()?.to_owned());
+        let failed = |failed: &Value| {
+            Some(Skipped { path: text(failed, "path")?, reason: text(failed, "reason")? })
+        };
+        Some(DrillReport {
+            time_ns: value.get("time_ns")?.as_i64()?,
+            snapshot: number("snapshot")?,
+            head: text(value, "head")?,
+            all: value.get("all")?.as_bool()?,
+            entries: number("entries")?,
+            files: number("files")?,
+            bytes: number("bytes")?,
+            took_ms: number("took_ms")?,
+            failed: value.get("failed")?.as_array()?.iter().map(failed).collect::<Option<_>>()?,
+        })
+    }
+}
+
+impl Vault {
+    /// Restores a sample or all of a snapshot into `scratch`, which must be empty, from the objects
+    /// alone; compares what then lies on disk with what was kept; and keeps a signed report in
+    /// the store. What it restored is left in `scratch`.
+    ///
+    /// # Errors
+    /// What the store or the scratch folder fails for as a whole. What did not come back is in
+    /// [`DrillReport::failed`].
+    pub fn drill(&self, scratch: &Path, options: &DrillOptions) -> Result<DrillReport, Error> {
+        let begun = Instant::now();
+        let snapshot = self.snapshot(options.snapshot)?;
+        let manifest = self.manifest_from_packs()?;
+        let wanted = self.choose(&snapshot, options.sample)?;
+        let chunks = Chunks::new(self, &manifest)?;
+        let entries = Entries::new(Chunks::new(self, &manifest)?, &snapshot.body.pages);
+        let entries = entries.filter(|entry| entry.as_ref().map_or(true, |entry| wanted(entry)));
+        let restored = restore(chunks, entries, scratch, &GetOptions::default())?;
+        let mut report = DrillReport {
+            time_ns: now_ns(),
+            snapshot: snapshot.number,
+            head: self.head_text()?,
+            all: options.sample.is_none(),
+            entries: 0,
+            files: 0,
+            bytes: 0,
+            took_ms: 0,
+            failed: restored.failed,
+        };
+        let mut chunks = Chunks::new(self, &manifest)?;
+        for entry in Entries::new(Chunks::new(self, &manifest)?, &snapshot.body.pages) {
+            let entry = entry?;
+            if wanted(&entry) {
+                match self.compare(&mut chunks, scratch, &entry) {
+                    Ok(()) => {
+                        report.entries += 1;
+                        report.files += u64::from(matches!(entry.node, Node::File { .. }));
+                        report.bytes += entry.size();
+                    }
+                    Err(reason) => report.failed.push(Skipped { path: entry.shown(), reason }),
+                }
+            }
+        }
+        report.took_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.keep_report(&report)?;
+        Ok(report)
+    }
+
+    /// Says of each entry whether it is in the sample: all with folders and links, or about as many
+    /// files as were asked for, others each time.
+    fn choose(
+        &self,
+        snapshot: &crate::vault::Snapshot,
+        sample: Option<u64>,
+    ) -> Result<impl Fn(&Entry) -> bool + use<>, Error> {
+        let seed: [u8; 32] = random()?;
+        let files = snapshot.counts.files.max(1);
+        let share = sample.map(|sample| u64::MAX / files * sample.min(files));
+        Ok(move |entry: &Entry| match share {
+            None => true,
+            Some(share) => {
+                let hash = blake3::keyed_hash(&seed, &entry.path);
+                let (first, _) = hash.as_bytes().split_first_chunk().unwrap_or((&[0; 8], &[]));
+                let file = matches!(entry.node, Node::File { .. });
+                file && u64::from_le_bytes(*first) <= share
+            }
+        })
+    }
+
+    /// Compares an entry with what lies on disk, reading it again.
+    fn compare(
+        &self,
+        chunks: &mut Chunks<'_>,
+        scratch: &Path,
+        entry: &Entry,
+    ) -> Result<(), String> {
+        let path = scratch.join(std::ffi::OsStr::from_bytes(&entry.path));
+        let found = path.symlink_metadata().map_err(|error| error.to_string())?;
+        let mtime_ns = found.mtime().checked_mul(1_000_000_000);
+        let mtime_ns = mtime_ns.and_then(|ns| ns.checked_add(found.mtime_nsec()));
+        let same_mode = found.is_symlink() || found.mode() & 0o7777 == entry.mode;
+        if mtime_ns != Some(entry.mtime_ns) || !same_mode {
+            return Err("its mode or time differs".to_owned());
+        }
+        match &entry.node {
+            Node::Folder if found.is_dir() => Ok(()),
+            Node::Link { target } => {
+                let there = std::fs::read_link(&path).map_err(|error| error.to_string())?;
+                let same = there.as_os_str().as_bytes() == target;
+                if same { Ok(()) } else { Err("it points elsewhere".to_owned()) }
+            }
+            Node::File { size, pieces } if found.is_file() && found.len() == *size => {
+                let file = File::open(&path).map_err(|error| error.to_string())?;
+                let pieces = chunks.flatten(pieces).map_err(|error| error.to_string())?;
+                self.compare_content(&file, &pieces).map_err(|error| error.to_string())
+            }
+            _ => Err("its kind or size differs".to_owned()),
+        }
+    }
+
+    fn compare_content(&self, file: &File, pieces: &[Piece]) -> std::io::Result<()> {
+        let differs = || std::io::Error::other("its content differs");
+        let mut at = 0;
+        let mut data = Vec::new();
+        for piece in pieces {
+            let mut left = piece.bytes();
+            while left > 0 {
+                // Chunks are read whole; holes may be longer than memory.
+                let part = match piece {
+                    Piece::Hole { .. } => left.min(1 << 20),
+                    _ => left,
+                };
+                data.resize(usize::try_from(part).unwrap_or(0), 0);
+                file.read_exact_at(&mut data, at)?;
+                let same = match piece {
+                    Piece::Chunk { id, .. } => self.naming().id(ChunkKind::Data, &data) == *id,
+                    _ => data.iter().all(|byte| *byte == 0),
+                };
+                if !same {
+                    return Err(differs());
+                }
+                at += part;
+                left -= part;
+            }
+        }
+        Ok(())
+    }
+
+    fn keep_report(&self, report: &DrillReport) -> Result<(), Error> {
+        let mut object = Header { kind: Kind::Report, ..self.header() }.write();
+        let record =
+            self.sealing().seal_record(&object, report.to_json().to_string().as_bytes())?;
+        object.extend_from_slice(&record);
+        self.signer().sign(&mut object)?;
+        self.store().put(&format!("reports/{:020}", report.time_ns.max(0)), &object)?;
+        Ok(())
+    }
+
+    /// The last drill in which everything came back: the last proven restore.
+    ///
+    /// # Errors
+    /// [`Error::NotOwner`], [`Error::Signature`], and what the store fails for.
+    pub fn last_proven(&self) -> Result<Option<DrillReport>, Error> {
+        self.owner("read reports")?;
+        for object in self.store().list("reports/")?.iter().rev() {
+            let bytes = self.store().get(&object.key, MAX_REPORT_BYTES)?;
+            verify(&self.signer().verifying_key(), &object.key, &bytes)?;
+            let signed = bytes.get(..bytes.len().saturating_sub(64)).unwrap_or_default();
+            let mut reader = Reader::new("a report", signed);
+            let header =
+                Header::read(&mut reader, &object.key, Kind::Report, Some(self.vault_id()))?;
+            let at = signed.len() - reader.left();
+            let (head, record) = signed.split_at_checked(at).unwrap_or_default();
+            let text = self.sealing_of(&header)?.open_record(&object.key, head, record)?;
+            let malformed = Error::Malformed { what: "a report" };
+            let value: Value = serde_json::from_slice(&text).map_err(|_| malformed)?;
+            let malformed = Error::Malformed { what: "a report" };
+            let report = DrillReport::from_json(&value).ok_or(malformed)?;
+            if report.failed.is_empty() {
+                return Ok(Some(report));
+            }
+        }
+        Ok(None)
+    }
+}

@@ -1,0 +1,58 @@
+use std::collections::HashSet;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use ignore::gitignore::GitignoreBuilder;
+
+use crate::Error;
+use crate::format::chunk::ChunkKind;
+use crate::format::page::{Entry, Node, read_page};
+use crate::get::Chunks;
+use crate::vault::Vault;
+
+/// An entry that was looked for.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Found {
+    /// The newest snapshot that has it like this.
+    pub snapshot: u64,
+    /// The entry.
+    pub entry: Entry,
+}
+
+impl Vault {
+    /// Looks for paths that match `pattern`, as a line of a `.gitignore` does, through all
+    /// snapshots, newest first. Each state of a path is given once.
+    ///
+    /// # Errors
+    /// [`Error::Pattern`], and as [`Vault::entries`].
+    pub fn find(
+        &self,
+        pattern: &str,
+        found: &mut dyn FnMut(Found) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let wrong = |error: ignore::Error| Error::Pattern(error.to_string());
+        let mut builder = GitignoreBuilder::new("");
+        builder.add_line(None, pattern).map_err(wrong)?;
+        let matcher = builder.build().map_err(wrong)?;
+        let mut chunks = Chunks::new(self, self.manifest())?;
+        let mut pages = HashSet::new();
+        let mut given = HashSet::new();
+        for snapshot in self.snapshots()?.into_iter().rev() {
+            for page in &snapshot.body.pages {
+                if !pages.insert(*page) {
+                    continue;
+                }
+                for entry in chunks.read(page, ChunkKind::Page).and_then(read_page)? {
+                    let path = Path::new(std::ffi::OsStr::from_bytes(&entry.path));
+                    let folder = matches!(entry.node, Node::Folder);
+                    let state = (entry.path.clone(), entry.mtime_ns, entry.size());
+                    if matcher.matched(path, folder).is_ignore() && given.insert(state) {
+                        found(Found { snapshot: snapshot.number, entry })?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,103 @@
+use crate::Error;
+use crate::format::chunk::ChunkKind;
+use crate::format::header::{Header, Kind};
+use crate::format::index::read_index;
+use crate::format::pack::{Hash, Pack, pack_key};
+use crate::format::snapshot::snapshot_number;
+use crate::limits::MAX_INDEX_BYTES;
+use crate::vault::{Vault, slots};
+use crate::wire::{from_hex, hex};
+
+/// A field of an object: what it is called, and its value in words.
+pub type Fact = (String, String);
+
+impl Vault {
+    /// Explains one object of the store.
+    ///
+    /// # Errors
+    /// What the object is refused for.
+    pub fn inspect(&self, key: &str) -> Result<Vec<Fact>, Error> {
+        let name = key.rsplit('/').next().unwrap_or_default();
+        let first = key.split('/').next().unwrap_or_default();
+        match first {
+            "config" => Ok(self.inspect_config()),
+            "packs" => {
+                let hash: Hash = from_hex(name).ok_or_else(|| Error::Missing(key.to_owned()))?;
+                let size = self.store().size(key)?;
+                let size = size.ok_or_else(|| Error::Missing(key.to_owned()))?;
+                Ok(pack_facts(&self.read_pack(&hash, size)?))
+            }
+            "index" => {
+                let bytes = self.store().get(key, MAX_INDEX_BYTES)?;
+                let open = |header: &Header| self.sealing_of(header);
+                let packs = read_index(key, &bytes, self.vault_id(), open)?;
+                let row = |pack: &Pack| {
+                    let what = format!("{} bytes, {} chunks", pack.size, pack.chunks.len());
+                    (pack_key(&pack.hash), what)
+                };
+                Ok(packs.iter().map(row).collect())
+            }
+            "snapshots" => {
+                let number = snapshot_number(key).ok_or_else(|| Error::Missing(key.to_owned()))?;
+                self.inspect_snapshot(number)
+            }
+            "keys" => {
+                let slots = slots(self.store(), self.vault_id())?;
+                let slot = slots.iter().find(|slot| hex(&slot.id) == name);
+                let slot = slot.ok_or_else(|| Error::Missing(key.to_owned()))?;
+                Ok(vec![fact("kind", Kind::Slot as u8), fact("slot", format!("{:?}", slot.kind))])
+            }
+            _ => Err(Error::Missing(key.to_owned())),
+        }
+    }
+
+    fn inspect_config(&self) -> Vec<Fact> {
+        vec![
+            fact("kind", Kind::Config as u8),
+            fact("vault", self.id()),
+            fact("metadata", format!("{:?}", self.metadata()).to_lowercase()),
+            fact("owner", hex(&self.signer().verifying_key())),
+        ]
+    }
+
+    fn inspect_snapshot(&self, number: u64) -> Result<Vec<Fact>, Error> {
+        let sealed = self.load(number, &self.signers()?)?;
+        let body = sealed.open(self.sealing_of(&sealed.header)?.as_ref())?;
+        Ok(vec![
+            fact("number", number),
+            fact("hash", hex(&sealed.hash)),
+            fact("previous", hex(&sealed.link.previous)),
+            fact("signer", hex(&sealed.link.signer)),
+            fact("what", if body.prune { "prune" } else { "snapshot" }),
+            fact("time_ns", body.time_ns),
+            fact("source", body.source),
+            fact("note", body.note),
+            fact("files", body.counts.files),
+            fact("bytes", body.counts.bytes),
+            fact("pages", body.pages.len()),
+            fact("removed", sealed.link.removed.len()),
+        ])
+    }
+}
+
+fn pack_facts(pack: &Pack) -> Vec<Fact> {
+    let mut facts = vec![
+        fact("size", pack.size),
+        fact("session", pack.header.len() > 24),
+        fact("chunks", pack.chunks.len()),
+    ];
+    for (kind, name) in
+        [(ChunkKind::Data, "data"), (ChunkKind::Page, "pages"), (ChunkKind::List, "lists")]
+    {
+        let of_kind = || pack.chunks.iter().filter(|head| head.descriptor.kind == kind);
+        let plain: u64 = of_kind().map(|head| u64::from(head.plain_bytes)).sum();
+        let sealed: u64 = of_kind().map(|head| u64::from(head.sealed_bytes)).sum();
+        let count = of_kind().count();
+        facts.push(fact(name, format!("{count} chunks, {plain} bytes, {sealed} sealed")));
+    }
+    facts
+}
+
+fn fact(name: &str, value: impl ToString) -> Fact {
+    (name.to_owned(), value.to_string())
+}

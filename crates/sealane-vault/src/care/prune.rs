@@ -1,0 +1,342 @@
+use std::collections::{HashMap, HashSet};
+use std::time::Duration;
+
+use super::live::Live;
+use crate::Error;
+use crate::format::chunk::{ChunkKind, Compression, Id};
+use crate::format::header::{Header, Kind};
+use crate::format::index::read_index;
+use crate::format::pack::{Hash, Pack, pack_key};
+use crate::format::snapshot::{Body, Counts, snapshot_key};
+use crate::get::Chunks;
+use crate::keys::verify;
+use crate::limits::MAX_INDEX_BYTES;
+use crate::listing::listing_key;
+use crate::put::{IdHash, now_ns, repack};
+use crate::vault::{Snapshot, Vault, hash_of};
+use crate::wire::{Reader, hex};
+
+/// Packs smaller than this are put together when there are many of them.
+const SMALL_BYTES: u64 = 8 << 20;
+/// How many are many.
+const SMALL_PACKS: usize = 16;
+
+/// Which snapshots to keep. The newest is always kept.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Keep {
+    /// So many of the newest.
+    pub last: usize,
+    /// The newest of each of so many days (UTC) that have one.
+    pub daily: usize,
+    /// Of each of so many weeks, which begin on Monday.
+    pub weekly: usize,
+    /// Of each of so many months of 30 days.
+    pub monthly: usize,
+}
+
+/// How to prune.
+#[derive(Debug, Clone, Default)]
+pub struct PruneOptions {
+    /// Which snapshots to keep.
+    pub keep: Keep,
+    /// Removes what is not needed at once. Only where nobody puts at the same time: a put that
+    /// relies on data that is removed meanwhile would lose it.
+    pub now: bool,
+    /// Finds out what would be removed, and writes nothing.
+    pub dry_run: bool,
+}
+
+/// What a prune did.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PruneReport {
+    /// Snapshots that are kept.
+    pub kept: u64,
+    /// Snapshots that were removed.
+    pub removed: u64,
+    /// Packs that hold nothing that is needed and will be removed by a later prune.
+    pub condemned: u64,
+    /// Packs that were removed.
+    pub removed_packs: u64,
+    /// Their bytes.
+    pub removed_bytes: u64,
+    /// Packs of which only what is needed was written anew.
+    pub repacked: u64,
+}
+
+/// How long a pack is condemned before it is removed: longer than any put takes between reading
+/// the marks and writing its snapshot.
+const GRACE: Duration = Duration::from_secs(24 * 3600);
+
+impl Keep {
+    /// The numbers of the snapshots to keep, from all, oldest first.
+    fn choose(&self, snapshots: &[Snapshot]) -> HashSet<u64> {
+        const DAY_NS: i64 = 24 * 3600 * 1_000_000_000;
+        let mut kept: HashSet<u64> =
+            snapshots.iter().rev().take(self.last.max(1)).map(|snapshot| snapshot.number).collect();
+        // 1970-01-01 was a Thursday.
+        let rules = [(self.daily, 1, 0), (self.weekly, 7, 3), (self.monthly, 30, 0)];
+        for (count, days, shift) in rules {
+            let mut periods = HashSet::new();
+            for snapshot in snapshots.iter().rev() {
+                let period = (snapshot.time_ns.div_euclid(DAY_NS) + shift).div_euclid(days);
+                if periods.len() >= count {
+                    break;
+                }
+                if periods.insert(period) {
+                    kept.insert(snapshot.number);
+                }
+            }
+        }
+        kept
+    }
+}
+
+impl Vault {
+    /// Removes snapshots, and in two steps the packs that no snapshot needs: a pack is condemned
+    /// first and removed by a prune a day later, so that a put at the same time loses nothing.
+    ///
+    /// # Errors
+    /// [`Error::NotOwner`], [`Error::Chain`], and what the store fails for. A prune that is
+    /// interrupted is completed by the next.
+    pub fn prune(&self, options: &PruneOptions) -> Result<PruneReport, Error> {
+        self.owner("prune")?;
+        self.check_chain(None)?;
+        let snapshots = self.snapshots()?;
+        let keep = options.keep.choose(&snapshots);
+        let mut report = PruneReport { kept: keep.len() as u64, ..PruneReport::default() };
+        report.removed = snapshots.len() as u64 - report.kept;
+        if !options.dry_run {
+            self.remove_snapshots(&snapshots, &keep)?;
+        }
+        let packs = self.all_packs()?;
+        let live = self.live(if options.dry_run { Some(&keep) } else { None })?;
+        let marks = self.marks()?;
+        let plan = Plan::new(&packs, &live, &marks);
+        report.repacked = plan.repack.len() as u64;
+        if options.dry_run {
+            report.condemned = plan.needless.len() as u64;
+            return Ok(report);
+        }
+        self.rewrite(&packs, &plan)?;
+        let grace =
+            if options.now { 0 } else { i64::try_from(GRACE.as_nanos()).unwrap_or(i64::MAX) };
+        self.let_go(&packs, &plan, &marks, grace, &mut report)?;
+        self.remove_empty_indexes()?;
+        self.sync()?;
+        Ok(report)
+    }
+
+    /// Names the removed in the chain first, and removes them then.
+    fn remove_snapshots(&self, all: &[Snapshot], keep: &HashSet<u64>) -> Result<(), Error> {
+        let signers = self.signers()?;
+        let mut removed = Vec::new();
+        let mut gone = Vec::new();
+        let mut listings = HashSet::new();
+        let snapshots: HashMap<u64, &Snapshot> = all.iter().map(|s| (s.number, s)).collect();
+        let newest = all.last().map_or(0, |snapshot| snapshot.number);
+        for number in self.snapshot_numbers()? {
+            let sealed = self.load(number, &signers)?;
+            if sealed.link.removed.len() > removed.len() {
+                // The prunes before it are named again by the one that is being written.
+                removed.clone_from(&sealed.link.removed);
+            }
+            match snapshots.get(&number) {
+                Some(_) if keep.contains(&number) => {}
+                Some(snapshot) => {
+                    gone.push((number, sealed.hash));
+                    listings.extend(snapshot.body.listing);
+                }
+                // An older prune; what came after the list was read is not touched.
+                None if number <= newest => gone.push((number, sealed.hash)),
+                None => {}
+            }
+        }
+        let named: HashSet<u64> = removed.iter().map(|(number, _)| *number).collect();
+        removed.extend(gone.iter().filter(|(number, _)| !named.contains(number)));
+        if gone.is_empty() {
+            return Ok(());
+        }
+        let body = Body {
+            prune: true,
+            time_ns: now_ns(),
+            source: String::new(),
+            note: String::new(),
+            counts: Counts::default(),
+            compression: Compression::None,
+            listing: None,
+            pages: Vec::new(),
+        };
+        self.append(&body, removed)?;
+        for snapshot in all.iter().filter(|snapshot| keep.contains(&snapshot.number)) {
+            snapshot.body.listing.iter().for_each(|hash| {
+                listings.remove(hash);
+            });
+        }
+        for (number, _) in gone {
+            self.store().delete(&snapshot_key(number))?;
+        }
+        listings.iter().try_for_each(|hash| self.store().delete(&listing_key(hash)))
+    }
+
+    fn all_packs(&self) -> Result<Vec<Pack>, Error> {
+        let objects = self.pack_objects()?;
+        objects.iter().map(|(hash, size)| self.read_pack(hash, *size)).collect()
+    }
+
+    /// All chunks that the snapshots of the store need, or those of `only`.
+    fn live(&self, only: Option<&HashSet<u64>>) -> Result<Live, Error> {
+        self.sync()?;
+        let mut chunks = Chunks::new(self, self.manifest())?;
+        let mut live = Live::default();
+        for snapshot in self.snapshots()? {
+            if only.is_some_and(|only| !only.contains(&snapshot.number)) {
+                continue;
+            }
+            for page in &snapshot.body.pages {
+                live.add_page(&mut chunks, page, &mut |_, _| Ok(()))?;
+            }
+        }
+        Ok(live)
+    }
+
+    /// The condemned packs, and since when.
+    fn marks(&self) -> Result<HashMap<Hash, i64>, Error> {
+        let mut marks = HashMap::new();
+        for object in self.store().list("condemned/")? {
+            let bytes = self.store().get(&object.key, 256)?;
+            verify(&self.signer().verifying_key(), &object.key, &bytes)?;
+            let mut reader = Reader::new("a mark", &bytes);
+            Header::read(&mut reader, &object.key, Kind::Condemned, Some(self.vault_id()))?;
+            if let Some(hash) = hash_of(&object) {
+                marks.insert(hash, reader.i64()?);
+            }
+        }
+        Ok(marks)
+    }
+
+    fn mark(&self, hash: &Hash) -> Result<(), Error> {
+        let mut object = Header { kind: Kind::Condemned, ..self.header() }.write();
+        object.extend_from_slice(&now_ns().to_le_bytes());
+        self.signer().sign(&mut object)?;
+        self.store().put(&mark_key(hash), &object).map(|_| ())
+    }
+
+    /// Writes what is needed of packs that are mostly needless into new ones.
+    fn rewrite(&self, packs: &[Pack], plan: &Plan) -> Result<(), Error> {
+        let mut chunks = Chunks::new(self, self.manifest())?;
+        let wanted = packs.iter().filter(|pack| plan.repack.contains(&pack.hash));
+        let wanted: Vec<(Id, ChunkKind)> = wanted
+            .flat_map(|pack| &pack.chunks)
+            .filter(|head| plan.homes.contains_key(&head.id))
+            .filter(|head| plan.homes.get(&head.id).is_some_and(|at| plan.repack.contains(at)))
+            .map(|head| (head.id, head.descriptor.kind))
+            .collect();
+        let mut done = HashSet::<Id, IdHash>::default();
+        let mut next = wanted.iter().filter(|(id, _)| done.insert(*id));
+        let packs = repack(self, &mut || {
+            next.next().map(|(id, kind)| chunks.seal_again(id, *kind)).transpose()
+        })?;
+        self.keep_packs(&packs)
+    }
+
+    fn let_go(
+        &self,
+        packs: &[Pack],
+        plan: &Plan,
+        marks: &HashMap<Hash, i64>,
+        grace: i64,
+        report: &mut PruneReport,
+    ) -> Result<(), Error> {
+        for pack in packs {
+            let needless = plan.needless.contains(&pack.hash) || plan.repack.contains(&pack.hash);
+            let since = marks.get(&pack.hash);
+            if !needless {
+                if since.is_some() {
+                    self.store().delete(&mark_key(&pack.hash))?;
+                }
+                continue;
+            }
+            if since.is_none() {
+                self.mark(&pack.hash)?;
+                report.condemned += 1;
+            }
+            let since = since.copied().unwrap_or_else(now_ns);
+            // A pack that was only now found needless is removed only if that was asked for.
+            if grace == 0 || now_ns().saturating_sub(since) >= grace {
+                self.store().delete(&pack_key(&pack.hash))?;
+                self.store().delete(&mark_key(&pack.hash))?;
+                report.removed_packs += 1;
+                report.removed_bytes += pack.size;
+            }
+        }
+        // Marks of packs that an interrupted prune removed already.
+        let there: HashSet<&Hash> = packs.iter().map(|pack| &pack.hash).collect();
+        let stray = marks.keys().filter(|hash| !there.contains(hash));
+        stray.into_iter().try_for_each(|hash| self.store().delete(&mark_key(hash)))
+    }
+
+    fn remove_empty_indexes(&self) -> Result<(), Error> {
+        let there: HashSet<Hash> = self.pack_objects()?.into_iter().map(|(hash, _)| hash).collect();
+        for object in self.store().list("index/")? {
+            let open = |header: &Header| self.sealing_of(header);
+            let bytes = self.store().get(&object.key, MAX_INDEX_BYTES)?;
+            let packs = read_index(&object.key, &bytes, self.vault_id(), open)?;
+            if packs.iter().all(|pack| !there.contains(&pack.hash)) {
+                self.store().delete(&object.key)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn mark_key(hash: &Hash) -> String {
+    format!("condemned/{}", hex(hash))
+}
+
+/// What is to happen to which pack.
+struct Plan {
+    /// Where each chunk that is needed is to be read from.
+    homes: HashMap<Id, Hash, IdHash>,
+    /// Packs from which nothing is needed.
+    needless: HashSet<Hash>,
+    /// Packs of which only a part is needed, or that are small and many.
+    repack: HashSet<Hash>,
+}
+
+impl Plan {
+    fn new(packs: &[Pack], live: &Live, marks: &HashMap<Hash, i64>) -> Plan {
+        let mut homes: HashMap<Id, Hash, IdHash> = HashMap::default();
+        // A chunk that lies in several packs is at home in one that will stay.
+        let (marked, staying): (Vec<_>, Vec<_>) =
+            packs.iter().partition(|pack| marks.contains_key(&pack.hash));
+        for pack in staying.into_iter().chain(marked) {
+            for head in pack.chunks.iter().filter(|head| live.ids.contains(&head.id)) {
+                homes.entry(head.id).or_insert(pack.hash);
+            }
+        }
+        let mut plan = Plan { homes, needless: HashSet::new(), repack: HashSet::new() };
+        let mut small = Vec::new();
+        for pack in packs {
+            let sealed = |needed: bool| -> u64 {
+                let at_home = |id: &Id| plan.homes.get(id) == Some(&pack.hash);
+                let heads = pack.chunks.iter().filter(|head| !needed || at_home(&head.id));
+                heads.map(|head| u64::from(head.sealed_bytes)).sum()
+            };
+            match (sealed(true), sealed(false)) {
+                (0, _) => {
+                    plan.needless.insert(pack.hash);
+                }
+                (needed, all) if needed * 2 < all => {
+                    plan.repack.insert(pack.hash);
+                }
+                _ if pack.size < SMALL_BYTES => small.push(pack.hash),
+                _ => {}
+            }
+        }
+        if small.len() >= SMALL_PACKS {
+            plan.repack.extend(small);
+        }
+        plan
+    }
+}

@@ -1,0 +1,120 @@
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use crate::Error;
+use crate::format::chunk::{ChunkKind, Id};
+use crate::format::pack::pack_key;
+use crate::format::page::{Entry, compare, read_page};
+use crate::get::{Chunks, Entries, GetOptions, GetReport, restore};
+use crate::manifest::Manifest;
+use crate::put::Skipped;
+use crate::vault::{Snapshot, Vault};
+
+/// What was brought back from objects alone.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Recovered {
+    /// The snapshot that was restored; none when there was none left, and then every file that the
+    /// packs name was.
+    pub snapshot: Option<u64>,
+    /// What was restored.
+    pub report: GetReport,
+}
+
+impl Vault {
+    /// Restores from the objects and the key alone: no manifest, no index, and if need be no
+    /// snapshot. Objects that are damaged cost what is in them, and are named.
+    ///
+    /// # Errors
+    /// What the store or the target fails for as a whole.
+    pub fn recover_to(
+        &self,
+        number: Option<u64>,
+        target: &Path,
+        options: &GetOptions,
+    ) -> Result<Recovered, Error> {
+        let mut failed = Vec::new();
+        let (manifest, pages) = self.read_packs(&mut failed)?;
+        let chunks = || Chunks::new(self, &manifest);
+        let snapshot = self.newest_readable(number, &mut failed)?;
+        let mut report = match &snapshot {
+            Some(snapshot) => {
+                let entries = Entries::new(chunks()?, &snapshot.body.pages);
+                restore(chunks()?, entries, target, options)?
+            }
+            None if number.is_some() => {
+                return Err(Error::NoSnapshot(number.unwrap_or(0).to_string()));
+            }
+            None => {
+                let entries = every_entry(&mut chunks()?, &pages, &mut failed);
+                restore(chunks()?, entries.into_iter().map(Ok), target, options)?
+            }
+        };
+        failed.append(&mut report.failed);
+        report.failed = failed;
+        Ok(Recovered { snapshot: snapshot.map(|snapshot| snapshot.number), report })
+    }
+
+    /// A manifest from all trailers that open, and all pages that they name.
+    fn read_packs(&self, failed: &mut Vec<Skipped>) -> Result<(Manifest, Vec<Id>), Error> {
+        let manifest = Manifest::in_memory()?;
+        let mut pages = Vec::new();
+        for (hash, size) in self.pack_objects()? {
+            match self.read_pack(&hash, size) {
+                Ok(pack) => {
+                    manifest.add_pack(&pack)?;
+                    let named = pack.chunks.iter();
+                    let named = named.filter(|head| head.descriptor.kind == ChunkKind::Page);
+                    pages.extend(named.map(|head| head.id));
+                }
+                Err(error @ Error::Store { .. }) => return Err(error),
+                Err(error) => name(failed, &pack_key(&hash), &error),
+            }
+        }
+        Ok((manifest, pages))
+    }
+
+    fn newest_readable(
+        &self,
+        number: Option<u64>,
+        failed: &mut Vec<Skipped>,
+    ) -> Result<Option<Snapshot>, Error> {
+        let there = self.snapshot_numbers()?;
+        for &found in there.iter().rev().filter(|&&found| number.is_none_or(|n| n == found)) {
+            match self.snapshot(Some(found)) {
+                Ok(snapshot) => return Ok(Some(snapshot)),
+                // A prune is no snapshot.
+                Err(Error::NoSnapshot(_)) => {}
+                Err(error @ Error::Store { .. }) => return Err(error),
+                Err(error) => name(failed, &format!("snapshot {found}"), &error),
+            }
+        }
+        Ok(None)
+    }
+}
+
+fn name(failed: &mut Vec<Skipped>, path: &str, error: &Error) {
+    let reason = format!("{error} [{}]", error.info().code);
+    failed.push(Skipped { path: path.to_owned(), reason });
+}
+
+/// Every file that any page names; of several for one path the one with the latest time.
+fn every_entry(chunks: &mut Chunks<'_>, pages: &[Id], failed: &mut Vec<Skipped>) -> Vec<Entry> {
+    let mut newest: BTreeMap<Vec<u8>, Entry> = BTreeMap::new();
+    for page in pages {
+        match chunks.read(page, ChunkKind::Page).and_then(read_page) {
+            Ok(entries) => {
+                for entry in entries {
+                    let held = newest.get(&entry.path);
+                    if held.is_none_or(|held| held.mtime_ns < entry.mtime_ns) {
+                        newest.insert(entry.path.clone(), entry);
+                    }
+                }
+            }
+            Err(error) => name(failed, &format!("page {page}"), &error),
+        }
+    }
+    let mut entries: Vec<Entry> = newest.into_values().collect();
+    entries.sort_by(|a, b| compare(&a.path, &b.path));
+    entries
+}
