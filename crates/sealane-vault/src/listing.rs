@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::Error;
 use crate::format::pack::Hash;
 use crate::format::page::{Entry, Node};
-use crate::store::Store;
+use crate::store::{Store, spool_name};
 use crate::wire::hex;
 
 pub(crate) fn listing_key(hash: &Hash) -> String {
@@ -25,7 +25,7 @@ pub(crate) struct Listing {
 
 impl Listing {
     pub(crate) fn create(spool: &Path) -> Result<Listing, Error> {
-        let path = spool.join(format!("{}.listing", std::process::id()));
+        let path = spool.join(spool_name("listing"));
         let file = File::create(&path).map_err(|cause| Error::store("tmp", cause))?;
         Ok(Listing { file: BufWriter::new(file), path, hasher: blake3::Hasher::new() })
     }

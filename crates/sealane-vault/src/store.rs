@@ -7,6 +7,7 @@ mod folder;
 mod s3;
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 pub use folder::Folder;
 pub use s3::S3;
@@ -31,6 +32,13 @@ pub enum Put {
     Created,
     /// The key was taken; nothing was written.
     Existed,
+}
+
+/// A name in the spool that nobody else has.
+pub(crate) fn spool_name(kind: &str) -> String {
+    static NAMES: AtomicU64 = AtomicU64::new(0);
+    let number = NAMES.fetch_add(1, Ordering::Relaxed);
+    format!("{}-{number}.{kind}", std::process::id())
 }
 
 /// A place of objects.

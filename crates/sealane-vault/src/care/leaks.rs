@@ -37,7 +37,7 @@ pub struct Leaks {
     pub slots: Vec<(SlotKind, Option<Cost>)>,
     /// What lies in the store.
     pub groups: Vec<LeakGroup>,
-    /// The first lines of a readable listing, if there is one.
+    /// The first five lines of a readable listing, if there is one.
     pub names: Vec<String>,
 }
 
@@ -75,7 +75,7 @@ pub fn leaks(store: &Store) -> Result<Leaks, Error> {
         Some(key) => {
             let text = store.get(&key, usize::MAX)?;
             let text = String::from_utf8_lossy(&text);
-            text.lines().take(3).map(str::to_owned).collect()
+            text.lines().take(5).map(str::to_owned).collect()
         }
         None => Vec::new(),
     };

@@ -16,6 +16,7 @@ use crate::format::snapshot::Counts;
 use crate::limits::{MAX_PAGE_ENTRIES, MAX_PIECES, PACK_TARGET_BYTES};
 use crate::listing::Listing;
 use crate::manifest::{Look, Manifest};
+use crate::store::spool_name;
 
 /// Bytes at which a page ends in any case.
 const PAGE_BYTES: usize = 128 << 10;
@@ -32,7 +33,6 @@ pub(super) struct Packer<'a> {
     spool: PathBuf,
     dry: bool,
     open: Option<OpenPack>,
-    names: u64,
     written: HashSet<Id, IdHash>,
     relied: HashSet<Id, IdHash>,
     page: PageDraft,
@@ -79,7 +79,6 @@ impl<'a> Packer<'a> {
             spool: spool.to_owned(),
             dry: false,
             open: None,
-            names: 0,
             written: HashSet::default(),
             relied: HashSet::default(),
             page: PageDraft::default(),
@@ -276,9 +275,8 @@ impl<'a> Packer<'a> {
         let pack = match &mut self.open {
             Some(pack) => pack,
             None => {
-                self.names += 1;
-                let name = format!("{}-{}.pack", std::process::id(), self.names);
-                self.open.insert(OpenPack::create(self.spool.join(name), &self.header)?)
+                let path = self.spool.join(spool_name("pack"));
+                self.open.insert(OpenPack::create(path, &self.header)?)
             }
         };
         pack.append(head, sealed)?;

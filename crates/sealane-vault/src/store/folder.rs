@@ -2,25 +2,23 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 
-use super::{Object, Put};
+use super::{Object, Put, spool_name};
 use crate::Error;
 
 /// Objects as files of one folder.
 #[derive(Debug)]
 pub struct Folder {
     root: PathBuf,
-    names: AtomicU64,
 }
 
 impl Folder {
     /// The store in `root`, which need not exist yet.
     pub fn new(root: &Path) -> Folder {
-        Folder { root: root.to_owned(), names: AtomicU64::new(0) }
+        Folder { root: root.to_owned() }
     }
 
     pub(crate) fn root(&self) -> &Path {
@@ -37,8 +35,7 @@ impl Folder {
         if self.root.join(key).exists() {
             return Ok(Put::Existed);
         }
-        let number = self.names.fetch_add(1, Ordering::Relaxed);
-        let file = self.spool()?.join(format!("{}-{number}.object", std::process::id()));
+        let file = self.spool()?.join(spool_name("object"));
         let written = File::create(&file).and_then(|mut file| file.write_all(bytes));
         if let Err(cause) = written {
             // What could not be written whole is of no use; `tmp` is emptied by age anyway.

@@ -8,6 +8,7 @@ use crate::format::pack::Hash;
 use crate::format::snapshot::{Body, Counts, Sealed, SignerId, snapshot_key, snapshot_number};
 use crate::keys::SlotKind;
 use crate::limits::MAX_SNAPSHOT_BYTES;
+use crate::store::spool_name;
 use crate::wire::{from_hex, hex};
 
 /// The newest link: its number, and the hash of its object.
@@ -186,7 +187,7 @@ impl Vault {
     pub(crate) fn remember_head(&self, head: Head) -> Result<(), Error> {
         let Some(state) = &self.state else { return Ok(()) };
         let path = state.join("head");
-        let draft = state.join(format!("head.{}", std::process::id()));
+        let draft = state.join(spool_name("head"));
         let written = File::create(&draft).and_then(|mut file| {
             writeln!(file, "{}", head_text(head))?;
             file.sync_all()?;

@@ -1,11 +1,9 @@
 //! What is put comes back: bytes, modes, times to the nanosecond, links and holes.
 
-mod shared;
-
 use std::fs;
 
+use crate::shared::{Place, assert_same, mixed_files, odd_files};
 use sealane_vault::{Compression, GetOptions, PutOptions};
-use shared::{Place, assert_same, mixed_files, odd_files};
 
 #[test]
 fn mixed_and_odd_files_come_back_as_they_were() {

@@ -1,5 +1,4 @@
 //! Trees of files from a seed, vaults to put them into, and what it means that two are the same.
-#![allow(dead_code, reason = "each test file uses a part of it")]
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -12,16 +11,16 @@ use std::time::{Duration, SystemTime};
 
 use sealane_vault::{Cost, Metadata, OpenOptions, Secret, Store, Vault};
 
-pub const PASSPHRASE: &[u8] = b"correct horse battery staple";
+pub(crate) const PASSPHRASE: &[u8] = b"correct horse battery staple";
 
 /// A cost that tests can pay often.
-pub const CHEAP: Cost = Cost { memory_kib: 64, passes: 1, lanes: 1 };
+pub(crate) const CHEAP: Cost = Cost { memory_kib: 64, passes: 1, lanes: 1 };
 
 /// Numbers from a seed (SplitMix64).
-pub struct Seed(pub u64);
+pub(crate) struct Seed(pub(crate) u64);
 
 impl Seed {
-    pub fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -30,7 +29,7 @@ impl Seed {
     }
 
     /// In 0..1.
-    pub fn unit(&mut self) -> f64 {
+    pub(crate) fn unit(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
@@ -39,7 +38,7 @@ impl Seed {
         (-2.0 * a.ln()).sqrt() * (std::f64::consts::TAU * b).cos()
     }
 
-    pub fn random(&mut self, length: usize) -> Vec<u8> {
+    pub(crate) fn random(&mut self, length: usize) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(length + 8);
         while bytes.len() < length {
             bytes.extend_from_slice(&self.next().to_le_bytes());
@@ -49,7 +48,7 @@ impl Seed {
     }
 
     /// Words whose ranks follow Zipf's law.
-    pub fn text(&mut self, length: usize) -> Vec<u8> {
+    pub(crate) fn text(&mut self, length: usize) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(length + 16);
         while bytes.len() < length {
             let rank = (10_000_f64.powf(self.unit()) - 1.0) as u64;
@@ -64,7 +63,7 @@ impl Seed {
 }
 
 /// 263 files of 25 MB in all: sizes log-normal, half text, half random.
-pub fn mixed_files(folder: &Path) {
+pub(crate) fn mixed_files(folder: &Path) {
     let mut seed = Seed(263);
     let raw: Vec<f64> = (0..263).map(|_| (9.4 + 1.9 * seed.normal()).exp().min(3.9e6)).collect();
     let scale = 25_100_000.0 / raw.iter().sum::<f64>();
@@ -89,7 +88,7 @@ fn age(path: &Path, seed: &mut Seed) {
 }
 
 /// What is hard to keep: links, holes, names, modes, times.
-pub fn odd_files(folder: &Path) {
+pub(crate) fn odd_files(folder: &Path) {
     fs::create_dir_all(folder.join("deep/er")).unwrap();
     fs::write(folder.join("empty"), b"").unwrap();
     fs::write(folder.join("one"), b"1").unwrap();
@@ -122,7 +121,7 @@ pub fn odd_files(folder: &Path) {
 
 /// All that a restore must bring back of one path.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Look {
+pub(crate) struct Look {
     kind: &'static str,
     mode: u32,
     mtime: (i64, i64),
@@ -133,7 +132,7 @@ pub struct Look {
 }
 
 /// Everything under a folder, by path; and which paths are the same file.
-pub fn looks(folder: &Path) -> (BTreeMap<PathBuf, Look>, Vec<Vec<PathBuf>>) {
+pub(crate) fn looks(folder: &Path) -> (BTreeMap<PathBuf, Look>, Vec<Vec<PathBuf>>) {
     let mut found = BTreeMap::new();
     let mut files: BTreeMap<(u64, u64), Vec<PathBuf>> = BTreeMap::new();
     let mut folders = vec![folder.to_owned()];
@@ -187,7 +186,7 @@ fn data_bytes(path: &Path) -> u64 {
     data
 }
 
-pub fn assert_same(a: &Path, b: &Path) {
+pub(crate) fn assert_same(a: &Path, b: &Path) {
     let (a, b) = (looks(a), looks(b));
     assert_eq!(a.0.keys().collect::<Vec<_>>(), b.0.keys().collect::<Vec<_>>());
     for (path, look) in &a.0 {
@@ -197,45 +196,45 @@ pub fn assert_same(a: &Path, b: &Path) {
 }
 
 /// A folder with room for a vault, its local state, sources and targets.
-pub struct Place {
-    pub folder: tempfile::TempDir,
+pub(crate) struct Place {
+    pub(crate) folder: tempfile::TempDir,
 }
 
 impl Place {
-    pub fn new() -> Place {
+    pub(crate) fn new() -> Place {
         Place { folder: tempfile::tempdir().unwrap() }
     }
 
-    pub fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    pub fn options(&self) -> OpenOptions {
+    pub(crate) fn options(&self) -> OpenOptions {
         OpenOptions { state: Some(self.path("state")), ..OpenOptions::default() }
     }
 
-    pub fn store(&self) -> Store {
+    pub(crate) fn store(&self) -> Store {
         Store::open(self.path("vault").to_str().unwrap()).unwrap()
     }
 
-    pub fn init(&self) -> Vault {
+    pub(crate) fn init(&self) -> Vault {
         self.init_with(Metadata::Sealed)
     }
 
-    pub fn init_with(&self, metadata: Metadata) -> Vault {
+    pub(crate) fn init_with(&self, metadata: Metadata) -> Vault {
         Vault::init(self.store(), PASSPHRASE, CHEAP, metadata, &self.options()).unwrap()
     }
 
-    pub fn open(&self) -> Vault {
+    pub(crate) fn open(&self) -> Vault {
         self.try_open().unwrap()
     }
 
-    pub fn try_open(&self) -> Result<Vault, sealane_vault::Error> {
+    pub(crate) fn try_open(&self) -> Result<Vault, sealane_vault::Error> {
         Vault::open(self.store(), &Secret::Passphrase(PASSPHRASE), &self.options())
     }
 
     /// Makes the source folder and fills it.
-    pub fn source(&self, fill: impl FnOnce(&Path)) -> PathBuf {
+    pub(crate) fn source(&self, fill: impl FnOnce(&Path)) -> PathBuf {
         let source = self.path("source");
         fs::create_dir_all(&source).unwrap();
         fill(&source);
@@ -243,7 +242,7 @@ impl Place {
     }
 
     /// All objects of the vault: keys and contents.
-    pub fn objects(&self) -> BTreeMap<String, Vec<u8>> {
+    pub(crate) fn objects(&self) -> BTreeMap<String, Vec<u8>> {
         let store = self.store();
         let objects = store.list("").unwrap().into_iter();
         objects
@@ -256,7 +255,7 @@ impl Place {
 }
 
 /// Changes one byte of a file.
-pub fn flip(path: &Path, at: u64) {
+pub(crate) fn flip(path: &Path, at: u64) {
     let file = File::options().read(true).write(true).open(path).unwrap();
     let mut byte = [0];
     file.read_exact_at(&mut byte, at).unwrap();

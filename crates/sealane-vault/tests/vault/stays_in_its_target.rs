@@ -1,0 +1,88 @@
+//! A restore writes into its target folder and nowhere else.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use crate::shared::Place;
+use sealane_vault::{GetOptions, PutOptions};
+
+#[test]
+fn links_in_the_target_lead_nowhere() {
+    let place = Place::new();
+    let source = place.source(|folder| {
+        fs::create_dir_all(folder.join("a/b")).unwrap();
+        fs::write(folder.join("a/b/file"), b"restored").unwrap();
+        fs::write(folder.join("plain"), b"restored").unwrap();
+    });
+    let vault = place.init();
+    vault.put_paths(&[source], &PutOptions::default()).unwrap();
+    let snapshot = vault.snapshot(None).unwrap();
+    let outside = place.path("outside");
+    fs::create_dir_all(outside.join("b")).unwrap();
+    fs::write(outside.join("victim"), b"as it was").unwrap();
+
+    let target = place.path("target");
+    fs::create_dir_all(target.join("source")).unwrap();
+    symlink(&outside, target.join("source/a")).unwrap();
+    symlink(outside.join("victim"), target.join("source/plain")).unwrap();
+    for overwrite in [false, true] {
+        let options = GetOptions { overwrite, ..GetOptions::default() };
+        let got = vault.get_to(&snapshot, &target, &options).unwrap();
+        assert!(got.failed.len() >= 2, "{:?}", got.failed);
+        assert!(got.failed.iter().any(|failed| failed.reason.contains("SL-VAULT-28")));
+        let there: Vec<_> = fs::read_dir(outside.join("b")).unwrap().collect();
+        assert!(there.is_empty());
+        assert_eq!(fs::read(outside.join("victim")).unwrap(), b"as it was");
+    }
+    // Overwriting replaced the link itself.
+    assert_eq!(fs::read(target.join("source/plain")).unwrap(), b"restored");
+    assert!(!target.join("source/plain").is_symlink());
+}
+
+#[test]
+fn what_differs_is_not_overwritten_unless_asked() {
+    let place = Place::new();
+    let source = place.source(|folder| fs::write(folder.join("file"), b"kept").unwrap());
+    let vault = place.init();
+    vault.put_paths(&[source], &PutOptions::default()).unwrap();
+    let snapshot = vault.snapshot(None).unwrap();
+    let target = place.path("target");
+    fs::create_dir_all(target.join("source")).unwrap();
+    fs::write(target.join("source/file"), b"mine").unwrap();
+    let got = vault.get_to(&snapshot, &target, &GetOptions::default()).unwrap();
+    assert!(got.failed[0].reason.contains("SL-VAULT-29"), "{:?}", got.failed);
+    assert_eq!(fs::read(target.join("source/file")).unwrap(), b"mine");
+    let options = GetOptions { overwrite: true, ..GetOptions::default() };
+    assert_eq!(vault.get_to(&snapshot, &target, &options).unwrap().failed, []);
+    assert_eq!(fs::read(target.join("source/file")).unwrap(), b"kept");
+}
+
+#[test]
+fn an_interrupted_file_is_continued_and_what_is_wrong_in_it_replaced() {
+    let place = Place::new();
+    let content = crate::shared::Seed(6).random(9 << 20);
+    let source = place.source(|folder| fs::write(folder.join("long"), &content).unwrap());
+    let vault = place.init();
+    vault.put_paths(&[source], &PutOptions::default()).unwrap();
+    let snapshot = vault.snapshot(None).unwrap();
+    let target = place.path("target");
+    // A restore that failed in its middle leaves its draft: a part of the pack is broken for that.
+    let pack = place.store().list("packs/").unwrap().remove(0);
+    let path = place.path("vault").join(&pack.key);
+    let whole = fs::read(&path).unwrap();
+    let mut broken = whole.clone();
+    broken[5 << 20..8 << 20].fill(0);
+    fs::write(&path, broken).unwrap();
+    let got = vault.get_to(&snapshot, &target, &GetOptions::default()).unwrap();
+    assert_eq!(got.failed.len(), 1);
+    assert!(!target.join("source/long").exists());
+    let draft = fs::read_dir(target.join("source")).unwrap().next().unwrap().unwrap().path();
+    assert!(fs::metadata(&draft).unwrap().len() > 1 << 20);
+    // Somebody changed it meanwhile.
+    crate::shared::flip(&draft, 700_000);
+    fs::write(&path, whole).unwrap();
+    let got = vault.get_to(&snapshot, &target, &GetOptions::default()).unwrap();
+    assert_eq!(got.failed, []);
+    assert!(fs::read(target.join("source/long")).unwrap() == content);
+    assert_eq!(fs::read_dir(target.join("source")).unwrap().count(), 1);
+}
