@@ -13,6 +13,7 @@ use sealane_codec::Codec;
 use sealane_frame::GroupTag;
 use sealane_group::{Change, Member, Notice};
 use sealane_message::{DataType, Topic, Value};
+use sealane_seal::Epoch;
 use sealane_seal::policy::{Conditions, Decision, Policy};
 use tokio::sync::broadcast;
 use tokio::task::JoinHandle;
@@ -21,7 +22,7 @@ use crate::event::{Events, MAX_EVENTS};
 use crate::publish::{Publish, PublishBatch};
 use crate::publisher::Publisher;
 use crate::subscribe::Subscribe;
-use crate::{Client, Error, Event};
+use crate::{Client, Error, Event, Message};
 use control::Control;
 use keys::Keys;
 pub(crate) use reading::{Reading, Refusal};
@@ -192,14 +193,32 @@ impl Group {
         control::publish_missing(&self.inner.client, self.inner.tag, &notices).await
     }
 
-    /// Seals an envelope, and gives the sealed envelope in [`SEALED_IN`].
-    pub(crate) fn seal(
+    /// Seals an envelope, and gives the sealed envelope in MessagePack, for who enqueues it by
+    /// other means: what [`Group::publish_raw`] sends.
+    ///
+    /// # Errors
+    /// [`Error::Policy`], [`Error::Group`], [`Error::NoEnvelope`], [`Error::TooLarge`].
+    pub fn seal(
         &self,
         data_type: DataType,
         codec: Codec,
         envelope: &[u8],
     ) -> Result<Vec<u8>, Error> {
         self.keys().seal(data_type, codec, envelope)
+    }
+
+    /// Opens messages that were read by [`Client::read`], or without this group.
+    pub fn reader(&self) -> GroupReader {
+        GroupReader { reading: Reading::new(self.clone(), false) }
+    }
+
+    /// All who share this folder have read what was sealed before `epoch`: a forward-secret group
+    /// erases the secrets before it, so that a later thief reads nothing of it either.
+    ///
+    /// # Errors
+    /// [`Error::Group`] where that could not be made durable.
+    pub fn passed(&self, epoch: u64) -> Result<(), Error> {
+        self.keys().passed(Epoch(epoch))
     }
 
     pub(crate) fn keys(&self) -> MutexGuard<'_, Keys> {
@@ -228,6 +247,32 @@ impl Group {
         event.log();
         // Nobody may be listening.
         let _ = self.inner.events.send(event);
+    }
+}
+
+/// Opens messages one by one. What a subscription refuses, it refuses.
+#[derive(Debug)]
+pub struct GroupReader {
+    reading: Reading,
+}
+
+impl GroupReader {
+    /// The message as it was before it was sealed. `message` stays as it is.
+    ///
+    /// # Errors
+    /// Why it is not to be shown; `Repeated` if it was opened before.
+    pub fn open(&mut self, message: &Message) -> Result<Message, Error> {
+        let outcome = self.reading.open(message);
+        outcome.map_err(|refusal| {
+            self.reading.count(&refusal);
+            let (info, message) = refusal.says();
+            Error::Group { info, message }
+        })
+    }
+
+    /// What was met so far.
+    pub fn counts(&self) -> SealCounts {
+        self.reading.counts()
     }
 }
 

@@ -74,7 +74,7 @@ mod subscription;
 pub use client::Client;
 pub use error::{ERRORS, Error};
 pub use event::{Event, Events};
-pub use group::{Group, Seal, SealCounts};
+pub use group::{Group, GroupReader, Seal, SealCounts};
 pub use message::Message;
 pub use publish::{Publish, PublishBatch, PublishLater, Published, PublishedBatch, Scheduled};
 pub use publisher::{Publisher, Stored};

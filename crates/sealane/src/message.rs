@@ -55,8 +55,8 @@ impl Message {
     }
 
     /// The message as it was before it was sealed.
-    pub(crate) fn opened(deliver: Deliver, codec: Codec, envelope: Bytes, seal: Seal) -> Self {
-        Self { codec, envelope, seal: Some(seal), ..Self::new(codec, deliver) }
+    pub(crate) fn opened(&self, codec: Codec, envelope: Bytes, seal: Seal) -> Self {
+        Self { codec, envelope, seal: Some(seal), ..self.clone() }
     }
 
     /// Where it is acknowledged.

@@ -75,6 +75,11 @@ impl Keys {
         self.member.tag()
     }
 
+    pub(super) fn passed(&mut self, epoch: Epoch) -> Result<(), Error> {
+        self.member.passed(epoch)?;
+        Ok(self.member.refresh(&mut self.opener)?)
+    }
+
     /// Takes a notice, and goes on in the newest epoch. Another process of the folder may have
     /// taken it before.
     pub(super) fn obey(&mut self, notice: &Notice) -> Result<(Change, Epoch), Error> {

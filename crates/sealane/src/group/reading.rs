@@ -1,17 +1,15 @@
 //! A subscription's deliveries, opened.
 
-use bytes::Bytes;
-use sealane_codec::Codec;
 use sealane_frame::{FrameError, GroupTag};
 use sealane_message::{DataType, ErrorInfo};
 use sealane_seal::policy::Refusal as PolicyRefusal;
 use sealane_seal::{Class, Epoch, Error as SealError};
-use sealane_stream::protocol::{Deliver, Sealed};
+use sealane_stream::protocol::Sealed;
 
 use super::Group;
 use super::seen::{Place, Seen, Sight};
-use crate::Error;
 use crate::error::{NO_ENVELOPE, NOT_SEALED, OTHER_GROUP, POSTHUMOUS, REPEATED};
+use crate::{Error, Message};
 
 /// What the seal of a message says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -116,6 +114,7 @@ impl From<Error> for Refusal {
 }
 
 /// The reader of one subscription.
+#[derive(Debug)]
 pub(crate) struct Reading {
     group: Group,
     /// The epoch of the last message that opened.
@@ -123,9 +122,6 @@ pub(crate) struct Reading {
     seen: Seen,
     counts: SealCounts,
 }
-
-/// An opened delivery: the envelope's codec and bytes, and its seal.
-pub(crate) type Opened = (Codec, Bytes, Seal);
 
 impl Reading {
     /// A reader for itself, or one member of a consumer, to whom the same message may come again.
@@ -142,20 +138,20 @@ impl Reading {
         SealCounts { skipped: self.seen.skipped(), ..self.counts }
     }
 
-    /// Opens a delivery that came in `codec`.
-    pub(crate) fn open(&mut self, codec: Codec, deliver: &Deliver) -> Result<Opened, Refusal> {
-        let sealed = Sealed::read(codec, &deliver.envelope).ok().flatten();
+    /// Opens a message as it came.
+    pub(crate) fn open(&mut self, message: &Message) -> Result<Message, Refusal> {
+        let sealed = Sealed::read(message.codec, &message.envelope).ok().flatten();
         let frame = sealed.ok_or(Refusal::NotSealed)?.frame.into_owned();
         let shown = self.group.keys().open(self.cursor, frame)?;
         let (epoch, slot) = (shown.opened.epoch(), shown.opened.slot());
         self.cursor = epoch;
         if let Some(removed) = shown.removed
-            && self.seen.newest(&deliver.stream) >= Some(removed)
+            && self.seen.newest(&message.stream) >= Some(removed)
         {
             return Err(Refusal::Posthumous);
         }
-        let place = Place::of(deliver);
-        let sight = self.seen.see((epoch, slot, shown.opened.counter()), &deliver.stream, place);
+        let place = Place::of(message);
+        let sight = self.seen.see((epoch, slot, shown.opened.counter()), &message.stream, place);
         if sight == Sight::Elsewhere {
             return Err(Refusal::Repeated);
         }
@@ -169,7 +165,7 @@ impl Reading {
             epoch: epoch.0,
             counter: shown.opened.counter(),
         };
-        Ok((shown.codec, shown.envelope.into(), seal))
+        Ok(message.opened(shown.codec, shown.envelope.into(), seal))
     }
 
     /// Counts a delivery that is not shown.

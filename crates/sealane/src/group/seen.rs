@@ -7,7 +7,8 @@ use std::hash::{Hash, Hasher};
 use sealane_message::Topic;
 use sealane_message::limits::{MAX_IN_FLIGHT, MAX_SEEN_RANGES};
 use sealane_seal::{Epoch, Slot};
-use sealane_stream::protocol::Deliver;
+
+use crate::Message;
 
 /// Epoch, slot and counter.
 pub(super) type Identity = (Epoch, Slot, u64);
@@ -17,10 +18,10 @@ pub(super) type Identity = (Epoch, Slot, u64);
 pub(super) struct Place(u64, u64, u64);
 
 impl Place {
-    pub(super) fn of(deliver: &Deliver) -> Place {
+    pub(super) fn of(message: &Message) -> Place {
         let mut hasher = DefaultHasher::new();
-        deliver.stream.as_str().hash(&mut hasher);
-        Place(hasher.finish(), deliver.generation, deliver.offset)
+        message.stream.as_str().hash(&mut hasher);
+        Place(hasher.finish(), message.generation, message.offset)
     }
 }
 
@@ -156,15 +157,10 @@ impl Places {
 mod tests {
     use super::*;
 
-    fn deliver(stream: &str, offset: u64) -> Deliver {
-        let stream = stream.parse().unwrap();
-        Deliver { stream, offset, generation: 1, attempt: 1, envelope: bytes::Bytes::new() }
-    }
-
     fn see(seen: &mut Seen, counter: u64, offset: u64) -> Sight {
-        let deliver = deliver("a", offset);
+        let stream: Topic = "a".parse().unwrap();
         let identity = (Epoch(3), Slot::new(1).unwrap(), counter);
-        seen.see(identity, &deliver.stream, Place::of(&deliver))
+        seen.see(identity, &stream, Place(7, 1, offset))
     }
 
     #[test]

@@ -210,38 +210,35 @@ impl Driver {
             all.retain(|deliver| places.advance(deliver));
         }
         let codec = self.subscribe.codec;
+        let messages = all.into_iter().map(|deliver| Message::new(codec, deliver)).collect();
         if self.reading.is_none() {
-            let messages = all.into_iter().map(|deliver| Message::new(codec, deliver)).collect();
             return self.shared.deliver(count, messages, Vec::new());
         }
-        let (messages, others) = self.open(all).await;
+        let (messages, others) = self.open(messages).await;
         self.shared.deliver(count, messages, others)
     }
 
     /// Opens deliveries, and tells of those that are not shown. Where an epoch is not known yet,
     /// the orders that the hub has are read first: a sender obeyed them before it sealed.
-    async fn open(&mut self, all: Vec<Deliver>) -> (Vec<Message>, Vec<Other>) {
-        let codec = self.subscribe.codec;
+    async fn open(&mut self, all: Vec<Message>) -> (Vec<Message>, Vec<Other>) {
         let (mut messages, mut others) = (Vec::with_capacity(all.len()), Vec::new());
         let Some(mut reading) = self.reading.take() else { return (messages, others) };
         let mut has_looked = false;
-        for deliver in all {
-            let mut outcome = reading.open(codec, &deliver);
+        for message in all {
+            let mut outcome = reading.open(&message);
             if !has_looked && outcome.as_ref().is_err_and(Refusal::passes) {
                 has_looked = true;
                 if let Err(error) = reading.group().catch_up().await {
                     tracing::warn!(code = error.code(), %error, "the orders cannot be read");
                 }
-                outcome = reading.open(codec, &deliver);
+                outcome = reading.open(&message);
             }
             match outcome {
-                Ok((codec, envelope, seal)) => {
-                    messages.push(Message::opened(deliver, codec, envelope, seal));
-                }
+                Ok(opened) => messages.push(opened),
                 Err(refusal) => {
                     reading.count(&refusal);
                     let (info, cause) = refusal.says();
-                    let (stream, offset) = (deliver.stream, deliver.offset);
+                    let (stream, offset) = (message.stream, message.offset);
                     let again_ms = refusal.passes().then_some(EPOCH_WAIT_MS);
                     others.push(Other { stream: stream.clone(), offset, again_ms });
                     let (code, name) = (info.code, info.name);

@@ -1,0 +1,100 @@
+//! What a client adds for a sealed stream: all between an encoded envelope and the request's, and
+//! between a delivery's and the message. Checking the envelope, which of an open message the hub
+//! does, is part of it; so are the copies.
+//!
+//! Rounds of all rows are interleaved and the first are warm-up. The clock is the CPU time of this
+//! thread. `cargo bench -p sealane --bench sealed`.
+#![allow(unsafe_code)] // The CPU time of a thread is read through the C library.
+
+use std::hint::black_box;
+
+use sealane::{Client, Codec, DataType, Group, KeyFolder, Message, Start, Value};
+use sealane_group::NewGroup;
+
+const WARM_UP_ROUNDS: usize = 5;
+const ROUNDS: usize = 61;
+const MESSAGES: usize = 64;
+
+struct Row {
+    codec: Codec,
+    size: usize,
+    envelope: Vec<u8>,
+    messages: Vec<Message>,
+    sealed: Vec<f64>,
+    opened: Vec<f64>,
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() {
+    let folder = tempfile::tempdir().unwrap();
+    let (listen, data) = ("127.0.0.1:0".parse().unwrap(), folder.path().join("hub"));
+    let config = sealane_node::Config { listen, data, ..Default::default() };
+    let node = sealane_node::Node::start(config).await.unwrap();
+    let client = Client::connect(&node.address().to_string()).unwrap();
+    let keys = KeyFolder::create(&folder.path().join("keys"), "bench", None).unwrap();
+    let member = keys.new_group("bench", NewGroup::default()).unwrap();
+    let group = client.group(member).await.unwrap();
+    let mut rows = Vec::new();
+    for codec in [Codec::MsgPack, Codec::Cbor, Codec::Json] {
+        for size in [100, 8192] {
+            rows.push(row(&client, &group, codec, size).await);
+        }
+    }
+    for _ in 0..WARM_UP_ROUNDS + ROUNDS {
+        rows.iter_mut().for_each(|row| round(&group, row));
+    }
+    println!("microseconds of CPU per message, median of {ROUNDS} interleaved rounds");
+    println!("(in brackets: the tenth and ninetieth percentile)\n");
+    println!("{:<9} {:>6} {:>20} {:>20} {:>8}", "codec", "bytes", "seal", "open", "both");
+    for row in &mut rows {
+        let (seal, open) = (percentiles(&mut row.sealed), percentiles(&mut row.opened));
+        let show = |[low, median, high]: [f64; 3]| format!("{median:.2} [{low:.2}-{high:.2}]");
+        let (name, size, both) = (row.codec.name(), row.size, seal[1] + open[1]);
+        println!("{name:<9} {size:>6} {:>20} {:>20} {both:>8.2}", show(seal), show(open));
+    }
+}
+
+/// An envelope of `size` bytes, one text in it, and messages of it as the hub gives them.
+async fn row(client: &Client, group: &Group, codec: Codec, size: usize) -> Row {
+    let value = |len| Value::Map(vec![("data".into(), Value::Text("x".repeat(len)))]);
+    let mut envelope = Vec::new();
+    sealane_codec::encode(codec, &value(size), &mut envelope);
+    let over = envelope.len() - size;
+    envelope.clear();
+    sealane_codec::encode(codec, &value(size - over), &mut envelope);
+    let topic = format!("bench/{}/{size}", codec.name());
+    let all = vec![envelope.clone(); MESSAGES];
+    group.publish_batch(&topic, DataType::LOCATION, codec, &all).await.unwrap();
+    let messages = client.read(&topic, Start::First, MESSAGES).await.unwrap().messages;
+    assert_eq!(messages.len(), MESSAGES);
+    Row { codec, size, envelope, messages, sealed: Vec::new(), opened: Vec::new() }
+}
+
+fn round(group: &Group, row: &mut Row) {
+    let started = cpu_us();
+    for _ in 0..MESSAGES {
+        let sealed = group.seal(DataType::LOCATION, row.codec, black_box(&row.envelope));
+        black_box(sealed.unwrap());
+    }
+    row.sealed.push((cpu_us() - started) / MESSAGES as f64);
+    let mut reader = group.reader();
+    let started = cpu_us();
+    for message in &row.messages {
+        black_box(reader.open(black_box(message)).unwrap());
+    }
+    row.opened.push((cpu_us() - started) / MESSAGES as f64);
+}
+
+/// The tenth, fiftieth and ninetieth of a hundred.
+fn percentiles(rounds: &mut [f64]) -> [f64; 3] {
+    let warm = &mut rounds[WARM_UP_ROUNDS..];
+    warm.sort_by(f64::total_cmp);
+    [10, 50, 90].map(|percent| warm[(warm.len() - 1) * percent / 100])
+}
+
+fn cpu_us() -> f64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the pointer is to a timespec of this frame.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
+    time.tv_sec as f64 * 1e6 + time.tv_nsec as f64 / 1e3
+}
