@@ -6,6 +6,7 @@ mod dead;
 mod documented;
 mod layers;
 mod places;
+mod proofs;
 mod sizes;
 mod words;
 
@@ -41,8 +42,15 @@ impl fmt::Display for Finding {
     }
 }
 
-const CHECKS: &[fn(&Tree) -> Vec<Finding>] =
-    &[sizes::check, layers::check, dead::check, words::check, places::check, documented::check];
+const CHECKS: &[fn(&Tree) -> Vec<Finding>] = &[
+    sizes::check,
+    layers::check,
+    dead::check,
+    words::check,
+    places::check,
+    documented::check,
+    proofs::check,
+];
 
 /// `cargo xtask tidy`.
 pub(crate) fn run(_: &[String]) -> Outcome {

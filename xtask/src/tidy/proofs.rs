@@ -1,0 +1,84 @@
+//! The tests that pages name as proofs.
+
+use super::Finding;
+use crate::tree::Tree;
+
+/// Pages whose claims name the test that tries to break them.
+const PAGES: &[&str] = &["PROMISES.md", "SECURITY.md"];
+
+pub(super) fn check(tree: &Tree) -> Vec<Finding> {
+    let mut findings = vec![];
+    for page in PAGES {
+        for (index, line) in tree.get(page).unwrap_or_default().lines().enumerate() {
+            let commands = line.split('`').skip(1).step_by(2);
+            for command in commands.filter(|command| command.starts_with("cargo test -p ")) {
+                if let Some(what) = missing(tree, command) {
+                    let remedy = "write the test, or name the one there is";
+                    findings.push(Finding::new(page, index + 1, what, remedy));
+                }
+            }
+        }
+    }
+    findings
+}
+
+/// What is not there of `cargo test -p CRATE [--test TARGET | --lib] [NAME]`.
+fn missing(tree: &Tree, command: &str) -> Option<String> {
+    let words: Vec<&str> = command.split_whitespace().skip(3).collect();
+    let (package, mut rest) = words.split_first()?;
+    let mut folder = format!("crates/{package}/");
+    if let ["--test", target, name @ ..] = rest {
+        folder += &format!("tests/{target}");
+        rest = name;
+    } else if let ["--lib", name @ ..] = rest {
+        folder += "src";
+        rest = name;
+    }
+    let of_target = |path: &str| {
+        let inside = path.strip_prefix(&folder);
+        inside.is_some_and(|inside| inside.is_empty() || inside.starts_with(['/', '.']))
+    };
+    let in_package = |path: &str| folder.ends_with('/') && path.starts_with(&folder);
+    let mut files = tree.rust().filter(|(path, _)| of_target(path) || in_package(path)).peekable();
+    if files.peek().is_none() {
+        return Some(format!("`{command}`: there is no such target"));
+    }
+    let name = rest.first()?;
+    let is_there = files.any(|(path, rust)| {
+        path.contains(name)
+            || crate::rust::words(&rust.code, "fn").any(|at| {
+                rust.code[at + 2..]
+                    .trim_start()
+                    .split(['(', '<'])
+                    .next()
+                    .unwrap_or("")
+                    .contains(name)
+            })
+    });
+    (!is_there).then(|| format!("`{command}`: nothing there is named so"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::said;
+    use super::*;
+
+    #[test]
+    fn proofs_that_are_not_there_are_found() {
+        let page = "| a | `cargo test -p a --test one first` |\n\
+                    | b | `cargo test -p a --test one second` |\n\
+                    | c | `cargo test -p a --test two` |\n\
+                    | d | `cargo test -p a` and `cargo xtask check` |\n\
+                    | e | `cargo test -p a --lib inner` |\n\
+                    | f | `cargo test -p b` |\n";
+        let findings = said(&check(&Tree::sample(&[
+            ("SECURITY.md", page),
+            ("crates/a/src/inner/tests.rs", "fn x() {}\n"),
+            ("crates/a/tests/one/main.rs", "mod more;\n"),
+            ("crates/a/tests/one/more.rs", "#[test]\nfn the_first_of_all() {}\n"),
+            ("crates/a/tests/one_more.rs", "#[test]\nfn second() {}\n"),
+        ])));
+        let lines: Vec<_> = findings.iter().map(|finding| finding.split(':').nth(1)).collect();
+        assert_eq!(lines, [Some("2"), Some("3"), Some("6")], "{findings:?}");
+    }
+}
