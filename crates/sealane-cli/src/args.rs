@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
-use sealane::{GroupTag, Level, Start};
+use sealane::{DataType, GroupTag, Level, Start};
 
 use crate::inspect::{FORMATS, Form, Holding};
 use crate::times;
@@ -34,6 +34,7 @@ Examples:
   sealane up --data ./data
   sealane pub fleet/7/location '{\"lat\": 48.2}'
   sealane sub 'fleet/**' --from first
+  sealane pub ops/7 '{\"lat\": 48.2}' --group ops --type location
   sealane demo --for 10s";
 
 /// Carry messages into durable streams and out of them, in each reader's codec.
@@ -211,6 +212,18 @@ pub struct Pub {
     /// The codec of the envelope: json, msgpack or cbor [default: json] [env: SEALANE_CODEC]
     #[arg(long)]
     pub codec: Option<String>,
+    /// Seal it with the keys of this group; the stream is made sealed if there is none
+    #[arg(long, value_name = "GROUP")]
+    pub group: Option<String>,
+    /// What it is, for example location; the policy decides the class by it [default: unknown]
+    #[arg(long = "type", value_name = "TYPE", requires = "group")]
+    pub data_type: Option<DataType>,
+    #[command(flatten)]
+    #[expect(
+        missing_docs,
+        reason = "flattened, and its own documentation would replace the verb's"
+    )]
+    pub keys: key::Keys,
     #[command(flatten)]
     #[expect(
         missing_docs,
@@ -250,6 +263,15 @@ pub struct Sub {
     /// The codec on the wire: json, msgpack or cbor [default: json] [env: SEALANE_CODEC]
     #[arg(long)]
     pub codec: Option<String>,
+    /// Open what comes with the keys of this group; what does not open is named, not shown
+    #[arg(long, value_name = "GROUP")]
+    pub group: Option<String>,
+    #[command(flatten)]
+    #[expect(
+        missing_docs,
+        reason = "flattened, and its own documentation would replace the verb's"
+    )]
+    pub keys: key::Keys,
     #[command(flatten)]
     #[expect(
         missing_docs,

@@ -2,6 +2,7 @@
 
 use std::io::{IsTerminal, Write};
 use std::path::Path;
+use std::time::Duration;
 
 use sealane::Value;
 use sealane_group::{
@@ -11,6 +12,7 @@ use sealane_group::{
 use sealane_seal::{Epoch, History, Slot};
 
 use crate::args::group::{Group, GroupVerb};
+use crate::config::File;
 use crate::key::{open, read, redirected, say};
 use crate::terminal::table;
 use crate::{Failure, Terminal};
@@ -55,11 +57,54 @@ pub fn run(args: &Group, terminal: &mut Terminal) -> Result<(), Failure> {
             redirected("redirect the orders into a file: sealane group orders GROUP > FILE")?;
             terminal.write(&write_orders(&folder.group(group)?.notices(*from)?))
         }
+        GroupVerb::Publish { .. } => Ok(()),
         GroupVerb::Apply { group, file } => apply(folder.group(group)?, &read(file)?, terminal),
         GroupVerb::Ls => list(&folder, terminal),
         GroupVerb::Show { group } => show(&folder.group(group)?, terminal),
         GroupVerb::Leave { group, yes } => leave(&folder, group, *yes, terminal),
     }
+}
+
+/// Publishes what was ordered, if that was asked for. The orders are in the key folder by then, so
+/// that nothing is lost where it fails.
+///
+/// # Errors
+/// What the key folder or the hub refuses.
+pub async fn publish(args: &Group, file: &File, terminal: &mut Terminal) -> Result<(), Failure> {
+    let (name, is_asked) = match &args.verb {
+        GroupVerb::Publish { group } => (group, true),
+        GroupVerb::Invite { group, .. }
+        | GroupVerb::Revoke { group, .. }
+        | GroupVerb::Rotate { group, .. }
+        | GroupVerb::Renew { group, .. } => (group, args.server.is_some()),
+        _ => return Ok(()),
+    };
+    if !is_asked {
+        return Ok(());
+    }
+    let client = file.client(args.server.as_ref(), None)?.patience(Duration::ZERO);
+    let member = open(&args.keys)?.group(name)?;
+    let published = async {
+        let group = client.group(member).await?;
+        Ok((group.publish_orders().await?, group.control_topic()))
+    };
+    let (count, topic) = published.await.inspect_err(|_: &sealane::Error| {
+        let again = format!("sealane group publish {name}");
+        say(terminal, &format!("The orders are given and not published. Do it later: {again}"));
+    })?;
+    let message = format!("{count} orders published to {topic}");
+    if !matches!(args.verb, GroupVerb::Publish { .. }) {
+        say(terminal, &message);
+        return Ok(());
+    }
+    if terminal.json() {
+        return terminal.record(vec![
+            ("group", name.as_str().into()),
+            ("stream", topic.as_str().into()),
+            ("published", (count as u64).into()),
+        ]);
+    }
+    terminal.line(message)
 }
 
 fn invite(
@@ -129,7 +174,7 @@ fn told(
     terminal.line(format_args!("{name}: epoch {epoch}, {members} members"))?;
     if orders.is_none() {
         let next = "Members follow once they have the orders";
-        say(terminal, &format!("{next}: sealane group orders {name} > FILE, then group apply."));
+        say(terminal, &format!("{next}: sealane group publish {name}, or group orders > FILE."));
     }
     Ok(())
 }

@@ -93,7 +93,10 @@ pub async fn run(cli: Cli, terminal: &mut Terminal) -> Result<(), Failure> {
         Command::Policy(args) => policy::run(&args, &file?, terminal),
         Command::Vault(args) => vault::run(&args, terminal),
         Command::Key(args) => key::run(&args, terminal),
-        Command::Group(args) => group::run(&args, terminal),
+        Command::Group(args) => {
+            group::run(&args, terminal)?;
+            group::publish(&args, &file?, terminal).await
+        }
         Command::Config(args) => config::show(&args, &file?, terminal),
         Command::Explain(args) => explain::run(&args, terminal),
         Command::Inspect(args) => inspect::run(&args, terminal),

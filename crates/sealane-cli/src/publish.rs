@@ -3,12 +3,12 @@
 use std::io::BufRead;
 use std::time::{Duration, Instant};
 
-use sealane::{Client, Codec, Published, Scheduled, Value};
+use sealane::{Client, Codec, DataType, Published, Scheduled, Value};
 use tokio::sync::mpsc;
 
 use crate::args::Pub;
 use crate::config::{File, Key};
-use crate::{Failure, Terminal, envelope};
+use crate::{Failure, Terminal, envelope, sealed};
 
 /// Lines that are read ahead of the hub.
 const MAX_LINES_AHEAD: usize = 1024;
@@ -27,7 +27,7 @@ pub async fn run(args: &Pub, file: &File, terminal: &mut Terminal) -> Result<(),
         if args.delay.is_some() || args.expect.is_some() || args.key.is_some() {
             return Err(Failure::Usage("`-` goes without --delay, --expect and --key"));
         }
-        return lines(&client, &args.topic, codec, terminal).await;
+        return lines(&client, args, file, codec, terminal).await;
     }
     let envelope = match &args.body {
         Some(body) => envelope::encode(body, codec)?,
@@ -35,7 +35,13 @@ pub async fn run(args: &Pub, file: &File, terminal: &mut Terminal) -> Result<(),
     };
     // A person waits: a hub that is not there is said at once.
     let client = client.patience(Duration::ZERO);
-    let mut publish = client.publish_raw(&args.topic, codec, envelope);
+    let mut publish = match &args.group {
+        Some(name) => {
+            let group = sealed::open(&client, &args.keys, name, file).await?;
+            group.publish_raw(&args.topic, data_type(args), codec, envelope)
+        }
+        None => client.publish_raw(&args.topic, codec, envelope),
+    };
     if let Some(key) = &args.key {
         publish = publish.key(key);
     }
@@ -77,14 +83,26 @@ fn scheduled(done: &Scheduled, terminal: &mut Terminal) -> Result<(), Failure> {
     terminal.line(format_args!("{stream} due {due} id {id} level {level}"))
 }
 
+fn data_type(args: &Pub) -> DataType {
+    args.data_type.unwrap_or(DataType::UNKNOWN)
+}
+
 async fn lines(
     client: &Client,
-    topic: &str,
+    args: &Pub,
+    file: &File,
     codec: Codec,
     terminal: &mut Terminal,
 ) -> Result<(), Failure> {
     client.clone().patience(Duration::ZERO).health().await?;
-    let publisher = client.publisher(topic)?;
+    let topic = args.topic.as_str();
+    let publisher = match &args.group {
+        Some(name) => {
+            let group = sealed::open(client, &args.keys, name, file).await?;
+            group.publisher(topic, data_type(args))?
+        }
+        None => client.publisher(topic)?,
+    };
     let mut input = read_lines();
     let mut progress = Progress::new(terminal.interactive());
     let sent = async {

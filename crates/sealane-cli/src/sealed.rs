@@ -1,11 +1,13 @@
 //! What can be said of a sealed message without keys: what its frame's header says.
 
-use sealane::{Error, Message, Value};
+use sealane::{Client, Error, Group, Message, Value};
 use sealane_codec::Codec;
 use sealane_frame::{FrameView, PeerTag};
 use sealane_stream::protocol::Sealed;
 
 use crate::Failure;
+use crate::args::key::Keys;
+use crate::config::File;
 
 /// What a sealed message is to who cannot open it; none where the message is open.
 ///
@@ -56,4 +58,19 @@ pub fn tag_name(tag: PeerTag) -> String {
 
 fn wrong(cause: impl std::fmt::Display) -> Error {
     Error::Protocol(format!("a sealed message is none: {cause}"))
+}
+
+/// A client with the keys of a group of the key folder, and the policy that the settings name.
+///
+/// # Errors
+/// What the key folder, the policy file or the hub refuses.
+pub async fn open(
+    client: &Client,
+    keys: &Keys,
+    group: &str,
+    file: &File,
+) -> Result<Group, Failure> {
+    let (policy, _) = crate::policy::load(None, file)?;
+    let member = crate::key::open(keys)?.group(group)?;
+    Ok(client.group(member).await?.with_policy(policy))
 }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use futures_util::FutureExt;
-use sealane::{Codec, Error, Event, Events, Message, Subscription, Value};
+use sealane::{Codec, Error, Event, Events, Message, Seal, Subscription, Value};
 use sealane_codec::Transcoder;
 
 use crate::args::Sub;
@@ -17,7 +17,15 @@ use crate::{Failure, Terminal, sealed};
 pub async fn run(args: &Sub, file: &File, terminal: &mut Terminal) -> Result<(), Failure> {
     let codec = file.setting(Key::Codec, args.codec.as_ref()).codec()?;
     let client = file.client(args.hub.server.as_ref(), args.codec.as_ref())?;
-    let mut subscribe = client.subscribe(&args.pattern).codec(codec).batch(args.batch);
+    let group = match &args.group {
+        Some(name) => Some(sealed::open(&client, &args.keys, name, file).await?),
+        None => None,
+    };
+    let subscribe = match &group {
+        Some(group) => group.subscribe(&args.pattern),
+        None => client.subscribe(&args.pattern),
+    };
+    let mut subscribe = subscribe.codec(codec).batch(args.batch);
     if let Some(start) = args.from {
         subscribe = subscribe.from(start);
     }
@@ -32,6 +40,7 @@ pub async fn run(args: &Sub, file: &File, terminal: &mut Terminal) -> Result<(),
     }
     let mut subscription = subscribe.await?;
     let events = tokio::spawn(tell(subscription.events()));
+    let orders = group.map(|group| tokio::spawn(tell(group.events())));
     let outcome = tokio::select! {
         outcome = print(&mut subscription, !args.no_ack, terminal) => outcome,
         _ = tokio::signal::ctrl_c() => Ok(()),
@@ -39,6 +48,9 @@ pub async fn run(args: &Sub, file: &File, terminal: &mut Terminal) -> Result<(),
     // Also after a failure: what was printed is done.
     subscription.close().await;
     events.abort();
+    if let Some(orders) = orders {
+        orders.abort();
+    }
     outcome
 }
 
@@ -63,7 +75,10 @@ async fn print(
         };
         let Some(message) = next else { break };
         let message = message?;
-        let frame = sealed::describe(&message)?;
+        let frame = match &message.seal {
+            Some(_) => None,
+            None => sealed::describe(&message)?,
+        };
         if frame.is_some() && told.insert(message.stream.clone()) {
             eprintln!("sealane: {} is sealed: shown is what can be seen of it", message.stream);
         }
@@ -98,6 +113,7 @@ fn show(
             ("envelope", message.value()?),
         ];
         fields.extend(frame.map(|frame| ("frame", frame)));
+        fields.extend(message.seal.as_ref().map(|seal| ("seal", seal_fields(seal))));
         return terminal.record(fields);
     }
     if let Some(frame) = frame {
@@ -114,6 +130,19 @@ fn show(
         .map_err(Error::from)?;
     line.push(b'\n');
     terminal.write(&line)
+}
+
+fn seal_fields(seal: &Seal) -> Value {
+    let fields = [
+        ("group", seal.group.to_string().into()),
+        ("sender", seal.sender.as_str().into()),
+        ("slot", u64::from(seal.slot).into()),
+        ("class", seal.class.letter().to_string().into()),
+        ("type", seal.data_type.to_string().into()),
+        ("epoch", seal.epoch.into()),
+        ("counter", seal.counter.into()),
+    ];
+    Value::Map(fields.map(|(name, value)| (name.to_owned(), value)).into())
 }
 
 /// Says on standard error what happens beside the messages.
@@ -137,6 +166,15 @@ async fn tell(mut events: Events) {
                     "sealane: {stream}: messages may be missing; \
                      going on at offset {offset} of generation {generation}"
                 );
+            }
+            Event::Refused { stream, offset, code, cause, .. } => {
+                eprintln!("sealane: {stream} offset {offset} is not shown: {cause} [{code}]");
+            }
+            Event::Keys { group, removed: true, .. } => {
+                eprintln!("sealane: this member was removed from group {group}");
+            }
+            Event::Keys { group, epoch, .. } => {
+                eprintln!("sealane: group {group} is in epoch {epoch}");
             }
             _ => {}
         }

@@ -17,6 +17,9 @@ pub struct Group {
         reason = "flattened, and its own documentation would replace the verb's"
     )]
     pub keys: Keys,
+    /// Publish what is ordered through this hub at once
+    #[arg(long, short, global = true, value_name = "ADDRESS")]
+    pub server: Option<String>,
     /// What to do with groups
     #[command(subcommand)]
     pub verb: GroupVerb,
@@ -103,6 +106,11 @@ pub enum GroupVerb {
         /// Begin with the order of this number
         #[arg(long, value_name = "N", default_value_t = 0)]
         from: u64,
+    },
+    /// Publish the orders that the hub does not have, where members read them: groups/TAG
+    Publish {
+        /// The group
+        group: String,
     },
     /// Obey the orders in a file
     Apply {
