@@ -117,8 +117,9 @@ pub(super) fn codec(id: u64) -> Meaning {
 
 pub(super) fn data_type(id: u64) -> Meaning {
     let name = u16::try_from(id).ok().and_then(|id| DataType::from_number(id).name());
-    let said = name.unwrap_or("no type that this program knows");
-    (id.into(), format!("type {id}: {said}"))
+    // Frames of other kinds number their bodies themselves.
+    let said = name.map_or("none that this program knows".into(), |name| format!("`{name}`"));
+    (id.into(), format!("type {id}; of a message: {said}"))
 }
 
 pub(super) fn body_length(bytes: u64) -> Meaning {

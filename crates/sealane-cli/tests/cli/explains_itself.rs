@@ -22,10 +22,13 @@ fn every_code_is_explained() {
     let tables = [
         sealane_message::ERRORS,
         sealane_codec::ERRORS,
+        sealane_codec::event::ERRORS,
         sealane_seal::ERRORS,
+        sealane_seal::policy::ERRORS,
         sealane_frame::ERRORS,
         sealane_group::ERRORS,
         sealane_stream::ERRORS,
+        sealane_vault::ERRORS,
         sealane::ERRORS,
         sealane_node::ERRORS,
         sealane_cli::ERRORS,
