@@ -94,6 +94,27 @@ const PROOFS: &[Proof] = &[
         environment: &[],
     },
     Proof {
+        name: "vaultkill",
+        shows: "200 kills of `vault put`: the next run completes, nothing refers to nothing",
+        cargo: &[
+            "test",
+            "--release",
+            "--package",
+            "sealane-cli",
+            "--test",
+            "vault_survives_kill",
+            "--",
+            "--nocapture",
+        ],
+        environment: &[("SEALANE_KILLS", "200")],
+    },
+    Proof {
+        name: "vault",
+        shows: "a vault beside the report's pipeline, restic and borg: files/s, MB/s, size, memory",
+        cargo: &["run", "--release", "--package", "sealane-cli", "--", "bench", "vault"],
+        environment: &[],
+    },
+    Proof {
         name: "seal",
         shows: "seal and open beside the bare ciphers and the report's own recipe",
         cargo: &["bench", "--package", "sealane-seal", "--bench", "seal"],

@@ -208,3 +208,14 @@ fn a_server_that_keeps_failing_is_named() {
     let unreached = self::store(nobody, home.path()).get("config", 9).unwrap_err();
     assert!(matches!(unreached, Error::Store { .. }), "{unreached}");
 }
+
+#[test]
+fn a_caller_may_be_within_a_runtime() {
+    let Some(server) = Server::start() else { return };
+    let home = tempfile::tempdir().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(async {
+        let store = store(server.port, home.path());
+        assert_eq!(store.put("config", b"one").unwrap(), Put::Created);
+    });
+}

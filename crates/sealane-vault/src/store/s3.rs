@@ -17,7 +17,7 @@ use sealane_message::limits::{
     MAX_S3_CONNECT_MS, MAX_S3_RETRIES, MAX_S3_RETRY_MS, MAX_S3_SILENCE_MS, MAX_SPOOL_AGE_MS,
     S3_SINGLE_PUT_BYTES,
 };
-use tokio::runtime::Runtime;
+use tokio::runtime::{Handle, Runtime};
 
 use super::{Object, Put};
 use crate::Error;
@@ -26,14 +26,14 @@ use crate::Error;
 ///
 /// Region, endpoint and credentials come from the environment: `AWS_REGION`, `AWS_ENDPOINT_URL`,
 /// `AWS_ACCESS_KEY_ID` and `AWS_SECRET_ACCESS_KEY`, or the role of the machine. Plain HTTP is
-/// spoken with this machine alone unless `AWS_ALLOW_HTTP=true`. Its calls block, so an async task
-/// makes them from a thread of its own.
+/// spoken with this machine alone unless `AWS_ALLOW_HTTP=true`. Its calls block the thread that
+/// makes them, within a runtime too.
 #[derive(Debug)]
 pub struct S3 {
     location: String,
     bucket: AmazonS3,
     prefix: Location,
-    runtime: Runtime,
+    runtime: &'static Runtime,
     spool: PathBuf,
     swept: OnceLock<()>,
 }
@@ -67,10 +67,7 @@ impl S3 {
         let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
         let prefix = Location::parse(prefix).map_err(|_| invalid("the prefix is malformed"))?;
         let bucket = client(bucket, &variables).map_err(|cause| failure(location, cause))?;
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(|cause| Error::store(location, cause))?;
+        let runtime = runtime().map_err(|cause| Error::store(location, cause))?;
         let spool = spool_folder(location, &variables);
         let location = location.to_owned();
         Ok(S3 { location, bucket, prefix, runtime, spool, swept: OnceLock::new() })
@@ -91,7 +88,7 @@ impl S3 {
         let at = self.at(key);
         let payload = bytes.to_vec().into();
         let put = self.bucket.put_opts(&at, payload, PutMode::Create.into());
-        match self.runtime.block_on(put) {
+        match self.wait(put) {
             Ok(_) => Ok(Put::Created),
             // The first of two attempts may have arrived although its answer did not.
             Err(object_store::Error::AlreadyExists { .. }) => match self.get(key, bytes.len()) {
@@ -115,7 +112,7 @@ impl S3 {
         } else {
             let journal = self.spool()?.join(upload::journal_name(key));
             let upload = upload::Upload { bucket: &self.bucket, at: self.at(key), file, size };
-            self.runtime.block_on(upload.run(&journal)).map_err(|cause| cause.into_error(key))?;
+            self.wait(upload.run(&journal)).map_err(|cause| cause.into_error(key))?;
             Put::Created
         };
         fs::remove_file(file).map_err(|cause| Error::store(key, cause))?;
@@ -124,7 +121,7 @@ impl S3 {
 
     pub(crate) fn get(&self, key: &str, max: usize) -> Result<Vec<u8>, Error> {
         let at = self.at(key);
-        self.runtime.block_on(async {
+        self.wait(async {
             let found = self.bucket.get(&at).await.map_err(|cause| read_failure(key, cause))?;
             if found.meta.size > max as u64 {
                 return Err(Error::TooLarge { what: key.to_owned() });
@@ -140,7 +137,7 @@ impl S3 {
         }
         let at = self.at(key);
         let range = offset..offset.saturating_add(out.len() as u64);
-        match self.runtime.block_on(self.bucket.get_range(&at, range)) {
+        match self.wait(self.bucket.get_range(&at, range)) {
             Ok(bytes) if bytes.len() == out.len() => {
                 out.copy_from_slice(&bytes);
                 Ok(())
@@ -152,7 +149,7 @@ impl S3 {
     }
 
     pub(crate) fn size(&self, key: &str) -> Result<Option<u64>, Error> {
-        match self.runtime.block_on(self.bucket.head(&self.at(key))) {
+        match self.wait(self.bucket.head(&self.at(key))) {
             Ok(found) => Ok(Some(found.size)),
             Err(object_store::Error::NotFound { .. }) => Ok(None),
             Err(cause) => Err(failure(key, cause)),
@@ -161,7 +158,7 @@ impl S3 {
 
     pub(crate) fn list(&self, prefix: &str) -> Result<Vec<Object>, Error> {
         let under = self.at(prefix);
-        let found = self.runtime.block_on(self.bucket.list(Some(&under)).try_collect::<Vec<_>>());
+        let found = self.wait(self.bucket.list(Some(&under)).try_collect::<Vec<_>>());
         let found = found.map_err(|cause| failure(prefix, cause))?;
         let own = match self.prefix.as_ref() {
             "" => String::new(),
@@ -178,10 +175,24 @@ impl S3 {
     }
 
     pub(crate) fn delete(&self, key: &str) -> Result<(), Error> {
-        match self.runtime.block_on(self.bucket.delete(&self.at(key))) {
+        match self.wait(self.bucket.delete(&self.at(key))) {
             Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
             Err(cause) => Err(failure(key, cause)),
         }
+    }
+
+    fn wait<F>(&self, future: F) -> F::Output
+    where
+        F: Future + Send,
+        F::Output: Send,
+    {
+        if Handle::try_current().is_err() {
+            return self.runtime.block_on(future);
+        }
+        // A thread that drives one runtime may not wait for another.
+        let wait = || self.runtime.block_on(future);
+        let waited = std::thread::scope(|scope| scope.spawn(wait).join());
+        waited.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 
     fn at(&self, key: &str) -> Location {
@@ -198,12 +209,25 @@ impl S3 {
             }
             if let Some(unfinished) = upload::Unfinished::read(&file.path()) {
                 // The bucket may have given it up by itself, which is as good.
-                let _ = self.runtime.block_on(unfinished.abort(&self.bucket));
+                let _ = self.wait(unfinished.abort(&self.bucket));
             }
             // What cannot be removed now is found again the next time.
             let _ = fs::remove_file(file.path());
         }
     }
+}
+
+/// One runtime for all buckets of the process. It is never dropped, which a caller's runtime would
+/// not let happen.
+fn runtime() -> io::Result<&'static Runtime> {
+    static SHARED: OnceLock<Runtime> = OnceLock::new();
+    if SHARED.get().is_none() {
+        let built = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        if let Err(second) = SHARED.set(built) {
+            second.shutdown_background();
+        }
+    }
+    SHARED.get().ok_or_else(|| io::Error::other("no runtime"))
 }
 
 /// The client of one bucket, from the environment.

@@ -1,0 +1,99 @@
+//! `kill -9` at random moments of `vault put`: the next run completes, all that any snapshot refers
+//! to is there, and at most one pack goes to the store again.
+//!
+//! `SEALANE_KILLS` says how often, `SEALANE_SEED` repeats the moments of a run as far as the
+//! scheduler allows.
+
+#[path = "vault/program.rs"]
+mod program;
+#[path = "durable/random.rs"]
+mod random;
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use program::Vault;
+use random::Random;
+
+/// New content of each round: a pack is closed at 32 MiB, so that some rounds have two.
+const ROUND_BYTES: std::ops::Range<u64> = 20_000_000..50_000_000;
+/// A new vault now and then keeps the disk from filling.
+const ROUNDS_PER_VAULT: u64 = 20;
+/// What is sent again, at most: a pack.
+const MAX_AGAIN: u64 = 64 << 20;
+
+#[test]
+fn what_was_kept_survives_kill() {
+    let kills = std::env::var("SEALANE_KILLS").map_or(20, |kills| kills.parse().unwrap());
+    let mut random = Random::new(random::seed());
+    let (mut left, mut seen) = (kills, Seen::default());
+    while left > 0 {
+        let rounds = left.min(ROUNDS_PER_VAULT);
+        one_vault(rounds, &mut random, &mut seen);
+        left -= rounds;
+    }
+    println!(
+        "{kills} kills: {} before anything was in the store, {} with packs and no snapshot, {} \
+         after the snapshot; at most {} bytes sent again",
+        seen.nothing, seen.packs, seen.whole, seen.most_again
+    );
+}
+
+/// Where the kills struck.
+#[derive(Default)]
+struct Seen {
+    nothing: u64,
+    packs: u64,
+    whole: u64,
+    most_again: u64,
+}
+
+fn one_vault(rounds: u64, random: &mut Random, seen: &mut Seen) {
+    let folder = tempfile::tempdir().unwrap();
+    let vault = Vault::init(folder.path());
+    let source = folder.path().join("source");
+    std::fs::create_dir(&source).unwrap();
+    // How long a whole put takes here, in which the moments lie.
+    let bytes = fill(&source, 0, random);
+    let start = Instant::now();
+    vault.succeeds(&["put", "source"]);
+    let whole_ms = start.elapsed().as_millis() as u64 * ROUND_BYTES.end / bytes;
+    for round in 1..=rounds {
+        let bytes = fill(&source, round, random);
+        let before = (vault.bytes("packs"), vault.count("snapshots"));
+        let moment = Duration::from_millis(random.within(0..whole_ms));
+        vault.killed_after(&["put", "source"], moment);
+        let after = (vault.bytes("packs"), vault.count("snapshots"));
+        match () {
+            () if after.1 > before.1 => seen.whole += 1,
+            () if after.0 > before.0 => seen.packs += 1,
+            () => seen.nothing += 1,
+        }
+        vault.succeeds(&["verify"]);
+        vault.succeeds(&["put", "source"]);
+        vault.succeeds(&["verify"]);
+        // Noise does not compress, so what is in the packs beyond it was sent twice.
+        let grown = vault.bytes("packs") - before.0;
+        let again = grown.saturating_sub(bytes + bytes / 50);
+        assert!(again <= MAX_AGAIN, "round {round}: {again} bytes were sent again");
+        seen.most_again = seen.most_again.max(again);
+    }
+    vault.succeeds(&["verify", "--read-data"]);
+    vault.succeeds(&["get", "--to", "restored"]);
+    program::assert_same(&source, &folder.path().join("restored/source"));
+}
+
+/// A few new files of noise; gives their bytes.
+fn fill(source: &Path, round: u64, random: &mut Random) -> u64 {
+    let total = random.within(ROUND_BYTES);
+    let files = random.within(3..40);
+    for file in 0..files {
+        let size = (total / files) as usize;
+        let mut noise = Vec::with_capacity(size + 8);
+        while noise.len() < size {
+            noise.extend_from_slice(&random.next().to_le_bytes());
+        }
+        std::fs::write(source.join(format!("{round:03}-{file:02}")), noise).unwrap();
+    }
+    total
+}
