@@ -75,7 +75,8 @@ fn an_object_that_a_bucket_lost_is_named() {
     let put =
         proxy.seen().into_iter().find(|what| what.starts_with("PUT") && what.contains("/packs/"));
     let pack = put.unwrap().split_once(' ').unwrap().1.to_owned();
-    s3::request(server.port, &format!("DELETE {pack}"));
+    let gone = s3::request(server.port, &format!("DELETE {pack}"));
+    assert!(gone.starts_with("HTTP/1.1 204"), "{gone}");
     let name = pack.rsplit_once('/').unwrap().1;
     let said = vault.fails(&["verify"], name);
     assert!(said.contains("second"), "what needs it is named: {said}");

@@ -53,15 +53,16 @@ fn one_vault(rounds: u64, random: &mut Random, seen: &mut Seen) {
     let vault = Vault::init(folder.path());
     let source = folder.path().join("source");
     std::fs::create_dir(&source).unwrap();
-    // How long a whole put takes here, in which the moments lie.
+    // The moments lie behind the derivation of the key, in what a whole put takes here.
+    let unlock_ms = ms(|| drop(vault.succeeds(&["put", "source"])));
     let bytes = fill(&source, 0, random);
-    let start = Instant::now();
-    vault.succeeds(&["put", "source"]);
-    let whole_ms = start.elapsed().as_millis() as u64 * ROUND_BYTES.end / bytes;
+    let whole_ms = ms(|| drop(vault.succeeds(&["put", "source"]))).max(unlock_ms + 10);
+    let bytes_per_ms = bytes / (whole_ms - unlock_ms).max(1);
     for round in 1..=rounds {
         let bytes = fill(&source, round, random);
+        let whole_ms = unlock_ms + bytes / bytes_per_ms.max(1);
         let before = (vault.bytes("packs"), vault.count("snapshots"));
-        let moment = Duration::from_millis(random.within(0..whole_ms));
+        let moment = Duration::from_millis(random.within(unlock_ms / 2..whole_ms + 50));
         vault.killed_after(&["put", "source"], moment);
         let after = (vault.bytes("packs"), vault.count("snapshots"));
         match () {
@@ -81,6 +82,12 @@ fn one_vault(rounds: u64, random: &mut Random, seen: &mut Seen) {
     vault.succeeds(&["verify", "--read-data"]);
     vault.succeeds(&["get", "--to", "restored"]);
     program::assert_same(&source, &folder.path().join("restored/source"));
+}
+
+fn ms(run: impl FnOnce()) -> u64 {
+    let start = Instant::now();
+    run();
+    start.elapsed().as_millis() as u64
 }
 
 /// A few new files of noise; gives their bytes.

@@ -8,6 +8,9 @@ mod s3;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use sealane_message::limits::MAX_SPOOL_AGE_MS;
 
 pub use folder::Folder;
 pub use s3::S3;
@@ -157,6 +160,18 @@ impl Store {
         match self {
             Store::Folder(folder) => folder.delete(key),
             Store::S3(bucket) => bucket.delete(key),
+        }
+    }
+}
+
+/// Removes what killed runs left in a spool a day ago, each file after `before` has seen it.
+fn sweep(spool: &Path, before: impl Fn(&Path)) {
+    for file in std::fs::read_dir(spool).into_iter().flatten().flatten() {
+        let age = file.metadata().and_then(|meta| meta.modified()).map(|time| time.elapsed());
+        if matches!(age, Ok(Ok(age)) if age > Duration::from_millis(MAX_SPOOL_AGE_MS)) {
+            before(&file.path());
+            // What cannot be removed now is found again the next time.
+            let _ = std::fs::remove_file(file.path());
         }
     }
 }

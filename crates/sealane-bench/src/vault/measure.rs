@@ -19,11 +19,10 @@ pub(super) struct Bench {
 }
 
 /// How one run of a process went.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Run {
     pub(super) seconds: f64,
     pub(super) memory_kib: u64,
-    pub(super) said: String,
 }
 
 /// What several runs come to.
@@ -94,7 +93,7 @@ impl Bench {
             let words = said.lines().rev().take(4).collect::<Vec<_>>().join(" | ");
             return Err(Error::Tool { tool: name, said: format!("{status}: {words}") });
         }
-        Ok(Run { seconds, memory_kib, said })
+        Ok(Run { seconds, memory_kib })
     }
 }
 

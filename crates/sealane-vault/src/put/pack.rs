@@ -57,11 +57,22 @@ pub(crate) struct Packed {
 /// A pack that is being written.
 struct OpenPack {
     file: BufWriter<File>,
-    path: PathBuf,
+    path: Spooled,
     hasher: blake3::Hasher,
     header: Vec<u8>,
     size: u64,
     chunks: Vec<ChunkHead>,
+}
+
+/// A file that is on its way to be an object. What does not get there takes no room: on a full disk
+/// it would keep the next run from completing.
+pub(super) struct Spooled(pub(super) PathBuf);
+
+impl Drop for Spooled {
+    fn drop(&mut self) {
+        // After an upload there is nothing left to remove.
+        let _ = std::fs::remove_file(&self.0);
+    }
 }
 
 impl<'a> Packer<'a> {
@@ -275,7 +286,7 @@ impl<'a> Packer<'a> {
         let pack = match &mut self.open {
             Some(pack) => pack,
             None => {
-                let path = self.spool.join(spool_name("pack"));
+                let path = Spooled(self.spool.join(spool_name("pack")));
                 self.open.insert(OpenPack::create(path, &self.header)?)
             }
         };
@@ -325,8 +336,8 @@ impl<'a> Packer<'a> {
 }
 
 impl OpenPack {
-    fn create(path: PathBuf, header: &Header) -> Result<OpenPack, Error> {
-        let file = File::create(&path).map_err(|cause| Error::store("tmp", cause))?;
+    fn create(path: Spooled, header: &Header) -> Result<OpenPack, Error> {
+        let file = File::create(&path.0).map_err(|cause| Error::store("tmp", cause))?;
         let file = BufWriter::with_capacity(256 << 10, file);
         let hasher = blake3::Hasher::new();
         let chunks = Vec::new();
@@ -348,7 +359,7 @@ impl OpenPack {
         Ok(())
     }
 
-    fn finish(mut self, end: &[u8]) -> Result<(PathBuf, Pack), Error> {
+    fn finish(mut self, end: &[u8]) -> Result<(Spooled, Pack), Error> {
         self.write(end)?;
         self.file.flush().map_err(|cause| Error::store("tmp", cause))?;
         let hash = *self.hasher.finalize().as_bytes();

@@ -1,14 +1,14 @@
-use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{Scope, ScopedJoinHandle};
 
+use super::pack::Spooled;
 use crate::Error;
 use crate::format::pack::{Pack, pack_key};
 use crate::store::Store;
 
 /// Makes finished packs durable while the next is being filled.
 pub(crate) struct Uploader<'scope> {
-    packs: SyncSender<(PathBuf, Pack)>,
+    packs: SyncSender<(Spooled, Pack)>,
     thread: ScopedJoinHandle<'scope, Result<Vec<Pack>, Error>>,
 }
 
@@ -20,7 +20,7 @@ impl<'scope> Uploader<'scope> {
     }
 
     /// Hands over a finished pack. An error shows when all are awaited.
-    pub(super) fn upload(&self, file: PathBuf, pack: Pack) -> bool {
+    pub(super) fn upload(&self, file: Spooled, pack: Pack) -> bool {
         self.packs.send((file, pack)).is_ok()
     }
 
@@ -31,10 +31,10 @@ impl<'scope> Uploader<'scope> {
     }
 }
 
-fn run(store: &Store, finished: &Receiver<(PathBuf, Pack)>) -> Result<Vec<Pack>, Error> {
+fn run(store: &Store, finished: &Receiver<(Spooled, Pack)>) -> Result<Vec<Pack>, Error> {
     let mut durable = Vec::new();
     for (file, pack) in finished {
-        store.put_file(&pack_key(&pack.hash), &file)?;
+        store.put_file(&pack_key(&pack.hash), &file.0)?;
         durable.push(pack);
     }
     Ok(durable)

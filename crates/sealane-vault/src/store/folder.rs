@@ -2,6 +2,7 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
@@ -13,12 +14,13 @@ use crate::Error;
 #[derive(Debug)]
 pub struct Folder {
     root: PathBuf,
+    swept: OnceLock<()>,
 }
 
 impl Folder {
     /// The store in `root`, which need not exist yet.
     pub fn new(root: &Path) -> Folder {
-        Folder { root: root.to_owned() }
+        Folder { root: root.to_owned(), swept: OnceLock::new() }
     }
 
     pub(crate) fn root(&self) -> &Path {
@@ -28,6 +30,7 @@ impl Folder {
     pub(crate) fn spool(&self) -> Result<PathBuf, Error> {
         let folder = self.root.join("tmp");
         fs::create_dir_all(&folder).map_err(|cause| Error::store("tmp", cause))?;
+        self.swept.get_or_init(|| super::sweep(&folder, |_| {}));
         Ok(folder)
     }
 

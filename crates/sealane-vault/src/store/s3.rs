@@ -14,8 +14,7 @@ use object_store::aws::{AmazonS3, AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::path::Path as Location;
 use object_store::{ClientOptions, ObjectStore, ObjectStoreExt, PutMode, RetryConfig};
 use sealane_message::limits::{
-    MAX_S3_CONNECT_MS, MAX_S3_RETRIES, MAX_S3_RETRY_MS, MAX_S3_SILENCE_MS, MAX_SPOOL_AGE_MS,
-    S3_SINGLE_PUT_BYTES,
+    MAX_S3_CONNECT_MS, MAX_S3_RETRIES, MAX_S3_RETRY_MS, MAX_S3_SILENCE_MS, S3_SINGLE_PUT_BYTES,
 };
 use tokio::runtime::{Handle, Runtime};
 
@@ -202,18 +201,12 @@ impl S3 {
 
     /// Gives up what nobody came back for. A bucket keeps parts, and bills them, until told.
     fn sweep(&self) {
-        for file in fs::read_dir(&self.spool).into_iter().flatten().flatten() {
-            let age = file.metadata().and_then(|meta| meta.modified()).map(|time| time.elapsed());
-            if !matches!(age, Ok(Ok(age)) if age > Duration::from_millis(MAX_SPOOL_AGE_MS)) {
-                continue;
-            }
-            if let Some(unfinished) = upload::Unfinished::read(&file.path()) {
+        super::sweep(&self.spool, |file| {
+            if let Some(unfinished) = upload::Unfinished::read(file) {
                 // The bucket may have given it up by itself, which is as good.
                 let _ = self.wait(unfinished.abort(&self.bucket));
             }
-            // What cannot be removed now is found again the next time.
-            let _ = fs::remove_file(file.path());
-        }
+        });
     }
 }
 
