@@ -63,11 +63,13 @@ impl Drop for Server {
     }
 }
 
-/// Sends a request without a body, unsigned, and gives the whole answer.
+/// Sends a request without a body and gives the whole answer. The server checks no signatures.
 pub(crate) fn request(port: u16, what: &str) -> String {
     let mut server = TcpStream::connect(("127.0.0.1", port)).unwrap();
     let head = format!(
-        "{what} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+        "{what} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: 0\r\nconnection: close\r\n\
+         authorization: AWS4-HMAC-SHA256 Credential=test/20260101/us-east-1/s3/aws4_request, \
+         SignedHeaders=host, Signature=0\r\n\r\n"
     );
     server.write_all(head.as_bytes()).unwrap();
     let mut answer = vec![];
