@@ -54,7 +54,7 @@ pub(crate) fn make(
     certificate: &Certificate,
     past: Past,
 ) -> Result<(Vec<u8>, Zeroizing<[u8; 32]>), Error> {
-    let mut inner = Zeroizing::new(Vec::with_capacity(1 << 16));
+    let mut inner = Zeroizing::new(Vec::with_capacity(state.capacity() + (1 << 14)));
     inner.extend_from_slice(&card.hash());
     put_part(&mut inner, &state.charter.to_bytes());
     put_part(&mut inner, &certificate.bytes);

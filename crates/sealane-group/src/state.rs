@@ -91,7 +91,7 @@ impl State {
     }
 
     /// Room for all of it, so that no growth leaves copies of secrets behind.
-    fn capacity(&self) -> usize {
+    pub(crate) fn capacity(&self) -> usize {
         let certificates: usize = self.certificates.iter().map(|one| 4 + one.len()).sum();
         4096 + self.roster.entries().len() * 160
             + self.epochs.held().count() * EPOCH_BYTES

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use sealane_frame::{FrameBuf, FrameView};
-use sealane_group::{Card, EpochSource, Error, KeyFolder, Member, NewGroup, Past};
+use sealane_group::{Card, Change, EpochSource, Error, KeyFolder, Member, NewGroup, Past};
 use sealane_seal::{Class, Epoch, Form, Opened, Sealer, Witness};
 use shared::{Place, apply, copy, invite, join, seal};
 
@@ -78,6 +78,10 @@ fn a_copied_folder_seals_nothing() {
     copy.join(&invited.invitation, None, None).unwrap();
     collect(&mut all, seal_some(&copy, 100).unwrap());
     collect(&mut all, seal_some(&keys, 100).unwrap());
+    // Until it hears that its slot was retired for the new one.
+    let told = apply(&mut car, &invited.notices).unwrap();
+    assert_eq!(told.last(), Some(&Change::Removed));
+    assert!(matches!(seal_some(&keys, 1), Err(Error::Removed)));
 }
 
 #[test]

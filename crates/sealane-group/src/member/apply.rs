@@ -152,6 +152,11 @@ fn admit(
         state.roster.remove(old, state.epochs.newest());
     }
     state.roster.admit(number, certificate.entry());
+    if replaces == Some(state.slot) {
+        // This identity goes on elsewhere; what is left here is the slot that was retired.
+        state.is_removed = true;
+        return Ok(Change::Removed);
+    }
     Ok(Change::Admitted { slot, replaces })
 }
 
