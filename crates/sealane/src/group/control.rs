@@ -4,6 +4,7 @@
 //! much is told without the secrets that it missed; what the notices say is sealed in themselves.
 
 use std::collections::HashSet;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use sealane_codec::Codec;
@@ -11,17 +12,20 @@ use sealane_frame::GroupTag;
 use sealane_group::Notice;
 use sealane_message::Topic;
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until};
 
-use super::Group;
+use super::{Group, Inner};
 use crate::subscribe::Subscribe;
-use crate::{Client, Error, Message, Start};
+use crate::{Client, Error, Event, Message, Start, Subscription};
 
 /// Notices of one request.
 const PAGE: usize = 500;
 
 /// The least time between two looks at the end of the control stream.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// How long a client waits before it follows a control stream again that it lost for good.
+const FOLLOW_AGAIN: Duration = Duration::from_secs(1);
 
 /// The topic of a group's control stream.
 pub(super) fn topic(tag: GroupTag) -> Topic {
@@ -88,16 +92,37 @@ impl Control {
 
 /// Obeys what comes, until the group is dropped.
 pub(super) async fn follow(group: &Group) -> Result<JoinHandle<()>, Error> {
+    let subscription = subscribe(group).await?;
+    Ok(tokio::spawn(run(Arc::downgrade(&group.inner), subscription)))
+}
+
+async fn subscribe(group: &Group) -> Result<Subscription, Error> {
     let subscribe = group.inner.control.lock().await.subscribe(group);
-    let mut subscription = subscribe.await?;
-    let inner = std::sync::Arc::downgrade(&group.inner);
-    Ok(tokio::spawn(async move {
-        while let Some(Ok(message)) = subscription.next().await {
-            let Some(inner) = inner.upgrade() else { return };
-            let group = Group { inner };
-            group.obey(&message.stream, message.offset, notice(&message));
+    subscribe.await
+}
+
+/// A stream that was removed, or a hub that refuses, must not leave the keys behind for good.
+async fn run(group: Weak<Inner>, mut subscription: Subscription) {
+    let upgrade = || group.upgrade().map(|inner| Group { inner });
+    loop {
+        while let Some(next) = subscription.next().await {
+            let Some(group) = upgrade() else { return };
+            match next {
+                Ok(message) => group.obey(&message.stream, message.offset, notice(&message)),
+                Err(error) => group.tell(Event::Disconnected { cause: error.to_string() }),
+            }
         }
-    }))
+        subscription = loop {
+            sleep(FOLLOW_AGAIN).await;
+            let Some(group) = upgrade() else { return };
+            if group.catch_up().await.is_ok()
+                && let Ok(next) = subscribe(&group).await
+            {
+                group.tell(Event::Connected);
+                break next;
+            }
+        };
+    }
 }
 
 /// Publishes those that the stream does not have, in their order.

@@ -145,10 +145,12 @@ impl Reading {
         let shown = self.group.keys().open(self.cursor, frame)?;
         let (epoch, slot) = (shown.opened.epoch(), shown.opened.slot());
         self.cursor = epoch;
-        if let Some(removed) = shown.removed
-            && self.seen.newest(&message.stream) >= Some(removed)
-        {
-            return Err(Refusal::Posthumous);
+        if let Some(removed) = shown.removed {
+            // In the epoch itself a slot may have been retired for a new one of its owner.
+            let is_late = epoch < removed && self.seen.newest(&message.stream) >= Some(removed);
+            if is_late || epoch > removed {
+                return Err(Refusal::Posthumous);
+            }
         }
         let place = Place::of(message);
         let sight = self.seen.see((epoch, slot, shown.opened.counter()), &message.stream, place);

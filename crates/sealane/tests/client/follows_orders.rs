@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use sealane::{DataType, Event, Group, Start, Value};
-use sealane_group::{EpochSource, Past};
+use sealane_group::{Card, EpochSource, Past};
 
 use crate::members::{Person, fleet, invite, refusals};
 use crate::{is_silent, next, node, number, numbered, numbers};
@@ -103,6 +103,40 @@ async fn a_later_member_reads_the_past_that_it_was_given() {
     let mut rest = newcomer.subscribe("log").from(Start::First).await.unwrap();
     assert_eq!(number(&next(&mut rest).await), 1);
     assert_eq!(rest.seal_counts().keys_unknown, 1);
+}
+
+#[tokio::test]
+async fn a_control_stream_that_was_removed_is_followed_again() {
+    let (_folder, _node, client) = node().await;
+    let (base, car) = fleet(&client).await;
+    let group = car.group(&client).await;
+    let mut events = group.events();
+    client.remove(group.control_topic().as_str()).await.unwrap();
+    base.member().rotate().unwrap();
+    // The authority publishes all that the stream does not have, which is everything.
+    let authority = base.group(&client).await;
+    assert_eq!(authority.publish_orders().await.unwrap(), 3);
+    reached(&group, &mut events, base.member().epochs().newest().0).await;
+}
+
+#[tokio::test]
+async fn who_joins_again_is_still_read_in_its_old_slot() {
+    let (_folder, _node, client) = node().await;
+    let (base, car) = fleet(&client).await;
+    let before = car.group(&client).await;
+    publish(&before, 0).await;
+    publish(&before, 1).await;
+    drop(before);
+    let card = Card::from_bytes(&car.keys.card().unwrap()).unwrap();
+    let invited = base.member().invite(&card, Past::All).unwrap();
+    assert!(invited.replaces.is_some());
+    let member = car.keys.join(&invited.invitation, None, None).unwrap();
+    let authority = base.group(&client).await;
+    authority.publish_orders().await.unwrap();
+    publish(&client.group(member).await.unwrap(), 2).await;
+    let mut log = authority.subscribe("log").from(Start::First).await.unwrap();
+    assert_eq!(numbers(&mut log, 3).await, [0, 1, 2]);
+    assert_eq!(log.seal_counts().refused, 0);
 }
 
 #[tokio::test]
