@@ -8,11 +8,8 @@ use sealane_group::limits::MAX_GROUP_FILE_BYTES;
 
 use crate::args::key::{Key, KeyVerb, Keys};
 use crate::config::{self, environment};
+use crate::passphrase::Passphrase;
 use crate::{Failure, Terminal};
-
-mod passphrase;
-
-use passphrase::Passphrase;
 
 const LOST: &str = "\
 Nobody can bring lost keys back: without them you are no member of your groups, sealed messages
@@ -28,7 +25,11 @@ pub fn run(args: &Key, terminal: &mut Terminal) -> Result<(), Failure> {
         KeyVerb::New { name, passphrase } => {
             let name = name.clone().unwrap_or_else(machine_name);
             let is_wanted = *passphrase || args.keys.passphrase_file.is_some();
-            let passphrase = if is_wanted { Some(Passphrase::choose(&args.keys)?) } else { None };
+            let passphrase = if is_wanted {
+                Some(Passphrase::choose(args.keys.passphrase_file.as_deref())?)
+            } else {
+                None
+            };
             let passphrase = passphrase.as_ref().map(Passphrase::bytes);
             let folder = KeyFolder::create(&root(&args.keys), &name, passphrase)?;
             show(&folder, terminal)?;
@@ -54,7 +55,11 @@ pub fn run(args: &Key, terminal: &mut Terminal) -> Result<(), Failure> {
 /// What the key folder refuses.
 pub fn open(keys: &Keys) -> Result<KeyFolder, Failure> {
     let root = root(keys);
-    let passphrase = if KeyFolder::is_protected(&root)? { Passphrase::ask(keys)? } else { None };
+    let passphrase = if KeyFolder::is_protected(&root)? {
+        Passphrase::ask(keys.passphrase_file.as_deref())?
+    } else {
+        None
+    };
     Ok(KeyFolder::open(&root, passphrase.as_ref().map(Passphrase::bytes))?)
 }
 
@@ -83,7 +88,11 @@ fn show(folder: &KeyFolder, terminal: &mut Terminal) -> Result<(), Failure> {
 
 fn backup(keys: &Keys, terminal: &mut Terminal) -> Result<(), Failure> {
     let root = root(keys);
-    let passphrase = if KeyFolder::is_protected(&root)? { Passphrase::ask(keys)? } else { None };
+    let passphrase = if KeyFolder::is_protected(&root)? {
+        Passphrase::ask(keys.passphrase_file.as_deref())?
+    } else {
+        None
+    };
     let passphrase = passphrase.as_ref().map(Passphrase::bytes);
     let folder = KeyFolder::open(&root, passphrase)?;
     terminal.write(&folder.backup(passphrase)?)?;
@@ -99,7 +108,8 @@ fn backup(keys: &Keys, terminal: &mut Terminal) -> Result<(), Failure> {
 fn restore(keys: &Keys, file: &Path, terminal: &mut Terminal) -> Result<(), Failure> {
     let bytes = read(file)?;
     let is_protected = KeyFolder::is_protected_backup(&bytes)?;
-    let passphrase = if is_protected { Passphrase::ask(keys)? } else { None };
+    let passphrase =
+        if is_protected { Passphrase::ask(keys.passphrase_file.as_deref())? } else { None };
     let passphrase = passphrase.as_ref().map(Passphrase::bytes);
     let folder = KeyFolder::restore(&root(keys), &bytes, passphrase)?;
     show(&folder, terminal)?;

@@ -17,6 +17,7 @@ pub mod inspect;
 pub mod key;
 pub mod leaks;
 pub mod pages;
+mod passphrase;
 pub mod policy;
 pub mod publish;
 pub mod sealed;

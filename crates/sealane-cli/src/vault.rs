@@ -8,7 +8,7 @@ mod put;
 mod show;
 mod unlock;
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::time::Duration;
 
 use sealane::Value;
@@ -82,7 +82,7 @@ fn skipped(skipped: &[Skipped], terminal: &mut Terminal) -> Result<(), Failure> 
 }
 
 /// A path as the vault has it: raw bytes, without slashes around.
-fn path_bytes(path: &std::path::Path) -> Vec<u8> {
+fn path_bytes(path: &Path) -> Vec<u8> {
     use std::os::unix::ffi::OsStrExt;
     let mut bytes = path.as_os_str().as_bytes();
     while let [rest @ .., b'/'] = bytes {
@@ -106,18 +106,8 @@ fn time(time_ns: i64) -> String {
     humantime::format_rfc3339_seconds(time).to_string()
 }
 
-/// A file's first line, or all of standard input for `-`.
-fn first_line(path: &PathBuf) -> Result<zeroize::Zeroizing<String>, Failure> {
-    use std::io::BufRead;
-    let mut line = zeroize::Zeroizing::new(String::with_capacity(4096));
-    if path.as_os_str() == "-" {
-        std::io::stdin().lock().read_line(&mut line).map_err(Failure::Input)?;
-    } else {
-        let read = std::fs::File::open(path)
-            .and_then(|file| std::io::BufReader::new(file).read_line(&mut line));
-        read.map_err(|cause| Failure::File { file: path.clone(), cause: cause.to_string() })?;
-    }
-    let end = line.trim_end_matches(['\n', '\r']).len();
-    line.truncate(end);
-    Ok(line)
+/// The first line of a file that holds a secret, or of standard input for `-`.
+fn secret_line(path: &Path) -> Result<zeroize::Zeroizing<String>, Failure> {
+    let standard_input = Path::new("/dev/stdin");
+    crate::passphrase::first_line(if path.as_os_str() == "-" { standard_input } else { path })
 }

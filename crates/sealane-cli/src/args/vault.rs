@@ -4,13 +4,14 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
+use super::key::Keys;
 use crate::times;
 
 const AFTER_HELP: &str = "\
 The vault is a folder or s3://BUCKET/PREFIX (credentials, region and endpoint from the usual AWS_
 environment). What opens it: a passphrase (asked for on the terminal, from --passphrase-file, or
-SEALANE_PASSPHRASE), a recovery code, or a writer's key that adds and cannot read. None is ever
-taken from the command line.
+SEALANE_PASSPHRASE), a recovery code, an identity (`sealane key`), or a writer's key that adds and
+cannot read. None is ever taken from the command line.
 
 A writer's key cannot keep a host from deleting what the store lets it delete: that is for the
 store's object lock or append-only credentials. `prune` needs a key that reads.
@@ -32,15 +33,22 @@ pub struct Vault {
     /// [default: sealane/vaults in $XDG_STATE_HOME or ~/.local/state]
     #[arg(long, global = true, value_name = "DIR", env = "SEALANE_VAULT_STATE")]
     pub state: Option<PathBuf>,
-    /// Take the passphrase from the first line of a file
+    #[command(flatten)]
+    #[expect(
+        missing_docs,
+        reason = "flattened, and its own documentation would replace the verb's"
+    )]
+    pub keys: Keys,
+    /// Open with the identity of the key folder, whose passphrase it then is
+    #[arg(long, global = true)]
+    pub identity: bool,
+    /// Open with the recovery code in the first line of a file; `-` is standard input
     #[arg(long, global = true, value_name = "FILE")]
-    pub passphrase_file: Option<PathBuf>,
-    /// Open with the recovery code in a file; `-` is standard input
-    #[arg(long, global = true, value_name = "FILE", conflicts_with = "passphrase_file")]
+    #[arg(conflicts_with_all = ["passphrase_file", "identity"])]
     pub recovery_file: Option<PathBuf>,
     /// Open with the writer's key in a file
     #[arg(long, global = true, value_name = "FILE")]
-    #[arg(conflicts_with_all = ["passphrase_file", "recovery_file"])]
+    #[arg(conflicts_with_all = ["passphrase_file", "recovery_file", "identity"])]
     pub key_file: Option<PathBuf>,
     /// The head that the store must have, as `status` prints it, for a machine that remembers none
     #[arg(long, global = true, value_name = "HEAD")]

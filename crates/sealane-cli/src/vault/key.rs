@@ -9,8 +9,9 @@ use sealane::Value;
 use sealane_group::PublicKey;
 use sealane_vault::{Cost, Metadata, SlotKind, Vault};
 
-use super::{Place, first_line};
+use super::Place;
 use crate::args::vault::{self as args, KeyVerb, VaultInit, VaultKey};
+use crate::passphrase::Passphrase;
 use crate::terminal::table;
 use crate::{Failure, Terminal};
 
@@ -25,7 +26,7 @@ pub(super) fn init(
         args::Metadata::Plain => Metadata::Plain,
     };
     let (store, cost) = (place.store()?, Cost::default());
-    let vault = Vault::init(store, passphrase.as_bytes(), cost, metadata, &place.options)?;
+    let vault = Vault::init(store, passphrase.bytes(), cost, metadata, &place.options)?;
     if terminal.json() {
         terminal.record(vec![("vault", Value::from(vault.id()))])?;
     } else {
@@ -39,11 +40,8 @@ pub(super) fn run(args: &VaultKey, place: &Place, terminal: &mut Terminal) -> Re
     match &args.verb {
         KeyVerb::Ls => list(&vault, terminal),
         KeyVerb::Passphrase { new_passphrase_file, label } => {
-            let new = match new_passphrase_file {
-                Some(file) => first_line(file)?,
-                None => place.new_passphrase()?,
-            };
-            let id = vault.add_passphrase(new.as_bytes(), Cost::default(), label)?;
+            let new = Passphrase::choose_other(new_passphrase_file.as_deref())?;
+            let id = vault.add_passphrase(new.bytes(), Cost::default(), label)?;
             added(&id, terminal)
         }
         KeyVerb::Recovery => recovery(&vault, terminal),

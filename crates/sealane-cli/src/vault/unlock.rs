@@ -3,17 +3,18 @@
 use std::path::PathBuf;
 
 use sealane_vault::{Error, OpenOptions, RecoveryCode, Secret, Store, Vault, WriterKey};
-use zeroize::Zeroizing;
 
-use super::first_line;
-use crate::Failure;
+use super::secret_line;
+use crate::args::key::Keys;
 use crate::args::vault as args;
-use crate::config::environment;
+use crate::passphrase::Passphrase;
+use crate::{Failure, key};
 
 /// Where a vault is and what opens it.
 pub(crate) struct Place {
     location: String,
-    passphrase_file: Option<PathBuf>,
+    keys: Keys,
+    identity: bool,
     recovery_file: Option<PathBuf>,
     key_file: Option<PathBuf>,
     pub(super) options: OpenOptions,
@@ -24,7 +25,8 @@ impl Place {
         let missing = "name the vault with --vault or SEALANE_VAULT";
         Ok(Place {
             location: args.vault.clone().ok_or(Failure::Usage(missing))?,
-            passphrase_file: args.passphrase_file.clone(),
+            keys: args.keys.clone(),
+            identity: args.identity,
             recovery_file: args.recovery_file.clone(),
             key_file: args.key_file.clone(),
             options: OpenOptions {
@@ -52,38 +54,24 @@ impl Place {
     fn open_with(&self, options: &OpenOptions) -> Result<Vault, Failure> {
         let store = self.store()?;
         if let Some(file) = &self.key_file {
-            let key: WriterKey = first_line(file)?.parse()?;
+            let key: WriterKey = secret_line(file)?.parse()?;
             return Ok(Vault::open(store, &Secret::Writer(&key), options)?);
         }
         if let Some(file) = &self.recovery_file {
-            let code: RecoveryCode = first_line(file)?.parse()?;
+            let code: RecoveryCode = secret_line(file)?.parse()?;
             return Ok(Vault::open(store, &Secret::Recovery(&code), options)?);
         }
-        let passphrase = self.passphrase()?;
-        Ok(Vault::open(store, &Secret::Passphrase(passphrase.as_bytes()), options)?)
+        if self.identity {
+            let folder = key::open(&self.keys)?;
+            return Ok(Vault::open(store, &Secret::Identity(folder.identity()), options)?);
+        }
+        let passphrase = Passphrase::ask(self.keys.passphrase_file.as_deref())?;
+        let passphrase = passphrase.ok_or(Error::NoPassphrase)?;
+        Ok(Vault::open(store, &Secret::Passphrase(passphrase.bytes()), options)?)
     }
 
-    /// The passphrase: from a file, the environment or the terminal.
-    fn passphrase(&self) -> Result<Zeroizing<String>, Failure> {
-        if let Some(given) = self.given()? {
-            return Ok(given);
-        }
-        Err(Failure::Vault(Box::new(Error::NoPassphrase)))
-    }
-
-    /// A passphrase for a new vault, asked for twice.
-    pub(super) fn new_passphrase(&self) -> Result<Zeroizing<String>, Failure> {
-        let chosen = self.passphrase()?;
-        if chosen.is_empty() {
-            return Err(Failure::Usage("a passphrase has at least one character"));
-        }
-        Ok(chosen)
-    }
-
-    fn given(&self) -> Result<Option<Zeroizing<String>>, Failure> {
-        match &self.passphrase_file {
-            Some(file) => first_line(file).map(Some),
-            None => Ok(environment("SEALANE_PASSPHRASE").map(Zeroizing::new)),
-        }
+    /// A passphrase for a new vault or slot; on a terminal asked for twice.
+    pub(super) fn new_passphrase(&self) -> Result<Passphrase, Failure> {
+        Passphrase::choose(self.keys.passphrase_file.as_deref())
     }
 }

@@ -8,19 +8,18 @@ use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr
 use zeroize::Zeroizing;
 
 use crate::Failure;
-use crate::args::key::Keys;
 use crate::config::environment;
 
-pub(super) struct Passphrase(Zeroizing<String>);
+pub(crate) struct Passphrase(Zeroizing<String>);
 
 impl Passphrase {
-    pub(super) fn bytes(&self) -> &[u8] {
+    pub(crate) fn bytes(&self) -> &[u8] {
         self.0.as_bytes()
     }
 
     /// The passphrase of keys that have one; none if nobody can be asked.
-    pub(super) fn ask(keys: &Keys) -> Result<Option<Passphrase>, Failure> {
-        if let Some(given) = Passphrase::given(keys)? {
+    pub(crate) fn ask(file: Option<&Path>) -> Result<Option<Passphrase>, Failure> {
+        if let Some(given) = Passphrase::given(file)? {
             return Ok(Some(given));
         }
         match Prompt::open() {
@@ -29,39 +28,53 @@ impl Passphrase {
         }
     }
 
-    /// A new passphrase, asked for twice.
-    pub(super) fn choose(keys: &Keys) -> Result<Passphrase, Failure> {
-        let chosen = match Passphrase::given(keys)? {
-            Some(given) => given,
-            None => {
-                let mut prompt = Prompt::open().ok_or(sealane_group::Error::PassphraseMissing)?;
-                let first = prompt.read("new passphrase: ")?;
-                if prompt.read("again: ")?.0 != first.0 {
-                    return Err(Failure::Usage("the two passphrases differ"));
-                }
-                first
-            }
-        };
-        if chosen.0.is_empty() {
-            return Err(Failure::Usage("a passphrase has at least one character"));
+    /// A new passphrase; on a terminal asked for twice.
+    pub(crate) fn choose(file: Option<&Path>) -> Result<Passphrase, Failure> {
+        match Passphrase::given(file)? {
+            Some(given) => given.checked(),
+            None => Passphrase::type_new(),
         }
-        Ok(chosen)
     }
 
-    fn given(keys: &Keys) -> Result<Option<Passphrase>, Failure> {
-        if let Some(path) = &keys.passphrase_file {
-            return first_line(path).map(Some);
+    /// A further passphrase, where the environment holds the first.
+    pub(crate) fn choose_other(file: Option<&Path>) -> Result<Passphrase, Failure> {
+        match file {
+            Some(file) => Passphrase(first_line(file)?).checked(),
+            None => Passphrase::type_new(),
+        }
+    }
+
+    fn type_new() -> Result<Passphrase, Failure> {
+        let mut prompt = Prompt::open().ok_or(sealane_group::Error::PassphraseMissing)?;
+        let first = prompt.read("new passphrase: ")?;
+        if prompt.read("again: ")?.0 != first.0 {
+            return Err(Failure::Usage("the two passphrases differ"));
+        }
+        first.checked()
+    }
+
+    fn checked(self) -> Result<Passphrase, Failure> {
+        if self.0.is_empty() {
+            return Err(Failure::Usage("a passphrase has at least one character"));
+        }
+        Ok(self)
+    }
+
+    fn given(file: Option<&Path>) -> Result<Option<Passphrase>, Failure> {
+        if let Some(path) = file {
+            return first_line(path).map(Passphrase).map(Some);
         }
         let given = environment("SEALANE_PASSPHRASE");
         Ok(given.map(|given| Passphrase(Zeroizing::new(given))))
     }
 }
 
-fn first_line(path: &Path) -> Result<Passphrase, Failure> {
+/// The first line of a file that holds a secret.
+pub(crate) fn first_line(path: &Path) -> Result<Zeroizing<String>, Failure> {
     let mut line = Zeroizing::new(String::with_capacity(256));
     let read = File::open(path).and_then(|file| BufReader::new(file).read_line(&mut line));
     read.map_err(|cause| Failure::File { file: path.to_owned(), cause: cause.to_string() })?;
-    Ok(Passphrase(without_end(&line)))
+    Ok(without_end(&line))
 }
 
 fn without_end(line: &str) -> Zeroizing<String> {
