@@ -4,6 +4,7 @@ mod decides_classes;
 mod explains_frames;
 mod explains_itself;
 mod fails_by_name;
+mod keeps_vaults;
 mod moves_messages;
 mod seals_messages;
 mod shares_keys;
