@@ -9,6 +9,25 @@
 //!
 //! This crate takes files, readers and folders, and keeps them as sealed objects in a [`Store`]: a
 //! folder, or a bucket. `spec/vault.md` is the specification, down to the byte.
+//!
+//! It has threads of its own and no async; its memory is bounded by the number of threads, whatever
+//! the size of a file. Nothing that was not verified is handed out.
+//!
+//! ```
+//! use sealane_vault::*;
+//! # let folder = tempfile::tempdir().unwrap();
+//! # let (place, state) = (folder.path().join("vault"), Some(folder.path().join("state")));
+//! # let options = OpenOptions { state, ..OpenOptions::default() };
+//! # let cost = Cost { memory_kib: 64, passes: 1, lanes: 1 };
+//!
+//! let store = Store::open(place.to_str().unwrap())?;
+//! let vault = Vault::init(store, b"a passphrase", cost, Metadata::Sealed, &options)?;
+//! vault.put_reader("notes/today", &mut &b"hello"[..], &PutOptions::default())?;
+//! let mut part = Vec::new();
+//! vault.file(&vault.snapshot(None)?, b"notes/today")?.read_range(1, 3, &mut part)?;
+//! assert_eq!(part, b"ell");
+//! # Ok::<(), Error>(())
+//! ```
 #![forbid(unsafe_code)]
 #![cfg_attr(
     not(test),

@@ -98,7 +98,7 @@ impl Vault {
         let wanted = self.choose(&snapshot, options.sample)?;
         let chunks = Chunks::new(self, &manifest)?;
         let entries = Entries::new(Chunks::new(self, &manifest)?, &snapshot.body.pages);
-        let entries = entries.filter(|entry| entry.as_ref().map_or(true, |entry| wanted(entry)));
+        let entries = entries.filter(|entry| entry.as_ref().map_or(true, &wanted));
         let restored = restore(chunks, entries, scratch, &GetOptions::default())?;
         let mut report = DrillReport {
             time_ns: now_ns(),

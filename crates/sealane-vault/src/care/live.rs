@@ -47,10 +47,10 @@ impl Live {
         path: &str,
         piece: &mut dyn FnMut(&Piece, &str) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        if let Piece::Chunk { id, .. } = part {
-            if self.ids.insert(*id) {
-                piece(part, path)?;
-            }
+        if let Piece::Chunk { id, .. } = part
+            && self.ids.insert(*id)
+        {
+            piece(part, path)?;
         }
         Ok(())
     }

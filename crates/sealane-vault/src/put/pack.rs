@@ -181,10 +181,10 @@ impl<'a> Packer<'a> {
                 self.counts.files += 1;
                 self.counts.bytes += *size;
                 for piece in pieces.iter() {
-                    if let Piece::Chunk { id, .. } = piece {
-                        if self.claims.is_kept(id) {
-                            self.relied.insert(*id);
-                        }
+                    if let Piece::Chunk { id, .. } = piece
+                        && self.claims.is_kept(id)
+                    {
+                        self.relied.insert(*id);
                     }
                 }
                 if found.has_other_names {

@@ -39,6 +39,9 @@ pub(super) struct Step<'a> {
     pub(super) metadata: &'a Metadata,
 }
 
+/// Takes what the walk comes by, and names what it leaves out.
+type Visit<'a> = dyn FnMut(Step<'_>, &mut Vec<Skipped>) -> Result<(), Error> + 'a;
+
 /// Walks files and folders in the order of a snapshot's entries.
 pub(super) struct Walk<'a> {
     excludes: &'a Excludes,
@@ -51,11 +54,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Walks `roots`, each of which stands in the snapshot under its last component.
-    pub(super) fn run(
-        &mut self,
-        roots: &[PathBuf],
-        visit: &mut dyn FnMut(Step<'_>, &mut Vec<Skipped>) -> Result<(), Error>,
-    ) -> Result<(), Error> {
+    pub(super) fn run(&mut self, roots: &[PathBuf], visit: &mut Visit<'_>) -> Result<(), Error> {
         for (name, root) in named(roots)? {
             let metadata = root.symlink_metadata().map_err(|cause| Error::file(&root, cause))?;
             self.visit(&root, name, &metadata, visit)?;
@@ -68,7 +67,7 @@ impl<'a> Walk<'a> {
         absolute: &Path,
         path: Vec<u8>,
         metadata: &Metadata,
-        visit: &mut dyn FnMut(Step<'_>, &mut Vec<Skipped>) -> Result<(), Error>,
+        visit: &mut Visit<'_>,
     ) -> Result<(), Error> {
         visit(Step { absolute, path: &path, metadata }, &mut self.skipped)?;
         if !metadata.is_dir() {

@@ -3,6 +3,7 @@
 mod determinism;
 mod hides_everything;
 mod notices_tampering;
+mod python_restores;
 mod recovers_from_objects;
 mod round_trip;
 mod shared;

@@ -54,3 +54,25 @@ fn an_empty_tree_and_a_single_file_come_back() {
     assert_same(&source, &target.join("source"));
     assert_eq!(fs::read(target.join("single file")).unwrap(), b"alone");
 }
+
+#[test]
+fn a_small_file_costs_little_more_than_its_bytes() {
+    let place = Place::new();
+    let mut seed = crate::shared::Seed(12);
+    let source = place.source(|folder| {
+        for number in 0..3000 {
+            let path = folder.join(format!("{:02}/measurement-{number:05}.bin", number / 100));
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            let size = 10 + seed.next() as usize % 400;
+            fs::write(&path, seed.random(size)).unwrap();
+            crate::shared::age(&path, &mut seed);
+        }
+    });
+    let vault = place.init();
+    let before: u64 = place.store().list("").unwrap().iter().map(|object| object.size).sum();
+    let put = vault.put_paths(&[source], &PutOptions::default()).unwrap();
+    let after: u64 = place.store().list("").unwrap().iter().map(|object| object.size).sum();
+    let overhead = (after - before) as f64 - put.counts.bytes as f64 * 1.01;
+    let each = overhead / put.counts.files as f64;
+    assert!(each <= 120.0, "{each} bytes per file");
+}

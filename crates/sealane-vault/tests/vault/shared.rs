@@ -55,7 +55,7 @@ impl Seed {
             let mut word = Seed(rank);
             let letters = 2 + word.next() % 8;
             bytes.extend((0..letters).map(|_| b'a' + (word.next() % 26) as u8));
-            bytes.push(if self.next() % 12 == 0 { b'\n' } else { b' ' });
+            bytes.push(if self.next().is_multiple_of(12) { b'\n' } else { b' ' });
         }
         bytes.truncate(length);
         bytes
@@ -82,7 +82,7 @@ pub(crate) fn mixed_files(folder: &Path) {
 }
 
 /// Sets a modification time with nanoseconds, some years back.
-fn age(path: &Path, seed: &mut Seed) {
+pub(crate) fn age(path: &Path, seed: &mut Seed) {
     let ago = Duration::from_nanos(seed.next() % 100_000_000_000_000_000);
     File::open(path).unwrap().set_modified(SystemTime::now() - ago).unwrap();
 }

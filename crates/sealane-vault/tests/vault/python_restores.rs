@@ -1,14 +1,12 @@
 //! A reader that shares no code with this crate restores its vaults from the objects and a key
 //! alone: no index, no manifest, and without any snapshot too.
 
-mod shared;
-
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use crate::shared::{PASSPHRASE, Place, assert_same, flip, mixed_files, odd_files};
 use sealane_vault::{Compression, PutOptions};
-use shared::{PASSPHRASE, Place, assert_same, flip, mixed_files, odd_files};
 
 /// `python -m sealane`, if what it imports is installed.
 fn python(place: &Place, secret: (&str, &str), arguments: &[&str]) -> Option<Output> {
