@@ -8,3 +8,4 @@ pub mod group;
 pub mod hub;
 pub mod policy;
 pub mod seal;
+pub mod vault;

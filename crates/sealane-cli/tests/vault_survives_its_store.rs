@@ -5,7 +5,7 @@
 mod disk;
 #[path = "vault/program.rs"]
 mod program;
-#[path = "../../sealane-vault/tests/s3/mod.rs"]
+#[path = "../../sealane-vault/tests/vault/s3.rs"]
 mod s3;
 
 use std::path::Path;

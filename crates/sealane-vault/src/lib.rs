@@ -40,6 +40,8 @@ mod compress;
 mod error;
 mod format;
 mod get;
+#[doc(hidden)]
+pub mod hostile;
 mod keys;
 pub mod limits;
 mod listing;

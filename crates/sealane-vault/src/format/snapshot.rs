@@ -149,7 +149,7 @@ impl Sealed {
     }
 }
 
-fn read_body(plaintext: &[u8]) -> Result<Body, Error> {
+pub(crate) fn read_body(plaintext: &[u8]) -> Result<Body, Error> {
     let mut reader = Reader::new("a snapshot", plaintext);
     let (version, what) = (reader.u8()?, reader.u8()?);
     if version != 1 || what > 1 {

@@ -1,11 +1,15 @@
 //! What a vault promises, one file per promise.
 
+mod corpus;
 mod determinism;
 mod hides_everything;
+mod keeps_in_s3;
 mod notices_tampering;
 mod python_restores;
+mod reads_n2s;
 mod recovers_from_objects;
 mod round_trip;
+mod s3;
 mod shared;
 mod stays_in_its_target;
 mod writers_and_prunes;

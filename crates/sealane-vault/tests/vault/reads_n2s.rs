@@ -12,7 +12,7 @@ const NAME: &str = "05a63a51c3441a43997d5a6ed9b29eac1ca046d6946a080c150a4b7477c5
 
 /// Blobs that other programs wrote: Python with its lz4, cryptography and blake3 packages.
 fn store() -> BTreeMap<String, Vec<u8>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/n2s");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vault/n2s");
     let files = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
     files
         .map(|path| {

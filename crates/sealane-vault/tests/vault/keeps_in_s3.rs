@@ -1,13 +1,11 @@
 //! Objects in a real S3 server: created once, read in ranges, uploaded in parts that are continued,
 //! and named errors when the server fails.
 
-mod s3;
-
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use s3::{Answer, Proxy, Server};
+use crate::s3::{Answer, Proxy, Server};
 use sealane_vault::{Error, Put, S3, Store};
 
 fn store(port: u16, home: &Path) -> Store {
