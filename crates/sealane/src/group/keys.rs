@@ -1,12 +1,13 @@
 //! What a process holds of a group: its member, sender and opener.
 
+use bytes::Bytes;
 use sealane_codec::{Codec, Kind as ValueKind, Transcoder};
-use sealane_frame::{Compression, FrameBuf, FrameView, GroupTag, Kind, open_stored};
+use sealane_frame::{Compression, FrameBuf, FrameView, GroupTag, HEADER_BYTES, Kind, open_stored};
 use sealane_group::{Change, EpochSource, Member, Notice, Sender};
 use sealane_message::DataType;
 use sealane_message::limits::{MAX_ENVELOPE_BYTES, MAX_ENVELOPE_DEPTH, MAX_ENVELOPE_VALUES};
 use sealane_seal::policy::{Conditions, Decision, Policy};
-use sealane_seal::{Epoch, Error as SealError, KeyId, Opened, Opener};
+use sealane_seal::{Epoch, Error as SealError, Group, KeyId, Opened, Opener};
 use sealane_stream::protocol::Sealed;
 
 use super::SEALED_IN;
@@ -20,6 +21,9 @@ const HEARD_STEP: u64 = 256;
 
 pub(crate) struct Keys {
     member: Member,
+    /// The member's group and its tag, which never change and are hashes of much.
+    group: Group,
+    tag: GroupTag,
     /// Made when something is sealed or heard for the first time: it reserves counters on disk.
     sender: Option<Sender>,
     opener: Opener,
@@ -39,13 +43,15 @@ pub(crate) struct Shown {
     pub(crate) sender: String,
     /// The first epoch that the sender is no part of, if it was removed.
     pub(crate) removed: Option<Epoch>,
-    pub(crate) envelope: Vec<u8>,
+    pub(crate) envelope: Bytes,
 }
 
 impl Keys {
     pub(super) fn new(member: Member) -> Result<Keys, Error> {
         let opener = member.opener()?;
         Ok(Keys {
+            group: member.group(),
+            tag: member.tag(),
             member,
             sender: None,
             opener,
@@ -69,10 +75,6 @@ impl Keys {
 
     pub(crate) fn newest(&self) -> Epoch {
         self.member.epochs().newest()
-    }
-
-    pub(crate) fn tag(&self) -> GroupTag {
-        self.member.tag()
     }
 
     pub(super) fn passed(&mut self, epoch: Epoch) -> Result<(), Error> {
@@ -103,7 +105,7 @@ impl Keys {
     ) -> Result<Vec<u8>, Error> {
         check(&mut self.scratch, codec, envelope)?;
         let decision = self.decide(data_type);
-        let class = self.policy.class_in(&self.member.group(), data_type, &decision)?;
+        let class = self.policy.class_in(&self.group, data_type, &decision)?;
         let sender = match &mut self.sender {
             Some(sender) => sender,
             none => none.insert(self.member.sender()?),
@@ -122,7 +124,7 @@ impl Keys {
     /// Opens a frame from a stream. `near` is the epoch that the reader's cursor stands in.
     pub(crate) fn open(&mut self, near: Epoch, mut frame: Vec<u8>) -> Result<Shown, Refusal> {
         let view = FrameView::parse(&frame)?;
-        if view.header().group() != self.tag() {
+        if view.header().group() != self.tag {
             return Err(Refusal::OtherGroup);
         }
         if view.header().kind() != Kind::Message {
@@ -138,14 +140,16 @@ impl Keys {
         let epoch = earlier.unwrap_or(last);
         let stored = open_stored(&mut self.opener, epoch, &mut frame)?;
         let (header, opened) = (stored.header, stored.opened);
-        let envelope = stored.body.to_vec();
+        let body = opened.body();
+        let body = HEADER_BYTES + body.start..HEADER_BYTES + body.end;
         let data_type = DataType::from_number(header.data_type());
-        self.policy.admits(data_type, opened.class(), &self.member.group())?;
+        self.policy.admits(data_type, opened.class(), &self.group)?;
         let codec = Codec::from_id(header.codec()).filter(|codec| *codec != Codec::MsgPackRecords);
         let codec = codec.ok_or(Refusal::NoEnvelope)?;
         if header.compression() != Compression::None {
             return Err(Refusal::NoEnvelope);
         }
+        let envelope = Bytes::from(frame).slice(body);
         check(&mut self.scratch, codec, &envelope).map_err(|_| Refusal::NoEnvelope)?;
         let entry = self.member.roster().entry(opened.slot());
         let sender = entry.map(|entry| entry.name().to_owned()).unwrap_or_default();

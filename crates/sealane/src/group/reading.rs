@@ -167,7 +167,7 @@ impl Reading {
             epoch: epoch.0,
             counter: shown.opened.counter(),
         };
-        Ok(message.opened(shown.codec, shown.envelope.into(), seal))
+        Ok(message.opened(shown.codec, shown.envelope, seal))
     }
 
     /// Counts a delivery that is not shown.
