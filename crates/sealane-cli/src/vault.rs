@@ -49,6 +49,7 @@ fn verb(args: &args::Vault, place: &Place, terminal: &mut Terminal) -> Result<()
             care::recover(to, *snapshot, paths, place, terminal)
         }
         VaultVerb::Inspect { key } => show::inspect(key.as_deref(), place, terminal),
+        VaultVerb::Import(import) => put::import(import, place, terminal),
         VaultVerb::Key(key) => key::run(key, place, terminal),
         VaultVerb::Leaks => show::leaks(place, terminal),
     }

@@ -108,6 +108,8 @@ pub enum VaultVerb {
         /// Its key, for example snapshots/0000000001; none lists all objects
         key: Option<String>,
     },
+    /// Keep what another program's store holds, as the next snapshot
+    Import(VaultImport),
     /// Manage what opens the vault
     Key(VaultKey),
     /// Show all that the storage provider can see, without any key
@@ -253,6 +255,36 @@ pub struct VaultGet {
 fn range(text: &str) -> Result<(u64, u64), String> {
     let (offset, length) = text.split_once('+').ok_or("write it as OFFSET+LENGTH")?;
     Ok((times::bytes(offset)?, times::bytes(length)?))
+}
+
+/// `sealane vault import`.
+#[derive(Debug, Args)]
+pub struct VaultImport {
+    /// Whose store it is
+    #[command(subcommand)]
+    pub from: ImportFrom,
+}
+
+/// The stores that can be imported.
+#[derive(Debug, Subcommand)]
+pub enum ImportFrom {
+    /// Blobs of n2s, of every form that is JSON; what fails is named, blob by blob
+    N2s {
+        /// The folder of the blobs
+        store: PathBuf,
+        /// Take the passphrase of the blobs from the first line of a file
+        #[arg(long, value_name = "FILE")]
+        blob_passphrase_file: Option<PathBuf>,
+        /// What the snapshot says about itself
+        #[arg(long, value_name = "TEXT", default_value = "")]
+        note: String,
+        #[command(flatten)]
+        #[expect(
+            missing_docs,
+            reason = "flattened, and its own documentation would replace the verb's"
+        )]
+        profile: Profile,
+    },
 }
 
 /// `sealane vault key`.

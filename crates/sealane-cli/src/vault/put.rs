@@ -8,8 +8,8 @@ use indicatif::{ProgressBar, ProgressStyle};
 use sealane::Value;
 use sealane_vault::{Compression, Progress, PutOptions, PutReport, measure};
 
-use super::{Place, size, skipped};
-use crate::args::vault::{Codec, Profile, VaultPut};
+use super::{Place, secret_line, size, skipped};
+use crate::args::vault::{Codec, ImportFrom, Profile, VaultImport, VaultPut};
 use crate::{Failure, Terminal};
 
 pub(super) fn run(args: &VaultPut, place: &Place, terminal: &mut Terminal) -> Result<(), Failure> {
@@ -32,6 +32,30 @@ pub(super) fn run(args: &VaultPut, place: &Place, terminal: &mut Terminal) -> Re
         || vault.put_paths(&args.paths, &options),
     )?;
     show(&report, begun.elapsed(), args.dry_run, terminal)?;
+    skipped(&report.skipped, terminal)
+}
+
+pub(super) fn import(
+    args: &VaultImport,
+    place: &Place,
+    terminal: &mut Terminal,
+) -> Result<(), Failure> {
+    let ImportFrom::N2s { store, blob_passphrase_file, note, profile } = &args.from;
+    let passphrase = blob_passphrase_file.as_deref().map(secret_line).transpose()?;
+    let vault = place.open()?;
+    let begun = Instant::now();
+    let progress = Arc::new(Progress::default());
+    let options = PutOptions {
+        compression: compression(*profile),
+        threads: profile.threads,
+        note: note.clone(),
+        progress: Some(Arc::clone(&progress)),
+        ..PutOptions::default()
+    };
+    let passphrase = passphrase.as_ref().map(|text| text.as_bytes());
+    let work = || vault.import_n2s(store, passphrase, &options);
+    let report = watched(terminal.interactive(), &progress, || None, work)?;
+    show(&report, begun.elapsed(), false, terminal)?;
     skipped(&report.skipped, terminal)
 }
 

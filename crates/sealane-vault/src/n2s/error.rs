@@ -39,6 +39,9 @@ pub enum Error {
     /// The time is not a number of seconds that a file may have.
     #[error("the time is out of range")]
     Time,
+    /// The blob's file cannot be read.
+    #[error("the file cannot be read")]
+    Unreadable,
     /// The cipher library refused, which a correct build never sees.
     #[error("the cipher library failed")]
     Cipher,
@@ -58,6 +61,7 @@ pub const ERRORS: &[ErrorInfo] = &[
     PATH,
     TIME,
     CIPHER,
+    UNREADABLE,
 ];
 
 const MALFORMED: ErrorInfo = ErrorInfo::new(
@@ -133,6 +137,13 @@ const CIPHER: ErrorInfo = ErrorInfo::new(
     "Report it; nothing was written or read.",
 );
 
+const UNREADABLE: ErrorInfo = ErrorInfo::new(
+    "SL-BLOB-13",
+    "BlobUnreadable",
+    "the file of an n2s blob cannot be read",
+    "Check its permissions and its disk, and import again.",
+);
+
 impl Error {
     /// The stable code, cause and hint.
     pub fn info(self) -> &'static ErrorInfo {
@@ -149,6 +160,7 @@ impl Error {
             Error::Path => &PATH,
             Error::Time => &TIME,
             Error::Cipher => &CIPHER,
+            Error::Unreadable => &UNREADABLE,
         }
     }
 }

@@ -278,6 +278,11 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
+    /// Takes one entry that has no content.
+    pub(super) fn whole(&mut self, entry: Entry) -> Result<(), Error> {
+        self.entry(entry, Content::Whole, Vec::new(), false)
+    }
+
     /// Takes one entry whose content comes from a reader.
     pub(super) fn reader(&mut self, entry: Entry, source: &mut dyn Read) -> Result<(), Error> {
         let path = entry.shown();

@@ -16,7 +16,7 @@ use crate::chunker::Chunker;
 use crate::format::chunk::{ChunkHead, Compression};
 use crate::format::config::Metadata;
 use crate::format::pack::Pack;
-use crate::format::page::Entry;
+use crate::format::page::{Entry, Node};
 use crate::limits::{MAX_NOTE_BYTES, MAX_VAULT_THREADS};
 use crate::listing::Listing;
 use crate::manifest::Manifest;
@@ -28,7 +28,13 @@ pub(crate) enum Source<'a> {
     Paths(&'a [PathBuf]),
     /// One file, from a reader.
     Reader(Entry, &'a mut dyn Read),
+    /// Entries in their order, each with its content unless it is a link, until there are none.
+    Each(&'a mut NextEntry<'a>),
 }
+
+/// Gives the next entry, and names what is left out.
+pub(crate) type NextEntry<'a> =
+    dyn FnMut(&mut Vec<Skipped>) -> Option<(Entry, Vec<u8>)> + Send + 'a;
 
 /// Keeps `source` as the next snapshot.
 pub(crate) fn put(
@@ -146,6 +152,16 @@ fn read(
         Source::Reader(entry, source) => {
             reader.reader(entry, source)?;
             Ok(Vec::new())
+        }
+        Source::Each(next) => {
+            let mut skipped = Vec::new();
+            while let Some((entry, content)) = next(&mut skipped) {
+                match entry.node {
+                    Node::Link { .. } => reader.whole(entry)?,
+                    _ => reader.reader(entry, &mut &*content)?,
+                }
+            }
+            Ok(skipped)
         }
     }
 }

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use crate::shared::Place;
 use sealane_vault::n2s::{self, Blob, Cipher, Content, Entry, Error};
+use sealane_vault::{GetOptions, PutOptions};
 
 const PASSPHRASE: &[u8] = b"123456";
 const PATH: &str = "relative/path/to/file.txt";
@@ -200,4 +202,49 @@ fn a_packed_name_cannot_pass_for_a_path() {
 /// The frame of the published vector.
 fn base64_of_frame() -> &'static str {
     "BCJNGGhACgAAAAAAAABHCgAAgGhlbGxvIG4ycwoAAAAA"
+}
+
+#[test]
+fn a_store_is_imported_and_what_fails_is_named() {
+    let place = Place::new();
+    let blobs = place.path("blobs");
+    for (name, bytes) in store() {
+        // As it lies on a server: two folders of two digits each.
+        let folder = blobs.join(&name[..2]).join(&name[2..4]);
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join(&name), bytes).unwrap();
+    }
+    let older = n2s::seal("logs/way.txt", b"older", 5.5, PASSPHRASE, Cipher::Aes256Gcm).unwrap();
+    let inside = n2s::symlink("logs/way.txt/inside", "x", 5.5).unwrap();
+    let escape = n2s::symlink("../outside", "x", 5.5).unwrap();
+    let mut broken = n2s::symlink("broken", "x", 5.5).unwrap();
+    broken.bytes.truncate(20);
+    for blob in [&older, &inside, &escape, &broken] {
+        std::fs::write(blobs.join(&blob.name), &blob.bytes).unwrap();
+    }
+    std::fs::write(blobs.join("notes.txt"), b"no blob").unwrap();
+    let vault = place.init();
+    let report = vault.import_n2s(&blobs, Some(PASSPHRASE), &PutOptions::default()).unwrap();
+    let reasons: Vec<_> = report.skipped.iter().map(|one| (&*one.path, &*one.reason)).collect();
+    let named = |blob: &Blob, code| {
+        reasons.iter().any(|(path, why)| path.ends_with(&blob.name) && why.ends_with(code))
+    };
+    assert_eq!(reasons.len(), 2, "{reasons:?}");
+    assert!(named(&escape, "[SL-BLOB-10]") && named(&broken, "[SL-BLOB-01]"), "{reasons:?}");
+    assert_eq!((report.counts.files, report.counts.links), (9, 2));
+    let target = place.path("target");
+    let snapshot = vault.snapshot(None).unwrap();
+    let got = vault.get_to(&snapshot, &target, &GetOptions::default()).unwrap();
+    assert_eq!(got.failed, []);
+    let read = |path: &str| std::fs::read(target.join(path)).unwrap();
+    assert_eq!(read("data/ünïcode name.txt"), b"with a path\n");
+    assert_eq!(read(&n2s::file_hash(b"")), b"");
+    let way = n2s::name("logs/way.txt", &n2s::file_hash(&text()));
+    assert_eq!(read(&format!("logs/way.txt.n2s-{}", &way[..16])), text());
+    assert_eq!(read(&format!("logs/way.txt.n2s-{}", &older.name[..16])), b"older");
+    assert!(std::fs::read_link(target.join("logs/way.txt/inside")).is_ok());
+    // Without the passphrase, what is sealed is named and the rest is kept.
+    let report = vault.import_n2s(&blobs, None, &PutOptions::default()).unwrap();
+    let sealed = report.skipped.iter().filter(|one| one.reason.ends_with("[SL-BLOB-05]"));
+    assert_eq!(sealed.count(), 3);
 }

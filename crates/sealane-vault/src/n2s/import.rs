@@ -1,0 +1,143 @@
+//! A store of blobs as the next snapshot of a vault.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use super::{Content, Error, MAX_N2S_BLOB_BYTES, is_blob_name, open, parse, place};
+use crate::format::page::{Entry, Node, compare};
+use crate::put::{self, PutOptions, PutReport, Skipped, Source};
+use crate::vault::Vault;
+
+/// A blob whose place in the snapshot is known, and nothing else.
+struct Found {
+    file: PathBuf,
+    name: String,
+    modified_s: f64,
+}
+
+impl Vault {
+    /// Keeps what the blobs below a folder hold as the next snapshot, each compared with its name
+    /// and hashes, one in memory at a time.
+    ///
+    /// A file lies at its blob's path, or at the blob's name if it has no path. Of several blobs
+    /// with one path the newest lies there; the others beside it, with `.n2s-` and the first digits
+    /// of their names behind. Blobs that fail are named in [`PutReport::skipped`] with a code; the
+    /// rest is kept. The format knows no modes, so that files have 0644.
+    ///
+    /// # Errors
+    /// As [`Vault::put_paths`].
+    pub fn import_n2s(
+        &self,
+        store: &Path,
+        passphrase: Option<&[u8]>,
+        options: &PutOptions,
+    ) -> Result<PutReport, crate::Error> {
+        let mut skipped = vec![];
+        let mut found = BTreeMap::new();
+        look(store, &mut found, &mut skipped);
+        let mut places: Vec<(Vec<u8>, Found)> = placed(found);
+        places.sort_by(|(a, _), (b, _)| compare(a, b));
+        let mut places = places.into_iter();
+        let mut next = |skipped: &mut Vec<Skipped>| {
+            for (path, found) in places.by_ref() {
+                match read(&found, path, passphrase) {
+                    Ok(entry) => return Some(entry),
+                    Err(error) => skipped.push(failed(&found.file, error)),
+                }
+            }
+            None
+        };
+        let mut report = put::put(self, Source::Each(&mut next), options)?;
+        skipped.append(&mut report.skipped);
+        Ok(PutReport { skipped, ..report })
+    }
+}
+
+/// Finds every blob by its path. Of what is no blob by its name, nothing is said.
+fn look(folder: &Path, found: &mut BTreeMap<PathBuf, Vec<Found>>, skipped: &mut Vec<Skipped>) {
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) => {
+            let (path, reason) = (folder.display().to_string(), error.to_string());
+            return skipped.push(Skipped { path, reason });
+        }
+    };
+    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    paths.sort();
+    for file in paths {
+        if file.is_symlink() {
+            continue;
+        }
+        if file.is_dir() {
+            look(&file, found, skipped);
+        } else if is_blob_name(&file) {
+            let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            match glance(&file, name) {
+                Ok((at, modified_s)) => {
+                    let blob = Found { name: name.to_owned(), file, modified_s };
+                    found.entry(at).or_default().push(blob);
+                }
+                Err(error) => skipped.push(failed(&file, error)),
+            }
+        }
+    }
+}
+
+/// Where a blob's file goes, and its time, before anything is compared.
+fn glance(file: &Path, name: &str) -> Result<(PathBuf, f64), Error> {
+    let (parsed, _) = parse::parse(&bytes(file)?)?;
+    let path = match parsed.body {
+        parse::Body::Sealed { path, .. } | parse::Body::Symlink { path, .. } => Some(path),
+        parse::Body::Open { path, .. } => path,
+    };
+    Ok((place(path.as_deref().unwrap_or(name))?, parsed.modified_s))
+}
+
+fn bytes(file: &Path) -> Result<Vec<u8>, Error> {
+    let size = fs::metadata(file).map_err(|_| Error::Unreadable)?.len();
+    if size > MAX_N2S_BLOB_BYTES {
+        return Err(Error::TooLarge);
+    }
+    fs::read(file).map_err(|_| Error::Unreadable)
+}
+
+/// One path for each blob. What would lie where a folder has to be lies beside it.
+fn placed(found: BTreeMap<PathBuf, Vec<Found>>) -> Vec<(Vec<u8>, Found)> {
+    let parents = found.keys().flat_map(|path| path.ancestors().skip(1));
+    let folders: BTreeSet<PathBuf> = parents.map(Path::to_path_buf).collect();
+    let mut places = vec![];
+    for (path, mut blobs) in found {
+        blobs.sort_by(|a, b| b.modified_s.total_cmp(&a.modified_s));
+        for (age, blob) in blobs.into_iter().enumerate() {
+            let mut place = path.as_os_str().as_bytes().to_vec();
+            if age > 0 || folders.contains(&path) {
+                place.extend_from_slice(b".n2s-");
+                place.extend(blob.name.bytes().take(16));
+            }
+            places.push((place, blob));
+        }
+    }
+    places
+}
+
+/// Opens a blob and makes an entry of it, with the content of a file.
+fn read(
+    found: &Found,
+    path: Vec<u8>,
+    passphrase: Option<&[u8]>,
+) -> Result<(Entry, Vec<u8>), Error> {
+    let entry = open(&found.name, &bytes(&found.file)?, passphrase)?;
+    let mtime_ns = entry.modified_ns()?;
+    let (mode, node, content) = match entry.content {
+        Content::File(content) => (0o644, Node::Folder, content),
+        Content::Symlink(target) => (0o777, Node::Link { target: target.into_bytes() }, vec![]),
+    };
+    Ok((Entry { path, mode, uid: 0, gid: 0, mtime_ns, node, hard_link: None }, content))
+}
+
+fn failed(file: &Path, error: Error) -> Skipped {
+    let reason = format!("{error} [{}]", error.info().code);
+    Skipped { path: file.display().to_string(), reason }
+}
