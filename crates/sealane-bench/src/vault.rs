@@ -61,8 +61,8 @@ pub struct Row {
 
 impl Row {
     /// The head of the table.
-    pub const HEAD: &str = "what                        tool                              s   fastest   \
-                            slowest    files/s     MB/s    stored   memory MiB  note";
+    pub const HEAD: &str = "what                        tool                              s   \
+                            fastest   slowest    files/s     MB/s    stored   memory MiB  note";
 }
 
 impl fmt::Display for Row {

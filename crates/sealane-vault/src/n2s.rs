@@ -17,8 +17,8 @@
 //! symbolic links are not sealed at all. Key and nonce follow from path and content, while the
 //! sealed bytes are the compressed ones: a second LZ4 encoder that compresses the same file
 //! differently uses the nonce twice. So blobs are written here to prove the format and to measure
-//! it; keep files in a vault, where [`Vault::import_n2s`](crate::Vault::import_n2s) brings those of a
-//! store, and never write into a store that another program wrote.
+//! it; keep files in a vault, where [`Vault::import_n2s`](crate::Vault::import_n2s) brings those of
+//! a store, and never write into a store that another program wrote.
 //!
 //! Whole files are held in memory, up to [`MAX_N2S_FILE_BYTES`] of
 //! them.
