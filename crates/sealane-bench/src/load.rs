@@ -9,6 +9,7 @@ mod client;
 mod deliver;
 mod node;
 mod report;
+mod sealed;
 mod worker;
 
 use std::path::PathBuf;
@@ -111,6 +112,9 @@ pub async fn run(
     }
     for shape in deliver::SHAPES.iter().filter(|shape| wanted(shape.name)) {
         add(vec![deliver::run(programs, options, shape).await?]);
+    }
+    if wanted("sealed") {
+        sealed::run(programs, options, &mut add).await?;
     }
     if wanted("latency") {
         add(vec![deliver::latency(programs, options).await?]);

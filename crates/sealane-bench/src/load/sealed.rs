@@ -1,0 +1,199 @@
+//! Sealed streams beside open ones: the same bodies through the same node, in turn.
+
+use std::time::{Duration, Instant};
+
+use sealane::{Client, GroupTag};
+use sealane_codec::Codec;
+use sealane_frame::{FrameBuf, HeaderFields, PeerTag, seal_frame};
+use sealane_seal::{EpochSecret, Epochs, Group, GroupId, History, Sealer, Slot, Suite, Witness};
+use sealane_stream::protocol::Sealed;
+
+use super::client::{Acks, envelope};
+use super::deliver::folder;
+use super::node::NodeProcess;
+use super::worker::{Work, Worker};
+use super::{Error, Options, Programs, Row};
+
+const GROUP: GroupTag = GroupTag::from_bytes([9; 4]);
+
+/// Bytes of a body: a reading, and a document.
+const BODIES: [usize; 2] = [100, 8192];
+/// Each of these is measured so often, open and sealed in turn.
+const ROUNDS: usize = 5;
+/// Messages of one enqueue, at most; fewer where they are large.
+const BATCH: usize = 1000;
+const BATCH_BYTES: usize = 1 << 20;
+
+/// How the deliveries are read.
+struct Shape {
+    name: &'static str,
+    codec: Codec,
+    query: &'static str,
+    acks: Acks,
+}
+
+const SHAPES: [Shape; 3] = [
+    Shape { name: "one each", codec: Codec::MsgPack, query: "from=new", acks: Acks::None },
+    Shape {
+        name: "batches",
+        codec: Codec::MsgPack,
+        query: "consumer=c{}&from=new&batch=256",
+        acks: Acks::Range,
+    },
+    Shape {
+        name: "batches",
+        codec: Codec::Json,
+        query: "consumer=c{}&from=new&batch=256",
+        acks: Acks::Range,
+    },
+];
+
+/// One kind of stream, and the enqueue that is repeated to it.
+struct Source {
+    kind: &'static str,
+    sealed: Option<GroupTag>,
+    topic: String,
+    batch: Vec<Vec<u8>>,
+}
+
+pub(super) async fn run(
+    programs: &Programs,
+    options: &Options,
+    add: &mut impl FnMut(Vec<Row>),
+) -> Result<(), Error> {
+    for shape in &SHAPES {
+        for bytes in BODIES {
+            add(compare(programs, options, shape, bytes).await?);
+        }
+    }
+    Ok(())
+}
+
+async fn compare(
+    programs: &Programs,
+    options: &Options,
+    shape: &Shape,
+    bytes: usize,
+) -> Result<Vec<Row>, Error> {
+    let data = folder(options)?;
+    let node = NodeProcess::start(programs, data.path(), "os")?;
+    let client = Client::connect(&node.address)?;
+    let sources = [open(shape.codec, bytes), sealed(shape.codec, bytes)?];
+    for source in &sources {
+        let make = client.configure(&source.topic).max_count(200_000);
+        source.sealed.iter().fold(make, |make, group| make.sealed(*group)).await?;
+    }
+    let mut rounds: [Vec<Row>; 2] = Default::default();
+    // The first round warms up.
+    for number in 0..=ROUNDS {
+        for (rows, source) in rounds.iter_mut().zip(&sources) {
+            let row = round(programs, options, (&node, &client), shape, source).await?;
+            if number > 0 {
+                rows.push(row);
+            }
+        }
+    }
+    let [open, sealed] = &rounds;
+    let share = |rate: fn(&Row) -> f64| {
+        let shares = open.iter().zip(sealed).map(|(open, sealed)| rate(sealed) / rate(open));
+        let mut shares: Vec<f64> = shares.map(|share| share * 100.0).collect();
+        shares.sort_by(f64::total_cmp);
+        shares
+    };
+    let per_core = |row: &Row| row.rate_per_core().unwrap_or(f64::NAN);
+    let said =
+        [("/s", share(Row::rate)), ("/s per core", share(per_core))].map(|(unit, shares)| {
+            let [low, .., high] = shares.as_slice() else { return String::new() };
+            let middle = shares.get(shares.len() / 2).copied().unwrap_or_default();
+            format!("{middle:.0} % of open {unit} ({low:.0}-{high:.0})")
+        });
+    let notes = [format!("median of {ROUNDS} rounds in turn"), said.join(", ")];
+    let rows = rounds.into_iter().zip(&sources).zip(notes).map(|((rows, source), note)| {
+        let name = format!("{} {bytes} B, {}", source.kind, shape.name);
+        Row { name, note, ..median(rows) }
+    });
+    Ok(rows.collect())
+}
+
+/// Everybody reads what one publisher enqueues for a while.
+async fn round(
+    programs: &Programs,
+    options: &Options,
+    (node, client): (&NodeProcess, &Client),
+    shape: &Shape,
+    source: &Source,
+) -> Result<Row, Error> {
+    let each = options.each / 2;
+    let work = Work::Read {
+        query: format!("stream={}&{}", source.topic, shape.query),
+        connections: options.readers,
+        codecs: shape.codec.name().into(),
+        acks: shape.acks,
+        count: u64::MAX,
+        end_ms: (each + Duration::from_millis(200)).as_millis() as u64,
+    };
+    let mut readers = Worker::start(programs, &node.address, &work)?;
+    readers.ready().await?;
+    let (end, before) = (Instant::now() + each, node.cpu_s());
+    while Instant::now() < end {
+        client.publish_batch(&source.topic, shape.codec, &source.batch).await?;
+        let info = client.stream(&source.topic).await?;
+        let behind = |next: u64| info.next.saturating_sub(next);
+        if info.consumers.iter().any(|consumer| behind(consumer.next) > 20_000) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+    let seen = readers.finish().await?;
+    Ok(Row {
+        level: "os",
+        codec: shape.codec.name().into(),
+        connections: options.readers,
+        count: seen.count,
+        seconds: seen.seconds,
+        node_cpu_s: node.cpu_s() - before,
+        ..Row::default()
+    })
+}
+
+fn median(mut rows: Vec<Row>) -> Row {
+    rows.sort_by(|a, b| a.rate().total_cmp(&b.rate()));
+    let middle = rows.len() / 2;
+    rows.into_iter().nth(middle).unwrap_or_default()
+}
+
+fn count(bytes: usize) -> usize {
+    (BATCH_BYTES / bytes).min(BATCH)
+}
+
+fn open(codec: Codec, bytes: usize) -> Source {
+    let one = |n| envelope(codec, format!("m{n:015}"), bytes);
+    let batch = (0..count(bytes)).map(one).collect();
+    Source { kind: "open", sealed: None, topic: "load/open".into(), batch }
+}
+
+/// The same bodies, really sealed: class C, MessagePack within.
+fn sealed(codec: Codec, bytes: usize) -> Result<Source, Error> {
+    let failed = |_| Error::Process("sealing");
+    let group = Group::new(GroupId([7; 32]), Suite::Aes256Gcm);
+    let secret = EpochSecret::new([1; 32]);
+    let epochs = Epochs::provisioned(group.id(), History::Kept, &secret).map_err(failed)?;
+    let slot = Slot::new(1).ok_or(Error::Process("sealing"))?;
+    let mut sealer = Sealer::fresh(group, slot, &epochs, Witness([0; 32])).map_err(failed)?;
+    let block = sealer.reserve(BATCH as u64).map_err(failed)?;
+    sealer.confirm(block).map_err(failed)?;
+    let source = PeerTag::from_hash([3; 8]);
+    let fields =
+        HeaderFields { codec: Codec::MsgPack as u8, ..HeaderFields::new(GROUP, source, 1) };
+    let mut buf = FrameBuf::new();
+    let mut batch = Vec::with_capacity(BATCH);
+    for n in 0..count(bytes) {
+        let id = format!("m{n:015}");
+        let body = envelope(Codec::MsgPack, id.clone(), bytes);
+        let frame = seal_frame(&mut sealer, &fields, &body, &mut buf);
+        let frame = frame.map_err(|_| Error::Process("sealing"))?;
+        let mut out = Vec::with_capacity(frame.len() + 64);
+        Sealed { id: Some(id.into()), frame: (&*frame).into() }.write(codec, &mut out);
+        batch.push(out);
+    }
+    Ok(Source { kind: "sealed", sealed: Some(GROUP), topic: "load/sealed".into(), batch })
+}
