@@ -82,6 +82,22 @@ const PROOFS: &[Proof] = &[
         environment: &[],
     },
     Proof {
+        name: "sealed",
+        shows: "two members in network namespaces: no body, key or name on the hub or its wires",
+        cargo: &[
+            "test",
+            "--release",
+            "--package",
+            "sealane-cli",
+            "--test",
+            "crosses_a_blind_hub",
+            "--",
+            "--include-ignored",
+            "--nocapture",
+        ],
+        environment: &[],
+    },
+    Proof {
         name: "load",
         shows: "the hub under load: appends, deliveries, latency, replay, fan-out, idle",
         cargo: &["run", "--release", "--package", "sealane-cli", "--", "bench", "load"],

@@ -1,0 +1,151 @@
+//! A machine with a member on it, and the machine of the hub; each runs the real binary.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use sealane::{Codec, Value};
+
+use crate::net::{Net, PORT};
+use crate::program;
+
+/// A member: its side of the net, and a folder of its own that nobody else sees.
+pub(crate) struct Member<'n> {
+    net: &'n Net,
+    side: usize,
+    home: tempfile::TempDir,
+    pub(crate) name: &'static str,
+}
+
+impl<'n> Member<'n> {
+    pub(crate) fn new(net: &'n Net, side: usize, name: &'static str) -> Self {
+        let member = Self { net, side, home: tempfile::tempdir().unwrap(), name };
+        member.run(&["key", "new", name]);
+        member
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = self.net.on_side(self.side, program());
+        command.args(args).env("HOME", self.home.path()).env("SEALANE_KEYS", self.keys());
+        command.stdin(Stdio::null());
+        command
+    }
+
+    /// Runs a verb that succeeds, and gives what it wrote.
+    pub(crate) fn run(&self, args: &[&str]) -> Vec<u8> {
+        let output = self.command(args).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{}: {args:?}: {said}", self.name);
+        output.stdout
+    }
+
+    /// Lets another in: a card, an invitation, each a file that is carried by hand.
+    pub(crate) fn invite(&self, group: &str, other: &Member<'_>, history: &str) {
+        let (card, invitation) = (other.file("card"), other.file("invitation"));
+        std::fs::write(&card, other.run(&["key", "card"])).unwrap();
+        let path = card.to_str().unwrap();
+        let written = self.run(&["group", "invite", group, path, "--history", history]);
+        std::fs::write(&invitation, written).unwrap();
+        other.run(&["group", "join", invitation.to_str().unwrap()]);
+    }
+
+    /// Seals and publishes each body.
+    pub(crate) fn publish(&self, topic: &str, group: &str, bodies: &[String]) {
+        for body in bodies {
+            self.run(&["pub", topic, body, "--group", group]);
+        }
+    }
+
+    /// Reads so many messages and gives their bodies.
+    pub(crate) fn read(&self, topic: &str, group: &str, how: &[&str], count: usize) -> Vec<String> {
+        let count = count.to_string();
+        let args = [&["sub", topic, "--group", group, "-n", &count], how].concat();
+        let out = String::from_utf8(self.run(&args)).unwrap();
+        out.lines().map(|line| text(line, "data")).collect()
+    }
+
+    /// Every file of the key folder.
+    pub(crate) fn key_files(&self) -> Vec<(PathBuf, Vec<u8>)> {
+        let mut files = Vec::new();
+        walk(&self.keys(), &mut |path, content| {
+            files.push((path.strip_prefix(self.keys()).unwrap().to_owned(), content));
+        });
+        assert!(!files.is_empty());
+        files
+    }
+
+    /// What of its key folder everybody may know.
+    pub(crate) fn public(&self) -> Vec<u8> {
+        Vec::new()
+    }
+
+    fn keys(&self) -> PathBuf {
+        self.home.path().join("keys")
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.home.path().join(name)
+    }
+}
+
+/// The hub, on a machine between the others.
+pub(crate) struct Hub {
+    child: Child,
+    data: tempfile::TempDir,
+}
+
+impl Hub {
+    pub(crate) fn start(net: &Net) -> Hub {
+        let data = tempfile::tempdir().unwrap();
+        Hub { child: spawn(net, data.path()), data }
+    }
+
+    /// SIGKILL, and the same again over the same data.
+    pub(crate) fn kill_and_restart(&mut self, net: &Net) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+        self.child = spawn(net, self.data.path());
+    }
+
+    /// All that it stores, as it lies on the disk.
+    pub(crate) fn files(&self) -> Vec<Vec<u8>> {
+        let mut files = Vec::new();
+        walk(self.data.path(), &mut |_, content| files.push(content));
+        files
+    }
+}
+
+impl Drop for Hub {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn spawn(net: &Net, data: &Path) -> Child {
+    let mut command = net.on_hub(program());
+    let listen = format!("0.0.0.0:{PORT}");
+    let args = ["--json", "up", "--listen", &listen, "--data"];
+    command.args(args).arg(data).env("HOME", data);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(text(&line, "level"), "disk");
+    child
+}
+
+fn text(line: &str, name: &str) -> String {
+    let value = sealane_codec::decode(Codec::Json, line.trim().as_bytes()).unwrap();
+    value.field(name).and_then(Value::as_text).unwrap_or_else(|| panic!("{line}")).to_owned()
+}
+
+fn walk(folder: &Path, each: &mut dyn FnMut(&Path, Vec<u8>)) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => walk(&path, each),
+            false => each(&path, std::fs::read(&path).unwrap()),
+        }
+    }
+}
