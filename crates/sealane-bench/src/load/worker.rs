@@ -159,8 +159,8 @@ pub async fn work(arguments: &[String]) -> Result<(), Error> {
         }
         Work::Pace { topic, rate, bytes, each } => pace(address, &topic, rate, bytes, each).await,
         Work::Read { query, connections, codecs, acks, count, end_ms } => {
-            let end = Instant::now() + Duration::from_millis(end_ms);
-            read(address, (&query, connections, &codecs), acks, count, end).await
+            let each = Duration::from_millis(end_ms);
+            read(address, (&query, connections, &codecs), acks, count, each).await
         }
         Work::Hold { query, connections, codecs, count } => {
             hold(address, (&query, connections, &codecs), count).await
@@ -235,17 +235,22 @@ async fn read(
     (query, connections, codecs): (&str, usize, &str),
     acks: Acks,
     count: u64,
-    end: Instant,
+    each: Duration,
 ) -> Result<Outcome, Error> {
-    let mut tasks = tokio::task::JoinSet::new();
+    let mut readers = Vec::with_capacity(connections);
     for (index, codec) in (0..connections).zip(cycle(codecs)) {
         // Each connection is a consumer of its own, where the query asks for consumers.
         let query = query.replace("{}", &index.to_string());
-        let mut reader = Reader::open(address, &query, codec, acks).await?;
-        tasks.spawn(async move { reader.read(count, end).await.map(|seen| (seen, reader)) });
+        readers.push(Reader::open(address, &query, codec, acks).await?);
     }
     println!("ready");
+    // From here on: to connect takes its time where many do.
     let start = Instant::now();
+    let mut tasks = tokio::task::JoinSet::new();
+    for mut reader in readers {
+        let end = start + each;
+        tasks.spawn(async move { reader.read(count, end).await.map(|seen| (seen, reader)) });
+    }
     let (mut all, mut held) = (Seen::default(), Vec::new());
     while let Some(seen) = tasks.join_next().await {
         let (seen, reader) = seen.map_err(|_| Error::Process("client"))??;
