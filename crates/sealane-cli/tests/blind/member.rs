@@ -1,5 +1,6 @@
 //! A machine with a member on it, and the machine of the hub; each runs the real binary.
 
+use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -8,6 +9,7 @@ use sealane::{Codec, Value};
 
 use crate::net::{Net, PORT};
 use crate::program;
+use crate::search::PIECE_BYTES;
 
 /// A member: its side of the net, and a folder of its own that nobody else sees.
 pub(crate) struct Member<'n> {
@@ -44,9 +46,16 @@ impl<'n> Member<'n> {
         let (card, invitation) = (other.file("card"), other.file("invitation"));
         std::fs::write(&card, other.run(&["key", "card"])).unwrap();
         let path = card.to_str().unwrap();
-        let written = self.run(&["group", "invite", group, path, "--history", history]);
+        let hub = Net::hub_address(self.side);
+        let how = ["--history", history, "--server", &hub];
+        let written = self.run(&[&["group", "invite", group, path], &how[..]].concat());
         std::fs::write(&invitation, written).unwrap();
         other.run(&["group", "join", invitation.to_str().unwrap()]);
+    }
+
+    /// Gives all members fresh keys.
+    pub(crate) fn rotate(&self, group: &str) {
+        self.run(&["group", "rotate", group, "--server", &Net::hub_address(self.side)]);
     }
 
     /// Seals and publishes each body.
@@ -64,19 +73,46 @@ impl<'n> Member<'n> {
         out.lines().map(|line| text(line, "data")).collect()
     }
 
-    /// Every file of the key folder.
+    /// Reads as a consumer until every body was there, and is killed once it has printed `each`.
+    pub(crate) fn read_and_die(
+        &self,
+        topic: &str,
+        group: &str,
+        (wanted, each): (usize, usize),
+    ) -> BTreeSet<String> {
+        let mut seen = BTreeSet::new();
+        while seen.len() < wanted {
+            let mut command = self.command(&["sub", topic, "--consumer", "patrol"]);
+            command.args(["--group", group]).stdout(Stdio::piped()).stderr(Stdio::null());
+            let mut child = command.spawn().unwrap();
+            let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+            let left = each.min(wanted - seen.len());
+            let first: Vec<_> = lines.by_ref().take(left).map(Result::unwrap).collect();
+            child.kill().unwrap();
+            child.wait().unwrap();
+            // What it had printed it may have acknowledged; the last line may be cut off.
+            let rest = lines.map(Result::unwrap).filter(|line| line.ends_with('}'));
+            seen.extend(first.into_iter().chain(rest).map(|line| text(&line, "data")));
+        }
+        seen
+    }
+
+    /// A stream's state.
+    pub(crate) fn state(&self, topic: &str) -> Value {
+        let line = self.run(&["--json", "stream", "info", topic]);
+        sealane_codec::decode(Codec::Json, line.trim_ascii()).unwrap()
+    }
+
+    /// Every file of the key folder that says anything, but for orders: those are published.
     pub(crate) fn key_files(&self) -> Vec<(PathBuf, Vec<u8>)> {
         let mut files = Vec::new();
         walk(&self.keys(), &mut |path, content| {
             files.push((path.strip_prefix(self.keys()).unwrap().to_owned(), content));
         });
+        let is_order = |path: &Path| path.iter().any(|part| part == "orders");
+        files.retain(|(path, content)| content.len() >= PIECE_BYTES && !is_order(path));
         assert!(!files.is_empty());
         files
-    }
-
-    /// What of its key folder everybody may know.
-    pub(crate) fn public(&self) -> Vec<u8> {
-        Vec::new()
     }
 
     fn keys(&self) -> PathBuf {

@@ -51,8 +51,13 @@ impl Net {
     /// A command within the namespace of side 0 or 1, with the hub's address as that side sees it.
     pub(crate) fn on_side(&self, side: usize, program: &Path) -> Command {
         let mut command = self.within(&self.names[side], program);
-        command.env("SEALANE_SERVER", format!("10.77.{}.2:{PORT}", side + 1));
+        command.env("SEALANE_SERVER", Self::hub_address(side));
         command
+    }
+
+    /// The hub's address, as side 0 or 1 sees it.
+    pub(crate) fn hub_address(side: usize) -> String {
+        format!("10.77.{}.2:{PORT}", side + 1)
     }
 
     /// A command within the hub's namespace.
