@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
-use sealane::{DataType, GroupTag, Level, Start};
+use sealane::{DataType, Level, Start};
 
 use crate::inspect::{FORMATS, Form, Holding};
 use crate::times;
@@ -338,15 +338,16 @@ pub struct StreamNew {
         reason = "flattened, and its own documentation would replace the verb's"
     )]
     pub set: StreamSet,
-    /// Seal it for the group of this tag, 8 hexadecimal digits: the hub takes frames of that group
-    /// and nothing else, and cannot read them
-    #[arg(long, value_name = "GROUP", value_parser = group_tag)]
-    pub sealed: Option<GroupTag>,
-}
-
-fn group_tag(text: &str) -> Result<GroupTag, String> {
-    let wrong = || "a group tag is 8 lower-case hexadecimal digits".to_owned();
-    GroupTag::from_hex(text).ok_or_else(wrong)
+    /// Seal it for this group, its tag of 8 hexadecimal digits or its name in the key folder: the
+    /// hub takes frames of that group and nothing else, and cannot read them
+    #[arg(long, value_name = "GROUP")]
+    pub sealed: Option<String>,
+    #[command(flatten)]
+    #[expect(
+        missing_docs,
+        reason = "flattened, and its own documentation would replace the verb's"
+    )]
+    pub keys: key::Keys,
 }
 
 /// `sealane stream set`.

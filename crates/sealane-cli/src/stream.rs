@@ -3,13 +3,13 @@
 use std::io::{IsTerminal, Write};
 use std::time::Duration;
 
-use sealane::{Client, Configure, ConsumerState, StreamState, Value};
+use sealane::{Client, Configure, ConsumerState, GroupTag, StreamState, Value};
 
 use crate::args::{Stream, StreamNew, StreamSet, StreamVerb};
 use crate::config::File;
 use crate::terminal::table;
 use crate::times::{show_bytes, show_time};
-use crate::{Failure, Terminal, leaks};
+use crate::{Failure, Terminal, key, leaks};
 
 /// Lists, shows, changes or removes streams.
 ///
@@ -190,7 +190,11 @@ async fn remove(
 /// Makes a stream. Where there is one already that is what was asked for, it is shown.
 async fn make(client: &Client, new: &StreamNew) -> Result<StreamState, Failure> {
     let make = configure(client, &new.set);
-    if let Some(group) = new.sealed {
+    if let Some(group) = &new.sealed {
+        let group = match GroupTag::from_hex(group) {
+            Some(group) => group,
+            None => key::open(&new.keys)?.group(group)?.tag(),
+        };
         return Ok(make.sealed(group).await?);
     }
     // The hub would leave it sealed, and say nothing.

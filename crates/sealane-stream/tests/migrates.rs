@@ -1,7 +1,7 @@
 //! A store of an earlier version opens with all that it holds, and a newer one is refused.
 //!
-//! `data/store-v1.sqlite` was written by a node of version 1: four messages in two codecs, a consumer
-//! that has finished two of them, an idempotency key, and a stream with bounds.
+//! `data/store-v1.sqlite` was written by a node of version 1: four messages in two codecs, a
+//! consumer that has finished two of them, an idempotency key, and a stream with bounds.
 
 use std::path::Path;
 

@@ -60,7 +60,7 @@ fn a_stream_is_made_sealed_and_stays_so() {
         (&["stream", "new", "s", "--sealed", "ffffffff"][..], 4, "SL-HUB-18"),
         (&["stream", "new", "o", "--sealed", TAG], 4, "SL-HUB-18"),
         (&["stream", "new", "s"], 2, "sealed"),
-        (&["stream", "new", "n", "--sealed", "ABCDEF01"], 2, "8 lower-case hexadecimal digits"),
+        (&["stream", "new", "n", "--sealed", "nobody"], 2, "sealane key new"),
         (&["pub", "s", "in the open"], 4, "SL-HUB-17"),
         (&["pub", "s", r#"{"sealed":"AAAA"}"#], 4, "SL-HUB-19"),
     ] {
@@ -69,6 +69,20 @@ fn a_stream_is_made_sealed_and_stays_so() {
         assert_eq!(output.status.code(), Some(code), "{args:?}: {said}");
         assert!(said.contains(word), "{args:?}: {said}");
     }
+}
+
+#[test]
+fn a_group_has_a_tag_and_a_name() {
+    let node = NodeProcess::start();
+    node.run(&["key", "new", "anna"]);
+    node.run(&["group", "new", "ops"]);
+    let shown = json(&node.run(&["--json", "group", "show", "ops"]));
+    let made = json(&node.run(&["--json", "stream", "new", "s", "--sealed", "ops"]));
+    assert_eq!(text(&made, "sealed"), text(&shown, "tag"));
+    node.run(&["pub", "s", "hello", "--group", "ops"]);
+    let leaks = node.run(&["--json", "stream", "leaks", "s"]);
+    let rows: Vec<Value> = leaks.lines().map(json).collect();
+    assert_eq!(examples(&field(&rows, "group tag")), [text(&shown, "tag")]);
 }
 
 #[test]
