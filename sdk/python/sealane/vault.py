@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import struct
 from dataclasses import dataclass, field
@@ -28,9 +29,9 @@ MAX_PATH, MAX_PAGE_ENTRIES, MAX_PIECES = 4096, 1024, 1024
 MAX_KDF_KIB, MAX_KDF_PASSES, MAX_KDF_LANES = 1 << 20, 16, 16
 DIGITS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
-MISSING, TOO_LARGE, TRUNCATED = "SL-VAULT-03", "SL-VAULT-04", "SL-VAULT-05"
-MALFORMED, VERSION, NOT_AUTHENTIC = "SL-VAULT-06", "SL-VAULT-07", "SL-VAULT-08"
-SIGNATURE = "SL-VAULT-09"
+MISSING, TOO_LARGE, TRUNCATED, MALFORMED, VERSION, NOT_AUTHENTIC, SIGNATURE = (
+    f"SL-VAULT-{number:02}" for number in range(3, 10)
+)
 
 
 class Reader:
@@ -96,10 +97,6 @@ class Folder:
         except FileNotFoundError:
             raise Refused(MISSING) from None
 
-    def size(self, key: str) -> int:
-        """An object's length."""
-        return (self.root / key).stat().st_size
-
     def names(self, prefix: str) -> list[str]:
         """The keys below a prefix, sorted."""
         found = (self.root / prefix).rglob("*")
@@ -147,20 +144,49 @@ class Keys:
 
     def __init__(self, secret: bytes, vault_id: bytes):
         self.vault_id = vault_id
-        self._material = secret + vault_id
+        self.key = lambda purpose: derive(purpose, secret + vault_id)
+        self._sessions: dict[bytes, Keys] = {}
         self.ids = {kind: self.key(purpose) for kind, purpose in KINDS.items()}
         self.chunks = AESGCMSIV(self.key("chunks"))
         self.records = AESGCMSIV(self.key("records"))
-
-    def key(self, purpose: str) -> bytes:
-        return derive(purpose, self._material)
 
     def verifying(self) -> bytes:
         key = ed25519.Ed25519PrivateKey.from_private_bytes(self.key("signing"))
         return key.public_key().public_bytes_raw()
 
+    def of(self, header: bytes) -> "Keys":
+        """The keys of an object: these, or those of the session that its header carries."""
+        if header[6] == 0:
+            return self
+        wrapped = header[26 : 26 + int.from_bytes(header[24:26], "little")]
+        if wrapped not in self._sessions:
+            purpose = b"sealane vault v1 session" + self.vault_id
+            secret = opened_letter(self.key("identity"), purpose, wrapped)
+            self._sessions[wrapped] = Keys(secret, self.vault_id)
+        return self._sessions[wrapped]
+
     def record(self, data: bytes, associated: bytes) -> bytes:
         return opened(self.records, data[:NONCE], data[NONCE:], associated)
+
+
+def opened_letter(identity: bytes, purpose: bytes, letter: bytes) -> bytes:
+    """What somebody encrypted to an identity: spec/group.md."""
+    # Only writers' objects need what older releases of the library lack.
+    from cryptography.hazmat.primitives.asymmetric import mlkem, x25519
+    from cryptography.hazmat.primitives.hpke import AEAD, KDF, KEM, MLKEM768X25519PrivateKey, Suite
+
+    seed = blake3(identity, derive_key_context="Sealane 1.0 identity X-Wing").digest()
+    halves = hashlib.shake_256(seed).digest(96)
+    lattice = mlkem.MLKEM768PrivateKey.from_seed_bytes(halves[:64])
+    curve = x25519.X25519PrivateKey.from_private_bytes(halves[64:])
+    suite = Suite(KEM.MLKEM768_X25519, KDF.HKDF_SHA256, AEAD.CHACHA20_POLY1305)
+    if letter[:5] != b"SLLT\1":
+        raise Refused(MALFORMED)
+    try:
+        key = MLKEM768X25519PrivateKey(lattice, curve)
+        return suite.decrypt(letter[5:], key, b"Sealane 1.0 letter " + purpose)
+    except (InvalidTag, ValueError):
+        raise Refused(NOT_AUTHENTIC) from None
 
 
 def opened(cipher: AESGCMSIV, nonce: bytes, sealed: bytes, associated: bytes) -> bytes:
@@ -217,6 +243,7 @@ class Place(NamedTuple):
     sealed: int
     descriptor: int
     plain: int
+    keys: "Keys"
 
 
 class Piece(NamedTuple):
@@ -259,10 +286,9 @@ class Vault:
     def __init__(self, store: Folder, passphrase: bytes | None = None, code: str | None = None):
         self.store = store
         config = store.get("config", MAX_CONFIG)
-        reader = check_header(config, CONFIG, None)
-        reader.take(12)
+        check_header(config, CONFIG, None)
         self.keys = self._unlock(config[8:24], passphrase, code)
-        if reader.number(1) > 1 or len(config) != HEADER + 12 + 1 + 8 + 32 + 64:
+        if len(config) != HEADER + 12 + 1 + 8 + 32 + 64 or config[HEADER + 12] > 1:
             raise Refused(MALFORMED)
         if config[-96:-64] != self.keys.verifying():
             raise Refused(SIGNATURE)
@@ -294,24 +320,25 @@ class Vault:
 
     def _trailer(self, key: str) -> list[tuple[bytes, Place]]:
         """The chunks of a pack, in order."""
-        size = self.store.size(key)
+        size = (self.store.root / key).stat().st_size
         if size > MAX_PACK:
             raise Refused(TOO_LARGE)
-        head, tail = self.store.range(key, 0, HEADER), Reader(self.store.range(key, -8, 8))
-        check_header(head, PACK, self.keys.vault_id)
+        head, tail = self.store.range(key, 0, 1 << 16), Reader(self.store.range(key, -8, 8))
+        head = head[: check_header(head, PACK, self.keys.vault_id).at]
+        keys = self.keys.of(head)
         length = tail.number(4)
         offset = size - 8 - length
         if tail.take(4) != MAGIC:
             raise Refused(TRUNCATED)
-        if length > MAX_TRAILER or offset < HEADER:
+        if length > MAX_TRAILER or offset < len(head):
             raise Refused(MALFORMED)
         record = self.store.range(key, offset, length)
-        reader = Reader(self.keys.record(record, head + struct.pack("<Q", offset)))
-        at, chunks = HEADER, []
+        reader = Reader(keys.record(record, head + struct.pack("<Q", offset)))
+        at, chunks = len(head), []
         for _ in range(reader.varint(MAX_TRAILER)):
             ident, descriptor = reader.take(ID), reader.number(1)
             plain, sealed = reader.varint(MAX_CHUNK), reader.varint(MAX_PACK)
-            chunks.append((ident, Place(key, at, sealed, descriptor, plain)))
+            chunks.append((ident, Place(key, at, sealed, descriptor, plain, keys)))
             at += sealed
         reader.end()
         if at != offset:
@@ -330,7 +357,7 @@ class Vault:
             raise Refused(TRUNCATED)
         lengths = struct.pack("<BBI", 1, place.descriptor, place.plain)
         associated = MAGIC + lengths + self.keys.vault_id + ident
-        packed = opened(self.keys.chunks, ident[:NONCE], sealed, associated)
+        packed = opened(place.keys.chunks, ident[:NONCE], sealed, associated)
         plain = decompressed(packed, place.descriptor & 0x3F, place.plain)
         if blake3(plain, key=self.keys.ids[kind]).digest()[:ID] != ident:
             raise Refused(NOT_AUTHENTIC)
@@ -368,7 +395,7 @@ class Vault:
             raise Refused(TRUNCATED)
         pairs = [(reader.number(8), reader.take(32)) for _ in range(count)]
         sealed = reader.take(reader.rest() - 64)
-        plain = Reader(self.keys.record(sealed, data[: reader.at - len(sealed)]))
+        plain = Reader(self.keys.of(data).record(sealed, data[: reader.at - len(sealed)]))
         if plain.number(1) != 1:
             raise Refused(VERSION)
         what, _time = plain.number(1), plain.take(8)
@@ -412,15 +439,13 @@ class Vault:
     def content(self, entry: Entry) -> Iterator[tuple[int, bytes | None]]:
         """A file's pieces: lengths, and bytes where there is no hole."""
         for piece in entry.pieces:
-            for part in self._parts(piece):
+            for part in self._parts(piece) if piece.is_list else [piece]:
                 plain = None if part.id is None else self.chunk(part.id, DATA)
                 if plain is not None and len(plain) != part.length:
                     raise Refused(MALFORMED)
                 yield part.length, plain
 
     def _parts(self, piece: Piece) -> list[Piece]:
-        if not piece.is_list:
-            return [piece]
         reader = Reader(self.chunk(piece.id, LIST))
         parts = [read_piece(reader, nested=True) for _ in range(reader.varint(MAX_PIECES))]
         reader.end()
@@ -431,18 +456,15 @@ class Vault:
 
 def decompressed(packed: bytes, how: int, plain: int) -> bytes:
     """Exactly `plain` bytes, whatever the input says of itself."""
+    out = packed if how == 0 else b""
     try:
-        if how == 0:
-            out = packed
-        elif how == 1:
+        if how == 1:
             out = lz4.block.decompress(packed, uncompressed_size=plain)
         elif 17 <= how <= 38:
             if zstandard.frame_content_size(packed) not in (-1, plain):
                 raise Refused(MALFORMED)
             frame = zstandard.ZstdDecompressor(max_window_size=1 << 27)
             out = frame.decompress(packed, max_output_size=plain, allow_extra_data=False)
-        else:
-            raise Refused(MALFORMED)
     except (lz4.block.LZ4BlockError, zstandard.ZstdError, ValueError):
         raise Refused(MALFORMED) from None
     if len(out) != plain:
@@ -551,10 +573,14 @@ def restore(vault: Vault, entries: list[Entry], target: os.PathLike | str) -> di
         os.symlink(entry.target, path)
         os.utime(path, ns=(entry.modified_ns,) * 2, follow_symlinks=False)
     for entry in reversed(by_kind[0]):
-        path = os.path.join(root, entry.path)
-        os.chmod(path, entry.mode)
-        os.utime(path, ns=(entry.modified_ns,) * 2)
+        dress(entry, os.path.join(root, entry.path))
     return failed
+
+
+def dress(entry: Entry, path: bytes) -> None:
+    """Gives a file or folder its mode and time."""
+    os.chmod(path, entry.mode)
+    os.utime(path, ns=(entry.modified_ns,) * 2)
 
 
 def write_file(vault: Vault, entry: Entry, path: bytes) -> None:
@@ -570,5 +596,4 @@ def write_file(vault: Vault, entry: Entry, path: bytes) -> None:
         except Refused:
             os.unlink(path)
             raise
-    os.chmod(path, entry.mode)
-    os.utime(path, ns=(entry.modified_ns,) * 2)
+    dress(entry, path)

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use crate::shared::{PASSPHRASE, Place, assert_same, flip, mixed_files, odd_files};
-use sealane_vault::{Compression, PutOptions};
+use sealane_vault::{Compression, PutOptions, Secret, Vault};
 
 /// `python -m sealane`, if what it imports is installed.
 fn python(place: &Place, secret: (&str, &str), arguments: &[&str]) -> Option<Output> {
@@ -73,6 +73,20 @@ fn everything_comes_back_from_the_packs_alone() {
     let Some(output) = python(&place, secret, &arguments) else { return };
     succeeded(&output);
     assert_same(&place.path("source"), &place.path("target/source"));
+}
+
+#[test]
+fn what_a_writer_added_comes_back_to_the_owner() {
+    let place = Place::new();
+    let source = place.source(odd_files);
+    let key = place.init().add_writer("a host").unwrap();
+    let options = place.options();
+    let writer = Vault::open(place.store(), &Secret::Writer(&key), &options).unwrap();
+    writer.put_paths(std::slice::from_ref(&source), &PutOptions::default()).unwrap();
+    let secret = ("SEALANE_PASSPHRASE", std::str::from_utf8(PASSPHRASE).unwrap());
+    let Some(output) = python(&place, secret, &["vault", "restore", "target"]) else { return };
+    succeeded(&output);
+    assert_same(&source, &place.path("target/source"));
 }
 
 #[test]
