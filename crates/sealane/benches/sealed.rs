@@ -2,12 +2,15 @@
 //! between a delivery's and the message. Checking the envelope, which of an open message the hub
 //! does, is part of it; so are the copies.
 //!
+//! The baseline is the bare cipher, in place, on as many bytes: what no client can avoid.
+//!
 //! Rounds of all rows are interleaved and the first are warm-up. The clock is the CPU time of this
 //! thread. `cargo bench -p sealane --bench sealed`.
 #![allow(unsafe_code)] // The CPU time of a thread is read through the C library.
 
 use std::hint::black_box;
 
+use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use sealane::{Client, Codec, DataType, Group, KeyFolder, Message, Start, Value};
 use sealane_group::NewGroup;
 
@@ -23,6 +26,7 @@ struct Row {
     messages: Vec<Message>,
     sealed: Vec<f64>,
     opened: Vec<f64>,
+    bare: Vec<f64>,
 }
 
 #[tokio::main(flavor = "current_thread")]
@@ -46,12 +50,17 @@ async fn main() {
     }
     println!("microseconds of CPU per message, median of {ROUNDS} interleaved rounds");
     println!("(in brackets: the tenth and ninetieth percentile)\n");
-    println!("{:<9} {:>6} {:>20} {:>20} {:>8}", "codec", "bytes", "seal", "open", "both");
+    let head = ("codec", "bytes", "seal", "open", "both", "bare cipher, both");
+    println!(
+        "{:<9} {:>6} {:>20} {:>20} {:>8} {:>20}",
+        head.0, head.1, head.2, head.3, head.4, head.5
+    );
     for row in &mut rows {
         let (seal, open) = (percentiles(&mut row.sealed), percentiles(&mut row.opened));
         let show = |[low, median, high]: [f64; 3]| format!("{median:.2} [{low:.2}-{high:.2}]");
         let (name, size, both) = (row.codec.name(), row.size, seal[1] + open[1]);
-        println!("{name:<9} {size:>6} {:>20} {:>20} {both:>8.2}", show(seal), show(open));
+        let (seal, open, bare) = (show(seal), show(open), show(percentiles(&mut row.bare)));
+        println!("{name:<9} {size:>6} {seal:>20} {open:>20} {both:>8.2} {bare:>20}");
     }
 }
 
@@ -68,7 +77,15 @@ async fn row(client: &Client, group: &Group, codec: Codec, size: usize) -> Row {
     group.publish_batch(&topic, DataType::LOCATION, codec, &all).await.unwrap();
     let messages = client.read(&topic, Start::First, MESSAGES).await.unwrap().messages;
     assert_eq!(messages.len(), MESSAGES);
-    Row { codec, size, envelope, messages, sealed: Vec::new(), opened: Vec::new() }
+    Row {
+        codec,
+        size,
+        envelope,
+        messages,
+        sealed: Vec::new(),
+        opened: Vec::new(),
+        bare: Vec::new(),
+    }
 }
 
 fn round(group: &Group, row: &mut Row) {
@@ -84,6 +101,27 @@ fn round(group: &Group, row: &mut Row) {
         black_box(reader.open(black_box(message)).unwrap());
     }
     row.opened.push((cpu_us() - started) / MESSAGES as f64);
+    row.bare.push(bare(row.size));
+}
+
+/// Sealing and opening with the cipher alone: prepared key, counter, as much associated data.
+fn bare(size: usize) -> f64 {
+    let key = LessSafeKey::new(UnboundKey::new(&AES_256_GCM, &[7; 32]).unwrap());
+    let mut text = vec![3; size];
+    let nonce = |n: usize| {
+        let mut nonce = [0; 12];
+        nonce[4..].copy_from_slice(&n.to_be_bytes());
+        Nonce::assume_unique_for_key(nonce)
+    };
+    let started = cpu_us();
+    for n in 0..MESSAGES {
+        let aad = || Aad::from([3; 85]);
+        let tag = key.seal_in_place_separate_tag(nonce(n), aad(), black_box(&mut text)).unwrap();
+        text.extend_from_slice(tag.as_ref());
+        black_box(key.open_in_place(nonce(n), aad(), black_box(&mut text)).unwrap());
+        text.truncate(size);
+    }
+    (cpu_us() - started) / MESSAGES as f64
 }
 
 /// The tenth, fiftieth and ninetieth of a hundred.
