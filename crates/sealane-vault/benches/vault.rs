@@ -4,6 +4,7 @@
 //! `VAULT_BENCH_DIR` the folder on the disk to measure. Pin the process to one core to compare.
 //! Rows that put come with a fresh vault each time and end when all is durable.
 
+#[expect(dead_code, reason = "of what the tests share, the bench takes a part")]
 #[path = "../tests/vault/shared.rs"]
 mod shared;
 

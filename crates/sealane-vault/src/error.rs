@@ -305,7 +305,7 @@ const MANIFEST: ErrorInfo = ErrorInfo::new(
     "SL-VAULT-12",
     "VaultManifest",
     "the local manifest of a vault failed",
-    "Remove the vault's state folder (`sealane vault status` names it); it is made again from the store.",
+    "Remove manifest.db in the vault's state folder; it is made again from the store.",
 );
 const NO_STATE: ErrorInfo = ErrorInfo::new(
     "SL-VAULT-13",
@@ -335,7 +335,7 @@ const RECOVERY_CODE: ErrorInfo = ErrorInfo::new(
     "SL-VAULT-17",
     "RecoveryCode",
     "a recovery code is mistyped",
-    "Compare it with the paper: nine groups of four; letters and digits 0 and O, 1 and I are told apart for you.",
+    "Compare it with the paper: nine groups of four; O is read as 0, and I and L as 1.",
 );
 const WRONG_KEY: ErrorInfo = ErrorInfo::new(
     "SL-VAULT-18",

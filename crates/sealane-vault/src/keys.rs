@@ -1,4 +1,4 @@
-//! Keys: one per purpose, all from the master key.
+//! Keys: one per purpose, all from the main key.
 
 mod recovery;
 mod slot;
@@ -52,8 +52,8 @@ pub(crate) struct Naming {
 }
 
 impl Naming {
-    pub(crate) fn derive(master: &[u8; 32], vault: &VaultId) -> Naming {
-        let key = |purpose| derive(purpose, master, vault);
+    pub(crate) fn derive(main: &[u8; 32], vault: &VaultId) -> Naming {
+        let key = |purpose| derive(purpose, main, vault);
         Naming {
             data: key("data-ids"),
             page: key("page-ids"),

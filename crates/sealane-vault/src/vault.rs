@@ -52,7 +52,7 @@ pub struct Vault {
     naming: Naming,
     sealing: Arc<Sealing>,
     wrapped: Option<Vec<u8>>,
-    master: Option<Key>,
+    main: Option<Key>,
     signer: Signer,
     signer_id: SignerId,
     state: Option<PathBuf>,
@@ -76,18 +76,18 @@ impl Vault {
             return Err(Error::Exists);
         }
         let id: VaultId = random()?;
-        let master = Key::new(random()?);
-        let signer = Signer::from_seed(&derive("signing", &master, &id))?;
+        let main = Key::new(random()?);
+        let signer = Signer::from_seed(&derive("signing", &main, &id))?;
         let owner = signer.verifying_key();
         let config = Config { vault: id, metadata, created_ns: now_ns(), owner };
         let secret = NewSecret::Passphrase(passphrase, cost);
-        let (slot, object) = Slot::write(&id, &master, "first", &secret)?;
+        let (slot, object) = Slot::write(&id, &main, "first", &secret)?;
         store.put(&slot_key(&slot), &object)?;
         if store.put(CONFIG_KEY, &config.write(&signer)?)? == Put::Existed {
             store.delete(&slot_key(&slot))?;
             return Err(Error::Exists);
         }
-        Vault::unlocked(store, config, &master, options)
+        Vault::unlocked(store, config, &main, options)
     }
 
     /// Opens the vault in `store`, brings the manifest up to date, and checks that the store has
@@ -101,8 +101,8 @@ impl Vault {
         let vault = match secret {
             Secret::Writer(key) => Vault::for_writer(store, config, key, options)?,
             secret => {
-                let master = unlock(&store, &config.vault, secret)?;
-                Vault::unlocked(store, config, &master, options)?
+                let main = unlock(&store, &config.vault, secret)?;
+                Vault::unlocked(store, config, &main, options)?
             }
         };
         if !options.objects_alone {
@@ -115,20 +115,20 @@ impl Vault {
     fn unlocked(
         store: Store,
         config: Config,
-        master: &Key,
+        main: &Key,
         options: &OpenOptions,
     ) -> Result<Vault, Error> {
         let id = config.vault;
-        let signer = Signer::from_seed(&derive("signing", master, &id))?;
+        let signer = Signer::from_seed(&derive("signing", main, &id))?;
         if signer.verifying_key() != config.owner {
             return Err(Error::Signature(CONFIG_KEY.to_owned()));
         }
         let (state, manifest) = open_manifest(options, &id)?;
         Ok(Vault {
-            naming: Naming::derive(master, &id),
-            sealing: Arc::new(Sealing::derive(master, &id)?),
+            naming: Naming::derive(main, &id),
+            sealing: Arc::new(Sealing::derive(main, &id)?),
             wrapped: None,
-            master: Some(master.clone()),
+            main: Some(main.clone()),
             signer,
             signer_id: SignerId::default(),
             manifest,
@@ -157,7 +157,7 @@ impl Vault {
             naming: key.naming.clone(),
             sealing: Arc::new(Sealing::derive(&secret, &config.vault)?),
             wrapped: Some(wrapped),
-            master: None,
+            main: None,
             signer: Signer::from_seed(&key.seed)?,
             signer_id: key.slot,
             manifest,
@@ -251,21 +251,21 @@ impl Vault {
         Header { kind: Kind::Pack, vault: self.config.vault, wrapped: self.wrapped.clone() }
     }
 
-    /// The master key, which `what` needs.
+    /// The main key, which `what` needs.
     pub(crate) fn owner(&self, what: &'static str) -> Result<&Key, Error> {
-        self.master.as_ref().ok_or(Error::NotOwner(what))
+        self.main.as_ref().ok_or(Error::NotOwner(what))
     }
 
     /// The keys of an object with this header.
     pub(crate) fn sealing_of(&self, header: &Header) -> Result<Arc<Sealing>, Error> {
         let Some(wrapped) = &header.wrapped else { return Ok(Arc::clone(&self.sealing)) };
-        let master = self.owner("read")?;
+        let main = self.owner("read")?;
         let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(sealing) = sessions.get(wrapped) {
             return Ok(Arc::clone(sealing));
         }
         let refused = || Error::NotAuthentic { what: "a session's key".to_owned() };
-        let identity = owner_identity(master, &self.config.vault)?;
+        let identity = owner_identity(main, &self.config.vault)?;
         let info = session_info(&self.config.vault);
         let secret = identity.open(&info, wrapped).map_err(|_| refused())?;
         let secret = secret.as_slice().try_into().map_err(|_| refused())?;
@@ -324,8 +324,8 @@ pub(crate) fn slots(store: &Store, vault: &VaultId) -> Result<Vec<Slot>, Error> 
 
 fn unlock(store: &Store, vault: &VaultId, secret: &Secret<'_>) -> Result<Key, Error> {
     for slot in slots(store, vault)? {
-        if let Some(master) = slot.open(secret, vault)? {
-            return Ok(master);
+        if let Some(main) = slot.open(secret, vault)? {
+            return Ok(main);
         }
     }
     Err(Error::WrongKey)

@@ -55,8 +55,9 @@ pub(super) fn run(args: &VaultKey, place: &Place, terminal: &mut Terminal) -> Re
             let key = vault.add_writer(label)?;
             secret_file(out, key.expose().as_bytes())?;
             terminal.line(format_args!(
-                "wrote {}: it adds to the vault and cannot read it.\nWhat the store lets that host \
-                 delete, it can delete: use object lock or append-only credentials.",
+                "wrote {}: it adds to the vault and cannot read it.\n\
+                 What the store lets that host delete, it can delete: use object lock or \
+                 append-only credentials.",
                 out.display()
             ))
         }
@@ -85,7 +86,7 @@ fn recovery(vault: &Vault, terminal: &mut Terminal) -> Result<(), Failure> {
     terminal.line(format_args!(
         "\nRecovery kit: print this and keep it apart from the machine.\n\
          \x20 vault  {}\n\x20 place  {}\n\x20 head   {head}\n\x20 code   {}\n\n\
-         Anyone with this code and the objects reads everything. To restore without anything else:\n\
+         Anyone with this code and the objects reads everything. To restore with nothing else:\n\
          \x20 sealane vault recover --vault PLACE --recovery-file - --to FOLDER",
         vault.id(),
         vault.store().location(),

@@ -40,7 +40,7 @@ impl Config {
     }
 
     /// Reads a config that its own key signs. Whether that is the owner's, is known only to who
-    /// holds the master key.
+    /// holds the main key.
     pub(crate) fn read(bytes: &[u8]) -> Result<Config, Error> {
         let mut reader = Reader::new("the config", bytes);
         let header = Header::read(&mut reader, CONFIG_KEY, Kind::Config, None)?;

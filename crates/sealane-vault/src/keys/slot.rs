@@ -121,17 +121,17 @@ impl Slot {
         Ok((id, out))
     }
 
-    /// A new slot object that gives `master` to who holds `secret`.
+    /// A new slot object that gives `main` to who holds `secret`.
     pub(crate) fn write(
         vault: &VaultId,
-        master: &Key,
+        main: &Key,
         label: &str,
         secret: &NewSecret<'_>,
     ) -> Result<([u8; 8], Vec<u8>), Error> {
         if label.len() > MAX_LABEL_BYTES {
             return Err(Error::TooLarge { what: "the label".to_owned() });
         }
-        let plaintext = Zeroizing::new([master.as_slice(), label.as_bytes()].concat());
+        let plaintext = Zeroizing::new([main.as_slice(), label.as_bytes()].concat());
         match secret {
             NewSecret::Passphrase(passphrase, cost) => {
                 let (id, mut out) = Slot::begin(vault, 1)?;
@@ -178,7 +178,7 @@ impl Slot {
         Ok((id, out))
     }
 
-    /// The master key, if `secret` opens this slot.
+    /// The main key, if `secret` opens this slot.
     pub(crate) fn open(&self, secret: &Secret<'_>, vault: &VaultId) -> Result<Option<Key>, Error> {
         let (head, body) = self.bytes.split_at_checked(self.body).unwrap_or_default();
         let opened = match (self.kind, secret) {
@@ -202,7 +202,7 @@ impl Slot {
             _ => None,
         };
         let opened = opened.map(Zeroizing::new);
-        Ok(opened.and_then(|plain| plain.first_chunk().map(|master| Zeroizing::new(*master))))
+        Ok(opened.and_then(|plain| plain.first_chunk().map(|main| Zeroizing::new(*main))))
     }
 
     /// The writer's verifying key, if this slot names one under the owner's signature.
@@ -250,7 +250,7 @@ fn recovery_key(code: &RecoveryCode, vault: &VaultId) -> Key {
 }
 
 /// The owner's identity, to which writers seal.
-pub(crate) fn owner_identity(master: &Key, vault: &VaultId) -> Result<Identity, Error> {
-    Identity::from_seed("vault", derive("identity", master, vault))
+pub(crate) fn owner_identity(main: &Key, vault: &VaultId) -> Result<Identity, Error> {
+    Identity::from_seed("vault", derive("identity", main, vault))
         .map_err(|_| Error::Library("cipher"))
 }

@@ -72,8 +72,8 @@ impl Vault {
     }
 
     fn add(&self, label: &str, secret: &NewSecret<'_>) -> Result<String, Error> {
-        let master = self.owner("add keys")?;
-        let (id, object) = Slot::write(&self.config.vault, master, label, secret)?;
+        let main = self.owner("add keys")?;
+        let (id, object) = Slot::write(&self.config.vault, main, label, secret)?;
         self.add_slot(&id, &object)
     }
 
@@ -94,7 +94,7 @@ impl Vault {
     /// # Errors
     /// [`Error::NotOwner`], and what the store fails for.
     pub fn add_writer(&self, label: &str) -> Result<WriterKey, Error> {
-        let master = self.owner("add keys")?;
+        let main = self.owner("add keys")?;
         let vault = &self.config.vault;
         let seed = Key::new(random()?);
         let verifying = Signer::from_seed(&seed)?.verifying_key();
@@ -107,7 +107,7 @@ impl Vault {
             seed,
             naming: self.naming.clone(),
             owner_verifying: self.config.owner,
-            owner: owner_identity(master, vault)?.public().clone(),
+            owner: owner_identity(main, vault)?.public().clone(),
         })
     }
 

@@ -19,7 +19,7 @@ impl Vault {
         self.manifest.transaction(|manifest| {
             let known = manifest.packs()?;
             known.difference(&there).try_for_each(|gone| manifest.forget_pack(gone))?;
-            if self.master.is_some() && there.len() > known.intersection(&there).count() {
+            if self.main.is_some() && there.len() > known.intersection(&there).count() {
                 self.read_indexes(manifest, &there)?;
                 let known = manifest.packs()?;
                 for (hash, size) in packs.iter().filter(|(hash, _)| !known.contains(hash)) {
