@@ -3,12 +3,15 @@
 //! A node runs as a process of its own over a fresh folder. This machine's telemetry goes in, one
 //! stream per kind; three consumers read all of it back, each in another codec. Half-way the node
 //! is killed without warning and started again on the same folder. In the end a ledger of what
-//! was acknowledged is compared with what came.
+//! was acknowledged is compared with what came. Then the same telemetry goes through a sealed
+//! stream, the node's data into a vault and back, and both are searched for what they should hide.
 
+mod archive;
 mod ledger;
 mod node;
 mod reader;
 mod report;
+mod sealed;
 mod telemetry;
 
 use std::path::PathBuf;
@@ -25,7 +28,7 @@ use crate::{Failure, Terminal};
 use ledger::Ledger;
 use node::NodeProcess;
 use reader::{Reader, Tally};
-use report::{Report, Row};
+use report::{Hides, Report, Row};
 use telemetry::{KINDS, Machine};
 
 /// The codecs that are read.
@@ -48,6 +51,9 @@ pub async fn run(args: &Demo, terminal: &mut Terminal) -> Result<(), Failure> {
     let folder = folder.map_err(|error| Failure::Demo(error.to_string()))?;
     let report = go(args, machine, program, folder.path().to_owned()).await?;
     report.show(terminal)?;
+    if report.shows() {
+        return Err(Failure::Demo("what was sealed could be read where it is kept".into()));
+    }
     match report.lost() {
         0 => Ok(()),
         lost => {
@@ -63,7 +69,7 @@ async fn go(
     program: PathBuf,
     folder: PathBuf,
 ) -> Result<Report, Failure> {
-    let mut node = NodeProcess::start(program, folder, None).await?;
+    let mut node = NodeProcess::start(program, folder.clone(), None).await?;
     eprintln!("sealane: node {} at {}, pid {}", node.version(), node.address(), node.pid());
     let readers = Readers::start(&node, &machine).await?;
     let client = Client::connect(node.address())?.patience(PATIENCE);
@@ -98,10 +104,25 @@ async fn go(
         return Err(Failure::Demo(cause));
     }
     let tallies = readers.finish(ledger.len()).await?;
-    node.kill()?;
     let rows =
         CODECS.into_iter().zip(tallies).map(|(codec, tally)| Row::new(codec, tally, &ledger));
-    Ok(Report { acknowledged, down, rows: rows.collect() })
+    let rows = rows.collect();
+    eprintln!("sealane: the same telemetry, sealed for a group of two machines");
+    let words = (sealed::canary("open")?, sealed::canary("sealed")?);
+    let both = (words.0.as_str(), words.1.as_str());
+    let sealed = sealed::run(node.address(), &machine, &folder.join("keys"), both).await?;
+    node.kill()?;
+    eprintln!("sealane: the node's data, into a vault and back");
+    let data = folder.join("data");
+    let hides = Hides {
+        open_found: sealed::holding(&data, both.0)?,
+        sealed_found: sealed::holding(&data, both.1)?,
+    };
+    let kept = tokio::task::spawn_blocking(move || {
+        archive::run(&data, &folder.join("vault"), &words.0)
+    });
+    let archive = kept.await.map_err(|error| Failure::Demo(error.to_string()))??;
+    Ok(Report { acknowledged, down, rows, sealed, hides, archive })
 }
 
 /// Samples and sends for a while; gives how many messages were sent.

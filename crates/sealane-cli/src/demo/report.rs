@@ -2,8 +2,10 @@ use std::time::Duration;
 
 use sealane::{Codec, Value};
 
+use super::archive::Archive;
 use super::ledger::Ledger;
 use super::reader::Tally;
+use super::sealed::Sealed;
 use crate::terminal::table;
 use crate::times::show_bytes;
 use crate::{Failure, Terminal};
@@ -13,6 +15,17 @@ pub(super) struct Report {
     pub(super) acknowledged: u64,
     pub(super) down: Duration,
     pub(super) rows: Vec<Row>,
+    pub(super) sealed: Sealed,
+    pub(super) hides: Hides,
+    pub(super) archive: Archive,
+}
+
+/// In how many of the node's files a word was found.
+pub(super) struct Hides {
+    /// One that was published in the open: what shows that the search can find.
+    pub(super) open_found: u64,
+    /// One that was sealed.
+    pub(super) sealed_found: u64,
 }
 
 /// What one codec's reader got.
@@ -67,7 +80,13 @@ impl Row {
 
 impl Report {
     pub(super) fn lost(&self) -> u64 {
-        self.rows.iter().map(|row| row.lost).sum()
+        let open: u64 = self.rows.iter().map(|row| row.lost).sum();
+        open + self.sealed.lost + self.archive.failed
+    }
+
+    /// Whether what was to be hidden was found, or the search found nothing at all.
+    pub(super) fn shows(&self) -> bool {
+        self.hides.sealed_found > 0 || self.archive.found > 0 || self.hides.open_found == 0
     }
 
     pub(super) fn show(&self, terminal: &mut Terminal) -> Result<(), Failure> {
@@ -76,6 +95,11 @@ impl Report {
             return terminal.record(vec![
                 ("acknowledged", self.acknowledged.into()),
                 ("downMs", Value::F64(self.down.as_secs_f64() * 1e3)),
+                ("sealed", self.sealed.messages.into()),
+                ("sealedFound", self.hides.sealed_found.into()),
+                ("openFound", self.hides.open_found.into()),
+                ("vaultFiles", self.archive.proven.into()),
+                ("vaultFound", self.archive.found.into()),
                 ("lost", self.lost().into()),
             ]);
         }
@@ -88,6 +112,41 @@ impl Report {
             self.acknowledged,
             self.down.as_secs_f64() * 1e3,
             self.lost()
-        ))
+        ))?;
+        terminal.line("")?;
+        terminal.write(table(&["BELIEVE", "BECAUSE"], &self.beliefs()).as_bytes())
+    }
+
+    /// What a newcomer should believe, and what was measured just now.
+    fn beliefs(&self) -> Vec<Vec<String>> {
+        let (sealed, hides, archive) = (&self.sealed, &self.hides, &self.archive);
+        let row = |belief: &str, because: String| vec![belief.to_owned(), because];
+        vec![
+            row(
+                "acknowledged is kept",
+                format!("{} messages over a kill -9, lost: {}", self.acknowledged, self.lost()),
+            ),
+            row(
+                "the hub cannot read what is sealed",
+                format!(
+                    "{} messages at {:.0} us each, sealed, stored, read and opened; a sealed word \
+                     is in {} of its files, an open one in {}",
+                    sealed.messages, sealed.us_per_message, hides.sealed_found, hides.open_found
+                ),
+            ),
+            row(
+                "the vault gives back what it took",
+                format!(
+                    "{} of {} files, {} in {} of objects, restored and compared in {:.1} s; the \
+                     open word is in {} of them",
+                    archive.proven,
+                    archive.files,
+                    show_bytes(archive.bytes),
+                    show_bytes(archive.stored_bytes),
+                    archive.seconds,
+                    archive.found
+                ),
+            ),
+        ]
     }
 }

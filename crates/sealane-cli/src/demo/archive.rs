@@ -1,0 +1,43 @@
+//! The node's data, kept in a vault and proven to come back from it.
+
+use std::path::Path;
+use std::time::Instant;
+
+use sealane_vault::{DrillOptions, Metadata, OpenOptions, PutOptions, Store, Vault};
+
+use super::sealed::holding;
+use crate::Failure;
+
+/// What the vault's part of the demo showed.
+pub(super) struct Archive {
+    pub(super) files: u64,
+    pub(super) bytes: u64,
+    pub(super) stored_bytes: u64,
+    /// Files that came back as they were, from the objects alone.
+    pub(super) proven: u64,
+    pub(super) failed: u64,
+    /// Objects that hold a word of the data.
+    pub(super) found: u64,
+    pub(super) seconds: f64,
+}
+
+/// Keeps `data` in a new vault under `folder`, restores it, and looks for `canary`.
+pub(super) fn run(data: &Path, folder: &Path, canary: &str) -> Result<Archive, Failure> {
+    let objects = folder.join("objects");
+    let options = OpenOptions { state: Some(folder.join("state")), ..OpenOptions::default() };
+    let began = Instant::now();
+    let store = Store::open(&objects.display().to_string())?;
+    let cost = sealane_vault::Cost::default();
+    let vault = Vault::init(store, b"a passphrase", cost, Metadata::Sealed, &options)?;
+    let put = vault.put_paths(&[data.to_owned()], &PutOptions::default())?;
+    let drill = vault.drill(&folder.join("scratch"), &DrillOptions::default())?;
+    Ok(Archive {
+        files: put.counts.files,
+        bytes: put.counts.bytes,
+        stored_bytes: put.counts.stored_bytes,
+        proven: drill.files,
+        failed: drill.failed.len() as u64,
+        found: holding(&objects, canary)?,
+        seconds: began.elapsed().as_secs_f64(),
+    })
+}

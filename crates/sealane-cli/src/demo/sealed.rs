@@ -1,0 +1,117 @@
+//! The same telemetry through a sealed stream: a reader with the group's keys gets it back, and
+//! what the hub keeps does not hold it.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io::Read;
+use std::path::Path;
+use std::time::Instant;
+
+use sealane::{Client, DataType, Start, Value};
+use sealane_group::{Card, KeyFolder, Member, NewGroup, Past};
+
+use super::STALLED;
+use super::ledger::{Ledger, fingerprint};
+use super::telemetry::{KINDS, Machine};
+use crate::Failure;
+
+/// Messages that are sealed.
+const MESSAGES: usize = 1000;
+
+/// What the sealed part of the demo showed.
+pub(super) struct Sealed {
+    pub(super) messages: u64,
+    pub(super) lost: u64,
+    /// Time to seal and to store, and to read and to open, for each message.
+    pub(super) us_per_message: f64,
+}
+
+/// A word that is nowhere by chance.
+pub(super) fn canary(kind: &str) -> Result<String, Failure> {
+    let mut random = [0; 16];
+    getrandom::fill(&mut random).map_err(|error| Failure::Demo(error.to_string()))?;
+    let digits: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok(format!("{kind}-{digits}"))
+}
+
+/// Seals, publishes, reads and opens. `keys` is an empty folder.
+pub(super) async fn run(
+    hub: &str,
+    machine: &Machine,
+    keys: &Path,
+    (open, hidden): (&str, &str),
+) -> Result<Sealed, Failure> {
+    let (gateway, dashboard) = members(keys)?;
+    let client = Client::connect(hub)?;
+    client.publish("demo/open", &note(open)).await?;
+    let gateway = client.group(gateway).await?;
+    gateway.publish("demo/sealed", DataType::CHAT, &note(hidden)).await?;
+
+    let began = Instant::now();
+    let mut ledger = Ledger::default();
+    let publisher = gateway.publisher("demo/sealed", DataType::VITALS)?;
+    for number in 0..MESSAGES {
+        let kind = KINDS.get(number % KINDS.len()).unwrap_or(&KINDS[0]);
+        let (id, envelope) = machine.sample(kind, number)?;
+        ledger.add(id, &envelope);
+        publisher.send(&envelope).await?;
+    }
+    publisher.flush().await?;
+    let received = read_back(&Client::connect(hub)?, dashboard).await?;
+    let spent = began.elapsed();
+    Ok(Sealed {
+        messages: MESSAGES as u64,
+        lost: ledger.missing(&received),
+        us_per_message: spent.as_secs_f64() * 1e6 / MESSAGES as f64,
+    })
+}
+
+/// Two key folders in one group, joined as two machines would be.
+fn members(keys: &Path) -> Result<(Member, Member), Failure> {
+    let gateway = KeyFolder::create(&keys.join("gateway"), "gateway", None)?;
+    let dashboard = KeyFolder::create(&keys.join("dashboard"), "dashboard", None)?;
+    let mut founder = gateway.new_group("demo", NewGroup::default())?;
+    let card = Card::from_bytes(&dashboard.card()?)?;
+    let invited = founder.invite(&card, Past::All)?;
+    let member = dashboard.join(&invited.invitation, Some(founder.authority()), None)?;
+    Ok((founder, member))
+}
+
+fn note(text: &str) -> Value {
+    Value::Map(vec![("note".to_owned(), text.into())])
+}
+
+/// Everything that the sealed stream holds, opened.
+async fn read_back(client: &Client, member: Member) -> Result<HashMap<String, u64>, Failure> {
+    let group = client.group(member).await?;
+    let mut sealed = group.subscribe("demo/sealed").from(Start::First).await?;
+    let mut received = HashMap::new();
+    while received.len() < MESSAGES {
+        let next = tokio::time::timeout(STALLED, sealed.next()).await;
+        let Ok(Some(message)) = next else { break };
+        let envelope = message?.value()?;
+        if let Some(id) = envelope.field("id").and_then(Value::as_text) {
+            received.insert(id.to_owned(), fingerprint(&envelope));
+        }
+    }
+    sealed.close().await;
+    Ok(received)
+}
+
+/// How many files below a folder hold a text.
+pub(super) fn holding(folder: &Path, text: &str) -> Result<u64, Failure> {
+    let failed = |error: std::io::Error| Failure::Demo(format!("{}: {error}", folder.display()));
+    let mut found = 0;
+    for entry in fs::read_dir(folder).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        if path.is_dir() {
+            found += holding(&path, text)?;
+        } else if path.is_file() {
+            let mut bytes = Vec::new();
+            fs::File::open(&path).and_then(|mut f| f.read_to_end(&mut bytes)).map_err(failed)?;
+            let holds = bytes.windows(text.len()).any(|window| window == text.as_bytes());
+            found += u64::from(holds);
+        }
+    }
+    Ok(found)
+}
