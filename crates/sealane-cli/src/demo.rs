@@ -14,7 +14,7 @@ mod report;
 mod sealed;
 mod telemetry;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -28,7 +28,7 @@ use crate::{Failure, Terminal};
 use ledger::Ledger;
 use node::NodeProcess;
 use reader::{Reader, Tally};
-use report::{Hides, Report, Row};
+use report::{Hidden, Report, Row};
 use telemetry::{KINDS, Machine};
 
 /// The codecs that are read.
@@ -91,7 +91,7 @@ async fn go(
         publish(&machine, &publishers, &mut ledger, (args.every, args.length - half)),
         node.restart()
     );
-    let (mut node, second) = (restarted?, second?);
+    let (node, second) = (restarted?, second?);
     let down = node.began() - killed;
     eprintln!("sealane: restarted on the same data after {down:?}, pid {}", node.pid());
     let mut acknowledged = 0;
@@ -107,22 +107,25 @@ async fn go(
     let rows =
         CODECS.into_iter().zip(tallies).map(|(codec, tally)| Row::new(codec, tally, &ledger));
     let rows = rows.collect();
+    let hidden = hide(&machine, node, &folder).await?;
+    Ok(Report { acknowledged, down, rows, hidden })
+}
+
+/// The same telemetry through a sealed stream, and the node's data into a vault and back.
+async fn hide(machine: &Machine, mut node: NodeProcess, folder: &Path) -> Result<Hidden, Failure> {
     eprintln!("sealane: the same telemetry, sealed for a group of two machines");
     let words = (sealed::canary("open")?, sealed::canary("sealed")?);
     let both = (words.0.as_str(), words.1.as_str());
-    let sealed = sealed::run(node.address(), &machine, &folder.join("keys"), both).await?;
+    let sealed = sealed::run(node.address(), machine, &folder.join("keys"), both).await?;
     node.kill()?;
     eprintln!("sealane: the node's data, into a vault and back");
     let data = folder.join("data");
-    let hides = Hides {
-        open_found: sealed::holding(&data, both.0)?,
-        sealed_found: sealed::holding(&data, both.1)?,
-    };
-    let kept = tokio::task::spawn_blocking(move || {
-        archive::run(&data, &folder.join("vault"), &words.0)
-    });
+    let open_found = sealed::holding(&data, both.0)?;
+    let sealed_found = sealed::holding(&data, both.1)?;
+    let vault = folder.join("vault");
+    let kept = tokio::task::spawn_blocking(move || archive::run(&data, &vault, &words.0));
     let archive = kept.await.map_err(|error| Failure::Demo(error.to_string()))??;
-    Ok(Report { acknowledged, down, rows, sealed, hides, archive })
+    Ok(Hidden { sealed, open_found, sealed_found, archive })
 }
 
 /// Samples and sends for a while; gives how many messages were sent.

@@ -15,17 +15,17 @@ pub(super) struct Report {
     pub(super) acknowledged: u64,
     pub(super) down: Duration,
     pub(super) rows: Vec<Row>,
-    pub(super) sealed: Sealed,
-    pub(super) hides: Hides,
-    pub(super) archive: Archive,
+    pub(super) hidden: Hidden,
 }
 
-/// In how many of the node's files a word was found.
-pub(super) struct Hides {
-    /// One that was published in the open: what shows that the search can find.
+/// What was sealed, and in how many of the node's files a word of it was found.
+pub(super) struct Hidden {
+    pub(super) sealed: Sealed,
+    /// Files with a word that was published in the open: what shows that the search can find.
     pub(super) open_found: u64,
-    /// One that was sealed.
+    /// Files with a word that was sealed.
     pub(super) sealed_found: u64,
+    pub(super) archive: Archive,
 }
 
 /// What one codec's reader got.
@@ -81,12 +81,13 @@ impl Row {
 impl Report {
     pub(super) fn lost(&self) -> u64 {
         let open: u64 = self.rows.iter().map(|row| row.lost).sum();
-        open + self.sealed.lost + self.archive.failed
+        open + self.hidden.sealed.lost + self.hidden.archive.failed
     }
 
     /// Whether what was to be hidden was found, or the search found nothing at all.
     pub(super) fn shows(&self) -> bool {
-        self.hides.sealed_found > 0 || self.archive.found > 0 || self.hides.open_found == 0
+        let Hidden { open_found, sealed_found, archive, .. } = &self.hidden;
+        *sealed_found > 0 || archive.found > 0 || *open_found == 0
     }
 
     pub(super) fn show(&self, terminal: &mut Terminal) -> Result<(), Failure> {
@@ -95,11 +96,11 @@ impl Report {
             return terminal.record(vec![
                 ("acknowledged", self.acknowledged.into()),
                 ("downMs", Value::F64(self.down.as_secs_f64() * 1e3)),
-                ("sealed", self.sealed.messages.into()),
-                ("sealedFound", self.hides.sealed_found.into()),
-                ("openFound", self.hides.open_found.into()),
-                ("vaultFiles", self.archive.proven.into()),
-                ("vaultFound", self.archive.found.into()),
+                ("sealed", self.hidden.sealed.messages.into()),
+                ("sealedFound", self.hidden.sealed_found.into()),
+                ("openFound", self.hidden.open_found.into()),
+                ("vaultFiles", self.hidden.archive.proven.into()),
+                ("vaultFound", self.hidden.archive.found.into()),
                 ("lost", self.lost().into()),
             ]);
         }
@@ -119,7 +120,7 @@ impl Report {
 
     /// What a newcomer should believe, and what was measured just now.
     fn beliefs(&self) -> Vec<Vec<String>> {
-        let (sealed, hides, archive) = (&self.sealed, &self.hides, &self.archive);
+        let Hidden { sealed, open_found, sealed_found, archive } = &self.hidden;
         let row = |belief: &str, because: String| vec![belief.to_owned(), because];
         vec![
             row(
@@ -130,8 +131,8 @@ impl Report {
                 "the hub cannot read what is sealed",
                 format!(
                     "{} messages at {:.0} us each, sealed, stored, read and opened; a sealed word \
-                     is in {} of its files, an open one in {}",
-                    sealed.messages, sealed.us_per_message, hides.sealed_found, hides.open_found
+                     is in {sealed_found} of its files, an open one in {open_found}",
+                    sealed.messages, sealed.us_per_message
                 ),
             ),
             row(

@@ -86,6 +86,7 @@ pub(crate) enum Answer {
     /// The proxy answers with this status, and the server hears nothing.
     Status(u16),
     /// The server does it, and its answer is lost with the connection.
+    #[allow(dead_code, reason = "the tests of the command line lose no answer")]
     Lost,
 }
 
@@ -131,28 +132,25 @@ impl Proxy {
     }
 }
 
-/// One connection: request after request until the client has none.
+/// One connection, which its first reply ends: the simplest way to say where a reply ends.
 fn serve(client: TcpStream, server: u16, rule: &Mutex<Box<Rule>>, seen: &Mutex<Vec<String>>) {
     let mut client = BufReader::new(client);
-    while let Some((head, what, body)) = read_request(&mut client) {
-        seen.lock().unwrap().push(what.clone());
-        let answer = (rule.lock().unwrap())(&what);
-        let lost = matches!(answer, Answer::Lost);
-        if let Answer::Late(ms) = answer {
-            std::thread::sleep(std::time::Duration::from_millis(ms));
+    let Some((head, what, body)) = read_request(&mut client) else { return };
+    seen.lock().unwrap().push(what.clone());
+    let answer = (rule.lock().unwrap())(&what);
+    let lost = matches!(answer, Answer::Lost);
+    if let Answer::Late(ms) = answer {
+        std::thread::sleep(std::time::Duration::from_millis(ms));
+    }
+    let reply = match answer {
+        Answer::Status(status) => {
+            format!("HTTP/1.1 {status} Fault\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
+                .into_bytes()
         }
-        let reply = match answer {
-            Answer::Status(status) => {
-                format!("HTTP/1.1 {status} Fault\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
-                    .into_bytes()
-            }
-            Answer::Pass | Answer::Late(_) | Answer::Lost => forward(server, &head, &body),
-        };
-        // Each reply ends its connection, which is the simplest way to say where it ends.
-        if !lost {
-            let _ = client.get_mut().write_all(&reply);
-        }
-        return;
+        Answer::Pass | Answer::Late(_) | Answer::Lost => forward(server, &head, &body),
+    };
+    if !lost {
+        let _ = client.get_mut().write_all(&reply);
     }
 }
 
