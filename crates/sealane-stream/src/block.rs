@@ -117,7 +117,13 @@ impl Block {
 impl Frames {
     fn write(block: &Block, codec: Codec) -> Frames {
         ENCODED.with(|count| count.set(count.get() + block.records.len() as u64));
-        let bodies: usize = block.records.iter().map(|r| r.body.len()).sum();
+        let size = |record: &Record| match record.content {
+            // A frame stands without its id, and JSON's base64 takes four bytes for three.
+            Content::Open(_) => record.body.len(),
+            Content::Sealed if codec == Codec::Json => record.id.len() + record.body.len() / 3 * 4,
+            Content::Sealed => record.id.len() + record.body.len(),
+        };
+        let bodies: usize = block.records.iter().map(size).sum();
         let each = block.topic.as_str().len() + 96;
         let mut bytes = Vec::with_capacity(bodies + block.records.len() * each);
         let mut spans = Vec::with_capacity(block.records.len());
