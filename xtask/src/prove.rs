@@ -99,7 +99,7 @@ const PROOFS: &[Proof] = &[
     },
     Proof {
         name: "load",
-        shows: "the hub under load: appends, deliveries, latency, replay, fan-out, idle",
+        shows: "the hub under load: appends, deliveries, sealed streams, latency, replay, idle",
         cargo: &["run", "--release", "--package", "sealane-cli", "--", "bench", "load"],
         environment: &[],
     },

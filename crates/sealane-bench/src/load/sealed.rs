@@ -178,7 +178,7 @@ fn envelope(codec: Codec, bytes: usize) -> Vec<u8> {
 
 fn open(codec: Codec, bytes: usize) -> Source {
     let batch = vec![envelope(codec, bytes); count(bytes)];
-    Source { kind: "open", sealed: None, topic: "load/open".into(), batch }
+    Source { kind: "open", sealed: None, topic: "load/normal".into(), batch }
 }
 
 /// The same bodies, really sealed: class C, MessagePack within.
