@@ -76,7 +76,7 @@ impl Source {
     fn new(seed: &[u8]) -> Source {
         let reader = blake3::Hasher::new().update(seed).finalize_xof();
         let mut source = Source { reader, words: vec![] };
-        source.words = (0..6000)
+        source.words = (0..4000)
             .map(|_| {
                 let length = 2 + (source.number() * 9.0) as usize;
                 (0..length).map(|_| b'a' + (source.number() * 26.0) as u8).collect()

@@ -71,6 +71,8 @@ impl Bench {
         let (output, stdout) = std::io::pipe().map_err(Error::io(&name))?;
         let stderr = stdout.try_clone().map_err(Error::io(&name))?;
         pinned.stdin(Stdio::null()).stdout(stdout).stderr(stderr);
+        // What ran before still writes; none is to wait for the disk on another's account.
+        Command::new("sync").status().map_err(Error::io("sync"))?;
         let start = Instant::now();
         let mut process = pinned.spawn().map_err(Error::io(&name))?;
         // The command holds the pipe's other end; without it the reader sees the process's end.
