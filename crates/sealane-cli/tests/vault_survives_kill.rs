@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 use program::Vault;
 use random::Random;
 
-/// New content of each round: a pack is closed at 32 MiB, so that some rounds have two.
-const ROUND_BYTES: std::ops::Range<u64> = 20_000_000..50_000_000;
+/// New content of each round: a pack is closed at 32 MiB, so that a round has one to three.
+const ROUND_BYTES: std::ops::Range<u64> = 30_000_000..80_000_000;
 /// A new vault now and then keeps the disk from filling.
 const ROUNDS_PER_VAULT: u64 = 20;
 /// What is sent again, at most: a pack.
@@ -62,8 +62,14 @@ fn one_vault(rounds: u64, random: &mut Random, seen: &mut Seen) {
         let bytes = fill(&source, round, random);
         let whole_ms = unlock_ms + bytes / bytes_per_ms.max(1);
         let before = (vault.bytes("packs"), vault.count("snapshots"));
-        let moment = Duration::from_millis(random.within(unlock_ms / 2..whole_ms + 50));
-        vault.killed_after(&["put", "source"], moment);
+        // Every other kill strikes while packs are in the store and no snapshot names them.
+        let (begun, moments) = match round % 2 {
+            0 => (None, unlock_ms / 2..whole_ms + 50),
+            _ => (Some(before.0), 0..(whole_ms - unlock_ms) / 2 + 1),
+        };
+        let begun = || begun.is_none_or(|bytes| vault.bytes("packs") > bytes);
+        let moment = Duration::from_millis(random.within(moments));
+        vault.killed_after(&["put", "source"], begun, moment);
         let after = (vault.bytes("packs"), vault.count("snapshots"));
         match () {
             () if after.1 > before.1 => seen.whole += 1,

@@ -61,10 +61,19 @@ impl Vault {
         said
     }
 
-    /// Starts it and kills it after a while, whether it has ended or not.
-    pub(crate) fn killed_after(&self, arguments: &[&str], moment: Duration) {
+    /// Starts it and kills it after a while, whether it has ended or not. The while begins when
+    /// `begun` is seen, or when it has ended without.
+    pub(crate) fn killed_after(
+        &self,
+        arguments: &[&str],
+        begun: impl Fn() -> bool,
+        moment: Duration,
+    ) {
         let mut command = self.command(arguments);
         let mut process = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        while !begun() && process.try_wait().unwrap().is_none() {
+            std::thread::sleep(Duration::from_micros(200));
+        }
         std::thread::sleep(moment);
         process.kill().unwrap();
         process.wait().unwrap();
