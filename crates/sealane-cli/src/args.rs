@@ -123,8 +123,7 @@ pub struct Bench {
 /// The verbs of `sealane bench`.
 #[derive(Debug, Subcommand)]
 pub enum BenchCommand {
-    /// The hub under load: appends, deliveries, open and sealed streams, latency, replay, fan-out,
-    /// idle connections
+    /// The hub under load: appends, deliveries, sealed streams, latency, replay, fan-out
     Load(BenchLoad),
     /// A vault beside the report's own pipeline, restic and borg: files, bytes, memory
     Vault(BenchVault),
