@@ -107,6 +107,14 @@ impl Manifest {
         outcome
     }
 
+    /// Does `work` with one view of the manifest, which spares each look a lock of its own.
+    pub(crate) fn view<T>(&self, work: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+        self.database.execute_batch("BEGIN")?;
+        let outcome = work();
+        self.database.execute_batch("COMMIT")?;
+        outcome
+    }
+
     pub(crate) fn packs(&self) -> Result<HashSet<Hash>, Error> {
         let mut rows = self.database.prepare("SELECT hash FROM pack")?;
         let packs = rows.query_map([], |row| row.get::<_, Hash>(0))?.collect::<Result<_, _>>()?;

@@ -61,6 +61,10 @@ impl<'a> Chunks<'a> {
         })
     }
 
+    pub(crate) fn manifest(&self) -> &'a Manifest {
+        self.manifest
+    }
+
     pub(crate) fn vault(&self) -> &'a Vault {
         self.vault
     }

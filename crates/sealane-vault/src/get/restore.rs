@@ -73,6 +73,7 @@ pub(crate) fn restore(
         }
         return Ok(report);
     }
+    let manifest = chunks.manifest();
     let mut restore = Restore {
         chunks,
         target: Target::open(target)?,
@@ -81,12 +82,15 @@ pub(crate) fn restore(
         folders: Vec::new(),
         first_names: HashMap::new(),
     };
-    for entry in entries {
-        let entry = entry?;
-        if options.wants(&entry.path) {
-            restore.entry(entry)?;
+    manifest.view(|| {
+        for entry in entries {
+            let entry = entry?;
+            if options.wants(&entry.path) {
+                restore.entry(entry)?;
+            }
         }
-    }
+        Ok(())
+    })?;
     restore.finish(target)
 }
 

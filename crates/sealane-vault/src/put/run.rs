@@ -121,7 +121,7 @@ fn pipeline(
         let jobs = Jobs { empty, full, next: 0, open: None };
         let progress = options.progress.as_deref();
         let mut reader = Reader::new(&chunker, vault.manifest(), claims, progress, jobs);
-        let read = read(&mut reader, source, &excludes);
+        let read = vault.manifest().view(|| read(&mut reader, source, &excludes));
         let read = read.and_then(|skipped| reader.finish().map(|()| skipped));
         let packed = packing.join().unwrap_or(Err(Error::Library("thread")));
         match (packed, read) {
