@@ -69,6 +69,12 @@ limits! {
     MAX_POLL_OPTIONS: usize = 64, "options";
     /// Links of one rich text. More are refused.
     MAX_LINKS: usize = 256, "links";
+    /// Tokens of one node. More are refused.
+    MAX_TOKENS: usize = 4096, "tokens";
+    /// A token's name. A longer one is refused.
+    MAX_TOKEN_NAME_BYTES: usize = 64, "bytes";
+    /// Patterns of one right of a token. More are refused.
+    MAX_TOKEN_PATTERNS: usize = 256, "patterns";
     /// Slots of a group within one epoch: 10 bits of the key id.
     MAX_SLOT: u16 = 1023, "slot";
     /// Counters of one sender and epoch, 40 bits. Beyond it nothing is sealed until the next epoch.

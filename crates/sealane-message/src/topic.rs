@@ -78,6 +78,21 @@ impl Pattern {
         names.next().is_none()
     }
 
+    /// Whether every topic of `other` belongs to this set, too.
+    pub fn covers(&self, other: &Pattern) -> bool {
+        let mut asked = other.as_str().split('/');
+        for segment in self.as_str().split('/') {
+            match (segment, asked.next()) {
+                ("**", _) => return true,
+                (_, None | Some("**")) => return false,
+                ("*", Some(_)) => {}
+                (name, Some(named)) if name == named => {}
+                _ => return false,
+            }
+        }
+        asked.next().is_none()
+    }
+
     /// The one topic that this pattern names, if it has no wildcard.
     pub fn topic(&self) -> Option<&Topic> {
         if self.0.as_str().contains('*') { None } else { Some(&self.0) }

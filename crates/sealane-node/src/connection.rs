@@ -10,6 +10,7 @@ use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket};
 use bytes::Bytes;
 use futures_util::{Sink, SinkExt, Stream};
 use sealane_codec::{Codec, CodecError, records};
+use sealane_message::Pattern;
 use sealane_message::limits::{MAX_CLIENT_FRAME_BYTES, MAX_DELIVERY_BATCH_BYTES};
 use sealane_stream::protocol::{ServerFrame, read_ops, write_batch};
 use sealane_stream::{Error, Event, Subscription, take_encoded};
@@ -17,6 +18,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_tungstenite::tungstenite;
 
+use crate::access::{Pass, Right};
 use crate::refusal::Refusal;
 use crate::routes::App;
 use crate::subscribe::Request;
@@ -66,13 +68,14 @@ enum End {
 pub(crate) async fn serve(
     app: Arc<App>,
     socket: WebSocket,
+    pass: Pass,
     request: Result<(Codec, Request), Refusal>,
 ) {
     app.connections.fetch_add(1, Ordering::Relaxed);
     let codec = request.as_ref().map_or(Codec::Json, |(codec, _)| *codec);
     let mut connection = Connection::new(app.clone(), socket, codec);
     let end = match request {
-        Ok((_, request)) => connection.run(request).await,
+        Ok((_, request)) => connection.run(pass, request).await,
         Err(refusal) => End::Refused(refusal),
     };
     // A client that does not read is not waited for.
@@ -99,8 +102,9 @@ impl Connection {
         }
     }
 
-    async fn run(&mut self, request: Request) -> End {
-        let stream = request.pattern.to_string();
+    async fn run(&mut self, mut pass: Pass, request: Request) -> End {
+        let pattern = request.pattern.clone();
+        let stream = pattern.to_string();
         (self.batch, self.heartbeat) = (request.batch, request.heartbeat);
         // From before the subscription: what is appended in between counts as after it.
         let time_ms = now_ms();
@@ -115,6 +119,8 @@ impl Connection {
             return end;
         }
         let mut stopping = self.app.stopping.clone();
+        let app = self.app.clone();
+        let mut changes = app.access.changes();
         let mut events = Vec::new();
         loop {
             let flushing = self.flushing;
@@ -128,6 +134,7 @@ impl Connection {
                     }
                 }
                 () = tokio::time::sleep_until(wake) => self.tick(),
+                _ = changes.changed() => still_granted(&app, &mut pass, &pattern),
                 () = stopped(&mut stopping) => Err(End::Refused(Error::Draining.into())),
             };
             if let Err(end) = step {
@@ -333,6 +340,16 @@ fn io(socket: &mut WebSocket, flushing: bool) -> impl Future<Output = Io> {
         }
         Poll::Pending
     })
+}
+
+/// Asks again for what was granted when the connection began.
+fn still_granted(app: &App, pass: &mut Pass, pattern: &Pattern) -> Result<(), End> {
+    let renewed = app.access.renew(pass.clone()).and_then(|renewed| {
+        renewed.need_all(Right::Read, pattern)?;
+        Ok(renewed)
+    });
+    *pass = renewed.map_err(End::Refused)?;
+    Ok(())
 }
 
 /// Resolves when the node stops.

@@ -12,6 +12,7 @@ use sealane_codec::{Codec, CodecError, Transcoder, Writer};
 use sealane_message::limits::{MAX_BATCH_MESSAGES, MAX_ENVELOPE_BYTES};
 use sealane_stream::{Appended, Enqueue, Envelope, Error, IdempotencyKey};
 
+use crate::access::{Pass, Right};
 use crate::refusal::Refusal;
 use crate::reply::{Fill, accepted, answer, read_body};
 use crate::routes::App;
@@ -32,13 +33,15 @@ async fn append(app: &App, request: Request, batch: bool) -> Result<Appended, Re
     let headers = request.headers().clone();
     // What cannot be answered is not done.
     accepted(&headers)?;
+    let pass = app.access.admit(&headers)?;
     let (codec, body) = read_body(request).await?;
-    let enqueue = read(app, codec, &body, &headers, batch)?;
+    let enqueue = read(app, &pass, codec, &body, &headers, batch)?;
     Ok(app.hub.enqueue(enqueue).await?)
 }
 
 fn read(
     app: &App,
+    pass: &Pass,
     codec: Codec,
     body: &Bytes,
     headers: &HeaderMap,
@@ -63,6 +66,7 @@ fn read(
     }
     let to: Cow<'_, str> = to.ok_or_else(|| Error::parameter("to", "is missing"))?;
     let topic = to.parse().map_err(Error::from)?;
+    pass.need(Right::Publish, &topic)?;
     let raw = raw.ok_or_else(|| Error::parameter(content, "is missing"))?;
     let raws = if batch { elements(codec, raw)? } else { vec![raw] };
     let envelopes = SCRATCH.with_borrow_mut(|scratch| {
@@ -71,7 +75,7 @@ fn read(
             .collect::<Result<Vec<_>, _>>()
     })?;
     let key = match headers.get("idempotency-key") {
-        Some(key) => Some(IdempotencyKey::new(b"", key.as_bytes(), body)?),
+        Some(key) => Some(IdempotencyKey::new(pass.name().as_bytes(), key.as_bytes(), body)?),
         None => None,
     };
     Ok(Enqueue { topic, envelopes, expect, delay_ms, key })

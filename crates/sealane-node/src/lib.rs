@@ -24,6 +24,7 @@
     deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)
 )]
 
+pub mod access;
 mod connection;
 mod console;
 mod enqueue;
@@ -43,6 +44,7 @@ use sealane_stream::{Hub, HubConfig, Level, Retention};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
+use access::{Access, Site};
 pub use refusal::ERRORS;
 use routes::App;
 
@@ -57,6 +59,8 @@ pub struct Config {
     pub level: Level,
     /// What streams keep that are made by their first message.
     pub retention: Retention,
+    /// Other sites whose pages may use the hub, as browsers write them: `https://fleet.example`.
+    pub origins: Vec<String>,
 }
 
 impl Default for Config {
@@ -66,6 +70,7 @@ impl Default for Config {
             data: PathBuf::from("sealane-data"),
             level: Level::Disk,
             retention: Retention::default(),
+            origins: Vec::new(),
         }
     }
 }
@@ -81,6 +86,15 @@ pub enum StartError {
         folder: PathBuf,
         /// Why.
         cause: sealane_stream::Error,
+    },
+    /// The tokens could not be read.
+    #[error(transparent)]
+    Tokens(#[from] access::FileError),
+    /// Others could reach the address, and there is no token.
+    #[error("{address} can be reached by others, and the node has no token")]
+    Unguarded {
+        /// The address.
+        address: SocketAddr,
     },
     /// The address could not be listened on.
     #[error("cannot listen on {address}: {cause}")]
@@ -113,6 +127,10 @@ impl Node {
     /// [`StartError`].
     pub async fn start(config: Config) -> Result<Node, StartError> {
         let folder = config.data.clone();
+        let access = Arc::new(Access::open(&folder, Site { origins: config.origins.clone() })?);
+        if !config.listen.ip().is_loopback() && !access.is_guarded() {
+            return Err(StartError::Unguarded { address: config.listen });
+        }
         let hub =
             HubConfig { folder: folder.clone(), level: config.level, retention: config.retention };
         let store = |cause| StartError::Store { folder: folder.clone(), cause };
@@ -123,7 +141,8 @@ impl Node {
         let address = listener.local_addr().map_err(listen)?;
         let (stop, stopping) = watch::channel(false);
         let (alive, connections) = mpsc::channel(1);
-        let app = Arc::new(App::new(hub, stopping.clone(), alive));
+        let app = Arc::new(App::new(hub, access.clone(), stopping.clone(), alive));
+        tokio::spawn(access.follow(stopping.clone()));
         let router = routes::router(app.clone());
         let server = tokio::spawn(async move {
             let mut stopping = stopping;
@@ -144,6 +163,14 @@ impl Node {
     /// The hub that is served.
     pub fn hub(&self) -> &Hub {
         &self.app.hub
+    }
+
+    /// Reads the tokens again, which the node else does by itself within a second.
+    ///
+    /// # Errors
+    /// [`access::FileError`]; the tokens are then as they were.
+    pub fn reload(&self) -> Result<(), access::FileError> {
+        self.app.access.reload()
     }
 
     /// Tells the clients to go, stores everything, and ends.

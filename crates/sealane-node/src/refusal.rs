@@ -13,13 +13,30 @@ pub(crate) enum Refusal {
     NotFound,
     MethodNotAllowed,
     UpgradeRequired,
+    /// No token, or none that holds.
+    Unauthorized,
+    /// The token does not grant the right.
+    Forbidden {
+        right: &'static str,
+        on: String,
+    },
+    /// A host or an origin of another site.
+    Site(String),
     /// The body could not be read.
     Body(&'static str),
 }
 
 /// The error codes of the daemon (spec/hub.md §8).
-pub const ERRORS: &[ErrorInfo] =
-    &[UNKNOWN_CODEC, NOT_FOUND, METHOD_NOT_ALLOWED, UPGRADE_REQUIRED, BODY];
+pub const ERRORS: &[ErrorInfo] = &[
+    UNKNOWN_CODEC,
+    NOT_FOUND,
+    METHOD_NOT_ALLOWED,
+    UPGRADE_REQUIRED,
+    BODY,
+    UNAUTHORIZED,
+    FORBIDDEN,
+    SITE,
+];
 
 const UNKNOWN_CODEC: ErrorInfo = ErrorInfo::new(
     "SL-NODE-01",
@@ -52,6 +69,25 @@ const BODY: ErrorInfo = ErrorInfo::new(
     "Send the request again; nothing of it was kept.",
 );
 
+const UNAUTHORIZED: ErrorInfo = ErrorInfo::new(
+    "SL-NODE-06",
+    "Unauthorized",
+    "the request brings no token that this node knows and that has not expired",
+    "Set SEALANE_TOKEN, or make one with `sealane token new` on the node's machine.",
+);
+const FORBIDDEN: ErrorInfo = ErrorInfo::new(
+    "SL-NODE-07",
+    "Forbidden",
+    "the token does not grant this",
+    "`sealane explain access TOKEN TOPIC` on the node's machine says what it grants.",
+);
+const SITE: ErrorInfo = ErrorInfo::new(
+    "SL-NODE-08",
+    "OriginRefused",
+    "the request names another host, or comes from a page of another site",
+    "Use the node's own address, or start it with `--origin` and the page's origin.",
+);
+
 impl Refusal {
     pub(crate) fn status(&self) -> StatusCode {
         match self {
@@ -61,6 +97,8 @@ impl Refusal {
             Refusal::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
             Refusal::UpgradeRequired => StatusCode::UPGRADE_REQUIRED,
             Refusal::Body(_) => StatusCode::BAD_REQUEST,
+            Refusal::Unauthorized => StatusCode::UNAUTHORIZED,
+            Refusal::Forbidden { .. } | Refusal::Site(_) => StatusCode::FORBIDDEN,
         }
     }
 
@@ -73,6 +111,11 @@ impl Refusal {
             Refusal::MethodNotAllowed => plain(&METHOD_NOT_ALLOWED),
             Refusal::UpgradeRequired => plain(&UPGRADE_REQUIRED),
             Refusal::Body(cause) => WireError::new(&BODY, (*cause).to_owned()),
+            Refusal::Unauthorized => plain(&UNAUTHORIZED),
+            Refusal::Forbidden { right, on } => {
+                WireError::new(&FORBIDDEN, format!("the token does not grant {right} on {on}"))
+            }
+            Refusal::Site(cause) => WireError::new(&SITE, cause.clone()),
         }
     }
 
@@ -87,6 +130,7 @@ impl Refusal {
                 Error::StorageFull | Error::StorageFailed(_) => 1011,
                 _ => 1003,
             },
+            Refusal::Unauthorized | Refusal::Forbidden { .. } => 1008,
             _ => 1003,
         }
     }

@@ -6,11 +6,13 @@ use axum::Router;
 use axum::extract::{Request, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get, post};
 use sealane_stream::Hub;
 use tokio::sync::{mpsc, watch};
 
+use crate::access::{Access, cross_site};
 use crate::refusal::Refusal;
 use crate::reply::{Fill, answer};
 use crate::{console, enqueue, streams, subscribe};
@@ -21,6 +23,7 @@ pub(crate) struct App {
     /// Turns true when the node stops.
     pub(crate) stopping: watch::Receiver<bool>,
     pub(crate) connections: AtomicUsize,
+    pub(crate) access: Arc<Access>,
     alive: Mutex<Option<Alive>>,
 }
 
@@ -28,9 +31,14 @@ pub(crate) struct App {
 pub(crate) type Alive = mpsc::Sender<()>;
 
 impl App {
-    pub(crate) fn new(hub: Hub, stopping: watch::Receiver<bool>, alive: Alive) -> Self {
+    pub(crate) fn new(
+        hub: Hub,
+        access: Arc<Access>,
+        stopping: watch::Receiver<bool>,
+        alive: Alive,
+    ) -> Self {
         let alive = Mutex::new(Some(alive));
-        Self { hub, stopping, connections: AtomicUsize::new(0), alive }
+        Self { hub, access, stopping, connections: AtomicUsize::new(0), alive }
     }
 
     /// Something to hold while a connection is served; none when the node stops.
@@ -68,6 +76,7 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .route("/", get(console::index).fallback(wrong_method))
         .route("/console/{file}", get(console::asset).fallback(wrong_method))
         .fallback(not_found)
+        .layer(from_fn_with_state(app.clone(), cross_site))
         .with_state(app)
 }
 
@@ -92,7 +101,10 @@ async fn health(State(app): State<Arc<App>>, headers: HeaderMap) -> Response {
 }
 
 /// Prometheus' text format; docs/METRICS.md lists the metrics.
-async fn metrics(State(app): State<Arc<App>>) -> Response {
+async fn metrics(State(app): State<Arc<App>>, headers: HeaderMap) -> Response {
+    if let Err(refusal) = app.access.admit(&headers).and_then(|pass| pass.need_observe()) {
+        return answer(&headers, Err(refusal));
+    }
     let mut text = String::new();
     let gauges = [
         ("sealane_stream_streams", "Streams.", app.hub.count() as u64),

@@ -13,6 +13,7 @@ use sealane_message::limits::MAX_RANGE_MESSAGES;
 use sealane_message::{Pattern, Topic};
 use sealane_stream::{Error, Event, From, Level, Page, StreamInfo};
 
+use crate::access::{Pass, Right};
 use crate::refusal::Refusal;
 use crate::reply::{Fill, accepted, answer, read_body};
 use crate::routes::App;
@@ -24,7 +25,8 @@ pub(crate) async fn list(
     parameters: Parameters,
     headers: HeaderMap,
 ) -> Response {
-    let fill = unpack(parameters).and_then(|parameters| page(&app, parameters));
+    let pass = app.access.admit(&headers);
+    let fill = pass.and_then(|pass| page(&app, &pass, unpack(parameters)?));
     answer(&headers, fill.map(|fill| (StatusCode::OK, fill)))
 }
 
@@ -35,7 +37,9 @@ pub(crate) async fn show(
     headers: HeaderMap,
 ) -> Response {
     let result = async {
+        let pass = app.access.admit(&headers)?;
         let topic: Topic = topic.parse().map_err(Error::from)?;
+        pass.need(Right::Read, &topic)?;
         let parameters = unpack(parameters)?;
         if parameters.is_empty() {
             let info = app.hub.stream(&topic)?;
@@ -56,7 +60,9 @@ pub(crate) async fn configure(
 ) -> Response {
     let headers = request.headers().clone();
     let result = async {
+        let pass = app.access.admit(&headers)?;
         let topic: Topic = topic.parse().map_err(Error::from)?;
+        pass.need(Right::Manage, &topic)?;
         accepted(&headers)?;
         let (codec, body) = read_body(request).await?;
         let change = Change::read(codec, &body)?;
@@ -81,7 +87,9 @@ pub(crate) async fn remove(
     headers: HeaderMap,
 ) -> Response {
     let result = async {
+        let pass = app.access.admit(&headers)?;
         let topic: Topic = topic.parse().map_err(Error::from)?;
+        pass.need(Right::Manage, &topic)?;
         accepted(&headers)?;
         app.hub.remove(&topic).await?;
         Ok(Box::new(move |writer: &mut Writer<'_>| {
@@ -171,7 +179,7 @@ fn unpack(parameters: Parameters) -> Result<Vec<(String, String)>, Refusal> {
     parameters.map(|Query(all)| all).map_err(wrong)
 }
 
-fn page(app: &App, parameters: Vec<(String, String)>) -> Result<Fill, Refusal> {
+fn page(app: &App, pass: &Pass, parameters: Vec<(String, String)>) -> Result<Fill, Refusal> {
     let (mut pattern, mut after, mut limit) = (None, None, MAX_RANGE_MESSAGES);
     for (name, value) in parameters {
         match name.as_str() {
@@ -181,7 +189,7 @@ fn page(app: &App, parameters: Vec<(String, String)>) -> Result<Fill, Refusal> {
             _ => return Err(Error::parameter(name, "is no parameter of this request").into()),
         }
     }
-    let streams = app.hub.streams(pattern.as_ref(), after.as_ref(), limit + 1);
+    let streams = readable(app, pass, pattern.as_ref(), after, limit + 1);
     Ok(Box::new(move |writer| {
         let next = streams.get(limit).and_then(|_| streams.get(limit - 1));
         writer.map(1 + usize::from(next.is_some()));
@@ -195,6 +203,27 @@ fn page(app: &App, parameters: Vec<(String, String)>) -> Result<Fill, Refusal> {
         }
         writer.end();
     }))
+}
+
+/// The first streams, by their topics, that may be read. No other is named, not even as `next`.
+fn readable(
+    app: &App,
+    pass: &Pass,
+    pattern: Option<&Pattern>,
+    mut after: Option<Topic>,
+    limit: usize,
+) -> Vec<StreamInfo> {
+    let mut found = Vec::new();
+    loop {
+        let page = app.hub.streams(pattern, after.as_ref(), limit);
+        let is_last = page.len() < limit;
+        after = page.last().map(|info| info.stream.clone());
+        found.extend(page.into_iter().filter(|info| pass.may(Right::Read, &info.stream)));
+        if is_last || found.len() >= limit {
+            found.truncate(limit);
+            return found;
+        }
+    }
 }
 
 fn range(parameters: Vec<(String, String)>) -> Result<(From, usize), Refusal> {

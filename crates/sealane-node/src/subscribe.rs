@@ -17,6 +17,7 @@ use sealane_message::limits::{
 };
 use sealane_stream::{ConsumerChange, Error, From, Who};
 
+use crate::access::{self, Right};
 use crate::connection;
 use crate::refusal::Refusal;
 use crate::reply::answer;
@@ -44,6 +45,11 @@ pub(crate) async fn subscribe(
     let Ok(upgrade) = upgrade else {
         return answer(&headers, Err(Refusal::UpgradeRequired));
     };
+    let pass = match app.access.admit(&headers) {
+        Ok(pass) => pass,
+        // Whoever guesses gets no connection.
+        Err(refusal) => return answer(&headers, Err(refusal)),
+    };
     let parameters = match parameters {
         Ok(Query(all)) => all,
         // Said on the socket, as everything that is wrong with a subscription.
@@ -58,9 +64,13 @@ pub(crate) async fn subscribe(
         .max_frame_size(MAX_CLIENT_FRAME_BYTES);
     let codec = codec(&parameters, &headers);
     echo(&mut upgrade, &headers, &codec);
-    let request = codec.and_then(|codec| Ok((codec, read(parameters)?)));
+    let request = codec.and_then(|codec| {
+        let request = read(parameters)?;
+        pass.need_all(Right::Read, &request.pattern)?;
+        Ok((codec, request))
+    });
     upgrade.on_upgrade(move |socket| async move {
-        connection::serve(app, socket, request).await;
+        connection::serve(app, socket, pass, request).await;
         drop(alive);
     })
 }
@@ -71,14 +81,14 @@ fn codec(parameters: &[(String, String)], headers: &HeaderMap) -> Result<Codec, 
     if let Some((_, name)) = parameters.iter().find(|(key, _)| key == "codec") {
         let codec = negotiate::query(name).map_err(unknown)?;
         // A browser ends a connection that answers none of the sub-protocols that it offered.
-        let mut offered = offered(headers).peekable();
+        let mut offered = codecs(headers).peekable();
         if offered.peek().is_some() && !offered.any(|name| name == codec.name()) {
             let cause = "is not among the sub-protocols that are offered";
             return Err(Error::parameter("codec", cause).into());
         }
         return Ok(codec);
     }
-    if let Some(codec) = negotiate::subprotocols(offered(headers)).map_err(unknown)? {
+    if let Some(codec) = negotiate::subprotocols(codecs(headers)).map_err(unknown)? {
         return Ok(codec);
     }
     let accept = headers.get(ACCEPT).and_then(|value| value.to_str().ok());
@@ -89,14 +99,20 @@ fn codec(parameters: &[(String, String)], headers: &HeaderMap) -> Result<Codec, 
 /// Says the agreed codec where sub-protocols were offered, if it is one of them. Of a refused
 /// offer the first is said, for browsers to open the connection and be told why.
 fn echo(upgrade: &mut WebSocketUpgrade, headers: &HeaderMap, codec: &Result<Codec, Refusal>) {
-    let mut offered = offered(headers);
     let said = match codec {
-        Ok(codec) => offered.find(|name| *name == codec.name()),
-        Err(_) => offered.next(),
+        Ok(codec) => codecs(headers).find(|name| *name == codec.name()),
+        Err(_) => codecs(headers).next(),
     };
+    // A browser that offers nothing but its token takes no other answer.
+    let said = said.or_else(|| offered(headers).next());
     if let Some(said) = said.and_then(|name| HeaderValue::from_str(name).ok()) {
         upgrade.set_selected_protocol(said);
     }
+}
+
+/// The offered sub-protocols but those that bring a token.
+fn codecs(headers: &HeaderMap) -> impl Iterator<Item = &str> {
+    offered(headers).filter(|name| !access::is_token(name))
 }
 
 /// The offered sub-protocols in the client's order, which the upgrade itself does not keep.

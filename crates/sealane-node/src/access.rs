@@ -1,0 +1,176 @@
+//! Who may do what: tokens, and what browsers may be made to send (spec/access.md).
+
+mod file;
+mod site;
+mod token;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{Duration, SystemTime};
+
+use axum::http::HeaderMap;
+use axum::http::header::{AUTHORIZATION, SEC_WEBSOCKET_PROTOCOL};
+use sealane_message::{Pattern, Topic};
+use tokio::sync::watch;
+
+pub use file::{FileError, Tokens};
+pub(crate) use site::{Site, cross_site};
+pub use token::{Right, Rights, Secret, Token};
+
+use crate::refusal::Refusal;
+
+/// How often the file of tokens is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+
+/// The prefix of the sub-protocol that brings a token.
+const SUBPROTOCOL: &str = "sealane.token.";
+
+/// The tokens in effect.
+pub(crate) struct Access {
+    file: PathBuf,
+    tokens: RwLock<Arc<Tokens>>,
+    /// Counts the changes.
+    changes: watch::Sender<u64>,
+    site: Site,
+}
+
+impl Access {
+    /// Reads the tokens of a data folder, which may have none.
+    pub(crate) fn open(folder: &Path, site: Site) -> Result<Self, FileError> {
+        let file = Tokens::path(folder);
+        let tokens = Tokens::read(&file)?;
+        let (changes, _) = watch::channel(0);
+        Ok(Self { file, tokens: RwLock::new(Arc::new(tokens)), changes, site })
+    }
+
+    /// Whether there is any token.
+    pub(crate) fn is_guarded(&self) -> bool {
+        !self.tokens().is_empty()
+    }
+
+    fn tokens(&self) -> Arc<Tokens> {
+        self.tokens.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Who sends this, or why nothing that it asks for is done.
+    pub(crate) fn admit(&self, headers: &HeaderMap) -> Result<Pass, Refusal> {
+        self.site.check(headers, self.is_guarded())?;
+        let secret = secret(headers);
+        let pass = Pass { hash: secret.map(|secret| secret.hash()), token: None };
+        self.renew(pass)
+    }
+
+    /// The same pass as of now.
+    pub(crate) fn renew(&self, mut pass: Pass) -> Result<Pass, Refusal> {
+        let tokens = self.tokens();
+        if tokens.is_empty() {
+            // What was granted by a token that was the last one is not granted to everybody.
+            return if pass.token.is_some() { Err(Refusal::Unauthorized) } else { Ok(pass) };
+        }
+        let known = pass.hash.and_then(|hash| tokens.find(&hash));
+        let alive = known.filter(|token| token.is_valid(SystemTime::now()));
+        pass.token = Some(alive.ok_or(Refusal::Unauthorized)?);
+        Ok(pass)
+    }
+
+    /// Wakes after each change of the tokens.
+    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    /// Reads the file again. One that cannot be read changes nothing.
+    pub(crate) fn reload(&self) -> Result<(), FileError> {
+        let tokens = Arc::new(Tokens::read(&self.file)?);
+        *self.tokens.write().unwrap_or_else(PoisonError::into_inner) = tokens;
+        self.changes.send_modify(|changes| *changes += 1);
+        Ok(())
+    }
+
+    /// Follows the file, and the times at which tokens expire.
+    pub(crate) async fn follow(self: Arc<Self>, mut stopping: watch::Receiver<bool>) {
+        let mut seen = self.stamp();
+        loop {
+            tokio::select! {
+                _ = stopping.wait_for(|stop| *stop) => return,
+                () = tokio::time::sleep(LOOK_EVERY) => {}
+            }
+            let stamp = self.stamp();
+            if stamp != seen {
+                seen = stamp;
+                match self.reload() {
+                    Ok(()) => tracing::info!("tokens were read again"),
+                    Err(error) => tracing::error!(%error, "tokens are as they were"),
+                }
+            } else if self.tokens().expired_within(LOOK_EVERY * 4) {
+                self.changes.send_modify(|changes| *changes += 1);
+            }
+        }
+    }
+
+    /// What tells that the file is another one.
+    fn stamp(&self) -> Option<(SystemTime, u64)> {
+        let metadata = std::fs::metadata(&self.file).ok()?;
+        Some((metadata.modified().ok()?, metadata.len()))
+    }
+}
+
+/// Who sends a request, and what they may.
+#[derive(Debug, Clone)]
+pub(crate) struct Pass {
+    hash: Option<[u8; 32]>,
+    /// None: a node without tokens, which serves its own machine.
+    token: Option<Arc<Token>>,
+}
+
+impl Pass {
+    /// The name of the token, empty where there are none.
+    pub(crate) fn name(&self) -> &str {
+        self.token.as_ref().map_or("", |token| token.name())
+    }
+
+    /// Whether one topic is granted.
+    pub(crate) fn may(&self, right: Right, topic: &Topic) -> bool {
+        self.token.as_ref().is_none_or(|token| token.rights().grants(right, topic))
+    }
+
+    /// Refuses what is not granted.
+    pub(crate) fn need(&self, right: Right, topic: &Topic) -> Result<(), Refusal> {
+        if self.may(right, topic) {
+            return Ok(());
+        }
+        Err(Refusal::Forbidden { right: right.name(), on: topic.to_string() })
+    }
+
+    /// Refuses a pattern that is not granted as a whole.
+    pub(crate) fn need_all(&self, right: Right, pattern: &Pattern) -> Result<(), Refusal> {
+        let granted = |token: &Arc<Token>| token.rights().grants_all(right, pattern);
+        if self.token.as_ref().is_none_or(granted) {
+            return Ok(());
+        }
+        Err(Refusal::Forbidden { right: right.name(), on: pattern.to_string() })
+    }
+
+    /// Refuses who may not see the node's own figures.
+    pub(crate) fn need_observe(&self) -> Result<(), Refusal> {
+        if self.token.as_ref().is_none_or(|token| token.rights().observe) {
+            return Ok(());
+        }
+        Err(Refusal::Forbidden { right: "observe", on: "the node".to_owned() })
+    }
+}
+
+/// The token that a request brings.
+fn secret(headers: &HeaderMap) -> Option<Secret> {
+    if let Some(value) = headers.get(AUTHORIZATION) {
+        let (scheme, token) = value.to_str().ok()?.split_once(' ')?;
+        return scheme.eq_ignore_ascii_case("bearer").then(|| token.trim().parse().ok())?;
+    }
+    let lists = headers.get_all(SEC_WEBSOCKET_PROTOCOL).iter();
+    let mut offered = lists.filter_map(|list| list.to_str().ok()).flat_map(|list| list.split(','));
+    offered.find_map(|name| name.trim().strip_prefix(SUBPROTOCOL)?.parse().ok())
+}
+
+/// Whether an offered sub-protocol is a token and no codec.
+pub(crate) fn is_token(offered: &str) -> bool {
+    offered.starts_with(SUBPROTOCOL)
+}

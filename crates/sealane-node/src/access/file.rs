@@ -1,0 +1,357 @@
+use std::collections::{HashMap, HashSet};
+use std::fmt::Write as _;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use sealane_message::Pattern;
+use sealane_message::limits::{MAX_TOKEN_NAME_BYTES, MAX_TOKEN_PATTERNS, MAX_TOKENS};
+use toml::{Table, Value};
+
+use super::token::{Right, Rights, Secret, Token};
+
+const NAME: &str = "tokens.toml";
+const VERSION: i64 = 1;
+
+/// Why the file of tokens was not read or written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FileError {
+    /// The system refused.
+    #[error("{}: {cause}", file.display())]
+    Io {
+        /// The file.
+        file: PathBuf,
+        /// Why.
+        cause: io::Error,
+    },
+    /// Others than its owner can read it.
+    #[error("{}: others than its owner can read it", file.display())]
+    Exposed {
+        /// The file.
+        file: PathBuf,
+    },
+    /// It is not what spec/access.md says.
+    #[error("{}: {cause}", file.display())]
+    Content {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong, and where.
+        cause: String,
+    },
+    /// A token of this name exists.
+    #[error("there is a token `{name}` already")]
+    Taken {
+        /// The name.
+        name: String,
+    },
+    /// No token of this name exists.
+    #[error("there is no token `{name}`")]
+    Unknown {
+        /// The name.
+        name: String,
+    },
+}
+
+/// The tokens of a node.
+#[derive(Debug, Clone, Default)]
+pub struct Tokens {
+    tokens: Vec<Arc<Token>>,
+    by_hash: HashMap<[u8; 32], Arc<Token>>,
+}
+
+impl Tokens {
+    /// The file of a data folder.
+    pub fn path(folder: &Path) -> PathBuf {
+        folder.join(NAME)
+    }
+
+    /// Reads a file; where there is none there are no tokens.
+    ///
+    /// # Errors
+    /// [`FileError`].
+    pub fn read(file: &Path) -> Result<Self, FileError> {
+        let io = |cause| FileError::Io { file: file.to_owned(), cause };
+        let text = match fs::read_to_string(file) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
+            Err(error) => return Err(io(error)),
+        };
+        if fs::metadata(file).map_err(io)?.permissions().mode() & 0o077 != 0 {
+            return Err(FileError::Exposed { file: file.to_owned() });
+        }
+        let content = |cause| FileError::Content { file: file.to_owned(), cause };
+        let table: Table = text.parse().map_err(|e: toml::de::Error| content(e.to_string()))?;
+        Self::from_table(table).map_err(content)
+    }
+
+    fn from_table(mut table: Table) -> Result<Self, String> {
+        match table.remove("version") {
+            Some(Value::Integer(VERSION)) => {}
+            version => return Err(format!("its version is {version:?}, this program reads 1")),
+        }
+        let all = match table.remove("token") {
+            None => Vec::new(),
+            Some(Value::Array(all)) => all,
+            Some(_) => return Err("`token` is no list".to_owned()),
+        };
+        if let Some(key) = table.keys().next() {
+            return Err(format!("`{key}` is no key of it"));
+        }
+        if all.len() > MAX_TOKENS {
+            return Err(format!("it has more than {MAX_TOKENS} tokens"));
+        }
+        let mut names = HashSet::new();
+        let mut tokens = Vec::with_capacity(all.len());
+        for value in all {
+            let Value::Table(table) = value else { return Err("a token is no table".to_owned()) };
+            let token = read_token(table)?;
+            if !names.insert(token.name.clone()) {
+                return Err(format!("it has two tokens `{}`", token.name));
+            }
+            tokens.push(Arc::new(token));
+        }
+        let by_hash = tokens.iter().map(|token| (token.hash, token.clone())).collect();
+        Ok(Self { tokens, by_hash })
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.tokens.is_empty()
+    }
+
+    /// All, in the order of the file.
+    pub fn iter(&self) -> impl Iterator<Item = &Token> {
+        self.tokens.iter().map(Arc::as_ref)
+    }
+
+    /// The token with this hash.
+    pub fn find(&self, hash: &[u8; 32]) -> Option<Arc<Token>> {
+        self.by_hash.get(hash).cloned()
+    }
+
+    pub(super) fn expired_within(&self, span: Duration) -> bool {
+        let now = SystemTime::now();
+        let recent = |token: &Token| {
+            let since = token.expires.and_then(|expires| now.duration_since(expires).ok());
+            since.is_some_and(|since| since <= span)
+        };
+        self.iter().any(recent)
+    }
+
+    /// Adds a token to the file of a data folder. The text of it is nowhere else.
+    ///
+    /// # Errors
+    /// [`FileError`].
+    pub fn add(
+        folder: &Path,
+        name: &str,
+        secret: &Secret,
+        rights: Rights,
+        expires: Option<SystemTime>,
+    ) -> Result<(), FileError> {
+        let (_lock, mut tokens) = Self::locked(folder)?;
+        if tokens.iter().any(|token| token.name == name) {
+            return Err(FileError::Taken { name: name.to_owned() });
+        }
+        let (name, hash, created) = (name.to_owned(), secret.hash(), SystemTime::now());
+        tokens.tokens.push(Arc::new(Token { name, hash, rights, created, expires }));
+        tokens.write(&Self::path(folder))
+    }
+
+    /// Removes a token from the file of a data folder.
+    ///
+    /// # Errors
+    /// [`FileError`].
+    pub fn revoke(folder: &Path, name: &str) -> Result<(), FileError> {
+        let (_lock, mut tokens) = Self::locked(folder)?;
+        let before = tokens.tokens.len();
+        tokens.tokens.retain(|token| token.name != name);
+        if tokens.tokens.len() == before {
+            return Err(FileError::Unknown { name: name.to_owned() });
+        }
+        tokens.write(&Self::path(folder))
+    }
+
+    /// The tokens, and a lock that keeps others from changing them meanwhile.
+    fn locked(folder: &Path) -> Result<(File, Self), FileError> {
+        let path = folder.join(".tokens.lock");
+        let io = |cause| FileError::Io { file: path.clone(), cause };
+        fs::create_dir_all(folder).map_err(io)?;
+        let lock = private(&path, false).map_err(io)?;
+        lock.lock().map_err(io)?;
+        Ok((lock, Self::read(&Self::path(folder))?))
+    }
+
+    /// Replaces the file: whoever reads it sees the old one or the new one.
+    fn write(&self, file: &Path) -> Result<(), FileError> {
+        let text = self.to_text();
+        let content = |cause| FileError::Content { file: file.to_owned(), cause };
+        // What would not be read is not written.
+        let table = text.parse().map_err(|e: toml::de::Error| content(e.to_string()))?;
+        Self::from_table(table).map_err(content)?;
+        let io = |cause| FileError::Io { file: file.to_owned(), cause };
+        let new = file.with_extension("new");
+        let mut out = private(&new, true).map_err(io)?;
+        out.write_all(text.as_bytes()).and_then(|()| out.sync_all()).map_err(io)?;
+        fs::rename(&new, file).map_err(io)?;
+        let folder = file.parent().unwrap_or(Path::new("."));
+        File::open(folder).and_then(|folder| folder.sync_all()).map_err(io)
+    }
+
+    fn to_text(&self) -> String {
+        let mut text = format!("version = {VERSION}\n");
+        for token in self.iter() {
+            let hash: String = token.hash.iter().map(|byte| format!("{byte:02x}")).collect();
+            let name = Value::String(token.name.clone());
+            // Writing to a String cannot fail.
+            let _ = write!(text, "\n[[token]]\nname = {name}\nhash = \"{hash}\"\n");
+            for right in Right::ALL {
+                let patterns = token.rights.of(right).iter();
+                let patterns = patterns.map(|pattern| Value::String(pattern.to_string()));
+                let _ = writeln!(text, "{} = {}", right.name(), Value::Array(patterns.collect()));
+            }
+            let _ = writeln!(text, "observe = {}", token.rights.observe);
+            let times = [("created", Some(token.created)), ("expires", token.expires)];
+            for (key, time) in times {
+                if let Some(time) = time {
+                    let time = humantime::format_rfc3339_seconds(time);
+                    let _ = writeln!(text, "{key} = \"{time}\"");
+                }
+            }
+        }
+        text
+    }
+}
+
+/// Opens a file that only its owner can read.
+fn private(path: &Path, truncate: bool) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(truncate).mode(0o600).open(path)
+}
+
+fn read_token(mut table: Table) -> Result<Token, String> {
+    let name = text(&mut table, "name")?.unwrap_or_default();
+    if !(1..=MAX_TOKEN_NAME_BYTES).contains(&name.len()) || name.chars().any(char::is_control) {
+        return Err(format!("a token's name has 1 to {MAX_TOKEN_NAME_BYTES} bytes"));
+    }
+    let wrong = |what: &str| format!("token `{name}`: {what}");
+    let hash = text(&mut table, "hash")?.unwrap_or_default();
+    let hash = read_hash(&hash).ok_or_else(|| wrong("its hash is not 64 hexadecimal digits"))?;
+    let mut rights = Rights::default();
+    rights.read = patterns(&mut table, "read").map_err(|e| wrong(&e))?;
+    rights.publish = patterns(&mut table, "publish").map_err(|e| wrong(&e))?;
+    rights.manage = patterns(&mut table, "manage").map_err(|e| wrong(&e))?;
+    rights.observe = match table.remove("observe") {
+        None => false,
+        Some(Value::Boolean(observe)) => observe,
+        Some(_) => return Err(wrong("`observe` is true or false")),
+    };
+    let created = time(&mut table, "created")?.unwrap_or(SystemTime::UNIX_EPOCH);
+    let expires = time(&mut table, "expires")?;
+    match table.keys().next() {
+        Some(key) => Err(wrong(&format!("`{key}` is no key of it"))),
+        None => Ok(Token { name, hash, rights, created, expires }),
+    }
+}
+
+fn text(table: &mut Table, key: &str) -> Result<Option<String>, String> {
+    match table.remove(key) {
+        None => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text)),
+        Some(_) => Err(format!("`{key}` is not text in quotes")),
+    }
+}
+
+fn time(table: &mut Table, key: &str) -> Result<Option<SystemTime>, String> {
+    let Some(text) = text(table, key)? else { return Ok(None) };
+    let time = humantime::parse_rfc3339(&text);
+    time.map(Some).map_err(|_| format!("`{key}` is no time like 2027-01-01T00:00:00Z"))
+}
+
+fn patterns(table: &mut Table, key: &str) -> Result<Vec<Pattern>, String> {
+    let list = match table.remove(key) {
+        None => return Ok(Vec::new()),
+        Some(Value::Array(list)) if list.len() <= MAX_TOKEN_PATTERNS => list,
+        Some(_) => return Err(format!("`{key}` is no list of at most {MAX_TOKEN_PATTERNS}")),
+    };
+    let read = |value: Value| {
+        let text = value.as_str().ok_or_else(|| format!("`{key}` holds what is no pattern"))?;
+        text.parse().map_err(|error| format!("`{key}`: {text}: {error}"))
+    };
+    list.into_iter().map(read).collect()
+}
+
+fn read_hash(text: &str) -> Option<[u8; 32]> {
+    let mut hash = [0; 32];
+    if text.len() != 64 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return None;
+    }
+    for (byte, digits) in hash.iter_mut().zip(text.as_bytes().chunks(2)) {
+        *byte = u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
+    }
+    Some(hash)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read_and_revoked_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let secret = Secret::new([1; 32]);
+        let rights = Rights {
+            read: vec!["a/**".parse().unwrap(), "b".parse().unwrap()],
+            observe: true,
+            ..Rights::default()
+        };
+        let expires = Some(SystemTime::UNIX_EPOCH + Duration::from_secs(4_000_000_000));
+        Tokens::add(folder.path(), "a \"b\"", &secret, rights.clone(), expires).unwrap();
+        let tokens = Tokens::read(&Tokens::path(folder.path())).unwrap();
+        let token = tokens.find(&secret.hash()).unwrap();
+        assert_eq!((token.name(), token.rights()), ("a \"b\"", &rights));
+        assert_eq!(token.expires(), expires);
+        let again = Tokens::add(folder.path(), "a \"b\"", &secret, rights, None);
+        assert!(matches!(again, Err(FileError::Taken { .. })));
+        Tokens::revoke(folder.path(), "a \"b\"").unwrap();
+        assert!(Tokens::read(&Tokens::path(folder.path())).unwrap().is_empty());
+        let again = Tokens::revoke(folder.path(), "a \"b\"");
+        assert!(matches!(again, Err(FileError::Unknown { .. })));
+    }
+
+    #[test]
+    fn a_wrong_file_is_refused_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = Tokens::path(folder.path());
+        let hash = "ab".repeat(32);
+        let good = format!("version = 1\n[[token]]\nname = 'a'\nhash = '{hash}'\n");
+        let cases = [
+            good.replace("version = 1", "version = 2"),
+            good.replace("version = 1", ""),
+            good.replace("'a'", "''"),
+            good.replace(&hash, "ab"),
+            format!("{good}read = ['a/**/b']\n"),
+            format!("{good}read = 'a'\n"),
+            format!("{good}write = ['a']\n"),
+            format!("{good}observe = 1\n"),
+            format!("{good}expires = 'soon'\n"),
+            format!("{good}[[token]]\nname = 'a'\nhash = '{hash}'\n"),
+        ];
+        let read = |text: &str| {
+            let _ = fs::remove_file(&file);
+            private(&file, true).unwrap().write_all(text.as_bytes()).unwrap();
+            Tokens::read(&file)
+        };
+        assert_eq!(read(&good).unwrap().iter().count(), 1);
+        for case in cases {
+            assert!(matches!(read(&case), Err(FileError::Content { .. })), "{case}");
+        }
+        read(&good).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
+        assert!(matches!(Tokens::read(&file), Err(FileError::Exposed { .. })));
+    }
+}
