@@ -3,6 +3,7 @@
 pub mod group;
 pub mod key;
 pub mod policy;
+pub mod token;
 pub mod vault;
 
 use std::path::PathBuf;
@@ -74,6 +75,8 @@ pub enum Command {
     Key(key::Key),
     /// Make groups, invite and remove members
     Group(group::Group),
+    /// Say who may do what at a node of this machine
+    Token(token::Token),
     /// Show the settings in effect
     Config(Config),
     /// Say what an error code means
@@ -110,6 +113,9 @@ pub struct Up {
     /// When a message counts as stored: memory, os or disk [default: disk] [env: SEALANE_LEVEL]
     #[arg(long, value_name = "LEVEL")]
     pub level: Option<String>,
+    /// Another site whose pages may use the hub, for example https://fleet.example; may be repeated
+    #[arg(long, value_name = "ORIGIN")]
+    pub origin: Vec<String>,
 }
 
 /// `sealane bench`.
@@ -394,8 +400,10 @@ pub enum ConfigVerb {
 /// `sealane explain`.
 #[derive(Debug, Args)]
 pub struct Explain {
-    /// A code or a name, for example SL-HUB-09 or OffsetMismatch; none lists all
-    pub code: Option<String>,
+    /// A code or a name, for example SL-HUB-09 or OffsetMismatch; none lists all. Or `access`, a
+    /// token or its name, and a topic: what that token may do there
+    #[arg(value_name = "CODE | access TOKEN TOPIC", num_args = 0..=3)]
+    pub asked: Vec<String>,
 }
 
 /// `sealane inspect`.

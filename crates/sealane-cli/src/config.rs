@@ -24,12 +24,14 @@ pub enum Key {
     Codec,
     /// The policy file of client verbs; empty: what is built in.
     Policy,
+    /// The token that client verbs bring; empty: none.
+    Token,
 }
 
 impl Key {
     /// All settings.
-    pub const ALL: [Key; 6] =
-        [Key::Server, Key::Data, Key::Listen, Key::Level, Key::Codec, Key::Policy];
+    pub const ALL: [Key; 7] =
+        [Key::Server, Key::Data, Key::Listen, Key::Level, Key::Codec, Key::Policy, Key::Token];
 
     /// Its name in the configuration file.
     pub fn name(self) -> &'static str {
@@ -40,6 +42,7 @@ impl Key {
             Key::Level => "level",
             Key::Codec => "codec",
             Key::Policy => "policy",
+            Key::Token => "token",
         }
     }
 
@@ -52,6 +55,7 @@ impl Key {
             Key::Level => "SEALANE_LEVEL",
             Key::Codec => "SEALANE_CODEC",
             Key::Policy => "SEALANE_POLICY",
+            Key::Token => "SEALANE_TOKEN",
         }
     }
 
@@ -61,7 +65,7 @@ impl Key {
             Key::Data => folder(environment, "XDG_DATA_HOME", ".local/share").display().to_string(),
             Key::Level => Level::Disk.to_string(),
             Key::Codec => Codec::Json.name().into(),
-            Key::Policy => String::new(),
+            Key::Policy | Key::Token => String::new(),
         }
     }
 }
@@ -235,12 +239,14 @@ impl File {
     ) -> Result<Client, Failure> {
         let codec = self.setting(Key::Codec, codec).codec()?;
         let server = self.setting(Key::Server, server);
-        server.parse(|text| {
+        let token = self.setting(Key::Token, None).value;
+        let client = server.parse(|text| {
             Client::connect(text).and_then(|c| c.with_codec(codec)).map_err(|e| match e {
                 sealane::Error::Address { cause, .. } => cause.to_owned(),
                 other => other.to_string(),
             })
-        })
+        })?;
+        Ok(if token.is_empty() { client } else { client.with_token(&token)? })
     }
 }
 
@@ -252,7 +258,10 @@ pub fn show(args: &Config, file: &File, terminal: &mut Terminal) -> Result<(), F
     let ConfigVerb::Show { origin, server } = &args.verb;
     for key in Key::ALL {
         let flag = server.as_ref().filter(|_| key == Key::Server);
-        let setting = file.setting(key, flag);
+        let mut setting = file.setting(key, flag);
+        if key == Key::Token && !setting.value.is_empty() {
+            setting.value = "(set)".to_owned();
+        }
         if terminal.json() {
             terminal.record(vec![
                 ("key", key.name().into()),

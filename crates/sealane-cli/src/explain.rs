@@ -3,6 +3,7 @@
 use sealane_message::ErrorInfo;
 
 use crate::args::Explain;
+use crate::config::File;
 use crate::{Failure, Terminal};
 
 /// Every row of every error table, in the order of a message's way.
@@ -24,12 +25,27 @@ pub fn table() -> impl Iterator<Item = &'static ErrorInfo> {
     tables.into_iter().flatten()
 }
 
-/// Says what a code or name means; without one, lists all.
+/// Says what a code or name means, or what a token may do; without a word, lists all codes.
 ///
 /// # Errors
-/// [`Failure::UnknownCode`].
-pub fn run(args: &Explain, terminal: &mut Terminal) -> Result<(), Failure> {
-    let Some(asked) = &args.code else {
+/// [`Failure::UnknownCode`], [`Failure::Usage`], and what `token::explain` fails for.
+pub fn run(
+    args: &Explain,
+    file: Result<File, Failure>,
+    terminal: &mut Terminal,
+) -> Result<(), Failure> {
+    match args.asked.as_slice() {
+        [] => code(None, terminal),
+        [word] if word != "access" => code(Some(word), terminal),
+        [word, token, topic] if word == "access" => {
+            crate::token::explain(token, topic, &file?, terminal)
+        }
+        _ => Err(Failure::Usage("say one code, or `access`, a token and a topic")),
+    }
+}
+
+fn code(asked: Option<&str>, terminal: &mut Terminal) -> Result<(), Failure> {
+    let Some(asked) = asked else {
         for info in table() {
             if terminal.json() {
                 show(info, terminal)?;
@@ -44,7 +60,7 @@ pub fn run(args: &Explain, terminal: &mut Terminal) -> Result<(), Failure> {
     };
     let mut found = table().filter(is_asked).peekable();
     if found.peek().is_none() {
-        return Err(Failure::UnknownCode(asked.clone()));
+        return Err(Failure::UnknownCode(asked.to_owned()));
     }
     found.try_for_each(|info| show(info, terminal))
 }

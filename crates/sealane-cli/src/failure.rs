@@ -5,6 +5,7 @@ use sealane::{Error, Value};
 use sealane_codec::CodecError;
 use sealane_message::ErrorInfo;
 use sealane_node::StartError;
+use sealane_node::access::FileError;
 use sealane_seal::policy::PolicyError;
 
 use crate::inspect::CaptureError;
@@ -43,6 +44,9 @@ pub enum Failure {
     /// The node did not start.
     #[error(transparent)]
     Node(#[from] StartError),
+    /// The tokens of a node.
+    #[error(transparent)]
+    Token(#[from] FileError),
     /// A key of the configuration file that is none.
     #[error("{}: `{key}` is no setting; the settings are {known}", file.display())]
     UnknownKey {
@@ -136,6 +140,8 @@ impl Failure {
             Failure::Client(error) => error.info(),
             Failure::Group(error) => error.info(),
             Failure::Node(StartError::Store { cause, .. }) => cause.info(),
+            Failure::Node(StartError::Tokens(_)) | Failure::Token(_) => &TOKENS,
+            Failure::Node(StartError::Unguarded { .. }) => &UNGUARDED,
             Failure::Node(_) => &LISTEN,
             Failure::UnknownKey { .. } => &UNKNOWN_KEY,
             Failure::Setting { .. } => &SETTING,
@@ -180,7 +186,9 @@ impl Failure {
             Failure::Group(error) => group_exit_code(error),
             Failure::Node(StartError::Store { .. }) => exit::STORAGE,
             Failure::Vault(error) => vault_exit_code(error),
-            Failure::UnknownKey { .. }
+            Failure::Node(StartError::Tokens(_) | StartError::Unguarded { .. })
+            | Failure::Token(_)
+            | Failure::UnknownKey { .. }
             | Failure::Setting { .. }
             | Failure::File { .. }
             | Failure::Policy { .. }
@@ -276,7 +284,22 @@ pub const ERRORS: &[ErrorInfo] = &[
     REFUSED,
     CAPTURE,
     SKIPPED,
+    TOKENS,
+    UNGUARDED,
 ];
+
+const TOKENS: ErrorInfo = ErrorInfo::new(
+    "SL-CLI-17",
+    "Tokens",
+    "the node's tokens cannot be read or changed as asked",
+    "`sealane token ls` lists them; the file is tokens.toml in the data folder, mode 0600.",
+);
+const UNGUARDED: ErrorInfo = ErrorInfo::new(
+    "SL-CLI-18",
+    "Unguarded",
+    "the node would listen where others can reach it, and has no token",
+    "Make one with `sealane token new NAME --read '**' --publish '**'`, or listen on 127.0.0.1.",
+);
 
 const BENCH: ErrorInfo = ErrorInfo::new(
     "SL-CLI-13",

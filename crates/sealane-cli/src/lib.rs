@@ -25,6 +25,7 @@ pub mod stream;
 pub mod subscribe;
 mod terminal;
 pub mod times;
+pub mod token;
 pub mod up;
 pub mod vault;
 
@@ -99,7 +100,8 @@ pub async fn run(cli: Cli, terminal: &mut Terminal) -> Result<(), Failure> {
             group::publish(&args, &file?, terminal).await
         }
         Command::Config(args) => config::show(&args, &file?, terminal),
-        Command::Explain(args) => explain::run(&args, terminal),
+        Command::Token(args) => token::run(&args, &file?, terminal),
+        Command::Explain(args) => explain::run(&args, file, terminal),
         Command::Inspect(args) => inspect::run(&args, terminal),
         Command::Bench(args) => bench::run(&args, terminal).await,
         Command::Demo(args) => demo::run(&args, terminal).await,

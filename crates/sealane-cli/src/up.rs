@@ -21,10 +21,19 @@ pub async fn run(args: &Up, file: &File, terminal: &mut Terminal) -> Result<(), 
     let listen = file.setting(Key::Listen, args.listen.as_ref()).address()?;
     let level = file.setting(Key::Level, args.level.as_ref()).level()?;
     let mut asked = Signals::new().map_err(Failure::Runtime)?;
-    let node =
-        Node::start(Config { listen, data: data.clone(), level, ..Config::default() }).await?;
+    let origins = args.origin.clone();
+    let config = Config { listen, data: data.clone(), level, origins, ..Config::default() };
+    let node = Node::start(config).await?;
     started(&node, &data, level, terminal)?;
-    let name = asked.next().await;
+    let name = loop {
+        match asked.next().await {
+            "SIGHUP" => match node.reload() {
+                Ok(()) => eprintln!("sealane: SIGHUP: tokens were read again"),
+                Err(error) => eprintln!("sealane: SIGHUP: {error}; tokens are as they were"),
+            },
+            name => break name,
+        }
+    };
     eprintln!("sealane: {name}: stopping; once more ends at once");
     tokio::select! {
         stopped = node.stop() => Ok(stopped?),
@@ -65,18 +74,21 @@ fn started(
 struct Signals {
     terminate: tokio::signal::unix::Signal,
     interrupt: tokio::signal::unix::Signal,
+    hang_up: tokio::signal::unix::Signal,
 }
 
 impl Signals {
     fn new() -> io::Result<Self> {
         let terminate = signal(SignalKind::terminate())?;
-        Ok(Self { terminate, interrupt: signal(SignalKind::interrupt())? })
+        let (interrupt, hang_up) = (SignalKind::interrupt(), SignalKind::hangup());
+        Ok(Self { terminate, interrupt: signal(interrupt)?, hang_up: signal(hang_up)? })
     }
 
     async fn next(&mut self) -> &'static str {
         tokio::select! {
             _ = self.terminate.recv() => "SIGTERM",
             _ = self.interrupt.recv() => "Ctrl-C",
+            _ = self.hang_up.recv() => "SIGHUP",
         }
     }
 }

@@ -80,7 +80,9 @@ impl Pattern {
 
     /// Whether every topic of `other` belongs to this set, too.
     pub fn covers(&self, other: &Pattern) -> bool {
-        let mut asked = other.as_str().split('/');
+        // No topic is empty, so that everything is a segment and the rest.
+        let asked = if other.as_str() == "**" { "*/**" } else { other.as_str() };
+        let mut asked = asked.split('/');
         for segment in self.as_str().split('/') {
             match (segment, asked.next()) {
                 ("**", _) => return true,
@@ -217,6 +219,36 @@ mod tests {
         assert_eq!(topic("a/*"), TopicError::Wildcard);
         assert_eq!(pattern("a/x*"), TopicError::Wildcard);
         assert_eq!(pattern("**/a"), TopicError::Wildcard);
+    }
+
+    /// All paths of up to `depth` of these segments.
+    fn paths(segments: &[&str], depth: usize) -> Vec<String> {
+        let mut all: Vec<String> = segments.iter().map(|segment| (*segment).to_owned()).collect();
+        for _ in 1..depth {
+            let longer: Vec<String> = all
+                .iter()
+                .flat_map(|path| segments.iter().map(move |segment| format!("{path}/{segment}")))
+                .collect();
+            all.extend(longer);
+        }
+        all.sort();
+        all.dedup();
+        all
+    }
+
+    #[test]
+    fn what_covers_a_pattern_matches_all_that_it_matches() {
+        let topics = paths(&["a", "b", "c"], 4);
+        let topics: Vec<Topic> = topics.iter().map(|topic| topic.parse().unwrap()).collect();
+        let patterns: Vec<Pattern> =
+            paths(&["a", "b", "*", "**"], 3).iter().filter_map(|text| text.parse().ok()).collect();
+        for granted in &patterns {
+            for asked in &patterns {
+                let mut of_asked = topics.iter().filter(|topic| asked.matches(topic));
+                let all = of_asked.all(|topic| granted.matches(topic));
+                assert_eq!(granted.covers(asked), all, "{granted} covers {asked}");
+            }
+        }
     }
 
     proptest! {

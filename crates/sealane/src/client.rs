@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::Method;
+use hyper::header::HeaderValue;
 use sealane_codec::Codec;
 use sealane_group::Member;
 use sealane_message::{Topic, Value};
@@ -39,7 +40,7 @@ impl Client {
     pub fn connect(address: &str) -> Result<Client, Error> {
         let address: Address = address.parse()?;
         Ok(Client {
-            pool: Arc::new(Pool::new(address)),
+            pool: Arc::new(Pool::new(address, None)),
             keys: Arc::new(Keys { prefix: (random(), random()), next: AtomicU64::new(0) }),
             codec: Codec::MsgPack,
             patience: PATIENCE,
@@ -55,6 +56,18 @@ impl Client {
             return Err(Error::RecordsCodec);
         }
         self.codec = codec;
+        Ok(self)
+    }
+
+    /// Brings this token (spec/access.md) with every request.
+    ///
+    /// # Errors
+    /// [`Error::Token`] where it cannot be one.
+    pub fn with_token(mut self, token: &str) -> Result<Client, Error> {
+        let mut value =
+            HeaderValue::try_from(format!("Bearer {}", token.trim())).map_err(|_| Error::Token)?;
+        value.set_sensitive(true);
+        self.pool = Arc::new(Pool::new(self.pool.address().clone(), Some(value)));
         Ok(self)
     }
 
@@ -189,6 +202,10 @@ impl Client {
 
     pub(crate) fn hub(&self) -> &Address {
         self.pool.address()
+    }
+
+    pub(crate) fn token(&self) -> Option<&HeaderValue> {
+        self.pool.token()
     }
 
     pub(crate) fn make_key(&self) -> String {

@@ -73,6 +73,9 @@ pub enum Error {
     /// `msgpack-records` belongs to one connection; messages of this library outlive theirs.
     #[error("msgpack-records cannot be used here")]
     RecordsCodec,
+    /// A text that cannot be a token.
+    #[error("the token holds what no token holds")]
+    Token,
 }
 
 impl Error {
@@ -92,6 +95,7 @@ impl Error {
             Error::NoEnvelope => &NO_ENVELOPE,
             Error::Ended(_) => &ENDED,
             Error::RecordsCodec => &RECORDS_CODEC,
+            Error::Token => &TOKEN,
         }
     }
 
@@ -135,7 +139,15 @@ pub const ERRORS: &[ErrorInfo] = &[
     OTHER_GROUP,
     REPEATED,
     POSTHUMOUS,
+    TOKEN,
 ];
+
+const TOKEN: ErrorInfo = ErrorInfo::new(
+    "SL-CLIENT-14",
+    "Token",
+    "the token has characters that no token has",
+    "A token is `sealane_` and 43 letters, digits, `-` and `_`, on one line.",
+);
 
 const ADDRESS: ErrorInfo = ErrorInfo::new(
     "SL-CLIENT-01",

@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::client::conn::http1::{self, SendRequest};
-use hyper::header::{ACCEPT, CONTENT_TYPE, HOST};
+use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, HeaderValue};
 use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use sealane_codec::Codec;
@@ -59,7 +59,11 @@ impl Call {
         Self { method: Method::POST, body: Some((codec, body)), key: Some(key), ..Self::get(path) }
     }
 
-    fn request(&self, address: &Address) -> Result<Request<Full<Bytes>>, Error> {
+    fn request(
+        &self,
+        address: &Address,
+        token: Option<&HeaderValue>,
+    ) -> Result<Request<Full<Bytes>>, Error> {
         let mut request = Request::builder()
             .method(&self.method)
             .uri(&self.path)
@@ -67,6 +71,9 @@ impl Call {
             .header(ACCEPT, self.accept.content_type());
         if let Some((codec, _)) = &self.body {
             request = request.header(CONTENT_TYPE, codec.content_type());
+        }
+        if let Some(token) = token {
+            request = request.header(AUTHORIZATION, token);
         }
         if let Some(key) = &self.key {
             request = request.header("idempotency-key", key);
@@ -122,17 +129,23 @@ enum Lost {
 #[derive(Debug)]
 pub(crate) struct Pool {
     address: Address,
+    /// The value of the header that brings the token.
+    token: Option<HeaderValue>,
     idle: Mutex<Vec<SendRequest<Full<Bytes>>>>,
     open: Semaphore,
 }
 
 impl Pool {
-    pub(crate) fn new(address: Address) -> Self {
-        Self { address, idle: Mutex::default(), open: Semaphore::new(MAX_CONNECTIONS) }
+    pub(crate) fn new(address: Address, token: Option<HeaderValue>) -> Self {
+        Self { address, token, idle: Mutex::default(), open: Semaphore::new(MAX_CONNECTIONS) }
     }
 
     pub(crate) fn address(&self) -> &Address {
         &self.address
+    }
+
+    pub(crate) fn token(&self) -> Option<&HeaderValue> {
+        self.token.as_ref()
     }
 
     /// Sends the call until it is answered or `patience` has passed; the first attempt is always
@@ -171,7 +184,7 @@ impl Pool {
     }
 
     async fn attempt(&self, call: &Call) -> Result<Result<Answer, Lost>, Error> {
-        let request = call.request(&self.address)?;
+        let request = call.request(&self.address, self.token())?;
         let _open = self.open.acquire().await.map_err(|_| Error::Ended("client"))?;
         // A connection that has been idle may have been closed by the hub in the meantime; what
         // fails on it says nothing about the hub, so that a fresh one follows at once.

@@ -124,7 +124,7 @@ pub(crate) async fn exchange(address: SocketAddr, bytes: &[u8]) -> Reply {
 }
 
 fn head(method: &str, path: &str, headers: &[(&str, &str)]) -> String {
-    let mut head = format!("{method} {path} HTTP/1.1\r\nhost: hub\r\nconnection: close\r\n");
+    let mut head = format!("{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n");
     for (name, value) in headers {
         head.push_str(&format!("{name}: {value}\r\n"));
     }

@@ -4,6 +4,7 @@ mod console;
 mod dead_letters;
 mod delivers_exactly;
 mod enqueues_once;
+mod guards;
 mod http;
 mod limits_hold;
 mod names_damage;

@@ -136,7 +136,9 @@ impl Driver {
         let start = self.places.as_ref().map(Places::start).or(self.subscribe.start);
         let path = self.subscribe.path(start);
         let address = self.subscribe.client.hub();
-        let (mut reader, mut writer) = connect(address, &path, self.subscribe.codec).await?;
+        let token = self.subscribe.client.token();
+        let made = connect(address, &path, token, self.subscribe.codec).await;
+        let (mut reader, mut writer) = made?;
         let first = timeout(SUBSCRIBED_WAIT, reader.next())
             .await
             .map_err(|_| Ended::Lost("the hub does not answer".into()))??;

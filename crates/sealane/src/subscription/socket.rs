@@ -5,11 +5,13 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
+use hyper::header::{AUTHORIZATION, HeaderValue};
 use sealane_codec::Codec;
 use sealane_stream::protocol::{Op, ServerFrame, WireError, read_frame};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::{Error as WsError, Message as WsMessage};
 
 use crate::Error;
@@ -46,11 +48,16 @@ pub(super) struct Writer {
 pub(super) async fn connect(
     address: &Address,
     path: &str,
+    token: Option<&HeaderValue>,
     codec: Codec,
 ) -> Result<(Reader, Writer), Ended> {
     let stream = open(address).await.map_err(Ended::Lost)?;
     let url = format!("ws://{address}{path}");
-    let shake = tokio_tungstenite::client_async(url, stream);
+    let mut request = url.into_client_request().map_err(|e| Ended::Lost(e.to_string()))?;
+    if let Some(token) = token {
+        request.headers_mut().insert(AUTHORIZATION, token.clone());
+    }
+    let shake = tokio_tungstenite::client_async(request, stream);
     let (socket, _) = timeout(CONNECT_TIMEOUT, shake)
         .await
         .map_err(|_| Ended::Lost(format!("no answer in {CONNECT_TIMEOUT:?}")))?

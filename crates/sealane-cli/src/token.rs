@@ -1,0 +1,157 @@
+//! `sealane token` and `sealane explain access`: who may do what at a node of this machine.
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use sealane::Value;
+use sealane_message::Topic;
+use sealane_node::access::{Right, Rights, Secret, Token, Tokens};
+
+use crate::args::token::{Token as Args, TokenNew, TokenVerb};
+use crate::config::{File, Key};
+use crate::{Failure, Terminal};
+
+/// Makes, lists and takes back tokens.
+///
+/// # Errors
+/// [`Failure::Token`].
+pub fn run(args: &Args, file: &File, terminal: &mut Terminal) -> Result<(), Failure> {
+    let folder = PathBuf::from(file.setting(Key::Data, args.data.as_ref()).value);
+    match &args.verb {
+        TokenVerb::New(new) => make(new, &folder, terminal),
+        TokenVerb::Ls => list(&folder, terminal),
+        TokenVerb::Revoke { name } => {
+            Tokens::revoke(&folder, name)?;
+            if terminal.json() {
+                return terminal.record(vec![("revoked", name.as_str().into())]);
+            }
+            terminal.line(format_args!("{name} is revoked"))
+        }
+    }
+}
+
+fn make(new: &TokenNew, folder: &Path, terminal: &mut Terminal) -> Result<(), Failure> {
+    let rights = Rights {
+        read: new.read.clone(),
+        publish: new.publish.clone(),
+        manage: new.manage.clone(),
+        observe: new.observe,
+    };
+    if rights == Rights::default() {
+        return Err(Failure::Usage("a token needs --read, --publish, --manage or --observe"));
+    }
+    let mut random = [0; 32];
+    getrandom::fill(&mut random).map_err(|e| Failure::Runtime(std::io::Error::other(e)))?;
+    let secret = Secret::new(random);
+    let expires = new.expires.map(|after| SystemTime::now() + after);
+    Tokens::add(folder, &new.name, &secret, rights, expires)?;
+    if let Some(path) = &new.to {
+        return keep(path, &secret);
+    }
+    if terminal.json() {
+        let fields = vec![("name", new.name.as_str().into()), ("token", secret.reveal().into())];
+        return terminal.record(fields);
+    }
+    terminal.line(secret.reveal())?;
+    eprintln!("sealane: this is shown once; clients bring it as SEALANE_TOKEN");
+    Ok(())
+}
+
+/// Writes a token where only its owner reads it, and over nothing.
+fn keep(path: &Path, secret: &Secret) -> Result<(), Failure> {
+    let failed =
+        |cause: std::io::Error| Failure::File { file: path.to_owned(), cause: cause.to_string() };
+    let mut options = OpenOptions::new();
+    let mut out = options.write(true).create_new(true).mode(0o600).open(path).map_err(failed)?;
+    writeln!(out, "{}", secret.reveal()).and_then(|()| out.sync_all()).map_err(failed)
+}
+
+fn list(folder: &Path, terminal: &mut Terminal) -> Result<(), Failure> {
+    let tokens = Tokens::read(&Tokens::path(folder))?;
+    for token in tokens.iter() {
+        if terminal.json() {
+            terminal.record(fields(token))?;
+        } else {
+            terminal.line(format_args!("{}{}", token.name(), until(token)))?;
+            for right in Right::ALL {
+                for pattern in token.rights().of(right) {
+                    terminal.line(format_args!("  {:<9}{pattern}", right.name()))?;
+                }
+            }
+            if token.rights().observe {
+                terminal.line("  observe")?;
+            }
+        }
+    }
+    if tokens.is_empty() && !terminal.json() {
+        eprintln!("sealane: no token: the node serves this machine alone, and all of it");
+    }
+    Ok(())
+}
+
+fn until(token: &Token) -> String {
+    let Some(expires) = token.expires() else { return String::new() };
+    let said = if token.is_valid(SystemTime::now()) { "until" } else { "expired" };
+    format!("  {said} {}", humantime::format_rfc3339_seconds(expires))
+}
+
+fn fields(token: &Token) -> Vec<(&'static str, Value)> {
+    let mut fields = vec![("name", token.name().into())];
+    for right in Right::ALL {
+        let patterns = token.rights().of(right).iter();
+        let patterns = patterns.map(|pattern| Value::from(pattern.as_str())).collect();
+        fields.push((right.name(), Value::Array(patterns)));
+    }
+    fields.push(("observe", token.rights().observe.into()));
+    fields.push(("valid", token.is_valid(SystemTime::now()).into()));
+    if let Some(expires) = token.expires() {
+        let expires = humantime::format_rfc3339_seconds(expires).to_string();
+        fields.push(("expires", expires.as_str().into()));
+    }
+    fields
+}
+
+/// Says what a token, named or shown, may do on a topic, and which pattern grants it.
+///
+/// # Errors
+/// [`Failure::Token`] where there is no such token, [`Failure::Usage`] for what is no topic.
+pub fn explain(
+    asked: &str,
+    topic: &str,
+    file: &File,
+    terminal: &mut Terminal,
+) -> Result<(), Failure> {
+    let topic: Topic = topic.parse().map_err(sealane::Error::from)?;
+    let folder = PathBuf::from(file.setting(Key::Data, None).value);
+    let tokens = Tokens::read(&Tokens::path(&folder))?;
+    let hash = asked.parse::<Secret>().ok().map(|secret| secret.hash());
+    let shown = hash.and_then(|hash| tokens.find(&hash));
+    let token = shown.as_deref().or_else(|| tokens.iter().find(|token| token.name() == asked));
+    // What was shown may be a secret: it is not repeated.
+    let name = || if hash.is_some() { "this".to_owned() } else { asked.to_owned() };
+    let unknown = || sealane_node::access::FileError::Unknown { name: name() };
+    let token = token.ok_or_else(unknown)?;
+    let is_valid = token.is_valid(SystemTime::now());
+    for right in Right::ALL {
+        let granting = token.rights().granting(right, &topic).filter(|_| is_valid);
+        if terminal.json() {
+            terminal.record(vec![
+                ("token", token.name().into()),
+                ("right", right.name().into()),
+                ("granted", granting.is_some().into()),
+                ("by", granting.map_or(Value::Null, |pattern| pattern.as_str().into())),
+            ])?;
+        } else {
+            let because = match granting {
+                Some(pattern) => format!("yes, by {pattern}"),
+                None if is_valid => "no".to_owned(),
+                None => format!("no:{}", until(token)),
+            };
+            terminal.line(format_args!("{:<9}{because}", right.name()))?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,285 @@
+//! Nothing is readable or writable that a rule does not grant: every right on every topic, over
+//! every transport, with every token; and a right that is taken back ends what it allowed.
+
+use std::time::{Duration, Instant, SystemTime};
+
+use sealane_message::{Pattern, Topic};
+use sealane_node::access::{Right, Rights, Secret, Tokens};
+use sealane_node::{Config, Node, StartError};
+use serde_json::json;
+
+use crate::http::{self, Reply};
+use crate::running::Running;
+use crate::socket::{Ending, Socket};
+
+const TOPICS: [&str; 4] = ["fleet/7/location", "fleet/8/location", "fleet", "orders"];
+
+fn patterns(texts: &[&str]) -> Vec<Pattern> {
+    texts.iter().map(|text| text.parse().unwrap()).collect()
+}
+
+/// Tokens of every kind, by the byte that their random bytes repeat.
+fn rights() -> Vec<(u8, Rights)> {
+    let of = |read: &[&str], publish: &[&str], manage: &[&str]| Rights {
+        read: patterns(read),
+        publish: patterns(publish),
+        manage: patterns(manage),
+        observe: false,
+    };
+    vec![
+        (1, of(&["**"], &["**"], &["**"])),
+        (2, of(&["fleet/**"], &[], &[])),
+        (3, of(&[], &["fleet/*/location"], &[])),
+        (4, of(&["fleet/7/location"], &["orders"], &["fleet"])),
+        (5, of(&["*"], &[], &["fleet/7/**"])),
+        (6, Rights { observe: true, ..Rights::default() }),
+    ]
+}
+
+fn secret(byte: u8) -> Secret {
+    Secret::new([byte; 32])
+}
+
+/// A hub with streams of all topics, and then with tokens.
+async fn guarded() -> Running {
+    let hub = Running::start().await;
+    for topic in TOPICS {
+        hub.enqueue(topic, json!({"id": "first"})).await;
+    }
+    for (byte, rights) in rights() {
+        Tokens::add(hub.folder.path(), &byte.to_string(), &secret(byte), rights, None).unwrap();
+    }
+    hub.node.reload().unwrap();
+    hub
+}
+
+async fn ask(hub: &Running, token: &str, method: &str, path: &str, body: &[u8]) -> Reply {
+    let bearer = format!("Bearer {token}");
+    let headers = [("authorization", bearer.as_str())];
+    http::request(hub.address(), method, path, &headers, body).await
+}
+
+/// The status that an upgrade is refused with.
+async fn refused(hub: &Running, headers: &str) -> u16 {
+    let request = format!(
+        "GET /v1/subscribe?stream=orders&from=new HTTP/1.1\r\nhost: localhost\r\n{headers}\
+         connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\n\
+         sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+    );
+    http::exchange(hub.address(), request.as_bytes()).await.status
+}
+
+/// 403 where the right is missing, and never where it is there.
+fn check(reply: &Reply, granted: bool, what: &str) {
+    if granted {
+        assert!(reply.status < 300, "{what}: {} {}", reply.status, reply.text());
+    } else {
+        assert_eq!((reply.status, reply.error().as_str()), (403, "Forbidden"), "{what}");
+    }
+}
+
+#[tokio::test]
+async fn requests_do_what_is_granted_and_nothing_else() {
+    let hub = guarded().await;
+    for (byte, rights) in rights() {
+        let token = secret(byte);
+        let token = token.reveal();
+        for name in TOPICS {
+            let topic: Topic = name.parse().unwrap();
+            let may = |right| rights.grants(right, &topic);
+            let path = format!("/v1/streams/{name}");
+            let what = |verb: &str| format!("token {byte}: {verb} {name}");
+            let one = json!({"to": name, "envelope": {}}).to_string();
+            let reply = ask(&hub, token, "POST", "/v1/enqueue", one.as_bytes()).await;
+            check(&reply, may(Right::Publish), &what("enqueue"));
+            let many = json!({"to": name, "envelopes": [{}]}).to_string();
+            let reply = ask(&hub, token, "POST", "/v1/enqueue/batch", many.as_bytes()).await;
+            check(&reply, may(Right::Publish), &what("batch"));
+            let reply = ask(&hub, token, "GET", &path, b"").await;
+            check(&reply, may(Right::Read), &what("state"));
+            let range = format!("{path}?from=first");
+            check(&ask(&hub, token, "GET", &range, b"").await, may(Right::Read), &what("range"));
+            let reply = ask(&hub, token, "PUT", &path, br#"{"maxCount": 100000}"#).await;
+            check(&reply, may(Right::Manage), &what("change"));
+            let gone = format!("{path}/gone");
+            let below: Topic = format!("{name}/gone").parse().unwrap();
+            let granted = rights.grants(Right::Manage, &below);
+            check(&ask(&hub, token, "PUT", &gone, b"{}").await, granted, &what("make below"));
+            check(&ask(&hub, token, "DELETE", &gone, b"").await, granted, &what("remove below"));
+        }
+        check(&ask(&hub, token, "GET", "/metrics", b"").await, rights.observe, "metrics");
+        let list = ask(&hub, token, "GET", "/v1/streams?limit=2", b"").await.json();
+        let listed: Vec<&str> = list["streams"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|s| s["stream"].as_str().unwrap())
+            .collect();
+        let readable = |name: &&str| rights.grants(Right::Read, &name.parse().unwrap());
+        assert!(listed.iter().all(readable), "token {byte} lists {listed:?}");
+        let next = list["next"].as_str();
+        assert!(next.is_none_or(|next| readable(&next)), "token {byte} is told of {next:?}");
+    }
+}
+
+#[tokio::test]
+async fn subscriptions_read_what_is_granted_as_a_whole() {
+    let hub = guarded().await;
+    let asked = ["fleet/**", "fleet/*/location", "fleet/7/location", "fleet", "orders", "*", "**"];
+    for (byte, rights) in rights() {
+        for pattern in asked {
+            let granted = rights.grants_all(Right::Read, &pattern.parse().unwrap());
+            let protocols = format!("json, sealane.token.{}", secret(byte).reveal());
+            let headers = [("sec-websocket-protocol", protocols.as_str())];
+            let query = format!("stream={pattern}&from=first");
+            let frame = Socket::open(hub.address(), &query, &headers).await.first;
+            if granted {
+                assert_eq!(frame["status"], "subscribed", "token {byte}: {pattern}");
+            } else {
+                assert_eq!(frame["error"]["code"], "Forbidden", "token {byte}: {pattern}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn without_a_token_nothing_but_health_and_the_console_answers() {
+    let hub = guarded().await;
+    let unknown = Secret::new([99; 32]);
+    let wrong = [None, Some("Bearer "), Some("Basic YTpi"), Some("Bearer sealane_x")];
+    let known = format!("Bearer {}", unknown.reveal());
+    for value in wrong.into_iter().chain([Some(known.as_str())]) {
+        let headers: Vec<_> = value.iter().map(|value| ("authorization", *value)).collect();
+        let ask = |method, path| http::request(hub.address(), method, path, &headers, b"");
+        for (method, path) in [
+            ("GET", "/v1/streams"),
+            ("GET", "/v1/streams/orders"),
+            ("GET", "/v1/streams/orders?from=first"),
+            ("PUT", "/v1/streams/orders"),
+            ("DELETE", "/v1/streams/orders"),
+            ("POST", "/v1/enqueue"),
+            ("POST", "/v1/enqueue/batch"),
+            ("GET", "/metrics"),
+        ] {
+            let reply = ask(method, path).await;
+            assert_eq!((reply.status, reply.error().as_str()), (401, "Unauthorized"), "{path}");
+        }
+        assert_eq!(ask("GET", "/health").await.status, 200);
+        assert_eq!(ask("GET", "/").await.status, 200);
+    }
+    assert_eq!(refused(&hub, "").await, 401);
+}
+
+#[tokio::test]
+async fn what_is_taken_back_ends_within_a_second() {
+    let hub = guarded().await;
+    let protocols = format!("json, sealane.token.{}", secret(2).reveal());
+    let headers = [("sec-websocket-protocol", protocols.as_str())];
+    let mut socket = Socket::open(hub.address(), "stream=fleet/**&from=new", &headers).await;
+    assert_eq!(socket.first["status"], "subscribed");
+    let began = Instant::now();
+    Tokens::revoke(hub.folder.path(), "2").unwrap();
+    assert_eq!(socket.ending().await, Ending::new("Unauthorized", 1008));
+    assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
+    assert_eq!(ask(&hub, secret(2).reveal(), "GET", "/v1/streams", b"").await.status, 401);
+}
+
+#[tokio::test]
+async fn a_token_ends_at_its_time_and_the_last_one_leaves_nothing_open() {
+    let hub = Running::start().await;
+    hub.enqueue("orders", json!({})).await;
+    let soon = Some(SystemTime::now() + Duration::from_secs(2));
+    let all = Rights { read: patterns(&["**"]), ..Rights::default() };
+    Tokens::add(hub.folder.path(), "short", &secret(7), all, soon).unwrap();
+    hub.node.reload().unwrap();
+    let protocols = format!("json, sealane.token.{}", secret(7).reveal());
+    let headers = [("sec-websocket-protocol", protocols.as_str())];
+    let mut socket = Socket::open(hub.address(), "stream=orders&from=first", &headers).await;
+    assert_eq!(socket.first["status"], "subscribed");
+    assert_eq!(socket.ending().await, Ending::new("Unauthorized", 1008));
+    // An expired token is still a token: the node is not open to everybody.
+    assert_eq!(http::request(hub.address(), "GET", "/v1/streams", &[], b"").await.status, 401);
+}
+
+#[tokio::test]
+async fn a_file_that_cannot_be_read_changes_nothing() {
+    let hub = guarded().await;
+    std::fs::write(Tokens::path(hub.folder.path()), "version = 2\n").unwrap();
+    assert!(hub.node.reload().is_err());
+    assert_eq!(ask(&hub, secret(1).reveal(), "GET", "/v1/streams", b"").await.status, 200);
+    assert_eq!(http::request(hub.address(), "GET", "/v1/streams", &[], b"").await.status, 401);
+}
+
+#[tokio::test]
+async fn idempotency_keys_belong_to_their_token() {
+    let hub = guarded().await;
+    let body = json!({"to": "orders", "envelope": {"n": 1}}).to_string();
+    let mut offsets = Vec::new();
+    for byte in [1, 4, 1] {
+        let bearer = format!("Bearer {}", secret(byte).reveal());
+        let headers = [("authorization", bearer.as_str()), ("idempotency-key", "k")];
+        let reply =
+            http::request(hub.address(), "POST", "/v1/enqueue", &headers, body.as_bytes()).await;
+        offsets.push(reply.json()["offset"].as_u64().unwrap());
+    }
+    assert!(offsets[0] != offsets[1] && offsets[0] == offsets[2], "{offsets:?}");
+}
+
+#[tokio::test]
+async fn pages_of_other_sites_are_refused() {
+    let hub = Running::start().await;
+    let own = "http://localhost".to_owned();
+    let ask = |headers: Vec<(&'static str, String)>| {
+        let address = hub.address();
+        async move {
+            let headers: Vec<_> = headers.iter().map(|(k, v)| (*k, v.as_str())).collect();
+            let body = br#"{"to": "orders", "envelope": {}}"#;
+            http::request(address, "POST", "/v1/enqueue", &headers, body).await
+        }
+    };
+    assert_eq!(ask(vec![("origin", own)]).await.status, 200);
+    for origin in ["http://evil.example", "null", "http://127.0.0.1:1"] {
+        let reply = ask(vec![("origin", origin.to_owned())]).await;
+        assert_eq!((reply.status, reply.error().as_str()), (403, "OriginRefused"), "{origin}");
+    }
+    assert_eq!(refused(&hub, "origin: http://evil.example\r\n").await, 403);
+    // A name that somebody else had point here.
+    let raw = "GET /v1/streams HTTP/1.1\r\nhost: evil.example\r\nconnection: close\r\n\r\n";
+    assert_eq!(http::exchange(hub.address(), raw.as_bytes()).await.status, 403);
+}
+
+#[tokio::test]
+async fn a_listed_site_may_read_answers() {
+    let folder = tempfile::tempdir().unwrap();
+    let origins = vec!["https://fleet.example".to_owned()];
+    let config = Config {
+        listen: "127.0.0.1:0".parse().unwrap(),
+        data: folder.path().to_owned(),
+        origins,
+        ..Config::default()
+    };
+    let node = Node::start(config).await.unwrap();
+    let headers = [("origin", "https://fleet.example")];
+    let allowed = |reply: &Reply| reply.header("access-control-allow-origin").map(str::to_owned);
+    let asked = http::request(node.address(), "OPTIONS", "/v1/enqueue", &headers, b"").await;
+    assert_eq!((asked.status, allowed(&asked).as_deref()), (204, Some("https://fleet.example")));
+    let list = http::request(node.address(), "GET", "/v1/streams", &headers, b"").await;
+    assert_eq!((list.status, allowed(&list).as_deref()), (200, Some("https://fleet.example")));
+    let other = [("origin", "https://other.example")];
+    let asked = http::request(node.address(), "OPTIONS", "/v1/enqueue", &other, b"").await;
+    assert_eq!(allowed(&asked), None);
+}
+
+#[tokio::test]
+async fn a_node_that_others_reach_does_not_start_without_a_token() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = || Config {
+        listen: "0.0.0.0:0".parse().unwrap(),
+        data: folder.path().to_owned(),
+        ..Config::default()
+    };
+    assert!(matches!(Node::start(config()).await, Err(StartError::Unguarded { .. })));
+    let (_, rights) = rights().swap_remove(0);
+    Tokens::add(folder.path(), "all", &secret(1), rights, None).unwrap();
+    Node::start(config()).await.unwrap().stop().await.unwrap();
+}
