@@ -127,5 +127,11 @@ impl Running {
 
 pub(crate) fn config(data: &Path, level: Level) -> Config {
     let listen = SocketAddr::from(([127, 0, 0, 1], 0));
-    Config { listen, data: data.to_owned(), level, retention: Retention::default() }
+    Config {
+        listen,
+        data: data.to_owned(),
+        level,
+        retention: Retention::default(),
+        origins: Vec::new(),
+    }
 }
