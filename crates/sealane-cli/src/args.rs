@@ -26,8 +26,9 @@ Exit codes:
   5  the storage is full or failed
 
 Settings come from flags, then the environment (SEALANE_SERVER, SEALANE_DATA, SEALANE_LISTEN,
-SEALANE_LEVEL, SEALANE_CODEC, SEALANE_POLICY), then the configuration file (--config,
-SEALANE_CONFIG, or the user's), then defaults: `sealane config show --origin` tells which.
+SEALANE_LEVEL, SEALANE_CODEC, SEALANE_POLICY, SEALANE_TOKEN, SEALANE_CA, SEALANE_TLS_CERT,
+SEALANE_TLS_KEY), then the configuration file (--config, SEALANE_CONFIG, or the user's), then
+defaults: `sealane config show --origin` tells which.
 Keys come from --keys or SEALANE_KEYS, passphrases from SEALANE_PASSPHRASE or the terminal.
 SEALANE_LOG sets what is logged (error, warn, info, debug); NO_COLOR turns colours off.
 
@@ -116,6 +117,18 @@ pub struct Up {
     /// Another site whose pages may use the hub, for example https://fleet.example; may be repeated
     #[arg(long, value_name = "ORIGIN")]
     pub origin: Vec<String>,
+    /// Speak TLS with this certificate, PEM, read again when it changes [env: SEALANE_TLS_CERT]
+    #[arg(long, value_name = "FILE")]
+    pub tls_cert: Option<String>,
+    /// The certificate's private key, PEM [env: SEALANE_TLS_KEY]
+    #[arg(long, value_name = "FILE")]
+    pub tls_key: Option<String>,
+    /// Connections that one address may have [default: 4096]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
+    pub connections_per_address: Option<u64>,
+    /// Messages that one token may enqueue in a second [default: 100000]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
+    pub enqueue_rate: Option<u64>,
 }
 
 /// `sealane bench`.

@@ -26,12 +26,28 @@ pub enum Key {
     Policy,
     /// The token that client verbs bring; empty: none.
     Token,
+    /// The file of certificates that client verbs trust; empty: those of the system.
+    Ca,
+    /// The file of the node's certificate; empty: no TLS.
+    TlsCert,
+    /// The file of its private key.
+    TlsKey,
 }
 
 impl Key {
     /// All settings.
-    pub const ALL: [Key; 7] =
-        [Key::Server, Key::Data, Key::Listen, Key::Level, Key::Codec, Key::Policy, Key::Token];
+    pub const ALL: [Key; 10] = [
+        Key::Server,
+        Key::Data,
+        Key::Listen,
+        Key::Level,
+        Key::Codec,
+        Key::Policy,
+        Key::Token,
+        Key::Ca,
+        Key::TlsCert,
+        Key::TlsKey,
+    ];
 
     /// Its name in the configuration file.
     pub fn name(self) -> &'static str {
@@ -43,6 +59,9 @@ impl Key {
             Key::Codec => "codec",
             Key::Policy => "policy",
             Key::Token => "token",
+            Key::Ca => "ca",
+            Key::TlsCert => "tls-cert",
+            Key::TlsKey => "tls-key",
         }
     }
 
@@ -56,6 +75,9 @@ impl Key {
             Key::Codec => "SEALANE_CODEC",
             Key::Policy => "SEALANE_POLICY",
             Key::Token => "SEALANE_TOKEN",
+            Key::Ca => "SEALANE_CA",
+            Key::TlsCert => "SEALANE_TLS_CERT",
+            Key::TlsKey => "SEALANE_TLS_KEY",
         }
     }
 
@@ -65,7 +87,7 @@ impl Key {
             Key::Data => folder(environment, "XDG_DATA_HOME", ".local/share").display().to_string(),
             Key::Level => Level::Disk.to_string(),
             Key::Codec => Codec::Json.name().into(),
-            Key::Policy | Key::Token => String::new(),
+            Key::Policy | Key::Token | Key::Ca | Key::TlsCert | Key::TlsKey => String::new(),
         }
     }
 }
@@ -220,7 +242,12 @@ impl File {
     /// The file that a setting names, if it names one. In a configuration file it is meant from
     /// that file's folder.
     pub fn path(&self, key: Key) -> Option<PathBuf> {
-        let setting = self.setting(key, None);
+        self.path_or(key, None)
+    }
+
+    /// The same, of which a flag may have said something.
+    pub fn path_or(&self, key: Key, flag: Option<&String>) -> Option<PathBuf> {
+        let setting = self.setting(key, flag);
         let path = PathBuf::from(Some(setting.value).filter(|value| !value.is_empty())?);
         match setting.origin {
             Origin::File(file) => Some(file.parent().unwrap_or(Path::new("")).join(path)),
@@ -246,7 +273,11 @@ impl File {
                 other => other.to_string(),
             })
         })?;
-        Ok(if token.is_empty() { client } else { client.with_token(&token)? })
+        let client = if token.is_empty() { client } else { client.with_token(&token)? };
+        let Some(file) = self.path(Key::Ca) else { return Ok(client) };
+        let failed = |cause: String| Failure::File { file: file.clone(), cause };
+        let pem = fs::read(&file).map_err(|error| failed(error.to_string()))?;
+        client.with_ca(&pem).map_err(|error| failed(error.to_string()))
     }
 }
 

@@ -142,6 +142,7 @@ impl Failure {
             Failure::Node(StartError::Store { cause, .. }) => cause.info(),
             Failure::Node(StartError::Tokens(_)) | Failure::Token(_) => &TOKENS,
             Failure::Node(StartError::Unguarded { .. }) => &UNGUARDED,
+            Failure::Node(StartError::Tls(_)) => &TLS,
             Failure::Node(_) => &LISTEN,
             Failure::UnknownKey { .. } => &UNKNOWN_KEY,
             Failure::Setting { .. } => &SETTING,
@@ -186,7 +187,9 @@ impl Failure {
             Failure::Group(error) => group_exit_code(error),
             Failure::Node(StartError::Store { .. }) => exit::STORAGE,
             Failure::Vault(error) => vault_exit_code(error),
-            Failure::Node(StartError::Tokens(_) | StartError::Unguarded { .. })
+            Failure::Node(
+                StartError::Tokens(_) | StartError::Unguarded { .. } | StartError::Tls(_),
+            )
             | Failure::Token(_)
             | Failure::UnknownKey { .. }
             | Failure::Setting { .. }
@@ -286,7 +289,15 @@ pub const ERRORS: &[ErrorInfo] = &[
     SKIPPED,
     TOKENS,
     UNGUARDED,
+    TLS,
 ];
+
+const TLS: ErrorInfo = ErrorInfo::new(
+    "SL-CLI-19",
+    "Certificate",
+    "the node's certificate or its key cannot be used",
+    "Name PEM files that belong together with --tls-cert (the whole chain) and --tls-key.",
+);
 
 const TOKENS: ErrorInfo = ErrorInfo::new(
     "SL-CLI-17",

@@ -221,6 +221,38 @@ limits! {
     MAX_VAULT_THREADS: usize = 64, "threads";
     /// Connections of one node. A further one waits to be accepted.
     MAX_CONNECTIONS: usize = 100_000, "connections";
+    /// Connections of one address to a node, unless it is started with another number. A further
+    /// one is refused. 64 bits of an IPv6 address count as one.
+    MAX_CONNECTIONS_PER_ADDRESS: usize = 4096, "connections";
+    /// How long a connection may be silent before its first byte. Then it is closed.
+    MAX_WAITING_MS: u64 = 10_000, "milliseconds";
+    /// How long the head of a request may take, and a connection be idle between two requests. Then
+    /// it is closed.
+    MAX_HEAD_MS: u64 = 15_000, "milliseconds";
+    /// The head of a request, and what is read of a connection at once. A larger head is refused.
+    MAX_HEAD_BYTES: usize = 64 << 10, "bytes";
+    /// How long the handshake of TLS may take. Then the connection is closed.
+    MAX_HANDSHAKE_MS: u64 = 10_000, "milliseconds";
+    /// How long the body of a request may take before `MIN_BODY_RATE` holds.
+    MAX_BODY_GRACE_MS: u64 = 10_000, "milliseconds";
+    /// The slowest body of a request: after the grace, so much must have come for every second. A
+    /// slower one is refused.
+    MIN_BODY_RATE: usize = 8192, "bytes per second";
+    /// Bodies of requests that a node holds at once, all together. One more is refused.
+    MAX_BODIES_BYTES: usize = 256 << 20, "bytes";
+    /// How long a client may take nothing of what it is sent, or send nothing on a WebSocket. Then
+    /// its connection is closed.
+    MAX_SILENCE_MS: u64 = 90_000, "milliseconds";
+    /// Messages that one token may enqueue in a second, unless the node is started with another
+    /// number. Beyond it enqueuing is refused with the time to wait.
+    MAX_ENQUEUE_RATE: u64 = 100_000, "messages per second";
+    /// Unknown tokens that one address may show in a minute. Beyond it they are refused with the
+    /// time to wait, and the connection is closed.
+    MAX_GUESSES_PER_MINUTE: u64 = 60, "tokens";
+    /// Addresses whose rates are followed. Beyond it any of them is forgotten.
+    MAX_RATE_KEYS: usize = 65_536, "addresses";
+    /// Subscriptions of one node. A further one is refused.
+    MAX_SUBSCRIPTIONS: usize = 50_000, "subscriptions";
     /// The file of one n2s blob, which is read whole. A larger one is refused.
     MAX_N2S_BLOB_BYTES: u64 = 6 << 30, "bytes";
     /// A file in an n2s blob, which is held whole in memory. A larger one is refused.

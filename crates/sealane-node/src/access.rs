@@ -128,6 +128,11 @@ impl Pass {
         self.token.as_ref().map_or("", |token| token.name())
     }
 
+    /// Whether it was a token that let the sender in.
+    pub(crate) fn has_token(&self) -> bool {
+        self.token.is_some()
+    }
+
     /// Whether one topic is granted.
     pub(crate) fn may(&self, right: Right, topic: &Topic) -> bool {
         self.token.as_ref().is_none_or(|token| token.rights().grants(right, topic))
@@ -168,6 +173,11 @@ fn secret(headers: &HeaderMap) -> Option<Secret> {
     let lists = headers.get_all(SEC_WEBSOCKET_PROTOCOL).iter();
     let mut offered = lists.filter_map(|list| list.to_str().ok()).flat_map(|list| list.split(','));
     offered.find_map(|name| name.trim().strip_prefix(SUBPROTOCOL)?.parse().ok())
+}
+
+/// Whether a request shows anything as a token.
+pub(crate) fn shows_token(headers: &HeaderMap) -> bool {
+    headers.contains_key(AUTHORIZATION) || secret(headers).is_some()
 }
 
 /// Whether an offered sub-protocol is a token and no codec.

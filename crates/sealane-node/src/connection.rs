@@ -11,7 +11,9 @@ use bytes::Bytes;
 use futures_util::{Sink, SinkExt, Stream};
 use sealane_codec::{Codec, CodecError, records};
 use sealane_message::Pattern;
-use sealane_message::limits::{MAX_CLIENT_FRAME_BYTES, MAX_DELIVERY_BATCH_BYTES};
+use sealane_message::limits::{
+    MAX_CLIENT_FRAME_BYTES, MAX_DELIVERY_BATCH_BYTES, MAX_SILENCE_MS, MAX_SUBSCRIPTIONS,
+};
 use sealane_stream::protocol::{ServerFrame, read_ops, write_batch};
 use sealane_stream::{Error, Event, Subscription, take_encoded};
 use tokio::sync::watch;
@@ -26,7 +28,7 @@ use crate::subscribe::Request;
 /// The hub pings so often.
 const PING_EVERY: Duration = Duration::from_secs(25);
 /// A connection that has sent nothing for so long is dead.
-const SILENCE: Duration = Duration::from_secs(60);
+const SILENCE: Duration = Duration::from_millis(MAX_SILENCE_MS);
 /// Deliveries that are taken at once and sent together.
 const TAKE: usize = 512;
 /// How long a client may take to read why it is closed.
@@ -71,7 +73,10 @@ pub(crate) async fn serve(
     pass: Pass,
     request: Result<(Codec, Request), Refusal>,
 ) {
-    app.connections.fetch_add(1, Ordering::Relaxed);
+    let others = app.connections.fetch_add(1, Ordering::Relaxed);
+    let too_many = Error::TooMany { what: "subscriptions", limit: MAX_SUBSCRIPTIONS as u64 };
+    let is_full = others >= MAX_SUBSCRIPTIONS;
+    let request = if is_full { Err(too_many.into()) } else { request };
     let codec = request.as_ref().map_or(Codec::Json, |(codec, _)| *codec);
     let mut connection = Connection::new(app.clone(), socket, codec);
     let end = match request {
@@ -314,6 +319,7 @@ impl Connection {
             }
             End::Refused(refusal) => refusal,
         };
+        self.app.refused.note(&refusal);
         let wire = refusal.wire();
         let draining = matches!(refusal, Refusal::Hub(Error::Draining));
         if !draining && self.send_frame(&ServerFrame::Error(wire.clone())).is_err() {

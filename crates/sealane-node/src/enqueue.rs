@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::sync::Arc;
+use std::time::Instant;
 
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode};
@@ -13,8 +14,9 @@ use sealane_message::limits::{MAX_BATCH_MESSAGES, MAX_ENVELOPE_BYTES};
 use sealane_stream::{Appended, Enqueue, Envelope, Error, IdempotencyKey};
 
 use crate::access::{Pass, Right};
+use crate::body;
 use crate::refusal::Refusal;
-use crate::reply::{Fill, accepted, answer, read_body};
+use crate::reply::{Fill, accepted, answer};
 use crate::routes::App;
 
 pub(crate) async fn one(State(app): State<Arc<App>>, request: Request) -> Response {
@@ -33,10 +35,24 @@ async fn append(app: &App, request: Request, batch: bool) -> Result<Appended, Re
     let headers = request.headers().clone();
     // What cannot be answered is not done.
     accepted(&headers)?;
-    let pass = app.access.admit(&headers)?;
-    let (codec, body) = read_body(request).await?;
-    let enqueue = read(app, &pass, codec, &body, &headers, batch)?;
+    let pass = request.extensions().get::<Pass>().cloned().ok_or(Refusal::Unauthorized)?;
+    in_time(app, &pass)?;
+    let body = body::read(&app.fair, request).await?;
+    let enqueue = read(app, &pass, body.codec, &body.bytes, &headers, batch)?;
+    if pass.has_token() {
+        let count = enqueue.envelopes.len();
+        app.fair.enqueued.charge(&pass.name().to_owned(), count, Instant::now());
+    }
     Ok(app.hub.enqueue(enqueue).await?)
+}
+
+/// Refuses who has enqueued too much lately, before the body is read.
+fn in_time(app: &App, pass: &Pass) -> Result<(), Refusal> {
+    if !pass.has_token() {
+        return Ok(());
+    }
+    let wait = app.fair.enqueued.wait(&pass.name().to_owned(), Instant::now());
+    wait.map_or(Ok(()), |wait| Err(Refusal::TooFast(wait)))
 }
 
 fn read(

@@ -25,15 +25,20 @@
 )]
 
 pub mod access;
+mod body;
 mod connection;
 mod console;
 mod enqueue;
+mod fair;
 mod listener;
+mod ready;
 mod refusal;
 mod reply;
 mod routes;
+mod server;
 mod streams;
 mod subscribe;
+mod tls;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -45,8 +50,12 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
 use access::{Access, Site};
+pub use fair::Limits;
 pub use refusal::ERRORS;
 use routes::App;
+use server::Server;
+use tls::Tls;
+pub use tls::{TlsError, TlsFiles};
 
 /// What a node needs to know; the default serves this machine alone.
 #[derive(Debug, Clone)]
@@ -61,6 +70,10 @@ pub struct Config {
     pub retention: Retention,
     /// Other sites whose pages may use the hub, as browsers write them: `https://fleet.example`.
     pub origins: Vec<String>,
+    /// The certificate with which TLS is spoken; none: it is not.
+    pub tls: Option<TlsFiles>,
+    /// What one client may take.
+    pub limits: Limits,
 }
 
 impl Default for Config {
@@ -71,6 +84,8 @@ impl Default for Config {
             level: Level::Disk,
             retention: Retention::default(),
             origins: Vec::new(),
+            tls: None,
+            limits: Limits::default(),
         }
     }
 }
@@ -90,6 +105,9 @@ pub enum StartError {
     /// The tokens could not be read.
     #[error(transparent)]
     Tokens(#[from] access::FileError),
+    /// The certificate could not be used.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     /// Others could reach the address, and there is no token.
     #[error("{address} can be reached by others, and the node has no token")]
     Unguarded {
@@ -117,6 +135,7 @@ pub struct Node {
     stop: watch::Sender<bool>,
     /// Ends when the last connection has gone.
     connections: mpsc::Receiver<()>,
+    tls: Option<Arc<Tls>>,
     server: JoinHandle<()>,
 }
 
@@ -131,6 +150,10 @@ impl Node {
         if !config.listen.ip().is_loopback() && !access.is_guarded() {
             return Err(StartError::Unguarded { address: config.listen });
         }
+        let tls = config.tls.clone().map(Tls::open).transpose()?.map(Arc::new);
+        if !config.listen.ip().is_loopback() && tls.is_none() {
+            tracing::warn!("tokens and messages travel in clear; give the node a certificate");
+        }
         let hub =
             HubConfig { folder: folder.clone(), level: config.level, retention: config.retention };
         let store = |cause| StartError::Store { folder: folder.clone(), cause };
@@ -141,18 +164,15 @@ impl Node {
         let address = listener.local_addr().map_err(listen)?;
         let (stop, stopping) = watch::channel(false);
         let (alive, connections) = mpsc::channel(1);
-        let app = Arc::new(App::new(hub, access.clone(), stopping.clone(), alive));
+        let app = Arc::new(App::new(hub, access.clone(), &config, stopping.clone(), alive));
         tokio::spawn(access.follow(stopping.clone()));
+        if let Some(tls) = tls.clone() {
+            tokio::spawn(tls.follow(stopping));
+        }
         let router = routes::router(app.clone());
-        let server = tokio::spawn(async move {
-            let mut stopping = stopping;
-            let stopped = async move { drop(stopping.wait_for(|stop| *stop).await) };
-            let serve = axum::serve(listener::Limited::new(listener), router);
-            if let Err(error) = serve.with_graceful_shutdown(stopped).await {
-                tracing::error!(%error, "the server ended");
-            }
-        });
-        Ok(Node { app, folder, address, stop, connections, server })
+        let server = Server::new(app.clone(), router, tls.clone());
+        let server = tokio::spawn(server.run(listener));
+        Ok(Node { app, folder, address, stop, connections, tls, server })
     }
 
     /// The address that is listened on.
@@ -165,12 +185,16 @@ impl Node {
         &self.app.hub
     }
 
-    /// Reads the tokens again, which the node else does by itself within a second.
+    /// Reads the tokens and the certificate again, which the node else does by itself within a
+    /// second.
     ///
     /// # Errors
-    /// [`access::FileError`]; the tokens are then as they were.
-    pub fn reload(&self) -> Result<(), access::FileError> {
-        self.app.access.reload()
+    /// [`StartError::Tokens`], [`StartError::Tls`]; what cannot be used is then as it was.
+    pub fn reload(&self) -> Result<(), StartError> {
+        let tokens = self.app.access.reload();
+        let tls = self.tls.as_ref().map_or(Ok(()), |tls| tls.reload());
+        tokens?;
+        Ok(tls?)
     }
 
     /// Tells the clients to go, stores everything, and ends.

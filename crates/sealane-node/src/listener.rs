@@ -1,59 +1,147 @@
+//! The places that connections take: so many of one node, and so many of one address.
+
+use std::collections::HashMap;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use sealane_message::limits::MAX_CONNECTIONS;
+use sealane_message::limits::{MAX_CONNECTIONS, MAX_SILENCE_MS};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Sleep, sleep};
+use tokio_rustls::server::TlsStream;
 
-/// A listener that accepts no more connections than there may be.
-pub(crate) struct Limited {
-    listener: TcpListener,
-    places: Arc<Semaphore>,
-}
+/// Whom a limit is for: an IPv4 address, or the 64 bits of an IPv6 address that name a network,
+/// since whoever has one address there has all of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Peer(IpAddr);
 
-impl Limited {
-    pub(crate) fn new(listener: TcpListener) -> Self {
-        Self { listener, places: Arc::new(Semaphore::new(MAX_CONNECTIONS)) }
-    }
-}
-
-impl axum::serve::Listener for Limited {
-    type Io = Connection;
-    type Addr = SocketAddr;
-
-    async fn accept(&mut self) -> (Connection, SocketAddr) {
-        loop {
-            let place = self.places.clone().acquire_owned().await.ok();
-            match self.listener.accept().await {
-                Ok((stream, address)) => {
-                    // Small frames are to leave at once; batches are made before they are sent.
-                    if let Err(error) = stream.set_nodelay(true) {
-                        tracing::debug!(%error, "no TCP_NODELAY");
-                    }
-                    return (Connection { stream, _place: place }, address);
-                }
-                Err(error) => {
-                    tracing::warn!(%error, "a connection could not be accepted");
-                    tokio::time::sleep(Duration::from_millis(100)).await;
-                }
+impl Peer {
+    pub(crate) fn new(address: IpAddr) -> Self {
+        match address.to_canonical() {
+            IpAddr::V4(address) => Self(address.into()),
+            IpAddr::V6(address) => {
+                let network = u128::from(address) >> 64 << 64;
+                Self(Ipv6Addr::from(network).into())
             }
         }
     }
+}
 
-    fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.listener.local_addr()
+/// The connections that there may be.
+pub(crate) struct Places {
+    all: Arc<Semaphore>,
+    of_peers: Mutex<HashMap<Peer, usize>>,
+    max_of_peer: usize,
+}
+
+impl Places {
+    pub(crate) fn new(max_of_peer: usize) -> Arc<Self> {
+        let all = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+        Arc::new(Self { all, of_peers: Mutex::default(), max_of_peer })
+    }
+
+    /// How many there are.
+    pub(crate) fn taken(&self) -> usize {
+        MAX_CONNECTIONS - self.all.available_permits()
+    }
+
+    /// A place of the node, when one is free.
+    pub(crate) async fn one(&self) -> Option<OwnedSemaphorePermit> {
+        self.all.clone().acquire_owned().await.ok()
+    }
+
+    /// Gives it to a peer, who may have enough of them.
+    pub(crate) fn give(
+        self: &Arc<Self>,
+        peer: Peer,
+        one: Option<OwnedSemaphorePermit>,
+    ) -> Option<Place> {
+        let mut of_peers = self.of_peers.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = of_peers.entry(peer).or_default();
+        if *count >= self.max_of_peer {
+            return None;
+        }
+        *count += 1;
+        Some(Place { places: self.clone(), peer, _one: one })
     }
 }
 
-/// A connection and its place among those that there may be.
+/// One connection's place, until it is dropped.
+pub(crate) struct Place {
+    places: Arc<Places>,
+    peer: Peer,
+    _one: Option<OwnedSemaphorePermit>,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut of_peers = self.places.of_peers.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = of_peers.get_mut(&self.peer) {
+            *count -= 1;
+            if *count == 0 {
+                of_peers.remove(&self.peer);
+            }
+        }
+    }
+}
+
+/// A connection, with TLS or without, that keeps its place.
 pub(crate) struct Connection {
-    stream: TcpStream,
-    _place: Option<OwnedSemaphorePermit>,
+    wire: Wire,
+    /// Whether the client has said something since it was last answered.
+    speaks: Arc<AtomicBool>,
+    /// Set while the client takes nothing of what it is sent.
+    stalled: Option<Pin<Box<Sleep>>>,
+    _place: Place,
+}
+
+pub(crate) enum Wire {
+    Plain(TcpStream),
+    Tls(Box<TlsStream<TcpStream>>),
+}
+
+impl Connection {
+    pub(crate) fn new(wire: Wire, place: Place) -> Self {
+        Self { wire, speaks: Arc::default(), stalled: None, _place: place }
+    }
+
+    pub(crate) fn speaks(&self) -> Arc<AtomicBool> {
+        self.speaks.clone()
+    }
+
+    /// The same outcome, or an error when the client has taken nothing for too long.
+    fn in_time<T>(
+        &mut self,
+        outcome: Poll<io::Result<T>>,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<T>> {
+        if outcome.is_ready() {
+            self.stalled = None;
+            return outcome;
+        }
+        let patience = Duration::from_millis(MAX_SILENCE_MS);
+        let stalled = self.stalled.get_or_insert_with(|| Box::pin(sleep(patience)));
+        match stalled.as_mut().poll(cx) {
+            Poll::Ready(()) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
+            Poll::Pending => Poll::Pending,
+        }
+    }
+}
+
+/// The same call on either kind of wire.
+macro_rules! on_wire {
+    ($this:expr, $call:ident $(, $argument:expr)*) => {
+        match &mut $this.wire {
+            Wire::Plain(stream) => Pin::new(stream).$call($($argument),*),
+            Wire::Tls(stream) => Pin::new(stream).$call($($argument),*),
+        }
+    };
 }
 
 impl AsyncRead for Connection {
@@ -62,7 +150,12 @@ impl AsyncRead for Connection {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(cx, buf)
+        let before = buf.filled().len();
+        let result = on_wire!(self, poll_read, cx, buf);
+        if buf.filled().len() > before {
+            self.speaks.store(true, Ordering::Relaxed);
+        }
+        result
     }
 }
 
@@ -72,15 +165,18 @@ impl AsyncWrite for Connection {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(cx, bytes)
+        self.speaks.store(false, Ordering::Relaxed);
+        let outcome = on_wire!(self, poll_write, cx, bytes);
+        self.in_time(outcome, cx)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
+        let outcome = on_wire!(self, poll_flush, cx);
+        self.in_time(outcome, cx)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
+        on_wire!(self, poll_shutdown, cx)
     }
 
     fn poll_write_vectored(
@@ -88,10 +184,46 @@ impl AsyncWrite for Connection {
         cx: &mut Context<'_>,
         parts: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(cx, parts)
+        self.speaks.store(false, Ordering::Relaxed);
+        let outcome = on_wire!(self, poll_write_vectored, cx, parts);
+        self.in_time(outcome, cx)
     }
 
     fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
+        match &self.wire {
+            Wire::Plain(stream) => stream.is_write_vectored(),
+            Wire::Tls(stream) => stream.is_write_vectored(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn peer(text: &str) -> Peer {
+        Peer::new(text.parse().unwrap())
+    }
+
+    #[test]
+    fn a_network_of_ipv6_is_one_peer() {
+        assert_eq!(peer("2001:db8::1"), peer("2001:db8::ffff:1"));
+        assert_ne!(peer("2001:db8::1"), peer("2001:db8:0:1::1"));
+        assert_eq!(peer("::ffff:10.0.0.1"), peer("10.0.0.1"));
+        assert_ne!(peer("10.0.0.1"), peer("10.0.0.2"));
+    }
+
+    #[test]
+    fn a_place_comes_back_when_its_connection_has_gone() {
+        let places = Places::new(2);
+        let (ours, other) = (peer("10.0.0.1"), peer("10.0.0.2"));
+        let first = places.give(ours, None).unwrap();
+        let second = places.give(ours, None).unwrap();
+        assert!(places.give(ours, None).is_none());
+        assert!(places.give(other, None).is_some());
+        drop(first);
+        let third = places.give(ours, None).unwrap();
+        drop((second, third));
+        assert!(places.of_peers.lock().unwrap().is_empty());
     }
 }

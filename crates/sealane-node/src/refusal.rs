@@ -1,3 +1,7 @@
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
 use axum::http::StatusCode;
 use sealane_codec::negotiate::Unknown;
 use sealane_message::ErrorInfo;
@@ -24,6 +28,28 @@ pub(crate) enum Refusal {
     Site(String),
     /// The body could not be read.
     Body(&'static str),
+    /// The address has all the connections that it may have.
+    Connections,
+    /// A connection on which nothing was ever said.
+    SilentConnection,
+    /// A head that did not come to its end in time.
+    SlowHead,
+    /// What was said is not HTTP.
+    NotHttp,
+    /// A body that came too slowly.
+    SlowBody,
+    /// The memory for bodies is taken.
+    Crowded,
+    /// More was enqueued than the token may; it may go on after this time.
+    TooFast(Duration),
+    /// The address has shown many tokens that are not known.
+    Guesses(Duration),
+    /// A handshake of TLS that failed or took too long.
+    Handshake,
+    /// HTTP on a port that speaks TLS.
+    TlsRequired,
+    /// TLS on a port that does not speak it.
+    TlsNotServed,
 }
 
 /// The error codes of the daemon (spec/hub.md §8).
@@ -36,6 +62,17 @@ pub const ERRORS: &[ErrorInfo] = &[
     UNAUTHORIZED,
     FORBIDDEN,
     SITE,
+    CONNECTIONS,
+    SILENT_CONNECTION,
+    SLOW_HEAD,
+    NOT_HTTP,
+    SLOW_BODY,
+    CROWDED,
+    TOO_FAST,
+    GUESSES,
+    HANDSHAKE,
+    TLS_REQUIRED,
+    TLS_NOT_SERVED,
 ];
 
 const UNKNOWN_CODEC: ErrorInfo = ErrorInfo::new(
@@ -87,8 +124,134 @@ const SITE: ErrorInfo = ErrorInfo::new(
     "the request names another host, or comes from a page of another site",
     "Use the node's own address, or start it with `--origin` and the page's origin.",
 );
+const CONNECTIONS: ErrorInfo = ErrorInfo::new(
+    "SL-NODE-09",
+    "TooManyConnections",
+    "the address has as many connections as one may have",
+    "Close some, share one client, or start the node with `--connections-per-address`.",
+);
+const SILENT_CONNECTION: ErrorInfo = ErrorInfo::new(
+    "SL-NODE-10",
+    "SilentConnection",
+    "a connection was made and nothing was said on it",
+    "Send the request within MAX_WAITING_MS.",
+);
+const SLOW_HEAD: ErrorInfo = ErrorInfo::new(
+    "SL-NODE-11",
+    "SlowHead",
+    "the head of a request did not come to its end in time",
+    "Send the head of a request within MAX_HEAD_MS.",
+);
+const NOT_HTTP: ErrorInfo = ErrorInfo::new(
+    "SL-NODE-12",
+    "NotHttp",
+    "what was sent is no request of HTTP/1.1, or its head is over MAX_HEAD_BYTES",
+    "Check that the client speaks HTTP/1.1 to this port.",
+);
+const SLOW_BODY: ErrorInfo = ErrorInfo::new(
+    "SL-NODE-13",
+    "SlowBody",
+    "the body of a request came too slowly",
+    "Send at least MIN_BODY_RATE, or smaller batches; nothing of it was kept.",
+);
+const CROWDED: ErrorInfo = ErrorInfo::new(
+    "SL-NODE-14",
+    "Crowded",
+    "the memory for bodies of requests is taken",
+    "Send the request again in a moment; nothing of it was kept.",
+);
+const TOO_FAST: ErrorInfo = ErrorInfo::new(
+    "SL-NODE-15",
+    "TooFast",
+    "the token has enqueued more messages than it may",
+    "Wait as `Retry-After` says, or start the node with `--enqueue-rate`.",
+);
+const GUESSES: ErrorInfo = ErrorInfo::new(
+    "SL-NODE-16",
+    "TooManyGuesses",
+    "the address has shown too many tokens that are not known",
+    "Wait as `Retry-After` says; tokens that hold are taken all the same.",
+);
+const HANDSHAKE: ErrorInfo = ErrorInfo::new(
+    "SL-NODE-17",
+    "HandshakeFailed",
+    "a client did not agree on TLS, or not within MAX_HANDSHAKE_MS",
+    "Speak TLS 1.3, and trust the node's certificate.",
+);
+const TLS_REQUIRED: ErrorInfo = ErrorInfo::new(
+    "SL-NODE-18",
+    "TlsRequired",
+    "the port speaks TLS, and was sent something else",
+    "Begin the address with https:// or wss://.",
+);
+const TLS_NOT_SERVED: ErrorInfo = ErrorInfo::new(
+    "SL-NODE-19",
+    "TlsNotServed",
+    "the port does not speak TLS, and was asked to",
+    "Begin the address with http:// or ws://, or start the node with `--tls-cert`.",
+);
+
+/// What was refused, by name.
+pub(crate) struct Refused(Mutex<BTreeMap<&'static str, u64>>);
+
+impl Refused {
+    /// Every name from the beginning, so that nobody has to wait for the first one.
+    pub(crate) fn new() -> Self {
+        let all = ERRORS.iter().chain(sealane_stream::ERRORS);
+        Self(Mutex::new(all.map(|info| (info.name, 0)).collect()))
+    }
+
+    pub(crate) fn note(&self, refusal: &Refusal) {
+        self.count(refusal.info().name);
+    }
+
+    pub(crate) fn count(&self, name: &'static str) {
+        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *counts.entry(name).or_default() += 1;
+    }
+
+    pub(crate) fn all(&self) -> Vec<(&'static str, u64)> {
+        let counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        counts.iter().map(|(name, count)| (*name, *count)).collect()
+    }
+}
 
 impl Refusal {
+    /// The row of an error table.
+    pub(crate) fn info(&self) -> &'static ErrorInfo {
+        match self {
+            Refusal::Hub(error) => error.info(),
+            Refusal::Codec(..) => &UNKNOWN_CODEC,
+            Refusal::NotFound => &NOT_FOUND,
+            Refusal::MethodNotAllowed => &METHOD_NOT_ALLOWED,
+            Refusal::UpgradeRequired => &UPGRADE_REQUIRED,
+            Refusal::Body(_) => &BODY,
+            Refusal::Unauthorized => &UNAUTHORIZED,
+            Refusal::Forbidden { .. } => &FORBIDDEN,
+            Refusal::Site(_) => &SITE,
+            Refusal::Connections => &CONNECTIONS,
+            Refusal::SilentConnection => &SILENT_CONNECTION,
+            Refusal::SlowHead => &SLOW_HEAD,
+            Refusal::NotHttp => &NOT_HTTP,
+            Refusal::SlowBody => &SLOW_BODY,
+            Refusal::Crowded => &CROWDED,
+            Refusal::TooFast(_) => &TOO_FAST,
+            Refusal::Guesses(_) => &GUESSES,
+            Refusal::Handshake => &HANDSHAKE,
+            Refusal::TlsRequired => &TLS_REQUIRED,
+            Refusal::TlsNotServed => &TLS_NOT_SERVED,
+        }
+    }
+
+    /// How long the client is to wait before it tries again.
+    pub(crate) fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Refusal::TooFast(wait) | Refusal::Guesses(wait) => Some(*wait),
+            Refusal::Crowded => Some(Duration::from_secs(1)),
+            _ => None,
+        }
+    }
+
     pub(crate) fn status(&self) -> StatusCode {
         match self {
             Refusal::Hub(error) => status(error),
@@ -99,23 +262,31 @@ impl Refusal {
             Refusal::Body(_) => StatusCode::BAD_REQUEST,
             Refusal::Unauthorized => StatusCode::UNAUTHORIZED,
             Refusal::Forbidden { .. } | Refusal::Site(_) => StatusCode::FORBIDDEN,
+            Refusal::Connections | Refusal::TooFast(_) | Refusal::Guesses(_) => {
+                StatusCode::TOO_MANY_REQUESTS
+            }
+            Refusal::SilentConnection | Refusal::SlowHead | Refusal::SlowBody => {
+                StatusCode::REQUEST_TIMEOUT
+            }
+            Refusal::Crowded => StatusCode::SERVICE_UNAVAILABLE,
+            Refusal::NotHttp
+            | Refusal::Handshake
+            | Refusal::TlsRequired
+            | Refusal::TlsNotServed => StatusCode::BAD_REQUEST,
         }
     }
 
     pub(crate) fn wire(&self) -> WireError {
-        let plain = |info: &'static ErrorInfo| WireError::new(info, info.cause.to_owned());
+        let info = self.info();
         match self {
             Refusal::Hub(error) => WireError::from(error),
-            Refusal::Codec(_, unknown) => WireError::new(&UNKNOWN_CODEC, unknown.to_string()),
-            Refusal::NotFound => plain(&NOT_FOUND),
-            Refusal::MethodNotAllowed => plain(&METHOD_NOT_ALLOWED),
-            Refusal::UpgradeRequired => plain(&UPGRADE_REQUIRED),
-            Refusal::Body(cause) => WireError::new(&BODY, (*cause).to_owned()),
-            Refusal::Unauthorized => plain(&UNAUTHORIZED),
+            Refusal::Codec(_, unknown) => WireError::new(info, unknown.to_string()),
+            Refusal::Body(cause) => WireError::new(info, (*cause).to_owned()),
             Refusal::Forbidden { right, on } => {
-                WireError::new(&FORBIDDEN, format!("the token does not grant {right} on {on}"))
+                WireError::new(info, format!("the token does not grant {right} on {on}"))
             }
-            Refusal::Site(cause) => WireError::new(&SITE, cause.clone()),
+            Refusal::Site(cause) => WireError::new(info, cause.clone()),
+            _ => WireError::new(info, info.cause.to_owned()),
         }
     }
 

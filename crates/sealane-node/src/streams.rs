@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
+use axum::Extension;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, Request, State};
 use axum::http::{HeaderMap, StatusCode};
@@ -14,30 +15,31 @@ use sealane_message::{Pattern, Topic};
 use sealane_stream::{Error, Event, From, Level, Page, StreamInfo};
 
 use crate::access::{Pass, Right};
+use crate::body;
 use crate::refusal::Refusal;
-use crate::reply::{Fill, accepted, answer, read_body};
+use crate::reply::{Fill, accepted, answer};
 use crate::routes::App;
 
 type Parameters = Result<Query<Vec<(String, String)>>, QueryRejection>;
 
 pub(crate) async fn list(
     State(app): State<Arc<App>>,
+    Extension(pass): Extension<Pass>,
     parameters: Parameters,
     headers: HeaderMap,
 ) -> Response {
-    let pass = app.access.admit(&headers);
-    let fill = pass.and_then(|pass| page(&app, &pass, unpack(parameters)?));
+    let fill = unpack(parameters).and_then(|parameters| page(&app, &pass, parameters));
     answer(&headers, fill.map(|fill| (StatusCode::OK, fill)))
 }
 
 pub(crate) async fn show(
     State(app): State<Arc<App>>,
+    Extension(pass): Extension<Pass>,
     Path(topic): Path<String>,
     parameters: Parameters,
     headers: HeaderMap,
 ) -> Response {
     let result = async {
-        let pass = app.access.admit(&headers)?;
         let topic: Topic = topic.parse().map_err(Error::from)?;
         pass.need(Right::Read, &topic)?;
         let parameters = unpack(parameters)?;
@@ -55,17 +57,17 @@ pub(crate) async fn show(
 
 pub(crate) async fn configure(
     State(app): State<Arc<App>>,
+    Extension(pass): Extension<Pass>,
     Path(topic): Path<String>,
     request: Request,
 ) -> Response {
     let headers = request.headers().clone();
     let result = async {
-        let pass = app.access.admit(&headers)?;
         let topic: Topic = topic.parse().map_err(Error::from)?;
         pass.need(Right::Manage, &topic)?;
         accepted(&headers)?;
-        let (codec, body) = read_body(request).await?;
-        let change = Change::read(codec, &body)?;
+        let body = body::read(&app.fair, request).await?;
+        let change = Change::read(body.codec, &body.bytes)?;
         let (info, made) = app
             .hub
             .configure(&topic, change.sealed, |level, retention| {
@@ -83,11 +85,11 @@ pub(crate) async fn configure(
 
 pub(crate) async fn remove(
     State(app): State<Arc<App>>,
+    Extension(pass): Extension<Pass>,
     Path(topic): Path<String>,
     headers: HeaderMap,
 ) -> Response {
     let result = async {
-        let pass = app.access.admit(&headers)?;
         let topic: Topic = topic.parse().map_err(Error::from)?;
         pass.need(Right::Manage, &topic)?;
         accepted(&headers)?;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Extension;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
@@ -17,7 +18,7 @@ use sealane_message::limits::{
 };
 use sealane_stream::{ConsumerChange, Error, From, Who};
 
-use crate::access::{self, Right};
+use crate::access::{self, Pass, Right};
 use crate::connection;
 use crate::refusal::Refusal;
 use crate::reply::answer;
@@ -38,17 +39,13 @@ pub(crate) struct Request {
 
 pub(crate) async fn subscribe(
     State(app): State<Arc<App>>,
+    Extension(pass): Extension<Pass>,
     parameters: Result<Query<Vec<(String, String)>>, QueryRejection>,
     headers: HeaderMap,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Response {
     let Ok(upgrade) = upgrade else {
         return answer(&headers, Err(Refusal::UpgradeRequired));
-    };
-    let pass = match app.access.admit(&headers) {
-        Ok(pass) => pass,
-        // Whoever guesses gets no connection.
-        Err(refusal) => return answer(&headers, Err(refusal)),
     };
     let parameters = match parameters {
         Ok(Query(all)) => all,

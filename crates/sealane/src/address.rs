@@ -8,17 +8,29 @@ use crate::Error;
 /// The port of a hub where an address names none.
 const DEFAULT_PORT: u16 = 9087;
 
-/// Where a hub listens: `127.0.0.1:9087`, `hub.local`, `[::1]:9087` or `http://hub.local:9087`.
+/// Where a hub listens: `127.0.0.1:9087`, `hub.local`, `[::1]:9087`, `http://hub.local:9087`, or
+/// with TLS `https://hub.example`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Address {
     host: String,
     port: u16,
+    tls: bool,
 }
 
 impl Address {
     /// What the system connects to.
     pub(crate) fn target(&self) -> (&str, u16) {
-        (self.host.trim_start_matches('[').trim_end_matches(']'), self.port)
+        (self.name(), self.port)
+    }
+
+    /// The host, which with TLS the certificate must name.
+    pub(crate) fn name(&self) -> &str {
+        self.host.trim_start_matches('[').trim_end_matches(']')
+    }
+
+    /// Whether TLS is spoken.
+    pub(crate) fn is_tls(&self) -> bool {
+        self.tls
     }
 }
 
@@ -27,12 +39,14 @@ impl FromStr for Address {
 
     fn from_str(text: &str) -> Result<Self, Error> {
         let wrong = |cause| Error::Address { address: text.to_owned(), cause };
-        let (rest, default_port) = match text.split_once("://") {
-            Some(("http" | "ws", rest)) => (rest.strip_suffix('/').unwrap_or(rest), 80),
-            Some(("https" | "wss", _)) => return Err(wrong("asks for TLS; a hub speaks http")),
-            Some(_) => return Err(wrong("has a scheme other than http")),
-            None => (text, DEFAULT_PORT),
+        let bare = |rest: &'_ str| rest.strip_suffix('/').unwrap_or(rest).to_owned();
+        let (rest, default_port, tls) = match text.split_once("://") {
+            Some(("http" | "ws", rest)) => (bare(rest), 80, false),
+            Some(("https" | "wss", rest)) => (bare(rest), 443, true),
+            Some(_) => return Err(wrong("has a scheme other than http or https")),
+            None => (text.to_owned(), DEFAULT_PORT, false),
         };
+        let rest = rest.as_str();
         let port_at = rest.rfind(':').filter(|&at| !rest.get(at..).unwrap_or("").contains(']'));
         let (host, port) = match port_at.and_then(|at| rest.split_at_checked(at)) {
             Some((host, port)) => {
@@ -45,7 +59,7 @@ impl FromStr for Address {
         if host.is_empty() || (!bracketed && host.contains([':', '/', '[', ']', '@', '?'])) {
             return Err(wrong("is not HOST:PORT"));
         }
-        Ok(Self { host: host.to_owned(), port })
+        Ok(Self { host: host.to_owned(), port, tls })
     }
 }
 
@@ -110,12 +124,16 @@ mod tests {
         assert_eq!(read("http://hub.local"), "hub.local:80");
         assert_eq!(read("http://hub.local:9087/"), "hub.local:9087");
         assert_eq!(read("[::1]:5"), "[::1]:5");
+        assert_eq!(read("https://hub.example"), "hub.example:443");
+        assert_eq!(read("wss://hub.example:9087/"), "hub.example:9087");
+        assert!("https://a".parse::<Address>().unwrap().is_tls());
+        assert!(!"http://a".parse::<Address>().unwrap().is_tls());
         assert_eq!("[::1]".parse::<Address>().unwrap().target(), ("::1", 9087));
     }
 
     #[test]
     fn what_is_no_address_is_refused() {
-        for text in ["", ":1", "a:b", "https://a", "ftp://a", "a/b", "::1", "http://u@h"] {
+        for text in ["", ":1", "a:b", "ftp://a", "a/b", "::1", "http://u@h"] {
             assert!(matches!(text.parse::<Address>(), Err(Error::Address { .. })), "{text}");
         }
     }

@@ -18,6 +18,7 @@ use crate::publish::{Publish, PublishBatch};
 use crate::publisher::Publisher;
 use crate::stream::{Configure, Health, ListStreams, Page, StreamState};
 use crate::subscribe::{Start, Subscribe};
+use crate::wire::Trust;
 
 /// How long a request without an answer is repeated, unless [`Client::patience`] says otherwise.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -32,15 +33,15 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client of the hub at `127.0.0.1:9087`, `hub.local`, or `http://hub.local:9087`. Nothing
-    /// is sent yet: connections are made when they are needed.
+    /// A client of the hub at `127.0.0.1:9087`, `hub.local`, `http://hub.local:9087`, or with TLS
+    /// at `https://hub.example`. Nothing is sent yet: connections are made when they are needed.
     ///
     /// # Errors
     /// [`Error::Address`] where the text is no address.
     pub fn connect(address: &str) -> Result<Client, Error> {
         let address: Address = address.parse()?;
         Ok(Client {
-            pool: Arc::new(Pool::new(address, None)),
+            pool: Arc::new(Pool::new(address, None, Trust::default())),
             keys: Arc::new(Keys { prefix: (random(), random()), next: AtomicU64::new(0) }),
             codec: Codec::MsgPack,
             patience: PATIENCE,
@@ -67,7 +68,19 @@ impl Client {
         let mut value =
             HeaderValue::try_from(format!("Bearer {}", token.trim())).map_err(|_| Error::Token)?;
         value.set_sensitive(true);
-        self.pool = Arc::new(Pool::new(self.pool.address().clone(), Some(value)));
+        let (address, trust) = (self.pool.address().clone(), self.pool.trust().clone());
+        self.pool = Arc::new(Pool::new(address, Some(value), trust));
+        Ok(self)
+    }
+
+    /// Trusts a hub of an `https` address whose certificate is one of these, or is signed with one
+    /// of them; PEM. Without this it is those that the system trusts.
+    ///
+    /// # Errors
+    /// [`Error::Trust`] where there is no certificate in `pem`.
+    pub fn with_ca(mut self, pem: &[u8]) -> Result<Client, Error> {
+        let (address, token) = (self.pool.address().clone(), self.pool.token().cloned());
+        self.pool = Arc::new(Pool::new(address, token, Trust::only(pem)?));
         Ok(self)
     }
 
@@ -206,6 +219,10 @@ impl Client {
 
     pub(crate) fn token(&self) -> Option<&HeaderValue> {
         self.pool.token()
+    }
+
+    pub(crate) fn trust(&self) -> &Trust {
+        self.pool.trust()
     }
 
     pub(crate) fn make_key(&self) -> String {

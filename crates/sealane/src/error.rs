@@ -76,6 +76,17 @@ pub enum Error {
     /// A text that cannot be a token.
     #[error("the token holds what no token holds")]
     Token,
+    /// Certificates that cannot be trusted, because there are none.
+    #[error("no certificate to trust: {0}")]
+    Trust(String),
+    /// The hub's certificate is not trusted, or it does not speak the TLS that is asked for.
+    #[error("{address} is not trusted: {cause}")]
+    Untrusted {
+        /// The hub's address.
+        address: String,
+        /// What is wrong.
+        cause: String,
+    },
 }
 
 impl Error {
@@ -96,6 +107,8 @@ impl Error {
             Error::Ended(_) => &ENDED,
             Error::RecordsCodec => &RECORDS_CODEC,
             Error::Token => &TOKEN,
+            Error::Trust(_) => &TRUST,
+            Error::Untrusted { .. } => &UNTRUSTED,
         }
     }
 
@@ -140,7 +153,22 @@ pub const ERRORS: &[ErrorInfo] = &[
     REPEATED,
     POSTHUMOUS,
     TOKEN,
+    TRUST,
+    UNTRUSTED,
 ];
+
+const TRUST: ErrorInfo = ErrorInfo::new(
+    "SL-CLIENT-15",
+    "NothingToTrust",
+    "there is no certificate by which a hub could be trusted",
+    "Name a PEM file of certificates with SEALANE_CA, or install the system's.",
+);
+const UNTRUSTED: ErrorInfo = ErrorInfo::new(
+    "SL-CLIENT-16",
+    "Untrusted",
+    "the hub's certificate is not trusted, or it does not speak TLS 1.3",
+    "Use the name that the certificate is for, or name its issuer with SEALANE_CA.",
+);
 
 const TOKEN: ErrorInfo = ErrorInfo::new(
     "SL-CLIENT-14",

@@ -6,24 +6,21 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::client::conn::http1::{self, SendRequest};
-use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, HeaderValue};
+use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, HeaderValue, RETRY_AFTER};
 use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use sealane_codec::Codec;
 use sealane_stream::protocol::{ServerFrame, WireError, read_frame};
-use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
 
 use crate::Error;
 use crate::address::Address;
 use crate::backoff::Backoff;
+use crate::wire::{Trust, Unopened, open};
 
 /// Connections that one client has open for requests. Further requests wait for one.
 const MAX_CONNECTIONS: usize = 32;
-
-/// A connection that is not made in this time counts as refused.
-pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// An answer that is not whole in this time counts as lost.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
@@ -89,6 +86,16 @@ pub(crate) struct Answer {
     pub(crate) status: StatusCode,
     pub(crate) codec: Codec,
     pub(crate) body: Bytes,
+    /// When the hub asks to be asked again.
+    retry_after: Option<Duration>,
+}
+
+/// Why a hub that did nothing of a request may do it later.
+enum Later {
+    /// It is stopping, and its successor may.
+    Draining,
+    /// After this time.
+    After(Duration),
 }
 
 impl Answer {
@@ -110,10 +117,17 @@ impl Answer {
         }
     }
 
-    /// Whether the hub is stopping: it did nothing, and its successor may.
-    fn draining(&self) -> bool {
-        self.status == StatusCode::SERVICE_UNAVAILABLE
-            && self.refusal().is_some_and(|wire| wire.code == "Draining")
+    /// Whether the hub did nothing of the request, and may do it later.
+    fn later(&self) -> Option<Later> {
+        let busy = [StatusCode::SERVICE_UNAVAILABLE, StatusCode::TOO_MANY_REQUESTS];
+        if !busy.contains(&self.status) {
+            return None;
+        }
+        match self.refusal()?.code.as_ref() {
+            "Draining" => Some(Later::Draining),
+            "TooFast" | "Crowded" => self.retry_after.map(Later::After),
+            _ => None,
+        }
     }
 }
 
@@ -123,6 +137,8 @@ enum Lost {
     NotReachable(String),
     /// It may have been received.
     NoAnswer(String),
+    /// Nothing was sent, and nothing will be.
+    Failed(Error),
 }
 
 /// The connections of a client to its hub.
@@ -131,13 +147,19 @@ pub(crate) struct Pool {
     address: Address,
     /// The value of the header that brings the token.
     token: Option<HeaderValue>,
+    trust: Trust,
     idle: Mutex<Vec<SendRequest<Full<Bytes>>>>,
     open: Semaphore,
 }
 
 impl Pool {
-    pub(crate) fn new(address: Address, token: Option<HeaderValue>) -> Self {
-        Self { address, token, idle: Mutex::default(), open: Semaphore::new(MAX_CONNECTIONS) }
+    pub(crate) fn new(address: Address, token: Option<HeaderValue>, trust: Trust) -> Self {
+        let open = Semaphore::new(MAX_CONNECTIONS);
+        Self { address, token, trust, idle: Mutex::default(), open }
+    }
+
+    pub(crate) fn trust(&self) -> &Trust {
+        &self.trust
     }
 
     pub(crate) fn address(&self) -> &Address {
@@ -156,13 +178,19 @@ impl Pool {
         let mut attempts = 1;
         loop {
             let lost = match self.attempt(call).await? {
-                Ok(answer) if !answer.draining() => return answer.check(),
-                Ok(answer) if Instant::now() >= until => return answer.check(),
-                Ok(_) => {
-                    // Its successor is reached by new connections only.
-                    self.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
-                    Lost::NotReachable("the hub is stopping".into())
-                }
+                Ok(answer) => match answer.later() {
+                    Some(Later::Draining) if Instant::now() < until => {
+                        // Its successor is reached by new connections only.
+                        self.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
+                        Lost::NotReachable("the hub is stopping".into())
+                    }
+                    Some(Later::After(wait)) if Instant::now() + wait < until => {
+                        tokio::time::sleep(wait).await;
+                        continue;
+                    }
+                    _ => return answer.check(),
+                },
+                Err(Lost::Failed(error)) => return Err(error),
                 Err(lost) => lost,
             };
             let wait = backoff.wait();
@@ -180,6 +208,7 @@ impl Pool {
         match lost {
             Lost::NotReachable(cause) => Error::NotReachable { address, cause },
             Lost::NoAnswer(cause) => Error::NoAnswer { address, attempts, cause },
+            Lost::Failed(error) => error,
         }
     }
 
@@ -210,7 +239,11 @@ impl Pool {
     }
 
     async fn connect(&self) -> Result<SendRequest<Full<Bytes>>, Lost> {
-        let stream = open(&self.address).await.map_err(Lost::NotReachable)?;
+        let opened = open(&self.address, &self.trust).await;
+        let stream = opened.map_err(|unopened| match unopened {
+            Unopened::Lost(cause) => Lost::NotReachable(cause),
+            Unopened::Failed(error) => Lost::Failed(error),
+        })?;
         let (sender, connection) = http1::handshake(TokioIo::new(stream))
             .await
             .map_err(|error| Lost::NotReachable(error.to_string()))?;
@@ -233,7 +266,9 @@ impl Pool {
             let body = Limited::new(body, MAX_ANSWER_BYTES).collect().await;
             let body = body.map_err(|error| error.to_string())?.to_bytes();
             let codec = codec_of(head.headers.get(CONTENT_TYPE).and_then(|v| v.to_str().ok()));
-            Ok(Answer { status: head.status, codec, body })
+            let retry_after = head.headers.get(RETRY_AFTER).and_then(|v| v.to_str().ok());
+            let retry_after = retry_after.and_then(|v| v.parse().ok()).map(Duration::from_secs);
+            Ok(Answer { status: head.status, codec, body, retry_after })
         });
         match answer.await {
             Ok(Ok(answer)) => {
@@ -244,16 +279,6 @@ impl Pool {
             Err(_) => Err(Lost::NoAnswer(format!("nothing came for {ANSWER_TIMEOUT:?}"))),
         }
     }
-}
-
-/// Opens a connection to the hub.
-pub(crate) async fn open(address: &Address) -> Result<TcpStream, String> {
-    let stream = timeout(CONNECT_TIMEOUT, TcpStream::connect(address.target()))
-        .await
-        .map_err(|_| format!("no connection in {CONNECT_TIMEOUT:?}"))?
-        .map_err(|error| error.to_string())?;
-    stream.set_nodelay(true).map_err(|error| error.to_string())?;
-    Ok(stream)
 }
 
 fn codec_of(content_type: Option<&str>) -> Codec {

@@ -70,6 +70,7 @@ mod reply;
 mod stream;
 mod subscribe;
 mod subscription;
+mod wire;
 
 pub use client::Client;
 pub use error::{ERRORS, Error};

@@ -5,9 +5,10 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use sealane::{Codec, Value};
+use sealane::{Codec, Pattern, Value};
+use sealane_node::access::{Rights, Tokens};
 
-use crate::net::{Net, PORT};
+use crate::net::{Net, PORT, token};
 use crate::program;
 use crate::search::PIECE_BYTES;
 
@@ -133,6 +134,10 @@ pub(crate) struct Hub {
 impl Hub {
     pub(crate) fn start(net: &Net) -> Hub {
         let data = tempfile::tempdir().unwrap();
+        let all: Vec<Pattern> = vec!["**".parse().unwrap()];
+        let rights =
+            Rights { read: all.clone(), publish: all.clone(), manage: all, observe: false };
+        Tokens::add(data.path(), "members", &token(), rights, None).unwrap();
         Hub { child: spawn(net, data.path()), data }
     }
 

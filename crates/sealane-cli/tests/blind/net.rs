@@ -4,8 +4,15 @@
 use std::path::Path;
 use std::process::Command;
 
+use sealane_node::access::Secret;
+
 /// Where the hub listens.
 pub(crate) const PORT: u16 = 9087;
+
+/// What the members show the hub, which others can reach.
+pub(crate) fn token() -> Secret {
+    Secret::new([7; 32])
+}
 
 /// The namespaces of one test; they go with it.
 pub(crate) struct Net {
@@ -52,6 +59,7 @@ impl Net {
     pub(crate) fn on_side(&self, side: usize, program: &Path) -> Command {
         let mut command = self.within(&self.names[side], program);
         command.env("SEALANE_SERVER", Self::hub_address(side));
+        command.env("SEALANE_TOKEN", token().reveal());
         command
     }
 

@@ -16,5 +16,6 @@ mod running;
 mod seals;
 mod shares_encodings;
 mod socket;
+mod stays_fair;
 mod stock_clients;
 mod strict_order;

@@ -23,7 +23,12 @@ impl Running {
     }
 
     pub(crate) async fn over(folder: tempfile::TempDir, level: Level) -> Running {
-        let node = Node::start(config(folder.path(), level)).await.unwrap();
+        let config = config(folder.path(), level);
+        Running::with(folder, config).await
+    }
+
+    pub(crate) async fn with(folder: tempfile::TempDir, config: Config) -> Running {
+        let node = Node::start(config).await.unwrap();
         Running { folder, node }
     }
 
@@ -132,6 +137,6 @@ pub(crate) fn config(data: &Path, level: Level) -> Config {
         data: data.to_owned(),
         level,
         retention: Retention::default(),
-        origins: Vec::new(),
+        ..Config::default()
     }
 }

@@ -137,7 +137,8 @@ impl Driver {
         let path = self.subscribe.path(start);
         let address = self.subscribe.client.hub();
         let token = self.subscribe.client.token();
-        let made = connect(address, &path, token, self.subscribe.codec).await;
+        let trust = self.subscribe.client.trust();
+        let made = connect(address, &path, (token, trust), self.subscribe.codec).await;
         let (mut reader, mut writer) = made?;
         let first = timeout(SUBSCRIBED_WAIT, reader.next())
             .await

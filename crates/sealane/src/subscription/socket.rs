@@ -8,7 +8,6 @@ use futures_util::{SinkExt, StreamExt};
 use hyper::header::{AUTHORIZATION, HeaderValue};
 use sealane_codec::Codec;
 use sealane_stream::protocol::{Op, ServerFrame, WireError, read_frame};
-use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
@@ -16,7 +15,7 @@ use tokio_tungstenite::tungstenite::{Error as WsError, Message as WsMessage};
 
 use crate::Error;
 use crate::address::Address;
-use crate::http::{CONNECT_TIMEOUT, open};
+use crate::wire::{CONNECT_TIMEOUT, Trust, Unopened, Wire, open};
 
 /// A connection on which nothing came for so long is lost: three heartbeats and a little.
 const SILENCE: Duration = Duration::from_secs(35);
@@ -34,13 +33,13 @@ pub(super) enum Ended {
 
 /// The reading half.
 pub(super) struct Reader {
-    stream: SplitStream<WebSocketStream<TcpStream>>,
+    stream: SplitStream<WebSocketStream<Wire>>,
     codec: Codec,
 }
 
 /// The writing half.
 pub(super) struct Writer {
-    sink: SplitSink<WebSocketStream<TcpStream>, WsMessage>,
+    sink: SplitSink<WebSocketStream<Wire>, WsMessage>,
     codec: Codec,
 }
 
@@ -48,10 +47,13 @@ pub(super) struct Writer {
 pub(super) async fn connect(
     address: &Address,
     path: &str,
-    token: Option<&HeaderValue>,
+    (token, trust): (Option<&HeaderValue>, &Trust),
     codec: Codec,
 ) -> Result<(Reader, Writer), Ended> {
-    let stream = open(address).await.map_err(Ended::Lost)?;
+    let stream = open(address, trust).await.map_err(|unopened| match unopened {
+        Unopened::Lost(cause) => Ended::Lost(cause),
+        Unopened::Failed(error) => Ended::Failed(error),
+    })?;
     let url = format!("ws://{address}{path}");
     let mut request = url.into_client_request().map_err(|e| Ended::Lost(e.to_string()))?;
     if let Some(token) = token {

@@ -9,6 +9,7 @@ mod resumes_where_it_was;
 mod seals_streams;
 mod shares_work_among_members;
 mod speaks_the_protocol;
+mod speaks_tls;
 mod stores_once;
 mod wire;
 

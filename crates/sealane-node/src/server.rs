@@ -1,0 +1,211 @@
+//! The port: connections are accepted, given a place, and served HTTP/1.1, with TLS or without.
+//!
+//! ```text
+//!  accept ─► a place of the node, of the address ─► first byte ─► TLS ─► head ─► router
+//! ```
+//!
+//! Each arrow has a limit in time, so that whoever stays behind gives its place back.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use sealane_codec::Codec;
+use sealane_message::limits::{MAX_HANDSHAKE_MS, MAX_HEAD_BYTES, MAX_HEAD_MS, MAX_WAITING_MS};
+use tokio::io::AsyncWriteExt;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::time::timeout;
+use tower_service::Service;
+
+use crate::listener::{Connection, Peer, Wire};
+use crate::refusal::Refusal;
+use crate::routes::App;
+use crate::tls::Tls;
+
+/// The first byte of TLS: a handshake record (RFC 8446 §5.1).
+const TLS_HANDSHAKE: u8 = 22;
+
+/// How long whoever is turned away may take to read why.
+const FAREWELL: Duration = Duration::from_millis(500);
+
+pub(crate) struct Server {
+    app: Arc<App>,
+    router: Router,
+    tls: Option<Arc<Tls>>,
+}
+
+impl Server {
+    pub(crate) fn new(app: Arc<App>, router: Router, tls: Option<Arc<Tls>>) -> Arc<Self> {
+        Arc::new(Self { app, router, tls })
+    }
+
+    /// Serves until it is aborted. While the node drains, everybody who comes is told so.
+    pub(crate) async fn run(self: Arc<Self>, listener: TcpListener) {
+        loop {
+            let one = self.app.places.one().await;
+            match listener.accept().await {
+                Ok((stream, address)) => self.take(stream, address, one),
+                Err(error) => {
+                    tracing::warn!(%error, "a connection could not be accepted");
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                }
+            }
+        }
+    }
+
+    fn take(
+        self: &Arc<Self>,
+        stream: TcpStream,
+        address: SocketAddr,
+        one: Option<OwnedSemaphorePermit>,
+    ) {
+        // Small frames are to leave at once; batches are made before they are sent.
+        if let Err(error) = stream.set_nodelay(true) {
+            tracing::debug!(%error, "no TCP_NODELAY");
+        }
+        let peer = Peer::new(address.ip());
+        let Some(place) = self.app.places.give(peer, one) else {
+            self.app.refused.note(&Refusal::Connections);
+            if self.tls.is_none() {
+                say_at_once(&stream, &Refusal::Connections);
+            }
+            return;
+        };
+        let server = self.clone();
+        tokio::spawn(async move {
+            let mut stopping = server.app.stopping.clone();
+            let ready = server.first_byte(stream, &mut stopping);
+            let Some((stream, first)) = ready.await else { return };
+            match server.secure(stream, first).await {
+                Some(wire) => server.serve(Connection::new(wire, place), peer).await,
+                None => drop(place),
+            }
+        });
+    }
+
+    /// Waits for the first byte, without any memory for the request that it begins.
+    async fn first_byte(
+        &self,
+        stream: TcpStream,
+        stopping: &mut watch::Receiver<bool>,
+    ) -> Option<(TcpStream, u8)> {
+        let mut first = [0];
+        let was_stopping = *stopping.borrow();
+        let peeked = tokio::select! {
+            peeked = timeout(Duration::from_millis(MAX_WAITING_MS), stream.peek(&mut first)) => {
+                peeked
+            }
+            // What has said nothing yet is not waited for.
+            _ = stopping.wait_for(|stop| *stop), if !was_stopping => return None,
+        };
+        match peeked {
+            Ok(Ok(1..)) => Some((stream, first.first().copied().unwrap_or_default())),
+            Ok(_) => None,
+            Err(_) => {
+                self.app.refused.note(&Refusal::SilentConnection);
+                None
+            }
+        }
+    }
+
+    async fn secure(&self, mut stream: TcpStream, first: u8) -> Option<Wire> {
+        let refusal = match (&self.tls, first == TLS_HANDSHAKE) {
+            (None, false) => return Some(Wire::Plain(stream)),
+            (Some(tls), true) => {
+                let shaking = tls.acceptor.accept(stream);
+                let shaken = timeout(Duration::from_millis(MAX_HANDSHAKE_MS), shaking).await;
+                match shaken {
+                    Ok(Ok(stream)) => return Some(Wire::Tls(Box::new(stream))),
+                    Ok(Err(error)) => tracing::debug!(%error, "no TLS with a client"),
+                    Err(_) => tracing::debug!("a client's handshake took too long"),
+                }
+                self.app.refused.note(&Refusal::Handshake);
+                return None;
+            }
+            (None, true) => Refusal::TlsNotServed,
+            (Some(_), false) => Refusal::TlsRequired,
+        };
+        self.app.refused.note(&refusal);
+        if first != TLS_HANDSHAKE {
+            let said = plain_answer(&refusal);
+            let _ = timeout(FAREWELL, stream.write_all(&said)).await;
+        }
+        None
+    }
+
+    async fn serve(&self, connection: Connection, peer: Peer) {
+        // Held until it ends, so that a draining node waits for what is being answered.
+        let _alive = self.app.alive();
+        let mut stopping = self.app.stopping.clone();
+        let speaks = connection.speaks();
+        let service = service_fn(|request: hyper::Request<Incoming>| {
+            let mut request = request.map(Body::new);
+            request.extensions_mut().insert(peer);
+            self.router.clone().call(request)
+        });
+        let mut builder = http1::Builder::new();
+        builder
+            .timer(TokioTimer::new())
+            .header_read_timeout(Duration::from_millis(MAX_HEAD_MS))
+            .max_buf_size(MAX_HEAD_BYTES);
+        let serving = builder.serve_connection(TokioIo::new(connection), service).with_upgrades();
+        tokio::pin!(serving);
+        let mut is_stopping = *stopping.borrow();
+        if is_stopping {
+            serving.as_mut().graceful_shutdown();
+        }
+        let ended = loop {
+            tokio::select! {
+                ended = &mut serving => break ended,
+                _ = stopping.wait_for(|stop| *stop), if !is_stopping => {
+                    is_stopping = true;
+                    serving.as_mut().graceful_shutdown();
+                }
+            }
+        };
+        if let Err(error) = ended {
+            self.note(&error, &speaks);
+        }
+    }
+
+    /// Counts what a client did wrong. One that was silent between two requests did nothing wrong.
+    fn note(&self, error: &hyper::Error, speaks: &AtomicBool) {
+        let refusal = if error.is_timeout() {
+            if !speaks.load(Ordering::Relaxed) {
+                return;
+            }
+            Refusal::SlowHead
+        } else if error.is_parse() || error.is_parse_too_large() {
+            Refusal::NotHttp
+        } else {
+            return;
+        };
+        self.app.refused.note(&refusal);
+    }
+}
+
+/// An answer to whoever gets no connection, in the bytes of HTTP.
+fn plain_answer(refusal: &Refusal) -> Vec<u8> {
+    let mut body = Vec::with_capacity(256);
+    refusal.wire().write(Codec::Json, &mut body);
+    let head = format!(
+        "HTTP/1.1 {}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\
+         connection: close\r\n\r\n",
+        refusal.status(),
+        body.len()
+    );
+    [head.as_bytes(), &body].concat()
+}
+
+/// Writes an answer if the system takes it without waiting; nothing is kept for who is refused.
+fn say_at_once(stream: &TcpStream, refusal: &Refusal) {
+    let _ = stream.try_write(&plain_answer(refusal));
+}

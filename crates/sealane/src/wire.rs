@@ -1,0 +1,179 @@
+//! Connections to the hub, with TLS or without.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use rustls::crypto::aws_lc_rs;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+use crate::Error;
+use crate::address::Address;
+
+/// A connection that is not made in this time counts as refused.
+pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Whose certificates are trusted.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Trust {
+    /// None: those that the system trusts.
+    roots: Option<Arc<ClientConfig>>,
+}
+
+impl Trust {
+    /// Trusts these certificates, PEM, and no others.
+    pub(crate) fn only(pem: &[u8]) -> Result<Self, Error> {
+        let mut roots = RootCertStore::empty();
+        for certificate in CertificateDer::pem_slice_iter(pem) {
+            let certificate = certificate.map_err(|error| Error::Trust(error.to_string()))?;
+            roots.add(certificate).map_err(|error| Error::Trust(error.to_string()))?;
+        }
+        if roots.is_empty() {
+            return Err(Error::Trust("there is no certificate in PEM".to_owned()));
+        }
+        Ok(Self { roots: Some(Arc::new(config(roots)?)) })
+    }
+
+    fn config(&self) -> Result<Arc<ClientConfig>, Error> {
+        match &self.roots {
+            Some(config) => Ok(config.clone()),
+            None => system(),
+        }
+    }
+}
+
+/// What the system trusts, read once.
+fn system() -> Result<Arc<ClientConfig>, Error> {
+    static CONFIG: OnceLock<Result<Arc<ClientConfig>, Error>> = OnceLock::new();
+    let read = || {
+        let found = rustls_native_certs::load_native_certs();
+        let mut roots = RootCertStore::empty();
+        let (added, _) = roots.add_parsable_certificates(found.certs);
+        if added == 0 {
+            return Err(Error::Trust("the system has no certificates that it trusts".to_owned()));
+        }
+        config(roots).map(Arc::new)
+    };
+    CONFIG.get_or_init(read).clone()
+}
+
+/// TLS 1.3, with X25519MLKEM768 wherever the other side has it.
+fn config(roots: RootCertStore) -> Result<ClientConfig, Error> {
+    let provider = Arc::new(aws_lc_rs::default_provider());
+    let mut config = ClientConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&rustls::version::TLS13])
+        .map_err(|error| Error::Trust(error.to_string()))?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(config)
+}
+
+/// Why there is no connection.
+pub(crate) enum Unopened {
+    /// Another attempt may help.
+    Lost(String),
+    /// No other attempt helps.
+    Failed(Error),
+}
+
+/// Opens a connection to the hub.
+pub(crate) async fn open(address: &Address, trust: &Trust) -> Result<Wire, Unopened> {
+    let lost = |error: io::Error| Unopened::Lost(error.to_string());
+    let late = || Unopened::Lost(format!("no connection in {CONNECT_TIMEOUT:?}"));
+    let connecting = timeout(CONNECT_TIMEOUT, TcpStream::connect(address.target()));
+    let stream = connecting.await.map_err(|_| late())?.map_err(lost)?;
+    stream.set_nodelay(true).map_err(lost)?;
+    if !address.is_tls() {
+        return Ok(Wire::Plain(stream));
+    }
+    let connector = TlsConnector::from(trust.config().map_err(Unopened::Failed)?);
+    let name = ServerName::try_from(address.name().to_owned());
+    let name = name.map_err(|error| Unopened::Failed(Error::Trust(error.to_string())))?;
+    let shaking = timeout(CONNECT_TIMEOUT, connector.connect(name, stream));
+    match shaking.await.map_err(|_| late())? {
+        Ok(stream) => Ok(Wire::Tls(Box::new(stream))),
+        Err(error) => Err(refused(address, error)),
+    }
+}
+
+/// What the certificate or the other side's TLS is wrong with does not pass; a lost connection
+/// does.
+fn refused(address: &Address, error: io::Error) -> Unopened {
+    let cause = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
+    match cause {
+        Some(cause) => {
+            let (address, cause) = (address.to_string(), cause.to_string());
+            Unopened::Failed(Error::Untrusted { address, cause })
+        }
+        None => Unopened::Lost(error.to_string()),
+    }
+}
+
+/// A connection.
+pub(crate) enum Wire {
+    Plain(TcpStream),
+    Tls(Box<TlsStream<TcpStream>>),
+}
+
+/// The same call on either kind.
+macro_rules! on_wire {
+    ($this:expr, $call:ident $(, $argument:expr)*) => {
+        match $this.get_mut() {
+            Wire::Plain(stream) => Pin::new(stream).$call($($argument),*),
+            Wire::Tls(stream) => Pin::new(stream).$call($($argument),*),
+        }
+    };
+}
+
+impl AsyncRead for Wire {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        on_wire!(self, poll_read, cx, buf)
+    }
+}
+
+impl AsyncWrite for Wire {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        on_wire!(self, poll_write, cx, bytes)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        on_wire!(self, poll_flush, cx)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        on_wire!(self, poll_shutdown, cx)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        parts: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        on_wire!(self, poll_write_vectored, cx, parts)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        match self {
+            Wire::Plain(stream) => stream.is_write_vectored(),
+            Wire::Tls(stream) => stream.is_write_vectored(),
+        }
+    }
+}
