@@ -241,15 +241,14 @@ fn read_token(mut table: Table) -> Result<Token, String> {
     let wrong = |what: &str| format!("token `{name}`: {what}");
     let hash = text(&mut table, "hash")?.unwrap_or_default();
     let hash = read_hash(&hash).ok_or_else(|| wrong("its hash is not 64 hexadecimal digits"))?;
-    let mut rights = Rights::default();
-    rights.read = patterns(&mut table, "read").map_err(|e| wrong(&e))?;
-    rights.publish = patterns(&mut table, "publish").map_err(|e| wrong(&e))?;
-    rights.manage = patterns(&mut table, "manage").map_err(|e| wrong(&e))?;
-    rights.observe = match table.remove("observe") {
+    let mut of = |right: Right| patterns(&mut table, right.name()).map_err(|e| wrong(&e));
+    let (read, publish, manage) = (of(Right::Read)?, of(Right::Publish)?, of(Right::Manage)?);
+    let observe = match table.remove("observe") {
         None => false,
         Some(Value::Boolean(observe)) => observe,
         Some(_) => return Err(wrong("`observe` is true or false")),
     };
+    let rights = Rights { read, publish, manage, observe };
     let created = time(&mut table, "created")?.unwrap_or(SystemTime::UNIX_EPOCH);
     let expires = time(&mut table, "expires")?;
     match table.keys().next() {
