@@ -15,5 +15,10 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod cost;
 pub mod load;
+pub mod measure;
+mod members;
+pub mod page;
+mod text;
 pub mod vault;

@@ -7,7 +7,7 @@
 mod append;
 mod client;
 mod deliver;
-mod node;
+pub(crate) mod node;
 mod report;
 mod sealed;
 mod worker;
@@ -87,7 +87,7 @@ pub enum Error {
 }
 
 impl Error {
-    fn io(what: &'static str) -> impl FnOnce(std::io::Error) -> Error {
+    pub(crate) fn io(what: &'static str) -> impl FnOnce(std::io::Error) -> Error {
         move |cause| Error::Io { what, cause }
     }
 }

@@ -1,5 +1,6 @@
 //! Every verb and flag, defined once.
 
+pub mod bench;
 pub mod group;
 pub mod key;
 pub mod policy;
@@ -84,8 +85,8 @@ pub enum Command {
     Explain(Explain),
     /// Explain captured frames offline, byte by byte, without keys
     Inspect(Inspect),
-    /// Measure what the hub does on this machine
-    Bench(Bench),
+    /// Measure what messages, hub and vault cost on this machine
+    Bench(bench::Bench),
     /// Run the main job on this machine's telemetry, with a crash in the middle
     Demo(Demo),
     /// Print completions for a shell
@@ -129,87 +130,6 @@ pub struct Up {
     /// Messages that one token may enqueue in a second [default: 100000]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
     pub enqueue_rate: Option<u64>,
-}
-
-/// `sealane bench`.
-#[derive(Debug, Args)]
-pub struct Bench {
-    /// What to measure
-    #[command(subcommand)]
-    pub command: BenchCommand,
-}
-
-/// The verbs of `sealane bench`.
-#[derive(Debug, Subcommand)]
-pub enum BenchCommand {
-    /// The hub under load: appends, deliveries, sealed streams, latency, replay, fan-out
-    Load(BenchLoad),
-    /// A vault beside the report's own pipeline, restic and borg: files, bytes, memory
-    Vault(BenchVault),
-    /// The report's own pipeline over a folder, in a process of its own
-    #[command(hide = true)]
-    N2s {
-        /// What is read
-        source: PathBuf,
-        /// Where blobs are written
-        target: PathBuf,
-    },
-    /// A client of `load`, in a process of its own
-    #[command(hide = true)]
-    Worker {
-        /// The hub's address and the work
-        #[arg(allow_hyphen_values = true)]
-        work: Vec<String>,
-    },
-}
-
-/// `sealane bench load`.
-#[derive(Debug, Args)]
-pub struct BenchLoad {
-    /// How long each row runs
-    #[arg(long, value_name = "TIME", value_parser = times::duration, default_value = "5s")]
-    pub each: Duration,
-    /// Bytes of an envelope
-    #[arg(long, value_name = "BYTES", default_value_t = 100)]
-    pub size: usize,
-    /// Connections that read
-    #[arg(long, value_name = "N", default_value_t = 16)]
-    pub readers: usize,
-    /// Connections that are opened to see what an idle one costs
-    #[arg(long, value_name = "N", default_value_t = 2000)]
-    pub idle: usize,
-    /// Readers of one message, over three codecs
-    #[arg(long, value_name = "N", default_value_t = 9999)]
-    pub fan_out: usize,
-    /// Only rows whose name contains this, for example append or latency
-    #[arg(long, value_name = "TEXT")]
-    pub only: Option<String>,
-    /// The folder on the disk to measure [default: the system's temporary folder]
-    #[arg(long, value_name = "DIR")]
-    pub data: Option<PathBuf>,
-}
-
-/// `sealane bench vault`.
-#[derive(Debug, Args)]
-pub struct BenchVault {
-    /// How often each row is measured
-    #[arg(long, value_name = "N", default_value_t = 5)]
-    pub rounds: usize,
-    /// Only this group of rows: mixed, small or big
-    #[arg(long, value_name = "TEXT")]
-    pub only: Option<String>,
-    /// Only tools whose name contains this, for example sealane or borg
-    #[arg(long, value_name = "TEXT")]
-    pub tool: Option<String>,
-    /// Bytes of the big file
-    #[arg(long, value_name = "BYTES", default_value_t = 1_000_000_000)]
-    pub big: u64,
-    /// The folder on the disk to measure [default: the system's temporary folder]
-    #[arg(long, value_name = "DIR")]
-    pub data: Option<PathBuf>,
-    /// A further program, for example borg=/opt/borg/bin/borg
-    #[arg(long, value_name = "NAME=PATH")]
-    pub also: Vec<String>,
 }
 
 /// `sealane pub`.

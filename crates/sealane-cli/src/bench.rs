@@ -4,7 +4,9 @@ use sealane::Value;
 use sealane_bench::load::{self, Options, Programs, Report, Row};
 use sealane_bench::vault;
 
-use crate::args::{Bench, BenchCommand, BenchLoad, BenchVault};
+mod cost;
+
+use crate::args::bench::{Bench, BenchCommand, BenchLoad, BenchVault};
 use crate::{Failure, Terminal};
 
 /// Measures, and shows each row as it comes.
@@ -13,6 +15,7 @@ use crate::{Failure, Terminal};
 /// [`Failure::Bench`] where a process fails; a slow result is no failure.
 pub async fn run(args: &Bench, terminal: &mut Terminal) -> Result<(), Failure> {
     match &args.command {
+        BenchCommand::Cost(args) => cost::run(args, terminal).await,
         BenchCommand::Load(args) => run_load(args, terminal).await,
         BenchCommand::Vault(args) => run_vault(args, terminal),
         BenchCommand::N2s { source, target } => Ok(vault::work(source, target)?),

@@ -2,6 +2,7 @@ use std::io;
 use std::path::PathBuf;
 
 use sealane::{Error, Value};
+use sealane_bench::cost;
 use sealane_codec::CodecError;
 use sealane_message::ErrorInfo;
 use sealane_node::StartError;
@@ -38,6 +39,12 @@ pub enum Failure {
     /// A measurement failed.
     #[error("the bench failed: {0}")]
     Bench(#[from] sealane_bench::load::Error),
+    /// A measurement of messages failed.
+    #[error("the bench failed: {0}")]
+    BenchCost(cost::Error),
+    /// There is nothing to measure.
+    #[error("there is no message to measure: {0}")]
+    NoMessages(String),
     /// A measurement of a vault failed.
     #[error("the bench failed: {0}")]
     BenchVault(#[from] sealane_bench::vault::Error),
@@ -133,6 +140,18 @@ pub enum Failure {
     },
 }
 
+impl From<cost::Error> for Failure {
+    fn from(error: cost::Error) -> Self {
+        match error {
+            cost::Error::Io { path, cause } => {
+                Failure::File { file: path.into(), cause: cause.to_string() }
+            }
+            cost::Error::NoMessages { first } => Failure::NoMessages(first),
+            other => Failure::BenchCost(other),
+        }
+    }
+}
+
 impl Failure {
     /// The row of an error table.
     pub fn info(&self) -> &'static ErrorInfo {
@@ -156,7 +175,8 @@ impl Failure {
             Failure::Output(_) => &OUTPUT,
             Failure::Runtime(_) => &RUNTIME,
             Failure::UnknownCode(_) => &UNKNOWN_CODE,
-            Failure::Bench(_) | Failure::BenchVault(_) => &BENCH,
+            Failure::Bench(_) | Failure::BenchCost(_) | Failure::BenchVault(_) => &BENCH,
+            Failure::NoMessages(_) => &NO_MESSAGES,
             Failure::Demo(_) => &DEMO,
             Failure::Lost(_) => &LOST,
             Failure::Refused { .. } => &REFUSED,
@@ -290,6 +310,7 @@ pub const ERRORS: &[ErrorInfo] = &[
     TOKENS,
     UNGUARDED,
     TLS,
+    NO_MESSAGES,
 ];
 
 const TLS: ErrorInfo = ErrorInfo::new(
@@ -310,6 +331,12 @@ const UNGUARDED: ErrorInfo = ErrorInfo::new(
     "Unguarded",
     "the node would listen where others can reach it, and has no token",
     "Make one with `sealane token new NAME --read '**' --publish '**'`, or listen on 127.0.0.1.",
+);
+const NO_MESSAGES: ErrorInfo = ErrorInfo::new(
+    "SL-CLI-20",
+    "NoMessages",
+    "the files hold no message that could be measured",
+    "Give JSON lines, a sequence of MessagePack or CBOR, or frames; `--as` says which.",
 );
 
 const BENCH: ErrorInfo = ErrorInfo::new(

@@ -61,6 +61,17 @@ impl Terminal {
         self.write(record(fields).as_bytes())
     }
 
+    /// Writes a value for programs that names the schema's version itself.
+    ///
+    /// # Errors
+    /// [`Failure::Output`].
+    pub fn datum(&mut self, value: &Value) -> Result<(), Failure> {
+        let mut line = Vec::new();
+        sealane_codec::encode(Codec::Json, value, &mut line);
+        line.push(b'\n');
+        self.write(&line)
+    }
+
     /// Hands on what was written.
     ///
     /// # Errors

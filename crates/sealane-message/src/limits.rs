@@ -274,6 +274,12 @@ limits! {
     MAX_S3_SILENCE_MS: u64 = 120_000, "milliseconds";
     /// The journal of an upload in parts. A longer file is none.
     MAX_UPLOAD_JOURNAL_BYTES: u64 = 1 << 20, "bytes";
+    /// A message that the bench looks at. A larger one is counted as broken.
+    MAX_BENCH_MESSAGE_BYTES: usize = MAX_FRAME_BODY_BYTES / 2, "bytes";
+    /// Messages that the bench measures with. Of more, so many are drawn at random.
+    MAX_BENCH_SAMPLE_MESSAGES: usize = 1024, "messages";
+    /// Bytes of those messages. Beyond it, fewer are kept.
+    MAX_BENCH_SAMPLE_BYTES: usize = 16 << 20, "bytes";
     /// How long an unfinished upload or pack waits to be continued. Then it is given up.
     MAX_SPOOL_AGE_MS: u64 = 24 * 3600 * 1000, "milliseconds";
 }

@@ -5,14 +5,14 @@ use std::process::{Child, Command, Stdio};
 use super::{Error, Programs};
 
 /// A node in a process of its own.
-pub(super) struct NodeProcess {
+pub(crate) struct NodeProcess {
     child: Child,
-    pub(super) address: String,
+    pub(crate) address: String,
 }
 
 impl NodeProcess {
     /// Starts a node on `data` at any free port.
-    pub(super) fn start(programs: &Programs, data: &Path, level: &str) -> Result<Self, Error> {
+    pub(crate) fn start(programs: &Programs, data: &Path, level: &str) -> Result<Self, Error> {
         let mut child = Command::new(&programs.sealane)
             .args(["--json", "up", "--listen", "127.0.0.1:0", "--level", level, "--data"])
             .arg(data)
@@ -31,7 +31,7 @@ impl NodeProcess {
     }
 
     /// Seconds of CPU that the node has spent, in user and system mode.
-    pub(super) fn cpu_s(&self) -> f64 {
+    pub(crate) fn cpu_s(&self) -> f64 {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()));
         let stat = stat.unwrap_or_default();
         // The name, in parentheses, may hold spaces; what follows it does not.

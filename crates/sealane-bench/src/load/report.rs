@@ -76,6 +76,13 @@ impl Machine {
     }
 }
 
+impl Machine {
+    /// How this program was built. Figures of a debug build say little.
+    pub fn build() -> &'static str {
+        if cfg!(debug_assertions) { "debug" } else { "release" }
+    }
+}
+
 impl fmt::Display for Machine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let commit = if self.commit.is_empty() { "unknown" } else { &self.commit };

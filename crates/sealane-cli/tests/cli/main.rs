@@ -5,6 +5,7 @@ mod explains_frames;
 mod explains_itself;
 mod fails_by_name;
 mod keeps_vaults;
+mod measures_messages;
 mod moves_messages;
 mod seals_messages;
 mod shares_keys;

@@ -1,0 +1,200 @@
+//! Ways over a hub: real processes, real sockets, a real disk.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use sealane::{Client, Subscription};
+use sealane_codec::Codec;
+use sealane_frame::{FrameBuf, open_frame, seal_frame};
+use sealane_message::Value;
+use sealane_stream::protocol::Sealed;
+
+use super::Error;
+use super::step::Coder;
+use super::way::{Link, Way};
+use crate::load::node::NodeProcess;
+use crate::load::{self, Programs};
+use crate::measure::{percentile, process_cpu_ns};
+use crate::members::{GROUP, Members};
+
+/// What a way over a hub cost, for each message.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Kept {
+    /// CPU of this process: both ends and their sockets.
+    pub(super) own_ns: f64,
+    /// CPU of the hub's process.
+    pub(super) hub_ns: f64,
+    /// From before a message was encoded until its reader had decoded it, one after the other, in
+    /// wall time: median and 99th percentile.
+    pub(super) latency_ns: (f64, f64),
+    /// Bytes to the hub, and of the frames from it.
+    pub(super) sent: f64,
+    pub(super) received: f64,
+    /// Bytes that the hub counts as kept.
+    pub(super) rest: f64,
+}
+
+/// Messages of one request.
+const BATCH: usize = 100;
+const BATCH_BYTES: usize = 1 << 20;
+const TOPIC: &str = "cost/measured";
+
+/// How long a way over a hub is measured.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Effort {
+    pub(super) each: Duration,
+    pub(super) singles: usize,
+}
+
+pub(super) async fn measure(
+    programs: &Programs,
+    data: Option<&Path>,
+    way: Way,
+    sample: &[Value],
+    effort: Effort,
+) -> Result<Kept, Error> {
+    let Link::WebSocket(level) = way.link else { return Ok(Kept::default()) };
+    let folder = match data {
+        Some(data) => tempfile::tempdir_in(data),
+        None => tempfile::tempdir(),
+    };
+    let folder = folder.map_err(load::Error::io("a temporary folder"))?;
+    let node = NodeProcess::start(programs, folder.path(), level.name())?;
+    let client = Client::connect(&node.address).map_err(load::Error::Client)?;
+    let make = client.configure(TOPIC);
+    let make = if way.seal.is_some() { make.sealed(GROUP) } else { make };
+    make.await.map_err(load::Error::Client)?;
+    let subscribe = client.subscribe(TOPIC).codec(way.codec).batch(256);
+    let readings = subscribe.await.map_err(load::Error::Client)?;
+    let mut ends = Ends::new(way, client, readings)?;
+    let bytes: usize = sample.iter().map(|value| ends.size(value)).sum();
+    let batch = (BATCH_BYTES * sample.len() / bytes.max(1)).clamp(1, BATCH);
+    let mut kept = ends.rate(&node, sample, batch, effort.each).await?;
+    let mut times = vec![];
+    for value in sample.iter().cycle().take(effort.singles) {
+        let started = Instant::now();
+        ends.round(std::slice::from_ref(value)).await?;
+        times.push(started.elapsed().as_nanos() as f64);
+    }
+    kept.latency_ns = (percentile(&mut times, 0.5), percentile(&mut times, 0.99));
+    let info = ends.client.stream(TOPIC).await.map_err(load::Error::Client)?;
+    kept.rest = info.bytes as f64 / info.count.max(1) as f64;
+    Ok(kept)
+}
+
+struct Ends {
+    way: Way,
+    client: Client,
+    readings: Subscription,
+    members: Members,
+    buf: FrameBuf,
+    writer: Coder,
+    reader: Coder,
+    body: Vec<u8>,
+    sent: u64,
+}
+
+impl Ends {
+    fn new(way: Way, client: Client, readings: Subscription) -> Result<Self, Error> {
+        let (class, suite) = way.seal.unwrap_or(Way::USUAL_SEAL);
+        let failed = |_| load::Error::Process("sealing");
+        let members = Members::new(class, suite, way.codec as u8).map_err(failed)?;
+        Ok(Self {
+            way,
+            client,
+            readings,
+            members,
+            buf: FrameBuf::new(),
+            writer: Coder::new(way.codec),
+            reader: Coder::new(way.codec),
+            body: Vec::new(),
+            sent: 0,
+        })
+    }
+
+    fn size(&mut self, value: &Value) -> usize {
+        self.envelope(value).map_or(0, |envelope| envelope.len())
+    }
+
+    /// Publishes batches and reads them, for a while.
+    async fn rate(
+        &mut self,
+        node: &NodeProcess,
+        sample: &[Value],
+        batch: usize,
+        each: Duration,
+    ) -> Result<Kept, Error> {
+        let all: Vec<Value> = sample.iter().cycle().take(batch).cloned().collect();
+        self.round(&all).await?;
+        let (own, hub, received) = (process_cpu_ns(), node.cpu_s(), self.readings.received_bytes());
+        let (sent, started, mut count) = (self.sent, Instant::now(), 0);
+        let mut from = 0;
+        while started.elapsed() < each {
+            let until = (from + batch).min(sample.len());
+            let part = sample.get(from..until).unwrap_or_default();
+            from = if until == sample.len() { 0 } else { until };
+            self.round(part).await?;
+            count += part.len();
+        }
+        let count = count.max(1) as f64;
+        Ok(Kept {
+            own_ns: (process_cpu_ns() - own) / count,
+            hub_ns: (node.cpu_s() - hub) * 1e9 / count,
+            sent: (self.sent - sent) as f64 / count,
+            received: (self.readings.received_bytes() - received) as f64 / count,
+            ..Kept::default()
+        })
+    }
+
+    /// Writes all of them, and reads them.
+    async fn round(&mut self, values: &[Value]) -> Result<(), Error> {
+        let envelopes = values.iter().map(|value| self.envelope(value));
+        let envelopes: Vec<Vec<u8>> = envelopes.collect::<Result<_, Error>>()?;
+        self.sent += envelopes.iter().map(|envelope| envelope.len() as u64).sum::<u64>();
+        let published = self.client.publish_batch(TOPIC, self.way.codec, &envelopes).await;
+        published.map_err(load::Error::Client)?;
+        for _ in values {
+            let message = self.readings.next().await.ok_or(load::Error::Process("reader"))?;
+            let message = message.map_err(load::Error::Client)?;
+            self.read(&message.envelope)?;
+        }
+        Ok(())
+    }
+
+    /// What is published: a map around the value, or a frame that its body is sealed in.
+    fn envelope(&mut self, value: &Value) -> Result<Vec<u8>, Error> {
+        let failed = |_| load::Error::Process("sealing");
+        if self.way.seal.is_none() {
+            let mut out = Vec::new();
+            let mut writer = sealane_codec::Writer::new(self.way.codec, &mut out);
+            writer.map(1);
+            writer.key("data");
+            writer.value(value);
+            writer.end();
+            return Ok(out);
+        }
+        self.body.clear();
+        self.writer.encode(value, &mut self.body);
+        self.members.reserve(1).map_err(failed)?;
+        let Members { sealer, fields, .. } = &mut self.members;
+        let frame = seal_frame(sealer, fields, &self.body, &mut self.buf).map_err(failed)?;
+        let mut out = Vec::with_capacity(frame.len() + 64);
+        Sealed { id: None, frame: (&*frame).into() }.write(self.way.codec, &mut out);
+        Ok(out)
+    }
+
+    fn read(&mut self, envelope: &[u8]) -> Result<(), Error> {
+        let failed = || load::Error::Process("reader");
+        let codec: Codec = self.way.codec;
+        if self.way.seal.is_none() {
+            let value = self.reader.decode(envelope).map_err(|_| failed())?;
+            return value.field("data").map(|_| ()).ok_or_else(|| failed().into());
+        }
+        let sealed = Sealed::read(codec, envelope).ok().flatten().ok_or_else(failed)?;
+        let mut frame = sealed.frame.into_owned();
+        let received = open_frame(&mut self.members.opener, &mut frame).map_err(|_| failed())?;
+        self.reader.decode(received.body).map_err(|_| failed())?;
+        received.accept();
+        Ok(())
+    }
+}

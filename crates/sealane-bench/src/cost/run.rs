@@ -1,0 +1,229 @@
+//! All of it, in order: steps, ways in memory, ways over a hub, advice.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use sealane_message::Value;
+
+use super::hub::{self, Effort, Kept};
+use super::report::{Input, Report, Row, Source};
+use super::step::{Step, Steps};
+use super::trip::{Bytes, Trip, Watch};
+use super::way::{Link, Way};
+use super::{Error, Sample, advice, table};
+use crate::load::Programs;
+use crate::measure::{self, Cost, Machine, Plan, Variant, percentile};
+
+/// What is measured, and how long.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Less of everything: a look in less than 20 seconds.
+    pub quick: bool,
+    /// The program that runs the hub; without it there are no ways over a hub.
+    pub programs: Option<Programs>,
+    /// The folder on the disk that the hub keeps messages on. A temporary folder by default.
+    pub data: Option<PathBuf>,
+}
+
+/// Bytes and messages that times are of; counts are of the whole sample.
+const TIMED_BYTES: u64 = 256 << 10;
+const TIMED_MESSAGES: usize = 256;
+/// Single messages that a percentile is of, at least.
+const SINGLES: usize = 2000;
+
+impl Options {
+    fn plan(&self) -> Plan {
+        if self.quick { Plan::quick() } else { Plan::full() }
+    }
+
+    fn effort(&self) -> Effort {
+        match self.quick {
+            true => Effort { each: Duration::from_millis(400), singles: 50 },
+            false => Effort { each: Duration::from_secs(2), singles: 400 },
+        }
+    }
+}
+
+/// Measures; `progress` is told what is being done and the part of it that is.
+///
+/// # Errors
+/// [`Error::Refused`] where a step does not do its work on one of the messages; [`Error::Load`]
+/// where the hub fails.
+pub async fn run(
+    sample: Sample,
+    options: &Options,
+    progress: &mut dyn FnMut(&str, f64),
+) -> Result<Report, Error> {
+    let timed = timed(&sample.messages);
+    let steps = table::measure(&options.plan(), timed, &mut |part| progress("steps", part));
+    let mut ways = in_memory(&sample, timed, options, progress)?;
+    if let Some(programs) = &options.programs {
+        let all = Way::over_hub();
+        for (index, way) in all.iter().enumerate() {
+            progress("ways over a hub", index as f64 / all.len() as f64);
+            let data = options.data.as_deref();
+            let one = hub::measure(programs, data, *way, timed, options.effort()).await?;
+            ways.push(over_hub(*way, &one, &ways, timed));
+        }
+        for (ends, hub) in Way::composed() {
+            ways.extend(compose(ends, hub, &ways));
+        }
+        progress("ways over a hub", 1.0);
+    }
+    let input = Input {
+        seen: sample.seen,
+        bytes: sample.bytes,
+        broken: sample.broken,
+        sampled: sample.messages.len(),
+        opaque: sample.opaque,
+        timed: timed.len(),
+        refusals: sample.refusals,
+    };
+    let advice = advice::of(&ways);
+    Ok(Report { machine: Machine::here(), input, steps, ways, advice })
+}
+
+/// As many of the messages as fit the caches that a sender's do. Their order is a random one.
+fn timed(messages: &[Value]) -> &[Value] {
+    let mut bytes = 0;
+    let fits = |message: &&Value| {
+        let mut out = Vec::new();
+        sealane_codec::encode(sealane_codec::Codec::MsgPack, message, &mut out);
+        bytes += out.len() as u64;
+        bytes <= TIMED_BYTES
+    };
+    let count = messages.iter().take_while(fits).count().clamp(1, TIMED_MESSAGES);
+    messages.get(..count).unwrap_or(messages)
+}
+
+fn in_memory(
+    sample: &Sample,
+    timed: &[Value],
+    options: &Options,
+    progress: &mut dyn FnMut(&str, f64),
+) -> Result<Vec<Row>, Error> {
+    let mut bytes = vec![];
+    for way in Way::in_memory() {
+        let mut all = Trip::new(Steps::PRODUCT, way, &sample.messages)?;
+        bytes.push(all.verify()?);
+    }
+    let trips = Way::in_memory().into_iter().map(|way| Trip::new(Steps::PRODUCT, way, timed));
+    let mut trips: Vec<Trip<'_>> = trips.collect::<Result<_, _>>()?;
+    let mut variants = vec![];
+    for trip in &mut trips {
+        trip.verify()?;
+        let count = trip.len();
+        variants.push(Variant::new("", count, || trip.all()));
+    }
+    let costs = measure::in_turns(&options.plan(), variants, &mut |part| progress("ways", part));
+    let count = sample.messages.len();
+    let mut rows = vec![];
+    for (((way, trip), cost), bytes) in
+        Way::in_memory().into_iter().zip(&mut trips).zip(costs).zip(bytes)
+    {
+        rows.push(row(way, trip, &cost, bytes, count));
+    }
+    Ok(rows)
+}
+
+fn row(way: Way, trip: &mut Trip<'_>, cost: &Cost, bytes: Bytes, count: usize) -> Row {
+    let mean = |bytes: u64| bytes as f64 / count.max(1) as f64;
+    let mut times = vec![];
+    while times.len() < SINGLES {
+        trip.each(&mut times);
+    }
+    let latency_ns = Some((percentile(&mut times, 0.5), percentile(&mut times, 0.99)));
+    let shares = shares(trip);
+    let all: f64 = shares.iter().sum();
+    Row {
+        way,
+        source: Source::Measured,
+        body: mean(bytes.body),
+        pressed: mean(bytes.pressed),
+        wire: mean(bytes.wire),
+        rest: mean(bytes.rest),
+        latency_ns,
+        cpu_ns: cost.ns,
+        allocations: Some(cost.allocations),
+        // To look at a clock takes time as well: the parts are of what was measured without.
+        steps: shares.map(|part| part / all.max(1.0) * cost.ns.median),
+    }
+}
+
+/// The time of each step, over as many messages as it takes to see it, less that of the clock.
+fn shares(trip: &mut Trip<'_>) -> [f64; Step::ALL.len()] {
+    let mut watch = Watch::new();
+    trip.watched(&mut watch);
+    let mut watch = Watch::new();
+    let mut messages = 0;
+    while messages < SINGLES {
+        trip.watched(&mut watch);
+        messages += trip.len();
+    }
+    let clock = Watch::clock_ns();
+    watch.ns.map(|ns| (ns / messages as f64 - clock).max(0.0))
+}
+
+/// What was measured over a hub. What the ends do is known from the same way in memory; the rest of
+/// the sender's and reader's process is theirs to carry, and the hub's process keeps.
+fn over_hub(way: Way, kept: &Kept, ways: &[Row], timed: &[Value]) -> Row {
+    let ends = ways.iter().find(|row| {
+        let seal = way.seal.unwrap_or(Way::USUAL_SEAL);
+        row.way == Way { link: Link::Memory, seal: Some(seal), ..way }
+    });
+    let mut steps = [0.0; Step::ALL.len()];
+    let is_sealed = |step: Step| matches!(step, Step::Seal | Step::Open);
+    for step in [Step::Encode, Step::Seal, Step::Open, Step::Decode] {
+        if way.seal.is_some() || !is_sealed(step) {
+            steps[step as usize] = ends.map_or(0.0, |row| row.steps[step as usize]);
+        }
+    }
+    let own: f64 = steps.iter().sum();
+    steps[Step::Carry as usize] = (kept.own_ns - own).max(0.0);
+    steps[Step::Keep as usize] = kept.hub_ns;
+    let cpu = kept.own_ns + kept.hub_ns;
+    let body = mean_body(way, timed);
+    Row {
+        way,
+        source: Source::Measured,
+        body,
+        pressed: body,
+        wire: kept.sent + kept.received,
+        rest: kept.rest,
+        latency_ns: Some(kept.latency_ns),
+        cpu_ns: measure::Spread { low: cpu, median: cpu, high: cpu },
+        allocations: None,
+        steps,
+    }
+}
+
+fn mean_body(way: Way, timed: &[Value]) -> f64 {
+    let mut out = Vec::new();
+    timed.iter().for_each(|value| sealane_codec::encode(way.codec, value, &mut out));
+    out.len() as f64 / timed.len().max(1) as f64
+}
+
+/// The ends of `ends`, and carrying and keeping as on `hub`, by the byte.
+fn compose(ends: Way, hub: Way, ways: &[Row]) -> Option<Row> {
+    let own = ways.iter().find(|row| row.way == ends)?;
+    let usual = ways.iter().find(|row| row.way == Way::USUAL)?;
+    let rest = ways.iter().find(|row| row.way == hub)?;
+    let mut steps = own.steps;
+    for step in [Step::Carry, Step::Relay, Step::Keep] {
+        steps[step as usize] = rest.steps[step as usize];
+    }
+    let cpu: f64 = steps.iter().sum();
+    // Envelope and delivery add as much as they do to the frame that was measured.
+    let smaller = usual.wire - own.wire;
+    Some(Row {
+        way: Way { link: hub.link, ..ends },
+        source: Source::Composed { rest: hub.to_string() },
+        wire: rest.wire - 2.0 * smaller,
+        rest: rest.rest - smaller,
+        latency_ns: None,
+        cpu_ns: measure::Spread { low: cpu, median: cpu, high: cpu },
+        allocations: None,
+        steps,
+        ..own.clone()
+    })
+}

@@ -1,0 +1,265 @@
+//! Data one behind the other: where each ends, without holding more than one.
+
+use std::io::{self, Read};
+
+use sealane_codec::Codec;
+use sealane_frame::{FrameView, HEADER_BYTES};
+use sealane_message::limits::{MAX_BENCH_MESSAGE_BYTES, MAX_DEPTH};
+
+/// What a sequence is of.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Item {
+    Datum(Codec),
+    Frame,
+}
+
+/// How far one item goes in the bytes that are there.
+#[derive(Debug, PartialEq)]
+enum End {
+    At(usize),
+    /// Not known before there are more bytes.
+    More,
+    /// This is none, and where the next one begins nobody knows.
+    Broken(&'static str),
+}
+
+/// The items of a stream of bytes.
+pub(super) struct Items<R> {
+    input: R,
+    item: Item,
+    buffer: Vec<u8>,
+    /// The bytes of the item that was given last.
+    given: usize,
+    ended: bool,
+}
+
+impl<R: Read> Items<R> {
+    pub(super) fn new(input: R, item: Item) -> Self {
+        Self { input, item, buffer: vec![], given: 0, ended: false }
+    }
+
+    /// The bytes of the next item, or why there are no further ones.
+    pub(super) fn next(&mut self) -> io::Result<Option<Result<&[u8], &'static str>>> {
+        self.buffer.drain(..self.given);
+        self.given = 0;
+        loop {
+            let end = match self.buffer.is_empty() {
+                true => End::More,
+                false => end(self.item, &self.buffer),
+            };
+            match end {
+                End::At(length) => {
+                    self.given = length;
+                    return Ok(Some(Ok(&self.buffer[..length])));
+                }
+                End::Broken(why) => return Ok(Some(Err(why))),
+                End::More if self.buffer.len() > 2 * MAX_BENCH_MESSAGE_BYTES => {
+                    return Ok(Some(Err("is longer than a frame's body")));
+                }
+                End::More if self.ended && self.buffer.is_empty() => return Ok(None),
+                End::More if self.ended => return Ok(Some(Err("ends in the middle"))),
+                End::More => self.fill()?,
+            }
+        }
+    }
+
+    fn fill(&mut self) -> io::Result<()> {
+        // Twice as much each time, so that a long item is not looked at for each of its parts.
+        let wanted = self.buffer.len().max(16 << 10) as u64;
+        let read = self.input.by_ref().take(wanted).read_to_end(&mut self.buffer)?;
+        self.ended = (read as u64) < wanted;
+        Ok(())
+    }
+}
+
+fn end(item: Item, bytes: &[u8]) -> End {
+    match item {
+        Item::Datum(Codec::Cbor) => datum(bytes, cbor),
+        Item::Datum(_) => datum(bytes, msgpack),
+        Item::Frame => frame(bytes).map_or_else(
+            || match bytes.len() {
+                0..HEADER_BYTES => End::More,
+                length if length < frame_bytes_min(bytes) => End::More,
+                _ => End::Broken("is no frame in the full form"),
+            },
+            End::At,
+        ),
+    }
+}
+
+/// Places in the full form: `spec/frame.md`.
+fn frame_bytes_min(bytes: &[u8]) -> usize {
+    const TAG_BYTES: usize = 16;
+    const SIGNATURE_BYTES: usize = 64;
+    let body =
+        bytes.get(43..47).and_then(|part| part.try_into().ok()).map_or(0, u32::from_le_bytes);
+    let is_signed = bytes.get(19).is_some_and(|flags| flags & 3 == 2);
+    let tail = TAG_BYTES + if is_signed { SIGNATURE_BYTES } else { 0 };
+    HEADER_BYTES + body as usize + tail + 1
+}
+
+/// The length of the frame that these bytes begin with. Its SFrame header takes 1 to 9 bytes.
+pub(super) fn frame(bytes: &[u8]) -> Option<usize> {
+    let least = frame_bytes_min(bytes);
+    (least..least + 9)
+        .find(|length| bytes.get(..*length).is_some_and(|frame| FrameView::parse(frame).is_ok()))
+}
+
+/// What a head announces.
+enum Head {
+    /// So many bytes of its own.
+    Bytes(u64),
+    /// So many further items within it.
+    Items(u64),
+    /// Items within it up to a break.
+    Open,
+    Break,
+}
+
+/// The bytes of a head, and what it announces.
+type Found = Result<(usize, Head), End>;
+
+/// Walks the heads of one datum. What is between them is for the decoder to judge.
+fn datum(bytes: &[u8], head: fn(&[u8]) -> Found) -> End {
+    // Items that are left on each level; none: up to a break.
+    let mut levels = vec![Some(1_u64)];
+    let mut at = 0;
+    while let Some(left) = levels.last_mut() {
+        match left {
+            Some(0) => {
+                levels.pop();
+                continue;
+            }
+            Some(left) => *left -= 1,
+            None => {}
+        }
+        let (head_bytes, found) = match head(bytes.get(at..).unwrap_or_default()) {
+            Ok(found) => found,
+            Err(end) => return end,
+        };
+        at += head_bytes;
+        match found {
+            Head::Bytes(length) if length > MAX_BENCH_MESSAGE_BYTES as u64 => {
+                return End::Broken("is longer than a frame's body");
+            }
+            Head::Bytes(length) => at += length as usize,
+            Head::Items(count) => levels.push(Some(count)),
+            Head::Open => levels.push(None),
+            Head::Break if levels.last() == Some(&None) => drop(levels.pop()),
+            Head::Break => return End::Broken("has a break where none can be"),
+        }
+        if levels.len() > MAX_DEPTH + 2 {
+            return End::Broken("is nested too deeply");
+        }
+        if at > bytes.len() {
+            return End::More;
+        }
+    }
+    End::At(at)
+}
+
+/// RFC 8949, section 3.
+fn cbor(bytes: &[u8]) -> Found {
+    let first = *bytes.first().ok_or(End::More)?;
+    let (major, info) = (first >> 5, first & 31);
+    let (size, argument) = match info {
+        0..=23 => (1, u64::from(info)),
+        24..=27 => number(bytes, 1 << (info - 24))?,
+        31 => (1, 0),
+        _ => return Err(End::Broken("begins with a byte that CBOR has not assigned")),
+    };
+    let head = match (major, info) {
+        (7, 31) => Head::Break,
+        (2..=5, 31) => Head::Open,
+        (2 | 3, _) => Head::Bytes(argument),
+        (4, _) => Head::Items(argument),
+        (5, _) => Head::Items(argument.saturating_mul(2)),
+        (6, _) => Head::Items(1),
+        _ => Head::Bytes(0),
+    };
+    Ok((size, head))
+}
+
+/// The specification of MessagePack, section *Formats*.
+fn msgpack(bytes: &[u8]) -> Found {
+    let first = *bytes.first().ok_or(End::More)?;
+    let counted = |width| number(bytes, width);
+    Ok(match first {
+        0x80..=0x8f => (1, Head::Items(u64::from(first & 15) * 2)),
+        0x90..=0x9f => (1, Head::Items(u64::from(first & 15))),
+        0xa0..=0xbf => (1, Head::Bytes(u64::from(first & 31))),
+        0xc1 => return Err(End::Broken("begins with a byte that MessagePack never uses")),
+        0xc4..=0xc6 => counted(1 << (first - 0xc4)).map(|(size, n)| (size, Head::Bytes(n)))?,
+        0xc7..=0xc9 => counted(1 << (first - 0xc7)).map(|(size, n)| (size, Head::Bytes(n + 1)))?,
+        0xca | 0xce | 0xd2 => (1, Head::Bytes(4)),
+        0xcb | 0xcf | 0xd3 => (1, Head::Bytes(8)),
+        0xcc | 0xd0 => (1, Head::Bytes(1)),
+        0xcd | 0xd1 => (1, Head::Bytes(2)),
+        0xd4..=0xd8 => (1, Head::Bytes((1 << (first - 0xd4)) + 1)),
+        0xd9..=0xdb => counted(1 << (first - 0xd9)).map(|(size, n)| (size, Head::Bytes(n)))?,
+        0xdc | 0xdd => counted(2 << (first - 0xdc)).map(|(size, n)| (size, Head::Items(n)))?,
+        0xde | 0xdf => counted(2 << (first - 0xde)).map(|(size, n)| (size, Head::Items(n * 2)))?,
+        _ => (1, Head::Bytes(0)),
+    })
+}
+
+/// A head of 1 + `width` bytes, and the number in it.
+fn number(bytes: &[u8], width: usize) -> Result<(usize, u64), End> {
+    let digits = bytes.get(1..1 + width).ok_or(End::More)?;
+    Ok((1 + width, digits.iter().fold(0, |number, byte| number << 8 | u64::from(*byte))))
+}
+
+#[cfg(test)]
+mod tests {
+    use sealane_codec::encode;
+    use sealane_message::Value;
+
+    use super::*;
+
+    fn values() -> Vec<Value> {
+        let texts = [0, 1, 31, 32, 255, 256, 70_000].map(|n| Value::Text("x".repeat(n)));
+        let bytes = [0, 1, 255, 256, 70_000].map(|n| Value::Bytes(vec![7; n]));
+        let numbers = [0_i64, 23, 24, -1, -33, 255, 256, 65_536, i64::MIN, i64::MAX];
+        let mut all: Vec<Value> = texts.into_iter().chain(bytes).collect();
+        all.extend(numbers.map(Value::from));
+        all.extend([Value::Null, Value::Bool(true), Value::F64(0.1), Value::F64(1.5)]);
+        all.push(Value::Array(vec![Value::Array(all.clone()), Value::Null]));
+        let fields = (0..40_i64).map(|n| (format!("key {n}"), Value::Array(vec![Value::from(n)])));
+        all.push(Value::Map(fields.collect::<Vec<(String, Value)>>()));
+        all
+    }
+
+    #[test]
+    fn every_datum_ends_where_it_ends() {
+        for codec in [Codec::Cbor, Codec::MsgPack] {
+            let mut all = vec![];
+            let mut lengths = vec![];
+            for value in values() {
+                let before = all.len();
+                encode(codec, &value, &mut all);
+                lengths.push(all.len() - before);
+            }
+            let mut items = Items::new(&*all, Item::Datum(codec));
+            for length in lengths {
+                let item = items.next().unwrap().unwrap().unwrap();
+                assert_eq!(item.len(), length, "{codec:?}");
+            }
+            assert!(items.next().unwrap().is_none());
+        }
+    }
+
+    #[test]
+    fn open_lists_of_cbor_end_at_their_break() {
+        let bytes = [0x9f, 0x01, 0xbf, 0x61, b'a', 0x02, 0xff, 0xff, 0x05];
+        assert_eq!(datum(&bytes, cbor), End::At(8));
+        assert_eq!(datum(&[0xff], cbor), End::Broken("has a break where none can be"));
+    }
+
+    #[test]
+    fn what_ends_in_the_middle_is_said() {
+        let mut items = Items::new(&[0x82_u8, 0x01][..], Item::Datum(Codec::Cbor));
+        assert_eq!(items.next().unwrap(), Some(Err("ends in the middle")));
+        let mut items = Items::new(&[0xc1_u8][..], Item::Datum(Codec::MsgPack));
+        assert!(items.next().unwrap().unwrap().is_err());
+    }
+}

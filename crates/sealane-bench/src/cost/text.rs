@@ -1,0 +1,106 @@
+//! The report for people at a terminal.
+
+use std::fmt;
+
+use super::report::{Input, Report, Row, Source};
+use super::step::Step;
+use super::table::StepRow;
+use crate::measure::{Figure, Machine, Unit};
+use crate::text::table;
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}, {} build", self.machine, Machine::build())?;
+        writeln!(f, "{}\n", self.input)?;
+        writeln!(f, "each step alone, one message on average")?;
+        let rows: Vec<Vec<String>> = self.steps.iter().map(step).collect();
+        let head = ["step", "variant", "bytes", "after", "CPU", "middle half", "allocations"];
+        writeln!(f, "{}", table(&head, &rows, 2))?;
+        writeln!(f, "from end to end, one message on average")?;
+        let rows: Vec<Vec<String>> = self.ways.iter().map(way).collect();
+        let head = [
+            "way",
+            "body",
+            "wire",
+            "rest",
+            "p50",
+            "p99",
+            "allocations",
+            "CPU s/million",
+            "where the CPU goes",
+        ];
+        writeln!(f, "{}", table(&head, &rows, 1))?;
+        writeln!(
+            f,
+            "p50, p99: one message alone, in wall time. CPU: of all processes. composed: the ends \
+             as measured in memory,\ncarrying and keeping as measured for `{}`\n",
+            super::Way::composed().first().map_or(String::new(), |(_, rest)| rest.to_string())
+        )?;
+        self.advice.iter().try_for_each(|line| writeln!(f, "{line}"))
+    }
+}
+
+impl fmt::Display for Input {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Input { seen, bytes, sampled, timed, broken, opaque, .. } = self;
+        let bytes = Figure::of(*bytes as f64, Unit::Bytes);
+        write!(f, "{seen} messages of {bytes}; {sampled} of them counted, {timed} timed")?;
+        if *opaque > 0 {
+            write!(f, "; {opaque} are bytes without a codec")?;
+        }
+        if *broken > 0 {
+            write!(f, "; {broken} broken, left out:")?;
+        }
+        self.refusals.iter().try_for_each(|refusal| write!(f, "\n  {refusal}"))
+    }
+}
+
+fn step(row: &StepRow) -> Vec<String> {
+    let StepRow { step, bytes, cost } = row;
+    let whole = |value: f64| format!("{value:.0}");
+    vec![
+        step.name().to_owned(),
+        cost.name.clone(),
+        whole(bytes.0),
+        whole(bytes.1),
+        Figure::ns(cost.ns.median).to_string(),
+        format!("{} - {}", Figure::ns(cost.ns.low), Figure::ns(cost.ns.high)),
+        Figure::of(cost.allocations, Unit::Allocations).to_string(),
+    ]
+}
+
+fn way(row: &Row) -> Vec<String> {
+    let time = |ns: Option<f64>| ns.map_or_else(|| "-".to_owned(), |ns| Figure::ns(ns).to_string());
+    let parts = row.largest();
+    let parts = parts.iter().map(|(step, part)| format!("{} {:.0} %", step.name(), part * 100.0));
+    let composed = if row.source == Source::Measured { "" } else { " (composed)" };
+    let count = |count: f64| Figure::of(count, Unit::Allocations).to_string();
+    vec![
+        format!("{}{composed}", row.way),
+        format!("{:.0}", row.body),
+        format!("{:.0}", row.wire),
+        format!("{:.0}", row.rest),
+        time(row.latency_ns.map(|(p50, _)| p50)),
+        time(row.latency_ns.map(|(_, p99)| p99)),
+        row.allocations.map_or_else(|| "-".to_owned(), count),
+        format!("{:.2}", row.cpu_s_per_million()),
+        parts.collect::<Vec<_>>().join(", "),
+    ]
+}
+
+impl Step {
+    /// What the step does, for legends.
+    pub fn says(self) -> &'static str {
+        match self {
+            Step::Encode => "value to bytes",
+            Step::Compress => "fewer bytes",
+            Step::Seal => "seal and frame",
+            Step::Carry => "link, and for a hub both ends' sockets",
+            Step::Relay => "a relay's rewrite",
+            Step::Keep => "the hub's process",
+            Step::Open => "check and open",
+            Step::Decompress => "bytes again",
+            Step::Decode => "bytes to value",
+        }
+    }
+}

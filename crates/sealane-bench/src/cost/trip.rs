@@ -1,0 +1,398 @@
+//! One way, run: both ends, a link and a relay on one thread.
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use sealane_codec::Codec;
+use sealane_frame::{Compression, Draft, FrameBuf, FrameView, SlotRing, to_full};
+use sealane_message::Value;
+use sealane_message::limits::MAX_FRAME_BYTES;
+use sealane_seal::{Class, Form, Suite};
+
+use super::step::{Coder, Press, Step, Steps};
+use super::way::Way;
+use crate::members::Members;
+
+/// Why a way has no figures: one of its steps did not do its work.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{step} failed on {way}: {why}", step = .step.name())]
+pub struct Refused {
+    /// The step.
+    pub step: Step,
+    /// The way.
+    pub way: String,
+    /// What went wrong.
+    pub why: String,
+}
+
+/// Bytes of one message at the places of its way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Bytes {
+    /// Encoded.
+    pub body: u64,
+    /// Compressed, where that makes it smaller.
+    pub pressed: u64,
+    /// Sealed and framed: what a link carries.
+    pub wire: u64,
+    /// Kept by a hub or in a capture: the full form.
+    pub rest: u64,
+}
+
+impl std::ops::AddAssign for Bytes {
+    fn add_assign(&mut self, other: Self) {
+        self.body += other.body;
+        self.pressed += other.pressed;
+        self.wire += other.wire;
+        self.rest += other.rest;
+    }
+}
+
+/// Who looks on at the ends of steps.
+pub(super) trait Probe {
+    /// Whether what a step did is looked at too, which takes time of its own.
+    const CHECKS: bool = false;
+
+    fn done(&mut self, step: Step);
+}
+
+/// Nobody: what a row's time is measured with.
+pub(super) struct Unwatched;
+
+impl Probe for Unwatched {
+    fn done(&mut self, _: Step) {}
+}
+
+/// Who looks at what was done, and at no clock.
+struct Checking;
+
+impl Probe for Checking {
+    const CHECKS: bool = true;
+
+    fn done(&mut self, _: Step) {}
+}
+
+/// How long each step took, by the wall's clock.
+#[derive(Debug)]
+pub(super) struct Watch {
+    last: Instant,
+    pub(super) ns: [f64; Step::ALL.len()],
+}
+
+impl Watch {
+    pub(super) fn new() -> Self {
+        Self { last: Instant::now(), ns: [0.0; Step::ALL.len()] }
+    }
+
+    /// What to look at the clock adds to a step.
+    pub(super) fn clock_ns() -> f64 {
+        let mut watch = Watch::new();
+        (0..10_000).for_each(|_| watch.done(Step::Encode));
+        watch.ns.iter().sum::<f64>() / 10_000.0
+    }
+}
+
+impl Probe for Watch {
+    fn done(&mut self, step: Step) {
+        let spent = self.last.elapsed();
+        if let Some(ns) = self.ns.get_mut(step as usize) {
+            *ns += spent.as_nanos() as f64;
+        }
+        self.last = Instant::now();
+    }
+}
+
+/// Why a step gave nothing.
+type Failed = (Step, String);
+
+fn failed<E: std::fmt::Display>(step: Step) -> impl FnOnce(E) -> Failed {
+    move |error| (step, error.to_string())
+}
+
+/// One way with all that it needs, warm from message to message.
+pub(super) struct Trip<'s> {
+    steps: Steps,
+    way: Way,
+    sample: &'s [Value],
+    sender: Sender,
+    members: Members,
+    ring: SlotRing,
+    reader: Reader,
+}
+
+struct Sender {
+    coder: Coder,
+    press: Option<Press>,
+    body: Vec<u8>,
+    buf: FrameBuf,
+}
+
+struct Reader {
+    coder: Coder,
+    press: Option<Press>,
+    body: Vec<u8>,
+}
+
+impl<'s> Trip<'s> {
+    pub(super) fn new(steps: Steps, way: Way, sample: &'s [Value]) -> Result<Self, Refused> {
+        let make = || {
+            let (class, suite) = way.seal.unwrap_or((Class::Group, Suite::Aes256Gcm));
+            let members = Members::new(class, suite, way.codec as u8);
+            let (coder, buf) = (Coder::new(way.codec), FrameBuf::new());
+            let sender = Sender { coder, press: press(way)?, body: vec![], buf };
+            let reader = Reader { coder: Coder::new(way.codec), press: press(way)?, body: vec![] };
+            let members = members.map_err(failed(Step::Seal))?;
+            let ring = SlotRing::new(1, MAX_FRAME_BYTES);
+            Ok(Self { steps, way, sample, sender, members, ring, reader })
+        };
+        make().map_err(|failed| refused(way, failed))
+    }
+
+    /// How many messages it takes along.
+    pub(super) fn len(&self) -> usize {
+        self.sample.len()
+    }
+
+    /// All messages, with nobody looking on.
+    pub(super) fn all(&mut self) {
+        for message in self.sample {
+            black_box(self.message(black_box(message), &mut Unwatched).is_ok());
+        }
+    }
+
+    /// All messages, with the time of each step.
+    pub(super) fn watched(&mut self, watch: &mut Watch) {
+        for message in self.sample {
+            watch.last = Instant::now();
+            black_box(self.message(message, watch).is_ok());
+        }
+    }
+
+    /// The time of each message, in nanoseconds of the wall's clock.
+    pub(super) fn each(&mut self, times: &mut Vec<f64>) {
+        for message in self.sample {
+            let started = Instant::now();
+            black_box(self.message(message, &mut Unwatched).is_ok());
+            times.push(started.elapsed().as_nanos() as f64);
+        }
+    }
+
+    /// Runs every message once and looks at what each step made of it. A way has figures only
+    /// after this, so that no figure can come from a step that was not done.
+    pub(super) fn verify(&mut self) -> Result<Bytes, Refused> {
+        let mut all = Bytes::default();
+        for message in self.sample {
+            let taken = self.message(message, &mut Checking).and_then(|(bytes, value)| {
+                match plain(self.way.codec, message) == plain(self.way.codec, &value) {
+                    true => Ok(bytes),
+                    false => Err((Step::Decode, "another value came out".to_owned())),
+                }
+            });
+            all += taken.map_err(|failed| refused(self.way, failed))?;
+        }
+        Ok(all)
+    }
+
+    /// The way of one message.
+    fn message<P: Probe>(
+        &mut self,
+        message: &Value,
+        probe: &mut P,
+    ) -> Result<(Bytes, Value), Failed> {
+        let (steps, form, members) = (self.steps, self.way.form, &mut self.members);
+        let mut bytes = Bytes::default();
+        members.reserve(1).map_err(failed(Step::Seal))?;
+        let draft = self.sender.write(&steps, message, members, &mut bytes, probe)?;
+        let frame = (steps.seal)(draft, members, form).map_err(failed(Step::Seal))?;
+        bytes.wire = frame.len() as u64;
+        probe.done(Step::Seal);
+        let hops = if P::CHECKS { hops(members, frame, form) } else { None };
+        (steps.carry)(&mut self.ring, frame).map_err(failed(Step::Carry))?;
+        let frame = self.ring.front_mut();
+        let frame = frame.ok_or_else(|| (Step::Carry, "nothing came".to_owned()))?;
+        probe.done(Step::Carry);
+        (steps.relay)(frame, form).map_err(failed(Step::Relay))?;
+        probe.done(Step::Relay);
+        if P::CHECKS {
+            let left = self::hops(members, frame, form).map(|(hops, rest)| {
+                bytes.rest = rest;
+                hops + 1
+            });
+            if left.is_none() || left != hops.map(|(hops, _)| hops) {
+                return Err((Step::Relay, "the hop limit is not one less".to_owned()));
+            }
+        }
+        let body = (steps.open)(members, form, frame).map_err(failed(Step::Open))?;
+        probe.done(Step::Open);
+        let is_pressed = members.fields.compression != Compression::None;
+        let value = self.reader.read(&steps, body, is_pressed, probe)?;
+        self.ring.release(1);
+        Ok((bytes, value))
+    }
+}
+
+impl Sender {
+    /// Encodes into the frame's buffer, over another one where it is compressed.
+    fn write<'b>(
+        &'b mut self,
+        steps: &Steps,
+        message: &Value,
+        members: &mut Members,
+        bytes: &mut Bytes,
+        probe: &mut impl Probe,
+    ) -> Result<Draft<'b>, Failed> {
+        let mut draft = self.buf.draft();
+        let body = draft.body();
+        let room = body.len();
+        members.fields.compression = Compression::None;
+        let Some(press) = &mut self.press else {
+            (steps.encode)(&mut self.coder, message, body);
+            bytes.body = (body.len() - room) as u64;
+            bytes.pressed = bytes.body;
+            probe.done(Step::Encode);
+            return something(bytes.body, Step::Encode).map(|()| draft);
+        };
+        self.body.clear();
+        (steps.encode)(&mut self.coder, message, &mut self.body);
+        bytes.body = self.body.len() as u64;
+        probe.done(Step::Encode);
+        something(bytes.body, Step::Encode)?;
+        (steps.compress)(press, &self.body, body);
+        something((body.len() - room) as u64, Step::Compress)?;
+        if body.len() - room < self.body.len() {
+            members.fields.compression = press.compression();
+        } else {
+            body.truncate(room);
+            body.extend_from_slice(&self.body);
+        }
+        bytes.pressed = (body.len() - room) as u64;
+        probe.done(Step::Compress);
+        Ok(draft)
+    }
+}
+
+impl Reader {
+    fn read(
+        &mut self,
+        steps: &Steps,
+        body: &[u8],
+        is_pressed: bool,
+        probe: &mut impl Probe,
+    ) -> Result<Value, Failed> {
+        let mut body = body;
+        if let Some(press) = self.press.as_mut().filter(|_| is_pressed) {
+            self.body.clear();
+            (steps.decompress)(press, body, &mut self.body);
+            probe.done(Step::Decompress);
+            something(self.body.len() as u64, Step::Decompress)?;
+            body = &self.body;
+        }
+        let value = (steps.decode)(&mut self.coder, body).map_err(failed(Step::Decode));
+        probe.done(Step::Decode);
+        value
+    }
+}
+
+fn press(way: Way) -> Result<Option<Press>, Failed> {
+    match way.compression {
+        Compression::None => Ok(None),
+        compression => match Press::new(compression) {
+            Some(press) => Ok(Some(press)),
+            None => Err((Step::Compress, "there is no memory for it".to_owned())),
+        },
+    }
+}
+
+fn something(bytes: u64, step: Step) -> Result<(), Failed> {
+    if bytes > 0 { Ok(()) } else { Err((step, "no bytes came out".to_owned())) }
+}
+
+fn refused(way: Way, (step, why): Failed) -> Refused {
+    Refused { step, way: way.to_string(), why }
+}
+
+/// The hops that a frame has left, and its length in the full form.
+fn hops(members: &Members, frame: &[u8], form: Form) -> Option<(u8, u64)> {
+    let mut full = Vec::new();
+    if form == Form::Compact {
+        to_full(frame, &members.link(), &mut full).ok()?;
+    }
+    let full = if form == Form::Compact { &*full } else { frame };
+    let view = FrameView::parse(full).ok()?;
+    Some((view.header().hop_limit(), full.len() as u64))
+}
+
+/// What a value is in a codec, in one form: JSON has no bytes, and CBOR an order of its own.
+fn plain(codec: Codec, value: &Value) -> Vec<u8> {
+    let codec = if codec == Codec::MsgPackRecords { Codec::MsgPack } else { codec };
+    let mut bytes = Vec::new();
+    sealane_codec::encode(codec, value, &mut bytes);
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> Vec<Value> {
+        let text = "the same words again and again, the same words again and again".repeat(4);
+        let map = |n: i64| vec![("n".into(), Value::from(n)), ("text".into(), text.clone().into())];
+        (0..20).map(|n| Value::Map(map(n))).collect()
+    }
+
+    fn zstd() -> Way {
+        Way { compression: Compression::Zstd, ..Way::USUAL }
+    }
+
+    #[test]
+    fn every_way_gives_back_what_was_sent() {
+        let sample = sample();
+        for way in Way::in_memory() {
+            let mut trip = Trip::new(Steps::PRODUCT, way, &sample).unwrap();
+            let bytes = trip.verify().unwrap();
+            assert!(bytes.pressed <= bytes.body && bytes.pressed < bytes.wire, "{way}: {bytes:?}");
+            assert!(bytes.rest >= bytes.wire, "{way}: {bytes:?}");
+        }
+    }
+
+    #[test]
+    fn a_step_that_is_taken_out_leaves_no_figure() {
+        let product = Steps::PRODUCT;
+        let without = [
+            (Step::Encode, Steps { encode: |_, _, _| (), ..product }),
+            (Step::Compress, Steps { compress: |_, _, _| (), ..product }),
+            (Step::Open, Steps { seal: |mut draft, _, _| Ok(unsealed(&mut draft)), ..product }),
+            (Step::Carry, Steps { carry: |_, _| Ok(()), ..product }),
+            (Step::Relay, Steps { relay: |_, _| Ok(()), ..product }),
+            (Step::Decompress, Steps { open: |_, _, frame| Ok(&frame[66..]), ..product }),
+            (Step::Decompress, Steps { decompress: |_, _, _| (), ..product }),
+            (Step::Decode, Steps { decode: |_, _| Ok(Value::Null), ..product }),
+        ];
+        let sample = sample();
+        for (step, steps) in without {
+            let refused = Trip::new(steps, zstd(), &sample).unwrap().verify().unwrap_err();
+            // Without a seal there is no frame either, which the relay is the first to see.
+            let first = if step == Step::Open { Step::Relay } else { step };
+            assert_eq!(refused.step, first, "{refused}");
+        }
+        assert!(Trip::new(product, zstd(), &sample).unwrap().verify().is_ok());
+    }
+
+    /// Bytes that were not sealed. They live as long as the program: the draft's are used up.
+    fn unsealed<'b>(draft: &mut Draft<'_>) -> &'b mut [u8] {
+        draft.body().clone().leak()
+    }
+
+    #[test]
+    fn the_same_messages_count_the_same_every_time() {
+        let sample = sample();
+        for way in Way::in_memory() {
+            let count = || {
+                let mut trip = Trip::new(Steps::PRODUCT, way, &sample).unwrap();
+                let bytes = trip.verify().unwrap();
+                trip.all();
+                (bytes, crate::measure::allocations(|| trip.all()))
+            };
+            assert_eq!(count(), count(), "{way}");
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! Pages that need nothing but themselves: text, tables and charts in one file.
+//!
+//! A page fetches nothing and runs no script, which its own policy tells the browser; it is light
+//! or dark as the reader's system is.
+
+mod chart;
+
+use std::fmt::Write;
+
+use crate::cost::{Link, Report, Row, Source, Step};
+use crate::measure::{Figure, Machine, Unit};
+
+use chart::{Bar, Dot, Part, bars, dots};
+
+const STYLE: &str = include_str!("page/style.css");
+
+/// The page of `sealane bench cost`.
+pub fn cost(report: &Report) -> String {
+    let mut body = String::new();
+    let input = escaped(&report.input.to_string());
+    let _ = write!(body, "<p>{}</p><p>{input}</p>", place(&report.machine));
+    body += "<h2>What follows</h2><ul>";
+    for line in &report.advice {
+        let (head, rest) = line.split_once(": ").unwrap_or(("", line));
+        let _ = write!(body, "<li><b>{}</b> {}</li>", escaped(head), escaped(rest));
+    }
+    body += "</ul>";
+    let of = |is_memory: bool| {
+        let rows = report.ways.iter().enumerate();
+        rows.filter(move |(_, row)| (row.way.link == Link::Memory) == is_memory)
+    };
+    body += &legend();
+    for (title, rows) in [
+        ("Time: both ends and a relay in memory", of(true).collect::<Vec<_>>()),
+        ("Time: over a hub, in all processes", of(false).collect()),
+    ] {
+        let times: Vec<Bar> = rows.iter().map(|(at, row)| time_bar(*at, row)).collect();
+        body += &bars(title, "CPU of one message", &times, |ns| Figure::ns(ns).to_string());
+    }
+    let bytes: Vec<Bar> = report.ways.iter().enumerate().map(size_bar).collect();
+    let shown = |bytes| Figure::of(bytes, Unit::Bytes).to_string();
+    body += BYTES_LEGEND;
+    body += &bars("Bytes: what a link carries", "bytes of one message", &bytes, shown);
+    let places: Vec<Dot> = of(true).map(dot).collect();
+    body += &dots("Size against time, in memory", &places);
+    body += "<h2>From end to end</h2>";
+    body += &ways(report);
+    body += "<h2>Each step alone</h2>";
+    body += &steps(report);
+    document("What a message costs", &body)
+}
+
+/// A whole page.
+fn document(title: &str, body: &str) -> String {
+    format!(
+        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
+         <meta http-equiv=\"Content-Security-Policy\" \
+         content=\"default-src 'none'; style-src 'unsafe-inline'\">\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
+         <meta name=\"color-scheme\" content=\"light dark\"><title>{title}</title>\
+         <style>{STYLE}</style></head><body><main><h1>{title}</h1>{body}</main></body></html>\n",
+        title = escaped(title)
+    )
+}
+
+fn place(machine: &Machine) -> String {
+    let note =
+        if Machine::build() == "debug" { " <b>Debug build: no figure to go by.</b>" } else { "" };
+    format!("{}, {} build.{note}", escaped(&machine.to_string()), Machine::build())
+}
+
+fn legend() -> String {
+    let mut text = String::from("<ul class=\"legend\">");
+    for step in Step::ALL {
+        let (name, says) = (step.name(), step.says());
+        let _ = write!(text, "<li><i class=\"{name}\"></i>{name}: {says}</li>");
+    }
+    text + "</ul>"
+}
+
+const BYTES_LEGEND: &str = "<ul class=\"legend\"><li><i class=\"body\"></i>body</li>\
+    <li><i class=\"around\"></i>seal and frame; over a hub, envelope and delivery, both ways</li>\
+    <li><i class=\"saved\"></i>saved by compression</li></ul>";
+
+fn name(at: usize, row: &Row) -> String {
+    let composed = if row.source == Source::Measured { "" } else { " (composed)" };
+    format!("{}. {}{composed}", at + 1, row.way)
+}
+
+fn time_bar(at: usize, row: &Row) -> Bar {
+    let parts = Step::ALL.map(|step| Part {
+        class: step.name(),
+        value: row.steps[step as usize],
+        is_counted: true,
+    });
+    Bar { name: name(at, row), parts: parts.into() }
+}
+
+fn size_bar((at, row): (usize, &Row)) -> Bar {
+    let part = |class, value: f64, is_counted| Part { class, value: value.max(0.0), is_counted };
+    let parts = vec![
+        part("body", row.pressed, true),
+        part("around", row.wire - row.pressed, true),
+        part("saved", row.body - row.pressed, false),
+    ];
+    Bar { name: name(at, row), parts }
+}
+
+fn dot((at, row): (usize, &Row)) -> Dot {
+    Dot { label: (at + 1).to_string(), name: name(at, row), x: row.wire, y: row.cpu_ns.median }
+}
+
+fn ways(report: &Report) -> String {
+    let head = [
+        "way",
+        "body",
+        "wire",
+        "at rest",
+        "p50",
+        "p99",
+        "allocations",
+        "CPU s per million",
+        "where the CPU goes",
+    ];
+    let time = |ns: Option<f64>| ns.map_or("–".to_owned(), |ns| Figure::ns(ns).to_string());
+    let rows = report.ways.iter().enumerate().map(|(at, row)| {
+        let parts = row.largest();
+        let part = |(step, part): &(Step, f64)| format!("{} {:.0} %", step.name(), part * 100.0);
+        let count = |count: f64| Figure::of(count, Unit::Allocations).to_string();
+        vec![
+            name(at, row),
+            format!("{:.0}", row.body),
+            format!("{:.0}", row.wire),
+            format!("{:.0}", row.rest),
+            time(row.latency_ns.map(|(p50, _)| p50)),
+            time(row.latency_ns.map(|(_, p99)| p99)),
+            row.allocations.map_or("–".to_owned(), count),
+            format!("{:.2}", row.cpu_s_per_million()),
+            parts.iter().map(part).collect::<Vec<_>>().join(", "),
+        ]
+    });
+    let note = "<p>p50 and p99: one message alone, in wall time. CPU: of all processes. Composed: \
+                the ends as measured in memory, carrying and keeping as measured for another \
+                way.</p>";
+    table(&head, &rows.collect::<Vec<_>>(), &[0, 8]) + note
+}
+
+fn steps(report: &Report) -> String {
+    let head = ["step", "variant", "bytes", "after", "CPU", "middle half", "allocations"];
+    let rows = report.steps.iter().map(|row| {
+        let cost = &row.cost;
+        vec![
+            row.step.name().to_owned(),
+            cost.name.clone(),
+            format!("{:.0}", row.bytes.0),
+            format!("{:.0}", row.bytes.1),
+            Figure::ns(cost.ns.median).to_string(),
+            format!("{} – {}", Figure::ns(cost.ns.low), Figure::ns(cost.ns.high)),
+            Figure::of(cost.allocations, Unit::Allocations).to_string(),
+        ]
+    });
+    table(&head, &rows.collect::<Vec<_>>(), &[0, 1])
+}
+
+/// A table; cells of the `texts` columns stand to the left.
+fn table(head: &[&str], rows: &[Vec<String>], texts: &[usize]) -> String {
+    let class = |at| if texts.contains(&at) { " class=\"text\"" } else { "" };
+    let mut table = String::from("<div class=\"wide\"><table><thead><tr>");
+    for (at, name) in head.iter().enumerate() {
+        let _ = write!(table, "<th{}>{}</th>", class(at), escaped(name));
+    }
+    table += "</tr></thead><tbody>";
+    for row in rows {
+        table += "<tr>";
+        for (at, cell) in row.iter().enumerate() {
+            let _ = write!(table, "<td{}>{}</td>", class(at), escaped(cell));
+        }
+        table += "</tr>";
+    }
+    table + "</tbody></table></div>"
+}
+
+/// Text within a page. What it shows may come from anybody's files.
+fn escaped(text: &str) -> String {
+    let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    text.replace('"', "&quot;").replace('\n', "<br>")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_shown_is_no_markup() {
+        let page = document("a<b>", &table(&["h"], &[vec!["<img src=x>&".to_owned()]], &[]));
+        assert!(page.contains("<title>a&lt;b&gt;</title>") && !page.contains("<img"));
+        assert!(page.contains("<td>&lt;img src=x&gt;&amp;</td>"));
+    }
+}
