@@ -5,10 +5,11 @@ import tempfile
 import unittest
 from pathlib import Path
 
+from blake3 import blake3
 from sealane import Refused
 from sealane.vault import Folder, Vault, chosen, restore
 from vault_writer import Writer, counted, entry, page, printed_code, varint
-from vectors import refusal
+from vectors import FOLDER, cases, refusal
 
 TIME = 1_700_000_000_123_456_789
 
@@ -20,6 +21,32 @@ def file(path: bytes, pieces: list[bytes], size: int, extensions: bytes = b"") -
 
 def piece(kind: int, length: int, ident: bytes = b"") -> bytes:
     return bytes([kind]) + varint(length) + ident
+
+
+class TestVectors(unittest.TestCase):
+    def test_a_vault_of_version_1_reads_as_it_was_written(self):
+        told = cases("vault/vault.json")
+        secrets = ({"passphrase": told["passphrase"].encode()}, {"code": told["recovery"]})
+        for secret in secrets:
+            vault = Vault(Folder(FOLDER / "vault/store"), **secret)
+            for snapshot in told["snapshots"]:
+                entries = chosen(vault, snapshot["number"])
+                self.assertEqual(len(entries), len(snapshot["entries"]))
+                for found, told_entry in zip(entries, snapshot["entries"], strict=True):
+                    self.check(vault, found, told_entry)
+
+    def check(self, vault, found, told):
+        self.assertEqual(found.path.hex(), told["path"])
+        self.assertEqual(f"{found.mode:04o}", told["mode"])
+        self.assertEqual(found.modified_ns, told["mtime_ns"])
+        self.assertEqual((found.same_as or b"").hex(), told.get("same_as", ""))
+        if told["kind"] == "file":
+            parts = [part or bytes(length) for length, part in vault.content(found)]
+            content = b"".join(parts)
+            self.assertEqual((found.size, len(content)), (told["size"], told["size"]))
+            self.assertEqual(blake3(content).hexdigest(), told["blake3"])
+        if told["kind"] == "link":
+            self.assertEqual(found.target.hex(), told["target"])
 
 
 class TestVault(unittest.TestCase):

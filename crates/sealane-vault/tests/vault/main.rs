@@ -1,6 +1,7 @@
 //! What a vault promises, one file per promise.
 
 mod corpus;
+mod deep_paths;
 mod determinism;
 mod hides_everything;
 mod keeps_in_s3;
@@ -12,4 +13,5 @@ mod round_trip;
 mod s3;
 mod shared;
 mod stays_in_its_target;
+mod vectors;
 mod writers_and_prunes;

@@ -1,0 +1,134 @@
+//! Writes `vectors/vault`: `cargo run -p sealane-vault --example vault_vectors`
+//!
+//! The vault that it makes has keys and salts of its own each time; the one that is kept stands for
+//! all vaults of the format's version 1 that are out there.
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use sealane_vault::{
+    Compression, Cost, Entry, Metadata, Node, OpenOptions, PutOptions, Secret, Snapshot, Store,
+    Vault,
+};
+use serde_json::{Value, json};
+
+const PASSPHRASE: &str = "the vault of the vectors";
+/// Cheap, since this passphrase keeps no secret.
+const COST: Cost = Cost { memory_kib: 64, passes: 1, lanes: 1 };
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors/vault");
+    let work = std::env::temp_dir().join(format!("vault-vectors-{}", std::process::id()));
+    if folder.exists() {
+        fs::remove_dir_all(&folder)?;
+    }
+    fs::create_dir_all(&folder)?;
+    let source = work.join("source");
+    fill(&source)?;
+    // Files that changed just now would be read again by the next put.
+    std::thread::sleep(Duration::from_millis(200));
+
+    let place = folder.join("store");
+    let store = || Store::open(&place.to_string_lossy());
+    let options = OpenOptions { state: Some(work.join("state")), ..OpenOptions::default() };
+    let vault = Vault::init(store()?, PASSPHRASE.as_bytes(), COST, Metadata::Sealed, &options)?;
+    let code = vault.add_recovery("paper")?;
+    for compression in [Compression::Zstd(3), Compression::Lz4, Compression::None] {
+        // Other content each time, so that every compression has chunks of its own.
+        fs::write(source.join("changes"), format!("{compression:?} ").repeat(500))?;
+        let put = PutOptions { compression, ..PutOptions::default() };
+        vault.put_paths(std::slice::from_ref(&source), &put)?;
+    }
+    let key = vault.add_writer("a host")?;
+    let writer = Vault::open(store()?, &Secret::Writer(&key), &options)?;
+    fs::write(source.join("changes"), "by a writer ".repeat(500))?;
+    writer.put_paths(std::slice::from_ref(&source), &PutOptions::default())?;
+    vault.put_paths(std::slice::from_ref(&source), &PutOptions::default())?;
+
+    let snapshots = vault.snapshots()?;
+    let told = snapshots.iter().map(|snapshot| told(&vault, snapshot));
+    let text = json!({
+        "passphrase": PASSPHRASE,
+        "recovery": *code.expose(),
+        "head": vault.head_text()?,
+        "snapshots": told.collect::<Result<Vec<_>, _>>()?,
+    });
+    fs::write(folder.join("vault.json"), format!("{text:#}\n"))?;
+    fs::remove_dir_all(&work)?;
+    Ok(())
+}
+
+/// What a snapshot holds, as any reader must find it.
+fn told(vault: &Vault, snapshot: &Snapshot) -> Result<Value, sealane_vault::Error> {
+    let entries = vault.entries(snapshot)?.map(|entry| {
+        let entry = entry?;
+        let mut told = json!({
+            "path": hex(&entry.path),
+            "kind": kind(&entry),
+            "mode": format!("{:04o}", entry.mode),
+            "mtime_ns": entry.mtime_ns,
+        });
+        match &entry.node {
+            Node::Folder => {}
+            Node::Link { target } => told["target"] = hex(target).into(),
+            Node::File { size, .. } => {
+                let mut content = Vec::new();
+                vault.file(snapshot, &entry.path)?.read_range(0, *size, &mut content)?;
+                told["size"] = (*size).into();
+                told["blake3"] = blake3::hash(&content).to_hex().as_str().into();
+            }
+        }
+        if let Some(first) = &entry.hard_link {
+            told["same_as"] = hex(first).into();
+        }
+        Ok(told)
+    });
+    let entries: Result<Vec<Value>, sealane_vault::Error> = entries.collect();
+    Ok(json!({ "number": snapshot.number, "entries": entries? }))
+}
+
+fn kind(entry: &Entry) -> &'static str {
+    match entry.node {
+        Node::Folder => "folder",
+        Node::File { .. } => "file",
+        Node::Link { .. } => "link",
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// A small tree with a bit of everything, and a file of several chunks.
+fn fill(source: &Path) -> std::io::Result<()> {
+    fs::create_dir_all(source.join("deep"))?;
+    fs::write(source.join("empty"), b"")?;
+    fs::write(source.join("deep/note.txt"), b"the way of a message\n".repeat(40))?;
+    fs::hard_link(source.join("deep/note.txt"), source.join("note again"))?;
+    symlink("deep/note.txt", source.join("link"))?;
+    fs::write(source.join(OsStr::from_bytes(b"not-utf8-\xff")), b"named in bytes")?;
+    let mut noise = vec![0; 6000];
+    blake3::Hasher::new().update(b"noise").finalize_xof().fill(&mut noise);
+    fs::write(source.join("noise"), &noise)?;
+    // Small when compressed, and cut by content: numbered blocks of noise.
+    let blocks = (0_u64..3 << 11).flat_map(|number| {
+        let at = 64 * (number as usize * 7 % 80);
+        [&number.to_le_bytes(), &noise[at..at + 504]].concat()
+    });
+    fs::write(source.join("several chunks"), blocks.collect::<Vec<u8>>())?;
+    let mut sparse = File::create(source.join("sparse"))?;
+    sparse.write_all(b"begin")?;
+    sparse.set_len(1 << 20)?;
+    fs::set_permissions(source.join("empty"), fs::Permissions::from_mode(0o600))?;
+    let times = ["empty", "noise", "several chunks", "sparse", "deep/note.txt"];
+    for (number, name) in times.into_iter().enumerate() {
+        let at = Duration::new(1_700_000_000 + number as u64, 123_456_789);
+        File::open(source.join(name))?.set_modified(SystemTime::UNIX_EPOCH + at)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,105 @@
+//! The vault in `vectors/vault`, which an earlier version wrote, reads as it was written; and what
+//! is put into it again is cut, named and found as it was then.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use sealane_vault::{Entry, Node, PutOptions, RecoveryCode, Secret, Store, Vault};
+use serde_json::Value;
+
+use crate::shared::Place;
+
+fn vectors() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors/vault")
+}
+
+fn told() -> Value {
+    serde_json::from_slice(&fs::read(vectors().join("vault.json")).unwrap()).unwrap()
+}
+
+/// The vault, copied, since opening it may write.
+fn place() -> Place {
+    let place = Place::new();
+    let objects = Store::open(vectors().join("store").to_str().unwrap()).unwrap();
+    for object in objects.list("").unwrap() {
+        let path = place.path("vault").join(&object.key);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, objects.get(&object.key, usize::MAX).unwrap()).unwrap();
+    }
+    place
+}
+
+fn open(place: &Place, secret: &Secret<'_>) -> Vault {
+    Vault::open(place.store(), secret, &place.options()).unwrap()
+}
+
+fn recovery(told: &Value) -> RecoveryCode {
+    told["recovery"].as_str().unwrap().parse().unwrap()
+}
+
+fn hex(bytes: &[u8]) -> Value {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into()
+}
+
+fn check(entry: &Entry, told: &Value, content: &[u8]) {
+    assert_eq!(told["path"], hex(&entry.path));
+    assert_eq!(told["mode"], format!("{:04o}", entry.mode));
+    assert_eq!(told["mtime_ns"], entry.mtime_ns);
+    let first = entry.hard_link.as_ref().map_or(Value::Null, |first| hex(first));
+    assert_eq!(told.get("same_as").cloned().unwrap_or_default(), first);
+    match &entry.node {
+        Node::Folder => assert_eq!(told["kind"], "folder"),
+        Node::Link { target } => assert_eq!(told["target"], hex(target)),
+        Node::File { size, .. } => {
+            assert_eq!(told["size"], *size);
+            assert_eq!(told["blake3"], blake3::hash(content).to_hex().as_str());
+        }
+    }
+}
+
+#[test]
+fn a_vault_of_version_1_reads_as_it_was_written() {
+    let told = told();
+    let passphrase = told["passphrase"].as_str().unwrap();
+    let code = recovery(&told);
+    for secret in [Secret::Passphrase(passphrase.as_bytes()), Secret::Recovery(&code)] {
+        let place = place();
+        let vault = open(&place, &secret);
+        assert_eq!(told["head"], vault.head_text().unwrap());
+        let snapshots = vault.snapshots().unwrap();
+        assert_eq!(snapshots.len(), 5);
+        assert_eq!(told["snapshots"].as_array().unwrap().len(), snapshots.len());
+        for (snapshot, told) in snapshots.iter().zip(told["snapshots"].as_array().unwrap()) {
+            let entries: Vec<Entry> =
+                vault.entries(snapshot).unwrap().collect::<Result<_, _>>().unwrap();
+            let told = told["entries"].as_array().unwrap();
+            assert_eq!(entries.len(), told.len());
+            for (entry, told) in entries.iter().zip(told) {
+                let mut content = Vec::new();
+                if let Node::File { size, .. } = entry.node {
+                    let mut file = vault.file(snapshot, &entry.path).unwrap();
+                    file.read_range(0, size, &mut content).unwrap();
+                }
+                check(entry, told, &content);
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_put_again_is_cut_and_named_as_it_was_then() {
+    let told = told();
+    let place = place();
+    let vault = open(&place, &Secret::Recovery(&recovery(&told)));
+    let newest = vault.snapshot(None).unwrap();
+    let target = place.path("target");
+    let got = vault.get_to(&newest, &target, &Default::default()).unwrap();
+    assert_eq!(got.failed, []);
+    let put = vault.put_paths(&[target.join("source")], &PutOptions::default()).unwrap();
+    assert_eq!((put.counts.new_chunks, put.skipped), (0, vec![]));
+    let cut = vault.entries(&newest).unwrap().any(|entry| match entry.unwrap().node {
+        Node::File { pieces, .. } => pieces.len() > 1 && pieces[1].bytes() > 1 << 18,
+        _ => false,
+    });
+    assert!(cut, "no file was cut by its content");
+}
