@@ -6,6 +6,7 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::Error;
@@ -29,6 +30,11 @@ const TABLES: &str = "
         pieces BLOB NOT NULL) WITHOUT ROWID;
     CREATE TABLE IF NOT EXISTS read_index (hash BLOB PRIMARY KEY) WITHOUT ROWID;
 ";
+
+const PLACE: &str = "
+    SELECT hash, header, size, offset, descriptor, plain, sealed
+    FROM chunk JOIN pack ON pack.number = chunk.pack WHERE id = ?
+    ORDER BY condemned LIMIT 1";
 
 /// Where a chunk lies.
 #[derive(Debug, Clone)]
@@ -91,6 +97,8 @@ impl Manifest {
         if version > VERSION {
             return Err(Error::Version("manifest.db".to_owned()));
         }
+        // Otherwise each new value of a parameter has its statement prepared again.
+        database.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         database.execute_batch(TABLES)?;
         database.pragma_update(None, "user_version", VERSION)?;
         Ok(Manifest { database })
@@ -186,10 +194,7 @@ impl Manifest {
     }
 
     pub(crate) fn place(&self, id: &Id) -> Result<Place, Error> {
-        let sql = "SELECT hash, header, size, offset, descriptor, plain, sealed
-                   FROM chunk JOIN pack ON pack.number = chunk.pack WHERE id = ?
-                   ORDER BY condemned LIMIT 1";
-        let mut rows = self.database.prepare_cached(sql)?;
+        let mut rows = self.database.prepare_cached(PLACE)?;
         let found = rows
             .query_row([id.0], |row| {
                 let (descriptor, plain, sealed) = (row.get(4)?, row.get(5)?, row.get(6)?);
@@ -273,4 +278,23 @@ fn default_state() -> Option<PathBuf> {
     let named = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let state = named("XDG_STATE_HOME").or_else(|| Some(named("HOME")?.join(".local/state")));
     Some(state?.join("sealane/vaults"))
+}
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::StatementStatus;
+
+    use super::*;
+
+    #[test]
+    fn a_look_is_prepared_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let manifest = Manifest::open(folder.path()).unwrap();
+        for byte in 0..100 {
+            assert!(matches!(manifest.place(&Id([byte; 24])), Err(Error::Missing(_))));
+        }
+        let statement = manifest.database.prepare_cached(PLACE).unwrap();
+        assert_eq!(statement.get_status(StatementStatus::RePrepare), 0);
+        assert!(statement.get_status(StatementStatus::Run) >= 100);
+    }
 }
