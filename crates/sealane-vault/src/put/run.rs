@@ -113,11 +113,11 @@ fn pipeline(
             let (sealed, sealed_jobs) = channel();
             let sealer = Sealer::new(vault.naming(), vault.sealing());
             let compression = options.compression;
-            spawn(scope, move || seal(sealer, claims, compression, &jobs, &sealed))?;
+            spawn(scope, "vault seal", move || seal(sealer, claims, compression, &jobs, &sealed))?;
             full.push(job);
             done.push(sealed_jobs);
         }
-        let packing = spawn(scope, move || pack(packer, &done, &give, uploader))?;
+        let packing = spawn(scope, "vault pack", move || pack(packer, &done, &give, uploader))?;
         let jobs = Jobs { empty, full, next: 0, open: None };
         let progress = options.progress.as_deref();
         let mut reader = Reader::new(&chunker, vault.manifest(), claims, progress, jobs);
@@ -133,9 +133,11 @@ fn pipeline(
 
 fn spawn<'scope, T: Send + 'scope>(
     scope: &'scope Scope<'scope, '_>,
+    name: &str,
     work: impl FnOnce() -> T + Send + 'scope,
 ) -> Result<ScopedJoinHandle<'scope, T>, Error> {
-    std::thread::Builder::new().spawn_scoped(scope, work).map_err(|_| Error::Thread)
+    let named = std::thread::Builder::new().name(name.to_owned());
+    named.spawn_scoped(scope, work).map_err(|_| Error::Thread)
 }
 
 fn read(
