@@ -176,8 +176,10 @@ impl Restore<'_> {
             return Ok(true);
         }
         let file = self.target.draft(&entry.path)?;
-        self.content(&file, entry, pieces)?;
-        file.set_len(size).map_err(|cause| failed(entry, cause))?;
+        let written = self.content(&file, entry, pieces)?;
+        if written != size {
+            file.set_len(size).map_err(|cause| failed(entry, cause))?;
+        }
         finish_file(&file, entry)?;
         self.target.publish(&entry.path)?;
         self.note_name(entry);
@@ -206,10 +208,11 @@ impl Restore<'_> {
         self.target.remove(&entry.path)
     }
 
-    /// Writes a file's content, after what an interrupted run has left of it.
-    fn content(&mut self, file: &File, entry: &Entry, pieces: &[Piece]) -> Result<(), Error> {
+    /// Writes a file's content, after what an interrupted run has left of it. Gives the length that
+    /// the file has then.
+    fn content(&mut self, file: &File, entry: &Entry, pieces: &[Piece]) -> Result<u64, Error> {
         let left = file.metadata().map_err(|cause| failed(entry, cause))?.len();
-        let mut at = 0;
+        let (mut at, mut length) = (0, left);
         let mut resuming = left > 0;
         let mut held = Vec::new();
         for piece in self.chunks.flatten(pieces)? {
@@ -225,19 +228,21 @@ impl Restore<'_> {
                 if was_resuming && !resuming {
                     // What is behind may stand where holes belong.
                     file.set_len(at).map_err(|cause| failed(entry, cause))?;
+                    length = at;
                 }
                 if !resuming {
                     let data = self.chunks.data(bytes, &id)?;
                     file.write_all_at(data, at).map_err(|cause| failed(entry, cause))?;
+                    length = at + bytes;
                 }
             } else if resuming {
                 file.set_len(at).map_err(|cause| failed(entry, cause))?;
-                resuming = false;
+                (length, resuming) = (at, false);
             }
             at += piece.bytes();
             self.progress(piece.bytes());
         }
-        Ok(())
+        Ok(length)
     }
 
     fn finish(mut self, target: &Path) -> Result<GetReport, Error> {

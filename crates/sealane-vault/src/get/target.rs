@@ -169,7 +169,9 @@ impl Target {
 /// Owner, mode and time of a file that is still open.
 pub(super) fn finish_file(file: &File, entry: &Entry) -> Result<(), Error> {
     let failed = |errno| failed(&entry.path, errno);
-    if rustix::process::geteuid().is_root() {
+    let found = rustix::fs::fstat(file).map_err(failed)?;
+    let owned = (found.st_uid, found.st_gid) == (entry.uid, entry.gid);
+    if !owned && rustix::process::geteuid().is_root() {
         let (uid, gid) = (Uid::from_raw(entry.uid), Gid::from_raw(entry.gid));
         rustix::fs::fchown(file, Some(uid), Some(gid)).map_err(failed)?;
     }

@@ -4,11 +4,18 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::fs::{Advice, CWD, RenameFlags, fadvise, renameat_with};
 use rustix::io::Errno;
 
 use super::{Object, Put, spool_name};
 use crate::Error;
+
+/// Reads and writes from which on the system is told that it need not keep them in memory: a vault
+/// goes through far more than fits there, and each part once.
+const ONCE_BYTES: u64 = 1 << 20;
+
+/// Only who goes through an object in order reads so much at once.
+const IN_ORDER_BYTES: u64 = 4 << 20;
 
 /// Objects as files of one folder.
 #[derive(Debug)]
@@ -53,7 +60,10 @@ impl Folder {
     }
 
     fn publish(&self, key: &str, file: &Path) -> io::Result<Put> {
-        File::open(file)?.sync_all()?;
+        let written = File::open(file)?;
+        written.sync_all()?;
+        let size = written.metadata()?.size();
+        once(&written, 0, size);
         let target = self.root.join(key);
         let parent = target.parent().unwrap_or(&self.root);
         if !parent.is_dir() {
@@ -85,7 +95,16 @@ impl Folder {
     }
 
     pub(crate) fn get_range(&self, key: &str, offset: u64, out: &mut [u8]) -> Result<(), Error> {
-        self.open(key)?.read_exact_at(out, offset).map_err(|cause| Error::read(key, cause))
+        let file = self.open(key)?;
+        file.read_exact_at(out, offset).map_err(|cause| Error::read(key, cause))?;
+        let bytes = out.len() as u64;
+        once(&file, offset, bytes);
+        if bytes >= IN_ORDER_BYTES {
+            // The disk reads what comes next while this is opened.
+            let next = std::num::NonZeroU64::new(bytes);
+            let _ = fadvise(&file, offset + bytes, next, Advice::WillNeed);
+        }
+        Ok(())
     }
 
     fn open(&self, key: &str) -> Result<File, Error> {
@@ -152,6 +171,13 @@ impl Folder {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             Err(cause) => Err(Error::store(key, cause)),
         }
+    }
+}
+
+/// Lets the system's memory of a long part of a file go. That is advice: it may fail.
+fn once(file: &File, offset: u64, bytes: u64) {
+    if bytes >= ONCE_BYTES {
+        let _ = fadvise(file, offset, std::num::NonZeroU64::new(bytes), Advice::DontNeed);
     }
 }
 
