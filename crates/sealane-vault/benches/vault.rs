@@ -11,7 +11,7 @@ mod shared;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use sealane_vault::{Compression, GetOptions, Metadata, PutOptions, Snapshot, Store, Vault};
 
@@ -23,25 +23,17 @@ const BIG_BYTES: usize = 1 << 30;
 fn main() {
     let wanted: Vec<String> =
         std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
-    let wants =
-        |name: &str| wanted.is_empty() || wanted.iter().any(|part| name.contains(part.as_str()));
     let place = match std::env::var_os("VAULT_BENCH_DIR") {
         Some(folder) => tempfile::tempdir_in(folder),
         None => tempfile::tempdir(),
     };
     let place = place.unwrap();
-    let bench = Bench { folder: place.path().to_owned(), threads: threads() };
+    let bench = Bench { folder: place.path().to_owned(), threads: threads(), wanted };
     println!("{:<28}{:>9}{:>12}{:>9}{:>9}", "row", "s", "files/s", "MB/s", "stored");
     let zstd = Compression::Zstd(3);
-    if wants("mixed") {
-        bench.tree("mixed 263 files", &[zstd], mixed_files);
-    }
-    if wants("small") {
-        bench.tree("small 20,000 files", &[zstd, Compression::Lz4], small_files);
-    }
-    if wants("big") {
-        bench.tree("big 1 GiB", &[zstd, Compression::Lz4, Compression::None], big_file);
-    }
+    bench.tree("mixed 263 files", &[zstd], mixed_files);
+    bench.tree("small 20,000 files", &[zstd, Compression::Lz4], small_files);
+    bench.tree("big 1 GiB", &[zstd, Compression::Lz4, Compression::None], big_file);
 }
 
 fn threads() -> usize {
@@ -51,23 +43,34 @@ fn threads() -> usize {
 struct Bench {
     folder: PathBuf,
     threads: usize,
+    wanted: Vec<String>,
 }
 
 impl Bench {
+    fn wants(&self, label: &str) -> bool {
+        self.wanted.is_empty() || self.wanted.iter().any(|part| label.contains(part.as_str()))
+    }
+
     /// Puts a tree fresh and unchanged, and restores it.
     fn tree(&self, name: &str, codecs: &[Compression], fill: impl FnOnce(&Path)) {
+        let labels = codecs.iter().map(|&compression| match compression {
+            Compression::Zstd(level) => (format!("{name}, zstd-{level}"), compression),
+            Compression::Lz4 => (format!("{name}, lz4"), compression),
+            Compression::None => (format!("{name}, stored"), compression),
+        });
+        let labels: Vec<_> = labels.filter(|(label, _)| self.wants(label)).collect();
+        if labels.is_empty() {
+            return;
+        }
         let source = self.folder.join("source");
         fs::create_dir_all(&source).unwrap();
         fill(&source);
         // Files that changed just now are read again by the next put.
         std::thread::sleep(std::time::Duration::from_millis(100));
-        for &compression in codecs {
-            let label = match compression {
-                Compression::Zstd(level) => format!("zstd-{level}"),
-                Compression::Lz4 => "lz4".to_owned(),
-                Compression::None => "stored".to_owned(),
-            };
-            println!("{name}, {label}, {} threads", self.threads);
+        println!("{name}, floors");
+        self.floors(&source);
+        for (label, compression) in labels {
+            println!("{label}, {} threads", self.threads);
             let options =
                 PutOptions { compression, threads: self.threads, ..PutOptions::default() };
             for round in 0..ROUNDS {
@@ -76,7 +79,7 @@ impl Bench {
                 if round + 1 == ROUNDS {
                     self.put(&vault, "put again, unchanged", &options, &source);
                     let snapshot = vault.snapshot(None).unwrap();
-                    self.restore(&vault, &snapshot, put);
+                    self.restore(&vault, &snapshot, put, &label);
                     self.ranges(&vault, &snapshot);
                 }
                 fs::remove_dir_all(self.folder.join("vault")).unwrap();
@@ -84,6 +87,36 @@ impl Bench {
             }
         }
         fs::remove_dir_all(source).unwrap();
+    }
+
+    /// What no program can be faster than that does one thing more: a copy of the tree that is made
+    /// durable, and the codec alone in memory, on all files in pieces of 1 MiB.
+    fn floors(&self, source: &Path) {
+        let files = files_of(source);
+        let bytes = files.iter().map(|path| path.metadata().unwrap().len()).sum();
+        let amount = (files.len() as u64, bytes);
+        for round in 0..ROUNDS {
+            let copies = self.folder.join(format!("copies-{round}"));
+            let begun = Instant::now();
+            for path in &files {
+                let to = copies.join(path.strip_prefix(source).unwrap());
+                fs::create_dir_all(to.parent().unwrap()).unwrap();
+                fs::copy(path, to).unwrap();
+            }
+            rustix::fs::syncfs(fs::File::open(&copies).unwrap()).unwrap();
+            show("copy and sync", begun, amount, None);
+        }
+        let mut zstd = zstd::bulk::Compressor::new(3).unwrap();
+        let (mut out, mut stored, mut taken) = (vec![0; 2 << 20], 0, Duration::ZERO);
+        for path in &files {
+            let content = fs::read(path).unwrap();
+            let begun = Instant::now();
+            for piece in content.chunks(1 << 20) {
+                stored += zstd.compress_to_buffer(piece, &mut out[..]).unwrap() as u64;
+            }
+            taken += begun.elapsed();
+        }
+        show("zstd-3 alone", Instant::now() - taken, amount, Some(stored));
     }
 
     fn vault(&self) -> Vault {
@@ -101,14 +134,15 @@ impl Bench {
         (counts.files, counts.bytes)
     }
 
-    fn restore(&self, vault: &Vault, snapshot: &Snapshot, amount: (u64, u64)) {
-        for _ in 0..ROUNDS {
-            let target = self.folder.join("target");
+    fn restore(&self, vault: &Vault, snapshot: &Snapshot, amount: (u64, u64), label: &str) {
+        // Each into a folder of its own, and none removed before the end: ext4 looks at every inode
+        // that was freed lately before it takes one, which is no cost of a restore.
+        for round in 0..ROUNDS {
+            let target = self.folder.join(format!("{label}-{round}"));
             let begun = Instant::now();
             let got = vault.get_to(snapshot, &target, &GetOptions::default()).unwrap();
             show("restore, verified", begun, amount, None);
             assert!(got.failed.is_empty());
-            fs::remove_dir_all(target).unwrap();
         }
     }
 
@@ -128,6 +162,18 @@ impl Bench {
         }
         println!("  {:<26}{slowest:>9.4}  the slowest of 20", "a range of 1 MiB");
     }
+}
+
+fn files_of(folder: &Path) -> Vec<PathBuf> {
+    let (mut files, mut folders) = (Vec::new(), vec![folder.to_owned()]);
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let list = if path.is_dir() { &mut folders } else { &mut files };
+            list.push(path);
+        }
+    }
+    files
 }
 
 fn show(row: &str, begun: Instant, (files, bytes): (u64, u64), stored: Option<u64>) {
