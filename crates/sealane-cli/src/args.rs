@@ -31,7 +31,8 @@ SEALANE_LEVEL, SEALANE_CODEC, SEALANE_POLICY, SEALANE_TOKEN, SEALANE_CA, SEALANE
 SEALANE_TLS_KEY), then the configuration file (--config, SEALANE_CONFIG, or the user's), then
 defaults: `sealane config show --origin` tells which.
 Keys come from --keys or SEALANE_KEYS, passphrases from SEALANE_PASSPHRASE or the terminal.
-SEALANE_LOG sets what is logged (error, warn, info, debug); NO_COLOR turns colours off.
+SEALANE_LOG sets what is logged (error, warn, info, debug), SEALANE_LOG_FORMAT=json makes it JSON;
+NO_COLOR turns colours off.
 
 Examples:
   sealane up --data ./data

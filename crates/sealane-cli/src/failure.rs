@@ -262,6 +262,7 @@ fn client_exit_code(error: &Error) -> u8 {
     match error {
         Error::Address { .. } | Error::Topic(_) | Error::RecordsCodec => exit::USAGE,
         Error::NotReachable { .. } | Error::NoAnswer { .. } => exit::NOT_REACHABLE,
+        Error::Trust(_) | Error::Untrusted { .. } | Error::Token => exit::USAGE,
         Error::Refused(wire) => match wire.code.as_ref() {
             "StorageFull" | "StorageFailed" => exit::STORAGE,
             "Draining" => exit::NOT_REACHABLE,

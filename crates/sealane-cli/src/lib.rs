@@ -110,7 +110,8 @@ pub async fn run(cli: Cli, terminal: &mut Terminal) -> Result<(), Failure> {
     }
 }
 
-/// Messages of the program itself go to standard error; `SEALANE_LOG` chooses which.
+/// Messages of the program itself go to standard error; `SEALANE_LOG` chooses which,
+/// `SEALANE_LOG_FORMAT` whether they are lines of JSON.
 fn log(is_node: bool) {
     let default = if is_node { "info" } else { "error" };
     let filter = EnvFilter::try_from_env("SEALANE_LOG").unwrap_or_else(|_| default.into());
@@ -119,6 +120,7 @@ fn log(is_node: bool) {
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
         .with_ansi(colour);
+    let is_json = std::env::var_os("SEALANE_LOG_FORMAT").is_some_and(|format| format == "json");
     // Who calls this as a library may have a subscriber already.
-    let _ = subscriber.try_init();
+    let _ = if is_json { subscriber.json().try_init() } else { subscriber.try_init() };
 }

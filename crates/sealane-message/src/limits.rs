@@ -251,6 +251,8 @@ limits! {
     MAX_GUESSES_PER_MINUTE: u64 = 60, "tokens";
     /// Addresses whose rates are followed. Beyond it any of them is forgotten.
     MAX_RATE_KEYS: usize = 65_536, "addresses";
+    /// Streams whose messages one event source has had: its `id` names them all. One more ends it.
+    MAX_EVENT_STREAMS: usize = 64, "streams";
     /// Subscriptions of one node. A further one is refused.
     MAX_SUBSCRIPTIONS: usize = 50_000, "subscriptions";
     /// The file of one n2s blob, which is read whole. A larger one is refused.

@@ -359,7 +359,7 @@ fn still_granted(app: &App, pass: &mut Pass, pattern: &Pattern) -> Result<(), En
 }
 
 /// Resolves when the node stops.
-async fn stopped(stopping: &mut watch::Receiver<bool>) {
+pub(crate) async fn stopped(stopping: &mut watch::Receiver<bool>) {
     // The sender lives as long as the node: an error means that it has stopped.
     drop(stopping.wait_for(|stop| *stop).await);
 }
@@ -379,7 +379,7 @@ fn lost(error: axum::Error, codec: Codec) -> End {
     }
 }
 
-fn now_ms() -> u64 {
+pub(crate) fn now_ms() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }

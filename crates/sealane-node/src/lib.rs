@@ -29,6 +29,7 @@ mod body;
 mod connection;
 mod console;
 mod enqueue;
+mod events;
 mod fair;
 mod listener;
 mod ready;

@@ -52,7 +52,7 @@ pub(crate) enum Refusal {
     TlsNotServed,
 }
 
-/// The error codes of the daemon (spec/hub.md §8).
+/// The error codes of the daemon (spec/hub.md §9).
 pub const ERRORS: &[ErrorInfo] = &[
     UNKNOWN_CODEC,
     NOT_FOUND,

@@ -5,12 +5,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use axum::extract::{Request, State};
-use axum::http::header::CONTENT_TYPE;
+use axum::http::header::{ALLOW, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::middleware::Next;
 use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
-use axum::routing::{any, get, post};
+use axum::routing::{MethodRouter, get, post};
 use axum::{Extension, Router};
 use sealane_message::limits::MAX_BODIES_BYTES;
 use sealane_stream::Hub;
@@ -22,7 +22,10 @@ use crate::listener::{Peer, Places};
 use crate::ready::{Probe, ready};
 use crate::refusal::{Refusal, Refused};
 use crate::reply::{Fill, Reason, answer};
-use crate::{Config, access, console, enqueue, streams, subscribe};
+use crate::{Config, access, console, enqueue, events, streams, subscribe};
+
+/// The description of the routes for other programs.
+const OPENAPI: &str = include_str!("../openapi.json");
 
 /// What all requests share.
 pub(crate) struct App {
@@ -97,36 +100,62 @@ impl App {
     }
 }
 
+/// What is served at a path.
+struct Route {
+    path: &'static str,
+    methods: &'static str,
+    /// Whether it needs a token where there are any.
+    guarded: bool,
+    serve: MethodRouter<Arc<App>>,
+}
+
+fn routes() -> Vec<Route> {
+    let guarded = |path, methods, serve| Route { path, methods, guarded: true, serve };
+    let open = |path, serve| Route { path, methods: "get", guarded: false, serve };
+    let topic = get(streams::show).put(streams::configure).delete(streams::remove);
+    vec![
+        guarded("/v1/enqueue", "post", post(enqueue::one)),
+        guarded("/v1/enqueue/batch", "post", post(enqueue::batch)),
+        guarded("/v1/streams", "get", get(streams::list)),
+        guarded("/v1/streams/{*topic}", "get put delete", topic),
+        guarded("/v1/subscribe", "get", get(subscribe::subscribe)),
+        guarded("/v1/events", "get", get(events::events)),
+        guarded("/metrics", "get", get(metrics)),
+        open("/v1/openapi.json", get(openapi)),
+        open("/health", get(health)),
+        open("/ready", get(ready)),
+        open("/", get(console::index)),
+        open("/console/{file}", get(console::asset)),
+    ]
+}
+
 pub(crate) fn router(app: Arc<App>) -> Router {
-    let guarded = Router::new()
-        .route("/v1/enqueue", post(enqueue::one).fallback(wrong_method))
-        .route("/v1/enqueue/batch", post(enqueue::batch).fallback(wrong_method))
-        .route("/v1/streams", get(streams::list).fallback(wrong_method))
-        .route(
-            "/v1/streams/{*topic}",
-            get(streams::show)
-                .put(streams::configure)
-                .delete(streams::remove)
-                .fallback(wrong_method),
-        )
-        .route("/v1/subscribe", any(subscribe::subscribe))
-        .route("/metrics", get(metrics).fallback(wrong_method))
-        .route_layer(from_fn_with_state(app.clone(), admit));
-    guarded
-        .route("/health", get(health).fallback(wrong_method))
-        .route("/ready", get(ready).fallback(wrong_method))
-        .route("/", get(console::index).fallback(wrong_method))
-        .route("/console/{file}", get(console::asset).fallback(wrong_method))
+    let mut router = Router::new();
+    for Route { path, methods, guarded, serve } in routes() {
+        let serve = serve.fallback(move |request| wrong_method(request, methods));
+        let admit = from_fn_with_state(app.clone(), admit);
+        router = router.route(path, if guarded { serve.layer(admit) } else { serve });
+    }
+    router
         .fallback(not_found)
         .layer(from_fn_with_state(app.clone(), cross_site))
         .layer(from_fn_with_state(app.clone(), count))
         .with_state(app)
 }
 
+/// `GET /v1/openapi.json`.
+async fn openapi() -> Response {
+    let kind = HeaderValue::from_static("application/json");
+    ([(CONTENT_TYPE, kind)], OPENAPI).into_response()
+}
+
 /// Lets those through who may be here; what they may do is for the route to ask.
 async fn admit(State(app): State<Arc<App>>, mut request: Request, next: Next) -> Response {
     let peer = request.extensions().get::<Peer>().copied();
     match app.admit(request.headers(), peer) {
+        Ok(_) if app.is_stopping() => {
+            answer(request.headers(), Err(sealane_stream::Error::Draining.into()))
+        }
         Ok(pass) => {
             request.extensions_mut().insert(pass);
             next.run(request).await
@@ -216,6 +245,63 @@ async fn not_found(request: Request) -> Response {
     answer(request.headers(), Err(Refusal::NotFound))
 }
 
-async fn wrong_method(request: Request) -> Response {
-    answer(request.headers(), Err(Refusal::MethodNotAllowed))
+/// 405 with the methods that there are (RFC 9110 §15.5.6).
+async fn wrong_method(request: Request, methods: &'static str) -> Response {
+    let mut response = answer(request.headers(), Err(Refusal::MethodNotAllowed));
+    let allowed = methods.to_ascii_uppercase().replace(' ', ", ");
+    if let Ok(allowed) = HeaderValue::from_str(&allowed) {
+        response.headers_mut().insert(ALLOW, allowed);
+    }
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use serde_json::Value;
+
+    use super::*;
+
+    /// Path and method of everything that the description has.
+    fn described(document: &Value) -> BTreeSet<(String, String)> {
+        let paths = document["paths"].as_object().unwrap();
+        let methods = |item: &Value| -> Vec<String> {
+            let keys = item.as_object().unwrap().keys();
+            keys.filter(|key| *key != "parameters").cloned().collect()
+        };
+        let each = paths.iter().flat_map(|(path, item)| {
+            methods(item).into_iter().map(move |method| (path.clone(), method))
+        });
+        each.collect()
+    }
+
+    #[test]
+    fn the_description_has_every_route_and_method_and_no_other() {
+        let document: Value = serde_json::from_str(OPENAPI).unwrap();
+        let served = routes().into_iter().flat_map(|route| {
+            let path = route.path.replace("{*", "{");
+            route.methods.split(' ').map(move |method| (path.clone(), method.to_owned()))
+        });
+        assert_eq!(described(&document), served.collect());
+    }
+
+    #[test]
+    fn the_description_says_who_is_asked_for_a_token() {
+        let document: Value = serde_json::from_str(OPENAPI).unwrap();
+        assert_eq!(document["info"]["version"], env!("CARGO_PKG_VERSION"));
+        let mut names = BTreeSet::new();
+        for route in routes() {
+            for method in route.methods.split(' ') {
+                let operation = &document["paths"][route.path.replace("{*", "{")][method];
+                let what = format!("{method} {}", route.path);
+                assert!(names.insert(operation["operationId"].as_str().unwrap()), "{what}");
+                let needs_none = operation["security"].as_array().is_some_and(Vec::is_empty);
+                assert_eq!(needs_none, !route.guarded, "{what}");
+                let codes = operation["responses"].as_object().unwrap();
+                assert_eq!(codes.contains_key("401"), route.guarded, "{what}");
+                assert!(codes.keys().any(|code| code.starts_with(['1', '2'])), "{what}");
+            }
+        }
+    }
 }

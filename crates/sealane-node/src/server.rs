@@ -151,17 +151,16 @@ impl Server {
             request.extensions_mut().insert(peer);
             self.router.clone().call(request)
         });
+        let mut is_stopping = *stopping.borrow();
         let mut builder = http1::Builder::new();
+        // A node that drains answers once, that it does.
         builder
+            .keep_alive(!is_stopping)
             .timer(TokioTimer::new())
             .header_read_timeout(Duration::from_millis(MAX_HEAD_MS))
             .max_buf_size(MAX_HEAD_BYTES);
         let serving = builder.serve_connection(TokioIo::new(connection), service).with_upgrades();
         tokio::pin!(serving);
-        let mut is_stopping = *stopping.borrow();
-        if is_stopping {
-            serving.as_mut().graceful_shutdown();
-        }
         let ended = loop {
             tokio::select! {
                 ended = &mut serving => break ended,

@@ -135,7 +135,7 @@ impl Error {
     }
 }
 
-/// The error codes of the hub (spec/hub.md §8).
+/// The error codes of the hub (spec/hub.md §9).
 pub const ERRORS: &[ErrorInfo] = &[
     INVALID_JSON,
     DECODE,

@@ -382,6 +382,16 @@ impl Delivery {
         frame.into()
     }
 
+    /// The stream that it is of.
+    pub fn stream(&self) -> &Topic {
+        &self.block.topic
+    }
+
+    /// The generation that its offset is of.
+    pub fn generation(&self) -> u64 {
+        self.block.generation
+    }
+
     /// The message's offset.
     pub fn offset(&self) -> u64 {
         self.block.records.get(self.index).map_or(0, |record| record.offset)

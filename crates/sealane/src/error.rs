@@ -87,6 +87,17 @@ pub enum Error {
         /// What is wrong.
         cause: String,
     },
+    /// Nobody answered a request in time.
+    #[error("no answer to the request on {topic} came within {waited:?}")]
+    NoReply {
+        /// Where it was asked.
+        topic: String,
+        /// How long was waited.
+        waited: std::time::Duration,
+    },
+    /// What does not ask for an answer, or cannot be asked.
+    #[error("no request: {0}")]
+    NotARequest(&'static str),
 }
 
 impl Error {
@@ -109,6 +120,8 @@ impl Error {
             Error::Token => &TOKEN,
             Error::Trust(_) => &TRUST,
             Error::Untrusted { .. } => &UNTRUSTED,
+            Error::NoReply { .. } => &NO_REPLY,
+            Error::NotARequest(_) => &NOT_A_REQUEST,
         }
     }
 
@@ -155,7 +168,22 @@ pub const ERRORS: &[ErrorInfo] = &[
     TOKEN,
     TRUST,
     UNTRUSTED,
+    NO_REPLY,
+    NOT_A_REQUEST,
 ];
+
+const NO_REPLY: ErrorInfo = ErrorInfo::new(
+    "SL-CLIENT-17",
+    "NoReply",
+    "no answer to a request came before its deadline",
+    "See with `sealane stream info` whether anybody reads the topic; the request is kept there.",
+);
+const NOT_A_REQUEST: ErrorInfo = ErrorInfo::new(
+    "SL-CLIENT-18",
+    "NotARequest",
+    "a message asks for no answer, or a body is no map",
+    "A request is a map with `id` and `replyTo`, as `Client::request` publishes it.",
+);
 
 const TRUST: ErrorInfo = ErrorInfo::new(
     "SL-CLIENT-15",

@@ -67,6 +67,7 @@ mod message;
 mod publish;
 mod publisher;
 mod reply;
+mod request;
 mod stream;
 mod subscribe;
 mod subscription;

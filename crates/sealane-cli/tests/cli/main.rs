@@ -4,6 +4,7 @@ mod decides_classes;
 mod explains_frames;
 mod explains_itself;
 mod fails_by_name;
+mod guards_nodes;
 mod keeps_vaults;
 mod measures_messages;
 mod moves_messages;

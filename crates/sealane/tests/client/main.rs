@@ -1,5 +1,6 @@
 //! The library against a node, over real sockets.
 
+mod answers_requests;
 mod drops_what_does_not_open;
 mod follows_orders;
 mod keeps_to_its_credit;

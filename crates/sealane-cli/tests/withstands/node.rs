@@ -1,0 +1,103 @@
+//! The real binary as a process of its own, with tokens.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::process::{Child, Command, Stdio};
+
+use sealane::{Client, Codec, Pattern, Value};
+use sealane_node::access::{Rights, Secret, Tokens};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+/// The token of those who behave, and may do all.
+pub(crate) fn good() -> Secret {
+    Secret::new([1; 32])
+}
+
+/// A token that has come into wrong hands: it may use what is below `hostile`.
+pub(crate) fn stolen() -> Secret {
+    Secret::new([2; 32])
+}
+
+pub(crate) struct Node {
+    child: Child,
+    pub(crate) address: SocketAddr,
+    _folder: tempfile::TempDir,
+}
+
+impl Node {
+    pub(crate) fn start(args: &[&str]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, secret, pattern) in [("good", good(), "**"), ("stolen", stolen(), "hostile/**")]
+        {
+            let all: Vec<Pattern> = vec![pattern.parse().unwrap()];
+            let observe = name == "good";
+            let rights = Rights { read: all.clone(), publish: all.clone(), manage: all, observe };
+            Tokens::add(folder.path(), name, &secret, rights, None).unwrap();
+        }
+        // What is measured is the node, not the disk.
+        let fixed = ["--json", "up", "--listen", "127.0.0.1:0", "--level", "os", "--data"];
+        let mut child = Command::new(env!("CARGO_BIN_EXE_sealane"))
+            .env_clear()
+            .env("SEALANE_LOG", "error")
+            .args(fixed)
+            .arg(folder.path())
+            .args(args)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let said = sealane_codec::decode(Codec::Json, line.trim().as_bytes()).unwrap();
+        let address = said.field("address").and_then(Value::as_text).unwrap().parse().unwrap();
+        Self { child, address, _folder: folder }
+    }
+
+    /// A field of the process's state, in KiB.
+    pub(crate) fn memory_kib(&self, field: &str) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix(field)).unwrap();
+        line.trim().trim_end_matches(" kB").parse().unwrap()
+    }
+
+    /// All metrics, by name and labels.
+    pub(crate) async fn metrics(&self) -> BTreeMap<String, u64> {
+        let request = format!(
+            "GET /metrics HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {}\r\n\
+             connection: close\r\n\r\n",
+            self.address,
+            good().reveal()
+        );
+        let mut stream = TcpStream::connect(self.address).await.unwrap();
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).await.unwrap();
+        let (_, body) = text.split_once("\r\n\r\n").unwrap();
+        let lines = body.lines().filter(|line| !line.starts_with('#'));
+        let read = |line: &str| {
+            let (name, value) = line.rsplit_once(' ').unwrap();
+            (name.to_owned(), value.parse().unwrap())
+        };
+        lines.map(read).collect()
+    }
+
+    pub(crate) fn client(&self) -> Client {
+        let client = Client::connect(&self.address.to_string()).unwrap();
+        client.with_token(good().reveal()).unwrap()
+    }
+
+    /// The process is still there, and answers.
+    pub(crate) async fn is_well(&mut self) {
+        assert!(self.child.try_wait().unwrap().is_none(), "the node has ended");
+        self.client().health().await.unwrap();
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}

@@ -1,0 +1,341 @@
+//! `GET /v1/events`: the messages of a reader as server-sent events (spec/hub.md §7).
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use axum::Extension;
+use axum::body::Body;
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Query, State};
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use axum::http::{HeaderMap, HeaderValue};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use futures_util::stream;
+use sealane_codec::Codec;
+use sealane_message::limits::{MAX_EVENT_STREAMS, MAX_SUBSCRIPTIONS};
+use sealane_message::{Pattern, Topic};
+use sealane_stream::protocol::{Op, ServerFrame};
+use sealane_stream::{Error, Event, From, Subscription, Who, take_encoded};
+use tokio::sync::watch;
+
+use crate::access::{Pass, Right};
+use crate::connection::{now_ms, stopped};
+use crate::refusal::Refusal;
+use crate::reply::answer;
+use crate::routes::{Alive, App};
+use crate::streams::read_from;
+
+/// The header by which a client says what it had last.
+const LAST_EVENT_ID: &str = "last-event-id";
+
+/// Messages that are taken at once: the client's connection holds back what comes after.
+const TAKE: usize = 64;
+
+/// A comment is sent when nothing was for so long, so that proxies leave the connection.
+const COMMENT_EVERY: Duration = Duration::from_secs(15);
+
+pub(crate) async fn events(
+    State(app): State<Arc<App>>,
+    Extension(pass): Extension<Pass>,
+    parameters: Result<Query<Vec<(String, String)>>, QueryRejection>,
+    headers: HeaderMap,
+) -> Response {
+    let source = match open(app, pass, parameters, &headers).await {
+        Ok(source) => source,
+        Err(refusal) => return answer(&headers, Err(refusal)),
+    };
+    let pieces = stream::unfold(source, |mut source| async move {
+        let piece = source.next().await?;
+        Some((Ok::<_, Infallible>(piece), source))
+    });
+    let fields = [(CONTENT_TYPE, "text/event-stream"), (CACHE_CONTROL, "no-store")];
+    let fields = fields.map(|(name, value)| (name, HeaderValue::from_static(value)));
+    (fields, Body::from_stream(pieces)).into_response()
+}
+
+async fn open(
+    app: Arc<App>,
+    pass: Pass,
+    parameters: Result<Query<Vec<(String, String)>>, QueryRejection>,
+    headers: &HeaderMap,
+) -> Result<Source, Refusal> {
+    let (pattern, from) = read(parameters)?;
+    pass.need_all(Right::Read, &pattern)?;
+    let alive = app.alive().filter(|_| !app.is_stopping()).ok_or(Error::Draining)?;
+    let served = Served::new(&app)?;
+    let (mut place, from) = begin(headers, from)?;
+    let who = Who::Reader { from, generation: None };
+    let (mut subscription, joined) = app.hub.subscribe(pattern.clone(), who).await?;
+    for (topic, (generation, next)) in &place.streams {
+        let (stream, generation) = (Some(topic.clone()), Some(*generation));
+        subscription.apply(Op::Seek { stream, offset: *next, generation })?;
+    }
+    if let Some(joined) = joined.filter(|joined| joined.generation > 0) {
+        place.streams.entry(joined.stream).or_insert((joined.generation, joined.offset));
+    }
+    subscription.apply(Op::Credit(TAKE as u64))?;
+    // Whoever is cut off before the first message comes back to where it began.
+    let mut out = b"id: ".to_vec();
+    place.write(&mut out);
+    out.extend_from_slice(b"\n\n");
+    let (changes, stopping) = (app.access.changes(), app.stopping.clone());
+    Ok(Source {
+        app,
+        pass,
+        pattern,
+        subscription,
+        place,
+        changes,
+        stopping,
+        out,
+        ended: false,
+        _served: served,
+        _alive: alive,
+    })
+}
+
+fn read(
+    parameters: Result<Query<Vec<(String, String)>>, QueryRejection>,
+) -> Result<(Pattern, From), Refusal> {
+    let wrong = |_| Error::parameter("query", "is not percent-encoded text");
+    let Query(parameters) = parameters.map_err(wrong)?;
+    let (mut pattern, mut from) = (None, From::New);
+    for (name, value) in parameters {
+        match name.as_str() {
+            "stream" => pattern = Some(value.parse::<Pattern>().map_err(Error::from)?),
+            "from" => from = read_from(&value)?,
+            _ => return Err(Error::parameter(name, "is no parameter of an event source").into()),
+        }
+    }
+    let pattern = pattern.ok_or_else(|| Error::parameter("stream", "is missing"))?;
+    Ok((pattern, from))
+}
+
+/// The place of a client, and from where it reads streams that are not of it.
+fn begin(headers: &HeaderMap, from: From) -> Result<(Place, From), Error> {
+    let Some(id) = headers.get(LAST_EVENT_ID) else {
+        let since = match from {
+            From::New => now_ms(),
+            From::Time(time_ms) => time_ms,
+            From::First | From::Offset(_) => 0,
+        };
+        return Ok((Place { since, streams: BTreeMap::new() }, from));
+    };
+    let wrong = || Error::parameter("Last-Event-ID", "is none that this hub has given");
+    let place = id.to_str().ok().and_then(Place::read).ok_or_else(wrong)?;
+    // Of streams that it has had nothing of, it has missed what came since it began.
+    let since = From::Time(place.since);
+    Ok((place, since))
+}
+
+/// What has been sent: the `id` of the next event.
+#[derive(Debug, PartialEq)]
+struct Place {
+    /// Of streams that are not below, all from this time on is still to come.
+    since: u64,
+    /// Generation and next offset.
+    streams: BTreeMap<Topic, (u64, u64)>,
+}
+
+impl Place {
+    /// `SINCE`, and for each stream `,GENERATION-NEXT-TOPIC`.
+    fn write(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.since.to_string().as_bytes());
+        for (topic, (generation, next)) in &self.streams {
+            out.extend_from_slice(format!(",{generation}-{next}-").as_bytes());
+            for byte in topic.as_str().bytes() {
+                // A header carries ASCII, and a comma stands between two.
+                match byte {
+                    b',' | b'%' | 0..=0x20 | 0x7f.. => {
+                        out.extend_from_slice(format!("%{byte:02X}").as_bytes());
+                    }
+                    byte => out.push(byte),
+                }
+            }
+        }
+    }
+
+    fn read(text: &str) -> Option<Self> {
+        let mut parts = text.split(',');
+        let since = parts.next()?.parse().ok()?;
+        let mut streams = BTreeMap::new();
+        for part in parts {
+            let (generation, rest) = part.split_once('-')?;
+            let (next, topic) = rest.split_once('-')?;
+            let place = (generation.parse().ok()?, next.parse().ok()?);
+            streams.insert(unescape(topic)?.parse().ok()?, place);
+            if streams.len() > MAX_EVENT_STREAMS {
+                return None;
+            }
+        }
+        Some(Self { since, streams })
+    }
+}
+
+fn unescape(text: &str) -> Option<String> {
+    let mut parts = text.split('%');
+    let mut bytes = parts.next()?.as_bytes().to_vec();
+    for part in parts {
+        let (digits, rest) = part.split_at_checked(2)?;
+        bytes.push(u8::from_str_radix(digits, 16).ok()?);
+        bytes.extend_from_slice(rest.as_bytes());
+    }
+    String::from_utf8(bytes).ok()
+}
+
+/// One client that counts among the subscriptions.
+struct Served(Arc<App>);
+
+impl Served {
+    fn new(app: &Arc<App>) -> Result<Self, Error> {
+        let this = Self(app.clone());
+        if app.connections.fetch_add(1, Ordering::Relaxed) >= MAX_SUBSCRIPTIONS {
+            let limit = MAX_SUBSCRIPTIONS as u64;
+            return Err(Error::TooMany { what: "subscriptions", limit });
+        }
+        Ok(this)
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.0.connections.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// The events of one client.
+struct Source {
+    app: Arc<App>,
+    pass: Pass,
+    pattern: Pattern,
+    subscription: Subscription,
+    place: Place,
+    changes: watch::Receiver<u64>,
+    stopping: watch::Receiver<bool>,
+    out: Vec<u8>,
+    ended: bool,
+    _served: Served,
+    _alive: Alive,
+}
+
+impl Source {
+    /// What is sent next, when the client has taken what was sent before.
+    async fn next(&mut self) -> Option<Bytes> {
+        let mut events = Vec::new();
+        while self.out.is_empty() {
+            if self.ended {
+                return None;
+            }
+            let step = tokio::select! {
+                () = self.subscription.ready() => {
+                    self.subscription.take(TAKE, &mut events).await.map_err(Refusal::from)
+                }
+                () = tokio::time::sleep(COMMENT_EVERY) => {
+                    self.out.extend_from_slice(b":\n\n");
+                    Ok(())
+                }
+                _ = self.changes.changed() => self.is_still_granted(),
+                () = stopped(&mut self.stopping) => Err(Error::Draining.into()),
+            };
+            if let Err(refusal) = step.and_then(|()| self.tell(&mut events)) {
+                self.refuse(&refusal);
+            }
+        }
+        Some(std::mem::take(&mut self.out).into())
+    }
+
+    fn tell(&mut self, events: &mut Vec<Event>) -> Result<(), Refusal> {
+        let mut delivered = 0;
+        for event in events.drain(..) {
+            match event {
+                Event::Deliver(delivery) => {
+                    delivered += 1;
+                    let (topic, generation) = (delivery.stream(), delivery.generation());
+                    let next = (generation, delivery.offset() + 1);
+                    let known = self.place.streams.len();
+                    if self.place.streams.insert(topic.clone(), next).is_none()
+                        && known >= MAX_EVENT_STREAMS
+                    {
+                        let limit = MAX_EVENT_STREAMS as u64;
+                        let what = "streams of one event source";
+                        return Err(Error::TooMany { what, limit }.into());
+                    }
+                    self.out.extend_from_slice(b"id: ");
+                    self.place.write(&mut self.out);
+                    self.out.push(b'\n');
+                    data(&delivery.frame(Codec::Json), &mut self.out);
+                }
+                Event::Status(frame) => self.status(&frame),
+            }
+        }
+        self.app.hub.metrics().encoded.fetch_add(take_encoded(), Ordering::Relaxed);
+        Ok(self.subscription.apply(Op::Credit(delivered))?)
+    }
+
+    fn status(&mut self, frame: &ServerFrame) {
+        let name: &[u8] = match frame {
+            ServerFrame::Gap { .. } => b"event: gap\n",
+            ServerFrame::Error(_) => b"event: refused\n",
+            _ => b"event: joined\n",
+        };
+        self.out.extend_from_slice(name);
+        let mut bytes = Vec::with_capacity(128);
+        frame.write(Codec::Json, &mut bytes);
+        data(&bytes, &mut self.out);
+    }
+
+    fn refuse(&mut self, refusal: &Refusal) {
+        self.app.refused.note(refusal);
+        self.status(&ServerFrame::Error(refusal.wire()));
+        self.ended = true;
+    }
+
+    fn is_still_granted(&mut self) -> Result<(), Refusal> {
+        self.pass = self.app.access.renew(self.pass.clone())?;
+        self.pass.need_all(Right::Read, &self.pattern)
+    }
+}
+
+/// The lines of an event. An envelope is sent as it was written, and JSON may have line ends.
+fn data(bytes: &[u8], out: &mut Vec<u8>) {
+    for line in bytes.split(|byte| matches!(byte, b'\n' | b'\r')) {
+        out.extend_from_slice(b"data: ");
+        out.extend_from_slice(line);
+        out.push(b'\n');
+    }
+    out.push(b'\n');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_reads_back_and_nothing_else_does() {
+        let mut streams = BTreeMap::new();
+        streams.insert("fleet/7".parse().unwrap(), (1_700_000_000, 17));
+        streams.insert("a-b/ü, %41".parse().unwrap(), (0, u64::MAX));
+        let place = Place { since: 12, streams };
+        let mut text = Vec::new();
+        place.write(&mut text);
+        let text = String::from_utf8(text).unwrap();
+        assert!(text.is_ascii() && HeaderValue::from_str(&text).is_ok(), "{text}");
+        assert_eq!(Place::read(&text), Some(place));
+        for wrong in ["", "x", "1,", "1,2-3", "1,2-x-a", "1,2-3-a%", "1,2-3-a%ZZ", "1,2-3-", "-1"] {
+            assert_eq!(Place::read(wrong), None, "{wrong}");
+        }
+        let many: Vec<String> = (0..=MAX_EVENT_STREAMS).map(|n| format!(",1-1-s{n}")).collect();
+        assert_eq!(Place::read(&format!("1{}", many.concat())), None);
+    }
+
+    #[test]
+    fn line_ends_within_json_make_lines() {
+        let mut out = Vec::new();
+        data(b"{\n\"a\":\r1}", &mut out);
+        assert_eq!(out, b"data: {\ndata: \"a\":\ndata: 1}\n\n");
+    }
+}

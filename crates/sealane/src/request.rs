@@ -1,0 +1,111 @@
+//! Request and reply over streams (spec/hub.md §3): a message that asks, and one that answers.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use sealane_message::Value;
+use tokio::time::{Instant, timeout_at};
+
+use crate::backoff::random;
+use crate::publish::milliseconds;
+use crate::{Client, Error, Message, Start};
+
+const ID: &str = "id";
+const REPLY_TO: &str = "replyTo";
+const IN_REPLY_TO: &str = "inReplyTo";
+const DEADLINE: &str = "deadlineMs";
+
+impl Client {
+    /// Publishes a map to `topic` as a request, and waits for the first answer, at most this long.
+    /// A token needs the rights to publish there, and to read and manage `reply/**`: the answer
+    /// comes on a stream of its own, which is removed afterwards.
+    ///
+    /// # Errors
+    /// [`Error::NoReply`] when the time is over: the request may have been heard. As
+    /// [`Client::publish`]; [`Error::NotARequest`] where `body` is no map.
+    pub async fn request(
+        &self,
+        topic: &str,
+        body: &Value,
+        deadline: Duration,
+    ) -> Result<Message, Error> {
+        let until = Instant::now() + deadline;
+        let (id, reply_to) = (hex(), format!("reply/{}", hex()));
+        let fields = vec![
+            (REPLY_TO, Value::from(reply_to.as_str())),
+            (DEADLINE, Value::from(now_ms() + milliseconds(deadline))),
+        ];
+        let request = with(body, &id, fields)?;
+        let asking = self.ask(topic, &request, (&id, &reply_to));
+        let answer = timeout_at(until, asking).await;
+        let (client, over) = (self.clone(), topic.to_owned());
+        tokio::spawn(async move {
+            if let Err(error) = client.remove(&reply_to).await {
+                tracing::debug!(%error, topic = reply_to, "the stream of a reply stays");
+            }
+        });
+        answer.unwrap_or(Err(Error::NoReply { topic: over, waited: deadline }))
+    }
+
+    async fn ask(
+        &self,
+        topic: &str,
+        request: &Value,
+        (id, reply_to): (&str, &str),
+    ) -> Result<Message, Error> {
+        // It reads before it asks: no answer can come too early.
+        let mut answers = self.subscribe(reply_to).from(Start::First).await?;
+        self.publish(topic, request).await?;
+        while let Some(answer) = answers.next().await {
+            let answer = answer?;
+            if text(&answer.value()?, IN_REPLY_TO).as_deref() == Some(id) {
+                return Ok(answer);
+            }
+        }
+        Err(Error::Ended("subscription"))
+    }
+
+    /// Answers a request with a map; says whether anybody still waits for it. After its deadline
+    /// nothing is sent.
+    ///
+    /// # Errors
+    /// [`Error::NotARequest`] where `request` does not ask for an answer, or `body` is no map. As
+    /// [`Client::publish`].
+    pub async fn reply(&self, request: &Message, body: &Value) -> Result<bool, Error> {
+        let asked = request.value()?;
+        let (Some(id), Some(to)) = (text(&asked, ID), text(&asked, REPLY_TO)) else {
+            return Err(Error::NotARequest("the message has no `id` and `replyTo`"));
+        };
+        let deadline = asked.field(DEADLINE).and_then(Value::as_u64);
+        if deadline.is_some_and(|deadline| deadline < now_ms()) {
+            return Ok(false);
+        }
+        let answer = with(body, &hex(), vec![(IN_REPLY_TO, Value::from(id.as_str()))])?;
+        self.publish(&to, &answer).await?;
+        Ok(true)
+    }
+}
+
+/// The map with this id and these fields instead of its own.
+fn with(body: &Value, id: &str, fields: Vec<(&str, Value)>) -> Result<Value, Error> {
+    let Value::Map(entries) = body else {
+        return Err(Error::NotARequest("the body is no map"));
+    };
+    let ours = |key: &str| key == ID || fields.iter().any(|(name, _)| *name == key);
+    let kept = entries.iter().filter(|(key, _)| !ours(key)).cloned();
+    let mut all = vec![(ID.to_owned(), Value::from(id))];
+    all.extend(kept);
+    all.extend(fields.into_iter().map(|(key, value)| (key.to_owned(), value)));
+    Ok(Value::Map(all))
+}
+
+fn text(value: &Value, key: &str) -> Option<String> {
+    value.field(key).and_then(Value::as_text).map(str::to_owned)
+}
+
+fn hex() -> String {
+    format!("{:016x}{:016x}", random(), random())
+}
+
+fn now_ms() -> u64 {
+    milliseconds(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default())
+}
