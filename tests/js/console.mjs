@@ -89,6 +89,7 @@ async function useConsole() {
     await showsReaders(page);
     await showsCost(page);
     await keepsMarkupAsText(page);
+    await keepsATokenForTheTab(page);
     if (folder) await pictures(browser);
     assert.deepEqual(foreign, [], 'the console asks somebody else');
     assert.deepEqual(faults, [], 'the browser reports errors');
@@ -175,11 +176,17 @@ async function publishes(page) {
 async function showsReaders(page) {
   const socket = await joinConsumer('fleet/7/location');
   await page.getByRole('link', { name: 'Readers' }).click();
-  const row = page.getByRole('row', { name: /billing/ });
+  const row = page.getByRole('row', { name: /^billing/ });
   await row.waitFor();
   await page.waitForFunction(() => document.querySelector('tbody tr')?.cells[3].innerText === '3');
   assert.equal(await row.getByRole('cell').nth(1).innerText(), '1');
+  // It granted five, took five, finished two.
+  const member = page.getByRole('row', { name: /member of billing/ });
+  await member.waitFor();
+  const cells = await member.getByRole('cell').allInnerTexts();
+  assert.deepEqual(cells.slice(1, 5), ['0', '3', '5', 'json']);
   socket.close();
+  await member.waitFor({ state: 'detached' });
 }
 
 async function showsCost(page) {
@@ -196,6 +203,20 @@ async function keepsMarkupAsText(page) {
   await page.getByRole('button', { name: 'first' }).click();
   await page.getByText('<img src=x onerror=alert(1)>').first().waitFor();
   assert.equal(await page.locator('.messages img, .messages b').count(), 0);
+}
+
+// A hub without tokens takes no notice of one; that they are brought the hub's own tests show.
+async function keepsATokenForTheTab(page) {
+  const brought = [];
+  page.on('request', (request) => brought.push(request.headers().authorization));
+  await page.getByLabel('Token').fill('sealane_x');
+  await page.getByRole('button', { name: 'Use', exact: true }).click();
+  await page.waitForTimeout(1500);
+  assert.ok(brought.includes('Bearer sealane_x'), 'requests bring the token');
+  await page.reload();
+  assert.equal(await page.getByLabel('Token').inputValue(), 'sealane_x');
+  await page.getByLabel('Token').fill('');
+  await page.getByRole('button', { name: 'Use', exact: true }).click();
 }
 
 async function pictures(browser) {

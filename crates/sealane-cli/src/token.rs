@@ -86,8 +86,10 @@ fn list(folder: &Path, terminal: &mut Terminal) -> Result<(), Failure> {
             }
         }
     }
-    if tokens.is_empty() && !terminal.json() {
+    if !terminal.json() && !tokens.guards() {
         eprintln!("sealane: no token: the node serves this machine alone, and all of it");
+    } else if !terminal.json() && tokens.is_empty() {
+        eprintln!("sealane: no token is left: the node serves nobody until there is one");
     }
     Ok(())
 }

@@ -253,6 +253,8 @@ limits! {
     MAX_RATE_KEYS: usize = 65_536, "addresses";
     /// Streams whose messages one event source has had: its `id` names them all. One more ends it.
     MAX_EVENT_STREAMS: usize = 64, "streams";
+    /// Connections that the state of a stream shows. Further ones are counted and not shown.
+    MAX_SHOWN_CONNECTIONS: usize = 100, "connections";
     /// Subscriptions of one node. A further one is refused.
     MAX_SUBSCRIPTIONS: usize = 50_000, "subscriptions";
     /// The file of one n2s blob, which is read whole. A larger one is refused.

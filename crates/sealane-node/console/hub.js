@@ -11,10 +11,24 @@ export class Refused extends Error {
   }
 }
 
+/** Where the token is kept: as long as the tab, and for this origin alone. */
+const KEPT = "sealane.token";
+
+/** The token that requests bring; empty: none. */
+export const token = () => sessionStorage.getItem(KEPT) ?? "";
+
+/** Brings this token from now on. */
+export function useToken(text) {
+  if (text) sessionStorage.setItem(KEPT, text);
+  else sessionStorage.removeItem(KEPT);
+}
+
 async function call(path, init) {
   let response;
+  const headers = { ...init?.headers };
+  if (token()) headers.authorization = `Bearer ${token()}`;
   try {
-    response = await fetch(path, { cache: "no-store", ...init });
+    response = await fetch(path, { cache: "no-store", ...init, headers });
   } catch {
     throw new Refused("Unreachable", "the hub does not answer", "Is the node running?");
   }
@@ -89,7 +103,9 @@ export class Tail {
     const query = new URLSearchParams({ stream: topic, from, codec: "json", batch: "64" });
     const address = new URL(`/v1/subscribe?${query}`, location.href);
     address.protocol = address.protocol === "https:" ? "wss:" : "ws:";
-    this.#socket = new WebSocket(address);
+    // A browser sets no header of a WebSocket: the token is a sub-protocol (spec/access.md).
+    const protocols = token() ? ["json", `sealane.token.${token()}`] : [];
+    this.#socket = new WebSocket(address, protocols);
     this.#socket.addEventListener("message", (event) => this.#take(read(event.data)));
     this.#socket.addEventListener("close", () => handlers.closed());
   }

@@ -1,7 +1,7 @@
 // The console of a node. It only speaks the hub's own protocol, and asks nothing of anybody else.
 
 import { el, fill } from "./dom.js";
-import { health } from "./hub.js";
+import { health, token, useToken } from "./hub.js";
 import { Overview } from "./overview.js";
 import { StreamPage } from "./stream.js";
 
@@ -46,6 +46,15 @@ async function run() {
     if (!document.hidden) await refresh();
   }
 }
+
+const form = document.querySelector("#token");
+const field = form.querySelector("input");
+field.value = token();
+form.addEventListener("submit", (event) => {
+  event.preventDefault();
+  useToken(field.value.trim());
+  follow();
+});
 
 addEventListener("hashchange", follow);
 follow();

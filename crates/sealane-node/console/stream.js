@@ -132,46 +132,71 @@ function told(answer, ms) {
   return `${place} in ${ms.toFixed(1)} ms${earlier}, id ${answer.id}`;
 }
 
+/** Heads of a table, the first as text and the others as numbers. */
+const heads = (names) =>
+  names.map((name, index) => el("th", { scope: "col", class: index && "number" }, name));
+
+const cell = (value, warn) => el("td", { class: `number ${warn ? "warn" : ""}` }, count(value));
+
 class Readers {
-  #rows = el("tbody");
+  #consumers = el("tbody");
+  #connections = el("tbody");
   #note = el("p", { class: "note" });
 
   constructor() {
-    const head = [
-      "Consumer",
-      "Members",
-      "Next offset",
-      "In flight",
-      "Lag",
-      "Redelivered",
-      "Dead letters",
-    ].map((name, index) => el("th", { scope: "col", class: index && "number" }, name));
-    this.element = el("div", {}, table(head, this.#rows), this.#note);
+    const shared = ["Consumer", "Members", "Next offset", "In flight", "Lag", "Redelivered"];
+    const each = ["Connection", "Credit", "In flight", "Delivered", "Codec", "Since"];
+    this.element = el(
+      "div",
+      {},
+      table(heads([...shared, "Dead letters"]), this.#consumers),
+      el("h3", {}, "Connections"),
+      table(heads(each), this.#connections),
+      this.#note,
+    );
   }
 
   show(state) {
-    const number = (value, warn) =>
-      el("td", { class: `number ${warn ? "warn" : ""}` }, count(value));
-    fill(
-      this.#rows,
-      state.consumers.map((consumer) => {
-        const behind = state.next - consumer.next + consumer.inFlight;
-        return el(
-          "tr",
-          {},
-          el("td", {}, consumer.consumer === "" ? "inbox" : consumer.consumer),
-          number(consumer.members),
-          number(consumer.next),
-          number(consumer.inFlight),
-          number(behind, behind > 0),
-          number(consumer.redelivered),
-          number(consumer.deadLettered, consumer.deadLettered > 0),
-        );
-      }),
-    );
+    fill(this.#consumers, state.consumers.map((consumer) => shares(consumer, state.next)));
+    fill(this.#connections, state.connections.map(reads));
     const alone = state.readers === 1 ? "1 connection reads" : `${state.readers} connections read`;
-    this.#note.textContent = `${alone} this stream, members of consumers included.`;
+    this.#note.textContent =
+      `${alone} this stream, members of consumers included. ` +
+      "Whoever has no credit left is sent nothing until it grants more.";
   }
+}
+
+const named = (consumer) => (consumer === "" ? "inbox" : consumer);
+
+/** Those who share the messages. */
+function shares(consumer, next) {
+  const behind = next - consumer.next + consumer.inFlight;
+  return el(
+    "tr",
+    {},
+    el("td", {}, named(consumer.consumer)),
+    cell(consumer.members),
+    cell(consumer.next),
+    cell(consumer.inFlight),
+    cell(behind, behind > 0),
+    cell(consumer.redelivered),
+    cell(consumer.deadLettered, consumer.deadLettered > 0),
+  );
+}
+
+/** One connection that reads. */
+function reads({ consumer, pattern, credit, inFlight, delivered, codec, sinceMs }) {
+  const who = consumer === null ? "reads for itself" : `member of ${named(consumer)}`;
+  return el(
+    "tr",
+    {},
+    el("td", {}, `${who}, ${pattern}`),
+    cell(credit, credit === 0),
+    cell(inFlight),
+    cell(delivered),
+    el("td", { class: "number" }, codec),
+    el("td", { class: "number" }, time(sinceMs)),
+  );
 }
 
 /** Messages that the comparison of codecs looks at. */

@@ -32,20 +32,27 @@ pub(crate) struct Access {
     /// Counts the changes.
     changes: watch::Sender<u64>,
     site: Site,
+    /// Others reach the node: whatever becomes of the file, it is not open to them.
+    is_exposed: bool,
 }
 
 impl Access {
     /// Reads the tokens of a data folder, which may have none.
-    pub(crate) fn open(folder: &Path, site: Site) -> Result<Self, FileError> {
+    pub(crate) fn open(folder: &Path, site: Site, is_exposed: bool) -> Result<Self, FileError> {
         let file = Tokens::path(folder);
         let tokens = Tokens::read(&file)?;
         let (changes, _) = watch::channel(0);
-        Ok(Self { file, tokens: RwLock::new(Arc::new(tokens)), changes, site })
+        Ok(Self { file, tokens: RwLock::new(Arc::new(tokens)), changes, site, is_exposed })
     }
 
     /// Whether there is any token.
-    pub(crate) fn is_guarded(&self) -> bool {
+    pub(crate) fn has_tokens(&self) -> bool {
         !self.tokens().is_empty()
+    }
+
+    /// Whether a token is needed.
+    fn is_guarded(&self) -> bool {
+        self.is_exposed || self.tokens().guards()
     }
 
     fn tokens(&self) -> Arc<Tokens> {
@@ -63,7 +70,7 @@ impl Access {
     /// The same pass as of now.
     pub(crate) fn renew(&self, mut pass: Pass) -> Result<Pass, Refusal> {
         let tokens = self.tokens();
-        if tokens.is_empty() {
+        if !self.is_guarded() {
             // What was granted by a token that was the last one is not granted to everybody.
             return if pass.token.is_some() { Err(Refusal::Unauthorized) } else { Ok(pass) };
         }

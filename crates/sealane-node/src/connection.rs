@@ -113,12 +113,14 @@ impl Connection {
         (self.batch, self.heartbeat) = (request.batch, request.heartbeat);
         // From before the subscription: what is appended in between counts as after it.
         let time_ms = now_ms();
+        let asked = (pattern.clone(), request.who.clone());
         let opened = self.app.hub.subscribe(request.pattern, request.who).await;
         let (mut subscription, joined) = match opened {
             Ok(opened) => opened,
             Err(error) => return End::Refused(error.into()),
         };
         let codec = self.codec;
+        let shown = self.app.readers.enter(&subscription, (asked.0, &asked.1), codec.name());
         let frame = ServerFrame::Subscribed { stream, codec, time_ms, joined };
         if let Err(end) = self.send_frame(&frame) {
             return end;
@@ -131,10 +133,17 @@ impl Connection {
             let flushing = self.flushing;
             let wake = self.wake_at();
             let step = tokio::select! {
-                io = io(&mut self.socket, flushing) => self.after(io, &mut subscription),
+                io = io(&mut self.socket, flushing) => {
+                    let after = self.after(io, &mut subscription);
+                    shown.note(0, subscription.credit());
+                    after
+                }
                 () = subscription.ready(), if !flushing => {
                     match subscription.take(TAKE, &mut events).await {
-                        Ok(()) => self.deliver(&mut events),
+                        Ok(()) => {
+                            shown.note(count(&events), subscription.credit());
+                            self.deliver(&mut events)
+                        }
                         Err(error) => Err(End::Refused(error.into())),
                     }
                 }
@@ -346,6 +355,11 @@ fn io(socket: &mut WebSocket, flushing: bool) -> impl Future<Output = Io> {
         }
         Poll::Pending
     })
+}
+
+/// The messages among them.
+fn count(events: &[Event]) -> usize {
+    events.iter().filter(|event| matches!(event, Event::Deliver(_))).count()
 }
 
 /// Asks again for what was granted when the connection began.

@@ -24,6 +24,7 @@ use tokio::sync::watch;
 
 use crate::access::{Pass, Right};
 use crate::connection::{now_ms, stopped};
+use crate::readers::Entered;
 use crate::refusal::Refusal;
 use crate::reply::answer;
 use crate::routes::{Alive, App};
@@ -69,7 +70,7 @@ async fn open(
     let served = Served::new(&app)?;
     let (mut place, from) = begin(headers, from)?;
     let who = Who::Reader { from, generation: None };
-    let (mut subscription, joined) = app.hub.subscribe(pattern.clone(), who).await?;
+    let (mut subscription, joined) = app.hub.subscribe(pattern.clone(), who.clone()).await?;
     for (topic, (generation, next)) in &place.streams {
         let (stream, generation) = (Some(topic.clone()), Some(*generation));
         subscription.apply(Op::Seek { stream, offset: *next, generation })?;
@@ -82,6 +83,8 @@ async fn open(
     let mut out = b"id: ".to_vec();
     place.write(&mut out);
     out.extend_from_slice(b"\n\n");
+    let asked = (pattern.clone(), &who);
+    let shown = app.readers.enter(&subscription, asked, Codec::Json.name());
     let (changes, stopping) = (app.access.changes(), app.stopping.clone());
     Ok(Source {
         app,
@@ -93,6 +96,7 @@ async fn open(
         stopping,
         out,
         ended: false,
+        shown,
         _served: served,
         _alive: alive,
     })
@@ -218,6 +222,7 @@ struct Source {
     stopping: watch::Receiver<bool>,
     out: Vec<u8>,
     ended: bool,
+    shown: Entered,
     _served: Served,
     _alive: Alive,
 }
@@ -273,7 +278,9 @@ impl Source {
             }
         }
         self.app.hub.metrics().encoded.fetch_add(take_encoded(), Ordering::Relaxed);
-        Ok(self.subscription.apply(Op::Credit(delivered))?)
+        self.subscription.apply(Op::Credit(delivered))?;
+        self.shown.note(delivered as usize, self.subscription.credit());
+        Ok(())
     }
 
     fn status(&mut self, frame: &ServerFrame) {

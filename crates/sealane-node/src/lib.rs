@@ -32,6 +32,7 @@ mod enqueue;
 mod events;
 mod fair;
 mod listener;
+mod readers;
 mod ready;
 mod refusal;
 mod reply;
@@ -147,12 +148,14 @@ impl Node {
     /// [`StartError`].
     pub async fn start(config: Config) -> Result<Node, StartError> {
         let folder = config.data.clone();
-        let access = Arc::new(Access::open(&folder, Site { origins: config.origins.clone() })?);
-        if !config.listen.ip().is_loopback() && !access.is_guarded() {
+        let is_exposed = !config.listen.ip().is_loopback();
+        let site = Site { origins: config.origins.clone() };
+        let access = Arc::new(Access::open(&folder, site, is_exposed)?);
+        if is_exposed && !access.has_tokens() {
             return Err(StartError::Unguarded { address: config.listen });
         }
         let tls = config.tls.clone().map(Tls::open).transpose()?.map(Arc::new);
-        if !config.listen.ip().is_loopback() && tls.is_none() {
+        if is_exposed && tls.is_none() {
             tracing::warn!("tokens and messages travel in clear; give the node a certificate");
         }
         let hub =

@@ -19,6 +19,7 @@ use tokio::sync::{mpsc, watch};
 use crate::access::{Access, Pass, cross_site};
 use crate::fair::Fair;
 use crate::listener::{Peer, Places};
+use crate::readers::Readers;
 use crate::ready::{Probe, ready};
 use crate::refusal::{Refusal, Refused};
 use crate::reply::{Fill, Reason, answer};
@@ -39,6 +40,7 @@ pub(crate) struct App {
     pub(crate) fair: Fair,
     pub(crate) refused: Refused,
     pub(crate) probe: Probe,
+    pub(crate) readers: Arc<Readers>,
     alive: Mutex<Option<Alive>>,
 }
 
@@ -62,6 +64,7 @@ impl App {
             fair: Fair::new(config.limits),
             refused: Refused::new(),
             probe: Probe::new(&config.data),
+            readers: Arc::default(),
             alive: Mutex::new(Some(alive)),
         }
     }

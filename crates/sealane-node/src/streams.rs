@@ -16,6 +16,7 @@ use sealane_stream::{Error, Event, From, Level, Page, StreamInfo};
 
 use crate::access::{Pass, Right};
 use crate::body;
+use crate::readers::Shown;
 use crate::refusal::Refusal;
 use crate::reply::{Fill, accepted, answer};
 use crate::routes::App;
@@ -45,7 +46,9 @@ pub(crate) async fn show(
         let parameters = unpack(parameters)?;
         if parameters.is_empty() {
             let info = app.hub.stream(&topic)?;
-            return Ok(Box::new(move |writer: &mut Writer<'_>| write_info(writer, &info)) as Fill);
+            let connections = app.readers.of(&topic, &app.hub.in_flight(&topic)?);
+            let fill = move |writer: &mut Writer<'_>| write_state(writer, &info, &connections);
+            return Ok(Box::new(fill) as Fill);
         }
         let (from, limit) = range(parameters)?;
         let codec = accepted(&headers)?;
@@ -280,7 +283,27 @@ fn write_page(page: Page, codec: Codec) -> Fill {
     })
 }
 
+/// A stream's state, with those who read it.
+fn write_state(writer: &mut Writer<'_>, info: &StreamInfo, connections: &[Shown]) {
+    writer.map(INFO_FIELDS + 1);
+    write_fields(writer, info);
+    writer.key("connections");
+    writer.array(connections.len());
+    connections.iter().for_each(|shown| shown.write(writer));
+    writer.end();
+    writer.end();
+}
+
 fn write_info(writer: &mut Writer<'_>, info: &StreamInfo) {
+    writer.map(INFO_FIELDS);
+    write_fields(writer, info);
+    writer.end();
+}
+
+/// What `write_fields` writes.
+const INFO_FIELDS: usize = 16;
+
+fn write_fields(writer: &mut Writer<'_>, info: &StreamInfo) {
     let numbers = [
         ("generation", info.generation),
         ("first", info.first),
@@ -294,7 +317,6 @@ fn write_info(writer: &mut Writer<'_>, info: &StreamInfo) {
         ("lastMs", info.last_ms),
         ("readers", info.readers as u64),
     ];
-    writer.map(numbers.len() + 5);
     writer.key("stream");
     writer.text(info.stream.as_str());
     writer.key("level");
@@ -329,7 +351,6 @@ fn write_info(writer: &mut Writer<'_>, info: &StreamInfo) {
         write_numbers(writer, &[("from", *from), ("to", *to)]);
         writer.end();
     }
-    writer.end();
     writer.end();
 }
 

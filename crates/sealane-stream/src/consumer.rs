@@ -4,7 +4,7 @@
 //! the next offset that nobody was given yet, and the *pending* messages below it that are not
 //! done. Everything below the cursor that is not pending is done.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::ops::Range;
 
 use sealane_message::limits::MAX_IN_FLIGHT;
@@ -120,6 +120,15 @@ impl Consumer {
     /// Messages that were given out and are not done.
     pub(crate) fn in_flight(&self) -> usize {
         self.live
+    }
+
+    /// Adds what each member has in flight.
+    pub(crate) fn count_in_flight(&self, counts: &mut HashMap<Member, usize>) {
+        for entry in &self.pending {
+            if let State::InFlight { member, .. } = entry.state {
+                *counts.entry(member).or_default() += 1;
+            }
+        }
     }
 
     /// Whether nothing waits for time to pass.

@@ -1,5 +1,6 @@
 //! The hub: streams on disk, and everything that is done with them.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -305,6 +306,20 @@ impl Hub {
     /// [`Error::UnknownStream`].
     pub fn stream(&self, topic: &Topic) -> Result<StreamInfo, Error> {
         Ok(describe(&*self.find(topic)?))
+    }
+
+    /// How many messages of a stream each connection has in flight, by [`Subscription::member`].
+    ///
+    /// # Errors
+    /// [`Error::UnknownStream`].
+    pub fn in_flight(&self, topic: &Topic) -> Result<HashMap<u64, usize>, Error> {
+        let stream = self.find(topic)?;
+        let consumers: Vec<_> = stream.state.lock().consumers.values().cloned().collect();
+        let mut counts = HashMap::new();
+        for shared in consumers {
+            shared.state.lock().count_in_flight(&mut counts);
+        }
+        Ok(counts)
     }
 
     /// Up to `limit` streams that match, behind `after`, by topic.

@@ -183,6 +183,11 @@ impl Subscription {
         }
     }
 
+    /// The number of this connection, which no other of this process has.
+    pub fn member(&self) -> u64 {
+        self.member
+    }
+
     /// How many messages may still be sent.
     pub fn credit(&self) -> u64 {
         self.credit

@@ -61,6 +61,8 @@ pub enum FileError {
 pub struct Tokens {
     tokens: Vec<Arc<Token>>,
     by_hash: HashMap<[u8; 32], Arc<Token>>,
+    /// Whether there is a file: one that has come to hold no token opens nothing to nobody.
+    guards: bool,
 }
 
 impl Tokens {
@@ -115,7 +117,12 @@ impl Tokens {
             tokens.push(Arc::new(token));
         }
         let by_hash = tokens.iter().map(|token| (token.hash, token.clone())).collect();
-        Ok(Self { tokens, by_hash })
+        Ok(Self { tokens, by_hash, guards: true })
+    }
+
+    /// Whether a token is needed: there is one, or there was.
+    pub fn guards(&self) -> bool {
+        self.guards
     }
 
     /// Whether there is none.
@@ -317,7 +324,8 @@ mod tests {
         let again = Tokens::add(folder.path(), "a \"b\"", &secret, rights, None);
         assert!(matches!(again, Err(FileError::Taken { .. })));
         Tokens::revoke(folder.path(), "a \"b\"").unwrap();
-        assert!(Tokens::read(&Tokens::path(folder.path())).unwrap().is_empty());
+        let none = Tokens::read(&Tokens::path(folder.path())).unwrap();
+        assert!(none.is_empty() && none.guards());
         let again = Tokens::revoke(folder.path(), "a \"b\"");
         assert!(matches!(again, Err(FileError::Unknown { .. })));
     }

@@ -1,6 +1,7 @@
 //! Nothing is readable or writable that a rule does not grant: every right on every topic, over
 //! every transport, with every token; and a right that is taken back ends what it allowed.
 
+use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
 use sealane_message::Pattern;
@@ -239,7 +240,21 @@ async fn a_token_ends_at_its_time_and_the_last_one_leaves_nothing_open() {
     assert_eq!(socket.first["status"], "subscribed");
     assert_eq!(socket.ending().await, Ending::new("Unauthorized", 1008));
     // An expired token is still a token: the node is not open to everybody.
-    assert_eq!(http::request(hub.address(), "GET", "/v1/streams", &[], b"").await.status, 401);
+    let ask = || http::request(hub.address(), "GET", "/v1/streams", &[], b"");
+    assert_eq!(ask().await.status, 401);
+    // Nor is it when the last one is taken back.
+    Tokens::revoke(hub.folder.path(), "short").unwrap();
+    hub.node.reload().unwrap();
+    assert_eq!(ask().await.status, 401);
+    assert_eq!(ask_with(&hub, &secret(7)).await, 401);
+    // Who owns the folder may open it again to this machine.
+    std::fs::remove_file(Tokens::path(hub.folder.path())).unwrap();
+    hub.node.reload().unwrap();
+    assert_eq!(ask().await.status, 200);
+}
+
+async fn ask_with(hub: &Running, token: &Secret) -> u16 {
+    ask(hub, token.reveal(), "GET", "/v1/streams", b"").await.status
 }
 
 #[tokio::test]
@@ -322,5 +337,20 @@ async fn a_node_that_others_reach_does_not_start_without_a_token() {
     assert!(matches!(Node::start(config()).await, Err(StartError::Unguarded { .. })));
     let (_, rights) = rights().swap_remove(0);
     Tokens::add(folder.path(), "all", &secret(1), rights, None).unwrap();
-    Node::start(config()).await.unwrap().stop().await.unwrap();
+    let node = Node::start(config()).await.unwrap();
+    // Whatever becomes of the file: others are not let in, whichever host they name.
+    let address = format!("127.0.0.1:{}", node.address().port()).parse().unwrap();
+    for change in [
+        |file: &Path| std::fs::remove_file(file),
+        |file: &Path| {
+            std::fs::write(file, "version = 1\n")?;
+            std::fs::set_permissions(file, std::os::unix::fs::PermissionsExt::from_mode(0o600))
+        },
+    ] {
+        change(&Tokens::path(folder.path())).unwrap();
+        node.reload().unwrap();
+        assert_eq!(http::request(address, "GET", "/v1/streams", &[], b"").await.status, 401);
+    }
+    node.stop().await.unwrap();
+    assert!(matches!(Node::start(config()).await, Err(StartError::Unguarded { .. })));
 }

@@ -94,3 +94,35 @@ async fn a_wrong_method_is_told_the_right_ones() {
     let reply = hub.get("/v1/openapi.json").await;
     assert_eq!((reply.status, reply.json()["openapi"].clone()), (200, json!("3.1.0")));
 }
+
+#[tokio::test]
+async fn a_streams_state_shows_who_reads_it() {
+    let hub = Running::start().await;
+    hub.enqueue_numbered("a/1", 0, 10).await;
+    let mut member = hub.subscribe("stream=a/1&consumer=c").await;
+    member.credit(7).await;
+    member.take(7).await;
+    member.ack(json!({"from": 0, "to": 1})).await;
+    let reader = hub.subscribe("stream=a/**&from=first&codec=cbor").await;
+    let _elsewhere = hub.subscribe("stream=b&from=first").await;
+    member.is_silent().await;
+    let shown = async || {
+        let state = hub.state("a/1").await;
+        let all = state["connections"].as_array().unwrap().clone();
+        let brief = |one: &serde_json::Value| {
+            let keys = ["consumer", "pattern", "codec", "credit", "inFlight", "delivered"];
+            keys.map(|key| one[key].clone())
+        };
+        all.iter().map(brief).collect::<Vec<_>>()
+    };
+    let of = |one: serde_json::Value| -> [serde_json::Value; 6] {
+        one.as_array().unwrap().clone().try_into().unwrap()
+    };
+    let expected =
+        [of(json!(["c", "a/1", "json", 0, 5, 7])), of(json!([null, "a/**", "cbor", 0, 0, 0]))];
+    assert_eq!(shown().await, expected);
+    reader.close().await;
+    assert_eq!(shown().await, expected[..1]);
+    let list = hub.get("/v1/streams").await.json();
+    assert!(list["streams"][0].get("connections").is_none());
+}

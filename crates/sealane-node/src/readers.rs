@@ -1,0 +1,115 @@
+//! Who reads what now, for the state of a stream.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use sealane_codec::Writer;
+use sealane_message::limits::MAX_SHOWN_CONNECTIONS;
+use sealane_message::{Pattern, Topic};
+use sealane_stream::{Subscription, Who};
+
+use crate::connection::now_ms;
+
+/// The connections that read, by the number that the hub knows them by.
+#[derive(Default)]
+pub(crate) struct Readers(Mutex<HashMap<u64, Arc<Reader>>>);
+
+/// One connection that reads.
+pub(crate) struct Reader {
+    pattern: Pattern,
+    /// None: it reads for itself.
+    consumer: Option<String>,
+    codec: &'static str,
+    since_ms: u64,
+    credit: AtomicU64,
+    delivered: AtomicU64,
+}
+
+/// One connection as it is shown, beside what it has in flight.
+pub(crate) struct Shown(Arc<Reader>, usize);
+
+impl Readers {
+    /// Shows a connection until what is given is dropped.
+    pub(crate) fn enter(
+        self: &Arc<Self>,
+        subscription: &Subscription,
+        (pattern, who): (Pattern, &Who),
+        codec: &'static str,
+    ) -> Entered {
+        let consumer = match who {
+            Who::Reader { .. } => None,
+            Who::Member { name, .. } => Some(name.clone()),
+        };
+        let (credit, delivered) = (AtomicU64::new(0), AtomicU64::new(0));
+        let since_ms = now_ms();
+        let reader = Arc::new(Reader { pattern, consumer, codec, since_ms, credit, delivered });
+        let member = subscription.member();
+        self.all().insert(member, reader.clone());
+        Entered { readers: self.clone(), member, reader }
+    }
+
+    /// Those who read a stream, the longest first, each with what it has in flight.
+    pub(crate) fn of(&self, topic: &Topic, in_flight: &HashMap<u64, usize>) -> Vec<Shown> {
+        let all = self.all();
+        let mut found: Vec<_> =
+            all.iter().filter(|(_, reader)| reader.pattern.matches(topic)).collect();
+        found.sort_by_key(|(member, _)| **member);
+        let shown = |(member, reader): (&u64, &Arc<Reader>)| {
+            Shown(reader.clone(), in_flight.get(member).copied().unwrap_or_default())
+        };
+        found.into_iter().take(MAX_SHOWN_CONNECTIONS).map(shown).collect()
+    }
+
+    fn all(&self) -> std::sync::MutexGuard<'_, HashMap<u64, Arc<Reader>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A connection that is shown.
+pub(crate) struct Entered {
+    readers: Arc<Readers>,
+    member: u64,
+    reader: Arc<Reader>,
+}
+
+impl Entered {
+    /// Notes what was sent, and what more may be.
+    pub(crate) fn note(&self, sent: usize, credit: u64) {
+        self.reader.delivered.fetch_add(sent as u64, Ordering::Relaxed);
+        self.reader.credit.store(credit, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        self.readers.all().remove(&self.member);
+    }
+}
+
+impl Shown {
+    pub(crate) fn write(&self, writer: &mut Writer<'_>) {
+        let Shown(reader, in_flight) = self;
+        writer.map(7);
+        writer.key("consumer");
+        match &reader.consumer {
+            Some(name) => writer.text(name),
+            None => writer.null(),
+        }
+        writer.key("pattern");
+        writer.text(reader.pattern.as_str());
+        writer.key("codec");
+        writer.text(reader.codec);
+        let numbers = [
+            ("credit", reader.credit.load(Ordering::Relaxed)),
+            ("inFlight", *in_flight as u64),
+            ("delivered", reader.delivered.load(Ordering::Relaxed)),
+            ("sinceMs", reader.since_ms),
+        ];
+        for (key, number) in numbers {
+            writer.key(key);
+            writer.u64(number);
+        }
+        writer.end();
+    }
+}
