@@ -13,7 +13,7 @@
 mod advice;
 mod hub;
 mod input;
-mod record;
+pub(crate) mod record;
 mod report;
 mod run;
 mod sequence;

@@ -15,6 +15,8 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod baseline;
+pub mod book;
 pub mod cost;
 pub mod load;
 pub mod measure;

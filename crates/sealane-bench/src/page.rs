@@ -7,10 +7,11 @@ mod chart;
 
 use std::fmt::Write;
 
+use crate::book::{Book, Correction, Row as BookRow, Table};
 use crate::cost::{Link, Report, Row, Source, Step};
 use crate::measure::{Figure, Machine, Unit};
 
-use chart::{Bar, Dot, Part, bars, dots};
+use chart::{Bar, Dot, Group, Part, bars, columns, dots};
 
 const STYLE: &str = include_str!("page/style.css");
 
@@ -48,6 +49,54 @@ pub fn cost(report: &Report) -> String {
     body += "<h2>Each step alone</h2>";
     body += &steps(report);
     document("What a message costs", &body)
+}
+
+/// The page of `sealane bench report`.
+pub fn book(book: &Book) -> String {
+    let mut body = format!("<p>{}</p>{COLUMNS_LEGEND}", place(&book.machine));
+    for report in &book.reports {
+        let (title, about) = (escaped(report.title), escaped(report.about));
+        let _ = write!(body, "<h2>{}: {title}</h2><p>{about}</p>", report.name.name());
+        for table in &report.tables {
+            body += &book_table(table);
+        }
+        body += "<h3>What the report says, and what is right</h3><ul>";
+        for Correction { said, right } in &report.corrections {
+            let _ = write!(body, "<li><q>{}</q>: {}</li>", escaped(said), escaped(right));
+        }
+        body += "</ul>";
+    }
+    document("Five reports, reproduced", &body)
+}
+
+const COLUMNS_LEGEND: &str = "<ul class=\"legend\"><li><i class=\"published\"></i>published</li>\
+    <li><i class=\"baseline\"></i>reproduced baseline</li>\
+    <li><i class=\"sealane\"></i>Sealane</li></ul>";
+
+/// A chart of a table whose figures are of one unit, and the table.
+fn book_table(table: &Table) -> String {
+    let mut text = format!("<h3>{}</h3><p>{}</p>", escaped(&table.title), escaped(&table.note));
+    let figures = table.rows.iter().flat_map(|row| [row.published, row.baseline, row.sealane]);
+    let mut units = figures.flatten().map(|figure| figure.unit);
+    let unit = units.next();
+    if let Some(unit) = unit.filter(|unit| units.all(|other| other == *unit)) {
+        let groups: Vec<Group> = table.rows.iter().map(group).collect();
+        text += &columns(&table.title, &groups, unit);
+    }
+    let rows: Vec<Vec<String>> = table.rows.iter().map(BookRow::cells).collect();
+    text + &self::table(&crate::book::HEAD, &rows, &[0, 5])
+}
+
+fn group(row: &BookRow) -> Group {
+    let value = |figure: Option<Figure>| figure.map(|figure| figure.value);
+    Group {
+        name: row.name.clone(),
+        values: [
+            ("published", value(row.published)),
+            ("baseline", value(row.baseline)),
+            ("sealane", value(row.sealane)),
+        ],
+    }
 }
 
 /// A whole page.

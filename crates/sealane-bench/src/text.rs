@@ -1,7 +1,7 @@
 //! Tables for terminals.
 
-/// Columns as wide as their widest cell, the first to the left and numbers to the right.
-pub(crate) fn table(head: &[&str], rows: &[Vec<String>], left: usize) -> String {
+/// Columns as wide as their widest cell: the `texts` to the left, and numbers to the right.
+pub(crate) fn table(head: &[&str], rows: &[Vec<String>], texts: &[usize]) -> String {
     let heads: Vec<String> = head.iter().map(|name| (*name).to_owned()).collect();
     let width = |at: usize| {
         let cells = std::iter::once(&heads).chain(rows).filter_map(|row| row.get(at));
@@ -16,7 +16,7 @@ pub(crate) fn table(head: &[&str], rows: &[Vec<String>], left: usize) -> String 
                 line.push_str("  ");
             }
             // The last column is not followed by anything.
-            line.push_str(&match at < left {
+            line.push_str(&match texts.contains(&at) {
                 true => format!("{cell:<width$}"),
                 false => format!("{cell:>width$}"),
             });
@@ -34,6 +34,6 @@ mod tests {
     #[test]
     fn cells_stand_below_each_other() {
         let rows = [vec!["a".to_owned(), "é".to_owned(), "10".to_owned()]];
-        assert_eq!(table(&["x", "name", "n"], &rows, 2), "x  name   n\na  é     10\n");
+        assert_eq!(table(&["x", "name", "n"], &rows, &[0, 1]), "x  name   n\na  é     10\n");
     }
 }

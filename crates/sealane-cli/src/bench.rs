@@ -5,6 +5,7 @@ use sealane_bench::load::{self, Options, Programs, Report, Row};
 use sealane_bench::vault;
 
 mod cost;
+mod report;
 
 use crate::args::bench::{Bench, BenchCommand, BenchLoad, BenchVault};
 use crate::{Failure, Terminal};
@@ -16,6 +17,7 @@ use crate::{Failure, Terminal};
 pub async fn run(args: &Bench, terminal: &mut Terminal) -> Result<(), Failure> {
     match &args.command {
         BenchCommand::Cost(args) => cost::run(args, terminal).await,
+        BenchCommand::Report(args) => report::run(args, terminal),
         BenchCommand::Load(args) => run_load(args, terminal).await,
         BenchCommand::Vault(args) => run_vault(args, terminal),
         BenchCommand::N2s { source, target } => Ok(vault::work(source, target)?),

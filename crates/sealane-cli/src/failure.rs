@@ -42,6 +42,9 @@ pub enum Failure {
     /// A measurement of messages failed.
     #[error("the bench failed: {0}")]
     BenchCost(cost::Error),
+    /// A report could not be reproduced.
+    #[error("the bench failed: {0}")]
+    BenchReport(#[from] sealane_bench::book::Error),
     /// There is nothing to measure.
     #[error("there is no message to measure: {0}")]
     NoMessages(String),
@@ -175,7 +178,10 @@ impl Failure {
             Failure::Output(_) => &OUTPUT,
             Failure::Runtime(_) => &RUNTIME,
             Failure::UnknownCode(_) => &UNKNOWN_CODE,
-            Failure::Bench(_) | Failure::BenchCost(_) | Failure::BenchVault(_) => &BENCH,
+            Failure::Bench(_)
+            | Failure::BenchCost(_)
+            | Failure::BenchReport(_)
+            | Failure::BenchVault(_) => &BENCH,
             Failure::NoMessages(_) => &NO_MESSAGES,
             Failure::Demo(_) => &DEMO,
             Failure::Lost(_) => &LOST,

@@ -44,6 +44,8 @@ const CHANNELS: &[&str] = &[
     "side-channel",
     "toolchain",
     "channel(",
+    // A field on the wire of a report that the bench reproduces.
+    "channel_id",
     "BroadcastChannel",
     "MessageChannel",
 ];

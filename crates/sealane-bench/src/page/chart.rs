@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use super::escaped;
+use crate::measure::{Figure, Unit};
 
 /// A bar of several parts.
 pub(super) struct Bar {
@@ -74,6 +75,50 @@ pub(super) fn bars(title: &str, what: &str, bars: &[Bar], shown: fn(f64) -> Stri
     chart + "</svg></figure>"
 }
 
+/// Values of one thing, each with its class; nothing where there is none.
+pub(super) struct Group {
+    pub(super) name: String,
+    pub(super) values: [(&'static str, Option<f64>); 3],
+}
+
+/// Groups of bars on one logarithmic scale, since what is compared differs by orders of magnitude.
+pub(super) fn columns(title: &str, groups: &[Group], unit: Unit) -> String {
+    const BAR: f64 = 9.0;
+    let values = groups.iter().flat_map(|group| group.values).filter_map(|(_, value)| value);
+    let scale = Axis::of(values, NAMES, WIDTH - SUMS);
+    let shown = |group: &Group| group.values.iter().filter(|(_, value)| value.is_some()).count();
+    let height = |group: &Group| shown(group) as f64 * BAR + 8.0;
+    let heights: f64 = groups.iter().map(height).sum();
+    let mut chart = open(&format!("{title} (logarithmic)"), "a bar for each column", heights + 8.0);
+    let mut y = 4.0;
+    for group in groups {
+        let middle = y + height(group) / 2.0;
+        let _ = write!(
+            chart,
+            "<text x=\"{:.0}\" y=\"{middle:.1}\" class=\"name\">{}</text>",
+            NAMES - 8.0,
+            escaped(&group.name)
+        );
+        for (class, value) in &group.values {
+            let Some(value) = *value else { continue };
+            let end = scale.place(value).max(NAMES + 1.0);
+            let _ = write!(
+                chart,
+                "<rect class=\"{class}\" x=\"{NAMES}\" y=\"{y:.1}\" width=\"{:.1}\" \
+                 height=\"{:.0}\"/><text x=\"{:.1}\" y=\"{:.1}\" class=\"small\">{}</text>",
+                end - NAMES,
+                BAR - 1.0,
+                end + 4.0,
+                y + 7.5,
+                Figure::of(value, unit)
+            );
+            y += BAR;
+        }
+        y += 8.0;
+    }
+    chart + "</svg></figure>"
+}
+
 /// Dots on axes that begin below the smallest.
 pub(super) fn dots(title: &str, dots: &[Dot]) -> String {
     const HEIGHT: f64 = 420.0;
@@ -100,7 +145,7 @@ pub(super) fn dots(title: &str, dots: &[Dot]) -> String {
             WIDTH - 30.0,
             LEFT - 8.0,
             y + 4.0,
-            crate::measure::Figure::ns(value)
+            Figure::ns(value)
         );
     }
     let mut taken: Vec<(f64, f64)> = vec![];

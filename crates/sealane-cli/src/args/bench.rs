@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
+use sealane_bench::book::Name;
 use sealane_bench::cost::Holding;
 
 use crate::times;
@@ -21,6 +22,8 @@ pub struct Bench {
 pub enum BenchCommand {
     /// What each step costs on your own messages, and the ways from end to end
     Cost(BenchCost),
+    /// The five measured reports that Sealane grew from, their tables row by row on this machine
+    Report(BenchReport),
     /// The hub under load: appends, deliveries, sealed streams, latency, replay, fan-out
     Load(BenchLoad),
     /// A vault beside the report's own pipeline, restic and borg: files, bytes, memory
@@ -68,6 +71,33 @@ pub struct BenchCost {
 
 fn holding(name: &str) -> Result<Holding, &'static str> {
     Holding::from_name(name).ok_or("it is json, msgpack, cbor or frames")
+}
+
+/// `sealane bench report`.
+#[derive(Debug, Args)]
+pub struct BenchReport {
+    /// Which: triple-json, gateway-codec, mesh-encryption, zero-copy, blobs
+    #[arg(value_name = "NAME", required_unless_present = "all", value_parser = report)]
+    pub names: Vec<Name>,
+    /// All five
+    #[arg(long, conflicts_with = "names")]
+    pub all: bool,
+    /// Less of everything: a look
+    #[arg(long)]
+    pub quick: bool,
+    /// The folder on the disk that vaults are written to [default: the system's temporary one]
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+    /// Write a page with charts into this file too; it needs nothing else
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+}
+
+fn report(name: &str) -> Result<Name, String> {
+    Name::from_name(name).ok_or_else(|| {
+        let names = Name::ALL.map(Name::name);
+        format!("it is one of {}", names.join(", "))
+    })
 }
 
 /// `sealane bench load`.

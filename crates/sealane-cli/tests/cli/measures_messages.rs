@@ -60,9 +60,14 @@ fn the_report_has_every_way_and_its_page_draws_them() {
         assert!(number(way, "bytesRest") > 0.0, "{name}");
     }
     every_field_is_documented(&report);
+    draws(&page, 4);
+}
+
+/// A browser shows so many charts, light and dark, and asks nobody for anything.
+fn draws(page: &Path, charts: usize) {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/js/page.mjs");
     let mut node = Command::new("node");
-    let output = node.arg(script).arg(&page).arg("4").output();
+    let output = node.arg(script).arg(page).arg(charts.to_string()).output();
     let output = output.expect("Node.js 20 or later must be installed as `node`");
     assert!(said(&output).contains("charts are drawn"));
 }
@@ -130,4 +135,42 @@ fn an_input_without_messages_is_refused_by_its_name() {
     let output = command.args(["bench", "cost", nothing.to_str().unwrap()]).output().unwrap();
     assert!(String::from_utf8_lossy(&output.stderr).contains("[SL-CLI-20]"));
     assert_eq!(output.status.code(), Some(1));
+}
+
+#[test]
+fn reports_are_reproduced_row_by_row_with_a_page() {
+    let home = tempfile::tempdir().unwrap();
+    let page = home.path().join("book.html");
+    let mut command = sealane(home.path());
+    let names = ["triple-json", "gateway-codec", "mesh-encryption", "zero-copy"];
+    command.args(["--json", "bench", "report", "--quick", "--html"]).arg(&page).args(names);
+    let book = json(&said(&command.output().unwrap()));
+    every_field_is_documented(&book);
+    let reports = rows(&book, "reports");
+    assert_eq!(reports.iter().map(|report| text(report, "name")).collect::<Vec<_>>(), names);
+    let figure = |name: &str, column: &str| {
+        let tables = reports.iter().flat_map(|report| rows(report, "tables"));
+        let mut rows = tables.flat_map(|table| rows(&table, "rows"));
+        number(&rows.find(|row| text(row, "name") == name).unwrap(), column)
+    };
+    assert_eq!(figure("8 KiB, layer 3", "baseline"), 104_394.0);
+    assert_eq!(figure("64 KiB, layer 3", "baseline"), 792_503.0);
+    assert_eq!(figure("256 KiB, layer 3", "baseline"), 3_151_811.0);
+    assert_eq!(figure("medium, MessagePack", "baseline"), 226.0);
+    assert_eq!(figure("medium, MessagePack", "sealane"), 216.0);
+    assert_eq!(figure("heartbeat", "baseline"), 46.0);
+    assert_eq!(figure("heartbeat reply", "baseline"), 52.0);
+    assert_eq!(figure("up, 1500 B", "baseline"), 1522.0);
+    assert_eq!(figure("down, 1500 B", "baseline"), 1528.0);
+    let tables = reports.iter().map(|report| rows(report, "tables").len()).sum::<usize>();
+    // One table has rows of two units, and no chart.
+    draws(&page, tables - 1);
+}
+
+#[test]
+fn an_unknown_report_is_refused_with_the_names() {
+    let home = tempfile::tempdir().unwrap();
+    let output = sealane(home.path()).args(["bench", "report", "nothing"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("mesh-encryption"));
 }

@@ -1,0 +1,162 @@
+//! A vehicle's data message forwarded in the report's three ways: through a tree of objects, in one
+//! pass into a fresh buffer, and in one pass into a buffer that is there already.
+//!
+//! ```text
+//!  next hop 6 │ this hop 6 │ 30 30 │ type │ subtype │ origin 6 │ destination 6, down only │ payload
+//! ```
+
+use std::borrow::Cow;
+
+/// A station's address.
+pub(crate) type Address = [u8; 6];
+
+const MARKER: [u8; 2] = [0x30, 0x30];
+
+/// A heartbeat: 46 bytes on the wire.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Heartbeat {
+    pub(crate) duration: u128,
+    pub(crate) id: u32,
+    pub(crate) hops: u32,
+    pub(crate) source: Address,
+}
+
+/// What a data message says.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Up<'a> {
+    pub(crate) origin: Cow<'a, [u8]>,
+    pub(crate) data: Cow<'a, [u8]>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Down<'a> {
+    pub(crate) origin: Cow<'a, [u8]>,
+    pub(crate) destination: Cow<'a, [u8]>,
+    pub(crate) data: Cow<'a, [u8]>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Control {
+    Heartbeat(Heartbeat),
+    Reply(Heartbeat, Address),
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Data<'a> {
+    Up(Up<'a>),
+    Down(Down<'a>),
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Packet<'a> {
+    Control(Control),
+    Data(Data<'a>),
+}
+
+/// A message as a tree.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Message<'a> {
+    pub(crate) from: Address,
+    pub(crate) to: Address,
+    pub(crate) packet: Packet<'a>,
+}
+
+impl Message<'_> {
+    /// Each level makes a buffer of its own, which the level above copies.
+    pub(crate) fn to_wire(&self) -> Vec<u8> {
+        [self.to.to_vec(), self.from.to_vec(), MARKER.to_vec(), self.packet.to_wire()].concat()
+    }
+}
+
+impl Packet<'_> {
+    fn to_wire(&self) -> Vec<u8> {
+        match self {
+            Packet::Control(control) => [vec![0], control.to_wire()].concat(),
+            Packet::Data(data) => [vec![1], data.to_wire()].concat(),
+        }
+    }
+}
+
+impl Control {
+    fn to_wire(&self) -> Vec<u8> {
+        match self {
+            Control::Heartbeat(beat) => [vec![0], beat.to_wire()].concat(),
+            Control::Reply(beat, sender) => [vec![1], beat.to_wire(), sender.to_vec()].concat(),
+        }
+    }
+}
+
+impl Heartbeat {
+    fn to_wire(&self) -> Vec<u8> {
+        let Heartbeat { duration, id, hops, source } = self;
+        let numbers = [id.to_be_bytes(), hops.to_be_bytes()].concat();
+        [duration.to_be_bytes().to_vec(), numbers, source.to_vec()].concat()
+    }
+}
+
+impl Data<'_> {
+    fn to_wire(&self) -> Vec<u8> {
+        match self {
+            Data::Up(up) => [vec![0], up.origin.to_vec(), up.data.to_vec()].concat(),
+            Data::Down(down) => {
+                let Down { origin, destination, data } = down;
+                [vec![1], origin.to_vec(), destination.to_vec(), data.to_vec()].concat()
+            }
+        }
+    }
+}
+
+/// Up again: one pass.
+pub(crate) fn up_into(up: &Up<'_>, from: Address, to: Address, wire: &mut Vec<u8>) {
+    wire.clear();
+    wire.extend_from_slice(&to);
+    wire.extend_from_slice(&from);
+    wire.extend_from_slice(&MARKER);
+    wire.extend_from_slice(&[1, 0]);
+    wire.extend_from_slice(&up.origin);
+    wire.extend_from_slice(&up.data);
+}
+
+/// Down, or down again: one pass.
+pub(crate) fn down_into(down: &Down<'_>, from: Address, to: Address, wire: &mut Vec<u8>) {
+    wire.clear();
+    wire.extend_from_slice(&to);
+    wire.extend_from_slice(&from);
+    wire.extend_from_slice(&MARKER);
+    wire.extend_from_slice(&[1, 1]);
+    wire.extend_from_slice(&down.origin);
+    wire.extend_from_slice(&down.destination);
+    wire.extend_from_slice(&down.data);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FROM: Address = [1; 6];
+    const TO: Address = [2; 6];
+
+    fn message(packet: Packet<'_>) -> Vec<u8> {
+        Message { from: FROM, to: TO, packet }.to_wire()
+    }
+
+    #[test]
+    fn messages_have_the_reports_sizes_and_all_ways_the_same_bytes() {
+        let beat = Heartbeat { duration: 1, id: 2, hops: 3, source: [4; 6] };
+        assert_eq!(message(Packet::Control(Control::Heartbeat(beat.clone()))).len(), 46);
+        assert_eq!(message(Packet::Control(Control::Reply(beat, [5; 6]))).len(), 52);
+        for length in [0, 33, 1500] {
+            let (origin, destination, data) = ([6; 6], [7; 6], vec![8; length]);
+            let (origin, data) = (Cow::Borrowed(&origin[..]), Cow::Borrowed(&data[..]));
+            let up = Up { origin: origin.clone(), data: data.clone() };
+            let down = Down { origin, destination: (&destination[..]).into(), data };
+            let mut wire = Vec::new();
+            up_into(&up, FROM, TO, &mut wire);
+            assert_eq!(wire.len(), 22 + length);
+            assert_eq!(message(Packet::Data(Data::Up(up))), wire);
+            down_into(&down, FROM, TO, &mut wire);
+            assert_eq!(wire.len(), 28 + length);
+            assert_eq!(message(Packet::Data(Data::Down(down))), wire);
+        }
+    }
+}

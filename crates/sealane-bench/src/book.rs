@@ -1,0 +1,241 @@
+//! The five reports that Sealane grew from, reproduced row by row on the machine at hand.
+//!
+//! Each row has what the report *published*, what its own way of doing it takes here (the
+//! *baseline*, written again from what it says), what *Sealane* takes, and the ratio of the last
+//! two. A report's errors are named, with the right figure.
+
+mod blobs;
+mod gateway;
+mod mesh;
+mod record;
+mod rich;
+mod text;
+mod triple;
+mod zero_copy;
+
+use std::path::PathBuf;
+
+pub use record::record;
+pub(crate) use text::HEAD;
+
+use crate::measure::{Figure, Machine, Plan};
+
+/// A report, by the name of its table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Name {
+    /// Rich messages in three layers of JSON.
+    TripleJson,
+    /// Five messages in JSON and MessagePack.
+    GatewayCodec,
+    /// Documents of a radio mesh, encrypted.
+    MeshEncryption,
+    /// Data messages forwarded by vehicles.
+    ZeroCopy,
+    /// Encrypted blobs of files.
+    Blobs,
+}
+
+impl Name {
+    /// All five, in the order of the way.
+    pub const ALL: [Name; 5] =
+        [Name::TripleJson, Name::GatewayCodec, Name::MeshEncryption, Name::ZeroCopy, Name::Blobs];
+
+    /// As the command line names it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Name::TripleJson => "triple-json",
+            Name::GatewayCodec => "gateway-codec",
+            Name::MeshEncryption => "mesh-encryption",
+            Name::ZeroCopy => "zero-copy",
+            Name::Blobs => "blobs",
+        }
+    }
+
+    /// By that name.
+    pub fn from_name(name: &str) -> Option<Name> {
+        Name::ALL.into_iter().find(|one| one.name() == name)
+    }
+}
+
+/// What is measured, and how long.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Which reports.
+    pub names: Vec<Name>,
+    /// Less of everything: a look.
+    pub quick: bool,
+    /// The program whose vault the blobs are compared with.
+    pub sealane: PathBuf,
+    /// The folder on the disk that vaults are written to. A temporary folder by default.
+    pub data: Option<PathBuf>,
+}
+
+impl Options {
+    fn plan(&self) -> Plan {
+        if self.quick { Plan::quick() } else { Plan::full() }
+    }
+}
+
+/// Reports, reproduced.
+#[derive(Debug, Clone)]
+pub struct Book {
+    /// Where they were measured.
+    pub machine: Machine,
+    /// One chapter for each.
+    pub reports: Vec<Report>,
+}
+
+/// One report, reproduced.
+#[derive(Debug, Clone)]
+pub struct Report {
+    /// Which.
+    pub name: Name,
+    /// What it was about.
+    pub title: &'static str,
+    /// How it and this differ in what they measured.
+    pub about: &'static str,
+    /// Its tables.
+    pub tables: Vec<Table>,
+    /// What it said, and what is right.
+    pub corrections: Vec<Correction>,
+}
+
+/// One table.
+#[derive(Debug, Clone, Default)]
+pub struct Table {
+    /// What it shows.
+    pub title: String,
+    /// What is to be known of all rows.
+    pub note: String,
+    /// Its rows.
+    pub rows: Vec<Row>,
+}
+
+/// One row.
+#[derive(Debug, Clone, Default)]
+pub struct Row {
+    /// What is counted or timed.
+    pub name: String,
+    /// What the report says.
+    pub published: Option<Figure>,
+    /// What the report's way takes here.
+    pub baseline: Option<Figure>,
+    /// What Sealane takes here.
+    pub sealane: Option<Figure>,
+    /// What else is to be known, or was demanded.
+    pub note: String,
+}
+
+/// An error of a report.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Correction {
+    /// What it says.
+    pub said: &'static str,
+    /// What is right.
+    pub right: String,
+}
+
+impl Row {
+    fn new(name: impl Into<String>) -> Self {
+        Self { name: name.into(), ..Self::default() }
+    }
+
+    fn published(mut self, figure: Figure) -> Self {
+        self.published = Some(figure);
+        self
+    }
+
+    fn baseline(mut self, figure: Figure) -> Self {
+        self.baseline = Some(figure);
+        self
+    }
+
+    fn sealane(mut self, figure: Figure) -> Self {
+        self.sealane = Some(figure);
+        self
+    }
+
+    fn note(mut self, note: impl Into<String>) -> Self {
+        self.note = note.into();
+        self
+    }
+
+    /// How many times better Sealane is than the baseline; below 1 it is worse.
+    pub fn ratio(&self) -> Option<f64> {
+        let (baseline, sealane) = (self.baseline?, self.sealane?);
+        if baseline.unit != sealane.unit || baseline.value <= 0.0 || sealane.value <= 0.0 {
+            return None;
+        }
+        Some(match baseline.unit.more_is_better() {
+            true => sealane.value / baseline.value,
+            false => baseline.value / sealane.value,
+        })
+    }
+}
+
+/// Why a report could not be reproduced.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A part of the product or of a baseline did not do its work.
+    #[error("{0} did not work: nothing was measured")]
+    Broken(&'static str),
+    /// The tools of the vault's bench.
+    #[error(transparent)]
+    Vault(#[from] crate::vault::Error),
+}
+
+/// Reproduces reports; `progress` is told which, and the part of it that is done.
+///
+/// # Errors
+/// [`Error`]; a slow result is none.
+pub fn run(options: &Options, progress: &mut dyn FnMut(&str, f64)) -> Result<Book, Error> {
+    let mut reports = vec![];
+    for name in &options.names {
+        let mut progress = |part| progress(name.name(), part);
+        let plan = options.plan();
+        reports.push(match name {
+            Name::TripleJson => triple::report(&plan, &mut progress)?,
+            Name::GatewayCodec => gateway::report(&plan, &mut progress)?,
+            Name::MeshEncryption => mesh::report(&plan, &mut progress)?,
+            Name::ZeroCopy => zero_copy::report(&plan, &mut progress)?,
+            Name::Blobs => blobs::report(options, &mut progress)?,
+        });
+    }
+    Ok(Book { machine: Machine::here(), reports })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::Unit;
+
+    #[test]
+    fn a_ratio_says_how_many_times_better() {
+        let row = Row::new("").baseline(Figure::ns(100.0)).sealane(Figure::ns(20.0));
+        assert_eq!(row.ratio(), Some(5.0));
+        let rate = |value| Figure::of(value, Unit::PerSecond);
+        assert_eq!(Row::new("").baseline(rate(100.0)).sealane(rate(50.0)).ratio(), Some(0.5));
+        assert_eq!(Row::new("").baseline(rate(1.0)).sealane(Figure::ns(1.0)).ratio(), None);
+    }
+
+    #[test]
+    fn reports_in_memory_have_figures_in_every_row_that_claims_them() {
+        let plan = Plan { warm_up: 0, rounds: 1, turn: std::time::Duration::ZERO };
+        let mut silent = |_| ();
+        for report in [
+            triple::report(&plan, &mut silent).unwrap(),
+            gateway::report(&plan, &mut silent).unwrap(),
+            mesh::report(&plan, &mut silent).unwrap(),
+            zero_copy::report(&plan, &mut silent).unwrap(),
+        ] {
+            assert!(!report.corrections.is_empty());
+            for table in &report.tables {
+                assert!(!table.rows.is_empty(), "{}", table.title);
+                for row in &table.rows {
+                    assert!(row.baseline.is_some() || row.sealane.is_some(), "{}", row.name);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! `mesh-encryption`: documents of a radio mesh, encrypted.
+
+use std::hint::black_box;
+
+use sealane_frame::{FrameBuf, LinkContext, open_compact, seal_compact};
+use sealane_seal::{Class, Suite};
+
+use super::{Correction, Error, Name, Report, Row, Table};
+use crate::baseline::mesh::{Aes, ChaCha, ROWS};
+use crate::measure::{self, Cost, Figure, Machine, Plan, Unit, Variant};
+use crate::members::{Members, RELAY, SENDER};
+
+/// Bits a second that a link of Bluetooth LE carries: 1M without longer packets, 1M, and 2M.
+const LINKS: [(&str, f64); 3] =
+    [("BLE 1M, 27-byte packets", 237e3), ("BLE 1M", 791e3), ("BLE 2M", 1402e3)];
+
+/// Sealed for a radio link, and opened.
+struct Radio {
+    members: Members,
+    buf: FrameBuf,
+}
+
+impl Radio {
+    fn new(class: Class, suite: Suite) -> Result<Self, Error> {
+        let members = Members::new(class, suite, 0).map_err(|_| Error::Broken("sealing"))?;
+        Ok(Self { members, buf: FrameBuf::new() })
+    }
+
+    fn seal(&mut self, document: &[u8]) -> Option<&mut [u8]> {
+        self.members.reserve(1).ok()?;
+        let Members { sealer, fields, dictionary, roster, .. } = &mut self.members;
+        let (next_hop, previous_hop) = (RELAY, SENDER);
+        let link = LinkContext { dictionary, roster, next_hop, previous_hop };
+        seal_compact(sealer, fields, document, &link, &mut self.buf).ok()
+    }
+
+    fn both(&mut self, document: &[u8]) -> Option<usize> {
+        self.members.reserve(1).ok()?;
+        let Members { sealer, opener, fields, dictionary, roster } = &mut self.members;
+        let (next_hop, previous_hop) = (RELAY, SENDER);
+        let link = LinkContext { dictionary, roster, next_hop, previous_hop };
+        let frame = seal_compact(sealer, fields, document, &link, &mut self.buf).ok()?;
+        let received = open_compact(opener, frame, &link).ok()?;
+        let length = black_box(received.body).len();
+        received.accept();
+        Some(length)
+    }
+}
+
+pub(super) fn report(plan: &Plan, progress: &mut dyn FnMut(f64)) -> Result<Report, Error> {
+    let mut latency = Table {
+        title: "Latency of one document".into(),
+        note: "Published: what encryption added, in a debug build. Baseline: RustCrypto's \
+               ChaCha20-Poly1305, a random nonce, fresh buffers. Sealane: class C in the compact \
+               form."
+            .into(),
+        rows: vec![],
+    };
+    let mut ciphers = Table {
+        title: "AES-256-GCM against ChaCha20-Poly1305".into(),
+        note: "Sealed alone. Baseline: the same recipe with each cipher of RustCrypto.".into(),
+        rows: vec![],
+    };
+    let mut rate = Table { title: "Documents a second, 632 bytes".into(), ..Table::default() };
+    for (index, (name, bytes, us)) in ROWS.into_iter().enumerate() {
+        let costs = measure_document(plan, bytes)?;
+        let [recipe, aes, recipe_both, ours, ours_aes, ours_both, ..] = costs.as_slice() else {
+            return Err(Error::Broken("the bench"));
+        };
+        let ns = |cost: &Cost| Figure::ns(cost.ns.median);
+        let added = |with: usize, without: usize| Figure::ns((us[with] - us[without]) * 1e3);
+        let row = |what: &str| Row::new(format!("{name}, {bytes} B, {what}"));
+        latency
+            .rows
+            .push(row("seal").published(added(1, 0)).baseline(ns(recipe)).sealane(ns(ours)));
+        latency.rows.push(
+            row("seal and open")
+                .published(added(3, 2))
+                .baseline(ns(recipe_both))
+                .sealane(ns(ours_both)),
+        );
+        if index != 4 {
+            ciphers.rows.push(row("ChaCha20").baseline(ns(recipe)).sealane(ns(ours)));
+            ciphers.rows.push(row("AES-256-GCM").baseline(ns(aes)).sealane(ns(ours_aes)));
+        }
+        if index == 3 {
+            rate.rows = rates(recipe, ours, ours_aes);
+        }
+        progress((index + 1) as f64 / ROWS.len() as f64);
+    }
+    Ok(Report {
+        name: Name::MeshEncryption,
+        title: "documents of a low-power radio mesh, encrypted",
+        about: "The report measured a debug build: run a debug build of this program to see its \
+                figures, and a release build for figures to go by.",
+        tables: vec![latency, rate, ciphers, sizes()?],
+        corrections: corrections(),
+    })
+}
+
+fn measure_document(plan: &Plan, bytes: usize) -> Result<Vec<Cost>, Error> {
+    let document = vec![7; bytes];
+    let broken = || Error::Broken("the recipe");
+    let (chacha, aes) = (ChaCha::new().ok_or_else(broken)?, Aes::new().ok_or_else(broken)?);
+    let mut ours = Radio::new(Class::Group, Suite::ChaCha20Poly1305)?;
+    let mut ours_aes = Radio::new(Class::Group, Suite::Aes256Gcm)?;
+    let mut both = Radio::new(Class::Group, Suite::ChaCha20Poly1305)?;
+    if both.both(&document) != Some(bytes) || ours.seal(&document).is_none() {
+        return Err(Error::Broken("sealing"));
+    }
+    let document = &document;
+    let variants = vec![
+        Variant::new("", 1, || _ = black_box(chacha.seal(black_box(document)))),
+        Variant::new("", 1, || _ = black_box(aes.seal(black_box(document)))),
+        Variant::new("", 1, || {
+            black_box(chacha.seal(document).and_then(|sealed| chacha.open(&sealed)));
+        }),
+        Variant::new("", 1, || _ = black_box(ours.seal(black_box(document)).is_some())),
+        Variant::new("", 1, || _ = black_box(ours_aes.seal(black_box(document)).is_some())),
+        Variant::new("", 1, || _ = black_box(both.both(black_box(document)))),
+    ];
+    Ok(measure::in_turns(plan, variants, &mut |_| ()))
+}
+
+fn rates(recipe: &Cost, ours: &Cost, aes: &Cost) -> Vec<Row> {
+    let rate = |cost: &Cost| Figure::of(1e9 / cost.ns.median, Unit::PerSecond);
+    let published = Figure::of(7148.0, Unit::PerSecond);
+    vec![
+        Row::new("sealed, ChaCha20")
+            .published(published)
+            .baseline(rate(recipe))
+            .sealane(rate(ours)),
+        Row::new("sealed, AES-256-GCM").baseline(rate(recipe)).sealane(rate(aes)),
+    ]
+}
+
+/// What encryption adds, and what that is on the air.
+fn sizes() -> Result<Table, Error> {
+    let mut rows = vec![];
+    for class in [Class::Authenticated, Class::Group, Class::Signed, Class::Peer] {
+        let mut radio = Radio::new(class, Suite::ChaCha20Poly1305)?;
+        // The counter of a sender that has sent for a while takes two bytes.
+        let mut last = 0;
+        for _ in 0..300 {
+            last = radio.seal(&[7; 632]).ok_or(Error::Broken("sealing"))?.len() - 632;
+        }
+        let row = Row::new(format!("bytes added, class {}", class.letter()))
+            .published(Figure::bytes(30))
+            .baseline(Figure::bytes(30))
+            .sealane(Figure::bytes(last));
+        rows.push(match class {
+            Class::Authenticated => row.note("readable, and authentic; the report: nothing"),
+            Class::Signed => row.note("with a signature of 64 bytes"),
+            Class::Peer => row.note("the report's own form for two peers adds 46"),
+            Class::Group => row.note("with sender, counter, type, group and hops"),
+        });
+    }
+    for (name, bits) in LINKS {
+        let air = |bytes: f64| Figure::ns(bytes * 8.0 / bits * 1e9);
+        rows.push(
+            Row::new(format!("632 bytes on the air, {name}"))
+                .baseline(air(662.0))
+                .sealane(air(654.0))
+                .note("computed from the link's rate; the cipher is next to nothing of it"),
+        );
+    }
+    let title = "Size, and what it is on the air".to_owned();
+    Ok(Table { title, note: String::new(), rows })
+}
+
+fn corrections() -> Vec<Correction> {
+    let say = |said, right: &str| Correction { said, right: right.into() };
+    let build = format!("this one is a {} build", Machine::build());
+    vec![
+        Correction {
+            said: "encryption takes 64 to 147 µs",
+            right: format!("in a debug build; a release build takes 28 to 73 times less ({build})"),
+        },
+        say(
+            "documents of 10 and of 20 chats",
+            "they are one document: a document carries 8 chats, 632 bytes",
+        ),
+        say(
+            "a reduction of 97.1 %",
+            "of nothing: to copy 632 bytes is nearly free. What counts is the share of the link's \
+             time, which is below 0.1 %",
+        ),
+        say(
+            "BLE 4.x carries 1 to 2 Mbit/s",
+            "237 kbit/s with 27-byte packets, 791 kbit/s with longer ones, 1,402 kbit/s at 2M (5.0)",
+        ),
+        say(
+            "battery suggests to skip encryption",
+            "30 bytes on the air cost far more than the cipher: send less, less often, in fewer \
+             bytes. No rule here lowers a class for battery or rate",
+        ),
+    ]
+}

@@ -1,0 +1,226 @@
+//! Rich messages as events: encoded, sealed, framed and back, beside the floor and triple JSON.
+
+use std::hint::black_box;
+
+use aws_lc_rs::aead::{AES_256_GCM, Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
+use sealane_codec::event;
+use sealane_frame::{FrameBuf, open_frame};
+use sealane_message::event::{Action, Content, Event, EventId, Message};
+use sealane_seal::{Class, Suite};
+
+use super::{Error, Row, Table};
+use crate::baseline::triple::{self, Base64, Numbers, Rich};
+use crate::measure::{self, Cost, Figure, Plan, Variant};
+use crate::members::Members;
+
+/// What an event carries.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Kind {
+    Ascii,
+    Cjk,
+    Binary,
+}
+
+impl Kind {
+    fn name(self) -> &'static str {
+        match self {
+            Kind::Ascii => "ASCII text",
+            Kind::Cjk => "Chinese text",
+            Kind::Binary => "voice",
+        }
+    }
+}
+
+/// The message of the report as an event: text, or a recording, of so many KiB.
+pub(super) fn event(kib: usize, kind: Kind) -> Event<'static> {
+    let bytes = kib << 10;
+    let content = match kind {
+        Kind::Ascii => Content::Text("x".repeat(bytes).into()),
+        // Three bytes each.
+        Kind::Cjk => Content::Text("海".repeat(bytes / 3).into()),
+        Kind::Binary => Content::Voice {
+            seconds: 60,
+            waveform: vec![7; 64].into(),
+            transcription: None,
+            mime: "audio/ogg".into(),
+            data: vec![0xa5; bytes].into(),
+        },
+    };
+    let (id, conversation) = (EventId([1; 16]), EventId([2; 16]));
+    let action = Action::Message(Message::from(content));
+    Event::new(id, conversation, "ocean-forest-moon-star", 1_769_690_096_000, action)
+}
+
+/// Both ends of one way, warm.
+pub(super) struct Ends {
+    members: Members,
+    buf: FrameBuf,
+}
+
+impl Ends {
+    pub(super) fn new(suite: Suite) -> Result<Self, Error> {
+        let members = Members::new(Class::Group, suite, 0);
+        let members = members.map_err(|_| Error::Broken("sealing"))?;
+        Ok(Self { members, buf: FrameBuf::new() })
+    }
+
+    /// Encode, seal, frame; parse, open, accept, decode. Gives the bytes of the frame.
+    pub(super) fn round_trip(&mut self, event: &Event<'_>, is_owned: bool) -> Option<usize> {
+        let Self { members, buf } = self;
+        members.reserve(1).ok()?;
+        let mut draft = buf.draft();
+        event::encode(event, draft.body()).ok()?;
+        let frame = draft.seal(&mut members.sealer, &members.fields).ok()?;
+        let length = frame.len();
+        let received = open_frame(&mut members.opener, frame).ok()?;
+        let read = event::decode(received.body).ok()?;
+        match is_owned {
+            true => drop(black_box(read.into_owned())),
+            false => drop(black_box(read)),
+        }
+        received.accept();
+        Some(length)
+    }
+}
+
+/// The least that two ends can do: copy in, seal in place, open in place, copy out.
+struct Floor {
+    key: LessSafeKey,
+    counter: u64,
+    text: Vec<u8>,
+    out: Vec<u8>,
+}
+
+impl Floor {
+    fn new(suite: Suite) -> Result<Self, Error> {
+        let algorithm = match suite {
+            Suite::Aes256Gcm => &AES_256_GCM,
+            Suite::ChaCha20Poly1305 => &CHACHA20_POLY1305,
+        };
+        let key = UnboundKey::new(algorithm, &[1; 32]).map_err(|_| Error::Broken("the cipher"))?;
+        let key = LessSafeKey::new(key);
+        Ok(Self { key, counter: 0, text: vec![], out: vec![] })
+    }
+
+    fn round_trip(&mut self, body: &[u8]) -> Option<usize> {
+        self.counter += 1;
+        let mut nonce = [0; 12];
+        nonce.last_chunk_mut::<8>()?.copy_from_slice(&self.counter.to_be_bytes());
+        let nonce = || Nonce::assume_unique_for_key(nonce);
+        let Self { key, text, out, .. } = self;
+        text.clear();
+        text.extend_from_slice(body);
+        let associated = || Aad::from(&[9; 85]);
+        let tag = key.seal_in_place_separate_tag(nonce(), associated(), text).ok()?;
+        key.open_in_place_separate_tag(nonce(), associated(), tag.as_ref(), text).ok()?;
+        out.clear();
+        out.extend_from_slice(text);
+        Some(black_box(&*out).len())
+    }
+}
+
+const CASES: [(usize, Kind, Suite, bool, f64, f64); 10] = {
+    use Kind::{Ascii, Binary, Cjk};
+    use Suite::{Aes256Gcm as Aes, ChaCha20Poly1305 as ChaCha};
+    // KiB, what, cipher, owned, nanoseconds that are demanded, times the floor that are demanded.
+    [
+        (8, Ascii, Aes, true, 5_000.0, 3.0),
+        (8, Ascii, Aes, false, 5_000.0, 3.0),
+        (8, Ascii, ChaCha, true, 16_000.0, 3.0),
+        (256, Ascii, Aes, true, 120_000.0, 2.0),
+        (256, Ascii, Aes, false, 90_000.0, 1.5),
+        (256, Cjk, Aes, true, 120_000.0, 2.0),
+        (256, Cjk, Aes, false, 90_000.0, 1.5),
+        (256, Binary, Aes, true, 120_000.0, 2.0),
+        (256, Binary, Aes, false, 90_000.0, 1.5),
+        (256, Ascii, ChaCha, true, f64::INFINITY, 2.0),
+    ]
+};
+
+/// Both tables of rich messages: beside the floor, and beside triple JSON.
+pub(super) fn tables(plan: &Plan, progress: &mut dyn FnMut(f64)) -> Result<Vec<Table>, Error> {
+    let mut floor = Table {
+        title: "Rich messages, encoded, sealed, framed and back, beside the floor".into(),
+        note: "Baseline: two copies and the bare cipher, sealed and opened in place. The ratio is \
+               what Sealane keeps of the floor."
+            .into(),
+        rows: vec![],
+    };
+    for (index, case) in CASES.into_iter().enumerate() {
+        floor.rows.push(beside_floor(plan, case)?);
+        progress(index as f64 / CASES.len() as f64);
+    }
+    let mut json = Table {
+        title: "The whole way, beside three layers of JSON".into(),
+        note: "The baseline encrypts nothing; Sealane seals with AES-256-GCM and gives owned \
+               text. Published: the sum of the three layers' round trips."
+            .into(),
+        rows: vec![],
+    };
+    for (kib, published) in [(8, 586_380.0), (64, 4_271_210.0), (256, 16_657_720.0)] {
+        json.rows.extend(beside_json(plan, kib, published)?);
+    }
+    Ok(vec![floor, json])
+}
+
+fn beside_floor(
+    plan: &Plan,
+    (kib, kind, suite, is_owned, at_most_ns, at_most): (usize, Kind, Suite, bool, f64, f64),
+) -> Result<Row, Error> {
+    let (mut ends, mut floor, event) = (Ends::new(suite)?, Floor::new(suite)?, event(kib, kind));
+    let mut body = Vec::new();
+    event::encode(&event, &mut body).map_err(|_| Error::Broken("the event"))?;
+    ends.round_trip(&event, is_owned).ok_or(Error::Broken("the event's way"))?;
+    floor.round_trip(&body).ok_or(Error::Broken("the floor"))?;
+    let variants = vec![
+        Variant::new("floor", 1, || _ = black_box(floor.round_trip(black_box(&body)))),
+        Variant::new("sealane", 1, || {
+            black_box(ends.round_trip(black_box(&event), is_owned));
+        }),
+    ];
+    let [floor, ours] = two(measure::in_turns(plan, variants, &mut |_| ()))?;
+    let held = if is_owned { "owned" } else { "borrowed" };
+    let cipher = crate::cost::suite_name(suite);
+    let mut note = format!("{:.2}x the floor; demanded <= {at_most}x", ours / floor);
+    if at_most_ns.is_finite() {
+        note += &format!(", <= {}", Figure::ns(at_most_ns));
+    }
+    Ok(Row::new(format!("{kib} KiB {}, {cipher}, {held}", kind.name()))
+        .baseline(Figure::ns(floor))
+        .sealane(Figure::ns(ours))
+        .note(note))
+}
+
+fn beside_json(plan: &Plan, kib: usize, published: f64) -> Result<Vec<Row>, Error> {
+    let (rich, event) = (Rich::new(kib), event(kib, Kind::Ascii));
+    let mut ends = Ends::new(Suite::Aes256Gcm)?;
+    triple::round_trip::<Numbers>(kib, &rich).ok_or(Error::Broken("triple JSON"))?;
+    ends.round_trip(&event, true).ok_or(Error::Broken("the event's way"))?;
+    let variants = vec![
+        Variant::new("sealane", 1, || _ = black_box(ends.round_trip(black_box(&event), true))),
+        Variant::new("numbers", 1, || {
+            black_box(triple::round_trip::<Numbers>(kib, black_box(&rich)).is_some());
+        }),
+        Variant::new("base64", 1, || {
+            black_box(triple::round_trip::<Base64>(kib, black_box(&rich)).is_some());
+        }),
+    ];
+    let costs = measure::in_turns(plan, variants, &mut |_| ());
+    let [ours, numbers, base64] = costs.as_slice() else { return Err(Error::Broken("the bench")) };
+    let ns = |cost: &Cost| Figure::ns(cost.ns.median);
+    let row = |name: &str| Row::new(format!("{kib} KiB, {name}")).sealane(ns(ours));
+    Ok(vec![
+        row("number arrays")
+            .published(Figure::ns(published))
+            .baseline(ns(numbers))
+            .note("demanded >= 100x"),
+        row("base64").baseline(ns(base64)).note("what the report believed to measure"),
+    ])
+}
+
+fn two(costs: Vec<Cost>) -> Result<[f64; 2], Error> {
+    match costs.as_slice() {
+        [one, two] => Ok([one.ns.median, two.ns.median]),
+        _ => Err(Error::Broken("the bench")),
+    }
+}

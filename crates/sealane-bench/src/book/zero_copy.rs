@@ -1,0 +1,218 @@
+//! `zero-copy`: a vehicle's data messages forwarded.
+
+use std::borrow::Cow;
+use std::hint::black_box;
+
+use sealane_frame::{FrameBuf, forward_in_place, seal_frame};
+use sealane_seal::{Class, Suite};
+
+use super::{Correction, Error, Name, Report, Row, Table};
+use crate::baseline::forward::{Address, Control, Data, Down, Heartbeat, Message, Packet, Up};
+use crate::baseline::forward::{down_into, up_into};
+use crate::measure::{self, Cost, Figure, Plan, Unit, Variant};
+use crate::members::{Members, RELAY};
+
+const FROM: Address = [1; 6];
+const TO: Address = [2; 6];
+const ORIGIN: Address = [6; 6];
+const DESTINATION: Address = [7; 6];
+const PAYLOADS: [usize; 4] = [33, 64, 512, 1500];
+/// The report's three operations: nanoseconds of its old way and of its new one.
+const PUBLISHED: [(&str, f64, f64); 3] = [
+    ("upstream forward", 67.0, 5.4),
+    ("downstream creation", 135.0, 8.2),
+    ("downstream forward", 136.0, 7.3),
+];
+/// The byte of a full frame that says how many hops are left: `spec/frame.md`.
+const HOPS_AT: usize = 16;
+
+pub(super) fn report(plan: &Plan, progress: &mut dyn FnMut(f64)) -> Result<Report, Error> {
+    let mut tree = Table {
+        title: "Through a tree of objects".into(),
+        note: "Sealane: check, and 17 bytes overwritten where the frame lies.".into(),
+        rows: vec![],
+    };
+    let mut fresh = Table {
+        title: "In one pass into a fresh buffer: what the report ships".into(),
+        ..Table::default()
+    };
+    let mut reused = Table {
+        title: "In one pass into a buffer that is there: what the report measures".into(),
+        ..Table::default()
+    };
+    let mut counts = Table { title: "Allocations of one message".into(), ..Table::default() };
+    for (index, payload) in PAYLOADS.into_iter().enumerate() {
+        let costs = measure_payload(plan, payload)?;
+        let Some((ours, rest)) = costs.split_last() else { return Err(Error::Broken("the bench")) };
+        for (operation, (name, old, new)) in rest.chunks(3).zip(PUBLISHED) {
+            let [a, b, c] = operation else { continue };
+            let row = |cost: &Cost, note: &str| {
+                Row::new(format!("{name}, {payload} B"))
+                    .baseline(Figure::ns(cost.ns.median))
+                    .sealane(Figure::ns(ours.ns.median))
+                    .note(note)
+            };
+            let published = |row: Row, ns: f64| match payload {
+                33 => row.published(Figure::ns(ns)),
+                _ => row,
+            };
+            tree.rows.push(published(row(a, ""), old));
+            fresh.rows.push(row(b, ""));
+            reused.rows.push(published(row(c, ""), new));
+            if index == 0 {
+                counts.rows.push(allocations(name, [a, b, c], ours));
+            }
+        }
+        progress((index + 1) as f64 / PAYLOADS.len() as f64);
+    }
+    Ok(Report {
+        name: Name::ZeroCopy,
+        title: "data messages of a vehicular network, forwarded",
+        about: "A message on the report's wire is 22 or 28 bytes and its payload; a frame here is \
+                sealed, and has a hop limit and a length that a relay checks.",
+        tables: vec![tree, fresh, reused, counts, sizes()?],
+        corrections: corrections(),
+    })
+}
+
+/// Bytes on the wire; control messages have no counterpart yet.
+fn sizes() -> Result<Table, Error> {
+    let beat = Heartbeat { duration: 1, id: 2, hops: 3, source: ORIGIN };
+    let reply = Packet::Control(Control::Reply(beat.clone(), ORIGIN));
+    let beat = Packet::Control(Control::Heartbeat(beat));
+    let mut rows = vec![size("heartbeat", beat), size("heartbeat reply", reply)];
+    for payload in PAYLOADS {
+        let data = vec![8; payload];
+        let (origin, data) = (Cow::Borrowed(&ORIGIN[..]), Cow::Borrowed(&data[..]));
+        let up = Up { origin: origin.clone(), data: data.clone() };
+        let down = Down { origin, destination: Cow::Borrowed(&DESTINATION[..]), data };
+        let ours = Figure::bytes(sealed(&vec![8; payload])?.len());
+        for (name, packet, said) in [("up", Data::Up(up), 24), ("down", Data::Down(down), 30)] {
+            let row = size(&format!("{name}, {payload} B"), Packet::Data(packet));
+            rows.push(row.published(Figure::bytes(said + payload)).sealane(ours));
+        }
+    }
+    let note = "Sealane: sealed, in the full form. The report's frames have neither seal, length, \
+                hop limit nor sequence.";
+    Ok(Table { title: "Bytes on the wire".into(), note: note.into(), rows })
+}
+
+fn size(name: &str, packet: Packet<'_>) -> Row {
+    let wire = Message { from: FROM, to: TO, packet }.to_wire();
+    Row::new(name).baseline(Figure::bytes(wire.len()))
+}
+
+fn allocations(name: &str, [tree, fresh, reused]: [&Cost; 3], ours: &Cost) -> Row {
+    let count = |cost: &Cost| Figure::of(cost.allocations, Unit::Allocations);
+    Row::new(name).baseline(count(tree)).sealane(count(ours)).note(format!(
+        "a fresh buffer: {}; one that is there: {}; the report says 3 to 5",
+        count(fresh),
+        count(reused)
+    ))
+}
+
+/// Three ways of three operations, and ours.
+fn measure_payload(plan: &Plan, payload: usize) -> Result<Vec<Cost>, Error> {
+    let payload = vec![8; payload];
+    // As the report's bench has them: the message that came owns its bytes.
+    let up = Up { origin: Cow::Owned(ORIGIN.to_vec()), data: Cow::Owned(payload.clone()) };
+    let down = Down {
+        origin: Cow::Owned(ORIGIN.to_vec()),
+        destination: Cow::Owned(DESTINATION.to_vec()),
+        data: Cow::Owned(payload.clone()),
+    };
+    let (up, down, payload) = (&up, &down, &payload);
+    let new = || Down {
+        origin: Cow::Borrowed(&ORIGIN[..]),
+        destination: Cow::Borrowed(&DESTINATION[..]),
+        data: Cow::Borrowed(&payload[..]),
+    };
+    let tree = |data: Data<'_>| {
+        let message = Message { from: FROM, to: TO, packet: Packet::Data(data) };
+        drop(black_box(message.to_wire()));
+    };
+    let [mut wire_up, mut wire_new, mut wire_down] = [const { Vec::new() }; 3];
+    let mut frame = sealed(payload)?;
+    let variants = vec![
+        Variant::new("", 1, || tree(Data::Up(black_box(up).clone()))),
+        Variant::new("", 1, || fresh(|wire| up_into(black_box(up), FROM, TO, wire))),
+        Variant::new("", 1, || {
+            up_into(black_box(up), FROM, TO, &mut wire_up);
+            black_box(&wire_up);
+        }),
+        Variant::new("", 1, || tree(Data::Down(owned(&black_box(new()))))),
+        Variant::new("", 1, || fresh(|wire| down_into(&black_box(new()), FROM, TO, wire))),
+        Variant::new("", 1, || {
+            down_into(&black_box(new()), FROM, TO, &mut wire_new);
+            black_box(&wire_new);
+        }),
+        Variant::new("", 1, || tree(Data::Down(black_box(down).clone()))),
+        Variant::new("", 1, || fresh(|wire| down_into(black_box(down), FROM, TO, wire))),
+        Variant::new("", 1, || {
+            down_into(black_box(down), FROM, TO, &mut wire_down);
+            black_box(&wire_down);
+        }),
+        Variant::new("", 1, move || {
+            // It would have no hops left otherwise; the byte lies in the line that is touched.
+            if let Some(hops) = frame.get_mut(HOPS_AT) {
+                *hops = 15;
+            }
+            black_box(forward_in_place(black_box(&mut frame), RELAY, RELAY).is_ok());
+        }),
+    ];
+    Ok(measure::in_turns(plan, variants, &mut |_| ()))
+}
+
+fn fresh(write: impl FnOnce(&mut Vec<u8>)) {
+    let mut wire = Vec::with_capacity(30);
+    write(&mut wire);
+    drop(black_box(wire));
+}
+
+/// The report's old way makes a message of its own of what came.
+fn owned<'a>(down: &Down<'_>) -> Down<'a> {
+    Down {
+        origin: Cow::Owned(down.origin.to_vec()),
+        destination: Cow::Owned(down.destination.to_vec()),
+        data: Cow::Owned(down.data.to_vec()),
+    }
+}
+
+fn sealed(payload: &[u8]) -> Result<Vec<u8>, Error> {
+    let broken = |_| Error::Broken("sealing");
+    let mut members = Members::new(Class::Group, Suite::Aes256Gcm, 0).map_err(broken)?;
+    let mut buf = FrameBuf::new();
+    let (sealer, fields) = (&mut members.sealer, &members.fields);
+    let mut frame = seal_frame(sealer, fields, payload, &mut buf).map_err(broken)?.to_vec();
+    forward_in_place(&mut frame, RELAY, RELAY).map_err(broken)?;
+    Ok(frame)
+}
+
+fn corrections() -> Vec<Correction> {
+    let say = |said, right: &str| Correction { said, right: right.into() };
+    vec![
+        say(
+            "0 allocations in the hot path",
+            "the code that is shown makes a buffer for each message; the bench uses one again and \
+             again. All in all its relay made 8 to 9 for each frame",
+        ),
+        say(
+            "sizes of 24 + n and 30 + n bytes",
+            "22 + n and 28 + n: the header has 14 bytes, not 16",
+        ),
+        say(
+            "single pass means zero copy",
+            "it copies the whole payload; in place nothing is copied, and the time does not depend \
+             on the payload",
+        ),
+        say(
+            "93.2 % less CPU",
+            "of 0.08 % of one core (0.753 ms each second), at a rate that no such radio carries",
+        ),
+        say(
+            "12 to 18 times faster",
+            "the rewrite, not the hop: with receiving and sending, 1.24 to 1.37 times",
+        ),
+        say("multiple virtual dispatch calls", "there are none: the types are plain enums"),
+    ]
+}
