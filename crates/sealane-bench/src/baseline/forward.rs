@@ -2,7 +2,8 @@
 //! pass into a fresh buffer, and in one pass into a buffer that is there already.
 //!
 //! ```text
-//!  next hop 6 │ this hop 6 │ 30 30 │ type │ subtype │ origin 6 │ destination 6, down only │ payload
+//!  next hop 6 │ this hop 6 │ 30 30 │ type │ subtype │ origin 6 │ destination 6 │ payload
+//!                                                             down only
 //! ```
 
 use std::borrow::Cow;

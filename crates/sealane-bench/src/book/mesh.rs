@@ -187,7 +187,7 @@ fn corrections() -> Vec<Correction> {
         ),
         say(
             "BLE 4.x carries 1 to 2 Mbit/s",
-            "237 kbit/s with 27-byte packets, 791 kbit/s with longer ones, 1,402 kbit/s at 2M (5.0)",
+            "237 kbit/s with 27-byte packets, 791 kbit/s with longer ones, 1,402 kbit/s at 2M",
         ),
         say(
             "battery suggests to skip encryption",
