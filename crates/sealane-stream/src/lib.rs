@@ -61,6 +61,7 @@ pub use error::{ERRORS, Error};
 pub use hub::{ConsumerInfo, Enqueue, Hub, HubConfig, IdempotencyKey, Page, StreamInfo};
 pub use level::{Level, UnknownLevel};
 pub use metrics::Metrics;
+pub use store::{Backup, backup, check, restore};
 pub use stream::Retention;
 pub use subscription::{Delivery, Event, From, Subscription, Who};
 pub use writer::Appended;

@@ -1,9 +1,11 @@
 //! The log at rest: SQLite, one file, one writer (spec/store.md).
 
+mod backup;
 mod read;
 mod schema;
 mod write;
 
+pub use backup::{Backup, backup, check, restore};
 pub(crate) use read::Reads;
 pub(crate) use schema::{ConsumerRow, PAGE_BYTES, StreamRow, open};
 pub(crate) use write::{Key, KeyRow, Writes};

@@ -9,7 +9,7 @@ use super::{key, offset_of};
 use crate::{ConsumerSettings, Error, Level, Retention};
 
 /// The version of the data format; a store of a newer one is refused.
-const VERSION: i64 = 2;
+pub(super) const VERSION: i64 = 2;
 
 /// Bytes of a database page: larger than SQLite's default because blocks are, measured in
 /// docs/decisions/0002-blocks-in-sqlite.md.
@@ -303,7 +303,8 @@ fn read_consumers(connection: &Connection, stream: u32) -> Result<Vec<ConsumerRo
 }
 
 /// After an unclean stop a `memory` stream may have lost what it acknowledged; an `os` stream
-/// too, unless it can be shown that only the process ended: same boot, same file.
+/// too, unless it can be shown that only the process ended: same boot, same file. In a copy, each
+/// stream may lack what came after.
 fn renew_generations(
     connection: &Connection,
     streams: &mut [StreamRow],
@@ -314,8 +315,10 @@ fn renew_generations(
         .query_row("SELECT value FROM meta WHERE name = 'running'", [], |row| row.get(0))
         .optional()?;
     let transaction = connection.unchecked_transaction()?;
+    let copied = transaction.execute("DELETE FROM meta WHERE name = 'copied'", [])? > 0;
     for stream in streams {
         let lost = match (&running, stream.level) {
+            _ if copied => true,
             (None, _) | (_, Level::Disk) => false,
             (Some(before), Level::Os) => before != place,
             (Some(_), Level::Memory) => true,
@@ -330,7 +333,7 @@ fn renew_generations(
             stream.generations.push((stream.next, generation));
         }
     }
-    if running.is_some() {
+    if running.is_some() || copied {
         // A stream that was acknowledged and never stored may be made again within this second.
         transaction.execute(
             "INSERT INTO meta VALUES ('generation', ?1)

@@ -1,0 +1,144 @@
+//! Copies of a store, made while its hub runs, and stores made from copies.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::path::Path;
+
+use rusqlite::{Connection, OpenFlags, OptionalExtension};
+
+use super::schema::{VERSION, open_for_reading};
+use crate::Error;
+
+/// The file of a store.
+const STORE: &str = "streams.db";
+/// The same while it is not complete.
+const PART: &str = "streams.db.part";
+
+/// What a copy holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Backup {
+    /// Streams.
+    pub streams: u64,
+    /// Messages in them.
+    pub messages: u64,
+    /// Bytes of the file.
+    pub bytes: u64,
+}
+
+/// Copies the store in `folder` to `streams.db` in `to`, a new or empty folder. A hub may run on
+/// the store: everything that was committed before the call is in the copy, which is what was
+/// acknowledged at the levels `os` and `disk`. The copy is durable when this returns, and whatever
+/// hub opens it begins new generations. Until then the hub's write-ahead log grows.
+///
+/// # Errors
+/// [`Error::StorageFailed`] where there is no store, or `to` is in use; [`Error::StorageFull`].
+pub fn backup(folder: &Path, to: &Path) -> Result<Backup, Error> {
+    if !folder.join(STORE).is_file() {
+        return Err(failed(folder, "there is no store"));
+    }
+    let source = open_for_reading(folder)?;
+    into_new(to, |part| {
+        let path = part.to_str().ok_or_else(|| failed(part, "the path is not UTF-8"))?;
+        source.execute("VACUUM INTO ?1", [path])?;
+        Ok(())
+    })
+}
+
+/// Makes a store in `folder`, which must have none, from a copy in `from`, which stays.
+///
+/// # Errors
+/// [`Error::StorageFailed`] where there is no copy, it is damaged or newer than this program, or
+/// `folder` has a store; [`Error::StorageFull`].
+pub fn restore(from: &Path, folder: &Path) -> Result<Backup, Error> {
+    let copy = from.join(STORE);
+    if !copy.is_file() {
+        return Err(failed(from, "there is no backup"));
+    }
+    if copy.with_extension("db-wal").exists() {
+        return Err(failed(from, "this is a store that a hub uses, no backup"));
+    }
+    into_new(folder, |part| {
+        fs::copy(&copy, part).map(|_| ()).map_err(|cause| file_failed(&copy, &cause))
+    })
+}
+
+/// What a store holds, once all of it has been read and found whole.
+///
+/// # Errors
+/// [`Error::StorageFailed`] naming the first damage, or a version that is not known.
+pub fn check(folder: &Path) -> Result<Backup, Error> {
+    check_file(&folder.join(STORE))
+}
+
+fn into_new(folder: &Path, copy: impl FnOnce(&Path) -> Result<(), Error>) -> Result<Backup, Error> {
+    fs::create_dir_all(folder).map_err(|cause| file_failed(folder, &cause))?;
+    let (part, store) = (folder.join(PART), folder.join(STORE));
+    if store.exists() {
+        return Err(failed(folder, "there is a store already"));
+    }
+    // What an interrupted copy has left is of no use.
+    let _ = fs::remove_file(&part);
+    let copied = copy(&part).and_then(|()| mark(&part)).and_then(|()| check_file(&part));
+    let kept = copied.and_then(|backup| {
+        let durable = || -> io::Result<()> {
+            OpenOptions::new().write(true).open(&part)?.sync_all()?;
+            fs::rename(&part, &store)?;
+            File::open(folder)?.sync_all()
+        };
+        durable().map(|()| backup).map_err(|cause| file_failed(folder, &cause))
+    });
+    if kept.is_err() {
+        let _ = fs::remove_file(&part);
+    }
+    kept
+}
+
+/// Says in the copy that it is one: the store that it was made of may have gone on, so that the
+/// same offsets would name other messages.
+fn mark(part: &Path) -> Result<(), Error> {
+    let connection = Connection::open(part)?;
+    known(&connection)?;
+    // One file without a log beside it: the copy of a copy may be in either mode.
+    connection.pragma_update(None, "journal_mode", "DELETE")?;
+    connection.execute("INSERT OR REPLACE INTO meta VALUES ('copied', 1)", [])?;
+    Ok(())
+}
+
+fn known(connection: &Connection) -> Result<(), Error> {
+    let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    if (1..=VERSION).contains(&version) {
+        return Ok(());
+    }
+    let cause = format!("the data format is {version}, this program knows up to {VERSION}");
+    Err(Error::StorageFailed(cause))
+}
+
+fn check_file(path: &Path) -> Result<Backup, Error> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    known(&connection)?;
+    let found: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
+    if found != "ok" {
+        return Err(failed(path, &found));
+    }
+    let count = |sql: &str| -> Result<u64, Error> {
+        let count: Option<i64> = connection.query_row(sql, [], |row| row.get(0)).optional()?;
+        Ok(count.unwrap_or_default() as u64)
+    };
+    Ok(Backup {
+        streams: count("SELECT count(*) FROM stream")?,
+        messages: count("SELECT coalesce(sum(count), 0) FROM block")?,
+        bytes: fs::metadata(path).map_err(|cause| file_failed(path, &cause))?.len(),
+    })
+}
+
+fn failed(path: &Path, what: &str) -> Error {
+    Error::StorageFailed(format!("{}: {what}", path.display()))
+}
+
+fn file_failed(path: &Path, cause: &io::Error) -> Error {
+    match cause.kind() {
+        io::ErrorKind::StorageFull => Error::StorageFull,
+        _ => failed(path, &cause.to_string()),
+    }
+}
