@@ -7,6 +7,7 @@
 mod check;
 mod date;
 mod deny;
+mod dist;
 mod docs;
 mod fuzz;
 mod needs;
@@ -71,6 +72,12 @@ const COMMANDS: &[Command] = &[
         arguments: "[NAME [KEY=VALUE ...] [ARGUMENT ...]]",
         summary: "run a long proof and record it in results/; without NAME, list them",
         run: prove::run,
+    },
+    Command {
+        name: "dist",
+        arguments: "",
+        summary: "build a release: a static binary with its pages, completions and service file",
+        run: dist::run,
     },
 ];
 

@@ -3,6 +3,7 @@
 pub mod bench;
 pub mod group;
 pub mod key;
+pub mod operate;
 pub mod policy;
 pub mod token;
 pub mod vault;
@@ -80,6 +81,14 @@ pub enum Command {
     Group(group::Group),
     /// Say who may do what at a node of this machine
     Token(token::Token),
+    /// Show what the streams do now: rates, lag, who reads
+    Top(operate::Top),
+    /// Look for what will hurt a node later: disk, store, tokens, hub
+    Doctor(operate::Doctor),
+    /// Copy a node's streams and tokens to a folder, while it runs
+    Backup(operate::Backup),
+    /// Make a data folder of a backup; every stream begins a new generation
+    Restore(operate::Restore),
     /// Show the settings in effect
     Config(Config),
     /// Say what an error code means

@@ -54,6 +54,12 @@ pub enum Failure {
     /// The node did not start.
     #[error(transparent)]
     Node(#[from] StartError),
+    /// A store that is copied, or made of a copy.
+    #[error(transparent)]
+    Store(#[from] sealane_stream::Error),
+    /// The doctor found something bad, and named it.
+    #[error("{0} of the checks above are bad")]
+    Doctor(usize),
     /// The tokens of a node.
     #[error(transparent)]
     Token(#[from] FileError),
@@ -162,6 +168,8 @@ impl Failure {
             Failure::Client(error) => error.info(),
             Failure::Group(error) => error.info(),
             Failure::Node(StartError::Store { cause, .. }) => cause.info(),
+            Failure::Store(error) => error.info(),
+            Failure::Doctor(_) => &DOCTOR,
             Failure::Node(StartError::Tokens(_)) | Failure::Token(_) => &TOKENS,
             Failure::Node(StartError::Unguarded { .. }) => &UNGUARDED,
             Failure::Node(StartError::Tls(_)) => &TLS,
@@ -211,7 +219,7 @@ impl Failure {
         match self {
             Failure::Client(error) => client_exit_code(error),
             Failure::Group(error) => group_exit_code(error),
-            Failure::Node(StartError::Store { .. }) => exit::STORAGE,
+            Failure::Node(StartError::Store { .. }) | Failure::Store(_) => exit::STORAGE,
             Failure::Vault(error) => vault_exit_code(error),
             Failure::Node(
                 StartError::Tokens(_) | StartError::Unguarded { .. } | StartError::Tls(_),
@@ -318,6 +326,7 @@ pub const ERRORS: &[ErrorInfo] = &[
     UNGUARDED,
     TLS,
     NO_MESSAGES,
+    DOCTOR,
 ];
 
 const TLS: ErrorInfo = ErrorInfo::new(
@@ -325,6 +334,13 @@ const TLS: ErrorInfo = ErrorInfo::new(
     "Certificate",
     "the node's certificate or its key cannot be used",
     "Name PEM files that belong together with --tls-cert (the whole chain) and --tls-key.",
+);
+
+const DOCTOR: ErrorInfo = ErrorInfo::new(
+    "SL-CLI-21",
+    "Doctor",
+    "something about the node or its machine is bad",
+    "Each line that begins with `bad` says what, and what to do; run it again afterwards.",
 );
 
 const TOKENS: ErrorInfo = ErrorInfo::new(

@@ -6,9 +6,11 @@
 #![forbid(unsafe_code)]
 
 pub mod args;
+pub mod backup;
 pub mod bench;
 pub mod config;
 pub mod demo;
+pub mod doctor;
 pub mod envelope;
 pub mod explain;
 mod failure;
@@ -26,6 +28,7 @@ pub mod subscribe;
 mod terminal;
 pub mod times;
 pub mod token;
+pub mod top;
 pub mod up;
 pub mod vault;
 
@@ -101,6 +104,10 @@ pub async fn run(cli: Cli, terminal: &mut Terminal) -> Result<(), Failure> {
         }
         Command::Config(args) => config::show(&args, &file?, terminal),
         Command::Token(args) => token::run(&args, &file?, terminal),
+        Command::Top(args) => top::run(&args, &file?, terminal).await,
+        Command::Doctor(args) => doctor::run(&args, file, terminal).await,
+        Command::Backup(args) => backup::backup(&args, &file?, terminal),
+        Command::Restore(args) => backup::restore(&args, &file?, terminal),
         Command::Explain(args) => explain::run(&args, file, terminal),
         Command::Inspect(args) => inspect::run(&args, terminal),
         Command::Bench(args) => bench::run(&args, terminal).await,

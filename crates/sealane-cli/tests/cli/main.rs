@@ -8,6 +8,7 @@ mod guards_nodes;
 mod keeps_vaults;
 mod measures_messages;
 mod moves_messages;
+mod operates_nodes;
 mod seals_messages;
 mod shares_keys;
 mod shows_what_leaks;
@@ -43,9 +44,13 @@ impl NodeProcess {
     }
 
     fn spawn(folder: &Path, listen: &str) -> (Child, String) {
-        let mut child = sealane(folder)
+        Self::spawn_on(folder, folder.join("data"), listen)
+    }
+
+    fn spawn_on(home: &Path, data: impl AsRef<Path>, listen: &str) -> (Child, String) {
+        let mut child = sealane(home)
             .args(["up", "--json", "--listen", listen, "--data"])
-            .arg(folder.join("data"))
+            .arg(data.as_ref())
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();

@@ -1,0 +1,66 @@
+//! What whoever runs a node asks of it.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+
+use super::Hub;
+use crate::times;
+
+/// `sealane backup`.
+#[derive(Debug, Args)]
+pub struct Backup {
+    /// The folder to copy to, new or empty
+    pub to: PathBuf,
+    /// The node's data folder [default: as for `up`] [env: SEALANE_DATA]
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<String>,
+}
+
+/// `sealane restore`.
+#[derive(Debug, Args)]
+pub struct Restore {
+    /// The folder that `sealane backup` wrote
+    pub from: PathBuf,
+    /// The data folder to make, which must have no streams [default: as for `up`]
+    /// [env: SEALANE_DATA]
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<String>,
+}
+
+/// `sealane doctor`.
+#[derive(Debug, Args)]
+pub struct Doctor {
+    /// The node's data folder [default: as for `up`] [env: SEALANE_DATA]
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<String>,
+    /// Read the whole store and look for damage
+    #[arg(long)]
+    pub deep: bool,
+    #[command(flatten)]
+    #[expect(
+        missing_docs,
+        reason = "flattened, and its own documentation would replace the verb's"
+    )]
+    pub hub: Hub,
+}
+
+/// `sealane top`.
+#[derive(Debug, Args)]
+pub struct Top {
+    /// Only streams whose topic matches
+    pub pattern: Option<String>,
+    /// How often to look
+    #[arg(long, value_name = "TIME", value_parser = times::duration, default_value = "1s")]
+    pub every: Duration,
+    /// End after looking so many times, the first only begins the rates
+    #[arg(long, short = 'n', value_name = "N")]
+    pub count: Option<u64>,
+    #[command(flatten)]
+    #[expect(
+        missing_docs,
+        reason = "flattened, and its own documentation would replace the verb's"
+    )]
+    pub hub: Hub,
+}

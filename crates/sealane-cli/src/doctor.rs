@@ -1,0 +1,284 @@
+//! `sealane doctor`: looks for what will hurt a node later, on this machine and at the hub.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Resource, getrlimit};
+use sealane::Client;
+use sealane_node::access::Tokens;
+
+use crate::args::operate::Doctor;
+use crate::config::{File, Key};
+use crate::times::show_bytes;
+use crate::{Failure, Terminal};
+
+/// Room below which a disk counts as nearly full.
+const LITTLE_ROOM_BYTES: u64 = 1 << 30;
+/// Open files below which a busy node may run out.
+const FEW_FILES: u64 = 4096;
+/// Writes that are timed.
+const WRITES: usize = 30;
+/// Below this a disk cannot have written what it says is safe; beyond that every message waits.
+const PLAUSIBLE: std::ops::Range<Duration> = Duration::from_micros(15)..Duration::from_millis(50);
+/// File systems by the number of statfs(2), where a promise of `disk` is another one.
+const FILE_SYSTEMS: [(u64, &str, &str); 5] = [
+    (0x0102_1994, "tmpfs", "its content is gone after a restart"),
+    (0x8584_58f6, "ramfs", "its content is gone after a restart"),
+    (0x6969, "NFS", "locks and fsync depend on the server; use a disk of this machine"),
+    (0xff53_4d42, "SMB", "locks and fsync depend on the server; use a disk of this machine"),
+    (0x6573_5546, "FUSE", "what fsync means depends on the program behind it"),
+];
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    Good,
+    Warning,
+    Bad,
+}
+
+impl Verdict {
+    fn name(self) -> &'static str {
+        match self {
+            Verdict::Good => "ok",
+            Verdict::Warning => "warning",
+            Verdict::Bad => "bad",
+        }
+    }
+}
+
+/// What one check found.
+struct Finding {
+    what: &'static str,
+    verdict: Verdict,
+    said: String,
+}
+
+#[derive(Default)]
+struct Findings(Vec<Finding>);
+
+impl Findings {
+    fn good(&mut self, what: &'static str, said: impl Into<String>) {
+        self.0.push(Finding { what, verdict: Verdict::Good, said: said.into() });
+    }
+
+    fn warning(&mut self, what: &'static str, said: impl Into<String>) {
+        self.0.push(Finding { what, verdict: Verdict::Warning, said: said.into() });
+    }
+
+    fn bad(&mut self, what: &'static str, said: impl Into<String>) {
+        self.0.push(Finding { what, verdict: Verdict::Bad, said: said.into() });
+    }
+}
+
+/// Checks one thing after the other and says what it found.
+///
+/// # Errors
+/// [`Failure::Doctor`] where something is bad; warnings are none.
+pub async fn run(
+    args: &Doctor,
+    file: Result<File, Failure>,
+    terminal: &mut Terminal,
+) -> Result<(), Failure> {
+    let mut findings = Findings::default();
+    let file = match file {
+        Ok(file) => {
+            findings.good("settings", "they can be read: `sealane config show --origin`");
+            file
+        }
+        Err(error) => {
+            findings.bad("settings", error.to_string());
+            File::default()
+        }
+    };
+    let data = PathBuf::from(file.setting(Key::Data, args.data.as_ref()).value);
+    on_this_machine(&data, args.deep, &mut findings);
+    match file.client(args.hub.server.as_ref(), None) {
+        Ok(client) => at_the_hub(&client.patience(Duration::ZERO), &mut findings).await,
+        Err(error) => findings.bad("hub", error.to_string()),
+    }
+    for finding in &findings.0 {
+        if terminal.json() {
+            terminal.record(vec![
+                ("check", finding.what.into()),
+                ("verdict", finding.verdict.name().into()),
+                ("said", finding.said.as_str().into()),
+            ])?;
+        } else {
+            let (verdict, what) = (finding.verdict.name(), finding.what);
+            terminal.line(format_args!("{verdict:<9}{what:<12}{}", finding.said))?;
+        }
+    }
+    let bad = findings.0.iter().filter(|finding| finding.verdict == Verdict::Bad).count();
+    if bad == 0 { Ok(()) } else { Err(Failure::Doctor(bad)) }
+}
+
+fn on_this_machine(data: &Path, deep: bool, findings: &mut Findings) {
+    let files = getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX);
+    match files {
+        few if few < FEW_FILES => findings.warning(
+            "open files",
+            format!("{few} at most: as many connections; raise LimitNOFILE or `ulimit -Hn`"),
+        ),
+        many => findings.good("open files", format!("{many} at most")),
+    }
+    if !data.is_dir() {
+        let said = format!("{} is not there yet; `sealane up` makes it", data.display());
+        return findings.warning("data", said);
+    }
+    findings.good("data", data.display().to_string());
+    place(data, findings);
+    disk(data, findings);
+    store(data, deep, findings);
+    tokens(data, findings);
+}
+
+/// Room, and which file system it is.
+fn place(data: &Path, findings: &mut Findings) {
+    match rustix::fs::statvfs(data) {
+        Ok(found) => {
+            let free = found.f_bavail * found.f_frsize;
+            let said = format!("{} free", show_bytes(free));
+            if free < LITTLE_ROOM_BYTES {
+                findings.warning("room", format!("{said}; a full disk refuses messages"));
+            } else {
+                findings.good("room", said);
+            }
+        }
+        Err(error) => findings.bad("room", error.to_string()),
+    }
+    let kind = rustix::fs::statfs(data).map_or(0, |found| found.f_type as u64);
+    match FILE_SYSTEMS.iter().find(|(number, ..)| *number == kind) {
+        Some((_, name, why)) => findings.warning("file system", format!("{name}: {why}")),
+        None => findings.good("file system", "of a disk of this machine"),
+    }
+}
+
+/// How long it takes until what was written is safe.
+fn disk(data: &Path, findings: &mut Findings) {
+    let timed = || -> std::io::Result<Duration> {
+        use std::io::Write;
+        let mut file = tempfile::tempfile_in(data)?;
+        let mut times = Vec::new();
+        for _ in 0..WRITES {
+            let begun = Instant::now();
+            file.write_all(&[0x5e; 4096])?;
+            file.sync_data()?;
+            times.push(begun.elapsed());
+        }
+        times.sort_unstable();
+        Ok(times[WRITES / 2])
+    };
+    match timed() {
+        Ok(median) => {
+            let said = format!("{} us to make 4 KiB safe, median", median.as_micros());
+            if median < PLAUSIBLE.start {
+                let why = "too fast for a disk: what is acknowledged may be lost by a power cut";
+                findings.warning("fsync", format!("{said}: {why}"));
+            } else if median >= PLAUSIBLE.end {
+                findings
+                    .warning("fsync", format!("{said}: messages of the level disk wait so long"));
+            } else {
+                findings.good("fsync", said);
+            }
+        }
+        Err(error) => findings.bad("fsync", format!("the folder cannot be written: {error}")),
+    }
+}
+
+fn store(data: &Path, deep: bool, findings: &mut Findings) {
+    let database = data.join("streams.db");
+    let Ok(found) = database.metadata() else {
+        return findings.good("store", "no streams yet");
+    };
+    let in_use =
+        fs::File::open(data.join("lock")).is_ok_and(|lock| lock.try_lock_shared().is_err());
+    let by = if in_use { "a node runs on it" } else { "no node runs on it" };
+    if !deep {
+        let said = format!("{}, {by}; --deep reads all of it", show_bytes(found.len()));
+        return findings.good("store", said);
+    }
+    match sealane_stream::check(data) {
+        Ok(whole) => findings.good(
+            "store",
+            format!("{} messages of {} streams, whole; {by}", whole.messages, whole.streams),
+        ),
+        Err(error) => findings.bad("store", error.to_string()),
+    }
+}
+
+fn tokens(data: &Path, findings: &mut Findings) {
+    let path = Tokens::path(data);
+    match Tokens::read(&path) {
+        Ok(tokens) if tokens.is_empty() => {
+            findings.good("tokens", "none: the node serves this machine alone");
+        }
+        Ok(tokens) => {
+            let mode = path.metadata().map_or(0, |found| found.permissions().mode() & 0o077);
+            let said = format!("{}", tokens.iter().count());
+            if mode == 0 {
+                findings.good("tokens", said);
+            } else {
+                let who = format!("{said}, in a file that others can read or write");
+                findings.bad("tokens", format!("{who}: chmod 600 {}", path.display()));
+            }
+        }
+        Err(error) => findings.bad("tokens", error.to_string()),
+    }
+}
+
+async fn at_the_hub(client: &Client, findings: &mut Findings) {
+    let begun = Instant::now();
+    let health = match client.health().await {
+        Ok(health) => health,
+        Err(error) => {
+            return findings.warning("hub", format!("{error}; the rest of it was not checked"));
+        }
+    };
+    let (mine, theirs) = (env!("CARGO_PKG_VERSION"), &health.version);
+    let took = begun.elapsed().as_micros();
+    let said = format!("{}, {} after {took} us", client.address(), health.status);
+    if mine == theirs {
+        findings.good("hub", said);
+    } else {
+        findings.warning("hub", format!("{said}; it is {theirs}, this program {mine}"));
+    }
+    match streams(client).await {
+        Ok((count, damaged, dead)) => {
+            if damaged > 0 {
+                findings.bad("streams", format!("{damaged} of {count} are damaged on disk"));
+            } else {
+                findings.good("streams", format!("{count}, none damaged"));
+            }
+            if dead > 0 {
+                let look = "sealane stream ls 'dead/**'";
+                findings.warning("dead letters", format!("{dead} messages were given up: {look}"));
+            }
+        }
+        Err(error) => findings.warning("streams", error.to_string()),
+    }
+}
+
+/// How many there are, how many are damaged, and how many dead letters wait.
+async fn streams(client: &Client) -> Result<(u64, u64, u64), sealane::Error> {
+    let (mut count, mut damaged, mut dead, mut after) = (0, 0, 0, None);
+    loop {
+        let mut ask = client.streams();
+        if let Some(topic) = after.take() {
+            ask = ask.after(topic);
+        }
+        let page = ask.await?;
+        for state in &page.streams {
+            count += 1;
+            damaged += u64::from(!state.damaged.is_empty());
+            if state.stream.as_str().starts_with("dead/") {
+                dead += state.count;
+            }
+        }
+        after = page.next;
+        if after.is_none() {
+            return Ok((count, damaged, dead));
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! `sealane top`: what the streams of a node do now.
+
+use std::collections::HashMap;
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+
+use sealane::{Client, StreamState, Topic, Value};
+
+use crate::args::operate::Top;
+use crate::config::File;
+use crate::terminal::table;
+use crate::times::show_bytes;
+use crate::{Failure, Terminal};
+
+/// Back to the upper left corner, and nothing left of what stood there.
+const CLEAR: &str = "\x1b[H\x1b[J";
+
+/// What one look saw.
+struct Look {
+    at: Instant,
+    streams: Vec<StreamState>,
+}
+
+/// A stream and what happened in it since the last look.
+struct Row<'a> {
+    state: &'a StreamState,
+    messages_per_s: f64,
+    bytes_per_s: f64,
+    /// Messages that the slowest consumer has not been given.
+    lag: u64,
+    in_flight: u64,
+}
+
+/// Shows streams and their rates, the busiest first, until Ctrl-C.
+///
+/// # Errors
+/// The hub's refusal.
+pub async fn run(args: &Top, file: &File, terminal: &mut Terminal) -> Result<(), Failure> {
+    let client = file.client(args.hub.server.as_ref(), None)?.patience(Duration::ZERO);
+    let screen = !terminal.json() && std::io::stdout().is_terminal();
+    let mut before = look(&client, args.pattern.as_deref()).await?;
+    let mut left = args.count.map(|count| count.saturating_sub(1));
+    while left != Some(0) {
+        tokio::select! {
+            () = tokio::time::sleep(args.every) => {}
+            _ = tokio::signal::ctrl_c() => break,
+        }
+        let now = look(&client, args.pattern.as_deref()).await?;
+        let rows = rows(&before, &now);
+        if screen {
+            terminal.write(CLEAR.as_bytes())?;
+        }
+        show(&rows, terminal)?;
+        terminal.flush()?;
+        before = now;
+        left = left.map(|left| left - 1);
+    }
+    Ok(())
+}
+
+async fn look(client: &Client, pattern: Option<&str>) -> Result<Look, Failure> {
+    let (mut streams, mut after) = (Vec::new(), None);
+    loop {
+        let mut ask = client.streams();
+        if let Some(pattern) = pattern {
+            ask = ask.matching(pattern);
+        }
+        if let Some(topic) = after.take() {
+            ask = ask.after(topic);
+        }
+        let page = ask.await?;
+        streams.extend(page.streams);
+        after = page.next;
+        if after.is_none() {
+            return Ok(Look { at: Instant::now(), streams });
+        }
+    }
+}
+
+fn rows<'a>(before: &Look, now: &'a Look) -> Vec<Row<'a>> {
+    let seconds = (now.at - before.at).as_secs_f64().max(1e-3);
+    let known: HashMap<&Topic, &StreamState> =
+        before.streams.iter().map(|state| (&state.stream, state)).collect();
+    let mut rows: Vec<Row<'_>> = now
+        .streams
+        .iter()
+        .map(|state| {
+            let before = known.get(&state.stream);
+            let messages = before.map_or(0, |before| state.next.saturating_sub(before.next));
+            // What retention let go in between is not seen: the mean size stands for it.
+            let mean = state.bytes as f64 / state.count.max(1) as f64;
+            let lag = state.consumers.iter().map(|consumer| state.next - consumer.next).max();
+            Row {
+                state,
+                messages_per_s: messages as f64 / seconds,
+                bytes_per_s: messages as f64 * mean / seconds,
+                lag: lag.unwrap_or(0),
+                in_flight: state.consumers.iter().map(|consumer| consumer.in_flight).sum(),
+            }
+        })
+        .collect();
+    rows.sort_by(|a, b| {
+        let rates = b.messages_per_s.total_cmp(&a.messages_per_s);
+        rates.then(b.lag.cmp(&a.lag)).then(a.state.stream.cmp(&b.state.stream))
+    });
+    rows
+}
+
+fn show(rows: &[Row<'_>], terminal: &mut Terminal) -> Result<(), Failure> {
+    if terminal.json() {
+        return rows.iter().try_for_each(|row| {
+            terminal.record(vec![
+                ("stream", row.state.stream.as_str().into()),
+                ("messagesPerSecond", Value::F64(row.messages_per_s)),
+                ("bytesPerSecond", Value::F64(row.bytes_per_s)),
+                ("count", row.state.count.into()),
+                ("bytes", row.state.bytes.into()),
+                ("readers", row.state.readers.into()),
+                ("consumers", (row.state.consumers.len() as u64).into()),
+                ("lag", row.lag.into()),
+                ("inFlight", row.in_flight.into()),
+            ])
+        });
+    }
+    let head =
+        ["STREAM", "MSG/S", "BYTES/S", "COUNT", "SIZE", "READERS", "CONSUMERS", "LAG", "IN FLIGHT"];
+    let cells: Vec<Vec<String>> = rows
+        .iter()
+        .map(|row| {
+            vec![
+                row.state.stream.to_string(),
+                format!("{:.0}", row.messages_per_s),
+                show_bytes(row.bytes_per_s as u64),
+                row.state.count.to_string(),
+                show_bytes(row.state.bytes),
+                row.state.readers.to_string(),
+                row.state.consumers.len().to_string(),
+                row.lag.to_string(),
+                row.in_flight.to_string(),
+            ]
+        })
+        .collect();
+    terminal.write(table(&head, &cells).as_bytes())
+}
