@@ -4,6 +4,7 @@
 //! reader and the table of limits, so that the first check of a fresh clone starts in seconds.
 #![forbid(unsafe_code)]
 
+mod bench_guard;
 mod check;
 mod date;
 mod deny;
@@ -66,6 +67,12 @@ const COMMANDS: &[Command] = &[
         arguments: "[TARGET] [--seconds N]",
         summary: "fuzz one target or all, N seconds each (default: 20)",
         run: fuzz::run,
+    },
+    Command {
+        name: "bench-guard",
+        arguments: "[--write] [--instructions]",
+        summary: "bytes and allocations of fixed messages, which may not grow",
+        run: bench_guard::run,
     },
     Command {
         name: "prove",

@@ -3,7 +3,7 @@
 use crate::fuzz::{self, number};
 use crate::process::{self, Outcome};
 use crate::steps::{Done, Steps};
-use crate::{check, needs};
+use crate::{bench_guard, check, needs};
 
 /// `cargo xtask test [--no-fuzz] [--fuzz-seconds N]`; `FUZZ_SECONDS` stands for the latter.
 pub(crate) fn run(arguments: &[String]) -> Outcome {
@@ -16,6 +16,7 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
         command.args(["test", "--workspace", "--no-fail-fast"]);
         process::run(command.env("PATH", needs::search_path()))
     });
+    steps.step("bench-guard", || bench_guard::run(&[]));
     steps.optional("typescript", typescript);
     steps.optional("python", python);
     steps.optional("fuzz", || match options.no_fuzz {

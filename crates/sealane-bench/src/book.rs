@@ -8,7 +8,7 @@ mod blobs;
 mod gateway;
 mod mesh;
 mod record;
-mod rich;
+pub(crate) mod rich;
 mod text;
 mod triple;
 mod zero_copy;

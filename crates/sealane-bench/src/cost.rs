@@ -31,7 +31,9 @@ pub use record::record;
 pub use report::{Input, Report, Row, Source};
 pub use run::{Options, run};
 pub use step::Step;
+pub(crate) use step::Steps;
 pub use table::StepRow;
+pub(crate) use trip::Trip;
 pub use trip::{Bytes, Refused};
 pub use way::{Link, Way, compression_name, suite_name};
 

@@ -18,6 +18,7 @@
 mod baseline;
 pub mod book;
 pub mod cost;
+pub mod guard;
 pub mod load;
 pub mod measure;
 mod members;

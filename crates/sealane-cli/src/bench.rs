@@ -1,6 +1,7 @@
 //! `sealane bench`.
 
 use sealane::Value;
+use sealane_bench::guard;
 use sealane_bench::load::{self, Options, Programs, Report, Row};
 use sealane_bench::vault;
 
@@ -17,12 +18,21 @@ use crate::{Failure, Terminal};
 pub async fn run(args: &Bench, terminal: &mut Terminal) -> Result<(), Failure> {
     match &args.command {
         BenchCommand::Cost(args) => cost::run(args, terminal).await,
+        BenchCommand::Counts { alone } => counts(alone, terminal),
         BenchCommand::Report(args) => report::run(args, terminal),
         BenchCommand::Load(args) => run_load(args, terminal).await,
         BenchCommand::Vault(args) => run_vault(args, terminal),
         BenchCommand::N2s { source, target } => Ok(vault::work(source, target)?),
         BenchCommand::Worker { work } => Ok(load::work(work).await?),
     }
+}
+
+fn counts(alone: &[usize], terminal: &mut Terminal) -> Result<(), Failure> {
+    if let [way, rounds] = alone {
+        return Ok(guard::repeat(*way, *rounds)?);
+    }
+    let counts = guard::counts()?;
+    counts.iter().try_for_each(|count| terminal.line(format!("{} = {}", count.name, count.value)))
 }
 
 async fn run_load(args: &BenchLoad, terminal: &mut Terminal) -> Result<(), Failure> {

@@ -45,6 +45,9 @@ pub enum Failure {
     /// A report could not be reproduced.
     #[error("the bench failed: {0}")]
     BenchReport(#[from] sealane_bench::book::Error),
+    /// Nothing could be counted.
+    #[error("the bench failed: {0}")]
+    BenchCounts(#[from] sealane_bench::guard::Error),
     /// There is nothing to measure.
     #[error("there is no message to measure: {0}")]
     NoMessages(String),
@@ -188,6 +191,7 @@ impl Failure {
             Failure::UnknownCode(_) => &UNKNOWN_CODE,
             Failure::Bench(_)
             | Failure::BenchCost(_)
+            | Failure::BenchCounts(_)
             | Failure::BenchReport(_)
             | Failure::BenchVault(_) => &BENCH,
             Failure::NoMessages(_) => &NO_MESSAGES,

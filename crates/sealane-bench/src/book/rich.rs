@@ -15,14 +15,14 @@ use crate::members::Members;
 
 /// What an event carries.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     Ascii,
     Cjk,
     Binary,
 }
 
 impl Kind {
-    fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Kind::Ascii => "ASCII text",
             Kind::Cjk => "Chinese text",
@@ -32,7 +32,7 @@ impl Kind {
 }
 
 /// The message of the report as an event: text, or a recording, of so many KiB.
-pub(super) fn event(kib: usize, kind: Kind) -> Event<'static> {
+pub(crate) fn event(kib: usize, kind: Kind) -> Event<'static> {
     let bytes = kib << 10;
     let content = match kind {
         Kind::Ascii => Content::Text("x".repeat(bytes).into()),
@@ -52,20 +52,20 @@ pub(super) fn event(kib: usize, kind: Kind) -> Event<'static> {
 }
 
 /// Both ends of one way, warm.
-pub(super) struct Ends {
+pub(crate) struct Ends {
     members: Members,
     buf: FrameBuf,
 }
 
 impl Ends {
-    pub(super) fn new(suite: Suite) -> Result<Self, Error> {
+    pub(crate) fn new(suite: Suite) -> Result<Self, Error> {
         let members = Members::new(Class::Group, suite, 0);
         let members = members.map_err(|_| Error::Broken("sealing"))?;
         Ok(Self { members, buf: FrameBuf::new() })
     }
 
     /// Encode, seal, frame; parse, open, accept, decode. Gives the bytes of the frame.
-    pub(super) fn round_trip(&mut self, event: &Event<'_>, is_owned: bool) -> Option<usize> {
+    pub(crate) fn round_trip(&mut self, event: &Event<'_>, is_owned: bool) -> Option<usize> {
         let Self { members, buf } = self;
         members.reserve(1).ok()?;
         let mut draft = buf.draft();

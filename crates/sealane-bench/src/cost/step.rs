@@ -70,7 +70,7 @@ type Open = for<'f> fn(&mut Members, Form, &'f mut [u8]) -> Result<&'f [u8], Fra
 
 /// The calls that a row is made of. Tests take one out and see that there is no row without it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Steps {
+pub(crate) struct Steps {
     pub(super) encode: fn(&mut Coder, &Value, &mut Vec<u8>),
     pub(super) compress: fn(&mut Press, &[u8], &mut Vec<u8>),
     pub(super) seal: for<'b> fn(Draft<'b>, &mut Members, Form) -> Result<&'b mut [u8], FrameError>,
@@ -83,7 +83,7 @@ pub(super) struct Steps {
 
 impl Steps {
     /// What the product does.
-    pub(super) const PRODUCT: Steps = Steps {
+    pub(crate) const PRODUCT: Steps = Steps {
         encode: Coder::encode,
         compress: Press::compress,
         seal,

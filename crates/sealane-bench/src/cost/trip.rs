@@ -109,7 +109,7 @@ fn failed<E: std::fmt::Display>(step: Step) -> impl FnOnce(E) -> Failed {
 }
 
 /// One way with all that it needs, warm from message to message.
-pub(super) struct Trip<'s> {
+pub(crate) struct Trip<'s> {
     steps: Steps,
     way: Way,
     sample: &'s [Value],
@@ -133,7 +133,7 @@ struct Reader {
 }
 
 impl<'s> Trip<'s> {
-    pub(super) fn new(steps: Steps, way: Way, sample: &'s [Value]) -> Result<Self, Refused> {
+    pub(crate) fn new(steps: Steps, way: Way, sample: &'s [Value]) -> Result<Self, Refused> {
         let make = || {
             let (class, suite) = way.seal.unwrap_or((Class::Group, Suite::Aes256Gcm));
             let members = Members::new(class, suite, way.codec as u8);
@@ -153,7 +153,7 @@ impl<'s> Trip<'s> {
     }
 
     /// All messages, with nobody looking on.
-    pub(super) fn all(&mut self) {
+    pub(crate) fn all(&mut self) {
         for message in self.sample {
             black_box(self.message(black_box(message), &mut Unwatched).is_ok());
         }
@@ -178,7 +178,7 @@ impl<'s> Trip<'s> {
 
     /// Runs every message once and looks at what each step made of it. A way has figures only
     /// after this, so that no figure can come from a step that was not done.
-    pub(super) fn verify(&mut self) -> Result<Bytes, Refused> {
+    pub(crate) fn verify(&mut self) -> Result<Bytes, Refused> {
         let mut all = Bytes::default();
         for message in self.sample {
             let taken = self.message(message, &mut Checking).and_then(|(bytes, value)| {

@@ -28,6 +28,13 @@ pub enum BenchCommand {
     Load(BenchLoad),
     /// A vault beside the report's own pipeline, restic and borg: files, bytes, memory
     Vault(BenchVault),
+    /// Counts that may not grow, a line each, for `cargo xtask bench-guard`
+    #[command(hide = true)]
+    Counts {
+        /// A way to work through alone, and how often, for who counts instructions
+        #[arg(num_args = 0..=2, value_names = ["WAY", "ROUNDS"])]
+        alone: Vec<usize>,
+    },
     /// The report's own pipeline over a folder, in a process of its own
     #[command(hide = true)]
     N2s {

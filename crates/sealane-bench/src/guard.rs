@@ -1,0 +1,109 @@
+//! Counts that may not grow: bytes and allocations of fixed messages, the same on every machine.
+//!
+//! `cargo xtask bench-guard` compares them with `results/bench-guard.txt`.
+
+use sealane_codec::{Codec, decode};
+use sealane_message::Value;
+use sealane_seal::Suite;
+
+use crate::baseline::map16::FIVE;
+use crate::book::rich::{self, Ends, Kind};
+use crate::cost::{Steps, Trip, Way};
+use crate::measure::allocations;
+
+/// A count, by the name of its line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Count {
+    /// What is counted.
+    pub name: String,
+    /// How many.
+    pub value: u64,
+}
+
+/// Why there are no counts.
+#[derive(Debug, thiserror::Error)]
+#[error("{0} did not work: nothing was counted")]
+pub struct Error(String);
+
+/// All counts: five messages over every way in memory, and rich messages there and back.
+///
+/// # Errors
+/// [`Error`] where a step does not do its work.
+pub fn counts() -> Result<Vec<Count>, Error> {
+    let read = |(name, json): (&str, &str)| {
+        decode(Codec::Json, json.as_bytes()).map_err(|_| Error(name.to_owned()))
+    };
+    let five: Vec<Value> = FIVE.into_iter().map(read).collect::<Result<_, _>>()?;
+    let mut counts = vec![];
+    for way in Way::in_memory() {
+        counts.extend(of_way(way, &five)?);
+    }
+    for (kib, kind) in [(8, Kind::Ascii), (256, Kind::Ascii), (256, Kind::Cjk), (256, Kind::Binary)]
+    {
+        for is_owned in [true, false] {
+            counts.extend(of_event(kib, kind, is_owned)?);
+        }
+    }
+    Ok(counts)
+}
+
+/// Works through one way so often, for who counts instructions.
+///
+/// # Errors
+/// [`Error`] where there is no such way, or a step does not do its work.
+pub fn repeat(way: usize, rounds: usize) -> Result<(), Error> {
+    let small = FIVE.get(1).and_then(|(_, json)| decode(Codec::Json, json.as_bytes()).ok());
+    let sample: Vec<Value> = small.into_iter().collect();
+    let way = *Way::in_memory().get(way).ok_or_else(|| Error("the way".to_owned()))?;
+    let trip = Trip::new(Steps::PRODUCT, way, &sample);
+    let mut trip = trip.map_err(|refused| Error(refused.to_string()))?;
+    (0..rounds).for_each(|_| trip.all());
+    Ok(())
+}
+
+fn of_way(way: Way, sample: &[Value]) -> Result<Vec<Count>, Error> {
+    let refused = |refused: crate::cost::Refused| Error(refused.to_string());
+    let mut trip = Trip::new(Steps::PRODUCT, way, sample).map_err(refused)?;
+    let bytes = trip.verify().map_err(refused)?;
+    trip.all();
+    let (calls, allocated) = allocations(|| trip.all());
+    let count = |what: &str, value| Count { name: format!("five, {way}, {what}"), value };
+    Ok(vec![
+        count("body bytes", bytes.body),
+        count("compressed bytes", bytes.pressed),
+        count("wire bytes", bytes.wire),
+        count("bytes at rest", bytes.rest),
+        count("allocations", calls),
+        count("allocated bytes", allocated),
+    ])
+}
+
+fn of_event(kib: usize, kind: Kind, is_owned: bool) -> Result<Vec<Count>, Error> {
+    let broken = || Error("the event".to_owned());
+    let event = rich::event(kib, kind);
+    let mut ends = Ends::new(Suite::Aes256Gcm).map_err(|_| broken())?;
+    let wire = ends.round_trip(&event, is_owned).ok_or_else(broken)?;
+    let (calls, allocated) = allocations(|| _ = ends.round_trip(&event, is_owned));
+    let held = if is_owned { "owned" } else { "borrowed" };
+    let name = format!("event, {kib} KiB {}, {held}", kind.name());
+    let count = |what: &str, value| Count { name: format!("{name}, {what}"), value };
+    Ok(vec![
+        count("wire bytes", wire as u64),
+        count("allocations", calls),
+        count("allocated bytes", allocated),
+    ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_are_the_same_every_time_and_have_names_of_their_own() {
+        let (one, two) = (counts().unwrap(), counts().unwrap());
+        assert_eq!(one, two);
+        let names: std::collections::BTreeSet<&str> = one.iter().map(|c| &*c.name).collect();
+        assert_eq!(names.len(), one.len());
+        assert!(one.iter().any(|count| count.name.contains("borrowed, allocations")));
+    }
+}
