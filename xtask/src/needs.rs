@@ -14,6 +14,7 @@ struct Tool {
 const TOOLS: &[Tool] = &[
     Tool { name: "mkfs.ext4", package: "e2fsprogs", used_by: "power cut and full disk" },
     Tool { name: "losetup", package: "mount", used_by: "power cut and full disk" },
+    Tool { name: "faketime", package: "faketime", used_by: "retention over a day" },
     Tool {
         name: "chromium-headless-shell",
         package: "chromium-headless-shell",

@@ -67,6 +67,22 @@ const PROOFS: &[Proof] = &[
         environment: &[("SEALANE_CUTS", "50")],
     },
     Proof {
+        name: "retention",
+        shows: "a day of messages that stay for an hour: disk and memory stay as they are",
+        cargo: &[
+            "test",
+            "--release",
+            "--package",
+            "sealane-cli",
+            "--test",
+            "cli",
+            "a_day_of_retention",
+            "--",
+            "--nocapture",
+        ],
+        environment: &[("SEALANE_HOURS", "24")],
+    },
+    Proof {
         name: "diskfull",
         shows: "a full disk: refused with an error, nothing acknowledged, service resumes",
         cargo: &[

@@ -5,6 +5,7 @@ mod explains_frames;
 mod explains_itself;
 mod fails_by_name;
 mod guards_nodes;
+mod keeps_a_day;
 mod keeps_vaults;
 mod measures_messages;
 mod moves_messages;
