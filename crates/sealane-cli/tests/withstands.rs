@@ -56,7 +56,7 @@ const REFUSED: [&str; 14] = [
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hostile_crowd() {
-    let (crowd, seconds) = (number("SEALANE_CROWD", 300), number("SEALANE_SECONDS", 18));
+    let (crowd, seconds) = (number("SEALANE_CROWD", 300), number("SEALANE_SECONDS", 34));
     // Those who behave share one address, too, and have two connections each.
     let per_address = (crowd / 10).max(3 * CLIENTS);
     let (places, addresses) = (per_address.to_string(), crowd / per_address);
@@ -64,7 +64,7 @@ async fn a_hostile_crowd() {
     let mut node = Node::start(&limits);
     let clients = Clients::start(&node, CLIENTS).await;
     let before = Instant::now();
-    tokio::time::sleep(Duration::from_secs(seconds as u64 / 2)).await;
+    tokio::time::sleep(Duration::from_secs(seconds as u64 / 4)).await;
     let (quiet_kib, during) = (node.memory_kib("VmRSS:"), Instant::now());
     let mut attacker = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "attacker", "--ignored", "--nocapture"])

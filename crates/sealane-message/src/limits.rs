@@ -228,7 +228,7 @@ limits! {
     MAX_WAITING_MS: u64 = 10_000, "milliseconds";
     /// How long the head of a request may take, and a connection be idle between two requests. Then
     /// it is closed.
-    MAX_HEAD_MS: u64 = 15_000, "milliseconds";
+    MAX_HEAD_MS: u64 = 30_000, "milliseconds";
     /// The head of a request, and what is read of a connection at once. A larger head is refused.
     MAX_HEAD_BYTES: usize = 64 << 10, "bytes";
     /// How long the handshake of TLS may take. Then the connection is closed.

@@ -96,7 +96,9 @@ pub(crate) struct Connection {
     wire: Wire,
     /// Whether the client has said something since it was last answered.
     speaks: Arc<AtomicBool>,
-    /// Set while the client takes nothing of what it is sent.
+    /// How long the client may take nothing of what it is sent.
+    patience: Duration,
+    /// Set while it takes nothing.
     stalled: Option<Pin<Box<Sleep>>>,
     _place: Place,
 }
@@ -108,7 +110,8 @@ pub(crate) enum Wire {
 
 impl Connection {
     pub(crate) fn new(wire: Wire, place: Place) -> Self {
-        Self { wire, speaks: Arc::default(), stalled: None, _place: place }
+        let patience = Duration::from_millis(MAX_SILENCE_MS);
+        Self { wire, speaks: Arc::default(), patience, stalled: None, _place: place }
     }
 
     pub(crate) fn speaks(&self) -> Arc<AtomicBool> {
@@ -125,7 +128,7 @@ impl Connection {
             self.stalled = None;
             return outcome;
         }
-        let patience = Duration::from_millis(MAX_SILENCE_MS);
+        let patience = self.patience;
         let stalled = self.stalled.get_or_insert_with(|| Box::pin(sleep(patience)));
         match stalled.as_mut().poll(cx) {
             Poll::Ready(()) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
@@ -200,6 +203,38 @@ impl AsyncWrite for Connection {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn who_takes_nothing_is_not_waited_for_and_who_takes_little_is() {
+        use tokio::io::{AsyncReadExt, AsyncWriteExt};
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (stream, _) = listener.accept().await.unwrap();
+        let place = Places::new(1).give(peer("127.0.0.1"), None).unwrap();
+        let mut connection = Connection::new(Wire::Plain(stream), place);
+        connection.patience = Duration::from_millis(300);
+        let mut buffer = vec![0; 1 << 20];
+        let began = std::time::Instant::now();
+        let writing = async {
+            let piece = vec![7; 1 << 20];
+            loop {
+                if let Err(error) = connection.write_all(&piece).await {
+                    return error.kind();
+                }
+            }
+        };
+        let reading = async {
+            // Much slower than the writer, but never silent for so long.
+            for _ in 0..10 {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                client.read_exact(&mut buffer).await.unwrap();
+            }
+            std::future::pending().await
+        };
+        let kind = tokio::select! { kind = writing => kind, () = reading => unreachable!() };
+        assert_eq!(kind, io::ErrorKind::TimedOut);
+        assert!(began.elapsed() >= Duration::from_millis(1000), "{:?}", began.elapsed());
+    }
 
     fn peer(text: &str) -> Peer {
         Peer::new(text.parse().unwrap())

@@ -163,3 +163,29 @@ async fn a_broken_pair_leaves_the_old_one() {
     node.reload().unwrap();
     client(node.address(), &other.0).health().await.unwrap();
 }
+
+#[tokio::test]
+async fn handshakes_that_fail_or_last_are_counted_and_end() {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let (_folder, node, ca) = secure_node().await;
+    let begun = |bytes: &'static [u8]| {
+        let address = node.address();
+        async move {
+            let mut stream = TcpStream::connect(address).await.unwrap();
+            stream.write_all(bytes).await.unwrap();
+            let mut said = Vec::new();
+            let reading = stream.read_to_end(&mut said);
+            let _ = tokio::time::timeout(Duration::from_secs(30), reading).await.expect("an end");
+        }
+    };
+    // A record that is none, and one that stays unfinished.
+    let long = b"\x16\x03\x01\x01\x00\x01";
+    tokio::join!(begun(b"\x16\x07\x07\xff\xff\x00"), begun(long));
+    let mut stream = shake(node.address(), &ca).await.unwrap();
+    let head = b"GET /metrics HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+    stream.write_all(head).await.unwrap();
+    let mut said = String::new();
+    stream.read_to_string(&mut said).await.unwrap();
+    let line = "sealane_carry_refused_total{code=\"HandshakeFailed\"} 2\n";
+    assert!(said.contains(line), "{said}");
+}
