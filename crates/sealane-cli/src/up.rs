@@ -29,12 +29,6 @@ pub async fn run(args: &Up, file: &File, terminal: &mut Terminal) -> Result<(), 
         Config { listen, data: data.clone(), level, origins, tls, limits, ..Config::default() };
     raise_open_files();
     let node = Node::start(config).await?;
-    if !secure && !node.address().ip().is_loopback() {
-        eprintln!(
-            "sealane: warning: without --tls-cert tokens and messages travel in clear to {}",
-            node.address()
-        );
-    }
     started(&node, (&data, level, secure), terminal)?;
     let name = loop {
         match asked.next().await {

@@ -54,8 +54,12 @@ const REFUSED: [&str; 14] = [
     "TooFast",
 ];
 
+/// One after the other: what is measured is one node.
+static TURN: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hostile_crowd() {
+    let _turn = TURN.lock().await;
     let (crowd, seconds) = (number("SEALANE_CROWD", 300), number("SEALANE_SECONDS", 34));
     // Those who behave share one address, too, and have two connections each.
     let per_address = (crowd / 10).max(3 * CLIENTS);
@@ -132,6 +136,7 @@ async fn attacker() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stalled_reader() {
+    let _turn = TURN.lock().await;
     let (readers, seconds) = (number("SEALANE_READERS", 50), number("SEALANE_SECONDS", 8));
     stall::run(readers, Duration::from_secs(seconds as u64)).await;
 }

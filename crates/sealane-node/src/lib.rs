@@ -156,7 +156,7 @@ impl Node {
         }
         let tls = config.tls.clone().map(Tls::open).transpose()?.map(Arc::new);
         if is_exposed && tls.is_none() {
-            tracing::warn!("tokens and messages travel in clear; give the node a certificate");
+            tracing::warn!("tokens and messages travel in clear: there is no --tls-cert");
         }
         let hub =
             HubConfig { folder: folder.clone(), level: config.level, retention: config.retention };

@@ -16,6 +16,8 @@ impl NodeProcess {
         let mut child = Command::new(&programs.sealane)
             .args(["--json", "up", "--listen", "127.0.0.1:0", "--level", level, "--data"])
             .arg(data)
+            // All the clients of a bench have one address.
+            .args(["--connections-per-address", "100000"])
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
