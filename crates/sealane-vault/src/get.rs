@@ -4,6 +4,7 @@ mod chunks;
 mod file;
 mod restore;
 mod target;
+mod write;
 
 pub(crate) use chunks::Chunks;
 pub use file::StoredFile;

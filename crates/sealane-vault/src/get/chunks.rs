@@ -187,4 +187,11 @@ impl<'a> Chunks<'a> {
         let malformed = Error::Malformed { what: "a chunk's length" };
         if data.len() as u64 == bytes { Ok(data) } else { Err(malformed) }
     }
+
+    /// The same, in a buffer of the caller's.
+    pub(crate) fn take(&mut self, bytes: u64, id: &Id, out: &mut Vec<u8>) -> Result<(), Error> {
+        self.data(bytes, id)?;
+        std::mem::swap(&mut self.plain, out);
+        Ok(())
+    }
 }

@@ -1,19 +1,23 @@
 use std::collections::HashMap;
 use std::fs::File;
-use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 
 use rustix::fs::{FileType, Stat};
 
 use super::chunks::Chunks;
-use super::target::{Target, finish_file};
+use super::target::Target;
+use super::write::{Step, Writer, ends_all, failed, make_way};
 use crate::Error;
 use crate::format::chunk::ChunkKind;
 use crate::format::page::{Entry, Node, Piece};
 use crate::put::{Progress, Skipped};
+
+/// Steps that wait for the writer, each with at most one chunk.
+const STEPS_AHEAD: usize = 6;
 
 /// How to restore.
 #[derive(Debug, Clone, Default)]
@@ -74,39 +78,55 @@ pub(crate) fn restore(
         return Ok(report);
     }
     let manifest = chunks.manifest();
-    let mut restore = Restore {
-        chunks,
-        target: Target::open(target)?,
+    let root = Target::open(target)?;
+    let (spent, empty) = channel();
+    let writer = Writer {
+        target: root.again(target)?,
         options,
         report,
         folders: Vec::new(),
-        first_names: HashMap::new(),
+        open: None,
+        spent,
     };
-    manifest.view(|| {
-        for entry in entries {
-            let entry = entry?;
-            if options.wants(&entry.path) {
-                restore.entry(entry)?;
+    std::thread::scope(|scope| {
+        let (steps, taken) = sync_channel(STEPS_AHEAD);
+        let named = std::thread::Builder::new().name("vault write".to_owned());
+        let writing = named.spawn_scoped(scope, move || writer.run(&taken, target));
+        let writing = writing.map_err(|_| Error::Thread)?;
+        let first_names = HashMap::new();
+        let mut restore = Restore { chunks, target: root, options, first_names, steps, empty };
+        let read = manifest.view(|| {
+            for entry in entries {
+                let entry = entry?;
+                if options.wants(&entry.path) {
+                    restore.entry(entry)?;
+                }
             }
+            Ok(())
+        });
+        drop(restore);
+        let written = writing.join().unwrap_or(Err(Error::Library("thread")));
+        match (read, written) {
+            (Ok(()), written) => written,
+            // That the writer has stopped is not why.
+            (Err(Error::Stopped), Err(error)) | (Err(error), _) => Err(error),
         }
-        Ok(())
-    })?;
-    restore.finish(target)
+    })
 }
 
+/// The half of a restore that fetches, opens and verifies, and finds out what is there already.
 struct Restore<'a> {
     chunks: Chunks<'a>,
     target: Target,
     options: &'a GetOptions,
-    report: GetReport,
-    /// Their modes and times are set when nothing is written into them any more.
-    folders: Vec<Entry>,
     /// For files with several names: where the one was restored to which the others refer.
     first_names: HashMap<Vec<u8>, Vec<u8>>,
+    steps: SyncSender<Step>,
+    empty: Receiver<Vec<u8>>,
 }
 
 impl GetReport {
-    fn count(&mut self, entry: &Entry) {
+    pub(super) fn count(&mut self, entry: &Entry) {
         match entry.node {
             Node::Folder => self.folders += 1,
             Node::Link { .. } => self.links += 1,
@@ -120,70 +140,51 @@ impl GetReport {
 
 impl Restore<'_> {
     fn entry(&mut self, entry: Entry) -> Result<(), Error> {
-        let outcome = match &entry.node {
-            Node::Folder => self.target.folder(&entry.path).map(|()| true),
-            Node::Link { target } => self.symbolic_link(&entry, target),
-            Node::File { size, pieces } => self.file(&entry, *size, pieces),
+        let path = entry.shown();
+        let handed = match &entry.node {
+            Node::Folder => match self.target.folder(&entry.path) {
+                Ok(()) => self.give(Step::Folder(entry)),
+                Err(error) => Err(error),
+            },
+            Node::Link { .. } => self.give(Step::Link(entry)),
+            Node::File { .. } => self.file(entry),
         };
-        match outcome {
-            Ok(true) => self.report.count(&entry),
-            Ok(false) => self.report.unchanged += 1,
-            // Without the store or without room, the rest fails as well.
-            Err(error @ (Error::Store { .. } | Error::Manifest(_))) => return Err(error),
-            Err(Error::File { path, cause }) if cause.kind() == io::ErrorKind::StorageFull => {
-                return Err(Error::File { path, cause });
-            }
-            Err(error) => {
-                let reason = format!("{error} [{}]", error.info().code);
-                self.report.failed.push(Skipped { path: entry.shown(), reason });
-                return Ok(());
-            }
+        match handed {
+            Ok(()) => Ok(()),
+            Err(error) if ends_all(&error) => Err(error),
+            Err(error) => self.give(Step::Failed(path, error)),
         }
-        if let Some(progress) = &self.options.progress {
-            progress.files.fetch_add(1, Ordering::Relaxed);
-        }
-        if matches!(entry.node, Node::Folder) {
-            self.folders.push(entry);
-        }
-        Ok(())
     }
 
-    fn symbolic_link(&mut self, entry: &Entry, target: &[u8]) -> Result<bool, Error> {
-        if let Some(found) = self.target.look(&entry.path)? {
-            if self.target.link_target(&entry.path).as_deref() == Some(target) {
-                return Ok(false);
-            }
-            self.make_way(entry, &found)?;
-        }
-        self.target.symbolic_link(&entry.path, target)?;
-        self.target.finish(entry, true)?;
-        Ok(true)
+    /// Waits while the writer has enough to do.
+    fn give(&self, step: Step) -> Result<(), Error> {
+        self.steps.send(step).map_err(|_| Error::Stopped)
     }
 
-    fn file(&mut self, entry: &Entry, size: u64, pieces: &[Piece]) -> Result<bool, Error> {
+    fn file(&mut self, mut entry: Entry) -> Result<(), Error> {
         if let Some(found) = self.target.look(&entry.path)? {
-            if is_same(entry, size, &found) {
-                self.note_name(entry);
-                self.progress(size);
-                return Ok(false);
+            if is_same(&entry, entry.size(), &found) {
+                self.note_name(&entry);
+                self.progress(entry.size());
+                return self.give(Step::Same);
             }
-            self.make_way(entry, &found)?;
+            make_way(&mut self.target, &entry, &found, self.options)?;
         }
         let first = entry.hard_link.as_ref().and_then(|first| self.first_names.get(first));
         if let Some(first) = first.cloned() {
-            self.target.hard_link(&entry.path, &first)?;
-            self.progress(size);
-            return Ok(true);
+            self.progress(entry.size());
+            return self.give(Step::HardLink(entry, first));
         }
+        let Node::File { pieces, .. } = &mut entry.node else { return Ok(()) };
+        let pieces = self.chunks.flatten(&std::mem::take(pieces))?;
         let file = self.target.draft(&entry.path)?;
-        let written = self.content(&file, entry, pieces)?;
-        if written != size {
-            file.set_len(size).map_err(|cause| failed(entry, cause))?;
-        }
-        finish_file(&file, entry)?;
-        self.target.publish(&entry.path)?;
-        self.note_name(entry);
-        Ok(true)
+        let kept = self.kept(&file, &entry, &pieces)?;
+        let name = entry.hard_link.clone().unwrap_or_else(|| entry.path.clone());
+        let path = entry.path.clone();
+        self.give(Step::Begin(entry, file, kept.length))?;
+        self.content(&pieces, kept.pieces)?;
+        self.first_names.entry(name).or_insert(path);
+        self.give(Step::End)
     }
 
     fn note_name(&mut self, entry: &Entry) {
@@ -199,62 +200,55 @@ impl Restore<'_> {
         }
     }
 
-    /// Removes what stands in an entry's place, if that is allowed.
-    fn make_way(&mut self, entry: &Entry, found: &Stat) -> Result<(), Error> {
-        let folder = FileType::from_raw_mode(found.st_mode) == FileType::Directory;
-        if !self.options.overwrite || folder {
-            return Err(Error::TargetExists(entry.shown()));
+    /// What an interrupted run has left of a file, as far as it is right; the rest is cut off, for
+    /// it may stand where holes belong.
+    fn kept(&mut self, file: &File, entry: &Entry, pieces: &[Piece]) -> Result<Kept, Error> {
+        let left = file.metadata().map_err(|cause| failed(entry, cause))?.len();
+        let mut kept = Kept { pieces: 0, length: 0 };
+        if left == 0 {
+            return Ok(kept);
         }
-        self.target.remove(&entry.path)
+        let mut held = Vec::new();
+        for piece in pieces {
+            let Piece::Chunk { bytes, id } = piece else { break };
+            if kept.length + bytes > left {
+                break;
+            }
+            held.resize(usize::try_from(*bytes).unwrap_or(0), 0);
+            file.read_exact_at(&mut held, kept.length).map_err(|cause| failed(entry, cause))?;
+            if self.chunks.vault().naming().id(ChunkKind::Data, &held) != *id {
+                break;
+            }
+            kept = Kept { pieces: kept.pieces + 1, length: kept.length + bytes };
+        }
+        if kept.length < left {
+            file.set_len(kept.length).map_err(|cause| failed(entry, cause))?;
+        }
+        Ok(kept)
     }
 
-    /// Writes a file's content, after what an interrupted run has left of it. Gives the length that
-    /// the file has then.
-    fn content(&mut self, file: &File, entry: &Entry, pieces: &[Piece]) -> Result<u64, Error> {
-        let left = file.metadata().map_err(|cause| failed(entry, cause))?.len();
-        let (mut at, mut length) = (0, left);
-        let mut resuming = left > 0;
-        let mut held = Vec::new();
-        for piece in self.chunks.flatten(pieces)? {
-            if let Piece::Chunk { bytes, id } = piece {
-                let was_resuming = resuming;
-                resuming = resuming && at + bytes <= left;
-                if resuming {
-                    held.resize(usize::try_from(bytes).unwrap_or(0), 0);
-                    file.read_exact_at(&mut held, at).map_err(|cause| failed(entry, cause))?;
-                    let naming = self.chunks.vault().naming();
-                    resuming = naming.id(ChunkKind::Data, &held) == id;
-                }
-                if was_resuming && !resuming {
-                    // What is behind may stand where holes belong.
-                    file.set_len(at).map_err(|cause| failed(entry, cause))?;
-                    length = at;
-                }
-                if !resuming {
-                    let data = self.chunks.data(bytes, &id)?;
-                    file.write_all_at(data, at).map_err(|cause| failed(entry, cause))?;
-                    length = at + bytes;
-                }
-            } else if resuming {
-                file.set_len(at).map_err(|cause| failed(entry, cause))?;
-                (length, resuming) = (at, false);
+    /// Hands on what of a file is not there yet.
+    fn content(&mut self, pieces: &[Piece], kept: usize) -> Result<(), Error> {
+        let mut at = 0;
+        for (number, piece) in pieces.iter().enumerate() {
+            if let Piece::Chunk { bytes, id } = piece
+                && number >= kept
+            {
+                let mut data = self.empty.try_recv().unwrap_or_default();
+                self.chunks.take(*bytes, id, &mut data)?;
+                self.give(Step::Data(at, data))?;
             }
             at += piece.bytes();
             self.progress(piece.bytes());
         }
-        Ok(length)
+        Ok(())
     }
+}
 
-    fn finish(mut self, target: &Path) -> Result<GetReport, Error> {
-        for folder in self.folders.iter().rev() {
-            if let Err(error) = self.target.finish(folder, false) {
-                let reason = format!("{error} [{}]", error.info().code);
-                self.report.failed.push(Skipped { path: folder.shown(), reason });
-            }
-        }
-        self.target.sync(target)?;
-        Ok(self.report)
-    }
+/// Pieces of a draft that are right, and where they end.
+struct Kept {
+    pieces: usize,
+    length: u64,
 }
 
 /// Whether a file of the entry's size and time is there already.
@@ -264,8 +258,4 @@ fn is_same(entry: &Entry, size: u64, found: &Stat) -> bool {
     FileType::from_raw_mode(found.st_mode) == FileType::RegularFile
         && found.st_size as u64 == size
         && mtime_ns == Some(entry.mtime_ns)
-}
-
-fn failed(entry: &Entry, cause: io::Error) -> Error {
-    Error::File { path: entry.shown(), cause }
 }

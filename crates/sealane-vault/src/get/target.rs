@@ -33,6 +33,12 @@ impl Target {
         Ok(Target { root, parent: None })
     }
 
+    /// The same folder for another thread.
+    pub(super) fn again(&self, path: &Path) -> Result<Target, Error> {
+        let root = self.root.try_clone().map_err(|cause| Error::file(path, cause))?;
+        Ok(Target { root, parent: None })
+    }
+
     /// The folder that `path` is in, and its last component. Missing folders are made.
     fn parent<'p>(&mut self, path: &'p [u8]) -> Result<(&OwnedFd, &'p OsStr), Error> {
         let at = path.iter().rposition(|&byte| byte == b'/');
@@ -59,7 +65,11 @@ impl Target {
             let above = at.as_ref().unwrap_or(&self.root);
             let opened = match openat(above, name, FOLDER, Mode::empty()) {
                 Err(Errno::NOENT) => {
-                    mkdirat(above, name, Mode::RWXU)?;
+                    match mkdirat(above, name, Mode::RWXU) {
+                        // The other half of the restore may have been faster.
+                        Ok(()) | Err(Errno::EXIST) => {}
+                        Err(errno) => return Err(errno),
+                    }
                     openat(above, name, FOLDER, Mode::empty())
                 }
                 other => other,

@@ -1,0 +1,196 @@
+//! The half of a restore that writes, on a thread of its own, behind the one that opens.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, Sender};
+
+use rustix::fs::{FileType, Stat};
+
+use super::restore::{GetOptions, GetReport};
+use super::target::{Target, finish_file};
+use crate::Error;
+use crate::format::page::{Entry, Node};
+use crate::put::Skipped;
+
+/// What is to be written next. What cannot be done for one entry does not keep the others.
+pub(super) enum Step {
+    /// A folder that is there; mode and time come last.
+    Folder(Entry),
+    Link(Entry),
+    /// Another name of a file that was restored under the second.
+    HardLink(Entry, Vec<u8>),
+    /// A file that was there already.
+    Same,
+    /// A draft that is so long.
+    Begin(Entry, File, u64),
+    /// Content of the draft, and where it belongs.
+    Data(u64, Vec<u8>),
+    /// The draft has its content.
+    End,
+    /// The entry cannot be restored; a draft of it may have begun.
+    Failed(String, Error),
+}
+
+pub(super) struct Writer<'a> {
+    pub(super) target: Target,
+    pub(super) options: &'a GetOptions,
+    pub(super) report: GetReport,
+    /// Their modes and times are set when nothing is written into them any more.
+    pub(super) folders: Vec<Entry>,
+    pub(super) open: Option<Draft>,
+    /// Buffers that can be filled again.
+    pub(super) spent: Sender<Vec<u8>>,
+}
+
+pub(super) struct Draft {
+    entry: Entry,
+    file: File,
+    length: u64,
+}
+
+impl Writer<'_> {
+    /// Takes steps until there are no more, and makes all of it durable.
+    pub(super) fn run(mut self, steps: &Receiver<Step>, target: &Path) -> Result<GetReport, Error> {
+        for step in steps {
+            self.step(step)?;
+        }
+        for folder in std::mem::take(&mut self.folders).iter().rev() {
+            if let Err(error) = self.target.finish(folder, false) {
+                self.failed(folder.shown(), &error);
+            }
+        }
+        self.target.sync(target)?;
+        Ok(self.report)
+    }
+
+    fn step(&mut self, step: Step) -> Result<(), Error> {
+        match step {
+            Step::Folder(entry) => {
+                self.done(&entry);
+                self.folders.push(entry);
+            }
+            Step::Link(entry) => {
+                let made = self.link(&entry);
+                self.outcome(&entry, made)?;
+            }
+            Step::HardLink(entry, first) => {
+                let made = self.target.hard_link(&entry.path, &first).map(|()| true);
+                self.outcome(&entry, made)?;
+            }
+            Step::Same => self.same(),
+            Step::Begin(entry, file, length) => self.open = Some(Draft { entry, file, length }),
+            Step::Data(at, data) => {
+                let written = self.open.as_mut().map_or(Ok(()), |draft| draft.write(at, &data));
+                let _ = self.spent.send(data);
+                if written.is_err()
+                    && let Some(draft) = self.open.take()
+                {
+                    self.outcome(&draft.entry, written.map(|()| true))?;
+                }
+            }
+            Step::End => {
+                if let Some(draft) = self.open.take() {
+                    let finished = self.finish(&draft).map(|()| true);
+                    self.outcome(&draft.entry, finished)?;
+                }
+            }
+            Step::Failed(path, error) => {
+                self.open = None;
+                self.failed(path, &error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Counts what came of an entry; whether it was written or there already.
+    fn outcome(&mut self, entry: &Entry, outcome: Result<bool, Error>) -> Result<(), Error> {
+        match outcome {
+            Ok(true) => self.done(entry),
+            Ok(false) => self.same(),
+            Err(error) if ends_all(&error) => return Err(error),
+            Err(error) => self.failed(entry.shown(), &error),
+        }
+        Ok(())
+    }
+
+    fn done(&mut self, entry: &Entry) {
+        self.report.count(entry);
+        self.count();
+    }
+
+    fn same(&mut self) {
+        self.report.unchanged += 1;
+        self.count();
+    }
+
+    fn count(&self) {
+        if let Some(progress) = &self.options.progress {
+            progress.files.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn failed(&mut self, path: String, error: &Error) {
+        let reason = format!("{error} [{}]", error.info().code);
+        self.report.failed.push(Skipped { path, reason });
+    }
+
+    fn link(&mut self, entry: &Entry) -> Result<bool, Error> {
+        let Node::Link { target } = &entry.node else { return Ok(false) };
+        if let Some(found) = self.target.look(&entry.path)? {
+            if self.target.link_target(&entry.path).as_deref() == Some(target) {
+                return Ok(false);
+            }
+            make_way(&mut self.target, entry, &found, self.options)?;
+        }
+        self.target.symbolic_link(&entry.path, target)?;
+        self.target.finish(entry, true)?;
+        Ok(true)
+    }
+
+    fn finish(&mut self, draft: &Draft) -> Result<(), Error> {
+        let size = draft.entry.size();
+        if draft.length != size {
+            draft.file.set_len(size).map_err(|cause| failed(&draft.entry, cause))?;
+        }
+        finish_file(&draft.file, &draft.entry)?;
+        self.target.publish(&draft.entry.path)
+    }
+}
+
+impl Draft {
+    fn write(&mut self, at: u64, data: &[u8]) -> Result<(), Error> {
+        self.file.write_all_at(data, at).map_err(|cause| failed(&self.entry, cause))?;
+        self.length = at + data.len() as u64;
+        Ok(())
+    }
+}
+
+/// Whether the rest would fail as well: without the store, or without room.
+pub(super) fn ends_all(error: &Error) -> bool {
+    match error {
+        Error::Store { .. } | Error::Manifest(_) | Error::Stopped => true,
+        Error::File { cause, .. } => cause.kind() == io::ErrorKind::StorageFull,
+        _ => false,
+    }
+}
+
+/// Removes what stands in an entry's place, if that is allowed.
+pub(super) fn make_way(
+    target: &mut Target,
+    entry: &Entry,
+    found: &Stat,
+    options: &GetOptions,
+) -> Result<(), Error> {
+    let folder = FileType::from_raw_mode(found.st_mode) == FileType::Directory;
+    if !options.overwrite || folder {
+        return Err(Error::TargetExists(entry.shown()));
+    }
+    target.remove(&entry.path)
+}
+
+pub(super) fn failed(entry: &Entry, cause: io::Error) -> Error {
+    Error::File { path: entry.shown(), cause }
+}
