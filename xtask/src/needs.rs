@@ -45,6 +45,34 @@ pub(crate) fn python() -> PathBuf {
     environment().join("bin/python")
 }
 
+/// The modules of the peers that a race needs, each with the programs that it builds.
+const PEERS: &[(&str, &[&str])] = &[
+    ("tests/peers/nats", &["github.com/nats-io/nats-server/v2", "github.com/nats-io/natscli/nats"]),
+    ("tests/peers/centrifugo", &["github.com/centrifugal/centrifugo/v5"]),
+];
+
+/// Builds the peers of a race into `target/peers`, at the versions that their `go.sum` holds.
+pub(crate) fn peers() -> Outcome {
+    if !process::has("go") {
+        return Err("`go` is missing: the peers of the race need Go 1.26 or later".to_owned());
+    }
+    let target = process::root().join("target/peers");
+    for (module, programs) in PEERS {
+        let sums = process::root().join(module).join("go.sum");
+        let stamp = stamp(module);
+        if target.is_dir() && is_current(&sums, &stamp) {
+            continue;
+        }
+        std::fs::create_dir_all(&target)
+            .map_err(|error| format!("{}: {error}", target.display()))?;
+        let mut build = process::program("go");
+        build.args(["build", "-C", module, "-mod=readonly", "-trimpath", "-buildvcs=false", "-o"]);
+        process::run(build.arg(&target).args(*programs))?;
+        keep(&sums, &stamp)?;
+    }
+    Ok(())
+}
+
 /// The search path of the tests: the Python environment first, and where disk tools live.
 pub(crate) fn search_path() -> std::ffi::OsString {
     let old = std::env::var_os("PATH").unwrap_or_default();

@@ -19,6 +19,9 @@ struct Proof {
     environment: &'static [(&'static str, &'static str)],
 }
 
+/// The proof that needs other people's servers.
+const RACE: &str = "race";
+
 const PROOFS: &[Proof] = &[
     Proof {
         name: "million",
@@ -152,6 +155,12 @@ const PROOFS: &[Proof] = &[
         environment: &[],
     },
     Proof {
+        name: RACE,
+        shows: "the hub beside NATS, JetStream and Centrifugo: publish, consume, fan-out",
+        cargo: &["run", "--release", "--package", "sealane-cli", "--", "bench", "race"],
+        environment: &[],
+    },
+    Proof {
         name: "append",
         shows: "durable appends beside a plain file with fdatasync and a row for each message",
         cargo: &["bench", "--package", "sealane-stream", "--bench", "append"],
@@ -200,6 +209,9 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     };
     let proof = PROOFS.iter().find(|proof| proof.name == name);
     let proof = proof.ok_or_else(|| format!("there is no proof `{name}`\n\n{}", list()))?;
+    if name == RACE {
+        crate::needs::peers()?;
+    }
     let head = head(proof)?;
     let path = format!("results/prove-{name}-{}.txt", date::today());
     let file = process::root().join(&path);

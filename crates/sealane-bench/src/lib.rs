@@ -23,5 +23,6 @@ pub mod load;
 pub mod measure;
 mod members;
 pub mod page;
+pub mod race;
 mod text;
 pub mod vault;

@@ -5,12 +5,12 @@
 //! nor on how fast the clients are.
 
 mod append;
-mod client;
+pub(crate) mod client;
 mod deliver;
 pub(crate) mod node;
 mod report;
 mod sealed;
-mod worker;
+pub(crate) mod worker;
 
 use std::path::PathBuf;
 use std::time::Duration;

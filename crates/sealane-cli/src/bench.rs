@@ -6,6 +6,7 @@ use sealane_bench::load::{self, Options, Programs, Report, Row};
 use sealane_bench::vault;
 
 mod cost;
+mod race;
 mod report;
 
 use crate::args::bench::{Bench, BenchCommand, BenchLoad, BenchVault};
@@ -22,6 +23,8 @@ pub async fn run(args: &Bench, terminal: &mut Terminal) -> Result<(), Failure> {
         BenchCommand::Report(args) => report::run(args, terminal),
         BenchCommand::Load(args) => run_load(args, terminal).await,
         BenchCommand::Vault(args) => run_vault(args, terminal),
+        BenchCommand::Race(args) => race::run(args, terminal).await,
+        BenchCommand::RaceClient { work } => Ok(sealane_bench::race::work(work).await?),
         BenchCommand::N2s { source, target } => Ok(vault::work(source, target)?),
         BenchCommand::Worker { work } => Ok(load::work(work).await?),
     }

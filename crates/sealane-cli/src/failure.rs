@@ -54,6 +54,9 @@ pub enum Failure {
     /// A measurement of a vault failed.
     #[error("the bench failed: {0}")]
     BenchVault(#[from] sealane_bench::vault::Error),
+    /// A race with other servers failed.
+    #[error("the bench failed: {0}")]
+    BenchRace(#[from] sealane_bench::race::Error),
     /// The node did not start.
     #[error(transparent)]
     Node(#[from] StartError),
@@ -193,6 +196,7 @@ impl Failure {
             | Failure::BenchCost(_)
             | Failure::BenchCounts(_)
             | Failure::BenchReport(_)
+            | Failure::BenchRace(_)
             | Failure::BenchVault(_) => &BENCH,
             Failure::NoMessages(_) => &NO_MESSAGES,
             Failure::Demo(_) => &DEMO,

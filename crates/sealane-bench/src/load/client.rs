@@ -16,7 +16,7 @@ use super::Error;
 
 /// How deliveries are acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Acks {
+pub(crate) enum Acks {
     /// Not at all: a reader.
     None,
     /// One frame with its id for each.
@@ -27,12 +27,12 @@ pub(super) enum Acks {
 
 /// What one connection saw.
 #[derive(Debug, Default)]
-pub(super) struct Seen {
-    pub(super) count: u64,
-    pub(super) latencies_us: Vec<u32>,
+pub(crate) struct Seen {
+    pub(crate) count: u64,
+    pub(crate) latencies_us: Vec<u32>,
 }
 
-pub(super) struct Reader {
+pub(crate) struct Reader {
     socket: WebSocketStream<MaybeTlsStream<TcpStream>>,
     codec: Codec,
     acks: Acks,
@@ -43,7 +43,7 @@ const WINDOW: u64 = 8192;
 
 impl Reader {
     /// Opens `/v1/subscribe` with `query`.
-    pub(super) async fn open(
+    pub(crate) async fn open(
         address: &str,
         query: &str,
         codec: Codec,
@@ -57,7 +57,7 @@ impl Reader {
     }
 
     /// Reads until `count` deliveries came, or until `end`.
-    pub(super) async fn read(&mut self, count: u64, end: Instant) -> Result<Seen, Error> {
+    pub(crate) async fn read(&mut self, count: u64, end: Instant) -> Result<Seen, Error> {
         let mut seen = Seen::default();
         let mut granted = 0;
         self.grant(WINDOW * 2, &mut granted).await?;
@@ -176,13 +176,13 @@ fn note_latency(id: &[u8], seen: &mut Seen) {
 }
 
 /// Unix microseconds.
-pub(super) fn now_us() -> u64 {
+pub(crate) fn now_us() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
 }
 
 /// An envelope of `bytes` bytes in `codec`, as near as its fields allow.
-pub(super) fn envelope(codec: Codec, id: String, bytes: usize) -> Vec<u8> {
+pub(crate) fn envelope(codec: Codec, id: String, bytes: usize) -> Vec<u8> {
     let mut out = Vec::with_capacity(bytes);
     let base = Value::Map(vec![("id".into(), id.into()), ("data".into(), "".into())]);
     sealane_codec::encode(codec, &base, &mut out);
@@ -197,7 +197,7 @@ pub(super) fn envelope(codec: Codec, id: String, bytes: usize) -> Vec<u8> {
 }
 
 /// Publishes batches of `size` until `count` are stored or `end` comes; returns how many.
-pub(super) async fn publish(
+pub(crate) async fn publish(
     client: &Client,
     topic: &str,
     (count, size): (u64, usize),
@@ -218,7 +218,7 @@ pub(super) async fn publish(
 }
 
 /// The value at `share` of the sorted `values`.
-pub(super) fn percentile(values: &mut [u32], share: f64) -> f64 {
+pub(crate) fn percentile(values: &mut [u32], share: f64) -> f64 {
     values.sort_unstable();
     let last = values.len().saturating_sub(1);
     let index = (last as f64 * share).round() as usize;
@@ -226,6 +226,6 @@ pub(super) fn percentile(values: &mut [u32], share: f64) -> f64 {
 }
 
 /// A point in time that is far away.
-pub(super) fn never() -> Instant {
+pub(crate) fn never() -> Instant {
     Instant::now() + Duration::from_secs(600)
 }

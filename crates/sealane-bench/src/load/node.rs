@@ -34,24 +34,33 @@ impl NodeProcess {
 
     /// Seconds of CPU that the node has spent, in user and system mode.
     pub(crate) fn cpu_s(&self) -> f64 {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()));
-        let stat = stat.unwrap_or_default();
-        // The name, in parentheses, may hold spaces; what follows it does not.
-        let fields: Vec<&str> =
-            stat.rsplit_once(')').map_or("", |(_, rest)| rest).split_whitespace().collect();
-        let ticks = |index: usize| fields.get(index).and_then(|t| t.parse::<f64>().ok());
-        // utime and stime, in ticks of 10 ms (proc(5), USER_HZ).
-        (ticks(11).unwrap_or(0.0) + ticks(12).unwrap_or(0.0)) / 100.0
+        cpu_s(self.child.id())
     }
 
     /// Memory that the node holds, in bytes.
-    pub(super) fn resident_bytes(&self) -> u64 {
-        let path = format!("/proc/{}/status", self.child.id());
-        let status = std::fs::read_to_string(path).unwrap_or_default();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-        let kib = line.and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok());
-        kib.unwrap_or(0) << 10
+    pub(crate) fn resident_bytes(&self) -> u64 {
+        resident_bytes(self.child.id())
     }
+}
+
+/// Seconds of CPU that a process has spent, in user and system mode.
+pub(crate) fn cpu_s(process: u32) -> f64 {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    // The name, in parentheses, may hold spaces; what follows it does not.
+    let fields: Vec<&str> =
+        stat.rsplit_once(')').map_or("", |(_, rest)| rest).split_whitespace().collect();
+    let ticks = |index: usize| fields.get(index).and_then(|t| t.parse::<f64>().ok());
+    // utime and stime, in ticks of 10 ms (proc(5), USER_HZ).
+    (ticks(11).unwrap_or(0.0) + ticks(12).unwrap_or(0.0)) / 100.0
+}
+
+/// Memory that a process holds, in bytes.
+pub(crate) fn resident_bytes(process: u32) -> u64 {
+    let path = format!("/proc/{process}/status");
+    let status = std::fs::read_to_string(path).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kib = line.and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok());
+    kib.unwrap_or(0) << 10
 }
 
 impl Drop for NodeProcess {

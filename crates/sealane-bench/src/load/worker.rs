@@ -14,7 +14,7 @@ use super::{Error, Programs};
 
 /// A client's work. It travels as text, one argument each.
 #[derive(Debug, Clone)]
-pub(super) enum Work {
+pub(crate) enum Work {
     /// Enqueue over `connections` connections in batches of `size`; 1 is a request each.
     Append { topic: String, connections: usize, size: usize, bytes: usize, each: Duration },
     /// Enqueue `rate` messages a second, each with the time at which it was sent.
@@ -27,20 +27,20 @@ pub(super) enum Work {
 
 /// What a client saw.
 #[derive(Debug, Default, Clone)]
-pub(super) struct Outcome {
-    pub(super) count: u64,
-    pub(super) seconds: f64,
-    pub(super) p50_us: f64,
-    pub(super) p99_us: f64,
+pub(crate) struct Outcome {
+    pub(crate) count: u64,
+    pub(crate) seconds: f64,
+    pub(crate) p50_us: f64,
+    pub(crate) p99_us: f64,
 }
 
 /// A client's process.
-pub(super) struct Worker {
+pub(crate) struct Worker {
     child: tokio::process::Child,
 }
 
 impl Worker {
-    pub(super) fn start(programs: &Programs, address: &str, work: &Work) -> Result<Self, Error> {
+    pub(crate) fn start(programs: &Programs, address: &str, work: &Work) -> Result<Self, Error> {
         let child = tokio::process::Command::new(&programs.sealane)
             .args(["bench", "worker", address])
             .args(work.to_arguments())
@@ -53,7 +53,7 @@ impl Worker {
     }
 
     /// Waits for what the client saw; lets it go first where it holds connections.
-    pub(super) async fn finish(self) -> Result<Outcome, Error> {
+    pub(crate) async fn finish(self) -> Result<Outcome, Error> {
         let output = self.child.wait_with_output().await.map_err(Error::io("reading a client"))?;
         let text = String::from_utf8_lossy(&output.stdout);
         let line = text.lines().last().unwrap_or_default();
@@ -65,7 +65,7 @@ impl Worker {
     }
 
     /// Waits until the client says that its connections stand.
-    pub(super) async fn ready(&mut self) -> Result<(), Error> {
+    pub(crate) async fn ready(&mut self) -> Result<(), Error> {
         let stdout = self.child.stdout.as_mut().ok_or(Error::Process("client"))?;
         let mut line = [0; 6];
         stdout.read_exact(&mut line).await.map_err(Error::io("waiting for a client"))?;
@@ -305,7 +305,7 @@ fn cycle(codecs: &str) -> impl Iterator<Item = Codec> {
     codecs.into_iter().cycle()
 }
 
-async fn connect(address: &str) -> Result<TcpStream, Error> {
+pub(crate) async fn connect(address: &str) -> Result<TcpStream, Error> {
     let socket = TcpStream::connect(address).await.map_err(Error::io("connecting"))?;
     socket.set_nodelay(true).map_err(Error::io("connecting"))?;
     Ok(socket)
@@ -318,7 +318,7 @@ fn request(address: &str, topic: &str, size: usize, bytes: usize) -> Vec<u8> {
     post(address, topic, &vec![one; size])
 }
 
-fn post(address: &str, topic: &str, envelopes: &[Vec<u8>]) -> Vec<u8> {
+pub(crate) fn post(address: &str, topic: &str, envelopes: &[Vec<u8>]) -> Vec<u8> {
     let total: usize = envelopes.iter().map(|e| e.len() + 1).sum();
     let mut body = Vec::with_capacity(total + 64);
     let path = if let [one] = envelopes {
@@ -340,7 +340,7 @@ fn post(address: &str, topic: &str, envelopes: &[Vec<u8>]) -> Vec<u8> {
 }
 
 /// Sends a request and reads its answer, which must be 200.
-async fn exchange(socket: &mut TcpStream, request: &[u8]) -> Result<(), Error> {
+pub(crate) async fn exchange(socket: &mut TcpStream, request: &[u8]) -> Result<(), Error> {
     socket.write_all(request).await.map_err(Error::io("sending"))?;
     let mut answer = Vec::with_capacity(512);
     loop {

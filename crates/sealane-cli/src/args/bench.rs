@@ -35,6 +35,8 @@ pub enum BenchCommand {
         #[arg(num_args = 0..=2, value_names = ["WAY", "ROUNDS"])]
         alone: Vec<usize>,
     },
+    /// The hub beside NATS, JetStream and Centrifugo: the same bodies, the same disk, in turns
+    Race(BenchRace),
     /// The report's own pipeline over a folder, in a process of its own
     #[command(hide = true)]
     N2s {
@@ -42,6 +44,12 @@ pub enum BenchCommand {
         source: PathBuf,
         /// Where blobs are written
         target: PathBuf,
+    },
+    /// The readers of a fan-out of `race`, in a process of their own
+    #[command(hide = true)]
+    RaceClient {
+        /// The server's address and the work
+        work: Vec<String>,
     },
     /// A client of `load`, in a process of its own
     #[command(hide = true)]
@@ -154,4 +162,30 @@ pub struct BenchVault {
     /// A further program, for example borg=/opt/borg/bin/borg
     #[arg(long, value_name = "NAME=PATH")]
     pub also: Vec<String>,
+}
+
+/// `sealane bench race`.
+#[derive(Debug, Args)]
+pub struct BenchRace {
+    /// The folder of the peers' programs: nats-server, nats, centrifugo
+    #[arg(long, value_name = "DIR", default_value = "target/peers")]
+    pub peers: PathBuf,
+    /// How long a lap runs, about
+    #[arg(long, value_name = "TIME", value_parser = times::duration, default_value = "3s")]
+    pub each: Duration,
+    /// Laps of which the median is shown
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    pub rounds: usize,
+    /// Bytes of a body, one race for each
+    #[arg(long, value_name = "BYTES", default_values_t = [256, 100])]
+    pub body: Vec<usize>,
+    /// Connections that read in a fan-out
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    pub subscribers: usize,
+    /// Only heats whose name contains this, for example publish or fan-out
+    #[arg(long, value_name = "TEXT")]
+    pub only: Option<String>,
+    /// The folder on the disk to measure [default: the system's temporary folder]
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
 }

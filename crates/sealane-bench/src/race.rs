@@ -1,0 +1,262 @@
+//! Sealane beside the servers that people use today: the same bodies, the same disk, in turns, each
+//! peer by its authors' own tool where there is one, and every result printed.
+//!
+//! Each lap starts a server of its own on an empty folder. The first lap of a contender warms up
+//! and says how much the others count.
+
+mod fan_out;
+mod heat;
+mod nats;
+mod ours;
+mod row;
+mod said;
+mod server;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use crate::load::{Machine, Programs};
+use heat::{Contender, Effort, HEATS, Heat, Lap, Track};
+
+pub use fan_out::work;
+pub use row::{Demand, Row};
+pub use said::{Said, SaidError};
+
+/// What is raced, and for how long.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The binary `sealane`.
+    pub sealane: PathBuf,
+    /// The folder of the peers' programs: `nats-server`, `nats`, `centrifugo`.
+    pub peers: PathBuf,
+    /// How long a lap runs, about.
+    pub each: Duration,
+    /// Laps of which the median is shown.
+    pub rounds: usize,
+    /// Bytes of a body, one race for each.
+    pub bodies: Vec<usize>,
+    /// Connections that read in a fan-out.
+    pub subscribers: usize,
+    /// Only heats whose name contains this, for example publish or fan-out.
+    pub only: Option<String>,
+    /// The folder on the disk to measure. A temporary folder by default.
+    pub data: Option<PathBuf>,
+}
+
+/// The programs of the peers.
+#[derive(Debug, Clone)]
+pub(crate) struct Peers {
+    nats_server: PathBuf,
+    nats: PathBuf,
+    centrifugo: Option<PathBuf>,
+}
+
+/// Why there was no race.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A process or file failed.
+    #[error("{what}: {cause}")]
+    Io {
+        /// What was tried.
+        what: &'static str,
+        /// Why it failed.
+        cause: std::io::Error,
+    },
+    /// A program of a peer is missing.
+    #[error("{0} is not there: `cargo xtask prove race` fetches the peers")]
+    Missing(String),
+    /// A server or its tool failed.
+    #[error("{peer}: {said}")]
+    Peer {
+        /// The program.
+        peer: String,
+        /// What it said at last.
+        said: String,
+    },
+    /// The clients of a fan-out failed.
+    #[error("the clients failed: {0}")]
+    Client(&'static str),
+    /// The node, or a client of it, failed.
+    #[error(transparent)]
+    Load(#[from] crate::load::Error),
+}
+
+impl Error {
+    fn io(what: &'static str) -> impl FnOnce(std::io::Error) -> Error {
+        move |cause| Error::Io { what, cause }
+    }
+}
+
+/// What came of a race.
+#[derive(Debug, Clone)]
+pub struct Report {
+    /// The machine and the program.
+    pub machine: Machine,
+    /// Versions and settings of all who ran.
+    pub settings: Vec<String>,
+    /// The rows, in the order in which they ran.
+    pub rows: Vec<Row>,
+    /// What was demanded of the rows.
+    pub demands: Vec<Demand>,
+}
+
+/// Which part of a comparison a contender is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Side {
+    OursSynced,
+    OursAcked,
+    Ours,
+    PeerUnsynced,
+    PeerSynced,
+    PeerAcked,
+    Peer,
+    Beside,
+}
+
+impl Peers {
+    fn find(folder: &Path) -> Result<Self, Error> {
+        let folder = std::path::absolute(folder).map_err(Error::io("looking for the peers"))?;
+        let find = |name: &str| Some(folder.join(name)).filter(|path| path.is_file());
+        let need = |name: &str| find(name).ok_or_else(|| Error::Missing(name.to_owned()));
+        Ok(Self {
+            nats_server: need("nats-server")?,
+            nats: need("nats")?,
+            centrifugo: find("centrifugo"),
+        })
+    }
+
+    fn settings(&self) -> Vec<String> {
+        let version = |program: &Path, word: &str| {
+            let output = Command::new(program).arg(word).output();
+            let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+            let text = text.unwrap_or_default();
+            text.lines().next().unwrap_or_default().trim().to_owned()
+        };
+        let centrifugo = match &self.centrifugo {
+            Some(program) => format!(
+                "{}: defaults (memory engine, no history, frames of what waits), \
+                 publishing by /api/batch, without authentication",
+                version(program, "version")
+            ),
+            None => "centrifugo is not there: no row of it".to_owned(),
+        };
+        vec![
+            format!(
+                "{}: defaults, file storage, one replica; JetStream rows `sync 2m` with the \
+                 default sync_interval, `always` with `sync_interval: always`, `later` with \
+                 --persistasync",
+                version(&self.nats_server, "--version")
+            ),
+            format!(
+                "nats {}: nats bench, its figures as printed",
+                version(&self.nats, "--version")
+            ),
+            centrifugo,
+            format!(
+                "sealane {}, {} build: defaults, JSON; levels memory (queued), os (committed), \
+                 disk (fsynced before the answer)",
+                env!("CARGO_PKG_VERSION"),
+                Machine::build()
+            ),
+            "every server alone on an empty folder, clients in other processes on the same cores, \
+             loopback, no TLS; CPU and memory are the server's process"
+                .to_owned(),
+        ]
+    }
+}
+
+/// Races all heats that `options` asks for. `show` is given each line as it comes: the head, what
+/// the peers' tools print, the rows and the demands.
+///
+/// # Errors
+/// [`Error`] where there is nothing to race against; a contender that fails is shown as a row.
+pub async fn run(options: &Options, show: &mut dyn FnMut(&str)) -> Result<Report, Error> {
+    let peers = Peers::find(&options.peers)?;
+    let programs = Programs::of(options.sealane.clone());
+    let settings = peers.settings();
+    let machine = Machine::here();
+    show(&machine.to_string());
+    settings.iter().for_each(|line| show(line));
+    let (mut rows, mut demands) = (Vec::new(), Vec::new());
+    let wanted = |name: &str| options.only.as_ref().is_none_or(|only| name.contains(only));
+    for &body in &options.bodies {
+        let track = Track {
+            programs: &programs,
+            peers: &peers,
+            data: options.data.as_deref(),
+            body,
+            subscribers: options.subscribers,
+        };
+        for heat in HEATS.iter().filter(|heat| wanted(heat.name)) {
+            show(&format!("\n{}, bodies of {body} B", heat.name));
+            let came = race(heat, &track, options, show).await;
+            show(Row::HEAD);
+            came.iter().for_each(|(_, row)| show(&row.to_string()));
+            let asked = row::demands(&came);
+            asked.iter().for_each(|demand| show(&demand.to_string()));
+            demands.extend(asked);
+            rows.extend(came.into_iter().map(|(_, row)| row));
+        }
+    }
+    Ok(Report { machine, settings, rows, demands })
+}
+
+/// One heat: everybody in turn, round after round.
+async fn race(
+    heat: &Heat,
+    track: &Track<'_>,
+    options: &Options,
+    show: &mut dyn FnMut(&str),
+) -> Vec<(Side, Row)> {
+    let entered = |contender: &&Contender| {
+        !matches!(contender, Contender::Centrifugo) || track.peers.centrifugo.is_some()
+    };
+    let contenders: Vec<Contender> = heat.contenders.iter().filter(entered).copied().collect();
+    let mut all: Vec<Result<Vec<Lap>, Error>> = contenders.iter().map(|_| Ok(Vec::new())).collect();
+    for round in 0..=options.rounds {
+        for (contender, came) in contenders.iter().zip(&mut all) {
+            let Ok(laps) = came else { continue };
+            match contender.lap(track, effort(*contender, laps, options)).await {
+                Ok(lap) => {
+                    tell(*contender, round, &lap, show);
+                    laps.push(lap);
+                }
+                Err(error) => {
+                    show(&format!("  {}: {error}", contender.name()));
+                    *came = Err(error);
+                }
+            }
+        }
+    }
+    let rows = contenders.into_iter().zip(all).map(|(contender, came)| {
+        // The first lap was to warm up.
+        let laps = came.map(|laps| laps.into_iter().skip(1).collect());
+        (contender.side(), Row::of(heat.name, contender, track, laps))
+    });
+    rows.collect()
+}
+
+/// The first lap is short; from its rate follows how much the others do.
+fn effort(contender: Contender, laps: &[Lap], options: &Options) -> Effort {
+    match laps.last() {
+        None => Effort { count: contender.first_count(), each: options.each / 5 },
+        Some(last) => {
+            let count = (last.rate() * options.each.as_secs_f64()) as u64;
+            Effort { count: count.clamp(500, 10_000_000), each: options.each }
+        }
+    }
+}
+
+/// A lap as it was: what the tool printed, or our own figures.
+fn tell(contender: Contender, round: usize, lap: &Lap, show: &mut dyn FnMut(&str)) {
+    let name = format!("  {} ({}), lap {round}", contender.name(), contender.durability());
+    show(&format!("{name}: {} in {:.3} s, server {:.2} s", lap.count, lap.seconds, lap.cpu_s));
+    // Of many clients, each has a line of its own; the aggregated ones are enough.
+    let single = |line: &str| line.trim_start().starts_with('[') || line.get(8..10) == Some(" [");
+    let is_short = lap.raw.lines().filter(|line| single(line)).count() <= 16;
+    let wanted = |line: &&str| !line.trim().is_empty() && (is_short || !single(line));
+    let printed = lap.raw.lines().filter(wanted);
+    printed.for_each(|line| show(&format!("    | {line}")));
+}

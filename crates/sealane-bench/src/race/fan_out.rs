@@ -1,0 +1,248 @@
+//! One publisher, many WebSocket readers: the same client, in a process of its own, for a node and
+//! for Centrifugo, which comes without a bench tool.
+//!
+//! Bursts are published when the last one has reached everybody, because Centrifugo cuts off who
+//! is too slow, and a node waits.
+
+use std::process::Stdio;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use futures_util::{SinkExt, StreamExt};
+use tokio::net::TcpStream;
+use tokio::process::Command;
+use tokio::sync::Notify;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
+use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async_with_config};
+
+use super::Error;
+use super::heat::{Effort, Lap, Track};
+use super::ours::envelope;
+use super::server::{Server, folder};
+use crate::load::node::NodeProcess;
+use crate::load::worker::{connect, exchange, post};
+
+/// Messages of one burst, which is one request.
+const BURST: usize = 20;
+/// The longest that a burst may take to reach everybody.
+const DEADLINE: Duration = Duration::from_secs(60);
+/// The time in which a message that was answered has surely become readable.
+const SETTLE: Duration = Duration::from_millis(500);
+const TOPIC: &str = "race/run";
+/// Credit that a reader of a node gets at its start; half of what a connection may hold.
+const CREDIT: u64 = sealane_message::limits::MAX_CREDIT / 2;
+
+type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
+
+/// Many readers of a node.
+pub(super) async fn sealane(track: &Track<'_>, batch: usize, effort: Effort) -> Result<Lap, Error> {
+    let data = folder(track.data)?;
+    let node = NodeProcess::start(track.programs, data.path(), "memory")?;
+    let seen = run(track, &node.address, &batch.to_string(), effort, || node.cpu_s()).await?;
+    Ok(Lap { resident_bytes: node.resident_bytes(), ..seen })
+}
+
+/// Many subscribers of Centrifugo.
+pub(super) async fn centrifugo(track: &Track<'_>, effort: Effort) -> Result<Lap, Error> {
+    let missing = || Error::Peer { peer: "centrifugo".into(), said: "it is not there".into() };
+    let program = track.peers.centrifugo.as_deref().ok_or_else(missing)?;
+    let server = Server::start(program, track.data, |port, _| {
+        let text = format!(
+            r#"{{"address":"127.0.0.1","port":{port},"client_insecure":true,
+"api_insecure":true,"allowed_origins":["*"],"log_level":"error"}}"#
+        );
+        ("config.json", text)
+    })?;
+    let seen = run(track, &server.address, "centrifugo", effort, || server.cpu_s()).await?;
+    Ok(Lap { resident_bytes: server.resident_bytes(), ..seen })
+}
+
+/// Starts the clients, and counts the server's CPU from when all are there.
+async fn run(
+    track: &Track<'_>,
+    address: &str,
+    peer: &str,
+    effort: Effort,
+    cpu_s: impl Fn() -> f64,
+) -> Result<Lap, Error> {
+    let numbers = [track.subscribers as u64, track.body as u64, effort.each.as_millis() as u64];
+    let child = Command::new(&track.programs.sealane)
+        .args(["bench", "race-client", address, peer])
+        .args(numbers.map(|number| number.to_string()))
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn();
+    let mut child = child.map_err(Error::io("starting the clients"))?;
+    let mut out = child.stdout.take().ok_or(Error::Client("no output"))?;
+    let mut word = [0; 6];
+    let ready = tokio::io::AsyncReadExt::read_exact(&mut out, &mut word).await;
+    let before = cpu_s();
+    child.stdout = Some(out);
+    let output = child.wait_with_output().await.map_err(Error::io("reading the clients"))?;
+    if ready.is_err() || !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        let said = said.lines().next().unwrap_or("the clients ended early").to_owned();
+        return Err(Error::Peer { peer: "bench race-client".into(), said });
+    }
+    let text = String::from_utf8_lossy(&output.stdout);
+    let numbers: Vec<f64> = text.split_whitespace().filter_map(|n| n.parse().ok()).collect();
+    let &[count, seconds] = numbers.as_slice() else { return Err(Error::Client("no figure")) };
+    let (count, cpu_s) = (count as u64, cpu_s() - before);
+    Ok(Lap { count, seconds, cpu_s, resident_bytes: 0, raw: String::new() })
+}
+
+/// What all readers have seen.
+#[derive(Default)]
+struct Board {
+    count: AtomicU64,
+    wanted: AtomicU64,
+    failed: AtomicU64,
+    reached: Notify,
+}
+
+/// The body of a hidden verb: opens the connections, publishes, and prints deliveries and seconds.
+///
+/// # Errors
+/// [`Error`] where the server refuses or loses something.
+pub async fn work(arguments: &[String]) -> Result<(), Error> {
+    let [address, peer, subscribers, body, each_ms] = arguments else {
+        return Err(Error::Client("five words are needed"));
+    };
+    let number = |text: &String| text.parse::<u64>().map_err(|_| Error::Client("no number"));
+    let (subscribers, body) = (number(subscribers)?, number(body)? as usize);
+    let each = Duration::from_millis(number(each_ms)?);
+    let peer = Peer::of(address, peer);
+    let mut publisher = connect(address).await?;
+    // A stream has to be there before it can be read.
+    exchange(&mut publisher, &peer.publish(body)).await?;
+    // At level `memory` it is there a moment after the answer.
+    tokio::time::sleep(SETTLE).await;
+    let board = Arc::new(Board::default());
+    let mut tasks = tokio::task::JoinSet::new();
+    for _ in 0..subscribers {
+        let socket = peer.open().await?;
+        tasks.spawn(read(socket, peer.needle, board.clone()));
+    }
+    println!("ready");
+    let burst = peer.publish(body);
+    let start = Instant::now();
+    while start.elapsed() < each {
+        board.wanted.fetch_add(subscribers * BURST as u64, Ordering::Relaxed);
+        exchange(&mut publisher, &burst).await?;
+        reached(&board).await?;
+    }
+    let count = board.count.load(Ordering::Relaxed);
+    println!("{count} {}", start.elapsed().as_secs_f64());
+    Ok(())
+}
+
+/// Waits until everybody has everything.
+async fn reached(board: &Board) -> Result<(), Error> {
+    let all = async {
+        loop {
+            if board.failed.load(Ordering::Relaxed) > 0 {
+                return Err(Error::Client("a reader was cut off"));
+            }
+            let wanted = board.wanted.load(Ordering::Relaxed);
+            if board.count.load(Ordering::Relaxed) >= wanted {
+                return Ok(());
+            }
+            board.reached.notified().await;
+        }
+    };
+    let late = |_| Error::Client("a burst did not reach everybody");
+    tokio::time::timeout(DEADLINE, all).await.map_err(late)?
+}
+
+/// Counts deliveries by a word that each of them holds once, the same way for every server.
+async fn read(mut socket: Socket, needle: &'static str, board: Arc<Board>) {
+    while let Some(Ok(message)) = socket.next().await {
+        let Message::Text(text) = message else { continue };
+        if text.as_str() == "{}" && socket.send(Message::text("{}")).await.is_err() {
+            // Centrifugo's ping is an empty map, and wants one back.
+            break;
+        }
+        let new = text.matches(needle).count() as u64;
+        let count = board.count.fetch_add(new, Ordering::Relaxed) + new;
+        if new > 0 && count >= board.wanted.load(Ordering::Relaxed) {
+            board.reached.notify_one();
+        }
+    }
+    board.failed.fetch_add(1, Ordering::Relaxed);
+    board.reached.notify_one();
+}
+
+/// How one server is spoken to.
+struct Peer<'a> {
+    address: &'a str,
+    /// The frames to a delivery frame of a node; none for Centrifugo.
+    batch: Option<&'a str>,
+    needle: &'static str,
+}
+
+impl<'a> Peer<'a> {
+    fn of(address: &'a str, peer: &'a str) -> Self {
+        match peer {
+            "centrifugo" => Self { address, batch: None, needle: "\"pub\":" },
+            batch => Self { address, batch: Some(batch), needle: "\"attempt\":" },
+        }
+    }
+
+    /// One request that publishes a burst.
+    fn publish(&self, body: usize) -> Vec<u8> {
+        let one = envelope(body);
+        if self.batch.is_some() {
+            return post(self.address, TOPIC, &vec![one; BURST]);
+        }
+        let data = String::from_utf8_lossy(&one);
+        let publish = format!(r#"{{"publish":{{"channel":"race","data":{data}}}}}"#);
+        let commands = vec![publish; BURST].join(",");
+        let body = format!(r#"{{"commands":[{commands}]}}"#);
+        let head = format!(
+            "POST /api/batch HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\n\
+             Content-Length: {}\r\n\r\n",
+            self.address,
+            body.len()
+        );
+        (head + &body).into_bytes()
+    }
+
+    /// A connection that gets everything from now on.
+    async fn open(&self) -> Result<Socket, Error> {
+        let address = self.address;
+        let url = match self.batch {
+            Some(batch) => format!(
+                "ws://{address}/v1/subscribe?codec=json&stream={TOPIC}&from=new&batch={batch}"
+            ),
+            None => format!("ws://{address}/connection/websocket"),
+        };
+        let config = WebSocketConfig::default().read_buffer_size(64 << 10);
+        let opened = connect_async_with_config(url, Some(config), true).await;
+        let (mut socket, _) = opened.map_err(|_| Error::Client("a connection was refused"))?;
+        if self.batch.is_some() {
+            say(&mut socket, &format!(r#"{{"credit":{CREDIT}}}"#)).await?;
+            return answered(socket, "\"subscribed\"").await;
+        }
+        say(&mut socket, r#"{"id":1,"connect":{}}"#).await?;
+        let mut socket = answered(socket, "\"connect\":").await?;
+        say(&mut socket, r#"{"id":2,"subscribe":{"channel":"race"}}"#).await?;
+        answered(socket, "\"subscribe\":").await
+    }
+}
+
+async fn say(socket: &mut Socket, text: &str) -> Result<(), Error> {
+    let sent = socket.send(Message::text(text)).await;
+    sent.map_err(|_| Error::Client("a connection was cut off"))
+}
+
+/// The first answer, which has to hold `word`.
+async fn answered(mut socket: Socket, word: &str) -> Result<Socket, Error> {
+    match socket.next().await {
+        Some(Ok(Message::Text(text))) if text.contains(word) => Ok(socket),
+        _ => Err(Error::Client("a subscription was refused")),
+    }
+}

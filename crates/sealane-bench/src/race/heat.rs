@@ -1,0 +1,217 @@
+//! The questions of the race, and who answers each.
+
+use std::path::Path;
+use std::time::Duration;
+
+use super::nats::Sync;
+use super::{Error, Peers, Side, fan_out, nats, ours};
+use crate::load::Programs;
+use crate::load::client::Acks;
+
+/// One question. Its contenders answer it in turn, round after round.
+pub(super) struct Heat {
+    pub(super) name: &'static str,
+    pub(super) contenders: &'static [Contender],
+}
+
+/// Whoever answers a question, with its settings.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Contender {
+    /// A plain file, synced after each group of records.
+    Floor { group: usize },
+    /// Enqueues to a node: connections, and messages of each request.
+    Append { level: &'static str, connections: usize, size: usize },
+    /// `nats bench js pub VERB`.
+    JetStream { sync: Sync, verb: &'static str, clients: usize },
+    /// A backlog read by a consumer of a node, every message acknowledged.
+    Deliver { acks: Acks, batch: usize },
+    /// `nats bench js VERB`.
+    JetRead { verb: &'static str },
+    /// A node at level `memory`, one publisher, one reader.
+    Live,
+    /// Core NATS, one publisher, one reader.
+    Core,
+    /// Many readers of one stream of a node.
+    Readers { batch: usize },
+    /// Many subscribers of Centrifugo.
+    Centrifugo,
+}
+
+use Contender::{Append, Centrifugo, Core, Deliver, Floor, JetRead, JetStream, Live, Readers};
+
+pub(super) const HEATS: &[Heat] = &[
+    Heat {
+        name: "publish one at a time",
+        contenders: &[
+            Floor { group: 1 },
+            Append { level: "disk", connections: 1, size: 1 },
+            Append { level: "os", connections: 1, size: 1 },
+            Append { level: "memory", connections: 1, size: 1 },
+            JetStream { sync: Sync::Default, verb: "sync", clients: 1 },
+            JetStream { sync: Sync::Always, verb: "sync", clients: 1 },
+        ],
+    },
+    Heat {
+        name: "publish 64 in flight",
+        contenders: &[
+            Floor { group: 64 },
+            Append { level: "disk", connections: 64, size: 1 },
+            Append { level: "os", connections: 64, size: 1 },
+            Append { level: "memory", connections: 64, size: 1 },
+            JetStream { sync: Sync::Default, verb: "sync", clients: 64 },
+            JetStream { sync: Sync::Always, verb: "sync", clients: 64 },
+        ],
+    },
+    Heat {
+        name: "publish batches of 500",
+        contenders: &[
+            Floor { group: 500 },
+            Append { level: "disk", connections: 1, size: 500 },
+            Append { level: "os", connections: 1, size: 500 },
+            Append { level: "memory", connections: 1, size: 500 },
+            JetStream { sync: Sync::Default, verb: "async", clients: 1 },
+            JetStream { sync: Sync::Always, verb: "async", clients: 1 },
+            JetStream { sync: Sync::Later, verb: "async", clients: 1 },
+            JetStream { sync: Sync::Default, verb: "batch", clients: 1 },
+            JetStream { sync: Sync::Always, verb: "batch", clients: 1 },
+        ],
+    },
+    Heat {
+        name: "consume, acknowledged",
+        contenders: &[
+            Deliver { acks: Acks::Each, batch: 1 },
+            Deliver { acks: Acks::Range, batch: 256 },
+            JetRead { verb: "consume" },
+            JetRead { verb: "fetch" },
+        ],
+    },
+    Heat { name: "one to one, live", contenders: &[Live, Core] },
+    Heat {
+        name: "fan-out over WebSocket",
+        contenders: &[Readers { batch: 1 }, Readers { batch: 64 }, Centrifugo],
+    },
+];
+
+/// What a lap runs on.
+pub(super) struct Track<'a> {
+    pub(super) programs: &'a Programs,
+    pub(super) peers: &'a Peers,
+    pub(super) data: Option<&'a Path>,
+    /// Bytes of a body.
+    pub(super) body: usize,
+    /// Connections that read in a fan-out.
+    pub(super) subscribers: usize,
+}
+
+/// How much a lap does: contenders that count get a number, those that look at the clock a time.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Effort {
+    pub(super) count: u64,
+    pub(super) each: Duration,
+}
+
+/// What came of one lap.
+#[derive(Debug, Clone)]
+pub(super) struct Lap {
+    /// Messages or deliveries.
+    pub(super) count: u64,
+    pub(super) seconds: f64,
+    /// CPU that the server's process spent.
+    pub(super) cpu_s: f64,
+    /// Memory that it held at the end.
+    pub(super) resident_bytes: u64,
+    /// What a peer's tool printed.
+    pub(super) raw: String,
+}
+
+impl Lap {
+    pub(super) fn rate(&self) -> f64 {
+        self.count as f64 / self.seconds
+    }
+}
+
+impl Contender {
+    pub(super) async fn lap(self, track: &Track<'_>, effort: Effort) -> Result<Lap, Error> {
+        match self {
+            Floor { group } => ours::floor(track, group, effort),
+            Append { level, connections, size } => {
+                ours::append(track, level, (connections, size), effort).await
+            }
+            JetStream { sync, verb, clients } => {
+                nats::publish(track, sync, (verb, clients), effort).await
+            }
+            Deliver { acks, batch } => ours::deliver(track, acks, batch, effort).await,
+            JetRead { verb } => nats::read(track, verb, effort).await,
+            Live => ours::live(track, effort).await,
+            Core => nats::core(track, effort).await,
+            Readers { batch } => fan_out::sealane(track, batch, effort).await,
+            Centrifugo => fan_out::centrifugo(track, effort).await,
+        }
+    }
+
+    /// Who it is, and how it is used.
+    pub(super) fn name(self) -> String {
+        match self {
+            Floor { group } => format!("a plain file, groups of {group}"),
+            Append { size: 1, .. } => "Sealane, HTTP enqueue".into(),
+            Append { size, .. } => format!("Sealane, HTTP batches of {size}"),
+            JetStream { verb: "sync", .. } => "JetStream, js pub sync".into(),
+            JetStream { verb, .. } => format!("JetStream, js pub {verb} of 500"),
+            Deliver { batch: 1, .. } => "Sealane consumer, each by id".into(),
+            Deliver { batch, .. } => format!("Sealane consumer, ranges to {batch}"),
+            JetRead { verb } => format!("JetStream, js {verb}, acks explicit"),
+            Live => "Sealane, batches of 500, a reader".into(),
+            Core => "Core NATS, pub and sub".into(),
+            Readers { batch: 1 } => "Sealane readers, a frame each".into(),
+            Readers { batch } => format!("Sealane readers, frames to {batch}"),
+            Centrifugo => "Centrifugo, JSON protocol".into(),
+        }
+    }
+
+    /// What stands when a message is acknowledged, in the contender's own word.
+    pub(super) fn durability(self) -> &'static str {
+        match self {
+            Floor { .. } => "fdatasync",
+            Append { level, .. } => level,
+            JetStream { sync, .. } => sync.durability(),
+            Deliver { .. } => "disk",
+            JetRead { .. } => Sync::Default.durability(),
+            Live | Readers { .. } => "memory",
+            Core | Centrifugo => "none",
+        }
+    }
+
+    pub(super) fn connections(self, track: &Track<'_>) -> usize {
+        match self {
+            Floor { .. } => 0,
+            Append { connections, .. } => connections,
+            JetStream { clients, .. } => clients,
+            Deliver { .. } | JetRead { .. } => 1,
+            Live | Core => 2,
+            Readers { .. } | Centrifugo => track.subscribers,
+        }
+    }
+
+    /// On which side of a demand it stands.
+    pub(super) fn side(self) -> Side {
+        match self {
+            Append { level: "disk", .. } => Side::OursSynced,
+            Deliver { .. } => Side::OursAcked,
+            JetStream { sync: Sync::Default, .. } => Side::PeerUnsynced,
+            JetStream { sync: Sync::Always, .. } => Side::PeerSynced,
+            JetRead { .. } => Side::PeerAcked,
+            Live | Readers { .. } => Side::Ours,
+            Core | Centrifugo => Side::Peer,
+            Floor { .. } | Append { .. } | JetStream { sync: Sync::Later, .. } => Side::Beside,
+        }
+    }
+
+    /// What the first lap, whose rate is not known yet, does.
+    pub(super) fn first_count(self) -> u64 {
+        match self {
+            JetStream { verb: "sync", .. } | JetStream { sync: Sync::Always, .. } => 1_000,
+            JetStream { .. } => 10_000,
+            _ => 50_000,
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! nats-server, and `nats bench`, its authors' own tool.
+
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use tokio::process::Command;
+
+use super::heat::{Effort, Lap, Track};
+use super::server::Server;
+use super::{Error, Said};
+
+/// When JetStream syncs what it has acknowledged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sync {
+    /// Its default: every 2 minutes.
+    Default,
+    /// Before each acknowledgement.
+    Always,
+    /// The default, on a stream that acknowledges before it has written (`--persistasync`).
+    Later,
+}
+
+impl Sync {
+    pub(super) fn durability(self) -> &'static str {
+        match self {
+            Sync::Default => "sync 2m",
+            Sync::Always => "always",
+            Sync::Later => "later",
+        }
+    }
+}
+
+/// The longest that a run of the tool may take: what never ends has lost messages.
+const DEADLINE: Duration = Duration::from_secs(240);
+/// The time in which a subscription that was asked for surely stands.
+const SETTLE: Duration = Duration::from_secs(1);
+
+fn start(track: &Track<'_>, sync: Sync) -> Result<Server, Error> {
+    Server::start(&track.peers.nats_server, track.data, |port, folder| {
+        let sync = if sync == Sync::Always { "sync_interval: always, " } else { "" };
+        let store = folder.join("jetstream");
+        let jetstream = format!("jetstream {{ {sync}store_dir: {:?} }}", store.display());
+        ("nats.conf", format!("listen: \"127.0.0.1:{port}\"\n{jetstream}\n"))
+    })
+}
+
+/// `nats bench js pub`.
+pub(super) async fn publish(
+    track: &Track<'_>,
+    sync: Sync,
+    (verb, clients): (&str, usize),
+    effort: Effort,
+) -> Result<Lap, Error> {
+    let server = start(track, sync)?;
+    let before = server.cpu_s();
+    let clients_text = clients.to_string();
+    let mut words = vec!["js", "pub", verb, "race", "--create", "--maxbytes", "4GB"];
+    words.extend(["--clients", &clients_text]);
+    if verb != "sync" {
+        words.extend(["--batch", "500"]);
+    }
+    if sync == Sync::Later {
+        words.push("--persistasync");
+    }
+    // Every client publishes as many, in whole batches.
+    let whole = if verb == "sync" { clients as u64 } else { 500 };
+    let count = effort.count.next_multiple_of(whole);
+    let raw = bench(track, &server, &words, count).await?;
+    lap(&server, before, count, raw, publisher(verb))
+}
+
+/// `nats bench js consume` or `fetch`: a durable consumer that acknowledges each message.
+pub(super) async fn read(track: &Track<'_>, verb: &str, effort: Effort) -> Result<Lap, Error> {
+    let server = start(track, Sync::Default)?;
+    let fill = ["js", "pub", "async", "race", "--create", "--maxbytes", "4GB", "--batch", "500"];
+    bench(track, &server, &fill, effort.count).await?;
+    let before = server.cpu_s();
+    let words = ["js", verb, "--acks", "explicit", "--batch", "500"];
+    let raw = bench(track, &server, &words, effort.count).await?;
+    let what = if verb == "fetch" {
+        "JetStream durable consumer (fetch)"
+    } else {
+        "JetStream durable consumer (callback)"
+    };
+    lap(&server, before, effort.count, raw, what)
+}
+
+/// `nats bench pub` to one `nats bench sub`: nothing kept, nothing acknowledged.
+pub(super) async fn core(track: &Track<'_>, effort: Effort) -> Result<Lap, Error> {
+    let server = start(track, Sync::Default)?;
+    let before = server.cpu_s();
+    let count = effort.count;
+    let reader = bench(track, &server, &["sub", "race"], count);
+    let writer = async {
+        tokio::time::sleep(SETTLE).await;
+        bench(track, &server, &["pub", "race"], count).await
+    };
+    let (read, written) = tokio::try_join!(reader, writer)?;
+    let mut lap = lap(&server, before, count, read, "Core NATS subscriber")?;
+    lap.raw = written + &lap.raw;
+    Ok(lap)
+}
+
+fn publisher(verb: &str) -> &'static str {
+    match verb {
+        "sync" => "JetStream synchronous publisher",
+        "async" => "JetStream asynchronous publisher",
+        _ => "JetStream batched publisher",
+    }
+}
+
+fn lap(server: &Server, before: f64, count: u64, raw: String, what: &str) -> Result<Lap, Error> {
+    let said = Said::read(&raw).map_err(|error| unread(&error, &raw))?;
+    if said.what != what {
+        return Err(Error::Peer { peer: "nats".into(), said: format!("it ran {}", said.what) });
+    }
+    Ok(Lap {
+        count,
+        seconds: count as f64 / said.per_second,
+        cpu_s: server.cpu_s() - before,
+        resident_bytes: server.resident_bytes(),
+        raw,
+    })
+}
+
+fn unread(error: &super::SaidError, raw: &str) -> Error {
+    let last = raw.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    Error::Peer { peer: "nats bench".into(), said: format!("{error} (at the end: {last})") }
+}
+
+/// Runs `nats bench`, and gives all that it printed.
+async fn bench(
+    track: &Track<'_>,
+    server: &Server,
+    words: &[&str],
+    count: u64,
+) -> Result<String, Error> {
+    let mut command = Command::new(&track.peers.nats);
+    command.args(["--server", &format!("nats://{}", server.address), "bench"]).args(words);
+    command.args(["--msgs", &count.to_string(), "--no-progress"]);
+    command.args(["--size", &format!("{}B", track.body)]);
+    isolate(&mut command, server.folder());
+    let run = command.stdin(Stdio::null()).kill_on_drop(true).output();
+    let late = |_| Error::Peer { peer: "nats bench".into(), said: "it did not end".into() };
+    let output = tokio::time::timeout(DEADLINE, run).await.map_err(late)?;
+    let output = output.map_err(Error::io("running nats bench"))?;
+    let text = [output.stderr, output.stdout].concat();
+    Ok(String::from_utf8_lossy(&text).into_owned())
+}
+
+/// The tool reads no context of whoever runs the race.
+fn isolate(command: &mut Command, home: &Path) {
+    command.env("HOME", home).env("XDG_CONFIG_HOME", home).env("NO_COLOR", "1");
+}

@@ -1,0 +1,125 @@
+//! The node in the race, and the plain file that is the floor of all that sync.
+
+use std::time::Duration;
+
+use sealane::Client;
+use sealane_codec::Codec;
+
+use super::Error;
+use super::heat::{Effort, Lap, Track};
+use super::server::folder;
+use crate::load::client::Acks;
+use crate::load::node::NodeProcess;
+use crate::load::worker::{Outcome, Work, Worker};
+
+const TOPIC: &str = "race/run";
+/// What JSON and the id that the hub adds put around a body.
+const AROUND: usize = 28;
+/// The longest that a reader waits for what it was promised.
+const DEADLINE_MS: u64 = 240_000;
+
+/// Appends the same bytes to a plain file, and syncs it after each group.
+pub(super) fn floor(track: &Track<'_>, group: usize, effort: Effort) -> Result<Lap, Error> {
+    let data = folder(track.data)?;
+    let row = crate::load::raw_appends(data.path(), group, track.body, effort.each)?;
+    Ok(Lap {
+        count: row.count,
+        seconds: row.seconds,
+        cpu_s: 0.0,
+        resident_bytes: 0,
+        raw: String::new(),
+    })
+}
+
+/// Enqueues from a process of their own.
+pub(super) async fn append(
+    track: &Track<'_>,
+    level: &str,
+    (connections, size): (usize, usize),
+    effort: Effort,
+) -> Result<Lap, Error> {
+    let data = folder(track.data)?;
+    let node = NodeProcess::start(track.programs, data.path(), level)?;
+    let before = node.cpu_s();
+    let (bytes, each) = (track.body + AROUND, effort.each);
+    let work = Work::Append { topic: TOPIC.into(), connections, size, bytes, each };
+    let seen = Worker::start(track.programs, &node.address, &work)?.finish().await?;
+    Ok(lap(&node, before, &seen))
+}
+
+/// One member of a consumer reads a backlog from a disk and acknowledges all of it.
+pub(super) async fn deliver(
+    track: &Track<'_>,
+    acks: Acks,
+    batch: usize,
+    effort: Effort,
+) -> Result<Lap, Error> {
+    let data = folder(track.data)?;
+    let node = NodeProcess::start(track.programs, data.path(), "disk")?;
+    fill(track, &node, effort.count).await?;
+    let before = node.cpu_s();
+    let query = format!("stream={TOPIC}&consumer=race&from=first&batch={batch}");
+    let reader = Worker::start(track.programs, &node.address, &read(query, acks, effort.count))?;
+    let seen = whole(reader.finish().await?, effort.count)?;
+    Ok(lap(&node, before, &seen))
+}
+
+/// One reader gets what one publisher enqueues meanwhile.
+pub(super) async fn live(track: &Track<'_>, effort: Effort) -> Result<Lap, Error> {
+    let data = folder(track.data)?;
+    let node = NodeProcess::start(track.programs, data.path(), "memory")?;
+    // The stream has to be there before it can be read.
+    fill(track, &node, 1).await?;
+    let query = format!("stream={TOPIC}&from=new");
+    let work = read(query, Acks::None, effort.count);
+    let mut reader = Worker::start(track.programs, &node.address, &work)?;
+    reader.ready().await?;
+    let before = node.cpu_s();
+    fill(track, &node, effort.count).await?;
+    let seen = whole(reader.finish().await?, effort.count)?;
+    Ok(lap(&node, before, &seen))
+}
+
+fn read(query: String, acks: Acks, count: u64) -> Work {
+    Work::Read { query, connections: 1, codecs: "json".into(), acks, count, end_ms: DEADLINE_MS }
+}
+
+/// A reader that did not get all has no rate.
+fn whole(seen: Outcome, count: u64) -> Result<Outcome, Error> {
+    if seen.count >= count {
+        return Ok(seen);
+    }
+    let said = format!("{} of {count} messages came", seen.count);
+    Err(Error::Peer { peer: "sealane".into(), said })
+}
+
+/// Publishes `count` messages in batches of 500.
+async fn fill(track: &Track<'_>, node: &NodeProcess, count: u64) -> Result<(), Error> {
+    let failed = |error: sealane::Error| Error::Load(error.into());
+    let client = Client::connect(&node.address).map_err(failed)?;
+    let batch = vec![envelope(track.body); 500];
+    let mut left = count;
+    while left > 0 {
+        let size = left.min(500) as usize;
+        let some = batch.get(..size).unwrap_or_default();
+        client.publish_batch(TOPIC, Codec::Json, some).await.map_err(failed)?;
+        left -= size as u64;
+    }
+    Ok(())
+}
+
+/// An envelope whose body is so many bytes.
+pub(super) fn envelope(body: usize) -> Vec<u8> {
+    format!(r#"{{"data":"{}"}}"#, "x".repeat(body)).into_bytes()
+}
+
+fn lap(node: &NodeProcess, before: f64, seen: &Outcome) -> Lap {
+    Lap {
+        count: seen.count,
+        // Nothing is measured in less than the clock shows.
+        seconds: seen.seconds.max(Duration::from_micros(1).as_secs_f64()),
+        cpu_s: node.cpu_s() - before,
+        resident_bytes: node.resident_bytes(),
+        raw: String::new(),
+    }
+}

@@ -1,0 +1,70 @@
+//! `sealane bench race`.
+
+use sealane::Value;
+use sealane_bench::race::{self, Options, Report};
+
+use crate::args::bench::BenchRace;
+use crate::{Failure, Terminal};
+
+/// Races, and shows each line as it comes.
+pub(super) async fn run(args: &BenchRace, terminal: &mut Terminal) -> Result<(), Failure> {
+    let options = Options {
+        sealane: std::env::current_exe().map_err(Failure::Runtime)?,
+        peers: args.peers.clone(),
+        each: args.each,
+        rounds: args.rounds.max(1),
+        bodies: args.body.clone(),
+        subscribers: args.subscribers,
+        only: args.only.clone(),
+        data: args.data.clone(),
+    };
+    let json = terminal.json();
+    let mut shown = Ok(());
+    let mut show = |line: &str| {
+        if !json && shown.is_ok() {
+            shown = terminal.line(line).and_then(|()| terminal.flush());
+        }
+    };
+    let report = race::run(&options, &mut show).await?;
+    shown?;
+    if json { records(&report, terminal) } else { Ok(()) }
+}
+
+fn records(report: &Report, terminal: &mut Terminal) -> Result<(), Failure> {
+    let settings = report.settings.iter().map(|line| Value::from(line.as_str())).collect();
+    let machine = &report.machine;
+    terminal.record(vec![
+        ("cpu", machine.cpu.as_str().into()),
+        ("cores", (machine.cores as u64).into()),
+        ("kernel", machine.kernel.as_str().into()),
+        ("commit", machine.commit.as_str().into()),
+        ("timeS", machine.time_s.into()),
+        ("settings", Value::Array(settings)),
+    ])?;
+    for row in &report.rows {
+        let (slowest, fastest) = row.range;
+        terminal.record(vec![
+            ("heat", row.heat.as_str().into()),
+            ("contender", row.contender.as_str().into()),
+            ("durability", row.durability.as_str().into()),
+            ("bodyBytes", (row.body_bytes as u64).into()),
+            ("connections", (row.connections as u64).into()),
+            ("perSecond", Value::F64(row.per_second)),
+            ("slowest", Value::F64(slowest)),
+            ("fastest", Value::F64(fastest)),
+            ("cpuSPerMillion", Value::F64(row.cpu_s_per_million)),
+            ("residentBytes", row.resident_bytes.into()),
+            ("failed", row.failed.as_deref().map_or(Value::Null, Value::from)),
+        ])?;
+    }
+    report.demands.iter().try_for_each(|demand| {
+        let [ours, theirs] = &demand.of;
+        terminal.record(vec![
+            ("ours", ours.as_str().into()),
+            ("theirs", theirs.as_str().into()),
+            ("times", Value::F64(demand.times)),
+            ("demanded", demand.least.map_or(Value::Null, Value::F64)),
+            ("met", demand.is_met().into()),
+        ])
+    })
+}
