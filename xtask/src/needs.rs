@@ -45,10 +45,25 @@ pub(crate) fn python() -> PathBuf {
     environment().join("bin/python")
 }
 
-/// The modules of the peers that a race needs, each with the programs that it builds.
-const PEERS: &[(&str, &[&str])] = &[
-    ("tests/peers/nats", &["github.com/nats-io/nats-server/v2", "github.com/nats-io/natscli/nats"]),
-    ("tests/peers/centrifugo", &["github.com/centrifugal/centrifugo/v5"]),
+/// A module that pins programs of a race.
+struct Peer {
+    folder: &'static str,
+    programs: &'static [&'static str],
+    /// The variable in which the first program's authors write its version when they release it.
+    version: Option<&'static str>,
+}
+
+const PEERS: &[Peer] = &[
+    Peer {
+        folder: "tests/peers/nats",
+        programs: &["github.com/nats-io/nats-server/v2", "github.com/nats-io/natscli/nats"],
+        version: None,
+    },
+    Peer {
+        folder: "tests/peers/centrifugo",
+        programs: &["github.com/centrifugal/centrifugo/v5"],
+        version: Some("internal/build.Version"),
+    },
 ];
 
 /// Builds the peers of a race into `target/peers`, at the versions that their `go.sum` holds.
@@ -57,17 +72,26 @@ pub(crate) fn peers() -> Outcome {
         return Err("`go` is missing: the peers of the race need Go 1.26 or later".to_owned());
     }
     let target = process::root().join("target/peers");
-    for (module, programs) in PEERS {
-        let sums = process::root().join(module).join("go.sum");
-        let stamp = stamp(module);
+    for peer in PEERS {
+        let sums = process::root().join(peer.folder).join("go.sum");
+        let stamp = stamp(peer.folder);
         if target.is_dir() && is_current(&sums, &stamp) {
             continue;
         }
-        std::fs::create_dir_all(&target)
-            .map_err(|error| format!("{}: {error}", target.display()))?;
+        let made = std::fs::create_dir_all(&target);
+        made.map_err(|error| format!("{}: {error}", target.display()))?;
         let mut build = process::program("go");
-        build.args(["build", "-C", module, "-mod=readonly", "-trimpath", "-buildvcs=false", "-o"]);
-        process::run(build.arg(&target).args(*programs))?;
+        build.args(["build", "-C", peer.folder, "-mod=readonly", "-trimpath", "-buildvcs=false"]);
+        if let (Some(variable), [program, ..]) = (peer.version, peer.programs) {
+            let mut list = process::program("go");
+            list.args(["list", "-C", peer.folder, "-m", "-f", "{{.Version}}", program]);
+            let version = process::output(&mut list)?;
+            build.arg(format!(
+                "-ldflags=-X {program}/{variable}={}",
+                version.trim().trim_start_matches('v')
+            ));
+        }
+        process::run(build.arg("-o").arg(&target).args(peer.programs))?;
         keep(&sums, &stamp)?;
     }
     Ok(())

@@ -156,7 +156,7 @@ impl Peers {
             centrifugo,
             format!(
                 "sealane {}, {} build: defaults, JSON; levels memory (queued), os (committed), \
-                 disk (fsynced before the answer)",
+                 disk (fsynced before the answer); readers grant 8192 to 16384 messages",
                 env!("CARGO_PKG_VERSION"),
                 Machine::build()
             ),

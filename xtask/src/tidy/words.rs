@@ -48,6 +48,8 @@ const CHANNELS: &[&str] = &[
     "channel_id",
     "BroadcastChannel",
     "MessageChannel",
+    // A key of Centrifugo's protocol.
+    "\"channel\":",
 ];
 
 const UNWANTED: &[Unwanted] = &[

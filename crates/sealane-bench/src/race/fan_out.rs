@@ -18,7 +18,7 @@ use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async_with_config};
 
 use super::Error;
-use super::heat::{Effort, Lap, Track};
+use super::heat::{AFTER, Effort, Lap, Track};
 use super::ours::envelope;
 use super::server::{Server, folder};
 use crate::load::node::NodeProcess;
@@ -91,6 +91,7 @@ async fn run(
     let text = String::from_utf8_lossy(&output.stdout);
     let numbers: Vec<f64> = text.split_whitespace().filter_map(|n| n.parse().ok()).collect();
     let &[count, seconds] = numbers.as_slice() else { return Err(Error::Client("no figure")) };
+    tokio::time::sleep(AFTER).await;
     let (count, cpu_s) = (count as u64, cpu_s() - before);
     Ok(Lap { count, seconds, cpu_s, resident_bytes: 0, raw: String::new() })
 }

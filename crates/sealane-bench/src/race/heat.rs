@@ -103,6 +103,9 @@ pub(super) struct Track<'a> {
     pub(super) subscribers: usize,
 }
 
+/// What a server still does after its last answer is counted as its CPU too, for so long.
+pub(super) const AFTER: Duration = Duration::from_millis(300);
+
 /// How much a lap does: contenders that count get a number, those that look at the clock a time.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Effort {

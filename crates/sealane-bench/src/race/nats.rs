@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::process::Command;
 
-use super::heat::{Effort, Lap, Track};
+use super::heat::{AFTER, Effort, Lap, Track};
 use super::server::Server;
 use super::{Error, Said};
 
@@ -67,7 +67,7 @@ pub(super) async fn publish(
     let whole = if verb == "sync" { clients as u64 } else { 500 };
     let count = effort.count.next_multiple_of(whole);
     let raw = bench(track, &server, &words, count).await?;
-    lap(&server, before, count, raw, publisher(verb))
+    lap(&server, before, count, raw, publisher(verb)).await
 }
 
 /// `nats bench js consume` or `fetch`: a durable consumer that acknowledges each message.
@@ -83,7 +83,7 @@ pub(super) async fn read(track: &Track<'_>, verb: &str, effort: Effort) -> Resul
     } else {
         "JetStream durable consumer (callback)"
     };
-    lap(&server, before, effort.count, raw, what)
+    lap(&server, before, effort.count, raw, what).await
 }
 
 /// `nats bench pub` to one `nats bench sub`: nothing kept, nothing acknowledged.
@@ -97,7 +97,7 @@ pub(super) async fn core(track: &Track<'_>, effort: Effort) -> Result<Lap, Error
         bench(track, &server, &["pub", "race"], count).await
     };
     let (read, written) = tokio::try_join!(reader, writer)?;
-    let mut lap = lap(&server, before, count, read, "Core NATS subscriber")?;
+    let mut lap = lap(&server, before, count, read, "Core NATS subscriber").await?;
     lap.raw = written + &lap.raw;
     Ok(lap)
 }
@@ -110,11 +110,18 @@ fn publisher(verb: &str) -> &'static str {
     }
 }
 
-fn lap(server: &Server, before: f64, count: u64, raw: String, what: &str) -> Result<Lap, Error> {
+async fn lap(
+    server: &Server,
+    before: f64,
+    count: u64,
+    raw: String,
+    what: &str,
+) -> Result<Lap, Error> {
     let said = Said::read(&raw).map_err(|error| unread(&error, &raw))?;
     if said.what != what {
         return Err(Error::Peer { peer: "nats".into(), said: format!("it ran {}", said.what) });
     }
+    tokio::time::sleep(AFTER).await;
     Ok(Lap {
         count,
         seconds: count as f64 / said.per_second,

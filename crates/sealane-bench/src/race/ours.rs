@@ -6,7 +6,7 @@ use sealane::Client;
 use sealane_codec::Codec;
 
 use super::Error;
-use super::heat::{Effort, Lap, Track};
+use super::heat::{AFTER, Effort, Lap, Track};
 use super::server::folder;
 use crate::load::client::Acks;
 use crate::load::node::NodeProcess;
@@ -44,7 +44,7 @@ pub(super) async fn append(
     let (bytes, each) = (track.body + AROUND, effort.each);
     let work = Work::Append { topic: TOPIC.into(), connections, size, bytes, each };
     let seen = Worker::start(track.programs, &node.address, &work)?.finish().await?;
-    Ok(lap(&node, before, &seen))
+    Ok(lap(&node, before, &seen).await)
 }
 
 /// One member of a consumer reads a backlog from a disk and acknowledges all of it.
@@ -61,7 +61,7 @@ pub(super) async fn deliver(
     let query = format!("stream={TOPIC}&consumer=race&from=first&batch={batch}");
     let reader = Worker::start(track.programs, &node.address, &read(query, acks, effort.count))?;
     let seen = whole(reader.finish().await?, effort.count)?;
-    Ok(lap(&node, before, &seen))
+    Ok(lap(&node, before, &seen).await)
 }
 
 /// One reader gets what one publisher enqueues meanwhile.
@@ -77,7 +77,7 @@ pub(super) async fn live(track: &Track<'_>, effort: Effort) -> Result<Lap, Error
     let before = node.cpu_s();
     fill(track, &node, effort.count).await?;
     let seen = whole(reader.finish().await?, effort.count)?;
-    Ok(lap(&node, before, &seen))
+    Ok(lap(&node, before, &seen).await)
 }
 
 fn read(query: String, acks: Acks, count: u64) -> Work {
@@ -113,7 +113,8 @@ pub(super) fn envelope(body: usize) -> Vec<u8> {
     format!(r#"{{"data":"{}"}}"#, "x".repeat(body)).into_bytes()
 }
 
-fn lap(node: &NodeProcess, before: f64, seen: &Outcome) -> Lap {
+async fn lap(node: &NodeProcess, before: f64, seen: &Outcome) -> Lap {
+    tokio::time::sleep(AFTER).await;
     Lap {
         count: seen.count,
         // Nothing is measured in less than the clock shows.
