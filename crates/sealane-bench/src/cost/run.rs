@@ -154,14 +154,18 @@ fn row(way: Way, trip: &mut Trip<'_>, cost: &Cost, bytes: Bytes, count: usize) -
 fn shares(trip: &mut Trip<'_>) -> [f64; Step::ALL.len()] {
     let mut watch = Watch::new();
     trip.watched(&mut watch);
-    let mut watch = Watch::new();
-    let mut messages = 0;
-    while messages < SINGLES {
+    let mut passes = vec![];
+    while passes.len() * trip.len() < SINGLES {
+        let mut watch = Watch::new();
         trip.watched(&mut watch);
-        messages += trip.len();
+        passes.push(watch.ns.map(|ns| ns / trip.len() as f64));
     }
+    // By the median of the passes, so that one that was disturbed gives no step a large part.
     let clock = Watch::clock_ns();
-    watch.ns.map(|ns| (ns / messages as f64 - clock).max(0.0))
+    Step::ALL.map(|step| {
+        let mut one: Vec<f64> = passes.iter().map(|ns| ns[step as usize]).collect();
+        (percentile(&mut one, 0.5) - clock).max(0.0)
+    })
 }
 
 /// What was measured over a hub. What the ends do is known from the same way in memory; the rest of
