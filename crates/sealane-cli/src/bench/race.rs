@@ -64,7 +64,7 @@ fn records(report: &Report, terminal: &mut Terminal) -> Result<(), Failure> {
             ("theirs", theirs.as_str().into()),
             ("times", Value::F64(demand.times)),
             ("demanded", demand.least.map_or(Value::Null, Value::F64)),
-            ("met", demand.is_met().into()),
+            ("met", demand.least.map_or(Value::Null, |_| demand.is_met().into())),
         ])
     })
 }

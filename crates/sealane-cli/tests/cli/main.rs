@@ -10,6 +10,7 @@ mod keeps_vaults;
 mod measures_messages;
 mod moves_messages;
 mod operates_nodes;
+mod races_peers;
 mod seals_messages;
 mod shares_keys;
 mod shows_what_leaks;
