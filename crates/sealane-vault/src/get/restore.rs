@@ -10,7 +10,7 @@ use rustix::fs::{FileType, Stat};
 
 use super::chunks::Chunks;
 use super::target::Target;
-use super::write::{Step, Writer, ends_all, failed, make_way};
+use super::write::{Flush, Step, Writer, ends_all, failed, make_way};
 use crate::Error;
 use crate::format::chunk::ChunkKind;
 use crate::format::page::{Entry, Node, Piece};
@@ -80,6 +80,7 @@ pub(crate) fn restore(
     let manifest = chunks.manifest();
     let root = Target::open(target)?;
     let (spent, empty) = channel();
+    let (flushes, flushed) = sync_channel(1);
     let writer = Writer {
         target: root.again(target)?,
         options,
@@ -87,11 +88,14 @@ pub(crate) fn restore(
         folders: Vec::new(),
         open: None,
         spent,
+        flushes,
     };
     std::thread::scope(|scope| {
         let (steps, taken) = sync_channel(STEPS_AHEAD);
-        let named = std::thread::Builder::new().name("vault write".to_owned());
-        let writing = named.spawn_scoped(scope, move || writer.run(&taken, target));
+        let named = |name: &str| std::thread::Builder::new().name(name.to_owned());
+        let flushing = named("vault flush").spawn_scoped(scope, move || Flush::run(&flushed));
+        flushing.map_err(|_| Error::Thread)?;
+        let writing = named("vault write").spawn_scoped(scope, move || writer.run(&taken, target));
         let writing = writing.map_err(|_| Error::Thread)?;
         let first_names = HashMap::new();
         let mut restore = Restore { chunks, target: root, options, first_names, steps, empty };

@@ -5,15 +5,38 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::{Receiver, Sender};
+use std::sync::mpsc::{Receiver, Sender, SyncSender};
 
-use rustix::fs::{FileType, Stat};
+use rustix::fs::{Advice, FileType, Stat, fadvise};
 
 use super::restore::{GetOptions, GetReport};
 use super::target::{Target, finish_file};
 use crate::Error;
 use crate::format::page::{Entry, Node};
 use crate::put::Skipped;
+
+/// Bytes of a file after which they are written out while more comes: nothing would be gained by
+/// leaving gigabytes to the end, and the system's memory is needed for better things.
+const FLUSH_BYTES: u64 = 64 << 20;
+
+/// A part of a file that can be written out, and forgotten.
+pub(super) struct Flush {
+    file: File,
+    from: u64,
+    bytes: u64,
+}
+
+impl Flush {
+    /// Whatever fails here, the end of the restore finds: it makes everything durable.
+    pub(super) fn run(flushes: &Receiver<Flush>) {
+        for Flush { file, from, bytes } in flushes {
+            if file.sync_data().is_ok() {
+                let bytes = std::num::NonZeroU64::new(bytes);
+                let _ = fadvise(&file, from, bytes, Advice::DontNeed);
+            }
+        }
+    }
+}
 
 /// What is to be written next. What cannot be done for one entry does not keep the others.
 pub(super) enum Step {
@@ -43,12 +66,14 @@ pub(super) struct Writer<'a> {
     pub(super) open: Option<Draft>,
     /// Buffers that can be filled again.
     pub(super) spent: Sender<Vec<u8>>,
+    pub(super) flushes: SyncSender<Flush>,
 }
 
 pub(super) struct Draft {
     entry: Entry,
     file: File,
     length: u64,
+    flushed: u64,
 }
 
 impl Writer<'_> {
@@ -81,9 +106,12 @@ impl Writer<'_> {
                 self.outcome(&entry, made)?;
             }
             Step::Same => self.same(),
-            Step::Begin(entry, file, length) => self.open = Some(Draft { entry, file, length }),
+            Step::Begin(entry, file, length) => {
+                self.open = Some(Draft { entry, file, length, flushed: length });
+            }
             Step::Data(at, data) => {
-                let written = self.open.as_mut().map_or(Ok(()), |draft| draft.write(at, &data));
+                let draft = self.open.as_mut();
+                let written = draft.map_or(Ok(()), |draft| draft.write(at, &data, &self.flushes));
                 let _ = self.spent.send(data);
                 if written.is_err()
                     && let Some(draft) = self.open.take()
@@ -161,9 +189,16 @@ impl Writer<'_> {
 }
 
 impl Draft {
-    fn write(&mut self, at: u64, data: &[u8]) -> Result<(), Error> {
+    fn write(&mut self, at: u64, data: &[u8], flushes: &SyncSender<Flush>) -> Result<(), Error> {
         self.file.write_all_at(data, at).map_err(|cause| failed(&self.entry, cause))?;
         self.length = at + data.len() as u64;
+        let bytes = self.length - self.flushed;
+        if bytes >= FLUSH_BYTES {
+            let file = self.file.try_clone().map_err(|cause| failed(&self.entry, cause))?;
+            // A disk that is slower than what comes is waited for here.
+            let _ = flushes.send(Flush { file, from: self.flushed, bytes });
+            self.flushed = self.length;
+        }
         Ok(())
     }
 }
