@@ -10,7 +10,7 @@ use rustix::fs::{FileType, Stat};
 
 use super::chunks::Chunks;
 use super::target::Target;
-use super::write::{Flush, Step, Writer, ends_all, failed, make_way};
+use super::write::{Flush, Step, Writer, check_replaceable, ends_all, failed};
 use crate::Error;
 use crate::format::chunk::ChunkKind;
 use crate::format::page::{Entry, Node, Piece};
@@ -172,7 +172,7 @@ impl Restore<'_> {
                 self.progress(entry.size());
                 return self.give(Step::Same);
             }
-            make_way(&mut self.target, &entry, &found, self.options)?;
+            check_replaceable(&entry, &found, self.options)?;
         }
         let first = entry.hard_link.as_ref().and_then(|first| self.first_names.get(first));
         if let Some(first) = first.cloned() {

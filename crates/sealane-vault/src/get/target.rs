@@ -210,6 +210,7 @@ fn failed(path: &[u8], errno: Errno) -> Error {
     match errno {
         // A link or a file stands where the snapshot has a folder.
         Errno::LOOP | Errno::NOTDIR => Error::Escapes(path),
+        Errno::EXIST => Error::TargetExists(path),
         errno => Error::File { path, cause: errno.into() },
     }
 }

@@ -102,7 +102,7 @@ impl Writer<'_> {
                 self.outcome(&entry, made)?;
             }
             Step::HardLink(entry, first) => {
-                let made = self.target.hard_link(&entry.path, &first).map(|()| true);
+                let made = self.hard_link(&entry, &first).map(|()| true);
                 self.outcome(&entry, made)?;
             }
             Step::Same => self.same(),
@@ -171,11 +171,23 @@ impl Writer<'_> {
             if self.target.link_target(&entry.path).as_deref() == Some(target) {
                 return Ok(false);
             }
-            make_way(&mut self.target, entry, &found, self.options)?;
+            check_replaceable(entry, &found, self.options)?;
+            self.target.remove(&entry.path)?;
         }
         self.target.symbolic_link(&entry.path, target)?;
         self.target.finish(entry, true)?;
         Ok(true)
+    }
+
+    /// What stands in the place goes only when the file is there that is to get the name.
+    fn hard_link(&mut self, entry: &Entry, first: &[u8]) -> Result<(), Error> {
+        match self.target.hard_link(&entry.path, first) {
+            Err(Error::TargetExists(_)) if self.options.overwrite => {
+                self.target.remove(&entry.path)?;
+                self.target.hard_link(&entry.path, first)
+            }
+            other => other,
+        }
     }
 
     fn finish(&mut self, draft: &Draft) -> Result<(), Error> {
@@ -212,9 +224,9 @@ pub(super) fn ends_all(error: &Error) -> bool {
     }
 }
 
-/// Removes what stands in an entry's place, if that is allowed.
-pub(super) fn make_way(
-    target: &mut Target,
+/// Refuses an entry in whose place stands what may not be replaced. Nothing is removed here: the
+/// old file stays until the new one is verified and takes its place.
+pub(super) fn check_replaceable(
     entry: &Entry,
     found: &Stat,
     options: &GetOptions,
@@ -223,7 +235,7 @@ pub(super) fn make_way(
     if !options.overwrite || folder {
         return Err(Error::TargetExists(entry.shown()));
     }
-    target.remove(&entry.path)
+    Ok(())
 }
 
 pub(super) fn failed(entry: &Entry, cause: io::Error) -> Error {

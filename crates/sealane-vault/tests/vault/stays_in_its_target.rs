@@ -1,7 +1,7 @@
 //! A restore writes into its target folder and nowhere else.
 
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{MetadataExt, symlink};
 
 use crate::shared::Place;
 use sealane_vault::{GetOptions, PutOptions};
@@ -55,6 +55,35 @@ fn what_differs_is_not_overwritten_unless_asked() {
     let options = GetOptions { overwrite: true, ..GetOptions::default() };
     assert_eq!(vault.get_to(&snapshot, &target, &options).unwrap().failed, []);
     assert_eq!(fs::read(target.join("source/file")).unwrap(), b"kept");
+}
+
+#[test]
+fn what_is_overwritten_stays_until_the_new_content_is_verified() {
+    let place = Place::new();
+    let source = place.source(|folder| {
+        fs::write(folder.join("file"), crate::shared::Seed(7).random(3 << 20)).unwrap();
+        fs::hard_link(folder.join("file"), folder.join("its other name")).unwrap();
+    });
+    let vault = place.init();
+    vault.put_paths(std::slice::from_ref(&source), &PutOptions::default()).unwrap();
+    let snapshot = vault.snapshot(None).unwrap();
+    let target = place.path("target");
+    let names = ["file", "its other name"].map(|name| target.join("source").join(name));
+    fs::create_dir_all(target.join("source")).unwrap();
+    names.iter().for_each(|name| fs::write(name, b"mine").unwrap());
+    let pack = place.path("vault").join(&place.store().list("packs/").unwrap().remove(0).key);
+    let whole = fs::read(&pack).unwrap();
+    crate::shared::flip(&pack, 2 << 20);
+    let options = GetOptions { overwrite: true, ..GetOptions::default() };
+    let got = vault.get_to(&snapshot, &target, &options).unwrap();
+    assert_eq!(got.failed.len(), 2, "{:?}", got.failed);
+    names.iter().for_each(|name| assert_eq!(fs::read(name).unwrap(), b"mine"));
+    fs::write(&pack, whole).unwrap();
+    assert_eq!(vault.get_to(&snapshot, &target, &options).unwrap().failed, []);
+    let content = fs::read(source.join("file")).unwrap();
+    names.iter().for_each(|name| assert!(fs::read(name).unwrap() == content));
+    let [inode, other] = names.map(|name| fs::metadata(name).unwrap().ino());
+    assert_eq!(inode, other);
 }
 
 #[test]
