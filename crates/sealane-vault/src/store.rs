@@ -13,6 +13,7 @@ use std::time::Duration;
 use sealane_message::limits::MAX_SPOOL_AGE_MS;
 
 pub use folder::Folder;
+pub(crate) use folder::create_from;
 pub use s3::S3;
 
 use crate::Error;

@@ -1,6 +1,6 @@
 use std::ffi::OsStr;
 use std::fs::File;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -12,6 +12,7 @@ use rustix::io::Errno;
 
 use crate::Error;
 use crate::format::page::Entry;
+use crate::store::create_from;
 
 /// The folder of a restore. Nothing outside of it is ever touched: every component of every path
 /// is opened without following links, from the folder above it.
@@ -114,13 +115,23 @@ impl Target {
         opened.map(File::from).map_err(|errno| failed(path, errno))
     }
 
-    /// Gives a finished draft its place.
-    pub(super) fn publish(&mut self, path: &[u8]) -> Result<(), Error> {
+    /// Gives a finished draft its place. Unless it may `replace`, a file that has appeared there
+    /// stays; so does another of the snapshot whose name the file system takes for the same.
+    pub(super) fn publish(&mut self, path: &[u8], replace: bool) -> Result<(), Error> {
         let draft = draft_of(path);
         let (_, name) = self.parent(path)?;
         let name = name.to_owned();
         let (folder, draft) = self.parent(&draft)?;
-        renameat(folder, draft, folder, &name).map_err(|errno| failed(path, errno))
+        let published = if replace {
+            renameat(folder, draft, folder, &name)
+        } else {
+            create_from(folder.as_fd(), draft, &name)
+        };
+        if published == Err(Errno::EXIST) {
+            // No later run would continue it.
+            let _ = unlinkat(folder, draft, AtFlags::empty());
+        }
+        published.map_err(|errno| failed(path, errno))
     }
 
     pub(super) fn remove(&mut self, path: &[u8]) -> Result<(), Error> {
@@ -212,5 +223,32 @@ fn failed(path: &[u8], errno: Errno) -> Error {
         Errno::LOOP | Errno::NOTDIR => Error::Escapes(path),
         Errno::EXIST => Error::TargetExists(path),
         errno => Error::File { path, cause: errno.into() },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn a_draft_replaces_nothing_that_appeared_unless_it_may() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut target = Target::open(folder.path()).unwrap();
+        let place = folder.path().join("in/file");
+        for (replace, left) in [(false, b"mine"), (true, b"kept")] {
+            target.draft(b"in/file").unwrap().write_all(b"kept").unwrap();
+            fs::write(&place, b"mine").unwrap();
+            let published = target.publish(b"in/file", replace);
+            assert_eq!(matches!(published, Err(Error::TargetExists(_))), !replace);
+            assert_eq!(fs::read(&place).unwrap(), left);
+            assert_eq!(fs::read_dir(folder.path().join("in")).unwrap().count(), 1);
+        }
+        fs::remove_file(&place).unwrap();
+        target.draft(b"in/file").unwrap().write_all(b"kept").unwrap();
+        target.publish(b"in/file", false).unwrap();
+        assert_eq!(fs::read(&place).unwrap(), b"kept");
     }
 }

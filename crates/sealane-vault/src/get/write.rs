@@ -196,7 +196,7 @@ impl Writer<'_> {
             draft.file.set_len(size).map_err(|cause| failed(&draft.entry, cause))?;
         }
         finish_file(&draft.file, &draft.entry)?;
-        self.target.publish(&draft.entry.path)
+        self.target.publish(&draft.entry.path, self.options.overwrite)
     }
 }
 

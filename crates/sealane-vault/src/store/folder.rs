@@ -4,8 +4,10 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use rustix::fs::{Advice, CWD, RenameFlags, fadvise, renameat_with};
+use rustix::fd::BorrowedFd;
+use rustix::fs::{Advice, AtFlags, CWD, RenameFlags, fadvise, linkat, renameat_with, unlinkat};
 use rustix::io::Errno;
+use rustix::path::Arg;
 
 use super::{Object, Put, spool_name};
 use crate::Error;
@@ -70,13 +72,13 @@ impl Folder {
             fs::create_dir_all(parent)?;
             sync_up(parent, &self.root)?;
         }
-        let outcome = match create_from(file, &target) {
+        let outcome = match create_from(CWD, file, &target) {
             Ok(()) => Put::Created,
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            Err(Errno::EXIST) => {
                 fs::remove_file(file)?;
                 Put::Existed
             }
-            Err(error) => return Err(error),
+            Err(errno) => return Err(errno.into()),
         };
         File::open(parent)?.sync_all()?;
         Ok(outcome)
@@ -181,16 +183,19 @@ fn once(file: &File, offset: u64, bytes: u64) {
     }
 }
 
-/// Gives `file` the name `target` unless that is taken.
-fn create_from(file: &Path, target: &Path) -> io::Result<()> {
-    match renameat_with(CWD, file, CWD, target, RenameFlags::NOREPLACE) {
-        Ok(()) => Ok(()),
+/// Gives `file` the name `target` unless that is taken; both are relative to `folder`.
+pub(crate) fn create_from<P: Arg + Copy>(
+    folder: BorrowedFd<'_>,
+    file: P,
+    target: P,
+) -> Result<(), Errno> {
+    match renameat_with(folder, file, folder, target, RenameFlags::NOREPLACE) {
         // Some file systems rename only with replacement; a link never replaces.
         Err(Errno::INVAL | Errno::NOSYS) => {
-            fs::hard_link(file, target)?;
-            fs::remove_file(file)
+            linkat(folder, file, folder, target, AtFlags::empty())?;
+            unlinkat(folder, file, AtFlags::empty())
         }
-        Err(errno) => Err(errno.into()),
+        other => other,
     }
 }
 
