@@ -1,4 +1,4 @@
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -87,6 +87,8 @@ pub(crate) fn restore(
         report,
         folders: Vec::new(),
         open: None,
+        broken: HashSet::new(),
+        unlinked: Vec::new(),
         spent,
         flushes,
     };
@@ -106,7 +108,7 @@ pub(crate) fn restore(
                     restore.entry(entry)?;
                 }
             }
-            Ok(())
+            restore.unlinked()
         });
         drop(restore);
         let written = writing.join().unwrap_or(Err(Error::Library("thread")));
@@ -160,6 +162,25 @@ impl Restore<'_> {
         }
     }
 
+    /// Restores names whose first name has failed from their own content: of those of one file the
+    /// first, to which the others are linked then. So each round leaves fewer.
+    fn unlinked(&mut self) -> Result<(), Error> {
+        loop {
+            let (answer, answered) = sync_channel(1);
+            self.give(Step::Unlinked(answer))?;
+            let entries = answered.recv().map_err(|_| Error::Stopped)?;
+            if entries.is_empty() {
+                return Ok(());
+            }
+            for first in entries.iter().filter_map(|entry| entry.hard_link.as_ref()) {
+                self.first_names.remove(first);
+            }
+            for entry in entries {
+                self.entry(entry)?;
+            }
+        }
+    }
+
     /// Waits while the writer has enough to do.
     fn give(&self, step: Step) -> Result<(), Error> {
         self.steps.send(step).map_err(|_| Error::Stopped)
@@ -176,7 +197,6 @@ impl Restore<'_> {
         }
         let first = entry.hard_link.as_ref().and_then(|first| self.first_names.get(first));
         if let Some(first) = first.cloned() {
-            self.progress(entry.size());
             return self.give(Step::HardLink(entry, first));
         }
         let Node::File { pieces, .. } = &mut entry.node else { return Ok(()) };

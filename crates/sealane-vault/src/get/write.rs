@@ -1,5 +1,6 @@
 //! The half of a restore that writes, on a thread of its own, behind the one that opens.
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -45,6 +46,8 @@ pub(super) enum Step {
     Link(Entry),
     /// Another name of a file that was restored under the second.
     HardLink(Entry, Vec<u8>),
+    /// Asks for the entries so far that could not become other names.
+    Unlinked(SyncSender<Vec<Entry>>),
     /// A file that was there already.
     Same,
     /// A draft that is so long.
@@ -64,6 +67,10 @@ pub(super) struct Writer<'a> {
     /// Their modes and times are set when nothing is written into them any more.
     pub(super) folders: Vec<Entry>,
     pub(super) open: Option<Draft>,
+    /// Paths of files that were begun and failed: what is there is not what was to be.
+    pub(super) broken: HashSet<Vec<u8>>,
+    /// Names of files for which there is no first name to link to.
+    pub(super) unlinked: Vec<Entry>,
     /// Buffers that can be filled again.
     pub(super) spent: Sender<Vec<u8>>,
     pub(super) flushes: SyncSender<Flush>,
@@ -102,8 +109,17 @@ impl Writer<'_> {
                 self.outcome(&entry, made)?;
             }
             Step::HardLink(entry, first) => {
-                let made = self.hard_link(&entry, &first).map(|()| true);
-                self.outcome(&entry, made)?;
+                if self.hard_link(&entry, &first)? {
+                    if let Some(progress) = &self.options.progress {
+                        progress.bytes.fetch_add(entry.size(), Ordering::Relaxed);
+                    }
+                    self.done(&entry);
+                } else {
+                    self.unlinked.push(entry);
+                }
+            }
+            Step::Unlinked(answer) => {
+                let _ = answer.send(std::mem::take(&mut self.unlinked));
             }
             Step::Same => self.same(),
             Step::Begin(entry, file, length) => {
@@ -116,13 +132,13 @@ impl Writer<'_> {
                 if written.is_err()
                     && let Some(draft) = self.open.take()
                 {
-                    self.outcome(&draft.entry, written.map(|()| true))?;
+                    self.drafted(draft.entry, written)?;
                 }
             }
             Step::End => {
                 if let Some(draft) = self.open.take() {
-                    let finished = self.finish(&draft).map(|()| true);
-                    self.outcome(&draft.entry, finished)?;
+                    let finished = self.finish(&draft);
+                    self.drafted(draft.entry, finished)?;
                 }
             }
             Step::Failed(path, error) => {
@@ -140,6 +156,16 @@ impl Writer<'_> {
             Ok(false) => self.same(),
             Err(error) if ends_all(&error) => return Err(error),
             Err(error) => self.failed(entry.shown(), &error),
+        }
+        Ok(())
+    }
+
+    /// Remembers a file that has failed, for its other names.
+    fn drafted(&mut self, entry: Entry, outcome: Result<(), Error>) -> Result<(), Error> {
+        let failed = outcome.is_err();
+        self.outcome(&entry, outcome.map(|()| true))?;
+        if failed {
+            self.broken.insert(entry.path);
         }
         Ok(())
     }
@@ -179,14 +205,21 @@ impl Writer<'_> {
         Ok(true)
     }
 
-    /// What stands in the place goes only when the file is there that is to get the name.
-    fn hard_link(&mut self, entry: &Entry, first: &[u8]) -> Result<(), Error> {
-        match self.target.hard_link(&entry.path, first) {
-            Err(Error::TargetExists(_)) if self.options.overwrite => {
-                self.target.remove(&entry.path)?;
-                self.target.hard_link(&entry.path, first)
-            }
-            other => other,
+    /// Whether the file at `first` has the entry's name now. What stands in its place goes only
+    /// when that file is there.
+    fn hard_link(&mut self, entry: &Entry, first: &[u8]) -> Result<bool, Error> {
+        if self.broken.contains(first) {
+            return Ok(false);
+        }
+        let mut made = self.target.hard_link(&entry.path, first);
+        if matches!(made, Err(Error::TargetExists(_))) && self.options.overwrite {
+            made = self.target.remove(&entry.path);
+            made = made.and_then(|()| self.target.hard_link(&entry.path, first));
+        }
+        match made {
+            Err(error) if ends_all(&error) => Err(error),
+            // Whatever it is, the entry's own content may help, or find out what to say.
+            made => Ok(made.is_ok()),
         }
     }
 
