@@ -40,6 +40,11 @@ impl Vault {
 
     /// Restores a snapshot, or a part of it, into `target`, which need not exist.
     ///
+    /// Files that are there with the right size and time are left as they are. While a restore runs
+    /// the target holds a file `.sealane-restoring`. Where one is left, the machine may have
+    /// stopped before contents were durable: such files are read and compared as well, and the mark
+    /// stays until a restore of all of a snapshot finds nothing wrong.
+    ///
     /// # Errors
     /// What the target folder or the store fails for as a whole. Single files that cannot be
     /// restored are named in [`GetReport::failed`].

@@ -1,5 +1,6 @@
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
+use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -12,8 +13,9 @@ use super::chunks::Chunks;
 use super::target::Target;
 use super::write::{Flush, Step, Writer, check_replaceable, ends_all, failed};
 use crate::Error;
-use crate::format::chunk::ChunkKind;
+use crate::format::chunk::{ChunkKind, Id};
 use crate::format::page::{Entry, Node, Piece};
+use crate::limits::MAX_CHUNK_BYTES;
 use crate::put::{Progress, Skipped};
 
 /// Steps that wait for the writer, each with at most one chunk.
@@ -67,24 +69,19 @@ pub(crate) fn restore(
     target: &Path,
     options: &GetOptions,
 ) -> Result<GetReport, Error> {
-    let mut report = GetReport::default();
     if options.dry_run {
-        for entry in entries {
-            let entry = entry?;
-            if options.wants(&entry.path) {
-                report.count(&entry);
-            }
-        }
-        return Ok(report);
+        return count(entries, options);
     }
     let manifest = chunks.manifest();
     let root = Target::open(target)?;
+    let interrupted = root.mark(target)?;
     let (spent, empty) = channel();
     let (flushes, flushed) = sync_channel(1);
     let writer = Writer {
         target: root.again(target)?,
         options,
-        report,
+        interrupted,
+        report: GetReport::default(),
         folders: Vec::new(),
         open: None,
         broken: HashSet::new(),
@@ -100,7 +97,8 @@ pub(crate) fn restore(
         let writing = named("vault write").spawn_scoped(scope, move || writer.run(&taken, target));
         let writing = writing.map_err(|_| Error::Thread)?;
         let first_names = HashMap::new();
-        let mut restore = Restore { chunks, target: root, options, first_names, steps, empty };
+        let mut restore =
+            Restore { chunks, target: root, options, interrupted, first_names, steps, empty };
         let read = manifest.view(|| {
             for entry in entries {
                 let entry = entry?;
@@ -120,11 +118,28 @@ pub(crate) fn restore(
     })
 }
 
+/// What a restore would do in an empty target.
+fn count(
+    entries: impl Iterator<Item = Result<Entry, Error>>,
+    options: &GetOptions,
+) -> Result<GetReport, Error> {
+    let mut report = GetReport::default();
+    for entry in entries {
+        let entry = entry?;
+        if options.wants(&entry.path) {
+            report.count(&entry);
+        }
+    }
+    Ok(report)
+}
+
 /// The half of a restore that fetches, opens and verifies, and finds out what is there already.
 struct Restore<'a> {
     chunks: Chunks<'a>,
     target: Target,
     options: &'a GetOptions,
+    /// Whether an earlier restore into the target did not get to its end.
+    interrupted: bool,
     /// For files with several names: where the one was restored to which the others refer.
     first_names: HashMap<Vec<u8>, Vec<u8>>,
     steps: SyncSender<Step>,
@@ -188,7 +203,7 @@ impl Restore<'_> {
 
     fn file(&mut self, mut entry: Entry) -> Result<(), Error> {
         if let Some(found) = self.target.look(&entry.path)? {
-            if is_same(&entry, entry.size(), &found) {
+            if is_same(&entry, entry.size(), &found) && self.is_right(&entry)? {
                 self.note_name(&entry);
                 self.progress(entry.size());
                 return self.give(Step::Same);
@@ -209,6 +224,49 @@ impl Restore<'_> {
         self.content(&pieces, kept.pieces)?;
         self.first_names.entry(name).or_insert(path);
         self.give(Step::End)
+    }
+
+    /// Whether a file of the right size and time has the right content. That can be trusted unless
+    /// a restore was interrupted: a machine that stopped then may have kept size and time, and not
+    /// the content.
+    fn is_right(&mut self, entry: &Entry) -> Result<bool, Error> {
+        let Node::File { pieces, .. } = &entry.node else { return Ok(false) };
+        if !self.interrupted {
+            return Ok(true);
+        }
+        let file = self.target.open_file(&entry.path)?;
+        let mut held = Vec::new();
+        let mut at = 0;
+        for piece in self.chunks.flatten(pieces)? {
+            // Into a hole nothing was written that could be lost.
+            if let Piece::Chunk { bytes, id } = piece {
+                let holds = self.holds(&file, at, bytes, &id, &mut held);
+                if !holds.map_err(|cause| failed(entry, cause))? {
+                    return Ok(false);
+                }
+            }
+            at += piece.bytes();
+        }
+        Ok(true)
+    }
+
+    /// Whether a chunk lies at a place of a file.
+    fn holds(
+        &self,
+        file: &File,
+        at: u64,
+        bytes: u64,
+        id: &Id,
+        held: &mut Vec<u8>,
+    ) -> io::Result<bool> {
+        // No chunk is longer, whatever the snapshot says.
+        let Some(bytes) = usize::try_from(bytes).ok().filter(|bytes| *bytes <= MAX_CHUNK_BYTES)
+        else {
+            return Ok(false);
+        };
+        held.resize(bytes, 0);
+        file.read_exact_at(held, at)?;
+        Ok(self.chunks.vault().naming().id(ChunkKind::Data, held) == *id)
     }
 
     fn note_name(&mut self, entry: &Entry) {
@@ -238,9 +296,8 @@ impl Restore<'_> {
             if kept.length + bytes > left {
                 break;
             }
-            held.resize(usize::try_from(*bytes).unwrap_or(0), 0);
-            file.read_exact_at(&mut held, kept.length).map_err(|cause| failed(entry, cause))?;
-            if self.chunks.vault().naming().id(ChunkKind::Data, &held) != *id {
+            let holds = self.holds(file, kept.length, *bytes, id, &mut held);
+            if !holds.map_err(|cause| failed(entry, cause))? {
                 break;
             }
             kept = Kept { pieces: kept.pieces + 1, length: kept.length + bytes };
@@ -282,4 +339,31 @@ fn is_same(entry: &Entry, size: u64, found: &Stat) -> bool {
     FileType::from_raw_mode(found.st_mode) == FileType::RegularFile
         && found.st_size as u64 == size
         && mtime_ns == Some(entry.mtime_ns)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Cost, Metadata, OpenOptions, Store, Vault};
+
+    #[test]
+    fn the_target_is_marked_while_a_restore_runs_and_not_after_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path().join("vault").to_str().unwrap()).unwrap();
+        let state = Some(folder.path().join("state"));
+        let options = OpenOptions { state, ..OpenOptions::default() };
+        let cost = Cost { memory_kib: 64, passes: 1, lanes: 1 };
+        let vault = Vault::init(store, b"secret", cost, Metadata::Sealed, &options).unwrap();
+        let chunks = Chunks::new(&vault, vault.manifest()).unwrap();
+        let target = folder.path().join("target");
+        let mark = target.join(".sealane-restoring");
+        let mut marked = false;
+        let entries = std::iter::from_fn(|| {
+            marked = mark.exists();
+            None
+        });
+        restore(chunks, entries, &target, &GetOptions::default()).unwrap();
+        assert!(marked);
+        assert!(!mark.exists());
+    }
 }

@@ -5,8 +5,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use rustix::fs::{
-    AtFlags, CWD, FileType, Gid, Mode, OFlags, Stat, Timespec, Timestamps, Uid, chownat, linkat,
-    mkdirat, openat, readlinkat, renameat, statat, symlinkat, syncfs, unlinkat, utimensat,
+    AtFlags, CWD, FileType, Gid, Mode, OFlags, Stat, Timespec, Timestamps, Uid, chownat, fsync,
+    linkat, mkdirat, openat, readlinkat, renameat, statat, symlinkat, syncfs, unlinkat, utimensat,
 };
 use rustix::io::Errno;
 
@@ -20,6 +20,9 @@ pub(super) struct Target {
     root: OwnedFd,
     parent: Option<(Vec<u8>, OwnedFd)>,
 }
+
+/// In the target's root while what is restored is not durable yet.
+const MARK: &str = ".sealane-restoring";
 
 const FOLDER: OFlags =
     OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC).union(OFlags::RDONLY);
@@ -38,6 +41,23 @@ impl Target {
     pub(super) fn again(&self, path: &Path) -> Result<Target, Error> {
         let root = self.root.try_clone().map_err(|cause| Error::file(path, cause))?;
         Ok(Target { root, parent: None })
+    }
+
+    /// Marks the target as one of a restore that is not over; tells whether it was marked already.
+    /// The mark is durable before anything that it stands for can be.
+    pub(super) fn mark(&self, path: &Path) -> Result<bool, Error> {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let marked = match openat(&self.root, MARK, flags, Mode::RUSR | Mode::WUSR) {
+            Ok(file) => fsync(file).and_then(|()| fsync(&self.root)).map(|()| false),
+            Err(Errno::EXIST) => Ok(true),
+            Err(errno) => Err(errno),
+        };
+        marked.map_err(|errno| Error::file(path, errno.into()))
+    }
+
+    /// Takes the mark away. If that fails, the next restore only looks closer than it must.
+    pub(super) fn unmark(&self) {
+        let _ = unlinkat(&self.root, MARK, AtFlags::empty());
     }
 
     /// The folder that `path` is in, and its last component. Missing folders are made.
@@ -104,6 +124,14 @@ impl Target {
             }
             Err(errno) => Err(failed(path, errno)),
         }
+    }
+
+    /// Opens a file that is there, for reading.
+    pub(super) fn open_file(&mut self, path: &[u8]) -> Result<File, Error> {
+        let (folder, name) = self.parent(path)?;
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let opened = openat(folder, name, flags, Mode::empty());
+        opened.map(File::from).map_err(|errno| failed(path, errno))
     }
 
     /// Opens the draft of a file beside its place, with what an earlier run left in it.

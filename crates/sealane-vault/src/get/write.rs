@@ -63,6 +63,8 @@ pub(super) enum Step {
 pub(super) struct Writer<'a> {
     pub(super) target: Target,
     pub(super) options: &'a GetOptions,
+    /// Whether an earlier restore into the target did not get to its end.
+    pub(super) interrupted: bool,
     pub(super) report: GetReport,
     /// Their modes and times are set when nothing is written into them any more.
     pub(super) folders: Vec<Entry>,
@@ -95,6 +97,11 @@ impl Writer<'_> {
             }
         }
         self.target.sync(target)?;
+        // What an earlier run has left is beyond doubt when all of it was looked at, and right.
+        let looked_at_all = self.options.paths.is_empty() && self.report.failed.is_empty();
+        if !self.interrupted || looked_at_all {
+            self.target.unmark();
+        }
         Ok(self.report)
     }
 

@@ -151,3 +151,42 @@ fn other_names_of_a_file_come_back_when_its_first_name_does_not() {
         assert_eq!(second, third);
     }
 }
+
+#[test]
+fn after_an_interrupted_restore_size_and_time_are_not_enough() {
+    let place = Place::new();
+    let content = crate::shared::Seed(8).random(3 << 20);
+    let source = place.source(|folder| {
+        fs::write(folder.join("file"), &content).unwrap();
+        fs::write(folder.join("right"), b"kept").unwrap();
+    });
+    let vault = place.init();
+    vault.put_paths(&[source], &PutOptions::default()).unwrap();
+    let snapshot = vault.snapshot(None).unwrap();
+    let target = place.path("target");
+    let get = |options: &GetOptions| vault.get_to(&snapshot, &target, options).unwrap();
+    let all = GetOptions::default();
+    assert_eq!(get(&all).failed, []);
+    // As a machine leaves it that lost power: a block that was never written out.
+    let file = target.join("source/file");
+    let mut torn = content.clone();
+    torn[2 << 20..][..4096].fill(0);
+    let time = fs::metadata(&file).unwrap().modified().unwrap();
+    fs::write(&file, torn).unwrap();
+    fs::File::options().write(true).open(&file).unwrap().set_modified(time).unwrap();
+    let mark = target.join(".sealane-restoring");
+    fs::write(&mark, b"").unwrap();
+    // It is named in every run until it is replaced, and a part of the snapshot says nothing of it.
+    let part = GetOptions { paths: vec![b"source/right".to_vec()], ..GetOptions::default() };
+    assert_eq!(get(&part).unchanged, 1);
+    for _ in 0..2 {
+        let got = get(&all);
+        assert_eq!((got.failed.len(), got.unchanged), (1, 1), "{:?}", got.failed);
+        assert!(got.failed[0].reason.contains("SL-VAULT-29"), "{:?}", got.failed);
+    }
+    let got = get(&GetOptions { overwrite: true, ..GetOptions::default() });
+    assert_eq!((got.failed, got.files), (vec![], 1));
+    assert!(fs::read(&file).unwrap() == content);
+    assert!(!mark.exists());
+    assert_eq!(get(&all).unchanged, 2);
+}
