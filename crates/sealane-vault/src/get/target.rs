@@ -185,7 +185,13 @@ impl Target {
             cause,
         })?;
         let (to, to_name) = self.parent(path)?;
-        linkat(&folder, name, to, to_name, AtFlags::empty()).map_err(|errno| failed(path, errno))
+        linkat(&folder, name, to, to_name, AtFlags::empty())
+            .map_err(|errno| failed(path, errno))?;
+        // An earlier run, in which the first name failed, may have begun a draft of this one.
+        let draft = draft_of(path);
+        let (to, draft) = self.parent(&draft)?;
+        let _ = unlinkat(to, draft, AtFlags::empty());
+        Ok(())
     }
 
     /// Gives what is at the entry's path its owner, mode and time.
