@@ -5,7 +5,7 @@ mod site;
 mod token;
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, SystemTime};
 
 use axum::http::HeaderMap;
@@ -18,6 +18,7 @@ pub(crate) use site::{Site, cross_site};
 pub use token::{Right, Rights, Secret, Token};
 
 use crate::refusal::Refusal;
+use crate::stamp::Stamp;
 
 /// How often the file of tokens is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
@@ -29,6 +30,8 @@ const SUBPROTOCOL: &str = "sealane.token.";
 pub(crate) struct Access {
     file: PathBuf,
     tokens: RwLock<Arc<Tokens>>,
+    /// Of the file that the tokens are of.
+    seen: Mutex<Stamp>,
     /// Counts the changes.
     changes: watch::Sender<u64>,
     site: Site,
@@ -40,9 +43,11 @@ impl Access {
     /// Reads the tokens of a data folder, which may have none.
     pub(crate) fn open(folder: &Path, site: Site, is_exposed: bool) -> Result<Self, FileError> {
         let file = Tokens::path(folder);
-        let tokens = Tokens::read(&file)?;
+        // Before the file is read: what changes from here on is seen later.
+        let seen = Mutex::new(Stamp::of(&file));
+        let tokens = RwLock::new(Arc::new(Tokens::read(&file)?));
         let (changes, _) = watch::channel(0);
-        Ok(Self { file, tokens: RwLock::new(Arc::new(tokens)), changes, site, is_exposed })
+        Ok(Self { file, tokens, seen, changes, site, is_exposed })
     }
 
     /// Whether there is any token.
@@ -87,37 +92,46 @@ impl Access {
 
     /// Reads the file again. One that cannot be read changes nothing.
     pub(crate) fn reload(&self) -> Result<(), FileError> {
+        // Held until the tokens are in place: of two that read, the later one has the last word.
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let stamp = Stamp::of(&self.file);
         let tokens = Arc::new(Tokens::read(&self.file)?);
         *self.tokens.write().unwrap_or_else(PoisonError::into_inner) = tokens;
+        *seen = stamp;
+        drop(seen);
         self.changes.send_modify(|changes| *changes += 1);
         Ok(())
     }
 
     /// Follows the file, and the times at which tokens expire.
     pub(crate) async fn follow(self: Arc<Self>, mut stopping: watch::Receiver<bool>) {
-        let mut seen = self.stamp();
+        let mut told = None;
         loop {
             tokio::select! {
                 _ = stopping.wait_for(|stop| *stop) => return,
                 () = tokio::time::sleep(LOOK_EVERY) => {}
             }
-            let stamp = self.stamp();
-            if stamp != seen {
-                seen = stamp;
-                match self.reload() {
-                    Ok(()) => tracing::info!("tokens were read again"),
-                    Err(error) => tracing::error!(%error, "tokens are as they were"),
+            let stamp = Stamp::of(&self.file);
+            match self.look(stamp) {
+                Some(Ok(())) => tracing::info!("tokens were read again"),
+                Some(Err(error)) if told != Some(stamp) => {
+                    tracing::error!(%error, "tokens are as they were");
+                    told = Some(stamp);
                 }
-            } else if self.tokens().expired_within(LOOK_EVERY * 4) {
-                self.changes.send_modify(|changes| *changes += 1);
+                Some(Err(_)) => {}
+                None if self.tokens().expired_within(LOOK_EVERY * 4) => {
+                    self.changes.send_modify(|changes| *changes += 1);
+                }
+                None => {}
             }
         }
     }
 
-    /// What tells that the file is another one.
-    fn stamp(&self) -> Option<(SystemTime, u64)> {
-        let metadata = std::fs::metadata(&self.file).ok()?;
-        Some((metadata.modified().ok()?, metadata.len()))
+    /// Reads the file again if it is not the one that the tokens are of: what failed, as often as
+    /// it is looked at.
+    fn look(&self, stamp: Stamp) -> Option<Result<(), FileError>> {
+        let seen = *self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        (stamp != seen).then(|| self.reload())
     }
 }
 
@@ -190,4 +204,44 @@ pub(crate) fn shows_token(headers: &HeaderMap) -> bool {
 /// Whether an offered sub-protocol is a token and no codec.
 pub(crate) fn is_token(offered: &str) -> bool {
     offered.starts_with(SUBPROTOCOL)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    /// Tokens of a folder with one, which reads everything.
+    fn access(folder: &Path, expires: Option<SystemTime>) -> Access {
+        let rights = Rights { read: vec!["**".parse().unwrap()], ..Rights::default() };
+        Tokens::add(folder, "reader", &Secret::new([1; 32]), rights, expires).unwrap();
+        Access::open(folder, Site::default(), false).unwrap()
+    }
+
+    fn look(access: &Access) -> Option<Result<(), FileError>> {
+        access.look(Stamp::of(&access.file))
+    }
+
+    #[test]
+    fn every_change_is_read_and_what_failed_is_read_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let access = access(folder.path(), None);
+        assert!(look(&access).is_none());
+        // Between the first reading and the first look.
+        let rights = Rights::default();
+        Tokens::add(folder.path(), "other", &Secret::new([2; 32]), rights, None).unwrap();
+        assert!(matches!(look(&access), Some(Ok(()))));
+        assert_eq!(access.tokens().iter().count(), 2);
+        assert!(look(&access).is_none());
+        // A change of the mode alone, which fails for as long as it stands.
+        fs::set_permissions(&access.file, Permissions::from_mode(0o640)).unwrap();
+        for _ in 0..3 {
+            assert!(matches!(look(&access), Some(Err(FileError::Exposed { .. }))));
+        }
+        fs::set_permissions(&access.file, Permissions::from_mode(0o600)).unwrap();
+        assert!(matches!(look(&access), Some(Ok(()))));
+        assert!(look(&access).is_none());
+    }
 }

@@ -38,6 +38,7 @@ mod refusal;
 mod reply;
 mod routes;
 mod server;
+mod stamp;
 mod streams;
 mod subscribe;
 mod tls;

@@ -1,8 +1,8 @@
 //! TLS of the hub's port: one certificate and its key, read again when their files change.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError, RwLock};
-use std::time::{Duration, SystemTime};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
 
 use rustls::ServerConfig;
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
@@ -12,6 +12,8 @@ use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
+
+use crate::stamp::Stamp;
 
 /// How often the files are looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
@@ -51,6 +53,8 @@ pub enum TlsError {
 pub(crate) struct Tls {
     files: TlsFiles,
     current: Arc<Current>,
+    /// Of the files that the certificate in use is of.
+    seen: Mutex<[Stamp; 2]>,
     pub(crate) acceptor: TlsAcceptor,
 }
 
@@ -58,6 +62,8 @@ impl Tls {
     /// Reads the files.
     pub(crate) fn open(files: TlsFiles) -> Result<Self, TlsError> {
         let provider = Arc::new(aws_lc_rs::default_provider());
+        // Before the files are read: what changes from here on is seen later.
+        let seen = Mutex::new(stamps(&files));
         let pair = read(&files, &provider)?;
         let current = Arc::new(Current(RwLock::new(Arc::new(pair))));
         let failed = |cause| TlsError::Pair { files: files.clone(), cause };
@@ -67,45 +73,53 @@ impl Tls {
             .with_no_client_auth()
             .with_cert_resolver(current.clone());
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        Ok(Self { files, current, acceptor: TlsAcceptor::from(Arc::new(config)) })
+        let acceptor = TlsAcceptor::from(Arc::new(config));
+        Ok(Self { files, current, seen, acceptor })
     }
 
     /// Reads the files again. Handshakes from now on use them, connections that stand go on; what
     /// cannot be used changes nothing.
     pub(crate) fn reload(&self) -> Result<(), TlsError> {
+        // Held until the pair is in place: of two that read, the later one has the last word.
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let stamps = stamps(&self.files);
         let pair = Arc::new(read(&self.files, &aws_lc_rs::default_provider())?);
         *self.current.0.write().unwrap_or_else(PoisonError::into_inner) = pair;
+        *seen = stamps;
         Ok(())
     }
 
     /// Follows the files. They are two, and written one after the other: what does not go
     /// together is looked at again until it does.
     pub(crate) async fn follow(self: Arc<Self>, mut stopping: watch::Receiver<bool>) {
-        let mut seen = self.stamp();
+        let mut told = None;
         loop {
             tokio::select! {
                 _ = stopping.wait_for(|stop| *stop) => return,
                 () = tokio::time::sleep(LOOK_EVERY) => {}
             }
-            let stamp = self.stamp();
-            if stamp == seen {
-                continue;
-            }
-            seen = stamp;
-            match self.reload() {
-                Ok(()) => tracing::info!("the certificate was read again"),
-                Err(error) => tracing::error!(%error, "the certificate is as it was"),
+            let stamps = stamps(&self.files);
+            match self.look(stamps) {
+                Some(Ok(())) => tracing::info!("the certificate was read again"),
+                Some(Err(error)) if told != Some(stamps) => {
+                    tracing::error!(%error, "the certificate is as it was");
+                    told = Some(stamps);
+                }
+                Some(Err(_)) | None => {}
             }
         }
     }
 
-    /// What tells that the files are others.
-    fn stamp(&self) -> [Option<(SystemTime, u64)>; 2] {
-        [&self.files.certificate, &self.files.key].map(|file| {
-            let metadata = std::fs::metadata(file).ok()?;
-            Some((metadata.modified().ok()?, metadata.len()))
-        })
+    /// Reads the files again if they are not those that the certificate in use is of: what failed,
+    /// as often as it is looked at.
+    fn look(&self, stamps: [Stamp; 2]) -> Option<Result<(), TlsError>> {
+        let seen = *self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        (stamps != seen).then(|| self.reload())
     }
+}
+
+fn stamps(files: &TlsFiles) -> [Stamp; 2] {
+    [Stamp::of(&files.certificate), Stamp::of(&files.key)]
 }
 
 /// The certificate of the next handshake.
@@ -131,4 +145,30 @@ fn read(files: &TlsFiles, provider: &CryptoProvider) -> Result<CertifiedKey, Tls
         .map_err(|error| wrong(&files.key, error.to_string()))?;
     let failed = |cause| TlsError::Pair { files: files.clone(), cause };
     CertifiedKey::from_der(chain, key, provider).map_err(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pair_that_does_not_go_together_is_read_again_until_it_does() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name| folder.path().join(name);
+        let files = TlsFiles { certificate: at("cert.pem"), key: at("key.pem") };
+        let new = || rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        let (old, next) = (new(), new());
+        std::fs::write(&files.certificate, old.cert.pem()).unwrap();
+        std::fs::write(&files.key, old.signing_key.serialize_pem()).unwrap();
+        let tls = Tls::open(files.clone()).unwrap();
+        let look = || tls.look(stamps(&files));
+        assert!(look().is_none());
+        std::fs::write(&files.certificate, next.cert.pem() + "\n").unwrap();
+        for _ in 0..3 {
+            assert!(matches!(look(), Some(Err(TlsError::Pair { .. }))));
+        }
+        std::fs::write(&files.key, next.signing_key.serialize_pem()).unwrap();
+        assert!(matches!(look(), Some(Ok(()))));
+        assert!(look().is_none());
+    }
 }
