@@ -32,6 +32,7 @@ pub(crate) struct Access {
     tokens: RwLock<Arc<Tokens>>,
     /// Of the file that the tokens are of.
     seen: Mutex<Stamp>,
+    opened: SystemTime,
     /// Counts the changes.
     changes: watch::Sender<u64>,
     site: Site,
@@ -47,7 +48,8 @@ impl Access {
         let seen = Mutex::new(Stamp::of(&file));
         let tokens = RwLock::new(Arc::new(Tokens::read(&file)?));
         let (changes, _) = watch::channel(0);
-        Ok(Self { file, tokens, seen, changes, site, is_exposed })
+        let opened = SystemTime::now();
+        Ok(Self { file, tokens, seen, opened, changes, site, is_exposed })
     }
 
     /// Whether there is any token.
@@ -105,12 +107,14 @@ impl Access {
 
     /// Follows the file, and the times at which tokens expire.
     pub(crate) async fn follow(self: Arc<Self>, mut stopping: watch::Receiver<bool>) {
-        let mut told = None;
+        let (mut told, mut last) = (None, self.opened);
         loop {
             tokio::select! {
                 _ = stopping.wait_for(|stop| *stop) => return,
                 () = tokio::time::sleep(LOOK_EVERY) => {}
             }
+            let now = SystemTime::now();
+            self.tell_expired(std::mem::replace(&mut last, now), now);
             let stamp = Stamp::of(&self.file);
             match self.look(stamp) {
                 Some(Ok(())) => tracing::info!("tokens were read again"),
@@ -118,12 +122,16 @@ impl Access {
                     tracing::error!(%error, "tokens are as they were");
                     told = Some(stamp);
                 }
-                Some(Err(_)) => {}
-                None if self.tokens().expired_within(LOOK_EVERY * 4) => {
-                    self.changes.send_modify(|changes| *changes += 1);
-                }
-                None => {}
+                Some(Err(_)) | None => {}
             }
+        }
+    }
+
+    /// Wakes who reads by a token that has expired since the last look, however long ago that was:
+    /// a machine may have slept, or its clock been set.
+    fn tell_expired(&self, last: SystemTime, now: SystemTime) {
+        if self.tokens().expired_between(last, now) {
+            self.changes.send_modify(|changes| *changes += 1);
         }
     }
 
@@ -243,5 +251,19 @@ mod tests {
         fs::set_permissions(&access.file, Permissions::from_mode(0o600)).unwrap();
         assert!(matches!(look(&access), Some(Ok(()))));
         assert!(look(&access).is_none());
+    }
+
+    #[test]
+    fn a_token_that_expired_while_nobody_looked_is_told_of() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
+        let access = access(folder.path(), Some(at(1000)));
+        let told = |last, now| {
+            let changes = access.changes();
+            access.tell_expired(at(last), at(now));
+            changes.has_changed().unwrap()
+        };
+        assert!(told(999, 1000) && told(10, 100_000));
+        assert!(!told(998, 999) && !told(1000, 100_000), "not before, and once");
     }
 }

@@ -5,7 +5,7 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use sealane_message::Pattern;
 use sealane_message::limits::{MAX_TOKEN_NAME_BYTES, MAX_TOKEN_PATTERNS, MAX_TOKENS};
@@ -140,13 +140,9 @@ impl Tokens {
         self.by_hash.get(hash).cloned()
     }
 
-    pub(super) fn expired_within(&self, span: Duration) -> bool {
-        let now = SystemTime::now();
-        let recent = |token: &Token| {
-            let since = token.expires.and_then(|expires| now.duration_since(expires).ok());
-            since.is_some_and(|since| since <= span)
-        };
-        self.iter().any(recent)
+    /// Whether one that held at `last` holds no more.
+    pub(super) fn expired_between(&self, last: SystemTime, now: SystemTime) -> bool {
+        self.iter().any(|token| token.is_valid(last) && !token.is_valid(now))
     }
 
     /// Adds a token to the file of a data folder. The text of it is nowhere else.
@@ -304,6 +300,8 @@ fn read_hash(text: &str) -> Option<[u8; 32]> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
