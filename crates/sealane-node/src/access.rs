@@ -1,6 +1,7 @@
 //! Who may do what: tokens, and what browsers may be made to send (spec/access.md).
 
 mod file;
+mod grant;
 mod site;
 mod token;
 
@@ -14,6 +15,7 @@ use sealane_message::{Pattern, Topic};
 use tokio::sync::watch;
 
 pub use file::{FileError, Tokens};
+pub(crate) use grant::Grant;
 pub(crate) use site::{Site, cross_site};
 pub use token::{Right, Rights, Secret, Token};
 
@@ -88,7 +90,7 @@ impl Access {
     }
 
     /// Wakes after each change of the tokens.
-    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
+    fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
 

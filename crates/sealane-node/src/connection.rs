@@ -10,7 +10,6 @@ use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket};
 use bytes::Bytes;
 use futures_util::{Sink, SinkExt, Stream};
 use sealane_codec::{Codec, CodecError, records};
-use sealane_message::Pattern;
 use sealane_message::limits::{
     MAX_CLIENT_FRAME_BYTES, MAX_DELIVERY_BATCH_BYTES, MAX_SILENCE_MS, MAX_SUBSCRIPTIONS,
 };
@@ -20,7 +19,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_tungstenite::tungstenite;
 
-use crate::access::{Pass, Right};
+use crate::access::{Grant, Pass};
 use crate::refusal::Refusal;
 use crate::routes::App;
 use crate::subscribe::Request;
@@ -107,13 +106,17 @@ impl Connection {
         }
     }
 
-    async fn run(&mut self, mut pass: Pass, request: Request) -> End {
+    async fn run(&mut self, pass: Pass, request: Request) -> End {
         let pattern = request.pattern.clone();
         let stream = pattern.to_string();
+        let mut grant = match Grant::new(self.app.access.clone(), pass, pattern.clone()) {
+            Ok(grant) => grant,
+            Err(refusal) => return End::Refused(refusal),
+        };
         (self.batch, self.heartbeat) = (request.batch, request.heartbeat);
         // From before the subscription: what is appended in between counts as after it.
         let time_ms = now_ms();
-        let asked = (pattern.clone(), request.who.clone());
+        let asked = (pattern, request.who.clone());
         let opened = self.app.hub.subscribe(request.pattern, request.who).await;
         let (mut subscription, joined) = match opened {
             Ok(opened) => opened,
@@ -126,8 +129,6 @@ impl Connection {
             return end;
         }
         let mut stopping = self.app.stopping.clone();
-        let app = self.app.clone();
-        let mut changes = app.access.changes();
         let mut events = Vec::new();
         loop {
             let flushing = self.flushing;
@@ -148,7 +149,7 @@ impl Connection {
                     }
                 }
                 () = tokio::time::sleep_until(wake) => self.tick(),
-                _ = changes.changed() => still_granted(&app, &mut pass, &pattern),
+                granted = grant.changed() => granted.map_err(End::Refused),
                 () = stopped(&mut stopping) => Err(End::Refused(Error::Draining.into())),
             };
             if let Err(end) = step {
@@ -360,16 +361,6 @@ fn io(socket: &mut WebSocket, flushing: bool) -> impl Future<Output = Io> {
 /// The messages among them.
 fn count(events: &[Event]) -> usize {
     events.iter().filter(|event| matches!(event, Event::Deliver(_))).count()
-}
-
-/// Asks again for what was granted when the connection began.
-fn still_granted(app: &App, pass: &mut Pass, pattern: &Pattern) -> Result<(), End> {
-    let renewed = app.access.renew(pass.clone()).and_then(|renewed| {
-        renewed.need_all(Right::Read, pattern)?;
-        Ok(renewed)
-    });
-    *pass = renewed.map_err(End::Refused)?;
-    Ok(())
 }
 
 /// Resolves when the node stops.

@@ -22,7 +22,7 @@ use sealane_stream::protocol::{Op, ServerFrame};
 use sealane_stream::{Error, Event, From, Subscription, Who, take_encoded};
 use tokio::sync::watch;
 
-use crate::access::{Pass, Right};
+use crate::access::{Grant, Pass};
 use crate::connection::{now_ms, stopped};
 use crate::readers::Entered;
 use crate::refusal::Refusal;
@@ -65,7 +65,7 @@ async fn open(
     headers: &HeaderMap,
 ) -> Result<Source, Refusal> {
     let (pattern, from) = read(parameters)?;
-    pass.need_all(Right::Read, &pattern)?;
+    let grant = Grant::new(app.access.clone(), pass, pattern.clone())?;
     let alive = app.alive().filter(|_| !app.is_stopping()).ok_or(Error::Draining)?;
     let served = Served::new(&app)?;
     let (mut place, from) = begin(headers, from)?;
@@ -83,16 +83,13 @@ async fn open(
     let mut out = b"id: ".to_vec();
     place.write(&mut out);
     out.extend_from_slice(b"\n\n");
-    let asked = (pattern.clone(), &who);
-    let shown = app.readers.enter(&subscription, asked, Codec::Json.name());
-    let (changes, stopping) = (app.access.changes(), app.stopping.clone());
+    let shown = app.readers.enter(&subscription, (pattern, &who), Codec::Json.name());
+    let stopping = app.stopping.clone();
     Ok(Source {
         app,
-        pass,
-        pattern,
+        grant,
         subscription,
         place,
-        changes,
         stopping,
         out,
         ended: false,
@@ -214,11 +211,9 @@ impl Drop for Served {
 /// The events of one client.
 struct Source {
     app: Arc<App>,
-    pass: Pass,
-    pattern: Pattern,
+    grant: Grant,
     subscription: Subscription,
     place: Place,
-    changes: watch::Receiver<u64>,
     stopping: watch::Receiver<bool>,
     out: Vec<u8>,
     ended: bool,
@@ -243,7 +238,7 @@ impl Source {
                     self.out.extend_from_slice(b":\n\n");
                     Ok(())
                 }
-                _ = self.changes.changed() => self.is_still_granted(),
+                granted = self.grant.changed() => granted,
                 () = stopped(&mut self.stopping) => Err(Error::Draining.into()),
             };
             if let Err(refusal) = step.and_then(|()| self.tell(&mut events)) {
@@ -300,11 +295,6 @@ impl Source {
         self.status(&ServerFrame::Error(refusal.wire()));
         self.ended = true;
     }
-
-    fn is_still_granted(&mut self) -> Result<(), Refusal> {
-        self.pass = self.app.access.renew(self.pass.clone())?;
-        self.pass.need_all(Right::Read, &self.pattern)
-    }
 }
 
 /// The lines of an event. An envelope is sent as it was written, and JSON may have line ends.
@@ -319,7 +309,47 @@ fn data(bytes: &[u8], out: &mut Vec<u8>) {
 
 #[cfg(test)]
 mod tests {
+    use axum::http::header::AUTHORIZATION;
+
     use super::*;
+    use crate::access::{Rights, Secret, Tokens};
+    use crate::{Config, Node};
+
+    /// A node with a message, and a token that reads everything.
+    async fn guarded(folder: &std::path::Path) -> (Node, Pass) {
+        let secret = Secret::new([1; 32]);
+        let rights = Rights { read: vec!["**".parse().unwrap()], ..Rights::default() };
+        Tokens::add(folder, "reader", &secret, rights, None).unwrap();
+        let listen = "127.0.0.1:0".parse().unwrap();
+        let config = Config { listen, data: folder.to_owned(), ..Config::default() };
+        let node = Node::start(config).await.unwrap();
+        let bearer = format!("Bearer {}", secret.reveal());
+        let headers = HeaderMap::from_iter([(AUTHORIZATION, bearer.parse().unwrap())]);
+        let pass = node.app.access.admit(&headers).ok().unwrap();
+        (node, pass)
+    }
+
+    /// Reads everything from the first message on.
+    async fn reading(node: &Node, pass: &Pass) -> Result<Source, Refusal> {
+        let all = [("stream", "**"), ("from", "first")];
+        let all = all.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let parameters = Ok(Query(all.to_vec()));
+        open(node.app.clone(), pass.clone(), parameters, &HeaderMap::new()).await
+    }
+
+    fn revoke(node: &Node) {
+        Tokens::revoke(&node.folder, "reader").unwrap();
+        node.reload().unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_token_that_went_between_admission_and_subscription_reads_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let (node, pass) = guarded(folder.path()).await;
+        assert!(reading(&node, &pass).await.is_ok());
+        revoke(&node);
+        assert!(matches!(reading(&node, &pass).await, Err(Refusal::Unauthorized)));
+    }
 
     #[test]
     fn an_id_reads_back_and_nothing_else_does() {
