@@ -231,6 +231,10 @@ impl Source {
                 return None;
             }
             let step = tokio::select! {
+                // In this order: what is ready when a token is taken back is sent no more.
+                biased;
+                granted = self.grant.changed() => granted,
+                () = stopped(&mut self.stopping) => Err(Error::Draining.into()),
                 () = self.subscription.ready() => {
                     self.subscription.take(TAKE, &mut events).await.map_err(Refusal::from)
                 }
@@ -238,8 +242,6 @@ impl Source {
                     self.out.extend_from_slice(b":\n\n");
                     Ok(())
                 }
-                granted = self.grant.changed() => granted,
-                () = stopped(&mut self.stopping) => Err(Error::Draining.into()),
             };
             if let Err(refusal) = step.and_then(|()| self.tell(&mut events)) {
                 self.refuse(&refusal);
@@ -310,6 +312,8 @@ fn data(bytes: &[u8], out: &mut Vec<u8>) {
 #[cfg(test)]
 mod tests {
     use axum::http::header::AUTHORIZATION;
+    use sealane_codec::Transcoder;
+    use sealane_stream::{Enqueue, Envelope};
 
     use super::*;
     use crate::access::{Rights, Secret, Tokens};
@@ -323,6 +327,11 @@ mod tests {
         let listen = "127.0.0.1:0".parse().unwrap();
         let config = Config { listen, data: folder.to_owned(), ..Config::default() };
         let node = Node::start(config).await.unwrap();
+        let raw = br#"{"secret": 1}"#;
+        let envelope = Envelope::read(&mut Transcoder::new(), node.hub().ids(), Codec::Json, raw);
+        let (topic, envelopes) = ("a".parse().unwrap(), vec![envelope.unwrap()]);
+        let one = Enqueue { topic, envelopes, expect: None, delay_ms: None, key: None };
+        node.hub().enqueue(one).await.unwrap();
         let bearer = format!("Bearer {}", secret.reveal());
         let headers = HeaderMap::from_iter([(AUTHORIZATION, bearer.parse().unwrap())]);
         let pass = node.app.access.admit(&headers).ok().unwrap();
@@ -349,6 +358,25 @@ mod tests {
         assert!(reading(&node, &pass).await.is_ok());
         revoke(&node);
         assert!(matches!(reading(&node, &pass).await, Err(Refusal::Unauthorized)));
+    }
+
+    #[tokio::test]
+    async fn what_is_ready_when_a_token_is_taken_back_is_not_sent() {
+        let folder = tempfile::tempdir().unwrap();
+        let (node, pass) = guarded(folder.path()).await;
+        // Many, since a choice between two that are ready would be right every other time.
+        let mut sources = Vec::new();
+        for _ in 0..16 {
+            let mut source = reading(&node, &pass).await.ok().unwrap();
+            assert!(source.next().await.unwrap().starts_with(b"id: "));
+            sources.push(source);
+        }
+        revoke(&node);
+        for mut source in sources {
+            let said = source.next().await.unwrap();
+            assert!(said.starts_with(b"event: refused\n"), "{said:?}");
+            assert!(source.next().await.is_none());
+        }
     }
 
     #[test]
