@@ -30,6 +30,8 @@ const PING_EVERY: Duration = Duration::from_secs(25);
 const SILENCE: Duration = Duration::from_millis(MAX_SILENCE_MS);
 /// Deliveries that are taken at once and sent together.
 const TAKE: usize = 512;
+/// Frames that are taken in before others have their turn.
+const TURN: usize = 32;
 /// How long a client may take to read why it is closed.
 const FAREWELL: Duration = Duration::from_secs(2);
 
@@ -135,7 +137,7 @@ impl Connection {
             let wake = self.wake_at();
             let step = tokio::select! {
                 io = io(&mut self.socket, flushing) => {
-                    let after = self.after(io, &mut subscription);
+                    let after = self.after(io, &mut subscription).await;
                     shown.note(0, subscription.credit());
                     after
                 }
@@ -159,7 +161,7 @@ impl Connection {
     }
 
     /// Takes in what the socket did, and every further frame that is already there.
-    fn after(&mut self, io: Io, subscription: &mut Subscription) -> Result<(), End> {
+    async fn after(&mut self, io: Io, subscription: &mut Subscription) -> Result<(), End> {
         let frame = match io {
             Io::Flushed(Ok(())) => {
                 self.flushing = false;
@@ -170,7 +172,10 @@ impl Connection {
         };
         self.received = Instant::now();
         self.accept(frame, subscription)?;
-        for _ in 1..TAKE {
+        for count in 1..TAKE {
+            if count % TURN == 0 {
+                tokio::task::yield_now().await;
+            }
             let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
             match Pin::new(&mut self.socket).poll_next(&mut cx) {
                 Poll::Ready(frame) => self.accept(frame, subscription)?,
