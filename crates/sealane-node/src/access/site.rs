@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::{Request, State};
 use axum::http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
-    ACCESS_CONTROL_MAX_AGE, HOST, ORIGIN, VARY,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, HOST, ORIGIN, VARY,
 };
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
@@ -13,6 +13,9 @@ use axum::response::{IntoResponse, Response};
 
 use crate::refusal::Refusal;
 use crate::routes::App;
+
+/// What pages of listed sites may send beside what every page may.
+const ALLOWED: &str = "authorization, content-type, accept, idempotency-key, last-event-id";
 
 /// The other sites whose pages may use this hub.
 #[derive(Debug, Clone, Default)]
@@ -81,7 +84,8 @@ pub(crate) async fn cross_site(
     };
     let fields = [
         (ACCESS_CONTROL_ALLOW_METHODS, "GET, POST, PUT, DELETE"),
-        (ACCESS_CONTROL_ALLOW_HEADERS, "authorization, content-type, accept, idempotency-key"),
+        (ACCESS_CONTROL_ALLOW_HEADERS, ALLOWED),
+        (ACCESS_CONTROL_EXPOSE_HEADERS, "retry-after"),
         (ACCESS_CONTROL_MAX_AGE, "600"),
         (VARY, "origin"),
     ];

@@ -319,8 +319,13 @@ async fn a_listed_site_may_read_answers() {
     let allowed = |reply: &Reply| reply.header("access-control-allow-origin").map(str::to_owned);
     let asked = http::request(node.address(), "OPTIONS", "/v1/enqueue", &headers, b"").await;
     assert_eq!((asked.status, allowed(&asked).as_deref()), (204, Some("https://fleet.example")));
+    let may_send = asked.header("access-control-allow-headers").unwrap();
+    for name in ["authorization", "content-type", "idempotency-key", "last-event-id"] {
+        assert!(may_send.split(", ").any(|allowed| allowed == name), "{name} of {may_send}");
+    }
     let list = http::request(node.address(), "GET", "/v1/streams", &headers, b"").await;
     assert_eq!((list.status, allowed(&list).as_deref()), (200, Some("https://fleet.example")));
+    assert_eq!(list.header("access-control-expose-headers"), Some("retry-after"));
     let other = [("origin", "https://other.example")];
     let asked = http::request(node.address(), "OPTIONS", "/v1/enqueue", &other, b"").await;
     assert_eq!(allowed(&asked), None);
