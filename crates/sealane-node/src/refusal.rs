@@ -243,11 +243,12 @@ impl Refusal {
         }
     }
 
-    /// How long the client is to wait before it tries again.
-    pub(crate) fn retry_after(&self) -> Option<Duration> {
+    /// How many seconds the client is to wait before it tries again: whole ones
+    /// (RFC 9110 §10.2.3), rounded up.
+    pub(crate) fn retry_after(&self) -> Option<u64> {
         match self {
-            Refusal::TooFast(wait) | Refusal::Guesses(wait) => Some(*wait),
-            Refusal::Crowded => Some(Duration::from_secs(1)),
+            Refusal::TooFast(wait) | Refusal::Guesses(wait) => Some(wait.as_secs() + 1),
+            Refusal::Crowded | Refusal::Connections => Some(2),
             _ => None,
         }
     }

@@ -43,9 +43,7 @@ fn refuse(response: &mut Response, refusal: &Refusal) {
     *response.status_mut() = refusal.status();
     response.extensions_mut().insert(Reason(refusal.info().name));
     if let Some(wait) = refusal.retry_after() {
-        // Whole seconds (RFC 9110 §10.2.3), rounded up.
-        let seconds = HeaderValue::from(wait.as_secs() + 1);
-        response.headers_mut().insert(RETRY_AFTER, seconds);
+        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(wait));
     }
     if matches!(refusal, Refusal::SlowBody | Refusal::Guesses(_)) {
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));

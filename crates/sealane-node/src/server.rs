@@ -195,11 +195,13 @@ impl Server {
 fn plain_answer(refusal: &Refusal) -> Vec<u8> {
     let mut body = Vec::with_capacity(256);
     refusal.wire().write(Codec::Json, &mut body);
+    let wait = refusal.retry_after().map(|wait| format!("retry-after: {wait}\r\n"));
     let head = format!(
         "HTTP/1.1 {}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\
-         connection: close\r\n\r\n",
+         {}connection: close\r\n\r\n",
         refusal.status(),
-        body.len()
+        body.len(),
+        wait.unwrap_or_default()
     );
     [head.as_bytes(), &body].concat()
 }

@@ -54,7 +54,7 @@ async fn an_address_has_so_many_connections_and_others_are_not_concerned() {
     }
     let (said, _) = until_end(&mut from("127.0.0.2", hub.address()).await).await;
     assert!(said.starts_with("HTTP/1.1 429 ") && said.contains("\"TooManyConnections\""), "{said}");
-    assert!(said.contains("\"hint\""), "{said}");
+    assert!(said.contains("\"hint\"") && said.contains("\r\nretry-after: "), "{said}");
     // Asked from 127.0.0.1.
     assert_eq!(refused(&hub, "TooManyConnections").await, 1);
     held.pop();
