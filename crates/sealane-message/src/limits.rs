@@ -233,13 +233,16 @@ limits! {
     MAX_HEAD_BYTES: usize = 64 << 10, "bytes";
     /// How long the handshake of TLS may take. Then the connection is closed.
     MAX_HANDSHAKE_MS: u64 = 10_000, "milliseconds";
-    /// How long the body of a request may take before `MIN_BODY_RATE` holds.
+    /// How far the body of a request may fall behind `MIN_BODY_RATE`, and how long it may stand
+    /// still, however fast it came before. Then it is refused.
     MAX_BODY_GRACE_MS: u64 = 10_000, "milliseconds";
-    /// The slowest body of a request: after the grace, so much must have come for every second. A
-    /// slower one is refused.
+    /// The slowest body of a request: but for the grace, so much must come every second. A slower
+    /// one is refused.
     MIN_BODY_RATE: usize = 8192, "bytes per second";
     /// Bodies of requests that a node holds at once, all together. One more is refused.
     MAX_BODIES_BYTES: usize = 256 << 20, "bytes";
+    /// Bodies of requests that a node holds at once for one token. One more is refused.
+    MAX_TOKEN_BODIES_BYTES: usize = MAX_BODIES_BYTES / 8, "bytes";
     /// How long a client may take nothing of what it is sent, or send nothing on a WebSocket. Then
     /// its connection is closed.
     MAX_SILENCE_MS: u64 = 90_000, "milliseconds";

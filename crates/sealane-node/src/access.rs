@@ -177,6 +177,14 @@ impl Pass {
         Err(Refusal::Forbidden { right: right.name(), on: topic.to_string() })
     }
 
+    /// Refuses who is granted a right on nothing.
+    pub(crate) fn need_any(&self, right: Right) -> Result<(), Refusal> {
+        if self.token.as_ref().is_none_or(|token| !token.rights().of(right).is_empty()) {
+            return Ok(());
+        }
+        Err(Refusal::Forbidden { right: right.name(), on: "any topic".to_owned() })
+    }
+
     /// Refuses a pattern that is not granted as a whole.
     pub(crate) fn need_all(&self, right: Right, pattern: &Pattern) -> Result<(), Refusal> {
         let granted = |token: &Arc<Token>| token.rights().grants_all(right, pattern);

@@ -9,26 +9,24 @@ use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
 use sealane_codec::{Codec, negotiate, records};
-use sealane_message::limits::{
-    MAX_BODIES_BYTES, MAX_BODY_GRACE_MS, MAX_REQUEST_BYTES, MIN_BODY_RATE,
-};
+use sealane_message::limits::{MAX_BODY_GRACE_MS, MAX_REQUEST_BYTES, MIN_BODY_RATE};
 use sealane_stream::Error;
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, timeout_at};
 
-use crate::fair::Fair;
+use crate::access::Pass;
+use crate::fair::{Fair, Share};
 use crate::refusal::Refusal;
 
 /// A body, and its share of the memory that there is for bodies.
 pub(crate) struct Received {
     pub(crate) codec: Codec,
     pub(crate) bytes: Bytes,
-    _share: Option<OwnedSemaphorePermit>,
+    _share: Share,
 }
 
 /// Reads a request's body. Records, whose structures must all stand in the body, come out as plain
 /// MessagePack.
-pub(crate) async fn read(fair: &Fair, request: Request) -> Result<Received, Refusal> {
+pub(crate) async fn read(fair: &Fair, pass: &Pass, request: Request) -> Result<Received, Refusal> {
     let headers = request.headers();
     let codec = match headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()) {
         None => Codec::Json,
@@ -40,7 +38,8 @@ pub(crate) async fn read(fair: &Fair, request: Request) -> Result<Received, Refu
     if length.is_some_and(|n| n > MAX_REQUEST_BYTES) {
         return Err(too_large());
     }
-    let (bytes, share) = gather(fair, request.into_body()).await?;
+    let mut share = fair.bodies.share(pass.has_token().then(|| pass.name()));
+    let bytes = gather(&mut share, request.into_body()).await?;
     if codec != Codec::MsgPackRecords {
         return Ok(Received { codec, bytes, _share: share });
     }
@@ -55,16 +54,11 @@ fn too_large() -> Refusal {
 }
 
 /// The pieces, in one.
-async fn gather(
-    fair: &Fair,
-    mut body: Body,
-) -> Result<(Bytes, Option<OwnedSemaphorePermit>), Refusal> {
-    let grace = Instant::now() + Duration::from_millis(MAX_BODY_GRACE_MS);
-    let (mut first, mut all) = (Bytes::new(), BytesMut::new());
-    let (mut count, mut share): (usize, Option<OwnedSemaphorePermit>) = (0, None);
+async fn gather(share: &mut Share, mut body: Body) -> Result<Bytes, Refusal> {
+    let mut pace = Pace::new(Instant::now());
+    let (mut first, mut all, mut count) = (Bytes::new(), BytesMut::new(), 0);
     loop {
-        let due = grace + Duration::from_secs((count / MIN_BODY_RATE) as u64);
-        let piece = match timeout_at(due, body.frame()).await {
+        let piece = match timeout_at(pace.due, body.frame()).await {
             Err(_) => return Err(Refusal::SlowBody),
             Ok(None) => break,
             Ok(Some(Err(_))) => {
@@ -72,16 +66,12 @@ async fn gather(
             }
             Ok(Some(Ok(frame))) => frame.into_data().unwrap_or_default(),
         };
+        pace.took(piece.len(), Instant::now());
         count += piece.len();
         if count > MAX_REQUEST_BYTES {
             return Err(too_large());
         }
-        let more = fair.bodies.clone().try_acquire_many_owned(piece.len() as u32);
-        let more = more.map_err(|_| Refusal::Crowded)?;
-        match &mut share {
-            Some(share) => share.merge(more),
-            None => share = Some(more),
-        }
+        share.grow(piece.len())?;
         if first.is_empty() && all.is_empty() {
             first = piece;
             continue;
@@ -89,20 +79,34 @@ async fn gather(
         all.extend_from_slice(&std::mem::take(&mut first));
         all.extend_from_slice(&piece);
     }
-    let bytes = if all.is_empty() { first } else { all.freeze() };
-    Ok((bytes, share))
+    Ok(if all.is_empty() { first } else { all.freeze() })
 }
 
-/// The memory of bodies fits the permits of a semaphore, and one body fits that memory.
-const _: () =
-    assert!(MAX_BODIES_BYTES < u32::MAX as usize && MAX_REQUEST_BYTES <= MAX_BODIES_BYTES);
+/// When more of a body must have come. What came faster than it must is no credit beyond the grace:
+/// whoever has sent almost all of a body does not hold it for as long as it might have taken.
+struct Pace {
+    due: Instant,
+}
+
+impl Pace {
+    const GRACE: Duration = Duration::from_millis(MAX_BODY_GRACE_MS);
+
+    fn new(now: Instant) -> Self {
+        Self { due: now + Self::GRACE }
+    }
+
+    fn took(&mut self, bytes: usize, now: Instant) {
+        let earned = Duration::from_secs_f64(bytes as f64 / MIN_BODY_RATE as f64);
+        self.due = (self.due + earned).min(now + Self::GRACE);
+    }
+}
 
 #[cfg(test)]
 mod tests {
     use futures_util::stream;
 
     use super::*;
-    use crate::fair::Limits;
+    use crate::fair::Bodies;
 
     fn pieces(count: usize) -> Body {
         let piece = |_| Ok::<_, std::io::Error>(Bytes::from_static(&[0; 100]));
@@ -111,15 +115,34 @@ mod tests {
 
     #[tokio::test]
     async fn the_memory_of_bodies_is_for_all_and_comes_back() {
-        let mut fair = Fair::new(Limits::default());
-        fair.bodies = std::sync::Arc::new(tokio::sync::Semaphore::new(1000));
-        let (bytes, share) = gather(&fair, pieces(6)).await.ok().unwrap();
-        assert_eq!((bytes.len(), fair.bodies.available_permits()), (600, 400));
-        assert!(matches!(gather(&fair, pieces(5)).await, Err(Refusal::Crowded)));
-        assert_eq!(fair.bodies.available_permits(), 400);
-        assert_eq!(gather(&fair, pieces(4)).await.ok().unwrap().0.len(), 400);
+        let bodies = Bodies::new(1000, 1000);
+        let gathered = async |count| {
+            let mut share = bodies.share(None);
+            gather(&mut share, pieces(count)).await.map(|bytes| (bytes.len(), share))
+        };
+        let (length, share) = gathered(6).await.ok().unwrap();
+        assert_eq!((length, bodies.held()), (600, 600));
+        assert!(matches!(gathered(5).await, Err(Refusal::Crowded)));
+        assert_eq!(bodies.held(), 600);
+        assert_eq!(gathered(4).await.ok().unwrap().0, 400);
         drop(share);
-        assert_eq!(fair.bodies.available_permits(), 1000);
-        assert!(gather(&fair, Body::empty()).await.ok().unwrap().0.is_empty());
+        assert_eq!(bodies.held(), 0);
+        assert_eq!(gathered(0).await.ok().unwrap().0, 0);
+    }
+
+    #[test]
+    fn a_body_that_came_fast_may_stand_still_no_longer_than_any_other() {
+        let start = Instant::now();
+        let at = |seconds| start + Duration::from_secs(seconds);
+        let (mut fast, mut steady) = (Pace::new(start), Pace::new(start));
+        fast.took(MAX_REQUEST_BYTES - 10, start);
+        assert_eq!(fast.due, start + Pace::GRACE);
+        // A byte now and then is no pace.
+        (1..10).for_each(|second| fast.took(1, at(second)));
+        assert!(fast.due < start + Pace::GRACE + Duration::from_millis(10));
+        for second in 1..=2000 {
+            assert!(steady.due > at(second), "{second}");
+            steady.took(MIN_BODY_RATE, at(second));
+        }
     }
 }

@@ -36,8 +36,10 @@ async fn append(app: &App, request: Request, batch: bool) -> Result<Appended, Re
     // What cannot be answered is not done.
     accepted(&headers)?;
     let pass = request.extensions().get::<Pass>().cloned().ok_or(Refusal::Unauthorized)?;
+    // Nothing is held for who may publish nowhere.
+    pass.need_any(Right::Publish)?;
     in_time(app, &pass)?;
-    let body = body::read(&app.fair, request).await?;
+    let body = body::read(&app.fair, &pass, request).await?;
     let enqueue = read(app, &pass, body.codec, &body.bytes, &headers, batch)?;
     if pass.has_token() {
         let count = enqueue.envelopes.len();

@@ -2,16 +2,16 @@
 
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use sealane_message::limits::{
     MAX_BODIES_BYTES, MAX_CONNECTIONS_PER_ADDRESS, MAX_ENQUEUE_RATE, MAX_GUESSES_PER_MINUTE,
-    MAX_RATE_KEYS, MAX_TOKENS,
+    MAX_RATE_KEYS, MAX_REQUEST_BYTES, MAX_TOKEN_BODIES_BYTES, MAX_TOKENS,
 };
-use tokio::sync::Semaphore;
 
 use crate::listener::Peer;
+use crate::refusal::Refusal;
 
 /// What one client may take of a node. The defaults are in docs/LIMITS.md.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,8 +41,7 @@ pub(crate) struct Fair {
     pub(crate) enqueued: Rates<String>,
     /// Tokens guessed, by address.
     pub(crate) guessed: Rates<Peer>,
-    /// Bytes of bodies that are held.
-    pub(crate) bodies: Arc<Semaphore>,
+    pub(crate) bodies: Arc<Bodies>,
 }
 
 impl Fair {
@@ -52,7 +51,7 @@ impl Fair {
         Self {
             enqueued: Rates::new(enqueue, enqueue, MAX_TOKENS),
             guessed: Rates::new(guesses / 60.0, guesses, MAX_RATE_KEYS),
-            bodies: Arc::new(Semaphore::new(MAX_BODIES_BYTES)),
+            bodies: Bodies::new(MAX_BODIES_BYTES, MAX_TOKEN_BODIES_BYTES),
         }
     }
 }
@@ -111,6 +110,88 @@ impl<K: Hash + Eq + Clone> Rates<K> {
     }
 }
 
+/// The memory of bodies: so much for all, and so much of it for one token. A node without tokens
+/// serves its own machine, which is one address, without the second.
+pub(crate) struct Bodies {
+    max: usize,
+    max_of_token: usize,
+    held: Mutex<Held>,
+}
+
+/// Bytes.
+#[derive(Default)]
+struct Held {
+    all: usize,
+    of_tokens: HashMap<String, usize>,
+}
+
+impl Bodies {
+    pub(crate) fn new(max: usize, max_of_token: usize) -> Arc<Self> {
+        Arc::new(Self { max, max_of_token, held: Mutex::default() })
+    }
+
+    /// Bytes that are held.
+    pub(crate) fn held(&self) -> usize {
+        self.lock().all
+    }
+
+    /// The share of a body that has not begun, by the name of the token that it comes with.
+    pub(crate) fn share(self: &Arc<Self>, token: Option<&str>) -> Share {
+        Share { bodies: self.clone(), token: token.map(str::to_owned), bytes: 0 }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What one body holds, until it is dropped.
+pub(crate) struct Share {
+    bodies: Arc<Bodies>,
+    token: Option<String>,
+    bytes: usize,
+}
+
+impl Share {
+    /// Takes memory for so much more of the body.
+    pub(crate) fn grow(&mut self, more: usize) -> Result<(), Refusal> {
+        let mut held = self.bodies.lock();
+        if held.all + more > self.bodies.max {
+            return Err(Refusal::Crowded);
+        }
+        if let Some(token) = &self.token {
+            let of_token = held.of_tokens.get(token).copied().unwrap_or_default() + more;
+            if of_token > self.bodies.max_of_token {
+                return Err(Refusal::Crowded);
+            }
+            held.of_tokens.insert(token.clone(), of_token);
+        }
+        held.all += more;
+        self.bytes += more;
+        Ok(())
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        let mut held = self.bodies.lock();
+        held.all -= self.bytes;
+        if let Some(token) = &self.token
+            && let Some(of_token) = held.of_tokens.get_mut(token)
+        {
+            *of_token -= self.bytes;
+            if *of_token == 0 {
+                held.of_tokens.remove(token);
+            }
+        }
+    }
+}
+
+/// One body fits the memory that there is for it.
+const _: () = assert!(
+    MAX_REQUEST_BYTES <= MAX_TOKEN_BODIES_BYTES && MAX_TOKEN_BODIES_BYTES <= MAX_BODIES_BYTES
+);
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -140,5 +221,23 @@ mod tests {
             rates.charge(&key, 1, start);
         }
         assert!(rates.buckets.lock().unwrap().len() <= 100);
+    }
+
+    #[test]
+    fn a_token_holds_its_share_and_leaves_the_others_theirs() {
+        let bodies = Bodies::new(1000, 400);
+        let mut first = bodies.share(Some("a"));
+        let mut second = bodies.share(Some("a"));
+        assert!(first.grow(300).is_ok() && second.grow(100).is_ok());
+        assert!(matches!(second.grow(1), Err(Refusal::Crowded)));
+        let mut other = bodies.share(Some("b"));
+        let mut none = bodies.share(None);
+        assert!(other.grow(100).is_ok() && none.grow(500).is_ok());
+        assert!(matches!(other.grow(1), Err(Refusal::Crowded)));
+        drop(first);
+        assert!(second.grow(300).is_ok() && bodies.held() == 1000);
+        drop((second, other, none));
+        let held = bodies.lock();
+        assert!(held.all == 0 && held.of_tokens.is_empty());
     }
 }

@@ -38,7 +38,7 @@ pub(crate) enum Refusal {
     NotHttp,
     /// A body that came too slowly.
     SlowBody,
-    /// The memory for bodies is taken.
+    /// The memory for bodies, or the token's share of it, is taken.
     Crowded,
     /// More was enqueued than the token may; it may go on after this time.
     TooFast(Duration),
@@ -152,12 +152,12 @@ const SLOW_BODY: ErrorInfo = ErrorInfo::new(
     "SL-NODE-13",
     "SlowBody",
     "the body of a request came too slowly",
-    "Send at least MIN_BODY_RATE, or smaller batches; nothing of it was kept.",
+    "Send at least MIN_BODY_RATE without long pauses, or smaller batches; nothing was kept.",
 );
 const CROWDED: ErrorInfo = ErrorInfo::new(
     "SL-NODE-14",
     "Crowded",
-    "the memory for bodies of requests is taken",
+    "the memory for bodies of requests, or the token's share of it, is taken",
     "Send the request again in a moment; nothing of it was kept.",
 );
 const TOO_FAST: ErrorInfo = ErrorInfo::new(

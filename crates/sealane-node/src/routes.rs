@@ -12,7 +12,6 @@ use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get, post};
 use axum::{Extension, Router};
-use sealane_message::limits::MAX_BODIES_BYTES;
 use sealane_stream::Hub;
 use tokio::sync::{mpsc, watch};
 
@@ -225,7 +224,7 @@ async fn metrics(
         (
             "sealane_carry_body_bytes",
             "Bytes of request bodies that are held.",
-            (MAX_BODIES_BYTES - app.fair.bodies.available_permits()) as u64,
+            app.fair.bodies.held() as u64,
         ),
     ];
     let counters = app.hub.metrics().all().into_iter().map(|row| ("counter", row));

@@ -69,7 +69,7 @@ pub(crate) async fn configure(
         let topic: Topic = topic.parse().map_err(Error::from)?;
         pass.need(Right::Manage, &topic)?;
         accepted(&headers)?;
-        let body = body::read(&app.fair, request).await?;
+        let body = body::read(&app.fair, &pass, request).await?;
         let change = Change::read(body.codec, &body.bytes)?;
         let (info, made) = app
             .hub

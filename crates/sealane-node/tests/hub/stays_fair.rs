@@ -169,6 +169,26 @@ async fn a_token_enqueues_at_its_rate() {
 }
 
 #[tokio::test]
+async fn nothing_is_read_of_who_may_publish_nowhere() {
+    let hub = guarded(Limits::default()).await;
+    let rights = Rights { read: vec!["**".parse().unwrap()], ..Rights::default() };
+    Tokens::add(hub.folder.path(), "reader", &Secret::new([2; 32]), rights, None).unwrap();
+    hub.node.reload().unwrap();
+    // Nothing of the body is sent, and the answer does not wait for it.
+    let began = Instant::now();
+    for path in ["/v1/enqueue", "/v1/enqueue/batch"] {
+        let request = format!(
+            "POST {path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {}\r\n\
+             content-length: 16000000\r\n\r\n",
+            token(2)
+        );
+        let reply = http::exchange(hub.address(), request.as_bytes()).await;
+        assert_eq!((reply.status, reply.error().as_str()), (403, "Forbidden"), "{path}");
+    }
+    assert!(began.elapsed() < Duration::from_millis(MAX_BODY_GRACE_MS));
+}
+
+#[tokio::test]
 async fn who_guesses_is_slowed_down_and_who_knows_is_not() {
     let hub = guarded(Limits { guesses_per_minute: 5, ..Limits::default() }).await;
     for guess in 10..15 {
