@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -23,8 +24,9 @@ const TOKENS: &str = "tokens.toml";
 pub fn backup(args: &Backup, file: &File, terminal: &mut Terminal) -> Result<(), Failure> {
     let data = PathBuf::from(file.setting(Key::Data, args.data.as_ref()).value);
     let begun = Instant::now();
-    let copied = sealane_stream::backup(&data, &args.to)?;
-    copy_tokens(&data, &args.to)?;
+    // Tokens first: a copy that has streams is complete.
+    let tokens = copy_tokens(&data, &args.to)?;
+    let copied = tokens.unless_failed(sealane_stream::backup(&data, &args.to))?;
     said("backed up", &args.to, copied, begun, terminal)
 }
 
@@ -36,8 +38,8 @@ pub fn restore(args: &Restore, file: &File, terminal: &mut Terminal) -> Result<(
     let data = PathBuf::from(file.setting(Key::Data, args.data.as_ref()).value);
     let begun = Instant::now();
     // Without its tokens a node would refuse nobody: they come before the streams.
-    copy_tokens(&args.from, &data)?;
-    let copied = sealane_stream::restore(&args.from, &data)?;
+    let tokens = copy_tokens(&args.from, &data)?;
+    let copied = tokens.unless_failed(sealane_stream::restore(&args.from, &data))?;
     said("restored", &data, copied, begun, terminal)?;
     if !terminal.json() {
         eprintln!("sealane: readers are told that a new generation began, and go on from there");
@@ -45,15 +47,38 @@ pub fn restore(args: &Restore, file: &File, terminal: &mut Terminal) -> Result<(
     Ok(())
 }
 
-fn copy_tokens(from: &Path, to: &Path) -> Result<(), Failure> {
-    let (from, to) = (from.join(TOKENS), to.join(TOKENS));
-    let failed = |cause: io::Error| Failure::File { file: to.clone(), cause: cause.to_string() };
-    if !from.is_file() || to.exists() {
-        return Ok(());
+/// The tokens that were copied, if there were any to copy.
+struct Copied(Option<PathBuf>);
+
+impl Copied {
+    /// Takes them back where what they belong to did not come.
+    fn unless_failed<T, E>(self, outcome: Result<T, E>) -> Result<T, E> {
+        if outcome.is_err()
+            && let Some(tokens) = self.0
+        {
+            let _ = fs::remove_file(tokens);
+        }
+        outcome
     }
-    fs::create_dir_all(to.parent().unwrap_or(Path::new("."))).map_err(failed)?;
-    // With the mode of the first: readable for its owner only.
-    fs::copy(&from, &to).and_then(|_| fs::File::open(&to)?.sync_all()).map_err(failed)
+}
+
+fn copy_tokens(from: &Path, to: &Path) -> Result<Copied, Failure> {
+    let (tokens, kept) = (from.join(TOKENS), to.join(TOKENS));
+    let failed = |cause: io::Error| Failure::File { file: kept.clone(), cause: cause.to_string() };
+    // A node that runs in `to` would follow them at once.
+    if !tokens.is_file() || kept.exists() || to.join("streams.db").exists() {
+        return Ok(Copied(None));
+    }
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(to).map_err(failed)?;
+    // Readable for its owner only, whatever the copy was.
+    let mut part = tempfile::NamedTempFile::new_in(to).map_err(failed)?;
+    fs::File::open(&tokens)
+        .and_then(|mut from| io::copy(&mut from, part.as_file_mut()))
+        .and_then(|_| part.as_file().sync_all())
+        .map_err(failed)?;
+    part.persist(&kept).map_err(|error| failed(error.error))?;
+    fs::File::open(to).and_then(|folder| folder.sync_all()).map_err(failed)?;
+    Ok(Copied(Some(kept)))
 }
 
 fn said(

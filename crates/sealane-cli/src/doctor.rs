@@ -23,10 +23,11 @@ const WRITES: usize = 30;
 /// Below this a disk cannot have written what it says is safe; beyond that every message waits.
 const PLAUSIBLE: std::ops::Range<Duration> = Duration::from_micros(15)..Duration::from_millis(50);
 /// File systems by the number of statfs(2), where a promise of `disk` is another one.
-const FILE_SYSTEMS: [(u64, &str, &str); 5] = [
+const FILE_SYSTEMS: [(u64, &str, &str); 6] = [
     (0x0102_1994, "tmpfs", "its content is gone after a restart"),
     (0x8584_58f6, "ramfs", "its content is gone after a restart"),
     (0x6969, "NFS", "locks and fsync depend on the server; use a disk of this machine"),
+    (0xfe53_4d42, "SMB", "locks and fsync depend on the server; use a disk of this machine"),
     (0xff53_4d42, "SMB", "locks and fsync depend on the server; use a disk of this machine"),
     (0x6573_5546, "FUSE", "what fsync means depends on the program behind it"),
 ];
@@ -148,7 +149,10 @@ fn place(data: &Path, findings: &mut Findings) {
         }
         Err(error) => findings.bad("room", error.to_string()),
     }
-    let kind = rustix::fs::statfs(data).map_or(0, |found| found.f_type as u64);
+    let kind = match rustix::fs::statfs(data) {
+        Ok(found) => found.f_type as u64,
+        Err(error) => return findings.bad("file system", error.to_string()),
+    };
     match FILE_SYSTEMS.iter().find(|(number, ..)| *number == kind) {
         Some((_, name, why)) => findings.warning("file system", format!("{name}: {why}")),
         None => findings.good("file system", "of a disk of this machine"),
@@ -196,13 +200,16 @@ fn store(data: &Path, deep: bool, findings: &mut Findings) {
         fs::File::open(data.join("lock")).is_ok_and(|lock| lock.try_lock_shared().is_err());
     let by = if in_use { "a node runs on it" } else { "no node runs on it" };
     if !deep {
-        let said = format!("{}, {by}; --deep reads all of it", show_bytes(found.len()));
+        let said = format!("{}, {by}; --deep looks at every page", show_bytes(found.len()));
         return findings.good("store", said);
     }
     match sealane_stream::check(data) {
         Ok(whole) => findings.good(
             "store",
-            format!("{} messages of {} streams, whole; {by}", whole.messages, whole.streams),
+            format!(
+                "{} messages of {} streams, pages and tables whole; {by}",
+                whole.messages, whole.streams
+            ),
         ),
         Err(error) => findings.bad("store", error.to_string()),
     }
@@ -211,6 +218,9 @@ fn store(data: &Path, deep: bool, findings: &mut Findings) {
 fn tokens(data: &Path, findings: &mut Findings) {
     let path = Tokens::path(data);
     match Tokens::read(&path) {
+        Ok(tokens) if tokens.is_empty() && tokens.guards() => {
+            findings.warning("tokens", "none is left, and the node serves nobody without one");
+        }
         Ok(tokens) if tokens.is_empty() => {
             findings.good("tokens", "none: the node serves this machine alone");
         }

@@ -1,6 +1,7 @@
 //! A copy that is made while the hub takes messages holds all that was acknowledged before, and the
 //! store that is made of it never gives a place of the first to another message.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -83,6 +84,9 @@ async fn a_copy_under_load_holds_all_that_was_acknowledged_before() {
     let before = hub.stream(&"mine".parse().unwrap()).unwrap();
     hub.close().unwrap();
     assert_eq!(copied.streams, 9);
+    // Open bodies are in it: nobody else may read it.
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode(&copy), mode(&copy.join("streams.db"))), (0o700, 0o600));
     assert!(copied.messages >= 300 && sent.iter().all(|sent| *sent > 0), "{copied:?} {sent:?}");
 
     assert_eq!(restore(&copy, &again).unwrap(), check(&copy).unwrap());
@@ -131,6 +135,10 @@ async fn what_is_no_copy_or_no_place_for_one_is_refused_by_name() {
     let new = place.path().join("new");
     assert!(matches!(restore(&copy, &new), Err(Error::StorageFailed(_))));
     assert_eq!(std::fs::read_dir(&new).unwrap().count(), 0);
+    // The log of a store that is gone would be taken for that of the new one.
+    std::fs::write(new.join("streams.db-wal"), b"left").unwrap();
+    refused(restore(&data, &new), "what is left of one");
+    std::fs::remove_file(new.join("streams.db-wal")).unwrap();
     let newer = rusqlite::Connection::open(data.join("streams.db")).unwrap();
     newer.pragma_update(None, "user_version", 99).unwrap();
     drop(newer);

@@ -35,7 +35,7 @@ pub struct Doctor {
     /// The node's data folder [default: as for `up`] [env: SEALANE_DATA]
     #[arg(long, value_name = "DIR")]
     pub data: Option<String>,
-    /// Read the whole store and look for damage
+    /// Look for damage in every page and table of the store
     #[arg(long)]
     pub deep: bool,
     #[command(flatten)]

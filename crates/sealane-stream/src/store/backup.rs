@@ -2,6 +2,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 
 use rusqlite::{Connection, OpenFlags, OptionalExtension};
@@ -38,6 +39,8 @@ pub fn backup(folder: &Path, to: &Path) -> Result<Backup, Error> {
     }
     let source = open_for_reading(folder)?;
     into_new(to, |part| {
+        // SQLite fills an empty file, and keeps who may read it.
+        private(part)?;
         let path = part.to_str().ok_or_else(|| failed(part, "the path is not UTF-8"))?;
         source.execute("VACUUM INTO ?1", [path])?;
         Ok(())
@@ -58,11 +61,14 @@ pub fn restore(from: &Path, folder: &Path) -> Result<Backup, Error> {
         return Err(failed(from, "this is a store that a hub uses, no backup"));
     }
     into_new(folder, |part| {
-        fs::copy(&copy, part).map(|_| ()).map_err(|cause| file_failed(&copy, &cause))
+        let mut to = private(part)?;
+        let copied = File::open(&copy).and_then(|mut from| io::copy(&mut from, &mut to));
+        copied.map(|_| ()).map_err(|cause| file_failed(&copy, &cause))
     })
 }
 
-/// What a store holds, once all of it has been read and found whole.
+/// What a store holds, once its pages and tables have been found whole. The checksums of single
+/// records are looked at when they are read, and what is damaged is told to readers.
 ///
 /// # Errors
 /// [`Error::StorageFailed`] naming the first damage, or a version that is not known.
@@ -71,13 +77,17 @@ pub fn check(folder: &Path) -> Result<Backup, Error> {
 }
 
 fn into_new(folder: &Path, copy: impl FnOnce(&Path) -> Result<(), Error>) -> Result<Backup, Error> {
-    fs::create_dir_all(folder).map_err(|cause| file_failed(folder, &cause))?;
+    let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    made.map_err(|cause| file_failed(folder, &cause))?;
     let (part, store) = (folder.join(PART), folder.join(STORE));
-    if store.exists() {
-        return Err(failed(folder, "there is a store already"));
+    // A log that was left beside a store that is gone would be taken for the new one's.
+    if ["", "-wal", "-journal"].iter().any(|end| folder.join(format!("{STORE}{end}")).exists()) {
+        return Err(failed(folder, "there is a store already, or what is left of one"));
     }
     // What an interrupted copy has left is of no use.
-    let _ = fs::remove_file(&part);
+    for end in ["", "-wal", "-shm", "-journal"] {
+        let _ = fs::remove_file(folder.join(format!("{PART}{end}")));
+    }
     let copied = copy(&part).and_then(|()| mark(&part)).and_then(|()| check_file(&part));
     let kept = copied.and_then(|backup| {
         let durable = || -> io::Result<()> {
@@ -91,6 +101,12 @@ fn into_new(folder: &Path, copy: impl FnOnce(&Path) -> Result<(), Error>) -> Res
         let _ = fs::remove_file(&part);
     }
     kept
+}
+
+/// A new file that its owner alone can read: the bodies of open streams are in it.
+fn private(part: &Path) -> Result<File, Error> {
+    let opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(part);
+    opened.map_err(|cause| file_failed(part, &cause))
 }
 
 /// Says in the copy that it is one: the store that it was made of may have gone on, so that the
