@@ -149,6 +149,8 @@ limits! {
     /// Runs of counters by which a subscription knows what it has shown. Beyond it the oldest gaps
     /// count as seen.
     MAX_SEEN_RANGES: usize = 65_536, "ranges";
+    /// Answers to `seek` that a connection has not read. One that asks for more is closed.
+    MAX_WAITING_ANSWERS: usize = 1024, "answers";
     /// Streams of one hub. A further one is refused.
     MAX_STREAMS: usize = 100_000, "streams";
     /// Consumers of one stream, its inbox included. A further one is refused.

@@ -5,6 +5,7 @@
 
 mod fetch;
 mod slot;
+mod slots;
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
@@ -13,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use sealane_codec::Codec;
-use sealane_message::limits::MAX_CREDIT;
+use sealane_message::limits::{MAX_CREDIT, MAX_WAITING_ANSWERS};
 use sealane_message::{Pattern, Topic};
 
 use crate::block::Block;
@@ -24,6 +25,7 @@ use crate::signal::Signal;
 use crate::stream::Stream;
 use crate::{ConsumerChange, Error, now_ms};
 use slot::{Slot, Work};
+use slots::Slots;
 
 pub(crate) use fetch::read;
 pub(crate) use slot::place;
@@ -62,6 +64,18 @@ pub enum Who {
     },
 }
 
+impl Event {
+    /// Bytes of its envelope.
+    fn bytes(&self) -> usize {
+        match self {
+            Event::Deliver(Delivery { block, index, .. }) => {
+                block.records.get(*index).map_or(0, |record| record.body.len())
+            }
+            Event::Status(_) => 0,
+        }
+    }
+}
+
 /// What a subscription has for its connection.
 #[derive(Debug)]
 pub enum Event {
@@ -79,6 +93,13 @@ pub struct Delivery {
     attempt: u32,
 }
 
+/// Bytes of envelopes after which no further turn is taken: what a connection holds in memory
+/// while its client is slow is this and one turn.
+const TAKE_BYTES: usize = 1 << 20;
+
+/// Streams of a pattern that are joined before others have their turn on this thread.
+const JOINS_AT_ONCE: usize = 256;
+
 /// Deliveries that one stream may have before the next one's turn.
 const TURN: usize = 256;
 
@@ -91,7 +112,7 @@ pub struct Subscription {
     pattern: Pattern,
     who: Who,
     signal: Arc<Signal>,
-    slots: Vec<Option<Slot>>,
+    slots: Slots,
     /// Slots that may have something, in turn.
     turn: VecDeque<usize>,
     /// Slots whose stream was removed, to be told of without credit.
@@ -116,7 +137,7 @@ impl Subscription {
             pattern,
             who,
             signal: Arc::new(Signal::default()),
-            slots: Vec::new(),
+            slots: Slots::default(),
             turn: VecDeque::new(),
             removed: Vec::new(),
             credit: 0,
@@ -139,8 +160,11 @@ impl Subscription {
         }
         let found = this.registry.watch(member, &this.pattern, &this.signal);
         let mut joined = None;
-        for stream in found {
+        for (number, stream) in found.into_iter().enumerate() {
             joined = this.join(stream, false).await?;
+            if number % JOINS_AT_ONCE == JOINS_AT_ONCE - 1 {
+                tokio::task::yield_now().await;
+            }
         }
         match single {
             Some(topic) if joined.is_none() => Ok((this, Some(Self::unmade(topic)))),
@@ -223,12 +247,15 @@ impl Subscription {
         }
         out.extend(self.notes.drain(..).map(Event::Status));
         let mut left = max.min(usize::try_from(self.credit).unwrap_or(usize::MAX));
+        let mut bytes = 0;
         while left > 0
+            && bytes < TAKE_BYTES
             && let Some(index) = self.turn.pop_front()
         {
             let before = out.len();
             let more = self.serve(index, left.min(TURN), out).await?;
             let given = out.get(before..).unwrap_or_default();
+            bytes += given.iter().map(Event::bytes).sum::<usize>();
             let given = given.iter().filter(|e| matches!(e, Event::Deliver(_))).count();
             left -= given.min(left);
             self.credit -= given as u64;
@@ -244,7 +271,7 @@ impl Subscription {
         let mut ready = Vec::new();
         self.signal.take_ready(&mut ready);
         for index in ready {
-            let Some(Some(slot)) = self.slots.get_mut(index) else { continue };
+            let Some(slot) = self.slots.get_mut(index) else { continue };
             if slot.stream.removed.load(Ordering::SeqCst) {
                 self.removed.push(index);
             } else if !std::mem::replace(&mut slot.queued, true) {
@@ -255,22 +282,15 @@ impl Subscription {
 
     /// Begins to read a stream; `late` where the subscription was there before the stream.
     async fn join(&mut self, stream: Arc<Stream>, late: bool) -> Result<Option<Joined>, Error> {
-        let known = self.slots.iter().flatten().any(|slot| Arc::ptr_eq(&slot.stream, &stream));
-        if known {
+        if self.slots.has(&stream) {
             return Ok(None);
         }
-        let index = self.slots.iter().position(Option::is_none).unwrap_or(self.slots.len());
+        let index = self.slots.next();
         let place = (self.member, index);
         let opened = Slot::open(&self.registry, stream, &self.who, &self.signal, place, late);
         let (slot, joined) = opened.await?;
-        let slot = Slot { announced: self.pattern.topic().is_some() && !late, ..slot };
-        if index < self.slots.len() {
-            if let Some(place) = self.slots.get_mut(index) {
-                *place = Some(slot);
-            }
-        } else {
-            self.slots.push(Some(slot));
-        }
+        let announced = self.pattern.topic().is_some() && !late;
+        self.slots.insert(Slot { announced, ..slot });
         self.turn.push_back(index);
         Ok(Some(joined))
     }
@@ -282,7 +302,12 @@ impl Subscription {
         generation: Option<u64>,
     ) -> Result<(), Error> {
         let index = self.slot_of(stream.as_ref(), "seek")?;
-        let Some(Some(slot)) = index.and_then(|index| self.slots.get_mut(index)) else {
+        if self.notes.len() >= MAX_WAITING_ANSWERS {
+            // Who asks and does not read what is answered.
+            let limit = MAX_WAITING_ANSWERS as u64;
+            return Err(Error::TooMany { what: "answers to `seek`", limit });
+        }
+        let Some(slot) = index.and_then(|index| self.slots.get_mut(index)) else {
             return Ok(());
         };
         let Work::Reader { next } = &mut slot.work else { return Err(Error::NotAConsumer("seek")) };
@@ -299,17 +324,14 @@ impl Subscription {
     /// The slot of a stream that an op names, or of the only one.
     fn slot_of(&self, stream: Option<&Topic>, op: &'static str) -> Result<Option<usize>, Error> {
         match stream.or(self.pattern.topic()) {
-            Some(topic) => Ok(self
-                .slots
-                .iter()
-                .position(|slot| slot.as_ref().is_some_and(|slot| slot.stream.topic == *topic))),
+            Some(topic) => Ok(self.slots.find(topic)),
             None => Err(Error::UnknownOp(op.into())),
         }
     }
 
     /// Acknowledges, or sets back with a delay.
     fn finish(&mut self, marks: Vec<Mark>, delay_ms: Option<u64>) -> Result<(), Error> {
-        for mark in marks {
+        for mark in merged(marks) {
             let count = match mark {
                 Mark::Id(id) => {
                     let mut places = Vec::new();
@@ -335,7 +357,7 @@ impl Subscription {
     }
 
     fn finish_range(&self, index: usize, (from, to): (u64, u64), delay_ms: Option<u64>) -> u64 {
-        let Some(Some(slot)) = self.slots.get(index) else { return 0 };
+        let Some(slot) = self.slots.get(index) else { return 0 };
         let Work::Member { shared } = &slot.work else { return 0 };
         let mut consumer = shared.state.lock();
         let was_full = consumer.is_full();
@@ -364,10 +386,37 @@ impl Subscription {
     }
 }
 
+/// The marks with ranges that overlap made one, so that a frame of many ranges looks at each
+/// message once.
+fn merged(mut marks: Vec<Mark>) -> Vec<Mark> {
+    if marks.len() < 2 {
+        return marks;
+    }
+    // Stable: ids, which come first, stay in order.
+    marks.sort_by(|a, b| match (a, b) {
+        (Mark::Id(_), Mark::Id(_)) => std::cmp::Ordering::Equal,
+        (Mark::Id(_), _) => std::cmp::Ordering::Less,
+        (_, Mark::Id(_)) => std::cmp::Ordering::Greater,
+        (Mark::Range { stream: a, from: x, .. }, Mark::Range { stream: b, from: y, .. }) => {
+            (a, x).cmp(&(b, y))
+        }
+    });
+    marks.dedup_by(|next, kept| match (next, kept) {
+        (Mark::Range { stream: next, from, to }, Mark::Range { stream: kept, to: end, .. })
+            if next == kept && *from <= *end =>
+        {
+            *end = (*end).max(*to);
+            true
+        }
+        _ => false,
+    });
+    marks
+}
+
 impl Drop for Subscription {
     fn drop(&mut self) {
         self.registry.unwatch(self.member);
-        for slot in self.slots.drain(..).flatten() {
+        for slot in self.slots.drain() {
             slot.close(&self.registry, self.member);
         }
     }
@@ -441,14 +490,14 @@ impl InFlight {
     }
 
     /// Forgets what was acknowledged by offset, once that is half of all.
-    fn prune(&mut self, acked: usize, member: Member, slots: &[Option<Slot>]) {
+    fn prune(&mut self, acked: usize, member: Member, slots: &Slots) {
         self.stale += acked;
         if self.stale < 1024 || self.stale * 2 < self.places.len() {
             return;
         }
         self.stale = 0;
         let held = |(index, offset): &(usize, u64)| match slots.get(*index) {
-            Some(Some(Slot { work: Work::Member { shared }, .. })) => {
+            Some(Slot { work: Work::Member { shared }, .. }) => {
                 shared.state.lock().holds(member, *offset)
             }
             _ => false,
@@ -489,5 +538,27 @@ impl Hasher for Hashed {
 
     fn write_u64(&mut self, n: u64) {
         self.0 = n;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_that_overlap_are_looked_at_once() {
+        let range = |stream: Option<&str>, from, to| Mark::Range {
+            stream: stream.map(|topic| topic.parse().unwrap()),
+            from,
+            to,
+        };
+        let id = || Mark::Id("m".into());
+        let marks = vec![range(None, 5, 9), id(), range(Some("a"), 0, 3), range(None, 0, 5)];
+        let expected = vec![id(), range(None, 0, 9), range(Some("a"), 0, 3)];
+        assert_eq!(merged(marks), expected);
+        let many = (0..40_000).map(|_| range(None, 0, 65_535)).collect();
+        assert_eq!(merged(many), [range(None, 0, 65_535)]);
+        let apart = vec![range(None, 0, 1), range(None, 3, 4)];
+        assert_eq!(merged(apart.clone()), apart);
     }
 }

@@ -14,8 +14,7 @@ use crate::stream::{Found, Shared, Stream};
 use crate::writer::Command;
 use crate::{Error, now_ms};
 
-/// Bytes of envelopes that one turn of a stream takes, unless a single message is larger: what a
-/// connection holds in memory while its client is slow.
+/// Bytes of envelopes that one turn of a stream takes, unless a single message is larger.
 const TURN_BYTES: usize = 256 << 10;
 
 /// How long a reader waits for a `memory` stream's messages to be stored, when they have left
@@ -30,7 +29,7 @@ impl Subscription {
         max: usize,
         out: &mut Vec<Event>,
     ) -> Result<bool, Error> {
-        let Some(Some(slot)) = self.slots.get_mut(index) else { return Ok(false) };
+        let Some(slot) = self.slots.get_mut(index) else { return Ok(false) };
         let stream = slot.stream.clone();
         if stream.removed.load(Ordering::SeqCst) {
             return self.lose(index);
@@ -81,7 +80,7 @@ impl Subscription {
             out.push(gap(stream, from, to, "retention"));
         }
         if handed.is_empty() {
-            if let Some(Some(slot)) = self.slots.get_mut(index) {
+            if let Some(slot) = self.slots.get_mut(index) {
                 slot.queued = false;
                 slot.waiter.arm();
                 let visible = stream.state.lock().visible();
@@ -115,7 +114,7 @@ impl Subscription {
 
     /// Tells of the stream before its first delivery.
     fn announce(&mut self, index: usize, at: usize, out: &mut Vec<Event>) {
-        let Some(Some(slot)) = self.slots.get_mut(index) else { return };
+        let Some(slot) = self.slots.get_mut(index) else { return };
         if slot.announced {
             return;
         }
@@ -134,7 +133,7 @@ impl Subscription {
         if self.pattern.topic().is_some() {
             return Err(Error::StreamRemoved);
         }
-        if let Some(slot) = self.slots.get_mut(index).and_then(Option::take) {
+        if let Some(slot) = self.slots.take(index) {
             slot.close(&self.registry, self.member);
         }
         Ok(false)
