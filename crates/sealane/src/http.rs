@@ -125,7 +125,7 @@ impl Answer {
         }
         match self.refusal()?.code.as_ref() {
             "Draining" => Some(Later::Draining),
-            "TooFast" | "Crowded" => self.retry_after.map(Later::After),
+            "TooFast" | "Crowded" | "TooManyConnections" => self.retry_after.map(Later::After),
             _ => None,
         }
     }
@@ -173,18 +173,20 @@ impl Pool {
     /// Sends the call until it is answered or `patience` has passed; the first attempt is always
     /// made. Between attempts it waits as [`Backoff`] says.
     pub(crate) async fn call(&self, call: &Call, patience: Duration) -> Result<Answer, Error> {
-        let until = Instant::now() + patience;
+        // The hub's word, and a caller's longest patience, may be beyond what a clock can show.
+        let begun = Instant::now();
+        let left = || patience.saturating_sub(begun.elapsed());
         let mut backoff = Backoff::new();
         let mut attempts = 1;
         loop {
             let lost = match self.attempt(call).await? {
                 Ok(answer) => match answer.later() {
-                    Some(Later::Draining) if Instant::now() < until => {
+                    Some(Later::Draining) if !left().is_zero() => {
                         // Its successor is reached by new connections only.
                         self.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
                         Lost::NotReachable("the hub is stopping".into())
                     }
-                    Some(Later::After(wait)) if Instant::now() + wait < until => {
+                    Some(Later::After(wait)) if wait < left() => {
                         tokio::time::sleep(wait).await;
                         continue;
                     }
@@ -195,7 +197,7 @@ impl Pool {
             };
             let wait = backoff.wait();
             let again = call.repeatable || matches!(lost, Lost::NotReachable(_));
-            if !again || Instant::now() + wait > until {
+            if !again || wait > left() {
                 return Err(self.failed(lost, attempts));
             }
             attempts += 1;

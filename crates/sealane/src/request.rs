@@ -3,12 +3,15 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use sealane_message::Value;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::timeout;
 
 use crate::backoff::random;
 use crate::publish::milliseconds;
 use crate::{Client, Error, Message, Start};
 
+/// Where answers go, and nowhere else: who asks must not choose what the rights of who answers are
+/// used for.
+const REPLIES: &str = "reply/";
 const ID: &str = "id";
 const REPLY_TO: &str = "replyTo";
 const IN_REPLY_TO: &str = "inReplyTo";
@@ -28,15 +31,14 @@ impl Client {
         body: &Value,
         deadline: Duration,
     ) -> Result<Message, Error> {
-        let until = Instant::now() + deadline;
-        let (id, reply_to) = (hex(), format!("reply/{}", hex()));
+        let (id, reply_to) = (hex(), format!("{REPLIES}{}", hex()));
         let fields = vec![
             (REPLY_TO, Value::from(reply_to.as_str())),
-            (DEADLINE, Value::from(now_ms() + milliseconds(deadline))),
+            (DEADLINE, Value::from(now_ms().saturating_add(milliseconds(deadline)))),
         ];
         let request = with(body, &id, fields)?;
         let asking = self.ask(topic, &request, (&id, &reply_to));
-        let answer = timeout_at(until, asking).await;
+        let answer = timeout(deadline, asking).await;
         let (client, over) = (self.clone(), topic.to_owned());
         tokio::spawn(async move {
             if let Err(error) = client.remove(&reply_to).await {
@@ -75,6 +77,9 @@ impl Client {
         let (Some(id), Some(to)) = (text(&asked, ID), text(&asked, REPLY_TO)) else {
             return Err(Error::NotARequest("the message has no `id` and `replyTo`"));
         };
+        if !to.starts_with(REPLIES) {
+            return Err(Error::NotARequest("its `replyTo` is not below `reply/`"));
+        }
         let deadline = asked.field(DEADLINE).and_then(Value::as_u64);
         if deadline.is_some_and(|deadline| deadline < now_ms()) {
             return Ok(false);

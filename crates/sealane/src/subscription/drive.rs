@@ -26,7 +26,8 @@ const SUBSCRIBED_WAIT: Duration = Duration::from_secs(30);
 const EPOCH_WAIT_MS: u64 = 1000;
 
 /// Refusals that pass: a later attempt may succeed.
-const PASSING: [&str; 5] = ["Draining", "TooMany", "StorageFull", "StorageFailed", "Internal"];
+const PASSING: [&str; 6] =
+    ["Draining", "TooMany", "TooManyConnections", "StorageFull", "StorageFailed", "Internal"];
 
 /// The connection's side of a subscription.
 pub(super) struct Driver {
