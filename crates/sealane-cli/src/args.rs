@@ -125,7 +125,7 @@ pub struct Up {
     /// When a message counts as stored: memory, os or disk [default: disk] [env: SEALANE_LEVEL]
     #[arg(long, value_name = "LEVEL")]
     pub level: Option<String>,
-    /// Another site whose pages may use the hub, for example https://fleet.example; may be repeated
+    /// Another site whose pages may use the hub, for example `https://fleet.example`; repeatable
     #[arg(long, value_name = "ORIGIN")]
     pub origin: Vec<String>,
     /// Speak TLS with this certificate, PEM, read again when it changes [env: SEALANE_TLS_CERT]

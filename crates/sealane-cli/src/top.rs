@@ -89,7 +89,12 @@ fn rows<'a>(before: &Look, now: &'a Look) -> Vec<Row<'a>> {
             let messages = before.map_or(0, |before| state.next.saturating_sub(before.next));
             // What retention let go in between is not seen: the mean size stands for it.
             let mean = state.bytes as f64 / state.count.max(1) as f64;
-            let lag = state.consumers.iter().map(|consumer| state.next - consumer.next).max();
+            // A consumer's place is read behind the stream's: it may be ahead of it.
+            let lag = state
+                .consumers
+                .iter()
+                .map(|consumer| state.next.saturating_sub(consumer.next))
+                .max();
             Row {
                 state,
                 messages_per_s: messages as f64 / seconds,

@@ -42,7 +42,7 @@ pub async fn run(args: &Up, file: &File, terminal: &mut Terminal) -> Result<(), 
     eprintln!("sealane: {name}: stopping; once more ends at once");
     tokio::select! {
         stopped = node.stop() => Ok(stopped?),
-        _ = asked.next() => Err(Failure::Runtime(io::Error::other("ended before it was stopped"))),
+        () = asked.to_end() => Err(Failure::Runtime(io::Error::other("ended before it was stopped"))),
     }
 }
 
@@ -128,5 +128,10 @@ impl Signals {
             _ = self.interrupt.recv() => "Ctrl-C",
             _ = self.hang_up.recv() => "SIGHUP",
         }
+    }
+
+    /// Waits for a signal that asks for the end.
+    async fn to_end(&mut self) {
+        while self.next().await == "SIGHUP" {}
     }
 }

@@ -22,7 +22,7 @@ impl Http {
 
     pub(crate) fn call(&mut self, method: &str, path: &str, body: &str) -> io::Result<Reply> {
         let head = format!(
-            "{method} {path} HTTP/1.1\r\nHost: hub\r\nContent-Type: application/json\r\n\
+            "{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
              Content-Length: {}\r\n\r\n",
             body.len()
         );

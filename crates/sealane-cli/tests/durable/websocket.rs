@@ -30,7 +30,7 @@ impl WebSocket {
         let mut socket = TcpStream::connect(address)?;
         socket.set_nodelay(true)?;
         let head = format!(
-            "GET /v1/subscribe?{query} HTTP/1.1\r\nHost: hub\r\nUpgrade: websocket\r\n\
+            "GET /v1/subscribe?{query} HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\n\
              Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\n\
              Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
         );
