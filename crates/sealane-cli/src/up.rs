@@ -42,7 +42,9 @@ pub async fn run(args: &Up, file: &File, terminal: &mut Terminal) -> Result<(), 
     eprintln!("sealane: {name}: stopping; once more ends at once");
     tokio::select! {
         stopped = node.stop() => Ok(stopped?),
-        () = asked.to_end() => Err(Failure::Runtime(io::Error::other("ended before it was stopped"))),
+        () = asked.to_end() => {
+            Err(Failure::Runtime(io::Error::other("ended before it was stopped")))
+        }
     }
 }
 

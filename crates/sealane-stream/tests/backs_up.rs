@@ -45,6 +45,11 @@ async fn ids(hub: &Hub, topic: &str) -> Vec<String> {
     }
 }
 
+/// Open bodies are in a copy: nobody but its owner may read it.
+fn mode(path: &Path) -> u32 {
+    std::fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_copy_under_load_holds_all_that_was_acknowledged_before() {
     let place = tempfile::tempdir().unwrap();
@@ -84,8 +89,6 @@ async fn a_copy_under_load_holds_all_that_was_acknowledged_before() {
     let before = hub.stream(&"mine".parse().unwrap()).unwrap();
     hub.close().unwrap();
     assert_eq!(copied.streams, 9);
-    // Open bodies are in it: nobody else may read it.
-    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!((mode(&copy), mode(&copy.join("streams.db"))), (0o700, 0o600));
     assert!(copied.messages >= 300 && sent.iter().all(|sent| *sent > 0), "{copied:?} {sent:?}");
 
