@@ -42,7 +42,7 @@ pub async fn run(args: &Up, file: &File, terminal: &mut Terminal) -> Result<(), 
     eprintln!("sealane: {name}: stopping; once more ends at once");
     tokio::select! {
         stopped = node.stop() => Ok(stopped?),
-        () = asked.to_end() => {
+        () = asked.end() => {
             Err(Failure::Runtime(io::Error::other("ended before it was stopped")))
         }
     }
@@ -133,7 +133,7 @@ impl Signals {
     }
 
     /// Waits for a signal that asks for the end.
-    async fn to_end(&mut self) {
+    async fn end(&mut self) {
         while self.next().await == "SIGHUP" {}
     }
 }
