@@ -217,6 +217,12 @@ impl State {
         self.first..self.next
     }
 
+    /// How many messages fit into so many bytes, with room for those above the mean size.
+    pub(crate) fn fitting(&self, bytes: usize) -> usize {
+        let mean = self.bytes / (self.next - self.first).max(1);
+        (bytes / usize::try_from(2 * mean).unwrap_or(bytes).max(1)).max(1)
+    }
+
     /// Where a reader goes on who has seen everything before `offset` of `generation`, and
     /// whether nothing is missing.
     pub(crate) fn resume(&self, offset: u64, generation: Option<u64>) -> (u64, bool) {

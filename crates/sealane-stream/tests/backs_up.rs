@@ -140,10 +140,12 @@ async fn what_is_no_copy_or_no_place_for_one_is_refused_by_name() {
     assert_eq!(std::fs::read_dir(&new).unwrap().count(), 0);
     // The log of a store that is gone would be taken for that of the new one.
     std::fs::write(new.join("streams.db-wal"), b"left").unwrap();
-    refused(restore(&data, &new), "what is left of one");
+    refused(restore(&copy, &new), "what is left of one");
     std::fs::remove_file(new.join("streams.db-wal")).unwrap();
-    let newer = rusqlite::Connection::open(data.join("streams.db")).unwrap();
+    let later = place.path().join("later");
+    backup(&data, &later).unwrap();
+    let newer = rusqlite::Connection::open(later.join("streams.db")).unwrap();
     newer.pragma_update(None, "user_version", 99).unwrap();
     drop(newer);
-    refused(restore(&data, &new), "the data format is 99");
+    refused(restore(&later, &new), "the data format is 99");
 }

@@ -70,10 +70,15 @@ impl Subscription {
         out: &mut Vec<Event>,
     ) -> Result<bool, Error> {
         let mut handed = Vec::new();
-        let visible = stream.state.lock().visible();
+        let (visible, fitting) = {
+            let state = stream.state.lock();
+            (state.visible(), state.fitting(TURN_BYTES))
+        };
         let skipped = {
             let mut consumer = shared.state.lock();
-            consumer.take(self.member, max, visible, now_ms(), &mut handed);
+            // What is handed and does not fit goes back, and comes behind what another member was
+            // handed meanwhile: that is to be rare.
+            consumer.take(self.member, max.min(fitting), visible, now_ms(), &mut handed);
             consumer.take_skipped()
         };
         if let Some((from, to)) = skipped {
