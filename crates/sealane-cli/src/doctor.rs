@@ -12,7 +12,7 @@ use sealane_node::access::Tokens;
 use crate::args::operate::Doctor;
 use crate::config::{File, Key};
 use crate::times::show_bytes;
-use crate::{Failure, Terminal};
+use crate::{Failure, Terminal, stream};
 
 /// Room below which a disk counts as nearly full.
 const LITTLE_ROOM_BYTES: u64 = 1 << 30;
@@ -271,24 +271,9 @@ async fn at_the_hub(client: &Client, findings: &mut Findings) {
 }
 
 /// How many there are, how many are damaged, and how many dead letters wait.
-async fn streams(client: &Client) -> Result<(u64, u64, u64), sealane::Error> {
-    let (mut count, mut damaged, mut dead, mut after) = (0, 0, 0, None);
-    loop {
-        let mut ask = client.streams();
-        if let Some(topic) = after.take() {
-            ask = ask.after(topic);
-        }
-        let page = ask.await?;
-        for state in &page.streams {
-            count += 1;
-            damaged += u64::from(!state.damaged.is_empty());
-            if state.stream.as_str().starts_with("dead/") {
-                dead += state.count;
-            }
-        }
-        after = page.next;
-        if after.is_none() {
-            return Ok((count, damaged, dead));
-        }
-    }
+async fn streams(client: &Client) -> Result<(usize, usize, u64), sealane::Error> {
+    let all = stream::all(client, None).await?;
+    let damaged = all.iter().filter(|state| !state.damaged.is_empty()).count();
+    let dead = all.iter().filter(|state| state.stream.as_str().starts_with("dead/"));
+    Ok((all.len(), damaged, dead.map(|state| state.count).sum()))
 }

@@ -27,13 +27,12 @@ pub async fn run(args: &Stream, file: &File, terminal: &mut Terminal) -> Result<
     }
 }
 
-async fn list(
+/// All streams whose topic matches, page by page.
+pub(crate) async fn all(
     client: &Client,
     pattern: Option<&str>,
-    terminal: &mut Terminal,
-) -> Result<(), Failure> {
-    let mut rows = Vec::new();
-    let mut after = None;
+) -> Result<Vec<StreamState>, sealane::Error> {
+    let (mut streams, mut after) = (Vec::new(), None);
     loop {
         let mut ask = client.streams();
         if let Some(pattern) = pattern {
@@ -43,21 +42,24 @@ async fn list(
             ask = ask.after(topic);
         }
         let page = ask.await?;
-        for state in &page.streams {
-            if terminal.json() {
-                terminal.record(fields(state))?;
-            } else {
-                rows.push(row(state));
-            }
-        }
+        streams.extend(page.streams);
         after = page.next;
         if after.is_none() {
-            break;
+            return Ok(streams);
         }
     }
+}
+
+async fn list(
+    client: &Client,
+    pattern: Option<&str>,
+    terminal: &mut Terminal,
+) -> Result<(), Failure> {
+    let streams = all(client, pattern).await?;
     if terminal.json() {
-        return Ok(());
+        return streams.iter().try_for_each(|state| terminal.record(fields(state)));
     }
+    let rows: Vec<_> = streams.iter().map(row).collect();
     let head = ["STREAM", "SEALED", "FIRST", "NEXT", "COUNT", "SIZE", "LEVEL", "LAST"];
     terminal.write(table(&head, &rows).as_bytes())
 }

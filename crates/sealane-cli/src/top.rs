@@ -10,7 +10,7 @@ use crate::args::operate::Top;
 use crate::config::File;
 use crate::terminal::table;
 use crate::times::show_bytes;
-use crate::{Failure, Terminal};
+use crate::{Failure, Terminal, stream};
 
 /// Back to the upper left corner, and nothing left of what stood there.
 const CLEAR: &str = "\x1b[H\x1b[J";
@@ -59,22 +59,8 @@ pub async fn run(args: &Top, file: &File, terminal: &mut Terminal) -> Result<(),
 }
 
 async fn look(client: &Client, pattern: Option<&str>) -> Result<Look, Failure> {
-    let (mut streams, mut after) = (Vec::new(), None);
-    loop {
-        let mut ask = client.streams();
-        if let Some(pattern) = pattern {
-            ask = ask.matching(pattern);
-        }
-        if let Some(topic) = after.take() {
-            ask = ask.after(topic);
-        }
-        let page = ask.await?;
-        streams.extend(page.streams);
-        after = page.next;
-        if after.is_none() {
-            return Ok(Look { at: Instant::now(), streams });
-        }
-    }
+    let streams = stream::all(client, pattern).await?;
+    Ok(Look { at: Instant::now(), streams })
 }
 
 fn rows<'a>(before: &Look, now: &'a Look) -> Vec<Row<'a>> {
