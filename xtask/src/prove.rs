@@ -12,194 +12,162 @@ use std::time::Instant;
 use crate::date;
 use crate::process::{self, Outcome};
 
+/// The proof that needs other people's servers.
+const RACE: &str = "race";
+/// The proof that needs other people's Python packages.
+const VAULT: &str = "vault";
+
 struct Proof {
     name: &'static str,
     shows: &'static str,
-    cargo: &'static [&'static str],
+    runs: Runs,
     environment: &'static [(&'static str, &'static str)],
 }
 
-/// The proof that needs other people's servers.
-const RACE: &str = "race";
+/// What a proof runs, in the release profile.
+enum Runs {
+    /// Those tests of a package's `tests/FILE.rs` whose name contains the word.
+    Test { package: &'static str, file: &'static str, named: &'static str },
+    /// The same with tests that are ignored otherwise, since they need the superuser.
+    Ignored { package: &'static str, file: &'static str },
+    /// A bench of a package.
+    Bench { package: &'static str, bench: &'static str },
+    /// A command of the program.
+    Sealane(&'static [&'static str]),
+}
+
+const NODE: &str = "sealane-node";
+const CLI: &str = "sealane-cli";
+const EVERY: &str = "";
 
 const PROOFS: &[Proof] = &[
     Proof {
         name: "million",
         shows: "a million messages to 100 members: nothing lost, nothing beyond credit, in order",
-        cargo: &[
-            "test",
-            "--release",
-            "--package",
-            "sealane-node",
-            "--test",
-            "hub",
-            "delivers_exactly",
-            "--",
-            "--nocapture",
-        ],
+        runs: Runs::Test { package: NODE, file: "hub", named: "delivers_exactly" },
         environment: &[("SEALANE_MESSAGES", "1000000")],
     },
     Proof {
         name: "kill",
         shows: "50 kills under load: nothing acknowledged at `os` or `disk` is lost",
-        cargo: &[
-            "test",
-            "--release",
-            "--package",
-            "sealane-cli",
-            "--test",
-            "survives_kill",
-            "--",
-            "--nocapture",
-        ],
+        runs: Runs::Test { package: CLI, file: "survives_kill", named: EVERY },
         environment: &[("SEALANE_KILLS", "50")],
     },
     Proof {
         name: "powercut",
         shows: "50 copies of a running disk: each holds all that was acknowledged at `disk`",
-        cargo: &[
-            "test",
-            "--release",
-            "--package",
-            "sealane-cli",
-            "--test",
-            "survives_power_cut",
-            "--",
-            "--nocapture",
-        ],
+        runs: Runs::Test { package: CLI, file: "survives_power_cut", named: EVERY },
         environment: &[("SEALANE_CUTS", "50")],
     },
     Proof {
         name: "retention",
         shows: "a day of messages that stay for an hour: disk and memory stay as they are",
-        cargo: &[
-            "test",
-            "--release",
-            "--package",
-            "sealane-cli",
-            "--test",
-            "cli",
-            "a_day_of_retention",
-            "--",
-            "--nocapture",
-        ],
+        runs: Runs::Test { package: CLI, file: "cli", named: "a_day_of_retention" },
         environment: &[("SEALANE_HOURS", "24")],
     },
     Proof {
         name: "diskfull",
         shows: "a full disk: refused with an error, nothing acknowledged, service resumes",
-        cargo: &[
-            "test",
-            "--release",
-            "--package",
-            "sealane-cli",
-            "--test",
-            "survives_full_disk",
-            "--",
-            "--nocapture",
-        ],
+        runs: Runs::Test { package: CLI, file: "survives_full_disk", named: EVERY },
         environment: &[],
     },
     Proof {
         name: "sealed",
         shows: "two members in network namespaces: no body, key or name on the hub or its wires",
-        cargo: &[
-            "test",
-            "--release",
-            "--package",
-            "sealane-cli",
-            "--test",
-            "crosses_a_blind_hub",
-            "--",
-            "--include-ignored",
-            "--nocapture",
-        ],
+        runs: Runs::Ignored { package: CLI, file: "crosses_a_blind_hub" },
         environment: &[],
     },
     Proof {
         name: "crowd",
         shows: "10,000 half-open and other hostile connections: memory, p99 of 50 who behave",
-        cargo: &[
-            "test",
-            "--release",
-            "--package",
-            "sealane-cli",
-            "--test",
-            "withstands",
-            "a_hostile_crowd",
-            "--",
-            "--nocapture",
-        ],
+        runs: Runs::Test { package: CLI, file: "withstands", named: "a_hostile_crowd" },
         environment: &[("SEALANE_CROWD", "10000"), ("SEALANE_SECONDS", "60")],
     },
     Proof {
         name: "stalled",
         shows: "one of 1,000 readers stands still for a minute: the others' p99, memory, catch-up",
-        cargo: &[
-            "test",
-            "--release",
-            "--package",
-            "sealane-cli",
-            "--test",
-            "withstands",
-            "a_stalled_reader",
-            "--",
-            "--nocapture",
-        ],
+        runs: Runs::Test { package: CLI, file: "withstands", named: "a_stalled_reader" },
         environment: &[("SEALANE_READERS", "1000"), ("SEALANE_SECONDS", "60")],
     },
     Proof {
         name: "load",
         shows: "the hub under load: appends, deliveries, sealed streams, latency, replay, idle",
-        cargo: &["run", "--release", "--package", "sealane-cli", "--", "bench", "load"],
+        runs: Runs::Sealane(&["bench", "load"]),
         environment: &[],
     },
     Proof {
         name: RACE,
         shows: "the hub beside NATS, JetStream and Centrifugo: publish, consume, fan-out",
-        cargo: &["run", "--release", "--package", "sealane-cli", "--", "bench", "race"],
+        runs: Runs::Sealane(&["bench", "race"]),
         environment: &[],
     },
     Proof {
         name: "append",
         shows: "durable appends beside a plain file with fdatasync and a row for each message",
-        cargo: &["bench", "--package", "sealane-stream", "--bench", "append"],
+        runs: Runs::Bench { package: "sealane-stream", bench: "append" },
         environment: &[],
     },
     Proof {
         name: "vaultkill",
         shows: "200 kills of `vault put`: the next run completes, nothing refers to nothing",
-        cargo: &[
-            "test",
-            "--release",
-            "--package",
-            "sealane-cli",
-            "--test",
-            "vault_survives_kill",
-            "--",
-            "--nocapture",
-        ],
+        runs: Runs::Test { package: CLI, file: "vault_survives_kill", named: EVERY },
         environment: &[("SEALANE_KILLS", "200")],
     },
     Proof {
-        name: "vault",
+        name: VAULT,
         shows: "a vault beside the report's pipeline, restic and borg: files/s, MB/s, size, memory",
-        cargo: &["run", "--release", "--package", "sealane-cli", "--", "bench", "vault"],
+        runs: Runs::Sealane(&["bench", "vault"]),
         environment: &[],
     },
     Proof {
         name: "seal",
         shows: "seal and open beside the bare ciphers and the report's own recipe",
-        cargo: &["bench", "--package", "sealane-seal", "--bench", "seal"],
+        runs: Runs::Bench { package: "sealane-seal", bench: "seal" },
         environment: &[],
     },
     Proof {
         name: "frame",
         shows: "relaying a frame at every size; frames made and read beside the bare ciphers",
-        cargo: &["bench", "--package", "sealane-frame", "--bench", "frames"],
+        runs: Runs::Bench { package: "sealane-frame", bench: "frames" },
+        environment: &[],
+    },
+    Proof {
+        name: "cost",
+        shows: "what each step of a message costs, and the ways from end to end",
+        runs: Runs::Sealane(&["bench", "cost"]),
+        environment: &[],
+    },
+    Proof {
+        name: "reports",
+        shows: "the five founding reports: published, reproduced, Sealane, ratio",
+        runs: Runs::Sealane(&["bench", "report", "--all"]),
         environment: &[],
     },
 ];
+
+impl Runs {
+    /// What cargo is told.
+    fn arguments(&self) -> Vec<&'static str> {
+        let test = |package, file, rest: &[&'static str]| {
+            let head = ["test", "--release", "--package", package, "--test", file];
+            [&head, rest].concat()
+        };
+        match *self {
+            Self::Test { package, file, named: EVERY } => test(package, file, &["--", SHOWN]),
+            Self::Test { package, file, named } => test(package, file, &[named, "--", SHOWN]),
+            Self::Ignored { package, file } => {
+                test(package, file, &["--", "--include-ignored", SHOWN])
+            }
+            Self::Bench { package, bench } => {
+                vec!["bench", "--package", package, "--bench", bench]
+            }
+            Self::Sealane(words) => [&["run", "--release", "--package", CLI, "--"], words].concat(),
+        }
+    }
+}
+
+/// Tests print what they measured.
+const SHOWN: &str = "--nocapture";
 
 /// `cargo xtask prove [NAME [KEY=VALUE ...] [ARGUMENT ...]]`.
 pub(crate) fn run(arguments: &[String]) -> Outcome {
@@ -209,8 +177,10 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     };
     let proof = PROOFS.iter().find(|proof| proof.name == name);
     let proof = proof.ok_or_else(|| format!("there is no proof `{name}`\n\n{}", list()))?;
-    if name == RACE {
-        crate::needs::peers()?;
+    match proof.name {
+        RACE => crate::needs::peers()?,
+        VAULT => crate::needs::install()?,
+        _ => {}
     }
     let head = head(proof)?;
     let path = format!("results/prove-{name}-{}.txt", date::today());
@@ -238,7 +208,7 @@ fn list() -> String {
 /// Words like `KEY=VALUE` replace the proof's environment, the rest goes to the test program.
 fn command(proof: &Proof, rest: &[String]) -> Command {
     let mut command = process::cargo();
-    command.args(proof.cargo);
+    command.args(proof.runs.arguments());
     command.envs(proof.environment.iter().copied());
     for word in rest {
         match word.split_once('=').filter(|(key, _)| is_variable(key)) {
