@@ -1,7 +1,9 @@
-//! Pages that are made from the code: `docs/LIMITS.md` and `docs/ERRORS.md`.
+//! Pages that are made from the code, `docs/LIMITS.md` and `docs/ERRORS.md`, and the figures that
+//! others show.
 
 use sealane_message::limits;
 
+use crate::figures;
 use crate::process::{self, Outcome};
 use crate::rust::{Literal, Rust, closing};
 use crate::tree::Tree;
@@ -26,11 +28,12 @@ pub(crate) fn run(_: &[String]) -> Outcome {
     let folder = process::root().join("docs");
     std::fs::create_dir_all(&folder).map_err(|error| format!("docs/: {error}"))?;
     for (path, page) in pages(&tree) {
-        if tree.get(path) == Some(&page) {
+        let page = page.map_err(|error| format!("{path}: {error}"))?;
+        if tree.get(&path) == Some(&page) {
             println!("{path} is up to date");
             continue;
         }
-        std::fs::write(process::root().join(path), page)
+        std::fs::write(process::root().join(&path), page)
             .map_err(|error| format!("{path}: {error}"))?;
         println!("{path} written");
     }
@@ -38,8 +41,11 @@ pub(crate) fn run(_: &[String]) -> Outcome {
 }
 
 /// Each generated page and what it should say.
-pub(crate) fn pages(tree: &Tree) -> [(&'static str, String); 2] {
-    [(LIMITS, limits_page(limits::TABLE)), (ERRORS, errors_page(&error_rows(tree)))]
+pub(crate) fn pages(tree: &Tree) -> Vec<(String, Outcome<String>)> {
+    let mut pages = figures::pages(tree);
+    pages.push((LIMITS.to_owned(), Ok(limits_page(limits::TABLE))));
+    pages.push((ERRORS.to_owned(), Ok(errors_page(&error_rows(tree)))));
+    pages
 }
 
 fn limits_page(table: &[limits::Limit]) -> String {

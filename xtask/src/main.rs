@@ -10,6 +10,7 @@ mod date;
 mod deny;
 mod dist;
 mod docs;
+mod figures;
 mod fuzz;
 mod needs;
 mod process;
