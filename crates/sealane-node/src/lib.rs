@@ -139,6 +139,7 @@ pub struct Node {
     /// Ends when the last connection has gone.
     connections: mpsc::Receiver<()>,
     tls: Option<Arc<Tls>>,
+    /// The door is open while this runs.
     server: JoinHandle<()>,
 }
 
@@ -166,6 +167,7 @@ impl Node {
         let hub = opened.unwrap_or(Err(sealane_stream::Error::Draining)).map_err(store)?;
         let listen = |cause| StartError::Listen { address: config.listen, cause };
         let listener = tokio::net::TcpListener::bind(config.listen).await.map_err(listen)?;
+        let listener = listener.into_std().map_err(listen)?;
         let address = listener.local_addr().map_err(listen)?;
         let (stop, stopping) = watch::channel(false);
         let (alive, connections) = mpsc::channel(1);
@@ -175,8 +177,7 @@ impl Node {
             tokio::spawn(tls.follow(stopping));
         }
         let router = routes::router(app.clone());
-        let server = Server::new(app.clone(), router, tls.clone());
-        let server = tokio::spawn(server.run(listener));
+        let server = Server::start(app.clone(), router, tls.clone(), listener).map_err(listen)?;
         Ok(Node { app, folder, address, stop, connections, tls, server })
     }
 

@@ -2,9 +2,12 @@
 //!
 //! ```text
 //!  accept ─► a place of the node, of the address ─► first byte ─► TLS ─► head ─► router
+//!  └───────────────────── the door's thread ─────────────────────┘   └─ the runtime ──┘
 //! ```
 //!
-//! Each arrow has a limit in time, so that whoever stays behind gives its place back.
+//! Each arrow has a limit in time, so that whoever stays behind gives its place back. Whoever comes
+//! is the work of one thread until it has said something that may be a request: a crowd at the door
+//! keeps others from coming in quickly, not those who are in from being served.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -21,7 +24,9 @@ use sealane_codec::Codec;
 use sealane_message::limits::{MAX_HANDSHAKE_MS, MAX_HEAD_BYTES, MAX_HEAD_MS, MAX_WAITING_MS};
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::runtime::{self, Handle};
+use tokio::sync::{OwnedSemaphorePermit, oneshot, watch};
+use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tower_service::Service;
 
@@ -40,15 +45,44 @@ pub(crate) struct Server {
     app: Arc<App>,
     router: Router,
     tls: Option<Arc<Tls>>,
+    /// The runtime in which requests are served.
+    inside: Handle,
 }
 
 impl Server {
-    pub(crate) fn new(app: Arc<App>, router: Router, tls: Option<Arc<Tls>>) -> Arc<Self> {
-        Arc::new(Self { app, router, tls })
+    /// Begins to serve. Aborting what comes back closes the door, as the runtime's end does.
+    /// While the node drains, everybody who comes is told so.
+    ///
+    /// # Errors
+    /// Where the system gives no thread, or takes the socket back.
+    pub(crate) fn start(
+        app: Arc<App>,
+        router: Router,
+        tls: Option<Arc<Tls>>,
+        listener: std::net::TcpListener,
+    ) -> std::io::Result<JoinHandle<()>> {
+        let server = Arc::new(Self { app, router, tls, inside: Handle::current() });
+        let door = runtime::Builder::new_current_thread().enable_all().build()?;
+        let listener = {
+            let _entered = door.enter();
+            TcpListener::from_std(listener)?
+        };
+        let (open, closed) = oneshot::channel::<()>();
+        std::thread::Builder::new().name("door".to_owned()).spawn(move || {
+            door.block_on(async {
+                tokio::select! {
+                    () = server.welcome(listener) => {}
+                    _ = closed => {}
+                }
+            });
+        })?;
+        Ok(tokio::spawn(async move {
+            let _open = open;
+            std::future::pending().await
+        }))
     }
 
-    /// Serves until it is aborted. While the node drains, everybody who comes is told so.
-    pub(crate) async fn run(self: Arc<Self>, listener: TcpListener) {
+    async fn welcome(self: Arc<Self>, listener: TcpListener) {
         loop {
             let one = self.app.places.one().await;
             match listener.accept().await {
@@ -67,10 +101,6 @@ impl Server {
         address: SocketAddr,
         one: Option<OwnedSemaphorePermit>,
     ) {
-        // Small frames are to leave at once; batches are made before they are sent.
-        if let Err(error) = stream.set_nodelay(true) {
-            tracing::debug!(%error, "no TCP_NODELAY");
-        }
         let peer = Peer::new(address.ip());
         let Some(place) = self.app.places.give(peer, one) else {
             self.app.refused.note(&Refusal::Connections);
@@ -84,10 +114,9 @@ impl Server {
             let mut stopping = server.app.stopping.clone();
             let ready = server.first_byte(stream, &mut stopping);
             let Some((stream, first)) = ready.await else { return };
-            match server.secure(stream, first).await {
-                Some(wire) => server.serve(Connection::new(wire, place), peer).await,
-                None => drop(place),
-            }
+            let Some(wire) = server.secure(stream, first).await else { return drop(place) };
+            let inside = server.inside.clone();
+            inside.spawn(async move { server.serve(Connection::new(wire, place), peer).await });
         });
     }
 
@@ -107,13 +136,26 @@ impl Server {
             _ = stopping.wait_for(|stop| *stop), if !was_stopping => return None,
         };
         match peeked {
-            Ok(Ok(1..)) => Some((stream, first.first().copied().unwrap_or_default())),
+            Ok(Ok(1..)) => {
+                let stream = self.let_in(stream);
+                let stream = stream.inspect_err(|error| tracing::debug!(%error, "not let in"));
+                Some((stream.ok()?, first.first().copied().unwrap_or_default()))
+            }
             Ok(_) => None,
             Err(_) => {
                 self.app.refused.note(&Refusal::SilentConnection);
                 None
             }
         }
+    }
+
+    /// The same connection, watched by the runtime in which it will be served.
+    fn let_in(&self, stream: TcpStream) -> std::io::Result<TcpStream> {
+        // Small frames are to leave at once; batches are made before they are sent.
+        stream.set_nodelay(true)?;
+        let stream = stream.into_std()?;
+        let _entered = self.inside.enter();
+        TcpStream::from_std(stream)
     }
 
     async fn secure(&self, mut stream: TcpStream, first: u8) -> Option<Wire> {
