@@ -39,6 +39,7 @@ Examples:
   sealane up --data ./data
   sealane pub fleet/7/location '{\"lat\": 48.2}'
   sealane sub 'fleet/**' --from first
+  sealane request lamps/3 on --timeout 2s
   sealane pub ops/7 '{\"lat\": 48.2}' --group ops --type location
   sealane demo --for 10s";
 
@@ -69,6 +70,10 @@ pub enum Command {
     Pub(Pub),
     /// Read messages as they come
     Sub(Sub),
+    /// Publish a request, and print its answer
+    Request(Request),
+    /// Answer requests as they come
+    Reply(Reply),
     /// List, show, change and remove streams
     Stream(Stream),
     /// Say how messages are sealed, and check the rules for it
@@ -221,6 +226,50 @@ pub struct Sub {
         reason = "flattened, and its own documentation would replace the verb's"
     )]
     pub keys: key::Keys,
+    #[command(flatten)]
+    #[expect(
+        missing_docs,
+        reason = "flattened, and its own documentation would replace the verb's"
+    )]
+    pub hub: Hub,
+}
+
+/// `sealane request`.
+#[derive(Debug, Args)]
+pub struct Request {
+    /// The stream whose readers answer
+    pub topic: String,
+    /// A JSON map is the envelope; other JSON, or text, becomes {"data": …}
+    pub body: Option<String>,
+    /// Wait for an answer no longer than this
+    #[arg(long, value_name = "TIME", value_parser = times::duration, default_value = "5s")]
+    pub timeout: Duration,
+    #[command(flatten)]
+    #[expect(
+        missing_docs,
+        reason = "flattened, and its own documentation would replace the verb's"
+    )]
+    pub hub: Hub,
+}
+
+/// `sealane reply`.
+#[derive(Debug, Args)]
+pub struct Reply {
+    /// The stream of the requests, or a pattern
+    pub pattern: String,
+    /// The answer to each: a JSON map; other JSON, or text, becomes {"data": …}
+    #[arg(conflicts_with = "command")]
+    pub body: Option<String>,
+    /// Run this in a shell for each request, which it reads as JSON; what it prints is the answer,
+    /// {"error": …} when it fails
+    #[arg(long, value_name = "PROGRAM")]
+    pub command: Option<String>,
+    /// Share the requests with all who give this name: each is answered once
+    #[arg(long, value_name = "NAME")]
+    pub consumer: Option<String>,
+    /// End after so many requests
+    #[arg(long, short = 'n', value_name = "N")]
+    pub count: Option<u64>,
     #[command(flatten)]
     #[expect(
         missing_docs,

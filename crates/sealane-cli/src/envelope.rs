@@ -11,16 +11,26 @@ use crate::Failure;
 /// [`Failure::Body`] for text that begins like a JSON map and is none: a slip of quoting more
 /// often than a message.
 pub fn encode(body: &str, codec: Codec) -> Result<Vec<u8>, Failure> {
-    let value = match sealane_codec::decode(Codec::Json, body.as_bytes()) {
-        Ok(Value::Map(_)) if codec == Codec::Json => return Ok(body.trim().into()),
-        Ok(map @ Value::Map(_)) => map,
-        Ok(other) => data(other),
-        Err(error) if body.trim_start().starts_with('{') => return Err(Failure::Body(error)),
-        Err(_) => data(body.into()),
-    };
-    let mut envelope = Vec::new();
-    sealane_codec::encode(codec, &value, &mut envelope);
-    Ok(envelope)
+    let envelope = value(body)?;
+    if codec == Codec::Json && body.trim_start().starts_with('{') {
+        return Ok(body.trim().into());
+    }
+    let mut bytes = Vec::new();
+    sealane_codec::encode(codec, &envelope, &mut bytes);
+    Ok(bytes)
+}
+
+/// The same as a value.
+///
+/// # Errors
+/// As [`encode`].
+pub fn value(body: &str) -> Result<Value, Failure> {
+    match sealane_codec::decode(Codec::Json, body.as_bytes()) {
+        Ok(map @ Value::Map(_)) => Ok(map),
+        Ok(other) => Ok(data(other)),
+        Err(error) if body.trim_start().starts_with('{') => Err(Failure::Body(error)),
+        Err(_) => Ok(data(body.into())),
+    }
 }
 
 fn data(value: Value) -> Value {

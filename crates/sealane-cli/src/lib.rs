@@ -22,6 +22,7 @@ pub mod pages;
 mod passphrase;
 pub mod policy;
 pub mod publish;
+pub mod request;
 pub mod sealed;
 pub mod stream;
 pub mod subscribe;
@@ -94,6 +95,8 @@ pub async fn run(cli: Cli, terminal: &mut Terminal) -> Result<(), Failure> {
         Command::Up(args) => up::run(&args, &file?, terminal).await,
         Command::Pub(args) => publish::run(&args, &file?, terminal).await,
         Command::Sub(args) => subscribe::run(&args, &file?, terminal).await,
+        Command::Request(args) => request::request(&args, &file?, terminal).await,
+        Command::Reply(args) => request::reply(&args, &file?, terminal).await,
         Command::Stream(args) => stream::run(&args, &file?, terminal).await,
         Command::Policy(args) => policy::run(&args, &file?, terminal),
         Command::Vault(args) => vault::run(&args, terminal),

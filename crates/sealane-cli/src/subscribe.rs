@@ -98,7 +98,8 @@ fn hand_on(printed: &mut Vec<Message>, ack: bool, terminal: &mut Terminal) -> Re
     Ok(())
 }
 
-fn show(
+/// Writes one message.
+pub(crate) fn show(
     message: &Message,
     frame: Option<Value>,
     transcoder: &mut Transcoder,

@@ -12,6 +12,8 @@ use crate::{Client, Error, Message, Start};
 /// Where answers go, and nowhere else: who asks must not choose what the rights of who answers are
 /// used for.
 const REPLIES: &str = "reply/";
+/// How long the removal of a stream without an answer is waited for.
+const LAST: Duration = Duration::from_secs(1);
 const ID: &str = "id";
 const REPLY_TO: &str = "replyTo";
 const IN_REPLY_TO: &str = "inReplyTo";
@@ -39,13 +41,18 @@ impl Client {
         let request = with(body, &id, fields)?;
         let asking = self.ask(topic, &request, (&id, &reply_to));
         let answer = timeout(deadline, asking).await;
-        let (client, over) = (self.clone(), topic.to_owned());
-        tokio::spawn(async move {
+        let client = self.clone();
+        let removal = tokio::spawn(async move {
             if let Err(error) = client.remove(&reply_to).await {
                 tracing::debug!(%error, topic = reply_to, "the stream of a reply stays");
             }
         });
-        answer.unwrap_or(Err(Error::NoReply { topic: over, waited: deadline }))
+        if let Ok(answer) = answer {
+            return answer;
+        }
+        // Who has waited in vain may well end now, and the removal with it.
+        let _ = timeout(LAST, removal).await;
+        Err(Error::NoReply { topic: topic.to_owned(), waited: deadline })
     }
 
     async fn ask(

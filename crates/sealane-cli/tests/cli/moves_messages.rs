@@ -129,3 +129,28 @@ fn a_line_is_one_message_however_it_was_written() {
     let out = node.run(&["sub", "a", "--from", "first", "-n", "1"]);
     assert_eq!(out, "{\"id\":\"x\",\"n\":1}\n");
 }
+
+#[test]
+fn a_request_is_answered_by_a_program_or_in_time_by_nobody() {
+    let node = NodeProcess::start();
+    let mut replies = node.follow(&["reply", "lamps/*", "--command", "cat", "--consumer", "c"]);
+    let fixed = node.follow(&["reply", "door", "shut", "-n", "1"]);
+    node.wait_for_reader("door");
+    let answer = json(&node.run(&["request", "lamps/3", r#"{"want":"on","id":"mine"}"#]));
+    assert_eq!(answer.field("want"), Some(&"on".into()));
+    assert!(answer.field("inReplyTo").and_then(Value::as_text).is_some_and(|id| id != "mine"));
+    assert_eq!(replies.line(), "lamps/3 offset 0 answered\n");
+    // Not a request: named, passed over, and the next one is answered.
+    node.run(&["pub", "lamps/3", "hello"]);
+    node.run(&["request", "lamps/3"]);
+    assert_eq!(replies.line(), "lamps/3 offset 2 answered\n");
+    let answer = json(&node.run(&["--json", "request", "door", "open?"]));
+    assert_eq!(answer.field("envelope").unwrap().field("data"), Some(&"shut".into()));
+    assert_eq!(fixed.rest(), "door offset 0 answered\n");
+    let output = node.command(&["request", "door", "--timeout", "200ms"]).output().unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.code() == Some(1) && error.contains("SL-CLIENT-17"), "{error}");
+    // Nothing is left of the streams of the answers.
+    let names = node.run(&["stream", "ls", "reply/**", "--json"]);
+    assert_eq!(names.lines().filter(|line| line.contains("reply/")).count(), 0, "{names}");
+}

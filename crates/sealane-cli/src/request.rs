@@ -1,0 +1,173 @@
+//! `sealane request` and `sealane reply`.
+
+use std::io::{Read, Write};
+use std::process::{Command, Stdio};
+
+use sealane::{Client, Codec, Error, Event, Message, Value};
+use sealane_message::limits::MAX_ENVELOPE_BYTES;
+
+use crate::args::{Reply, Request};
+use crate::config::File;
+use crate::subscribe;
+use crate::{Failure, Terminal, envelope};
+
+/// Publishes a request, and prints the first answer.
+///
+/// # Errors
+/// The hub's refusal, or that nobody answered in time.
+pub async fn request(args: &Request, file: &File, terminal: &mut Terminal) -> Result<(), Failure> {
+    let body = envelope::value(args.body.as_deref().unwrap_or("{}"))?;
+    let client = file.client(args.hub.server.as_ref(), None)?;
+    let answer = client.request(&args.topic, &body, args.timeout).await?;
+    subscribe::show(&answer, None, &mut sealane_codec::Transcoder::new(), terminal)?;
+    terminal.flush()?;
+    // The library removes the stream of the answer in the background, and this process ends now.
+    match client.remove(answer.stream.as_str()).await {
+        Err(Error::Refused(refusal)) if refusal.code == "UnknownStream" => Ok(()),
+        done => Ok(done?),
+    }
+}
+
+/// Answers requests as they come, until the count is reached or Ctrl-C.
+///
+/// # Errors
+/// The hub's refusal; a program that fails is an answer that says so.
+pub async fn reply(args: &Reply, file: &File, terminal: &mut Terminal) -> Result<(), Failure> {
+    let fixed = args.body.as_deref().map(envelope::value).transpose()?;
+    let client = file.client(args.hub.server.as_ref(), None)?;
+    let mut subscribe = client.subscribe(&args.pattern);
+    if let Some(name) = &args.consumer {
+        subscribe = subscribe.consumer(name);
+    }
+    let mut requests = subscribe.await?;
+    let mut events = requests.events();
+    let serving = async {
+        let mut left = args.count.unwrap_or(u64::MAX);
+        while left > 0 {
+            let request = tokio::select! {
+                Some(request) = requests.next() => request?,
+                Some(Event::Disconnected { cause }) = events.next() => {
+                    eprintln!("sealane: connection lost, connecting again: {cause}");
+                    continue;
+                }
+                else => break,
+            };
+            left -= u64::from(answer(&client, &request, &fixed, args, terminal).await?);
+            request.ack();
+        }
+        Ok(())
+    };
+    let outcome = tokio::select! {
+        outcome = serving => outcome,
+        _ = tokio::signal::ctrl_c() => Ok(()),
+    };
+    requests.close().await;
+    outcome
+}
+
+/// Answers one request, and says whether it was one.
+async fn answer(
+    client: &Client,
+    request: &Message,
+    fixed: &Option<Value>,
+    args: &Reply,
+    terminal: &mut Terminal,
+) -> Result<bool, Failure> {
+    let Message { stream, offset, .. } = request;
+    let body = match (fixed, &args.command) {
+        (Some(body), _) => body.clone(),
+        (None, Some(program)) => {
+            let (program, asked) = (program.clone(), request.value()?);
+            let ran = tokio::task::spawn_blocking(move || ask(&program, &asked)).await;
+            ran.unwrap_or_else(|panic| failed(&panic.to_string()))
+        }
+        (None, None) => Value::Map(Vec::new()),
+    };
+    let heard = match client.reply(request, &body).await {
+        Ok(heard) => heard,
+        // Anybody may publish anything; the next one may be a request.
+        Err(error @ Error::NotARequest(_)) => {
+            eprintln!("sealane: {stream} offset {offset}: {error}");
+            return Ok(false);
+        }
+        Err(error) => return Err(error.into()),
+    };
+    if terminal.json() {
+        terminal.record(vec![
+            ("stream", stream.as_str().into()),
+            ("offset", (*offset).into()),
+            ("answered", heard.into()),
+        ])?;
+    } else {
+        let said = if heard { "answered" } else { "too late: its deadline is over" };
+        terminal.line(format_args!("{stream} offset {offset} {said}"))?;
+    }
+    terminal.flush()?;
+    Ok(true)
+}
+
+/// What a program of the shell says to a request, which it reads as JSON.
+fn ask(program: &str, request: &Value) -> Value {
+    run(program, request).unwrap_or_else(|cause| failed(&cause))
+}
+
+fn run(program: &str, request: &Value) -> Result<Value, String> {
+    let mut asked = Vec::new();
+    sealane_codec::encode(Codec::Json, request, &mut asked);
+    let shell = Command::new("/bin/sh")
+        .args(["-c", program])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn();
+    let mut child = shell.map_err(|error| error.to_string())?;
+    // A program may read little of it, or nothing.
+    let writing = child.stdin.take().map(|mut stdin| {
+        std::thread::spawn(move || {
+            let _ = stdin.write_all(&asked);
+        })
+    });
+    let mut said = Vec::new();
+    if let Some(stdout) = child.stdout.take() {
+        let most = MAX_ENVELOPE_BYTES as u64 + 1;
+        stdout.take(most).read_to_end(&mut said).map_err(|error| error.to_string())?;
+    }
+    let status = child.wait().map_err(|error| error.to_string())?;
+    writing.into_iter().for_each(|writing| drop(writing.join()));
+    if said.len() > MAX_ENVELOPE_BYTES {
+        return Err(format!("the answer has more than {MAX_ENVELOPE_BYTES} bytes"));
+    }
+    if !status.success() {
+        return Err(status.to_string());
+    }
+    let said = String::from_utf8(said).map_err(|error| error.to_string())?;
+    envelope::value(said.trim_end_matches('\n')).map_err(|failure| failure.to_string())
+}
+
+fn failed(cause: &str) -> Value {
+    Value::Map(vec![("error".into(), cause.into())])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn map(key: &str, value: &str) -> Value {
+        Value::Map(vec![(key.into(), value.into())])
+    }
+
+    #[test]
+    fn a_program_answers_with_what_it_prints() {
+        let request = map("name", "a");
+        assert_eq!(ask("cat", &request), request);
+        assert_eq!(ask("echo hello", &request), map("data", "hello"));
+        assert_eq!(ask("exit 3", &request), map("error", "exit status: 3"));
+        assert!(ask("printf '{a'", &request).field("error").is_some());
+    }
+
+    #[test]
+    fn what_a_program_prints_is_bounded() {
+        let said = ask("head -c 2000000 /dev/zero | tr '\\0' x", &map("a", "b"));
+        let cause = said.field("error").and_then(Value::as_text).unwrap();
+        assert!(cause.contains("more than 1048576 bytes"), "{cause}");
+    }
+}
