@@ -136,7 +136,8 @@ pub(super) fn size(folder: &Path) -> u64 {
         .sum()
 }
 
-/// Reads all files below a folder once, so that every tool finds them in memory.
+/// Reads all files below a folder once, so that every tool finds them in memory: some tell the
+/// system to forget what they have read, and whoever comes next would wait for the disk.
 pub(super) fn warm(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         match entry.file_type() {

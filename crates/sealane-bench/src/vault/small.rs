@@ -68,12 +68,12 @@ pub(super) fn puts(
     note: &dyn Fn(&Tool, f64) -> String,
     add: &mut dyn FnMut(Row),
 ) -> Result<(), Error> {
-    measure::warm(&work.source);
     let mut results = vec![(vec![], 0); tools.len()];
     for _ in 0..work.bench.rounds {
         for (tool, (runs, stored)) in tools.iter().zip(&mut results) {
             let store = fresh(work.bench, tool)?;
             let before = measure::size(&store);
+            measure::warm(&work.source);
             runs.push(work.bench.run(&tool.put(&store, &work.source, work.cores), work.cores)?);
             *stored = measure::size(&store) - before;
         }
@@ -95,12 +95,12 @@ pub(super) fn again(
     demanded: &str,
     add: &mut dyn FnMut(Row),
 ) -> Result<(), Error> {
-    measure::warm(&work.source);
     for tool in tools {
         let store = store(work.bench, tool);
         let (mut runs, mut first) = (vec![], None);
         for _ in 0..work.bench.rounds {
             let before = measure::size(&store);
+            measure::warm(&work.source);
             runs.push(work.bench.run(&tool.put(&store, &work.source, work.cores), work.cores)?);
             let grown = measure::size(&store).saturating_sub(before);
             first.get_or_insert(grown);
@@ -123,7 +123,9 @@ pub(super) fn gets(
     for round in 0..work.bench.rounds {
         for (number, (tool, runs)) in tools.iter().zip(&mut results).enumerate() {
             let target = folder(work.bench, &format!("target-{round}-{number}"))?;
-            let command = tool.get(&store(work.bench, tool), &target);
+            let store = store(work.bench, tool);
+            measure::warm(&store);
+            let command = tool.get(&store, &target);
             runs.push(work.bench.run(&command, work.cores)?);
             let restored = measure::size(&target);
             if restored != work.set.bytes {
