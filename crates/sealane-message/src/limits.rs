@@ -226,6 +226,9 @@ limits! {
     /// Connections of one address to a node, unless it is started with another number. A further
     /// one is refused. 64 bits of an IPv6 address count as one.
     MAX_CONNECTIONS_PER_ADDRESS: usize = 4096, "connections";
+    /// Connections that a node accepts in a second. Whoever comes faster waits in the system's
+    /// queue, so that a crowd takes no more of the machine than this.
+    MAX_ACCEPT_RATE: u64 = 4000, "connections a second";
     /// How long a connection may be silent before its first byte. Then it is closed.
     MAX_WAITING_MS: u64 = 10_000, "milliseconds";
     /// How long the head of a request may take, and a connection be idle between two requests. Then

@@ -30,7 +30,7 @@ const PING_EVERY: Duration = Duration::from_secs(25);
 const SILENCE: Duration = Duration::from_millis(MAX_SILENCE_MS);
 /// Deliveries that are taken at once and sent together.
 const TAKE: usize = 512;
-/// Frames that are taken in before others have their turn.
+/// Frames that are taken in, or messages that are sent, before others have their turn.
 const TURN: usize = 32;
 /// How long a client may take to read why it is closed.
 const FAREWELL: Duration = Duration::from_secs(2);
@@ -144,8 +144,14 @@ impl Connection {
                 () = subscription.ready(), if !flushing => {
                     match subscription.take(TAKE, &mut events).await {
                         Ok(()) => {
-                            shown.note(count(&events), subscription.credit());
-                            self.deliver(&mut events)
+                            let taken = count(&events);
+                            shown.note(taken, subscription.credit());
+                            let delivered = self.deliver(&mut events);
+                            // A reader that catches up lets others have their turn.
+                            if taken >= TURN {
+                                tokio::task::yield_now().await;
+                            }
+                            delivered
                         }
                         Err(error) => Err(End::Refused(error.into())),
                     }

@@ -21,13 +21,15 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use sealane_codec::Codec;
-use sealane_message::limits::{MAX_HANDSHAKE_MS, MAX_HEAD_BYTES, MAX_HEAD_MS, MAX_WAITING_MS};
+use sealane_message::limits::{
+    MAX_ACCEPT_RATE, MAX_HANDSHAKE_MS, MAX_HEAD_BYTES, MAX_HEAD_MS, MAX_WAITING_MS,
+};
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{self, Handle};
 use tokio::sync::{OwnedSemaphorePermit, oneshot, watch};
 use tokio::task::JoinHandle;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use tower_service::Service;
 
 use crate::listener::{Connection, Peer, Wire};
@@ -40,6 +42,10 @@ const TLS_HANDSHAKE: u8 = 22;
 
 /// How long whoever is turned away may take to read why.
 const FAREWELL: Duration = Duration::from_millis(500);
+
+/// Connections that are accepted one after the other, and the least time that they take together.
+const ACCEPTED: u64 = 32;
+const ACCEPTED_IN: Duration = Duration::from_micros(1_000_000 * ACCEPTED / MAX_ACCEPT_RATE);
 
 pub(crate) struct Server {
     app: Arc<App>,
@@ -83,10 +89,18 @@ impl Server {
     }
 
     async fn welcome(self: Arc<Self>, listener: TcpListener) {
+        let (mut taken, mut since) = (0, Instant::now());
         loop {
             let one = self.app.places.one().await;
             match listener.accept().await {
-                Ok((stream, address)) => self.take(stream, address, one),
+                Ok((stream, address)) => {
+                    self.take(stream, address, one);
+                    taken += 1;
+                    if taken == ACCEPTED {
+                        tokio::time::sleep_until(since + ACCEPTED_IN).await;
+                        (taken, since) = (0, Instant::now());
+                    }
+                }
                 Err(error) => {
                     tracing::warn!(%error, "a connection could not be accepted");
                     tokio::time::sleep(Duration::from_millis(100)).await;

@@ -26,7 +26,7 @@ struct Crowd {
 pub(crate) async fn run(work: &str) {
     let parts: Vec<&str> = work.split(' ').collect();
     let [node, size, addresses, seconds] = parts[..] else { panic!("{work}") };
-    make_way();
+    open_many();
     let (size, seconds): (usize, u64) = (size.parse().unwrap(), seconds.parse().unwrap());
     let addresses: usize = addresses.parse().unwrap();
     let until = Instant::now() + Duration::from_secs(seconds);
@@ -64,13 +64,12 @@ pub(crate) async fn run(work: &str) {
     }
 }
 
-/// As many connections as the system allows, and the processor only when nobody else wants it.
-fn make_way() {
-    use rustix::process::{Resource, getrlimit, nice, setrlimit};
+/// As many connections as the system allows.
+pub(crate) fn open_many() {
+    use rustix::process::{Resource, getrlimit, setrlimit};
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
     setrlimit(Resource::Nofile, limit).unwrap();
-    nice(19).unwrap();
 }
 
 impl Crowd {
