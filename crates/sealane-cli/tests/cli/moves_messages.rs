@@ -133,6 +133,7 @@ fn a_line_is_one_message_however_it_was_written() {
 #[test]
 fn a_request_is_answered_by_a_program_or_in_time_by_nobody() {
     let node = NodeProcess::start();
+    node.run(&["stream", "new", "door"]);
     let mut replies = node.follow(&["reply", "lamps/*", "--command", "cat", "--consumer", "c"]);
     let fixed = node.follow(&["reply", "door", "shut", "-n", "1"]);
     node.wait_for_reader("door");
