@@ -10,8 +10,8 @@
 //! <!-- end of figures -->
 //! ```
 //!
-//! shows those lines of the newest `results/prove-load-DATE.txt` that begin with one of these words,
-//! cut after 90 columns, with the record's machine and commit. Runs of blanks count as one.
+//! shows those lines of the newest `results/prove-load-DATE.txt` that begin with one of these, cut
+//! after 90 columns, with the record's machine and commit. Runs of blanks count as one.
 
 use crate::process::Outcome;
 use crate::tree::Tree;
