@@ -133,8 +133,8 @@ const PROOFS: &[Proof] = &[
     },
     Proof {
         name: "cost",
-        shows: "what each step of a message costs, and the ways from end to end",
-        runs: Runs::Sealane(&["bench", "cost"]),
+        shows: "what each step of a vehicle's messages costs, and the ways from end to end",
+        runs: Runs::Sealane(&["bench", "cost", "crates/sealane-bench/samples/fleet.jsonl"]),
         environment: &[],
     },
     Proof {

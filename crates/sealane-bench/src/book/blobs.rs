@@ -1,5 +1,7 @@
 //! `blobs`: encrypted blobs of files, beside a vault.
 
+use std::path::PathBuf;
+
 use super::{Correction, Error, Name, Options, Report, Row, Table};
 use crate::measure::{Figure, Unit};
 use crate::vault;
@@ -8,27 +10,40 @@ use crate::vault;
 const BIG_BYTES: u64 = 200_000_000;
 /// The row of the vault's bench that both have.
 const PUT: &str = "263 files, put";
+const RESTORE: &str = "263 files, restore";
+/// A file system in memory, where Linux has one.
+const MEMORY: &str = "/dev/shm";
 const OURS: &str = "sealane zstd-3";
 const THEIRS: &str = "the report's, Rust";
 
 pub(super) fn report(options: &Options, progress: &mut dyn FnMut(f64)) -> Result<Report, Error> {
-    let measure = |only: &str, tool: &str| {
+    let measure_in = |data: Option<PathBuf>, only: &str, tool: &str| {
         let options = vault::Options {
             sealane: options.sealane.clone(),
             rounds: if options.quick { 1 } else { 3 },
             only: Some(only.to_owned()),
             tool: Some(tool.to_owned()),
             big_bytes: if options.quick { BIG_BYTES / 4 } else { BIG_BYTES },
-            data: options.data.clone(),
+            data,
             also: vec![],
         };
         vault::run(&options, &mut |_| ())
     };
+    let measure = |only: &str, tool: &str| measure_in(options.data.clone(), only, tool);
     let theirs = measure("mixed", THEIRS)?;
     progress(0.3);
     let ours = measure("mixed", OURS)?;
     progress(0.5);
     let (their_big, our_big) = (measure("big", THEIRS)?, measure("big", OURS)?);
+    progress(0.8);
+    let mut storage = vec![("the disk", theirs.clone(), ours.clone())];
+    let memory_folder = PathBuf::from(MEMORY);
+    if memory_folder.is_dir() {
+        let both =
+            [THEIRS, OURS].map(|tool| measure_in(Some(memory_folder.clone()), "mixed", tool));
+        let [theirs, ours] = both;
+        storage.push(("memory (tmpfs)", theirs?, ours?));
+    }
     progress(1.0);
     let put = |rows: &[vault::Row]| rows.iter().find(|row| row.what == PUT).cloned();
     let mut rows = match (put(&theirs), put(&ours)) {
@@ -55,7 +70,7 @@ pub(super) fn report(options: &Options, progress: &mut dyn FnMut(f64)) -> Result
         title: "encrypted blobs with readable recovery",
         about: "Baseline: the report's pipeline in Rust, PBKDF2 with 100,000 rounds for each file. \
                 Sealane: a vault, Argon2id once, chunks in packs, fsynced.",
-        tables: vec![mixed, large],
+        tables: vec![mixed, large, storage_table(&storage)],
         corrections: corrections(),
     })
 }
@@ -77,6 +92,29 @@ fn puts(base: &vault::Row, put: &vault::Row) -> Vec<Row> {
         row("stored", &size).published(Figure::of(27.9e6, Unit::Bytes)),
         row("memory", &memory),
     ]
+}
+
+/// What the storage below a vault makes of it, put and restore.
+fn storage_table(storage: &[(&str, Vec<vault::Row>, Vec<vault::Row>)]) -> Table {
+    let mut rows = vec![];
+    for (name, theirs, ours) in storage {
+        for what in [PUT, RESTORE] {
+            let seconds = |rows: &[vault::Row]| {
+                let row = rows.iter().find(|row| row.what == what)?;
+                Some(Figure::ns(row.seconds * 1e9))
+            };
+            let mut row = Row::new(format!("{what}, {name}"));
+            (row.baseline, row.sealane) = (seconds(theirs), seconds(ours));
+            rows.push(row);
+        }
+    }
+    Table {
+        title: "Storage types".into(),
+        note: "The report left it open. The disk is where --data points, memory the bound of what \
+               faster storage can bring; a store in a network adds its round trips for each pack."
+            .into(),
+        rows,
+    }
 }
 
 fn memory(row: &vault::Row) -> Figure {

@@ -12,6 +12,10 @@ use super::way::{Link, Way};
 /// A saving below this is not worth a line.
 const WORTH: f64 = 0.05;
 
+fn of_the_way(ratio: f64) -> String {
+    format!("(the other takes {ratio:.2} times the CPU of the whole way)")
+}
+
 /// What the rows say about the choices that a user has.
 pub(super) fn of(ways: &[Row]) -> Vec<String> {
     let found = Found { ways };
@@ -84,16 +88,20 @@ impl Found<'_> {
         let chacha = self.way(Way { seal: Some((Class::Group, suite)), ..Way::USUAL })?;
         let signed = Some((Class::Signed, Suite::Aes256Gcm));
         let signed = self.way(Way { seal: signed, ..Way::USUAL })?;
-        let (best, ratio) = match chacha.cpu_ns.median / aes.cpu_ns.median {
-            ratio if ratio >= 1.0 => ("AES-256-GCM", ratio),
-            ratio => ("ChaCha20-Poly1305", 1.0 / ratio),
+        let ratio = chacha.cpu_ns.median / aes.cpu_ns.median;
+        let best = match ratio {
+            ratio if (ratio - 1.0).abs() < WORTH => {
+                "either cipher, they differ by less than 5 %,".into()
+            }
+            ratio if ratio > 1.0 => format!("AES-256-GCM {}", of_the_way(ratio)),
+            ratio => format!("ChaCha20-Poly1305 {}", of_the_way(1.0 / ratio)),
         };
         let share = (aes.share(Step::Seal) + aes.share(Step::Open)) * 100.0;
         let cost = (signed.cpu_ns.median - aes.cpu_ns.median).max(0.0) / 1e3;
         Some(format!(
-            "Seal: {best} on this machine (the other takes {ratio:.2} times the CPU of the whole \
-             way). Sealing, framing and opening are {share:.0} % of it in memory. A signature adds \
-             {cost:.0} µs: keep class S for what must be provable."
+            "Seal: {best} on this machine. Sealing, framing and opening are {share:.0} % of the \
+             whole way in memory. A signature adds {cost:.0} µs: keep class S for what must be \
+             provable."
         ))
     }
 
