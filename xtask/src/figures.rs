@@ -3,21 +3,26 @@
 //! A page says which lines of which record it shows, and `cargo xtask docs` writes them below:
 //!
 //! ```text
-//! <!-- figures load 90
+//! <!-- figures load 1-50 77-120
 //! append single disk
 //! replay from disk
 //! -->
 //! <!-- end of figures -->
 //! ```
 //!
-//! shows those lines of the newest `results/prove-load-DATE.txt` that begin with one of these, cut
-//! after 90 columns, with the record's machine and commit. Runs of blanks count as one.
+//! shows these columns of those lines of the newest `results/prove-load-DATE.txt` that begin with
+//! one of these, with the record's machine and commit. Runs of blanks count as one. A line
+//! `under HEADING` shows that line of the record, and has those below it looked for up to the next
+//! empty line only.
+
+use std::ops::RangeInclusive;
 
 use crate::process::Outcome;
 use crate::tree::Tree;
 
 const BEGIN: &str = "<!-- figures ";
 const ASKED: &str = "\n-->\n";
+const UNDER: &str = "under ";
 const END: &str = "<!-- end of figures -->";
 
 /// Each page with figures, and what it should say.
@@ -43,23 +48,30 @@ fn filled(tree: &Tree, place: &str, page: &str) -> Outcome<String> {
 /// The lines that are asked for, with where they come from, `up` being the way to the root.
 fn shown(tree: &Tree, asked: &str, up: &str) -> Outcome<String> {
     let (head, begins) = asked.split_once('\n').unwrap_or((asked, ""));
-    let (name, width) = head.split_once(' ').unwrap_or((head, ""));
-    let width =
-        width.trim().parse().map_err(|_| format!("figures {head}: no number of columns"))?;
+    let (name, columns) = head.split_once(' ').unwrap_or((head, ""));
+    let columns: Vec<_> = columns.split_whitespace().filter_map(range).collect();
+    if columns.is_empty() {
+        return Err(format!("figures {head}: no columns, as 1-80"));
+    }
     let prefix = format!("results/prove-{name}-");
     let records = tree.files().filter(|(path, _)| path.starts_with(&prefix));
     // Dates sort as texts do.
     let (path, record) = records.max().ok_or_else(|| format!("there is no {prefix}DATE.txt"))?;
-    let mut lines = String::new();
-    for begin in begins.lines().map(single_spaced) {
-        let wanted = |line: &&str| single_spaced(line).starts_with(&begin);
-        let mut found = record.lines().filter(wanted).peekable();
-        if found.peek().is_none() {
+    let (mut lines, mut part) = (String::new(), record);
+    for asked in begins.lines().map(single_spaced) {
+        let (begin, is_heading) =
+            asked.strip_prefix(UNDER).map_or((&*asked, false), |heading| (heading, true));
+        if is_heading {
+            part = section(record, begin);
+        }
+        let wanted = |line: &&str| single_spaced(line).starts_with(begin);
+        let most = if is_heading { 1 } else { usize::MAX };
+        let found: Vec<&str> = part.lines().filter(wanted).take(most).collect();
+        if found.is_empty() {
             return Err(format!("no line of {path} begins with `{begin}`"));
         }
         for line in found {
-            let cut: String = line.chars().take(width).collect();
-            lines += &format!("{}\n", cut.trim_end());
+            lines += &format!("{}\n", cut(line, &columns).trim_end());
         }
     }
     let field = |name: &str| {
@@ -71,6 +83,33 @@ fn shown(tree: &Tree, asked: &str, up: &str) -> Outcome<String> {
     Ok(format!("```text\n{lines}```\n\n[{path}]({up}{path}): {processor}, commit {commit}.\n"))
 }
 
+/// `1-80`, counted from 1, both included.
+fn range(text: &str) -> Option<RangeInclusive<usize>> {
+    let (from, to) = text.split_once('-')?;
+    Some(from.parse().ok()?..=to.parse().ok()?)
+}
+
+fn cut(line: &str, columns: &[RangeInclusive<usize>]) -> String {
+    let of = |range: &RangeInclusive<usize>| {
+        let kept = (1..).zip(line.chars()).filter(|(at, _)| range.contains(at));
+        kept.map(|(_, char)| char).collect::<String>()
+    };
+    columns.iter().map(of).collect()
+}
+
+/// From the line that begins like this to the next empty one.
+fn section<'r>(record: &'r str, heading: &str) -> &'r str {
+    let mut at = 0;
+    for line in record.split_inclusive('\n') {
+        if single_spaced(line).starts_with(heading) {
+            let rest = record.get(at..).unwrap_or_default();
+            return rest.split_once("\n\n").map_or(rest, |(section, _)| section);
+        }
+        at += line.len();
+    }
+    ""
+}
+
 fn single_spaced(line: &str) -> String {
     line.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -80,7 +119,8 @@ mod tests {
     use super::*;
 
     const RECORD: &str = "load: x\ncommit: 0123456789\nprocessor: A, 2 cores\n\n\
-                          append  one     12\nappend  two    345  note\nreplay 7\n";
+                          append  one     12\nappend  two    345  note\nreplay 7\n\n\
+                          late heat\nappend  one  77\n";
 
     fn page(asked: &str) -> Outcome<String> {
         let text = format!("# A\n\n<!-- figures {asked}\n-->\nold\n<!-- end of figures -->\nend\n");
@@ -97,7 +137,7 @@ mod tests {
 
     #[test]
     fn a_page_shows_lines_of_the_newest_record() {
-        let shown = page("load 18\nreplay\nappend one\nappend two").unwrap();
+        let shown = page("load 1-18\nreplay\nappend one 1\nappend two").unwrap();
         let lines = "-->\n```text\nreplay 7\nappend  one     12\nappend  two    345\n```\n\n\
                      [results/prove-load-2026-01-02.txt](results/prove-load-2026-01-02.txt): \
                      A, 2 cores, commit 0123456.\n<!-- end of figures -->\nend\n";
@@ -105,9 +145,22 @@ mod tests {
     }
 
     #[test]
+    fn columns_may_be_left_out() {
+        let shown = page("load 1-6 12-18\nappend two").unwrap();
+        assert!(shown.contains("\nappend    345\n"), "{shown}");
+    }
+
+    #[test]
+    fn the_same_line_is_found_under_its_heading() {
+        let shown = page("load 1-18\nunder late heat\nappend one").unwrap();
+        assert!(shown.contains("```text\nlate heat\nappend  one  77\n```"), "{shown}");
+        assert!(page("load 1-18\nunder late heat\nreplay").is_err());
+    }
+
+    #[test]
     fn what_no_record_has_is_an_error() {
-        assert!(page("load 18\nnothing").unwrap_err().contains("begins with `nothing`"));
-        assert!(page("vault 18\nappend").unwrap_err().contains("no results/prove-vault-DATE"));
-        assert!(page("load\nappend").unwrap_err().contains("no number of columns"));
+        assert!(page("load 1-18\nnothing").unwrap_err().contains("begins with `nothing`"));
+        assert!(page("vault 1-18\nappend").unwrap_err().contains("no results/prove-vault-DATE"));
+        assert!(page("load\nappend").unwrap_err().contains("no columns"));
     }
 }

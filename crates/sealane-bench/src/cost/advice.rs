@@ -88,10 +88,9 @@ impl Found<'_> {
         let chacha = self.way(Way { seal: Some((Class::Group, suite)), ..Way::USUAL })?;
         let signed = Some((Class::Signed, Suite::Aes256Gcm));
         let signed = self.way(Way { seal: signed, ..Way::USUAL })?;
-        let ratio = chacha.cpu_ns.median / aes.cpu_ns.median;
-        let best = match ratio {
-            ratio if (ratio - 1.0).abs() < WORTH => {
-                "either cipher, they differ by less than 5 %,".into()
+        let best = match chacha.cpu_ns.median / aes.cpu_ns.median {
+            _ if chacha.cpu_ns.meets(&aes.cpu_ns) => {
+                "either cipher, they differ by less than their spread,".into()
             }
             ratio if ratio > 1.0 => format!("AES-256-GCM {}", of_the_way(ratio)),
             ratio => format!("ChaCha20-Poly1305 {}", of_the_way(1.0 / ratio)),

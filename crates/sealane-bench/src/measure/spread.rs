@@ -16,6 +16,11 @@ impl Spread {
         let [low, median, high] = [0.25, 0.5, 0.75].map(|part| sorted_at(rounds, part));
         Self { low, median, high }
     }
+
+    /// Whether both middle halves have something in common: no difference was seen.
+    pub fn meets(&self, other: &Spread) -> bool {
+        self.low <= other.high && other.low <= self.high
+    }
 }
 
 /// The value that so large a part of all are not above; 0 where there are none.
