@@ -80,7 +80,8 @@ fn shown(tree: &Tree, asked: &str, up: &str) -> Outcome<String> {
     };
     let commit: String = field("commit")?.chars().take(7).collect();
     let processor = field("processor")?;
-    Ok(format!("```text\n{lines}```\n\n[{path}]({up}{path}): {processor}, commit {commit}.\n"))
+    let source = format!("{processor}, commit {commit}:\n[{path}]({up}{path}).");
+    Ok(format!("```text\n{lines}```\n\n{source}\n"))
 }
 
 /// `1-80`, counted from 1, both included.
@@ -139,8 +140,8 @@ mod tests {
     fn a_page_shows_lines_of_the_newest_record() {
         let shown = page("load 1-18\nreplay\nappend one 1\nappend two").unwrap();
         let lines = "-->\n```text\nreplay 7\nappend  one     12\nappend  two    345\n```\n\n\
-                     [results/prove-load-2026-01-02.txt](results/prove-load-2026-01-02.txt): \
-                     A, 2 cores, commit 0123456.\n<!-- end of figures -->\nend\n";
+                     A, 2 cores, commit 0123456:\n\
+                     [results/prove-load-2026-01-02.txt](results/prove-load-2026-01-02.txt).\n<!-- end of figures -->\nend\n";
         assert!(shown.ends_with(lines), "{shown}");
     }
 

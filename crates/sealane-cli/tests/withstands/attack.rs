@@ -32,8 +32,8 @@ pub(crate) async fn run(work: &str) {
     let until = Instant::now() + Duration::from_secs(seconds);
     let crowd = Crowd { node: node.parse().unwrap(), until };
     let mut tasks = Vec::new();
-    // A fifth more than there are places.
-    for number in 0..size * 6 / 5 {
+    // Half as many again as there are places.
+    for number in 0..size * 3 / 2 {
         let from = Ipv4Addr::new(127, 0, 1, (number % addresses) as u8 + 1);
         tasks.push(tokio::spawn(crowd.half_open(from)));
         if number % 50 == 49 {
