@@ -141,7 +141,8 @@ mod tests {
         let shown = page("load 1-18\nreplay\nappend one 1\nappend two").unwrap();
         let lines = "-->\n```text\nreplay 7\nappend  one     12\nappend  two    345\n```\n\n\
                      A, 2 cores, commit 0123456:\n\
-                     [results/prove-load-2026-01-02.txt](results/prove-load-2026-01-02.txt).\n<!-- end of figures -->\nend\n";
+                     [results/prove-load-2026-01-02.txt](results/prove-load-2026-01-02.txt).\n\
+                     <!-- end of figures -->\nend\n";
         assert!(shown.ends_with(lines), "{shown}");
     }
 
