@@ -1,6 +1,8 @@
 //! Each variant of each step once, by the call that the product makes.
 
+use std::cell::Cell;
 use std::hint::black_box;
+use std::rc::Rc;
 
 use sealane_codec::Codec;
 use sealane_frame::{
@@ -42,6 +44,22 @@ struct Row<'a> {
     step: Step,
     bytes: (f64, f64),
     variant: Variant<'a>,
+    works: Works,
+}
+
+/// Whether a step did its work each time it was timed. Where it did not, there is no row.
+#[derive(Clone)]
+struct Works(Rc<Cell<bool>>);
+
+impl Works {
+    fn new() -> Self {
+        Self(Rc::new(Cell::new(true)))
+    }
+
+    /// Notes a run over the whole sample.
+    fn note(&self, all: bool) {
+        self.0.set(self.0.get() && all);
+    }
 }
 
 /// Times all variants of all steps in turns.
@@ -64,13 +82,14 @@ pub(super) fn measure(
         rows.extend(seals(class, suite, &bodies));
     }
     rows.extend(hops(&bodies).into_iter().flatten());
-    let kinds: Vec<(Step, (f64, f64))> = rows.iter().map(|row| (row.step, row.bytes)).collect();
+    let kinds: Vec<_> = rows.iter().map(|row| (row.step, row.bytes, row.works.clone())).collect();
     let variants = rows.into_iter().map(|row| row.variant).collect();
     let costs = measure::in_turns(plan, variants, progress);
     let mut rows: Vec<StepRow> = kinds
         .into_iter()
         .zip(costs)
-        .map(|((step, bytes), cost)| StepRow { step, bytes, cost })
+        .filter(|((_, _, works), _)| works.0.get())
+        .map(|((step, bytes, _), cost)| StepRow { step, bytes, cost })
         .collect();
     rows.sort_by_key(|row| row.step);
     rows
@@ -100,13 +119,17 @@ fn codecs(codec: Codec, sample: &[Value]) -> Vec<Row<'_>> {
             bytes
         };
         let all: Vec<Vec<u8>> = sample.iter().map(write).collect();
-        for bytes in &all {
-            drop(decoder.decode(bytes));
-        }
-        all
+        let comes_back = |(bytes, value): (&Vec<u8>, &Value)| {
+            decoder.decode(bytes).is_ok_and(|decoded| decoded == *value)
+        };
+        let works = all.iter().zip(sample).all(comes_back);
+        (all, works)
     };
     once(&mut encoder);
-    let all = once(&mut encoder);
+    let (all, comes_back) = once(&mut encoder);
+    let (writes, reads) = (Works::new(), Works::new());
+    writes.note(comes_back);
+    let works = [writes, reads.clone()];
     let (bytes, mut out) = (mean(&all), Vec::new());
     let encode = Variant::new(codec.name(), sample.len(), move || {
         for value in sample {
@@ -116,13 +139,13 @@ fn codecs(codec: Codec, sample: &[Value]) -> Vec<Row<'_>> {
         }
     });
     let decode = Variant::new(codec.name(), sample.len(), move || {
-        for bytes in &all {
-            black_box(decoder.decode(black_box(bytes)).is_ok());
-        }
+        let decode = |bytes: &Vec<u8>| black_box(decoder.decode(black_box(bytes)).is_ok());
+        reads.note(all.iter().map(decode).fold(true, |all, one| all & one));
     });
+    let [writes, reads] = works;
     vec![
-        Row { step: Step::Encode, bytes: (bytes, bytes), variant: encode },
-        Row { step: Step::Decode, bytes: (bytes, bytes), variant: decode },
+        Row { step: Step::Encode, bytes: (bytes, bytes), variant: encode, works: writes },
+        Row { step: Step::Decode, bytes: (bytes, bytes), variant: decode, works: reads },
     ]
 }
 
@@ -137,6 +160,13 @@ fn presses<'a>(codec: Codec, compression: Compression, bodies: Vec<Vec<u8>>) -> 
         out
     };
     let pressed: Vec<Vec<u8>> = bodies.iter().map(squeeze).collect();
+    let mut comes_back = |(bytes, body): (&Vec<u8>, &Vec<u8>)| {
+        let mut out = Vec::new();
+        reader.decompress(bytes, &mut out);
+        out == *body
+    };
+    let works = Works::new();
+    works.note(pressed.iter().zip(&bodies).all(&mut comes_back));
     let bytes = (mean(&bodies), mean(&pressed));
     let name = format!("{} of {}", compression_name(compression), codec.name());
     let (count, mut out, mut opened) = (bodies.len(), Vec::new(), Vec::new());
@@ -155,8 +185,8 @@ fn presses<'a>(codec: Codec, compression: Compression, bodies: Vec<Vec<u8>>) -> 
         }
     });
     vec![
-        Row { step: Step::Compress, bytes, variant: compress },
-        Row { step: Step::Decompress, bytes, variant: decompress },
+        Row { step: Step::Compress, bytes, variant: compress, works: works.clone() },
+        Row { step: Step::Decompress, bytes, variant: decompress, works },
     ]
 }
 
@@ -188,10 +218,13 @@ fn sealed_alone<'a>(
     };
     let after = bodies.iter().map(|body| seal(body)).sum::<Option<usize>>()?;
     let bytes = (mean(bodies), after as f64 / bodies.len() as f64);
+    let works = Works::new();
+    let sealed = works.clone();
     let variant = Variant::new(format!("{name}, no frame"), bodies.len(), move || {
-        bodies.iter().for_each(|body| _ = black_box(seal(body)));
+        let seal = |body: &Vec<u8>| black_box(seal(body)).is_some();
+        sealed.note(bodies.iter().map(seal).fold(true, |all, one| all & one));
     });
-    Some(Row { step: Step::Seal, bytes, variant })
+    Some(Row { step: Step::Seal, bytes, variant, works })
 }
 
 fn framed<'a>(
@@ -211,10 +244,13 @@ fn framed<'a>(
     let after = bodies.iter().map(|body| seal(body)).sum::<Option<usize>>()?;
     let bytes = (mean(bodies), after as f64 / bodies.len() as f64);
     let form = if form == Form::Full { "full" } else { "compact" };
+    let works = Works::new();
+    let sealed = works.clone();
     let variant = Variant::new(format!("{name}, {form} frame"), bodies.len(), move || {
-        bodies.iter().for_each(|body| _ = black_box(seal(body)));
+        let seal = |body: &Vec<u8>| black_box(seal(body)).is_some();
+        sealed.note(bodies.iter().map(seal).fold(true, |all, one| all & one));
     });
-    Some(Row { step: Step::Seal, bytes, variant })
+    Some(Row { step: Step::Seal, bytes, variant, works })
 }
 
 /// From a store, which may be read again: a copy of the frame is opened each time.
@@ -222,15 +258,19 @@ fn opened<'a>(class: Class, suite: Suite, bodies: &[Vec<u8>], name: &str) -> Opt
     let mut members = Members::new(class, suite, Codec::Cbor as u8).ok()?;
     let frames = frames(&mut members, Form::Full, bodies)?;
     let (mut copy, bytes) = (Vec::new(), (mean(&frames), mean(bodies)));
+    let works = Works::new();
+    let opened = works.clone();
     let variant = Variant::new(format!("{name}, full frame, a copy"), frames.len(), move || {
+        let mut all = true;
         for frame in &frames {
             copy.clear();
             copy.extend_from_slice(frame);
             let stored = open_stored(&mut members.opener, Epoch(0), &mut copy);
-            black_box(stored.is_ok());
+            all &= black_box(stored.is_ok());
         }
+        opened.note(all);
     });
-    Some(Row { step: Step::Open, bytes, variant })
+    Some(Row { step: Step::Open, bytes, variant, works })
 }
 
 fn frame<'b>(
@@ -262,33 +302,43 @@ fn hops<'a>(bodies: &[Vec<u8>]) -> Option<Vec<Row<'a>>> {
     let mut compact = frames(&mut make()?, Form::Compact, bodies)?;
     let (bytes, small, carried) = (mean(&full), mean(&compact), full.clone());
     let mut ring = SlotRing::new(1, MAX_FRAME_BYTES);
+    let works = [Works::new(), Works::new(), Works::new()];
+    let [carries, relays, relays_compact] = works.clone();
     let carry = Variant::new("a slot in memory, full frame", full.len(), move || {
+        let mut all = true;
         for frame in &carried {
-            black_box(ring.push(black_box(frame)).is_ok());
+            all &= black_box(ring.push(black_box(frame)).is_ok());
             black_box(ring.front_mut());
             ring.release(1);
         }
+        carries.note(all);
     });
     let relay_full = Variant::new("full frame", full.len(), move || {
+        let mut all = true;
         for frame in &mut full {
             // It would have no hops left otherwise; the byte lies in the line that is touched.
             if let Some(hops) = frame.get_mut(HOPS_AT) {
                 *hops = 15;
             }
-            black_box(forward_in_place(frame, RELAY, RELAY).is_ok());
+            all &= black_box(forward_in_place(frame, RELAY, RELAY).is_ok());
         }
+        relays.note(all);
     });
     let relay_compact = Variant::new("compact frame", compact.len(), move || {
+        let mut all = true;
         for frame in &mut compact {
             if let Some(first) = frame.first_mut() {
                 *first |= 15;
             }
-            black_box(forward_compact_in_place(frame, 0).is_ok());
+            all &= black_box(forward_compact_in_place(frame, 0).is_ok());
         }
+        relays_compact.note(all);
     });
+    let [carries, relays, relays_compact] = works;
+    let row = |step, bytes, variant, works| Row { step, bytes: (bytes, bytes), variant, works };
     Some(vec![
-        Row { step: Step::Carry, bytes: (bytes, bytes), variant: carry },
-        Row { step: Step::Relay, bytes: (bytes, bytes), variant: relay_full },
-        Row { step: Step::Relay, bytes: (small, small), variant: relay_compact },
+        row(Step::Carry, bytes, carry, carries),
+        row(Step::Relay, bytes, relay_full, relays),
+        row(Step::Relay, small, relay_compact, relays_compact),
     ])
 }
