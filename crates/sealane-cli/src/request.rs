@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 
-use sealane::{Client, Codec, Error, Event, Message, Value};
+use sealane::{Client, Codec, Error, Message, Value};
 use sealane_message::limits::MAX_ENVELOPE_BYTES;
 
 use crate::args::{Reply, Request};
@@ -40,18 +40,13 @@ pub async fn reply(args: &Reply, file: &File, terminal: &mut Terminal) -> Result
         subscribe = subscribe.consumer(name);
     }
     let mut requests = subscribe.await?;
-    let mut events = requests.events();
+    let events = tokio::spawn(subscribe::tell(requests.events()));
     let serving = async {
         let mut left = args.count.unwrap_or(u64::MAX);
-        while left > 0 {
-            let request = tokio::select! {
-                Some(request) = requests.next() => request?,
-                Some(Event::Disconnected { cause }) = events.next() => {
-                    eprintln!("sealane: connection lost, connecting again: {cause}");
-                    continue;
-                }
-                else => break,
-            };
+        while left > 0
+            && let Some(request) = requests.next().await
+        {
+            let request = request?;
             left -= u64::from(answer(&client, &request, &fixed, args, terminal).await?);
             request.ack();
         }
@@ -62,6 +57,7 @@ pub async fn reply(args: &Reply, file: &File, terminal: &mut Terminal) -> Result
         _ = tokio::signal::ctrl_c() => Ok(()),
     };
     requests.close().await;
+    events.abort();
     outcome
 }
 
@@ -74,17 +70,9 @@ async fn answer(
     terminal: &mut Terminal,
 ) -> Result<bool, Failure> {
     let Message { stream, offset, .. } = request;
-    let body = match (fixed, &args.command) {
-        (Some(body), _) => body.clone(),
-        (None, Some(program)) => {
-            let (program, asked) = (program.clone(), request.value()?);
-            let ran = tokio::task::spawn_blocking(move || ask(&program, &asked)).await;
-            ran.unwrap_or_else(|panic| failed(&panic.to_string()))
-        }
-        (None, None) => Value::Map(Vec::new()),
-    };
-    let heard = match client.reply(request, &body).await {
-        Ok(heard) => heard,
+    let heard = match client.is_awaited(request) {
+        Ok(true) => client.reply(request, &body(request, fixed, args).await?).await?,
+        Ok(false) => false,
         // Anybody may publish anything; the next one may be a request.
         Err(error @ Error::NotARequest(_)) => {
             eprintln!("sealane: {stream} offset {offset}: {error}");
@@ -104,6 +92,16 @@ async fn answer(
     }
     terminal.flush()?;
     Ok(true)
+}
+
+/// The answer to a request that somebody waits for; no program runs for any other.
+async fn body(request: &Message, fixed: &Option<Value>, args: &Reply) -> Result<Value, Failure> {
+    let Some(program) = args.command.clone() else {
+        return Ok(fixed.clone().unwrap_or(Value::Map(Vec::new())));
+    };
+    let asked = request.value()?;
+    let ran = tokio::task::spawn_blocking(move || ask(&program, &asked)).await;
+    Ok(ran.unwrap_or_else(|panic| failed(&panic.to_string())))
 }
 
 /// What a program of the shell says to a request, which it reads as JSON.

@@ -147,7 +147,7 @@ fn seal_fields(seal: &Seal) -> Value {
 }
 
 /// Says on standard error what happens beside the messages.
-async fn tell(mut events: Events) {
+pub(crate) async fn tell(mut events: Events) {
     let mut lost = false;
     while let Some(event) = events.next().await {
         match event {

@@ -73,6 +73,15 @@ impl Client {
         Err(Error::Ended("subscription"))
     }
 
+    /// Whether anybody still waits for the answer to a request: what work is done for it, is to be
+    /// done only then.
+    ///
+    /// # Errors
+    /// [`Error::NotARequest`] where the message does not ask for an answer.
+    pub fn is_awaited(&self, request: &Message) -> Result<bool, Error> {
+        Ok(Asked::read(request)?.is_awaited())
+    }
+
     /// Answers a request with a map; says whether anybody still waits for it. After its deadline
     /// nothing is sent.
     ///
@@ -80,6 +89,25 @@ impl Client {
     /// [`Error::NotARequest`] where `request` does not ask for an answer, or `body` is no map. As
     /// [`Client::publish`].
     pub async fn reply(&self, request: &Message, body: &Value) -> Result<bool, Error> {
+        let asked = Asked::read(request)?;
+        if !asked.is_awaited() {
+            return Ok(false);
+        }
+        let answer = with(body, &hex(), vec![(IN_REPLY_TO, Value::from(asked.id.as_str()))])?;
+        self.publish(&asked.to, &answer).await?;
+        Ok(true)
+    }
+}
+
+/// What a request says of its answer.
+struct Asked {
+    id: String,
+    to: String,
+    deadline_ms: Option<u64>,
+}
+
+impl Asked {
+    fn read(request: &Message) -> Result<Self, Error> {
         let asked = request.value()?;
         let (Some(id), Some(to)) = (text(&asked, ID), text(&asked, REPLY_TO)) else {
             return Err(Error::NotARequest("the message has no `id` and `replyTo`"));
@@ -87,13 +115,12 @@ impl Client {
         if !to.starts_with(REPLIES) {
             return Err(Error::NotARequest("its `replyTo` is not below `reply/`"));
         }
-        let deadline = asked.field(DEADLINE).and_then(Value::as_u64);
-        if deadline.is_some_and(|deadline| deadline < now_ms()) {
-            return Ok(false);
-        }
-        let answer = with(body, &hex(), vec![(IN_REPLY_TO, Value::from(id.as_str()))])?;
-        self.publish(&to, &answer).await?;
-        Ok(true)
+        let deadline_ms = asked.field(DEADLINE).and_then(Value::as_u64);
+        Ok(Self { id, to, deadline_ms })
+    }
+
+    fn is_awaited(&self) -> bool {
+        self.deadline_ms.is_none_or(|deadline| deadline >= now_ms())
     }
 }
 

@@ -148,6 +148,14 @@ fn a_request_is_answered_by_a_program_or_in_time_by_nobody() {
     let answer = json(&node.run(&["--json", "request", "door", "open?"]));
     assert_eq!(answer.field("envelope").unwrap().field("data"), Some(&"shut".into()));
     assert_eq!(fixed.rest(), "door offset 0 answered\n");
+    // A request whose deadline is over runs no program.
+    let output = node.command(&["request", "late", "--timeout", "200ms"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let ran = node.home().join("ran");
+    let touch = format!("touch {}", ran.display());
+    let late = node.run(&["reply", "late", "--consumer", "c", "-n", "1", "--command", &touch]);
+    assert_eq!(late, "late offset 0 too late: its deadline is over\n");
+    assert!(!ran.exists());
     let output = node.command(&["request", "door", "--timeout", "200ms"]).output().unwrap();
     let error = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.code() == Some(1) && error.contains("SL-CLIENT-17"), "{error}");
