@@ -39,10 +39,8 @@ pub(super) fn report(options: &Options, progress: &mut dyn FnMut(f64)) -> Result
     let mut storage = vec![("the disk", theirs.clone(), ours.clone())];
     let memory_folder = PathBuf::from(MEMORY);
     if memory_folder.is_dir() {
-        let both =
-            [THEIRS, OURS].map(|tool| measure_in(Some(memory_folder.clone()), "mixed", tool));
-        let [theirs, ours] = both;
-        storage.push(("memory (tmpfs)", theirs?, ours?));
+        let there = |tool| measure_in(Some(memory_folder.clone()), "mixed", tool);
+        storage.push(("memory (tmpfs)", there(THEIRS)?, there(OURS)?));
     }
     progress(1.0);
     let put = |rows: &[vault::Row]| rows.iter().find(|row| row.what == PUT).cloned();
