@@ -73,6 +73,29 @@ pub enum Error {
     /// The store failed.
     #[error("the store failed: {0}")]
     StorageFailed(String),
+    /// Another process holds the store.
+    #[error("another process holds the store; nothing of the request was kept")]
+    StorageBusy,
+    /// Another node uses the folder.
+    #[error("{0}: another node uses this folder")]
+    FolderInUse(String),
+    /// The file is no store, or its pages are damaged.
+    #[error("{0}")]
+    NotAStore(String),
+    /// The store was written by a newer program.
+    #[error("the data format is {found}, this program knows up to {known}")]
+    StoreTooNew {
+        /// The version that was found.
+        found: i64,
+        /// The newest version that is known.
+        known: i64,
+    },
+    /// There is a store already where one was to be made.
+    #[error("{0}: there is a store already, or what is left of one")]
+    TargetExists(String),
+    /// There is no store, or no backup, to read from.
+    #[error("{0}")]
+    NoStore(String),
     /// The stream was deleted while it was used.
     #[error("the stream was removed")]
     StreamRemoved,
@@ -126,6 +149,12 @@ impl Error {
             Error::TooMany { .. } => &TOO_MANY,
             Error::StorageFull => &STORAGE_FULL,
             Error::StorageFailed(_) => &STORAGE_FAILED,
+            Error::StorageBusy => &STORAGE_BUSY,
+            Error::FolderInUse(_) => &FOLDER_IN_USE,
+            Error::NotAStore(_) => &NOT_A_STORE,
+            Error::StoreTooNew { .. } => &STORE_TOO_NEW,
+            Error::TargetExists(_) => &TARGET_EXISTS,
+            Error::NoStore(_) => &NO_STORE,
             Error::StreamRemoved => &STREAM_REMOVED,
             Error::Draining => &DRAINING,
             Error::NotSealed { .. } => &NOT_SEALED,
@@ -156,6 +185,12 @@ pub const ERRORS: &[ErrorInfo] = &[
     NOT_SEALED,
     SEAL_MISMATCH,
     FRAME_MALFORMED,
+    STORAGE_BUSY,
+    FOLDER_IN_USE,
+    NOT_A_STORE,
+    STORE_TOO_NEW,
+    TARGET_EXISTS,
+    NO_STORE,
 ];
 
 const INVALID_JSON: ErrorInfo = ErrorInfo::new(
@@ -271,4 +306,40 @@ const FRAME_MALFORMED: ErrorInfo = ErrorInfo::new(
     "FrameMalformed",
     "the bytes of a sealed message are no frame",
     "`sealed` is one frame in the full form, as `sealane inspect` explains it.",
+);
+const STORAGE_BUSY: ErrorInfo = ErrorInfo::new(
+    "SL-HUB-20",
+    "StorageBusy",
+    "another process holds the store; nothing of the request was kept",
+    "Send it again; the hub goes on when the other lets go. `fuser streams.db` names it.",
+);
+const FOLDER_IN_USE: ErrorInfo = ErrorInfo::new(
+    "SL-HUB-21",
+    "FolderInUse",
+    "another node uses this data folder",
+    "Stop the other node, or name another folder with `--data`.",
+);
+const NOT_A_STORE: ErrorInfo = ErrorInfo::new(
+    "SL-HUB-22",
+    "NotAStore",
+    "the file is no store of streams, or its pages are damaged",
+    "Keep the folder as it is and `sealane restore` a backup into a new one.",
+);
+const STORE_TOO_NEW: ErrorInfo = ErrorInfo::new(
+    "SL-HUB-23",
+    "StoreTooNew",
+    "the store was written by a newer program",
+    "Start it with the program that wrote it, or a newer one; nothing was changed.",
+);
+const TARGET_EXISTS: ErrorInfo = ErrorInfo::new(
+    "SL-HUB-24",
+    "TargetExists",
+    "there is a store already where one was to be made",
+    "Name a new or an empty folder; nothing was changed.",
+);
+const NO_STORE: ErrorInfo = ErrorInfo::new(
+    "SL-HUB-25",
+    "NoStore",
+    "there is no store, or no backup, in the folder",
+    "Name the folder that holds `streams.db`.",
 );
