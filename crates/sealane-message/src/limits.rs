@@ -154,7 +154,10 @@ limits! {
     /// Streams of one hub. A further one is refused.
     MAX_STREAMS: usize = 100_000, "streams";
     /// Consumers of one stream, its inbox included. A further one is refused.
-    MAX_CONSUMERS: usize = 256, "consumers";
+    MAX_CONSUMERS: usize = 4096, "consumers";
+    /// Consumers of one stream that one token made; all that come without a token count as one. A
+    /// further one is refused.
+    MAX_TOKEN_CONSUMERS: usize = 256, "consumers";
     /// A consumer's name. A longer one is refused.
     MAX_CONSUMER_NAME_BYTES: usize = 64, "bytes";
     /// Messages that wait for the writer. At the limit enqueuing waits.
@@ -163,6 +166,8 @@ limits! {
     MAX_WRITE_QUEUE_BYTES: usize = 64 << 20, "bytes";
     /// Messages of one commit.
     MAX_COMMIT_MESSAGES: usize = 16_384, "messages";
+    /// Bytes of messages from which on a commit takes no further request.
+    MAX_COMMIT_BYTES: u64 = 8 << 20, "bytes";
     /// The recent messages of one stream that are kept in memory for live readers.
     MAX_TAIL_BYTES: usize = 4 << 20, "bytes";
     /// The recent messages of all streams that are kept in memory for live readers.

@@ -12,7 +12,7 @@ use sealane_codec::{Codec, Writer};
 use sealane_frame::GroupTag;
 use sealane_message::limits::MAX_RANGE_MESSAGES;
 use sealane_message::{Pattern, Topic};
-use sealane_stream::{Error, Event, From, Level, Page, StreamInfo};
+use sealane_stream::{Error, Event, From, Page, StreamInfo};
 
 use crate::access::{Pass, Right};
 use crate::body;
@@ -71,15 +71,7 @@ pub(crate) async fn configure(
         accepted(&headers)?;
         let body = body::read(&app.fair, &pass, request).await?;
         let change = Change::read(body.codec, &body.bytes)?;
-        let (info, made) = app
-            .hub
-            .configure(&topic, change.sealed, |level, retention| {
-                *level = change.level.unwrap_or(*level);
-                retention.max_age_ms = change.max_age_ms.unwrap_or(retention.max_age_ms);
-                retention.max_count = change.max_count.unwrap_or(retention.max_count);
-                retention.max_bytes = change.max_bytes.unwrap_or(retention.max_bytes);
-            })
-            .await?;
+        let (info, made) = app.hub.configure(&topic, change.sealed, change.settings).await?;
         let status = if made { StatusCode::CREATED } else { StatusCode::OK };
         Ok((status, Box::new(move |writer: &mut Writer<'_>| write_info(writer, &info)) as Fill))
     };
@@ -112,10 +104,7 @@ pub(crate) async fn remove(
 /// What a `PUT` changes; what it leaves out stays.
 #[derive(Default)]
 struct Change {
-    level: Option<Level>,
-    max_age_ms: Option<u64>,
-    max_count: Option<u64>,
-    max_bytes: Option<u64>,
+    settings: sealane_stream::Change,
     sealed: Option<GroupTag>,
 }
 
@@ -136,11 +125,11 @@ impl Change {
                     let name = sealane_codec::read_text(codec, raw).map_err(decode)?;
                     let cause = "is memory, os or disk";
                     let level = name.parse().map_err(|_| Error::parameter("level", cause))?;
-                    change.level = Some(level);
+                    change.settings.level = Some(level);
                 }
-                "maxAgeMs" => change.max_age_ms = Some(number("maxAgeMs")?),
-                "maxCount" => change.max_count = Some(number("maxCount")?),
-                "maxBytes" => change.max_bytes = Some(number("maxBytes")?),
+                "maxAgeMs" => change.settings.max_age_ms = Some(number("maxAgeMs")?),
+                "maxCount" => change.settings.max_count = Some(number("maxCount")?),
+                "maxBytes" => change.settings.max_bytes = Some(number("maxBytes")?),
                 "sealed" => {
                     let name = sealane_codec::read_text(codec, raw).unwrap_or_default();
                     let cause = "is not a group tag: 8 lower-case hexadecimal digits";
@@ -330,7 +319,7 @@ fn write_fields(writer: &mut Writer<'_>, info: &StreamInfo) {
     writer.key("consumers");
     writer.array(info.consumers.len());
     for consumer in &info.consumers {
-        writer.map(6);
+        writer.map(7);
         writer.key("consumer");
         writer.text(&consumer.consumer);
         let numbers = [
@@ -339,6 +328,7 @@ fn write_fields(writer: &mut Writer<'_>, info: &StreamInfo) {
             ("members", consumer.members as u64),
             ("redelivered", consumer.redelivered),
             ("deadLettered", consumer.dead_lettered),
+            ("deadDropped", consumer.dead_dropped),
         ];
         write_numbers(writer, &numbers);
         writer.end();

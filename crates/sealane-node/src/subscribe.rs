@@ -62,7 +62,10 @@ pub(crate) async fn subscribe(
     let codec = codec(&parameters, &headers);
     echo(&mut upgrade, &headers, &codec);
     let request = codec.and_then(|codec| {
-        let request = read(parameters)?;
+        let mut request = read(parameters)?;
+        if let Who::Member { owner, .. } = &mut request.who {
+            *owner = pass.name().to_owned();
+        }
         pass.need_all(Right::Read, &request.pattern)?;
         Ok((codec, request))
     });
@@ -162,14 +165,19 @@ fn who(
         (Some(name), _) if name.is_empty() || name.len() > MAX_CONSUMER_NAME_BYTES => {
             Err(Error::parameter("consumer", "is not 1 to 64 bytes"))
         }
-        (Some(name), from) => Ok(Who::Member { name, from: from.unwrap_or(From::First), change }),
+        (Some(name), from) => Ok(member(name, from.unwrap_or(From::First), change)),
         (None, Some(_)) if change != ConsumerChange::default() => {
             let cause = "and ack_wait_ms, max_attempts are for consumers";
             Err(Error::parameter("max_in_flight", cause))
         }
         (None, Some(from)) => Ok(Who::Reader { from, generation }),
-        (None, None) => Ok(Who::Member { name: String::new(), from: From::First, change }),
+        (None, None) => Ok(member(String::new(), From::First, change)),
     }
+}
+
+/// A member of a consumer, whose token is named once it is known.
+fn member(name: String, from: From, change: ConsumerChange) -> Who {
+    Who::Member { name, owner: String::new(), from, change }
 }
 
 fn number(name: &'static str, text: &str, min: u64, max: u64) -> Result<u64, Error> {

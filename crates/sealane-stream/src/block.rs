@@ -9,7 +9,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use sealane_codec::{Codec, Transcoder, Writer};
 use sealane_message::Topic;
 
-use crate::envelope::Content;
+use crate::envelope::{Content, Envelope};
 use crate::protocol::{write_deliver, write_sealed};
 
 /// Fixed bytes of a record before its id: length, checksum, time, codec, id length.
@@ -26,6 +26,11 @@ pub(crate) struct Record {
 }
 
 impl Record {
+    pub(crate) fn new(offset: u64, time_ms: u64, envelope: Envelope) -> Self {
+        let Envelope { content, id, body } = envelope;
+        Self { offset, time_ms, content, id, body }
+    }
+
     /// The id, which was text when it came.
     pub(crate) fn id_text(&self) -> &str {
         std::str::from_utf8(&self.id).unwrap_or_default()

@@ -4,10 +4,15 @@
 //! the next offset that nobody was given yet, and the *pending* messages below it that are not
 //! done. Everything below the cursor that is not pending is done.
 
+mod changes;
+
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::ops::Range;
 
 use sealane_message::limits::MAX_IN_FLIGHT;
+
+use changes::{Image, Touched, write_varint};
+pub(crate) use changes::{pieces, write_counts, write_piece};
 
 /// What a consumer promises its members; each may change it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,6 +82,27 @@ struct Entry {
     state: State,
 }
 
+/// What the store keeps of a message that is not done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Kept {
+    attempt: u32,
+    /// 0: at once.
+    due_ms: u64,
+}
+
+impl Entry {
+    /// What is stored; none where the message is done.
+    fn kept(&self, buried: &[u64]) -> Option<Kept> {
+        let due_ms = match self.state {
+            State::Done => return None,
+            State::Dead if buried.binary_search(&self.offset).is_ok() => return None,
+            State::Delayed { due_ms } => due_ms,
+            State::InFlight { .. } | State::Ready | State::Dead => 0,
+        };
+        Some(Kept { attempt: self.attempt, due_ms })
+    }
+}
+
 /// The state of one consumer of one stream.
 #[derive(Debug)]
 pub(crate) struct Consumer {
@@ -94,6 +120,8 @@ pub(crate) struct Consumer {
     skipped: Option<(u64, u64)>,
     /// Redeliveries handed out so far, for the stream's state.
     pub(crate) redelivered: u64,
+    /// What changed since it was last asked for, to be stored.
+    touched: Touched,
 }
 
 impl Consumer {
@@ -109,6 +137,7 @@ impl Consumer {
             next_scan_ms: 0,
             skipped: None,
             redelivered: 0,
+            touched: Touched::new(cursor),
         }
     }
 
@@ -136,41 +165,59 @@ impl Consumer {
         self.live == 0
     }
 
-    /// Gives `member` up to `max` messages: first those to be delivered again, then new ones of
-    /// `visible`, the offsets that can be read. They are in flight from now on.
+    /// The offset that is given out next: the first that comes again, else the first of `visible`,
+    /// the offsets that can be read, that nobody was given yet.
+    pub(crate) fn next(&mut self, visible: &Range<u64>) -> Option<u64> {
+        self.skip_to(visible.start);
+        match self.ready.first() {
+            Some(offset) => Some(*offset),
+            None => (!self.is_full() && self.cursor < visible.end).then_some(self.cursor),
+        }
+    }
+
+    /// Gives `member` what comes next of `offsets`, at most `max` messages, as long as `fits` says
+    /// so of them: first those to be delivered again, then new ones. They are in flight from now
+    /// on. Nothing is taken that is not given, so that first deliveries stay in order.
     pub(crate) fn take(
         &mut self,
         member: Member,
+        offsets: Range<u64>,
         max: usize,
-        visible: Range<u64>,
         now_ms: u64,
-        out: &mut Vec<Handed>,
-    ) {
+        mut fits: impl FnMut(u64) -> bool,
+    ) -> Vec<Handed> {
         let deadline_ms = now_ms.saturating_add(self.settings.ack_wait_ms);
         let state = State::InFlight { member, deadline_ms };
-        let before = out.len();
-        while out.len() - before < max
-            && let Some(offset) = self.ready.pop_first()
+        let mut out = Vec::new();
+        while out.len() < max
+            && let Some(offset) = self.ready.first().copied()
+            && offsets.contains(&offset)
+            && fits(offset)
         {
+            self.ready.pop_first();
             if let Some(entry) = self.entry_mut(offset) {
                 entry.attempt = entry.attempt.saturating_add(1);
                 entry.state = state;
-                let handed = Handed { offset, attempt: entry.attempt };
-                out.push(handed);
+                out.push(Handed { offset, attempt: entry.attempt });
                 self.redelivered += 1;
+                self.touched.note(offset);
             }
         }
-        self.skip_to(visible.start);
-        let room = (self.settings.max_in_flight as usize).saturating_sub(self.live);
-        let wanted = room.min(max - (out.len() - before)) as u64;
-        let end = visible.end.min(self.cursor.saturating_add(wanted));
-        for offset in self.cursor..end {
-            self.pending.push_back(Entry { offset, attempt: 1, state });
-            out.push(Handed { offset, attempt: 1 });
+        while out.len() < max
+            && self.ready.is_empty()
+            && !self.is_full()
+            && offsets.contains(&self.cursor)
+            && fits(self.cursor)
+        {
+            out.push(Handed { offset: self.cursor, attempt: 1 });
+            self.pending.push_back(Entry { offset: self.cursor, attempt: 1, state });
+            self.live += 1;
+            self.cursor += 1;
         }
-        self.live += end.saturating_sub(self.cursor) as usize;
-        self.cursor = self.cursor.max(end);
-        self.next_scan_ms = self.next_scan_ms.min(deadline_ms);
+        if !out.is_empty() {
+            self.next_scan_ms = self.next_scan_ms.min(deadline_ms);
+        }
+        out
     }
 
     /// Whether [`Consumer::take`] would give something.
@@ -209,19 +256,6 @@ impl Consumer {
         self.index(offset).and_then(|i| self.pending.get(i)).is_some_and(|entry| {
             matches!(entry.state, State::InFlight { member: holder, .. } if holder == member)
         })
-    }
-
-    /// Gives back what was taken for a member and could not be sent; no attempt is counted.
-    pub(crate) fn untake(&mut self, member: Member, handed: &[Handed]) {
-        for Handed { offset, .. } in handed {
-            if self.holds(member, *offset)
-                && let Some(entry) = self.entry_mut(*offset)
-            {
-                entry.attempt -= 1;
-                entry.state = State::Ready;
-                self.ready.insert(*offset);
-            }
-        }
     }
 
     /// Drops what can no longer be read: retention took it, or it is damaged.
@@ -274,11 +308,11 @@ impl Consumer {
         self.ready.len() > before
     }
 
-    /// The messages that are out of attempts, with their attempts; they stay until
-    /// [`Consumer::bury`].
-    pub(crate) fn dead(&self) -> Vec<Handed> {
+    /// Up to `max` messages that are out of attempts, with their attempts, by offset; they stay
+    /// until [`Consumer::bury`].
+    pub(crate) fn dead(&self, max: usize) -> Vec<Handed> {
         let entry = |offset: &u64| self.index(*offset).and_then(|i| self.pending.get(i));
-        let dead = self.dead.iter().filter_map(entry);
+        let dead = self.dead.iter().take(max).filter_map(entry);
         dead.map(|entry| Handed { offset: entry.offset, attempt: entry.attempt }).collect()
     }
 
@@ -287,50 +321,68 @@ impl Consumer {
         !self.dead.is_empty()
     }
 
-    /// The dead letter of `offset` is stored: it is done.
-    pub(crate) fn bury(&mut self, offset: u64) {
-        if self.dead.remove(&offset)
-            && let Some(index) = self.index(offset)
-        {
-            self.set(index, State::Done);
-            self.shrink();
+    /// The dead letters of `offsets` are stored: they are done.
+    pub(crate) fn bury(&mut self, offsets: &[u64]) {
+        for offset in offsets {
+            if self.dead.remove(offset)
+                && let Some(index) = self.index(*offset)
+            {
+                self.set(index, State::Done);
+            }
         }
+        self.shrink();
     }
 
     /// Everything that must survive a restart: the cursor, then each message that is not done as
-    /// offset, attempt and due time, in LEB128 (spec/store.md §5). Those of `buried` count as done.
+    /// offset, attempt and due time, in LEB128 (spec/store.md §5). Those of `buried`, which
+    /// ascends, count as done.
     pub(crate) fn snapshot(&self, buried: &[u64]) -> Vec<u8> {
         let mut out = Vec::with_capacity(16 + self.live * 4);
         write_varint(self.cursor, &mut out);
         let mut previous = 0;
-        let kept = |entry: &&Entry| {
-            entry.state != State::Done
-                && (entry.state != State::Dead || !buried.contains(&entry.offset))
-        };
-        for entry in self.pending.iter().filter(kept) {
+        for entry in &self.pending {
+            let Some(Kept { attempt, due_ms }) = entry.kept(buried) else { continue };
             write_varint(entry.offset - previous, &mut out);
-            write_varint(u64::from(entry.attempt), &mut out);
-            let due_ms = if let State::Delayed { due_ms } = entry.state { due_ms } else { 0 };
+            write_varint(u64::from(attempt), &mut out);
             write_varint(due_ms, &mut out);
             previous = entry.offset;
         }
         out
     }
 
-    /// The consumer that [`Consumer::snapshot`] described; what was in flight comes again.
-    pub(crate) fn restore(settings: ConsumerSettings, snapshot: &[u8]) -> Option<Self> {
-        let mut rest = snapshot;
-        let mut consumer = Consumer::new(read_varint(&mut rest)?, settings);
-        let mut offset = 0_u64;
-        while !rest.is_empty() {
-            offset = offset.checked_add(read_varint(&mut rest)?)?;
-            let attempt = u32::try_from(read_varint(&mut rest)?).ok()?;
-            let due_ms = read_varint(&mut rest)?;
+    /// What changed since this was last asked; none where that is more than a snapshot is, or
+    /// where the last answer did not come to be stored.
+    pub(crate) fn changes(&mut self, buried: &[u64]) -> Option<Vec<u8>> {
+        let touched = std::mem::replace(&mut self.touched, Touched::new(self.cursor));
+        changes::write(self, touched, buried)
+    }
+
+    /// What was asked for last is not stored: the next time it has to be a snapshot.
+    pub(crate) fn is_unstored(&mut self) {
+        self.touched.all = true;
+    }
+
+    /// The consumer that [`Consumer::snapshot`] described, with the changes that came after it;
+    /// what was in flight comes again. `counts` becomes how many messages are dead letters, and
+    /// how many could not be, as the last change says.
+    pub(crate) fn restore(
+        settings: ConsumerSettings,
+        snapshot: &[u8],
+        changes: &[Vec<u8>],
+        counts: &mut (u64, u64),
+    ) -> Option<Self> {
+        let mut image = Image::read(snapshot)?;
+        for piece in changes {
+            *counts = image.apply(piece)?;
+        }
+        let mut consumer = Consumer::new(image.cursor, settings);
+        for (offset, Kept { attempt, due_ms }) in image.pending {
             let max = settings.max_attempts;
             let state = again(&Entry { offset, attempt, state: State::Ready }, max, due_ms, 0);
             consumer.pending.push_back(Entry { offset, attempt, state: State::Done });
             consumer.set(consumer.pending.len() - 1, state);
         }
+        consumer.touched = Touched::new(image.cursor);
         Some(consumer)
     }
 
@@ -397,6 +449,7 @@ impl Consumer {
             State::Dead => drop(self.dead.insert(offset)),
             State::InFlight { .. } | State::Done => {}
         }
+        self.touched.note(offset);
         self.live += usize::from(state != State::Done);
         self.live -= usize::from(old != State::Done);
     }
@@ -440,27 +493,6 @@ fn again(entry: &Entry, max_attempts: u32, due_ms: u64, now_ms: u64) -> State {
     } else {
         State::Ready
     }
-}
-
-fn write_varint(mut n: u64, out: &mut Vec<u8>) {
-    while n >= 0x80 {
-        out.push(n as u8 | 0x80);
-        n >>= 7;
-    }
-    out.push(n as u8);
-}
-
-fn read_varint(rest: &mut &[u8]) -> Option<u64> {
-    let mut n = 0;
-    for shift in (0..64).step_by(7) {
-        let (byte, after) = rest.split_first()?;
-        *rest = after;
-        n |= u64::from(byte & 0x7f).checked_shl(shift)?;
-        if byte & 0x80 == 0 {
-            return Some(n);
-        }
-    }
-    None
 }
 
 #[cfg(test)]

@@ -20,10 +20,10 @@ use crate::envelope::{Envelope, Ids};
 use crate::metrics::Metrics;
 use crate::protocol::Joined;
 use crate::registry::Registry;
-use crate::store::{Key, Reads, Writes};
-use crate::stream::{Stream, check_seal};
+use crate::store::{Key, Reads, Settings, Writes};
+use crate::stream::Stream;
 use crate::subscription::{Event, From, Subscription, Who, place, read};
-use crate::writer::{Append, Appended, Command, Writer};
+use crate::writer::{Append, Appended, Change, Command, Configure, Writer, check_seal};
 use crate::{Error, Level, Retention, checkpoint, now_ms, store};
 
 /// How a hub is opened.
@@ -118,8 +118,10 @@ pub struct ConsumerInfo {
     pub members: usize,
     /// Deliveries that were not the first, since the hub was opened.
     pub redelivered: u64,
-    /// Messages that ran out of attempts.
+    /// Messages that ran out of attempts and were made dead letters.
     pub dead_lettered: u64,
+    /// Messages that ran out of attempts and could be made no dead letter.
+    pub dead_dropped: u64,
 }
 
 /// Messages of a range request.
@@ -142,7 +144,9 @@ pub struct Hub {
     queue: Arc<Semaphore>,
     closing: Arc<AtomicBool>,
     threads: Mutex<Vec<JoinHandle<()>>>,
-    defaults: (Level, Retention),
+    level: Level,
+    #[cfg(test)]
+    pub(crate) store_trouble: crate::store::trouble::Trouble,
 }
 
 impl Hub {
@@ -155,11 +159,13 @@ impl Hub {
         let opened = store::open(&config.folder, now_ms())?;
         let (sender, receiver) = std::sync::mpsc::channel();
         let reads = Reads::new(config.folder.clone());
-        let defaults = (config.level, config.retention);
-        let found = (opened.streams, opened.generation_floor);
-        let registry = Arc::new(Registry::new(reads, defaults, found, sender));
-        let writes = Writes::new(opened.connection, opened.lock);
-        let writer = Writer::new(registry.clone(), receiver, writes)?;
+        let defaults = Settings { level: config.level, retention: config.retention };
+        let is_bounded = !defaults.retention.keeps_all();
+        let registry = Arc::new(Registry::new(reads, is_bounded, opened.streams, sender));
+        let writes = Writes::new(opened.connection, opened.lock, &config.folder)?;
+        #[cfg(test)]
+        let store_trouble = writes.trouble.clone();
+        let writer = Writer::new(registry.clone(), receiver, writes, defaults, opened.next)?;
         let closing = Arc::new(AtomicBool::new(false));
         let watched = registry.clone();
         let (clocked, stop) = (registry.clone(), closing.clone());
@@ -175,7 +181,9 @@ impl Hub {
             queue: Arc::new(Semaphore::new(MAX_WRITE_QUEUE_MESSAGES)),
             closing,
             threads: Mutex::new(threads),
-            defaults,
+            level: config.level,
+            #[cfg(test)]
+            store_trouble,
         })
     }
 
@@ -186,7 +194,7 @@ impl Hub {
 
     /// The level of streams that are made by their first message.
     pub fn level(&self) -> Level {
-        self.defaults.0
+        self.level
     }
 
     /// What the hub counts.
@@ -214,19 +222,11 @@ impl Hub {
         let Enqueue { topic, envelopes, expect, delay_ms, key } = enqueue;
         let group = envelopes.first().and_then(Envelope::group);
         envelopes.iter().try_for_each(|envelope| check_seal(group, envelope.group()))?;
-        if let Some(expect) = expect
-            && expect > 0
-            && self.registry.find(&topic).is_none()
-        {
-            return Err(Error::OffsetMismatch { next: 0 });
-        }
         let share = self.share(&envelopes).await?;
-        let (stream, _) = self.registry.make(&topic, group)?;
-        stream.check_seal(group)?;
         let (reply, answer) = oneshot::channel();
         let due_ms = delay_ms.map(|delay_ms| now_ms() + delay_ms);
         let key = key.map(|key| key.0);
-        let append = Append { stream, envelopes, expect, due_ms, key, reply, _share: share };
+        let append = Append { topic, envelopes, group, expect, due_ms, key, reply, _share: share };
         self.registry.send(Command::Append(append))?;
         answer.await.unwrap_or(Err(Error::Draining))
     }
@@ -334,6 +334,7 @@ impl Hub {
     }
 
     /// Makes a stream, open or sealed, or changes it; returns its state and whether it was made.
+    /// The change counts once it is stored.
     ///
     /// # Errors
     /// [`Error::SealMismatch`] where `sealed` is asked of a stream that is not, and failures of
@@ -342,41 +343,29 @@ impl Hub {
         &self,
         topic: &Topic,
         sealed: Option<GroupTag>,
-        change: impl FnOnce(&mut Level, &mut Retention),
+        change: Change,
     ) -> Result<(StreamInfo, bool), Error> {
-        let (stream, made) = self.registry.make(topic, sealed)?;
-        sealed.map_or(Ok(()), |_| stream.check_seal(sealed))?;
-        let before = {
-            let mut state = stream.state.lock();
-            let before = (state.level, state.retention);
-            let (mut level, mut retention) = before;
-            change(&mut level, &mut retention);
-            (state.level, state.retention) = (level, retention);
-            self.registry.bounded.fetch_or(!retention.keeps_all(), Ordering::Relaxed);
-            before
-        };
         let (reply, answer) = oneshot::channel();
-        self.registry.send(Command::Save(stream.clone(), reply))?;
-        if let Err(error) = answer.await.unwrap_or(Err(Error::Draining)) {
-            let mut state = stream.state.lock();
-            (state.level, state.retention) = before;
-            return Err(error);
-        }
+        let configure = Configure { topic: topic.clone(), sealed, change, reply };
+        self.registry.send(Command::Configure(configure))?;
+        let (stream, made) = answer.await.unwrap_or(Err(Error::Draining))?;
         Ok((describe(&stream), made))
     }
 
-    /// Removes a stream with everything in it.
+    /// Removes a stream with everything in it. Who publishes to its topic at the same time does so
+    /// before, or to a new stream.
     ///
     /// # Errors
-    /// [`Error::UnknownStream`] and failures of the store.
+    /// [`Error::UnknownStream`] and failures of the store; the stream is as it was then.
     pub async fn remove(&self, topic: &Topic) -> Result<(), Error> {
-        let unknown = || Error::UnknownStream(topic.to_string());
-        let stream = self.registry.remove(topic).ok_or_else(unknown)?;
         let (reply, answer) = oneshot::channel();
-        self.registry.send(Command::Remove(stream.clone(), reply))?;
-        let result = answer.await.unwrap_or(Err(Error::Draining));
-        stream.rouse();
-        result
+        self.registry.send(Command::Remove(topic.clone(), reply))?;
+        answer.await.unwrap_or(Err(Error::Draining))
+    }
+
+    /// Why the store takes nothing now; none: it does.
+    pub fn trouble(&self) -> Option<Error> {
+        self.registry.fault.lock().clone().map(Error::from)
     }
 
     /// Stores everything that is known and closes. Blocks until it is done.
@@ -456,6 +445,7 @@ fn describe(stream: &Stream) -> StreamInfo {
                 members: shared.members.lock().len(),
                 redelivered: consumer.redelivered,
                 dead_lettered: shared.dead_lettered.load(Ordering::Relaxed),
+                dead_dropped: shared.dead_dropped.load(Ordering::Relaxed),
             }
         })
         .collect();

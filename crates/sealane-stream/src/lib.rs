@@ -64,7 +64,7 @@ pub use metrics::Metrics;
 pub use store::{Backup, backup, check, restore};
 pub use stream::Retention;
 pub use subscription::{Delivery, Event, From, Subscription, Who};
-pub use writer::Appended;
+pub use writer::{Appended, Change};
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

@@ -42,6 +42,8 @@ counters! {
     retired = "sealane_stream_retired_total";
     /// Messages removed by retention before a consumer was done with them.
     expired = "sealane_stream_expired_total";
+    /// Messages out of attempts for which there can be no dead letter.
+    dead_dropped = "sealane_stream_dead_dropped_total";
     /// Messages found damaged.
     damaged = "sealane_stream_damaged_total";
     /// Blocks read from disk for readers who catch up.

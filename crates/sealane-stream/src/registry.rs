@@ -3,31 +3,30 @@
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 
 use parking_lot::{Condvar, Mutex, RwLock};
-use sealane_frame::GroupTag;
-use sealane_message::limits::MAX_STREAMS;
 use sealane_message::{Pattern, Topic};
 
+use crate::Error;
 use crate::consumer::Member;
 use crate::metrics::Metrics;
 use crate::signal::Signal;
-use crate::store::{Reads, StreamRow};
+use crate::store::{Fault, Reads, StreamRow};
 use crate::stream::{Shared, Stream};
 use crate::writer::Command;
-use crate::{Error, Level, Retention, now_ms};
 
 pub(crate) struct Registry {
     pub(crate) reads: Reads,
     pub(crate) metrics: Metrics,
-    defaults: (Level, Retention),
+    /// Every stream has its row in the store: only the writer adds and removes streams, in the
+    /// order of its queue, after the commit stands.
     streams: RwLock<Streams>,
     /// Whether any stream has bounds, or ever had since the hub was opened.
     pub(crate) bounded: AtomicBool,
-    /// No new stream has a generation below: a removed one of its topic may have had it.
-    pub(crate) generation_floor: AtomicU64,
+    /// Why the last commit failed, as long as they do.
+    pub(crate) fault: Mutex<Option<Fault>>,
     /// Held by whoever copies the write-ahead log.
     pub(crate) copying: Mutex<()>,
     /// Subscriptions by pattern, to be told of new streams.
@@ -38,35 +37,30 @@ pub(crate) struct Registry {
     writer: Sender<Command>,
 }
 
-/// What the topics of dead letters begin with. Their streams are open: the hub writes there.
-const DEAD: &str = "dead/";
-
 #[derive(Default)]
 struct Streams {
     by_topic: BTreeMap<Topic, Arc<Stream>>,
     by_number: HashMap<u32, Arc<Stream>>,
-    next_number: u32,
 }
 
 impl Registry {
     pub(crate) fn new(
         reads: Reads,
-        defaults: (Level, Retention),
-        (rows, generation_floor): (Vec<StreamRow>, u64),
+        is_bounded: bool,
+        rows: Vec<StreamRow>,
         writer: Sender<Command>,
     ) -> Self {
-        let unbounded = rows.iter().all(|row| row.retention.keeps_all());
-        let mut streams = Streams { next_number: 1, ..Streams::default() };
+        let is_bounded = is_bounded || rows.iter().any(|row| !row.retention.keeps_all());
+        let mut streams = Streams::default();
         for row in rows {
-            streams.add(Arc::new(Stream::new(row, true)));
+            streams.add(Arc::new(Stream::new(row)));
         }
         Self {
             reads,
             metrics: Metrics::default(),
-            defaults,
             streams: RwLock::new(streams),
-            bounded: AtomicBool::new(!unbounded || !defaults.1.keeps_all()),
-            generation_floor: AtomicU64::new(generation_floor),
+            bounded: AtomicBool::new(is_bounded),
+            fault: Mutex::default(),
             copying: Mutex::default(),
             patterns: Mutex::default(),
             dirty: Mutex::default(),
@@ -114,54 +108,24 @@ impl Registry {
         matching.map(|(_, stream)| stream.clone()).take(limit).collect()
     }
 
-    /// The stream of `topic`, made, open or sealed, where there is none; and whether it was made.
-    pub(crate) fn make(
-        &self,
-        topic: &Topic,
-        sealed: Option<GroupTag>,
-    ) -> Result<(Arc<Stream>, bool), Error> {
-        if let Some(stream) = self.find(topic) {
-            return Ok((stream, false));
-        }
-        let stream = {
-            let mut streams = self.streams.write();
-            if let Some(stream) = streams.by_topic.get(topic) {
-                return Ok((stream.clone(), false));
-            }
-            if streams.by_topic.len() >= MAX_STREAMS {
-                return Err(Error::TooMany { what: "streams", limit: MAX_STREAMS as u64 });
-            }
-            if let Some(asked) = sealed.filter(|_| topic.as_str().starts_with(DEAD)) {
-                return Err(Error::SealMismatch { stream: None, asked });
-            }
-            let row = StreamRow { sealed, ..self.row(streams.next_number, topic) };
-            let stream = Arc::new(Stream::new(row, false));
-            streams.add(stream.clone());
-            stream
-        };
+    /// Adds a stream that is stored; whoever waits for one of its name is told.
+    pub(crate) fn insert(&self, stream: &Arc<Stream>) {
+        self.streams.write().add(stream.clone());
         for (pattern, signal) in self.patterns.lock().values() {
-            if pattern.matches(topic) {
+            if pattern.matches(&stream.topic) {
                 signal.join(stream.clone());
             }
         }
-        Ok((stream, true))
     }
 
-    /// Where the dead letters of `stream` go.
-    pub(crate) fn dead_letters(&self, stream: &Stream) -> Result<Arc<Stream>, Error> {
-        let topic: Topic = format!("{DEAD}{}", stream.topic).parse()?;
-        Ok(self.make(&topic, None)?.0)
-    }
-
-    /// Takes a stream out; whoever reads it is told.
-    pub(crate) fn remove(&self, topic: &Topic) -> Option<Arc<Stream>> {
+    /// Takes out a stream that is removed from the store; whoever reads it is told.
+    pub(crate) fn remove(&self, stream: &Arc<Stream>) {
         let mut streams = self.streams.write();
-        let stream = streams.by_topic.remove(topic)?;
+        streams.by_topic.remove(&stream.topic);
         streams.by_number.remove(&stream.number);
+        drop(streams);
         stream.removed.store(true, Ordering::SeqCst);
-        let floor = stream.state.lock().generation() + 1;
-        self.generation_floor.fetch_max(floor, Ordering::Relaxed);
-        Some(stream)
+        stream.rouse();
     }
 
     /// Tells `signal` of the streams that come to match; returns those that match now.
@@ -246,33 +210,10 @@ impl Registry {
     pub(crate) fn send(&self, command: Command) -> Result<(), Error> {
         self.writer.send(command).map_err(|_| Error::Draining)
     }
-
-    fn row(&self, number: u32, topic: &Topic) -> StreamRow {
-        let created_ms = now_ms();
-        StreamRow {
-            number,
-            topic: topic.clone(),
-            level: self.defaults.0,
-            created_ms,
-            sealed: None,
-            retention: self.defaults.1,
-            first: 0,
-            next: 0,
-            last_ms: 0,
-            bytes: 0,
-            generations: vec![(
-                0,
-                self.generation_floor.load(Ordering::Relaxed).max(created_ms / 1000),
-            )],
-            damaged: Vec::new(),
-            consumers: Vec::new(),
-        }
-    }
 }
 
 impl Streams {
     fn add(&mut self, stream: Arc<Stream>) {
-        self.next_number = self.next_number.max(stream.number + 1);
         self.by_topic.insert(stream.topic.clone(), stream.clone());
         self.by_number.insert(stream.number, stream);
     }

@@ -1,34 +1,39 @@
 //! The log at rest: SQLite, one file, one writer (spec/store.md).
 
 mod backup;
+mod fault;
+mod migrate;
 mod read;
+mod room;
 mod schema;
+#[cfg(test)]
+pub(crate) mod trouble;
 mod write;
 
 pub use backup::{Backup, backup, check, restore};
+pub(crate) use fault::Fault;
 pub(crate) use read::Reads;
-pub(crate) use schema::{ConsumerRow, PAGE_BYTES, StreamRow, open};
-pub(crate) use write::{Key, KeyRow, Writes};
-
-use crate::Error;
+use room::Room;
+pub(crate) use schema::{ConsumerRow, Next, PAGE_BYTES, StreamRow, open};
+pub(crate) use write::{ConsumerWrite, DelayedRow, Key, KeyRow, Settings, Swept, Trimmed, Writes};
 
 /// Bits of a block's key below the stream's number: the offset.
 const OFFSET_BITS: u32 = 40;
+
+/// Numbers of streams: what is left of a key's 64 bits. A number is given out again only after all
+/// others were, and when nothing in the store has it.
+pub(crate) const STREAM_NUMBERS: u32 = 1 << (64 - OFFSET_BITS);
 
 /// The row key of the block of `stream` that begins at `offset`.
 pub(crate) fn key(stream: u32, offset: u64) -> i64 {
     ((u64::from(stream) << OFFSET_BITS) | offset) as i64
 }
 
-pub(crate) fn offset_of(key: i64) -> u64 {
-    key as u64 & ((1 << OFFSET_BITS) - 1)
+/// The greatest row key that a block of `stream` can have.
+pub(crate) fn last_key(stream: u32) -> i64 {
+    key(stream, (1 << OFFSET_BITS) - 1)
 }
 
-impl From<rusqlite::Error> for Error {
-    fn from(error: rusqlite::Error) -> Self {
-        match error.sqlite_error_code() {
-            Some(rusqlite::ErrorCode::DiskFull) => Error::StorageFull,
-            _ => Error::StorageFailed(error.to_string()),
-        }
-    }
+pub(crate) fn offset_of(key: i64) -> u64 {
+    key as u64 & ((1 << OFFSET_BITS) - 1)
 }

@@ -8,12 +8,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use parking_lot::Mutex;
 use sealane_frame::GroupTag;
 use sealane_message::Topic;
-use sealane_message::limits::{MAX_TAIL_BYTES, MAX_TAILS_BYTES};
+use sealane_message::limits::{
+    MAX_CONSUMERS, MAX_TAIL_BYTES, MAX_TAILS_BYTES, MAX_TOKEN_CONSUMERS,
+};
 
 use crate::block::Block;
 use crate::consumer::{Consumer, Member};
 use crate::signal::Waiter;
-use crate::store::StreamRow;
+use crate::store::{ConsumerRow, Settings, StreamRow};
 use crate::{ConsumerSettings, Error, Level};
 
 /// What a stream keeps; 0 means no bound. Whole blocks are removed, oldest first.
@@ -34,8 +36,7 @@ pub(crate) struct Stream {
     pub(crate) created_ms: u64,
     /// The group whose keys open its messages, for as long as it lives; none: it is open.
     pub(crate) sealed: Option<GroupTag>,
-    /// Whether its row is in the store; only the writer sets it.
-    pub(crate) stored: AtomicBool,
+    /// Set once it is removed from the store, for good.
     pub(crate) removed: AtomicBool,
     pub(crate) state: Mutex<State>,
     /// The waiters of all subscriptions of this stream, by member.
@@ -48,6 +49,9 @@ pub(crate) struct State {
     pub(crate) retention: Retention,
     /// The lowest offset that can be read.
     pub(crate) first: u64,
+    /// What is below is being removed by a commit that may not stand yet; `u64::MAX` where that is
+    /// the whole stream.
+    pub(crate) leaving: u64,
     /// The offset of the next append; everything below it has reached its level.
     pub(crate) next: u64,
     /// Everything below is in the store; `memory` streams are readable before they are stored.
@@ -69,12 +73,32 @@ pub(crate) struct State {
 /// A consumer, its members, and what the store knows of it.
 pub(crate) struct Shared {
     pub(crate) name: Arc<str>,
+    /// The token that made it; empty: none was needed.
+    pub(crate) owner: Arc<str>,
     pub(crate) state: Mutex<Consumer>,
     pub(crate) members: Mutex<HashMap<Member, Arc<Waiter>>>,
     pub(crate) dirty: AtomicBool,
     /// Whether the clock has to look after it.
     pub(crate) timed: AtomicBool,
+    /// Messages that ran out of attempts and were made dead letters.
     pub(crate) dead_lettered: AtomicU64,
+    /// Messages that ran out of attempts and could be made no dead letter.
+    pub(crate) dead_dropped: AtomicU64,
+    /// What the store has of it; only the writer looks.
+    pub(crate) kept: Mutex<Kept>,
+}
+
+/// What the store has of a consumer.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Kept {
+    /// The number of its row; 0: it has none yet.
+    pub(crate) number: u64,
+    /// The first row of `progress` that its own row does not hold; 0: it holds all.
+    pub(crate) first: u64,
+    /// Bytes of it in such rows.
+    pub(crate) bytes: u64,
+    /// Its settings changed, so that its row has to be written.
+    pub(crate) is_changed: bool,
 }
 
 /// Where an offset is.
@@ -98,17 +122,17 @@ const RECENT_BLOCKS: usize = 4;
 static TAILS_BYTES: AtomicUsize = AtomicUsize::new(0);
 
 impl Stream {
-    pub(crate) fn new(row: StreamRow, stored: bool) -> Self {
-        let shared = |row: crate::store::ConsumerRow| {
-            let consumer = Consumer::restore(row.settings, &row.state)
-                .unwrap_or_else(|| Consumer::new(0, row.settings));
-            let name: Arc<str> = row.name.into();
-            (name.clone(), Arc::new(Shared::new(name, consumer, row.dead_lettered)))
+    pub(crate) fn new(row: StreamRow) -> Self {
+        let topic = row.topic.clone();
+        let shared = |row: ConsumerRow| {
+            let shared = Arc::new(Shared::restore(row, &topic));
+            (shared.name.clone(), shared)
         };
         let state = State {
             level: row.level,
             retention: row.retention,
             first: row.first,
+            leaving: row.first,
             next: row.next,
             stored_next: row.next,
             last_ms: row.last_ms,
@@ -125,17 +149,11 @@ impl Stream {
             topic: row.topic,
             created_ms: row.created_ms,
             sealed: row.sealed,
-            stored: AtomicBool::new(stored),
             removed: AtomicBool::new(false),
             state: Mutex::new(state),
             waiters: Mutex::new(HashMap::new()),
             readers: AtomicUsize::new(0),
         }
-    }
-
-    /// Checks that a message of `group`, or an open one, is for this stream.
-    pub(crate) fn check_seal(&self, group: Option<GroupTag>) -> Result<(), Error> {
-        check_seal(self.sealed, group)
     }
 
     /// Makes blocks that follow each other, and whose level is reached, readable.
@@ -155,6 +173,7 @@ impl Stream {
         let mut state = self.state.lock();
         state.stored_next = state.stored_next.max(last + 1);
         state.bytes += bytes;
+        state.shorten();
     }
 
     /// Notes that the offsets `first..=last` cannot be read; returns whether that is news.
@@ -192,17 +211,38 @@ impl Stream {
         state.recent.push_back(block.clone());
     }
 
-    /// The consumer `name`, made at `start` where there is none; and whether it was made.
-    pub(crate) fn consumer(&self, name: &str, start: u64) -> (Arc<Shared>, bool) {
+    /// The consumer `name`, made at `start` where there is none.
+    pub(crate) fn consumer(
+        &self,
+        name: &str,
+        owner: &str,
+        start: u64,
+    ) -> Result<Arc<Shared>, Error> {
         let mut state = self.state.lock();
         if let Some(shared) = state.consumers.get(name) {
-            return (shared.clone(), false);
+            return Ok(shared.clone());
+        }
+        let of_owner = state.consumers.values().filter(|shared| &*shared.owner == owner).count();
+        let limits = [
+            (of_owner, MAX_TOKEN_CONSUMERS, "consumers of this token"),
+            (state.consumers.len(), MAX_CONSUMERS, "consumers"),
+        ];
+        for (count, limit, what) in limits {
+            if count >= limit {
+                return Err(Error::TooMany { what, limit: limit as u64 });
+            }
         }
         let consumer = Consumer::new(start, ConsumerSettings::default());
         let name: Arc<str> = name.into();
-        let shared = Arc::new(Shared::new(name.clone(), consumer, 0));
+        let shared = Arc::new(Shared::new(name.clone(), owner.into(), consumer));
         state.consumers.insert(name, shared.clone());
-        (shared, true)
+        Ok(shared)
+    }
+
+    /// What its owner chose.
+    pub(crate) fn settings(&self) -> Settings {
+        let state = self.state.lock();
+        Settings { level: state.level, retention: state.retention }
     }
 }
 
@@ -215,12 +255,6 @@ impl State {
     /// The offsets that can be read.
     pub(crate) fn visible(&self) -> Range<u64> {
         self.first..self.next
-    }
-
-    /// How many messages fit into so many bytes, with room for those above the mean size.
-    pub(crate) fn fitting(&self, bytes: usize) -> usize {
-        let mean = self.bytes / (self.next - self.first).max(1);
-        (bytes / usize::try_from(2 * mean).unwrap_or(bytes).max(1)).max(1)
     }
 
     /// Where a reader goes on who has seen everything before `offset` of `generation`, and
@@ -269,7 +303,14 @@ impl State {
         self.tail_bytes += bytes;
         TAILS_BYTES.fetch_add(bytes, Ordering::Relaxed);
         self.tail.push_back(block);
+        self.shorten();
+    }
+
+    /// Lets blocks go that are too many. What is not in the store yet stays: who reads it would
+    /// have to wait for the store.
+    fn shorten(&mut self) {
         while self.tail.len() > 1
+            && self.tail.front().is_some_and(|block| block.last < self.stored_next)
             && (self.tail_bytes > MAX_TAIL_BYTES
                 || TAILS_BYTES.load(Ordering::Relaxed) > MAX_TAILS_BYTES)
         {
@@ -283,15 +324,6 @@ impl State {
             self.tail_bytes = self.tail_bytes.saturating_sub(bytes);
             TAILS_BYTES.fetch_sub(bytes, Ordering::Relaxed);
         }
-    }
-}
-
-/// Checks that a message of `group`, or an open one, is for what `stream` is.
-pub(crate) fn check_seal(stream: Option<GroupTag>, group: Option<GroupTag>) -> Result<(), Error> {
-    match (stream, group) {
-        (stream, Some(asked)) if stream != group => Err(Error::SealMismatch { stream, asked }),
-        (Some(group), None) => Err(Error::NotSealed { group }),
-        _ => Ok(()),
     }
 }
 
@@ -309,14 +341,39 @@ impl Drop for State {
 }
 
 impl Shared {
-    pub(crate) fn new(name: Arc<str>, consumer: Consumer, dead_lettered: u64) -> Self {
+    fn new(name: Arc<str>, owner: Arc<str>, consumer: Consumer) -> Self {
         Self {
             name,
+            owner,
             state: Mutex::new(consumer),
             members: Mutex::new(HashMap::new()),
             dirty: AtomicBool::new(false),
             timed: AtomicBool::new(false),
-            dead_lettered: AtomicU64::new(dead_lettered),
+            dead_lettered: AtomicU64::new(0),
+            dead_dropped: AtomicU64::new(0),
+            kept: Mutex::default(),
+        }
+    }
+
+    fn restore(row: ConsumerRow, topic: &Topic) -> Self {
+        let changes = &row.changes.pieces;
+        let mut dead = (row.dead_lettered, row.dead_dropped);
+        let consumer = Consumer::restore(row.settings, &row.state, changes, &mut dead);
+        let consumer = consumer.unwrap_or_else(|| {
+            tracing::error!(stream = %topic, consumer = row.name, "begins anew: it is damaged");
+            Consumer::new(0, row.settings)
+        });
+        let kept = Kept {
+            number: row.number,
+            first: row.changes.first,
+            bytes: changes.iter().map(|piece| piece.len() as u64).sum(),
+            is_changed: false,
+        };
+        Self {
+            dead_lettered: AtomicU64::new(dead.0),
+            dead_dropped: AtomicU64::new(dead.1),
+            kept: Mutex::new(kept),
+            ..Self::new(row.name.into(), row.owner.into(), consumer)
         }
     }
 

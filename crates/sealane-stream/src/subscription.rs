@@ -57,6 +57,8 @@ pub enum Who {
     Member {
         /// The consumer.
         name: String,
+        /// The token that a new consumer counts as made by; empty: none is needed.
+        owner: String,
         /// Where a new consumer begins.
         from: From,
         /// What this member changes of the consumer's settings.
@@ -470,6 +472,8 @@ struct InFlight {
     hash: RandomState,
     /// Messages acknowledged by offset, which are still here.
     stale: usize,
+    /// How many there were after the last look at which of them are still in flight.
+    held: usize,
 }
 
 impl InFlight {
@@ -492,9 +496,21 @@ impl InFlight {
     /// Forgets what was acknowledged by offset, once that is half of all.
     fn prune(&mut self, acked: usize, member: Member, slots: &Slots) {
         self.stale += acked;
-        if self.stale < 1024 || self.stale * 2 < self.places.len() {
-            return;
+        if self.stale >= 1024 && self.stale * 2 >= self.places.len() {
+            self.forget(member, slots);
         }
+    }
+
+    /// Forgets what is in flight to this member no more, though it never acknowledged it, once
+    /// that may be half of all.
+    fn bound(&mut self, member: Member, slots: &Slots) {
+        let repeats: usize = self.repeats.len();
+        if self.places.len() + repeats > 1024 + 2 * self.held {
+            self.forget(member, slots);
+        }
+    }
+
+    fn forget(&mut self, member: Member, slots: &Slots) {
         self.stale = 0;
         let held = |(index, offset): &(usize, u64)| match slots.get(*index) {
             Some(Slot { work: Work::Member { shared }, .. }) => {
@@ -518,6 +534,7 @@ impl InFlight {
                 true
             })
         });
+        self.held = self.places.len() + self.repeats.len();
     }
 }
 

@@ -1,7 +1,21 @@
 //! The one thread that writes: it commits what waits in its queue together, so that one fsync
 //! serves many, and makes a message readable only after its level is reached.
+//!
+//! ```text
+//!  commands ─► plan (in memory: each is accepted or refused) ─► store (one transaction) ─► settle
+//!                                                                    └─► fail: nothing counts
+//! ```
+//!
+//! A [`Refusal`] is of one command and stands in its answer. Only a [`Fault`] of the store ends a
+//! commit, and nothing that one command asks for can be one.
 
-mod stage;
+mod command;
+mod letters;
+mod plan;
+mod progress;
+mod settle;
+mod staged;
+mod store;
 mod upkeep;
 
 use std::sync::Arc;
@@ -9,62 +23,18 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
-use sealane_message::Topic;
-use sealane_message::limits::MAX_COMMIT_MESSAGES;
-use tokio::sync::{OwnedSemaphorePermit, oneshot};
+use sealane_message::limits::{MAX_COMMIT_BYTES, MAX_COMMIT_MESSAGES};
 
-use crate::envelope::Envelope;
+pub(crate) use command::{Append, Command, Configure, check_seal};
+pub use command::{Appended, Change};
+
 use crate::registry::Registry;
-use crate::store::{Key, PAGE_BYTES, Writes};
-use crate::stream::Stream;
-use crate::{Error, Level, now_ms};
-use stage::Stage;
+use crate::store::{Fault, Next, Settings, Writes};
+use crate::{Error, now_ms};
+use plan::Plan;
+use progress::Progress;
+use staged::Staged;
 use upkeep::Upkeep;
-
-/// What the writer is asked to do.
-pub(crate) enum Command {
-    Append(Append),
-    /// Store a stream's settings.
-    Save(Arc<Stream>, oneshot::Sender<Result<(), Error>>),
-    Remove(Arc<Stream>, oneshot::Sender<Result<(), Error>>),
-    /// Note that offsets cannot be read.
-    Damage(Arc<Stream>, (u64, u64)),
-    /// Consumers have changed.
-    Dirty,
-    Stop(oneshot::Sender<Result<(), Error>>),
-}
-
-/// Messages for one stream, all or none.
-pub(crate) struct Append {
-    pub(crate) stream: Arc<Stream>,
-    pub(crate) envelopes: Vec<Envelope>,
-    pub(crate) expect: Option<u64>,
-    pub(crate) due_ms: Option<u64>,
-    pub(crate) key: Option<Key>,
-    pub(crate) reply: oneshot::Sender<Result<Appended, Error>>,
-    /// The append's share of the queue, given back when it is done.
-    pub(crate) _share: OwnedSemaphorePermit,
-}
-
-/// What became of an append.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Appended {
-    /// The stream.
-    pub stream: Topic,
-    /// The messages' ids, in order.
-    pub ids: Vec<Bytes>,
-    /// The offset of the first; 0 where it is delayed.
-    pub offset: u64,
-    /// The generation; 0 where it is delayed.
-    pub generation: u64,
-    /// When a delayed message enters the stream.
-    pub due_ms: Option<u64>,
-    /// The level that was reached.
-    pub level: Level,
-    /// Whether this answers a repeated idempotency key; nothing was appended.
-    pub replayed: bool,
-}
 
 /// How long acknowledgements wait to be stored together.
 const FLUSH_EVERY: Duration = Duration::from_millis(25);
@@ -72,25 +42,28 @@ const FLUSH_EVERY: Duration = Duration::from_millis(25);
 /// How long the writer sleeps when there is nothing to do.
 const IDLE: Duration = Duration::from_millis(250);
 
-/// The write-ahead log is copied into the database when it has grown by so much.
-const CHECKPOINT_BYTES: u64 = 48 << 20;
+/// Where the log could not be copied whole, it is tried again after so much more.
+const COPY_AGAIN_BYTES: u64 = 4 << 20;
 
-/// Where that could not be done whole, it is tried again after so much more.
-const CHECKPOINT_AGAIN_BYTES: u64 = 4 << 20;
+/// What is asked for to see whether there is room again.
+const PROBE_BYTES: u64 = 256 << 10;
 
 pub(crate) struct Writer {
     registry: Arc<Registry>,
     queue: Receiver<Command>,
     writes: Writes,
     upkeep: Upkeep,
-    /// Blocks of `memory` streams that are readable and not stored yet.
-    unsaved: Vec<stage::Staged>,
-    /// About how long the log is.
-    written_bytes: u64,
-    /// Why commits fail, as long as they do.
-    failing: Option<Error>,
-    /// How long it may become before it is copied.
-    checkpoint_at_bytes: u64,
+    progress: Progress,
+    next: Next,
+    defaults: Settings,
+    /// What `memory` streams were answered for and the store has not got yet.
+    unsaved: Vec<Staged>,
+    /// Commands for streams that the last commit was removing: they are the first of the next one.
+    deferred: Vec<Command>,
+    /// When consumers were stored last.
+    flushed: Option<Instant>,
+    /// How long the log may become before its copying is tried again.
+    copy_at_bytes: u64,
 }
 
 impl Writer {
@@ -98,54 +71,60 @@ impl Writer {
         registry: Arc<Registry>,
         queue: Receiver<Command>,
         writes: Writes,
-    ) -> Result<Self, Error> {
+        defaults: Settings,
+        next: Next,
+    ) -> Result<Self, Fault> {
         let upkeep = Upkeep::new(&writes)?;
+        let progress = Progress::new(&registry, &next);
         Ok(Self {
             registry,
             queue,
             writes,
             upkeep,
+            progress,
+            next,
+            defaults,
             unsaved: Vec::new(),
-            written_bytes: 0,
-            failing: None,
-            checkpoint_at_bytes: CHECKPOINT_BYTES,
+            deferred: Vec::new(),
+            flushed: None,
+            copy_at_bytes: 0,
         })
     }
 
     /// Works until it is told to stop, or nobody is left to tell it.
     pub(crate) fn run(mut self) {
-        let mut batch = Vec::new();
         loop {
-            match self.queue.recv_timeout(self.patience()) {
-                Ok(command) => batch.push(command),
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => break,
+            let mut batch = std::mem::take(&mut self.deferred);
+            if batch.is_empty() {
+                match self.queue.recv_timeout(self.patience()) {
+                    Ok(command) => batch.push(command),
+                    Err(RecvTimeoutError::Timeout) => self.look_again(),
+                    Err(RecvTimeoutError::Disconnected) => break,
+                }
             }
             self.gather(&mut batch);
             let stop = batch.iter().position(|command| matches!(command, Command::Stop(_)));
-            let stop = stop.map(|index| batch.swap_remove(index));
-            self.commit(&mut batch);
+            let stop = stop.map(|index| batch.remove(index));
+            self.commit(batch);
             if let Some(Command::Stop(reply)) = stop {
-                let _ = reply.send(self.stop());
+                let _ = reply.send(self.stop().map_err(Error::from));
                 return;
             }
         }
-        if let Err(error) = self.stop() {
-            tracing::error!(%error, "the store did not close cleanly");
+        if let Err(fault) = self.stop() {
+            tracing::error!(error = %Error::from(fault), "the store did not close cleanly");
         }
     }
 
     /// Takes what waits in the queue, up to one commit's worth.
     fn gather(&mut self, batch: &mut Vec<Command>) {
-        let size = |command: &Command| match command {
-            Command::Append(append) => append.envelopes.len(),
-            _ => 1,
-        };
-        let mut messages: usize = batch.iter().map(size).sum();
-        while messages < MAX_COMMIT_MESSAGES {
+        let mut messages: usize = batch.iter().map(Command::messages).sum();
+        let mut bytes: u64 = batch.iter().map(Command::bytes).sum();
+        while messages < MAX_COMMIT_MESSAGES && bytes < MAX_COMMIT_BYTES {
             match self.queue.try_recv() {
                 Ok(command) => {
-                    messages += size(&command);
+                    messages += command.messages();
+                    bytes += command.bytes();
                     batch.push(command);
                 }
                 Err(TryRecvError::Empty | TryRecvError::Disconnected) => break,
@@ -155,12 +134,11 @@ impl Writer {
 
     /// How long nothing has to be done if nobody asks.
     fn patience(&self) -> Duration {
-        let now = Instant::now();
         let mut patience = IDLE;
-        if self.registry.has_dirty() || !self.unsaved.is_empty() {
-            patience = self.upkeep.flushed.map_or(Duration::ZERO, |flushed| {
-                (flushed + FLUSH_EVERY).saturating_duration_since(now)
-            });
+        if self.registry.has_dirty() || !self.unsaved.is_empty() || self.upkeep.is_sweeping() {
+            let flush = self.flushed.map(|flushed| flushed + FLUSH_EVERY);
+            let now = Instant::now();
+            patience = flush.map_or(Duration::ZERO, |flush| flush.saturating_duration_since(now));
         }
         if let Some(due_ms) = self.upkeep.next_due_ms {
             patience = patience.min(Duration::from_millis(due_ms.saturating_sub(now_ms())));
@@ -168,147 +146,222 @@ impl Writer {
         patience
     }
 
-    fn commit(&mut self, batch: &mut Vec<Command>) {
-        let flush = self.upkeep.flushed.is_none_or(|flushed| flushed.elapsed() >= FLUSH_EVERY);
-        let dirty = if flush { self.registry.take_dirty() } else { Vec::new() };
-        let mut stage = Stage::new(now_ms(), self.upkeep.delayed, dirty);
-        stage.refuse_memory = !self.unsaved.is_empty();
-        let due = self.upkeep.is_due(stage.now_ms);
-        let tidy = self.upkeep.wants_retention(&self.registry);
-        if batch.iter().all(|command| matches!(command, Command::Dirty))
-            && stage.dirty.is_empty()
-            && !due
-            && !tidy
-            && self.unsaved.is_empty()
-        {
-            batch.clear();
-            return;
-        }
-        let result = self.transact(batch, &mut stage, (due, tidy));
+    fn commit(&mut self, batch: Vec<Command>) {
+        let Some((mut plan, result)) = self.plan(batch) else { return };
+        let result = result.and_then(|()| self.transact(&mut plan));
         match result {
-            Ok(()) => self.settle(stage),
-            Err(error) => self.fail(stage, &error, due),
+            Ok(()) => self.settle(plan),
+            Err(fault) => self.fail(plan, &fault),
         }
+        debug_assert!(self.unsaved.iter().all(|staged| !staged.blocks.is_empty()));
     }
 
-    fn transact(
-        &mut self,
-        batch: &mut Vec<Command>,
-        stage: &mut Stage,
-        (due, tidy): (bool, bool),
-    ) -> Result<(), Error> {
-        let synced = |command: &Command| match command {
-            Command::Append(append) => append.stream.state.lock().level == Level::Disk,
-            Command::Dirty => false,
-            _ => true,
+    /// Plans what the commands ask for and what is due; none where that is nothing. The fault is
+    /// one of looking something up.
+    fn plan(&mut self, batch: Vec<Command>) -> Option<(Plan, Result<(), Fault>)> {
+        let now_ms = now_ms();
+        let flush = self.flushed.is_none_or(|flushed| flushed.elapsed() >= FLUSH_EVERY);
+        let dirty = if flush { self.registry.take_dirty() } else { Vec::new() };
+        let is_idle = batch.iter().all(|command| matches!(command, Command::Dirty))
+            && dirty.is_empty()
+            && self.unsaved.is_empty()
+            && !self.upkeep.wants_a_commit(&self.registry, now_ms, flush);
+        if is_idle {
+            return None;
+        }
+        let mut plan = Plan::new(now_ms);
+        let bytes: u64 = batch.iter().map(Command::bytes).sum();
+        if bytes > 0 {
+            plan.unstorable = self.unstorable(bytes);
+            plan.has_room = plan.unstorable.is_none();
+        }
+        if self.upkeep.is_due(now_ms) || !dirty.is_empty() {
+            plan.ungivable = self.unstorable(upkeep::RELEASE_BYTES).is_some();
+        }
+        let mut planner = plan::Planner {
+            registry: &self.registry,
+            writes: &self.writes,
+            defaults: self.defaults,
+            next: &mut self.next,
+            unsaved: &self.unsaved,
+            delayed: self.upkeep.delayed,
+            sweeping: &self.upkeep.sweeping,
         };
-        // Every command is staged, whatever goes wrong, so that each gets its answer.
-        let sync = due || stage.has_synced_consumer() || batch.iter().any(synced);
-        let begun = self.writes.set_sync(sync).and_then(|()| self.writes.begin());
-        for command in batch.drain(..) {
-            stage.add(&mut self.writes, command, &begun);
+        let mut result = Ok(());
+        for command in batch {
+            match &result {
+                Ok(()) => result = plan.add(&mut planner, command),
+                Err(fault) => command.fail(fault),
+            }
         }
-        begun?;
-        if let Some(error) = stage.failed.take() {
-            return Err(error);
-        }
-        if due {
-            self.upkeep.release(&mut self.writes, stage, &self.registry)?;
-        }
-        stage.bury(&mut self.writes, &self.registry)?;
-        self.unsaved.append(&mut stage.answer_memory());
-        for staged in &self.unsaved {
-            stage.make_stream(&mut self.writes, &staged.stream)?;
-            self.written_bytes += staged.store(&mut self.writes)?;
-        }
-        self.written_bytes += stage.store(&mut self.writes)?;
-        if tidy {
-            self.upkeep.retain(&mut self.writes, &self.registry, stage.now_ms)?;
-        }
-        self.writes.commit()
+        let result = result.and_then(|()| {
+            self.upkeep.release(&mut plan, &planner)?;
+            let buried = letters::plan(&mut plan, &mut planner, &dirty);
+            self.progress.plan(&mut plan, planner.next, dirty, buried);
+            self.upkeep.plan(&mut plan, &self.registry, flush);
+            Ok(())
+        });
+        Some((plan, result))
     }
 
-    fn settle(&mut self, stage: Stage) {
-        if self.failing.take().is_some() {
-            tracing::info!("commits succeed again");
-        }
-        self.upkeep.settle();
-        for staged in self.unsaved.drain(..) {
-            staged.note_stored(&self.registry);
-        }
-        self.upkeep.delayed += stage.delayed;
-        if let Some(due_ms) = stage.earliest_due_ms {
-            let next = self.upkeep.next_due_ms.map_or(due_ms, |next| next.min(due_ms));
-            self.upkeep.next_due_ms = Some(next);
-        }
-        self.upkeep.keys += stage.keys;
-        if !stage.dirty.is_empty() {
-            self.upkeep.flushed = Some(Instant::now());
-        }
-        self.registry.metrics.commits.fetch_add(1, Ordering::Relaxed);
-        stage.settle(&self.registry);
-        self.written_bytes += PAGE_BYTES as u64;
-        if self.written_bytes >= self.checkpoint_at_bytes {
-            self.checkpoint();
+    /// Why nothing can be added to the store now.
+    fn unstorable(&mut self, bytes: u64) -> Option<Fault> {
+        match self.writes.take_room(bytes) {
+            Err(Fault::Full) => {
+                self.note_fault(&Fault::Full);
+                Some(Fault::Full)
+            }
+            // Whatever else it is, the commit meets it again.
+            Ok(()) | Err(_) => None,
         }
     }
 
-    fn fail(&mut self, stage: Stage, error: &Error, due: bool) {
-        // Said once, and not again every time that is tried anew.
-        if self.failing.as_ref() != Some(error) {
-            tracing::error!(%error, "a commit failed; nothing of it is acknowledged");
-            self.failing = Some(error.clone());
+    /// Stores the plan. Where there is no room, the log is copied and it is tried again; then what
+    /// removes is stored without what adds.
+    fn transact(&mut self, plan: &mut Plan) -> Result<(), Fault> {
+        self.keep_log_short(plan.bytes());
+        self.writes.set_sync(plan.is_synced())?;
+        let mut result = self.attempt(plan);
+        if result == Err(Fault::Full) {
+            self.copy_log(true);
+            result = self.attempt(plan);
         }
-        self.writes.rollback();
-        self.registry.metrics.failed_commits.fetch_add(1, Ordering::Relaxed);
-        self.upkeep.flushed = Some(Instant::now());
-        if due {
-            self.upkeep.delay_again(&self.writes);
+        if result == Err(Fault::Full) {
+            self.note_fault(&Fault::Full);
+            plan.strip(&self.registry, &Fault::Full);
+            result = self.attempt(plan);
         }
-        self.upkeep.fail();
-        stage.fail(&self.registry, error);
+        result
     }
 
-    /// Most pages were copied by the checkpointer already; with nobody writing, the rest is
-    /// copied here, and the log starts anew. The checkpointer is only waited for when the log has
-    /// become twice as long as it should be.
-    fn checkpoint(&mut self) {
-        let copying = match self.written_bytes < 2 * CHECKPOINT_BYTES {
-            true => self.registry.copying.try_lock(),
-            false => Some(self.registry.copying.lock()),
+    fn attempt(&mut self, plan: &mut Plan) -> Result<(), Fault> {
+        let stored = self.writes.begin().and_then(|()| {
+            self.unsaved.append(&mut plan.publish_memory());
+            let (unsaved, progress) = (&self.unsaved, &self.progress);
+            store::store(plan, &mut self.writes, unsaved, progress, &self.next)?;
+            self.upkeep.store(plan, &mut self.writes, &self.registry)?;
+            self.writes.commit()
+        });
+        if stored.is_err() {
+            self.writes.rollback();
+        }
+        stored
+    }
+
+    /// Copies the log before it grows beyond its bound by `bytes` more. Most pages were copied by
+    /// the checkpointer already, and others are waited for only at the bound itself.
+    fn keep_log_short(&mut self, bytes: u64) {
+        let (log_bytes, log_bytes_max) = self.writes.log();
+        let next = log_bytes + bytes + bytes / 8;
+        if next >= (log_bytes_max / 2).max(self.copy_at_bytes) {
+            self.copy_log(next >= log_bytes_max);
+        }
+    }
+
+    fn copy_log(&mut self, wait: bool) {
+        let copying = match wait {
+            true => Some(self.registry.copying.lock()),
+            false => self.registry.copying.try_lock(),
         };
-        self.checkpoint_at_bytes = self.written_bytes + CHECKPOINT_AGAIN_BYTES;
+        let (log_bytes, _) = self.writes.log();
+        self.copy_at_bytes = log_bytes + COPY_AGAIN_BYTES;
         if copying.is_none() {
             return;
         }
-        match self.writes.checkpoint() {
-            Ok((pages, copied)) if copied < pages => {
-                tracing::debug!(pages, copied, "the log could not be copied whole");
+        // Nobody reads for long but a backup, and that is not waited for.
+        self.writes.set_patient(false);
+        match self.writes.checkpoint(wait) {
+            Ok(true) => self.copy_at_bytes = 0,
+            Ok(false) => tracing::debug!(log_bytes, "the log could not be copied whole"),
+            Err(fault) => {
+                tracing::warn!(error = %Error::from(fault), "the log could not be copied");
             }
-            Ok(_) => {
-                self.written_bytes = 0;
-                self.checkpoint_at_bytes = CHECKPOINT_BYTES;
-            }
-            Err(error) => tracing::warn!(%error, "the log could not be copied"),
+        }
+        self.writes.set_patient(self.registry.fault.lock().is_none());
+    }
+
+    /// Sees whether the store takes something again, so that nobody has to try in vain.
+    fn look_again(&mut self) {
+        if self.registry.fault.lock().is_none() {
+            return;
+        }
+        let begun = self.writes.take_room(PROBE_BYTES).and_then(|()| self.writes.begin());
+        self.writes.rollback();
+        match begun {
+            Ok(()) => self.clear_fault(),
+            Err(fault) => self.note_fault(&fault),
+        }
+    }
+
+    /// Notes why the store takes nothing; it is said once, and not each time it is tried again.
+    fn note_fault(&self, fault: &Fault) {
+        let before = self.registry.fault.lock().replace(fault.clone());
+        if before.as_ref() != Some(fault) {
+            let error = Error::from(fault.clone());
+            tracing::error!(%error, "the store takes nothing; nothing of it is acknowledged");
+        }
+        self.writes.set_patient(false);
+    }
+
+    fn clear_fault(&self) {
+        if self.registry.fault.lock().take().is_some() {
+            tracing::info!("the store takes messages again");
+            self.writes.set_patient(true);
         }
     }
 
     /// Stores everything that is known, and closes.
-    fn stop(mut self) -> Result<(), Error> {
-        self.upkeep.flushed = None;
-        self.commit(&mut vec![Command::Dirty]);
+    fn stop(mut self) -> Result<(), Fault> {
+        let failed = || Fault::Failed("the last commit failed".into());
+        while !self.deferred.is_empty() {
+            let batch = std::mem::take(&mut self.deferred);
+            self.commit(batch);
+        }
+        self.flushed = None;
+        self.commit(vec![Command::Dirty]);
         if !self.unsaved.is_empty() || self.registry.has_dirty() {
-            return Err(Error::StorageFailed("the last commit failed".into()));
+            let fault = self.registry.fault.lock().clone();
+            return Err(fault.unwrap_or_else(failed));
         }
         self.writes.set_sync(true)?;
         self.writes.begin()?;
         for stream in self.registry.streams() {
-            if stream.stored.load(Ordering::Relaxed) {
-                self.writes.stream(&stream)?;
-            }
+            self.writes.stream(&stream, stream.settings(), None)?;
         }
         self.writes.commit()?;
-        self.writes.checkpoint()?;
+        self.writes.checkpoint(false)?;
         self.writes.close()
+    }
+}
+
+impl Writer {
+    /// The commit stands.
+    fn settle(&mut self, plan: Plan) {
+        let is_full = *self.registry.fault.lock() == Some(Fault::Full);
+        if !plan.is_stripped && (plan.has_room || !is_full) {
+            self.clear_fault();
+        }
+        if !plan.is_stripped {
+            for staged in self.unsaved.drain(..) {
+                staged.note_stored(&self.registry);
+            }
+        }
+        if plan.has_flushed {
+            self.flushed = Some(Instant::now());
+        }
+        self.registry.metrics.commits.fetch_add(1, Ordering::Relaxed);
+        self.upkeep.settle(&plan);
+        self.progress.settle(&plan);
+        self.next.generation = self.next.generation.max(plan.generation_floor());
+        self.deferred = settle::settle(plan, &self.registry);
+    }
+
+    /// The commit was given up.
+    fn fail(&mut self, plan: Plan, fault: &Fault) {
+        self.note_fault(fault);
+        self.registry.metrics.failed_commits.fetch_add(1, Ordering::Relaxed);
+        self.flushed = Some(Instant::now());
+        self.upkeep.fail();
+        settle::fail(plan, &self.registry, fault);
     }
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 use sealane_codec::{Codec, Transcoder};
 use sealane_frame::GroupTag;
 use sealane_stream::{
-    Enqueue, Envelope, Error, Event, From, Hub, HubConfig, IdempotencyKey, Level, Retention,
+    Change, Enqueue, Envelope, Error, Event, From, Hub, HubConfig, IdempotencyKey, Level, Retention,
 };
 
 const GROUP: GroupTag = GroupTag::from_bytes([0x0a, 0x1b, 0x2c, 0x3d]);
@@ -65,10 +65,10 @@ async fn a_store_of_version_1_keeps_everything_and_takes_sealed_streams() {
     assert_eq!(reused, Err(Error::KeyReused));
     assert_eq!(hub.enqueue(enqueue(&hub, "fleet/7/location")).await.unwrap().offset, 4);
     let sealed = "mesh/1".parse().unwrap();
-    hub.configure(&sealed, Some(GROUP), |_, _| {}).await.unwrap();
+    hub.configure(&sealed, Some(GROUP), Change::default()).await.unwrap();
     hub.close().unwrap();
 
-    assert_eq!(version(folder.path()), 2);
+    assert_eq!(version(folder.path()), 3);
     let hub = open(folder.path()).unwrap();
     assert_eq!(hub.stream(&sealed).unwrap().sealed, Some(GROUP));
     let info = hub.stream(&topic).unwrap();
@@ -79,7 +79,7 @@ async fn a_store_of_version_1_keeps_everything_and_takes_sealed_streams() {
 #[test]
 fn a_migration_that_fails_leaves_the_store_as_it_was() {
     let folder = old_store();
-    // The column is there already, so the step that adds it fails.
+    // The column is there already, so that the step that adds it fails.
     sqlite(folder.path()).execute_batch("ALTER TABLE stream ADD COLUMN sealed BLOB").unwrap();
     assert!(matches!(open(folder.path()), Err(Error::StorageFailed(_))));
     assert_eq!(version(folder.path()), 1);
@@ -88,9 +88,9 @@ fn a_migration_that_fails_leaves_the_store_as_it_was() {
 #[test]
 fn a_store_of_a_newer_version_is_refused_and_untouched() {
     let folder = old_store();
-    sqlite(folder.path()).pragma_update(None, "user_version", 3).unwrap();
+    sqlite(folder.path()).pragma_update(None, "user_version", 4).unwrap();
     let before = std::fs::read(folder.path().join("streams.db")).unwrap();
     let refused = open(folder.path()).map(drop).unwrap_err();
-    assert!(refused.to_string().contains("data format is 3"), "{refused}");
+    assert!(refused.to_string().contains("data format is 4"), "{refused}");
     assert_eq!(std::fs::read(folder.path().join("streams.db")).unwrap(), before);
 }

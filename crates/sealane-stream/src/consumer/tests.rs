@@ -1,13 +1,39 @@
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use proptest::prelude::*;
 
 use super::*;
 
 fn take(consumer: &mut Consumer, member: Member, max: usize, end: u64) -> Vec<(u64, u32)> {
-    let mut out = Vec::new();
-    consumer.take(member, max, 0..end, 0, &mut out);
+    let out = take_at(consumer, member, max, 0..end, 0);
     out.iter().map(|handed| (handed.offset, handed.attempt)).collect()
+}
+
+/// Takes as a subscription does, from blocks of seven messages.
+fn take_at(
+    consumer: &mut Consumer,
+    member: Member,
+    max: usize,
+    visible: Range<u64>,
+    now: u64,
+) -> Vec<Handed> {
+    let mut out = Vec::new();
+    while out.len() < max
+        && let Some(next) = consumer.next(&visible)
+    {
+        let first = next / 7 * 7;
+        let block = first.max(visible.start)..(first + 7).min(visible.end);
+        let given = consumer.take(member, block, max - out.len(), now, |_| true);
+        assert_eq!(given.first().map(|handed| handed.offset), Some(next));
+        out.extend(given);
+    }
+    out
+}
+
+fn restore(consumer: &Consumer) -> Consumer {
+    let snapshot = consumer.snapshot(&[]);
+    Consumer::restore(consumer.settings, &snapshot, &[], &mut (0, 0)).unwrap()
 }
 
 fn consumer(max_in_flight: u32, max_attempts: u32) -> Consumer {
@@ -62,11 +88,11 @@ fn out_of_attempts_is_buried_once() {
     assert_eq!(take(&mut c, 1, 1, 1), [(0, 2)]);
     c.leave(1, 0);
     assert_eq!(take(&mut c, 1, 9, 1), []);
-    assert_eq!(c.dead(), [Handed { offset: 0, attempt: 2 }]);
+    assert_eq!(c.dead(9), [Handed { offset: 0, attempt: 2 }]);
     assert_eq!(c.in_flight(), 1);
     assert_eq!(c.snapshot(&[0]), consumer_at(1).snapshot(&[]));
-    c.bury(0);
-    assert!(c.dead().is_empty() && c.is_settled());
+    c.bury(&[0]);
+    assert!(c.dead(9).is_empty() && c.is_settled());
 }
 
 fn consumer_at(cursor: u64) -> Consumer {
@@ -94,14 +120,15 @@ fn a_snapshot_brings_everything_back_that_was_not_done() {
     c.ack(1, 1, 1);
     c.ack(1, 3, 4);
     c.nack(1, 5, 5, 900, 0);
-    let mut restored = Consumer::restore(c.settings, &c.snapshot(&[])).unwrap();
+    let mut restored = restore(&c);
     assert_eq!(take(&mut restored, 9, 9, 7), [(0, 2), (2, 2), (6, 1)]);
     assert!(restored.expire(900));
     assert_eq!(take(&mut restored, 9, 9, 7), [(5, 2)]);
     for cut in 1..3 {
         let snapshot = c.snapshot(&[]);
         let cut = &snapshot[..snapshot.len() - cut];
-        assert!(Consumer::restore(c.settings, cut).is_none(), "a cut snapshot is refused");
+        let restored = Consumer::restore(c.settings, cut, &[], &mut (0, 0));
+        assert!(restored.is_none(), "a cut snapshot is refused");
     }
 }
 
@@ -177,8 +204,7 @@ impl Model {
                 self.held.retain(|_, (holder, _)| *holder != member);
             }
             Step::Restart => {
-                let snapshot = self.consumer.snapshot(&[]);
-                self.consumer = Consumer::restore(self.consumer.settings, &snapshot).unwrap();
+                self.consumer = restore(&self.consumer);
                 self.held.clear();
             }
         }
@@ -186,8 +212,7 @@ impl Model {
     }
 
     fn take(&mut self, member: Member, max: usize) -> Result<(), TestCaseError> {
-        let mut out = Vec::new();
-        self.consumer.take(member, max, 0..self.end, self.now, &mut out);
+        let out = take_at(&mut self.consumer, member, max, 0..self.end, self.now);
         prop_assert!(out.len() <= max);
         for Handed { offset, attempt } in out {
             prop_assert!(!self.done.contains(&offset), "{} is done", offset);
@@ -220,8 +245,7 @@ impl Model {
         for _ in 0..1000 {
             self.now += 500;
             self.consumer.expire(self.now);
-            let mut out = Vec::new();
-            self.consumer.take(9, 10, 0..self.end, self.now, &mut out);
+            let out = take_at(&mut self.consumer, 9, 10, 0..self.end, self.now);
             for Handed { offset, .. } in &out {
                 prop_assert!(self.done.insert(*offset));
                 prop_assert_eq!(self.consumer.ack(9, *offset, *offset), 1);
@@ -252,5 +276,134 @@ proptest! {
             model.step(step)?;
         }
         model.finish()?;
+    }
+}
+
+#[test]
+fn what_does_not_fit_stays_with_the_consumer_and_in_order() {
+    let mut c = consumer(100, 0);
+    let mut left = 3;
+    let fits = |_| {
+        left -= 1;
+        left >= 0
+    };
+    let first = c.take(1, 0..9, 9, 0, fits);
+    assert_eq!(first.iter().map(|handed| handed.offset).collect::<Vec<_>>(), [0, 1, 2]);
+    assert_eq!(take(&mut c, 2, 2, 9), [(3, 1), (4, 1)]);
+    assert_eq!(take(&mut c, 1, 9, 9), [(5, 1), (6, 1), (7, 1), (8, 1)]);
+}
+
+#[test]
+fn an_acknowledgement_is_stored_as_what_it_changed() {
+    let mut c = consumer(65_536, 0);
+    take(&mut c, 1, 65_536, 65_536);
+    assert!(c.changes(&[]).unwrap().len() < 8, "all of it was given once");
+    assert!(c.snapshot(&[]).len() > 190_000);
+    for offset in (0..65_536).step_by(700) {
+        c.ack(1, offset, offset);
+    }
+    let changes = c.changes(&[]).unwrap();
+    assert!(changes.len() < 94 * 5, "{} bytes for 94 acknowledgements", changes.len());
+    for offset in (1..65_536).step_by(2) {
+        c.ack(1, offset, offset);
+    }
+    assert_eq!(c.changes(&[]), None, "a snapshot says that in fewer bytes");
+    c.ack(1, 2, 2);
+    assert!(c.changes(&[]).is_some());
+    c.ack(1, 4, 4);
+    c.is_unstored();
+    assert_eq!(c.changes(&[]), None, "what was said before may be lost");
+}
+
+/// A consumer beside what the store has of it.
+struct Stored {
+    consumer: Consumer,
+    end: u64,
+    now: u64,
+    snapshot: Vec<u8>,
+    pieces: Vec<Vec<u8>>,
+}
+
+impl Stored {
+    fn step(&mut self, step: Step) {
+        let c = &mut self.consumer;
+        match step {
+            Step::Append(n) => self.end += n,
+            Step::Take(member, max) => {
+                take_at(c, member, max, 0..self.end, self.now);
+            }
+            Step::Ack(member, from, to) => {
+                c.ack(member, from, to);
+            }
+            Step::Nack(member, offset, delay) => {
+                c.nack(member, offset, offset + 1, self.now + delay, self.now);
+            }
+            Step::Leave(member) => {
+                c.leave(member, self.now);
+            }
+            Step::Sleep(ms) => {
+                self.now += ms;
+                c.expire(self.now);
+                if ms % 7 == 0 {
+                    c.forget(0..self.end / 3);
+                }
+            }
+            Step::Restart => self.store(),
+        }
+    }
+
+    /// Stores what changed, buries some of the dead with it, and reads it back.
+    fn store(&mut self) {
+        let dead = self.consumer.dead(2).iter().map(|dead| dead.offset).collect::<Vec<_>>();
+        let whole = self.consumer.snapshot(&dead);
+        match self.consumer.changes(&dead) {
+            Some(changes) => {
+                let mut piece = Vec::new();
+                write_counts((self.now, 7), &mut piece);
+                piece.extend(changes);
+                self.pieces.push(piece);
+            }
+            None => {
+                self.pieces.clear();
+                self.snapshot = whole.clone();
+            }
+        }
+        self.consumer.bury(&dead);
+        let mut counts = (0, 0);
+        let read = |snapshot: &[u8], pieces: &[Vec<u8>], counts: &mut (u64, u64)| {
+            let settings = self.consumer.settings;
+            let mut restored = Consumer::restore(settings, snapshot, pieces, counts).unwrap();
+            // What was due by now need not be said to be.
+            restored.expire(self.now);
+            restored.snapshot(&[])
+        };
+        let direct = read(&whole, &[], &mut counts);
+        assert_eq!(read(&self.snapshot, &self.pieces, &mut counts), direct);
+        assert!(self.pieces.is_empty() || counts == (self.now, 7));
+    }
+}
+
+proptest! {
+    /// The changes since a snapshot, put onto it, are the next snapshot.
+    #[test]
+    fn changes_come_to_what_a_snapshot_says(steps in prop::collection::vec(step(), 1..120)) {
+        let consumer = consumer(10, 2);
+        let snapshot = consumer.snapshot(&[]);
+        let mut stored = Stored { consumer, end: 0, now: 0, snapshot, pieces: Vec::new() };
+        for step in steps {
+            stored.step(step);
+        }
+        stored.store();
+    }
+
+    /// Whatever stands in a row, it is read as pieces or not at all, and costs no memory.
+    #[test]
+    fn damaged_changes_are_refused(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
+        for (_, piece) in pieces(&bytes) {
+            let settings = ConsumerSettings::default();
+            let piece = piece.to_vec();
+            let restored = Consumer::restore(settings, &[5], &[piece], &mut (0, 0));
+            prop_assert!(restored.is_none_or(|c| c.in_flight() <= 2 * MAX_IN_FLIGHT));
+        }
     }
 }

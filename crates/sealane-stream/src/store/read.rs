@@ -5,8 +5,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use sealane_message::Topic;
 
 use super::schema::open_for_reading;
-use super::{key, offset_of};
-use crate::Error;
+use super::{Fault, key, last_key, offset_of};
 use crate::block::{Block, read_block};
 
 /// Connections for readers, as many as read at the same time.
@@ -26,15 +25,15 @@ impl Reads {
         topic: &Topic,
         stream: u32,
         offset: u64,
-    ) -> Result<Option<Block>, Error> {
+    ) -> Result<Option<Block>, Fault> {
         self.with(|connection| {
             let mut query = connection.prepare_cached(
                 "SELECT key, generation, count, data FROM block WHERE key >= coalesce(
                      (SELECT CASE WHEN key + count > ?2 THEN key END FROM block
                       WHERE key >= ?1 AND key <= ?2 ORDER BY key DESC LIMIT 1), ?2)
-                 AND key < ?3 ORDER BY key LIMIT 1",
+                 AND key <= ?3 ORDER BY key LIMIT 1",
             )?;
-            let range = params![key(stream, 0), key(stream, offset), key(stream + 1, 0)];
+            let range = params![key(stream, 0), key(stream, offset), last_key(stream)];
             let row = query.query_row(range, |row| {
                 Ok((
                     row.get::<_, i64>(0)?,
@@ -57,7 +56,7 @@ impl Reads {
         stream: u32,
         (mut low, mut high): (u64, u64),
         time_ms: u64,
-    ) -> Result<u64, Error> {
+    ) -> Result<u64, Fault> {
         self.with(|connection| {
             let mut query = connection.prepare_cached(
                 "SELECT key, count, last_ms FROM block WHERE key >= ?1 AND key < ?2
@@ -87,7 +86,7 @@ impl Reads {
         })
     }
 
-    fn with<T>(&self, read: impl FnOnce(&Connection) -> Result<T, Error>) -> Result<T, Error> {
+    fn with<T>(&self, read: impl FnOnce(&Connection) -> Result<T, Fault>) -> Result<T, Fault> {
         let idle = self.idle.lock().pop();
         let connection = match idle {
             Some(connection) => connection,

@@ -1,3 +1,4 @@
+use std::collections::HashMap;
 use std::fs::File;
 use std::path::Path;
 
@@ -5,11 +6,12 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
 use sealane_frame::GroupTag;
 use sealane_message::Topic;
 
-use super::{key, offset_of};
-use crate::{ConsumerSettings, Error, Level, Retention};
+use super::{Fault, key, last_key, migrate, offset_of};
+use crate::consumer::pieces;
+use crate::{ConsumerSettings, Level, Retention};
 
 /// The version of the data format; a store of a newer one is refused.
-pub(super) const VERSION: i64 = 2;
+pub(super) const VERSION: i64 = 3;
 
 /// Bytes of a database page: larger than SQLite's default because blocks are, measured in
 /// docs/decisions/0002-blocks-in-sqlite.md.
@@ -58,17 +60,6 @@ CREATE TABLE damage (
     PRIMARY KEY (stream, first)
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE consumer (
-    stream        INTEGER NOT NULL,
-    name          TEXT NOT NULL,
-    max_in_flight INTEGER NOT NULL,
-    ack_wait_ms   INTEGER NOT NULL,
-    max_attempts  INTEGER NOT NULL,
-    dead_lettered INTEGER NOT NULL,
-    state         BLOB NOT NULL,
-    PRIMARY KEY (stream, name)
-) STRICT, WITHOUT ROWID;
-
 CREATE TABLE delayed (
     number INTEGER PRIMARY KEY,
     due_ms INTEGER NOT NULL,
@@ -91,18 +82,28 @@ CREATE TABLE idempotency (
 CREATE INDEX idempotency_time ON idempotency (time_ms);
 ";
 
-/// What each earlier version lacks: the first is what brings version 1 to version 2.
-const MIGRATIONS: [&str; VERSION as usize - 1] =
-    ["ALTER TABLE stream ADD COLUMN sealed BLOB CHECK (length(sealed) = 4)"];
-
 /// A store as it was found.
 pub(crate) struct Opened {
     pub(crate) connection: Connection,
     /// Keeps others out of the folder for as long as it is held.
     pub(crate) lock: File,
     pub(crate) streams: Vec<StreamRow>,
+    pub(crate) next: Next,
+}
+
+/// What the hub goes on counting from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Next {
     /// No new stream has a generation below.
-    pub(crate) generation_floor: u64,
+    pub(crate) generation: u64,
+    /// The number of the next stream.
+    pub(crate) stream: u32,
+    /// The number of the next consumer.
+    pub(crate) consumer: u64,
+    /// The first row of `progress` that stands, or the next one.
+    pub(crate) progress_first: u64,
+    /// The next row of `progress`.
+    pub(crate) progress: u64,
 }
 
 /// A stream as it was found.
@@ -124,34 +125,84 @@ pub(crate) struct StreamRow {
 }
 
 pub(crate) struct ConsumerRow {
+    pub(crate) number: u64,
     pub(crate) name: String,
+    /// The token that made it; empty: none was needed.
+    pub(crate) owner: String,
     pub(crate) settings: ConsumerSettings,
     pub(crate) dead_lettered: u64,
+    pub(crate) dead_dropped: u64,
     pub(crate) state: Vec<u8>,
+    /// What it did since `state` was written.
+    pub(crate) changes: Changes,
+}
+
+/// What a consumer did since its row was written, a piece for each commit, oldest first.
+#[derive(Debug, Default)]
+pub(crate) struct Changes {
+    pub(crate) pieces: Vec<Vec<u8>>,
+    /// The row of `progress` that holds the first piece; 0: there is none.
+    pub(crate) first: u64,
 }
 
 /// Opens or makes the store in `folder`, and gives streams whose acknowledged messages may have
 /// been lost a new generation.
-pub(crate) fn open(folder: &Path, now_ms: u64) -> Result<Opened, Error> {
-    let failed =
-        |cause: std::io::Error| Error::StorageFailed(format!("{}: {cause}", folder.display()));
-    std::fs::create_dir_all(folder).map_err(failed)?;
+pub(crate) fn open(folder: &Path, now_ms: u64) -> Result<Opened, Fault> {
     let path = folder.join("streams.db");
+    make_private(folder, &path)?;
     let connection = Connection::open(&path)?;
     let lock = lock(&connection, folder)?;
     create(&connection)?;
     let place = place(&path);
     let mut streams = read_streams(&connection)?;
+    let progress = read_progress(&connection, &mut streams)?;
     renew_generations(&connection, &mut streams, &place, now_ms)?;
-    let floor: Option<i64> = connection
-        .query_row("SELECT value FROM meta WHERE name = 'generation'", [], |row| row.get(0))
-        .optional()?;
-    let generation_floor = floor.unwrap_or_default() as u64;
-    Ok(Opened { connection, lock, streams, generation_floor })
+    let next = Next {
+        generation: read_number(&connection, "SELECT value FROM meta WHERE name = 'generation'")?,
+        stream: read_number(&connection, "SELECT value FROM meta WHERE name = 'stream'")? as u32,
+        consumer: 1 + read_number(
+            &connection,
+            "SELECT seq FROM sqlite_sequence WHERE name = 'consumer'",
+        )?,
+        progress_first: progress.0,
+        progress: progress.1,
+    };
+    Ok(Opened { connection, lock, streams, next })
+}
+
+/// Makes the folder and the file for their owner alone: the bodies of open streams are in it.
+/// What others made wider by hand stays as they made it, but for the file, which nobody else needs.
+fn make_private(folder: &Path, path: &Path) -> Result<(), Fault> {
+    use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+    let failed = |cause: std::io::Error| Fault::Failed(format!("{}: {cause}", folder.display()));
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)?;
+    let mut options = std::fs::OpenOptions::new();
+    match options.write(true).create_new(true).mode(0o600).open(path) {
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+            // SQLite gives its log and index the same mode.
+            for end in ["", "-wal", "-shm"] {
+                let mut file = path.as_os_str().to_owned();
+                file.push(end);
+                let private = std::fs::Permissions::from_mode(0o600);
+                match std::fs::set_permissions(file, private) {
+                    Err(error) if end.is_empty() => return Err(failed(error)),
+                    _ => {}
+                }
+            }
+            Ok(())
+        }
+        Err(error) => Err(failed(error)),
+    }
+}
+
+fn read_number(connection: &Connection, query: &str) -> Result<u64, Fault> {
+    let number: Option<i64> = connection.query_row(query, [], |row| row.get(0)).optional()?;
+    Ok(number.unwrap_or_default() as u64)
 }
 
 /// Opens the store for reading beside its writer.
-pub(super) fn open_for_reading(folder: &Path) -> Result<Connection, Error> {
+pub(super) fn open_for_reading(folder: &Path) -> Result<Connection, Fault> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(folder.join("streams.db"), flags)?;
     connection.busy_timeout(std::time::Duration::from_secs(5))?;
@@ -160,16 +211,14 @@ pub(super) fn open_for_reading(folder: &Path) -> Result<Connection, Error> {
 
 /// Takes the folder for this hub: SQLite would let two hubs share the file, and each would give
 /// out offsets of its own. A killed process leaves no lock behind.
-fn lock(connection: &Connection, folder: &Path) -> Result<File, Error> {
+fn lock(connection: &Connection, folder: &Path) -> Result<File, Fault> {
     let path = folder.join("lock");
-    let failed =
-        |cause: std::io::Error| Error::StorageFailed(format!("{}: {cause}", path.display()));
+    let failed = |cause: std::io::Error| Fault::Failed(format!("{}: {cause}", path.display()));
     let file = File::create(&path).map_err(failed)?;
     match file.try_lock() {
         Ok(()) => {}
         Err(std::fs::TryLockError::WouldBlock) => {
-            let cause = format!("{}: another node uses this folder", folder.display());
-            return Err(Error::StorageFailed(cause));
+            return Err(Fault::InUse(folder.display().to_string()));
         }
         Err(std::fs::TryLockError::Error(cause)) => return Err(failed(cause)),
     }
@@ -177,11 +226,10 @@ fn lock(connection: &Connection, folder: &Path) -> Result<File, Error> {
     Ok(file)
 }
 
-fn create(connection: &Connection) -> Result<(), Error> {
+fn create(connection: &Connection) -> Result<(), Fault> {
     let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
     if version > VERSION {
-        let cause = format!("the data format is {version}, this program knows up to {VERSION}");
-        return Err(Error::StorageFailed(cause));
+        return Err(Fault::TooNew(version));
     }
     if version == 0 {
         connection.pragma_update(None, "page_size", PAGE_BYTES)?;
@@ -191,27 +239,16 @@ fn create(connection: &Connection) -> Result<(), Error> {
     connection.pragma_update(None, "wal_autocheckpoint", 0)?;
     connection.pragma_update(None, "temp_store", "MEMORY")?;
     if version == 0 {
-        let all = format!("BEGIN; {SCHEMA} PRAGMA user_version = {VERSION}; COMMIT;");
+        let since_3 = migrate::SINCE_3;
+        let all = format!("BEGIN; {SCHEMA} {since_3} PRAGMA user_version = {VERSION}; COMMIT;");
         connection.execute_batch(&all)?;
     } else if version < VERSION {
-        migrate(connection, version)?;
+        migrate::run(connection, version)?;
     }
     Ok(())
 }
 
-/// Brings a store of an earlier version to this one, all or nothing.
-fn migrate(connection: &Connection, version: i64) -> Result<(), Error> {
-    let transaction = connection.unchecked_transaction()?;
-    for step in MIGRATIONS.iter().skip(usize::try_from(version - 1).unwrap_or(0)) {
-        transaction.execute_batch(step)?;
-    }
-    transaction.pragma_update(None, "user_version", VERSION)?;
-    transaction.commit()?;
-    tracing::info!(from = version, to = VERSION, "the store was brought to this version");
-    Ok(())
-}
-
-fn read_streams(connection: &Connection) -> Result<Vec<StreamRow>, Error> {
+fn read_streams(connection: &Connection) -> Result<Vec<StreamRow>, Fault> {
     let mut query = connection.prepare(
         "SELECT number, topic, level, created_ms, max_age_ms, max_count, max_bytes, first, next,
                 bytes, sealed FROM stream ORDER BY number",
@@ -228,7 +265,9 @@ fn read_streams(connection: &Connection) -> Result<Vec<StreamRow>, Error> {
         };
         let mut stream = StreamRow {
             number,
-            topic: topic.parse()?,
+            topic: topic
+                .parse()
+                .map_err(|_| Fault::NotAStore(format!("stream {number}: no topic")))?,
             level: Level::from_id(row.get(2)?).unwrap_or_default(),
             created_ms: row.get::<_, i64>(3)? as u64,
             retention,
@@ -249,17 +288,17 @@ fn read_streams(connection: &Connection) -> Result<Vec<StreamRow>, Error> {
 
 /// The stream row is only brought up to date now and then; the blocks from its `next` on say the
 /// rest.
-fn read_extent(connection: &Connection, stream: &mut StreamRow) -> Result<(), Error> {
-    let (from, end) = (key(stream.number, stream.next), key(stream.number + 1, 0));
+fn read_extent(connection: &Connection, stream: &mut StreamRow) -> Result<(), Fault> {
+    let (from, end) = (key(stream.number, stream.next), last_key(stream.number));
     let bytes: i64 = connection
         .prepare_cached(
-            "SELECT coalesce(sum(length(data)), 0) FROM block WHERE key >= ?1 AND key < ?2",
+            "SELECT coalesce(sum(length(data)), 0) FROM block WHERE key BETWEEN ?1 AND ?2",
         )?
         .query_row([from, end], |row| row.get(0))?;
     stream.bytes += bytes as u64;
     let last = connection
         .prepare_cached(
-            "SELECT key, count, last_ms FROM block WHERE key >= ?1 AND key < ?2
+            "SELECT key, count, last_ms FROM block WHERE key BETWEEN ?1 AND ?2
              ORDER BY key DESC LIMIT 1",
         )?
         .query_row([key(stream.number, 0), end], |row| {
@@ -273,7 +312,7 @@ fn read_extent(connection: &Connection, stream: &mut StreamRow) -> Result<(), Er
     Ok(())
 }
 
-fn read_pairs(connection: &Connection, stream: u32, what: &str) -> Result<Vec<(u64, u64)>, Error> {
+fn read_pairs(connection: &Connection, stream: u32, what: &str) -> Result<Vec<(u64, u64)>, Fault> {
     let query = format!("SELECT {what} WHERE stream = ?1 ORDER BY 1, 2");
     let mut query = connection.prepare_cached(&query)?;
     let rows = query.query_map([stream], |row| {
@@ -282,23 +321,62 @@ fn read_pairs(connection: &Connection, stream: u32, what: &str) -> Result<Vec<(u
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-fn read_consumers(connection: &Connection, stream: u32) -> Result<Vec<ConsumerRow>, Error> {
+fn read_consumers(connection: &Connection, stream: u32) -> Result<Vec<ConsumerRow>, Fault> {
     let mut query = connection.prepare_cached(
-        "SELECT name, max_in_flight, ack_wait_ms, max_attempts, dead_lettered, state
-         FROM consumer WHERE stream = ?1",
+        "SELECT number, name, owner, max_in_flight, ack_wait_ms, max_attempts, dead_lettered,
+                dead_dropped, state FROM consumer WHERE stream = ?1",
     )?;
     let rows = query.query_map([stream], |row| {
         Ok(ConsumerRow {
-            name: row.get(0)?,
+            number: row.get::<_, i64>(0)? as u64,
+            name: row.get(1)?,
+            owner: row.get(2)?,
             settings: ConsumerSettings {
-                max_in_flight: row.get(1)?,
-                ack_wait_ms: row.get::<_, i64>(2)? as u64,
-                max_attempts: row.get(3)?,
+                max_in_flight: row.get(3)?,
+                ack_wait_ms: row.get::<_, i64>(4)? as u64,
+                max_attempts: row.get(5)?,
             },
-            dead_lettered: row.get::<_, i64>(4)? as u64,
-            state: row.get(5)?,
+            dead_lettered: row.get::<_, i64>(6)? as u64,
+            dead_dropped: row.get::<_, i64>(7)? as u64,
+            state: row.get(8)?,
+            changes: Changes::default(),
         })
     })?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+/// Gives consumers what they did since their rows were written; returns the first row of
+/// `progress` that stands and the number of the next one.
+fn read_progress(connection: &Connection, streams: &mut [StreamRow]) -> Result<(u64, u64), Fault> {
+    let since = read_since(connection)?;
+    let mut changes: HashMap<u64, Changes> = HashMap::new();
+    let (mut first, mut last) = (None, since.values().copied().max().unwrap_or_default());
+    let mut query = connection.prepare("SELECT number, data FROM progress ORDER BY number")?;
+    let mut rows = query.query([])?;
+    while let Some(row) = rows.next()? {
+        let (number, data) = (row.get::<_, i64>(0)? as u64, row.get::<_, Vec<u8>>(1)?);
+        first = first.or(Some(number));
+        last = last.max(number);
+        for (consumer, piece) in pieces(&data) {
+            // A consumer that is gone has no row, and what its row holds already is passed over.
+            if since.get(&consumer).is_some_and(|since| number > *since) {
+                let changes = changes.entry(consumer).or_default();
+                changes.first = if changes.pieces.is_empty() { number } else { changes.first };
+                changes.pieces.push(piece.to_vec());
+            }
+        }
+    }
+    for consumer in streams.iter_mut().flat_map(|stream| &mut stream.consumers) {
+        consumer.changes = changes.remove(&consumer.number).unwrap_or_default();
+    }
+    Ok((first.unwrap_or(last + 1), last + 1))
+}
+
+/// The last row of `progress` that each consumer's state holds.
+fn read_since(connection: &Connection) -> Result<HashMap<u64, u64>, Fault> {
+    let mut query = connection.prepare("SELECT number, since FROM consumer")?;
+    let rows = query
+        .query_map([], |row| Ok((row.get::<_, i64>(0)? as u64, row.get::<_, i64>(1)? as u64)))?;
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
@@ -310,7 +388,7 @@ fn renew_generations(
     streams: &mut [StreamRow],
     place: &str,
     now_ms: u64,
-) -> Result<(), Error> {
+) -> Result<(), Fault> {
     let running: Option<String> = connection
         .query_row("SELECT value FROM meta WHERE name = 'running'", [], |row| row.get(0))
         .optional()?;
@@ -366,7 +444,7 @@ mod tests {
     #[test]
     fn after_a_crash_new_streams_have_generations_that_no_lost_one_had() {
         let folder = tempfile::tempdir().unwrap();
-        let floor = || open(folder.path(), 7_000).unwrap().generation_floor;
+        let floor = || open(folder.path(), 7_000).unwrap().next.generation;
         assert_eq!(floor(), 0, "a fresh store");
         assert_eq!(floor(), 8, "a stream may have been made in second 7");
         assert_eq!(floor(), 9, "a stream may have been made after the first crash");

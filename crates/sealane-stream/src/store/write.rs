@@ -1,25 +1,34 @@
 use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use bytes::BytesMut;
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::{PAGE_BYTES, key, offset_of};
+use super::{Fault, PAGE_BYTES, Room, key, last_key, offset_of};
 use crate::block::{Record, write_record};
 use crate::stream::Stream;
-use crate::{ConsumerSettings, Error, Retention};
+use crate::{ConsumerSettings, Level, Retention};
 
-/// The writer's connection. Every call but [`Writes::begin`] and [`Writes::commit`] belongs into a
-/// transaction.
+/// The writer's connection. Every call but [`Writes::begin`], [`Writes::commit`] and those that
+/// look something up belongs into a transaction.
 pub(crate) struct Writes {
     connection: Connection,
     synced: bool,
     buffer: BytesMut,
+    /// Pages of the write-ahead log, as the last commit left it.
+    log_pages: Arc<AtomicU64>,
+    room: Room,
     /// The folder is another hub's to take when the last write is done.
     _lock: File,
+    #[cfg(test)]
+    pub(crate) trouble: super::trouble::Trouble,
 }
 
 /// What an idempotency key is found by.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Key {
     /// The token's and the client's key.
     pub(crate) key: Vec<u8>,
@@ -28,6 +37,7 @@ pub(crate) struct Key {
 }
 
 /// What was answered when an idempotency key came first.
+#[derive(Debug, Clone)]
 pub(crate) struct KeyRow {
     pub(crate) body: Vec<u8>,
     pub(crate) generation: u64,
@@ -43,22 +53,79 @@ pub(crate) struct DelayedRow {
     pub(crate) data: Vec<u8>,
 }
 
+/// What a stream's owner chooses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Settings {
+    pub(crate) level: Level,
+    pub(crate) retention: Retention,
+}
+
+/// A consumer as it is stored whole.
+pub(crate) struct ConsumerWrite<'a> {
+    pub(crate) number: u64,
+    pub(crate) stream: u32,
+    pub(crate) name: &'a str,
+    pub(crate) owner: &'a str,
+    pub(crate) settings: ConsumerSettings,
+    pub(crate) dead_lettered: u64,
+    pub(crate) dead_dropped: u64,
+    /// Rows of `progress` up to this one are part of `state`.
+    pub(crate) since: u64,
+    pub(crate) state: &'a [u8],
+}
+
+/// Blocks that one look at a stream may remove, and what went with them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Trimmed {
+    /// The last offset that was removed.
+    pub(crate) last: u64,
+    /// Bytes at rest.
+    pub(crate) bytes: u64,
+}
+
+/// How long the store is waited for while another process holds it.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// The same, once it was waited for in vain.
+const IMPATIENCE: Duration = Duration::from_millis(100);
+
 impl Writes {
-    pub(crate) fn new(connection: Connection, lock: File) -> Self {
+    pub(crate) fn new(
+        mut connection: Connection,
+        lock: File,
+        folder: &Path,
+    ) -> Result<Self, Fault> {
         connection.set_prepared_statement_cache_capacity(64);
-        Self { connection, synced: true, buffer: BytesMut::new(), _lock: lock }
+        let log_pages = Arc::new(AtomicU64::new(0));
+        let counted = log_pages.clone();
+        connection.wal_hook(Some(move |_: &mut rusqlite::hooks::Wal, pages| {
+            counted.store(u64::try_from(pages).unwrap_or(0), Ordering::Relaxed);
+            Ok(())
+        }))?;
+        let failed =
+            |cause: std::io::Error| Fault::Failed(format!("{}: {cause}", folder.display()));
+        let room = Room::open(folder).map_err(failed)?;
+        Ok(Self {
+            connection,
+            synced: true,
+            buffer: BytesMut::new(),
+            log_pages,
+            room,
+            _lock: lock,
+            #[cfg(test)]
+            trouble: Default::default(),
+        })
     }
 
-    pub(crate) fn begin(&self) -> Result<(), Error> {
+    pub(crate) fn begin(&self) -> Result<(), Fault> {
         self.run("BEGIN IMMEDIATE", [])
     }
 
-    pub(crate) fn commit(&self) -> Result<(), Error> {
+    pub(crate) fn commit(&self) -> Result<(), Fault> {
         self.run("COMMIT", [])
     }
 
     /// Says whether the next transaction is synced when it commits; not allowed within one.
-    pub(crate) fn set_sync(&mut self, sync: bool) -> Result<(), Error> {
+    pub(crate) fn set_sync(&mut self, sync: bool) -> Result<(), Fault> {
         if sync != self.synced {
             let level = if sync { "FULL" } else { "NORMAL" };
             self.connection.pragma_update(None, "synchronous", level)?;
@@ -67,26 +134,48 @@ impl Writes {
         Ok(())
     }
 
+    /// Waits for less long while the store is held by somebody else, so that nobody's answer is
+    /// held up by those before it.
+    pub(crate) fn set_patient(&self, patient: bool) {
+        let patience = if patient { PATIENCE } else { IMPATIENCE };
+        if let Err(error) = self.connection.busy_timeout(patience) {
+            tracing::error!(%error, "the store's patience could not be set");
+        }
+    }
+
     pub(crate) fn rollback(&self) {
         if !self.connection.is_autocommit()
-            && let Err(error) = self.run("ROLLBACK", [])
+            && let Err(error) = self.connection.execute_batch("ROLLBACK")
         {
             tracing::error!(%error, "a transaction could not be rolled back");
         }
     }
 
-    /// Stores `records`, whose offsets follow each other, as one block; returns about how many
-    /// bytes the log gains: pages are written whole.
+    /// Takes room for so many bytes more, which a commit is going to add.
+    pub(crate) fn take_room(&mut self, bytes: u64) -> Result<(), Fault> {
+        #[cfg(test)]
+        self.trouble.room()?;
+        self.room.take(&self.connection, bytes)
+    }
+
+    /// Bytes of the write-ahead log, and how many they may become.
+    pub(crate) fn log(&self) -> (u64, u64) {
+        let pages = self.log_pages.load(Ordering::Relaxed);
+        (pages * PAGE_BYTES as u64, self.room.log_bytes_max())
+    }
+
+    /// Stores `records`, whose offsets follow each other, as one block.
     pub(crate) fn block(
         &mut self,
         stream: u32,
         generation: u64,
         records: &[Record],
-    ) -> Result<u64, Error> {
-        let (Some(first), Some(last)) = (records.first(), records.last()) else { return Ok(0) };
+    ) -> Result<(), Fault> {
+        let (Some(first), Some(last)) = (records.first(), records.last()) else { return Ok(()) };
         self.buffer.clear();
         records.iter().for_each(|record| write_record(stream, record, &mut self.buffer));
-        self.connection.prepare_cached("INSERT INTO block VALUES (?1, ?2, ?3, ?4, ?5)")?.execute(
+        self.run(
+            "INSERT INTO block VALUES (?1, ?2, ?3, ?4, ?5)",
             params![
                 key(stream, first.offset),
                 generation as i64,
@@ -94,13 +183,19 @@ impl Writes {
                 last.time_ms as i64,
                 &self.buffer[..],
             ],
-        )?;
-        Ok(self.buffer.len() as u64 + PAGE_BYTES as u64)
+        )
     }
 
-    /// Stores a stream's name and settings.
-    pub(crate) fn stream(&self, stream: &Stream) -> Result<(), Error> {
+    /// Stores a stream's name, settings and extent, as they are to be once the commit stands.
+    pub(crate) fn stream(
+        &self,
+        stream: &Stream,
+        settings: Settings,
+        trimmed: Option<Trimmed>,
+    ) -> Result<(), Fault> {
         let state = stream.state.lock();
+        let first = trimmed.map_or(state.first, |trimmed| state.first.max(trimmed.last + 1));
+        let bytes = state.bytes.saturating_sub(trimmed.map_or(0, |trimmed| trimmed.bytes));
         self.run(
             "INSERT INTO stream VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
              ON CONFLICT (number) DO UPDATE SET level = ?3, max_age_ms = ?5, max_count = ?6,
@@ -108,14 +203,14 @@ impl Writes {
             params![
                 stream.number,
                 stream.topic.as_str(),
-                state.level as u8,
+                settings.level as u8,
                 stream.created_ms as i64,
-                state.retention.max_age_ms as i64,
-                state.retention.max_count as i64,
-                state.retention.max_bytes as i64,
-                state.first as i64,
-                state.next as i64,
-                state.bytes as i64,
+                settings.retention.max_age_ms as i64,
+                settings.retention.max_count as i64,
+                settings.retention.max_bytes as i64,
+                first as i64,
+                state.stored_next as i64,
+                bytes as i64,
                 stream.sealed.map(|group| group.to_bytes()),
             ],
         )?;
@@ -128,46 +223,95 @@ impl Writes {
         Ok(())
     }
 
-    /// Removes everything of a stream; no new one has a generation below `generation_floor`.
-    pub(crate) fn remove(&self, stream: u32, generation_floor: u64) -> Result<(), Error> {
+    /// Notes a number that the hub counts by: the next stream's, or the least generation.
+    pub(crate) fn raise(&self, name: &str, value: u64) -> Result<(), Fault> {
         self.run(
-            "INSERT INTO meta VALUES ('generation', ?1)
-             ON CONFLICT (name) DO UPDATE SET value = max(value, ?1)",
-            [generation_floor as i64],
-        )?;
-        for table in ["generation", "damage", "consumer", "delayed", "idempotency"] {
+            "INSERT INTO meta VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = ?2",
+            params![name, value as i64],
+        )
+    }
+
+    /// Removes a stream. Its messages, keys and delayed messages belong to nobody from now on, and
+    /// [`Writes::sweep`] removes them little by little.
+    pub(crate) fn remove(&self, stream: u32) -> Result<(), Fault> {
+        for table in ["generation", "damage", "consumer"] {
             self.run(&format!("DELETE FROM {table} WHERE stream = ?1"), [stream])?;
         }
         self.run("DELETE FROM stream WHERE number = ?1", [stream])?;
-        let range = params![key(stream, 0), key(stream + 1, 0)];
-        self.run("DELETE FROM block WHERE key >= ?1 AND key < ?2", range)
+        self.run("INSERT OR IGNORE INTO removed VALUES (?1)", [stream])
+    }
+
+    /// Removes up to `limit` rows that a removed stream has left; returns how many idempotency
+    /// keys and delayed messages were among them, and whether nothing is left.
+    pub(crate) fn sweep(&self, stream: u32, limit: u64) -> Result<Swept, Fault> {
+        let range = params![key(stream, 0), last_key(stream), (limit / 64).max(1) as i64];
+        let blocks = self.change(
+            "DELETE FROM block WHERE key IN (SELECT key FROM block
+             WHERE key BETWEEN ?1 AND ?2 ORDER BY key LIMIT ?3)",
+            range,
+        )?;
+        if blocks > 0 {
+            return Ok(Swept::default());
+        }
+        let keys = self.change(
+            "DELETE FROM idempotency WHERE stream = ?1 AND key IN
+             (SELECT key FROM idempotency WHERE stream = ?1 LIMIT ?2)",
+            params![stream, limit as i64],
+        )?;
+        let delayed = self.change(
+            "DELETE FROM delayed WHERE number IN
+             (SELECT number FROM delayed WHERE stream = ?1 LIMIT ?2)",
+            params![stream, limit as i64],
+        )?;
+        let done = keys < limit && delayed < limit;
+        if done {
+            self.run("DELETE FROM removed WHERE stream = ?1", [stream])?;
+        }
+        Ok(Swept { keys, delayed, done })
+    }
+
+    /// Streams that were removed and have left something.
+    pub(crate) fn removed(&self) -> Result<Vec<u32>, Fault> {
+        let mut query = self.connection.prepare_cached("SELECT stream FROM removed")?;
+        let rows = query.query_map([], |row| row.get(0))?;
+        Ok(rows.collect::<Result<_, _>>()?)
     }
 
     /// Stores a consumer's settings and state.
-    pub(crate) fn consumer(
-        &self,
-        stream: u32,
-        name: &str,
-        settings: &ConsumerSettings,
-        dead_lettered: u64,
-        state: &[u8],
-    ) -> Result<(), Error> {
+    pub(crate) fn consumer(&self, row: &ConsumerWrite<'_>) -> Result<(), Fault> {
         self.run(
-            "INSERT OR REPLACE INTO consumer VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+            "INSERT INTO consumer VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
+             ON CONFLICT (number) DO UPDATE SET max_in_flight = ?5, ack_wait_ms = ?6,
+                 max_attempts = ?7, dead_lettered = ?8, dead_dropped = ?9, since = ?10,
+                 state = ?11",
             params![
-                stream,
-                name,
-                settings.max_in_flight,
-                settings.ack_wait_ms as i64,
-                settings.max_attempts,
-                dead_lettered as i64,
-                state,
+                row.number as i64,
+                row.stream,
+                row.name,
+                row.owner,
+                row.settings.max_in_flight,
+                row.settings.ack_wait_ms as i64,
+                row.settings.max_attempts,
+                row.dead_lettered as i64,
+                row.dead_dropped as i64,
+                row.since as i64,
+                row.state,
             ],
         )
     }
 
+    /// Stores what consumers did since their rows were written.
+    pub(crate) fn progress(&self, number: u64, data: &[u8]) -> Result<(), Fault> {
+        self.run("INSERT INTO progress VALUES (?1, ?2)", params![number as i64, data])
+    }
+
+    /// Removes the rows of `progress` below `number`, which are part of consumers' rows by now.
+    pub(crate) fn drop_progress(&self, number: u64) -> Result<(), Fault> {
+        self.run("DELETE FROM progress WHERE number < ?1", [number as i64])
+    }
+
     /// Notes that the offsets `first..=last` cannot be read.
-    pub(crate) fn damage(&self, stream: u32, range: (u64, u64), now_ms: u64) -> Result<(), Error> {
+    pub(crate) fn damage(&self, stream: u32, range: (u64, u64), now_ms: u64) -> Result<(), Fault> {
         self.run(
             "INSERT OR REPLACE INTO damage VALUES (?1, ?2, ?3, ?4)",
             params![stream, range.0 as i64, range.1 as i64, now_ms as i64],
@@ -175,7 +319,9 @@ impl Writes {
     }
 
     /// What was answered to `key` before.
-    pub(crate) fn find_key(&self, stream: u32, key: &[u8]) -> Result<Option<KeyRow>, Error> {
+    pub(crate) fn find_key(&self, stream: u32, key: &[u8]) -> Result<Option<KeyRow>, Fault> {
+        #[cfg(test)]
+        self.trouble.statement()?;
         let mut query = self.connection.prepare_cached(
             "SELECT body, generation, offset, due_ms, ids FROM idempotency
              WHERE stream = ?1 AND key = ?2",
@@ -192,103 +338,104 @@ impl Writes {
         Ok(row.optional()?)
     }
 
-    /// Remembers what was answered to `key`.
+    /// Remembers what was answered to a key.
     pub(crate) fn keep_key(
         &self,
         stream: u32,
-        key: &Key,
-        answer: (u64, u64, u64),
-        ids: &[u8],
+        key: &[u8],
+        row: &KeyRow,
         now_ms: u64,
-    ) -> Result<(), Error> {
-        let (generation, offset, due_ms) = answer;
+    ) -> Result<(), Fault> {
         self.run(
             "INSERT OR REPLACE INTO idempotency VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
             params![
                 stream,
-                key.key,
-                &key.body[..],
-                generation as i64,
-                offset as i64,
-                due_ms as i64,
-                ids,
+                key,
+                &row.body[..],
+                row.generation as i64,
+                row.offset as i64,
+                row.due_ms as i64,
+                &row.ids[..],
                 now_ms as i64,
             ],
         )
     }
 
     /// How many idempotency keys there are.
-    pub(crate) fn count_keys(&self) -> Result<u64, Error> {
-        let count = self
-            .connection
-            .query_row("SELECT count(*) FROM idempotency", [], |row| row.get::<_, i64>(0));
-        Ok(count? as u64)
+    pub(crate) fn count_keys(&self) -> Result<u64, Fault> {
+        self.number("SELECT count(*) FROM idempotency")
     }
 
     /// Forgets up to `limit` of the oldest keys that came before `before_ms`; returns how many.
-    pub(crate) fn drop_keys(&self, before_ms: u64, limit: u64) -> Result<u64, Error> {
-        let count = self
-            .connection
-            .prepare_cached(
-                "DELETE FROM idempotency WHERE (stream, key) IN (SELECT stream, key
-                 FROM idempotency WHERE time_ms < ?1 ORDER BY time_ms LIMIT ?2)",
-            )?
-            .execute(params![before_ms.min(i64::MAX as u64) as i64, limit as i64])?;
-        Ok(count as u64)
+    pub(crate) fn drop_keys(&self, before_ms: u64, limit: u64) -> Result<u64, Fault> {
+        self.change(
+            "DELETE FROM idempotency WHERE (stream, key) IN (SELECT stream, key
+             FROM idempotency WHERE time_ms < ?1 ORDER BY time_ms LIMIT ?2)",
+            params![before_ms.min(i64::MAX as u64) as i64, limit as i64],
+        )
     }
 
     /// Holds a message back until `due_ms`.
-    pub(crate) fn delay(&mut self, stream: u32, due_ms: u64, record: &Record) -> Result<(), Error> {
+    pub(crate) fn delay(&mut self, stream: u32, due_ms: u64, record: &Record) -> Result<(), Fault> {
         self.buffer.clear();
         write_record(stream, record, &mut self.buffer);
-        let row = params![due_ms as i64, stream, &self.buffer[..]];
-        self.connection
-            .prepare_cached("INSERT INTO delayed (due_ms, stream, data) VALUES (?1, ?2, ?3)")?
-            .execute(row)?;
-        Ok(())
+        self.run(
+            "INSERT INTO delayed (due_ms, stream, data) VALUES (?1, ?2, ?3)",
+            params![due_ms as i64, stream, &self.buffer[..]],
+        )
     }
 
-    /// When the next delayed message is due, and how many there are.
-    pub(crate) fn next_delayed(&self) -> Result<(Option<u64>, u64), Error> {
-        let query = "SELECT min(due_ms), count(*) FROM delayed";
-        let row = self
-            .connection
-            .query_row(query, [], |row| Ok((row.get::<_, Option<i64>>(0)?, row.get::<_, i64>(1)?)));
-        let (due, count) = row?;
-        Ok((due.map(|due| due as u64), count as u64))
+    /// How many messages are held back.
+    pub(crate) fn count_delayed(&self) -> Result<u64, Fault> {
+        self.number("SELECT count(*) FROM delayed")
     }
 
-    /// The delayed messages that are due, oldest first.
-    pub(crate) fn due(&self, now_ms: u64, limit: usize) -> Result<Vec<DelayedRow>, Error> {
+    /// The delayed messages that are due at `now_ms`, oldest first, up to `limit` of them and about
+    /// `max_bytes`; and when the next one behind them is due.
+    pub(crate) fn delayed(
+        &self,
+        now_ms: u64,
+        limit: usize,
+        max_bytes: u64,
+    ) -> Result<(Vec<DelayedRow>, Option<u64>), Fault> {
+        #[cfg(test)]
+        self.trouble.statement()?;
         let mut query = self.connection.prepare_cached(
-            "SELECT number, stream, data FROM delayed WHERE due_ms <= ?1
-             ORDER BY due_ms, number LIMIT ?2",
+            "SELECT number, due_ms, stream, data FROM delayed ORDER BY due_ms, number",
         )?;
-        let rows = query.query_map(params![now_ms as i64, limit as i64], |row| {
-            Ok(DelayedRow { number: row.get(0)?, stream: row.get(1)?, data: row.get(2)? })
-        })?;
-        Ok(rows.collect::<Result<_, _>>()?)
+        let mut rows = query.query([])?;
+        let (mut due, mut bytes) = (Vec::new(), 0);
+        while let Some(row) = rows.next()? {
+            let due_ms = row.get::<_, i64>(1)? as u64;
+            if due_ms > now_ms || due.len() >= limit || bytes > max_bytes {
+                return Ok((due, Some(due_ms)));
+            }
+            let data: Vec<u8> = row.get(3)?;
+            bytes += data.len() as u64;
+            due.push(DelayedRow { number: row.get(0)?, stream: row.get(2)?, data });
+        }
+        Ok((due, None))
     }
 
-    pub(crate) fn drop_delayed(&self, number: i64) -> Result<(), Error> {
+    pub(crate) fn drop_delayed(&self, number: i64) -> Result<(), Fault> {
         self.run("DELETE FROM delayed WHERE number = ?1", [number])
     }
 
     /// Removes blocks of `stream` from its oldest on, at most `limit`, while `expired` says so of
-    /// (last offset, last time, bytes). Returns the last offset removed, and the bytes.
+    /// (last offset, last time, bytes).
     pub(crate) fn trim(
         &self,
         stream: u32,
         limit: usize,
         mut expired: impl FnMut(u64, u64, u64) -> bool,
-    ) -> Result<Option<(u64, u64)>, Error> {
+    ) -> Result<Option<Trimmed>, Fault> {
         let mut query = self.connection.prepare_cached(
-            "SELECT key, count, last_ms, length(data) FROM block WHERE key >= ?1 AND key < ?2
+            "SELECT key, count, last_ms, length(data) FROM block WHERE key BETWEEN ?1 AND ?2
              ORDER BY key LIMIT ?3",
         )?;
-        let range = params![key(stream, 0), key(stream + 1, 0), limit as i64];
+        let range = params![key(stream, 0), last_key(stream), limit as i64];
         let mut rows = query.query(range)?;
-        let (mut last_key, mut last_offset, mut bytes) = (None, 0, 0);
+        let (mut last_key, mut trimmed) = (0, None::<Trimmed>);
         while let Some(row) = rows.next()? {
             let block: i64 = row.get(0)?;
             let last = offset_of(block) + row.get::<_, i64>(1)? as u64 - 1;
@@ -296,41 +443,69 @@ impl Writes {
             if !expired(last, row.get::<_, i64>(2)? as u64, size) {
                 break;
             }
-            (last_key, last_offset) = (Some(block), last);
-            bytes += size;
+            last_key = block;
+            trimmed = Some(Trimmed { last, bytes: trimmed.map_or(0, |t| t.bytes) + size });
         }
         drop(rows);
-        let Some(last_key) = last_key else { return Ok(None) };
-        let range = params![key(stream, 0), last_key];
-        self.run("DELETE FROM block WHERE key >= ?1 AND key <= ?2", range)?;
-        Ok(Some((last_offset, bytes)))
+        if trimmed.is_some() {
+            let range = params![key(stream, 0), last_key];
+            self.run("DELETE FROM block WHERE key BETWEEN ?1 AND ?2", range)?;
+        }
+        Ok(trimmed)
     }
 
     /// Forgets generations that ended before `first`.
-    pub(crate) fn drop_generations(&self, stream: u32, before: u64) -> Result<(), Error> {
+    pub(crate) fn drop_generations(&self, stream: u32, before: u64) -> Result<(), Fault> {
         let range = params![stream, before as i64];
         self.run("DELETE FROM generation WHERE stream = ?1 AND first < ?2", range)
     }
 
-    /// Copies the write-ahead log into the database; returns its pages and how many were copied.
-    pub(crate) fn checkpoint(&self) -> Result<(i64, i64), Error> {
-        let row = self.connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| {
-            Ok((row.get::<_, i64>(1)?, row.get::<_, i64>(2)?))
-        });
-        Ok(row?)
+    /// Copies the write-ahead log into the database, so that it begins anew; waits for those who
+    /// read it where `wait` says so. Returns whether all of it was copied.
+    pub(crate) fn checkpoint(&mut self, wait: bool) -> Result<bool, Fault> {
+        let mode = if wait { "RESTART" } else { "PASSIVE" };
+        let query = format!("PRAGMA wal_checkpoint({mode})");
+        let (busy, pages, copied) = self.connection.query_row(&query, [], |row| {
+            Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?))
+        })?;
+        let whole = busy == 0 && pages == copied;
+        if whole {
+            self.log_pages.store(0, Ordering::Relaxed);
+        }
+        Ok(whole)
     }
 
     /// Notes that everything acknowledged is stored, and closes.
-    pub(crate) fn close(self) -> Result<(), Error> {
+    pub(crate) fn close(self) -> Result<(), Fault> {
         self.connection.pragma_update(None, "synchronous", "FULL")?;
         self.run("DELETE FROM meta WHERE name = 'running'", [])?;
         self.connection.close().map_err(|(_, error)| error.into())
     }
 
-    fn run(&self, query: &str, params: impl rusqlite::Params) -> Result<(), Error> {
-        self.connection.prepare_cached(query)?.execute(params)?;
-        Ok(())
+    fn number(&self, query: &str) -> Result<u64, Fault> {
+        let number: i64 = self.connection.query_row(query, [], |row| row.get(0))?;
+        Ok(number as u64)
     }
+
+    fn run(&self, query: &str, params: impl rusqlite::Params) -> Result<(), Fault> {
+        self.change(query, params).map(|_| ())
+    }
+
+    /// Runs a statement; returns how many rows it changed.
+    fn change(&self, query: &str, params: impl rusqlite::Params) -> Result<u64, Fault> {
+        #[cfg(test)]
+        self.trouble.statement()?;
+        Ok(self.connection.prepare_cached(query)?.execute(params)? as u64)
+    }
+}
+
+/// What a look at a removed stream's rows has removed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Swept {
+    pub(crate) keys: u64,
+    pub(crate) delayed: u64,
+    /// Whether nothing of the stream is left.
+    pub(crate) done: bool,
 }
 
 impl Retention {

@@ -1,5 +1,6 @@
 //! How a subscription gets the messages of its turn: from memory, or from disk.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -7,7 +8,7 @@ use std::time::Duration;
 use super::slot::{Work, describe};
 use super::{Delivery, Event, Subscription};
 use crate::block::Block;
-use crate::consumer::Handed;
+use crate::consumer::{Handed, Member};
 use crate::protocol::ServerFrame;
 use crate::registry::Registry;
 use crate::stream::{Found, Shared, Stream};
@@ -17,8 +18,7 @@ use crate::{Error, now_ms};
 /// Bytes of envelopes that one turn of a stream takes, unless a single message is larger.
 const TURN_BYTES: usize = 256 << 10;
 
-/// How long a reader waits for a `memory` stream's messages to be stored, when they have left
-/// memory before.
+/// How long a reader waits for the commit that is about to store or to remove what it reads.
 const STORING: Duration = Duration::from_millis(5);
 
 impl Subscription {
@@ -61,6 +61,8 @@ impl Subscription {
         Ok(more)
     }
 
+    /// Gives a member what comes next, a block at a time: what it is given is at hand by then, so
+    /// that nothing has to go back and come behind what others were given meanwhile.
     async fn serve_member(
         &mut self,
         index: usize,
@@ -69,52 +71,70 @@ impl Subscription {
         max: usize,
         out: &mut Vec<Event>,
     ) -> Result<bool, Error> {
-        let mut handed = Vec::new();
-        let (visible, fitting) = {
-            let state = stream.state.lock();
-            (state.visible(), state.fitting(TURN_BYTES))
-        };
-        let skipped = {
-            let mut consumer = shared.state.lock();
-            // What is handed and does not fit goes back, and comes behind what another member was
-            // handed meanwhile: that is to be rare.
-            consumer.take(self.member, max.min(fitting), visible, now_ms(), &mut handed);
-            consumer.take_skipped()
-        };
-        if let Some((from, to)) = skipped {
-            out.push(gap(stream, from, to, "retention"));
-        }
-        if handed.is_empty() {
-            if let Some(slot) = self.slots.get_mut(index) {
-                slot.queued = false;
-                slot.waiter.arm();
-                let visible = stream.state.lock().visible();
-                if shared.state.lock().has_work(&visible) || stream.removed.load(Ordering::SeqCst) {
-                    slot.waiter.wake();
+        let (mut left, mut bytes) = (max, 0);
+        while left > 0 && bytes < TURN_BYTES {
+            let visible = stream.state.lock().visible();
+            let (next, skipped) = {
+                let mut consumer = shared.state.lock();
+                (consumer.next(&visible), consumer.take_skipped())
+            };
+            if let Some((from, to)) = skipped {
+                out.push(gap(stream, from, to, "retention"));
+            }
+            let Some(offset) = next else {
+                self.rest(index, stream, shared);
+                return Ok(false);
+            };
+            let Some(block) = locate(&self.registry, stream, shared, offset, out).await? else {
+                if stream.removed.load(Ordering::SeqCst) {
+                    return self.lose(index);
                 }
+                continue;
+            };
+            let offsets = block.first.max(visible.start)..(block.last + 1).min(visible.end);
+            let handed = hand(shared, self.member, &block, offsets, (left, &mut bytes));
+            if !handed.is_empty() {
+                self.registry.mark_timed(stream, shared);
+                self.registry.mark_dirty(stream, shared);
             }
-            return Ok(false);
+            left -= handed.len();
+            self.deliver((index, stream, shared), &block, handed, out);
         }
-        self.registry.mark_timed(stream, shared);
-        self.registry.mark_dirty(stream, shared);
-        let from = out.len();
-        let result = fetch(&self.registry, stream, shared, &handed, out).await;
-        for event in out.get(from..).unwrap_or_default() {
-            if let Event::Deliver(delivery) = event {
-                let redelivered = u64::from(delivery.attempt > 1);
-                self.registry.metrics.redelivered.fetch_add(redelivered, Ordering::Relaxed);
-                self.in_flight.insert(delivery.id(), (index, delivery.offset()));
+        Ok(true)
+    }
+
+    /// Nothing is left for this slot until it is woken.
+    fn rest(&mut self, index: usize, stream: &Stream, shared: &Shared) {
+        let Some(slot) = self.slots.get_mut(index) else { return };
+        slot.queued = false;
+        slot.waiter.arm();
+        let visible = stream.state.lock().visible();
+        if shared.state.lock().has_work(&visible) || stream.removed.load(Ordering::SeqCst) {
+            slot.waiter.wake();
+        }
+    }
+
+    fn deliver(
+        &mut self,
+        (index, stream, shared): (usize, &Stream, &Shared),
+        block: &Arc<Block>,
+        handed: Vec<Handed>,
+        out: &mut Vec<Event>,
+    ) {
+        for Handed { offset, attempt } in handed {
+            let at = block.index_of(offset);
+            if block.records.get(at).is_none_or(|record| record.offset != offset) {
+                shared.state.lock().forget(offset..offset + 1);
+                out.push(gap(stream, offset, offset, "damaged"));
+                continue;
             }
+            let delivery = Delivery { block: block.clone(), index: at, attempt };
+            let redelivered = u64::from(attempt > 1);
+            self.registry.metrics.redelivered.fetch_add(redelivered, Ordering::Relaxed);
+            self.in_flight.insert(delivery.id(), (index, offset));
+            out.push(Event::Deliver(delivery));
         }
-        let (rest, failure) = match result {
-            Ok(rest) => (rest, None),
-            Err((error, rest)) => (rest, Some(error)),
-        };
-        if !rest.is_empty() {
-            shared.state.lock().untake(self.member, &rest);
-            shared.wake();
-        }
-        failure.map_or(Ok(true), Err)
+        self.in_flight.bound(self.member, &self.slots);
     }
 
     /// Tells of the stream before its first delivery.
@@ -170,6 +190,7 @@ pub(crate) async fn read(
             }
             Found::Behind => match load(registry, stream, *next).await? {
                 Some(block) => block,
+                None if stream.removed.load(Ordering::SeqCst) => return Ok(false),
                 None => continue,
             },
         };
@@ -189,41 +210,26 @@ pub(crate) async fn read(
     Ok(true)
 }
 
-/// Gets what a consumer was handed; returns what was not reached, by size or by a failure.
-async fn fetch(
-    registry: &Arc<Registry>,
-    stream: &Arc<Stream>,
-    shared: &Arc<Shared>,
-    handed: &[Handed],
-    out: &mut Vec<Event>,
-) -> Result<Vec<Handed>, (Error, Vec<Handed>)> {
-    let mut block: Option<Arc<Block>> = None;
-    let mut rest = handed.iter().copied();
-    let mut bytes = 0;
-    while bytes < TURN_BYTES
-        && let Some(Handed { offset, attempt }) = rest.next()
-    {
-        if !block.as_ref().is_some_and(|b| (b.first..=b.last).contains(&offset)) {
-            block = locate(registry, stream, shared, offset, out).await.map_err(|error| {
-                let handed = Handed { offset, attempt };
-                (error, std::iter::once(handed).chain(rest.clone()).collect())
-            })?;
+/// Takes what comes next of a block for a member, as much as a turn may have.
+fn hand(
+    shared: &Shared,
+    member: Member,
+    block: &Block,
+    offsets: Range<u64>,
+    (left, bytes): (usize, &mut usize),
+) -> Vec<Handed> {
+    let fits = |offset| {
+        let fits = *bytes < TURN_BYTES;
+        if fits && let Some(record) = block.records.get(block.index_of(offset)) {
+            *bytes += record.body.len();
         }
-        let Some(found) = &block else { continue };
-        let index = found.index_of(offset);
-        let record = found.records.get(index).filter(|record| record.offset == offset);
-        if let Some(record) = record {
-            bytes += record.body.len();
-            out.push(Event::Deliver(Delivery { block: found.clone(), index, attempt }));
-        } else {
-            shared.state.lock().forget(offset..offset + 1);
-            out.push(gap(stream, offset, offset, "damaged"));
-        }
-    }
-    Ok(rest.collect())
+        fits
+    };
+    shared.state.lock().take(member, offsets, left, now_ms(), fits)
 }
 
-/// The block that holds `offset`; none where it is gone, which the consumer is told.
+/// The block that holds `offset`; none where it is gone, which the consumer is told, or where its
+/// stream is.
 async fn locate(
     registry: &Arc<Registry>,
     stream: &Arc<Stream>,
@@ -236,6 +242,7 @@ async fn locate(
             Found::Block(block) => return Ok(Some(block)),
             Found::Behind => match load(registry, stream, offset).await? {
                 Some(block) => return Ok(Some(block)),
+                None if stream.removed.load(Ordering::SeqCst) => return Ok(None),
                 None => continue,
             },
             Found::Trimmed(_) => (offset + 1, "retention"),
@@ -255,19 +262,21 @@ async fn load(
     offset: u64,
 ) -> Result<Option<Arc<Block>>, Error> {
     let (reader, topic, number) = (registry.clone(), stream.topic.clone(), stream.number);
-    let block = blocking(move || reader.reads.block(&topic, number, offset)).await?;
+    let read = blocking(move || Ok(reader.reads.block(&topic, number, offset)?)).await;
     registry.metrics.blocks_read.fetch_add(1, Ordering::Relaxed);
-    let (first, stored, next) = {
+    let (first, leaving, stored, next) = {
         let state = stream.state.lock();
-        (state.first, state.stored_next, state.next)
+        (state.first, state.leaving, state.stored_next, state.next)
     };
-    if offset < first {
+    if offset < first || stream.removed.load(Ordering::SeqCst) {
         return Ok(None);
     }
-    if offset >= stored {
+    if offset >= stored || offset < leaving {
+        // The commit that stores or removes it has not been told of yet.
         tokio::time::sleep(STORING).await;
         return Ok(None);
     }
+    let block = read?;
     match block {
         Some(block) if block.first <= offset => {
             for (from, to) in holes(&block) {

@@ -3,8 +3,6 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use sealane_message::limits::MAX_CONSUMERS;
-
 use super::{From, Who};
 use crate::consumer::Member;
 use crate::protocol::Joined;
@@ -51,18 +49,15 @@ impl Slot {
                 stream.readers.fetch_add(1, Ordering::Relaxed);
                 (Work::Reader { next }, joined)
             }
-            Who::Member { name, from, change } => {
+            Who::Member { name, owner, from, change } => {
                 let from = if late { From::First } else { *from };
                 let start = place(registry, &stream, from).await?;
-                let (shared, made) = stream.consumer(name, start);
-                if made && stream.state.lock().consumers.len() > MAX_CONSUMERS {
-                    stream.state.lock().consumers.remove(name.as_str());
-                    let limit = MAX_CONSUMERS as u64;
-                    return Err(Error::TooMany { what: "consumers", limit });
-                }
+                let shared = stream.consumer(name, owner, start)?;
                 let cursor = {
                     let mut consumer = shared.state.lock();
+                    let before = consumer.settings;
                     change.apply(&mut consumer.settings);
+                    shared.kept.lock().is_changed |= consumer.settings != before;
                     consumer.cursor()
                 };
                 shared.members.lock().insert(member, waiter.clone());
@@ -126,7 +121,7 @@ pub(crate) async fn place(
         From::Offset(offset) => Ok(offset.min(next)),
         From::Time(time_ms) => {
             let (registry, number) = (registry.clone(), stream.number);
-            let search = move || registry.reads.offset_at(number, (first, next), time_ms);
+            let search = move || Ok(registry.reads.offset_at(number, (first, next), time_ms)?);
             super::fetch::blocking(search).await
         }
     }

@@ -1,55 +1,63 @@
-//! What the writer does by the clock: delayed messages, retention, old idempotency keys.
+//! What the writer does by the clock: delayed messages, retention, old idempotency keys, and what
+//! removed streams have left.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use sealane_message::limits::{MAX_IDEMPOTENCY_AGE_MS, MAX_IDEMPOTENCY_KEYS};
+use sealane_message::limits::{MAX_IDEMPOTENCY_AGE_MS, MAX_IDEMPOTENCY_KEYS, MAX_OFFSET};
 
-use super::stage::Stage;
+use super::plan::{Plan, Planner};
 use crate::block::read_block;
 use crate::envelope::Envelope;
+use crate::now_ms;
 use crate::registry::Registry;
-use crate::store::Writes;
+use crate::store::{DelayedRow, Fault, Settings, Swept, Writes};
 use crate::stream::Stream;
-use crate::{Error, now_ms};
 
 /// How often retention looks at the streams that have bounds.
 const RETAIN_EVERY: Duration = Duration::from_millis(250);
 /// Blocks of one stream that one commit removes, so that no commit takes long.
 const TRIM_BLOCKS: usize = 256;
-/// Keys that one commit forgets.
-const DROP_KEYS: u64 = 4096;
+/// Keys that one commit forgets, and rows of removed streams; of their blocks a 64th.
+const ROWS_DROPPED: u64 = 4096;
 /// Delayed messages that one commit releases.
-const RELEASE: usize = 4096;
+const RELEASE_MESSAGES: usize = 4096;
+/// Bytes of them, unless a single one is larger.
+pub(super) const RELEASE_BYTES: u64 = 4 << 20;
 /// How long after a failed commit delayed messages are tried again.
 const RELEASE_AGAIN_MS: u64 = 250;
 
 pub(super) struct Upkeep {
-    /// When consumers were stored last.
-    pub(super) flushed: Option<Instant>,
     /// When the next delayed message is due.
     pub(super) next_due_ms: Option<u64>,
     /// Delayed messages.
     pub(super) delayed: u64,
     /// Idempotency keys.
-    pub(super) keys: u64,
+    keys: u64,
+    /// Numbers of removed streams that have left something in the store.
+    pub(super) sweeping: BTreeSet<u32>,
     retained: Instant,
-    /// What this commit takes off streams, in bytes; put back if the commit is given up.
-    trimmed: Vec<(Arc<Stream>, u64)>,
+    /// What the last attempt to commit has removed.
+    removed: Removed,
+}
+
+#[derive(Default)]
+struct Removed {
+    keys: u64,
+    swept: Option<(u32, Swept)>,
 }
 
 impl Upkeep {
-    pub(super) fn new(writes: &Writes) -> Result<Self, Error> {
-        let (next_due_ms, delayed) = writes.next_delayed()?;
-        let keys = writes.count_keys()?;
+    pub(super) fn new(writes: &Writes) -> Result<Self, Fault> {
         Ok(Self {
-            flushed: None,
-            next_due_ms,
-            delayed,
-            keys,
+            next_due_ms: writes.delayed(0, 0, 0)?.1,
+            delayed: writes.count_delayed()?,
+            keys: writes.count_keys()?,
+            sweeping: writes.removed()?.into_iter().collect(),
             retained: Instant::now(),
-            trimmed: Vec::new(),
+            removed: Removed::default(),
         })
     }
 
@@ -58,103 +66,146 @@ impl Upkeep {
         self.next_due_ms.is_some_and(|due_ms| due_ms <= now_ms)
     }
 
-    /// Whether it is time to look at retention, and there is something to look at.
-    pub(super) fn wants_retention(&self, registry: &Registry) -> bool {
+    /// Whether removed streams have left something.
+    pub(super) fn is_sweeping(&self) -> bool {
+        !self.sweeping.is_empty()
+    }
+
+    /// Whether there is something to do by the clock.
+    pub(super) fn wants_a_commit(&self, registry: &Registry, now_ms: u64, flush: bool) -> bool {
+        self.is_due(now_ms) || self.wants_retention(registry) || (flush && self.is_sweeping())
+    }
+
+    fn wants_retention(&self, registry: &Registry) -> bool {
         (self.keys > 0 || registry.bounded.load(Ordering::Relaxed))
             && self.retained.elapsed() >= RETAIN_EVERY
     }
 
-    /// Stages the delayed messages that are due.
-    pub(super) fn release(
-        &mut self,
-        writes: &mut Writes,
-        stage: &mut Stage,
-        registry: &Registry,
-    ) -> Result<(), Error> {
-        for row in writes.due(stage.now_ms, RELEASE)? {
-            writes.drop_delayed(row.number)?;
-            self.delayed = self.delayed.saturating_sub(1);
-            let Some(stream) = registry.by_number(row.stream) else { continue };
-            let block = read_block(stream.topic.clone(), row.stream, 0, (0, 1), row.data);
-            let Some(record) = block.records.into_iter().next() else {
-                tracing::error!(stream = %stream.topic, "a delayed message is damaged");
-                registry.metrics.damaged.fetch_add(1, Ordering::Relaxed);
-                continue;
-            };
-            let envelope = Envelope { content: record.content, id: record.id, body: record.body };
-            stage.push(&stream, vec![envelope], None)?;
+    /// Plans what the clock asks for.
+    pub(super) fn plan(&self, plan: &mut Plan, registry: &Registry, flush: bool) {
+        plan.retains = self.wants_retention(registry);
+        plan.sweeps = self.sweeping.first().copied().filter(|_| flush);
+        plan.has_flushed |= plan.sweeps.is_some();
+    }
+
+    /// Plans the release of delayed messages that are due.
+    pub(super) fn release(&self, plan: &mut Plan, planner: &Planner) -> Result<(), Fault> {
+        plan.next_due_ms = self.next_due_ms;
+        if !self.is_due(plan.now_ms) {
+            return Ok(());
         }
-        self.next_due_ms = writes.next_delayed()?.0;
+        if plan.ungivable {
+            plan.next_due_ms = Some(plan.now_ms + RELEASE_AGAIN_MS);
+            return Ok(());
+        }
+        let (due, next_due_ms) =
+            planner.writes.delayed(plan.now_ms, RELEASE_MESSAGES, RELEASE_BYTES)?;
+        plan.next_due_ms = next_due_ms;
+        for row in due {
+            plan.released.push(row.number);
+            let stream = planner.registry.by_number(row.stream);
+            // What was held back for a stream that is gone goes with it.
+            if let Some(stream) = stream.filter(|s| !plan.removing.contains_key(&s.topic)) {
+                give(plan, &stream, row);
+            }
+        }
         Ok(())
     }
 
-    /// The commit that released messages was given up: they are still delayed, and tried again
-    /// soon.
-    pub(super) fn delay_again(&mut self, writes: &Writes) {
-        let soon = now_ms() + RELEASE_AGAIN_MS;
-        match writes.next_delayed() {
-            Ok((due_ms, delayed)) => {
-                self.next_due_ms = due_ms.map(|due_ms| due_ms.max(soon));
-                self.delayed = delayed;
+    /// Stores what is planned, and finds what retention removes.
+    pub(super) fn store(
+        &mut self,
+        plan: &mut Plan,
+        writes: &mut Writes,
+        registry: &Registry,
+    ) -> Result<(), Fault> {
+        self.removed = Removed::default();
+        plan.trimmed.clear();
+        if plan.retains {
+            for stream in registry.streams() {
+                retain(plan, writes, &stream)?;
             }
-            Err(_) => self.next_due_ms = Some(soon),
+            self.removed.keys = self.drop_keys(plan.now_ms, writes)?;
         }
+        if let Some(stream) = plan.sweeps {
+            self.removed.swept = Some((stream, writes.sweep(stream, ROWS_DROPPED)?));
+        }
+        Ok(())
+    }
+
+    fn drop_keys(&self, now_ms: u64, writes: &Writes) -> Result<u64, Fault> {
+        if self.keys == 0 {
+            return Ok(0);
+        }
+        let before_ms = now_ms.saturating_sub(MAX_IDEMPOTENCY_AGE_MS);
+        let old = writes.drop_keys(before_ms, ROWS_DROPPED)?;
+        let excess = (self.keys - old.min(self.keys)).saturating_sub(MAX_IDEMPOTENCY_KEYS as u64);
+        let more = match excess {
+            0 => 0,
+            excess => writes.drop_keys(u64::MAX, excess.min(ROWS_DROPPED))?,
+        };
+        Ok(old + more)
     }
 
     /// The commit stands.
-    pub(super) fn settle(&mut self) {
-        self.trimmed.clear();
-    }
-
-    /// The commit was given up: what it should have removed is still there, and goes next time.
-    pub(super) fn fail(&mut self) {
-        for (stream, bytes) in self.trimmed.drain(..) {
-            stream.state.lock().bytes += bytes;
+    pub(super) fn settle(&mut self, plan: &Plan) {
+        self.next_due_ms = plan.next_due_ms;
+        if plan.retains {
+            self.retained = Instant::now();
         }
-    }
-
-    /// Removes what streams need not keep any more, and old idempotency keys.
-    pub(super) fn retain(
-        &mut self,
-        writes: &mut Writes,
-        registry: &Registry,
-        now_ms: u64,
-    ) -> Result<(), Error> {
-        self.retained = Instant::now();
-        for stream in registry.streams() {
-            if !stream.state.lock().retention.keeps_all() && stream.stored.load(Ordering::Relaxed) {
-                let bytes = retain_stream(writes, &stream, now_ms, registry)?;
-                self.trimmed.push((stream, bytes));
+        let delayed = plan.delayed.iter();
+        let earliest = delayed.clone().map(|delayed| delayed.due_ms).min();
+        self.next_due_ms = self.next_due_ms.into_iter().chain(earliest).min();
+        self.delayed += delayed.map(|delayed| delayed.records.len() as u64).sum::<u64>();
+        self.delayed = self.delayed.saturating_sub(plan.released.len() as u64);
+        self.keys = (self.keys + plan.keys_stored).saturating_sub(self.removed.keys);
+        self.sweeping.extend(plan.removing.values().map(|stream| stream.number));
+        if let Some((stream, swept)) = self.removed.swept.take() {
+            self.keys = self.keys.saturating_sub(swept.keys);
+            self.delayed = self.delayed.saturating_sub(swept.delayed);
+            if swept.done {
+                self.sweeping.remove(&stream);
             }
         }
-        if self.keys > 0 {
-            let before_ms = now_ms.saturating_sub(MAX_IDEMPOTENCY_AGE_MS);
-            let dropped = writes.drop_keys(before_ms, DROP_KEYS)?;
-            self.keys = self.keys.saturating_sub(dropped);
-        }
-        let excess = self.keys.saturating_sub(MAX_IDEMPOTENCY_KEYS as u64);
-        if excess > 0 {
-            let dropped = writes.drop_keys(u64::MAX, excess.min(DROP_KEYS))?;
-            self.keys = self.keys.saturating_sub(dropped);
-        }
-        Ok(())
+    }
+
+    /// The commit was given up: what it should have released is tried again soon.
+    pub(super) fn fail(&mut self) {
+        let soon = now_ms() + RELEASE_AGAIN_MS;
+        self.next_due_ms = self.next_due_ms.map(|due_ms| due_ms.max(soon));
+        self.retained = Instant::now();
     }
 }
 
-/// Removes what one stream need not keep; returns the bytes that this takes off.
-fn retain_stream(
-    writes: &mut Writes,
-    stream: &Stream,
-    now_ms: u64,
-    registry: &Registry,
-) -> Result<u64, Error> {
+/// Gives a stream the delayed message `row`.
+fn give(plan: &mut Plan, stream: &Arc<Stream>, row: DelayedRow) {
+    let block = read_block(stream.topic.clone(), row.stream, 0, (0, 1), row.data);
+    let record = block.records.into_iter().next();
+    let now_ms = plan.now_ms;
+    let staged = plan.staged(stream);
+    match record {
+        Some(record) if staged.next < MAX_OFFSET => {
+            let envelope = Envelope { content: record.content, id: record.id, body: record.body };
+            staged.is_given = true;
+            staged.push(vec![envelope], now_ms);
+        }
+        Some(_) => tracing::error!(stream = %stream.topic, "has no offset for a delayed message"),
+        None => tracing::error!(stream = %stream.topic, "a delayed message is damaged"),
+    }
+}
+
+/// Removes what one stream need not keep.
+fn retain(plan: &mut Plan, writes: &Writes, stream: &Arc<Stream>) -> Result<(), Fault> {
     let (retention, next, mut left) = {
         let state = stream.state.lock();
         (state.retention, state.next, state.bytes)
     };
-    let too_old = now_ms.saturating_sub(retention.max_age_ms);
+    if retention.keeps_all() || plan.removing.contains_key(&stream.topic) {
+        return Ok(());
+    }
+    let too_old = plan.now_ms.saturating_sub(retention.max_age_ms);
     let too_many = next.saturating_sub(retention.max_count);
-    let removed = writes.trim(stream.number, TRIM_BLOCKS, |last, last_ms, bytes| {
+    let trimmed = writes.trim(stream.number, TRIM_BLOCKS, |last, last_ms, bytes| {
         let by_age = retention.max_age_ms > 0 && last_ms < too_old;
         let by_count = retention.max_count > 0 && last < too_many;
         let by_bytes = retention.max_bytes > 0 && left.saturating_sub(bytes) >= retention.max_bytes;
@@ -163,24 +214,21 @@ fn retain_stream(
         left -= if expired { bytes.min(left) } else { 0 };
         expired
     })?;
-    let Some((last, bytes)) = removed else { return Ok(0) };
-    let (consumers, first) = {
+    let Some(trimmed) = trimmed else { return Ok(()) };
+    // From now on a reader that finds nothing there does not take it for damage.
+    plan.trimmed.push((stream.clone(), trimmed));
+    let ended = {
         let mut state = stream.state.lock();
-        registry.metrics.retired.fetch_add(last + 1 - state.first.min(last + 1), Ordering::Relaxed);
-        state.first = state.first.max(last + 1);
-        state.bytes = state.bytes.saturating_sub(bytes);
-        let kept = state.first;
-        let ended = state.generations.partition_point(|(first, _)| *first <= kept);
-        state.generations.drain(..ended.saturating_sub(1));
-        state.damaged.retain(|(_, last)| *last >= kept);
-        (state.consumers.values().cloned().collect::<Vec<_>>(), kept)
+        state.leaving = state.leaving.max(trimmed.last + 1);
+        let ended = state.generations.partition_point(|(at, _)| *at <= trimmed.last + 1);
+        state.generations.get(ended.saturating_sub(1)).map_or(0, |(first, _)| *first)
     };
-    for shared in consumers {
-        let forgotten = shared.state.lock().forget(0..first);
-        registry.metrics.expired.fetch_add(forgotten, Ordering::Relaxed);
-    }
-    let generations = stream.state.lock().generations.first().map_or(0, |(first, _)| *first);
-    writes.drop_generations(stream.number, generations)?;
-    writes.stream(stream)?;
-    Ok(bytes)
+    writes.drop_generations(stream.number, ended)?;
+    writes.stream(stream, planned(plan, stream), Some(trimmed))
+}
+
+/// The settings that the stream is to have once the commit stands.
+fn planned(plan: &Plan, stream: &Stream) -> Settings {
+    let planned = plan.settings.get(&stream.number);
+    planned.map_or_else(|| stream.settings(), |(_, settings)| *settings)
 }

@@ -1,0 +1,239 @@
+//! What a consumer did between two commits, as the store keeps it (spec/store.md §5).
+//!
+//! A consumer may have 65,536 messages in flight, and acknowledge a few of them in each commit.
+//! What is stored then is what changed, in runs of offsets.
+
+use std::collections::BTreeMap;
+
+use sealane_message::limits::MAX_IN_FLIGHT;
+
+use super::{Consumer, Entry, Kept};
+
+/// Ranges of offsets that are remembered as changed. Beyond it all of the consumer is stored.
+const RANGES_MAX: usize = 8192;
+
+/// The offsets whose stored state is not what it was.
+#[derive(Debug)]
+pub(super) struct Touched {
+    /// The cursor as it was stored: everything from here on is new.
+    stored_cursor: u64,
+    /// Both ends included.
+    ranges: Vec<(u64, u64)>,
+    /// More than can be said, or nothing is stored yet.
+    pub(super) all: bool,
+}
+
+impl Touched {
+    pub(super) fn new(stored_cursor: u64) -> Self {
+        Self { stored_cursor, ranges: Vec::new(), all: false }
+    }
+
+    pub(super) fn note(&mut self, offset: u64) {
+        if self.all || offset >= self.stored_cursor {
+            return;
+        }
+        match self.ranges.last_mut() {
+            Some((from, to)) if (*from..=*to).contains(&offset) => {}
+            Some((_, to)) if *to + 1 == offset => *to = offset,
+            _ => self.ranges.push((offset, offset)),
+        }
+        if self.ranges.len() > RANGES_MAX {
+            self.merge();
+            self.all = self.ranges.len() > RANGES_MAX / 2;
+        }
+    }
+
+    fn merge(&mut self) {
+        self.ranges.sort_unstable();
+        self.ranges.dedup_by(|next, kept| {
+            let joins = next.0 <= kept.1.saturating_add(1);
+            if joins {
+                kept.1 = kept.1.max(next.1);
+            }
+            joins
+        });
+    }
+}
+
+/// Offsets that follow each other and are in the same state; none: they are done.
+struct Run {
+    from: u64,
+    to: u64,
+    state: Option<Kept>,
+}
+
+/// A message that was given out for the first time, which is what most are.
+const FIRST: Option<Kept> = Some(Kept { attempt: 1, due_ms: 0 });
+
+/// Writes what `touched` has of `consumer`; none where that cannot be said.
+pub(super) fn write(consumer: &Consumer, mut touched: Touched, buried: &[u64]) -> Option<Vec<u8>> {
+    if touched.all {
+        return None;
+    }
+    let old = touched.stored_cursor;
+    let dead = buried.iter().filter(|offset| **offset < old).map(|offset| (*offset, *offset));
+    touched.ranges.extend(dead);
+    touched.merge();
+    let mut runs = Vec::new();
+    for (from, to) in touched.ranges {
+        walk(consumer, (from, to), buried, &mut runs);
+    }
+    let changed = runs.len();
+    if consumer.cursor > old {
+        walk(consumer, (old, consumer.cursor - 1), buried, &mut runs);
+    }
+    let mut index = 0;
+    runs.retain(|run| {
+        index += 1;
+        index <= changed || run.state != FIRST
+    });
+    let mut out = Vec::with_capacity(8 + runs.len() * 4);
+    write_varint(consumer.cursor, &mut out);
+    let mut at = 0;
+    for Run { from, to, state } in runs {
+        let Kept { attempt, due_ms } = state.unwrap_or(Kept { attempt: 0, due_ms: 0 });
+        write_varint(from - at, &mut out);
+        write_varint(to - from, &mut out);
+        write_varint(u64::from(attempt), &mut out);
+        if attempt > 0 {
+            write_varint(due_ms, &mut out);
+        }
+        at = to + 1;
+    }
+    Some(out)
+}
+
+/// Appends the runs of `from..=to`.
+fn walk(consumer: &Consumer, (from, to): (u64, u64), buried: &[u64], runs: &mut Vec<Run>) {
+    let first = runs.len();
+    let mut add = |from: u64, to: u64, state: Option<Kept>| match runs.get_mut(first..) {
+        Some([.., last]) if last.state == state && last.to + 1 == from => last.to = to,
+        _ => runs.push(Run { from, to, state }),
+    };
+    let mut at = from;
+    let entries = consumer.pending.iter().skip(consumer.start_of(from));
+    for entry in entries.take_while(|entry: &&Entry| entry.offset <= to) {
+        if entry.offset > at {
+            add(at, entry.offset - 1, None);
+        }
+        add(entry.offset, entry.offset, entry.kept(buried));
+        at = entry.offset + 1;
+    }
+    if at <= to {
+        add(at, to, None);
+    }
+}
+
+/// A consumer as it is put together from what is stored.
+pub(super) struct Image {
+    pub(super) cursor: u64,
+    pub(super) pending: BTreeMap<u64, Kept>,
+}
+
+impl Image {
+    /// Reads a snapshot.
+    pub(super) fn read(mut rest: &[u8]) -> Option<Self> {
+        let cursor = read_varint(&mut rest)?;
+        let (mut pending, mut offset) = (BTreeMap::new(), 0_u64);
+        while !rest.is_empty() {
+            offset = offset.checked_add(read_varint(&mut rest)?)?;
+            let attempt = u32::try_from(read_varint(&mut rest)?).ok()?;
+            pending.insert(offset, Kept { attempt, due_ms: read_varint(&mut rest)? });
+        }
+        (pending.len() <= MAX_IN_FLIGHT).then_some(Self { cursor, pending })
+    }
+
+    /// Applies what [`write`] wrote, behind its counts, which are returned. What is not its form changes nothing that was read before.
+    pub(super) fn apply(&mut self, mut rest: &[u8]) -> Option<(u64, u64)> {
+        let counts = (read_varint(&mut rest)?, read_varint(&mut rest)?);
+        let cursor = read_varint(&mut rest)?;
+        let (mut at, mut new) = (0_u64, self.cursor);
+        while !rest.is_empty() {
+            let from = at.checked_add(read_varint(&mut rest)?)?;
+            let to = from.checked_add(read_varint(&mut rest)?)?;
+            let attempt = u32::try_from(read_varint(&mut rest)?).ok()?;
+            let kept = match attempt {
+                0 => None,
+                attempt => Some(Kept { attempt, due_ms: read_varint(&mut rest)? }),
+            };
+            if to >= self.cursor {
+                self.fill(new..from, FIRST)?;
+                new = new.max(to.checked_add(1)?);
+            }
+            self.fill(from..to.checked_add(1)?, kept)?;
+            at = to.checked_add(1)?;
+        }
+        self.fill(new..cursor, FIRST)?;
+        self.cursor = cursor;
+        Some(counts)
+    }
+
+    fn fill(&mut self, offsets: std::ops::Range<u64>, kept: Option<Kept>) -> Option<()> {
+        match kept {
+            Some(kept) => {
+                let count = usize::try_from(offsets.end.saturating_sub(offsets.start)).ok()?;
+                // What is done later in this very change may stand beside it for a moment.
+                (count <= 2 * MAX_IN_FLIGHT).then_some(())?;
+                self.pending.extend(offsets.map(|offset| (offset, kept)));
+            }
+            None => {
+                let done: Vec<u64> = match offsets.is_empty() {
+                    true => Vec::new(),
+                    false => self.pending.range(offsets).map(|(offset, _)| *offset).collect(),
+                };
+                for offset in done {
+                    self.pending.remove(&offset);
+                }
+            }
+        }
+        (self.pending.len() <= 2 * MAX_IN_FLIGHT).then_some(())
+    }
+}
+
+/// Begins what one consumer did with how many of its messages became dead letters, and how many
+/// could not.
+pub(crate) fn write_counts((lettered, dropped): (u64, u64), piece: &mut Vec<u8>) {
+    write_varint(lettered, piece);
+    write_varint(dropped, piece);
+}
+
+/// Appends what one consumer did to a row of `progress`.
+pub(crate) fn write_piece(consumer: u64, piece: &[u8], row: &mut Vec<u8>) {
+    write_varint(consumer, row);
+    write_varint(piece.len() as u64, row);
+    row.extend_from_slice(piece);
+}
+
+/// What a row of `progress` holds: consumers and what they did.
+pub(crate) fn pieces(mut row: &[u8]) -> Vec<(u64, &[u8])> {
+    let mut all = Vec::new();
+    while let Some(consumer) = read_varint(&mut row)
+        && let Some(size) = read_varint(&mut row).and_then(|size| usize::try_from(size).ok())
+        && let Some((piece, rest)) = row.split_at_checked(size)
+    {
+        all.push((consumer, piece));
+        row = rest;
+    }
+    all
+}
+
+pub(super) fn write_varint(mut n: u64, out: &mut Vec<u8>) {
+    while n >= 0x80 {
+        out.push(n as u8 | 0x80);
+        n >>= 7;
+    }
+    out.push(n as u8);
+}
+
+fn read_varint(rest: &mut &[u8]) -> Option<u64> {
+    let mut n = 0;
+    for shift in (0..64).step_by(7) {
+        let (byte, after) = rest.split_first()?;
+        *rest = after;
+        n |= u64::from(byte & 0x7f).checked_shl(shift)?;
+        if byte & 0x80 == 0 {
+            return Some(n);
+        }
+    }
+    None
+}

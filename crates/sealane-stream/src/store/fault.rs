@@ -1,0 +1,53 @@
+use rusqlite::ErrorCode;
+
+use crate::Error;
+
+/// A failure of the store itself. It ends a commit, and with it everything in the commit; the
+/// refusal of one command is a [`crate::writer::Refusal`], and neither becomes the other.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Fault {
+    /// There is no room on the disk.
+    Full,
+    /// Another process holds the store.
+    Busy,
+    /// The folder is another hub's.
+    InUse(String),
+    /// The file is no store, or its pages are damaged.
+    NotAStore(String),
+    /// The store was written by a newer program.
+    TooNew(i64),
+    /// What the system or SQLite says.
+    Failed(String),
+}
+
+impl From<rusqlite::Error> for Fault {
+    fn from(error: rusqlite::Error) -> Self {
+        match error.sqlite_error_code() {
+            Some(ErrorCode::DiskFull) => Fault::Full,
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Fault::Busy,
+            Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => {
+                Fault::NotAStore(error.to_string())
+            }
+            _ => Fault::Failed(error.to_string()),
+        }
+    }
+}
+
+impl From<Fault> for Error {
+    fn from(fault: Fault) -> Self {
+        match fault {
+            Fault::Full => Error::StorageFull,
+            Fault::Busy => Error::StorageBusy,
+            Fault::InUse(folder) => Error::FolderInUse(folder),
+            Fault::NotAStore(cause) => Error::NotAStore(cause),
+            Fault::TooNew(found) => Error::StoreTooNew { found, known: super::schema::VERSION },
+            Fault::Failed(cause) => Error::StorageFailed(cause),
+        }
+    }
+}
+
+impl From<rusqlite::Error> for Error {
+    fn from(error: rusqlite::Error) -> Self {
+        Fault::from(error).into()
+    }
+}

@@ -1,0 +1,71 @@
+//! A store that fails when a test says so: at one statement, at all of them, or for want of room.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use super::Fault;
+
+/// What is to go wrong. Every statement of the writer asks here first.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Trouble(Arc<Mutex<State>>);
+
+#[derive(Debug, Default)]
+struct State {
+    /// Statements until one fails; 0: none does.
+    statements: u64,
+    /// How it fails, and each one after it too, where that is said.
+    fault: Option<Fault>,
+    lasts: bool,
+    /// Whether there is no room for anything more.
+    is_full: bool,
+    failed: u64,
+}
+
+impl Trouble {
+    /// Lets the `statements`th statement from now on fail; `lasts`: and all that follow.
+    pub(crate) fn fail_at(&self, statements: u64, fault: Fault, lasts: bool) {
+        let mut state = self.0.lock();
+        (state.statements, state.fault, state.lasts) = (statements, Some(fault), lasts);
+    }
+
+    /// Says whether there is room for what is added.
+    pub(crate) fn set_full(&self, is_full: bool) {
+        self.0.lock().is_full = is_full;
+    }
+
+    /// Lets nothing fail any more.
+    pub(crate) fn end(&self) {
+        let mut state = self.0.lock();
+        let failed = state.failed;
+        *state = State { failed, ..State::default() };
+    }
+
+    /// Statements that have failed.
+    pub(crate) fn failed(&self) -> u64 {
+        self.0.lock().failed
+    }
+
+    pub(crate) fn statement(&self) -> Result<(), Fault> {
+        let mut state = self.0.lock();
+        match state.statements {
+            0 => Ok(()),
+            1 => {
+                state.failed += 1;
+                let fault = state.fault.clone().unwrap_or(Fault::Full);
+                if !state.lasts {
+                    state.statements = 0;
+                }
+                Err(fault)
+            }
+            _ => {
+                state.statements -= 1;
+                Ok(())
+            }
+        }
+    }
+
+    pub(crate) fn room(&self) -> Result<(), Fault> {
+        if self.0.lock().is_full { Err(Fault::Full) } else { Ok(()) }
+    }
+}

@@ -1,0 +1,204 @@
+//! What the writer is asked to do, and what it answers.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use sealane_frame::GroupTag;
+use sealane_message::Topic;
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
+
+use crate::envelope::Envelope;
+use crate::store::{Fault, Key, Settings};
+use crate::stream::Stream;
+use crate::{Error, Level};
+
+pub(crate) type Reply<T> = oneshot::Sender<Result<T, Error>>;
+
+/// What the writer is asked to do. Streams are named by their topic: which stream that is, the
+/// order of the queue decides.
+pub(crate) enum Command {
+    Append(Append),
+    Configure(Configure),
+    Remove(Topic, Reply<()>),
+    /// Note that offsets, both ends included, cannot be read.
+    Damage(Arc<Stream>, (u64, u64)),
+    /// Consumers have changed.
+    Dirty,
+    Stop(Reply<()>),
+}
+
+/// Messages for one stream, all or none.
+pub(crate) struct Append {
+    pub(crate) topic: Topic,
+    pub(crate) envelopes: Vec<Envelope>,
+    /// The group of the messages; none: they are open.
+    pub(crate) group: Option<GroupTag>,
+    pub(crate) expect: Option<u64>,
+    pub(crate) due_ms: Option<u64>,
+    pub(crate) key: Option<Key>,
+    pub(crate) reply: Reply<Appended>,
+    /// The append's share of the queue, given back when it is done.
+    pub(crate) _share: OwnedSemaphorePermit,
+}
+
+/// A stream that is to be there, with settings.
+pub(crate) struct Configure {
+    pub(crate) topic: Topic,
+    pub(crate) sealed: Option<GroupTag>,
+    pub(crate) change: Change,
+    /// The stream, and whether it was made.
+    pub(crate) reply: Reply<(Arc<Stream>, bool)>,
+}
+
+/// What is changed of a stream's settings; what is left out stays.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Change {
+    /// When an enqueue is answered.
+    pub level: Option<Level>,
+    /// Messages older than this go; 0: no bound.
+    pub max_age_ms: Option<u64>,
+    /// So many messages stay; 0: no bound.
+    pub max_count: Option<u64>,
+    /// So many bytes at rest stay; 0: no bound.
+    pub max_bytes: Option<u64>,
+}
+
+impl Change {
+    pub(super) fn apply(self, settings: &mut Settings) {
+        settings.level = self.level.unwrap_or(settings.level);
+        let retention = &mut settings.retention;
+        retention.max_age_ms = self.max_age_ms.unwrap_or(retention.max_age_ms);
+        retention.max_count = self.max_count.unwrap_or(retention.max_count);
+        retention.max_bytes = self.max_bytes.unwrap_or(retention.max_bytes);
+    }
+}
+
+/// What became of an append.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Appended {
+    /// The stream.
+    pub stream: Topic,
+    /// The messages' ids, in order.
+    pub ids: Vec<Bytes>,
+    /// The offset of the first; 0 where it is delayed.
+    pub offset: u64,
+    /// The generation; 0 where it is delayed.
+    pub generation: u64,
+    /// When a delayed message enters the stream.
+    pub due_ms: Option<u64>,
+    /// The level that was reached.
+    pub level: Level,
+    /// Whether this answers a repeated idempotency key; nothing was appended.
+    pub replayed: bool,
+}
+
+/// Why one command is refused. Nobody else's is touched.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Refusal {
+    /// `expect` is not the next offset.
+    OffsetMismatch {
+        next: u64,
+    },
+    KeyReused,
+    TooMany {
+        what: &'static str,
+        limit: u64,
+    },
+    UnknownStream(Topic),
+    NotSealed {
+        group: GroupTag,
+    },
+    SealMismatch {
+        stream: Option<GroupTag>,
+        asked: GroupTag,
+    },
+    /// The store takes nothing that adds to it, for this reason.
+    Unstorable(Fault),
+}
+
+impl From<Refusal> for Error {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::OffsetMismatch { next } => Error::OffsetMismatch { next },
+            Refusal::KeyReused => Error::KeyReused,
+            Refusal::TooMany { what, limit } => Error::TooMany { what, limit },
+            Refusal::UnknownStream(topic) => Error::UnknownStream(topic.to_string()),
+            Refusal::NotSealed { group } => Error::NotSealed { group },
+            Refusal::SealMismatch { stream, asked } => Error::SealMismatch { stream, asked },
+            Refusal::Unstorable(fault) => fault.into(),
+        }
+    }
+}
+
+/// Checks that a message of `group`, or an open one, is for what `stream` is.
+pub(crate) fn check_seal(stream: Option<GroupTag>, group: Option<GroupTag>) -> Result<(), Refusal> {
+    match (stream, group) {
+        (stream, Some(asked)) if stream != group => Err(Refusal::SealMismatch { stream, asked }),
+        (Some(group), None) => Err(Refusal::NotSealed { group }),
+        _ => Ok(()),
+    }
+}
+
+/// Bytes of the store that an append takes beside its messages: the pages that it touches.
+const APPEND_BYTES: u64 = 16 << 10;
+
+/// Bytes of a message beside its id and body, with its idempotency key.
+const MESSAGE_BYTES: u64 = 64;
+
+impl Command {
+    /// Messages that it brings; what brings none counts as one.
+    pub(super) fn messages(&self) -> usize {
+        match self {
+            Command::Append(append) => append.envelopes.len(),
+            _ => 1,
+        }
+    }
+
+    /// About how many bytes it adds to the store.
+    pub(super) fn bytes(&self) -> u64 {
+        let Command::Append(append) = self else { return 0 };
+        let size =
+            |envelope: &Envelope| (envelope.body.len() + envelope.id.len()) as u64 + MESSAGE_BYTES;
+        APPEND_BYTES + append.envelopes.iter().map(size).sum::<u64>()
+    }
+
+    /// Tells whoever asked that the store failed.
+    pub(super) fn fail(self, fault: &Fault) {
+        let error = Error::from(fault.clone());
+        // Whoever does not wait any more is not told.
+        let _ = match self {
+            Command::Append(append) => append.reply.send(Err(error)).is_ok(),
+            Command::Configure(configure) => configure.reply.send(Err(error)).is_ok(),
+            Command::Remove(_, reply) | Command::Stop(reply) => reply.send(Err(error)).is_ok(),
+            Command::Damage(..) | Command::Dirty => true,
+        };
+    }
+}
+
+/// What a command is told when its commit has ended.
+pub(super) enum Answer {
+    Append(Reply<Appended>, Result<Appended, Refusal>),
+    Configure(Reply<(Arc<Stream>, bool)>, Result<(Arc<Stream>, bool), Refusal>),
+    Remove(Reply<()>, Result<(), Refusal>),
+}
+
+impl Answer {
+    /// The commit stands.
+    pub(super) fn send(self) {
+        match self {
+            Answer::Append(reply, result) => drop(reply.send(result.map_err(Error::from))),
+            Answer::Configure(reply, result) => drop(reply.send(result.map_err(Error::from))),
+            Answer::Remove(reply, result) => drop(reply.send(result.map_err(Error::from))),
+        }
+    }
+
+    /// The commit was given up. What was refused in it may have been for what did not come to be.
+    pub(super) fn fail(self, fault: &Fault) {
+        let error = Error::from(fault.clone());
+        match self {
+            Answer::Append(reply, _) => drop(reply.send(Err(error))),
+            Answer::Configure(reply, _) => drop(reply.send(Err(error))),
+            Answer::Remove(reply, _) => drop(reply.send(Err(error))),
+        }
+    }
+}

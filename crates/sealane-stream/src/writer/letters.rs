@@ -1,0 +1,206 @@
+//! Dead letters: what becomes of messages that are out of attempts.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use bytes::Bytes;
+use sealane_codec::{Codec, Writer};
+
+use super::plan::{Grave, Plan, Planner};
+use crate::block::{Block, Record};
+use crate::consumer::Handed;
+use crate::envelope::{Content, Envelope};
+use crate::protocol::write_sealed;
+use crate::registry::Registry;
+use crate::store::Fault;
+use crate::stream::{Found, Shared, Stream};
+
+/// Dead letters of one commit.
+const LETTERS_MAX: usize = 1024;
+/// Bytes of them, unless a single one is larger.
+const LETTERS_BYTES_MAX: usize = 2 << 20;
+/// Blocks that are read from the disk for them.
+const BLOCKS_READ_MAX: usize = 32;
+/// The least that each consumer gets of a commit.
+const SHARE_MIN: usize = 16;
+
+/// What a commit does to the messages of one consumer that are out of attempts.
+pub(super) struct Buried {
+    pub(super) shared: Arc<Shared>,
+    /// The messages that are done by it, ascending.
+    pub(super) offsets: Vec<u64>,
+    /// How many of them are dead letters now.
+    pub(super) lettered: u64,
+    /// How many could not be: there can be no such stream, or the message is gone.
+    pub(super) dropped: u64,
+}
+
+/// Plans dead letters for the consumers that changed, as many as fit one commit. The others'
+/// turn comes with the next one.
+pub(super) fn plan(
+    plan: &mut Plan,
+    planner: &mut Planner,
+    dirty: &[(Arc<Stream>, Arc<Shared>)],
+) -> Vec<(Arc<Shared>, Vec<u64>)> {
+    let with_dead: Vec<_> =
+        dirty.iter().filter(|(_, shared)| shared.state.lock().has_dead()).collect();
+    // They stay dead, and are asked about again when the clock looks after their consumer.
+    if with_dead.is_empty() || plan.ungivable {
+        return Vec::new();
+    }
+    let share = (LETTERS_MAX / with_dead.len()).max(SHARE_MIN);
+    let mut budget = Budget { bytes: LETTERS_BYTES_MAX, blocks: BLOCKS_READ_MAX };
+    for (stream, shared) in with_dead {
+        let is_leaving = plan.removing.contains_key(&stream.topic);
+        if is_leaving || stream.removed.load(Ordering::Relaxed) {
+            continue;
+        }
+        let dead = shared.state.lock().dead(share);
+        let grave = match plan.grave(planner, stream) {
+            Grave::Stream(grave) => Some(grave),
+            Grave::None => None,
+            Grave::Later => continue,
+        };
+        let mut buried =
+            Buried { shared: shared.clone(), offsets: Vec::new(), lettered: 0, dropped: 0 };
+        match grave {
+            Some(grave) => {
+                bury(plan, planner.registry, &grave, (stream, dead), &mut budget, &mut buried)
+            }
+            None => drop_all((stream, shared), dead, &mut buried),
+        }
+        if !buried.offsets.is_empty() {
+            plan.buried.push(buried);
+        }
+    }
+    plan.buried.iter().map(|buried| (buried.shared.clone(), buried.offsets.clone())).collect()
+}
+
+/// What letters of one commit may still take.
+struct Budget {
+    bytes: usize,
+    blocks: usize,
+}
+
+fn bury(
+    plan: &mut Plan,
+    registry: &Registry,
+    grave: &Arc<Stream>,
+    (stream, dead): (&Arc<Stream>, Vec<Handed>),
+    budget: &mut Budget,
+    buried: &mut Buried,
+) {
+    let mut block = None;
+    for handed in dead {
+        if budget.bytes == 0 {
+            break;
+        }
+        match locate(registry, stream, handed.offset, &mut block, budget) {
+            ControlFlow::Continue(()) => {}
+            ControlFlow::Break(()) => break,
+        }
+        let record = block.as_ref().and_then(|block: &Arc<Block>| {
+            let record = block.records.get(block.index_of(handed.offset))?;
+            (record.offset == handed.offset).then_some((block, record))
+        });
+        buried.offsets.push(handed.offset);
+        let Some((block, record)) = record else {
+            buried.dropped += 1;
+            continue;
+        };
+        let letter = write_letter(block, record, &buried.shared.name, handed.attempt);
+        budget.bytes = budget.bytes.saturating_sub(letter.body.len());
+        let now_ms = plan.now_ms;
+        let staged = plan.staged(grave);
+        staged.is_given = true;
+        staged.push(vec![letter], now_ms);
+        buried.lettered += 1;
+    }
+}
+
+/// Nobody can be told of these messages but by a count.
+fn drop_all((stream, shared): (&Stream, &Shared), dead: Vec<Handed>, buried: &mut Buried) {
+    buried.dropped = dead.len() as u64;
+    if shared.dead_dropped.load(Ordering::Relaxed) == 0 {
+        tracing::warn!(stream = %stream.topic, consumer = %shared.name,
+            "messages are out of attempts, and there can be no stream for their dead letters");
+    }
+    buried.offsets = dead.into_iter().map(|handed| handed.offset).collect();
+}
+
+/// Puts the block that holds `offset` into `block`; none where the message is gone. Breaks where
+/// that has to wait for another commit.
+fn locate(
+    registry: &Registry,
+    stream: &Arc<Stream>,
+    offset: u64,
+    block: &mut Option<Arc<Block>>,
+    budget: &mut Budget,
+) -> ControlFlow<()> {
+    if block.as_ref().is_some_and(|block| (block.first..=block.last).contains(&offset)) {
+        return ControlFlow::Continue(());
+    }
+    *block = match stream.find(offset) {
+        Found::Block(block) => Some(block),
+        Found::Behind if budget.blocks == 0 => return ControlFlow::Break(()),
+        Found::Behind => {
+            budget.blocks -= 1;
+            match registry.reads.block(&stream.topic, stream.number, offset) {
+                Ok(block) => block.map(Arc::new),
+                Err(fault) => return unreadable(stream, offset, fault),
+            }
+        }
+        Found::AtEnd | Found::Trimmed(_) | Found::Damaged(_) => None,
+    };
+    ControlFlow::Continue(())
+}
+
+/// A block that cannot be read now is nobody else's trouble: its messages stay dead.
+fn unreadable(stream: &Stream, offset: u64, fault: Fault) -> ControlFlow<()> {
+    let error = crate::Error::from(fault);
+    tracing::error!(stream = %stream.topic, offset, %error, "a dead letter waits");
+    ControlFlow::Break(())
+}
+
+/// A dead letter is open, whatever its message is: what it says beside it the hub knows anyway. A
+/// frame stands in it as bytes, and whoever has the group's keys opens it there.
+fn write_letter(block: &Block, record: &Record, consumer: &str, attempts: u32) -> Envelope {
+    let mut sealed = Vec::new();
+    let (codec, envelope) = match record.content {
+        Content::Open(codec) => (codec, record.body.as_ref()),
+        Content::Sealed => {
+            let codec = Codec::MsgPack;
+            write_sealed(codec, Some(record.id_text()), &record.body, &mut sealed);
+            (codec, sealed.as_slice())
+        }
+    };
+    let mut body = Vec::with_capacity(envelope.len() + 160);
+    let mut writer = Writer::new(codec, &mut body);
+    writer.map(8);
+    let texts = [
+        ("id", record.id_text()),
+        ("type", "dead-letter"),
+        ("stream", block.topic.as_str()),
+        ("consumer", consumer),
+    ];
+    for (key, text) in texts {
+        writer.key(key);
+        writer.text(text);
+    }
+    let numbers = [
+        ("offset", record.offset),
+        ("generation", block.generation),
+        ("attempts", u64::from(attempts)),
+    ];
+    for (key, number) in numbers {
+        writer.key(key);
+        writer.u64(number);
+    }
+    writer.key("envelope");
+    writer.raw(envelope);
+    writer.end();
+    // The record's id is a piece of its whole block, which the letter is not to hold on to.
+    let id = Bytes::copy_from_slice(&record.id);
+    Envelope { content: Content::Open(codec), id, body: body.into() }
+}

@@ -1,0 +1,236 @@
+//! What consumers do, stored as changes: a row for each commit holds those of all consumers, and a
+//! consumer's own row is written again when its changes have outgrown it.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::plan::Plan;
+use crate::ConsumerSettings;
+use crate::consumer::{write_counts, write_piece};
+use crate::registry::Registry;
+use crate::store::{ConsumerWrite, Fault, Next, Writes};
+use crate::stream::{Shared, Stream};
+
+/// Rows that may stand. Beyond it the consumers of the oldest are written whole.
+const ROWS_MAX: u64 = 4096;
+/// Rows that are removed together, so that not every commit touches the oldest.
+const ROWS_DROPPED: u64 = 64;
+/// Changes of one consumer that may stand beside its row, however small that is.
+const CHANGES_BYTES_MIN: u64 = 4096;
+
+type Member = (Arc<Stream>, Arc<Shared>);
+
+pub(super) struct Progress {
+    /// The next row.
+    next: u64,
+    /// The first row that stands.
+    first: u64,
+    /// Consumers with changes in rows, by the first such row.
+    oldest: BTreeMap<u64, Vec<Member>>,
+}
+
+/// What is stored of one consumer.
+pub(super) struct ConsumerPlan {
+    pub(super) stream: Arc<Stream>,
+    pub(super) shared: Arc<Shared>,
+    number: u64,
+    settings: ConsumerSettings,
+    dead_lettered: u64,
+    dead_dropped: u64,
+    form: Form,
+}
+
+enum Form {
+    /// All of it.
+    Whole(Vec<u8>),
+    /// What changed since it was stored last.
+    Changes(Vec<u8>),
+}
+
+impl ConsumerPlan {
+    /// What was planned did not come to be stored: the next time it is all of the consumer.
+    pub(super) fn is_unstored(&self, registry: &Registry) {
+        self.shared.state.lock().is_unstored();
+        registry.mark_dirty(&self.stream, &self.shared);
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        match &self.form {
+            Form::Whole(state) => state.len() as u64 + 4096,
+            Form::Changes(piece) => piece.len() as u64 + 16,
+        }
+    }
+}
+
+impl Progress {
+    pub(super) fn new(registry: &Registry, next: &Next) -> Self {
+        let mut oldest: BTreeMap<u64, Vec<Member>> = BTreeMap::new();
+        for stream in registry.streams() {
+            let consumers: Vec<_> = stream.state.lock().consumers.values().cloned().collect();
+            for shared in consumers {
+                let first = shared.kept.lock().first;
+                if first > 0 {
+                    oldest.entry(first).or_default().push((stream.clone(), shared));
+                }
+            }
+        }
+        Self { next: next.progress, first: next.progress_first, oldest }
+    }
+
+    /// Plans what is stored of the consumers that changed, and of those whose changes are the
+    /// oldest, where there are too many rows.
+    pub(super) fn plan(
+        &self,
+        plan: &mut Plan,
+        next: &mut Next,
+        dirty: Vec<Member>,
+        buried: Vec<(Arc<Shared>, Vec<u64>)>,
+    ) {
+        plan.has_flushed |= !dirty.is_empty();
+        let too_old = self.next.saturating_sub(ROWS_MAX);
+        let forced: Vec<Member> =
+            self.oldest.range(..too_old).next().map_or_else(Vec::new, |(_, all)| all.clone());
+        let forced_by: HashSet<_> = forced.iter().map(|(_, s)| Arc::as_ptr(s)).collect();
+        let buried: HashMap<_, _> =
+            buried.iter().map(|(shared, offsets)| (Arc::as_ptr(shared), offsets)).collect();
+        let mut seen = HashSet::new();
+        for (stream, shared) in dirty.into_iter().chain(forced) {
+            let is_leaving = plan.removing.contains_key(&stream.topic);
+            let is_gone = is_leaving || stream.removed.load(Ordering::Relaxed);
+            if is_gone || !seen.insert(Arc::as_ptr(&shared)) {
+                continue;
+            }
+            let whole = forced_by.contains(&Arc::as_ptr(&shared));
+            let offsets = buried.get(&Arc::as_ptr(&shared)).map_or(&[][..], |offsets| offsets);
+            let of = plan.buried.iter().find(|buried| Arc::ptr_eq(&buried.shared, &shared));
+            let counts = of.map_or((0, 0), |buried| (buried.lettered, buried.dropped));
+            plan.consumers.push(describe((stream, shared), next, whole, offsets, counts));
+        }
+    }
+
+    /// The commit stands.
+    pub(super) fn settle(&mut self, plan: &Plan) {
+        let row = self.next;
+        let mut is_used = false;
+        for consumer in &plan.consumers {
+            let mut kept = consumer.shared.kept.lock();
+            kept.number = consumer.number;
+            match &consumer.form {
+                Form::Whole(_) => {
+                    self.forget(kept.first, &consumer.shared);
+                    (kept.first, kept.bytes) = (0, 0);
+                }
+                Form::Changes(piece) => {
+                    is_used = true;
+                    kept.bytes += piece.len() as u64;
+                    if kept.first == 0 {
+                        kept.first = row;
+                        let member = (consumer.stream.clone(), consumer.shared.clone());
+                        self.oldest.entry(row).or_default().push(member);
+                    }
+                }
+            }
+        }
+        for stream in plan.removing.values() {
+            let consumers: Vec<_> = stream.state.lock().consumers.values().cloned().collect();
+            for shared in consumers {
+                let first = std::mem::take(&mut shared.kept.lock().first);
+                self.forget(first, &shared);
+            }
+        }
+        self.next += u64::from(is_used);
+        self.first = self.first.max(plan.progress_dropped);
+    }
+
+    fn forget(&mut self, first: u64, shared: &Arc<Shared>) {
+        if let Some(all) = self.oldest.get_mut(&first) {
+            all.retain(|(_, other)| !Arc::ptr_eq(other, shared));
+            if all.is_empty() {
+                self.oldest.remove(&first);
+            }
+        }
+    }
+
+    /// The rows below this one are in consumers' own rows.
+    fn droppable(&self) -> Option<u64> {
+        let below = self.oldest.keys().next().copied().unwrap_or(self.next);
+        (below - self.first.min(below) >= ROWS_DROPPED).then_some(below)
+    }
+
+    /// Stores what is planned of consumers.
+    pub(super) fn store(&self, plan: &mut Plan, writes: &Writes) -> Result<(), Fault> {
+        let mut row = Vec::new();
+        for consumer in &plan.consumers {
+            match &consumer.form {
+                Form::Changes(piece) => write_piece(consumer.number, piece, &mut row),
+                Form::Whole(state) => writes.consumer(&ConsumerWrite {
+                    number: consumer.number,
+                    stream: consumer.stream.number,
+                    name: &consumer.shared.name,
+                    owner: &consumer.shared.owner,
+                    settings: consumer.settings,
+                    dead_lettered: consumer.dead_lettered,
+                    dead_dropped: consumer.dead_dropped,
+                    // None of its changes is in the next row, whoever else's are.
+                    since: self.next - 1,
+                    state,
+                })?,
+            }
+        }
+        if !row.is_empty() {
+            writes.progress(self.next, &row)?;
+        }
+        plan.progress_dropped = 0;
+        if let Some(below) = self.droppable() {
+            writes.drop_progress(below)?;
+            plan.progress_dropped = below;
+        }
+        Ok(())
+    }
+}
+
+/// What is stored of a consumer, in the shorter form.
+fn describe(
+    (stream, shared): Member,
+    next: &mut Next,
+    whole: bool,
+    buried: &[u64],
+    (lettered, dropped): (u64, u64),
+) -> ConsumerPlan {
+    // What changes from here on is stored by another commit.
+    shared.dirty.store(false, Ordering::SeqCst);
+    let kept = {
+        let mut kept = shared.kept.lock();
+        let before = *kept;
+        kept.is_changed = false;
+        before
+    };
+    let number = match kept.number {
+        0 => {
+            let number = next.consumer;
+            next.consumer += 1;
+            number
+        }
+        number => number,
+    };
+    let dead_lettered = shared.dead_lettered.load(Ordering::Relaxed) + lettered;
+    let dead_dropped = shared.dead_dropped.load(Ordering::Relaxed) + dropped;
+    let mut consumer = shared.state.lock();
+    let changes = consumer.changes(buried);
+    let size = 64 + 4 * consumer.in_flight() as u64;
+    let is_small = |piece: &Vec<u8>| kept.bytes + piece.len() as u64 <= size.max(CHANGES_BYTES_MIN);
+    let can_change = kept.number > 0 && !kept.is_changed && !whole;
+    let form = match changes.filter(|piece| can_change && is_small(piece)) {
+        Some(changes) => {
+            let mut piece = Vec::with_capacity(changes.len() + 4);
+            write_counts((dead_lettered, dead_dropped), &mut piece);
+            piece.extend_from_slice(&changes);
+            Form::Changes(piece)
+        }
+        None => Form::Whole(consumer.snapshot(buried)),
+    };
+    let settings = consumer.settings;
+    drop(consumer);
+    ConsumerPlan { stream, shared, number, settings, dead_lettered, dead_dropped, form }
+}

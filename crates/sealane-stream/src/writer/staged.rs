@@ -1,0 +1,124 @@
+//! What one stream gains by a commit.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use crate::Level;
+use crate::block::{Block, Record};
+use crate::envelope::Envelope;
+use crate::registry::Registry;
+use crate::store::{Fault, KeyRow, Writes};
+use crate::stream::Stream;
+
+/// Records of one block, at most; a block is what one reader takes into memory at once.
+const BLOCK_RECORDS: usize = 1024;
+/// Bytes of one block's bodies, unless a single message is larger.
+const BLOCK_BYTES: usize = 256 << 10;
+
+pub(super) struct Staged {
+    pub(super) stream: Arc<Stream>,
+    pub(super) generation: u64,
+    /// The offset of the next message.
+    pub(super) next: u64,
+    /// The level that the messages are answered at.
+    pub(super) level: Level,
+    last_ms: u64,
+    records: Vec<Record>,
+    pub(super) blocks: Vec<Arc<Block>>,
+    /// Idempotency keys that came with the messages.
+    pub(super) keys: HashMap<Vec<u8>, KeyRow>,
+    /// Whether the hub itself gives some of the messages, which are taken from elsewhere by this
+    /// very commit: delayed messages and dead letters.
+    pub(super) is_given: bool,
+}
+
+impl Staged {
+    pub(super) fn new(stream: Arc<Stream>) -> Self {
+        let state = stream.state.lock();
+        let (generation, next, last_ms) = (state.generation(), state.next, state.last_ms);
+        let level = state.level;
+        drop(state);
+        Self {
+            stream,
+            generation,
+            next,
+            level,
+            last_ms,
+            records: Vec::new(),
+            blocks: Vec::new(),
+            keys: HashMap::new(),
+            is_given: false,
+        }
+    }
+
+    /// Gives the messages their offsets; returns the first.
+    pub(super) fn push(&mut self, envelopes: Vec<Envelope>, now_ms: u64) -> u64 {
+        let first = self.next;
+        // Times never decrease along a stream, whatever the system's clock does.
+        self.last_ms = self.last_ms.max(now_ms);
+        for envelope in envelopes {
+            let (offset, time_ms) = (self.next, self.last_ms);
+            self.records.push(Record::new(offset, time_ms, envelope));
+            self.next += 1;
+        }
+        first
+    }
+
+    pub(super) fn has_records(&self) -> bool {
+        !self.records.is_empty()
+    }
+
+    /// About how many bytes are written for it.
+    pub(super) fn bytes(&self) -> u64 {
+        let records = self.records.iter().map(|r| (r.body.len() + r.id.len() + 32) as u64);
+        let blocks = self.blocks.iter().map(|block| block.stored_bytes());
+        records.chain(blocks).sum()
+    }
+
+    pub(super) fn seal_blocks(&mut self) {
+        let mut records = Vec::new();
+        let mut bytes = 0;
+        for record in std::mem::take(&mut self.records) {
+            let full = records.len() >= BLOCK_RECORDS || bytes + record.body.len() > BLOCK_BYTES;
+            if full && !records.is_empty() {
+                self.seal_block(std::mem::take(&mut records));
+                bytes = 0;
+            }
+            bytes += record.body.len();
+            records.push(record);
+        }
+        self.seal_block(records);
+    }
+
+    fn seal_block(&mut self, records: Vec<Record>) {
+        if let Some(first) = records.first().map(|record| record.offset) {
+            let topic = self.stream.topic.clone();
+            self.blocks.push(Arc::new(Block::new(topic, self.generation, first, records)));
+        }
+    }
+
+    pub(super) fn store(&self, writes: &mut Writes, now_ms: u64) -> Result<(), Fault> {
+        let number = self.stream.number;
+        for block in &self.blocks {
+            writes.block(number, self.generation, &block.records)?;
+        }
+        for (key, row) in &self.keys {
+            writes.keep_key(number, key, row, now_ms)?;
+        }
+        Ok(())
+    }
+
+    /// The commit that holds it stands.
+    pub(super) fn note_stored(&self, registry: &Registry) {
+        let messages = self.blocks.iter().map(|block| block.records.len() as u64).sum();
+        registry.metrics.stored.fetch_add(messages, Ordering::Relaxed);
+        if self.stream.sealed.is_some() {
+            registry.metrics.stored_sealed.fetch_add(messages, Ordering::Relaxed);
+        }
+        if let Some(last) = self.blocks.last() {
+            let bytes = self.blocks.iter().map(|block| block.stored_bytes()).sum();
+            self.stream.note_stored(last.last, bytes);
+        }
+    }
+}
