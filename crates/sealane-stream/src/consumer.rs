@@ -258,11 +258,24 @@ impl Consumer {
         })
     }
 
-    /// Drops what can no longer be read: retention took it, or it is damaged.
+    /// Drops what can no longer be read since retention took it; returns how many of them were
+    /// given out.
     pub(crate) fn forget(&mut self, offsets: Range<u64>) -> u64 {
         if offsets.start <= self.cursor {
             self.skip_to(offsets.end);
         }
+        self.finish(offsets)
+    }
+
+    /// Drops what cannot be read, and of which a member is told where it is found.
+    pub(crate) fn pass_over(&mut self, offsets: Range<u64>) {
+        if offsets.contains(&self.cursor) {
+            self.cursor = offsets.end;
+        }
+        self.finish(offsets);
+    }
+
+    fn finish(&mut self, offsets: Range<u64>) -> u64 {
         let start = self.pending.partition_point(|entry| entry.offset < offsets.start);
         let mut count = 0;
         for index in start..self.pending.len() {

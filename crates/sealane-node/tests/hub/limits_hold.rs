@@ -2,7 +2,7 @@
 
 use sealane_codec::Codec;
 use sealane_message::limits::{
-    MAX_BATCH_MESSAGES, MAX_CONSUMERS, MAX_DEPTH, MAX_ENVELOPE_BYTES, MAX_ID_BYTES,
+    MAX_BATCH_MESSAGES, MAX_TOKEN_CONSUMERS, MAX_DEPTH, MAX_ENVELOPE_BYTES, MAX_ID_BYTES,
     MAX_IDEMPOTENCY_KEY_BYTES, MAX_REQUEST_BYTES, MAX_TOPIC_BYTES, MAX_TOPIC_SEGMENTS,
 };
 use serde_json::{Value, json};
@@ -170,7 +170,7 @@ async fn bytes_of_ids_keys_topics_and_names() {
 async fn consumers_of_a_stream() {
     let hub = Running::start().await;
     hub.enqueue("a", json!({})).await;
-    for index in 0..MAX_CONSUMERS {
+    for index in 0..MAX_TOKEN_CONSUMERS {
         let socket = hub.subscribe(&format!("stream=a&consumer=c{index}")).await;
         assert_eq!(socket.first["status"], "subscribed", "{index}");
     }
@@ -184,7 +184,7 @@ async fn consumers_of_a_stream() {
         assert_eq!(socket.first["status"], "subscribed", "{query}");
     }
     let state = hub.state("a").await;
-    assert_eq!(state["consumers"].as_array().unwrap().len(), MAX_CONSUMERS);
+    assert_eq!(state["consumers"].as_array().unwrap().len(), MAX_TOKEN_CONSUMERS);
 }
 
 #[tokio::test]

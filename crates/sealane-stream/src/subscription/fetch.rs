@@ -124,7 +124,7 @@ impl Subscription {
         for Handed { offset, attempt } in handed {
             let at = block.index_of(offset);
             if block.records.get(at).is_none_or(|record| record.offset != offset) {
-                shared.state.lock().forget(offset..offset + 1);
+                shared.state.lock().pass_over(offset..offset + 1);
                 out.push(gap(stream, offset, offset, "damaged"));
                 continue;
             }
@@ -249,7 +249,7 @@ async fn locate(
             Found::Damaged(_) => (offset + 1, "damaged"),
             Found::AtEnd => return Ok(None),
         };
-        shared.state.lock().forget(offset..end);
+        shared.state.lock().pass_over(offset..end);
         out.push(gap(stream, offset, end - 1, reason));
         return Ok(None);
     }
