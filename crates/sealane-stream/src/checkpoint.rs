@@ -8,6 +8,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use rusqlite::Connection;
 
+use crate::store::Fault;
 use crate::Error;
 
 /// The log is looked at so often.
@@ -21,7 +22,7 @@ pub(crate) struct Checkpointer {
 }
 
 impl Checkpointer {
-    pub(crate) fn new(folder: PathBuf) -> Result<Self, Error> {
+    pub(crate) fn new(folder: PathBuf) -> Result<Self, Fault> {
         let connection = Connection::open(folder.join("streams.db"))?;
         connection.pragma_update(None, "wal_autocheckpoint", 0)?;
         Ok(Self { connection, log: folder.join("streams.db-wal") })
@@ -31,7 +32,8 @@ impl Checkpointer {
     pub(crate) fn run(self, closing: &AtomicBool, copying: &Mutex<()>) {
         let mut rest = 0;
         while !closing.load(Ordering::Relaxed) {
-            std::thread::sleep(EVERY);
+            // Whoever closes the hub does not wait for the next look.
+            std::thread::park_timeout(EVERY);
             let size = std::fs::metadata(&self.log).map_or(0, |log| log.len());
             if size.abs_diff(rest) < GROWN_BYTES && size < GROWN_BYTES {
                 continue;
@@ -39,12 +41,14 @@ impl Checkpointer {
             let _copying = copying.lock();
             match self.copy() {
                 Ok(()) => rest = size,
-                Err(error) => tracing::warn!(%error, "the log could not be copied"),
+                Err(fault) => {
+                    tracing::warn!(error = %Error::from(fault), "the log could not be copied");
+                }
             }
         }
     }
 
-    fn copy(&self) -> Result<(), Error> {
+    fn copy(&self) -> Result<(), Fault> {
         Ok(self.connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))?)
     }
 }

@@ -363,6 +363,12 @@ impl Hub {
         answer.await.unwrap_or(Err(Error::Draining))
     }
 
+    /// Whether consumers did something that waits to be stored.
+    #[cfg(test)]
+    pub(crate) fn has_unstored(&self) -> bool {
+        self.registry.has_dirty()
+    }
+
     /// Why the store takes nothing now; none: it does.
     pub fn trouble(&self) -> Option<Error> {
         self.registry.fault.lock().clone().map(Error::from)
@@ -380,6 +386,8 @@ impl Hub {
         let (reply, mut answer) = oneshot::channel();
         self.registry.send(Command::Stop(reply))?;
         for thread in self.threads.lock().drain(..) {
+            self.registry.stop_waiting();
+            thread.thread().unpark();
             if thread.join().is_err() {
                 return Err(Error::StorageFailed("a thread of the hub panicked".into()));
             }

@@ -46,6 +46,8 @@ mod error;
 mod hub;
 mod level;
 mod metrics;
+#[cfg(test)]
+mod model;
 pub mod protocol;
 mod registry;
 mod signal;

@@ -181,6 +181,11 @@ impl Registry {
         }
     }
 
+    /// Ends [`Registry::wait_timed`] for whoever waits.
+    pub(crate) fn stop_waiting(&self) {
+        self.timed_added.notify_all();
+    }
+
     /// Lets time pass for all consumers that wait for it.
     pub(crate) fn expire(&self, now_ms: u64) {
         let timed = std::mem::take(&mut *self.timed.lock());

@@ -19,6 +19,8 @@ struct State {
     lasts: bool,
     /// Whether there is no room for anything more.
     is_full: bool,
+    /// The pages that SQLite may use, to be told to it.
+    pages: Option<i64>,
     failed: u64,
 }
 
@@ -34,11 +36,20 @@ impl Trouble {
         self.0.lock().is_full = is_full;
     }
 
+    /// Says how many pages the database may have: SQLite itself says that it is full then.
+    pub(crate) fn set_pages(&self, pages: i64) {
+        self.0.lock().pages = Some(pages);
+    }
+
+    pub(crate) fn take_pages(&self) -> Option<i64> {
+        self.0.lock().pages.take()
+    }
+
     /// Lets nothing fail any more.
     pub(crate) fn end(&self) {
         let mut state = self.0.lock();
         let failed = state.failed;
-        *state = State { failed, ..State::default() };
+        *state = State { failed, pages: Some(i64::from(u32::MAX) - 1), ..State::default() };
     }
 
     /// Statements that have failed.

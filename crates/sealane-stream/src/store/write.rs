@@ -117,6 +117,10 @@ impl Writes {
     }
 
     pub(crate) fn begin(&self) -> Result<(), Fault> {
+        #[cfg(test)]
+        if let Some(pages) = self.trouble.take_pages() {
+            self.connection.pragma_update(None, "max_page_count", pages)?;
+        }
         self.run("BEGIN IMMEDIATE", [])
     }
 

@@ -146,6 +146,16 @@ const APPEND_BYTES: u64 = 16 << 10;
 const MESSAGE_BYTES: u64 = 64;
 
 impl Command {
+    /// The topic that it asks for.
+    pub(super) fn topic(&self) -> Option<&Topic> {
+        match self {
+            Command::Append(append) => Some(&append.topic),
+            Command::Configure(configure) => Some(&configure.topic),
+            Command::Remove(topic, _) => Some(topic),
+            Command::Damage(..) | Command::Dirty | Command::Stop(_) => None,
+        }
+    }
+
     /// Messages that it brings; what brings none counts as one.
     pub(super) fn messages(&self) -> usize {
         match self {

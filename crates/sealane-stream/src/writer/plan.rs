@@ -80,6 +80,8 @@ pub(super) struct Plan {
     pub(super) is_stripped: bool,
     answers: Vec<(Option<u32>, Answer)>,
     pub(super) deferred: Vec<Command>,
+    /// The topics of deferred commands.
+    waiting: HashSet<Topic>,
 }
 
 /// Messages that are held back together.
@@ -159,17 +161,23 @@ impl Plan {
             is_stripped: false,
             answers: Vec::new(),
             deferred: Vec::new(),
+            waiting: HashSet::new(),
         }
     }
 
     /// Plans what a command asks for, or notes its refusal.
     pub(super) fn add(&mut self, planner: &mut Planner, command: Command) -> Result<(), Fault> {
+        // Whoever asks for a topic comes behind all who asked for it before.
+        if command.topic().is_some_and(|topic| self.waiting.contains(topic)) {
+            self.deferred.push(command);
+            return Ok(());
+        }
         match command {
             Command::Append(append) => self.append(planner, append)?,
             Command::Configure(configure) => self.configure(planner, configure),
             Command::Remove(topic, reply) => match self.target(planner, &topic) {
                 Target::Known(_) if self.made.contains_key(&topic) => {
-                    self.deferred.push(Command::Remove(topic, reply));
+                    self.defer(Command::Remove(topic, reply));
                 }
                 Target::Known(stream) => {
                     self.remove(topic, stream);
@@ -184,6 +192,12 @@ impl Plan {
             Command::Dirty | Command::Stop(_) => {}
         }
         Ok(())
+    }
+
+    /// Leaves a command to the next commit, and with it all that follow for its topic.
+    fn defer(&mut self, command: Command) {
+        self.waiting.extend(command.topic().cloned());
+        self.deferred.push(command);
     }
 
     /// Whether it has to be on the disk before anybody is told.
@@ -337,7 +351,7 @@ impl Plan {
         let result = match self.target(planner, &topic) {
             Target::Leaving => {
                 let again = Configure { topic, sealed, change, reply };
-                self.deferred.push(Command::Configure(again));
+                self.defer(Command::Configure(again));
                 return;
             }
             Target::Known(stream) => {
@@ -358,7 +372,7 @@ impl Plan {
     fn append(&mut self, planner: &mut Planner, append: Append) -> Result<(), Fault> {
         let target = self.target(planner, &append.topic);
         if matches!(target, Target::Leaving) {
-            self.deferred.push(Command::Append(append));
+            self.defer(Command::Append(append));
             return Ok(());
         }
         let stream = match target {

@@ -1,0 +1,148 @@
+//! The hub beside a plain model of it, on a store that fails at any statement.
+//!
+//! A seed makes batches of requests, which share commits; what members of consumers do between
+//! them; trouble of the store; and kills, after which the hub is opened again. What the hub answers
+//! must be what the model says, or that the store failed, and then nothing counts.
+
+mod consumers;
+mod requests;
+mod world;
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use crate::store::Fault;
+use crate::{Hub, HubConfig, Level, Retention};
+use consumers::Members;
+use world::World;
+
+/// Seeds that have found something, each with what it was.
+const KEPT: &[u64] = &[];
+
+/// Numbers that a seed gives.
+pub(super) struct Random(u64);
+
+impl Random {
+    pub(super) fn next(&mut self) -> u64 {
+        // SplitMix64, by Guy Steele, Doug Lea and Christine Flood (OOPSLA 2014).
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// A number below `n`.
+    pub(super) fn below(&mut self, n: u64) -> u64 {
+        self.next() % n
+    }
+
+    /// Whether one of `n` times.
+    pub(super) fn one_in(&mut self, n: u64) -> bool {
+        self.below(n) == 0
+    }
+
+    pub(super) fn pick<T: Copy>(&mut self, all: &[T]) -> T {
+        all[self.below(all.len() as u64) as usize]
+    }
+}
+
+fn open(folder: &Path) -> Hub {
+    let (level, retention) = (Level::Os, Retention::default());
+    Hub::open(HubConfig { folder: folder.to_owned(), level, retention }).unwrap()
+}
+
+/// Lets the store fail somewhere in the next commits.
+fn trouble(hub: &Hub, random: &mut Random) {
+    let trouble = &hub.store_trouble;
+    let fault = match random.below(3) {
+        0 => Fault::Full,
+        1 => Fault::Busy,
+        _ => Fault::Failed("a test says so".into()),
+    };
+    match random.below(8) {
+        0 => trouble.set_full(true),
+        1 => trouble.set_pages(1),
+        2 => trouble.fail_at(1 + random.below(12), fault, true),
+        _ => trouble.fail_at(1 + random.below(40), fault, false),
+    }
+}
+
+/// Ends the hub as a kill does: from some statement on nothing is stored any more.
+fn kill(hub: Hub, random: &mut Random) {
+    let dead = Fault::Failed("the process is dead".into());
+    hub.store_trouble.fail_at(1 + random.below(20), dead, true);
+    // Whether it closes well depends on how many statements that takes.
+    let _ = hub.close();
+}
+
+/// Runs a seed; returns how many steps it took and how many statements failed.
+fn run(seed: u64, steps: u64) -> (u64, u64) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let mut random = Random(seed);
+    let mut world = World::new(seed);
+    let mut hub = open(folder.path());
+    let (mut done, mut failed) = (0, 0);
+    while done < steps {
+        let mut members = Members::default();
+        for _ in 0..8 + random.below(12) {
+            let troubled = random.one_in(3);
+            if troubled {
+                trouble(&hub, &mut random);
+            }
+            done += runtime.block_on(requests::batch(&hub, &mut world, &mut random));
+            done += runtime.block_on(members.step(&hub, &mut world, &mut random));
+            if troubled {
+                hub.store_trouble.end();
+            }
+            runtime.block_on(world.check(&hub, &mut random));
+        }
+        failed += hub.store_trouble.failed();
+        if random.one_in(2) {
+            runtime.block_on(world.flush(&hub));
+        }
+        drop(members);
+        if random.one_in(4) {
+            world.left();
+            hub.close().unwrap();
+        } else {
+            world.killed();
+            kill(hub, &mut random);
+        }
+        hub = open(folder.path());
+        runtime.block_on(world.opened(&hub));
+    }
+    runtime.block_on(world.end(&hub));
+    hub.close().unwrap();
+    (done, failed)
+}
+
+/// Waits until `is_so`, but not for ever.
+async fn until(what: &str, seed: u64, mut is_so: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < Duration::from_secs(20), "seed {seed}: {what}");
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}
+
+/// `SEALANE_STEPS` in all, over `SEALANE_SEEDS` seeds from `SEALANE_SEED` on.
+#[test]
+fn the_hub_does_what_its_model_does_whatever_the_store_does() {
+    let number = |name: &str, default: u64| {
+        std::env::var(name).map_or(default, |text| text.parse().unwrap())
+    };
+    let (first, seeds) = (number("SEALANE_SEED", 1), number("SEALANE_SEEDS", 100));
+    let steps = number("SEALANE_STEPS", 100_000) / seeds;
+    let (mut done, mut failed) = (0, 0);
+    let start = Instant::now();
+    for seed in KEPT.iter().copied().chain(first..first + seeds) {
+        let (more, faults) = run(seed, steps);
+        done += more;
+        failed += faults;
+    }
+    let seconds = start.elapsed().as_secs_f64();
+    println!("{done} steps over {seeds} seeds, {failed} statements failed, {seconds:.0} s");
+    assert!(failed > seeds, "the store hardly failed");
+}

@@ -1,0 +1,244 @@
+//! Members of consumers, and what each message of them has come to.
+
+use std::collections::BTreeMap;
+
+use sealane_message::Topic;
+
+use super::Random;
+use super::world::World;
+use crate::protocol::{Mark, Op};
+use crate::{ConsumerChange, Error, Event, From, Hub, Subscription, Who};
+
+/// Deliveries after which a message of the consumer `c1` is a dead letter.
+const ATTEMPTS: u32 = 2;
+
+/// A message of a consumer, by generation and offset.
+type Place = (u64, u64);
+
+/// What was last seen of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Last {
+    Held { by: u64, attempt: u32 },
+    Acked { is_sure: bool },
+    /// It comes again.
+    Back,
+    /// It is out of attempts.
+    Dead { is_sure: bool },
+}
+
+/// What is known of one consumer of one stream.
+#[derive(Debug, Default)]
+pub(super) struct Ledger {
+    last: BTreeMap<Place, Last>,
+    /// The greatest offset that came for the first time since the hub was opened.
+    first: Option<u64>,
+}
+
+impl Ledger {
+    /// Everything that was done is stored.
+    pub(super) fn flushed(&mut self) {
+        for last in self.last.values_mut() {
+            match last {
+                Last::Acked { is_sure } | Last::Dead { is_sure } => *is_sure = true,
+                Last::Held { .. } | Last::Back => {}
+            }
+        }
+    }
+
+    /// The hub was opened again.
+    pub(super) fn reopened(&mut self) {
+        self.first = None;
+        for last in self.last.values_mut() {
+            if !matches!(last, Last::Acked { is_sure: true } | Last::Dead { is_sure: true }) {
+                *last = Last::Back;
+            }
+        }
+    }
+
+    /// Messages that must become dead letters.
+    pub(super) fn dead(&self) -> usize {
+        self.last.values().filter(|last| matches!(last, Last::Dead { is_sure: true })).count()
+    }
+
+    /// Holds the dead letters of the stream against what became of its messages.
+    pub(super) fn end(&self, topic: &Topic, name: &str, letters: &[(String, u64, u64)], seed: u64) {
+        for (place, last) in &self.last {
+            let is_meant = |letter: &&(String, u64, u64)| {
+                letter.0 == name && (letter.1, letter.2) == *place
+            };
+            let count = letters.iter().filter(is_meant).count();
+            let can_be = topic.as_str().starts_with("s/");
+            match last {
+                Last::Dead { is_sure: true } if can_be => {
+                    assert_eq!(count, 1, "seed {seed}: {topic} {name} {place:?}: letters");
+                }
+                Last::Acked { .. } => {
+                    assert_eq!(count, 0, "seed {seed}: {topic} {name} {place:?} was done");
+                }
+                _ => assert!(count <= 1, "seed {seed}: {topic} {name} {place:?}: {count}"),
+            }
+        }
+    }
+
+    fn delivered(&mut self, place: Place, attempt: u32, by: u64, what: &str) {
+        let last = self.last.insert(place, Last::Held { by, attempt });
+        let may_come = match last {
+            None | Some(Last::Back | Last::Dead { is_sure: false }) => true,
+            Some(Last::Held { .. } | Last::Acked { .. } | Last::Dead { is_sure: true }) => false,
+        };
+        assert!(may_come, "{what} {place:?} comes again (attempt {attempt}), it was {last:?}");
+        if attempt == 1 {
+            let is_next = self.first.is_none_or(|first| first < place.1);
+            assert!(is_next, "{what} {place:?} comes behind {:?}", self.first);
+            self.first = Some(place.1);
+        }
+    }
+
+    /// What a member had goes back, or is out of attempts.
+    fn back(&mut self, place: Place, name: &str) {
+        if let Some(last) = self.last.get_mut(&place) {
+            *last = match *last {
+                Last::Held { attempt, .. } if name == "c1" && attempt >= ATTEMPTS => {
+                    Last::Dead { is_sure: false }
+                }
+                _ => Last::Back,
+            };
+        }
+    }
+}
+
+struct Member {
+    topic: Topic,
+    name: &'static str,
+    number: u64,
+    subscription: Subscription,
+    held: Vec<Place>,
+}
+
+/// Who reads now.
+#[derive(Default)]
+pub(super) struct Members {
+    all: Vec<Member>,
+    count: u64,
+}
+
+impl Members {
+    /// Lets somebody come, take, finish or go; returns how many steps that were.
+    pub(super) async fn step(
+        &mut self,
+        hub: &Hub,
+        world: &mut World,
+        random: &mut Random,
+    ) -> u64 {
+        let steps = 1 + random.below(4);
+        for _ in 0..steps {
+            match random.below(10) {
+                0 | 1 => self.come(hub, world, random).await,
+                2 if !self.all.is_empty() => {
+                    let member = self.all.swap_remove(random.below(self.all.len() as u64) as usize);
+                    leave(member, world);
+                }
+                3..=6 => self.take(world, random).await,
+                _ => self.finish(world, random),
+            }
+        }
+        steps
+    }
+
+    async fn come(&mut self, hub: &Hub, world: &mut World, random: &mut Random) {
+        let topics = world.topics();
+        let can_read = |topic: &&Topic| topic.as_str().starts_with(['s', 'p']);
+        let topics: Vec<&Topic> = topics.iter().filter(can_read).collect();
+        if topics.is_empty() || self.all.len() > 6 {
+            return;
+        }
+        let topic = topics[random.below(topics.len() as u64) as usize].clone();
+        let name = random.pick(&["c0", "c1"]);
+        let max_attempts = (name == "c1").then_some(ATTEMPTS);
+        let change = ConsumerChange { max_attempts, ..ConsumerChange::default() };
+        let owner = String::new();
+        let who = Who::Member { name: name.into(), owner, from: From::First, change };
+        let (subscription, _) = hub.subscribe(topic.clone().into(), who).await.unwrap();
+        world.stream(&topic).consumers.entry(name.into()).or_default();
+        self.count += 1;
+        let number = self.count;
+        self.all.push(Member { topic, name, number, subscription, held: Vec::new() });
+    }
+
+    async fn take(&mut self, world: &mut World, random: &mut Random) {
+        if self.all.is_empty() {
+            return;
+        }
+        let at = random.below(self.all.len() as u64) as usize;
+        let member = &mut self.all[at];
+        let what = format!("seed {}: {} {}", world.seed, member.topic, member.name);
+        let credit = 1 + random.below(12);
+        member.subscription.apply(Op::Credit(credit)).unwrap();
+        let mut events = Vec::new();
+        match member.subscription.take(credit as usize, &mut events).await {
+            Ok(()) => {}
+            // Its stream was removed, and its ledger with it.
+            Err(Error::StreamRemoved) => {
+                self.all.swap_remove(at);
+                return;
+            }
+            Err(error) => panic!("{what}: {error}"),
+        }
+        for event in events {
+            let Event::Deliver(delivery) = event else {
+                assert!(matches!(event, Event::Status(_)));
+                continue;
+            };
+            let place = (delivery.generation(), delivery.offset());
+            let known = world.stream(&member.topic);
+            let ledger = known.consumers.get_mut(member.name).unwrap();
+            ledger.delivered(place, delivery.attempt(), member.number, &what);
+            let is_over = member.name == "c1" && delivery.attempt() > ATTEMPTS;
+            assert!(!is_over, "{what} {place:?}: attempt {}", delivery.attempt());
+            assert!(known.messages.contains_key(&place.1), "{what} {place:?} was never published");
+            member.held.push(place);
+        }
+    }
+
+    /// Acknowledges or sets back some of what a member has.
+    fn finish(&mut self, world: &mut World, random: &mut Random) {
+        if self.all.is_empty() {
+            return;
+        }
+        let at = random.below(self.all.len() as u64) as usize;
+        let member = &mut self.all[at];
+        let count = (random.below(6) as usize).min(member.held.len());
+        let sets_back = random.one_in(3);
+        for place in member.held.drain(..count) {
+            let marks = vec![Mark::Range { stream: None, from: place.1, to: place.1 }];
+            let op = if sets_back { Op::Nack(marks, 0) } else { Op::Ack(marks) };
+            member.subscription.apply(op).unwrap();
+            // Of a stream that is gone, or was made again, nothing is known.
+            let known = world.known(&member.topic);
+            let Some(ledger) = known.and_then(|known| known.consumers.get_mut(member.name)) else {
+                continue;
+            };
+            let mine = matches!(ledger.last.get(&place),
+                Some(Last::Held { by, .. }) if *by == member.number);
+            match (mine, sets_back) {
+                (false, _) => {}
+                (true, true) => ledger.back(place, member.name),
+                (true, false) => drop(ledger.last.insert(place, Last::Acked { is_sure: false })),
+            }
+        }
+    }
+}
+
+/// A member goes: what it had comes to others.
+fn leave(member: Member, world: &mut World) {
+    let Member { topic, name, number, subscription, held } = member;
+    drop(subscription);
+    let Some(ledger) = world.known(&topic).and_then(|known| known.consumers.get_mut(name)) else {
+        return;
+    };
+    for place in held {
+        if matches!(ledger.last.get(&place), Some(Last::Held { by, .. }) if *by == number) {
+            ledger.back(place, name);
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! Requests that share a commit, and what they must be answered.
+
+use futures_util::future::join_all;
+use sealane_codec::{Codec, Transcoder};
+use sealane_message::Topic;
+
+use super::Random;
+use super::world::{Message, World};
+use crate::{Appended, Change, Enqueue, Envelope, Error, Hub, IdempotencyKey, Level};
+
+/// One request.
+#[derive(Debug, Clone)]
+pub(super) enum Request {
+    Publish { topic: Topic, ids: Vec<String>, key: Option<u64>, expect: Option<u64> },
+    Delay { topic: Topic, id: String, delay_ms: u64 },
+    Configure { topic: Topic, change: Change },
+    Remove { topic: Topic },
+}
+
+#[derive(Debug)]
+enum Answer {
+    Appended(Appended),
+    Configured(bool),
+    Removed,
+}
+
+/// Sends several requests at once and holds the answers against the model; returns how many.
+pub(super) async fn batch(hub: &Hub, world: &mut World, random: &mut Random) -> u64 {
+    let count = 1 + random.below(10);
+    let requests: Vec<Request> = (0..count).map(|_| request(world, random)).collect();
+    // They are polled in order and reach the writer's queue in order.
+    let answers = join_all(requests.iter().map(|request| send(hub, request))).await;
+    for (request, answer) in requests.into_iter().zip(answers) {
+        match answer {
+            Ok(answer) => accepted(world, request, answer),
+            Err(error) => refused(world, &request, error),
+        }
+    }
+    count
+}
+
+fn request(world: &mut World, random: &mut Random) -> Request {
+    let topic = world.topic(random);
+    match random.below(20) {
+        0 | 1 => Request::Remove { topic },
+        2 | 3 => {
+            let level = random.one_in(2).then(|| random.pick(&Level::ALL));
+            let max_count = topic.as_str().starts_with("r/").then(|| random.pick(&[0, 5, 20]));
+            Request::Configure { topic, change: Change { level, max_count, ..Change::default() } }
+        }
+        4 | 5 => {
+            let topic = format!("d/{}", random.below(2)).parse().unwrap();
+            Request::Delay { topic, id: world.id(), delay_ms: random.below(30) }
+        }
+        6 => {
+            let number = random.below(4);
+            let name = if random.one_in(2) { "d" } else { "dead/s" };
+            let topic = format!("{name}/{number}").parse().unwrap();
+            let level = Some(random.pick(&Level::ALL));
+            Request::Configure { topic, change: Change { level, ..Change::default() } }
+        }
+        _ => {
+            let size = 1 + random.below(3) * random.below(4);
+            let ids = (0..size).map(|_| world.id()).collect();
+            let key = random.one_in(4).then(|| random.below(6));
+            let next = world.next(&topic);
+            let expect = random.one_in(6).then(|| next.saturating_sub(random.below(2)));
+            Request::Publish { topic, ids, key, expect }
+        }
+    }
+}
+
+async fn send(hub: &Hub, request: &Request) -> Result<Answer, Error> {
+    match request.clone() {
+        Request::Publish { topic, ids, key, expect } => {
+            let envelopes = ids.iter().map(|id| envelope(hub, id)).collect();
+            let key = key.map(|key| {
+                let body = ids.concat();
+                // The body is part of what a key stands for.
+                IdempotencyKey::new(b"", key.to_string().as_bytes(), body.as_bytes()).unwrap()
+            });
+            let enqueue = Enqueue { topic, envelopes, expect, delay_ms: None, key };
+            hub.enqueue(enqueue).await.map(Answer::Appended)
+        }
+        Request::Delay { topic, id, delay_ms } => {
+            let envelopes = vec![envelope(hub, &id)];
+            let delay_ms = Some(delay_ms);
+            let enqueue = Enqueue { topic, envelopes, expect: None, delay_ms, key: None };
+            hub.enqueue(enqueue).await.map(Answer::Appended)
+        }
+        Request::Configure { topic, change } => {
+            let configured = hub.configure(&topic, None, change).await;
+            configured.map(|(_, made)| Answer::Configured(made))
+        }
+        Request::Remove { topic } => hub.remove(&topic).await.map(|()| Answer::Removed),
+    }
+}
+
+fn envelope(hub: &Hub, id: &str) -> Envelope {
+    let raw = format!(r#"{{"id":"{id}"}}"#);
+    Envelope::read(&mut Transcoder::new(), hub.ids(), Codec::Json, raw.as_bytes()).unwrap()
+}
+
+fn accepted(world: &mut World, request: Request, answer: Answer) {
+    let seed = world.seed;
+    match (request, answer) {
+        (Request::Publish { topic, ids, key, expect }, Answer::Appended(appended)) => {
+            let next = world.next(&topic);
+            let stream = world.stream(&topic);
+            if appended.replayed {
+                let seen = key.and_then(|key| stream.keys.get(&key)).expect("a key that was seen");
+                assert_eq!((&seen.0, seen.1), (&ids, appended.offset), "seed {seed} {topic}");
+                return;
+            }
+            assert_eq!(appended.offset, next, "seed {seed} {topic}: the next offset");
+            assert!(expect.is_none_or(|expect| expect == next), "seed {seed} {topic} {expect:?}");
+            if let Some(key) = key {
+                let before = stream.keys.insert(key, (ids.clone(), appended.offset));
+                assert!(before.is_none(), "seed {seed} {topic}: stored twice under key {key}");
+            }
+            for (n, id) in ids.into_iter().enumerate() {
+                let offset = appended.offset + n as u64;
+                let is_sure = appended.level > Level::Memory;
+                let generation = appended.generation;
+                stream.messages.insert(offset, Message { id, generation, is_sure });
+            }
+        }
+        (Request::Delay { topic, id, .. }, Answer::Appended(_)) => {
+            world.stream(&topic).delayed.insert(id);
+        }
+        // What the hub itself makes is not followed.
+        (Request::Configure { topic, .. }, _) if topic.as_str().starts_with("dead/") => {}
+        (Request::Configure { topic, change }, Answer::Configured(made)) => {
+            assert_eq!(made, !world.has(&topic), "seed {seed} {topic}: made");
+            let stream = world.stream(&topic);
+            stream.level = change.level.unwrap_or(stream.level);
+            stream.max_count = change.max_count.unwrap_or(stream.max_count);
+            stream.was_bounded |= stream.max_count > 0;
+            // Everything before it was stored with it.
+            stream.messages.values_mut().for_each(|message| message.is_sure = true);
+        }
+        (Request::Remove { topic }, Answer::Removed) => {
+            assert!(world.has(&topic), "seed {seed} {topic}: removed what is not there");
+            world.remove(&topic);
+        }
+        (request, answer) => panic!("seed {seed}: {request:?} is answered {answer:?}"),
+    }
+}
+
+/// A refusal says what the model says; a fault means that nothing came to be.
+fn refused(world: &mut World, request: &Request, error: Error) {
+    let seed = world.seed;
+    match (request, error) {
+        (_, Error::StorageFull | Error::StorageBusy | Error::StorageFailed(_)) => {}
+        (Request::Publish { topic, expect, .. }, Error::OffsetMismatch { next }) => {
+            assert_eq!(next, world.next(topic), "seed {seed} {topic}: the offset that is said");
+            assert!(expect.is_some_and(|expect| expect != next), "seed {seed} {topic}");
+        }
+        (Request::Publish { topic, ids, key, .. }, Error::KeyReused) => {
+            let seen = key.and_then(|key| world.stream(topic).keys.get(&key).cloned());
+            assert!(seen.is_some_and(|seen| seen.0 != *ids), "seed {seed} {topic}");
+        }
+        (Request::Remove { topic }, Error::UnknownStream(_)) => {
+            assert!(!world.has(topic), "seed {seed} {topic} is there");
+        }
+        (request, error) => panic!("seed {seed}: {request:?} is refused: {error}"),
+    }
+}

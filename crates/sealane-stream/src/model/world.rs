@@ -1,0 +1,289 @@
+//! What must be in the hub.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+use sealane_codec::Codec;
+use sealane_message::Topic;
+
+use super::consumers::Ledger;
+use super::{Random, until};
+use crate::{Error, Event, From, Hub, Level};
+
+/// What is known of a message that was acknowledged.
+#[derive(Debug, Clone)]
+pub(super) struct Message {
+    pub(super) id: String,
+    pub(super) generation: u64,
+    /// Whether a kill must not take it.
+    pub(super) is_sure: bool,
+}
+
+/// One stream, from when it was made until it is removed.
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    pub(super) level: Level,
+    pub(super) max_count: u64,
+    /// Whether it ever had a bound.
+    pub(super) was_bounded: bool,
+    /// By offset.
+    pub(super) messages: BTreeMap<u64, Message>,
+    /// What came with an idempotency key, and where it is.
+    pub(super) keys: HashMap<u64, (Vec<String>, u64)>,
+    /// Ids that are held back.
+    pub(super) delayed: HashSet<String>,
+    pub(super) consumers: BTreeMap<String, Ledger>,
+}
+
+pub(super) struct World {
+    pub(super) seed: u64,
+    streams: BTreeMap<Topic, Known>,
+    /// Every message that was ever seen, by topic, generation and offset.
+    seen: HashMap<(Topic, u64, u64), String>,
+    ids: u64,
+}
+
+/// What one look at a stream has found.
+#[derive(Default)]
+struct Found {
+    messages: BTreeMap<u64, Message>,
+    /// Offsets that retention took, both ends included.
+    trimmed: Vec<(u64, u64)>,
+}
+
+impl World {
+    pub(super) fn new(seed: u64) -> Self {
+        Self { seed, streams: BTreeMap::new(), seen: HashMap::new(), ids: 0 }
+    }
+
+    pub(super) fn id(&mut self) -> String {
+        self.ids += 1;
+        format!("{}-{}", self.seed, self.ids)
+    }
+
+    /// A topic to be published to: some streams have bounds, and one can have no dead letters.
+    pub(super) fn topic(&self, random: &mut Random) -> Topic {
+        const DEEP: &str = "p/2/3/4/5/6/7/8/9/10/11/12/13/14/15/16";
+        random.pick(&["s/0", "s/1", "s/2", "s/3", "r/0", DEEP]).parse().unwrap()
+    }
+
+    pub(super) fn has(&self, topic: &Topic) -> bool {
+        self.streams.contains_key(topic)
+    }
+
+    /// The stream, which comes to be known by being made.
+    pub(super) fn stream(&mut self, topic: &Topic) -> &mut Known {
+        let fresh = || Known { level: Level::Os, ..Known::default() };
+        self.streams.entry(topic.clone()).or_insert_with(fresh)
+    }
+
+    pub(super) fn known(&mut self, topic: &Topic) -> Option<&mut Known> {
+        self.streams.get_mut(topic)
+    }
+
+    pub(super) fn next(&self, topic: &Topic) -> u64 {
+        let last = self.streams.get(topic).and_then(|known| known.messages.last_key_value());
+        last.map_or(0, |(offset, _)| offset + 1)
+    }
+
+    pub(super) fn remove(&mut self, topic: &Topic) {
+        self.streams.remove(topic);
+    }
+
+    pub(super) fn topics(&self) -> Vec<Topic> {
+        self.streams.keys().cloned().collect()
+    }
+
+    /// Looks at one stream.
+    pub(super) async fn check(&mut self, hub: &Hub, random: &mut Random) {
+        let topics = self.topics();
+        if !topics.is_empty() {
+            let topic = topics[random.below(topics.len() as u64) as usize].clone();
+            self.look(hub, &topic).await;
+        }
+    }
+
+    /// Holds all that can be read of a stream against what is known.
+    async fn look(&mut self, hub: &Hub, topic: &Topic) {
+        let seed = self.seed;
+        let found = read(hub, topic, seed).await;
+        for (offset, message) in &found.messages {
+            let place = (topic.clone(), message.generation, *offset);
+            let before = self.seen.insert(place, message.id.clone());
+            let is_same = before.is_none_or(|before| before == message.id);
+            assert!(is_same, "seed {seed}: {topic} {} {offset} names two", message.generation);
+        }
+        let is_given = topic.as_str().starts_with("d/");
+        let known = self.streams.get_mut(topic).unwrap();
+        if is_given {
+            // What was held back has an offset from now on.
+            for (offset, message) in &found.messages {
+                if !known.messages.contains_key(offset) {
+                    let was_held = known.delayed.remove(&message.id);
+                    assert!(was_held, "seed {seed}: {topic} {offset} comes twice or of itself");
+                    known.messages.insert(*offset, message.clone());
+                }
+            }
+        }
+        for (offset, message) in &known.messages {
+            let is_trimmed = found.trimmed.iter().any(|(a, b)| (a..=b).contains(&offset));
+            match found.messages.get(offset) {
+                Some(read) => assert_eq!(read.id, message.id, "seed {seed}: {topic} {offset}"),
+                None => assert!(
+                    is_trimmed && known.was_bounded,
+                    "seed {seed}: {topic} {offset} ({}) is lost, {} read",
+                    message.id,
+                    found.messages.len()
+                ),
+            }
+        }
+        let strangers = found.messages.keys().find(|offset| !known.messages.contains_key(offset));
+        assert_eq!(strangers, None, "seed {seed}: {topic} has what nobody published");
+    }
+
+    /// Waits until everything that consumers did is stored.
+    pub(super) async fn flush(&mut self, hub: &Hub) {
+        let nowhere = "never/there".parse().unwrap();
+        loop {
+            until("consumers are stored", self.seed, || !hub.has_unstored()).await;
+            // Its answer comes behind the commit that took the last of them.
+            let answer = hub.remove(&nowhere).await;
+            assert!(matches!(answer, Err(Error::UnknownStream(_))), "{answer:?}");
+            if !hub.has_unstored() {
+                break;
+            }
+        }
+        for known in self.streams.values_mut() {
+            known.messages.values_mut().for_each(|message| message.is_sure = true);
+            known.consumers.values_mut().for_each(Ledger::flushed);
+        }
+    }
+
+    /// The hub was closed: everything is stored.
+    pub(super) fn left(&mut self) {
+        for known in self.streams.values_mut() {
+            known.messages.values_mut().for_each(|message| message.is_sure = true);
+            known.consumers.values_mut().for_each(Ledger::flushed);
+            known.consumers.values_mut().for_each(Ledger::reopened);
+        }
+    }
+
+    /// The hub was killed: what was not sure may be gone.
+    pub(super) fn killed(&mut self) {
+        for known in self.streams.values_mut() {
+            known.consumers.values_mut().for_each(Ledger::reopened);
+        }
+    }
+
+    /// The hub was opened again: takes over what is left where it could be lost.
+    pub(super) async fn opened(&mut self, hub: &Hub) {
+        let seed = self.seed;
+        for topic in self.topics() {
+            let known = self.streams.get_mut(&topic).unwrap();
+            let info = hub.stream(&topic).unwrap_or_else(|e| panic!("seed {seed}: {topic}: {e}"));
+            assert_eq!(info.level, known.level, "seed {seed}: {topic}");
+            assert!(info.damaged.is_empty(), "seed {seed}: {topic} is damaged");
+            let lost: BTreeSet<u64> = known.messages.range(info.next..).map(|(o, _)| *o).collect();
+            for offset in lost {
+                let message = known.messages.remove(&offset).unwrap();
+                assert!(!message.is_sure, "seed {seed}: {topic} {offset} was sure");
+                assert!(info.generation > message.generation, "seed {seed}: {topic} {offset}");
+            }
+            let next = info.next;
+            known.keys.retain(|_, (ids, offset)| *offset + (ids.len() as u64) <= next);
+            known.messages.values_mut().for_each(|message| message.is_sure = true);
+            self.look(hub, &topic).await;
+        }
+        let known: BTreeSet<Topic> = self.topics().into_iter().collect();
+        for info in hub.streams(None, None, usize::MAX) {
+            let is_dead = info.stream.as_str().starts_with("dead/");
+            let is_known = is_dead || known.contains(&info.stream);
+            assert!(is_known, "seed {seed}: {} is there again", info.stream);
+        }
+    }
+
+    /// Lets everything come that is still to come, and looks at all of it once more.
+    pub(super) async fn end(&mut self, hub: &Hub) {
+        for topic in self.topics() {
+            let delayed = self.streams[&topic].delayed.len() as u64;
+            let next = self.next(&topic) + delayed;
+            let arrived = || hub.stream(&topic).is_ok_and(|info| info.next >= next);
+            until("delayed messages come", self.seed, arrived).await;
+            self.look(hub, &topic).await;
+            assert!(self.streams[&topic].delayed.is_empty());
+        }
+        for topic in self.topics() {
+            let known = &self.streams[&topic];
+            let wanted: usize = known.consumers.values().map(Ledger::dead).sum();
+            let start = std::time::Instant::now();
+            let mut all = letters(hub, &topic, self.seed).await;
+            while topic.as_str().starts_with("s/") && all.len() < wanted {
+                let waits = start.elapsed() < std::time::Duration::from_secs(20);
+                assert!(waits, "seed {}: {topic}: {} of {wanted} letters", self.seed, all.len());
+                tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+                all = letters(hub, &topic, self.seed).await;
+            }
+            for (name, ledger) in &known.consumers {
+                ledger.end(&topic, name, &all, self.seed);
+            }
+        }
+    }
+}
+
+/// Everything that can be read of a stream.
+async fn read(hub: &Hub, topic: &Topic, seed: u64) -> Found {
+    let mut found = Found::default();
+    let mut from = 0;
+    loop {
+        let page = match hub.read(topic, From::Offset(from), 1000).await {
+            Ok(page) => page,
+            Err(Error::UnknownStream(_)) => panic!("seed {seed}: {topic} is not there"),
+            Err(error) => panic!("seed {seed}: {topic}: {error}"),
+        };
+        for event in page.events {
+            match event {
+                Event::Deliver(delivery) => {
+                    let frame = delivery.frame(Codec::Json);
+                    let value = sealane_codec::decode(Codec::Json, &frame).unwrap();
+                    let envelope = value.field("deliver").unwrap();
+                    let id = envelope.field("id").unwrap().as_text().unwrap().to_owned();
+                    let generation = delivery.generation();
+                    let message = Message { id, generation, is_sure: true };
+                    found.messages.insert(delivery.offset(), message);
+                }
+                Event::Status(frame) => match frame {
+                    crate::protocol::ServerFrame::Gap { from, to, reason, .. } => {
+                        assert_eq!(reason, "retention", "seed {seed}: {topic} {from} to {to}");
+                        found.trimmed.push((from, to));
+                    }
+                    other => panic!("seed {seed}: {topic}: {other:?}"),
+                },
+            }
+        }
+        from = page.next;
+        if page.end {
+            return found;
+        }
+    }
+}
+
+/// The dead letters of a stream: consumer, generation and offset of each.
+async fn letters(hub: &Hub, topic: &Topic, seed: u64) -> Vec<(String, u64, u64)> {
+    let Ok(grave) = format!("dead/{topic}").parse::<Topic>() else { return Vec::new() };
+    let (mut all, mut from) = (Vec::new(), 0);
+    while let Ok(page) = hub.read(&grave, From::Offset(from), 1000).await {
+        for event in page.events {
+            let Event::Deliver(delivery) = event else { panic!("seed {seed}: {grave}: a gap") };
+            let frame = delivery.frame(Codec::Json);
+            let value = sealane_codec::decode(Codec::Json, &frame).unwrap();
+            let letter = value.field("deliver").unwrap();
+            let number = |name| letter.field(name).unwrap().as_u64().unwrap();
+            let consumer = letter.field("consumer").unwrap().as_text().unwrap().to_owned();
+            all.push((consumer, number("generation"), number("offset")));
+        }
+        from = page.next;
+        if page.end {
+            break;
+        }
+    }
+    all
+}
