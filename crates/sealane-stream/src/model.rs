@@ -60,10 +60,11 @@ fn trouble(hub: &Hub, random: &mut Random) {
         1 => Fault::Busy,
         _ => Fault::Failed("a test says so".into()),
     };
-    match random.below(8) {
+    match random.below(10) {
         0 => trouble.set_full(true),
         1 => trouble.set_pages(1),
-        2 => trouble.fail_at(1 + random.below(12), fault, true),
+        2 | 3 => trouble.refuse_blocks(true),
+        4 => trouble.fail_at(1 + random.below(12), fault, true),
         _ => trouble.fail_at(1 + random.below(40), fault, false),
     }
 }
@@ -94,6 +95,7 @@ fn run(seed: u64, steps: u64) -> (u64, u64) {
             done += runtime.block_on(requests::batch(&hub, &mut world, &mut random));
             done += runtime.block_on(members.step(&hub, &mut world, &mut random));
             if troubled {
+                runtime.block_on(world.meet(&hub));
                 hub.store_trouble.end();
             }
             runtime.block_on(world.check(&hub, &mut random));

@@ -165,6 +165,11 @@ impl Registry {
         std::mem::take(&mut self.dirty.lock())
     }
 
+    /// Gives back consumers that were taken and not looked at.
+    pub(crate) fn give_back(&self, mut dirty: Vec<(Arc<Stream>, Arc<Shared>)>) {
+        self.dirty.lock().append(&mut dirty);
+    }
+
     /// Has the clock look after the consumer.
     pub(crate) fn mark_timed(&self, stream: &Arc<Stream>, shared: &Arc<Shared>) {
         if !shared.timed.swap(true, Ordering::SeqCst) {

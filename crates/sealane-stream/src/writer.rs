@@ -36,8 +36,8 @@ use progress::Progress;
 use staged::Staged;
 use upkeep::Upkeep;
 
-/// How long acknowledgements wait to be stored together.
-const FLUSH_EVERY: Duration = Duration::from_millis(25);
+/// How long acknowledgements wait to be stored together. The model of the hub does not wait.
+const FLUSH_EVERY: Duration = Duration::from_millis(if cfg!(test) { 1 } else { 25 });
 
 /// How long the writer sleeps when there is nothing to do.
 const IDLE: Duration = Duration::from_millis(250);
@@ -194,13 +194,14 @@ impl Writer {
                 Err(fault) => command.fail(fault),
             }
         }
-        let result = result.and_then(|()| {
-            self.upkeep.release(&mut plan, &planner)?;
+        let result = result.and_then(|()| self.upkeep.release(&mut plan, &planner));
+        if result.is_ok() {
             let buried = letters::plan(&mut plan, &mut planner, &dirty);
             self.progress.plan(&mut plan, planner.next, dirty, buried);
             self.upkeep.plan(&mut plan, &self.registry, flush);
-            Ok(())
-        });
+        } else {
+            self.registry.give_back(dirty);
+        }
         Some((plan, result))
     }
 

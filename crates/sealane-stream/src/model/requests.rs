@@ -40,6 +40,20 @@ pub(super) async fn batch(hub: &Hub, world: &mut World, random: &mut Random) -> 
 }
 
 fn request(world: &mut World, random: &mut Random) -> Request {
+    // A client that was not answered well asks the same once more.
+    if random.one_in(6)
+        && let Some(again) = world.asked.pop()
+    {
+        return again;
+    }
+    let request = new_request(world, random);
+    if matches!(request, Request::Publish { key: Some(_), expect: None, .. }) {
+        world.asked.push(request.clone());
+    }
+    request
+}
+
+fn new_request(world: &mut World, random: &mut Random) -> Request {
     let topic = world.topic(random);
     match random.below(20) {
         0 | 1 => Request::Remove { topic },
@@ -107,6 +121,8 @@ fn accepted(world: &mut World, request: Request, answer: Answer) {
         (Request::Publish { topic, ids, key, expect }, Answer::Appended(appended)) => {
             let next = world.next(&topic);
             let stream = world.stream(&topic);
+            let was_seen = key.and_then(|key| stream.keys.get(&key)).is_some();
+            assert_eq!(appended.replayed, was_seen, "seed {seed} {topic} {key:?}: a repeated key");
             if appended.replayed {
                 let seen = key.and_then(|key| stream.keys.get(&key)).expect("a key that was seen");
                 assert_eq!((&seen.0, seen.1), (&ids, appended.offset), "seed {seed} {topic}");

@@ -6,6 +6,7 @@ use sealane_codec::Codec;
 use sealane_message::Topic;
 
 use super::consumers::Ledger;
+use super::requests::Request;
 use super::{Random, until};
 use crate::{Error, Event, From, Hub, Level};
 
@@ -40,6 +41,8 @@ pub(super) struct World {
     /// Every message that was ever seen, by topic, generation and offset.
     seen: HashMap<(Topic, u64, u64), String>,
     ids: u64,
+    /// Requests with a key, to be sent again.
+    pub(super) asked: Vec<Request>,
 }
 
 /// What one look at a stream has found.
@@ -52,7 +55,7 @@ struct Found {
 
 impl World {
     pub(super) fn new(seed: u64) -> Self {
-        Self { seed, streams: BTreeMap::new(), seen: HashMap::new(), ids: 0 }
+        Self { seed, streams: BTreeMap::new(), seen: HashMap::new(), ids: 0, asked: Vec::new() }
     }
 
     pub(super) fn id(&mut self) -> String {
@@ -138,6 +141,13 @@ impl World {
         }
         let strangers = found.messages.keys().find(|offset| !known.messages.contains_key(offset));
         assert_eq!(strangers, None, "seed {seed}: {topic} has what nobody published");
+    }
+
+    /// Lets what consumers did meet the store as it is now.
+    pub(super) async fn meet(&mut self, hub: &Hub) {
+        tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+        let answer = hub.remove(&"never/there".parse().unwrap()).await;
+        assert!(answer.is_err(), "seed {}: {answer:?}", self.seed);
     }
 
     /// Waits until everything that consumers did is stored.

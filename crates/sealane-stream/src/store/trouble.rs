@@ -19,6 +19,8 @@ struct State {
     lasts: bool,
     /// Whether there is no room for anything more.
     is_full: bool,
+    /// Whether no message can be stored, and everything else can.
+    refuses_blocks: bool,
     /// The pages that SQLite may use, to be told to it.
     pages: Option<i64>,
     failed: u64,
@@ -34,6 +36,17 @@ impl Trouble {
     /// Says whether there is room for what is added.
     pub(crate) fn set_full(&self, is_full: bool) {
         self.0.lock().is_full = is_full;
+    }
+
+    /// Says whether there is no room for messages, found out only when they are written.
+    pub(crate) fn refuse_blocks(&self, refuses_blocks: bool) {
+        self.0.lock().refuses_blocks = refuses_blocks;
+    }
+
+    pub(crate) fn block(&self) -> Result<(), Fault> {
+        let mut state = self.0.lock();
+        state.failed += u64::from(state.refuses_blocks);
+        if state.refuses_blocks { Err(Fault::Full) } else { Ok(()) }
     }
 
     /// Says how many pages the database may have: SQLite itself says that it is full then.

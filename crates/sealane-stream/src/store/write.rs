@@ -175,6 +175,8 @@ impl Writes {
         generation: u64,
         records: &[Record],
     ) -> Result<(), Fault> {
+        #[cfg(test)]
+        self.trouble.block()?;
         let (Some(first), Some(last)) = (records.first(), records.last()) else { return Ok(()) };
         self.buffer.clear();
         records.iter().for_each(|record| write_record(stream, record, &mut self.buffer));

@@ -22,7 +22,7 @@ use crate::registry::Registry;
 use crate::store::{
     Fault, Key, KeyRow, Next, STREAM_NUMBERS, Settings, StreamRow, Trimmed, Writes,
 };
-use crate::stream::Stream;
+use crate::stream::{Shared, Stream};
 
 /// What the topics of dead letters begin with. Their streams are open: the hub writes there.
 pub(super) const DEAD: &str = "dead/";
@@ -56,6 +56,8 @@ pub(super) struct Plan {
     pub(super) damage: Vec<(Arc<Stream>, (u64, u64))>,
     pub(super) buried: Vec<Buried>,
     pub(super) consumers: Vec<ConsumerPlan>,
+    /// Consumers that changed and go with their streams, if the commit stands.
+    pub(super) set_aside: Vec<(Arc<Stream>, Arc<Shared>)>,
     /// What retention takes off streams, as the last attempt has found it.
     pub(super) trimmed: Vec<(Arc<Stream>, Trimmed)>,
     /// Whether consumers and what waits for time were looked at.
@@ -148,6 +150,7 @@ impl Plan {
             damage: Vec::new(),
             buried: Vec::new(),
             consumers: Vec::new(),
+            set_aside: Vec::new(),
             trimmed: Vec::new(),
             has_flushed: false,
             unstorable: None,
@@ -256,16 +259,16 @@ impl Plan {
     /// Takes out what adds to the store and tells those who asked for it why; what removes stays.
     pub(super) fn strip(&mut self, registry: &Registry, fault: &Fault) {
         self.is_stripped = true;
+        let made: HashSet<u32> = self.made.values().map(|stream| stream.number).collect();
         let stays = |(_, answer): &(Option<u32>, Answer)| match answer {
             Answer::Remove(..) => true,
-            Answer::Configure(_, result) => matches!(result, Ok((_, false))),
-            Answer::Append(..) => false,
+            Answer::Configure(_, Ok((stream, _))) => !made.contains(&stream.number),
+            Answer::Configure(_, Err(_)) | Answer::Append(..) => false,
         };
         let (kept, failed): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.answers).into_iter().partition(stays);
         failed.into_iter().for_each(|(_, answer)| answer.fail(fault));
         self.answers = kept;
-        let made: HashSet<u32> = self.made.values().map(|stream| stream.number).collect();
         self.settings.retain(|number, _| !made.contains(number));
         self.gains.clear();
         self.made.clear();

@@ -96,9 +96,11 @@ impl Progress {
             buried.iter().map(|(shared, offsets)| (Arc::as_ptr(shared), offsets)).collect();
         let mut seen = HashSet::new();
         for (stream, shared) in dirty.into_iter().chain(forced) {
-            let is_leaving = plan.removing.contains_key(&stream.topic);
-            let is_gone = is_leaving || stream.removed.load(Ordering::Relaxed);
-            if is_gone || !seen.insert(Arc::as_ptr(&shared)) {
+            if stream.removed.load(Ordering::Relaxed) || !seen.insert(Arc::as_ptr(&shared)) {
+                continue;
+            }
+            if plan.removing.contains_key(&stream.topic) {
+                plan.set_aside.push((stream, shared));
                 continue;
             }
             let whole = forced_by.contains(&Arc::as_ptr(&shared));

@@ -51,6 +51,7 @@ pub(super) fn fail(mut plan: Plan, registry: &Registry, fault: &Fault) {
     for consumer in &plan.consumers {
         consumer.is_unstored(registry);
     }
+    registry.give_back(std::mem::take(&mut plan.set_aside));
     plan.answer(Some(fault));
     for command in plan.deferred {
         command.fail(fault);
