@@ -66,7 +66,7 @@ fn write(file: &Path) -> std::io::Result<()> {
 pub(crate) async fn ready(State(app): State<Arc<App>>, headers: HeaderMap) -> Response {
     let status = if app.is_stopping() {
         "draining"
-    } else if app.probe.is_writable().await {
+    } else if app.hub.trouble().is_none() && app.probe.is_writable().await {
         "ready"
     } else {
         "storage"

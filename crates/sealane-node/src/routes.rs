@@ -176,22 +176,33 @@ async fn count(State(app): State<Arc<App>>, request: Request, next: Next) -> Res
 
 async fn health(State(app): State<Arc<App>>, headers: HeaderMap) -> Response {
     let stopping = app.is_stopping();
-    let status = if stopping { StatusCode::SERVICE_UNAVAILABLE } else { StatusCode::OK };
+    let trouble = app.hub.trouble();
+    // A node whose disk is full lives: it reads, and takes messages again when there is room.
+    let code = if stopping { StatusCode::SERVICE_UNAVAILABLE } else { StatusCode::OK };
+    let status = match (&trouble, stopping) {
+        (_, true) => "draining",
+        (Some(_), _) => "storage",
+        (None, _) => "healthy",
+    };
     let fill: Fill = Box::new(move |writer| {
-        writer.map(5);
+        writer.map(5 + usize::from(trouble.is_some()));
         writer.key("ok");
-        writer.bool(!stopping);
+        writer.bool(status == "healthy");
         writer.key("version");
         writer.text(env!("CARGO_PKG_VERSION"));
         writer.key("status");
-        writer.text(if stopping { "draining" } else { "healthy" });
+        writer.text(status);
+        if let Some(trouble) = &trouble {
+            writer.key("cause");
+            writer.text(&trouble.to_string());
+        }
         writer.key("level");
         writer.text(app.hub.level().name());
         writer.key("streams");
         writer.u64(app.hub.count() as u64);
         writer.end();
     });
-    answer(&headers, Ok((status, fill)))
+    answer(&headers, Ok((code, fill)))
 }
 
 /// Prometheus' text format; docs/METRICS.md lists the metrics.

@@ -8,8 +8,8 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use rusqlite::Connection;
 
-use crate::store::Fault;
 use crate::Error;
+use crate::store::Fault;
 
 /// The log is looked at so often.
 const EVERY: Duration = Duration::from_millis(250);

@@ -6,6 +6,7 @@ mod delivers_exactly;
 mod enqueues_once;
 mod guards;
 mod http;
+mod keeps_to_itself;
 mod limits_hold;
 mod names_damage;
 mod negotiates;

@@ -18,12 +18,19 @@ type Place = (u64, u64);
 /// What was last seen of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Last {
-    Held { by: u64, attempt: u32 },
-    Acked { is_sure: bool },
+    Held {
+        by: u64,
+        attempt: u32,
+    },
+    Acked {
+        is_sure: bool,
+    },
     /// It comes again.
     Back,
     /// It is out of attempts.
-    Dead { is_sure: bool },
+    Dead {
+        is_sure: bool,
+    },
 }
 
 /// What is known of one consumer of one stream.
@@ -63,9 +70,8 @@ impl Ledger {
     /// Holds the dead letters of the stream against what became of its messages.
     pub(super) fn end(&self, topic: &Topic, name: &str, letters: &[(String, u64, u64)], seed: u64) {
         for (place, last) in &self.last {
-            let is_meant = |letter: &&(String, u64, u64)| {
-                letter.0 == name && (letter.1, letter.2) == *place
-            };
+            let is_meant =
+                |letter: &&(String, u64, u64)| letter.0 == name && (letter.1, letter.2) == *place;
             let count = letters.iter().filter(is_meant).count();
             let can_be = topic.as_str().starts_with("s/");
             match last {
@@ -124,12 +130,7 @@ pub(super) struct Members {
 
 impl Members {
     /// Lets somebody come, take, finish or go; returns how many steps that were.
-    pub(super) async fn step(
-        &mut self,
-        hub: &Hub,
-        world: &mut World,
-        random: &mut Random,
-    ) -> u64 {
+    pub(super) async fn step(&mut self, hub: &Hub, world: &mut World, random: &mut Random) -> u64 {
         let steps = 1 + random.below(4);
         for _ in 0..steps {
             match random.below(10) {
