@@ -248,7 +248,7 @@ impl Refusal {
     pub(crate) fn retry_after(&self) -> Option<u64> {
         match self {
             Refusal::TooFast(wait) | Refusal::Guesses(wait) => Some(wait.as_secs() + 1),
-            Refusal::Crowded | Refusal::Connections => Some(2),
+            Refusal::Crowded | Refusal::Connections | Refusal::Hub(Error::StorageBusy) => Some(2),
             _ => None,
         }
     }
@@ -299,7 +299,14 @@ impl Refusal {
                 Error::TooLarge { .. } => 1009,
                 Error::TooMany { .. } => 1008,
                 Error::StreamRemoved | Error::Draining => 1001,
-                Error::StorageFull | Error::StorageFailed(_) => 1011,
+                Error::StorageBusy => 1013,
+                Error::StorageFull
+                | Error::StorageFailed(_)
+                | Error::FolderInUse(_)
+                | Error::NotAStore(_)
+                | Error::StoreTooNew { .. }
+                | Error::TargetExists(_)
+                | Error::NoStore(_) => 1011,
                 _ => 1003,
             },
             Refusal::Unauthorized | Refusal::Forbidden { .. } => 1008,
@@ -324,8 +331,37 @@ fn status(error: &Error) -> StatusCode {
         Error::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
         Error::TooMany { .. } => StatusCode::TOO_MANY_REQUESTS,
         Error::StorageFull => StatusCode::INSUFFICIENT_STORAGE,
-        Error::StorageFailed(_) => StatusCode::INTERNAL_SERVER_ERROR,
-        Error::Draining => StatusCode::SERVICE_UNAVAILABLE,
+        Error::StorageFailed(_)
+        | Error::FolderInUse(_)
+        | Error::NotAStore(_)
+        | Error::StoreTooNew { .. }
+        | Error::TargetExists(_)
+        | Error::NoStore(_) => StatusCode::INTERNAL_SERVER_ERROR,
+        Error::Draining | Error::StorageBusy => StatusCode::SERVICE_UNAVAILABLE,
         _ => StatusCode::BAD_REQUEST,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_store_that_is_busy_is_to_be_tried_again_and_a_wrong_one_is_not() {
+        let said = |error: Error| {
+            let refusal = Refusal::Hub(error);
+            (refusal.status().as_u16(), refusal.close(), refusal.retry_after().is_some())
+        };
+        assert_eq!(said(Error::StorageBusy), (503, 1013, true));
+        for error in [
+            Error::StorageFailed(String::new()),
+            Error::FolderInUse(String::new()),
+            Error::NotAStore(String::new()),
+            Error::StoreTooNew { found: 9, known: 2 },
+            Error::TargetExists(String::new()),
+            Error::NoStore(String::new()),
+        ] {
+            assert_eq!(said(error), (500, 1011, false));
+        }
     }
 }

@@ -36,7 +36,7 @@ fn a_backup_of_a_running_node_becomes_a_node_with_the_same_messages_and_tokens()
     assert!(restored.status.success(), "{restored:?}");
     // Over what is there nothing is restored.
     let twice = sealane(&node.home()).args(["restore", &copy, "--data", &again]).output().unwrap();
-    assert_eq!(twice.status.code(), Some(5), "{twice:?}");
+    assert_eq!(twice.status.code(), Some(2), "{twice:?}");
 
     let (mut child, address) = NodeProcess::spawn_on(&node.home(), &again, "127.0.0.1:0");
     let mut sub = sealane(&node.home());
