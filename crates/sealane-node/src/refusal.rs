@@ -85,13 +85,13 @@ const NOT_FOUND: ErrorInfo = ErrorInfo::new(
     "SL-NODE-02",
     "NotFound",
     "there is nothing at this path",
-    "The routes are in spec/hub.md; they begin with /v1/.",
+    "The routes begin with /v1/; `GET /v1/openapi.json` describes them.",
 );
 const METHOD_NOT_ALLOWED: ErrorInfo = ErrorInfo::new(
     "SL-NODE-03",
     "MethodNotAllowed",
     "the path exists, but not for this method",
-    "See the table of requests in spec/hub.md.",
+    "The field `Allow` of the reply names the methods that there are.",
 );
 const UPGRADE_REQUIRED: ErrorInfo = ErrorInfo::new(
     "SL-NODE-04",
@@ -362,6 +362,13 @@ mod tests {
             Error::NoStore(String::new()),
         ] {
             assert_eq!(said(error), (500, 1011, false));
+        }
+    }
+    #[test]
+    fn no_hint_sends_anybody_to_a_page_of_the_source() {
+        for info in ERRORS.iter().chain(sealane_stream::ERRORS) {
+            let pages = ["spec/", "docs/", ".md"];
+            assert!(!pages.iter().any(|page| info.hint.contains(page)), "{}", info.hint);
         }
     }
 }

@@ -16,6 +16,7 @@ use sealane_stream::{Error, Event, From, Level, Page, StreamInfo};
 
 use crate::access::{Pass, Right};
 use crate::body;
+use crate::enqueue::unknown;
 use crate::readers::Shown;
 use crate::refusal::Refusal;
 use crate::reply::{Fill, accepted, answer};
@@ -109,6 +110,12 @@ pub(crate) async fn remove(
     answer(&headers, result.await.map(|fill| (StatusCode::OK, fill)))
 }
 
+/// The body of a `PUT`, as it is shown to whoever sent another one.
+const CHANGE: &str = concat!(
+    r#"any of {"level": "memory", "os" or "disk", "maxAgeMs": N, "maxCount": N, "#,
+    r#""maxBytes": N, "sealed": GROUP}"#
+);
+
 /// What a `PUT` changes; what it leaves out stays.
 #[derive(Default)]
 struct Change {
@@ -148,7 +155,7 @@ impl Change {
                     let wrong = || Error::parameter("sealed", cause);
                     change.sealed = Some(group.ok_or_else(wrong)?);
                 }
-                other => return Err(Error::UnknownOp(other.chars().take(64).collect()).into()),
+                other => return Err(unknown(other, CHANGE).into()),
             }
         }
         Ok(change)

@@ -21,3 +21,4 @@ mod socket;
 mod stays_fair;
 mod stock_clients;
 mod strict_order;
+mod tells_the_form;
