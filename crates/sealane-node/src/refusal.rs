@@ -36,6 +36,10 @@ pub(crate) enum Refusal {
     SlowHead,
     /// What was said is not HTTP.
     NotHttp,
+    /// A head that is HTTP, but not of a request that is served; the status, and why.
+    Head(StatusCode, &'static str),
+    /// A head over its limit.
+    HeadTooLarge,
     /// A body that came too slowly.
     SlowBody,
     /// The memory for bodies, or the token's share of it, is taken.
@@ -73,6 +77,7 @@ pub const ERRORS: &[ErrorInfo] = &[
     HANDSHAKE,
     TLS_REQUIRED,
     TLS_NOT_SERVED,
+    HEAD_TOO_LARGE,
 ];
 
 const UNKNOWN_CODEC: ErrorInfo = ErrorInfo::new(
@@ -145,8 +150,8 @@ const SLOW_HEAD: ErrorInfo = ErrorInfo::new(
 const NOT_HTTP: ErrorInfo = ErrorInfo::new(
     "SL-NODE-12",
     "NotHttp",
-    "what was sent is no request of HTTP/1.1, or its head is over MAX_HEAD_BYTES",
-    "Check that the client speaks HTTP/1.1 to this port.",
+    "what was sent is no request of HTTP/1.1, or is one to some and another to others",
+    "Check what the client, and each proxy on the way, sends to this port.",
 );
 const SLOW_BODY: ErrorInfo = ErrorInfo::new(
     "SL-NODE-13",
@@ -191,6 +196,13 @@ const TLS_NOT_SERVED: ErrorInfo = ErrorInfo::new(
     "Begin the address with http:// or ws://, or start the node with `--tls-cert`.",
 );
 
+const HEAD_TOO_LARGE: ErrorInfo = ErrorInfo::new(
+    "SL-NODE-20",
+    "HeadTooLarge",
+    "the head of a request is over MAX_HEAD_BYTES, or has more than 100 fields",
+    "Send fewer or shorter header fields.",
+);
+
 /// What was refused, by name.
 pub(crate) struct Refused(Mutex<BTreeMap<&'static str, u64>>);
 
@@ -232,7 +244,8 @@ impl Refusal {
             Refusal::Connections => &CONNECTIONS,
             Refusal::SilentConnection => &SILENT_CONNECTION,
             Refusal::SlowHead => &SLOW_HEAD,
-            Refusal::NotHttp => &NOT_HTTP,
+            Refusal::NotHttp | Refusal::Head(..) => &NOT_HTTP,
+            Refusal::HeadTooLarge => &HEAD_TOO_LARGE,
             Refusal::SlowBody => &SLOW_BODY,
             Refusal::Crowded => &CROWDED,
             Refusal::TooFast(_) => &TOO_FAST,
@@ -256,7 +269,8 @@ impl Refusal {
     pub(crate) fn status(&self) -> StatusCode {
         match self {
             Refusal::Hub(error) => status(error),
-            Refusal::Codec(status, _) => *status,
+            Refusal::Codec(status, _) | Refusal::Head(status, _) => *status,
+            Refusal::HeadTooLarge => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
             Refusal::NotFound => StatusCode::NOT_FOUND,
             Refusal::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
             Refusal::UpgradeRequired => StatusCode::UPGRADE_REQUIRED,
@@ -282,7 +296,9 @@ impl Refusal {
         match self {
             Refusal::Hub(error) => WireError::from(error),
             Refusal::Codec(_, unknown) => WireError::new(info, unknown.to_string()),
-            Refusal::Body(cause) => WireError::new(info, (*cause).to_owned()),
+            Refusal::Body(cause) | Refusal::Head(_, cause) => {
+                WireError::new(info, (*cause).to_owned())
+            }
             Refusal::Forbidden { right, on } => {
                 WireError::new(info, format!("the token does not grant {right} on {on}"))
             }

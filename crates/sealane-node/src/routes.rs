@@ -8,7 +8,7 @@ use axum::extract::{Request, State};
 use axum::http::header::{ALLOW, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::middleware::Next;
-use axum::middleware::from_fn_with_state;
+use axum::middleware::{from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get, post};
 use axum::{Extension, Router};
@@ -22,7 +22,7 @@ use crate::readers::Readers;
 use crate::ready::{Probe, ready};
 use crate::refusal::{Refusal, Refused};
 use crate::reply::{Fill, Reason, answer};
-use crate::{Config, access, console, enqueue, events, streams, subscribe};
+use crate::{Config, access, console, enqueue, events, head, streams, subscribe};
 
 /// The description of the routes for other programs.
 const OPENAPI: &str = include_str!("../openapi.json");
@@ -141,6 +141,7 @@ pub(crate) fn router(app: Arc<App>) -> Router {
     router
         .fallback(not_found)
         .layer(from_fn_with_state(app.clone(), cross_site))
+        .layer(from_fn(head::check))
         .layer(from_fn_with_state(app.clone(), count))
         .with_state(app)
 }

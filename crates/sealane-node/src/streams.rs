@@ -4,8 +4,7 @@ use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
 use axum::Extension;
-use axum::extract::rejection::QueryRejection;
-use axum::extract::{Path, Query, Request, State};
+use axum::extract::{Path, RawQuery, Request, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use sealane_codec::{Codec, Writer};
@@ -17,20 +16,20 @@ use sealane_stream::{Error, Event, From, Level, Page, StreamInfo};
 use crate::access::{Pass, Right};
 use crate::body;
 use crate::enqueue::unknown;
+use crate::query;
 use crate::readers::Shown;
 use crate::refusal::Refusal;
 use crate::reply::{Fill, accepted, answer};
 use crate::routes::App;
 
-type Parameters = Result<Query<Vec<(String, String)>>, QueryRejection>;
-
 pub(crate) async fn list(
     State(app): State<Arc<App>>,
     Extension(pass): Extension<Pass>,
-    parameters: Parameters,
+    query: RawQuery,
     headers: HeaderMap,
 ) -> Response {
-    let fill = unpack(parameters).and_then(|parameters| page(&app, &pass, parameters));
+    let fill = query::read(query).map_err(Refusal::from);
+    let fill = fill.and_then(|parameters| page(&app, &pass, parameters));
     answer(&headers, fill.map(|fill| (StatusCode::OK, fill)))
 }
 
@@ -38,13 +37,13 @@ pub(crate) async fn show(
     State(app): State<Arc<App>>,
     Extension(pass): Extension<Pass>,
     Path(topic): Path<String>,
-    parameters: Parameters,
+    query: RawQuery,
     headers: HeaderMap,
 ) -> Response {
     let result = async {
         let topic: Topic = topic.parse().map_err(Error::from)?;
         pass.need(Right::Read, &topic)?;
-        let parameters = unpack(parameters)?;
+        let parameters = query::read(query)?;
         if parameters.is_empty() {
             let info = app.hub.stream(&topic)?;
             let connections = app.readers.of(&topic, &app.hub.in_flight(&topic)?);
@@ -184,11 +183,6 @@ pub(crate) fn read_from(text: &str) -> Result<From, Error> {
             Ok(From::Time(u64::try_from(since.as_millis()).map_err(|_| wrong())?))
         }
     }
-}
-
-fn unpack(parameters: Parameters) -> Result<Vec<(String, String)>, Refusal> {
-    let wrong = |_| Error::parameter("query", "is not percent-encoded text").into();
-    parameters.map(|Query(all)| all).map_err(wrong)
 }
 
 fn page(app: &App, pass: &Pass, parameters: Vec<(String, String)>) -> Result<Fill, Refusal> {

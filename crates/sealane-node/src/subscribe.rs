@@ -4,10 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Extension;
-use axum::extract::rejection::QueryRejection;
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
-use axum::extract::{Query, State};
+use axum::extract::{RawQuery, State};
 use axum::http::header::{ACCEPT, SEC_WEBSOCKET_PROTOCOL};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::Response;
@@ -20,6 +19,7 @@ use sealane_stream::{ConsumerChange, Error, From, Who};
 
 use crate::access::{self, Pass, Right};
 use crate::connection;
+use crate::query;
 use crate::refusal::Refusal;
 use crate::reply::answer;
 use crate::routes::App;
@@ -40,17 +40,12 @@ pub(crate) struct Request {
 pub(crate) async fn subscribe(
     State(app): State<Arc<App>>,
     Extension(pass): Extension<Pass>,
-    parameters: Result<Query<Vec<(String, String)>>, QueryRejection>,
+    query: RawQuery,
     headers: HeaderMap,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Response {
     let Ok(upgrade) = upgrade else {
         return answer(&headers, Err(Refusal::UpgradeRequired));
-    };
-    let parameters = match parameters {
-        Ok(Query(all)) => all,
-        // Said on the socket, as everything that is wrong with a subscription.
-        Err(_) => vec![("query".to_owned(), String::new())],
     };
     let Some(alive) = app.alive().filter(|_| !app.is_stopping()) else {
         return answer(&headers, Err(Error::Draining.into()));
@@ -59,10 +54,12 @@ pub(crate) async fn subscribe(
         .read_buffer_size(READ_BUFFER_BYTES)
         .max_message_size(MAX_CLIENT_FRAME_BYTES)
         .max_frame_size(MAX_CLIENT_FRAME_BYTES);
-    let codec = codec(&parameters, &headers);
+    let parameters = query::read(query);
+    let codec = codec(parameters.as_deref().unwrap_or_default(), &headers);
     echo(&mut upgrade, &headers, &codec);
+    // What is wrong with a subscription is said on the socket.
     let request = codec.and_then(|codec| {
-        let request = read(parameters)?;
+        let request = read(parameters?)?;
         pass.need_all(Right::Read, &request.pattern)?;
         Ok((codec, request))
     });

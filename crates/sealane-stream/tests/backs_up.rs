@@ -151,5 +151,5 @@ async fn what_is_no_copy_or_no_place_for_one_is_refused_by_name() {
     let newer = rusqlite::Connection::open(later.join("streams.db")).unwrap();
     newer.pragma_update(None, "user_version", 99).unwrap();
     drop(newer);
-    refused(restore(&later, &new), "the data format is 99");
+    refused(restore(&later, &new), "StoreTooNew");
 }

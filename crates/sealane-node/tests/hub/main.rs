@@ -7,6 +7,7 @@ mod enqueues_once;
 mod guards;
 mod http;
 mod limits_hold;
+mod means_one_thing;
 mod names_damage;
 mod negotiates;
 mod operates;

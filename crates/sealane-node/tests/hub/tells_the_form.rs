@@ -12,7 +12,7 @@ fn told(error: &Value) -> String {
 #[tokio::test]
 async fn of_a_request_the_body_and_not_a_frame() {
     let hub = Running::start().await;
-    let wrong = json!({"topic": "a", "data": 1});
+    let wrong = json!({"topic": "a", "value": 1});
     for (path, form) in [
         ("/v1/enqueue", r#"{"to": TOPIC, "envelope": {…}}"#),
         ("/v1/enqueue/batch", r#"{"to": TOPIC, "envelopes": [{…}, …]}"#),
