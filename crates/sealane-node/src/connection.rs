@@ -17,7 +17,7 @@ use sealane_stream::protocol::{ServerFrame, read_ops, write_batch};
 use sealane_stream::{Error, Event, Subscription, take_encoded};
 use tokio::sync::watch;
 use tokio::time::Instant;
-use tokio_tungstenite::tungstenite;
+use tokio_tungstenite::tungstenite::{self, error::ProtocolError};
 
 use crate::access::{Grant, Pass};
 use crate::refusal::Refusal;
@@ -391,8 +391,21 @@ fn lost(error: axum::Error, codec: Codec) -> End {
             let (codec, cause) = (codec.name(), CodecError::NotUnicode { at: 0 });
             End::Refused(Error::Decode { codec, cause }.into())
         }
+        Some(tungstenite::Error::Protocol(cause)) if !is_end(cause) => {
+            End::Refused(Refusal::WebSocket(cause.to_string()))
+        }
         _ => End::Gone,
     }
+}
+
+/// Whether the client has gone, with or without a word.
+fn is_end(cause: &ProtocolError) -> bool {
+    matches!(
+        cause,
+        ProtocolError::ResetWithoutClosingHandshake
+            | ProtocolError::ReceivedAfterClosing
+            | ProtocolError::SendAfterClosing
+    )
 }
 
 pub(crate) fn now_ms() -> u64 {

@@ -40,6 +40,8 @@ pub(crate) enum Refusal {
     Head(StatusCode, &'static str),
     /// A head over its limit.
     HeadTooLarge,
+    /// What came on a WebSocket is not its protocol; why.
+    WebSocket(String),
     /// A body that came too slowly.
     SlowBody,
     /// The memory for bodies, or the token's share of it, is taken.
@@ -78,6 +80,7 @@ pub const ERRORS: &[ErrorInfo] = &[
     TLS_REQUIRED,
     TLS_NOT_SERVED,
     HEAD_TOO_LARGE,
+    WEB_SOCKET,
 ];
 
 const UNKNOWN_CODEC: ErrorInfo = ErrorInfo::new(
@@ -202,6 +205,12 @@ const HEAD_TOO_LARGE: ErrorInfo = ErrorInfo::new(
     "the head of a request is over MAX_HEAD_BYTES, or has more than 100 fields",
     "Send fewer or shorter header fields.",
 );
+const WEB_SOCKET: ErrorInfo = ErrorInfo::new(
+    "SL-NODE-21",
+    "WebSocketProtocol",
+    "a client sent what is no frame of the WebSocket protocol",
+    "Use a WebSocket library; frames are masked, whole, and without extensions.",
+);
 
 /// What was refused, by name.
 pub(crate) struct Refused(Mutex<BTreeMap<&'static str, u64>>);
@@ -246,6 +255,7 @@ impl Refusal {
             Refusal::SlowHead => &SLOW_HEAD,
             Refusal::NotHttp | Refusal::Head(..) => &NOT_HTTP,
             Refusal::HeadTooLarge => &HEAD_TOO_LARGE,
+            Refusal::WebSocket(_) => &WEB_SOCKET,
             Refusal::SlowBody => &SLOW_BODY,
             Refusal::Crowded => &CROWDED,
             Refusal::TooFast(_) => &TOO_FAST,
@@ -285,6 +295,7 @@ impl Refusal {
             }
             Refusal::Crowded => StatusCode::SERVICE_UNAVAILABLE,
             Refusal::NotHttp
+            | Refusal::WebSocket(_)
             | Refusal::Handshake
             | Refusal::TlsRequired
             | Refusal::TlsNotServed => StatusCode::BAD_REQUEST,
@@ -299,6 +310,7 @@ impl Refusal {
             Refusal::Body(cause) | Refusal::Head(_, cause) => {
                 WireError::new(info, (*cause).to_owned())
             }
+            Refusal::WebSocket(cause) => WireError::new(info, cause.clone()),
             Refusal::Forbidden { right, on } => {
                 WireError::new(info, format!("the token does not grant {right} on {on}"))
             }
@@ -326,6 +338,7 @@ impl Refusal {
                 _ => 1003,
             },
             Refusal::Unauthorized | Refusal::Forbidden { .. } => 1008,
+            Refusal::WebSocket(_) => 1002,
             _ => 1003,
         }
     }

@@ -3,6 +3,7 @@
 mod console;
 mod dead_letters;
 mod delivers_exactly;
+mod ends_by_the_protocol;
 mod enqueues_once;
 mod guards;
 mod http;
