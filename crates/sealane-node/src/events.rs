@@ -15,7 +15,7 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures_util::stream;
 use sealane_codec::Codec;
-use sealane_message::limits::{MAX_EVENT_STREAMS, MAX_SUBSCRIPTIONS};
+use sealane_message::limits::MAX_EVENT_STREAMS;
 use sealane_message::{Pattern, Topic};
 use sealane_stream::protocol::{Op, ServerFrame};
 use sealane_stream::{Error, Event, From, Subscription, Who, take_encoded};
@@ -28,6 +28,7 @@ use crate::readers::Entered;
 use crate::refusal::Refusal;
 use crate::reply::answer;
 use crate::routes::{Alive, App};
+use crate::served::Served;
 use crate::streams::read_from;
 
 /// The header by which a client says what it had last.
@@ -67,7 +68,7 @@ async fn open(
     let (pattern, from) = read(query)?;
     let grant = Grant::new(app.access.clone(), pass, pattern.clone())?;
     let alive = app.alive().filter(|_| !app.is_stopping()).ok_or(Error::Draining)?;
-    let served = Served::new(&app)?;
+    let served = app.serving.enter()?;
     let (mut place, from) = begin(headers, from)?;
     let who = Who::Reader { from, generation: None };
     let (mut subscription, joined) = app.hub.subscribe(pattern.clone(), who.clone()).await?;
@@ -170,26 +171,6 @@ impl Place {
             }
         }
         Some(Self { since, streams })
-    }
-}
-
-/// One client that counts among the subscriptions.
-struct Served(Arc<App>);
-
-impl Served {
-    fn new(app: &Arc<App>) -> Result<Self, Error> {
-        let this = Self(app.clone());
-        if app.connections.fetch_add(1, Ordering::Relaxed) >= MAX_SUBSCRIPTIONS {
-            let limit = MAX_SUBSCRIPTIONS as u64;
-            return Err(Error::TooMany { what: "subscriptions", limit });
-        }
-        Ok(this)
-    }
-}
-
-impl Drop for Served {
-    fn drop(&mut self) {
-        self.0.connections.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

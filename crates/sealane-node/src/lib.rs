@@ -39,6 +39,7 @@ mod ready;
 mod refusal;
 mod reply;
 mod routes;
+mod served;
 mod server;
 mod stamp;
 mod streams;

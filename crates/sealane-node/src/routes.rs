@@ -1,5 +1,4 @@
 use std::fmt::Write;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use std::time::Instant;
@@ -22,6 +21,7 @@ use crate::readers::Readers;
 use crate::ready::{Probe, ready};
 use crate::refusal::{Refusal, Refused};
 use crate::reply::{Fill, Reason, answer};
+use crate::served::Serving;
 use crate::{Config, access, console, enqueue, events, head, streams, subscribe};
 
 /// The description of the routes for other programs.
@@ -32,8 +32,8 @@ pub(crate) struct App {
     pub(crate) hub: Hub,
     /// Turns true when the node stops.
     pub(crate) stopping: watch::Receiver<bool>,
-    /// WebSockets that are served.
-    pub(crate) connections: AtomicUsize,
+    /// WebSockets and event sources that are served.
+    pub(crate) serving: Serving,
     pub(crate) places: Arc<Places>,
     pub(crate) access: Arc<Access>,
     pub(crate) fair: Fair,
@@ -58,7 +58,7 @@ impl App {
             hub,
             access,
             stopping,
-            connections: AtomicUsize::new(0),
+            serving: Serving::default(),
             places: Places::new(config.limits.connections_per_address.max(1)),
             fair: Fair::new(config.limits),
             refused: Refused::new(),
@@ -214,8 +214,8 @@ async fn metrics(
         ),
         (
             "sealane_read_connections",
-            "WebSocket connections that are served.",
-            app.connections.load(Ordering::Relaxed) as u64,
+            "WebSockets and event sources that are served.",
+            app.serving.count() as u64,
         ),
         (
             "sealane_carry_connections",
