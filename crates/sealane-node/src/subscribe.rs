@@ -156,10 +156,10 @@ fn who(
     change: ConsumerChange,
 ) -> Result<Who, Error> {
     match (consumer, from) {
-        (Some(name), _) if name.is_empty() || name.len() > MAX_CONSUMER_NAME_BYTES => {
-            Err(Error::parameter("consumer", "is not 1 to 64 bytes"))
+        (Some(name), from) => {
+            let name = consumer_name(name)?;
+            Ok(Who::Member { name, from: from.unwrap_or(From::First), change })
         }
-        (Some(name), from) => Ok(Who::Member { name, from: from.unwrap_or(From::First), change }),
         (None, Some(_)) if change != ConsumerChange::default() => {
             let cause = "and ack_wait_ms, max_attempts are for consumers";
             Err(Error::parameter("max_in_flight", cause))
@@ -167,6 +167,17 @@ fn who(
         (None, Some(from)) => Ok(Who::Reader { from, generation }),
         (None, None) => Ok(Who::Member { name: String::new(), from: From::First, change }),
     }
+}
+
+/// A name that a consumer may have: as in topics, no character that a terminal obeys.
+fn consumer_name(name: String) -> Result<String, Error> {
+    if name.is_empty() || name.len() > MAX_CONSUMER_NAME_BYTES {
+        return Err(Error::parameter("consumer", "is not 1 to 64 bytes"));
+    }
+    if name.contains(char::is_control) {
+        return Err(Error::parameter("consumer", "has a control character"));
+    }
+    Ok(name)
 }
 
 fn number(name: &'static str, text: &str, min: u64, max: u64) -> Result<u64, Error> {
