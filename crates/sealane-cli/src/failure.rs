@@ -10,7 +10,7 @@ use sealane_node::access::FileError;
 use sealane_seal::policy::PolicyError;
 
 use crate::inspect::CaptureError;
-use crate::terminal::record;
+use crate::terminal::{harmless, record};
 
 /// The exit codes (docs/CLI.md).
 pub mod exit {
@@ -260,7 +260,9 @@ impl Failure {
             ];
             eprint!("{}", record(vec![("error", Value::Map(error))]));
         } else {
-            eprintln!("sealane: error: {self} [{}]\n  hint: {}", self.code(), self.hint());
+            // A hub's words, and names in them, are others' words.
+            let said = format!("{self} [{}]\n  hint: {}", self.code(), self.hint());
+            eprintln!("sealane: error: {}", harmless(&said));
         }
     }
 }
