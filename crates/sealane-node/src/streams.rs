@@ -221,14 +221,15 @@ fn readable(
 ) -> Vec<StreamInfo> {
     let mut found = Vec::new();
     loop {
-        let page = app.hub.streams(pattern, after.as_ref(), limit);
-        let is_last = page.len() < limit;
-        after = page.last().map(|info| info.stream.clone());
-        found.extend(page.into_iter().filter(|info| pass.may(Right::Read, &info.stream)));
-        if is_last || found.len() >= limit {
-            found.truncate(limit);
+        let left = limit - found.len();
+        let listed = app.hub.streams("", after.as_ref(), left, |topic| {
+            pattern.is_none_or(|asked| asked.matches(topic)) && pass.may(Right::Read, topic)
+        });
+        found.extend(listed.streams);
+        if listed.next.is_none() || found.len() == limit {
             return found;
         }
+        after = listed.next;
     }
 }
 
