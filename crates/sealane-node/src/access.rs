@@ -185,6 +185,11 @@ impl Pass {
         self.token.is_some()
     }
 
+    /// The patterns on which a right is granted; none: it is granted on everything.
+    pub(crate) fn granted(&self, right: Right) -> Option<&[Pattern]> {
+        self.token.as_ref().map(|token| token.rights().of(right))
+    }
+
     /// Whether one topic is granted.
     pub(crate) fn may(&self, right: Right, topic: &Topic) -> bool {
         self.token.as_ref().is_none_or(|token| token.rights().grants(right, topic))

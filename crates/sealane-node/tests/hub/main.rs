@@ -8,6 +8,7 @@ mod enqueues_once;
 mod guards;
 mod http;
 mod limits_hold;
+mod lists_what_is_granted;
 mod means_one_thing;
 mod names_damage;
 mod negotiates;
