@@ -14,8 +14,8 @@ use crate::config::{File, Key};
 use crate::times::show_bytes;
 use crate::{Failure, Terminal};
 
-/// What a node knows of tokens, as hashes.
-const TOKENS: &str = "tokens.toml";
+/// What a node knows of tokens, as hashes, and that it ever had some.
+const TOKENS: [&str; 2] = ["tokens.toml", "guarded"];
 
 /// Copies a data folder.
 ///
@@ -47,38 +47,48 @@ pub fn restore(args: &Restore, file: &File, terminal: &mut Terminal) -> Result<(
     Ok(())
 }
 
-/// The tokens that were copied, if there were any to copy.
-struct Copied(Option<PathBuf>);
+/// The files that were copied, if there were any to copy.
+struct Copied(Vec<PathBuf>);
 
 impl Copied {
     /// Takes them back where what they belong to did not come.
     fn unless_failed<T, E>(self, outcome: Result<T, E>) -> Result<T, E> {
-        if outcome.is_err()
-            && let Some(tokens) = self.0
-        {
-            let _ = fs::remove_file(tokens);
+        if outcome.is_err() {
+            for copied in self.0 {
+                let _ = fs::remove_file(copied);
+            }
         }
         outcome
     }
 }
 
 fn copy_tokens(from: &Path, to: &Path) -> Result<Copied, Failure> {
-    let (tokens, kept) = (from.join(TOKENS), to.join(TOKENS));
-    let failed = |cause: io::Error| Failure::File { file: kept.clone(), cause: cause.to_string() };
+    let mut copied = Vec::new();
     // A node that runs in `to` would follow them at once.
-    if !tokens.is_file() || kept.exists() || to.join("streams.db").exists() {
-        return Ok(Copied(None));
+    if !to.join("streams.db").exists() {
+        for name in TOKENS {
+            let (file, kept) = (from.join(name), to.join(name));
+            if file.is_file() && !kept.exists() {
+                copy_private(&file, &kept, to)?;
+                copied.push(kept);
+            }
+        }
     }
+    Ok(Copied(copied))
+}
+
+fn copy_private(file: &Path, kept: &Path, to: &Path) -> Result<(), Failure> {
+    let failed =
+        |cause: io::Error| Failure::File { file: kept.to_owned(), cause: cause.to_string() };
     fs::DirBuilder::new().recursive(true).mode(0o700).create(to).map_err(failed)?;
     // Readable for its owner only, whatever the copy was.
     let mut part = tempfile::NamedTempFile::new_in(to).map_err(failed)?;
-    fs::File::open(&tokens)
+    fs::File::open(file)
         .and_then(|mut from| io::copy(&mut from, part.as_file_mut()))
         .and_then(|_| part.as_file().sync_all())
         .map_err(failed)?;
-    part.persist(&kept).map_err(|error| failed(error.error))?;
-    fs::File::open(to).and_then(|folder| folder.sync_all()).map_err(failed)?;
-    Ok(Copied(Some(kept)))
+    part.persist(kept).map_err(|error| failed(error.error))?;
+    fs::File::open(to).and_then(|folder| folder.sync_all()).map_err(failed)
 }
 
 fn said(

@@ -15,7 +15,9 @@ use crate::times::show_bytes;
 use crate::{Failure, Terminal, stream};
 
 /// Room below which a disk counts as nearly full.
-const LITTLE_ROOM_BYTES: u64 = 1 << 30;
+const LITTLE_ROOM_BYTES: u64 = 64 << 20;
+/// Room below which it counts as full: the next commit, or the one after it, has none.
+const NO_ROOM_BYTES: u64 = 1 << 20;
 /// Open files below which a busy node may run out.
 const FEW_FILES: u64 = 4096;
 /// Writes that are timed.
@@ -139,13 +141,8 @@ fn on_this_machine(data: &Path, deep: bool, findings: &mut Findings) {
 fn place(data: &Path, findings: &mut Findings) {
     match rustix::fs::statvfs(data) {
         Ok(found) => {
-            let free = found.f_bavail * found.f_frsize;
-            let said = format!("{} free", show_bytes(free));
-            if free < LITTLE_ROOM_BYTES {
-                findings.warning("room", format!("{said}; a full disk refuses messages"));
-            } else {
-                findings.good("room", said);
-            }
+            let (verdict, said) = room(found.f_bavail * found.f_frsize);
+            findings.0.push(Finding { what: "room", verdict, said });
         }
         Err(error) => findings.bad("room", error.to_string()),
     }
@@ -156,6 +153,18 @@ fn place(data: &Path, findings: &mut Findings) {
     match FILE_SYSTEMS.iter().find(|(number, ..)| *number == kind) {
         Some((_, name, why)) => findings.warning("file system", format!("{name}: {why}")),
         None => findings.good("file system", "of a disk of this machine"),
+    }
+}
+
+/// What it means that so many bytes are free.
+fn room(free: u64) -> (Verdict, String) {
+    let said = format!("{} free", show_bytes(free));
+    if free < NO_ROOM_BYTES {
+        (Verdict::Bad, format!("{said}: the disk is full, and messages are refused; make room"))
+    } else if free < LITTLE_ROOM_BYTES {
+        (Verdict::Warning, format!("{said}: when the disk is full, messages are refused"))
+    } else {
+        (Verdict::Good, said)
     }
 }
 
@@ -276,4 +285,24 @@ async fn streams(client: &Client) -> Result<(usize, usize, u64), sealane::Error>
     let damaged = all.iter().filter(|state| !state.damaged.is_empty()).count();
     let dead = all.iter().filter(|state| state.stream.as_str().starts_with("dead/"));
     Ok((all.len(), damaged, dead.map(|state| state.count).sum()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_bad_and_one_that_is_nearly_full_a_warning() {
+        let verdict = |free| room(free).0.name();
+        for (free, expected) in [
+            (0, "bad"),
+            ((1 << 20) - 1, "bad"),
+            (1 << 20, "warning"),
+            ((64 << 20) - 1, "warning"),
+            (64 << 20, "ok"),
+            (1 << 40, "ok"),
+        ] {
+            assert_eq!(verdict(free), expected, "{free}");
+        }
+    }
 }

@@ -10,7 +10,7 @@ use sealane_node::access::FileError;
 use sealane_seal::policy::PolicyError;
 
 use crate::inspect::CaptureError;
-use crate::terminal::record;
+use crate::terminal::{harmless, record};
 
 /// The exit codes (docs/CLI.md).
 pub mod exit {
@@ -227,7 +227,8 @@ impl Failure {
         match self {
             Failure::Client(error) => client_exit_code(error),
             Failure::Group(error) => group_exit_code(error),
-            Failure::Node(StartError::Store { .. }) | Failure::Store(_) => exit::STORAGE,
+            Failure::Node(StartError::Store { cause, .. }) => store_exit_code(cause),
+            Failure::Store(cause) => store_exit_code(cause),
             Failure::Vault(error) => vault_exit_code(error),
             Failure::Node(
                 StartError::Tokens(_) | StartError::Unguarded { .. } | StartError::Tls(_),
@@ -259,8 +260,19 @@ impl Failure {
             ];
             eprint!("{}", record(vec![("error", Value::Map(error))]));
         } else {
-            eprintln!("sealane: error: {self} [{}]\n  hint: {}", self.code(), self.hint());
+            // A hub's words, and names in them, are others' words.
+            let said = format!("{self} [{}]\n  hint: {}", self.code(), self.hint());
+            eprintln!("sealane: error: {}", harmless(&said));
         }
+    }
+}
+
+/// A folder that was named wrongly is the caller's to correct; all else is the store's.
+fn store_exit_code(error: &sealane_stream::Error) -> u8 {
+    use sealane_stream::Error;
+    match error {
+        Error::FolderInUse(_) | Error::TargetExists(_) | Error::NoStore(_) => exit::USAGE,
+        _ => exit::STORAGE,
     }
 }
 
@@ -286,9 +298,8 @@ fn client_exit_code(error: &Error) -> u8 {
         Error::NotReachable { .. } | Error::NoAnswer { .. } => exit::NOT_REACHABLE,
         Error::Trust(_) | Error::Untrusted { .. } | Error::Token => exit::USAGE,
         Error::Refused(wire) => match wire.code.as_ref() {
-            "StorageFull" | "StorageFailed" => exit::STORAGE,
+            "StorageFull" | "StorageFailed" | "StorageBusy" => exit::STORAGE,
             "Draining" => exit::NOT_REACHABLE,
-            "Internal" => exit::FAILURE,
             _ => exit::REFUSED,
         },
         Error::TooLarge { .. } => exit::REFUSED,
@@ -471,5 +482,38 @@ const SKIPPED: ErrorInfo = ErrorInfo::new(
 impl From<sealane_vault::Error> for Failure {
     fn from(error: sealane_vault::Error) -> Failure {
         Failure::Vault(Box::new(error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_that_was_named_wrongly_is_wrong_usage() {
+        use sealane_stream::Error;
+        let code = |cause: Error| {
+            let node =
+                Failure::Node(StartError::Store { folder: "data".into(), cause: cause.clone() });
+            assert_eq!(node.exit_code(), Failure::Store(cause.clone()).exit_code());
+            node.exit_code()
+        };
+        for wrong in [Error::FolderInUse, Error::TargetExists, Error::NoStore] {
+            assert_eq!(code(wrong("data: why".into())), exit::USAGE);
+        }
+        let newer = Error::StoreTooNew { found: 9, known: 2 };
+        for failed in [Error::NotAStore("data: why".into()), Error::StorageBusy, newer] {
+            assert_eq!(code(failed), exit::STORAGE);
+        }
+    }
+
+    #[test]
+    fn a_node_that_does_not_start_names_its_folder_once() {
+        use sealane_stream::Error;
+        let said = |cause| StartError::Store { folder: "data".into(), cause }.to_string();
+        let twice = "data: another node uses this folder";
+        assert_eq!(said(Error::FolderInUse("data".into())), twice);
+        let newer = Error::StoreTooNew { found: 9, known: 2 };
+        assert_eq!(said(newer), "data: the data format is 9, this program knows up to 2");
     }
 }

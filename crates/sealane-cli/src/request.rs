@@ -9,6 +9,7 @@ use sealane_message::limits::MAX_ENVELOPE_BYTES;
 use crate::args::{Reply, Request};
 use crate::config::File;
 use crate::subscribe;
+use crate::terminal::harmless;
 use crate::{Failure, Terminal, envelope};
 
 /// Publishes a request, and prints the first answer.
@@ -75,7 +76,7 @@ async fn answer(
         Ok(false) => false,
         // Anybody may publish anything; the next one may be a request.
         Err(error @ Error::NotARequest(_)) => {
-            eprintln!("sealane: {stream} offset {offset}: {error}");
+            eprintln!("sealane: {stream} offset {offset}: {}", harmless(&error.to_string()));
             return Ok(false);
         }
         Err(error) => return Err(error.into()),

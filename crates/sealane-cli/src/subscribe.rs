@@ -8,6 +8,7 @@ use sealane_codec::Transcoder;
 
 use crate::args::Sub;
 use crate::config::{File, Key};
+use crate::terminal::harmless;
 use crate::{Failure, Terminal, sealed};
 
 /// Prints messages, one per line, until the count is reached or Ctrl-C.
@@ -122,15 +123,13 @@ pub(crate) fn show(
         let id = message.value()?.field("id").cloned().unwrap_or(Value::Null);
         let shown = Value::Map(vec![("id".into(), id), ("sealed".into(), frame)]);
         sealane_codec::encode(Codec::Json, &shown, &mut line);
-        line.push(b'\n');
-        return terminal.write(&line);
+        return terminal.body(&line);
     }
     let mut line = Vec::with_capacity(2 * message.envelope.len());
     transcoder
         .transcode(message.codec, &message.envelope, Codec::Json, &mut line)
         .map_err(Error::from)?;
-    line.push(b'\n');
-    terminal.write(&line)
+    terminal.body(&line)
 }
 
 fn seal_fields(seal: &Seal) -> Value {
@@ -152,7 +151,7 @@ pub(crate) async fn tell(mut events: Events) {
     while let Some(event) = events.next().await {
         match event {
             Event::Disconnected { cause } if !lost => {
-                eprintln!("sealane: connection lost, connecting again: {cause}");
+                eprintln!("sealane: connection lost, connecting again: {}", harmless(&cause));
                 lost = true;
             }
             Event::Connected if lost => {
@@ -160,7 +159,10 @@ pub(crate) async fn tell(mut events: Events) {
                 lost = false;
             }
             Event::Gap { stream, from, to, reason } => {
-                eprintln!("sealane: {stream}: offsets {from} to {to} do not come: {reason}");
+                eprintln!(
+                    "sealane: {stream}: offsets {from} to {to} do not come: {}",
+                    harmless(&reason)
+                );
             }
             Event::NotRecovered { stream, generation, offset } => {
                 eprintln!(
@@ -169,7 +171,10 @@ pub(crate) async fn tell(mut events: Events) {
                 );
             }
             Event::Refused { stream, offset, code, cause, .. } => {
-                eprintln!("sealane: {stream} offset {offset} is not shown: {cause} [{code}]");
+                eprintln!(
+                    "sealane: {stream} offset {offset} is not shown: {} [{code}]",
+                    harmless(&cause)
+                );
             }
             Event::Keys { group, removed: true, .. } => {
                 eprintln!("sealane: this member was removed from group {group}");

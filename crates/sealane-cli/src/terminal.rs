@@ -1,3 +1,4 @@
+use std::borrow::Cow;
 use std::fmt;
 use std::io::{BufWriter, IsTerminal, Write};
 
@@ -13,18 +14,21 @@ pub struct Terminal {
     out: BufWriter<Box<dyn Write + Send>>,
     json: bool,
     interactive: bool,
+    /// Whether a terminal shows what is written, and does what control characters tell it.
+    screen: bool,
 }
 
 impl Terminal {
     /// The terminal of this process.
     pub fn standard(json: bool) -> Self {
         let interactive = std::io::stderr().is_terminal();
-        Self { out: BufWriter::new(Box::new(std::io::stdout())), json, interactive }
+        let screen = std::io::stdout().is_terminal();
+        Self { out: BufWriter::new(Box::new(std::io::stdout())), json, interactive, screen }
     }
 
     /// One that writes data elsewhere and shows no progress.
     pub fn to(out: impl Write + Send + 'static, json: bool) -> Self {
-        Self { out: BufWriter::new(Box::new(out)), json, interactive: false }
+        Self { out: BufWriter::new(Box::new(out)), json, interactive: false, screen: false }
     }
 
     /// Whether data is to be JSON.
@@ -50,7 +54,36 @@ impl Terminal {
     /// # Errors
     /// [`Failure::Output`].
     pub fn line(&mut self, line: impl fmt::Display) -> Result<(), Failure> {
-        writeln!(self.out, "{line}").map_err(Failure::Output)
+        self.text(&format!("{line}\n"))
+    }
+
+    /// Writes lines for people. Names, ids and bodies come from others, who may have put there
+    /// what a terminal obeys: on a terminal it is shown instead.
+    ///
+    /// # Errors
+    /// [`Failure::Output`].
+    pub fn text(&mut self, text: &str) -> Result<(), Failure> {
+        if self.screen {
+            self.write(harmless(text).as_bytes())
+        } else {
+            self.write(text.as_bytes())
+        }
+    }
+
+    /// Writes a message's body, which is JSON in one line.
+    ///
+    /// # Errors
+    /// [`Failure::Output`].
+    pub(crate) fn body(&mut self, json: &[u8]) -> Result<(), Failure> {
+        if self.screen {
+            let text = String::from_utf8_lossy(json);
+            // Between two values a line's end is a blank, and a text has none but as an escape.
+            let line = text.replace(|c: char| c < ' ', " ");
+            self.write(harmless(&line).as_bytes())?;
+        } else {
+            self.write(json)?;
+        }
+        self.write(b"\n")
     }
 
     /// Writes a line for programs: a map that begins with the schema's version.
@@ -98,8 +131,35 @@ pub(crate) fn record(fields: Vec<(&str, Value)>) -> String {
     String::from_utf8_lossy(&line).into_owned()
 }
 
+/// The same text without control characters but for the ends of lines: the others are shown as
+/// `\u001b`, which within JSON stands for the character.
+pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
+    shown(text, |c| c.is_control() && c != '\n')
+}
+
+/// The same text with the characters that are hidden escaped.
+fn shown(text: &str, is_hidden: impl Fn(char) -> bool) -> Cow<'_, str> {
+    if !text.contains(&is_hidden) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        if is_hidden(c) {
+            shown.push_str(&format!("\\u{:04x}", u32::from(c)));
+        } else {
+            shown.push(c);
+        }
+    }
+    Cow::Owned(shown)
+}
+
 /// Columns, each as wide as its widest cell; numbers to the right.
+/// A name that others gave to something stands in one cell, whatever characters it has.
 pub(crate) fn table(head: &[&str], rows: &[Vec<String>]) -> String {
+    let cells = |row: &Vec<String>| -> Vec<String> {
+        row.iter().map(|cell| shown(cell, char::is_control).into_owned()).collect()
+    };
+    let rows: Vec<Vec<String>> = rows.iter().map(cells).collect();
     let width = |at: usize| {
         let cells = rows.iter().filter_map(|row| row.get(at)).map(|cell| cell.chars().count());
         cells.chain([head[at].chars().count()]).max().unwrap_or(0)
@@ -107,7 +167,7 @@ pub(crate) fn table(head: &[&str], rows: &[Vec<String>]) -> String {
     let widths: Vec<usize> = (0..head.len()).map(width).collect();
     let head: Vec<String> = head.iter().map(|name| (*name).to_owned()).collect();
     let mut text = String::new();
-    for row in std::iter::once(&head).chain(rows) {
+    for row in std::iter::once(&head).chain(&rows) {
         let mut line = String::new();
         for (at, (cell, &width)) in row.iter().zip(&widths).enumerate() {
             let gap = if at == 0 { "" } else { "  " };
@@ -132,5 +192,36 @@ mod tests {
         let rows = [vec!["a".to_owned(), "10".to_owned()], vec!["bcd".to_owned(), "7".to_owned()]];
         assert_eq!(table(&["x", "n"], &rows), "x     n\na    10\nbcd   7\n");
         assert_eq!(record(vec![("a", Value::Null)]), "{\"v\":1,\"a\":null}\n");
+    }
+
+    #[test]
+    fn a_cell_does_nothing_to_a_terminal() {
+        let rows = [vec!["a\x1b[2J\n\u{9b}ü".to_owned(), "7".to_owned()]];
+        let text = table(&["x", "n"], &rows);
+        assert_eq!(text.lines().nth(1), Some("a\\u001b[2J\\u000a\\u009bü  7"));
+    }
+
+    /// What is written to a terminal, or elsewhere.
+    fn written(screen: bool, write: impl FnOnce(&mut Terminal)) -> String {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let mut terminal = Terminal::to(file.reopen().unwrap(), false);
+        terminal.screen = screen;
+        write(&mut terminal);
+        terminal.flush().unwrap();
+        std::fs::read_to_string(file.path()).unwrap()
+    }
+
+    #[test]
+    fn what_others_wrote_is_shown_on_a_terminal_and_untouched_elsewhere() {
+        let line = "id \x07\x1b]0;x\u{9c}\u{7f}";
+        assert_eq!(written(false, |t| t.line(line).unwrap()), format!("{line}\n"));
+        let shown = "id \\u0007\\u001b]0;x\\u009c\\u007f\n";
+        assert_eq!(written(true, |t| t.line(line).unwrap()), shown);
+        let body = "{\"a\":\r\n\"\u{9b}2J\"}";
+        assert_eq!(written(false, |t| t.body(body.as_bytes()).unwrap()), format!("{body}\n"));
+        let shown = written(true, |t| t.body(body.as_bytes()).unwrap());
+        assert_eq!(shown, "{\"a\":  \"\\u009b2J\"}\n");
+        let read = |text: &str| sealane_codec::decode(Codec::Json, text.as_bytes()).unwrap();
+        assert_eq!(read(&shown), read(body));
     }
 }

@@ -89,7 +89,10 @@ fn list(folder: &Path, terminal: &mut Terminal) -> Result<(), Failure> {
     if !terminal.json() && !tokens.guards() {
         eprintln!("sealane: no token: the node serves this machine alone, and all of it");
     } else if !terminal.json() && tokens.is_empty() {
-        eprintln!("sealane: no token is left: the node serves nobody until there is one");
+        eprintln!(
+            "sealane: no token is left: the node serves nobody until there is one; to open it to \
+             this machine, stop it and remove tokens.toml and guarded from its data folder"
+        );
     }
     Ok(())
 }

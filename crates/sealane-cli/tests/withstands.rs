@@ -40,12 +40,13 @@ fn number(variable: &str, default: usize) -> usize {
 }
 
 /// What has to be refused at least once for the test to have shown anything.
-const REFUSED: [&str; 14] = [
+const REFUSED: [&str; 15] = [
     "TooManyConnections",
     "SilentConnection",
     "SlowHead",
     "SlowBody",
     "NotHttp",
+    "HeadTooLarge",
     "TlsNotServed",
     "TooMany",
     "TooLarge",

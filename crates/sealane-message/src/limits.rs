@@ -176,6 +176,9 @@ limits! {
     MAX_READ_BATCH: usize = 4096, "messages";
     /// Messages that one range request returns. The reply names where to go on.
     MAX_RANGE_MESSAGES: usize = 1000, "messages";
+    /// Streams that one list looks at once it has found one that is asked for and may be read. The
+    /// reply names where to go on.
+    MAX_LIST_LOOKS: usize = 10_000, "streams";
     /// Delayed messages of one hub. A further one is refused.
     MAX_DELAYED: usize = 1_000_000, "messages";
     /// The longest delay of an enqueue or a nack.

@@ -1,3 +1,4 @@
+use std::borrow::Borrow;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -52,6 +53,13 @@ impl fmt::Debug for Topic {
     }
 }
 
+/// Topics are ordered as their text is, so that maps of them can be searched by text.
+impl Borrow<str> for Topic {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
 impl AsRef<str> for Topic {
     fn as_ref(&self) -> &str {
         &self.0
@@ -98,6 +106,14 @@ impl Pattern {
     /// The one topic that this pattern names, if it has no wildcard.
     pub fn topic(&self) -> Option<&Topic> {
         if self.0.as_str().contains('*') { None } else { Some(&self.0) }
+    }
+
+    /// What every topic of the set begins with; empty where nothing is common to all.
+    pub fn beginning(&self) -> &str {
+        let Some((beginning, rest)) = self.as_str().split_once('*') else { return self.as_str() };
+        // The rest may be of no length: `a/**` has `a`.
+        let is_rest = rest == "*";
+        beginning.strip_suffix('/').filter(|_| is_rest).unwrap_or(beginning)
     }
 
     /// The pattern as text.
@@ -203,6 +219,29 @@ mod tests {
         assert!(matches("**", "a/b/c"));
         assert!(matches("a/b", "a/b"));
         assert!(!matches("a/b", "a/b/c"));
+    }
+
+    #[test]
+    fn all_topics_of_a_pattern_begin_alike() {
+        let beginnings = [
+            ("fleet/*/location", "fleet/"),
+            ("fleet/**", "fleet"),
+            ("fleet/*", "fleet/"),
+            ("fleet/*/**", "fleet/"),
+            ("fleet/7", "fleet/7"),
+            ("*/location", ""),
+            ("**", ""),
+        ];
+        for (pattern, beginning) in beginnings {
+            assert_eq!(pattern.parse::<Pattern>().unwrap().beginning(), beginning, "{pattern}");
+        }
+        let patterns = paths(&["a", "b", "*", "**"], 3);
+        for pattern in patterns.iter().filter_map(|text| text.parse::<Pattern>().ok()) {
+            for topic in paths(&["a", "b", "ab"], 4) {
+                let begins = topic.starts_with(pattern.beginning());
+                assert!(begins || !pattern.matches(&topic.parse().unwrap()), "{pattern} {topic}");
+            }
+        }
     }
 
     #[test]

@@ -48,7 +48,9 @@ impl Access {
         let file = Tokens::path(folder);
         // Before the file is read: what changes from here on is seen later.
         let seen = Mutex::new(Stamp::of(&file));
-        let tokens = RwLock::new(Arc::new(Tokens::read(&file)?));
+        let tokens = Tokens::read(&file)?;
+        remember(folder, &tokens);
+        let tokens = RwLock::new(Arc::new(tokens));
         let (changes, _) = watch::channel(0);
         let opened = SystemTime::now();
         Ok(Self { file, tokens, seen, opened, changes, site, is_exposed })
@@ -94,13 +96,18 @@ impl Access {
         self.changes.subscribe()
     }
 
-    /// Reads the file again. One that cannot be read changes nothing.
+    /// Reads the file again. One that cannot be read changes nothing, and one that has gone lets
+    /// nobody in: what a running node was told to guard it does not open.
     pub(crate) fn reload(&self) -> Result<(), FileError> {
         // Held until the tokens are in place: of two that read, the later one has the last word.
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let stamp = Stamp::of(&self.file);
-        let tokens = Arc::new(Tokens::read(&self.file)?);
-        *self.tokens.write().unwrap_or_else(PoisonError::into_inner) = tokens;
+        let mut tokens = Tokens::read(&self.file)?;
+        if self.tokens().guards() {
+            tokens = tokens.guarding();
+        }
+        remember(self.file.parent().unwrap_or(Path::new(".")), &tokens);
+        *self.tokens.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(tokens);
         *seen = stamp;
         drop(seen);
         self.changes.send_modify(|changes| *changes += 1);
@@ -145,6 +152,20 @@ impl Access {
     }
 }
 
+/// Notes in the data folder that there are or were tokens, and says so where none is left.
+fn remember(folder: &Path, tokens: &Tokens) {
+    if !tokens.guards() {
+        return;
+    }
+    if tokens.is_empty() {
+        tracing::warn!("no token is left, or their file has gone: nobody is let in");
+    }
+    if let Err(error) = Tokens::mark(folder) {
+        // As long as the node runs it knows by itself.
+        tracing::error!(%error, "the data folder does not take the mark that there are tokens");
+    }
+}
+
 /// Who sends a request, and what they may.
 #[derive(Debug, Clone)]
 pub(crate) struct Pass {
@@ -162,6 +183,11 @@ impl Pass {
     /// Whether it was a token that let the sender in.
     pub(crate) fn has_token(&self) -> bool {
         self.token.is_some()
+    }
+
+    /// The patterns on which a right is granted; none: it is granted on everything.
+    pub(crate) fn granted(&self, right: Right) -> Option<&[Pattern]> {
+        self.token.as_ref().map(|token| token.rights().of(right))
     }
 
     /// Whether one topic is granted.

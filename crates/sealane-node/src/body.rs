@@ -1,11 +1,12 @@
 //! Bodies of requests: at most so large, so slow, and so many bytes of all of them at once.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::Request;
-use axum::http::StatusCode;
 use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use axum::http::{HeaderValue, StatusCode};
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
 use sealane_codec::{Codec, negotiate, records};
@@ -28,10 +29,9 @@ pub(crate) struct Received {
 /// MessagePack.
 pub(crate) async fn read(fair: &Fair, pass: &Pass, request: Request) -> Result<Received, Refusal> {
     let headers = request.headers();
-    let codec = match headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()) {
+    let codec = match headers.get(CONTENT_TYPE) {
         None => Codec::Json,
-        Some(kind) => negotiate::content_type(kind)
-            .map_err(|unknown| Refusal::Codec(StatusCode::UNSUPPORTED_MEDIA_TYPE, unknown))?,
+        Some(kind) => content_type(kind)?,
     };
     let length = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok());
     let length = length.and_then(|n| n.parse::<usize>().ok());
@@ -47,6 +47,13 @@ pub(crate) async fn read(fair: &Fair, pass: &Pass, request: Request) -> Result<R
     let read = records::Decoder::new().to_plain(&bytes, &mut plain);
     read.map_err(|cause| Error::Decode { codec: codec.name(), cause })?;
     Ok(Received { codec: Codec::MsgPack, bytes: plain.into(), _share: share })
+}
+
+fn content_type(kind: &HeaderValue) -> Result<Codec, Refusal> {
+    // What is no text is not known, whatever it begins with.
+    let text = kind.to_str().map_or_else(|_| format!("{kind:?}").into(), Cow::Borrowed);
+    negotiate::content_type(&text)
+        .map_err(|unknown| Refusal::Codec(StatusCode::UNSUPPORTED_MEDIA_TYPE, unknown))
 }
 
 fn too_large() -> Refusal {

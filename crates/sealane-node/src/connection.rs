@@ -10,14 +10,12 @@ use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket};
 use bytes::Bytes;
 use futures_util::{Sink, SinkExt, Stream};
 use sealane_codec::{Codec, CodecError, records};
-use sealane_message::limits::{
-    MAX_CLIENT_FRAME_BYTES, MAX_DELIVERY_BATCH_BYTES, MAX_SILENCE_MS, MAX_SUBSCRIPTIONS,
-};
+use sealane_message::limits::{MAX_CLIENT_FRAME_BYTES, MAX_DELIVERY_BATCH_BYTES, MAX_SILENCE_MS};
 use sealane_stream::protocol::{ServerFrame, read_ops, write_batch};
 use sealane_stream::{Error, Event, Subscription, take_encoded};
 use tokio::sync::watch;
 use tokio::time::Instant;
-use tokio_tungstenite::tungstenite;
+use tokio_tungstenite::tungstenite::{self, error::ProtocolError};
 
 use crate::access::{Grant, Pass};
 use crate::refusal::Refusal;
@@ -74,10 +72,9 @@ pub(crate) async fn serve(
     pass: Pass,
     request: Result<(Codec, Request), Refusal>,
 ) {
-    let others = app.connections.fetch_add(1, Ordering::Relaxed);
-    let too_many = Error::TooMany { what: "subscriptions", limit: MAX_SUBSCRIPTIONS as u64 };
-    let is_full = others >= MAX_SUBSCRIPTIONS;
-    let request = if is_full { Err(too_many.into()) } else { request };
+    // Held until the connection has ended, its farewell included.
+    let served = app.serving.enter();
+    let request = served.as_ref().map_err(|error| error.clone().into()).and(request);
     let codec = request.as_ref().map_or(Codec::Json, |(codec, _)| *codec);
     let mut connection = Connection::new(app.clone(), socket, codec);
     let end = match request {
@@ -86,7 +83,6 @@ pub(crate) async fn serve(
     };
     // A client that does not read is not waited for.
     let _ = tokio::time::timeout(FAREWELL, connection.farewell(end)).await;
-    app.connections.fetch_sub(1, Ordering::Relaxed);
 }
 
 impl Connection {
@@ -391,8 +387,21 @@ fn lost(error: axum::Error, codec: Codec) -> End {
             let (codec, cause) = (codec.name(), CodecError::NotUnicode { at: 0 });
             End::Refused(Error::Decode { codec, cause }.into())
         }
+        Some(tungstenite::Error::Protocol(cause)) if !is_end(cause) => {
+            End::Refused(Refusal::WebSocket(cause.to_string()))
+        }
         _ => End::Gone,
     }
+}
+
+/// Whether the client has gone, with or without a word.
+fn is_end(cause: &ProtocolError) -> bool {
+    matches!(
+        cause,
+        ProtocolError::ResetWithoutClosingHandshake
+            | ProtocolError::ReceivedAfterClosing
+            | ProtocolError::SendAfterClosing
+    )
 }
 
 pub(crate) fn now_ms() -> u64 {

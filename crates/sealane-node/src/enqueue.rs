@@ -19,6 +19,10 @@ use crate::refusal::Refusal;
 use crate::reply::{Fill, accepted, answer};
 use crate::routes::App;
 
+/// The bodies of requests, as they are shown to whoever sent another one.
+const ONE: &str = r#"{"to": TOPIC, "envelope": {…}}, with "delayMs" or "expect" if you like"#;
+const BATCH: &str = r#"{"to": TOPIC, "envelopes": [{…}, …]}, with "expect" if you like"#;
+
 pub(crate) async fn one(State(app): State<Arc<App>>, request: Request) -> Response {
     let headers = request.headers().clone();
     let result = append(&app, request, false).await;
@@ -79,7 +83,10 @@ fn read(
             "delayMs" if !batch => delay_ms = Some(number(codec, value, "delayMs")?),
             "expect" => expect = Some(number(codec, value, "expect")?),
             key if key == content => raw = Some(value),
-            _ => return Err(Error::UnknownOp(key.chars().take(64).collect()).into()),
+            key => {
+                let expected = if batch { BATCH } else { ONE };
+                return Err(unknown(key, expected).into());
+            }
         }
     }
     let to: Cow<'_, str> = to.ok_or_else(|| Error::parameter("to", "is missing"))?;
@@ -97,6 +104,12 @@ fn read(
         None => None,
     };
     Ok(Enqueue { topic, envelopes, expect, delay_ms, key })
+}
+
+/// A field that a request's body does not have.
+pub(crate) fn unknown(field: &str, expected: &'static str) -> Error {
+    const SHOWN_CHARS: usize = 64;
+    Error::UnknownField { field: field.chars().take(SHOWN_CHARS).collect(), expected }
 }
 
 fn elements(codec: Codec, raw: &[u8]) -> Result<Vec<&[u8]>, Refusal> {

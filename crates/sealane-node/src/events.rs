@@ -8,15 +8,14 @@ use std::time::Duration;
 
 use axum::Extension;
 use axum::body::Body;
-use axum::extract::rejection::QueryRejection;
-use axum::extract::{Query, State};
+use axum::extract::{RawQuery, State};
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderValue};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures_util::stream;
 use sealane_codec::Codec;
-use sealane_message::limits::{MAX_EVENT_STREAMS, MAX_SUBSCRIPTIONS};
+use sealane_message::limits::MAX_EVENT_STREAMS;
 use sealane_message::{Pattern, Topic};
 use sealane_stream::protocol::{Op, ServerFrame};
 use sealane_stream::{Error, Event, From, Subscription, Who, take_encoded};
@@ -24,10 +23,12 @@ use tokio::sync::watch;
 
 use crate::access::{Grant, Pass};
 use crate::connection::{now_ms, stopped};
+use crate::query::{self, unescape};
 use crate::readers::Entered;
 use crate::refusal::Refusal;
 use crate::reply::answer;
 use crate::routes::{Alive, App};
+use crate::served::Served;
 use crate::streams::read_from;
 
 /// The header by which a client says what it had last.
@@ -42,10 +43,10 @@ const COMMENT_EVERY: Duration = Duration::from_secs(15);
 pub(crate) async fn events(
     State(app): State<Arc<App>>,
     Extension(pass): Extension<Pass>,
-    parameters: Result<Query<Vec<(String, String)>>, QueryRejection>,
+    query: RawQuery,
     headers: HeaderMap,
 ) -> Response {
-    let source = match open(app, pass, parameters, &headers).await {
+    let source = match open(app, pass, query, &headers).await {
         Ok(source) => source,
         Err(refusal) => return answer(&headers, Err(refusal)),
     };
@@ -61,13 +62,13 @@ pub(crate) async fn events(
 async fn open(
     app: Arc<App>,
     pass: Pass,
-    parameters: Result<Query<Vec<(String, String)>>, QueryRejection>,
+    query: RawQuery,
     headers: &HeaderMap,
 ) -> Result<Source, Refusal> {
-    let (pattern, from) = read(parameters)?;
+    let (pattern, from) = read(query)?;
     let grant = Grant::new(app.access.clone(), pass, pattern.clone())?;
     let alive = app.alive().filter(|_| !app.is_stopping()).ok_or(Error::Draining)?;
-    let served = Served::new(&app)?;
+    let served = app.serving.enter()?;
     let (mut place, from) = begin(headers, from)?;
     let who = Who::Reader { from, generation: None };
     let (mut subscription, joined) = app.hub.subscribe(pattern.clone(), who.clone()).await?;
@@ -99,13 +100,9 @@ async fn open(
     })
 }
 
-fn read(
-    parameters: Result<Query<Vec<(String, String)>>, QueryRejection>,
-) -> Result<(Pattern, From), Refusal> {
-    let wrong = |_| Error::parameter("query", "is not percent-encoded text");
-    let Query(parameters) = parameters.map_err(wrong)?;
+fn read(query: RawQuery) -> Result<(Pattern, From), Refusal> {
     let (mut pattern, mut from) = (None, From::New);
-    for (name, value) in parameters {
+    for (name, value) in query::read(query)? {
         match name.as_str() {
             "stream" => pattern = Some(value.parse::<Pattern>().map_err(Error::from)?),
             "from" => from = read_from(&value)?,
@@ -174,37 +171,6 @@ impl Place {
             }
         }
         Some(Self { since, streams })
-    }
-}
-
-fn unescape(text: &str) -> Option<String> {
-    let mut parts = text.split('%');
-    let mut bytes = parts.next()?.as_bytes().to_vec();
-    for part in parts {
-        let (digits, rest) = part.split_at_checked(2)?;
-        bytes.push(u8::from_str_radix(digits, 16).ok()?);
-        bytes.extend_from_slice(rest.as_bytes());
-    }
-    String::from_utf8(bytes).ok()
-}
-
-/// One client that counts among the subscriptions.
-struct Served(Arc<App>);
-
-impl Served {
-    fn new(app: &Arc<App>) -> Result<Self, Error> {
-        let this = Self(app.clone());
-        if app.connections.fetch_add(1, Ordering::Relaxed) >= MAX_SUBSCRIPTIONS {
-            let limit = MAX_SUBSCRIPTIONS as u64;
-            return Err(Error::TooMany { what: "subscriptions", limit });
-        }
-        Ok(this)
-    }
-}
-
-impl Drop for Served {
-    fn drop(&mut self) {
-        self.0.connections.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -340,10 +306,8 @@ mod tests {
 
     /// Reads everything from the first message on.
     async fn reading(node: &Node, pass: &Pass) -> Result<Source, Refusal> {
-        let all = [("stream", "**"), ("from", "first")];
-        let all = all.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        let parameters = Ok(Query(all.to_vec()));
-        open(node.app.clone(), pass.clone(), parameters, &HeaderMap::new()).await
+        let query = RawQuery(Some("stream=**&from=first".to_owned()));
+        open(node.app.clone(), pass.clone(), query, &HeaderMap::new()).await
     }
 
     fn revoke(node: &Node) {

@@ -31,12 +31,15 @@ mod console;
 mod enqueue;
 mod events;
 mod fair;
+mod head;
 mod listener;
+mod query;
 mod readers;
 mod ready;
 mod refusal;
 mod reply;
 mod routes;
+mod served;
 mod server;
 mod stamp;
 mod streams;
@@ -44,7 +47,7 @@ mod subscribe;
 mod tls;
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -98,7 +101,7 @@ impl Default for Config {
 #[non_exhaustive]
 pub enum StartError {
     /// The streams could not be opened or closed.
-    #[error("{folder}: {cause}")]
+    #[error("{}", placed(folder, cause))]
     Store {
         /// The data folder.
         folder: PathBuf,
@@ -125,6 +128,13 @@ pub enum StartError {
         /// Why.
         cause: std::io::Error,
     },
+}
+
+/// The cause with the folder, which most causes name themselves.
+fn placed(folder: &Path, cause: &sealane_stream::Error) -> String {
+    let (folder, cause) = (folder.display().to_string(), cause.to_string());
+    let is_named = [":", "/"].iter().any(|end| cause.contains(&format!("{folder}{end}")));
+    if is_named { cause } else { format!("{folder}: {cause}") }
 }
 
 /// How long a stopping node waits for its clients to go.

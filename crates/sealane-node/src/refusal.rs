@@ -36,6 +36,12 @@ pub(crate) enum Refusal {
     SlowHead,
     /// What was said is not HTTP.
     NotHttp,
+    /// A head that is HTTP, but not of a request that is served; the status, and why.
+    Head(StatusCode, &'static str),
+    /// A head over its limit.
+    HeadTooLarge,
+    /// What came on a WebSocket is not its protocol; why.
+    WebSocket(String),
     /// A body that came too slowly.
     SlowBody,
     /// The memory for bodies, or the token's share of it, is taken.
@@ -73,6 +79,8 @@ pub const ERRORS: &[ErrorInfo] = &[
     HANDSHAKE,
     TLS_REQUIRED,
     TLS_NOT_SERVED,
+    HEAD_TOO_LARGE,
+    WEB_SOCKET,
 ];
 
 const UNKNOWN_CODEC: ErrorInfo = ErrorInfo::new(
@@ -85,13 +93,13 @@ const NOT_FOUND: ErrorInfo = ErrorInfo::new(
     "SL-NODE-02",
     "NotFound",
     "there is nothing at this path",
-    "The routes are in spec/hub.md; they begin with /v1/.",
+    "The routes begin with /v1/; `GET /v1/openapi.json` describes them.",
 );
 const METHOD_NOT_ALLOWED: ErrorInfo = ErrorInfo::new(
     "SL-NODE-03",
     "MethodNotAllowed",
     "the path exists, but not for this method",
-    "See the table of requests in spec/hub.md.",
+    "The field `Allow` of the reply names the methods that there are.",
 );
 const UPGRADE_REQUIRED: ErrorInfo = ErrorInfo::new(
     "SL-NODE-04",
@@ -145,8 +153,8 @@ const SLOW_HEAD: ErrorInfo = ErrorInfo::new(
 const NOT_HTTP: ErrorInfo = ErrorInfo::new(
     "SL-NODE-12",
     "NotHttp",
-    "what was sent is no request of HTTP/1.1, or its head is over MAX_HEAD_BYTES",
-    "Check that the client speaks HTTP/1.1 to this port.",
+    "what was sent is no request of HTTP/1.1, or is one to some and another to others",
+    "Check what the client, and each proxy on the way, sends to this port.",
 );
 const SLOW_BODY: ErrorInfo = ErrorInfo::new(
     "SL-NODE-13",
@@ -191,6 +199,19 @@ const TLS_NOT_SERVED: ErrorInfo = ErrorInfo::new(
     "Begin the address with http:// or ws://, or start the node with `--tls-cert`.",
 );
 
+const HEAD_TOO_LARGE: ErrorInfo = ErrorInfo::new(
+    "SL-NODE-20",
+    "HeadTooLarge",
+    "the head of a request is over MAX_HEAD_BYTES, or has more than 100 fields",
+    "Send fewer or shorter header fields.",
+);
+const WEB_SOCKET: ErrorInfo = ErrorInfo::new(
+    "SL-NODE-21",
+    "WebSocketProtocol",
+    "a client sent what is no frame of the WebSocket protocol",
+    "Use a WebSocket library; frames are masked, whole, and without extensions.",
+);
+
 /// What was refused, by name.
 pub(crate) struct Refused(Mutex<BTreeMap<&'static str, u64>>);
 
@@ -232,7 +253,9 @@ impl Refusal {
             Refusal::Connections => &CONNECTIONS,
             Refusal::SilentConnection => &SILENT_CONNECTION,
             Refusal::SlowHead => &SLOW_HEAD,
-            Refusal::NotHttp => &NOT_HTTP,
+            Refusal::NotHttp | Refusal::Head(..) => &NOT_HTTP,
+            Refusal::HeadTooLarge => &HEAD_TOO_LARGE,
+            Refusal::WebSocket(_) => &WEB_SOCKET,
             Refusal::SlowBody => &SLOW_BODY,
             Refusal::Crowded => &CROWDED,
             Refusal::TooFast(_) => &TOO_FAST,
@@ -248,7 +271,7 @@ impl Refusal {
     pub(crate) fn retry_after(&self) -> Option<u64> {
         match self {
             Refusal::TooFast(wait) | Refusal::Guesses(wait) => Some(wait.as_secs() + 1),
-            Refusal::Crowded | Refusal::Connections => Some(2),
+            Refusal::Crowded | Refusal::Connections | Refusal::Hub(Error::StorageBusy) => Some(2),
             _ => None,
         }
     }
@@ -256,7 +279,8 @@ impl Refusal {
     pub(crate) fn status(&self) -> StatusCode {
         match self {
             Refusal::Hub(error) => status(error),
-            Refusal::Codec(status, _) => *status,
+            Refusal::Codec(status, _) | Refusal::Head(status, _) => *status,
+            Refusal::HeadTooLarge => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
             Refusal::NotFound => StatusCode::NOT_FOUND,
             Refusal::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
             Refusal::UpgradeRequired => StatusCode::UPGRADE_REQUIRED,
@@ -271,6 +295,7 @@ impl Refusal {
             }
             Refusal::Crowded => StatusCode::SERVICE_UNAVAILABLE,
             Refusal::NotHttp
+            | Refusal::WebSocket(_)
             | Refusal::Handshake
             | Refusal::TlsRequired
             | Refusal::TlsNotServed => StatusCode::BAD_REQUEST,
@@ -282,7 +307,10 @@ impl Refusal {
         match self {
             Refusal::Hub(error) => WireError::from(error),
             Refusal::Codec(_, unknown) => WireError::new(info, unknown.to_string()),
-            Refusal::Body(cause) => WireError::new(info, (*cause).to_owned()),
+            Refusal::Body(cause) | Refusal::Head(_, cause) => {
+                WireError::new(info, (*cause).to_owned())
+            }
+            Refusal::WebSocket(cause) => WireError::new(info, cause.clone()),
             Refusal::Forbidden { right, on } => {
                 WireError::new(info, format!("the token does not grant {right} on {on}"))
             }
@@ -299,10 +327,18 @@ impl Refusal {
                 Error::TooLarge { .. } => 1009,
                 Error::TooMany { .. } => 1008,
                 Error::StreamRemoved | Error::Draining => 1001,
-                Error::StorageFull | Error::StorageFailed(_) => 1011,
+                Error::StorageBusy => 1013,
+                Error::StorageFull
+                | Error::StorageFailed(_)
+                | Error::FolderInUse(_)
+                | Error::NotAStore(_)
+                | Error::StoreTooNew { .. }
+                | Error::TargetExists(_)
+                | Error::NoStore(_) => 1011,
                 _ => 1003,
             },
             Refusal::Unauthorized | Refusal::Forbidden { .. } => 1008,
+            Refusal::WebSocket(_) => 1002,
             _ => 1003,
         }
     }
@@ -324,8 +360,44 @@ fn status(error: &Error) -> StatusCode {
         Error::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
         Error::TooMany { .. } => StatusCode::TOO_MANY_REQUESTS,
         Error::StorageFull => StatusCode::INSUFFICIENT_STORAGE,
-        Error::StorageFailed(_) => StatusCode::INTERNAL_SERVER_ERROR,
-        Error::Draining => StatusCode::SERVICE_UNAVAILABLE,
+        Error::StorageFailed(_)
+        | Error::FolderInUse(_)
+        | Error::NotAStore(_)
+        | Error::StoreTooNew { .. }
+        | Error::TargetExists(_)
+        | Error::NoStore(_) => StatusCode::INTERNAL_SERVER_ERROR,
+        Error::Draining | Error::StorageBusy => StatusCode::SERVICE_UNAVAILABLE,
         _ => StatusCode::BAD_REQUEST,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_store_that_is_busy_is_to_be_tried_again_and_a_wrong_one_is_not() {
+        let said = |error: Error| {
+            let refusal = Refusal::Hub(error);
+            (refusal.status().as_u16(), refusal.close(), refusal.retry_after().is_some())
+        };
+        assert_eq!(said(Error::StorageBusy), (503, 1013, true));
+        for error in [
+            Error::StorageFailed(String::new()),
+            Error::FolderInUse(String::new()),
+            Error::NotAStore(String::new()),
+            Error::StoreTooNew { found: 9, known: 2 },
+            Error::TargetExists(String::new()),
+            Error::NoStore(String::new()),
+        ] {
+            assert_eq!(said(error), (500, 1011, false));
+        }
+    }
+    #[test]
+    fn no_hint_sends_anybody_to_a_page_of_the_source() {
+        for info in ERRORS.iter().chain(sealane_stream::ERRORS) {
+            let pages = ["spec/", "docs/", ".md"];
+            assert!(!pages.iter().any(|page| info.hint.contains(page)), "{}", info.hint);
+        }
     }
 }

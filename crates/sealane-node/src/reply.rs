@@ -45,7 +45,7 @@ fn refuse(response: &mut Response, refusal: &Refusal) {
     if let Some(wait) = refusal.retry_after() {
         response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(wait));
     }
-    if matches!(refusal, Refusal::SlowBody | Refusal::Guesses(_)) {
+    if matches!(refusal, Refusal::SlowBody | Refusal::Guesses(_) | Refusal::Head(..)) {
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
 }

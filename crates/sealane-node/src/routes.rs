@@ -1,5 +1,4 @@
 use std::fmt::Write;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use std::time::Instant;
@@ -8,7 +7,7 @@ use axum::extract::{Request, State};
 use axum::http::header::{ALLOW, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::middleware::Next;
-use axum::middleware::from_fn_with_state;
+use axum::middleware::{from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get, post};
 use axum::{Extension, Router};
@@ -22,7 +21,8 @@ use crate::readers::Readers;
 use crate::ready::{Probe, ready};
 use crate::refusal::{Refusal, Refused};
 use crate::reply::{Fill, Reason, answer};
-use crate::{Config, access, console, enqueue, events, streams, subscribe};
+use crate::served::Serving;
+use crate::{Config, access, console, enqueue, events, head, streams, subscribe};
 
 /// The description of the routes for other programs.
 const OPENAPI: &str = include_str!("../openapi.json");
@@ -32,8 +32,8 @@ pub(crate) struct App {
     pub(crate) hub: Hub,
     /// Turns true when the node stops.
     pub(crate) stopping: watch::Receiver<bool>,
-    /// WebSockets that are served.
-    pub(crate) connections: AtomicUsize,
+    /// WebSockets and event sources that are served.
+    pub(crate) serving: Serving,
     pub(crate) places: Arc<Places>,
     pub(crate) access: Arc<Access>,
     pub(crate) fair: Fair,
@@ -58,7 +58,7 @@ impl App {
             hub,
             access,
             stopping,
-            connections: AtomicUsize::new(0),
+            serving: Serving::default(),
             places: Places::new(config.limits.connections_per_address.max(1)),
             fair: Fair::new(config.limits),
             refused: Refused::new(),
@@ -141,6 +141,7 @@ pub(crate) fn router(app: Arc<App>) -> Router {
     router
         .fallback(not_found)
         .layer(from_fn_with_state(app.clone(), cross_site))
+        .layer(from_fn(head::check))
         .layer(from_fn_with_state(app.clone(), count))
         .with_state(app)
 }
@@ -224,8 +225,8 @@ async fn metrics(
         ),
         (
             "sealane_read_connections",
-            "WebSocket connections that are served.",
-            app.connections.load(Ordering::Relaxed) as u64,
+            "WebSockets and event sources that are served.",
+            app.serving.count() as u64,
         ),
         (
             "sealane_carry_connections",

@@ -214,6 +214,7 @@ impl Server {
             .keep_alive(!is_stopping)
             .timer(TokioTimer::new())
             .header_read_timeout(Duration::from_millis(MAX_HEAD_MS))
+            .max_header_size(MAX_HEAD_BYTES)
             .max_buf_size(MAX_HEAD_BYTES);
         let serving = builder.serve_connection(TokioIo::new(connection), service).with_upgrades();
         tokio::pin!(serving);
@@ -238,7 +239,9 @@ impl Server {
                 return;
             }
             Refusal::SlowHead
-        } else if error.is_parse() || error.is_parse_too_large() {
+        } else if error.is_parse_too_large() {
+            Refusal::HeadTooLarge
+        } else if error.is_parse() {
             Refusal::NotHttp
         } else {
             return;

@@ -4,46 +4,51 @@ use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
 use axum::Extension;
-use axum::extract::rejection::QueryRejection;
-use axum::extract::{Path, Query, Request, State};
+use axum::extract::{Path, RawQuery, Request, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use sealane_codec::{Codec, Writer};
 use sealane_frame::GroupTag;
-use sealane_message::limits::MAX_RANGE_MESSAGES;
+use sealane_message::limits::{MAX_LIST_LOOKS, MAX_RANGE_MESSAGES};
 use sealane_message::{Pattern, Topic};
 use sealane_stream::{Error, Event, From, Page, StreamInfo};
 
 use crate::access::{Pass, Right};
 use crate::body;
+use crate::enqueue::unknown;
+use crate::query;
 use crate::readers::Shown;
 use crate::refusal::Refusal;
 use crate::reply::{Fill, accepted, answer};
 use crate::routes::App;
 
-type Parameters = Result<Query<Vec<(String, String)>>, QueryRejection>;
-
 pub(crate) async fn list(
     State(app): State<Arc<App>>,
     Extension(pass): Extension<Pass>,
-    parameters: Parameters,
+    query: RawQuery,
     headers: HeaderMap,
 ) -> Response {
-    let fill = unpack(parameters).and_then(|parameters| page(&app, &pass, parameters));
-    answer(&headers, fill.map(|fill| (StatusCode::OK, fill)))
+    let result = async {
+        let wish = Wish::read(query)?;
+        // What cannot be answered is not looked for.
+        accepted(&headers)?;
+        let (streams, is_cut) = wish.grant(&app, &pass).await;
+        Ok((StatusCode::OK, write_list(streams, is_cut)))
+    };
+    answer(&headers, result.await)
 }
 
 pub(crate) async fn show(
     State(app): State<Arc<App>>,
     Extension(pass): Extension<Pass>,
     Path(topic): Path<String>,
-    parameters: Parameters,
+    query: RawQuery,
     headers: HeaderMap,
 ) -> Response {
     let result = async {
         let topic: Topic = topic.parse().map_err(Error::from)?;
         pass.need(Right::Read, &topic)?;
-        let parameters = unpack(parameters)?;
+        let parameters = query::read(query)?;
         if parameters.is_empty() {
             let info = app.hub.stream(&topic)?;
             let connections = app.readers.of(&topic, &app.hub.in_flight(&topic)?);
@@ -101,6 +106,12 @@ pub(crate) async fn remove(
     answer(&headers, result.await.map(|fill| (StatusCode::OK, fill)))
 }
 
+/// The body of a `PUT`, as it is shown to whoever sent another one.
+const CHANGE: &str = concat!(
+    r#"any of {"level": "memory", "os" or "disk", "maxAgeMs": N, "maxCount": N, "#,
+    r#""maxBytes": N, "sealed": GROUP}"#
+);
+
 /// What a `PUT` changes; what it leaves out stays.
 #[derive(Default)]
 struct Change {
@@ -137,7 +148,7 @@ impl Change {
                     let wrong = || Error::parameter("sealed", cause);
                     change.sealed = Some(group.ok_or_else(wrong)?);
                 }
-                other => return Err(Error::UnknownOp(other.chars().take(64).collect()).into()),
+                other => return Err(unknown(other, CHANGE).into()),
             }
         }
         Ok(change)
@@ -168,56 +179,91 @@ pub(crate) fn read_from(text: &str) -> Result<From, Error> {
     }
 }
 
-fn unpack(parameters: Parameters) -> Result<Vec<(String, String)>, Refusal> {
-    let wrong = |_| Error::parameter("query", "is not percent-encoded text").into();
-    parameters.map(|Query(all)| all).map_err(wrong)
+/// What a list is asked for.
+struct Wish {
+    pattern: Option<Pattern>,
+    after: Option<Topic>,
+    limit: usize,
 }
 
-fn page(app: &App, pass: &Pass, parameters: Vec<(String, String)>) -> Result<Fill, Refusal> {
-    let (mut pattern, mut after, mut limit) = (None, None, MAX_RANGE_MESSAGES);
-    for (name, value) in parameters {
-        match name.as_str() {
-            "pattern" => pattern = Some(value.parse::<Pattern>().map_err(Error::from)?),
-            "after" => after = Some(value.parse::<Topic>().map_err(Error::from)?),
-            "limit" => limit = read_limit(&value)?,
-            _ => return Err(Error::parameter(name, "is no parameter of this request").into()),
+impl Wish {
+    fn read(query: RawQuery) -> Result<Self, Refusal> {
+        let mut wish = Wish { pattern: None, after: None, limit: MAX_RANGE_MESSAGES };
+        for (name, value) in query::read(query)? {
+            match name.as_str() {
+                "pattern" => wish.pattern = Some(value.parse().map_err(Error::from)?),
+                "after" => wish.after = Some(value.parse().map_err(Error::from)?),
+                "limit" => wish.limit = read_limit(&value)?,
+                _ => return Err(Error::parameter(name, "is no parameter of this request").into()),
+            }
         }
+        Ok(wish)
     }
-    let streams = readable(app, pass, pattern.as_ref(), after, limit + 1);
-    Ok(Box::new(move |writer| {
-        let next = streams.get(limit).and_then(|_| streams.get(limit - 1));
+
+    /// The first streams, by their topics, that may be read, and whether there may be more. No
+    /// other is described, and none is named to go on from: the walk past those that may not be
+    /// read ends behind one that may, and lets others have their turn until it comes to one.
+    async fn grant(&self, app: &App, pass: &Pass) -> (Vec<StreamInfo>, bool) {
+        let wanted = |topic: &Topic| {
+            let is_asked = self.pattern.as_ref().is_none_or(|pattern| pattern.matches(topic));
+            is_asked && pass.may(Right::Read, topic)
+        };
+        let (mut found, mut looked) = (Vec::new(), 0);
+        for beginning in self.beginnings(pass) {
+            let mut after = self.after.clone();
+            loop {
+                let limit = self.limit + 1 - found.len();
+                let listed = app.hub.streams(beginning, after.as_ref(), limit, wanted);
+                found.extend(listed.streams);
+                looked += listed.looked;
+                if found.len() > self.limit {
+                    found.truncate(self.limit);
+                    return (found, true);
+                }
+                if listed.next.is_none() {
+                    break;
+                }
+                if looked >= MAX_LIST_LOOKS && !found.is_empty() {
+                    return (found, true);
+                }
+                after = listed.next;
+                tokio::task::yield_now().await;
+            }
+        }
+        (found, false)
+    }
+
+    /// What the topics begin with that are asked for and may be read: in order, and none within
+    /// another. Streams that begin otherwise are not even looked at.
+    fn beginnings<'a>(&'a self, pass: &'a Pass) -> Vec<&'a str> {
+        let asked = self.pattern.as_ref().map_or("", Pattern::beginning);
+        let Some(granted) = pass.granted(Right::Read) else { return vec![asked] };
+        let narrower = |granted: &'a Pattern| {
+            let granted = granted.beginning();
+            let is_within = asked.starts_with(granted);
+            if granted.starts_with(asked) { Some(granted) } else { is_within.then_some(asked) }
+        };
+        let mut all: Vec<&str> = granted.iter().filter_map(narrower).collect();
+        all.sort_unstable();
+        all.dedup_by(|later, kept| later.starts_with(*kept));
+        all
+    }
+}
+
+fn write_list(streams: Vec<StreamInfo>, is_cut: bool) -> Fill {
+    Box::new(move |writer| {
+        let next = streams.last().filter(|_| is_cut);
         writer.map(1 + usize::from(next.is_some()));
         writer.key("streams");
-        writer.array(streams.len().min(limit));
-        streams.iter().take(limit).for_each(|info| write_info(writer, info));
+        writer.array(streams.len());
+        streams.iter().for_each(|info| write_info(writer, info));
         writer.end();
         if let Some(next) = next {
             writer.key("next");
             writer.text(next.stream.as_str());
         }
         writer.end();
-    }))
-}
-
-/// The first streams, by their topics, that may be read. No other is named, not even as `next`.
-fn readable(
-    app: &App,
-    pass: &Pass,
-    pattern: Option<&Pattern>,
-    mut after: Option<Topic>,
-    limit: usize,
-) -> Vec<StreamInfo> {
-    let mut found = Vec::new();
-    loop {
-        let page = app.hub.streams(pattern, after.as_ref(), limit);
-        let is_last = page.len() < limit;
-        after = page.last().map(|info| info.stream.clone());
-        found.extend(page.into_iter().filter(|info| pass.may(Right::Read, &info.stream)));
-        if is_last || found.len() >= limit {
-            found.truncate(limit);
-            return found;
-        }
-    }
+    })
 }
 
 fn range(parameters: Vec<(String, String)>) -> Result<(From, usize), Refusal> {

@@ -4,10 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Extension;
-use axum::extract::rejection::QueryRejection;
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
-use axum::extract::{Query, State};
+use axum::extract::{RawQuery, State};
 use axum::http::header::{ACCEPT, SEC_WEBSOCKET_PROTOCOL};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::Response;
@@ -20,6 +19,7 @@ use sealane_stream::{ConsumerChange, Error, From, Who};
 
 use crate::access::{self, Pass, Right};
 use crate::connection;
+use crate::query;
 use crate::refusal::Refusal;
 use crate::reply::answer;
 use crate::routes::App;
@@ -40,17 +40,12 @@ pub(crate) struct Request {
 pub(crate) async fn subscribe(
     State(app): State<Arc<App>>,
     Extension(pass): Extension<Pass>,
-    parameters: Result<Query<Vec<(String, String)>>, QueryRejection>,
+    query: RawQuery,
     headers: HeaderMap,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Response {
     let Ok(upgrade) = upgrade else {
         return answer(&headers, Err(Refusal::UpgradeRequired));
-    };
-    let parameters = match parameters {
-        Ok(Query(all)) => all,
-        // Said on the socket, as everything that is wrong with a subscription.
-        Err(_) => vec![("query".to_owned(), String::new())],
     };
     let Some(alive) = app.alive().filter(|_| !app.is_stopping()) else {
         return answer(&headers, Err(Error::Draining.into()));
@@ -59,10 +54,12 @@ pub(crate) async fn subscribe(
         .read_buffer_size(READ_BUFFER_BYTES)
         .max_message_size(MAX_CLIENT_FRAME_BYTES)
         .max_frame_size(MAX_CLIENT_FRAME_BYTES);
-    let codec = codec(&parameters, &headers);
+    let parameters = query::read(query);
+    let codec = codec(parameters.as_deref().unwrap_or_default(), &headers);
     echo(&mut upgrade, &headers, &codec);
+    // What is wrong with a subscription is said on the socket.
     let request = codec.and_then(|codec| {
-        let mut request = read(parameters)?;
+        let mut request = read(parameters?)?;
         if let Who::Member { owner, .. } = &mut request.who {
             *owner = pass.name().to_owned();
         }
@@ -162,10 +159,10 @@ fn who(
     change: ConsumerChange,
 ) -> Result<Who, Error> {
     match (consumer, from) {
-        (Some(name), _) if name.is_empty() || name.len() > MAX_CONSUMER_NAME_BYTES => {
-            Err(Error::parameter("consumer", "is not 1 to 64 bytes"))
+        (Some(name), from) => {
+            let name = consumer_name(name)?;
+            Ok(member(name, from.unwrap_or(From::First), change))
         }
-        (Some(name), from) => Ok(member(name, from.unwrap_or(From::First), change)),
         (None, Some(_)) if change != ConsumerChange::default() => {
             let cause = "and ack_wait_ms, max_attempts are for consumers";
             Err(Error::parameter("max_in_flight", cause))
@@ -178,6 +175,17 @@ fn who(
 /// A member of a consumer, whose token is named once it is known.
 fn member(name: String, from: From, change: ConsumerChange) -> Who {
     Who::Member { name, owner: String::new(), from, change }
+}
+
+/// A name that a consumer may have: as in topics, no character that a terminal obeys.
+fn consumer_name(name: String) -> Result<String, Error> {
+    if name.is_empty() || name.len() > MAX_CONSUMER_NAME_BYTES {
+        return Err(Error::parameter("consumer", "is not 1 to 64 bytes"));
+    }
+    if name.contains(char::is_control) {
+        return Err(Error::parameter("consumer", "has a control character"));
+    }
+    Ok(name)
 }
 
 fn number(name: &'static str, text: &str, min: u64, max: u64) -> Result<u64, Error> {

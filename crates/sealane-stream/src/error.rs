@@ -31,8 +31,16 @@ pub enum Error {
         cause: &'static str,
     },
     /// A frame with an unknown field or a wrong type.
-    #[error("a frame's `{0}` is unknown or has the wrong type")]
+    #[error("a frame's `{0}` is unknown or has the wrong type{form}", form = form(.0))]
     UnknownOp(String),
+    /// A body of a request with an unknown field.
+    #[error("the body has an unknown field `{field}`; expected {expected}")]
+    UnknownField {
+        /// The field, shortened.
+        field: String,
+        /// The form that the body should have.
+        expected: &'static str,
+    },
     /// A pattern without `consumer` or `from`.
     #[error("a pattern needs `consumer` or `from`")]
     PatternNeedsReader,
@@ -125,6 +133,26 @@ fn described(stream: &Option<GroupTag>) -> String {
     stream.map_or("open".to_owned(), |group| format!("sealed for group {group}"))
 }
 
+/// The forms that a frame's field can have, where it is one that clients send.
+fn form(field: &str) -> &'static str {
+    match field {
+        "credit" => r#"; expected {"credit": N}"#,
+        "ack" => concat!(
+            r#"; expected {"ack": ID}, {"ack": [ID, …]} or {"ack": {"from": N, "to": N}}, "#,
+            r#"with "stream": TOPIC beside "from" if the subscription names a pattern"#
+        ),
+        "nack" | "delayMs" => concat!(
+            r#"; expected {"nack": ID} or {"nack": {"from": N, "to": N}}, "#,
+            r#"with "delayMs": N beside "nack" if you like"#
+        ),
+        "seek" => concat!(
+            r#"; expected {"seek": {"offset": N}}, with "generation": N beside "offset" if you "#,
+            r#"like, and "stream": TOPIC if the subscription names a pattern"#
+        ),
+        _ => "",
+    }
+}
+
 impl Error {
     /// A parameter or field `name` whose value it cannot have, and why.
     pub fn parameter(name: impl Into<Cow<'static, str>>, cause: &'static str) -> Self {
@@ -140,6 +168,7 @@ impl Error {
             Error::Topic(error) => error.info(),
             Error::InvalidParameter { .. } => &INVALID_PARAMETER,
             Error::UnknownOp(_) => &UNKNOWN_OP,
+            Error::UnknownField { .. } => &UNKNOWN_FIELD,
             Error::PatternNeedsReader => &PATTERN_NEEDS_READER,
             Error::NotAConsumer(_) => &NOT_A_CONSUMER,
             Error::UnknownStream(_) => &UNKNOWN_STREAM,
@@ -191,6 +220,7 @@ pub const ERRORS: &[ErrorInfo] = &[
     STORE_TOO_NEW,
     TARGET_EXISTS,
     NO_STORE,
+    UNKNOWN_FIELD,
 ];
 
 const INVALID_JSON: ErrorInfo = ErrorInfo::new(
@@ -215,7 +245,7 @@ const INVALID_PARAMETER: ErrorInfo = ErrorInfo::new(
     "SL-HUB-04",
     "InvalidParameter",
     "a parameter has a value it cannot have",
-    "See the tables of parameters in spec/hub.md.",
+    "The message says which; `GET /v1/openapi.json` of a hub describes all parameters.",
 );
 const UNKNOWN_OP: ErrorInfo = ErrorInfo::new(
     "SL-HUB-05",
@@ -257,13 +287,13 @@ const TOO_LARGE: ErrorInfo = ErrorInfo::new(
     "SL-HUB-11",
     "TooLarge",
     "a body, envelope or frame is over its limit",
-    "Limits are in docs/LIMITS.md; split the data or send a reference to it.",
+    "Split the data, or send a reference to it; the message names the limit.",
 );
 const TOO_MANY: ErrorInfo = ErrorInfo::new(
     "SL-HUB-12",
     "TooMany",
     "one more than a limit allows",
-    "Limits are in docs/LIMITS.md; remove what is no longer used.",
+    "Remove what is no longer used; the message names the limit.",
 );
 const STORAGE_FULL: ErrorInfo = ErrorInfo::new(
     "SL-HUB-13",
@@ -342,4 +372,10 @@ const NO_STORE: ErrorInfo = ErrorInfo::new(
     "NoStore",
     "there is no store, or no backup, in the folder",
     "Name the folder that holds `streams.db`.",
+);
+const UNKNOWN_FIELD: ErrorInfo = ErrorInfo::new(
+    "SL-HUB-26",
+    "UnknownField",
+    "the body of a request has an unknown field",
+    "Send the fields that the message shows, spelled as they stand there.",
 );

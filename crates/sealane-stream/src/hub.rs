@@ -124,6 +124,20 @@ pub struct ConsumerInfo {
     pub dead_dropped: u64,
 }
 
+/// Streams that were found among others.
+#[derive(Debug)]
+pub struct Listed {
+    /// Those that were wanted.
+    pub streams: Vec<StreamInfo>,
+    /// How many were looked at for them.
+    pub looked: usize,
+    /// The last one that was looked at, wanted or not, where there may be more behind it.
+    pub next: Option<Topic>,
+}
+
+/// Streams that are looked at in one go.
+const LOOKS: usize = 256;
+
 /// Messages of a range request.
 #[derive(Debug)]
 pub struct Page {
@@ -322,15 +336,31 @@ impl Hub {
         Ok(counts)
     }
 
-    /// Up to `limit` streams that match, behind `after`, by topic.
+    /// Up to `limit` streams that are wanted, behind `after`, by topic, whose topics begin so. Few
+    /// are looked at, so that whoever wants none of many lets others have their turn in between;
+    /// what is not wanted is not described.
     pub fn streams(
         &self,
-        pattern: Option<&Pattern>,
+        beginning: &str,
         after: Option<&Topic>,
         limit: usize,
-    ) -> Vec<StreamInfo> {
-        let page = self.registry.page(pattern, after, limit);
-        page.iter().map(|stream| describe(stream)).collect()
+        wanted: impl Fn(&Topic) -> bool,
+    ) -> Listed {
+        let found = self.registry.begun(beginning, after, LOOKS);
+        let mut listed = Listed { streams: Vec::new(), looked: 0, next: None };
+        for stream in &found {
+            if listed.streams.len() == limit {
+                break;
+            }
+            listed.looked += 1;
+            if wanted(&stream.topic) {
+                listed.streams.push(describe(stream));
+            }
+        }
+        let is_cut = listed.looked < found.len() || found.len() == LOOKS;
+        let last = listed.looked.checked_sub(1).and_then(|last| found.get(last));
+        listed.next = last.filter(|_| is_cut).map(|stream| stream.topic.clone());
+        listed
     }
 
     /// Makes a stream, open or sealed, or changes it; returns its state and whether it was made.

@@ -60,7 +60,7 @@ pub use block::take_encoded;
 pub use consumer::{ConsumerChange, ConsumerSettings};
 pub use envelope::{Envelope, Ids};
 pub use error::{ERRORS, Error};
-pub use hub::{ConsumerInfo, Enqueue, Hub, HubConfig, IdempotencyKey, Page, StreamInfo};
+pub use hub::{ConsumerInfo, Enqueue, Hub, HubConfig, IdempotencyKey, Listed, Page, StreamInfo};
 pub use level::{Level, UnknownLevel};
 pub use metrics::Metrics;
 pub use store::{Backup, backup, check, restore};

@@ -108,6 +108,23 @@ impl Registry {
         matching.map(|(_, stream)| stream.clone()).take(limit).collect()
     }
 
+    /// The next `looks` streams whose topics begin so, in their order, behind `after`.
+    pub(crate) fn begun(
+        &self,
+        beginning: &str,
+        after: Option<&Topic>,
+        looks: usize,
+    ) -> Vec<Arc<Stream>> {
+        let start = match after.map(Topic::as_str) {
+            Some(after) if after >= beginning => Bound::Excluded(after),
+            _ => Bound::Included(beginning),
+        };
+        let streams = self.streams.read();
+        let behind = streams.by_topic.range::<str, _>((start, Bound::Unbounded));
+        let begun = behind.take_while(|(topic, _)| topic.as_str().starts_with(beginning));
+        begun.map(|(_, stream)| stream.clone()).take(looks).collect()
+    }
+
     /// Adds a stream that is stored; whoever waits for one of its name is told.
     pub(crate) fn insert(&self, stream: &Arc<Stream>) {
         self.streams.write().add(stream.clone());

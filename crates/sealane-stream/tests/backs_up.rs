@@ -116,36 +116,40 @@ async fn what_is_no_copy_or_no_place_for_one_is_refused_by_name() {
     let place = tempfile::tempdir().unwrap();
     let (data, copy) = (place.path().join("data"), place.path().join("copy"));
     let refused = |result: Result<_, Error>, why: &str| match result {
-        Err(Error::StorageFailed(cause)) => assert!(cause.contains(why), "{cause}"),
+        Err(error) => assert_eq!(error.info().name, why, "{error}"),
         other => panic!("{other:?}"),
     };
-    refused(backup(&data, &copy), "no store");
+    refused(backup(&data, &copy), "NoStore");
+    refused(check(&data), "NoStore");
+    refused(restore(&data, &copy), "NoStore");
     let hub = open(&data);
     for number in 0..2000 {
         enqueue(&hub, "a", number).await;
     }
-    refused(restore(&data, &copy), "a store that a hub uses");
+    // A store that a hub uses is no backup.
+    refused(restore(&data, &copy), "NoStore");
     hub.close().unwrap();
     // Of a store that nobody uses too.
     assert_eq!(backup(&data, &copy).unwrap().messages, 2000);
-    refused(backup(&data, &copy), "a store already");
-    refused(restore(&copy, &data), "a store already");
+    refused(backup(&data, &copy), "TargetExists");
+    refused(restore(&copy, &data), "TargetExists");
     let file = copy.join("streams.db");
     let mut bytes = std::fs::read(&file).unwrap();
     let page = bytes.len() / 8192 / 2 * 8192;
     bytes[page..page + 64].fill(0xa5);
     std::fs::write(&file, bytes).unwrap();
     let new = place.path().join("new");
-    assert!(matches!(restore(&copy, &new), Err(Error::StorageFailed(_))));
+    refused(check(&copy), "NotAStore");
+    refused(restore(&copy, &new), "NotAStore");
     assert_eq!(std::fs::read_dir(&new).unwrap().count(), 0);
     // The log of a store that is gone would be taken for that of the new one.
     std::fs::write(new.join("streams.db-wal"), b"left").unwrap();
-    refused(restore(&copy, &new), "what is left of one");
+    refused(restore(&copy, &new), "TargetExists");
     std::fs::remove_file(new.join("streams.db-wal")).unwrap();
     let later = place.path().join("later");
     backup(&data, &later).unwrap();
     let newer = rusqlite::Connection::open(later.join("streams.db")).unwrap();
     newer.pragma_update(None, "user_version", 99).unwrap();
     drop(newer);
-    refused(restore(&later, &new), "the data format is 99");
+    refused(restore(&later, &new), "StoreTooNew");
 }

@@ -125,7 +125,9 @@ impl Answer {
         }
         match self.refusal()?.code.as_ref() {
             "Draining" => Some(Later::Draining),
-            "TooFast" | "Crowded" | "TooManyConnections" => self.retry_after.map(Later::After),
+            "TooFast" | "Crowded" | "TooManyConnections" | "StorageBusy" => {
+                self.retry_after.map(Later::After)
+            }
             _ => None,
         }
     }

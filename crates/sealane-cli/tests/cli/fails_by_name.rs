@@ -45,6 +45,29 @@ fn a_node_that_cannot_start_says_why() {
     up.args(["up", "--listen", "127.0.0.1:0", "--data"]).arg(node.home().join("data"));
     let (code, said) = failure(&mut up);
     assert!(code == 5 && said.contains("another node uses this folder"), "{code}: {said}");
+    let folder = node.home().join("data").display().to_string();
+    assert_eq!(said.matches(&folder).count(), 1, "{said}");
+}
+
+#[test]
+fn what_is_wrong_with_a_store_is_named() {
+    let node = NodeProcess::start();
+    node.run(&["pub", "a", "{}"]);
+    let at = |name: &str| node.home().join(name).display().to_string();
+    let (data, copy, new) = (at("data"), at("copy"), at("new"));
+    let run = |args: &[&str]| failure(sealane(&node.home()).args(args));
+    let named = |args: &[&str], code: i32, reference: &str| {
+        let (exit, said) = run(args);
+        assert!(exit == code && said.contains(reference), "{args:?}: {exit}: {said}");
+    };
+    named(&["backup", &copy, "--data", &new], 2, "[SL-HUB-25]");
+    named(&["restore", &new, "--data", &copy], 2, "[SL-HUB-25]");
+    let made = sealane(&node.home()).args(["backup", &copy, "--data", &data]).output().unwrap();
+    assert!(made.status.success(), "{made:?}");
+    named(&["backup", &copy, "--data", &data], 2, "[SL-HUB-24]");
+    let store = std::path::Path::new(&copy).join("streams.db");
+    std::fs::write(&store, "a letter, and no store of streams").unwrap();
+    named(&["restore", &copy, "--data", &new], 5, "[SL-HUB-22]");
 }
 
 #[test]

@@ -163,3 +163,24 @@ fn a_request_is_answered_by_a_program_or_in_time_by_nobody() {
     let names = node.run(&["stream", "ls", "reply/**", "--json"]);
     assert_eq!(names.lines().filter(|line| line.contains("reply/")).count(), 0, "{names}");
 }
+
+#[test]
+fn a_message_tells_a_terminal_nothing_and_a_pipe_all() {
+    let has_script = std::process::Command::new("script").arg("--version").output();
+    if !has_script.is_ok_and(|output| output.status.success()) {
+        eprintln!("`script` is not installed: what a terminal is sent was not shown");
+        return;
+    }
+    let node = NodeProcess::start();
+    let body = "{\"id\":\"m\u{9b}2J\",\"x\":\"\u{7f}\"}";
+    node.run(&["pub", "a", body]);
+    let sub = ["sub", "a", "--from", "first", "-n", "1"];
+    assert_eq!(node.run(&sub), format!("{body}\n"));
+    let mut script = std::process::Command::new("script");
+    script.args(["-qec", &format!("{} {}", crate::PROGRAM, sub.join(" ")), "/dev/null"]);
+    script.env("SEALANE_SERVER", &node.address).env("HOME", node.home());
+    let output = script.stdin(std::process::Stdio::null()).output().unwrap();
+    let shown = String::from_utf8(output.stdout).unwrap();
+    assert!(shown.contains(r#"{"id":"m\u009b2J","x":"\u007f"}"#), "{shown}");
+    assert!(!shown.contains(['\u{9b}', '\u{7f}']), "{shown:?}");
+}

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 
 use sealane::Value;
 
@@ -34,9 +35,17 @@ fn a_backup_of_a_running_node_becomes_a_node_with_the_same_messages_and_tokens()
         .output()
         .unwrap();
     assert!(restored.status.success(), "{restored:?}");
+    // What says that there were tokens comes along, where they have gone as well.
+    fs::remove_file(Path::new(&data).join("tokens.toml")).unwrap();
+    let bare = node.home().join("bare").display().to_string();
+    let copied = sealane(&node.home()).args(["backup", &bare, "--data", &data]).output().unwrap();
+    assert!(copied.status.success(), "{copied:?}");
+    for folder in [&copy, &again, &bare] {
+        assert!(Path::new(folder).join("guarded").is_file(), "{folder}");
+    }
     // Over what is there nothing is restored.
     let twice = sealane(&node.home()).args(["restore", &copy, "--data", &again]).output().unwrap();
-    assert_eq!(twice.status.code(), Some(5), "{twice:?}");
+    assert_eq!(twice.status.code(), Some(2), "{twice:?}");
 
     let (mut child, address) = NodeProcess::spawn_on(&node.home(), &again, "127.0.0.1:0");
     let mut sub = sealane(&node.home());

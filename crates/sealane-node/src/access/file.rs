@@ -2,7 +2,7 @@ use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -14,6 +14,11 @@ use toml::{Table, Value};
 use super::token::{Right, Rights, Secret, Token};
 
 const NAME: &str = "tokens.toml";
+/// Beside it: says that the node has had tokens, for as long as it is there.
+const MARK: &str = "guarded";
+const MARKED: &str = "This node has had tokens, and serves nobody without one.
+To open it to this machine again, stop it, and remove this file and tokens.toml.
+";
 const VERSION: i64 = 1;
 
 /// Why the file of tokens was not read or written.
@@ -61,7 +66,7 @@ pub enum FileError {
 pub struct Tokens {
     tokens: Vec<Arc<Token>>,
     by_hash: HashMap<[u8; 32], Arc<Token>>,
-    /// Whether there is a file: one that has come to hold no token opens nothing to nobody.
+    /// Whether there are or ever were tokens: where none is left, nothing opens.
     guards: bool,
 }
 
@@ -71,7 +76,8 @@ impl Tokens {
         folder.join(NAME)
     }
 
-    /// Reads a file; where there is none there are no tokens.
+    /// Reads a file; where there is none there are no tokens, and the mark beside it says whether
+    /// there ever were any.
     ///
     /// # Errors
     /// [`FileError`].
@@ -79,7 +85,11 @@ impl Tokens {
         let io = |cause| FileError::Io { file: file.to_owned(), cause };
         let text = match fs::read_to_string(file) {
             Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                // A mark that cannot be looked for counts as one that is there.
+                let guards = file.with_file_name(MARK).try_exists().unwrap_or(true);
+                return Ok(Self { guards, ..Self::default() });
+            }
             Err(error) => return Err(io(error)),
         };
         if fs::metadata(file).map_err(io)?.permissions().mode() & 0o077 != 0 {
@@ -123,6 +133,23 @@ impl Tokens {
     /// Whether a token is needed: there is one, or there was.
     pub fn guards(&self) -> bool {
         self.guards
+    }
+
+    /// The same tokens, of a node that is known to have had some.
+    pub(super) fn guarding(self) -> Self {
+        Self { guards: true, ..self }
+    }
+
+    /// Leaves the mark in a data folder, durably, where it is not there yet.
+    pub(super) fn mark(folder: &Path) -> io::Result<()> {
+        let path = folder.join(MARK);
+        if path.try_exists()? {
+            return Ok(());
+        }
+        let mut mark = private(&path, true)?;
+        mark.write_all(MARKED.as_bytes())?;
+        mark.sync_all()?;
+        File::open(folder)?.sync_all()
     }
 
     /// Whether there is none.
@@ -183,7 +210,8 @@ impl Tokens {
     fn locked(folder: &Path) -> Result<(File, Self), FileError> {
         let path = folder.join(".tokens.lock");
         let io = |cause| FileError::Io { file: path.clone(), cause };
-        fs::create_dir_all(folder).map_err(io)?;
+        // The streams will be kept in it: nobody but its owner reads them past the node.
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(io)?;
         let lock = private(&path, false).map_err(io)?;
         lock.lock().map_err(io)?;
         Ok((lock, Self::read(&Self::path(folder))?))
@@ -197,11 +225,12 @@ impl Tokens {
         let table = text.parse().map_err(|e: toml::de::Error| content(e.to_string()))?;
         Self::from_table(table).map_err(content)?;
         let io = |cause| FileError::Io { file: file.to_owned(), cause };
+        let folder = file.parent().unwrap_or(Path::new("."));
+        Self::mark(folder).map_err(io)?;
         let new = file.with_extension("new");
         let mut out = private(&new, true).map_err(io)?;
         out.write_all(text.as_bytes()).and_then(|()| out.sync_all()).map_err(io)?;
         fs::rename(&new, file).map_err(io)?;
-        let folder = file.parent().unwrap_or(Path::new("."));
         File::open(folder).and_then(|folder| folder.sync_all()).map_err(io)
     }
 
@@ -306,7 +335,8 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_and_revoked_once() {
-        let folder = tempfile::tempdir().unwrap();
+        let place = tempfile::tempdir().unwrap();
+        let folder = &place.path().join("data");
         let secret = Secret::new([1; 32]);
         let rights = Rights {
             read: vec!["a/**".parse().unwrap(), "b".parse().unwrap()],
@@ -314,17 +344,19 @@ mod tests {
             ..Rights::default()
         };
         let expires = Some(SystemTime::UNIX_EPOCH + Duration::from_secs(4_000_000_000));
-        Tokens::add(folder.path(), "a \"b\"", &secret, rights.clone(), expires).unwrap();
-        let tokens = Tokens::read(&Tokens::path(folder.path())).unwrap();
+        Tokens::add(folder, "a \"b\"", &secret, rights.clone(), expires).unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(folder), mode(&Tokens::path(folder))), (0o700, 0o600));
+        let tokens = Tokens::read(&Tokens::path(folder)).unwrap();
         let token = tokens.find(&secret.hash()).unwrap();
         assert_eq!((token.name(), token.rights()), ("a \"b\"", &rights));
         assert_eq!(token.expires(), expires);
-        let again = Tokens::add(folder.path(), "a \"b\"", &secret, rights, None);
+        let again = Tokens::add(folder, "a \"b\"", &secret, rights, None);
         assert!(matches!(again, Err(FileError::Taken { .. })));
-        Tokens::revoke(folder.path(), "a \"b\"").unwrap();
-        let none = Tokens::read(&Tokens::path(folder.path())).unwrap();
+        Tokens::revoke(folder, "a \"b\"").unwrap();
+        let none = Tokens::read(&Tokens::path(folder)).unwrap();
         assert!(none.is_empty() && none.guards());
-        let again = Tokens::revoke(folder.path(), "a \"b\"");
+        let again = Tokens::revoke(folder, "a \"b\"");
         assert!(matches!(again, Err(FileError::Unknown { .. })));
     }
 

@@ -247,10 +247,60 @@ async fn a_token_ends_at_its_time_and_the_last_one_leaves_nothing_open() {
     hub.node.reload().unwrap();
     assert_eq!(ask().await.status, 401);
     assert_eq!(ask_with(&hub, &secret(7)).await, 401);
-    // Who owns the folder may open it again to this machine.
-    std::fs::remove_file(Tokens::path(hub.folder.path())).unwrap();
+}
+
+/// Takes a file of the data folder away, where it is there.
+fn take_away(hub: &Running, name: &str) {
+    let _ = std::fs::remove_file(hub.folder.path().join(name));
+}
+
+#[tokio::test]
+async fn a_node_that_had_tokens_is_opened_by_nothing_but_the_owner_of_its_folder() {
+    let ask = async |hub: &Running| {
+        http::request(hub.address(), "GET", "/v1/streams", &[], b"").await.status
+    };
+    let mut hub = Running::start().await;
+    assert_eq!(ask(&hub).await, 200);
+    // A file that was put there by hand counts as one that was made by the program.
+    Tokens::add(hub.folder.path(), "all", &secret(1), Rights::default(), None).unwrap();
+    take_away(&hub, "guarded");
     hub.node.reload().unwrap();
-    assert_eq!(ask().await.status, 200);
+    assert_eq!(ask(&hub).await, 401);
+    assert!(hub.folder.path().join("guarded").exists());
+    // Its loss opens nothing, whether the node is told of it, sees it, or starts with it.
+    take_away(&hub, "tokens.toml");
+    hub.node.reload().unwrap();
+    assert_eq!(ask(&hub).await, 401);
+    hub = hub.restart().await;
+    assert_eq!(ask(&hub).await, 401);
+    // Nor does the loss of both while it runs.
+    take_away(&hub, "guarded");
+    hub.node.reload().unwrap();
+    assert_eq!(ask(&hub).await, 401);
+    // A token that is made again is known.
+    let all = Rights { read: patterns(&["**"]), ..Rights::default() };
+    Tokens::add(hub.folder.path(), "again", &secret(2), all, None).unwrap();
+    hub.node.reload().unwrap();
+    assert_eq!((ask(&hub).await, ask_with(&hub, &secret(2)).await), (401, 200));
+    let folder = hub.stop().await;
+    for name in ["tokens.toml", "guarded"] {
+        std::fs::remove_file(folder.path().join(name)).unwrap();
+    }
+    hub = Running::over(folder, sealane_stream::Level::Os).await;
+    assert_eq!(ask(&hub).await, 200);
+}
+
+#[tokio::test]
+async fn a_file_of_tokens_that_goes_closes_the_node_within_a_second() {
+    let hub = guarded().await;
+    assert_eq!(ask_with(&hub, &secret(1)).await, 200);
+    let protocols = format!("json, sealane.token.{}", secret(2).reveal());
+    let headers = [("sec-websocket-protocol", protocols.as_str())];
+    let mut socket = Socket::open(hub.address(), "stream=fleet/**&from=new", &headers).await;
+    take_away(&hub, "tokens.toml");
+    assert_eq!(socket.ending().await, Ending::new("Unauthorized", 1008));
+    assert_eq!(ask_with(&hub, &secret(1)).await, 401);
+    assert_eq!(http::request(hub.address(), "GET", "/v1/streams", &[], b"").await.status, 401);
 }
 
 async fn ask_with(hub: &Running, token: &Secret) -> u16 {

@@ -167,6 +167,22 @@ async fn bytes_of_ids_keys_topics_and_names() {
 }
 
 #[tokio::test]
+async fn characters_of_a_consumers_name() {
+    let hub = Running::start().await;
+    hub.enqueue("a", json!({})).await;
+    for character in ["%00", "%0A", "%1B", "%1F", "%7F", "%C2%80", "%C2%9B", "%C2%9F"] {
+        let mut socket = hub.subscribe(&format!("stream=a&consumer=c{character}c")).await;
+        let refused = Ending::new("InvalidParameter", 1003);
+        assert_eq!(socket.ending().await, refused, "{character}");
+    }
+    for name in ["c%20c", "%C2%A0", "%C3%BC/*,", "~"] {
+        let socket = hub.subscribe(&format!("stream=a&consumer={name}")).await;
+        assert_eq!(socket.first["status"], "subscribed", "{name}");
+    }
+    assert_eq!(hub.state("a").await["consumers"].as_array().unwrap().len(), 4);
+}
+
+#[tokio::test]
 async fn consumers_of_a_stream() {
     let hub = Running::start().await;
     hub.enqueue("a", json!({})).await;

@@ -166,7 +166,7 @@ async fn requests_that_cannot_be_done_have_their_status_and_name() {
         ("/v1/enqueue", br#"{"to":"a/*","envelope":{}}"#, 400, "InvalidTopic"),
         ("/v1/enqueue", br#"{"envelope":{}}"#, 400, "InvalidParameter"),
         ("/v1/enqueue", br#"{"to":"a"}"#, 400, "InvalidParameter"),
-        ("/v1/enqueue", br#"{"to":"a","envelope":{},"more":1}"#, 400, "UnknownOp"),
+        ("/v1/enqueue", br#"{"to":"a","envelope":{},"more":1}"#, 400, "UnknownField"),
         (
             "/v1/enqueue",
             br#"{"to":"a","envelope":{},"expect":1,"delayMs":1}"#,
@@ -206,7 +206,7 @@ async fn requests_that_cannot_be_done_have_their_status_and_name() {
     }
     assert_eq!(hub.delete("/v1/streams/missing").await.error(), "UnknownStream");
     assert_eq!(hub.put("/v1/streams/a", json!({"level": "ssd"})).await.error(), "InvalidParameter");
-    assert_eq!(hub.put("/v1/streams/a", json!({"colour": 1})).await.error(), "UnknownOp");
+    assert_eq!(hub.put("/v1/streams/a", json!({"colour": 1})).await.error(), "UnknownField");
     assert_eq!(hub.state("a").await["next"], 1);
 }
 

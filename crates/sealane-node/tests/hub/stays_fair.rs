@@ -123,7 +123,8 @@ async fn what_is_not_http_is_counted() {
         let _ = stream.write_all(bytes).await;
         until_end(&mut stream).await;
     }
-    assert_eq!(refused(&hub, "NotHttp").await, 3);
+    assert_eq!(refused(&hub, "NotHttp").await, 2);
+    assert_eq!(refused(&hub, "HeadTooLarge").await, 1);
     let mut stream = TcpStream::connect(hub.address()).await.unwrap();
     stream.write_all(b"\x16\x03\x01\x02\x00").await.unwrap();
     assert_eq!(until_end(&mut stream).await.0, "");

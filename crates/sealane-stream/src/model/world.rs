@@ -204,7 +204,7 @@ impl World {
             self.look(hub, &topic).await;
         }
         let known: BTreeSet<Topic> = self.topics().into_iter().collect();
-        for info in hub.streams(None, None, usize::MAX) {
+        for info in hub.streams("", None, usize::MAX, |_| true).streams {
             let is_dead = info.stream.as_str().starts_with("dead/");
             let is_known = is_dead || known.contains(&info.stream);
             assert!(is_known, "seed {seed}: {} is there again", info.stream);

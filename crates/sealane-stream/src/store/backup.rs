@@ -32,33 +32,36 @@ pub struct Backup {
 /// hub opens it begins new generations. Until then the hub's write-ahead log grows.
 ///
 /// # Errors
-/// [`Error::StorageFailed`] where there is no store, or `to` is in use; [`Error::StorageFull`].
+/// [`Error::NoStore`], [`Error::TargetExists`] where `to` is in use, [`Error::NotAStore`] where the
+/// store is damaged; [`Error::StorageFull`] and [`Error::StorageFailed`].
 pub fn backup(folder: &Path, to: &Path) -> Result<Backup, Error> {
     if !folder.join(STORE).is_file() {
-        return Err(failed(folder, "there is no store"));
+        return Err(Error::NoStore(said(folder, "there is no store")));
     }
-    let source = open_for_reading(folder)?;
+    let (store, source) = (folder.join(STORE), open_for_reading(folder)?);
     into_new(to, |part| {
         // SQLite fills an empty file, and keeps who may read it.
         private(part)?;
         let path = part.to_str().ok_or_else(|| failed(part, "the path is not UTF-8"))?;
-        source.execute("VACUUM INTO ?1", [path])?;
-        Ok(())
+        let copied = source.execute("VACUUM INTO ?1", [path]);
+        copied.map(|_| ()).map_err(|error| unreadable(&store, error))
     })
 }
 
 /// Makes a store in `folder`, which must have none, from a copy in `from`, which stays.
 ///
 /// # Errors
-/// [`Error::StorageFailed`] where there is no copy, it is damaged or newer than this program, or
-/// `folder` has a store; [`Error::StorageFull`].
+/// [`Error::NoStore`] where there is no copy, [`Error::NotAStore`] where it is damaged,
+/// [`Error::StoreTooNew`], and [`Error::TargetExists`] where `folder` has a store;
+/// [`Error::StorageFull`] and [`Error::StorageFailed`].
 pub fn restore(from: &Path, folder: &Path) -> Result<Backup, Error> {
     let copy = from.join(STORE);
     if !copy.is_file() {
-        return Err(failed(from, "there is no backup"));
+        return Err(Error::NoStore(said(from, "there is no backup")));
     }
     if copy.with_extension("db-wal").exists() {
-        return Err(failed(from, "this is a store that a hub uses, no backup"));
+        let cause = "this is a store that a hub uses, no backup";
+        return Err(Error::NoStore(said(from, cause)));
     }
     into_new(folder, |part| {
         let mut to = private(part)?;
@@ -71,9 +74,14 @@ pub fn restore(from: &Path, folder: &Path) -> Result<Backup, Error> {
 /// records are looked at when they are read, and what is damaged is told to readers.
 ///
 /// # Errors
-/// [`Error::StorageFailed`] naming the first damage, or a version that is not known.
+/// [`Error::NoStore`], [`Error::NotAStore`] naming the first damage, [`Error::StoreTooNew`], and
+/// [`Error::StorageFailed`] where the file cannot be read.
 pub fn check(folder: &Path) -> Result<Backup, Error> {
-    check_file(&folder.join(STORE))
+    let store = folder.join(STORE);
+    if !store.is_file() {
+        return Err(Error::NoStore(said(folder, "there is no store")));
+    }
+    check_file(&store)
 }
 
 fn into_new(folder: &Path, copy: impl FnOnce(&Path) -> Result<(), Error>) -> Result<Backup, Error> {
@@ -82,7 +90,7 @@ fn into_new(folder: &Path, copy: impl FnOnce(&Path) -> Result<(), Error>) -> Res
     let (part, store) = (folder.join(PART), folder.join(STORE));
     // A log that was left beside a store that is gone would be taken for the new one's.
     if ["", "-wal", "-journal"].iter().any(|end| folder.join(format!("{STORE}{end}")).exists()) {
-        return Err(failed(folder, "there is a store already, or what is left of one"));
+        return Err(Error::TargetExists(folder.display().to_string()));
     }
     // What an interrupted copy has left is of no use.
     for end in ["", "-wal", "-shm", "-journal"] {
@@ -113,29 +121,32 @@ fn private(part: &Path) -> Result<File, Error> {
 /// same offsets would name other messages.
 fn mark(part: &Path) -> Result<(), Error> {
     let connection = Connection::open(part)?;
-    known(&connection)?;
+    known(&connection, part)?;
     // One file without a log beside it: the copy of a copy may be in either mode.
     connection.pragma_update(None, "journal_mode", "DELETE")?;
     connection.execute("INSERT OR REPLACE INTO meta VALUES ('copied', 1)", [])?;
     Ok(())
 }
 
-fn known(connection: &Connection) -> Result<(), Error> {
-    let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
-    if (1..=VERSION).contains(&version) {
-        return Ok(());
+/// Refuses what this program cannot read.
+fn known(connection: &Connection, path: &Path) -> Result<(), Error> {
+    let version = connection.pragma_query_value(None, "user_version", |row| row.get(0));
+    let found: i64 = version.map_err(|error| unreadable(path, error))?;
+    match found {
+        1..=VERSION => Ok(()),
+        ..1 => Err(Error::NotAStore(said(path, "the file holds no store of streams"))),
+        _ => Err(Error::StoreTooNew { found, known: VERSION }),
     }
-    let cause = format!("the data format is {version}, this program knows up to {VERSION}");
-    Err(Error::StorageFailed(cause))
 }
 
 fn check_file(path: &Path) -> Result<Backup, Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
-    known(&connection)?;
-    let found: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
+    known(&connection, path)?;
+    let found = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0));
+    let found: String = found.map_err(|error| unreadable(path, error))?;
     if found != "ok" {
-        return Err(failed(path, &found));
+        return Err(Error::NotAStore(said(path, &found)));
     }
     let count = |sql: &str| -> Result<u64, Error> {
         let count: Option<i64> = connection.query_row(sql, [], |row| row.get(0)).optional()?;
@@ -148,8 +159,21 @@ fn check_file(path: &Path) -> Result<Backup, Error> {
     })
 }
 
+/// What SQLite says of a file that it takes for no database, or for a damaged one.
+fn unreadable(path: &Path, error: rusqlite::Error) -> Error {
+    use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
+    match error.sqlite_error_code() {
+        Some(NotADatabase | DatabaseCorrupt) => Error::NotAStore(said(path, &error.to_string())),
+        _ => error.into(),
+    }
+}
+
 fn failed(path: &Path, what: &str) -> Error {
-    Error::StorageFailed(format!("{}: {what}", path.display()))
+    Error::StorageFailed(said(path, what))
+}
+
+fn said(path: &Path, what: &str) -> String {
+    format!("{}: {what}", path.display())
 }
 
 fn file_failed(path: &Path, cause: &io::Error) -> Error {

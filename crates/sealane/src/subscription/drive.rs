@@ -27,7 +27,7 @@ const EPOCH_WAIT_MS: u64 = 1000;
 
 /// Refusals that pass: a later attempt may succeed.
 const PASSING: [&str; 6] =
-    ["Draining", "TooMany", "TooManyConnections", "StorageFull", "StorageFailed", "Internal"];
+    ["Draining", "TooMany", "TooManyConnections", "StorageFull", "StorageFailed", "StorageBusy"];
 
 /// The connection's side of a subscription.
 pub(super) struct Driver {

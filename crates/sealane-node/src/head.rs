@@ -1,0 +1,54 @@
+//! What the head of a request may not say although it can be read: whoever stands between a client
+//! and this port could take it for another request than the one that is served here.
+
+use axum::extract::Request;
+use axum::http::header::{HOST, TRANSFER_ENCODING};
+use axum::http::{HeaderMap, StatusCode, Version};
+use axum::middleware::Next;
+use axum::response::Response;
+
+use crate::refusal::Refusal;
+use crate::reply::answer;
+
+/// Lets those requests through that mean one thing to everybody.
+pub(crate) async fn check(request: Request, next: Next) -> Response {
+    match target(&request).and_then(|()| coding(request.headers())) {
+        Ok(()) => next.run(request).await,
+        Err(refusal) => answer(request.headers(), Err(refusal)),
+    }
+}
+
+/// One host, which the target names too if it names any (RFC 9112 §3.2).
+fn target(request: &Request) -> Result<(), Refusal> {
+    let wrong = |cause| Err(Refusal::Head(StatusCode::BAD_REQUEST, cause));
+    let mut hosts = request.headers().get_all(HOST).iter();
+    let (host, second) = (hosts.next(), hosts.next());
+    if second.is_some() {
+        return wrong("the request has two `Host` fields");
+    }
+    if host.is_none() && request.version() == Version::HTTP_11 {
+        return wrong("the request has no `Host` field");
+    }
+    let host = host.map_or(&b""[..], |host| host.as_bytes());
+    match request.uri().authority() {
+        Some(named) if !named.as_str().as_bytes().eq_ignore_ascii_case(host) => {
+            wrong("the target of the request and its `Host` field name two hosts")
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Nothing but chunks: a body that was packed besides would be read as it is
+/// (RFC 9112 §6.1).
+fn coding(headers: &HeaderMap) -> Result<(), Refusal> {
+    let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
+    let is_chunked = codings.next().is_none_or(|coding| {
+        let coding = coding.as_bytes().trim_ascii();
+        coding.eq_ignore_ascii_case(b"chunked")
+    });
+    if is_chunked && codings.next().is_none() {
+        return Ok(());
+    }
+    let cause = "no transfer coding but `chunked` is read here";
+    Err(Refusal::Head(StatusCode::NOT_IMPLEMENTED, cause))
+}

@@ -1,0 +1,64 @@
+//! How many are served with a subscription or an event source.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use sealane_message::limits::MAX_SUBSCRIPTIONS;
+use sealane_stream::Error;
+
+/// A count of those who are served.
+#[derive(Debug, Default)]
+pub(crate) struct Serving(Arc<AtomicUsize>);
+
+impl Serving {
+    /// How many there are.
+    pub(crate) fn count(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Counts one more, until what is given is dropped, however its task ends.
+    ///
+    /// # Errors
+    /// [`Error::TooMany`].
+    pub(crate) fn enter(&self) -> Result<Served, Error> {
+        let served = Served(self.0.clone());
+        if self.0.fetch_add(1, Ordering::Relaxed) >= MAX_SUBSCRIPTIONS {
+            // What is dropped here takes itself back.
+            let limit = MAX_SUBSCRIPTIONS as u64;
+            return Err(Error::TooMany { what: "subscriptions", limit });
+        }
+        Ok(served)
+    }
+}
+
+/// One client that counts among those who are served.
+#[derive(Debug)]
+pub(crate) struct Served(Arc<AtomicUsize>);
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn who_is_served_no_more_is_not_counted_whatever_ended_it() {
+        let serving = Serving::default();
+        let (done, broken) = (serving.enter().unwrap(), serving.enter().unwrap());
+        assert_eq!(serving.count(), 2);
+        drop(done);
+        let task = tokio::spawn(async move {
+            let _served = broken;
+            panic!("a defect in the task");
+        });
+        assert!(task.await.is_err());
+        assert_eq!(serving.count(), 0);
+        serving.0.store(MAX_SUBSCRIPTIONS, Ordering::Relaxed);
+        assert!(matches!(serving.enter(), Err(Error::TooMany { .. })));
+        assert_eq!(serving.count(), MAX_SUBSCRIPTIONS);
+    }
+}
