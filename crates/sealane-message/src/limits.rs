@@ -160,6 +160,14 @@ limits! {
     MAX_TOKEN_CONSUMERS: usize = 256, "consumers";
     /// A consumer's name. A longer one is refused.
     MAX_CONSUMER_NAME_BYTES: usize = 64, "bytes";
+    /// Streams that all subscriptions together follow, each counted as often as it is followed. At
+    /// the limit a subscription that follows more than its share is closed.
+    MAX_FOLLOWED_STREAMS: usize = 2_000_000, "streams";
+    /// Bytes of deliveries that all connections together hold until their clients take them. A
+    /// connection takes a share of what is left, and waits its turn where nothing is.
+    MAX_DELIVERIES_BYTES: usize = 256 << 20, "bytes";
+    /// Bytes of deliveries that one connection holds at most, unless a single one is larger.
+    MAX_CONNECTION_DELIVERIES_BYTES: usize = 1 << 20, "bytes";
     /// Messages that wait for the writer. At the limit enqueuing waits.
     MAX_WRITE_QUEUE_MESSAGES: usize = 65_536, "messages";
     /// Bytes that wait for the writer. At the limit enqueuing waits.

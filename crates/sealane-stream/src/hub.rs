@@ -22,7 +22,7 @@ use crate::protocol::Joined;
 use crate::registry::Registry;
 use crate::store::{Key, Reads, Settings, Writes};
 use crate::stream::Stream;
-use crate::subscription::{Event, From, Subscription, Who, place, read};
+use crate::subscription::{Event, From, Subscription, TURN_BYTES, Turn, Who, place, read};
 use crate::writer::{Append, Appended, Change, Command, Configure, Writer, check_seal};
 use crate::{Error, Level, Retention, checkpoint, now_ms, store};
 
@@ -211,6 +211,11 @@ impl Hub {
         self.level
     }
 
+    /// Streams that subscriptions follow, each as often as it is followed.
+    pub fn followed(&self) -> usize {
+        self.registry.followed()
+    }
+
     /// What the hub counts.
     pub fn metrics(&self) -> &Metrics {
         &self.registry.metrics
@@ -301,7 +306,11 @@ impl Hub {
         let mut next = place(&self.registry, &stream, from).await?;
         let mut events = Vec::new();
         let limit = limit.min(MAX_RANGE_MESSAGES);
-        let more = read(&self.registry, &stream, &mut next, limit, &mut events).await?;
+        let turn = Turn { messages: limit, bytes: TURN_BYTES };
+        let more = read(&self.registry, &stream, &mut next, turn, &mut events).await?;
+        if stream.removed.load(Ordering::SeqCst) {
+            return Err(Error::UnknownStream(topic.to_string()));
+        }
         let state = stream.state.lock();
         let joined = Joined {
             stream: topic.clone(),

@@ -3,16 +3,18 @@
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::Sender;
 
 use parking_lot::{Condvar, Mutex, RwLock};
+use sealane_message::limits::MAX_FOLLOWED_STREAMS;
 use sealane_message::{Pattern, Topic};
 
 use crate::Error;
+use crate::block::Block;
 use crate::consumer::Member;
 use crate::metrics::Metrics;
-use crate::signal::Signal;
+use crate::signal::{Met, Signal};
 use crate::store::{Fault, Reads, StreamRow};
 use crate::stream::{Shared, Stream};
 use crate::writer::Command;
@@ -29,12 +31,22 @@ pub(crate) struct Registry {
     pub(crate) fault: Mutex<Option<Fault>>,
     /// Held by whoever copies the write-ahead log.
     pub(crate) copying: Mutex<()>,
-    /// Subscriptions by pattern, to be told of new streams.
-    patterns: Mutex<HashMap<Member, (Pattern, Arc<Signal>)>>,
+    patterns: Mutex<Patterns>,
+    /// How many subscriptions by pattern have come so far.
+    patterns_met: AtomicU64,
+    followed: AtomicUsize,
     dirty: Mutex<Vec<(Arc<Stream>, Arc<Shared>)>>,
     timed: Mutex<Vec<(Arc<Stream>, Arc<Shared>)>>,
     timed_added: Condvar,
     writer: Sender<Command>,
+}
+
+/// Subscriptions by pattern, in the order in which they came, to be told of streams that they have
+/// not met.
+#[derive(Default)]
+struct Patterns {
+    all: BTreeMap<u64, (Pattern, Arc<Signal>)>,
+    of_member: HashMap<Member, u64>,
 }
 
 #[derive(Default)]
@@ -63,6 +75,8 @@ impl Registry {
             fault: Mutex::default(),
             copying: Mutex::default(),
             patterns: Mutex::default(),
+            patterns_met: AtomicU64::new(0),
+            followed: AtomicUsize::new(0),
             dirty: Mutex::default(),
             timed: Mutex::default(),
             timed_added: Condvar::new(),
@@ -128,11 +142,30 @@ impl Registry {
     /// Adds a stream that is stored; whoever waits for one of its name is told.
     pub(crate) fn insert(&self, stream: &Arc<Stream>) {
         self.streams.write().add(stream.clone());
-        for (pattern, signal) in self.patterns.lock().values() {
+        self.meet(stream, 0);
+    }
+
+    /// Makes blocks readable, and tells those who have not met the stream.
+    pub(crate) fn publish(&self, stream: &Arc<Stream>, blocks: Vec<Arc<Block>>) {
+        let Some(first) = blocks.first().map(|block| block.first) else { return };
+        stream.publish(blocks);
+        self.meet(stream, first);
+    }
+
+    /// Tells the subscriptions by pattern that came since the stream had something last: each is
+    /// looked at once for each stream, however often that is published to.
+    fn meet(&self, stream: &Arc<Stream>, offset: u64) {
+        let met = stream.met.load(Ordering::Acquire);
+        if met == self.patterns_met.load(Ordering::Acquire) {
+            return;
+        }
+        let patterns = self.patterns.lock();
+        for (pattern, signal) in patterns.all.range(met + 1..).map(|(_, watch)| watch) {
             if pattern.matches(&stream.topic) {
-                signal.join(stream.clone());
+                signal.join(Met { stream: stream.clone(), offset });
             }
         }
+        stream.met.store(self.patterns_met.load(Ordering::Acquire), Ordering::Release);
     }
 
     /// Takes out a stream that is removed from the store; whoever reads it is told.
@@ -145,7 +178,8 @@ impl Registry {
         stream.rouse();
     }
 
-    /// Tells `signal` of the streams that come to match; returns those that match now.
+    /// Tells `signal` of the streams that come to match, and of others once they have something;
+    /// returns those that match now.
     pub(crate) fn watch(
         &self,
         member: Member,
@@ -153,12 +187,46 @@ impl Registry {
         signal: &Arc<Signal>,
     ) -> Vec<Arc<Stream>> {
         // First the watch, then the look: a stream that is made between comes twice, not never.
-        self.patterns.lock().insert(member, (pattern.clone(), signal.clone()));
+        {
+            let mut patterns = self.patterns.lock();
+            let number = self.patterns_met.fetch_add(1, Ordering::AcqRel) + 1;
+            patterns.all.insert(number, (pattern.clone(), signal.clone()));
+            patterns.of_member.insert(member, number);
+        }
         self.page(Some(pattern), None, usize::MAX)
     }
 
     pub(crate) fn unwatch(&self, member: Member) {
-        self.patterns.lock().remove(&member);
+        let mut patterns = self.patterns.lock();
+        if let Some(number) = patterns.of_member.remove(&member) {
+            patterns.all.remove(&number);
+        }
+    }
+
+    /// Notes that a subscription follows one more stream than `before`.
+    ///
+    /// # Errors
+    /// [`Error::TooMany`] where all together follow as many as they may, and this one more than its
+    /// share: who follows little is not refused for those who follow much.
+    pub(crate) fn follow(&self, before: usize) -> Result<(), Error> {
+        let all = self.followed.fetch_add(1, Ordering::Relaxed);
+        if all < MAX_FOLLOWED_STREAMS
+            || before < MAX_FOLLOWED_STREAMS / self.patterns.lock().all.len().max(1)
+        {
+            return Ok(());
+        }
+        self.unfollow(1);
+        let limit = MAX_FOLLOWED_STREAMS as u64;
+        Err(Error::TooMany { what: "streams followed by all subscriptions", limit })
+    }
+
+    pub(crate) fn unfollow(&self, count: usize) {
+        self.followed.fetch_sub(count, Ordering::Relaxed);
+    }
+
+    /// Streams that subscriptions follow, each as often as it is followed.
+    pub(crate) fn followed(&self) -> usize {
+        self.followed.load(Ordering::Relaxed)
     }
 
     /// Has the consumer stored soon.

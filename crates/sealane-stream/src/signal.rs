@@ -8,12 +8,19 @@ use tokio::sync::Notify;
 
 use crate::stream::Stream;
 
+/// A stream that a subscription's pattern matches and that it has not met before.
+pub(crate) struct Met {
+    pub(crate) stream: Arc<Stream>,
+    /// The first offset that came since the subscription was there.
+    pub(crate) offset: u64,
+}
+
 /// Wakes one subscription and says which of its slots to look at.
 #[derive(Default)]
 pub(crate) struct Signal {
     notify: Notify,
     ready: Mutex<Vec<usize>>,
-    joined: Mutex<Vec<Arc<Stream>>>,
+    joined: Mutex<Vec<Met>>,
 }
 
 impl Signal {
@@ -26,7 +33,7 @@ impl Signal {
         into.append(&mut self.ready.lock());
     }
 
-    pub(crate) fn take_joined(&self) -> Vec<Arc<Stream>> {
+    pub(crate) fn take_joined(&self) -> Vec<Met> {
         std::mem::take(&mut self.joined.lock())
     }
 
@@ -34,9 +41,10 @@ impl Signal {
         !self.joined.lock().is_empty()
     }
 
-    /// A stream was made that the subscription's pattern matches.
-    pub(crate) fn join(&self, stream: Arc<Stream>) {
-        self.joined.lock().push(stream);
+    /// A stream that the subscription's pattern matches was made, or has something for it for the
+    /// first time.
+    pub(crate) fn join(&self, met: Met) {
+        self.joined.lock().push(met);
         self.notify.notify_one();
     }
 }

@@ -39,6 +39,9 @@ pub(crate) struct Stream {
     /// Set once it is removed from the store, for good.
     pub(crate) removed: AtomicBool,
     pub(crate) state: Mutex<State>,
+    /// The last subscription by pattern, in the order in which they came, that was told of this
+    /// stream or has looked at it itself.
+    pub(crate) met: AtomicU64,
     /// The waiters of all subscriptions of this stream, by member.
     pub(crate) waiters: Mutex<HashMap<Member, Arc<Waiter>>>,
     pub(crate) readers: AtomicUsize,
@@ -150,6 +153,7 @@ impl Stream {
             created_ms: row.created_ms,
             sealed: row.sealed,
             removed: AtomicBool::new(false),
+            met: AtomicU64::new(0),
             state: Mutex::new(state),
             waiters: Mutex::new(HashMap::new()),
             readers: AtomicUsize::new(0),

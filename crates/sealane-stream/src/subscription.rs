@@ -21,7 +21,7 @@ use crate::block::Block;
 use crate::consumer::Member;
 use crate::protocol::{Joined, Mark, Op, ServerFrame, write_deliver};
 use crate::registry::Registry;
-use crate::signal::Signal;
+use crate::signal::{Met, Signal};
 use crate::stream::Stream;
 use crate::{ConsumerChange, Error, now_ms};
 use slot::{Slot, Work};
@@ -95,15 +95,21 @@ pub struct Delivery {
     attempt: u32,
 }
 
-/// Bytes of envelopes after which no further turn is taken: what a connection holds in memory
-/// while its client is slow is this and one turn.
-const TAKE_BYTES: usize = 1 << 20;
-
 /// Streams of a pattern that are joined before others have their turn on this thread.
 const JOINS_AT_ONCE: usize = 256;
 
 /// Deliveries that one stream may have before the next one's turn.
 const TURN: usize = 256;
+
+/// Bytes of envelopes that one turn of a stream takes, unless a single message is larger.
+pub(crate) const TURN_BYTES: usize = 256 << 10;
+
+/// What one stream's turn may take.
+#[derive(Clone, Copy)]
+pub(crate) struct Turn {
+    pub(crate) messages: usize,
+    pub(crate) bytes: usize,
+}
 
 static MEMBERS: AtomicU64 = AtomicU64::new(1);
 
@@ -163,7 +169,7 @@ impl Subscription {
         let found = this.registry.watch(member, &this.pattern, &this.signal);
         let mut joined = None;
         for (number, stream) in found.into_iter().enumerate() {
-            joined = this.join(stream, false).await?;
+            joined = this.join(stream, None).await?;
             if number % JOINS_AT_ONCE == JOINS_AT_ONCE - 1 {
                 tokio::task::yield_now().await;
             }
@@ -234,13 +240,19 @@ impl Subscription {
         }
     }
 
-    /// Takes what there is, up to `max` deliveries and within the credit.
+    /// Takes what there is, up to `max` deliveries and within the credit, and about `max_bytes` of
+    /// envelopes, unless a single one is larger.
     ///
     /// # Errors
     /// [`Error::StreamRemoved`] and failures of the store; the connection is to be closed.
-    pub async fn take(&mut self, max: usize, out: &mut Vec<Event>) -> Result<(), Error> {
-        for stream in self.signal.take_joined() {
-            self.join(stream, true).await?;
+    pub async fn take(
+        &mut self,
+        max: usize,
+        max_bytes: usize,
+        out: &mut Vec<Event>,
+    ) -> Result<(), Error> {
+        for Met { stream, offset } in self.signal.take_joined() {
+            self.join(stream, Some(offset)).await?;
         }
         self.note_ready();
         for index in std::mem::take(&mut self.removed) {
@@ -251,11 +263,12 @@ impl Subscription {
         let mut left = max.min(usize::try_from(self.credit).unwrap_or(usize::MAX));
         let mut bytes = 0;
         while left > 0
-            && bytes < TAKE_BYTES
+            && bytes < max_bytes
             && let Some(index) = self.turn.pop_front()
         {
             let before = out.len();
-            let more = self.serve(index, left.min(TURN), out).await?;
+            let turn = Turn { messages: left.min(TURN), bytes: TURN_BYTES.min(max_bytes - bytes) };
+            let more = self.serve(index, turn, out).await?;
             let given = out.get(before..).unwrap_or_default();
             bytes += given.iter().map(Event::bytes).sum::<usize>();
             let given = given.iter().filter(|e| matches!(e, Event::Deliver(_))).count();
@@ -282,16 +295,37 @@ impl Subscription {
         }
     }
 
-    /// Begins to read a stream; `late` where the subscription was there before the stream.
-    async fn join(&mut self, stream: Arc<Stream>, late: bool) -> Result<Option<Joined>, Error> {
-        if self.slots.has(&stream) {
+    /// Begins to read a stream; from `met` on where the subscription was there before what is
+    /// there. A reader by pattern does not hold on to a stream that has nothing for it: it is told
+    /// when there is something.
+    async fn join(
+        &mut self,
+        stream: Arc<Stream>,
+        met: Option<u64>,
+    ) -> Result<Option<Joined>, Error> {
+        if self.slots.has(&stream) || stream.removed.load(Ordering::SeqCst) {
             return Ok(None);
         }
+        let is_pattern = self.pattern.topic().is_none();
+        let mut who = self.who.clone();
+        if let (Some(offset), Who::Reader { from, generation }) = (met, &mut who) {
+            (*from, *generation) = (From::Offset(offset), None);
+        }
+        if let (Some(_), Who::Member { from, .. }) = (met, &mut who) {
+            *from = From::First;
+        }
+        if let (true, None, Who::Reader { from, .. }) = (is_pattern, met, &who) {
+            let next = slot::place(&self.registry, &stream, *from).await?;
+            if next == stream.state.lock().next {
+                return Ok(None);
+            }
+        }
+        self.registry.follow(self.slots.len())?;
         let index = self.slots.next();
         let place = (self.member, index);
-        let opened = Slot::open(&self.registry, stream, &self.who, &self.signal, place, late);
-        let (slot, joined) = opened.await?;
-        let announced = self.pattern.topic().is_some() && !late;
+        let opened = Slot::open(&self.registry, stream, &who, &self.signal, place).await;
+        let (slot, joined) = opened.inspect_err(|_| self.registry.unfollow(1))?;
+        let announced = !is_pattern && met.is_none();
         self.slots.insert(Slot { announced, ..slot });
         self.turn.push_back(index);
         Ok(Some(joined))
@@ -418,6 +452,7 @@ fn merged(mut marks: Vec<Mark>) -> Vec<Mark> {
 impl Drop for Subscription {
     fn drop(&mut self) {
         self.registry.unwatch(self.member);
+        self.registry.unfollow(self.slots.len());
         for slot in self.slots.drain() {
             slot.close(&self.registry, self.member);
         }

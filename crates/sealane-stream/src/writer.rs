@@ -237,7 +237,7 @@ impl Writer {
 
     fn attempt(&mut self, plan: &mut Plan) -> Result<(), Fault> {
         let stored = self.writes.begin().and_then(|()| {
-            self.unsaved.append(&mut plan.publish_memory());
+            self.unsaved.append(&mut plan.publish_memory(&self.registry));
             let (unsaved, progress) = (&self.unsaved, &self.progress);
             store::store(plan, &mut self.writes, unsaved, progress, &self.next)?;
             self.upkeep.store(plan, &mut self.writes, &self.registry)?;

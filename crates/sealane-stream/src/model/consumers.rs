@@ -176,7 +176,7 @@ impl Members {
         let credit = 1 + random.below(12);
         member.subscription.apply(Op::Credit(credit)).unwrap();
         let mut events = Vec::new();
-        match member.subscription.take(credit as usize, &mut events).await {
+        match member.subscription.take(credit as usize, 1 << 20, &mut events).await {
             Ok(()) => {}
             // Its stream was removed, and its ledger with it.
             Err(Error::StreamRemoved) => {

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::slot::{Work, describe};
-use super::{Delivery, Event, Subscription};
+use super::{Delivery, Event, Subscription, Turn};
 use crate::block::Block;
 use crate::consumer::{Handed, Member};
 use crate::protocol::ServerFrame;
@@ -15,18 +15,15 @@ use crate::stream::{Found, Shared, Stream};
 use crate::writer::Command;
 use crate::{Error, now_ms};
 
-/// Bytes of envelopes that one turn of a stream takes, unless a single message is larger.
-const TURN_BYTES: usize = 256 << 10;
-
 /// How long a reader waits for the commit that is about to store or to remove what it reads.
 const STORING: Duration = Duration::from_millis(5);
 
 impl Subscription {
-    /// Takes up to `max` messages of one slot; returns whether there may be more.
+    /// Takes a turn of one slot; returns whether there may be more.
     pub(super) async fn serve(
         &mut self,
         index: usize,
-        max: usize,
+        turn: Turn,
         out: &mut Vec<Event>,
     ) -> Result<bool, Error> {
         let Some(slot) = self.slots.get_mut(index) else { return Ok(false) };
@@ -38,7 +35,7 @@ impl Subscription {
         let more = match &mut slot.work {
             Work::Reader { next } => {
                 let mut place = *next;
-                let more = read(&self.registry, &stream, &mut place, max, out).await;
+                let more = read(&self.registry, &stream, &mut place, turn, out).await;
                 *next = place;
                 let more = more?;
                 if !more {
@@ -54,7 +51,7 @@ impl Subscription {
             }
             Work::Member { shared } => {
                 let shared = shared.clone();
-                self.serve_member(index, &stream, &shared, max, out).await?
+                self.serve_member(index, &stream, &shared, turn, out).await?
             }
         };
         self.announce(index, at, out);
@@ -68,11 +65,11 @@ impl Subscription {
         index: usize,
         stream: &Arc<Stream>,
         shared: &Arc<Shared>,
-        max: usize,
+        turn: Turn,
         out: &mut Vec<Event>,
     ) -> Result<bool, Error> {
-        let (mut left, mut bytes) = (max, 0);
-        while left > 0 && bytes < TURN_BYTES {
+        let mut left = turn;
+        while left.messages > 0 && left.bytes > 0 {
             let visible = stream.state.lock().visible();
             let (next, skipped) = {
                 let mut consumer = shared.state.lock();
@@ -92,12 +89,11 @@ impl Subscription {
                 continue;
             };
             let offsets = block.first.max(visible.start)..(block.last + 1).min(visible.end);
-            let handed = hand(shared, self.member, &block, offsets, (left, &mut bytes));
+            let handed = hand(shared, self.member, &block, offsets, &mut left);
             if !handed.is_empty() {
                 self.registry.mark_timed(stream, shared);
                 self.registry.mark_dirty(stream, shared);
             }
-            left -= handed.len();
             self.deliver((index, stream, shared), &block, handed, out);
         }
         Ok(true)
@@ -159,22 +155,23 @@ impl Subscription {
             return Err(Error::StreamRemoved);
         }
         if let Some(slot) = self.slots.take(index) {
+            self.registry.unfollow(1);
             slot.close(&self.registry, self.member);
         }
         Ok(false)
     }
 }
 
-/// Takes up to `max` messages from `next` on; returns whether there may be more.
+/// Takes a turn from `next` on; returns whether there may be more.
 pub(crate) async fn read(
     registry: &Arc<Registry>,
     stream: &Arc<Stream>,
     next: &mut u64,
-    max: usize,
+    turn: Turn,
     out: &mut Vec<Event>,
 ) -> Result<bool, Error> {
-    let (mut left, mut bytes) = (max, 0);
-    while left > 0 && bytes < TURN_BYTES {
+    let (mut left, mut bytes) = (turn.messages, 0);
+    while left > 0 && bytes < turn.bytes {
         let block = match stream.find(*next) {
             Found::Block(block) => block,
             Found::AtEnd => return Ok(false),
@@ -197,7 +194,7 @@ pub(crate) async fn read(
         let from = block.index_of(*next);
         for index in from..block.records.len().min(from.saturating_add(left)) {
             match block.records.get(index) {
-                Some(record) if record.offset == *next && bytes < TURN_BYTES => {
+                Some(record) if record.offset == *next && bytes < turn.bytes => {
                     *next += 1;
                     left -= 1;
                     bytes += record.body.len();
@@ -216,16 +213,19 @@ fn hand(
     member: Member,
     block: &Block,
     offsets: Range<u64>,
-    (left, bytes): (usize, &mut usize),
+    left: &mut Turn,
 ) -> Vec<Handed> {
+    let mut bytes = left.bytes;
     let fits = |offset| {
-        let fits = *bytes < TURN_BYTES;
+        let fits = bytes > 0;
         if fits && let Some(record) = block.records.get(block.index_of(offset)) {
-            *bytes += record.body.len();
+            bytes = bytes.saturating_sub(record.body.len());
         }
         fits
     };
-    shared.state.lock().take(member, offsets, left, now_ms(), fits)
+    let handed = shared.state.lock().take(member, offsets, left.messages, now_ms(), fits);
+    *left = Turn { messages: left.messages - handed.len(), bytes };
+    handed
 }
 
 /// The block that holds `offset`; none where it is gone, which the consumer is told, or where its

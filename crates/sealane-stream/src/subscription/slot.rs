@@ -33,13 +33,11 @@ impl Slot {
         who: &Who,
         signal: &Arc<Signal>,
         (member, index): (Member, usize),
-        late: bool,
     ) -> Result<(Slot, Joined), Error> {
         let waiter = Arc::new(Waiter::new(signal.clone(), index));
         let (work, joined) = match who {
             Who::Reader { from, generation } => {
-                let from = if late { From::First } else { *from };
-                let (joined, next) = match from {
+                let (joined, next) = match *from {
                     From::Offset(offset) => resume(&stream, offset, *generation),
                     from => {
                         let next = place(registry, &stream, from).await?;
@@ -50,8 +48,7 @@ impl Slot {
                 (Work::Reader { next }, joined)
             }
             Who::Member { name, owner, from, change } => {
-                let from = if late { From::First } else { *from };
-                let start = place(registry, &stream, from).await?;
+                let start = place(registry, &stream, *from).await?;
                 let shared = stream.consumer(name, owner, start)?;
                 let cursor = {
                     let mut consumer = shared.state.lock();

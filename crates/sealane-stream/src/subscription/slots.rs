@@ -16,6 +16,11 @@ pub(super) struct Slots {
 }
 
 impl Slots {
+    /// Streams that are followed.
+    pub(super) fn len(&self) -> usize {
+        self.all.len() - self.free.len()
+    }
+
     pub(super) fn get(&self, index: usize) -> Option<&Slot> {
         self.all.get(index)?.as_ref()
     }

@@ -232,7 +232,7 @@ impl Plan {
     /// Makes what streams of level `memory` gain readable and answers for it; it is stored next.
     /// What the hub itself gives is taken from elsewhere by this commit, so that it waits for it,
     /// and so does the stream that it is given to.
-    pub(super) fn publish_memory(&mut self) -> Vec<Staged> {
+    pub(super) fn publish_memory(&mut self, registry: &Registry) -> Vec<Staged> {
         let is_early = |staged: &Staged| {
             staged.level == Level::Memory && !staged.is_given && staged.has_records()
         };
@@ -245,7 +245,7 @@ impl Plan {
         let numbers: HashSet<u32> = all.iter().map(|staged| staged.stream.number).collect();
         for staged in &mut all {
             staged.seal_blocks();
-            staged.stream.publish(staged.blocks.iter().cloned());
+            registry.publish(&staged.stream, staged.blocks.clone());
         }
         let is_published = |(number, _): &mut (Option<u32>, Answer)| {
             number.is_some_and(|number| numbers.contains(&number))

@@ -21,9 +21,7 @@ pub(super) fn settle(mut plan: Plan, registry: &Registry) -> Vec<Command> {
     }
     for staged in std::mem::take(&mut plan.gains).into_values() {
         staged.note_stored(registry);
-        if !staged.blocks.is_empty() {
-            staged.stream.publish(staged.blocks);
-        }
+        registry.publish(&staged.stream, staged.blocks);
     }
     for stream in plan.removing.values() {
         registry.remove(stream);
