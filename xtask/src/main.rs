@@ -77,7 +77,7 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "prove",
-        arguments: "[NAME [KEY=VALUE ...] [ARGUMENT ...]]",
+        arguments: "[NAME [--dirty] [KEY=VALUE ...] [ARGUMENT ...]]",
         summary: "run a long proof and record it in results/; without NAME, list them",
         run: prove::run,
     },
