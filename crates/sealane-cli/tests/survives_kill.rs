@@ -2,23 +2,43 @@
 //! its offset, and what a consumer has not acknowledged comes again. `memory` says by a new
 //! generation that it may have lost something.
 //!
+//! Beside the writers there are consumers whose members give back and die, dead letters, delayed
+//! messages, a stream that is removed and made again, one whose level changes, and readers that
+//! resume: durable/cast.rs. Over all lives of the node no place may name two messages.
+//!
 //! `SEALANE_KILLS` says how often, `SEALANE_SEED` repeats the moments of a run as far as the
 //! scheduler allows.
 
+#[path = "durable/cast.rs"]
+mod cast;
 #[path = "durable/consumer.rs"]
 mod consumer;
+#[path = "durable/delays.rs"]
+mod delays;
 #[path = "durable/http.rs"]
 mod http;
 #[path = "durable/json.rs"]
 mod json;
 #[path = "durable/ledger.rs"]
 mod ledger;
+#[path = "durable/letters.rs"]
+mod letters;
+#[path = "durable/levels.rs"]
+mod levels;
 #[path = "durable/load.rs"]
 mod load;
 #[path = "durable/node.rs"]
 mod node;
 #[path = "durable/random.rs"]
 mod random;
+#[path = "durable/removals.rs"]
+mod removals;
+#[path = "durable/resuming.rs"]
+mod resuming;
+#[path = "durable/rules.rs"]
+mod rules;
+#[path = "durable/survival.rs"]
+mod survival;
 #[path = "durable/websocket.rs"]
 mod websocket;
 #[path = "durable/writer.rs"]
@@ -28,15 +48,16 @@ use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use consumer::Work;
+use cast::Cast;
 use ledger::{Id, Ledger, Place, Reading};
 use load::Habit;
 use node::Node;
 use random::Random;
+use survival::Survival;
 use writer::Writer;
 
 const LEVELS: [&str; 3] = ["memory", "os", "disk"];
-const MEMBERS: usize = 2;
+const KILL: Survival = Survival(&["os", "disk"]);
 
 #[test]
 fn what_was_acknowledged_survives_kill() {
@@ -46,12 +67,14 @@ fn what_was_acknowledged_survives_kill() {
     let mut proof = Proof::new(seed);
     let mut node = proof.start(folder.path());
     LEVELS.iter().for_each(|level| node.make(level, level));
+    proof.cast.make(&node);
     for _ in 0..kills {
         let load = Duration::from_millis(random.within(50..700));
         let killed = proof.load(node, load, &mut random);
         node = proof.start(folder.path());
         proof.revisit(&node);
-        proof.check(&node, killed);
+        proof.cast.ended(killed);
+        proof.check(&node);
     }
     proof.report(kills);
 }
@@ -60,7 +83,7 @@ fn what_was_acknowledged_survives_kill() {
 struct Proof {
     seed: u64,
     ledger: Ledger,
-    works: Vec<Work>,
+    cast: Cast,
     /// What each stream held when it was last read.
     readings: HashMap<String, Reading>,
     /// Acknowledged in memory, and lost by a kill.
@@ -75,7 +98,7 @@ impl Proof {
         Self {
             seed,
             ledger: Ledger::default(),
-            works: LEVELS.map(Work::new).into(),
+            cast: Cast::new(seed, KILL, &LEVELS, &LEVELS),
             readings: HashMap::new(),
             lost: HashMap::new(),
             fleeting: 0..0,
@@ -95,10 +118,9 @@ impl Proof {
     fn load(&mut self, node: Node, load: Duration, random: &mut Random) -> Instant {
         let last = LEVELS.get(random.within(0..4) as usize);
         let mut last_writer = Writer::new(node.http(), &self.ledger, self.seed);
-        let address = node.address.clone();
         let stop = &AtomicBool::new(false);
         let made = &mut self.fleeting.end;
-        let (ledger, works) = (&self.ledger, &self.works);
+        let (ledger, cast) = (&self.ledger, &self.cast);
         std::thread::scope(|scope| {
             for (level, batch_max, pause_ms_max) in
                 LEVELS.iter().flat_map(|level| [(level, 1, 4), (level, 300, 40)])
@@ -116,10 +138,7 @@ impl Proof {
                     std::thread::sleep(Duration::from_millis(3));
                 }
             });
-            for work in works.iter().flat_map(|work| [work; MEMBERS]) {
-                let (address, random) = (&address, Random::new(random.next()));
-                scope.spawn(move || work.member(address, random, stop));
-            }
+            cast.start(scope, &node, (ledger, random), stop);
             std::thread::sleep(load);
             if let Some(level) = last {
                 last_writer.enqueue(level, 1).unwrap();
@@ -143,16 +162,13 @@ impl Proof {
     }
 
     /// Reads everything that the restarted node has.
-    fn check(&mut self, node: &Node, killed: Instant) {
-        for at in 0..self.works.len() {
-            let topic = self.works[at].topic.clone();
-            let reading = Reading::of(&mut node.http(), &topic, self.seed).unwrap();
-            let unsettled = self.works[at].killed(killed);
-            self.compare(&topic, &reading);
-            let stored: HashSet<Place> = reading.messages.keys().copied().collect();
-            self.works[at].drain(&node.address, &stored, &unsettled);
-            self.readings.insert(topic, reading);
+    fn check(&mut self, node: &Node) {
+        for topic in LEVELS {
+            let reading = Reading::of(&mut node.http(), topic, self.seed).unwrap();
+            self.compare(topic, &reading);
+            self.readings.insert(topic.to_owned(), reading);
         }
+        self.cast.check(node, &self.ledger);
     }
 
     fn compare(&mut self, topic: &str, reading: &Reading) {
@@ -174,21 +190,15 @@ impl Proof {
 
     fn report(&self, kills: u64) {
         println!("\n{kills} kills, the slowest restart took {:?}\n", self.slowest_start);
-        println!("level   acknowledged    stored   lost  delivered      acked   again  unsettled");
-        for work in &self.works {
-            let (topic, totals) = (work.topic.as_str(), work.totals());
-            println!(
-                "{topic:<7} {:>12} {:>9} {:>6} {:>10} {:>10} {:>7} {:>10}",
-                self.ledger.of(topic).len(),
-                self.readings[topic].messages.len(),
-                self.lost[topic].len(),
-                totals.deliveries,
-                totals.acknowledged,
-                totals.again,
-                totals.unsettled,
-            );
-            assert!(totals.again > 0 && totals.acknowledged > 0, "{topic}: nothing was shown");
+        println!("level   acknowledged    stored   lost");
+        for topic in LEVELS {
+            let acknowledged = self.ledger.of(topic).len();
+            let (stored, lost) = (self.readings[topic].messages.len(), self.lost[topic].len());
+            println!("{topic:<7} {acknowledged:>12} {stored:>9} {lost:>6}");
         }
+        self.cast.report();
+        let again = self.cast.works.iter().all(|work| work.totals().again > 0);
+        assert!(again, "nothing that was not acknowledged came again");
         println!("\n{} streams were made by their first message", self.fleeting.end);
     }
 }

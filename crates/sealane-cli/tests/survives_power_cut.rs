@@ -2,9 +2,20 @@
 //! is on a file system in a file, and a copy of that file is what a power cut leaves behind: what
 //! the node wrote and did not sync is not in it.
 //!
+//! Beside the writers there are consumers of the level `disk`, dead letters, delayed messages,
+//! streams that are removed and made again, one whose level changes, and readers that resume, as in
+//! survives_kill.rs. Each copy is a future of its own, with what was known when it was made. All of
+//! them sync the disk again and again, so that every second file system has the writers alone.
+//!
 //! The same look at streams of the level `os` must find a loss: otherwise the test would show
 //! nothing. `SEALANE_CUTS` says how often, `SEALANE_SEED` repeats the moments.
 
+#[path = "durable/cast.rs"]
+mod cast;
+#[path = "durable/consumer.rs"]
+mod consumer;
+#[path = "durable/delays.rs"]
+mod delays;
 #[path = "durable/disk.rs"]
 mod disk;
 #[path = "durable/http.rs"]
@@ -13,45 +24,68 @@ mod http;
 mod json;
 #[path = "durable/ledger.rs"]
 mod ledger;
+#[path = "durable/letters.rs"]
+mod letters;
+#[path = "durable/levels.rs"]
+mod levels;
 #[path = "durable/load.rs"]
 mod load;
 #[path = "durable/node.rs"]
 mod node;
 #[path = "durable/random.rs"]
 mod random;
+#[path = "durable/removals.rs"]
+mod removals;
+#[path = "durable/resuming.rs"]
+mod resuming;
+#[path = "durable/rules.rs"]
+mod rules;
+#[path = "durable/survival.rs"]
+mod survival;
+#[path = "durable/websocket.rs"]
+mod websocket;
 #[path = "durable/writer.rs"]
 mod writer;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use cast::Cast;
 use disk::Mounted;
 use ledger::{Id, Ledger, Place, Reading};
 use load::Habit;
 use node::Node;
 use random::Random;
+use survival::Survival;
 use writer::Writer;
 
 const LEVELS: [&str; 2] = ["os", "disk"];
+const POWER_CUT: Survival = Survival(&["disk"]);
 const IMAGE_BYTES: u64 = 512 << 20;
 /// After so many cuts a fresh file system is taken, so that looking at the copies stays quick.
-const CUTS_OF_IMAGE: u64 = 6;
+const CUTS_OF_IMAGE: u64 = 4;
 
 #[test]
 fn what_was_acknowledged_at_disk_survives_a_power_cut() {
     if !disk::can_mount() {
         return;
     }
-    let (cuts, seed) = (load::count("SEALANE_CUTS", 6), random::seed());
+    let (cuts, seed) = (load::count("SEALANE_CUTS", 8), random::seed());
     let mut random = Random::new(seed);
     let mut totals = [Totals::default(); 2];
-    let mut done = 0;
+    let (mut done, mut busy) = (0, false);
     while done < cuts {
-        let count = CUTS_OF_IMAGE.min(cuts - done);
+        busy = !busy;
+        let count = CUTS_OF_IMAGE.min(cuts.div_ceil(2)).min(cuts - done);
         let folder = tempfile::tempdir().unwrap();
-        let proof = Proof { seed: random.next(), folder: folder.path(), ledger: Ledger::default() };
+        let seed = random.next();
+        let known = Known {
+            ledger: Ledger::default(),
+            cast: busy.then(|| Cast::new(seed, POWER_CUT, &LEVELS, &["disk"])),
+        };
+        let proof = Proof { seed, folder: folder.path(), known };
         proof.cut(count, &mut random, &mut totals);
         done += count;
     }
@@ -73,6 +107,14 @@ struct Totals {
 struct Proof<'a> {
     seed: u64,
     folder: &'a Path,
+    known: Known,
+}
+
+/// What is known outside of the node.
+#[derive(Clone)]
+struct Known {
+    // In this order: of whatever the actors know the ledger has known before.
+    cast: Option<Cast>,
     ledger: Ledger,
 }
 
@@ -84,21 +126,31 @@ impl Proof<'_> {
         let mounted = Mounted::new(&image, self.path("mounted"));
         let node = Node::start(&mounted.folder.join("data"), "disk", &self.path("node.log"));
         LEVELS.iter().for_each(|level| node.make(level, level));
+        let Known { cast, ledger } = &self.known;
+        cast.iter().for_each(|cast| cast.make(&node));
         let stop = &AtomicBool::new(false);
         std::thread::scope(|scope| {
             // However this ends, the writers are told, or the scope would wait for them.
             let _told = Told(stop);
-            for habit in habits() {
-                let writer = Writer::new(node.http(), &self.ledger, self.seed);
+            for habit in habits(cast.is_some()) {
+                let writer = Writer::new(node.http(), ledger, self.seed);
                 let random = Random::new(random.next());
                 scope.spawn(move || habit.run(writer, random, stop));
             }
-            for _ in 0..cuts {
+            for cast in cast.iter() {
+                cast.start(scope, &node, (ledger, random), stop);
+            }
+            for cut in 1..=cuts {
                 std::thread::sleep(Duration::from_millis(random.within(50..700)));
+                let at = Instant::now();
                 let frozen = Frozen::new(&node);
-                let acknowledged = LEVELS.map(|level| self.ledger.of(level));
+                let mut known = self.known.clone();
+                known.cast.iter_mut().for_each(|cast| cast.ended(at));
                 let copy = self.copy(&image, &mounted);
-                self.look(&copy, &acknowledged, totals);
+                self.look(&copy, &mut known, totals);
+                if cut == cuts {
+                    known.cast.iter().for_each(Cast::report);
+                }
                 drop(frozen);
             }
         });
@@ -124,11 +176,13 @@ impl Proof<'_> {
     }
 
     /// Starts a node on the copy, and compares.
-    fn look(&self, copy: &Path, acknowledged: &[HashMap<Place, Id>; 2], totals: &mut [Totals; 2]) {
+    fn look(&self, copy: &Path, known: &mut Known, totals: &mut [Totals; 2]) {
         let mounted = Mounted::new(copy, self.path("restarted"));
         let data = mounted.folder.join("data");
         let node = Node::start(&data, "disk", &self.path("restarted.log"));
-        for ((level, acknowledged), totals) in LEVELS.iter().zip(acknowledged).zip(totals) {
+        let mut readings = Vec::new();
+        for (level, totals) in LEVELS.iter().zip(totals) {
+            let acknowledged = &known.ledger.of(level);
             let reading = Reading::of(&mut node.http(), level, self.seed).unwrap();
             let conflict = reading.conflict(acknowledged);
             assert_eq!(conflict, None, "{level}: a place names two messages");
@@ -144,7 +198,11 @@ impl Proof<'_> {
             totals.stored += reading.messages.len() as u64;
             totals.missing += missing.len() as u64;
             totals.lossy += u64::from(!missing.is_empty());
-            self.go_on(&node, level, acknowledged, &reading);
+            readings.push(reading);
+        }
+        known.cast.iter_mut().for_each(|cast| cast.check(&node, &known.ledger));
+        for (level, reading) in LEVELS.iter().zip(&readings) {
+            self.go_on(&node, level, &known.ledger.of(level), reading);
         }
         drop(node);
         drop(mounted);
@@ -163,10 +221,13 @@ impl Proof<'_> {
     }
 }
 
-/// The `disk` streams' messages take those of `os` along to the disk, so they come in bursts.
-fn habits() -> [Habit; 4] {
+/// The `disk` streams' messages take those of `os` along to the disk, so they come in bursts: often
+/// beside others who sync all the time, else so seldom that most cuts lose something at `os`.
+fn habits(busy: bool) -> [Habit; 4] {
+    let pause_ms_max = if busy { 60 } else { 240 };
     let [os, disk] = LEVELS;
-    [Habit::new(os, 1, 2), Habit::new(os, 40, 8), Habit::new(disk, 1, 60), Habit::new(disk, 40, 60)]
+    let disk = |batch_max| Habit::new(disk, batch_max, pause_ms_max);
+    [Habit::new(os, 1, 2), Habit::new(os, 40, 8), disk(1), disk(40)]
 }
 
 /// How many writes the device of a file system has seen.
