@@ -37,6 +37,8 @@ enum Runs {
     Bench { package: &'static str, bench: &'static str },
     /// A command of the program.
     Sealane(&'static [&'static str]),
+    /// A command of this one that runs tests.
+    Xtask(&'static str),
 }
 
 const NODE: &str = "sealane-node";
@@ -91,6 +93,12 @@ const PROOFS: &[Proof] = &[
         shows: "one of 1,000 readers stands still for a minute: the others' p99, memory, catch-up",
         runs: Runs::Test { package: CLI, file: "withstands", named: "a_stalled_reader" },
         environment: &[("SEALANE_READERS", "1000"), ("SEALANE_SECONDS", "60")],
+    },
+    Proof {
+        name: "upgrade",
+        shows: "clients of an earlier commit at this node, and these clients at the earlier node",
+        runs: Runs::Xtask("upgrade"),
+        environment: &[],
     },
     Proof {
         name: "load",
@@ -150,7 +158,7 @@ const PROOFS: &[Proof] = &[
 
 impl Runs {
     fn is_test(&self) -> bool {
-        matches!(self, Self::Test { .. } | Self::Ignored { .. })
+        matches!(self, Self::Test { .. } | Self::Ignored { .. } | Self::Xtask(_))
     }
 
     /// What cargo is told.
@@ -168,6 +176,7 @@ impl Runs {
             Self::Bench { package, bench } => {
                 vec!["bench", "--package", package, "--bench", bench]
             }
+            Self::Xtask(name) => vec!["run", "--quiet", "--package", "xtask", "--", name],
             Self::Sealane(words) => [&["run", "--release", "--package", CLI, "--"], words].concat(),
         }
     }

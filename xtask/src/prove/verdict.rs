@@ -1,6 +1,8 @@
 //! Whether what a run printed proves anything: a test that skipped itself has passed, and so has a
 //! program none of whose tests has the name that was asked for.
 
+use crate::counts::Counts;
+
 /// What the lines of a run have said about its tests.
 #[derive(Debug, Default)]
 pub(super) struct Verdict {
@@ -11,8 +13,8 @@ pub(super) struct Verdict {
 impl Verdict {
     /// Takes in one line that a run printed.
     pub(super) fn hear(&mut self, line: &str) {
-        if let Some(passed) = passed(line) {
-            self.passed += passed;
+        if let Some(counts) = Counts::read(line) {
+            self.passed += counts.passed;
         }
         if self.skip.is_none() && is_skip(line) {
             self.skip = Some(line.trim().to_owned());
@@ -27,12 +29,6 @@ impl Verdict {
             None => None,
         }
     }
-}
-
-/// The tests that passed, of the line that closes a test program's output.
-fn passed(line: &str) -> Option<u64> {
-    let (_, counts) = line.strip_prefix("test result: ")?.split_once(". ")?;
-    counts.split("; ").find_map(|count| count.strip_suffix(" passed")?.parse().ok())
 }
 
 /// The words by which tests say that they did not run.
