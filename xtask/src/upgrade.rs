@@ -6,7 +6,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use crate::counts::Counts;
 use crate::process::{self, Outcome};
@@ -30,17 +30,16 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     let earlier = resolve(named)?;
     check_support(&earlier)?;
     let tree = Worktree::of(&earlier)?;
-    // The earlier first: what cargo leaves in the target folder is of this commit.
-    let before = build(&tree.folder, "earlier")?;
-    let now = build(&process::root(), "this")?;
+    let before = Side { folder: tree.folder.clone(), target: upgrade().join("build") };
+    let now = Side { folder: process::root(), target: process::target() };
     let sides = [
-        (format!("clients of {earlier:.12} at this node"), tree.folder.clone(), now),
-        (format!("clients of this commit at the node of {earlier:.12}"), process::root(), before),
+        (format!("clients of {earlier:.12} at this node"), &before, now.build()?),
+        (format!("clients of this commit at the node of {earlier:.12}"), &now, before.build()?),
     ];
     let mut lines = Vec::new();
     let mut failures = Vec::new();
-    for (side, folder, node) in sides {
-        let counts = suite(&folder, &node)?;
+    for (side, clients, node) in sides {
+        let counts = clients.suite(&node)?;
         let Counts { passed, failed, filtered } = counts;
         lines.push(format!(
             "{side}: {passed} passed, {failed} failed, {filtered} left out ({})",
@@ -52,6 +51,11 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     }
     println!("\n{}", lines.join("\n"));
     if failures.is_empty() { Ok(()) } else { Err(format!("failed: {}", failures.join("; "))) }
+}
+
+/// What this command makes.
+fn upgrade() -> PathBuf {
+    process::target().join("upgrade")
 }
 
 fn git(arguments: &[&str]) -> Outcome<String> {
@@ -81,7 +85,7 @@ struct Worktree {
 
 impl Worktree {
     fn of(commit: &str) -> Outcome<Self> {
-        let tree = Self { folder: process::target().join("upgrade/tree") };
+        let tree = Self { folder: upgrade().join("tree") };
         tree.remove();
         let folder = tree.folder.to_string_lossy();
         git(&["worktree", "add", "--force", "--detach", &folder, commit])?;
@@ -105,40 +109,44 @@ impl Drop for Worktree {
     }
 }
 
-/// Builds the program of a folder, and keeps it under another name: both use one target folder, so
-/// that what they depend on is built once.
-fn build(folder: &Path, name: &str) -> Outcome<PathBuf> {
-    let mut cargo = process::cargo();
-    cargo.current_dir(folder).env("CARGO_TARGET_DIR", process::target());
-    process::run(cargo.args(["build", "--package", "sealane-cli"]))?;
-    let kept = process::target().join("upgrade").join(format!("sealane-{name}"));
-    let built = process::target().join("debug/sealane");
-    std::fs::copy(&built, &kept)
-        .map_err(|error| format!("{}: {error}", built.display()))
-        .map(|_| kept)
+/// One of the two commits.
+struct Side {
+    folder: PathBuf,
+    /// Its own: cargo names what it builds by paths below the folder, so that in one target folder
+    /// it takes what it built of the other commit for what it has to build of this one.
+    target: PathBuf,
 }
 
-/// Runs the suite of a folder against a program; shows what it says.
-fn suite(folder: &Path, node: &Path) -> Outcome<Counts> {
-    let mut cargo = process::cargo();
-    cargo
-        .current_dir(folder)
-        .env("CARGO_TARGET_DIR", process::target())
-        .env(BINARY, node)
-        .args(["test", "--package", "sealane", "--test", "client", "--"])
-        .args(IN_PROCESS.iter().flat_map(|name| ["--skip", *name]))
-        .stdout(Stdio::piped());
-    let said = process::shown(&cargo);
-    eprintln!("$ {BINARY}={} {said}", node.display());
-    let mut child = cargo.spawn().map_err(|error| format!("{said} does not start: {error}"))?;
-    let mut counts = None;
-    let lines = child.stdout.take().into_iter().flat_map(|output| BufReader::new(output).lines());
-    for line in lines.map_while(Result::ok) {
-        println!("{line}");
-        counts = Counts::read(&line).or(counts);
+impl Side {
+    fn cargo(&self, arguments: &[&str]) -> Command {
+        let mut cargo = process::cargo();
+        cargo.current_dir(&self.folder).env("CARGO_TARGET_DIR", &self.target).args(arguments);
+        cargo
     }
-    let status = child.wait().map_err(|error| format!("{said}: {error}"))?;
-    counts.ok_or_else(|| format!("{said}: {status}, and no test ran"))
+
+    /// Builds its program.
+    fn build(&self) -> Outcome<PathBuf> {
+        process::run(&mut self.cargo(&["build", "--package", "sealane-cli"]))?;
+        Ok(self.target.join("debug/sealane"))
+    }
+
+    /// Runs its suite against a program; shows what it says.
+    fn suite(&self, node: &Path) -> Outcome<Counts> {
+        let mut cargo = self.cargo(&["test", "--package", "sealane", "--test", "client", "--"]);
+        cargo.args(IN_PROCESS.iter().flat_map(|name| ["--skip", *name]));
+        let said = process::shown(&cargo);
+        eprintln!("$ {BINARY}={} {said}", node.display());
+        let child = cargo.env(BINARY, node).stdout(Stdio::piped()).spawn();
+        let mut child = child.map_err(|error| format!("{said} does not start: {error}"))?;
+        let mut counts = None;
+        let output = child.stdout.take().into_iter();
+        for line in output.flat_map(|output| BufReader::new(output).lines()).map_while(Result::ok) {
+            println!("{line}");
+            counts = Counts::read(&line).or(counts);
+        }
+        let status = child.wait().map_err(|error| format!("{said}: {error}"))?;
+        counts.ok_or_else(|| format!("{said}: {status}, and no test ran"))
+    }
 }
 
 #[cfg(test)]
