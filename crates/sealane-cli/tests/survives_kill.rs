@@ -45,18 +45,19 @@ mod websocket;
 mod writer;
 
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use cast::Cast;
 use ledger::{Id, Ledger, Place, Reading};
-use load::Habit;
+use load::{Habit, Pace};
 use node::Node;
 use random::Random;
 use survival::Survival;
 use writer::Writer;
 
 const LEVELS: [&str; 3] = ["memory", "os", "disk"];
+/// Before some kills nobody writes for so long: what consumers do is to be stored all the same.
+const REST: Duration = Duration::from_millis(700);
 const KILL: Survival = Survival(&["os", "disk"]);
 
 #[test]
@@ -98,7 +99,7 @@ impl Proof {
         Self {
             seed,
             ledger: Ledger::default(),
-            cast: Cast::new(seed, KILL, &LEVELS, &LEVELS),
+            cast: Cast::new(seed, KILL).consumers(&LEVELS).others(&LEVELS),
             readings: HashMap::new(),
             lost: HashMap::new(),
             fleeting: 0..0,
@@ -118,7 +119,7 @@ impl Proof {
     fn load(&mut self, node: Node, load: Duration, random: &mut Random) -> Instant {
         let last = LEVELS.get(random.within(0..4) as usize);
         let mut last_writer = Writer::new(node.http(), &self.ledger, self.seed);
-        let stop = &AtomicBool::new(false);
+        let pace = &Pace::default();
         let made = &mut self.fleeting.end;
         let (ledger, cast) = (&self.ledger, &self.cast);
         std::thread::scope(|scope| {
@@ -128,7 +129,7 @@ impl Proof {
                 let writer = Writer::new(node.http(), ledger, self.seed);
                 let random = Random::new(random.next());
                 scope.spawn(move || {
-                    Habit::new(level, batch_max, pause_ms_max).run(writer, random, stop)
+                    Habit::new(level, batch_max, pause_ms_max).run(writer, random, pace)
                 });
             }
             let mut maker = Writer::new(node.http(), ledger, self.seed);
@@ -138,14 +139,16 @@ impl Proof {
                     std::thread::sleep(Duration::from_millis(3));
                 }
             });
-            cast.start(scope, &node, (ledger, random), stop);
+            cast.start(scope, &node, (ledger, random), pace);
             std::thread::sleep(load);
+            let rest = random.within(0..3) == 0;
+            let _rest = rest.then(|| pace.rest(REST));
             if let Some(level) = last {
                 last_writer.enqueue(level, 1).unwrap();
             }
             let killed = Instant::now();
             drop(node);
-            stop.store(true, Ordering::Relaxed);
+            pace.stop();
             killed
         })
     }

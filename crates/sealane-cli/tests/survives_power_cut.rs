@@ -5,7 +5,8 @@
 //! Beside the writers there are consumers of the level `disk`, dead letters, delayed messages,
 //! streams that are removed and made again, one whose level changes, and readers that resume, as in
 //! survives_kill.rs. Each copy is a future of its own, with what was known when it was made. All of
-//! them sync the disk again and again, so that every second file system has the writers alone.
+//! them sync the disk again and again, so that other file systems have the writers alone, or little
+//! more than a consumer.
 //!
 //! The same look at streams of the level `os` must find a loss: otherwise the test would show
 //! nothing. `SEALANE_CUTS` says how often, `SEALANE_SEED` repeats the moments.
@@ -49,19 +50,20 @@ mod writer;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use cast::Cast;
 use disk::Mounted;
 use ledger::{Id, Ledger, Place, Reading};
-use load::Habit;
+use load::{Habit, Pace};
 use node::Node;
 use random::Random;
 use survival::Survival;
 use writer::Writer;
 
 const LEVELS: [&str; 2] = ["os", "disk"];
+/// So long nobody writes before the power of a quiet node is cut.
+const REST: Duration = Duration::from_millis(600);
 const POWER_CUT: Survival = Survival(&["disk"]);
 const IMAGE_BYTES: u64 = 512 << 20;
 /// After so many cuts a fresh file system is taken, so that looking at the copies stays quick.
@@ -72,20 +74,19 @@ fn what_was_acknowledged_at_disk_survives_a_power_cut() {
     if !disk::can_mount() {
         return;
     }
-    let (cuts, seed) = (load::count("SEALANE_CUTS", 8), random::seed());
+    let (cuts, seed) = (load::count("SEALANE_CUTS", 9), random::seed());
     let mut random = Random::new(seed);
     let mut totals = [Totals::default(); 2];
-    let (mut done, mut busy) = (0, false);
-    while done < cuts {
-        busy = !busy;
-        let count = CUTS_OF_IMAGE.min(cuts.div_ceil(2)).min(cuts - done);
+    let mut done = 0;
+    for load in LOADS.into_iter().cycle() {
+        let count = CUTS_OF_IMAGE.min(cuts.div_ceil(3)).min(cuts - done);
+        if count == 0 {
+            break;
+        }
         let folder = tempfile::tempdir().unwrap();
         let seed = random.next();
-        let known = Known {
-            ledger: Ledger::default(),
-            cast: busy.then(|| Cast::new(seed, POWER_CUT, &LEVELS, &["disk"])),
-        };
-        let proof = Proof { seed, folder: folder.path(), known };
+        let known = Known { ledger: Ledger::default(), cast: load.cast(seed) };
+        let proof = Proof { seed, load, folder: folder.path(), known };
         proof.cut(count, &mut random, &mut totals);
         done += count;
     }
@@ -104,8 +105,46 @@ struct Totals {
     lossy: u64,
 }
 
+/// What happens on a file system.
+#[derive(Clone, Copy, PartialEq)]
+enum Load {
+    /// Everybody at once, which syncs the disk all the time.
+    Busy,
+    /// Writers alone: the `disk` streams' messages take those of `os` along to the disk, so they
+    /// come in bursts, and most cuts lose something.
+    Plain,
+    /// A consumer and few messages, none at the end: what it acknowledges is not synced by chance
+    /// along with messages or with the whole log.
+    Quiet,
+}
+
+const LOADS: [Load; 3] = [Load::Busy, Load::Plain, Load::Quiet];
+
+impl Load {
+    fn cast(self, seed: u64) -> Cast {
+        let nobody = Cast::new(seed, POWER_CUT);
+        match self {
+            Self::Busy => nobody.consumers(&["disk"]).others(&LEVELS),
+            Self::Plain => nobody,
+            Self::Quiet => nobody.consumers(&["disk"]),
+        }
+    }
+
+    fn habits(self) -> Vec<Habit> {
+        let [os, disk] = LEVELS;
+        let pause_ms_max = match self {
+            Self::Busy => 60,
+            Self::Plain => 240,
+            Self::Quiet => return vec![Habit::new(disk, 1, 20)],
+        };
+        let disk = |batch_max| Habit::new(disk, batch_max, pause_ms_max);
+        vec![Habit::new(os, 1, 2), Habit::new(os, 40, 8), disk(1), disk(40)]
+    }
+}
+
 struct Proof<'a> {
     seed: u64,
+    load: Load,
     folder: &'a Path,
     known: Known,
 }
@@ -114,7 +153,7 @@ struct Proof<'a> {
 #[derive(Clone)]
 struct Known {
     // In this order: of whatever the actors know the ledger has known before.
-    cast: Option<Cast>,
+    cast: Cast,
     ledger: Ledger,
 }
 
@@ -127,29 +166,28 @@ impl Proof<'_> {
         let node = Node::start(&mounted.folder.join("data"), "disk", &self.path("node.log"));
         LEVELS.iter().for_each(|level| node.make(level, level));
         let Known { cast, ledger } = &self.known;
-        cast.iter().for_each(|cast| cast.make(&node));
-        let stop = &AtomicBool::new(false);
+        cast.make(&node);
+        let pace = &Pace::default();
         std::thread::scope(|scope| {
             // However this ends, the writers are told, or the scope would wait for them.
-            let _told = Told(stop);
-            for habit in habits(cast.is_some()) {
+            let _told = Told(pace);
+            for habit in self.load.habits() {
                 let writer = Writer::new(node.http(), ledger, self.seed);
                 let random = Random::new(random.next());
-                scope.spawn(move || habit.run(writer, random, stop));
+                scope.spawn(move || habit.run(writer, random, pace));
             }
-            for cast in cast.iter() {
-                cast.start(scope, &node, (ledger, random), stop);
-            }
+            cast.start(scope, &node, (ledger, random), pace);
             for cut in 1..=cuts {
                 std::thread::sleep(Duration::from_millis(random.within(50..700)));
+                let _rest = (self.load == Load::Quiet).then(|| pace.rest(REST));
                 let at = Instant::now();
                 let frozen = Frozen::new(&node);
                 let mut known = self.known.clone();
-                known.cast.iter_mut().for_each(|cast| cast.ended(at));
+                known.cast.ended(at);
                 let copy = self.copy(&image, &mounted);
                 self.look(&copy, &mut known, totals);
-                if cut == cuts {
-                    known.cast.iter().for_each(Cast::report);
+                if cut == cuts && self.load == Load::Busy {
+                    known.cast.report();
                 }
                 drop(frozen);
             }
@@ -200,7 +238,7 @@ impl Proof<'_> {
             totals.lossy += u64::from(!missing.is_empty());
             readings.push(reading);
         }
-        known.cast.iter_mut().for_each(|cast| cast.check(&node, &known.ledger));
+        known.cast.check(&node, &known.ledger);
         for (level, reading) in LEVELS.iter().zip(&readings) {
             self.go_on(&node, level, &known.ledger.of(level), reading);
         }
@@ -219,15 +257,6 @@ impl Proof<'_> {
         let first = places.keys().min();
         assert_eq!(first, Some(&(reading.generation, reading.next)), "{level}: offsets go on");
     }
-}
-
-/// The `disk` streams' messages take those of `os` along to the disk, so they come in bursts: often
-/// beside others who sync all the time, else so seldom that most cuts lose something at `os`.
-fn habits(busy: bool) -> [Habit; 4] {
-    let pause_ms_max = if busy { 60 } else { 240 };
-    let [os, disk] = LEVELS;
-    let disk = |batch_max| Habit::new(disk, batch_max, pause_ms_max);
-    [Habit::new(os, 1, 2), Habit::new(os, 40, 8), disk(1), disk(40)]
 }
 
 /// How many writes the device of a file system has seen.
@@ -279,10 +308,10 @@ impl Drop for Frozen {
 }
 
 /// Tells the writers to stop.
-struct Told<'a>(&'a AtomicBool);
+struct Told<'a>(&'a Pace);
 
 impl Drop for Told<'_> {
     fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
+        self.0.stop();
     }
 }

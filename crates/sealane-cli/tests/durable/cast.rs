@@ -1,7 +1,6 @@
 //! Everybody who is at a node beside the plain writers, and the rules that hold for each.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::AtomicBool;
 use std::thread::Scope;
 use std::time::Instant;
 
@@ -9,7 +8,7 @@ use crate::consumer::Work;
 use crate::delays::Delays;
 use crate::ledger::{Ledger, Place, Reading};
 use crate::levels::Levels;
-use crate::load::Habit;
+use crate::load::{Habit, Pace};
 use crate::node::Node;
 use crate::random::Random;
 use crate::removals::Removals;
@@ -37,37 +36,48 @@ pub(crate) struct Cast {
 }
 
 impl Cast {
-    /// For plain streams that are named by their levels, of which those `consumed` have consumers.
-    pub(crate) fn new(
-        seed: u64,
-        survival: Survival,
-        plain: &[&'static str],
-        consumed: &[&'static str],
-    ) -> Self {
-        let kept = || survival.0.iter();
-        let mut works = Vec::new();
+    /// Nobody yet.
+    pub(crate) fn new(seed: u64, survival: Survival) -> Self {
+        Self {
+            seed,
+            survival,
+            works: Vec::new(),
+            delays: Vec::new(),
+            removals: Vec::new(),
+            levels: None,
+            resuming: Vec::new(),
+            unsettled: HashMap::new(),
+        }
+    }
+
+    /// With consumers of these streams.
+    pub(crate) fn consumers(mut self, topics: &[&'static str]) -> Self {
         if rules::on("acks") {
-            works.extend(consumed.iter().map(|topic| Work::new(topic)));
+            self.works.extend(topics.iter().map(|topic| Work::new(topic)));
         }
+        self
+    }
+
+    /// With all others, among them readers of the `plain` streams, which are named by their levels.
+    pub(crate) fn others(mut self, plain: &[&'static str]) -> Self {
+        let (seed, kept) = (self.seed, self.survival.0);
         if rules::on("letters") {
-            works.extend(kept().map(|level| Work::strict(&format!("letters/{level}"))));
+            self.works.extend(kept.iter().map(|level| Work::strict(&format!("letters/{level}"))));
         }
-        let (mut delays, mut removals, mut resuming) = (Vec::new(), Vec::new(), Vec::new());
         if rules::on("delays") {
-            delays.extend(kept().map(|level| Delays::new(&format!("delays/{level}"), seed)));
+            let delays = |level| Delays::new(&format!("delays/{level}"), seed);
+            self.delays.extend(kept.iter().map(delays));
         }
         if rules::on("removal") {
-            let all = ["memory", "os", "disk"].into_iter();
-            removals
-                .extend(all.map(|level| Removals::new(&format!("removals/{level}"), level, seed)));
+            let removals = |level| Removals::new(&format!("removals/{level}"), level, seed);
+            self.removals.extend(["memory", "os", "disk"].map(removals));
         }
-        let levels = rules::on("levels").then(Levels::default);
+        self.levels = rules::on("levels").then(Levels::default);
         if rules::on("recovered") {
-            resuming.extend(plain.iter().map(|topic| Resuming::new(topic)));
-            resuming.extend(levels.iter().map(|_| Resuming::new(Levels::TOPIC)));
+            self.resuming.extend(plain.iter().map(|topic| Resuming::new(topic)));
+            self.resuming.extend(self.levels.iter().map(|_| Resuming::new(Levels::TOPIC)));
         }
-        let unsettled = HashMap::new();
-        Self { seed, survival, works, delays, removals, levels, resuming, unsettled }
+        self
     }
 
     /// Makes their streams.
@@ -82,13 +92,13 @@ impl Cast {
         self.levels.iter().for_each(|_| node.make(Levels::TOPIC, "disk"));
     }
 
-    /// Starts them all; they go on until `stop`, or until the node is killed.
+    /// Starts them all; they go on until they are stopped, or until the node is killed.
     pub(crate) fn start<'s>(
         &'s self,
         scope: &'s Scope<'s, '_>,
         node: &Node,
         (ledger, random): (&'s Ledger, &mut Random),
-        stop: &'s AtomicBool,
+        pace: &'s Pace,
     ) {
         let writer = || Writer::new(node.http(), ledger, self.seed);
         let mut random = || Random::new(random.next());
@@ -96,31 +106,31 @@ impl Cast {
         for work in &self.works {
             for _ in 0..MEMBERS {
                 let (address, random) = (address(), random());
-                scope.spawn(move || work.members(&address, ledger, random, stop));
+                scope.spawn(move || work.members(&address, ledger, random, pace));
             }
             if work.letters.is_some() {
                 let (writer, random) = (writer(), random());
-                scope.spawn(move || Habit::new(&work.topic, 3, 12).run(writer, random, stop));
+                scope.spawn(move || Habit::new(&work.topic, 3, 12).run(writer, random, pace));
             }
         }
         for delays in &self.delays {
             let (http, address, random) = (node.http(), address(), random());
-            scope.spawn(move || delays.write(http, random, stop));
-            scope.spawn(move || delays.read(&address, ledger, stop));
+            scope.spawn(move || delays.write(http, random, pace));
+            scope.spawn(move || delays.read(&address, ledger, pace));
         }
         for removals in &self.removals {
             let (writer, http, [one, other]) = (writer(), node.http(), [random(), random()]);
-            scope.spawn(move || removals.write(writer, one, stop));
-            scope.spawn(move || removals.remove(http, other, stop));
+            scope.spawn(move || removals.write(writer, one, pace));
+            scope.spawn(move || removals.remove(http, other, pace));
         }
         if let Some(levels) = &self.levels {
             let (writer, http, [one, other]) = (writer(), node.http(), [random(), random()]);
-            scope.spawn(move || levels.write(writer, one, stop));
-            scope.spawn(move || Levels::change(http, other, stop));
+            scope.spawn(move || levels.write(writer, one, pace));
+            scope.spawn(move || Levels::change(http, other, pace));
         }
         for resuming in &self.resuming {
             let address = address();
-            scope.spawn(move || resuming.read(&address, ledger, stop));
+            scope.spawn(move || resuming.read(&address, ledger, pace));
         }
     }
 

@@ -4,12 +4,13 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::io;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::json;
 use crate::ledger::{Ledger, Place};
 use crate::letters::Letters;
+use crate::load::Pace;
 use crate::node::Node;
 use crate::random::Random;
 use crate::websocket::{Frame, WebSocket};
@@ -106,19 +107,13 @@ impl Work {
         unsettled
     }
 
-    /// Members work one after the other, until `stop` or until the node is killed.
-    pub(crate) fn members(
-        &self,
-        address: &str,
-        ledger: &Ledger,
-        mut random: Random,
-        stop: &AtomicBool,
-    ) {
+    /// Members work one after the other, until they are stopped or the node is killed.
+    pub(crate) fn members(&self, address: &str, ledger: &Ledger, mut random: Random, pace: &Pace) {
         // The connection ends when the node is killed.
-        while !stop.load(Ordering::Relaxed)
+        while !pace.is_stopped()
             && let Ok(mut member) = Member::join(self, address, ledger, Some(&mut random))
         {
-            while !stop.load(Ordering::Relaxed) && member.step().is_ok() {}
+            while !pace.is_stopped() && member.step().is_ok() {}
             self.left(member.number);
         }
     }

@@ -3,12 +3,13 @@
 use std::collections::HashMap;
 use std::io;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::http::Http;
 use crate::json;
 use crate::ledger::{Id, Ledger, Reading, envelope};
+use crate::load::Pace;
 use crate::node::Node;
 use crate::random::Random;
 use crate::websocket::{Frame, WebSocket};
@@ -50,9 +51,9 @@ impl Delays {
         Self { topic: topic.to_owned(), seed, next, state }
     }
 
-    /// Sends such messages until `stop`, or until the node is killed.
-    pub(crate) fn write(&self, mut http: Http, mut random: Random, stop: &AtomicBool) {
-        while !stop.load(Ordering::Relaxed) && self.send(&mut http, &mut random).is_ok() {
+    /// Sends such messages until it is stopped, or until the node is killed.
+    pub(crate) fn write(&self, mut http: Http, mut random: Random, pace: &Pace) {
+        while pace.writes() && self.send(&mut http, &mut random).is_ok() {
             std::thread::sleep(Duration::from_millis(random.within(1..12)));
         }
     }
@@ -73,12 +74,12 @@ impl Delays {
     }
 
     /// Reads them as they come.
-    pub(crate) fn read(&self, address: &str, ledger: &Ledger, stop: &AtomicBool) {
+    pub(crate) fn read(&self, address: &str, ledger: &Ledger, pace: &Pace) {
         let query = format!("stream={}&from=new", self.topic);
         // The connection ends when the node is killed.
         let Ok(mut socket) = WebSocket::open(address, &query) else { return };
         let _ = socket.send(r#"{"credit":1000000}"#);
-        while !stop.load(Ordering::Relaxed) {
+        while !pace.is_stopped() {
             match socket.next(Duration::from_millis(100)) {
                 Ok(Frame::Text(text)) if text.starts_with(r#"{"deliver""#) => {
                     let id = json::text(json::raw(&text, "deliver"), "id");

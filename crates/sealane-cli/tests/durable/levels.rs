@@ -3,12 +3,12 @@
 
 use std::collections::HashMap;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::http::Http;
 use crate::json;
 use crate::ledger::{Ledger, Place, Reading};
+use crate::load::Pace;
 use crate::random::Random;
 use crate::survival::Survival;
 use crate::writer::Writer;
@@ -30,8 +30,8 @@ impl Clone for Levels {
 impl Levels {
     pub(crate) const TOPIC: &str = "levels";
 
-    pub(crate) fn write(&self, mut writer: Writer<'_>, mut random: Random, stop: &AtomicBool) {
-        while !stop.load(Ordering::Relaxed) {
+    pub(crate) fn write(&self, mut writer: Writer<'_>, mut random: Random, pace: &Pace) {
+        while pace.writes() {
             let count = random.within(1..4);
             let Ok(reply) = writer.enqueue(Self::TOPIC, count) else { return };
             assert_eq!(reply.status, 200, "{}", reply.body);
@@ -46,9 +46,9 @@ impl Levels {
         }
     }
 
-    pub(crate) fn change(mut http: Http, mut random: Random, stop: &AtomicBool) {
+    pub(crate) fn change(mut http: Http, mut random: Random, pace: &Pace) {
         let path = format!("/v1/streams/{}", Self::TOPIC);
-        while !stop.load(Ordering::Relaxed) {
+        while pace.writes() {
             let level = LEVELS[random.within(0..3) as usize];
             let Ok(reply) = http.call("PUT", &path, &format!(r#"{{"level":"{level}"}}"#)) else {
                 return;

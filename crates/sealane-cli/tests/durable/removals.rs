@@ -4,12 +4,12 @@
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::http::Http;
 use crate::json;
 use crate::ledger::{Id, Ledger, Place, Reading};
+use crate::load::Pace;
 use crate::node::Node;
 use crate::random::Random;
 use crate::survival::Survival;
@@ -60,8 +60,8 @@ impl Removals {
         Self { topic: topic.to_owned(), level, seed, state: Mutex::default() }
     }
 
-    pub(crate) fn write(&self, mut writer: Writer<'_>, mut random: Random, stop: &AtomicBool) {
-        while !stop.load(Ordering::Relaxed) {
+    pub(crate) fn write(&self, mut writer: Writer<'_>, mut random: Random, pace: &Pace) {
+        while pace.writes() {
             let sent = Instant::now();
             let Ok(reply) = writer.enqueue(&self.topic, 1) else { return };
             assert_eq!(reply.status, 200, "{}: {}", self.topic, reply.body);
@@ -75,8 +75,8 @@ impl Removals {
     }
 
     /// Removes it again and again, and makes it at its level.
-    pub(crate) fn remove(&self, mut http: Http, mut random: Random, stop: &AtomicBool) {
-        while !stop.load(Ordering::Relaxed) && self.remove_once(&mut http).is_ok() {
+    pub(crate) fn remove(&self, mut http: Http, mut random: Random, pace: &Pace) {
+        while pace.writes() && self.remove_once(&mut http).is_ok() {
             std::thread::sleep(Duration::from_millis(random.within(5..80)));
         }
     }

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::json;
 use crate::ledger::{Id, Ledger, Place, Reading};
+use crate::load::Pace;
 use crate::websocket::{Frame, WebSocket};
 
 /// A reader of one stream.
@@ -35,12 +35,12 @@ impl Resuming {
         Self { topic: topic.to_owned(), seen: Mutex::default() }
     }
 
-    /// Reads what is new until `stop`, or until the node is killed.
-    pub(crate) fn read(&self, address: &str, ledger: &Ledger, stop: &AtomicBool) {
+    /// Reads what is new until it is stopped, or until the node is killed.
+    pub(crate) fn read(&self, address: &str, ledger: &Ledger, pace: &Pace) {
         let query = format!("stream={}&from=new&batch=100", self.topic);
         let Ok(mut socket) = WebSocket::open(address, &query) else { return };
         let _ = socket.send(r#"{"credit":4294967296}"#);
-        while !stop.load(Ordering::Relaxed) {
+        while !pace.is_stopped() {
             match socket.next(Duration::from_millis(100)) {
                 Ok(Frame::Text(text)) if text.starts_with(r#"{"batch""#) => {
                     json::elements(json::raw(&text, "batch"))
