@@ -46,7 +46,7 @@ pub enum ServerFrame {
     Heartbeat(u64),
     /// What went wrong; the close follows.
     Error(WireError),
-    /// What only a newer hub says: the status of the frame, or the name of its first field.
+    /// What only a newer hub says: the status of the frame; empty where it has none.
     Unknown(String),
 }
 
@@ -311,7 +311,6 @@ pub fn read_frame(codec: Codec, frame: &Bytes) -> Result<ServerFrame, Error> {
             to: fields.number("to")?,
             reason: fields.text("reason")?.into_owned(),
         }),
-        "" => Ok(ServerFrame::Unknown(fields.first_name())),
         other => Ok(ServerFrame::Unknown(short(other))),
     }
 }
@@ -353,10 +352,6 @@ impl<'a> Fields<'a> {
     fn text(&self, key: &str) -> Result<Cow<'a, str>, Error> {
         let raw = self.raw(key).ok_or_else(|| unknown(key))?;
         sealane_codec::read_text(self.codec, raw).map_err(|cause| decode(self.codec, cause))
-    }
-
-    fn first_name(&self) -> String {
-        self.all.first().map(|(name, _)| short(name)).unwrap_or_default()
     }
 
     /// A hub from before features were listed has the base of version 1.
@@ -475,6 +470,7 @@ mod tests {
                 ServerFrame::Heartbeat(12),
                 ServerFrame::Error(WireError::from(&Error::OffsetMismatch { next: 8 })),
                 ServerFrame::Unknown("resting".into()),
+                ServerFrame::Unknown(String::new()),
             ];
             for frame in all {
                 let mut bytes = Vec::new();
@@ -501,8 +497,8 @@ mod tests {
         let batch = format!(r#"{{"batch":[{{"note":1}},{deliver}],"more":true}}"#);
         for codec in [Codec::Json, Codec::MsgPack, Codec::Cbor] {
             assert_eq!(read(codec, r#"{"status":"resting","until":7}"#), unknown("resting"));
-            assert_eq!(read(codec, r#"{"weather":{"sun":true}}"#), unknown("weather"));
-            assert_eq!(read(codec, r#"{"status":5}"#), unknown("status"));
+            assert_eq!(read(codec, r#"{"weather":{"sun":true}}"#), unknown(""));
+            assert_eq!(read(codec, r#"{"gap":1,"status":5}"#), unknown(""));
             assert_eq!(read(codec, "{}"), unknown(""));
             let frame = read(codec, gap).unwrap();
             assert!(matches!(frame, ServerFrame::Gap { reason, .. } if reason == "moon"));

@@ -109,8 +109,8 @@ impl Reader {
             bytes += wire_bytes(payload.len());
             return match read_frame(codec, &payload) {
                 Ok(ServerFrame::Error(wire)) => Err(Ended::Refused(wire)),
-                Ok(ServerFrame::Unknown(name)) => {
-                    tracing::debug!(name, "a frame that only a newer hub knows");
+                Ok(ServerFrame::Unknown(status)) => {
+                    tracing::debug!(status, "a frame that only a newer hub knows");
                     continue;
                 }
                 Ok(frame) => Ok((frame, bytes)),
