@@ -220,3 +220,14 @@ fn a_lost_changed_or_doubled_message_is_found() {
     assert_eq!(swapped.missing(&acknowledged), [((7, 2), id(2))]);
     assert_eq!(swapped.conflict(&acknowledged), Some(((7, 2), id(0), id(2))));
 }
+
+#[test]
+#[should_panic(expected = "named another message before")]
+fn a_place_that_is_seen_with_two_messages_is_found() {
+    let ledger = Ledger::default();
+    ledger.saw("a", (7, 1), "one");
+    ledger.saw("a", (7, 1), "one");
+    ledger.saw("b", (7, 1), "two");
+    ledger.saw("a", (8, 1), "two");
+    ledger.clone().saw("a", (7, 1), "two");
+}

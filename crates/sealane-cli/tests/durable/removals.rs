@@ -148,3 +148,21 @@ fn fate(written: &Written, removed: &[(Instant, Option<Instant>)]) -> Fate {
         Fate::There
     }
 }
+
+#[test]
+fn only_what_was_written_between_two_removals_has_one_fate() {
+    let start = Instant::now();
+    let at = |ms| start + Duration::from_millis(ms);
+    let written = |sent, answered| Written {
+        sent: at(sent),
+        answered: at(answered),
+        level: "disk".to_owned(),
+    };
+    let removed = [(at(10), Some(at(20)))];
+    assert!(fate(&written(1, 9), &removed) == Fate::Gone);
+    assert!(fate(&written(5, 11), &removed) == Fate::Unknown);
+    assert!(fate(&written(19, 25), &removed) == Fate::Unknown);
+    assert!(fate(&written(21, 25), &removed) == Fate::There);
+    assert!(fate(&written(1, 9), &[(at(10), None)]) == Fate::Unknown);
+    assert!(fate(&written(1, 9), &[]) == Fate::There);
+}
