@@ -82,7 +82,7 @@ impl Cast {
 
     /// Makes their streams.
     pub(crate) fn make(&self, node: &Node) {
-        let made = |topic: &str| node.make(topic, topic.rsplit('/').next().unwrap_or("disk"));
+        let made = |topic: &str| node.make(topic, level(topic));
         self.delays.iter().for_each(|delays| made(&delays.topic));
         self.removals.iter().for_each(|removals| made(&removals.topic));
         for letters in self.works.iter().filter_map(|work| work.letters.as_ref()) {
@@ -161,7 +161,12 @@ impl Cast {
             removals.check(node, ledger, self.survival);
         }
         for work in &self.works {
-            let stored = readings[&work.topic].messages.keys().copied().collect();
+            let (topic, reading) = (&work.topic, &readings[&work.topic]);
+            if self.survival.keeps(level(topic)) {
+                let missing = reading.missing(&ledger.of(topic));
+                assert_eq!(missing, [], "{topic}: acknowledged and gone");
+            }
+            let stored = reading.messages.keys().copied().collect();
             work.drain(node, ledger, &stored, &self.unsettled[&work.topic]);
         }
         self.delays.iter().for_each(|delays| delays.check(node, ledger));
@@ -208,4 +213,9 @@ impl Cast {
             println!("levels: {os} kept that were acknowledged at `os`, {disk} at `disk`");
         }
     }
+}
+
+/// The level of a stream, which its name ends with.
+fn level(topic: &str) -> &str {
+    topic.rsplit('/').next().unwrap_or(topic)
 }
