@@ -6,6 +6,7 @@
 
 mod bench_guard;
 mod check;
+mod counts;
 mod date;
 mod deny;
 mod dist;
@@ -20,6 +21,7 @@ mod steps;
 mod test;
 mod tidy;
 mod tree;
+mod upgrade;
 
 use std::process::ExitCode;
 
@@ -77,9 +79,15 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "prove",
-        arguments: "[NAME [KEY=VALUE ...] [ARGUMENT ...]]",
+        arguments: "[NAME [--dirty] [KEY=VALUE ...] [ARGUMENT ...]]",
         summary: "run a long proof and record it in results/; without NAME, list them",
         run: prove::run,
+    },
+    Command {
+        name: "upgrade",
+        arguments: "[COMMIT]",
+        summary: "client tests of an earlier commit at this node, and these at the earlier node",
+        run: upgrade::run,
     },
     Command {
         name: "dist",

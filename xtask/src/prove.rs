@@ -3,14 +3,17 @@
 //! A proof is a test of the normal suite with larger numbers in its environment, so that nothing is
 //! proved by code that the daily tests do not run.
 
+mod verdict;
+
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Command, Stdio};
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use crate::date;
 use crate::process::{self, Outcome};
+use verdict::Verdict;
 
 /// The proof that needs other people's servers.
 const RACE: &str = "race";
@@ -34,6 +37,8 @@ enum Runs {
     Bench { package: &'static str, bench: &'static str },
     /// A command of the program.
     Sealane(&'static [&'static str]),
+    /// A command of this one that runs tests.
+    Xtask(&'static str),
 }
 
 const NODE: &str = "sealane-node";
@@ -88,6 +93,12 @@ const PROOFS: &[Proof] = &[
         shows: "one of 1,000 readers stands still for a minute: the others' p99, memory, catch-up",
         runs: Runs::Test { package: CLI, file: "withstands", named: "a_stalled_reader" },
         environment: &[("SEALANE_READERS", "1000"), ("SEALANE_SECONDS", "60")],
+    },
+    Proof {
+        name: "upgrade",
+        shows: "clients of an earlier commit at this node, and these clients at the earlier node",
+        runs: Runs::Xtask("upgrade"),
+        environment: &[],
     },
     Proof {
         name: "load",
@@ -146,6 +157,10 @@ const PROOFS: &[Proof] = &[
 ];
 
 impl Runs {
+    fn is_test(&self) -> bool {
+        matches!(self, Self::Test { .. } | Self::Ignored { .. } | Self::Xtask(_))
+    }
+
     /// What cargo is told.
     fn arguments(&self) -> Vec<&'static str> {
         let test = |package, file, rest: &[&'static str]| {
@@ -161,6 +176,7 @@ impl Runs {
             Self::Bench { package, bench } => {
                 vec!["bench", "--package", package, "--bench", bench]
             }
+            Self::Xtask(name) => vec!["run", "--quiet", "--package", "xtask", "--", name],
             Self::Sealane(words) => [&["run", "--release", "--package", CLI, "--"], words].concat(),
         }
     }
@@ -169,7 +185,10 @@ impl Runs {
 /// Tests print what they measured.
 const SHOWN: &str = "--nocapture";
 
-/// `cargo xtask prove [NAME [KEY=VALUE ...] [ARGUMENT ...]]`.
+/// Lets a record be made from changes that are not committed.
+const DIRTY: &str = "--dirty";
+
+/// `cargo xtask prove [NAME [--dirty] [KEY=VALUE ...] [ARGUMENT ...]]`.
 pub(crate) fn run(arguments: &[String]) -> Outcome {
     let Some((name, rest)) = arguments.split_first() else {
         print!("{}", list());
@@ -182,13 +201,19 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
         VAULT => crate::needs::install()?,
         _ => {}
     }
-    let head = head(proof)?;
+    let (words, rest): (Vec<_>, Vec<_>) = rest.iter().partition(|word| *word == DIRTY);
+    let state = State::now()?;
+    let head = head(proof, &state)?;
     let path = format!("results/prove-{name}-{}.txt", date::today());
     let file = process::root().join(&path);
     std::fs::create_dir_all(process::root().join("results"))
         .and_then(|()| File::create(&file))
         .map_err(|error| format!("{path}: {error}"))
-        .and_then(|file| record(command(proof, rest), &head, file))
+        .and_then(|file| {
+            let run = Run { command: command(proof, &rest), tests: proof.runs.is_test() };
+            let state = words.is_empty().then_some(&state);
+            record(run, &head, file, state)
+        })
         .map_err(|failure| format!("{failure}; see {path}"))?;
     println!("recorded in {path}");
     Ok(())
@@ -206,7 +231,7 @@ fn list() -> String {
 }
 
 /// Words like `KEY=VALUE` replace the proof's environment, the rest goes to the test program.
-fn command(proof: &Proof, rest: &[String]) -> Command {
+fn command(proof: &Proof, rest: &[&String]) -> Command {
     let mut command = process::cargo();
     command.args(proof.runs.arguments());
     command.envs(proof.environment.iter().copied());
@@ -216,6 +241,8 @@ fn command(proof: &Proof, rest: &[String]) -> Command {
             None => command.arg(word),
         };
     }
+    // Tests that cannot show anything here fail, instead of being skipped.
+    command.env("CI", "true");
     command.env("PATH", crate::needs::search_path()).env("CARGO_TERM_COLOR", "never");
     command
 }
@@ -225,20 +252,40 @@ fn is_variable(key: &str) -> bool {
         && key.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_')
 }
 
-fn head(proof: &Proof) -> Outcome<String> {
-    let git = |arguments: &[&str]| process::output(process::program("git").args(arguments));
-    let commit = git(&["rev-parse", "HEAD"])?;
-    let changed = git(&["status", "--porcelain", "--untracked-files=no"])?;
-    let state = if changed.is_empty() { "" } else { " and uncommitted changes" };
+/// What the working tree holds.
+#[derive(Debug, PartialEq)]
+struct State {
+    commit: String,
+    /// Files that differ from the commit, but for records.
+    changed: String,
+}
+
+impl State {
+    fn now() -> Outcome<Self> {
+        let git = |arguments: &[&str]| process::output(process::program("git").args(arguments));
+        let commit = git(&["rev-parse", "HEAD"])?.trim().to_owned();
+        let files = ["status", "--porcelain", "--untracked-files=no", "--", ".", ":!results"];
+        Ok(Self { commit, changed: git(&files)? })
+    }
+
+    /// Why a record of this state names a commit of which it is not.
+    fn fault(&self) -> Option<String> {
+        let hint = format!("commit them, or give {DIRTY}");
+        (!self.changed.is_empty()).then(|| format!("there are uncommitted changes: {hint}"))
+    }
+}
+
+fn head(proof: &Proof, state: &State) -> Outcome<String> {
+    let more = if state.changed.is_empty() { "" } else { " and uncommitted changes" };
     let kernel = process::output(process::program("uname").args(["-srm"]))?;
     let rust = process::output(process::program("rustc").arg("--version"))?;
     let cores = std::thread::available_parallelism().map_or(0, std::num::NonZero::get);
     Ok(format!(
-        "{}: {}\ndate: {}\ncommit: {}{state}\nprocessor: {}, {cores} cores\nkernel: {}\nrust: {}\n",
+        "{}: {}\ndate: {}\ncommit: {}{more}\nprocessor: {}, {cores} cores\nkernel: {}\nrust: {}\n",
         proof.name,
         proof.shows,
         date::today(),
-        commit.trim(),
+        state.commit,
         processor(),
         kernel.trim(),
         rust.trim(),
@@ -251,17 +298,47 @@ fn processor() -> String {
     model.map_or_else(|| std::env::consts::ARCH.to_owned(), |(_, name)| name.to_owned())
 }
 
-/// Runs `command`, with what it prints shown and written below `head`.
-fn record(mut command: Command, head: &str, file: File) -> Outcome {
+/// What is run for a record.
+struct Run {
+    command: Command,
+    /// Whether it runs tests, of which at least one has to pass.
+    tests: bool,
+}
+
+/// A file that takes what is printed, and what that says.
+struct Record {
+    file: File,
+    verdict: Verdict,
+}
+
+/// Runs a command, with what it prints shown and written below `head`. With a `state`, nothing but
+/// its commit may be what runs, from the beginning to the end.
+fn record(run: Run, head: &str, file: File, state: Option<&State>) -> Outcome {
+    let Run { mut command, tests } = run;
     let said = process::shown(&command);
     let variables: String = command
         .get_envs()
         .filter(|(key, _)| key.to_string_lossy().starts_with("SEALANE_"))
         .filter_map(|(key, value)| Some(format!("{}={} ", key.display(), value?.display())))
         .collect();
-    let record = Mutex::new(file);
+    let record = Mutex::new(Record { file, verdict: Verdict::default() });
     write_line(&record, &format!("{head}command: {variables}{said}\n"));
     let start = Instant::now();
+    let fault = match state.and_then(State::fault) {
+        Some(fault) => Some(fault),
+        None => run_to_end(&mut command, &record)?
+            .or_else(|| lock(&record).verdict.fault(tests))
+            .or_else(|| state.and_then(has_moved)),
+    };
+    let result = fault.as_ref().map_or("passed".to_owned(), |fault| format!("FAILED, {fault}"));
+    let seconds = start.elapsed().as_secs_f64();
+    write_line(&record, &format!("\nresult: {result}\nseconds: {seconds:.1}"));
+    fault.map_or(Ok(()), |fault| Err(format!("{said}: {fault}")))
+}
+
+/// How the command failed, if it did.
+fn run_to_end(command: &mut Command, record: &Mutex<Record>) -> Outcome<Option<String>> {
+    let said = process::shown(command);
     let mut child = command
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -269,21 +346,26 @@ fn record(mut command: Command, head: &str, file: File) -> Outcome {
         .map_err(|error| format!("{said} does not start: {error}"))?;
     let (out, err) = (child.stdout.take(), child.stderr.take());
     std::thread::scope(|scope| {
-        scope.spawn(|| copy(out, &record));
-        scope.spawn(|| copy(err, &record));
+        scope.spawn(|| copy(out, record));
+        scope.spawn(|| copy(err, record));
     });
     let status = child.wait().map_err(|error| format!("{said}: {error}"))?;
-    let result = if status.success() { "passed".to_owned() } else { format!("FAILED, {status}") };
-    let seconds = start.elapsed().as_secs_f64();
-    write_line(&record, &format!("\nresult: {result}\nseconds: {seconds:.1}"));
-    if status.success() { Ok(()) } else { Err(format!("{said}: {status}")) }
+    Ok((!status.success()).then(|| status.to_string()))
 }
 
-fn copy(from: Option<impl Read>, record: &Mutex<File>) {
+/// Cargo builds what is there when it comes to it, so that the record must not have begun with
+/// another state.
+fn has_moved(state: &State) -> Option<String> {
+    let moved = State::now().map_or(true, |now| now != *state);
+    moved.then(|| "the working tree was changed meanwhile".to_owned())
+}
+
+fn copy(from: Option<impl Read>, record: &Mutex<Record>) {
     let mut lines = from.into_iter().flat_map(|from| BufReader::new(from).split(b'\n'));
     while let Some(Ok(line)) = lines.next() {
         let line = String::from_utf8_lossy(&line);
         println!("{line}");
+        lock(record).verdict.hear(&line);
         write_line(record, &anonymous(&line));
     }
 }
@@ -300,9 +382,12 @@ fn anonymous(line: &str) -> String {
     line
 }
 
-fn write_line(record: &Mutex<File>, line: &str) {
-    let mut file = record.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    if let Err(error) = writeln!(file, "{line}") {
+fn lock(record: &Mutex<Record>) -> MutexGuard<'_, Record> {
+    record.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn write_line(record: &Mutex<Record>, line: &str) {
+    if let Err(error) = writeln!(lock(record).file, "{line}") {
         eprintln!("the record is incomplete: {error}");
     }
 }
@@ -320,7 +405,7 @@ mod tests {
     #[test]
     fn arguments_replace_the_environment_or_go_to_the_test() {
         let words = ["SEALANE_KILLS=3".to_owned(), "--exact=x".to_owned()];
-        let command = command(&PROOFS[1], &words);
+        let command = command(&PROOFS[1], &words.iter().collect::<Vec<_>>());
         let kills = command.get_envs().find(|(key, _)| *key == "SEALANE_KILLS");
         assert_eq!(kills.and_then(|(_, value)| value), Some("3".as_ref()));
         assert!(
@@ -333,12 +418,34 @@ mod tests {
         let path = std::env::temp_dir().join(format!("sealane-prove-{}", std::process::id()));
         let mut command = process::program("sh");
         command.args(["-c", "pwd; echo oops >&2; exit 3"]);
-        let failure = record(command, "machine\n", File::create(&path).unwrap()).unwrap_err();
+        let run = Run { command, tests: false };
+        let file = File::create(&path).unwrap();
+        let failure = record(run, "machine\n", file, None).unwrap_err();
         assert!(failure.contains("exit status: 3"), "{failure}");
         let text = std::fs::read_to_string(&path).unwrap();
         std::fs::remove_file(&path).unwrap();
         assert!(text.starts_with("machine\ncommand: sh -c"), "{text}");
         assert!(text.contains("\n.\n") && text.contains("\noops\n"), "{text}");
         assert!(text.contains("result: FAILED, exit status: 3"), "{text}");
+    }
+
+    #[test]
+    fn a_run_without_a_test_and_one_of_uncommitted_changes_fail() {
+        let path = std::env::temp_dir().join(format!("sealane-prove-none-{}", std::process::id()));
+        let recorded = |state: Option<&State>| {
+            let mut command = process::program("sh");
+            command.args(["-c", "echo ran; echo 'test result: ok. 0 passed; 0 failed'"]);
+            let run = Run { command, tests: true };
+            let failure = record(run, "", File::create(&path).unwrap(), state).unwrap_err();
+            (failure, std::fs::read_to_string(&path).unwrap())
+        };
+        let (failure, text) = recorded(None);
+        assert!(failure.ends_with("no test ran"), "{failure}");
+        assert!(text.contains("\nran\n") && text.contains("result: FAILED, no test ran"), "{text}");
+        let changed = State { commit: "c".to_owned(), changed: " M a.rs\n".to_owned() };
+        let (failure, text) = recorded(Some(&changed));
+        assert!(failure.contains("uncommitted changes: commit them, or give --dirty"), "{failure}");
+        assert!(!text.contains("\nran\n") && text.contains("result: FAILED, there are"), "{text}");
+        std::fs::remove_file(&path).unwrap();
     }
 }

@@ -46,9 +46,10 @@ pub async fn run(args: &Sub, file: &File, terminal: &mut Terminal) -> Result<(),
         outcome = print(&mut subscription, !args.no_ack, terminal) => outcome,
         _ = tokio::signal::ctrl_c() => Ok(()),
     };
-    // Also after a failure: what was printed is done.
+    // Also after a failure: what was printed is done, and what happened before is told.
     subscription.close().await;
-    events.abort();
+    // It ends with the subscription, and fails only by panicking.
+    let _ = events.await;
     if let Some(orders) = orders {
         orders.abort();
     }

@@ -13,6 +13,8 @@ mod ledger;
 mod node;
 #[path = "durable/random.rs"]
 mod random;
+#[path = "durable/rules.rs"]
+mod rules;
 #[path = "durable/writer.rs"]
 mod writer;
 

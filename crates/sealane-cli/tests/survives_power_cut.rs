@@ -2,9 +2,21 @@
 //! is on a file system in a file, and a copy of that file is what a power cut leaves behind: what
 //! the node wrote and did not sync is not in it.
 //!
+//! Beside the writers there are consumers of the level `disk`, dead letters, delayed messages,
+//! streams that are removed and made again, one whose level changes, and readers that resume, as in
+//! survives_kill.rs. Each copy is a future of its own, with what was known when it was made. All of
+//! them sync the disk again and again, so that other file systems have the writers alone, or little
+//! more than a consumer.
+//!
 //! The same look at streams of the level `os` must find a loss: otherwise the test would show
 //! nothing. `SEALANE_CUTS` says how often, `SEALANE_SEED` repeats the moments.
 
+#[path = "durable/cast.rs"]
+mod cast;
+#[path = "durable/consumer.rs"]
+mod consumer;
+#[path = "durable/delays.rs"]
+mod delays;
 #[path = "durable/disk.rs"]
 mod disk;
 #[path = "durable/http.rs"]
@@ -13,45 +25,68 @@ mod http;
 mod json;
 #[path = "durable/ledger.rs"]
 mod ledger;
+#[path = "durable/letters.rs"]
+mod letters;
+#[path = "durable/levels.rs"]
+mod levels;
 #[path = "durable/load.rs"]
 mod load;
 #[path = "durable/node.rs"]
 mod node;
 #[path = "durable/random.rs"]
 mod random;
+#[path = "durable/removals.rs"]
+mod removals;
+#[path = "durable/resuming.rs"]
+mod resuming;
+#[path = "durable/rules.rs"]
+mod rules;
+#[path = "durable/survival.rs"]
+mod survival;
+#[path = "durable/websocket.rs"]
+mod websocket;
 #[path = "durable/writer.rs"]
 mod writer;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use cast::Cast;
 use disk::Mounted;
 use ledger::{Id, Ledger, Place, Reading};
-use load::Habit;
+use load::{Habit, Pace};
 use node::Node;
 use random::Random;
+use survival::Survival;
 use writer::Writer;
 
 const LEVELS: [&str; 2] = ["os", "disk"];
+/// So long nobody writes before the power of a quiet node is cut.
+const REST: Duration = Duration::from_millis(600);
+const POWER_CUT: Survival = Survival(&["disk"]);
 const IMAGE_BYTES: u64 = 512 << 20;
 /// After so many cuts a fresh file system is taken, so that looking at the copies stays quick.
-const CUTS_OF_IMAGE: u64 = 6;
+const CUTS_OF_IMAGE: u64 = 4;
 
 #[test]
 fn what_was_acknowledged_at_disk_survives_a_power_cut() {
     if !disk::can_mount() {
         return;
     }
-    let (cuts, seed) = (load::count("SEALANE_CUTS", 6), random::seed());
+    let (cuts, seed) = (load::count("SEALANE_CUTS", 9), random::seed());
     let mut random = Random::new(seed);
     let mut totals = [Totals::default(); 2];
     let mut done = 0;
-    while done < cuts {
-        let count = CUTS_OF_IMAGE.min(cuts - done);
+    for load in LOADS.into_iter().cycle() {
+        let count = CUTS_OF_IMAGE.min(cuts.div_ceil(3)).min(cuts - done);
+        if count == 0 {
+            break;
+        }
         let folder = tempfile::tempdir().unwrap();
-        let proof = Proof { seed: random.next(), folder: folder.path(), ledger: Ledger::default() };
+        let seed = random.next();
+        let known = Known { ledger: Ledger::default(), cast: load.cast(seed) };
+        let proof = Proof { seed, load, folder: folder.path(), known };
         proof.cut(count, &mut random, &mut totals);
         done += count;
     }
@@ -70,9 +105,55 @@ struct Totals {
     lossy: u64,
 }
 
+/// What happens on a file system.
+#[derive(Clone, Copy, PartialEq)]
+enum Load {
+    /// Everybody at once, which syncs the disk all the time.
+    Busy,
+    /// Writers alone: the `disk` streams' messages take those of `os` along to the disk, so they
+    /// come in bursts, and most cuts lose something.
+    Plain,
+    /// A consumer and few messages, none at the end: what it acknowledges is not synced by chance
+    /// along with messages or with the whole log.
+    Quiet,
+}
+
+const LOADS: [Load; 3] = [Load::Busy, Load::Plain, Load::Quiet];
+
+impl Load {
+    fn cast(self, seed: u64) -> Cast {
+        let nobody = Cast::new(seed, POWER_CUT);
+        match self {
+            Self::Busy => nobody.consumers(&["disk"]).others(&LEVELS),
+            Self::Plain => nobody,
+            Self::Quiet => nobody.consumers(&["disk"]),
+        }
+    }
+
+    fn habits(self) -> Vec<Habit> {
+        let [os, disk] = LEVELS;
+        let pause_ms_max = match self {
+            Self::Busy => 60,
+            Self::Plain => 240,
+            Self::Quiet => return vec![Habit::new(disk, 1, 20)],
+        };
+        let disk = |batch_max| Habit::new(disk, batch_max, pause_ms_max);
+        vec![Habit::new(os, 1, 2), Habit::new(os, 40, 8), disk(1), disk(40)]
+    }
+}
+
 struct Proof<'a> {
     seed: u64,
+    load: Load,
     folder: &'a Path,
+    known: Known,
+}
+
+/// What is known outside of the node.
+#[derive(Clone)]
+struct Known {
+    // In this order: of whatever the actors know the ledger has known before.
+    cast: Cast,
     ledger: Ledger,
 }
 
@@ -84,21 +165,30 @@ impl Proof<'_> {
         let mounted = Mounted::new(&image, self.path("mounted"));
         let node = Node::start(&mounted.folder.join("data"), "disk", &self.path("node.log"));
         LEVELS.iter().for_each(|level| node.make(level, level));
-        let stop = &AtomicBool::new(false);
+        let Known { cast, ledger } = &self.known;
+        cast.make(&node);
+        let pace = &Pace::default();
         std::thread::scope(|scope| {
             // However this ends, the writers are told, or the scope would wait for them.
-            let _told = Told(stop);
-            for habit in habits() {
-                let writer = Writer::new(node.http(), &self.ledger, self.seed);
+            let _told = Told(pace);
+            for habit in self.load.habits() {
+                let writer = Writer::new(node.http(), ledger, self.seed);
                 let random = Random::new(random.next());
-                scope.spawn(move || habit.run(writer, random, stop));
+                scope.spawn(move || habit.run(writer, random, pace));
             }
-            for _ in 0..cuts {
+            cast.start(scope, &node, (ledger, random), pace);
+            for cut in 1..=cuts {
                 std::thread::sleep(Duration::from_millis(random.within(50..700)));
+                let _rest = (self.load == Load::Quiet).then(|| pace.rest(REST));
+                let at = Instant::now();
                 let frozen = Frozen::new(&node);
-                let acknowledged = LEVELS.map(|level| self.ledger.of(level));
+                let mut known = self.known.clone();
+                known.cast.ended(at);
                 let copy = self.copy(&image, &mounted);
-                self.look(&copy, &acknowledged, totals);
+                self.look(&copy, &mut known, totals);
+                if cut == cuts && self.load == Load::Busy {
+                    known.cast.report();
+                }
                 drop(frozen);
             }
         });
@@ -124,11 +214,13 @@ impl Proof<'_> {
     }
 
     /// Starts a node on the copy, and compares.
-    fn look(&self, copy: &Path, acknowledged: &[HashMap<Place, Id>; 2], totals: &mut [Totals; 2]) {
+    fn look(&self, copy: &Path, known: &mut Known, totals: &mut [Totals; 2]) {
         let mounted = Mounted::new(copy, self.path("restarted"));
         let data = mounted.folder.join("data");
         let node = Node::start(&data, "disk", &self.path("restarted.log"));
-        for ((level, acknowledged), totals) in LEVELS.iter().zip(acknowledged).zip(totals) {
+        let mut readings = Vec::new();
+        for (level, totals) in LEVELS.iter().zip(totals) {
+            let acknowledged = &known.ledger.of(level);
             let reading = Reading::of(&mut node.http(), level, self.seed).unwrap();
             let conflict = reading.conflict(acknowledged);
             assert_eq!(conflict, None, "{level}: a place names two messages");
@@ -144,7 +236,11 @@ impl Proof<'_> {
             totals.stored += reading.messages.len() as u64;
             totals.missing += missing.len() as u64;
             totals.lossy += u64::from(!missing.is_empty());
-            self.go_on(&node, level, acknowledged, &reading);
+            readings.push(reading);
+        }
+        known.cast.check(&node, &known.ledger);
+        for (level, reading) in LEVELS.iter().zip(&readings) {
+            self.go_on(&node, level, &known.ledger.of(level), reading);
         }
         drop(node);
         drop(mounted);
@@ -161,12 +257,6 @@ impl Proof<'_> {
         let first = places.keys().min();
         assert_eq!(first, Some(&(reading.generation, reading.next)), "{level}: offsets go on");
     }
-}
-
-/// The `disk` streams' messages take those of `os` along to the disk, so they come in bursts.
-fn habits() -> [Habit; 4] {
-    let [os, disk] = LEVELS;
-    [Habit::new(os, 1, 2), Habit::new(os, 40, 8), Habit::new(disk, 1, 60), Habit::new(disk, 40, 60)]
 }
 
 /// How many writes the device of a file system has seen.
@@ -218,10 +308,10 @@ impl Drop for Frozen {
 }
 
 /// Tells the writers to stop.
-struct Told<'a>(&'a AtomicBool);
+struct Told<'a>(&'a Pace);
 
 impl Drop for Told<'_> {
     fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
+        self.0.stop();
     }
 }

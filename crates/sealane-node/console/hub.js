@@ -34,11 +34,11 @@ async function call(path, init) {
   }
   const text = await response.text();
   if (response.ok) return text;
-  let error;
+  let error = { code: `HTTP ${response.status}`, message: text.slice(0, 200), hint: "" };
   try {
-    error = JSON.parse(text).error;
+    error = JSON.parse(text).error ?? error;
   } catch {
-    error = { code: `HTTP ${response.status}`, message: text.slice(0, 200), hint: "" };
+    // What is not the hub's own answer, of a proxy for example, is shown as it came.
   }
   throw new Refused(error.code, error.message, error.hint);
 }
@@ -141,6 +141,7 @@ export class Tail {
       this.#handlers.refused(new Refused(code, message, hint));
     } else if (status === "subscribed" || status === "joined") this.#handlers.begun(frame);
     else if (status === "gap") this.#handlers.gap(frame);
+    // What is none of these only a newer hub says; it is passed over (spec/hub.md §10).
     else if (entry(frame, "deliver")) {
       this.#granted -= 1;
       this.#handlers.message(frame);

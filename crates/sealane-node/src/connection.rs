@@ -18,6 +18,7 @@ use tokio::time::Instant;
 use tokio_tungstenite::tungstenite::{self, error::ProtocolError};
 
 use crate::access::{Grant, Pass};
+use crate::fair::Taken;
 use crate::refusal::Refusal;
 use crate::routes::App;
 use crate::subscribe::Request;
@@ -45,6 +46,10 @@ struct Connection {
     decoder: Option<records::Decoder>,
     /// Whether frames were written that the socket may still hold.
     flushing: bool,
+    /// Bytes of frames since deliveries were taken last.
+    unflushed_bytes: usize,
+    /// What the deliveries hold of the memory that is for all.
+    held: Option<Taken>,
     sent: Instant,
     received: Instant,
     pinged: Instant,
@@ -98,6 +103,8 @@ impl Connection {
             encoder: records.then(records::Encoder::new),
             decoder: records.then(records::Decoder::new),
             flushing: false,
+            unflushed_bytes: 0,
+            held: None,
             sent: now,
             received: now,
             pinged: now,
@@ -122,7 +129,8 @@ impl Connection {
         };
         let codec = self.codec;
         let shown = self.app.readers.enter(&subscription, (asked.0, &asked.1), codec.name());
-        let frame = ServerFrame::Subscribed { stream, codec, time_ms, joined };
+        let features = sealane_stream::protocol::Features::ours();
+        let frame = ServerFrame::Subscribed { stream, codec, time_ms, features, joined };
         if let Err(end) = self.send_frame(&frame) {
             return end;
         }
@@ -138,11 +146,15 @@ impl Connection {
                     after
                 }
                 () = subscription.ready(), if !flushing => {
-                    match subscription.take(TAKE, &mut events).await {
+                    let mut share = self.app.fair.deliveries.share().await;
+                    match subscription.take(TAKE, share.bytes(), &mut events).await {
                         Ok(()) => {
                             let taken = count(&events);
                             shown.note(taken, subscription.credit());
+                            self.unflushed_bytes = 0;
                             let delivered = self.deliver(&mut events);
+                            share.keep(self.unflushed_bytes);
+                            self.held = Some(share);
                             // A reader that catches up lets others have their turn.
                             if taken >= TURN {
                                 tokio::task::yield_now().await;
@@ -167,6 +179,7 @@ impl Connection {
         let frame = match io {
             Io::Flushed(Ok(())) => {
                 self.flushing = false;
+                self.held = None;
                 return Ok(());
             }
             Io::Flushed(Err(_)) => return Err(End::Gone),
@@ -280,6 +293,7 @@ impl Connection {
 
     /// Puts a frame, in the codec or for records in plain MessagePack, on its way.
     fn send(&mut self, frame: Bytes) -> Result<(), End> {
+        self.unflushed_bytes += frame.len();
         let message = if let Some(encoder) = &mut self.encoder {
             let mut out = Vec::with_capacity(frame.len());
             let result = encoder.transcode(Codec::MsgPack, &frame, &mut out);

@@ -23,6 +23,7 @@ use tokio::sync::watch;
 
 use crate::access::{Grant, Pass};
 use crate::connection::{now_ms, stopped};
+use crate::fair::Taken;
 use crate::query::{self, unescape};
 use crate::readers::Entered;
 use crate::refusal::Refusal;
@@ -93,6 +94,7 @@ async fn open(
         place,
         stopping,
         out,
+        held: None,
         ended: false,
         shown,
         _served: served,
@@ -182,6 +184,8 @@ struct Source {
     place: Place,
     stopping: watch::Receiver<bool>,
     out: Vec<u8>,
+    /// What was sent last holds of the memory that is for all.
+    held: Option<Taken>,
     ended: bool,
     shown: Entered,
     _served: Served,
@@ -192,6 +196,7 @@ impl Source {
     /// What is sent next, when the client has taken what was sent before.
     async fn next(&mut self) -> Option<Bytes> {
         let mut events = Vec::new();
+        self.held = None;
         while self.out.is_empty() {
             if self.ended {
                 return None;
@@ -202,7 +207,10 @@ impl Source {
                 granted = self.grant.changed() => granted,
                 () = stopped(&mut self.stopping) => Err(Error::Draining.into()),
                 () = self.subscription.ready() => {
-                    self.subscription.take(TAKE, &mut events).await.map_err(Refusal::from)
+                    let share = self.app.fair.deliveries.share().await;
+                    let bytes = share.bytes();
+                    self.held = Some(share);
+                    self.subscription.take(TAKE, bytes, &mut events).await.map_err(Refusal::from)
                 }
                 () = tokio::time::sleep(COMMENT_EVERY) => {
                     self.out.extend_from_slice(b":\n\n");
@@ -212,6 +220,9 @@ impl Source {
             if let Err(refusal) = step.and_then(|()| self.tell(&mut events)) {
                 self.refuse(&refusal);
             }
+        }
+        if let Some(held) = &mut self.held {
+            held.keep(self.out.len());
         }
         Some(std::mem::take(&mut self.out).into())
     }

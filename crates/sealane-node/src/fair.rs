@@ -6,9 +6,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use sealane_message::limits::{
-    MAX_BODIES_BYTES, MAX_CONNECTIONS_PER_ADDRESS, MAX_ENQUEUE_RATE, MAX_GUESSES_PER_MINUTE,
-    MAX_RATE_KEYS, MAX_REQUEST_BYTES, MAX_TOKEN_BODIES_BYTES, MAX_TOKENS,
+    MAX_BODIES_BYTES, MAX_CONNECTION_DELIVERIES_BYTES, MAX_CONNECTIONS_PER_ADDRESS,
+    MAX_DELIVERIES_BYTES, MAX_ENQUEUE_RATE, MAX_GUESSES_PER_MINUTE, MAX_RATE_KEYS,
+    MAX_REQUEST_BYTES, MAX_TOKEN_BODIES_BYTES, MAX_TOKENS,
 };
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::listener::Peer;
 use crate::refusal::Refusal;
@@ -42,6 +45,7 @@ pub(crate) struct Fair {
     /// Tokens guessed, by address.
     pub(crate) guessed: Rates<Peer>,
     pub(crate) bodies: Arc<Bodies>,
+    pub(crate) deliveries: Deliveries,
 }
 
 impl Fair {
@@ -52,6 +56,7 @@ impl Fair {
             enqueued: Rates::new(enqueue, enqueue, MAX_TOKENS),
             guessed: Rates::new(guesses / 60.0, guesses, MAX_RATE_KEYS),
             bodies: Bodies::new(MAX_BODIES_BYTES, MAX_TOKEN_BODIES_BYTES),
+            deliveries: Deliveries::new(MAX_DELIVERIES_BYTES),
         }
     }
 }
@@ -106,6 +111,58 @@ impl<K: Hash + Eq + Clone> Rates<K> {
             && let Some(any) = buckets.keys().next().cloned()
         {
             buckets.remove(&any);
+        }
+    }
+}
+
+/// The memory of deliveries that clients have not taken yet. A connection takes a share of what is
+/// left, so that those whose clients read nothing hold less the more of them there are, and there
+/// is always something for the others. Where nothing is left, it waits its turn.
+pub(crate) struct Deliveries {
+    /// A permit is a KiB.
+    left: Arc<Semaphore>,
+    max: usize,
+}
+
+/// What one connection may take, or holds.
+pub(crate) struct Taken(Option<OwnedSemaphorePermit>);
+
+/// The part of what is left that one connection may take.
+const DELIVERIES_SHARE: usize = 16;
+/// The least that it takes.
+const DELIVERIES_KIB_MIN: usize = 16;
+
+impl Deliveries {
+    fn new(max_bytes: usize) -> Self {
+        let max = max_bytes >> 10;
+        Self { left: Arc::new(Semaphore::new(max)), max }
+    }
+
+    /// What a connection may take now.
+    pub(crate) async fn share(&self) -> Taken {
+        let share = self.left.available_permits() / DELIVERIES_SHARE;
+        let most = MAX_CONNECTION_DELIVERIES_BYTES >> 10;
+        let kib = share.clamp(DELIVERIES_KIB_MIN, most) as u32;
+        // The semaphore is never closed.
+        Taken(self.left.clone().acquire_many_owned(kib).await.ok())
+    }
+
+    /// Bytes that are held.
+    pub(crate) fn held(&self) -> usize {
+        (self.max - self.left.available_permits()) << 10
+    }
+}
+
+impl Taken {
+    pub(crate) fn bytes(&self) -> usize {
+        self.0.as_ref().map_or(0, |permit| permit.num_permits() << 10)
+    }
+
+    /// Gives back what is more than `bytes`.
+    pub(crate) fn keep(&mut self, bytes: usize) {
+        if let Some(permit) = &mut self.0 {
+            let more = permit.num_permits().saturating_sub(bytes.div_ceil(1024));
+            drop(permit.split(more));
         }
     }
 }
@@ -211,6 +268,24 @@ mod tests {
         let wait = rates.wait(&"a", later).unwrap().as_secs_f64();
         assert!((10.0..10.2).contains(&wait), "a debt is paid first: {wait}");
         assert_eq!(rates.wait(&"a", later + Duration::from_secs(60)), None);
+    }
+
+    #[tokio::test]
+    async fn those_who_read_nothing_leave_something_for_the_others() {
+        let deliveries = Deliveries::new(256 << 20);
+        let mut stuck = Vec::new();
+        for _ in 0..1000 {
+            let taken = deliveries.share().await;
+            assert!(taken.bytes() <= MAX_CONNECTION_DELIVERIES_BYTES);
+            stuck.push(taken);
+        }
+        assert!(deliveries.held() <= 256 << 20);
+        let mut one = deliveries.share().await;
+        assert!(one.bytes() >= DELIVERIES_KIB_MIN << 10);
+        one.keep(5000);
+        assert_eq!(one.bytes(), 5 << 10);
+        drop((stuck, one));
+        assert_eq!(deliveries.held(), 0);
     }
 
     #[test]

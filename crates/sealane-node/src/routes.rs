@@ -238,6 +238,16 @@ async fn metrics(
             "Bytes of request bodies that are held.",
             app.fair.bodies.held() as u64,
         ),
+        (
+            "sealane_read_held_bytes",
+            "Bytes of deliveries that clients have not taken yet.",
+            app.fair.deliveries.held() as u64,
+        ),
+        (
+            "sealane_read_followed_streams",
+            "Streams that subscriptions follow, each as often as it is followed.",
+            app.hub.followed() as u64,
+        ),
     ];
     let counters = app.hub.metrics().all().into_iter().map(|row| ("counter", row));
     for (kind, (name, help, value)) in gauges.into_iter().map(|row| ("gauge", row)).chain(counters)

@@ -2,10 +2,12 @@
 //!
 //! Envelopes are never decoded here: they are spliced into frames and cut out of them.
 
+mod features;
 mod op;
 mod sealed;
 mod server;
 
+pub use features::{FEATURES, Features};
 pub use op::{Mark, Op, read_ops};
 pub use sealed::Sealed;
 pub(crate) use sealed::write_sealed;

@@ -343,6 +343,10 @@ impl Subscription {
             let limit = MAX_WAITING_ANSWERS as u64;
             return Err(Error::TooMany { what: "answers to `seek`", limit });
         }
+        let index = match index {
+            Some(index) => Some(index),
+            None => self.meet(stream.as_ref(), offset)?,
+        };
         let Some(slot) = index.and_then(|index| self.slots.get_mut(index)) else {
             return Ok(());
         };
@@ -355,6 +359,23 @@ impl Subscription {
             self.turn.extend(index);
         }
         Ok(())
+    }
+
+    /// Begins to follow a stream of the pattern that had nothing for this reader before; none where
+    /// there is no such stream.
+    fn meet(&mut self, topic: Option<&Topic>, offset: u64) -> Result<Option<usize>, Error> {
+        let Some(topic) = topic.filter(|topic| self.pattern.matches(topic)) else {
+            return Ok(None);
+        };
+        let is_reader = matches!(self.who, Who::Reader { .. });
+        let Some(stream) = self.registry.find(topic).filter(|_| is_reader) else {
+            return Ok(None);
+        };
+        self.registry.follow(self.slots.len())?;
+        let index = self.slots.next();
+        let slot = Slot::reader(stream, offset, &self.signal, (self.member, index));
+        self.slots.insert(Slot { queued: false, ..slot });
+        Ok(Some(index))
     }
 
     /// The slot of a stream that an op names, or of the only one.

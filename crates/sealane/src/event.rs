@@ -26,7 +26,7 @@ pub enum Event {
         from: u64,
         /// The last offset that is missing.
         to: u64,
-        /// `retention` or `damaged`.
+        /// `retention` or `damaged`; a newer hub may give other reasons.
         reason: String,
     },
     /// The place where the reading should have gone on is no more: acknowledged messages may

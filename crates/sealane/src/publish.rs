@@ -6,12 +6,11 @@ use bytes::Bytes;
 use sealane_codec::{Codec, Writer};
 use sealane_message::limits::MAX_ENVELOPE_BYTES;
 use sealane_message::{DataType, Topic, Value};
-use sealane_stream::Level;
 
 use crate::group::{Group, SEALED_IN};
 use crate::http::{Answer, Call};
 use crate::reply::Reply;
-use crate::{Client, Error};
+use crate::{Client, Error, HubLevel};
 
 /// A message that is stored.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,7 +25,7 @@ pub struct Published {
     /// The stream's generation.
     pub generation: u64,
     /// The durability that was reached before the hub answered.
-    pub level: Level,
+    pub level: HubLevel,
     /// Whether it had been stored already, under the same idempotency key.
     pub replayed: bool,
 }
@@ -42,7 +41,7 @@ pub struct Scheduled {
     /// When, in Unix milliseconds of the hub's clock.
     pub due_ms: u64,
     /// The durability that was reached before the hub answered.
-    pub level: Level,
+    pub level: HubLevel,
     /// Whether it had been stored already, under the same idempotency key.
     pub replayed: bool,
 }
@@ -60,7 +59,7 @@ pub struct PublishedBatch {
     /// The stream's generation.
     pub generation: u64,
     /// The durability that was reached before the hub answered.
-    pub level: Level,
+    pub level: HubLevel,
     /// How many.
     pub count: u64,
     /// Whether they had been stored already, under the same idempotency key.
@@ -158,7 +157,7 @@ impl IntoFuture for Publish {
                 stream: reply.topic("stream")?,
                 offset: reply.number("offset")?,
                 generation: reply.number("generation")?,
-                level: reply.parse("level")?,
+                level: HubLevel::read(&reply)?,
                 replayed: reply.flag("replayed"),
             })
         })
@@ -193,7 +192,7 @@ impl IntoFuture for PublishLater {
                 id: reply.text("id")?.into_owned(),
                 stream: reply.topic("stream")?,
                 due_ms: reply.number("due")?,
-                level: reply.parse("level")?,
+                level: HubLevel::read(&reply)?,
                 replayed: reply.flag("replayed"),
             })
         })
@@ -274,7 +273,7 @@ impl IntoFuture for PublishBatch {
                 stream: reply.topic("stream")?,
                 offset: reply.number("offset")?,
                 generation: reply.number("generation")?,
-                level: reply.parse("level")?,
+                level: HubLevel::read(&reply)?,
                 count: reply.number("count")?,
                 replayed: reply.flag("replayed"),
             })

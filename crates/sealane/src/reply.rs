@@ -48,12 +48,6 @@ impl<'a> Reply<'a> {
         Ok(self.text(name)?.parse()?)
     }
 
-    /// A text that this library has a type for.
-    pub(crate) fn parse<T: std::str::FromStr>(&self, name: &str) -> Result<T, Error> {
-        let text = self.text(name)?;
-        text.parse().map_err(|_| Error::Protocol(format!("`{name}` is {text}")))
-    }
-
     pub(crate) fn elements(&self, name: &str) -> Result<Vec<&'a [u8]>, Error> {
         sealane_codec::elements(self.codec, self.need(name)?).map_err(|error| wrong(&error))
     }

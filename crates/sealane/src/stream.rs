@@ -14,7 +14,7 @@ use crate::address::{Query, stream_path};
 use crate::http::{Answer, Call};
 use crate::publish::milliseconds;
 use crate::reply::Reply;
-use crate::{Client, Error, Message};
+use crate::{Client, Error, HubLevel, Message};
 
 /// What the hub tells about a stream.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,7 +33,7 @@ pub struct StreamState {
     /// Bytes of their envelopes.
     pub bytes: u64,
     /// When a message counts as stored.
-    pub level: Level,
+    pub level: HubLevel,
     /// The group whose keys open the messages, which the hub cannot read; none: it can.
     pub sealed: Option<GroupTag>,
     /// Messages older than this many milliseconds go; 0: none does.
@@ -88,7 +88,7 @@ impl StreamState {
             next: reply.number("next")?,
             count: reply.number("count")?,
             bytes: reply.number("bytes")?,
-            level: reply.parse("level")?,
+            level: HubLevel::read(reply)?,
             sealed: group(reply)?,
             max_age_ms: reply.number_or_zero("maxAgeMs"),
             max_count: reply.number_or_zero("maxCount"),
@@ -131,7 +131,7 @@ pub struct Health {
     /// What it is doing, in a word.
     pub status: String,
     /// The level of streams that name none.
-    pub level: Level,
+    pub level: HubLevel,
     /// How many streams it has.
     pub streams: u64,
 }
@@ -142,7 +142,7 @@ impl Health {
         Ok(Self {
             version: reply.text("version")?.into_owned(),
             status: reply.text("status")?.into_owned(),
-            level: reply.parse("level")?,
+            level: HubLevel::read(&reply)?,
             streams: reply.number("streams")?,
         })
     }

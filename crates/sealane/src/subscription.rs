@@ -57,6 +57,12 @@ impl Subscription {
         self.first_events.take().unwrap_or_else(|| Events(self.events.subscribe()))
     }
 
+    /// Whether the hub has this feature of spec/hub.md §5, as it said on the last connection; one
+    /// that lists no features has those of version 1. A hub that is reached later may be another.
+    pub fn has(&self, feature: &str) -> bool {
+        self.shared.has(feature)
+    }
+
     /// Bytes that came over the wire, frame headers included, without those of TCP.
     pub fn received_bytes(&self) -> u64 {
         self.shared.received_bytes()

@@ -10,11 +10,15 @@ mod keeps_vaults;
 mod measures_messages;
 mod moves_messages;
 mod operates_nodes;
+mod passes_over_strangers;
 mod races_peers;
 mod seals_messages;
 mod shares_keys;
 mod shows_what_leaks;
 mod survives_kill;
+
+#[path = "../../../sealane/tests/client/scripted.rs"]
+mod scripted;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};

@@ -20,7 +20,8 @@ pub(crate) fn can_mount() -> bool {
         && Path::new("/dev/loop-control").exists()
         && Command::new("mkfs.ext4").arg("-V").output().is_ok();
     if !able {
-        let why = "NOT SHOWN: this test needs root, loop devices, mount and mkfs.ext4";
+        let why = "NOT SHOWN: this test needs root, loop devices, mount and mkfs.ext4: \
+            apt-get install mount e2fsprogs";
         assert!(std::env::var("CI").as_deref() != Ok("true"), "{why}");
         eprintln!("\n{why}\n");
     }

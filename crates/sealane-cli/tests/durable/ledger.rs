@@ -2,11 +2,13 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Mutex;
 
 use crate::http::Http;
 use crate::json;
 use crate::random::Random;
+use crate::rules;
 
 /// Names a message; its envelope follows from it and the seed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -29,7 +31,7 @@ impl fmt::Display for Id {
 }
 
 impl Id {
-    fn read(text: &str) -> Option<Self> {
+    pub(crate) fn read(text: &str) -> Option<Self> {
         let mut parts = text.split('-').map(|part| part.parse().ok());
         let mut part = || parts.next().flatten();
         Some(Self { writer: part()?, request: part()?, index: part()?, of: part()? })
@@ -48,10 +50,20 @@ pub(crate) fn envelope(seed: u64, id: Id) -> String {
     format!(r#"{{ "id":"{id}","text":"{text}" }}"#)
 }
 
-/// Every acknowledged message of every stream.
+/// Every acknowledged message of every stream, and every place that was seen in any way.
 #[derive(Default)]
 pub(crate) struct Ledger {
     streams: Mutex<BTreeMap<String, HashMap<Place, Id>>>,
+    /// What each place of a stream named when it was seen first, by the hash of its id.
+    places: Mutex<BTreeMap<String, HashMap<Place, u64>>>,
+}
+
+impl Clone for Ledger {
+    /// What is known at this moment, for a future of its own.
+    fn clone(&self) -> Self {
+        let streams = Mutex::new(self.streams.lock().unwrap().clone());
+        Self { streams, places: Mutex::new(self.places.lock().unwrap().clone()) }
+    }
 }
 
 impl Ledger {
@@ -62,7 +74,24 @@ impl Ledger {
         for (offset, id) in (first..).zip(ids) {
             let other = stream.insert((generation, offset), *id);
             assert!(other.is_none(), "{topic}: {generation}/{offset} names {id} and {other:?}");
+            self.saw(topic, (generation, offset), &id.to_string());
         }
+    }
+
+    /// A message was seen at this place, acknowledged or not. Over all lives of the node, no place
+    /// may name two.
+    pub(crate) fn saw(&self, topic: &str, place: Place, id: &str) {
+        let mut hasher = DefaultHasher::new();
+        id.hash(&mut hasher);
+        let mut places = self.places.lock().unwrap();
+        let known = match places.get_mut(topic) {
+            Some(known) => known,
+            None => places.entry(topic.to_owned()).or_default(),
+        };
+        let hash = hasher.finish();
+        let first = *known.entry(place).or_insert(hash);
+        let same = first == hash || !rules::on("places");
+        assert!(same, "{topic}: {place:?} names {id}, and named another message before");
     }
 
     /// What a stream's replies have acknowledged.

@@ -26,6 +26,16 @@ impl<'a> Writer<'a> {
 
     /// Enqueues `count` messages in one request; what is acknowledged goes to the ledger.
     pub(crate) fn enqueue(&mut self, topic: &str, count: u64) -> io::Result<Reply> {
+        self.enqueue_then(topic, count, || {})
+    }
+
+    /// Does something the moment that the reply is there, before anything else.
+    pub(crate) fn enqueue_then(
+        &mut self,
+        topic: &str,
+        count: u64,
+        then: impl FnOnce(),
+    ) -> io::Result<Reply> {
         let (writer, request) = (self.number, self.requests);
         self.requests += 1;
         let id = |index| Id { writer, request, index, of: count };
@@ -37,6 +47,7 @@ impl<'a> Writer<'a> {
             _ => ("/v1/enqueue/batch", format!(r#"{{"to":"{topic}","envelopes":[{envelopes}]}}"#)),
         };
         let reply = self.http.call("POST", path, &body)?;
+        then();
         if reply.status == 200 {
             let generation = json::number(&reply.body, "generation");
             let place = (generation, json::number(&reply.body, "offset"));

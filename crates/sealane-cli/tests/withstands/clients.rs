@@ -31,11 +31,12 @@ impl Clients {
         Self { stop, tasks }
     }
 
-    pub(crate) async fn finish(self) -> Samples {
+    /// Stops them; what each of them has measured.
+    pub(crate) async fn finish(self) -> Vec<Samples> {
         self.stop.store(true, Ordering::Relaxed);
-        let mut all = Samples::default();
+        let mut all = Vec::new();
         for task in self.tasks {
-            all.0.extend(task.await.unwrap().0);
+            all.push(task.await.unwrap());
         }
         all
     }
@@ -76,6 +77,11 @@ impl Samples {
             self.0.iter().copied().filter(|(at, _)| (from..to).contains(at)).collect();
         some.sort_by_key(|(_, took)| *took);
         Samples(some)
+    }
+
+    /// Those of all.
+    pub(crate) fn join(each: &[Samples]) -> Samples {
+        Samples(each.iter().flat_map(|samples| samples.0.iter().copied()).collect())
     }
 
     pub(crate) fn len(&self) -> usize {

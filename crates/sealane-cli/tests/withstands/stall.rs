@@ -30,7 +30,16 @@ struct Stage {
     began: Instant,
     /// Messages published so far.
     published: AtomicU64,
+    /// Messages that each of the others has read so far.
+    read: Vec<AtomicU64>,
     done: AtomicBool,
+}
+
+impl Stage {
+    /// Of those who do not stand still, the one that has read least.
+    fn least(&self) -> u64 {
+        self.read.iter().map(|read| read.load(Ordering::SeqCst)).min().unwrap_or(0)
+    }
 }
 
 pub(crate) async fn run(readers: usize, stall: Duration) {
@@ -39,12 +48,13 @@ pub(crate) async fn run(readers: usize, stall: Duration) {
     let stage = Arc::new(Stage {
         began: Instant::now(),
         published: AtomicU64::new(0),
+        read: (1..readers).map(|_| AtomicU64::new(0)).collect(),
         done: AtomicBool::new(false),
     });
     node.client().configure("line").await.unwrap();
     let mut others = Vec::new();
-    for _ in 1..readers {
-        others.push(tokio::spawn(read(open(&node, None).await, stage.clone())));
+    for number in 0..readers - 1 {
+        others.push(tokio::spawn(read(open(&node, None).await, stage.clone(), number)));
     }
     let mut one = open(&node, Some(4096)).await;
     let publishing = tokio::spawn(publish(node.client(), stage.clone(), stall));
@@ -61,6 +71,7 @@ pub(crate) async fn run(readers: usize, stall: Duration) {
         tokio::time::sleep(Duration::from_millis(100)).await;
         assert!(stalled.elapsed() < stall + PATIENCE, "it is published too slowly");
     }
+    let reached = everybody_else_reads(&stage, since).await;
     let resumed = Instant::now();
     let behind = stage.published.load(Ordering::SeqCst) - since;
     let peak_kib = node.memory_kib("VmHWM:");
@@ -81,11 +92,26 @@ pub(crate) async fn run(readers: usize, stall: Duration) {
     }
     let ratio = during.part(0.99).as_secs_f64() / before.part(0.99).as_secs_f64();
     println!("  p99 during / before: {ratio:.2} (wanted: at most 1.10)");
+    println!("meanwhile each of the others read {} messages", reached - since);
     println!("it was {behind} messages behind, and had them all after {caught_up:?}");
     let bound = memory_bound_kib(readers);
     println!("memory: {peak_kib} KiB at most, bound {bound} KiB; {blocks} blocks read from disk");
     assert!(peak_kib < bound, "{peak_kib} KiB of {bound} KiB");
     assert!(blocks > 0, "it catches up from the log");
+}
+
+/// Waits until each of the others has read what was published by now; the one stands still all the
+/// while. A hub that made them wait for it would be found here.
+async fn everybody_else_reads(stage: &Stage, since: u64) -> u64 {
+    let published = stage.published.load(Ordering::SeqCst);
+    let began = Instant::now();
+    while stage.least() < published {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        let read = stage.least().saturating_sub(since);
+        let missed = published - since;
+        assert!(began.elapsed() < PATIENCE, "one of the others read {read} of {missed} meanwhile");
+    }
+    published
 }
 
 async fn open(node: &Node, buffer: Option<u32>) -> Socket {
@@ -119,7 +145,7 @@ async fn follow(socket: &mut Socket, next: u64) -> u64 {
 }
 
 /// Reads until all is read, and notes how old each message is.
-async fn read(mut socket: Socket, stage: Arc<Stage>) -> Samples {
+async fn read(mut socket: Socket, stage: Arc<Stage>, number: usize) -> Samples {
     let mut samples = Samples::default();
     let mut next = 0;
     while !stage.done.load(Ordering::SeqCst) || next < stage.published.load(Ordering::SeqCst) {
@@ -129,6 +155,7 @@ async fn read(mut socket: Socket, stage: Arc<Stage>) -> Samples {
         let frame = frame.unwrap();
         assert_eq!(behind(&frame, b"\"offset\":"), Some(next));
         next += 1;
+        stage.read[number].store(next, Ordering::SeqCst);
         let at = stage.began + Duration::from_micros(behind(&frame, b"\"at\":").unwrap());
         samples.0.push((at, at.elapsed()));
     }

@@ -73,6 +73,15 @@ fn it_counts_sizes_as_the_codecs_write_them() {
     run(&["sizes", file.path().to_str().unwrap()]);
 }
 
+#[test]
+fn it_passes_over_what_only_a_newer_hub_says() {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/js/strangers.mjs");
+    let output = Command::new("node").arg(script).output();
+    let output = output.expect("Node.js 20 or later must be installed as `node`");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(!output.stdout.is_empty(), "it ended early");
+}
+
 #[tokio::test]
 async fn a_browser_works_with_it() {
     let hub = Running::over(tempfile::tempdir().unwrap(), sealane_stream::Level::Disk).await;

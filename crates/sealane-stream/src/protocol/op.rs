@@ -55,11 +55,14 @@ impl Op {
                 write_marks(marks, &mut writer);
             }
             Op::Nack(marks, delay_ms) => {
-                writer.map(2);
+                // A hub without the feature `nack-delay` knows no delay, not even one of nothing.
+                writer.map(1 + usize::from(*delay_ms > 0));
                 writer.key("nack");
                 write_marks(marks, &mut writer);
-                writer.key("delayMs");
-                writer.u64(*delay_ms);
+                if *delay_ms > 0 {
+                    writer.key("delayMs");
+                    writer.u64(*delay_ms);
+                }
             }
             Op::Seek { stream, offset, generation } => {
                 writer.map(1);
@@ -231,6 +234,7 @@ mod tests {
             Op::Ack(vec![range(stream.clone(), 3, 9)]),
             Op::Ack(vec![range(None, 3, 9), range(None, 11, 11), Mark::Id("z".into())]),
             Op::Nack(vec![range(None, 3, 3)], 500),
+            Op::Nack(vec![range(None, 4, 4)], 0),
             Op::Seek { stream, offset: 7, generation: Some(1) },
         ];
         for codec in CODECS {

@@ -5,6 +5,7 @@ use sealane_codec::{Codec, CodecError, Kind, Writer};
 use sealane_frame::GroupTag;
 use sealane_message::{ErrorInfo, Topic};
 
+use super::Features;
 use crate::Error;
 
 /// What the hub sends on a subscription.
@@ -19,6 +20,8 @@ pub enum ServerFrame {
         codec: Codec,
         /// The hub's clock, Unix milliseconds.
         time_ms: u64,
+        /// What the hub can do.
+        features: Features,
         /// Where the reading begins, for one stream.
         joined: Option<Joined>,
     },
@@ -32,7 +35,7 @@ pub enum ServerFrame {
         from: u64,
         /// The last offset that is missing.
         to: u64,
-        /// `retention` or `damaged`.
+        /// `retention` or `damaged`; a newer hub may know other reasons.
         reason: String,
     },
     /// One message.
@@ -43,6 +46,8 @@ pub enum ServerFrame {
     Heartbeat(u64),
     /// What went wrong; the close follows.
     Error(WireError),
+    /// What only a newer hub says: the status of the frame; empty where it has none.
+    Unknown(String),
 }
 
 /// Where the reading of a stream begins.
@@ -56,7 +61,7 @@ pub struct Joined {
     pub offset: u64,
     /// Whether everything since the place that was asked for is still there.
     pub recovered: bool,
-    /// The stream's level: `memory`, `os` or `disk`.
+    /// The stream's level: `memory`, `os` or `disk`; a newer hub may have others.
     pub level: Cow<'static, str>,
     /// The group whose keys open the stream's messages; none: the stream is open.
     pub sealed: Option<GroupTag>,
@@ -204,12 +209,16 @@ impl ServerFrame {
 
     fn write_state(&self, writer: &mut Writer<'_>) {
         match self {
-            ServerFrame::Subscribed { stream, codec, time_ms, joined } => {
-                writer.map(if joined.is_some() { 9 } else { 4 });
+            ServerFrame::Subscribed { stream, codec, time_ms, features, joined } => {
+                writer.map(if joined.is_some() { 10 } else { 5 });
                 write_text(writer, "status", "subscribed");
                 write_text(writer, "stream", stream);
                 write_text(writer, "codec", codec.name());
                 write_number(writer, "time", *time_ms);
+                writer.key("features");
+                writer.array(features.names().len());
+                features.names().for_each(|name| writer.text(name));
+                writer.end();
                 if let Some(joined) = joined {
                     joined.write_place(writer);
                 }
@@ -231,6 +240,10 @@ impl ServerFrame {
             ServerFrame::Heartbeat(time_ms) => {
                 writer.map(1);
                 write_number(writer, "heartbeat", *time_ms);
+            }
+            ServerFrame::Unknown(status) => {
+                writer.map(1);
+                write_text(writer, "status", status);
             }
             ServerFrame::Deliver(_) | ServerFrame::Batch(_) | ServerFrame::Error(_) => return,
         }
@@ -263,20 +276,19 @@ fn write_number(writer: &mut Writer<'_>, key: &str, number: u64) {
     writer.u64(number);
 }
 
-/// Reads a frame of the hub; envelopes are slices of `frame`. Fields that are not known are
-/// passed over, so that a newer hub can say more.
+/// Reads a frame of the hub; envelopes are slices of `frame`. A newer hub can say more: fields
+/// that are not known are passed over, frames that are not known are [`ServerFrame::Unknown`].
 ///
 /// # Errors
-/// [`Error::Decode`] where it is not of the codec, [`Error::UnknownOp`] where it is no frame.
+/// [`Error::Decode`] where it is not of the codec, [`Error::UnknownOp`] where a frame of a known
+/// kind lacks what it must have.
 pub fn read_frame(codec: Codec, frame: &Bytes) -> Result<ServerFrame, Error> {
     let fields = Fields::read(codec, frame)?;
     if fields.raw("deliver").is_some() {
         return Ok(ServerFrame::Deliver(fields.deliver(frame)?));
     }
     if let Some(raw) = fields.raw("batch") {
-        let all = sealane_codec::elements(codec, raw).map_err(|cause| decode(codec, cause))?;
-        let all = all.into_iter().map(|raw| Fields::read(codec, raw)?.deliver(frame));
-        return Ok(ServerFrame::Batch(all.collect::<Result<_, _>>()?));
+        return Ok(ServerFrame::Batch(batch(codec, raw, frame)?));
     }
     if fields.raw("heartbeat").is_some() {
         return Ok(ServerFrame::Heartbeat(fields.number("heartbeat")?));
@@ -284,11 +296,12 @@ pub fn read_frame(codec: Codec, frame: &Bytes) -> Result<ServerFrame, Error> {
     if let Some(raw) = fields.raw("error") {
         return Ok(ServerFrame::Error(Fields::read(codec, raw)?.error()?));
     }
-    match fields.text("status")?.as_ref() {
+    match fields.text("status").unwrap_or_default().as_ref() {
         "subscribed" => Ok(ServerFrame::Subscribed {
             stream: fields.text("stream")?.into_owned(),
             codec: Codec::from_name(&fields.text("codec")?).ok_or_else(|| unknown("codec"))?,
             time_ms: fields.number("time")?,
+            features: fields.features(),
             joined: fields.raw("offset").map(|_| fields.joined()).transpose()?,
         }),
         "joined" => Ok(ServerFrame::Joined(fields.joined()?)),
@@ -298,8 +311,22 @@ pub fn read_frame(codec: Codec, frame: &Bytes) -> Result<ServerFrame, Error> {
             to: fields.number("to")?,
             reason: fields.text("reason")?.into_owned(),
         }),
-        other => Err(unknown(other)),
+        other => Ok(ServerFrame::Unknown(short(other))),
     }
+}
+
+/// The deliveries of a batch. What else a newer hub puts into one costs no credit and is passed
+/// over.
+fn batch(codec: Codec, raw: &[u8], frame: &Bytes) -> Result<Vec<Deliver>, Error> {
+    let all = sealane_codec::elements(codec, raw).map_err(|cause| decode(codec, cause))?;
+    let mut deliveries = Vec::with_capacity(all.len());
+    for raw in all {
+        let fields = Fields::read(codec, raw)?;
+        if fields.raw("deliver").is_some() {
+            deliveries.push(fields.deliver(frame)?);
+        }
+    }
+    Ok(deliveries)
 }
 
 struct Fields<'a> {
@@ -325,6 +352,15 @@ impl<'a> Fields<'a> {
     fn text(&self, key: &str) -> Result<Cow<'a, str>, Error> {
         let raw = self.raw(key).ok_or_else(|| unknown(key))?;
         sealane_codec::read_text(self.codec, raw).map_err(|cause| decode(self.codec, cause))
+    }
+
+    /// A hub from before features were listed has the base of version 1.
+    fn features(&self) -> Features {
+        let Some(raw) = self.raw("features") else { return Features::base() };
+        let all = sealane_codec::elements(self.codec, raw).unwrap_or_default();
+        let names =
+            all.into_iter().filter_map(|raw| sealane_codec::read_text(self.codec, raw).ok());
+        names.map(Cow::into_owned).collect()
     }
 
     fn deliver(&self, frame: &Bytes) -> Result<Deliver, Error> {
@@ -373,7 +409,12 @@ impl<'a> Fields<'a> {
 }
 
 fn unknown(name: &str) -> Error {
-    Error::UnknownOp(name.chars().take(64).collect())
+    Error::UnknownOp(short(name))
+}
+
+/// A name that another chose, as far as it is shown.
+fn short(name: &str) -> String {
+    name.chars().take(64).collect()
 }
 
 fn decode(codec: Codec, cause: CodecError) -> Error {
@@ -412,12 +453,14 @@ mod tests {
                     stream: "fleet/7".into(),
                     codec,
                     time_ms: 3,
+                    features: Features::ours(),
                     joined: Some(joined.clone()),
                 },
                 ServerFrame::Subscribed {
                     stream: "fleet/*".into(),
                     codec,
                     time_ms: 3,
+                    features: ["seek".to_owned()].into_iter().collect(),
                     joined: None,
                 },
                 ServerFrame::Joined(joined.clone()),
@@ -426,6 +469,8 @@ mod tests {
                 ServerFrame::Batch(vec![deliver.clone(), deliver]),
                 ServerFrame::Heartbeat(12),
                 ServerFrame::Error(WireError::from(&Error::OffsetMismatch { next: 8 })),
+                ServerFrame::Unknown("resting".into()),
+                ServerFrame::Unknown(String::new()),
             ];
             for frame in all {
                 let mut bytes = Vec::new();
@@ -433,5 +478,47 @@ mod tests {
                 assert_eq!(read_frame(codec, &bytes.into()).unwrap(), frame);
             }
         }
+    }
+
+    /// A frame that is written as JSON, in this codec.
+    fn read(codec: Codec, json: &str) -> Result<ServerFrame, Error> {
+        let mut bytes = Vec::new();
+        let value = sealane_codec::decode(Codec::Json, json.as_bytes()).unwrap();
+        sealane_codec::encode(codec, &value, &mut bytes);
+        read_frame(codec, &bytes.into())
+    }
+
+    #[test]
+    fn what_a_newer_hub_says_is_passed_over() {
+        let unknown = |name: &str| Ok(ServerFrame::Unknown(name.into()));
+        let gap =
+            r#"{"new":{"a":[1]},"status":"gap","stream":"a","from":1,"to":2,"reason":"moon"}"#;
+        let deliver = r#"{"deliver":{},"stream":"a","offset":1,"generation":1,"attempt":1,"x":0}"#;
+        let batch = format!(r#"{{"batch":[{{"note":1}},{deliver}],"more":true}}"#);
+        for codec in [Codec::Json, Codec::MsgPack, Codec::Cbor] {
+            assert_eq!(read(codec, r#"{"status":"resting","until":7}"#), unknown("resting"));
+            assert_eq!(read(codec, r#"{"weather":{"sun":true}}"#), unknown(""));
+            assert_eq!(read(codec, r#"{"gap":1,"status":5}"#), unknown(""));
+            assert_eq!(read(codec, "{}"), unknown(""));
+            let frame = read(codec, gap).unwrap();
+            assert!(matches!(frame, ServerFrame::Gap { reason, .. } if reason == "moon"));
+            let ServerFrame::Batch(all) = read(codec, &batch).unwrap() else { panic!("no batch") };
+            assert_eq!((all.len(), all[0].offset), (1, 1));
+        }
+    }
+
+    #[test]
+    fn a_known_frame_that_lacks_something_is_refused() {
+        for frame in [r#"{"status":"gap","stream":"a"}"#, r#"{"deliver":{}}"#, r#"{"error":{}}"#] {
+            assert!(matches!(read(Codec::Json, frame), Err(Error::UnknownOp(_))), "{frame}");
+        }
+    }
+
+    #[test]
+    fn an_older_hub_lists_no_features() {
+        let text = r#"{"status":"subscribed","stream":"a/*","codec":"json","time":3}"#;
+        let frame = read(Codec::Json, text).unwrap();
+        let expected = Features::base();
+        assert!(matches!(frame, ServerFrame::Subscribed { features, .. } if features == expected));
     }
 }

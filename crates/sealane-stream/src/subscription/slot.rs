@@ -34,8 +34,7 @@ impl Slot {
         signal: &Arc<Signal>,
         (member, index): (Member, usize),
     ) -> Result<(Slot, Joined), Error> {
-        let waiter = Arc::new(Waiter::new(signal.clone(), index));
-        let (work, joined) = match who {
+        match who {
             Who::Reader { from, generation } => {
                 let (joined, next) = match *from {
                     From::Offset(offset) => resume(&stream, offset, *generation),
@@ -44,8 +43,7 @@ impl Slot {
                         (describe(&stream, next, true), next)
                     }
                 };
-                stream.readers.fetch_add(1, Ordering::Relaxed);
-                (Work::Reader { next }, joined)
+                Ok((Self::reader(stream, next, signal, (member, index)), joined))
             }
             Who::Member { name, owner, from, change } => {
                 let start = place(registry, &stream, *from).await?;
@@ -57,14 +55,38 @@ impl Slot {
                     shared.kept.lock().is_changed |= consumer.settings != before;
                     consumer.cursor()
                 };
-                shared.members.lock().insert(member, waiter.clone());
+                let joined = describe(&stream, cursor, true);
                 registry.mark_dirty(&stream, &shared);
                 registry.mark_timed(&stream, &shared);
-                (Work::Member { shared }, describe(&stream, cursor, true))
+                let slot = Self::new(stream, Work::Member { shared }, signal, (member, index));
+                if let Work::Member { shared } = &slot.work {
+                    shared.members.lock().insert(member, slot.waiter.clone());
+                }
+                Ok((slot, joined))
             }
-        };
+        }
+    }
+
+    /// A reader's slot, from `next` on.
+    pub(super) fn reader(
+        stream: Arc<Stream>,
+        next: u64,
+        signal: &Arc<Signal>,
+        place: (Member, usize),
+    ) -> Self {
+        stream.readers.fetch_add(1, Ordering::Relaxed);
+        Self::new(stream, Work::Reader { next }, signal, place)
+    }
+
+    fn new(
+        stream: Arc<Stream>,
+        work: Work,
+        signal: &Arc<Signal>,
+        (member, index): (Member, usize),
+    ) -> Self {
+        let waiter = Arc::new(Waiter::new(signal.clone(), index));
         stream.waiters.lock().insert(member, waiter.clone());
-        Ok((Slot { stream, waiter, queued: true, announced: false, work }, joined))
+        Self { stream, waiter, queued: true, announced: false, work }
     }
 
     pub(super) fn close(self, registry: &Registry, member: Member) {

@@ -144,15 +144,20 @@ impl Driver {
         let first = timeout(SUBSCRIBED_WAIT, reader.next())
             .await
             .map_err(|_| Ended::Lost("the hub does not answer".into()))??;
-        let (ServerFrame::Subscribed { time_ms, joined, .. }, bytes) = first else {
+        let (ServerFrame::Subscribed { time_ms, joined, features, .. }, bytes) = first else {
             let cause = "the first frame is not `subscribed`".into();
             return Err(Ended::Failed(Error::Protocol(cause)));
         };
-        self.shared.begin();
+        let seeks = features.has("seek");
+        self.shared.begin(features);
         self.shared.received(bytes);
         if let Some(places) = &mut self.places {
             places.began(time_ms);
-            writer.send(&places.seeks()).await?;
+            // Without it the streams are read again from where the subscription began, and what
+            // was given already is dropped here.
+            if seeks {
+                writer.send(&places.seeks()).await?;
+            }
         }
         self.tell(Event::Connected);
         if let Some(joined) = joined {
@@ -201,7 +206,7 @@ impl Driver {
                 }
                 self.tell(Event::Gap { stream, from, to, reason });
             }
-            // Heartbeats have done their work by coming; what a newer hub says beside is its own.
+            // Heartbeats have done their work by coming.
             _ => {}
         }
         Ok(())

@@ -5,7 +5,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use sealane_message::Topic;
-use sealane_stream::protocol::{Mark, Op};
+use sealane_stream::protocol::{Features, Mark, Op};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -38,9 +38,13 @@ struct State {
     reader: bool,
     single: bool,
     connection: u64,
+    /// Of the hub that this connection is to.
+    features: Features,
     acks: Ranges,
     /// Bounded like the queue by what is in flight.
     nacks: Vec<(Topic, u64, u64)>,
+    /// Kept until it is due, where the hub takes no delay; bounded as `nacks` is.
+    held: Vec<Held>,
     flush_at: Option<Instant>,
     closing: bool,
     ended: bool,
@@ -48,6 +52,13 @@ struct State {
     received_bytes: u64,
     seal_counts: SealCounts,
     waker: Option<Waker>,
+}
+
+/// A message that is given back to the hub later.
+struct Held {
+    due: Instant,
+    stream: Topic,
+    offset: u64,
 }
 
 /// A delivery that is not shown.
@@ -76,8 +87,10 @@ impl Shared {
             reader: subscribe.is_reader(),
             single: !subscribe.pattern.contains('*'),
             connection: 0,
+            features: Features::base(),
             acks: Ranges::default(),
             nacks: Vec::new(),
+            held: Vec::new(),
             flush_at: None,
             closing: false,
             ended: false,
@@ -127,9 +140,24 @@ impl Shared {
     pub(crate) fn nack(&self, stream: &Topic, offset: u64, delay_ms: u64, connection: u64) {
         let mut state = self.lock();
         if state.connection == connection {
-            state.nacks.push((stream.clone(), offset, delay_ms));
-            self.schedule(&mut state);
+            self.give_back(&mut state, stream.clone(), offset, delay_ms);
         }
+    }
+
+    fn give_back(&self, state: &mut State, stream: Topic, offset: u64, delay_ms: u64) {
+        if delay_ms == 0 || state.features.has("nack-delay") {
+            state.nacks.push((stream, offset, delay_ms));
+            return self.schedule(state);
+        }
+        // What is due after the end of the clock comes again when `ack_wait` is over.
+        if let Some(due) = Instant::now().checked_add(Duration::from_millis(delay_ms)) {
+            state.held.push(Held { due, stream, offset });
+            self.work.notify_one();
+        }
+    }
+
+    pub(crate) fn has(&self, feature: &str) -> bool {
+        self.lock().features.has(feature)
     }
 
     fn schedule(&self, state: &mut State) {
@@ -168,12 +196,14 @@ impl Shared {
 
     /// A new connection begins; gives its number. What a consumer had in flight comes again, to
     /// this or another member, so that what waits here is old.
-    pub(super) fn begin(&self) -> u64 {
+    pub(super) fn begin(&self, features: Features) -> u64 {
         let mut state = self.lock();
         state.connection += 1;
+        state.features = features;
         state.outstanding = 0;
         state.acks.clear();
         state.nacks.clear();
+        state.held.clear();
         state.flush_at = None;
         if !state.reader {
             state.queue.clear();
@@ -186,7 +216,9 @@ impl Shared {
         let mut state = self.lock();
         let mut ops = Vec::new();
         let closing = state.closing;
-        let due = state.flush_at.is_some_and(|at| at <= Instant::now());
+        let now = Instant::now();
+        let returned = state.release(now);
+        let due = returned || state.flush_at.is_some_and(|at| at <= now);
         if closing || due {
             state.take_marks(&mut ops);
         }
@@ -195,7 +227,8 @@ impl Shared {
             state.outstanding += credit;
             ops.push(Op::Credit(credit));
         }
-        Work { ops, closing, wait_until: state.flush_at }
+        let held = state.held.iter().map(|held| held.due).min();
+        Work { ops, closing, wait_until: state.flush_at.into_iter().chain(held).min() }
     }
 
     /// Puts messages before the user, and gives the others back to the hub. Together they are so
@@ -224,10 +257,12 @@ impl Shared {
         }
         for Other { stream, offset, again_ms } in others.into_iter().filter(|_| !reader) {
             match again_ms {
-                Some(delay_ms) => state.nacks.push((stream, offset, delay_ms)),
-                None => state.acks.add(&stream, offset),
+                Some(delay_ms) => self.give_back(&mut state, stream, offset, delay_ms),
+                None => {
+                    state.acks.add(&stream, offset);
+                    self.schedule(&mut state);
+                }
             }
-            self.schedule(&mut state);
         }
         if state.grantable() > 0 {
             self.work.notify_one();
@@ -259,6 +294,14 @@ impl State {
         let credit = room.min(left);
         let worth = credit >= (self.window / 4).max(1) || self.outstanding == 0;
         if worth { credit } else { 0 }
+    }
+
+    /// Gives back what was held and is due; whether there was any.
+    fn release(&mut self, now: Instant) -> bool {
+        let due = self.held.extract_if(.., |held| held.due <= now);
+        let before = self.nacks.len();
+        self.nacks.extend(due.map(|held| (held.stream, held.offset, 0)));
+        self.nacks.len() > before
     }
 
     fn take_marks(&mut self, ops: &mut Vec<Op>) {
@@ -331,7 +374,7 @@ mod tests {
     #[tokio::test]
     async fn what_is_granted_waits_or_is_under_way_never_passes_the_window() {
         let shared = shared(8, None);
-        shared.begin();
+        shared.begin(Features::ours());
         assert_eq!(credit(&shared), 8);
         assert_eq!(credit(&shared), 0);
         deliver(&shared, 0..8).unwrap();
@@ -349,19 +392,19 @@ mod tests {
     #[tokio::test]
     async fn a_limit_bounds_the_sum() {
         let shared = shared(8, Some(10));
-        shared.begin();
+        shared.begin(Features::ours());
         assert_eq!(credit(&shared), 8);
         deliver(&shared, 0..8).unwrap();
         while take(&shared).is_some() {}
         assert_eq!(credit(&shared), 2);
-        shared.begin();
+        shared.begin(Features::ours());
         assert_eq!(credit(&shared), 2, "on a new connection the same two");
     }
 
     #[tokio::test]
     async fn acknowledgements_are_gathered_and_old_ones_dropped() {
         let shared = shared(8, None);
-        shared.begin();
+        shared.begin(Features::ours());
         credit(&shared);
         deliver(&shared, 0..3).unwrap();
         let all: Vec<Message> = (0..3).map(|_| take(&shared).unwrap()).collect();
@@ -371,9 +414,32 @@ mod tests {
         let ops = shared.work().ops;
         let range = Mark::Range { stream: None, from: 0, to: 2 };
         assert_eq!(ops.first(), Some(&Op::Ack(vec![range])));
-        shared.begin();
+        shared.begin(Features::ours());
         all.iter().for_each(Message::ack);
         tokio::time::sleep(ACK_DELAY * 2).await;
         assert!(!shared.work().ops.iter().any(|op| matches!(op, Op::Ack(_))));
+    }
+
+    #[tokio::test]
+    async fn a_hub_that_takes_no_delay_is_given_back_what_is_due() {
+        let shared = shared(8, None);
+        shared.begin(Features::from_iter(["batch".to_owned()]));
+        credit(&shared);
+        deliver(&shared, 0..2).unwrap();
+        let nacks = |ops: Vec<Op>| -> Vec<Op> {
+            ops.into_iter().filter(|op| matches!(op, Op::Nack(..))).collect()
+        };
+        let [first, second] = [take(&shared).unwrap(), take(&shared).unwrap()];
+        first.nack(Duration::from_millis(100));
+        second.nack(Duration::from_secs(3600));
+        let work = shared.work();
+        assert!(work.wait_until.is_some() && nacks(work.ops).is_empty(), "it is held back here");
+        tokio::time::sleep(Duration::from_millis(101)).await;
+        let range = Mark::Range { stream: None, from: 0, to: 0 };
+        assert_eq!(nacks(shared.work().ops), [Op::Nack(vec![range], 0)]);
+        assert!(nacks(shared.work().ops).is_empty(), "the second is not due");
+        shared.begin(Features::ours());
+        assert!(shared.work().wait_until.is_none(), "what was held is another connection's");
+        assert!(shared.has("nack-delay"));
     }
 }

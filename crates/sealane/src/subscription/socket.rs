@@ -82,8 +82,9 @@ fn handshake_failed(error: WsError) -> Ended {
 }
 
 impl Reader {
-    /// The next frame and its bytes on the wire.
+    /// The next frame that is known here, and the bytes on the wire until its end.
     pub(super) async fn next(&mut self) -> Result<(ServerFrame, u64), Ended> {
+        let mut bytes = 0;
         loop {
             let message = timeout(SILENCE, self.stream.next())
                 .await
@@ -105,9 +106,13 @@ impl Reader {
                 Some(Ok(_)) => continue,
                 Some(Err(error)) => return Err(Ended::Lost(error.to_string())),
             };
-            let bytes = wire_bytes(payload.len());
+            bytes += wire_bytes(payload.len());
             return match read_frame(codec, &payload) {
                 Ok(ServerFrame::Error(wire)) => Err(Ended::Refused(wire)),
+                Ok(ServerFrame::Unknown(status)) => {
+                    tracing::debug!(status, "a frame that only a newer hub knows");
+                    continue;
+                }
                 Ok(frame) => Ok((frame, bytes)),
                 Err(error) => Err(Ended::Failed(Error::Protocol(error.to_string()))),
             };

@@ -5,9 +5,12 @@ mod drops_what_does_not_open;
 mod follows_orders;
 mod keeps_to_its_credit;
 mod members;
+mod passes_over_strangers;
 mod publishes_in_the_background;
 mod resumes_where_it_was;
+mod scripted;
 mod seals_streams;
+mod served;
 mod shares_work_among_members;
 mod speaks_the_protocol;
 mod speaks_tls;
@@ -18,14 +21,12 @@ mod wire;
 use std::time::Duration;
 
 use sealane::{Client, Message, Subscription, Value};
-use sealane_node::{Config, Node};
+use served::Served;
 
 /// A node over a fresh folder, and a client of it.
-async fn node() -> (tempfile::TempDir, Node, Client) {
+async fn node() -> (tempfile::TempDir, Served, Client) {
     let folder = tempfile::tempdir().unwrap();
-    let listen = "127.0.0.1:0".parse().unwrap();
-    let data = folder.path().to_owned();
-    let node = Node::start(Config { listen, data, ..Config::default() }).await.unwrap();
+    let node = Served::over(folder.path()).await;
     let client = Client::connect(&node.address().to_string()).unwrap();
     (folder, node, client)
 }

@@ -20,7 +20,7 @@ async fn what_is_published_in_one_codec_is_read_in_every_other() {
         let writer = client.clone().with_codec(codec).unwrap();
         let published = writer.publish("a/b", &all).await.unwrap();
         assert_eq!((published.id.as_str(), published.offset), ("m1", offset as u64));
-        assert_eq!((published.level, published.replayed), (Level::Disk, false));
+        assert_eq!((published.level, published.replayed), (Level::Disk.into(), false));
     }
     for codec in codecs {
         let mut reader = client.subscribe("a/b").from(Start::First).codec(codec).await.unwrap();
@@ -91,9 +91,12 @@ async fn a_delayed_message_comes_when_it_is_due() {
 async fn streams_are_made_listed_changed_and_removed() {
     let (_folder, _node, client) = node().await;
     let made = client.configure("a/1").level(Level::Os).max_count(2).await.unwrap();
-    assert_eq!((made.level, made.max_count, made.next), (Level::Os, 2, 0));
+    assert_eq!((made.level, made.max_count, made.next), (Level::Os.into(), 2, 0));
     let changed = client.configure("a/1").max_age(Duration::from_secs(60)).await.unwrap();
-    assert_eq!((changed.level, changed.max_count, changed.max_age_ms), (Level::Os, 2, 60_000));
+    assert_eq!(
+        (changed.level, changed.max_count, changed.max_age_ms),
+        (Level::Os.into(), 2, 60_000)
+    );
     client.publish("b ü/2", &numbered(1)).await.unwrap();
     assert_eq!(client.stream("b ü/2").await.unwrap().count, 1);
     let page = client.streams().limit(1).await.unwrap();
@@ -104,7 +107,7 @@ async fn streams_are_made_listed_changed_and_removed() {
     client.remove("a/1").await.unwrap();
     assert_eq!(client.stream("a/1").await.unwrap_err().refusal(), Some("UnknownStream"));
     let health = client.health().await.unwrap();
-    assert_eq!((health.level, health.streams), (Level::Disk, 1));
+    assert_eq!((health.level, health.streams), (Level::Disk.into(), 1));
 }
 
 #[tokio::test]
@@ -112,7 +115,7 @@ async fn a_stream_is_made_sealed_and_says_so() {
     let (_folder, _node, client) = node().await;
     let (group, other) = (GroupTag::from_bytes([1; 4]), GroupTag::from_bytes([2; 4]));
     let made = client.configure("s").sealed(group).level(Level::Os).await.unwrap();
-    assert_eq!((made.sealed, made.level), (Some(group), Level::Os));
+    assert_eq!((made.sealed, made.level), (Some(group), Level::Os.into()));
     assert_eq!(client.stream("s").await.unwrap().sealed, Some(group));
     let error = client.configure("s").sealed(other).await.unwrap_err();
     assert_eq!(error.refusal(), Some("SealMismatch"));
