@@ -146,7 +146,7 @@ impl Connection {
                     after
                 }
                 () = subscription.ready(), if !flushing => {
-                    let mut share = self.app.fair.deliveries.share().await;
+                    let mut share = self.app.share();
                     match subscription.take(TAKE, share.bytes(), &mut events).await {
                         Ok(()) => {
                             let taken = count(&events);

@@ -207,7 +207,7 @@ impl Source {
                 granted = self.grant.changed() => granted,
                 () = stopped(&mut self.stopping) => Err(Error::Draining.into()),
                 () = self.subscription.ready() => {
-                    let share = self.app.fair.deliveries.share().await;
+                    let share = self.app.share();
                     let bytes = share.bytes();
                     self.held = Some(share);
                     self.subscription.take(TAKE, bytes, &mut events).await.map_err(Refusal::from)

@@ -115,54 +115,70 @@ impl<K: Hash + Eq + Clone> Rates<K> {
     }
 }
 
-/// The memory of deliveries that clients have not taken yet. A connection takes a share of what is
-/// left, so that those whose clients read nothing hold less the more of them there are, and there
-/// is always something for the others. Where nothing is left, it waits its turn.
+/// The memory of deliveries that clients have not taken yet.
+///
+/// One half is parted equally among all connections, so that those whose clients read nothing leave
+/// the others theirs. Of the other half each may take a part of what is left, so that few
+/// connections go fast. Nobody waits: where both halves are taken there is room for one message.
 pub(crate) struct Deliveries {
-    /// A permit is a KiB.
-    left: Arc<Semaphore>,
-    max: usize,
+    /// A permit is a KiB, here as well.
+    equal: Arc<Semaphore>,
+    free: Arc<Semaphore>,
+    max_kib: usize,
 }
 
 /// What one connection may take, or holds.
-pub(crate) struct Taken(Option<OwnedSemaphorePermit>);
+pub(crate) struct Taken {
+    equal: Option<OwnedSemaphorePermit>,
+    free: Option<OwnedSemaphorePermit>,
+}
 
 /// The part of what is left that one connection may take.
-const DELIVERIES_SHARE: usize = 16;
-/// The least that it takes.
-const DELIVERIES_KIB_MIN: usize = 16;
+const FREE_SHARE: usize = 16;
+/// Connections that the equal half is parted among, however few there are.
+const EQUALS_MIN: usize = 256;
+/// What a connection may take where nothing is left.
+const SHARE_KIB_MIN: usize = 2;
 
 impl Deliveries {
     fn new(max_bytes: usize) -> Self {
-        let max = max_bytes >> 10;
-        Self { left: Arc::new(Semaphore::new(max)), max }
+        let half = || Arc::new(Semaphore::new(max_bytes >> 11));
+        Self { equal: half(), free: half(), max_kib: (max_bytes >> 11) * 2 }
     }
 
-    /// What a connection may take now.
-    pub(crate) async fn share(&self) -> Taken {
-        let share = self.left.available_permits() / DELIVERIES_SHARE;
+    /// What one of so many connections may take now.
+    pub(crate) fn share(&self, connections: usize) -> Taken {
         let most = MAX_CONNECTION_DELIVERIES_BYTES >> 10;
-        let kib = share.clamp(DELIVERIES_KIB_MIN, most) as u32;
-        // The semaphore is never closed.
-        Taken(self.left.clone().acquire_many_owned(kib).await.ok())
+        let equal = self.max_kib / 2 / connections.max(EQUALS_MIN);
+        let equal = equal.clamp(SHARE_KIB_MIN, most);
+        let free = (self.free.available_permits() / FREE_SHARE).min(most - equal);
+        let take = |half: &Arc<Semaphore>, kib: usize| {
+            half.clone().try_acquire_many_owned(u32::try_from(kib).unwrap_or(0)).ok()
+        };
+        Taken { equal: take(&self.equal, equal), free: take(&self.free, free) }
     }
 
     /// Bytes that are held.
     pub(crate) fn held(&self) -> usize {
-        (self.max - self.left.available_permits()) << 10
+        let left = self.equal.available_permits() + self.free.available_permits();
+        self.max_kib.saturating_sub(left) << 10
     }
 }
 
 impl Taken {
     pub(crate) fn bytes(&self) -> usize {
-        self.0.as_ref().map_or(0, |permit| permit.num_permits() << 10)
+        let halves = [&self.equal, &self.free].into_iter().flatten();
+        let kib: usize = halves.map(OwnedSemaphorePermit::num_permits).sum();
+        kib.max(SHARE_KIB_MIN) << 10
     }
 
     /// Gives back what is more than `bytes`.
     pub(crate) fn keep(&mut self, bytes: usize) {
-        if let Some(permit) = &mut self.0 {
-            let more = permit.num_permits().saturating_sub(bytes.div_ceil(1024));
+        let mut kept = bytes.div_ceil(1024);
+        for permit in [&mut self.equal, &mut self.free].into_iter().flatten() {
+            let more = permit.num_permits().saturating_sub(kept);
             drop(permit.split(more));
+            kept = kept.saturating_sub(permit.num_permits());
         }
     }
 }
@@ -270,21 +286,21 @@ mod tests {
         assert_eq!(rates.wait(&"a", later + Duration::from_secs(60)), None);
     }
 
-    #[tokio::test]
-    async fn those_who_read_nothing_leave_something_for_the_others() {
+    #[test]
+    fn those_who_read_nothing_leave_something_for_the_others() {
         let deliveries = Deliveries::new(256 << 20);
-        let mut stuck = Vec::new();
-        for _ in 0..1000 {
-            let taken = deliveries.share().await;
-            assert!(taken.bytes() <= MAX_CONNECTION_DELIVERIES_BYTES);
-            stuck.push(taken);
-        }
+        assert_eq!(deliveries.share(1).bytes(), MAX_CONNECTION_DELIVERIES_BYTES);
+        let stuck: Vec<_> = (0..1000).map(|_| deliveries.share(1001)).collect();
         assert!(deliveries.held() <= 256 << 20);
-        let mut one = deliveries.share().await;
-        assert!(one.bytes() >= DELIVERIES_KIB_MIN << 10);
+        let mut one = deliveries.share(1001);
+        assert!(one.bytes() >= 127 << 10, "{}", one.bytes());
         one.keep(5000);
         assert_eq!(one.bytes(), 5 << 10);
-        drop((stuck, one));
+        // However many come, they can have a message each, and no more than there is.
+        let more: Vec<_> = (0..50_000).map(|_| deliveries.share(51_001)).collect();
+        assert!(deliveries.held() <= 256 << 20);
+        assert!(more.iter().all(|taken| taken.bytes() >= SHARE_KIB_MIN << 10));
+        drop((stuck, one, more));
         assert_eq!(deliveries.held(), 0);
     }
 

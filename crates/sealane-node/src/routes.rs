@@ -15,7 +15,7 @@ use sealane_stream::Hub;
 use tokio::sync::{mpsc, watch};
 
 use crate::access::{Access, Pass, cross_site};
-use crate::fair::Fair;
+use crate::fair::{Fair, Taken};
 use crate::listener::{Peer, Places};
 use crate::readers::Readers;
 use crate::ready::{Probe, ready};
@@ -95,6 +95,11 @@ impl App {
         }
         self.fair.guessed.charge(&peer, 1, now);
         Err(refusal)
+    }
+
+    /// What one connection may take of the memory of deliveries.
+    pub(crate) fn share(&self) -> Taken {
+        self.fair.deliveries.share(self.serving.count())
     }
 
     pub(crate) fn is_stopping(&self) -> bool {
