@@ -146,23 +146,8 @@ impl Connection {
                     after
                 }
                 () = subscription.ready(), if !flushing => {
-                    let mut share = self.app.share();
-                    match subscription.take(TAKE, share.bytes(), &mut events).await {
-                        Ok(()) => {
-                            let taken = count(&events);
-                            shown.note(taken, subscription.credit());
-                            self.unflushed_bytes = 0;
-                            let delivered = self.deliver(&mut events);
-                            share.keep(self.unflushed_bytes);
-                            self.held = Some(share);
-                            // A reader that catches up lets others have their turn.
-                            if taken >= TURN {
-                                tokio::task::yield_now().await;
-                            }
-                            delivered
-                        }
-                        Err(error) => Err(End::Refused(error.into())),
-                    }
+                    let taken = self.take(&mut subscription, &mut events).await;
+                    taken.map(|taken| shown.note(taken, subscription.credit()))
                 }
                 () = tokio::time::sleep_until(wake) => self.tick(),
                 granted = grant.changed() => granted.map_err(End::Refused),
@@ -172,6 +157,27 @@ impl Connection {
                 return end;
             }
         }
+    }
+
+    /// Sends what there is, as much as the connection may hold; returns how many messages.
+    async fn take(
+        &mut self,
+        subscription: &mut Subscription,
+        events: &mut Vec<Event>,
+    ) -> Result<usize, End> {
+        let mut share = self.app.share();
+        let result = subscription.take(TAKE, share.bytes(), events).await;
+        result.map_err(|error| End::Refused(error.into()))?;
+        let taken = count(events);
+        self.unflushed_bytes = 0;
+        let delivered = self.deliver(events);
+        share.keep(self.unflushed_bytes);
+        self.held = Some(share);
+        // A reader that catches up lets others have their turn.
+        if taken >= TURN {
+            tokio::task::yield_now().await;
+        }
+        delivered.map(|()| taken)
     }
 
     /// Takes in what the socket did, and every further frame that is already there.

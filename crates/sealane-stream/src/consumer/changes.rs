@@ -143,7 +143,8 @@ impl Image {
         (pending.len() <= MAX_IN_FLIGHT).then_some(Self { cursor, pending })
     }
 
-    /// Applies what [`write`] wrote, behind its counts, which are returned. What is not its form changes nothing that was read before.
+    /// Applies what [`write`] wrote, behind its counts, which are returned; none where that is not
+    /// its form.
     pub(super) fn apply(&mut self, mut rest: &[u8]) -> Option<(u64, u64)> {
         let counts = (read_varint(&mut rest)?, read_varint(&mut rest)?);
         let cursor = read_varint(&mut rest)?;
