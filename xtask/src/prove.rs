@@ -47,6 +47,12 @@ const EVERY: &str = "";
 
 const PROOFS: &[Proof] = &[
     Proof {
+        name: "model",
+        shows: "ten million random steps of the hub beside a plain model, on a store that fails",
+        runs: Runs::Unit { package: "sealane-stream", named: "model" },
+        environment: &[("SEALANE_STEPS", "10000000"), ("SEALANE_SEEDS", "10000")],
+    },
+    Proof {
         name: "million",
         shows: "a million messages to 100 members: nothing lost, nothing beyond credit, in order",
         runs: Runs::Test { package: NODE, file: "hub", named: "delivers_exactly" },
@@ -170,6 +176,9 @@ impl Runs {
         match *self {
             Self::Test { package, file, named: EVERY } => test(package, file, &["--", SHOWN]),
             Self::Test { package, file, named } => test(package, file, &[named, "--", SHOWN]),
+            Self::Unit { package, named } => {
+                vec!["test", "--release", "--package", package, "--lib", named, "--", SHOWN]
+            }
             Self::Ignored { package, file } => {
                 test(package, file, &["--", "--include-ignored", SHOWN])
             }
