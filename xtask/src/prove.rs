@@ -31,6 +31,8 @@ struct Proof {
 enum Runs {
     /// Those tests of a package's `tests/FILE.rs` whose name contains the word.
     Test { package: &'static str, file: &'static str, named: &'static str },
+    /// Those tests beside a package's code whose name contains the word.
+    Unit { package: &'static str, named: &'static str },
     /// The same with tests that are ignored otherwise, since they need the superuser.
     Ignored { package: &'static str, file: &'static str },
     /// A bench of a package.
@@ -164,7 +166,7 @@ const PROOFS: &[Proof] = &[
 
 impl Runs {
     fn is_test(&self) -> bool {
-        matches!(self, Self::Test { .. } | Self::Ignored { .. } | Self::Xtask(_))
+        !matches!(self, Self::Bench { .. } | Self::Sealane(_))
     }
 
     /// What cargo is told.
