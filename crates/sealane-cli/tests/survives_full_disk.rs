@@ -63,6 +63,65 @@ fn a_full_disk_refuses_and_goes_on_when_there_is_room() {
     proof.report(&refused, resumed);
 }
 
+/// What the disk is full of can be removed through the node, again and again: by removal of a
+/// stream, and by retention. Nobody makes room from outside.
+#[test]
+fn a_full_disk_is_emptied_through_the_node() {
+    if !disk::can_mount() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let image = folder.path().join("image");
+    disk::make(&image, IMAGE_BYTES);
+    let mounted = Mounted::new(&image, folder.path().join("mounted"));
+    let data = mounted.folder.join("data");
+    let node = Node::start(&data, "disk", &folder.path().join("node.log"));
+    let call = |method, path: &str, body: &str| node.http().call(method, path, body).unwrap();
+    for round in 0..4 {
+        let kept = fill_stream(&node, "kept", 4);
+        let filled = fill_stream(&node, "filled", usize::MAX);
+        assert!(filled > 8, "round {round}: {filled} requests fill the disk");
+        let began = Instant::now();
+        let path = "/v1/streams/filled";
+        let emptied = match round % 2 {
+            0 => call("DELETE", path, ""),
+            _ => call("PUT", path, r#"{"maxCount":10}"#),
+        };
+        assert_eq!(emptied.status, 200, "round {round}: {}", emptied.body);
+        let again = r#"{"to":"kept","envelope":{}}"#;
+        while call("POST", "/v1/enqueue", again).status != 200 {
+            assert!(began.elapsed() < PATIENCE, "round {round}: still refused");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        if round % 2 == 1 {
+            let unbounded = call("PUT", path, r#"{"maxCount":0}"#);
+            assert_eq!(unbounded.status, 200, "round {round}: {}", unbounded.body);
+        }
+        println!("round {round}: {filled} + {kept} requests, room after {:?}", began.elapsed());
+    }
+    assert_eq!(call("DELETE", "/v1/streams/filled", "").status, 200);
+    let next = json::number(&call("GET", "/v1/streams/kept", "").body, "next");
+    drop(node);
+    let node = Node::start(&data, "disk", &folder.path().join("node.log"));
+    let reply = node.http().call("GET", "/v1/streams/filled", "").unwrap();
+    assert_eq!(reply.status, 404, "what was removed is back");
+    let reply = node.http().call("GET", "/v1/streams/kept", "").unwrap();
+    assert_eq!(json::number(&reply.body, "next"), next, "{}", reply.body);
+}
+
+/// Enqueues until that is refused, or so often; returns how often.
+fn fill_stream(node: &Node, topic: &str, count: usize) -> usize {
+    let text = "x".repeat(100_000);
+    let body = format!(r#"{{"to":"{topic}","envelope":{{"text":"{text}"}}}}"#);
+    let mut http = node.http();
+    let is_taken = |_: &usize| {
+        let reply = http.call("POST", "/v1/enqueue", &body).unwrap();
+        assert!([200, 507].contains(&reply.status), "{}", reply.body);
+        reply.status == 200
+    };
+    (0..count.min(100_000)).take_while(is_taken).count()
+}
+
 struct Proof {
     seed: u64,
     ledger: Ledger,
@@ -107,10 +166,12 @@ impl Proof {
         refusals.map(AtomicU64::into_inner)
     }
 
-    /// While the disk is full the node is well, and holds what it acknowledged and no more.
+    /// While the disk is full the node says so, lives, and holds what it acknowledged and no more.
     fn check_full(&self, node: &Node) {
         let reply = node.http().call("GET", "/health", "").unwrap();
-        assert_eq!((reply.status, json::raw(&reply.body, "ok")), (200, "true"));
+        let status = json::text(&reply.body, "status");
+        assert_eq!((reply.status, json::raw(&reply.body, "ok"), status), (200, "false", "storage"));
+        assert_eq!(node.http().call("GET", "/ready", "").unwrap().status, 503);
         self.check(node, &LEVELS);
     }
 

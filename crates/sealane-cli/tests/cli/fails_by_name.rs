@@ -44,7 +44,7 @@ fn a_node_that_cannot_start_says_why() {
     let mut up = sealane(other.path());
     up.args(["up", "--listen", "127.0.0.1:0", "--data"]).arg(node.home().join("data"));
     let (code, said) = failure(&mut up);
-    assert!(code == 5 && said.contains("another node uses this folder"), "{code}: {said}");
+    assert!(code == 2 && said.contains("another node uses this folder"), "{code}: {said}");
     let folder = node.home().join("data").display().to_string();
     assert_eq!(said.matches(&folder).count(), 1, "{said}");
 }
