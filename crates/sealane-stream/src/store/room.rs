@@ -69,7 +69,7 @@ impl Room {
     /// Gives the log its blocks; after SQLite has made its file anew they have to be taken anew.
     pub(crate) fn keep_log(&mut self) {
         let log = OpenOptions::new().write(true).open(&self.log);
-        let kept = log.and_then(|log| Ok(keep(&log, self.kept_bytes)?));
+        let kept = log.and_then(|log| keep(&log, self.kept_bytes));
         if let Err(error) = kept {
             self.note(&error);
         }
