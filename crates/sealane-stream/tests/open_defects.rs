@@ -1,0 +1,78 @@
+//! What the hub promises and does not keep yet.
+
+use std::time::Duration;
+
+use sealane_codec::{Codec, Transcoder};
+use sealane_stream::protocol::{Mark, Op, ServerFrame};
+use sealane_stream::{
+    Change, ConsumerChange, Enqueue, Envelope, Event, From, Hub, HubConfig, Level, Retention,
+    Subscription, Who,
+};
+
+fn open(folder: &tempfile::TempDir) -> Hub {
+    let (folder, level) = (folder.path().to_owned(), Level::Os);
+    Hub::open(HubConfig { folder, level, retention: Retention::default() }).unwrap()
+}
+
+async fn enqueue(hub: &Hub, topic: &str, id: &str) {
+    let body = format!(r#"{{"id":"{id}"}}"#);
+    let mut scratch = Transcoder::new();
+    let envelope = Envelope::read(&mut scratch, hub.ids(), Codec::Json, body.as_bytes()).unwrap();
+    let (topic, envelopes) = (topic.parse().unwrap(), vec![envelope]);
+    let enqueue = Enqueue { topic, envelopes, expect: None, delay_ms: None, key: None };
+    hub.enqueue(enqueue).await.unwrap();
+}
+
+async fn member(hub: &Hub, pattern: &str, max_in_flight: Option<u32>) -> Subscription {
+    let change = ConsumerChange { max_in_flight, ..ConsumerChange::default() };
+    let who = Who::Member { name: "x".into(), owner: String::new(), from: From::First, change };
+    hub.subscribe(pattern.parse().unwrap(), who).await.unwrap().0
+}
+
+/// Takes what comes within a second.
+async fn take(subscription: &mut Subscription) -> Vec<Event> {
+    let mut events = Vec::new();
+    let second = Duration::from_secs(1);
+    if tokio::time::timeout(second, subscription.ready()).await.is_ok() {
+        subscription.take(100, 1 << 20, &mut events).await.unwrap();
+    }
+    events
+}
+
+fn offsets(events: &[Event]) -> Vec<(String, u64)> {
+    let place = |event: &Event| match event {
+        Event::Deliver(one) => Some((one.stream().to_string(), one.offset())),
+        Event::Status(_) => None,
+    };
+    events.iter().filter_map(place).collect()
+}
+
+/// Waits until retention has taken everything below `first`.
+async fn trimmed(hub: &Hub, topic: &str, first: u64) {
+    let topic = topic.parse().unwrap();
+    while hub.stream(&topic).unwrap().first < first {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// The place in which a member remembers a message's id names a slot, and the slot of a removed
+/// stream goes to the next stream that is met.
+#[tokio::test]
+async fn an_acknowledgement_of_a_removed_stream_is_none_of_another_stream() {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = open(&folder);
+    let mut first = member(&hub, "p/*", None).await;
+    first.apply(Op::Credit(10)).unwrap();
+    enqueue(&hub, "p/a", "of-a").await;
+    assert_eq!(offsets(&take(&mut first).await), [("p/a".into(), 0)]);
+    hub.remove(&"p/a".parse().unwrap()).await.unwrap();
+    assert!(take(&mut first).await.is_empty());
+    enqueue(&hub, "p/b", "of-b").await;
+    assert_eq!(offsets(&take(&mut first).await), [("p/b".into(), 0)]);
+    first.apply(Op::Ack(vec![Mark::Id("of-a".into())])).unwrap();
+    drop(first);
+    let mut second = member(&hub, "p/*", None).await;
+    second.apply(Op::Credit(10)).unwrap();
+    let again = offsets(&take(&mut second).await);
+    assert_eq!(again, [("p/b".into(), 0)], "it was never acknowledged");
+}
