@@ -76,3 +76,22 @@ async fn an_acknowledgement_of_a_removed_stream_is_none_of_another_stream() {
     let again = offsets(&take(&mut second).await);
     assert_eq!(again, [("p/b".into(), 0)], "it was never acknowledged");
 }
+
+/// Retention makes room below `max_in_flight` and wakes nobody.
+#[tokio::test]
+async fn a_member_goes_on_when_retention_takes_what_it_had_in_flight() {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = open(&folder);
+    for id in ["0", "1", "2", "3"] {
+        enqueue(&hub, "s", id).await;
+    }
+    let mut member = member(&hub, "s", Some(1)).await;
+    member.apply(Op::Credit(10)).unwrap();
+    assert_eq!(offsets(&take(&mut member).await), [("s".into(), 0)]);
+    let change = Change { max_count: Some(2), ..Change::default() };
+    hub.configure(&"s".parse().unwrap(), None, change).await.unwrap();
+    trimmed(&hub, "s", 2).await;
+    member.apply(Op::Ack(vec![Mark::Id("0".into())])).unwrap();
+    let next = offsets(&take(&mut member).await);
+    assert_eq!(next, [("s".into(), 2)], "nothing is in flight, and there is credit");
+}
