@@ -95,3 +95,28 @@ async fn a_member_goes_on_when_retention_takes_what_it_had_in_flight() {
     let next = offsets(&take(&mut member).await);
     assert_eq!(next, [("s".into(), 2)], "nothing is in flight, and there is credit");
 }
+
+/// What retention takes between the moment when a reader by pattern is told of a stream and the
+/// moment when it looks is neither a gap nor said by `recovered`.
+#[tokio::test]
+async fn a_reader_by_pattern_is_told_of_what_retention_took_before_it_looked() {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = open(&folder);
+    let who = Who::Reader { from: From::New, generation: None };
+    let (mut reader, _) = hub.subscribe("p/*".parse().unwrap(), who).await.unwrap();
+    reader.apply(Op::Credit(10)).unwrap();
+    for id in ["0", "1", "2", "3"] {
+        enqueue(&hub, "p/a", id).await;
+    }
+    let change = Change { max_count: Some(2), ..Change::default() };
+    hub.configure(&"p/a".parse().unwrap(), None, change).await.unwrap();
+    trimmed(&hub, "p/a", 2).await;
+    let events = take(&mut reader).await;
+    assert_eq!(offsets(&events), [("p/a".into(), 2), ("p/a".into(), 3)]);
+    let is_told = events.iter().any(|event| match event {
+        Event::Status(ServerFrame::Joined(joined)) => !joined.recovered,
+        Event::Status(ServerFrame::Gap { from: 0, to: 1, .. }) => true,
+        _ => false,
+    });
+    assert!(is_told, "two messages that came since it was there are gone: {events:?}");
+}
