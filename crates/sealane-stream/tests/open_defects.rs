@@ -120,3 +120,19 @@ async fn a_reader_by_pattern_is_told_of_what_retention_took_before_it_looked() {
     });
     assert!(is_told, "two messages that came since it was there are gone: {events:?}");
 }
+
+/// A member that raises `max_in_flight` changes it for all, and wakes nobody.
+#[tokio::test]
+async fn a_member_goes_on_when_another_raises_what_may_be_in_flight() {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = open(&folder);
+    for id in ["0", "1", "2"] {
+        enqueue(&hub, "s", id).await;
+    }
+    let mut first = member(&hub, "s", Some(1)).await;
+    first.apply(Op::Credit(10)).unwrap();
+    assert_eq!(offsets(&take(&mut first).await), [("s".into(), 0)]);
+    let _second = member(&hub, "s", Some(10)).await;
+    let next = offsets(&take(&mut first).await);
+    assert_eq!(next, [("s".into(), 1), ("s".into(), 2)], "the other has no credit");
+}
