@@ -54,3 +54,34 @@ async fn no_message_gets_an_offset_below_the_first_that_can_be_read() {
     let (first, next) = (info.first, info.next);
     assert!(is_read, "first {first}, next {next}: offset {offset} was acknowledged");
 }
+
+/// What a removed stream was answered for and the store had not got yet is stored after all, when
+/// it was removed by a commit without what adds.
+#[tokio::test]
+async fn nothing_is_stored_of_a_stream_that_was_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = open(&folder);
+    let gone = "gone".parse().unwrap();
+    let memory = Change { level: Some(Level::Memory), ..Change::default() };
+    hub.configure(&gone, None, memory).await.unwrap();
+    hub.store_trouble.refuse_blocks(true);
+    hub.enqueue(messages(&hub, "gone", 1)).await.unwrap();
+    // The first keeps the writer at work until the other two wait together.
+    let (first, removed, third) = tokio::join!(
+        hub.enqueue(messages(&hub, "busy", 500)),
+        hub.remove(&gone),
+        hub.enqueue(messages(&hub, "other", 1)),
+    );
+    assert_eq!(removed, Ok(()));
+    assert!(first.is_err() && third.is_err(), "they share a commit that is stripped");
+    sleep_ms(200).await;
+    hub.store_trouble.end();
+    hub.enqueue(messages(&hub, "other", 1)).await.unwrap();
+    sleep_ms(200).await;
+    hub.close().unwrap();
+    let store = rusqlite::Connection::open(folder.path().join("streams.db")).unwrap();
+    let strangers = "SELECT count(*) FROM block WHERE key >> 40 NOT IN
+        (SELECT number FROM stream UNION SELECT stream FROM removed)";
+    let strangers: i64 = store.query_row(strangers, [], |row| row.get(0)).unwrap();
+    assert_eq!(strangers, 0, "blocks that belong to nobody and are never swept");
+}
