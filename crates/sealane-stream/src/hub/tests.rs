@@ -85,3 +85,21 @@ async fn nothing_is_stored_of_a_stream_that_was_removed() {
     let strangers: i64 = store.query_row(strangers, [], |row| row.get(0)).unwrap();
     assert_eq!(strangers, 0, "blocks that belong to nobody and are never swept");
 }
+
+/// The search by time looks into the store alone, and messages of a `memory` stream are readable
+/// before they are there.
+#[tokio::test]
+async fn reading_from_a_time_finds_what_is_not_stored_yet() {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = open(&folder);
+    let topic: Topic = "m".parse().unwrap();
+    let memory = Change { level: Some(Level::Memory), ..Change::default() };
+    hub.configure(&topic, None, memory).await.unwrap();
+    hub.store_trouble.refuse_blocks(true);
+    hub.enqueue(messages(&hub, "m", 3)).await.unwrap();
+    let first = hub.read(&topic, From::First, 10).await.unwrap();
+    assert_eq!(first.events.len(), 3, "they can be read");
+    let since = hub.read(&topic, From::Time(1), 10).await.unwrap();
+    hub.store_trouble.end();
+    assert_eq!(since.events.len(), 3, "they all came after 1970");
+}
