@@ -103,3 +103,25 @@ async fn reading_from_a_time_finds_what_is_not_stored_yet() {
     hub.store_trouble.end();
     assert_eq!(since.events.len(), 3, "they all came after 1970");
 }
+
+/// A `memory` stream becomes a `disk` stream while the store is full, and after a kill nothing
+/// shows that it has lost what it was answered for before.
+#[tokio::test]
+async fn no_two_messages_share_generation_and_offset_when_a_level_changes() {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = open(&folder);
+    let topic: Topic = "m".parse().unwrap();
+    let level = |level| Change { level: Some(level), ..Change::default() };
+    hub.configure(&topic, None, level(Level::Memory)).await.unwrap();
+    hub.store_trouble.refuse_blocks(true);
+    let lost = hub.enqueue(messages(&hub, "m", 1)).await.unwrap();
+    hub.configure(&topic, None, level(Level::Disk)).await.unwrap();
+    hub.store_trouble.fail_at(1, store::Fault::Failed("the process is dead".into()), true);
+    let _ = hub.close();
+
+    let hub = open(&folder);
+    let other = hub.enqueue(messages(&hub, "m", 1)).await.unwrap();
+    let place = |appended: &Appended| (appended.generation, appended.offset);
+    assert_ne!(lost.ids, other.ids);
+    assert_ne!(place(&lost), place(&other), "two messages have one place");
+}
