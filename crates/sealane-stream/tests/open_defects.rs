@@ -136,3 +136,37 @@ async fn a_member_goes_on_when_another_raises_what_may_be_in_flight() {
     let next = offsets(&take(&mut first).await);
     assert_eq!(next, [("s".into(), 1), ("s".into(), 2)], "the other has no credit");
 }
+
+/// A consumer whose row is damaged begins anew, and what it does then is stored as changes of the
+/// damaged row.
+#[tokio::test]
+async fn a_damaged_consumer_begins_anew_only_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = open(&folder);
+    for id in ["0", "1", "2"] {
+        enqueue(&hub, "s", id).await;
+    }
+    let all = || Op::Ack(vec![Mark::Range { stream: None, from: 0, to: 2 }]);
+    let mut before = member(&hub, "s", None).await;
+    before.apply(Op::Credit(10)).unwrap();
+    assert_eq!(take(&mut before).await.len(), 3);
+    before.apply(all()).unwrap();
+    drop(before);
+    hub.close().unwrap();
+    let store = rusqlite::Connection::open(folder.path().join("streams.db")).unwrap();
+    store.execute("UPDATE consumer SET state = x'ff'", []).unwrap();
+    drop(store);
+
+    let hub = open(&folder);
+    let mut again = member(&hub, "s", None).await;
+    again.apply(Op::Credit(10)).unwrap();
+    assert_eq!(take(&mut again).await.len(), 3, "it begins anew");
+    again.apply(all()).unwrap();
+    drop(again);
+    hub.close().unwrap();
+
+    let hub = open(&folder);
+    let topic = "s".parse().unwrap();
+    let consumer = hub.stream(&topic).unwrap().consumers[0].clone();
+    assert_eq!((consumer.next, consumer.in_flight), (3, 0), "all were acknowledged");
+}
