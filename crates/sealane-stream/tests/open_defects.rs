@@ -170,3 +170,24 @@ async fn a_damaged_consumer_begins_anew_only_once() {
     let consumer = hub.stream(&topic).unwrap().consumers[0].clone();
     assert_eq!((consumer.next, consumer.in_flight), (3, 0), "all were acknowledged");
 }
+
+/// What was in flight for the last time when the hub ended is dead when it is opened again, and
+/// the clock does not look after a consumer that nobody has joined since.
+#[tokio::test]
+async fn a_message_out_of_attempts_becomes_a_dead_letter_after_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = open(&folder);
+    enqueue(&hub, "s", "0").await;
+    let change = ConsumerChange { max_attempts: Some(1), ..ConsumerChange::default() };
+    let who = Who::Member { name: "x".into(), owner: String::new(), from: From::First, change };
+    let (mut member, _) = hub.subscribe("s".parse().unwrap(), who).await.unwrap();
+    member.apply(Op::Credit(1)).unwrap();
+    assert_eq!(take(&mut member).await.len(), 1);
+    hub.close().unwrap();
+    drop((member, hub));
+
+    let hub = open(&folder);
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let letters = hub.stream(&"dead/s".parse().unwrap()).map_or(0, |info| info.next);
+    assert_eq!(letters, 1, "it was delivered once, and may not be again");
+}
