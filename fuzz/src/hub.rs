@@ -1,17 +1,24 @@
-//! The frames of the hub's protocol.
+//! The frames of the hub's protocol, and the hub itself.
+
+#[path = "hub/steps.rs"]
+mod steps;
 
 use bytes::Bytes;
 use sealane_codec::Codec;
 use sealane_stream::protocol::{Sealed, ServerFrame, read_frame, read_ops};
 
 /// A frame from either side, in the codec that the first byte chooses: what is read is written
-/// and read again as the same.
+/// and read again as the same. An input whose first byte is 128 or more also stands for steps of
+/// connections on a hub.
 pub fn hub(bytes: &[u8]) {
     let Some((&first, frame)) = bytes.split_first() else { return };
     let codec = [Codec::Json, Codec::MsgPack, Codec::Cbor][usize::from(first) % 3];
     ops(codec, frame);
     sealed(codec, frame);
     server_frame(codec, frame);
+    if first >= 128 {
+        steps::run(frame);
+    }
 }
 
 fn ops(codec: Codec, frame: &[u8]) {

@@ -498,3 +498,6 @@ fn describe(stream: &Stream) -> StreamInfo {
         .collect();
     info
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,127 @@
+//! What the writer promises and does not keep yet, on a store that fails when it is told to.
+
+use std::time::Duration;
+
+use sealane_codec::{Codec, Transcoder};
+
+use super::*;
+
+fn open(folder: &tempfile::TempDir) -> Hub {
+    let (folder, level) = (folder.path().to_owned(), Level::Os);
+    Hub::open(HubConfig { folder, level, retention: Retention::default() }).unwrap()
+}
+
+fn messages(hub: &Hub, topic: &str, count: usize) -> Enqueue {
+    let read = |_| Envelope::read(&mut Transcoder::new(), &hub.ids, Codec::Json, b"{}").unwrap();
+    let (topic, envelopes) = (topic.parse().unwrap(), (0..count).map(read).collect());
+    Enqueue { topic, envelopes, expect: None, delay_ms: None, key: None }
+}
+
+async fn sleep_ms(ms: u64) {
+    tokio::time::sleep(Duration::from_millis(ms)).await;
+}
+
+/// A commit that stores what a `memory` stream was answered for and at once takes it off for its
+/// age writes a row whose `next` is below its `first`.
+#[tokio::test]
+async fn no_message_gets_an_offset_below_the_first_that_can_be_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = open(&folder);
+    let topic: Topic = "m".parse().unwrap();
+    let (level, max_age_ms) = (Some(Level::Memory), Some(20));
+    let change = Change { level, max_age_ms, ..Change::default() };
+    hub.configure(&topic, None, change).await.unwrap();
+    hub.store_trouble.refuse_blocks(true);
+    assert_eq!(hub.enqueue(messages(&hub, "m", 5)).await.unwrap().offset, 0);
+    // The writer waits to copy its log, and retention is due by the next commit.
+    let copying = hub.registry.copying.lock();
+    sleep_ms(400).await;
+    hub.store_trouble.end();
+    hub.store_trouble.fail_at(1, store::Fault::Full, false);
+    drop(copying);
+    while hub.stream(&topic).unwrap().first == 0 {
+        sleep_ms(1).await;
+    }
+    hub.store_trouble.fail_at(1, store::Fault::Failed("the process is dead".into()), true);
+    let _ = hub.close();
+
+    let hub = open(&folder);
+    let info = hub.stream(&topic).unwrap();
+    hub.configure(&topic, None, Change { max_age_ms: Some(0), ..Change::default() }).await.unwrap();
+    let offset = hub.enqueue(messages(&hub, "m", 1)).await.unwrap().offset;
+    let page = hub.read(&topic, From::Offset(offset), 10).await.unwrap();
+    let is_read = page.events.iter().any(|event| matches!(event, Event::Deliver(_)));
+    let (first, next) = (info.first, info.next);
+    assert!(is_read, "first {first}, next {next}: offset {offset} was acknowledged");
+}
+
+/// What a removed stream was answered for and the store had not got yet is stored after all, when
+/// it was removed by a commit without what adds.
+#[tokio::test]
+async fn nothing_is_stored_of_a_stream_that_was_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = open(&folder);
+    let gone = "gone".parse().unwrap();
+    let memory = Change { level: Some(Level::Memory), ..Change::default() };
+    hub.configure(&gone, None, memory).await.unwrap();
+    hub.store_trouble.refuse_blocks(true);
+    hub.enqueue(messages(&hub, "gone", 1)).await.unwrap();
+    // The first keeps the writer at work until the other two wait together.
+    let (first, removed, third) = tokio::join!(
+        hub.enqueue(messages(&hub, "busy", 500)),
+        hub.remove(&gone),
+        hub.enqueue(messages(&hub, "other", 1)),
+    );
+    assert_eq!(removed, Ok(()));
+    assert!(first.is_err() && third.is_err(), "they share a commit that is stripped");
+    sleep_ms(200).await;
+    hub.store_trouble.end();
+    hub.enqueue(messages(&hub, "other", 1)).await.unwrap();
+    sleep_ms(200).await;
+    hub.close().unwrap();
+    let store = rusqlite::Connection::open(folder.path().join("streams.db")).unwrap();
+    let strangers = "SELECT count(*) FROM block WHERE key >> 40 NOT IN
+        (SELECT number FROM stream UNION SELECT stream FROM removed)";
+    let strangers: i64 = store.query_row(strangers, [], |row| row.get(0)).unwrap();
+    assert_eq!(strangers, 0, "blocks that belong to nobody and are never swept");
+}
+
+/// The search by time looks into the store alone, and messages of a `memory` stream are readable
+/// before they are there.
+#[tokio::test]
+async fn reading_from_a_time_finds_what_is_not_stored_yet() {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = open(&folder);
+    let topic: Topic = "m".parse().unwrap();
+    let memory = Change { level: Some(Level::Memory), ..Change::default() };
+    hub.configure(&topic, None, memory).await.unwrap();
+    hub.store_trouble.refuse_blocks(true);
+    hub.enqueue(messages(&hub, "m", 3)).await.unwrap();
+    let first = hub.read(&topic, From::First, 10).await.unwrap();
+    assert_eq!(first.events.len(), 3, "they can be read");
+    let since = hub.read(&topic, From::Time(1), 10).await.unwrap();
+    hub.store_trouble.end();
+    assert_eq!(since.events.len(), 3, "they all came after 1970");
+}
+
+/// A `memory` stream becomes a `disk` stream while the store is full, and after a kill nothing
+/// shows that it has lost what it was answered for before.
+#[tokio::test]
+async fn no_two_messages_share_generation_and_offset_when_a_level_changes() {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = open(&folder);
+    let topic: Topic = "m".parse().unwrap();
+    let level = |level| Change { level: Some(level), ..Change::default() };
+    hub.configure(&topic, None, level(Level::Memory)).await.unwrap();
+    hub.store_trouble.refuse_blocks(true);
+    let lost = hub.enqueue(messages(&hub, "m", 1)).await.unwrap();
+    hub.configure(&topic, None, level(Level::Disk)).await.unwrap();
+    hub.store_trouble.fail_at(1, store::Fault::Failed("the process is dead".into()), true);
+    let _ = hub.close();
+
+    let hub = open(&folder);
+    let other = hub.enqueue(messages(&hub, "m", 1)).await.unwrap();
+    let place = |appended: &Appended| (appended.generation, appended.offset);
+    assert_ne!(lost.ids, other.ids);
+    assert_ne!(place(&lost), place(&other), "two messages have one place");
+}
