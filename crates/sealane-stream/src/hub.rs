@@ -176,6 +176,7 @@ impl Hub {
         let defaults = Settings { level: config.level, retention: config.retention };
         let is_bounded = !defaults.retention.keeps_all();
         let registry = Arc::new(Registry::new(reads, is_bounded, opened.streams, sender));
+        registry.begin();
         let writes = Writes::new(opened.connection, opened.lock, &config.folder)?;
         #[cfg(test)]
         let store_trouble = writes.trouble.clone();

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
 use std::sync::mpsc::Sender;
 
 use parking_lot::{Condvar, Mutex, RwLock};
@@ -84,6 +84,18 @@ impl Registry {
         }
     }
 
+    /// Has the clock look after every consumer that waits for time to pass, or for dead letters.
+    pub(crate) fn begin(&self) {
+        for stream in self.streams() {
+            let consumers: Vec<_> = stream.state.lock().consumers.values().cloned().collect();
+            for shared in consumers {
+                if !shared.state.lock().is_settled() {
+                    self.mark_timed(&stream, &shared);
+                }
+            }
+        }
+    }
+
     /// The stream of `topic`, if there is one.
     pub(crate) fn find(&self, topic: &Topic) -> Option<Arc<Stream>> {
         self.streams.read().by_topic.get(topic).cloned()
@@ -155,6 +167,9 @@ impl Registry {
     /// Tells the subscriptions by pattern that came since the stream had something last: each is
     /// looked at once for each stream, however often that is published to.
     fn meet(&self, stream: &Arc<Stream>, offset: u64) {
+        // Together with the fence of `watch`: either this finds the new subscription, or that one
+        // finds what the stream has got.
+        fence(Ordering::SeqCst);
         let met = stream.met.load(Ordering::Acquire);
         if met == self.patterns_met.load(Ordering::Acquire) {
             return;
@@ -193,6 +208,7 @@ impl Registry {
             patterns.all.insert(number, (pattern.clone(), signal.clone()));
             patterns.of_member.insert(member, number);
         }
+        fence(Ordering::SeqCst);
         self.page(Some(pattern), None, usize::MAX)
     }
 

@@ -261,6 +261,16 @@ impl State {
         self.first..self.next
     }
 
+    /// The first offset from `from` on whose block's last message is not older than `time_ms`, of
+    /// what is not stored yet.
+    pub(crate) fn offset_at(&self, from: u64, time_ms: u64) -> u64 {
+        let is_newer = |block: &&Arc<Block>| {
+            let last = block.records.last().map_or(0, |record| record.time_ms);
+            block.first >= from && last >= time_ms
+        };
+        self.tail.iter().find(is_newer).map_or(self.next, |block| block.first)
+    }
+
     /// Where a reader goes on who has seen everything before `offset` of `generation`, and
     /// whether nothing is missing.
     pub(crate) fn resume(&self, offset: u64, generation: Option<u64>) -> (u64, bool) {
@@ -365,7 +375,10 @@ impl Shared {
         let consumer = Consumer::restore(row.settings, &row.state, changes, &mut dead);
         let consumer = consumer.unwrap_or_else(|| {
             tracing::error!(stream = %topic, consumer = row.name, "begins anew: it is damaged");
-            Consumer::new(0, row.settings)
+            let mut consumer = Consumer::new(0, row.settings);
+            // Its row is of no use to what is stored next.
+            consumer.is_unstored();
+            consumer
         });
         let kept = Kept {
             number: row.number,

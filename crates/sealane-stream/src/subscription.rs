@@ -308,10 +308,11 @@ impl Subscription {
             return Ok(None);
         }
         let is_pattern = self.pattern.topic().is_none();
-        let mut who = self.who.clone();
-        if let (Some(offset), Who::Reader { from, generation }) = (met, &mut who) {
-            (*from, *generation) = (From::Offset(offset), None);
+        if let (Some(offset), Who::Reader { .. }) = (met, &self.who) {
+            self.read_from(stream, offset)?;
+            return Ok(None);
         }
+        let mut who = self.who.clone();
         if let (Some(_), Who::Member { from, .. }) = (met, &mut who) {
             *from = From::First;
         }
@@ -372,11 +373,18 @@ impl Subscription {
         let Some(stream) = self.registry.find(topic).filter(|_| is_reader) else {
             return Ok(None);
         };
+        let index = self.read_from(stream, offset)?;
+        Ok(Some(index))
+    }
+
+    /// Follows a stream as a reader, from `offset` on: of what is gone by now it is told as a gap.
+    fn read_from(&mut self, stream: Arc<Stream>, offset: u64) -> Result<usize, Error> {
         self.registry.follow(self.slots.len())?;
         let index = self.slots.next();
         let slot = Slot::reader(stream, offset, &self.signal, (self.member, index));
-        self.slots.insert(Slot { queued: false, ..slot });
-        Ok(Some(index))
+        self.slots.insert(slot);
+        self.turn.push_back(index);
+        Ok(index)
     }
 
     /// The slot of a stream that an op names, or of the only one.

@@ -313,16 +313,16 @@ impl Writer {
 
     /// Stores everything that is known, and closes.
     fn stop(mut self) -> Result<(), Fault> {
-        let failed = || Fault::Failed("the last commit failed".into());
         while !self.deferred.is_empty() {
             let batch = std::mem::take(&mut self.deferred);
             self.commit(batch);
         }
         self.flushed = None;
         self.commit(vec![Command::Dirty]);
-        if !self.unsaved.is_empty() || self.registry.has_dirty() {
-            let fault = self.registry.fault.lock().clone();
-            return Err(fault.unwrap_or_else(failed));
+        let fault = self.registry.fault.lock().clone();
+        if let Some(fault) = fault.filter(|_| !self.unsaved.is_empty() || self.registry.has_dirty())
+        {
+            return Err(fault);
         }
         self.writes.set_sync(true)?;
         self.writes.begin()?;
@@ -342,6 +342,8 @@ impl Writer {
         if !plan.is_stripped && (plan.has_room || !is_full) {
             self.clear_fault();
         }
+        // What a stream was answered for goes with it.
+        self.unsaved.retain(|staged| !plan.removing.contains_key(&staged.stream.topic));
         if !plan.is_stripped {
             for staged in self.unsaved.drain(..) {
                 staged.note_stored(&self.registry);

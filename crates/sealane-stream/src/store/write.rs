@@ -200,7 +200,9 @@ impl Writes {
         trimmed: Option<Trimmed>,
     ) -> Result<(), Fault> {
         let state = stream.state.lock();
-        let first = trimmed.map_or(state.first, |trimmed| state.first.max(trimmed.last + 1));
+        let behind = trimmed.map_or(0, |trimmed| trimmed.last + 1);
+        // What is stored and removed by this very commit is behind both.
+        let (first, next) = (state.first.max(behind), state.stored_next.max(behind));
         let bytes = state.bytes.saturating_sub(trimmed.map_or(0, |trimmed| trimmed.bytes));
         self.run(
             "INSERT INTO stream VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
@@ -215,7 +217,7 @@ impl Writes {
                 settings.retention.max_count as i64,
                 settings.retention.max_bytes as i64,
                 first as i64,
-                state.stored_next as i64,
+                next as i64,
                 bytes as i64,
                 stream.sealed.map(|group| group.to_bytes()),
             ],

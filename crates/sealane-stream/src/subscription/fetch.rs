@@ -156,6 +156,7 @@ impl Subscription {
         }
         if let Some(slot) = self.slots.take(index) {
             self.registry.unfollow(1);
+            self.in_flight.lose(index);
             slot.close(&self.registry, self.member);
         }
         Ok(false)

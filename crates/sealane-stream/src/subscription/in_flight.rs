@@ -37,6 +37,25 @@ impl InFlight {
         }
     }
 
+    /// Forgets everything of a slot, whose index another stream may get.
+    pub(super) fn lose(&mut self, slot: usize) {
+        self.repeats.retain(|_, places| {
+            places.retain(|(index, _)| *index != slot);
+            !places.is_empty()
+        });
+        let repeats = &mut self.repeats;
+        self.places.retain(|hash, place| {
+            if place.0 != slot {
+                return true;
+            }
+            let next = repeats.get_mut(hash).and_then(BTreeSet::pop_first);
+            next.is_some_and(|next| {
+                *place = next;
+                true
+            })
+        });
+    }
+
     /// Forgets what was acknowledged by offset, once that is half of all.
     pub(super) fn prune(&mut self, acked: usize, member: Member, slots: &Slots) {
         self.stale += acked;

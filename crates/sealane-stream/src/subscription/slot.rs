@@ -56,6 +56,8 @@ impl Slot {
                     consumer.cursor()
                 };
                 let joined = describe(&stream, cursor, true);
+                // There may be room for more by what has changed.
+                shared.wake();
                 registry.mark_dirty(&stream, &shared);
                 registry.mark_timed(&stream, &shared);
                 let slot = Self::new(stream, Work::Member { shared }, signal, (member, index));
@@ -129,9 +131,9 @@ pub(crate) async fn place(
     stream: &Arc<Stream>,
     from: From,
 ) -> Result<u64, Error> {
-    let (first, next) = {
+    let (first, stored, next) = {
         let state = stream.state.lock();
-        (state.first, state.next)
+        (state.first, state.stored_next.max(state.first), state.next)
     };
     match from {
         From::First => Ok(first),
@@ -140,8 +142,12 @@ pub(crate) async fn place(
         From::Offset(offset) => Ok(offset.min(next)),
         From::Time(time_ms) => {
             let (registry, number) = (registry.clone(), stream.number);
-            let search = move || Ok(registry.reads.offset_at(number, (first, next), time_ms)?);
-            super::fetch::blocking(search).await
+            let search = move || Ok(registry.reads.offset_at(number, (first, stored), time_ms)?);
+            let found = super::fetch::blocking(search).await?;
+            if found < stored {
+                return Ok(found);
+            }
+            Ok(stream.state.lock().offset_at(stored, time_ms))
         }
     }
 }

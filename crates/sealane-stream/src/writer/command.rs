@@ -37,7 +37,7 @@ pub(crate) struct Append {
     pub(crate) due_ms: Option<u64>,
     pub(crate) key: Option<Key>,
     pub(crate) reply: Reply<Appended>,
-    /// The append's share of the queue, given back when it is done.
+    /// The append's share of the queue, given back when the append is planned.
     pub(crate) _share: OwnedSemaphorePermit,
 }
 

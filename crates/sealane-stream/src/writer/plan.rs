@@ -259,17 +259,21 @@ impl Plan {
     /// Takes out what adds to the store and tells those who asked for it why; what removes stays.
     pub(super) fn strip(&mut self, registry: &Registry, fault: &Fault) {
         self.is_stripped = true;
-        let made: HashSet<u32> = self.made.values().map(|stream| stream.number).collect();
+        let made = self.made.values().map(|stream| stream.number);
+        let mut added: HashSet<u32> = made.collect();
+        // What a stream was answered for at its old level is not stored by this commit.
+        let levels = self.settings.values().filter(|(s, new)| s.settings().level != new.level);
+        added.extend(levels.map(|(stream, _)| stream.number));
         let stays = |(_, answer): &(Option<u32>, Answer)| match answer {
             Answer::Remove(..) => true,
-            Answer::Configure(_, Ok((stream, _))) => !made.contains(&stream.number),
+            Answer::Configure(_, Ok((stream, _))) => !added.contains(&stream.number),
             Answer::Configure(_, Err(_)) | Answer::Append(..) => false,
         };
         let (kept, failed): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.answers).into_iter().partition(stays);
         failed.into_iter().for_each(|(_, answer)| answer.fail(fault));
         self.answers = kept;
-        self.settings.retain(|number, _| !made.contains(number));
+        self.settings.retain(|number, _| !added.contains(number));
         self.gains.clear();
         self.made.clear();
         self.delayed.clear();

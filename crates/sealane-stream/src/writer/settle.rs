@@ -77,5 +77,7 @@ fn trim(stream: &Stream, trimmed: Trimmed, registry: &Registry) {
     for shared in consumers {
         let forgotten = shared.state.lock().forget(0..first);
         registry.metrics.expired.fetch_add(forgotten, Ordering::Relaxed);
+        // Who had as much in flight as it may have has room again.
+        shared.wake();
     }
 }

@@ -120,7 +120,10 @@ impl Upkeep {
         registry: &Registry,
     ) -> Result<(), Fault> {
         self.removed = Removed::default();
-        plan.trimmed.clear();
+        for (stream, _) in plan.trimmed.drain(..) {
+            let mut state = stream.state.lock();
+            state.leaving = state.first;
+        }
         if plan.retains {
             for stream in registry.streams() {
                 retain(plan, writes, &stream)?;
