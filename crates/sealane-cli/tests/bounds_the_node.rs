@@ -33,7 +33,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bystanders::Bystanders;
-use figures::number;
+use figures::{metric, number};
 use hammer::Hammer;
 use stage::Stage;
 
@@ -79,6 +79,12 @@ fn bystanders_of_a_hammered_node() {
     std::thread::sleep(Duration::from_secs(seconds));
     let waits = bystanders.finish();
     let answers = hammer.finish();
+    let node = &hammered.node;
+    let did = ["acked", "nacked", "delivered"].map(|what| {
+        let count = metric(node, &format!("sealane_stream_{what}_total"));
+        println!("  {count:>8} {what}");
+        count
+    });
     for ((what, status), count) in &answers {
         println!("  {count:>8} x {what}: {status}");
     }
@@ -90,6 +96,12 @@ fn bystanders_of_a_hammered_node() {
         assert!(stage.node.child.try_wait().unwrap().is_none(), "a node has ended");
     }
     assert!(waits.iter().all(|waits| waits.len() > 0), "nobody asked anything");
-    let lost: Vec<_> = answers.keys().filter(|(_, status)| *status == 0).collect();
-    println!("  without an answer: {lost:?}");
+    assert!(did.iter().all(|count| *count > 0), "nothing was consumed: {did:?}");
+    let failed: Vec<_> = answers.keys().filter(|(_, status)| !is_answer(*status)).collect();
+    assert!(failed.is_empty(), "those who hammer were told: {failed:?}");
+}
+
+/// What a node may say to whoever does what others undo: it is done, or there is nothing there.
+fn is_answer(status: u16) -> bool {
+    (200..500).contains(&status)
 }

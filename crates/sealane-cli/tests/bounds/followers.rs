@@ -1,5 +1,7 @@
 //! Subscriptions to everything, and clients that ask for everything and take nothing.
 
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use sealane_message::limits::{
@@ -27,6 +29,12 @@ const MESSAGE_BYTES: usize = 16 << 10;
 /// Messages that come while it is read.
 const LATER: usize = 50;
 
+/// Those who read nothing are sent away by and by: what they hold is looked at long before.
+const SETTLED: Duration = Duration::from_secs(20);
+
+/// How often a client that has nothing to say shows that it is there.
+const SIGN: Duration = Duration::from_secs(20);
+
 const FOLLOWED: &str = "sealane_read_followed_streams";
 const HELD: &str = "sealane_read_held_bytes";
 
@@ -34,14 +42,15 @@ pub(crate) fn run(streams: usize, stuck: usize) {
     let stage = Stage::set("os");
     let node = &stage.node;
     stage.fill("busy", MESSAGES, MESSAGE_BYTES);
-    // So many streams are followed as all subscriptions together may, and a half at most.
-    let touched = streams.min(MAX_FOLLOWED_STREAMS / FOLLOWERS / 2);
-    touch(node, 0..streams);
+    // Half of what all subscriptions together may follow, at most.
+    let touched = (streams - 1).min(MAX_FOLLOWED_STREAMS / FOLLOWERS / 2);
+    touch(node, 0..streams - 1);
     touch(node, 0..touched);
     std::thread::sleep(Duration::from_millis(500));
     forget_peak(node);
     let quiet = memory(node, "VmRSS:");
-    let followers: Vec<_> = (0..FOLLOWERS).map(|_| follow(node)).collect();
+    let began = Instant::now();
+    let followers = Awake::keep((0..FOLLOWERS).map(|_| follow(node)).collect());
     let (subscribed, idle) = (memory(node, "VmRSS:"), metric(node, FOLLOWED));
     println!("{FOLLOWERS} subscriptions to {streams} streams: {idle} followed while nothing comes");
     println!("  memory: quiet {}, subscribed {}", mib(quiet), mib(subscribed));
@@ -50,12 +59,17 @@ pub(crate) fn run(streams: usize, stuck: usize) {
     let following = memory(node, "VmRSS:");
     let bytes = following.saturating_sub(subscribed) / followed;
     println!("  {followed} followed once {touched} streams have a message: {}", mib(following));
+    println!("  it took {:?}", began.elapsed());
     println!("  {bytes} bytes of a followed stream (wanted: at most {FOLLOWED_BYTES_MAX})");
+    let began = Instant::now();
     let clients: Vec<_> = (0..stuck).map(|_| stand_still(node)).collect();
+    let opened = began.elapsed();
     let held = wait_for_held(node);
+    let connections = metric(node, "sealane_read_connections") as usize;
     let standing = memory(node, "VmRSS:");
     let each = standing.saturating_sub(following) / stuck as u64;
     println!("{stuck} clients that read nothing: {}, {each} bytes each", mib(standing));
+    println!("  they were there after {opened:?}, and still after {:?}", began.elapsed());
     println!("  {HELD} {held}, {FOLLOWED} {}", metric(node, FOLLOWED));
     let took = read_all(&stage);
     let peak = memory(node, "VmHWM:");
@@ -63,8 +77,8 @@ pub(crate) fn run(streams: usize, stuck: usize) {
     let bound = budget(followed as usize, FOLLOWERS + stuck + 1) as u64;
     println!("  a reader beside them had {} messages in {took:?}", MESSAGES + LATER);
     println!("memory: {} at most, growth {} of {}", mib(peak), mib(growth), mib(bound));
-    let connections = metric(node, "sealane_read_connections") as usize;
-    drop((followers, clients));
+    drop(clients);
+    followers.finish();
     assert!(held > 0 && held <= MAX_DELIVERIES_BYTES as u64, "{held} bytes are held");
     assert!(growth <= bound, "{} of {}", mib(growth), mib(bound));
     assert!(connections >= FOLLOWERS + stuck, "some of them were sent away: {connections}");
@@ -111,6 +125,30 @@ fn stand_still(node: &Node) -> WebSocket {
     socket
 }
 
+/// Clients that read nothing for a while, and show that they are there.
+struct Awake {
+    stop: Sender<()>,
+    thread: JoinHandle<()>,
+}
+
+impl Awake {
+    fn keep(mut all: Vec<WebSocket>) -> Self {
+        let (stop, stopped) = mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            while stopped.recv_timeout(SIGN) == Err(RecvTimeoutError::Timeout) {
+                all.iter_mut().for_each(|socket| socket.ping(0).unwrap());
+            }
+        });
+        Self { stop, thread }
+    }
+
+    /// Lets them go; the hub has ended none of them.
+    fn finish(self) {
+        self.stop.send(()).unwrap();
+        self.thread.join().unwrap();
+    }
+}
+
 /// Waits until so many streams are followed, or the hub finds no more of them.
 fn wait_for_followed(node: &Node, wanted: u64) -> u64 {
     let began = Instant::now();
@@ -124,10 +162,11 @@ fn wait_for_followed(node: &Node, wanted: u64) -> u64 {
     }
 }
 
-/// Waits until connections hold what they will hold.
+/// Waits until connections hold what they will hold, or have had `SETTLED` for it.
 fn wait_for_held(node: &Node) -> u64 {
     let (mut last, mut moved) = (0, Instant::now());
-    while moved.elapsed() < Duration::from_millis(600) {
+    let began = Instant::now();
+    while moved.elapsed() < Duration::from_millis(600) && began.elapsed() < SETTLED {
         std::thread::sleep(Duration::from_millis(50));
         let now = metric(node, HELD);
         if now != last {

@@ -43,6 +43,10 @@ pub(crate) fn run(letters: usize) {
     println!("{letters} dead letters of {CONSUMERS} consumers in {took:?}");
     println!("bystanders: {} (wanted: p99.9 of at most 50 ms)", waits[0]);
     println!("memory: quiet {}, all in flight {}, at most {}", mib(quiet), mib(taken), mib(peak));
+    // Two causes, told apart: what is in flight, and the letters that are made of it.
+    let in_flight = taken.saturating_sub(quiet) / letters as u64;
+    let more = mib(peak.saturating_sub(taken));
+    println!("  {in_flight} bytes of a message in flight; {more} for the letters");
     let growth = peak.saturating_sub(quiet);
     // The tails of the stream and of its dead letters, and what the members' connections hold.
     let documented = 2 * MAX_TAIL_BYTES + CONSUMERS * MAX_CONNECTION_DELIVERIES_BYTES;
