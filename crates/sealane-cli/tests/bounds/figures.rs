@@ -47,6 +47,17 @@ pub(crate) fn metric(node: &Node, name: &str) -> u64 {
     behind(&reply.body, &format!("\n{name} "))
 }
 
+/// Pages of memory that all TCP sockets of this machine have, and may have. At the limit the system
+/// drops what comes, whatever the node does.
+pub(crate) fn tcp_pages() -> (u64, u64) {
+    let read = |path| std::fs::read_to_string(path).unwrap();
+    let sockets = read("/proc/net/sockstat");
+    let of_tcp = sockets.lines().find(|line| line.starts_with("TCP:")).unwrap();
+    let limits = read("/proc/sys/net/ipv4/tcp_mem");
+    let most = limits.split_whitespace().next_back().unwrap();
+    (behind(of_tcp, "mem "), most.parse().unwrap())
+}
+
 /// Bytes, as people read them.
 pub(crate) fn mib(bytes: u64) -> String {
     format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20))

@@ -9,7 +9,7 @@ use sealane_message::limits::{
     MAX_TAIL_BYTES,
 };
 
-use crate::figures::{behind, forget_peak, memory, metric, mib};
+use crate::figures::{behind, forget_peak, memory, metric, mib, tcp_pages};
 use crate::node::Node;
 use crate::stage::{PATIENCE, Stage};
 use crate::websocket::{Frame, WebSocket};
@@ -71,6 +71,8 @@ pub(crate) fn run(streams: usize, stuck: usize) {
     println!("{stuck} clients that read nothing: {}, {each} bytes each", mib(standing));
     println!("  they were there after {opened:?}, and still after {:?}", began.elapsed());
     println!("  {HELD} {held}, {FOLLOWED} {}", metric(node, FOLLOWED));
+    let (pages, most) = tcp_pages();
+    println!("  the machine's TCP sockets have {pages} pages of memory, of {most}");
     let took = read_all(&stage);
     let peak = memory(node, "VmHWM:");
     let growth = peak.saturating_sub(quiet);
