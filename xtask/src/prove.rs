@@ -46,6 +46,8 @@ enum Runs {
 const NODE: &str = "sealane-node";
 const CLI: &str = "sealane-cli";
 const EVERY: &str = "";
+/// The test file of several proofs.
+const BOUNDS: &str = "bounds_the_node";
 
 const PROOFS: &[Proof] = &[
     Proof {
@@ -101,6 +103,30 @@ const PROOFS: &[Proof] = &[
         shows: "one of 1,000 readers stands still for a minute: the others' p99, memory, catch-up",
         runs: Runs::Test { package: CLI, file: "withstands", named: "a_stalled_reader" },
         environment: &[("SEALANE_READERS", "1000"), ("SEALANE_SECONDS", "60")],
+    },
+    Proof {
+        name: "letters",
+        shows: "a million dead letters of 16 consumers: each once, memory, who waits beside them",
+        runs: Runs::Test { package: CLI, file: BOUNDS, named: "dead_letters" },
+        environment: &[("SEALANE_LETTERS", "1000000")],
+    },
+    Proof {
+        name: "acks",
+        shows: "2,000 acknowledgements a second, 65,536 messages in flight: bytes written",
+        runs: Runs::Test { package: CLI, file: BOUNDS, named: "acknowledgements" },
+        environment: &[("SEALANE_IN_FLIGHT", "65536"), ("SEALANE_SECONDS", "30")],
+    },
+    Proof {
+        name: "followers",
+        shows: "100 subscriptions to 100,000 streams, 1,000 clients that read nothing: memory",
+        runs: Runs::Test { package: CLI, file: BOUNDS, named: "followers_and_stuck_clients" },
+        environment: &[("SEALANE_STREAMS", "100000"), ("SEALANE_STUCK", "1000")],
+    },
+    Proof {
+        name: "bystanders",
+        shows: "a hammered node beside an idle one: nobody else is refused, and how long they wait",
+        runs: Runs::Test { package: CLI, file: BOUNDS, named: "bystanders_of_a_hammered_node" },
+        environment: &[("SEALANE_SECONDS", "60")],
     },
     Proof {
         name: "upgrade",
