@@ -40,6 +40,9 @@ use crate::tls::Tls;
 /// The first byte of TLS: a handshake record (RFC 8446 §5.1).
 const TLS_HANDSHAKE: u8 = 22;
 
+/// Bytes that the system takes of a connection beyond what it can send now.
+const UNSENT_BYTES: u32 = 128 << 10;
+
 /// How long whoever is turned away may take to read why.
 const FAREWELL: Duration = Duration::from_millis(500);
 
@@ -167,6 +170,9 @@ impl Server {
     fn let_in(&self, stream: TcpStream) -> std::io::Result<TcpStream> {
         // Small frames are to leave at once; batches are made before they are sent.
         stream.set_nodelay(true)?;
+        // What a client does not read stays with the node, which counts it, and not with the
+        // system, whose memory is for all connections.
+        socket2::SockRef::from(&stream).set_tcp_notsent_lowat(UNSENT_BYTES)?;
         let stream = stream.into_std()?;
         let _entered = self.inside.enter();
         TcpStream::from_std(stream)

@@ -1,4 +1,4 @@
-//! What the hub promises and does not keep yet.
+//! Whatever goes, is trimmed, changed or opened again: those who read go on, and are told the truth.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What the writer promises and does not keep yet, on a store that fails when it is told to.
+//! What the writer promises on a store that fails when it is told to.
 
 use std::time::Duration;
 
@@ -115,7 +115,8 @@ async fn no_two_messages_share_generation_and_offset_when_a_level_changes() {
     hub.configure(&topic, None, level(Level::Memory)).await.unwrap();
     hub.store_trouble.refuse_blocks(true);
     let lost = hub.enqueue(messages(&hub, "m", 1)).await.unwrap();
-    hub.configure(&topic, None, level(Level::Disk)).await.unwrap();
+    let refused = hub.configure(&topic, None, level(Level::Disk)).await;
+    assert_eq!(refused.map(|_| ()), Err(Error::StorageFull), "it is not stored with the rest");
     hub.store_trouble.fail_at(1, store::Fault::Failed("the process is dead".into()), true);
     let _ = hub.close();
 
