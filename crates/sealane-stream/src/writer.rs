@@ -10,6 +10,7 @@
 //! commit, and nothing that one command asks for can be one.
 
 mod command;
+mod keys;
 mod letters;
 mod plan;
 mod progress;
@@ -176,7 +177,8 @@ impl Writer {
             plan.has_room = plan.unstorable.is_none();
         }
         if self.upkeep.is_due(now_ms) || !dirty.is_empty() {
-            plan.ungivable = self.unstorable(upkeep::RELEASE_BYTES).is_some();
+            // That is more than many a request adds, so that it says nothing of those.
+            plan.ungivable = self.writes.take_room(upkeep::RELEASE_BYTES).is_err();
         }
         let mut planner = plan::Planner {
             registry: &self.registry,

@@ -1,4 +1,5 @@
-//! Whatever goes, is trimmed, changed or opened again: those who read go on, and are told the truth.
+//! Whatever is removed, trimmed, changed or opened again: those who read go on, and are told the
+//! truth.
 
 use std::time::Duration;
 

@@ -12,9 +12,11 @@ use sealane_message::Topic;
 use sealane_message::limits::{MAX_DELAYED, MAX_OFFSET, MAX_STREAMS};
 
 use super::command::{Answer, Append, Appended, Command, Configure, Refusal, Reply, check_seal};
+use super::keys::{replay, write_ids};
 use super::letters::Buried;
 use super::progress::ConsumerPlan;
 use super::staged::Staged;
+use super::upkeep::RELEASE_AGAIN_MS;
 use crate::Level;
 use crate::block::Record;
 use crate::envelope::Envelope;
@@ -279,7 +281,7 @@ impl Plan {
         self.delayed.clear();
         self.buried.clear();
         if !std::mem::take(&mut self.released).is_empty() {
-            self.next_due_ms = Some(self.now_ms);
+            self.next_due_ms = Some(self.now_ms + RELEASE_AGAIN_MS);
         }
         for consumer in self.consumers.drain(..) {
             consumer.is_unstored(registry);
@@ -564,41 +566,4 @@ impl Planner<'_> {
             }
         }
     }
-}
-
-/// Answers a repeated key as it was answered first.
-fn replay(stream: &Stream, row: KeyRow, body: &[u8]) -> Result<Appended, Refusal> {
-    if row.body != body {
-        return Err(Refusal::KeyReused);
-    }
-    Ok(Appended {
-        stream: stream.topic.clone(),
-        ids: read_ids(&row.ids.into()),
-        offset: row.offset,
-        generation: row.generation,
-        due_ms: (row.due_ms > 0).then_some(row.due_ms),
-        level: stream.state.lock().level,
-        replayed: true,
-    })
-}
-
-fn write_ids(ids: &[Bytes]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(ids.iter().map(|id| id.len() + 1).sum());
-    for id in ids {
-        out.push(id.len() as u8);
-        out.extend_from_slice(id);
-    }
-    out
-}
-
-fn read_ids(blob: &Bytes) -> Vec<Bytes> {
-    let (mut ids, mut at) = (Vec::new(), 0);
-    while let Some(size) = blob.get(at)
-        && let end = at + 1 + usize::from(*size)
-        && end <= blob.len()
-    {
-        ids.push(blob.slice(at + 1..end));
-        at = end;
-    }
-    ids
 }

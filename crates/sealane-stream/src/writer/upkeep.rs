@@ -27,7 +27,7 @@ const RELEASE_MESSAGES: usize = 4096;
 /// Bytes of them, unless a single one is larger.
 pub(super) const RELEASE_BYTES: u64 = 4 << 20;
 /// How long after a failed commit delayed messages are tried again.
-const RELEASE_AGAIN_MS: u64 = 250;
+pub(super) const RELEASE_AGAIN_MS: u64 = 250;
 
 pub(super) struct Upkeep {
     /// When the next delayed message is due.
