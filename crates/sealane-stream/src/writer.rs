@@ -256,7 +256,7 @@ impl Writer {
     fn keep_log_short(&mut self, bytes: u64) {
         let (log_bytes, log_bytes_max) = self.writes.log();
         let next = log_bytes + bytes + bytes / 8;
-        if next >= (log_bytes_max / 2).max(self.copy_at_bytes) {
+        if next >= (log_bytes_max / 4 * 3).max(self.copy_at_bytes) {
             self.copy_log(next >= log_bytes_max);
         }
     }

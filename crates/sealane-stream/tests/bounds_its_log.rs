@@ -1,11 +1,11 @@
-//! The write-ahead log stays near its bound under small commits, each of which writes whole pages.
+//! The write-ahead log stays within its bound under small commits, each of which writes whole pages.
 
 use sealane_codec::{Codec, Transcoder};
 use sealane_stream::{Enqueue, Envelope, Hub, HubConfig, Level, Retention};
 
 const COMMITS: usize = 30_000;
-/// The log begins anew at 48 MB, or at twice that where its copying has to be waited for.
-const LOG_BYTES_MAX: u64 = 128 << 20;
+/// The log is copied before it is longer (spec/store.md §9); its frames have heads of 24 bytes.
+const LOG_BYTES_MAX: u64 = 33 << 20;
 
 #[test]
 fn small_commits_do_not_fill_the_disk() {
@@ -22,6 +22,6 @@ fn small_commits_do_not_fill_the_disk() {
         runtime.block_on(hub.enqueue(enqueue)).unwrap();
     }
     let log = std::fs::metadata(folder.path().join("streams.db-wal")).unwrap();
-    assert!(log.len() > LOG_BYTES_MAX / 16, "{} bytes show nothing", log.len());
+    assert!(log.len() > LOG_BYTES_MAX / 4, "{} bytes show nothing", log.len());
     assert!(log.len() < LOG_BYTES_MAX, "{} bytes", log.len());
 }
