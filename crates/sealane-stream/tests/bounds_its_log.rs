@@ -1,4 +1,4 @@
-//! The write-ahead log stays within its bound under small commits, each of which writes whole pages.
+//! The write-ahead log stays within its bound under small commits, which write whole pages.
 
 use sealane_codec::{Codec, Transcoder};
 use sealane_stream::{Enqueue, Envelope, Hub, HubConfig, Level, Retention};
