@@ -103,7 +103,11 @@ impl Writes {
         }))?;
         let failed =
             |cause: std::io::Error| Fault::Failed(format!("{}: {cause}", folder.display()));
-        let room = Room::open(folder).map_err(failed)?;
+        // The log is this connection's as long as the transaction lasts.
+        connection.execute_batch("BEGIN IMMEDIATE")?;
+        let room = Room::open(folder).map_err(failed);
+        connection.execute_batch("ROLLBACK")?;
+        let room = room?;
         Ok(Self {
             connection,
             synced: true,
