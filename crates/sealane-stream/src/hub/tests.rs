@@ -5,6 +5,7 @@ use std::time::Duration;
 use sealane_codec::{Codec, Transcoder};
 
 use super::*;
+use crate::protocol::{Mark, Op};
 
 fn open(folder: &tempfile::TempDir) -> Hub {
     let (folder, level) = (folder.path().to_owned(), Level::Os);
@@ -126,4 +127,29 @@ async fn no_two_messages_share_generation_and_offset_when_a_level_changes() {
     let place = |appended: &Appended| (appended.generation, appended.offset);
     assert_ne!(lost.ids, other.ids);
     assert_ne!(place(&lost), place(&other), "two messages have one place");
+}
+
+/// On a full disk messages are refused, and what consumers finish is stored all the same.
+#[tokio::test]
+async fn acknowledgements_outlive_a_kill_on_a_full_disk() {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = open(&folder);
+    let topic: Topic = "m".parse().unwrap();
+    hub.enqueue(messages(&hub, "m", 5)).await.unwrap();
+    let (name, owner) = ("c".to_owned(), String::new());
+    let who = Who::Member { name, owner, from: From::First, change: Default::default() };
+    let (mut member, _) = hub.subscribe(topic.clone().into(), who).await.unwrap();
+    member.apply(Op::Credit(5)).unwrap();
+    member.take(5, 1 << 20, &mut Vec::new()).await.unwrap();
+    hub.store_trouble.set_full(true);
+    let refused = hub.enqueue(messages(&hub, "m", 1)).await;
+    assert_eq!(refused.map(|_| ()), Err(Error::StorageFull));
+    member.apply(Op::Ack(vec![Mark::Range { stream: None, from: 0, to: 3 }])).unwrap();
+    sleep_ms(200).await;
+    hub.store_trouble.fail_at(1, store::Fault::Failed("the process is dead".into()), true);
+    drop(member);
+    let _ = hub.close();
+
+    let info = open(&folder).stream(&topic).unwrap();
+    assert_eq!((info.consumers[0].next, info.consumers[0].in_flight), (5, 1));
 }
