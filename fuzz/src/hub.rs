@@ -5,7 +5,7 @@ mod steps;
 
 use bytes::Bytes;
 use sealane_codec::Codec;
-use sealane_stream::protocol::{Sealed, ServerFrame, read_frame, read_ops};
+use sealane_protocol::{Sealed, ServerFrame, read_ops};
 
 /// A frame from either side, in the codec that the first byte chooses: what is read is written
 /// and read again as the same. An input whose first byte is 128 or more also stands for steps of
@@ -52,13 +52,13 @@ fn sealed(codec: Codec, envelope: &[u8]) {
 }
 
 fn server_frame(codec: Codec, frame: &[u8]) {
-    let frame = match read_frame(codec, &Bytes::copy_from_slice(frame)) {
+    let frame = match ServerFrame::read(codec, &Bytes::copy_from_slice(frame)) {
         Ok(frame) => frame,
         Err(error) => return assert!(error.info().code.starts_with("SL-")),
     };
     let mut written = Vec::new();
     frame.write(codec, &mut written);
-    let again = read_frame(codec, &written.into()).expect("what we write");
+    let again = ServerFrame::read(codec, &written.into()).expect("what we write");
     assert_eq!(trimmed(again), trimmed(frame));
 }
 

@@ -154,7 +154,7 @@ impl Setting {
     /// # Errors
     /// [`Failure::Setting`].
     pub fn level(&self) -> Result<Level, Failure> {
-        self.parse(|text| text.parse().map_err(|e: sealane_stream::UnknownLevel| e.to_string()))
+        self.parse(|text| text.parse().map_err(|e: sealane_protocol::UnknownLevel| e.to_string()))
     }
 
     /// The value as a codec.

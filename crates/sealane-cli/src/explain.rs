@@ -16,7 +16,7 @@ pub fn table() -> impl Iterator<Item = &'static ErrorInfo> {
         sealane_seal::policy::ERRORS,
         sealane_frame::ERRORS,
         sealane_group::ERRORS,
-        sealane_stream::ERRORS,
+        sealane_protocol::ERRORS,
         sealane_vault::ERRORS,
         sealane::ERRORS,
         sealane_node::ERRORS,

@@ -3,7 +3,7 @@
 use sealane::{Client, Error, Group, Message, Value};
 use sealane_codec::Codec;
 use sealane_frame::{FrameView, PeerTag};
-use sealane_stream::protocol::Sealed;
+use sealane_protocol::Sealed;
 
 use crate::Failure;
 use crate::args::key::Keys;

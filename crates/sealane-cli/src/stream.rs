@@ -87,7 +87,8 @@ fn show(state: &StreamState, terminal: &mut Terminal) -> Result<(), Failure> {
         return terminal.record(fields(state));
     }
     let bound = |n: u64, text: String| if n == 0 { "no bound".to_owned() } else { text };
-    let max_age = humantime::format_duration(Duration::from_millis(state.max_age_ms)).to_string();
+    let max_age =
+        humantime::format_duration(Duration::from_millis(state.retention.max_age_ms)).to_string();
     let lines = [
         ("stream", state.stream.to_string()),
         ("sealed", sealed(state)),
@@ -95,9 +96,9 @@ fn show(state: &StreamState, terminal: &mut Terminal) -> Result<(), Failure> {
         ("generation", state.generation.to_string()),
         ("offsets", format!("first {}, next {}", state.first, state.next)),
         ("kept", format!("{} messages, {}", state.count, show_bytes(state.bytes))),
-        ("max age", bound(state.max_age_ms, max_age)),
-        ("max count", bound(state.max_count, state.max_count.to_string())),
-        ("max bytes", bound(state.max_bytes, show_bytes(state.max_bytes))),
+        ("max age", bound(state.retention.max_age_ms, max_age)),
+        ("max count", bound(state.retention.max_count, state.retention.max_count.to_string())),
+        ("max bytes", bound(state.retention.max_bytes, show_bytes(state.retention.max_bytes))),
         ("created", show_time(state.created_ms)),
         ("last message", show_time(state.last_ms)),
         ("readers", state.readers.to_string()),
@@ -140,6 +141,7 @@ fn fields(state: &StreamState) -> Vec<(&'static str, Value)> {
             ("members", consumer.members.into()),
             ("redelivered", consumer.redelivered.into()),
             ("deadLettered", consumer.dead_lettered.into()),
+            ("deadDropped", consumer.dead_dropped.into()),
         ])
     });
     let damaged = state
@@ -155,9 +157,9 @@ fn fields(state: &StreamState) -> Vec<(&'static str, Value)> {
         ("bytes", state.bytes.into()),
         ("level", state.level.name().into()),
         ("sealed", state.sealed.map_or(Value::Null, |group| group.to_string().into())),
-        ("maxAgeMs", state.max_age_ms.into()),
-        ("maxCount", state.max_count.into()),
-        ("maxBytes", state.max_bytes.into()),
+        ("maxAgeMs", state.retention.max_age_ms.into()),
+        ("maxCount", state.retention.max_count.into()),
+        ("maxBytes", state.retention.max_bytes.into()),
         ("createdMs", state.created_ms.into()),
         ("lastMs", state.last_ms.into()),
         ("readers", state.readers.into()),

@@ -11,7 +11,7 @@ use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
 use sealane_codec::{Codec, negotiate, records};
 use sealane_message::limits::{MAX_BODY_GRACE_MS, MAX_REQUEST_BYTES, MIN_BODY_RATE};
-use sealane_stream::Error;
+use sealane_protocol::Error;
 use tokio::time::{Instant, timeout_at};
 
 use crate::access::Pass;

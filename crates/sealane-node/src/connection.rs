@@ -11,8 +11,8 @@ use bytes::Bytes;
 use futures_util::{Sink, SinkExt, Stream};
 use sealane_codec::{Codec, CodecError, records};
 use sealane_message::limits::{MAX_CLIENT_FRAME_BYTES, MAX_DELIVERY_BATCH_BYTES, MAX_SILENCE_MS};
-use sealane_stream::protocol::{ServerFrame, read_ops, write_batch};
-use sealane_stream::{Error, Event, Subscription, take_encoded};
+use sealane_protocol::{Error, Features, ServerFrame, read_ops, write_batch};
+use sealane_stream::{Event, Subscription, take_encoded};
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_tungstenite::tungstenite::{self, error::ProtocolError};
@@ -129,7 +129,7 @@ impl Connection {
         };
         let codec = self.codec;
         let shown = self.app.readers.enter(&subscription, (asked.0, &asked.1), codec.name());
-        let features = sealane_stream::protocol::Features::ours();
+        let features = Features::ours();
         let frame = ServerFrame::Subscribed { stream, codec, time_ms, features, joined };
         if let Err(end) = self.send_frame(&frame) {
             return end;

@@ -17,8 +17,8 @@ use futures_util::stream;
 use sealane_codec::Codec;
 use sealane_message::limits::MAX_EVENT_STREAMS;
 use sealane_message::{Pattern, Topic};
-use sealane_stream::protocol::{Op, ServerFrame};
-use sealane_stream::{Error, Event, From, Subscription, Who, take_encoded};
+use sealane_protocol::{Error, Op, ServerFrame, Start};
+use sealane_stream::{Event, Subscription, Who, take_encoded};
 use tokio::sync::watch;
 
 use crate::access::{Grant, Pass};
@@ -30,7 +30,6 @@ use crate::refusal::Refusal;
 use crate::reply::answer;
 use crate::routes::{Alive, App};
 use crate::served::Served;
-use crate::streams::read_from;
 
 /// The header by which a client says what it had last.
 const LAST_EVENT_ID: &str = "last-event-id";
@@ -71,7 +70,7 @@ async fn open(
     let alive = app.alive().filter(|_| !app.is_stopping()).ok_or(Error::Draining)?;
     let served = app.serving.enter()?;
     let (mut place, from) = begin(headers, from)?;
-    let who = Who::Reader { from, generation: None };
+    let who = Who::Reader { start: from, generation: None };
     let (mut subscription, joined) = app.hub.subscribe(pattern.clone(), who.clone()).await?;
     for (topic, (generation, next)) in &place.streams {
         let (stream, generation) = (Some(topic.clone()), Some(*generation));
@@ -102,12 +101,12 @@ async fn open(
     })
 }
 
-fn read(query: RawQuery) -> Result<(Pattern, From), Refusal> {
-    let (mut pattern, mut from) = (None, From::New);
+fn read(query: RawQuery) -> Result<(Pattern, Start), Refusal> {
+    let (mut pattern, mut from) = (None, Start::New);
     for (name, value) in query::read(query)? {
         match name.as_str() {
             "stream" => pattern = Some(value.parse::<Pattern>().map_err(Error::from)?),
-            "from" => from = read_from(&value)?,
+            "from" => from = value.parse()?,
             _ => return Err(Error::parameter(name, "is no parameter of an event source").into()),
         }
     }
@@ -116,19 +115,19 @@ fn read(query: RawQuery) -> Result<(Pattern, From), Refusal> {
 }
 
 /// The place of a client, and from where it reads streams that are not of it.
-fn begin(headers: &HeaderMap, from: From) -> Result<(Place, From), Error> {
+fn begin(headers: &HeaderMap, from: Start) -> Result<(Place, Start), Error> {
     let Some(id) = headers.get(LAST_EVENT_ID) else {
         let since = match from {
-            From::New => now_ms(),
-            From::Time(time_ms) => time_ms,
-            From::First | From::Offset(_) => 0,
+            Start::New => now_ms(),
+            Start::Time(time_ms) => time_ms,
+            Start::First | Start::Offset(_) => 0,
         };
         return Ok((Place { since, streams: BTreeMap::new() }, from));
     };
     let wrong = || Error::parameter("Last-Event-ID", "is none that this hub has given");
     let place = id.to_str().ok().and_then(Place::read).ok_or_else(wrong)?;
     // Of streams that it has had nothing of, it has missed what came since it began.
-    let since = From::Time(place.since);
+    let since = Start::Time(place.since);
     Ok((place, since))
 }
 

@@ -51,7 +51,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use sealane_stream::{Hub, HubConfig, Level, Retention};
+use sealane_protocol::{Level, Retention};
+use sealane_stream::{Hub, HubConfig};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
@@ -106,7 +107,7 @@ pub enum StartError {
         /// The data folder.
         folder: PathBuf,
         /// Why.
-        cause: sealane_stream::Error,
+        cause: sealane_protocol::Error,
     },
     /// The tokens could not be read.
     #[error(transparent)]
@@ -131,7 +132,7 @@ pub enum StartError {
 }
 
 /// The cause with the folder, which most causes name themselves.
-fn placed(folder: &Path, cause: &sealane_stream::Error) -> String {
+fn placed(folder: &Path, cause: &sealane_protocol::Error) -> String {
     let (folder, cause) = (folder.display().to_string(), cause.to_string());
     let is_named = [":", "/"].iter().any(|end| cause.contains(&format!("{folder}{end}")));
     if is_named { cause } else { format!("{folder}: {cause}") }
@@ -174,7 +175,7 @@ impl Node {
             HubConfig { folder: folder.clone(), level: config.level, retention: config.retention };
         let store = |cause| StartError::Store { folder: folder.clone(), cause };
         let opened = tokio::task::spawn_blocking(move || Hub::open(hub)).await;
-        let hub = opened.unwrap_or(Err(sealane_stream::Error::Draining)).map_err(store)?;
+        let hub = opened.unwrap_or(Err(sealane_protocol::Error::Draining)).map_err(store)?;
         let listen = |cause| StartError::Listen { address: config.listen, cause };
         let listener = tokio::net::TcpListener::bind(config.listen).await.map_err(listen)?;
         let listener = listener.into_std().map_err(listen)?;
@@ -227,7 +228,7 @@ impl Node {
         self.server.abort();
         let app = self.app.clone();
         let closed = tokio::task::spawn_blocking(move || app.hub.close()).await;
-        let result = closed.unwrap_or(Err(sealane_stream::Error::Draining));
+        let result = closed.unwrap_or(Err(sealane_protocol::Error::Draining));
         result.map_err(|cause| StartError::Store { folder: self.folder, cause })
     }
 }

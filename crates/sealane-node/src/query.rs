@@ -1,7 +1,7 @@
 //! The parameters of a request.
 
 use axum::extract::RawQuery;
-use sealane_stream::Error;
+use sealane_protocol::Error;
 
 /// Names and values of a query, each name once.
 ///

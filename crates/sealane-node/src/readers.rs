@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use sealane_codec::Writer;
 use sealane_message::limits::MAX_SHOWN_CONNECTIONS;
 use sealane_message::{Pattern, Topic};
+use sealane_protocol::ConnectionState;
 use sealane_stream::{Subscription, Who};
 
 use crate::connection::now_ms;
@@ -25,9 +25,6 @@ pub(crate) struct Reader {
     credit: AtomicU64,
     delivered: AtomicU64,
 }
-
-/// One connection as it is shown, beside what it has in flight.
-pub(crate) struct Shown(Arc<Reader>, usize);
 
 impl Readers {
     /// Shows a connection until what is given is dropped.
@@ -50,13 +47,17 @@ impl Readers {
     }
 
     /// Those who read a stream, the longest first, each with what it has in flight.
-    pub(crate) fn of(&self, topic: &Topic, in_flight: &HashMap<u64, usize>) -> Vec<Shown> {
+    pub(crate) fn of(
+        &self,
+        topic: &Topic,
+        in_flight: &HashMap<u64, usize>,
+    ) -> Vec<ConnectionState> {
         let all = self.all();
         let mut found: Vec<_> =
             all.iter().filter(|(_, reader)| reader.pattern.matches(topic)).collect();
         found.sort_by_key(|(member, _)| **member);
         let shown = |(member, reader): (&u64, &Arc<Reader>)| {
-            Shown(reader.clone(), in_flight.get(member).copied().unwrap_or_default())
+            reader.state(in_flight.get(member).copied().unwrap_or_default())
         };
         found.into_iter().take(MAX_SHOWN_CONNECTIONS).map(shown).collect()
     }
@@ -87,29 +88,16 @@ impl Drop for Entered {
     }
 }
 
-impl Shown {
-    pub(crate) fn write(&self, writer: &mut Writer<'_>) {
-        let Shown(reader, in_flight) = self;
-        writer.map(7);
-        writer.key("consumer");
-        match &reader.consumer {
-            Some(name) => writer.text(name),
-            None => writer.null(),
+impl Reader {
+    fn state(&self, in_flight: usize) -> ConnectionState {
+        ConnectionState {
+            consumer: self.consumer.clone(),
+            pattern: self.pattern.clone(),
+            codec: self.codec.to_owned(),
+            credit: self.credit.load(Ordering::Relaxed),
+            in_flight: in_flight as u64,
+            delivered: self.delivered.load(Ordering::Relaxed),
+            since_ms: self.since_ms,
         }
-        writer.key("pattern");
-        writer.text(reader.pattern.as_str());
-        writer.key("codec");
-        writer.text(reader.codec);
-        let numbers = [
-            ("credit", reader.credit.load(Ordering::Relaxed)),
-            ("inFlight", *in_flight as u64),
-            ("delivered", reader.delivered.load(Ordering::Relaxed)),
-            ("sinceMs", reader.since_ms),
-        ];
-        for (key, number) in numbers {
-            writer.key(key);
-            writer.u64(number);
-        }
-        writer.end();
     }
 }

@@ -5,8 +5,7 @@ use std::time::Duration;
 use axum::http::StatusCode;
 use sealane_codec::negotiate::Unknown;
 use sealane_message::ErrorInfo;
-use sealane_stream::Error;
-use sealane_stream::protocol::WireError;
+use sealane_protocol::{Error, WireError};
 
 /// Why a request is refused: the hub's reasons and those of HTTP.
 #[derive(Debug)]
@@ -218,7 +217,7 @@ pub(crate) struct Refused(Mutex<BTreeMap<&'static str, u64>>);
 impl Refused {
     /// Every name from the beginning, so that nobody has to wait for the first one.
     pub(crate) fn new() -> Self {
-        let all = ERRORS.iter().chain(sealane_stream::ERRORS);
+        let all = ERRORS.iter().chain(sealane_protocol::ERRORS);
         Self(Mutex::new(all.map(|info| (info.name, 0)).collect()))
     }
 
@@ -395,7 +394,7 @@ mod tests {
     }
     #[test]
     fn no_hint_sends_anybody_to_a_page_of_the_source() {
-        for info in ERRORS.iter().chain(sealane_stream::ERRORS) {
+        for info in ERRORS.iter().chain(sealane_protocol::ERRORS) {
             let pages = ["spec/", "docs/", ".md"];
             assert!(!pages.iter().any(|page| info.hint.contains(page)), "{}", info.hint);
         }

@@ -11,6 +11,7 @@ use axum::middleware::{from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get, post};
 use axum::{Extension, Router};
+use sealane_protocol::Health;
 use sealane_stream::Hub;
 use tokio::sync::{mpsc, watch};
 
@@ -162,7 +163,7 @@ async fn admit(State(app): State<Arc<App>>, mut request: Request, next: Next) ->
     let peer = request.extensions().get::<Peer>().copied();
     match app.admit(request.headers(), peer) {
         Ok(_) if app.is_stopping() => {
-            answer(request.headers(), Err(sealane_stream::Error::Draining.into()))
+            answer(request.headers(), Err(sealane_protocol::Error::Draining.into()))
         }
         Ok(pass) => {
             request.extensions_mut().insert(pass);
@@ -190,24 +191,15 @@ async fn health(State(app): State<Arc<App>>, headers: HeaderMap) -> Response {
         (Some(_), _) => "storage",
         (None, _) => "healthy",
     };
-    let fill: Fill = Box::new(move |writer| {
-        writer.map(5 + usize::from(trouble.is_some()));
-        writer.key("ok");
-        writer.bool(status == "healthy");
-        writer.key("version");
-        writer.text(env!("CARGO_PKG_VERSION"));
-        writer.key("status");
-        writer.text(status);
-        if let Some(trouble) = &trouble {
-            writer.key("cause");
-            writer.text(&trouble.to_string());
-        }
-        writer.key("level");
-        writer.text(app.hub.level().name());
-        writer.key("streams");
-        writer.u64(app.hub.count() as u64);
-        writer.end();
-    });
+    let health = Health {
+        ok: status == "healthy",
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        status: status.to_owned(),
+        cause: trouble.map(|trouble| trouble.to_string()),
+        level: app.hub.level().into(),
+        streams: app.hub.count() as u64,
+    };
+    let fill: Fill = Box::new(move |writer| health.write(writer));
     answer(&headers, Ok((code, fill)))
 }
 

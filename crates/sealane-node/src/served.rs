@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use sealane_message::limits::MAX_SUBSCRIPTIONS;
-use sealane_stream::Error;
+use sealane_protocol::Error;
 
 /// A count of those who are served.
 #[derive(Debug, Default)]

@@ -12,10 +12,9 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::Response;
 use sealane_codec::{Codec, negotiate};
 use sealane_message::Pattern;
-use sealane_message::limits::{
-    MAX_CLIENT_FRAME_BYTES, MAX_CONSUMER_NAME_BYTES, MAX_DELIVERY_BATCH, MAX_IN_FLIGHT,
-};
-use sealane_stream::{ConsumerChange, Error, From, Who};
+use sealane_message::limits::MAX_CLIENT_FRAME_BYTES;
+use sealane_protocol::{Error, Start, Subscribe};
+use sealane_stream::Who;
 
 use crate::access::{self, Pass, Right};
 use crate::connection;
@@ -23,7 +22,6 @@ use crate::query;
 use crate::refusal::Refusal;
 use crate::reply::answer;
 use crate::routes::App;
-use crate::streams::read_from;
 
 /// Bytes that are read from a connection at once; it is held as long as the connection lives.
 const READ_BUFFER_BYTES: usize = 4096;
@@ -59,12 +57,12 @@ pub(crate) async fn subscribe(
     echo(&mut upgrade, &headers, &codec);
     // What is wrong with a subscription is said on the socket.
     let request = codec.and_then(|codec| {
-        let mut request = read(parameters?)?;
-        if let Who::Member { owner, .. } = &mut request.who {
-            *owner = pass.name().to_owned();
-        }
-        pass.need_all(Right::Read, &request.pattern)?;
-        Ok((codec, request))
+        let asked = Subscribe::read(parameters?)?;
+        pass.need_all(Right::Read, &asked.pattern)?;
+        let who = who(&asked, pass.name());
+        let Subscribe { pattern, batch, heartbeat_ms, .. } = asked;
+        let heartbeat = heartbeat_ms.map(Duration::from_millis);
+        Ok((codec, Request { pattern, who, batch, heartbeat }))
     });
     upgrade.on_upgrade(move |socket| async move {
         connection::serve(app, socket, pass, request).await;
@@ -119,76 +117,16 @@ fn offered(headers: &HeaderMap) -> impl Iterator<Item = &str> {
     names.map(str::trim).filter(|name| !name.is_empty())
 }
 
-fn read(parameters: Vec<(String, String)>) -> Result<Request, Refusal> {
-    let (mut pattern, mut from, mut generation, mut consumer) = (None, None, None, None);
-    let (mut batch, mut heartbeat, mut change) = (1, None, ConsumerChange::default());
-    for (name, value) in parameters {
-        match name.as_str() {
-            "codec" => {}
-            "stream" => pattern = Some(value.parse::<Pattern>().map_err(Error::from)?),
-            "from" => from = Some(read_from(&value)?),
-            "generation" => generation = Some(number("generation", &value, 0, u64::MAX)?),
-            "consumer" => consumer = Some(value),
-            "batch" => batch = number("batch", &value, 1, MAX_DELIVERY_BATCH as u64)? as usize,
-            "heartbeat_ms" => {
-                let ms = number("heartbeat_ms", &value, 1000, 3_600_000)?;
-                heartbeat = Some(Duration::from_millis(ms));
-            }
-            "max_in_flight" => {
-                let max = number("max_in_flight", &value, 1, MAX_IN_FLIGHT as u64)?;
-                change.max_in_flight = Some(max as u32);
-            }
-            "ack_wait_ms" => {
-                change.ack_wait_ms = Some(number("ack_wait_ms", &value, 100, 86_400_000)?);
-            }
-            "max_attempts" => {
-                change.max_attempts = Some(number("max_attempts", &value, 0, 1_000_000)? as u32);
-            }
-            _ => return Err(Error::parameter(name, "is no parameter of a subscription").into()),
-        }
+/// Who reads, with the token `owner`.
+fn who(asked: &Subscribe, owner: &str) -> Who {
+    let Subscribe { start, generation, consumer, change, .. } = asked;
+    match start {
+        Some(start) if asked.is_reader() => Who::Reader { start: *start, generation: *generation },
+        _ => Who::Member {
+            name: consumer.clone().unwrap_or_default(),
+            owner: owner.to_owned(),
+            start: start.unwrap_or(Start::First),
+            change: *change,
+        },
     }
-    let pattern = pattern.ok_or_else(|| Error::parameter("stream", "is missing"))?;
-    let who = who(from, generation, consumer, change)?;
-    Ok(Request { pattern, who, batch, heartbeat })
-}
-
-fn who(
-    from: Option<From>,
-    generation: Option<u64>,
-    consumer: Option<String>,
-    change: ConsumerChange,
-) -> Result<Who, Error> {
-    match (consumer, from) {
-        (Some(name), from) => {
-            let name = consumer_name(name)?;
-            Ok(member(name, from.unwrap_or(From::First), change))
-        }
-        (None, Some(_)) if change != ConsumerChange::default() => {
-            let cause = "and ack_wait_ms, max_attempts are for consumers";
-            Err(Error::parameter("max_in_flight", cause))
-        }
-        (None, Some(from)) => Ok(Who::Reader { from, generation }),
-        (None, None) => Ok(member(String::new(), From::First, change)),
-    }
-}
-
-/// A member of a consumer, whose token is named once it is known.
-fn member(name: String, from: From, change: ConsumerChange) -> Who {
-    Who::Member { name, owner: String::new(), from, change }
-}
-
-/// A name that a consumer may have: as in topics, no character that a terminal obeys.
-fn consumer_name(name: String) -> Result<String, Error> {
-    if name.is_empty() || name.len() > MAX_CONSUMER_NAME_BYTES {
-        return Err(Error::parameter("consumer", "is not 1 to 64 bytes"));
-    }
-    if name.contains(char::is_control) {
-        return Err(Error::parameter("consumer", "has a control character"));
-    }
-    Ok(name)
-}
-
-fn number(name: &'static str, text: &str, min: u64, max: u64) -> Result<u64, Error> {
-    let number = text.parse().ok().filter(|n| (min..=max).contains(n));
-    number.ok_or_else(|| Error::parameter(name, "is not an integer within its bounds"))
 }

@@ -8,9 +8,9 @@ use std::sync::OnceLock;
 use bytes::{BufMut, Bytes, BytesMut};
 use sealane_codec::{Codec, Transcoder, Writer};
 use sealane_message::Topic;
+use sealane_protocol::{Position, write_deliver, write_sealed};
 
 use crate::envelope::{Content, Envelope};
-use crate::protocol::{write_deliver, write_sealed};
 
 /// Fixed bytes of a record before its id: length, checksum, time, codec, id length.
 pub(crate) const RECORD_HEAD_BYTES: usize = 4 + 4 + 8 + 1 + 1;
@@ -148,8 +148,8 @@ impl Frames {
                 }
             };
             let start = bytes.len() as u32;
-            let place = (block.generation, record.offset);
-            write_deliver(codec, envelope, &block.topic, place, 1, &mut bytes);
+            let position = Position { generation: block.generation, offset: record.offset };
+            write_deliver(codec, envelope, &block.topic, position, 1, &mut bytes);
             let envelope_bytes = envelope.len() as u32;
             spans.push(Span { start, end: bytes.len() as u32, envelope_bytes });
         }

@@ -11,6 +11,7 @@ use std::ops::Range;
 
 use sealane_message::limits::MAX_IN_FLIGHT;
 
+use crate::ConsumerChange;
 use changes::{Image, Touched, write_varint};
 pub(crate) use changes::{pieces, write_counts, write_piece};
 
@@ -31,22 +32,12 @@ impl Default for ConsumerSettings {
     }
 }
 
-/// What a member changes of its consumer's settings.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct ConsumerChange {
-    /// Delivered and unacknowledged messages at most.
-    pub max_in_flight: Option<u32>,
-    /// Redeliver what was not acknowledged for so long.
-    pub ack_wait_ms: Option<u64>,
-    /// Dead letter after so many deliveries; 0: never.
-    pub max_attempts: Option<u32>,
-}
-
-impl ConsumerChange {
-    pub(crate) fn apply(&self, settings: &mut ConsumerSettings) {
-        settings.max_in_flight = self.max_in_flight.unwrap_or(settings.max_in_flight);
-        settings.ack_wait_ms = self.ack_wait_ms.unwrap_or(settings.ack_wait_ms);
-        settings.max_attempts = self.max_attempts.unwrap_or(settings.max_attempts);
+impl ConsumerSettings {
+    /// Takes what a member changes.
+    pub(crate) fn change(&mut self, change: ConsumerChange) {
+        self.max_in_flight = change.max_in_flight.unwrap_or(self.max_in_flight);
+        self.ack_wait_ms = change.ack_wait_ms.unwrap_or(self.ack_wait_ms);
+        self.max_attempts = change.max_attempts.unwrap_or(self.max_attempts);
     }
 }
 

@@ -6,9 +6,9 @@ use sealane_frame::{FrameView, GroupTag};
 use sealane_message::limits::{
     MAX_ENVELOPE_BYTES, MAX_ENVELOPE_DEPTH, MAX_ENVELOPE_VALUES, MAX_ID_BYTES,
 };
+use sealane_protocol::Sealed;
 
 use crate::Error;
-use crate::protocol::Sealed;
 
 /// A message as a client wrote it: checked once, then carried verbatim.
 #[derive(Debug, Clone, PartialEq)]

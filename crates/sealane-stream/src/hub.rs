@@ -8,23 +8,24 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use sealane_frame::GroupTag;
 use sealane_message::limits::{
     MAX_BATCH_MESSAGES, MAX_DELAY_MS, MAX_IDEMPOTENCY_KEY_BYTES, MAX_RANGE_MESSAGES,
     MAX_WRITE_QUEUE_MESSAGES,
 };
 use sealane_message::{Pattern, Topic};
+use sealane_protocol::Joined;
 use tokio::sync::{Semaphore, oneshot};
 
 use crate::envelope::{Envelope, Ids};
 use crate::metrics::Metrics;
-use crate::protocol::Joined;
 use crate::registry::Registry;
 use crate::store::{Key, Reads, Settings, Writes};
-use crate::stream::Stream;
-use crate::subscription::{Event, From, Subscription, TURN_BYTES, Turn, Who, place, read};
-use crate::writer::{Append, Appended, Change, Command, Configure, Writer, check_seal};
-use crate::{Error, Level, Retention, checkpoint, now_ms, store};
+use crate::stream::{Shared, Stream};
+use crate::subscription::{Event, Subscription, TURN_BYTES, Turn, Who, read, start_offset};
+use crate::writer::{Append, Appended, Command, Configure, Writer, check_seal};
+use crate::{
+    Change, ConsumerState, Error, Level, Retention, Start, StreamState, checkpoint, now_ms, store,
+};
 
 /// How a hub is opened.
 #[derive(Debug, Clone)]
@@ -74,61 +75,11 @@ impl IdempotencyKey {
     }
 }
 
-/// A stream's state.
-#[derive(Debug, Clone, PartialEq)]
-pub struct StreamInfo {
-    /// Its topic.
-    pub stream: Topic,
-    /// The generation that is being written.
-    pub generation: u64,
-    /// The lowest offset that can be read.
-    pub first: u64,
-    /// The offset of the next append.
-    pub next: u64,
-    /// Bytes at rest.
-    pub bytes: u64,
-    /// When an enqueue is answered.
-    pub level: Level,
-    /// What is kept.
-    pub retention: Retention,
-    /// The group whose keys open its messages; none: it is open.
-    pub sealed: Option<GroupTag>,
-    /// When it was made, Unix milliseconds.
-    pub created_ms: u64,
-    /// When its last message came, Unix milliseconds; 0: never.
-    pub last_ms: u64,
-    /// Connections that read for themselves.
-    pub readers: usize,
-    /// Its consumers, the inbox among them.
-    pub consumers: Vec<ConsumerInfo>,
-    /// Ranges of offsets that cannot be read, both ends included.
-    pub damaged: Vec<(u64, u64)>,
-}
-
-/// A consumer's state.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ConsumerInfo {
-    /// Its name; empty: the inbox.
-    pub consumer: String,
-    /// The next offset that is delivered for the first time.
-    pub next: u64,
-    /// Messages delivered and not done.
-    pub in_flight: usize,
-    /// Connections that share it now.
-    pub members: usize,
-    /// Deliveries that were not the first, since the hub was opened.
-    pub redelivered: u64,
-    /// Messages that ran out of attempts and were made dead letters.
-    pub dead_lettered: u64,
-    /// Messages that ran out of attempts and could be made no dead letter.
-    pub dead_dropped: u64,
-}
-
 /// Streams that were found among others.
 #[derive(Debug)]
 pub struct Listed {
     /// Those that were wanted.
-    pub streams: Vec<StreamInfo>,
+    pub streams: Vec<StreamState>,
     /// How many were looked at for them.
     pub looked: usize,
     /// The last one that was looked at, wanted or not, where there may be more behind it.
@@ -302,9 +253,9 @@ impl Hub {
     ///
     /// # Errors
     /// [`Error::UnknownStream`] and failures of the store.
-    pub async fn read(&self, topic: &Topic, from: From, limit: usize) -> Result<Page, Error> {
+    pub async fn read(&self, topic: &Topic, start: Start, limit: usize) -> Result<Page, Error> {
         let stream = self.find(topic)?;
-        let mut next = place(&self.registry, &stream, from).await?;
+        let mut next = start_offset(&self.registry, &stream, start).await?;
         let mut events = Vec::new();
         let limit = limit.min(MAX_RANGE_MESSAGES);
         let turn = Turn { messages: limit, bytes: TURN_BYTES };
@@ -318,7 +269,7 @@ impl Hub {
             generation: state.generation(),
             offset: next,
             recovered: true,
-            level: state.level.name().into(),
+            level: state.level.into(),
             sealed: stream.sealed,
         };
         Ok(Page { joined, events, next, end: !more || next >= state.next })
@@ -328,7 +279,7 @@ impl Hub {
     ///
     /// # Errors
     /// [`Error::UnknownStream`].
-    pub fn stream(&self, topic: &Topic) -> Result<StreamInfo, Error> {
+    pub fn stream(&self, topic: &Topic) -> Result<StreamState, Error> {
         Ok(describe(&*self.find(topic)?))
     }
 
@@ -377,16 +328,15 @@ impl Hub {
     /// The change counts once it is stored.
     ///
     /// # Errors
-    /// [`Error::SealMismatch`] where `sealed` is asked of a stream that is not, and failures of
+    /// [`Error::SealMismatch`] where a group is asked of a stream that is not, and failures of
     /// the store; the stream is as it was then.
     pub async fn configure(
         &self,
         topic: &Topic,
-        sealed: Option<GroupTag>,
         change: Change,
-    ) -> Result<(StreamInfo, bool), Error> {
+    ) -> Result<(StreamState, bool), Error> {
         let (reply, answer) = oneshot::channel();
-        let configure = Configure { topic: topic.clone(), sealed, change, reply };
+        let configure = Configure { topic: topic.clone(), change, reply };
         self.registry.send(Command::Configure(configure))?;
         let (stream, made) = answer.await.unwrap_or(Err(Error::Draining))?;
         Ok((describe(&stream), made))
@@ -462,42 +412,45 @@ fn tick(registry: &Registry, closing: &AtomicBool) {
     }
 }
 
-fn describe(stream: &Stream) -> StreamInfo {
+fn describe(stream: &Stream) -> StreamState {
     let state = stream.state.lock();
     let mut consumers: Vec<_> = state.consumers.values().cloned().collect();
-    let mut info = StreamInfo {
+    let mut described = StreamState {
         stream: stream.topic.clone(),
         generation: state.generation(),
         first: state.first,
         next: state.next,
+        count: state.next - state.first,
         bytes: state.bytes,
-        level: state.level,
+        level: state.level.into(),
         retention: state.retention,
         sealed: stream.sealed,
         created_ms: stream.created_ms,
         last_ms: state.last_ms,
-        readers: stream.readers.load(Ordering::Relaxed),
+        readers: stream.readers.load(Ordering::Relaxed) as u64,
         consumers: Vec::new(),
-        damaged: state.damaged.clone(),
+        damaged: state.damaged.iter().map(|(first, last)| *first..=*last).collect(),
+        connections: None,
     };
     drop(state);
     consumers.sort_by(|a, b| a.name.cmp(&b.name));
-    info.consumers = consumers
-        .iter()
-        .map(|shared| {
-            let consumer = shared.state.lock();
-            ConsumerInfo {
-                consumer: shared.name.to_string(),
-                next: consumer.cursor(),
-                in_flight: consumer.in_flight(),
-                members: shared.members.lock().len(),
-                redelivered: consumer.redelivered,
-                dead_lettered: shared.dead_lettered.load(Ordering::Relaxed),
-                dead_dropped: shared.dead_dropped.load(Ordering::Relaxed),
-            }
-        })
-        .collect();
-    info
+    described.consumers = consumers.iter().map(|shared| shared.describe()).collect();
+    described
+}
+
+impl Shared {
+    fn describe(&self) -> ConsumerState {
+        let consumer = self.state.lock();
+        ConsumerState {
+            consumer: self.name.to_string(),
+            next: consumer.cursor(),
+            in_flight: consumer.in_flight() as u64,
+            members: self.members.lock().len() as u64,
+            redelivered: consumer.redelivered,
+            dead_lettered: self.dead_lettered.load(Ordering::Relaxed),
+            dead_dropped: self.dead_dropped.load(Ordering::Relaxed),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -42,13 +42,10 @@ mod block;
 mod checkpoint;
 mod consumer;
 mod envelope;
-mod error;
 mod hub;
-mod level;
 mod metrics;
 #[cfg(test)]
 mod model;
-pub mod protocol;
 mod registry;
 mod signal;
 mod store;
@@ -57,16 +54,18 @@ mod subscription;
 mod writer;
 
 pub use block::take_encoded;
-pub use consumer::{ConsumerChange, ConsumerSettings};
+pub use consumer::ConsumerSettings;
 pub use envelope::{Envelope, Ids};
-pub use error::{ERRORS, Error};
-pub use hub::{ConsumerInfo, Enqueue, Hub, HubConfig, IdempotencyKey, Listed, Page, StreamInfo};
-pub use level::{Level, UnknownLevel};
+pub use hub::{Enqueue, Hub, HubConfig, IdempotencyKey, Listed, Page};
 pub use metrics::Metrics;
 pub use store::{Backup, backup, check, restore};
-pub use stream::Retention;
-pub use subscription::{Delivery, Event, From, Subscription, Who};
-pub use writer::{Appended, Change};
+pub use subscription::{Delivery, Event, Subscription, Who};
+pub use writer::Appended;
+
+pub use sealane_protocol::{
+    Change, ConsumerChange, ConsumerState, ERRORS, Error, Level, Position, Retention, Start,
+    StreamState,
+};
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

@@ -16,18 +16,7 @@ use crate::block::Block;
 use crate::consumer::{Consumer, Member};
 use crate::signal::Waiter;
 use crate::store::{ConsumerRow, Settings, StreamRow};
-use crate::{ConsumerSettings, Error, Level};
-
-/// What a stream keeps; 0 means no bound. Whole blocks are removed, oldest first.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Retention {
-    /// Messages older than this go.
-    pub max_age_ms: u64,
-    /// So many messages stay.
-    pub max_count: u64,
-    /// So many bytes at rest stay.
-    pub max_bytes: u64,
-}
+use crate::{ConsumerSettings, Error, Level, Retention};
 
 /// One stream.
 pub(crate) struct Stream {

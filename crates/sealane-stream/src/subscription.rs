@@ -16,41 +16,28 @@ use bytes::Bytes;
 use sealane_codec::Codec;
 use sealane_message::limits::{MAX_CREDIT, MAX_WAITING_ANSWERS};
 use sealane_message::{Pattern, Topic};
+use sealane_protocol::{HubLevel, Joined, Mark, Op, ServerFrame, write_deliver};
 
 use crate::block::Block;
 use crate::consumer::Member;
-use crate::protocol::{Joined, Mark, Op, ServerFrame, write_deliver};
 use crate::registry::Registry;
 use crate::signal::{Met, Signal};
 use crate::stream::Stream;
-use crate::{ConsumerChange, Error, now_ms};
+use crate::{ConsumerChange, Error, Position, Start, now_ms};
 use in_flight::InFlight;
 use slot::{Slot, Work};
 use slots::Slots;
 
 pub(crate) use fetch::read;
-pub(crate) use slot::place;
-
-/// Where reading begins.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum From {
-    /// The oldest message that is kept.
-    First,
-    /// What comes from now on.
-    New,
-    /// This offset.
-    Offset(u64),
-    /// The first message that is not older than this, Unix milliseconds.
-    Time(u64),
-}
+pub(crate) use slot::start_offset;
 
 /// Who reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Who {
     /// This connection for itself.
     Reader {
-        /// From where.
-        from: From,
+        /// Where it begins.
+        start: Start,
         /// The generation in which an offset was seen.
         generation: Option<u64>,
     },
@@ -61,7 +48,7 @@ pub enum Who {
         /// The token that a new consumer counts as made by; empty: none is needed.
         owner: String,
         /// Where a new consumer begins.
-        from: From,
+        start: Start,
         /// What this member changes of the consumer's settings.
         change: ConsumerChange,
     },
@@ -158,8 +145,8 @@ impl Subscription {
             Who::Member { name, .. } if name.is_empty() && single.is_none() => {
                 return Err(Error::PatternNeedsReader);
             }
-            Who::Reader { from: From::Offset(_), .. }
-            | Who::Member { from: From::Offset(_), .. }
+            Who::Reader { start: Start::Offset(_), .. }
+            | Who::Member { start: Start::Offset(_), .. }
                 if single.is_none() =>
             {
                 let cause = "of a pattern is first, new or a time";
@@ -184,7 +171,8 @@ impl Subscription {
 
     /// What is said of a stream that is not there yet.
     fn unmade(stream: Topic) -> Joined {
-        Joined { stream, generation: 0, offset: 0, recovered: true, level: "".into(), sealed: None }
+        let level = HubLevel::Other(String::new());
+        Joined { stream, generation: 0, offset: 0, recovered: true, level, sealed: None }
     }
 
     /// Honours what the client asks.
@@ -313,11 +301,11 @@ impl Subscription {
             return Ok(None);
         }
         let mut who = self.who.clone();
-        if let (Some(_), Who::Member { from, .. }) = (met, &mut who) {
-            *from = From::First;
+        if let (Some(_), Who::Member { start, .. }) = (met, &mut who) {
+            *start = Start::First;
         }
-        if let (true, None, Who::Reader { from, .. }) = (is_pattern, met, &who) {
-            let next = slot::place(&self.registry, &stream, *from).await?;
+        if let (true, None, Who::Reader { start, .. }) = (is_pattern, met, &who) {
+            let next = start_offset(&self.registry, &stream, *start).await?;
             if next == stream.state.lock().next {
                 return Ok(None);
             }
@@ -497,9 +485,9 @@ impl Delivery {
         }
         let envelope = self.block.envelope(self.index, codec);
         let mut frame = Vec::with_capacity(envelope.len() + self.block.topic.as_str().len() + 96);
-        let place = (self.block.generation, self.offset());
+        let position = Position { generation: self.block.generation, offset: self.offset() };
         let stream = &self.block.topic;
-        write_deliver(codec.at_rest(), &envelope, stream, place, self.attempt, &mut frame);
+        write_deliver(codec.at_rest(), &envelope, stream, position, self.attempt, &mut frame);
         frame.into()
     }
 

@@ -26,8 +26,8 @@ use std::time::{Duration, Instant};
 
 use sealane_message::limits::{MAX_COMMIT_BYTES, MAX_COMMIT_MESSAGES};
 
+pub use command::Appended;
 pub(crate) use command::{Append, Command, Configure, check_seal};
-pub use command::{Appended, Change};
 
 use crate::registry::Registry;
 use crate::store::{Fault, Next, Settings, Writes};

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use sealane_codec::{Codec, Transcoder};
 use sealane_stream::{
-    Enqueue, Envelope, Error, Event, From, Hub, HubConfig, Level, Retention, backup, check, restore,
+    Enqueue, Envelope, Error, Event, Hub, HubConfig, Level, Retention, backup, check, restore,
 };
 
 fn open(folder: &Path) -> Hub {
@@ -30,7 +30,7 @@ async fn ids(hub: &Hub, topic: &str) -> Vec<String> {
     let topic = topic.parse().unwrap();
     let (mut ids, mut next) = (Vec::new(), 0);
     loop {
-        let page = hub.read(&topic, From::Offset(next), 1000).await.unwrap();
+        let page = hub.read(&topic, Start::Offset(next), 1000).await.unwrap();
         for event in &page.events {
             let Event::Deliver(delivery) = event else { panic!("{event:?}") };
             let frame = delivery.frame(Codec::Json);

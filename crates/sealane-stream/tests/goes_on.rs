@@ -4,9 +4,9 @@
 use std::time::Duration;
 
 use sealane_codec::{Codec, Transcoder};
-use sealane_stream::protocol::{Mark, Op, ServerFrame};
+use sealane_protocol::{Mark, Op, ServerFrame};
 use sealane_stream::{
-    Change, ConsumerChange, Enqueue, Envelope, Event, From, Hub, HubConfig, Level, Retention,
+    Change, ConsumerChange, Enqueue, Envelope, Event, Hub, HubConfig, Level, Retention,
     Subscription, Who,
 };
 
@@ -26,7 +26,7 @@ async fn enqueue(hub: &Hub, topic: &str, id: &str) {
 
 async fn member(hub: &Hub, pattern: &str, max_in_flight: Option<u32>) -> Subscription {
     let change = ConsumerChange { max_in_flight, ..ConsumerChange::default() };
-    let who = Who::Member { name: "x".into(), owner: String::new(), from: From::First, change };
+    let who = Who::Member { name: "x".into(), owner: String::new(), start: Start::First, change };
     hub.subscribe(pattern.parse().unwrap(), who).await.unwrap().0
 }
 
@@ -90,7 +90,7 @@ async fn a_member_goes_on_when_retention_takes_what_it_had_in_flight() {
     member.apply(Op::Credit(10)).unwrap();
     assert_eq!(offsets(&take(&mut member).await), [("s".into(), 0)]);
     let change = Change { max_count: Some(2), ..Change::default() };
-    hub.configure(&"s".parse().unwrap(), None, change).await.unwrap();
+    hub.configure(&"s".parse().unwrap(), change).await.unwrap();
     trimmed(&hub, "s", 2).await;
     member.apply(Op::Ack(vec![Mark::Id("0".into())])).unwrap();
     let next = offsets(&take(&mut member).await);
@@ -103,14 +103,14 @@ async fn a_member_goes_on_when_retention_takes_what_it_had_in_flight() {
 async fn a_reader_by_pattern_is_told_of_what_retention_took_before_it_looked() {
     let folder = tempfile::tempdir().unwrap();
     let hub = open(&folder);
-    let who = Who::Reader { from: From::New, generation: None };
+    let who = Who::Reader { start: Start::New, generation: None };
     let (mut reader, _) = hub.subscribe("p/*".parse().unwrap(), who).await.unwrap();
     reader.apply(Op::Credit(10)).unwrap();
     for id in ["0", "1", "2", "3"] {
         enqueue(&hub, "p/a", id).await;
     }
     let change = Change { max_count: Some(2), ..Change::default() };
-    hub.configure(&"p/a".parse().unwrap(), None, change).await.unwrap();
+    hub.configure(&"p/a".parse().unwrap(), change).await.unwrap();
     trimmed(&hub, "p/a", 2).await;
     let events = take(&mut reader).await;
     assert_eq!(offsets(&events), [("p/a".into(), 2), ("p/a".into(), 3)]);
@@ -180,7 +180,7 @@ async fn a_message_out_of_attempts_becomes_a_dead_letter_after_a_restart() {
     let hub = open(&folder);
     enqueue(&hub, "s", "0").await;
     let change = ConsumerChange { max_attempts: Some(1), ..ConsumerChange::default() };
-    let who = Who::Member { name: "x".into(), owner: String::new(), from: From::First, change };
+    let who = Who::Member { name: "x".into(), owner: String::new(), start: Start::First, change };
     let (mut member, _) = hub.subscribe("s".parse().unwrap(), who).await.unwrap();
     member.apply(Op::Credit(1)).unwrap();
     assert_eq!(take(&mut member).await.len(), 1);

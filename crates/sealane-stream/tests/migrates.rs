@@ -8,7 +8,8 @@ use std::path::Path;
 use sealane_codec::{Codec, Transcoder};
 use sealane_frame::GroupTag;
 use sealane_stream::{
-    Change, Enqueue, Envelope, Error, Event, From, Hub, HubConfig, IdempotencyKey, Level, Retention,
+    Change, Enqueue, Envelope, Error, Event, Hub, HubConfig, IdempotencyKey, Level, Retention,
+    Start,
 };
 
 const GROUP: GroupTag = GroupTag::from_bytes([0x0a, 0x1b, 0x2c, 0x3d]);
@@ -50,7 +51,7 @@ async fn a_store_of_version_1_keeps_everything_and_takes_sealed_streams() {
     assert_eq!((info.first, info.next, info.bytes), (0, 4, 166));
     assert_eq!((info.level, info.sealed), (Level::Disk, None));
     assert_eq!((info.consumers[0].consumer.as_str(), info.consumers[0].next), ("billing", 2));
-    let page = hub.read(&topic, From::First, 10).await.unwrap();
+    let page = hub.read(&topic, Start::First, 10).await.unwrap();
     let frames = page.events.iter().map(|event| match event {
         Event::Deliver(delivery) => delivery.frame(Codec::Json),
         Event::Status(frame) => panic!("{frame:?}"),
@@ -65,7 +66,7 @@ async fn a_store_of_version_1_keeps_everything_and_takes_sealed_streams() {
     assert_eq!(reused, Err(Error::KeyReused));
     assert_eq!(hub.enqueue(enqueue(&hub, "fleet/7/location")).await.unwrap().offset, 4);
     let sealed = "mesh/1".parse().unwrap();
-    hub.configure(&sealed, Some(GROUP), Change::default()).await.unwrap();
+    hub.configure(&sealed, Change { sealed: Some(GROUP), ..Change::default() }).await.unwrap();
     hub.close().unwrap();
 
     assert_eq!(version(folder.path()), 3);

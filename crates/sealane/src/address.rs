@@ -99,12 +99,9 @@ impl Query {
         self
     }
 
-    /// Appends `name=value` where there is a value.
-    pub(crate) fn with_some(self, name: &str, value: Option<impl ToString>) -> Self {
-        match value {
-            Some(value) => self.with(name, &value.to_string()),
-            None => self,
-        }
+    /// Appends these names and values.
+    pub(crate) fn with_all(self, all: Vec<(&'static str, String)>) -> Self {
+        all.iter().fold(self, |query, (name, value)| query.with(name, value))
     }
 
     pub(crate) fn into_string(self) -> String {
@@ -141,7 +138,7 @@ mod tests {
     #[test]
     fn names_are_escaped_by_segment() {
         assert_eq!(stream_path("a b/ü%"), "/v1/streams/a%20b/%C3%BC%25");
-        let query = Query::new("/x").with("a", "b/**").with_some("n", Some(3));
-        assert_eq!(query.with_some("m", None::<u64>).into_string(), "/x?a=b%2F%2A%2A&n=3");
+        let query = Query::new("/x").with("a", "b/**").with_all(vec![("n", "3".into())]);
+        assert_eq!(query.into_string(), "/x?a=b%2F%2A%2A&n=3");
     }
 }

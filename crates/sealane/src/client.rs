@@ -8,6 +8,7 @@ use hyper::header::HeaderValue;
 use sealane_codec::Codec;
 use sealane_group::Member;
 use sealane_message::{Topic, Value};
+use sealane_protocol::{Health, Range, StreamState};
 
 use crate::Error;
 use crate::address::{Address, Query, stream_path};
@@ -16,7 +17,7 @@ use crate::group::Group;
 use crate::http::{Answer, Call, Pool};
 use crate::publish::{Publish, PublishBatch};
 use crate::publisher::Publisher;
-use crate::stream::{Configure, Health, ListStreams, Page, StreamState};
+use crate::stream::{Configure, ListStreams, Page};
 use crate::subscribe::{Start, Subscribe};
 use crate::wire::Trust;
 
@@ -166,7 +167,7 @@ impl Client {
     pub async fn stream(&self, topic: &str) -> Result<StreamState, Error> {
         let topic: Topic = topic.parse()?;
         let answer = self.call(&Call::get(stream_path(topic.as_str()))).await?;
-        StreamState::read(&answer)
+        Ok(StreamState::read(answer.codec, &answer.body)?)
     }
 
     /// Up to `limit` messages of one stream, at most 1000, read without subscribing.
@@ -175,9 +176,8 @@ impl Client {
     /// As [`Client::stream`].
     pub async fn read(&self, topic: &str, from: Start, limit: usize) -> Result<Page, Error> {
         let topic: Topic = topic.parse()?;
-        let query = Query::new(stream_path(topic.as_str()))
-            .with("from", &from.parameter())
-            .with("limit", &limit.to_string());
+        let range = Range { from: from.asked(), limit };
+        let query = Query::new(stream_path(topic.as_str())).with_all(range.parameters());
         let call = Call { accept: self.codec, ..Call::get(query.into_string()) };
         Page::read(&self.call(&call).await?)
     }
@@ -206,7 +206,8 @@ impl Client {
     /// # Errors
     /// [`Error::NotReachable`], [`Error::NoAnswer`], or the refusal of a hub that is stopping.
     pub async fn health(&self) -> Result<Health, Error> {
-        Health::read(&self.call(&Call::get("/health")).await?)
+        let answer = self.call(&Call::get("/health")).await?;
+        Ok(Health::read(answer.codec, &answer.body)?)
     }
 
     pub(crate) fn codec(&self) -> Codec {

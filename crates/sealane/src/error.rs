@@ -1,7 +1,7 @@
 use sealane_codec::CodecError;
 use sealane_message::{ErrorInfo, TopicError};
+use sealane_protocol::{Malformed, WireError};
 use sealane_seal::policy::Refusal as PolicyRefusal;
-use sealane_stream::protocol::WireError;
 
 /// Why a client could not do something.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -284,6 +284,12 @@ pub(crate) const POSTHUMOUS: ErrorInfo = ErrorInfo::new(
     "Drop it; a removed member still has the keys of the past, and reaches the hub.",
 );
 
+impl From<Malformed> for Error {
+    fn from(error: Malformed) -> Self {
+        Error::Protocol(error.to_string())
+    }
+}
+
 impl From<sealane_group::Error> for Error {
     fn from(error: sealane_group::Error) -> Self {
         Error::Group { info: error.info(), message: error.to_string() }
@@ -310,7 +316,7 @@ mod tests {
 
     #[test]
     fn a_refusal_speaks_with_the_words_of_the_hub() {
-        let wire = WireError::from(&sealane_stream::Error::KeyReused);
+        let wire = WireError::from(&sealane_protocol::Error::KeyReused);
         let error = Error::Refused(wire);
         assert_eq!(error.code(), "SL-HUB-10");
         assert_eq!(error.refusal(), Some("KeyReused"));

@@ -10,7 +10,7 @@ use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, HeaderValue, RETR
 use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use sealane_codec::Codec;
-use sealane_stream::protocol::{ServerFrame, WireError, read_frame};
+use sealane_protocol::{ServerFrame, WireError};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
 
@@ -111,7 +111,7 @@ impl Answer {
     }
 
     fn refusal(&self) -> Option<WireError> {
-        match read_frame(self.codec, &self.body) {
+        match ServerFrame::read(self.codec, &self.body) {
             Ok(ServerFrame::Error(wire)) => Some(wire),
             _ => None,
         }

@@ -63,11 +63,9 @@ mod error;
 mod event;
 mod group;
 mod http;
-mod level;
 mod message;
 mod publish;
 mod publisher;
-mod reply;
 mod request;
 mod stream;
 mod subscribe;
@@ -78,7 +76,6 @@ pub use client::Client;
 pub use error::{ERRORS, Error};
 pub use event::{Event, Events};
 pub use group::{Group, GroupReader, Seal, SealCounts};
-pub use level::HubLevel;
 pub use message::Message;
 pub use publish::{Publish, PublishBatch, PublishLater, Published, PublishedBatch, Scheduled};
 pub use publisher::{Publisher, Stored};
@@ -86,9 +83,11 @@ pub use sealane_codec::Codec;
 pub use sealane_frame::GroupTag;
 pub use sealane_group::{KeyFolder, Member};
 pub use sealane_message::{DataType, Pattern, Topic, Value};
+pub use sealane_protocol::{
+    ConnectionState, ConsumerState, Health, HubLevel, Level, Retention, StreamState, Streams,
+    WireError,
+};
 pub use sealane_seal::{Class, policy};
-pub use sealane_stream::Level;
-pub use sealane_stream::protocol::WireError;
-pub use stream::{Configure, ConsumerState, Health, ListStreams, Page, StreamState, StreamsPage};
+pub use stream::{Configure, ListStreams, Page};
 pub use subscribe::{Start, Subscribe};
 pub use subscription::Subscription;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use sealane_codec::Codec;
 use sealane_message::{Topic, Value};
-use sealane_stream::protocol::Deliver;
+use sealane_protocol::Deliver;
 
 use crate::Error;
 use crate::group::Seal;

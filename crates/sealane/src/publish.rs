@@ -1,15 +1,16 @@
+use std::borrow::Cow;
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
 use std::time::Duration;
 
 use bytes::Bytes;
-use sealane_codec::{Codec, Writer};
+use sealane_codec::Codec;
 use sealane_message::limits::MAX_ENVELOPE_BYTES;
 use sealane_message::{DataType, Topic, Value};
+use sealane_protocol::{Enqueue, Enqueued, Outcome, Position};
 
 use crate::group::{Group, SEALED_IN};
 use crate::http::{Answer, Call};
-use crate::reply::Reply;
 use crate::{Client, Error, HubLevel};
 
 /// A message that is stored.
@@ -126,21 +127,12 @@ impl Publish {
             None => (self.codec, self.envelope),
         };
         let mut body = Vec::with_capacity(envelope.len() + topic.as_str().len() + 64);
-        let mut writer = Writer::new(codec, &mut body);
-        writer.map(2 + usize::from(self.expect.is_some()) + usize::from(delay_ms.is_some()));
-        writer.key("to");
-        writer.text(topic.as_str());
-        writer.key("envelope");
-        writer.raw(&envelope);
-        for (name, number) in [("expect", self.expect), ("delayMs", delay_ms)] {
-            if let Some(number) = number {
-                writer.key(name);
-                writer.u64(number);
-            }
-        }
-        writer.end();
+        let (envelopes, expect) = (vec![envelope.as_ref()], self.expect);
+        let enqueue = Enqueue { to: topic, envelopes, is_batch: false, expect, delay_ms };
+        enqueue.write(codec, &mut body);
         let key = self.key.unwrap_or_else(|| self.client.make_key());
-        self.client.call(&Call::post("/v1/enqueue", codec, body.into(), key)).await
+        let path = Enqueue::path(false);
+        self.client.call(&Call::post(path, codec, body.into(), key)).await
     }
 }
 
@@ -151,15 +143,11 @@ impl IntoFuture for Publish {
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
             let answer = self.send(None).await?;
-            let reply = Reply::read(answer.codec, &answer.body)?;
-            Ok(Published {
-                id: reply.text("id")?.into_owned(),
-                stream: reply.topic("stream")?,
-                offset: reply.number("offset")?,
-                generation: reply.number("generation")?,
-                level: HubLevel::read(&reply)?,
-                replayed: reply.flag("replayed"),
-            })
+            let enqueued = Enqueued::read(answer.codec, &answer.body)?;
+            let Position { generation, offset } = position(&enqueued)?;
+            let id = id(&enqueued);
+            let Enqueued { stream, level, replayed, .. } = enqueued;
+            Ok(Published { id, stream, offset, generation, level, replayed })
         })
     }
 }
@@ -187,14 +175,13 @@ impl IntoFuture for PublishLater {
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
             let answer = self.publish.send(Some(milliseconds(self.delay))).await?;
-            let reply = Reply::read(answer.codec, &answer.body)?;
-            Ok(Scheduled {
-                id: reply.text("id")?.into_owned(),
-                stream: reply.topic("stream")?,
-                due_ms: reply.number("due")?,
-                level: HubLevel::read(&reply)?,
-                replayed: reply.flag("replayed"),
-            })
+            let enqueued = Enqueued::read(answer.codec, &answer.body)?;
+            let Outcome::Due(due_ms) = enqueued.outcome else {
+                return Err(Error::Protocol("a delayed message has no `due`".into()));
+            };
+            let id = id(&enqueued);
+            let Enqueued { stream, level, replayed, .. } = enqueued;
+            Ok(Scheduled { id, stream, due_ms, level, replayed })
         })
     }
 }
@@ -222,21 +209,10 @@ impl PublishBatch {
         let mut body = Vec::with_capacity(bytes + topic.len() + 64);
         let mut topic = check(topic, codec, &[]);
         if let Ok(name) = &topic {
-            let mut writer = Writer::new(codec, &mut body);
-            writer.map(2 + usize::from(expect.is_some()));
-            writer.key("to");
-            writer.text(name.as_str());
-            writer.key("envelopes");
-            writer.array(envelopes.len());
-            for envelope in envelopes {
-                writer.raw(envelope.as_ref());
-            }
-            writer.end();
-            if let Some(offset) = expect {
-                writer.key("expect");
-                writer.u64(offset);
-            }
-            writer.end();
+            let envelopes = envelopes.iter().map(AsRef::as_ref).collect();
+            let to = name.clone();
+            let enqueue = Enqueue { to, envelopes, is_batch: true, expect, delay_ms: None };
+            enqueue.write(codec, &mut body);
         }
         if let Some(large) = envelopes.iter().find(|e| e.as_ref().len() > MAX_ENVELOPE_BYTES) {
             topic = Err(too_large(large.as_ref().len()));
@@ -265,19 +241,26 @@ impl IntoFuture for PublishBatch {
         Box::pin(async move {
             self.topic?;
             let key = self.key.unwrap_or_else(|| self.client.make_key());
-            let call = Call::post("/v1/enqueue/batch", self.codec, self.body.into(), key);
+            let call = Call::post(Enqueue::path(true), self.codec, self.body.into(), key);
             let answer = self.client.call(&call).await?;
-            let reply = Reply::read(answer.codec, &answer.body)?;
-            Ok(PublishedBatch {
-                ids: reply.texts("ids")?,
-                stream: reply.topic("stream")?,
-                offset: reply.number("offset")?,
-                generation: reply.number("generation")?,
-                level: HubLevel::read(&reply)?,
-                count: reply.number("count")?,
-                replayed: reply.flag("replayed"),
-            })
+            let enqueued = Enqueued::read(answer.codec, &answer.body)?;
+            let Position { generation, offset } = position(&enqueued)?;
+            let Enqueued { ids, stream, level, replayed, .. } = enqueued;
+            let ids: Vec<_> = ids.into_iter().map(Cow::into_owned).collect();
+            let count = ids.len() as u64;
+            Ok(PublishedBatch { ids, stream, offset, generation, level, count, replayed })
         })
+    }
+}
+
+fn id(enqueued: &Enqueued<'_>) -> String {
+    enqueued.ids.first().map_or_else(String::new, |id| id.clone().into_owned())
+}
+
+fn position(enqueued: &Enqueued<'_>) -> Result<Position, Error> {
+    match enqueued.outcome {
+        Outcome::At(position) => Ok(position),
+        Outcome::Due(_) => Err(Error::Protocol("a message has no `offset`".into())),
     }
 }
 

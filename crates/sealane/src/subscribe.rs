@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use sealane_codec::Codec;
 use sealane_message::Pattern;
 use sealane_message::limits::MAX_DELIVERY_BATCH;
+use sealane_protocol::ConsumerChange;
 
 use crate::address::Query;
 use crate::group::Group;
@@ -43,14 +44,15 @@ pub enum Start {
 }
 
 impl Start {
-    pub(crate) fn parameter(self) -> String {
+    /// As the protocol says it.
+    pub(crate) fn asked(self) -> sealane_protocol::Start {
+        use sealane_protocol::Start as Asked;
         match self {
-            Start::First => "first".into(),
-            Start::New => "new".into(),
-            Start::Offset(offset) | Start::Resume { offset, .. } => offset.to_string(),
+            Start::First => Asked::First,
+            Start::New => Asked::New,
+            Start::Offset(offset) | Start::Resume { offset, .. } => Asked::Offset(offset),
             Start::Time(time) => {
-                let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
-                format!("@{}", milliseconds(since))
+                Asked::Time(milliseconds(time.duration_since(UNIX_EPOCH).unwrap_or_default()))
             }
         }
     }
@@ -173,19 +175,25 @@ impl Subscribe {
         self.consumer.is_none() && !self.inbox
     }
 
-    /// The request line, beginning at `start`.
-    pub(crate) fn path(&self, start: Option<Start>) -> String {
+    /// The request line of a subscription to `pattern`, beginning at `start`.
+    pub(crate) fn path(&self, pattern: Pattern, start: Option<Start>) -> String {
+        let change = ConsumerChange {
+            max_in_flight: self.max_in_flight,
+            ack_wait_ms: self.ack_wait.map(milliseconds),
+            max_attempts: self.max_attempts,
+        };
+        let asked = sealane_protocol::Subscribe {
+            pattern,
+            start: start.map(Start::asked),
+            generation: start.and_then(Start::generation),
+            consumer: self.consumer.clone(),
+            batch: self.batch,
+            heartbeat_ms: Some(HEARTBEAT_MS),
+            change,
+        };
         Query::new("/v1/subscribe")
-            .with("stream", &self.pattern)
             .with("codec", self.codec.name())
-            .with_some("from", start.map(Start::parameter))
-            .with_some("generation", start.and_then(Start::generation))
-            .with_some("consumer", self.consumer.as_ref())
-            .with_some("batch", (self.batch > 1).then_some(self.batch))
-            .with("heartbeat_ms", &HEARTBEAT_MS.to_string())
-            .with_some("ack_wait_ms", self.ack_wait.map(milliseconds))
-            .with_some("max_attempts", self.max_attempts)
-            .with_some("max_in_flight", self.max_in_flight)
+            .with_all(asked.parameters())
             .into_string()
     }
 }

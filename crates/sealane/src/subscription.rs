@@ -39,7 +39,7 @@ impl Subscription {
     pub(crate) async fn open(subscribe: Subscribe, pattern: Pattern) -> Result<Self, Error> {
         let (events, receiver) = broadcast::channel(MAX_EVENTS);
         let shared = Arc::new(Shared::new(&subscribe));
-        let mut driver = Driver::new(subscribe, &pattern, Arc::clone(&shared), events.downgrade());
+        let mut driver = Driver::new(subscribe, pattern, Arc::clone(&shared), events.downgrade());
         let socket = driver.connect().await?;
         let driver = tokio::spawn(driver.run(socket));
         Ok(Self { shared, events, first_events: Some(Events(receiver)), driver: Some(driver) })

@@ -11,10 +11,10 @@ use std::time::Duration;
 use sealane_codec::{Codec, Transcoder};
 use sealane_frame::GroupTag;
 use sealane_message::{Pattern, Topic};
-use sealane_stream::protocol::{Mark, Op, ServerFrame, read_frame, read_ops};
+use sealane_protocol::{Mark, Op, ServerFrame, read_ops};
 use sealane_stream::{
-    Appended, Change, ConsumerChange, Delivery, Enqueue, Envelope, Error, Event, From, Hub,
-    HubConfig, IdempotencyKey, Level, Retention, Subscription, Who,
+    Appended, Change, ConsumerChange, Delivery, Enqueue, Envelope, Error, Event, Hub,
+    HubConfig, IdempotencyKey, Level, Retention, Start, Subscription, Who,
 };
 use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
@@ -193,10 +193,10 @@ impl World {
         let kind = steps.byte();
         let number = u64::from(steps.byte());
         let from = match kind & 3 {
-            0 => From::First,
-            1 => From::New,
-            2 => From::Offset(number),
-            _ => From::Time(number << 33),
+            0 => Start::First,
+            1 => Start::New,
+            2 => Start::Offset(number),
+            _ => Start::Time(number << 33),
         };
         let consumer = match (kind >> 2) & 3 {
             0 | 1 => None,
@@ -373,7 +373,7 @@ impl World {
     fn read(&mut self, steps: &mut Steps<'_>) {
         self.gathered();
         let (topic, from, limit) = (steps.topic(), steps.byte().into(), steps.byte().into());
-        let page = self.runtime.block_on(self.hub.read(&topic, From::Offset(from), limit));
+        let page = self.runtime.block_on(self.hub.read(&topic, Start::Offset(from), limit));
         let Ok(page) = coded(page) else { return };
         let mut next = None;
         for event in &page.events {
@@ -393,7 +393,7 @@ impl World {
 
     /// What is delivered is what was acknowledged for this place.
     fn look(&self, delivery: &Delivery, codec: Codec) {
-        let frame = read_frame(codec, &delivery.frame(codec)).expect("what we write");
+        let frame = ServerFrame::read(codec, &delivery.frame(codec)).expect("what we write");
         let ServerFrame::Deliver(deliver) = frame else { panic!("{frame:?}") };
         let place = (deliver.stream, deliver.generation, deliver.offset);
         assert_eq!(place, (delivery.stream().clone(), delivery.generation(), delivery.offset()));

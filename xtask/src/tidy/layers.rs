@@ -10,6 +10,7 @@ pub(super) const LAYERS: &[&str] = &[
     "sealane-codec",
     "sealane-seal",
     "sealane-frame",
+    "sealane-protocol",
     "sealane-mesh",
     "sealane-link",
     "sealane-group",
@@ -23,7 +24,7 @@ pub(super) const LAYERS: &[&str] = &[
 ];
 
 /// The first crates are pure: time, randomness and input are arguments.
-const PURE_LAYERS: usize = 5;
+const PURE_LAYERS: usize = 6;
 
 /// What a pure crate does not name. A path stands for everything below it.
 const IMPURE: &[&str] = &[

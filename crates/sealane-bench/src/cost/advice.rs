@@ -2,8 +2,8 @@
 
 use sealane_codec::Codec;
 use sealane_frame::Compression;
+use sealane_protocol::Level;
 use sealane_seal::{Class, Form, Suite};
-use sealane_stream::Level;
 
 use super::report::Row;
 use super::step::Step;

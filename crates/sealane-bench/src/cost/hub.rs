@@ -7,7 +7,7 @@ use sealane::{Client, Subscription};
 use sealane_codec::Codec;
 use sealane_frame::{FrameBuf, open_frame, seal_frame};
 use sealane_message::Value;
-use sealane_stream::protocol::Sealed;
+use sealane_protocol::Sealed;
 
 use super::Error;
 use super::step::Coder;

@@ -4,8 +4,8 @@ use std::fmt;
 
 use sealane_codec::Codec;
 use sealane_frame::Compression;
+use sealane_protocol::Level;
 use sealane_seal::{Class, Form, Suite};
-use sealane_stream::Level;
 
 /// One choice at each step.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use futures_util::{FutureExt, SinkExt, StreamExt};
 use sealane::{Client, Value};
 use sealane_codec::Codec;
-use sealane_stream::protocol::{Mark, Op, ServerFrame, read_frame};
+use sealane_protocol::{Mark, Op, ServerFrame};
 use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
@@ -110,7 +110,7 @@ impl Reader {
                 Acks::Range => {}
             }
         }
-        let frame = read_frame(self.codec, &bytes).map_err(|_| Error::Process("reader"))?;
+        let frame = ServerFrame::read(self.codec, &bytes).map_err(|_| Error::Process("reader"))?;
         let (first, last, count) = match &frame {
             ServerFrame::Deliver(one) => (one.offset, one.offset, 0),
             ServerFrame::Batch(all) => match (all.first(), all.last()) {

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use sealane::{Client, GroupTag, Value};
 use sealane_codec::Codec;
 use sealane_frame::{FrameBuf, HeaderFields, PeerTag, seal_frame};
+use sealane_protocol::Sealed;
 use sealane_seal::{EpochSecret, Epochs, Group, GroupId, History, Sealer, Slot, Suite, Witness};
-use sealane_stream::protocol::Sealed;
 
 use super::client::Acks;
 use super::deliver::folder;

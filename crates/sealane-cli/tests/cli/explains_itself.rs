@@ -27,7 +27,7 @@ fn every_code_is_explained() {
         sealane_seal::policy::ERRORS,
         sealane_frame::ERRORS,
         sealane_group::ERRORS,
-        sealane_stream::ERRORS,
+        sealane_protocol::ERRORS,
         sealane_vault::ERRORS,
         sealane::ERRORS,
         sealane_node::ERRORS,

@@ -2,10 +2,10 @@
 
 use sealane::{Codec, GroupTag, Value};
 use sealane_frame::{FrameBuf, HeaderFields, PeerTag, seal_frame};
+use sealane_protocol::Sealed;
 use sealane_seal::{
     Class, EpochSecret, Epochs, Group, GroupId, History, Sealer, Slot, Suite, Witness,
 };
-use sealane_stream::protocol::Sealed;
 
 use crate::{NodeProcess, json, text};
 

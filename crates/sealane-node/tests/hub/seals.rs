@@ -4,10 +4,10 @@ use std::time::{Duration, Instant};
 
 use sealane_codec::{Codec, Writer};
 use sealane_frame::{FrameBuf, GroupTag, HeaderFields, PeerTag, open_stored, seal_frame};
+use sealane_protocol::Sealed;
 use sealane_seal::{
     Epoch, EpochSecret, Epochs, Group, GroupId, History, Opener, Sealer, Slot, Suite, Witness,
 };
-use sealane_stream::protocol::Sealed;
 use serde_json::{Value, json};
 
 use crate::http::{self, Reply};

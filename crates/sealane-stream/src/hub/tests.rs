@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use sealane_codec::{Codec, Transcoder};
+use sealane_protocol::{Mark, Op};
 
 use super::*;
-use crate::protocol::{Mark, Op};
 
 fn open(folder: &tempfile::TempDir) -> Hub {
     let (folder, level) = (folder.path().to_owned(), Level::Os);
@@ -31,7 +31,7 @@ async fn no_message_gets_an_offset_below_the_first_that_can_be_read() {
     let topic: Topic = "m".parse().unwrap();
     let (level, max_age_ms) = (Some(Level::Memory), Some(20));
     let change = Change { level, max_age_ms, ..Change::default() };
-    hub.configure(&topic, None, change).await.unwrap();
+    hub.configure(&topic, change).await.unwrap();
     hub.store_trouble.refuse_blocks(true);
     assert_eq!(hub.enqueue(messages(&hub, "m", 5)).await.unwrap().offset, 0);
     // The writer waits to copy its log, and retention is due by the next commit.
@@ -49,9 +49,9 @@ async fn no_message_gets_an_offset_below_the_first_that_can_be_read() {
 
     let hub = open(&folder);
     let info = hub.stream(&topic).unwrap();
-    hub.configure(&topic, None, Change { max_age_ms: Some(0), ..Change::default() }).await.unwrap();
+    hub.configure(&topic, Change { max_age_ms: Some(0), ..Change::default() }).await.unwrap();
     let offset = hub.enqueue(messages(&hub, "m", 1)).await.unwrap().offset;
-    let page = hub.read(&topic, From::Offset(offset), 10).await.unwrap();
+    let page = hub.read(&topic, Start::Offset(offset), 10).await.unwrap();
     let is_read = page.events.iter().any(|event| matches!(event, Event::Deliver(_)));
     let (first, next) = (info.first, info.next);
     assert!(is_read, "first {first}, next {next}: offset {offset} was acknowledged");
@@ -65,7 +65,7 @@ async fn nothing_is_stored_of_a_stream_that_was_removed() {
     let hub = open(&folder);
     let gone = "gone".parse().unwrap();
     let memory = Change { level: Some(Level::Memory), ..Change::default() };
-    hub.configure(&gone, None, memory).await.unwrap();
+    hub.configure(&gone, memory).await.unwrap();
     hub.store_trouble.refuse_blocks(true);
     hub.enqueue(messages(&hub, "gone", 1)).await.unwrap();
     // The first keeps the writer at work until the other two wait together.
@@ -96,12 +96,12 @@ async fn reading_from_a_time_finds_what_is_not_stored_yet() {
     let hub = open(&folder);
     let topic: Topic = "m".parse().unwrap();
     let memory = Change { level: Some(Level::Memory), ..Change::default() };
-    hub.configure(&topic, None, memory).await.unwrap();
+    hub.configure(&topic, memory).await.unwrap();
     hub.store_trouble.refuse_blocks(true);
     hub.enqueue(messages(&hub, "m", 3)).await.unwrap();
-    let first = hub.read(&topic, From::First, 10).await.unwrap();
+    let first = hub.read(&topic, Start::First, 10).await.unwrap();
     assert_eq!(first.events.len(), 3, "they can be read");
-    let since = hub.read(&topic, From::Time(1), 10).await.unwrap();
+    let since = hub.read(&topic, Start::Time(1), 10).await.unwrap();
     hub.store_trouble.end();
     assert_eq!(since.events.len(), 3, "they all came after 1970");
 }
@@ -114,10 +114,10 @@ async fn no_two_messages_share_generation_and_offset_when_a_level_changes() {
     let hub = open(&folder);
     let topic: Topic = "m".parse().unwrap();
     let level = |level| Change { level: Some(level), ..Change::default() };
-    hub.configure(&topic, None, level(Level::Memory)).await.unwrap();
+    hub.configure(&topic, level(Level::Memory)).await.unwrap();
     hub.store_trouble.refuse_blocks(true);
     let lost = hub.enqueue(messages(&hub, "m", 1)).await.unwrap();
-    let refused = hub.configure(&topic, None, level(Level::Disk)).await;
+    let refused = hub.configure(&topic, level(Level::Disk)).await;
     assert_eq!(refused.map(|_| ()), Err(Error::StorageFull), "it is not stored with the rest");
     hub.store_trouble.fail_at(1, store::Fault::Failed("the process is dead".into()), true);
     let _ = hub.close();
@@ -137,7 +137,7 @@ async fn acknowledgements_outlive_a_kill_on_a_full_disk() {
     let topic: Topic = "m".parse().unwrap();
     hub.enqueue(messages(&hub, "m", 5)).await.unwrap();
     let (name, owner) = ("c".to_owned(), String::new());
-    let who = Who::Member { name, owner, from: From::First, change: Default::default() };
+    let who = Who::Member { name, owner, start: Start::First, change: Default::default() };
     let (mut member, _) = hub.subscribe(topic.clone().into(), who).await.unwrap();
     member.apply(Op::Credit(5)).unwrap();
     member.take(5, 1 << 20, &mut Vec::new()).await.unwrap();

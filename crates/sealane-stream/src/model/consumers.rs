@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use sealane_message::Topic;
+use sealane_protocol::{Mark, Op};
 
 use super::Random;
 use super::world::World;
-use crate::protocol::{Mark, Op};
-use crate::{ConsumerChange, Error, Event, From, Hub, Subscription, Who};
+
+use crate::{ConsumerChange, Error, Event, Hub, Start, Subscription, Who};
 
 /// Deliveries after which a message of the consumer `c1` is a dead letter.
 const ATTEMPTS: u32 = 2;
@@ -158,7 +159,7 @@ impl Members {
         let max_attempts = (name == "c1").then_some(ATTEMPTS);
         let change = ConsumerChange { max_attempts, ..ConsumerChange::default() };
         let owner = String::new();
-        let who = Who::Member { name: name.into(), owner, from: From::First, change };
+        let who = Who::Member { name: name.into(), owner, start: Start::First, change };
         let (subscription, _) = hub.subscribe(topic.clone().into(), who).await.unwrap();
         world.stream(&topic).consumers.entry(name.into()).or_default();
         self.count += 1;

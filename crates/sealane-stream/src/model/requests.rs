@@ -103,7 +103,7 @@ async fn send(hub: &Hub, request: &Request) -> Result<Answer, Error> {
             hub.enqueue(enqueue).await.map(Answer::Appended)
         }
         Request::Configure { topic, change } => {
-            let configured = hub.configure(&topic, None, change).await;
+            let configured = hub.configure(&topic, change).await;
             configured.map(|(_, made)| Answer::Configured(made))
         }
         Request::Remove { topic } => hub.remove(&topic).await.map(|()| Answer::Removed),

@@ -8,7 +8,7 @@ use sealane_message::Topic;
 use super::consumers::Ledger;
 use super::requests::Request;
 use super::{Random, until};
-use crate::{Error, Event, From, Hub, Level};
+use crate::{Error, Event, Hub, Level, Start};
 
 /// What is known of a message that was acknowledged.
 #[derive(Debug, Clone)]
@@ -244,7 +244,7 @@ async fn read(hub: &Hub, topic: &Topic, seed: u64) -> Found {
     let mut found = Found::default();
     let mut from = 0;
     loop {
-        let page = match hub.read(topic, From::Offset(from), 1000).await {
+        let page = match hub.read(topic, Start::Offset(from), 1000).await {
             Ok(page) => page,
             Err(Error::UnknownStream(_)) => panic!("seed {seed}: {topic} is not there"),
             Err(error) => panic!("seed {seed}: {topic}: {error}"),
@@ -261,7 +261,7 @@ async fn read(hub: &Hub, topic: &Topic, seed: u64) -> Found {
                     found.messages.insert(delivery.offset(), message);
                 }
                 Event::Status(frame) => match frame {
-                    crate::protocol::ServerFrame::Gap { from, to, reason, .. } => {
+                    sealane_protocol::ServerFrame::Gap { from, to, reason, .. } => {
                         assert_eq!(reason, "retention", "seed {seed}: {topic} {from} to {to}");
                         found.trimmed.push((from, to));
                     }
@@ -280,7 +280,7 @@ async fn read(hub: &Hub, topic: &Topic, seed: u64) -> Found {
 async fn letters(hub: &Hub, topic: &Topic, seed: u64) -> Vec<(String, u64, u64)> {
     let Ok(grave) = format!("dead/{topic}").parse::<Topic>() else { return Vec::new() };
     let (mut all, mut from) = (Vec::new(), 0);
-    while let Ok(page) = hub.read(&grave, From::Offset(from), 1000).await {
+    while let Ok(page) = hub.read(&grave, Start::Offset(from), 1000).await {
         for event in page.events {
             let Event::Deliver(delivery) = event else { panic!("seed {seed}: {grave}: a gap") };
             let frame = delivery.frame(Codec::Json);

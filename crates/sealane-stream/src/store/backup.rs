@@ -7,6 +7,7 @@ use std::path::Path;
 
 use rusqlite::{Connection, OpenFlags, OptionalExtension};
 
+use super::Fault;
 use super::schema::{VERSION, open_for_reading};
 use crate::Error;
 
@@ -120,11 +121,12 @@ fn private(part: &Path) -> Result<File, Error> {
 /// Says in the copy that it is one: the store that it was made of may have gone on, so that the
 /// same offsets would name other messages.
 fn mark(part: &Path) -> Result<(), Error> {
-    let connection = Connection::open(part)?;
+    let connection = Connection::open(part).map_err(Fault::from)?;
     known(&connection, part)?;
     // One file without a log beside it: the copy of a copy may be in either mode.
-    connection.pragma_update(None, "journal_mode", "DELETE")?;
-    connection.execute("INSERT OR REPLACE INTO meta VALUES ('copied', 1)", [])?;
+    let single = connection.pragma_update(None, "journal_mode", "DELETE");
+    let insert = "INSERT OR REPLACE INTO meta VALUES ('copied', 1)";
+    single.and_then(|()| connection.execute(insert, [])).map_err(Fault::from)?;
     Ok(())
 }
 
@@ -141,7 +143,7 @@ fn known(connection: &Connection, path: &Path) -> Result<(), Error> {
 
 fn check_file(path: &Path) -> Result<Backup, Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(path, flags)?;
+    let connection = Connection::open_with_flags(path, flags).map_err(Fault::from)?;
     known(&connection, path)?;
     let found = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0));
     let found: String = found.map_err(|error| unreadable(path, error))?;
@@ -149,8 +151,8 @@ fn check_file(path: &Path) -> Result<Backup, Error> {
         return Err(Error::NotAStore(said(path, &found)));
     }
     let count = |sql: &str| -> Result<u64, Error> {
-        let count: Option<i64> = connection.query_row(sql, [], |row| row.get(0)).optional()?;
-        Ok(count.unwrap_or_default() as u64)
+        let count = connection.query_row(sql, [], |row| row.get::<_, i64>(0)).optional();
+        Ok(count.map_err(Fault::from)?.unwrap_or_default() as u64)
     };
     Ok(Backup {
         streams: count("SELECT count(*) FROM stream")?,
@@ -164,7 +166,7 @@ fn unreadable(path: &Path, error: rusqlite::Error) -> Error {
     use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
     match error.sqlite_error_code() {
         Some(NotADatabase | DatabaseCorrupt) => Error::NotAStore(said(path, &error.to_string())),
-        _ => error.into(),
+        _ => Fault::from(error).into(),
     }
 }
 

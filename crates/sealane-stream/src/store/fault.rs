@@ -45,9 +45,3 @@ impl From<Fault> for Error {
         }
     }
 }
-
-impl From<rusqlite::Error> for Error {
-    fn from(error: rusqlite::Error) -> Self {
-        Fault::from(error).into()
-    }
-}

@@ -10,7 +10,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use super::{Fault, PAGE_BYTES, Room, key, last_key, offset_of};
 use crate::block::{Record, write_record};
 use crate::stream::Stream;
-use crate::{ConsumerSettings, Level, Retention};
+use crate::{Change, ConsumerSettings, Level, Retention};
 
 /// The writer's connection. Every call but [`Writes::begin`], [`Writes::commit`] and those that
 /// look something up belongs into a transaction.
@@ -58,6 +58,17 @@ pub(crate) struct DelayedRow {
 pub(crate) struct Settings {
     pub(crate) level: Level,
     pub(crate) retention: Retention,
+}
+
+impl Settings {
+    /// Takes what an owner changes.
+    pub(crate) fn change(&mut self, change: Change) {
+        self.level = change.level.unwrap_or(self.level);
+        let retention = &mut self.retention;
+        retention.max_age_ms = change.max_age_ms.unwrap_or(retention.max_age_ms);
+        retention.max_count = change.max_count.unwrap_or(retention.max_count);
+        retention.max_bytes = change.max_bytes.unwrap_or(retention.max_bytes);
+    }
 }
 
 /// A consumer as it is stored whole.
@@ -518,11 +529,4 @@ pub(crate) struct Swept {
     pub(crate) delayed: u64,
     /// Whether nothing of the stream is left.
     pub(crate) done: bool,
-}
-
-impl Retention {
-    /// Whether there is nothing to remove, ever.
-    pub fn keeps_all(&self) -> bool {
-        *self == Retention::default()
-    }
 }

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use sealane_protocol::ServerFrame;
+
 use super::slot::{Work, describe};
 use super::{Delivery, Event, Subscription, Turn};
 use crate::block::Block;
 use crate::consumer::{Handed, Member};
-use crate::protocol::ServerFrame;
 use crate::registry::Registry;
 use crate::stream::{Found, Shared, Stream};
 use crate::writer::Command;

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::{From, Who};
+use sealane_protocol::Joined;
+
+use super::Who;
 use crate::consumer::Member;
-use crate::protocol::Joined;
 use crate::registry::Registry;
 use crate::signal::{Signal, Waiter};
 use crate::stream::{Shared, Stream};
-use crate::{Error, now_ms};
+use crate::{Error, Start, now_ms};
 
 pub(super) struct Slot {
     pub(super) stream: Arc<Stream>,
@@ -35,23 +36,23 @@ impl Slot {
         (member, index): (Member, usize),
     ) -> Result<(Slot, Joined), Error> {
         match who {
-            Who::Reader { from, generation } => {
-                let (joined, next) = match *from {
-                    From::Offset(offset) => resume(&stream, offset, *generation),
-                    from => {
-                        let next = place(registry, &stream, from).await?;
+            Who::Reader { start, generation } => {
+                let (joined, next) = match *start {
+                    Start::Offset(offset) => resume(&stream, offset, *generation),
+                    start => {
+                        let next = start_offset(registry, &stream, start).await?;
                         (describe(&stream, next, true), next)
                     }
                 };
                 Ok((Self::reader(stream, next, signal, (member, index)), joined))
             }
-            Who::Member { name, owner, from, change } => {
-                let start = place(registry, &stream, *from).await?;
-                let shared = stream.consumer(name, owner, start)?;
+            Who::Member { name, owner, start, change } => {
+                let first = start_offset(registry, &stream, *start).await?;
+                let shared = stream.consumer(name, owner, first)?;
                 let cursor = {
                     let mut consumer = shared.state.lock();
                     let before = consumer.settings;
-                    change.apply(&mut consumer.settings);
+                    consumer.settings.change(*change);
                     shared.kept.lock().is_changed |= consumer.settings != before;
                     consumer.cursor()
                 };
@@ -120,27 +121,27 @@ pub(super) fn describe(stream: &Stream, offset: u64, recovered: bool) -> Joined 
         generation: state.generation(),
         offset,
         recovered,
-        level: state.level.name().into(),
+        level: state.level.into(),
         sealed: stream.sealed,
     }
 }
 
-/// The offset that `from` names.
-pub(crate) async fn place(
+/// The first offset that a reader gets which begins at `start`.
+pub(crate) async fn start_offset(
     registry: &Arc<Registry>,
     stream: &Arc<Stream>,
-    from: From,
+    start: Start,
 ) -> Result<u64, Error> {
     let (first, stored, next) = {
         let state = stream.state.lock();
         (state.first, state.stored_next.max(state.first), state.next)
     };
-    match from {
-        From::First => Ok(first),
-        From::New => Ok(next),
+    match start {
+        Start::First => Ok(first),
+        Start::New => Ok(next),
         // Below `first` there is a gap, which whoever reads there is told.
-        From::Offset(offset) => Ok(offset.min(next)),
-        From::Time(time_ms) => {
+        Start::Offset(offset) => Ok(offset.min(next)),
+        Start::Time(time_ms) => {
             let (registry, number) = (registry.clone(), stream.number);
             let search = move || Ok(registry.reads.offset_at(number, (first, stored), time_ms)?);
             let found = super::fetch::blocking(search).await?;

@@ -8,9 +8,9 @@ use sealane_message::Topic;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use crate::envelope::Envelope;
-use crate::store::{Fault, Key, Settings};
+use crate::store::{Fault, Key};
 use crate::stream::Stream;
-use crate::{Error, Level};
+use crate::{Change, Error, Level};
 
 pub(crate) type Reply<T> = oneshot::Sender<Result<T, Error>>;
 
@@ -44,33 +44,9 @@ pub(crate) struct Append {
 /// A stream that is to be there, with settings.
 pub(crate) struct Configure {
     pub(crate) topic: Topic,
-    pub(crate) sealed: Option<GroupTag>,
     pub(crate) change: Change,
     /// The stream, and whether it was made.
     pub(crate) reply: Reply<(Arc<Stream>, bool)>,
-}
-
-/// What is changed of a stream's settings; what is left out stays.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Change {
-    /// When an enqueue is answered.
-    pub level: Option<Level>,
-    /// Messages older than this go; 0: no bound.
-    pub max_age_ms: Option<u64>,
-    /// So many messages stay; 0: no bound.
-    pub max_count: Option<u64>,
-    /// So many bytes at rest stay; 0: no bound.
-    pub max_bytes: Option<u64>,
-}
-
-impl Change {
-    pub(super) fn apply(self, settings: &mut Settings) {
-        settings.level = self.level.unwrap_or(settings.level);
-        let retention = &mut settings.retention;
-        retention.max_age_ms = self.max_age_ms.unwrap_or(retention.max_age_ms);
-        retention.max_count = self.max_count.unwrap_or(retention.max_count);
-        retention.max_bytes = self.max_bytes.unwrap_or(retention.max_bytes);
-    }
 }
 
 /// What became of an append.

@@ -6,12 +6,12 @@ use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use sealane_codec::{Codec, Writer};
+use sealane_protocol::write_sealed;
 
 use super::plan::{Grave, Plan, Planner};
 use crate::block::{Block, Record};
 use crate::consumer::Handed;
 use crate::envelope::{Content, Envelope};
-use crate::protocol::write_sealed;
 use crate::registry::Registry;
 use crate::store::Fault;
 use crate::stream::{Found, Shared, Stream};

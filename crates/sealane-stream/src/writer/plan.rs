@@ -356,10 +356,11 @@ impl Plan {
     }
 
     fn configure(&mut self, planner: &mut Planner, configure: Configure) {
-        let Configure { topic, sealed, change, reply } = configure;
+        let Configure { topic, change, reply } = configure;
+        let sealed = change.sealed;
         let result = match self.target(planner, &topic) {
             Target::Leaving => {
-                let again = Configure { topic, sealed, change, reply };
+                let again = Configure { topic, change, reply };
                 self.defer(Command::Configure(again));
                 return;
             }
@@ -372,7 +373,7 @@ impl Plan {
         if let Ok((stream, _)) = &result {
             let before = self.settings.get(&stream.number).map(|(_, settings)| *settings);
             let mut settings = before.unwrap_or_else(|| stream.settings());
-            change.apply(&mut settings);
+            settings.change(change);
             self.settings.insert(stream.number, (stream.clone(), settings));
         }
         self.answers.push((None, Answer::Configure(reply, result)));

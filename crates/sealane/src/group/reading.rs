@@ -2,9 +2,9 @@
 
 use sealane_frame::{FrameError, GroupTag};
 use sealane_message::{DataType, ErrorInfo};
+use sealane_protocol::Sealed;
 use sealane_seal::policy::Refusal as PolicyRefusal;
 use sealane_seal::{Class, Epoch, Error as SealError};
-use sealane_stream::protocol::Sealed;
 
 use super::Group;
 use super::seen::{Place, Seen, Sight};

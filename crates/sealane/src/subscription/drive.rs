@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sealane_message::Pattern;
-use sealane_stream::protocol::{Deliver, Joined, ServerFrame};
+use sealane_protocol::{Deliver, Joined, ServerFrame};
 use tokio::sync::broadcast;
 use tokio::time::{sleep, sleep_until, timeout};
 
@@ -32,7 +32,7 @@ const PASSING: [&str; 6] =
 /// The connection's side of a subscription.
 pub(super) struct Driver {
     subscribe: Subscribe,
-    single: bool,
+    pattern: Pattern,
     shared: Arc<Shared>,
     /// Weak, so that who listens hears the end when the subscription is gone.
     events: broadcast::WeakSender<Event>,
@@ -47,7 +47,7 @@ pub(super) struct Driver {
 impl Driver {
     pub(super) fn new(
         subscribe: Subscribe,
-        pattern: &Pattern,
+        pattern: Pattern,
         shared: Arc<Shared>,
         events: broadcast::WeakSender<Event>,
     ) -> Self {
@@ -56,7 +56,7 @@ impl Driver {
         let places = subscribe.is_reader().then(|| Places::new(start, single));
         let reading =
             subscribe.group.clone().map(|group| Reading::new(group, !subscribe.is_reader()));
-        Self { subscribe, single, shared, events, places, delivered: false, reading }
+        Self { subscribe, pattern, shared, events, places, delivered: false, reading }
     }
 
     /// Makes the first connection.
@@ -116,7 +116,7 @@ impl Driver {
             Ended::Lost(cause) => Ok(cause),
             Ended::Failed(error) => Err(error),
             Ended::Refused(wire) => {
-                let of_many = wire.code == "StreamRemoved" && !self.single;
+                let of_many = wire.code == "StreamRemoved" && self.pattern.topic().is_none();
                 if of_many || PASSING.contains(&wire.code.as_ref()) {
                     Ok(wire.message)
                 } else {
@@ -135,7 +135,7 @@ impl Driver {
     /// Connects and waits until the subscription stands.
     async fn join(&mut self) -> Result<(Reader, Writer), Ended> {
         let start = self.places.as_ref().map(Places::start).or(self.subscribe.start);
-        let path = self.subscribe.path(start);
+        let path = self.subscribe.path(self.pattern.clone(), start);
         let address = self.subscribe.client.hub();
         let token = self.subscribe.client.token();
         let trust = self.subscribe.client.trust();

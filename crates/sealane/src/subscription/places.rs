@@ -1,7 +1,7 @@
 use std::collections::HashMap;
 
 use sealane_message::Topic;
-use sealane_stream::protocol::{Deliver, Joined, Op};
+use sealane_protocol::{Deliver, Joined, Op};
 
 use crate::subscribe::Start;
 
@@ -98,6 +98,8 @@ impl Places {
 
 #[cfg(test)]
 mod tests {
+    use sealane_protocol::HubLevel;
+
     use super::*;
 
     fn deliver(stream: &str, generation: u64, offset: u64) -> Deliver {
@@ -121,7 +123,7 @@ mod tests {
     fn a_stream_that_was_not_there_is_read_whole() {
         let mut places = Places::new(Start::New, true);
         let stream = "a".parse().unwrap();
-        let (generation, offset, recovered, level) = (0, 0, true, "".into());
+        let (generation, offset, recovered, level) = (0, 0, true, HubLevel::Other(String::new()));
         places.joined(&Joined { stream, generation, offset, recovered, level, sealed: None });
         assert_eq!(places.start(), Start::First);
     }
@@ -131,7 +133,7 @@ mod tests {
         let mut places = Places::new(Start::New, false);
         places.began(7);
         places.advance(&deliver("a", 1, 4));
-        assert_eq!(places.start().parameter(), "@7");
+        assert_eq!(places.start().asked().to_string(), "@7");
         let stream: Option<Topic> = Some("a".parse().unwrap());
         assert_eq!(places.seeks(), [Op::Seek { stream, offset: 5, generation: Some(1) }]);
     }

@@ -5,7 +5,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use sealane_message::Topic;
-use sealane_stream::protocol::{Features, Mark, Op};
+use sealane_protocol::{Features, Mark, Op};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -335,7 +335,7 @@ impl fmt::Debug for Shared {
 #[cfg(test)]
 mod tests {
     use sealane_codec::Codec;
-    use sealane_stream::protocol::Deliver;
+    use sealane_protocol::Deliver;
 
     use super::*;
     use crate::Client;

@@ -7,7 +7,7 @@ use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
 use hyper::header::{AUTHORIZATION, HeaderValue};
 use sealane_codec::Codec;
-use sealane_stream::protocol::{Op, ServerFrame, WireError, read_frame};
+use sealane_protocol::{Op, ServerFrame, WireError};
 use tokio::time::timeout;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
@@ -74,7 +74,7 @@ fn handshake_failed(error: WsError) -> Ended {
     };
     let status = response.status();
     let body = Bytes::from(response.into_body().unwrap_or_default());
-    match read_frame(Codec::Json, &body) {
+    match ServerFrame::read(Codec::Json, &body) {
         Ok(ServerFrame::Error(wire)) => Ended::Refused(wire),
         _ if status.is_server_error() => Ended::Lost(format!("status {}", status.as_u16())),
         _ => Ended::Failed(Error::Protocol(format!("status {} to an upgrade", status.as_u16()))),
@@ -107,7 +107,7 @@ impl Reader {
                 Some(Err(error)) => return Err(Ended::Lost(error.to_string())),
             };
             bytes += wire_bytes(payload.len());
-            return match read_frame(codec, &payload) {
+            return match ServerFrame::read(codec, &payload) {
                 Ok(ServerFrame::Error(wire)) => Err(Ended::Refused(wire)),
                 Ok(ServerFrame::Unknown(status)) => {
                     tracing::debug!(status, "a frame that only a newer hub knows");

@@ -2,8 +2,8 @@
 
 use sealane::{Client, Codec, DataType, Group, Start, Subscription, Value};
 use sealane_frame::FrameBuf;
+use sealane_protocol::Sealed;
 use sealane_seal::Class;
-use sealane_stream::protocol::Sealed;
 
 use crate::members::{Person, authority, fleet, invite, refusals};
 use crate::{is_silent, next, node, number, numbered, numbers};

@@ -91,10 +91,10 @@ async fn a_delayed_message_comes_when_it_is_due() {
 async fn streams_are_made_listed_changed_and_removed() {
     let (_folder, _node, client) = node().await;
     let made = client.configure("a/1").level(Level::Os).max_count(2).await.unwrap();
-    assert_eq!((made.level, made.max_count, made.next), (Level::Os.into(), 2, 0));
+    assert_eq!((made.level, made.retention.max_count, made.next), (Level::Os.into(), 2, 0));
     let changed = client.configure("a/1").max_age(Duration::from_secs(60)).await.unwrap();
     assert_eq!(
-        (changed.level, changed.max_count, changed.max_age_ms),
+        (changed.level, changed.retention.max_count, changed.retention.max_age_ms),
         (Level::Os.into(), 2, 60_000)
     );
     client.publish("b ü/2", &numbered(1)).await.unwrap();

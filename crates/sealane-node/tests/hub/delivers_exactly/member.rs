@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::{FutureExt, SinkExt, StreamExt};
 use sealane_codec::{Codec, records};
-use sealane_stream::protocol::{Deliver, Mark, Op, ServerFrame, read_frame};
+use sealane_protocol::{Deliver, Mark, Op, ServerFrame};
 use tokio::net::TcpStream;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
@@ -222,7 +222,7 @@ impl Connection {
             self.decoder.to_plain(&bytes, &mut plain).unwrap();
             bytes = plain.into();
         }
-        match read_frame(self.plain(), &bytes).unwrap() {
+        match ServerFrame::read(self.plain(), &bytes).unwrap() {
             ServerFrame::Deliver(delivery) => vec![delivery],
             ServerFrame::Batch(all) => all,
             ServerFrame::Error(error) => panic!("{error:?}"),

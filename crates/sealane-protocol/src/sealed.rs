@@ -51,7 +51,7 @@ impl<'a> Sealed<'a> {
 }
 
 /// Appends `{id?, sealed}`: the id first, as CBOR's order of keys wants it.
-pub(crate) fn write_sealed(codec: Codec, id: Option<&str>, frame: &[u8], out: &mut Vec<u8>) {
+pub fn write_sealed(codec: Codec, id: Option<&str>, frame: &[u8], out: &mut Vec<u8>) {
     let mut writer = Writer::new(codec, out);
     writer.map(1 + usize::from(id.is_some()));
     if let Some(id) = id {

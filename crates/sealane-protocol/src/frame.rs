@@ -1,12 +1,12 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
-use sealane_codec::{Codec, CodecError, Kind, Writer};
+use sealane_codec::{Codec, Writer};
 use sealane_frame::GroupTag;
 use sealane_message::{ErrorInfo, Topic};
 
-use super::Features;
-use crate::Error;
+use crate::fields::{Fields, Malformed};
+use crate::{Error, Features, HubLevel};
 
 /// What the hub sends on a subscription.
 #[derive(Debug, Clone, PartialEq)]
@@ -59,10 +59,10 @@ pub struct Joined {
     pub generation: u64,
     /// The next offset that comes.
     pub offset: u64,
-    /// Whether everything since the place that was asked for is still there.
+    /// Whether everything since the offset that was asked for is still there.
     pub recovered: bool,
-    /// The stream's level: `memory`, `os` or `disk`; a newer hub may have others.
-    pub level: Cow<'static, str>,
+    /// The stream's level; its name is empty where the stream is not there yet.
+    pub level: HubLevel,
     /// The group whose keys open the stream's messages; none: the stream is open.
     pub sealed: Option<GroupTag>,
 }
@@ -144,12 +144,21 @@ impl From<&Error> for WireError {
     }
 }
 
+/// Where a message stands in its stream. No two messages of a stream ever have the same one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Position {
+    /// The generation in which it was appended.
+    pub generation: u64,
+    /// Its offset.
+    pub offset: u64,
+}
+
 /// Appends `{deliver: envelope, stream, offset, generation, attempt}`; the envelope is spliced.
 pub fn write_deliver(
     codec: Codec,
     envelope: &[u8],
     stream: &Topic,
-    (generation, offset): (u64, u64),
+    position: Position,
     attempt: u32,
     out: &mut Vec<u8>,
 ) {
@@ -160,9 +169,9 @@ pub fn write_deliver(
     writer.key("stream");
     writer.text(stream.as_str());
     writer.key("offset");
-    writer.u64(offset);
+    writer.u64(position.offset);
     writer.key("generation");
-    writer.u64(generation);
+    writer.u64(position.generation);
     writer.key("attempt");
     writer.u64(u64::from(attempt));
     writer.end();
@@ -188,8 +197,8 @@ impl ServerFrame {
     pub fn write(&self, codec: Codec, out: &mut Vec<u8>) {
         match self {
             ServerFrame::Deliver(d) => {
-                let place = (d.generation, d.offset);
-                write_deliver(codec, &d.envelope, &d.stream, place, d.attempt, out);
+                let position = Position { generation: d.generation, offset: d.offset };
+                write_deliver(codec, &d.envelope, &d.stream, position, d.attempt, out);
             }
             ServerFrame::Batch(all) => {
                 let frames: Vec<Vec<u8>> = all
@@ -220,14 +229,14 @@ impl ServerFrame {
                 features.names().for_each(|name| writer.text(name));
                 writer.end();
                 if let Some(joined) = joined {
-                    joined.write_place(writer);
+                    joined.write_fields(writer);
                 }
             }
             ServerFrame::Joined(joined) => {
                 writer.map(7);
                 write_text(writer, "status", "joined");
                 write_text(writer, "stream", joined.stream.as_str());
-                joined.write_place(writer);
+                joined.write_fields(writer);
             }
             ServerFrame::Gap { stream, from, to, reason } => {
                 writer.map(5);
@@ -252,12 +261,12 @@ impl ServerFrame {
 }
 
 impl Joined {
-    fn write_place(&self, writer: &mut Writer<'_>) {
+    fn write_fields(&self, writer: &mut Writer<'_>) {
         write_number(writer, "generation", self.generation);
         write_number(writer, "offset", self.offset);
         writer.key("recovered");
         writer.bool(self.recovered);
-        write_text(writer, "level", &self.level);
+        write_text(writer, "level", self.level.name());
         writer.key("sealed");
         match self.sealed {
             Some(group) => writer.text(&group.to_string()),
@@ -276,154 +285,114 @@ fn write_number(writer: &mut Writer<'_>, key: &str, number: u64) {
     writer.u64(number);
 }
 
-/// Reads a frame of the hub; envelopes are slices of `frame`. A newer hub can say more: fields
-/// that are not known are passed over, frames that are not known are [`ServerFrame::Unknown`].
-///
-/// # Errors
-/// [`Error::Decode`] where it is not of the codec, [`Error::UnknownOp`] where a frame of a known
-/// kind lacks what it must have.
-pub fn read_frame(codec: Codec, frame: &Bytes) -> Result<ServerFrame, Error> {
-    let fields = Fields::read(codec, frame)?;
-    if fields.raw("deliver").is_some() {
-        return Ok(ServerFrame::Deliver(fields.deliver(frame)?));
-    }
-    if let Some(raw) = fields.raw("batch") {
-        return Ok(ServerFrame::Batch(batch(codec, raw, frame)?));
-    }
-    if fields.raw("heartbeat").is_some() {
-        return Ok(ServerFrame::Heartbeat(fields.number("heartbeat")?));
-    }
-    if let Some(raw) = fields.raw("error") {
-        return Ok(ServerFrame::Error(Fields::read(codec, raw)?.error()?));
-    }
-    match fields.text("status").unwrap_or_default().as_ref() {
-        "subscribed" => Ok(ServerFrame::Subscribed {
-            stream: fields.text("stream")?.into_owned(),
-            codec: Codec::from_name(&fields.text("codec")?).ok_or_else(|| unknown("codec"))?,
-            time_ms: fields.number("time")?,
-            features: fields.features(),
-            joined: fields.raw("offset").map(|_| fields.joined()).transpose()?,
-        }),
-        "joined" => Ok(ServerFrame::Joined(fields.joined()?)),
-        "gap" => Ok(ServerFrame::Gap {
-            stream: fields.text("stream")?.parse()?,
-            from: fields.number("from")?,
-            to: fields.number("to")?,
-            reason: fields.text("reason")?.into_owned(),
-        }),
-        other => Ok(ServerFrame::Unknown(short(other))),
+impl ServerFrame {
+    /// Reads a frame of the hub; envelopes are slices of `frame`. A newer hub can say more: fields
+    /// that are not known are passed over, frames that are not known are [`Self::Unknown`].
+    ///
+    /// # Errors
+    /// [`Malformed`] where it is not of the codec, or a frame of a known kind lacks something.
+    pub fn read(codec: Codec, frame: &Bytes) -> Result<Self, Malformed> {
+        let fields = Fields::read(codec, frame)?;
+        if fields.raw("deliver").is_some() {
+            return Ok(Self::Deliver(Deliver::read(&fields, frame)?));
+        }
+        if let Some(raw) = fields.raw("batch") {
+            return Ok(Self::Batch(read_batch(codec, raw, frame)?));
+        }
+        if fields.raw("heartbeat").is_some() {
+            return Ok(Self::Heartbeat(fields.number("heartbeat")?));
+        }
+        if let Some(raw) = fields.raw("error") {
+            return Ok(Self::Error(WireError::read(&Fields::read(codec, raw)?)?));
+        }
+        match fields.text("status").unwrap_or_default().as_ref() {
+            "subscribed" => Ok(Self::Subscribed {
+                stream: fields.text("stream")?.into_owned(),
+                codec: Codec::from_name(&fields.text("codec")?).ok_or(Malformed::Field("codec"))?,
+                time_ms: fields.number("time")?,
+                features: read_features(&fields),
+                joined: fields.raw("offset").map(|_| Joined::read(&fields)).transpose()?,
+            }),
+            "joined" => Ok(Self::Joined(Joined::read(&fields)?)),
+            "gap" => Ok(Self::Gap {
+                stream: fields.topic("stream")?,
+                from: fields.number("from")?,
+                to: fields.number("to")?,
+                reason: fields.text("reason")?.into_owned(),
+            }),
+            other => Ok(Self::Unknown(other.chars().take(SHOWN_CHARS).collect())),
+        }
     }
 }
 
+/// A name that a newer hub chose is kept as far as it is shown.
+const SHOWN_CHARS: usize = 64;
+
 /// The deliveries of a batch. What else a newer hub puts into one costs no credit and is passed
 /// over.
-fn batch(codec: Codec, raw: &[u8], frame: &Bytes) -> Result<Vec<Deliver>, Error> {
-    let all = sealane_codec::elements(codec, raw).map_err(|cause| decode(codec, cause))?;
+fn read_batch(codec: Codec, raw: &[u8], frame: &Bytes) -> Result<Vec<Deliver>, Malformed> {
+    let all = sealane_codec::elements(codec, raw)?;
     let mut deliveries = Vec::with_capacity(all.len());
     for raw in all {
         let fields = Fields::read(codec, raw)?;
         if fields.raw("deliver").is_some() {
-            deliveries.push(fields.deliver(frame)?);
+            deliveries.push(Deliver::read(&fields, frame)?);
         }
     }
     Ok(deliveries)
 }
 
-struct Fields<'a> {
-    codec: Codec,
-    all: Vec<(Cow<'a, str>, &'a [u8])>,
+/// A hub from before features were listed has the base of version 1.
+fn read_features(fields: &Fields<'_>) -> Features {
+    if fields.raw("features").is_none() {
+        return Features::base();
+    }
+    let names = fields.texts("features").unwrap_or_default();
+    names.into_iter().map(Cow::into_owned).collect()
 }
 
-impl<'a> Fields<'a> {
-    fn read(codec: Codec, raw: &'a [u8]) -> Result<Self, Error> {
-        let all = sealane_codec::fields(codec, raw).map_err(|cause| decode(codec, cause))?;
-        Ok(Self { codec, all })
-    }
-
-    fn raw(&self, key: &str) -> Option<&'a [u8]> {
-        self.all.iter().find(|(k, _)| k == key).map(|(_, raw)| *raw)
-    }
-
-    fn number(&self, key: &str) -> Result<u64, Error> {
-        let raw = self.raw(key).ok_or_else(|| unknown(key))?;
-        sealane_codec::read_u64(self.codec, raw).map_err(|cause| decode(self.codec, cause))
-    }
-
-    fn text(&self, key: &str) -> Result<Cow<'a, str>, Error> {
-        let raw = self.raw(key).ok_or_else(|| unknown(key))?;
-        sealane_codec::read_text(self.codec, raw).map_err(|cause| decode(self.codec, cause))
-    }
-
-    /// A hub from before features were listed has the base of version 1.
-    fn features(&self) -> Features {
-        let Some(raw) = self.raw("features") else { return Features::base() };
-        let all = sealane_codec::elements(self.codec, raw).unwrap_or_default();
-        let names =
-            all.into_iter().filter_map(|raw| sealane_codec::read_text(self.codec, raw).ok());
-        names.map(Cow::into_owned).collect()
-    }
-
-    fn deliver(&self, frame: &Bytes) -> Result<Deliver, Error> {
-        let attempt = self.number("attempt")?;
-        Ok(Deliver {
-            stream: self.text("stream")?.parse()?,
-            offset: self.number("offset")?,
-            generation: self.number("generation")?,
-            attempt: u32::try_from(attempt).map_err(|_| unknown("attempt"))?,
-            envelope: frame.slice_ref(self.raw("deliver").ok_or_else(|| unknown("deliver"))?),
-        })
-    }
-
-    fn joined(&self) -> Result<Joined, Error> {
-        let raw = self.raw("recovered").ok_or_else(|| unknown("recovered"))?;
-        Ok(Joined {
-            stream: self.text("stream")?.parse()?,
-            generation: self.number("generation")?,
-            offset: self.number("offset")?,
-            recovered: sealane_codec::read_bool(self.codec, raw)
-                .map_err(|cause| decode(self.codec, cause))?,
-            level: self.text("level")?.into_owned().into(),
-            sealed: self.sealed()?,
-        })
-    }
-
-    /// An older hub, which knows open streams only, does not say this.
-    fn sealed(&self) -> Result<Option<GroupTag>, Error> {
-        let is_open = |raw| sealane_codec::kind(self.codec, raw) == Some(Kind::Null);
-        if self.raw("sealed").is_none_or(is_open) {
-            return Ok(None);
-        }
-        let group = GroupTag::from_hex(&self.text("sealed")?);
-        group.map(Some).ok_or_else(|| unknown("sealed"))
-    }
-
-    fn error(&self) -> Result<WireError, Error> {
-        Ok(WireError {
-            code: self.text("code")?.into_owned().into(),
-            message: self.text("message")?.into_owned(),
-            hint: self.text("hint").unwrap_or_default().into_owned().into(),
-            reference: self.text("ref").unwrap_or_default().into_owned().into(),
-            next: self.number("next").ok(),
+impl Deliver {
+    fn read(fields: &Fields<'_>, frame: &Bytes) -> Result<Self, Malformed> {
+        let attempt = fields.number("attempt")?;
+        Ok(Self {
+            stream: fields.topic("stream")?,
+            offset: fields.number("offset")?,
+            generation: fields.number("generation")?,
+            attempt: u32::try_from(attempt).map_err(|_| Malformed::Field("attempt"))?,
+            envelope: frame.slice_ref(fields.need("deliver")?),
         })
     }
 }
 
-fn unknown(name: &str) -> Error {
-    Error::UnknownOp(short(name))
+impl Joined {
+    fn read(fields: &Fields<'_>) -> Result<Self, Malformed> {
+        Ok(Self {
+            stream: fields.topic("stream")?,
+            generation: fields.number("generation")?,
+            offset: fields.number("offset")?,
+            recovered: fields.flag("recovered")?,
+            level: fields.level()?,
+            sealed: fields.sealed()?,
+        })
+    }
 }
 
-/// A name that another chose, as far as it is shown.
-fn short(name: &str) -> String {
-    name.chars().take(64).collect()
-}
-
-fn decode(codec: Codec, cause: CodecError) -> Error {
-    Error::Decode { codec: codec.name(), cause }
+impl WireError {
+    fn read(fields: &Fields<'_>) -> Result<Self, Malformed> {
+        Ok(Self {
+            code: fields.text("code")?.into_owned().into(),
+            message: fields.text("message")?.into_owned(),
+            hint: fields.text_or_empty("hint").into(),
+            reference: fields.text_or_empty("ref").into(),
+            next: fields.number("next").ok(),
+        })
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Level;
 
     #[test]
     fn what_the_hub_writes_the_client_reads() {
@@ -433,7 +402,7 @@ mod tests {
             generation: 1_700_000_000_000,
             offset: 5,
             recovered: true,
-            level: "disk".into(),
+            level: Level::Disk.into(),
             sealed: Some(GroupTag::from_bytes([0xa0, 1, 2, 3])),
         };
         for codec in [Codec::Json, Codec::MsgPack, Codec::Cbor] {
@@ -475,17 +444,17 @@ mod tests {
             for frame in all {
                 let mut bytes = Vec::new();
                 frame.write(codec, &mut bytes);
-                assert_eq!(read_frame(codec, &bytes.into()).unwrap(), frame);
+                assert_eq!(ServerFrame::read(codec, &bytes.into()).unwrap(), frame);
             }
         }
     }
 
     /// A frame that is written as JSON, in this codec.
-    fn read(codec: Codec, json: &str) -> Result<ServerFrame, Error> {
+    fn read(codec: Codec, json: &str) -> Result<ServerFrame, Malformed> {
         let mut bytes = Vec::new();
         let value = sealane_codec::decode(Codec::Json, json.as_bytes()).unwrap();
         sealane_codec::encode(codec, &value, &mut bytes);
-        read_frame(codec, &bytes.into())
+        ServerFrame::read(codec, &bytes.into())
     }
 
     #[test]
@@ -510,7 +479,7 @@ mod tests {
     #[test]
     fn a_known_frame_that_lacks_something_is_refused() {
         for frame in [r#"{"status":"gap","stream":"a"}"#, r#"{"deliver":{}}"#, r#"{"error":{}}"#] {
-            assert!(matches!(read(Codec::Json, frame), Err(Error::UnknownOp(_))), "{frame}");
+            assert!(matches!(read(Codec::Json, frame), Err(Malformed::Field(_))), "{frame}");
         }
     }
 

@@ -52,7 +52,7 @@ mod tests {
 
     #[test]
     fn the_specification_lists_them() {
-        let page = include_str!("../../../../spec/hub.md");
+        let page = include_str!("../../../spec/hub.md");
         for name in FEATURES {
             assert!(page.contains(&format!("\n| `{name}` |")), "{name}");
         }

@@ -1,6 +1,6 @@
 use std::borrow::Cow;
 
-use sealane_codec::CodecError;
+use sealane_codec::{Codec, CodecError};
 use sealane_frame::{FrameError, GroupTag};
 use sealane_message::{ErrorInfo, TopicError};
 
@@ -151,6 +151,18 @@ fn form(field: &str) -> &'static str {
         ),
         _ => "",
     }
+}
+
+/// A field that the body of a request does not have.
+pub(crate) fn unknown_field(field: &str, expected: &'static str) -> Error {
+    const SHOWN_CHARS: usize = 64;
+    Error::UnknownField { field: field.chars().take(SHOWN_CHARS).collect(), expected }
+}
+
+/// The integer that a field of a request is.
+pub(crate) fn parameter_number(codec: Codec, raw: &[u8], name: &'static str) -> Result<u64, Error> {
+    let cause = "is not an integer from 0";
+    sealane_codec::read_u64(codec, raw).map_err(|_| Error::parameter(name, cause))
 }
 
 impl Error {

@@ -1,0 +1,58 @@
+//! The hub protocol (spec/hub.md), as both of its ends speak it.
+//!
+//! ```text
+//!  client ── Enqueue, Change, Subscribe, Op ──► hub
+//!         ◄── Enqueued, StreamState, ServerFrame, Error ──
+//! ```
+//!
+//! Every request, answer and frame is a type that writes itself and reads what the other end wrote.
+//! Envelopes are never decoded here: they are spliced into frames and cut out of them. Requests are
+//! read strictly, since the hub refuses what it does not know. Answers and frames of a newer hub
+//! may say more: what is not known is passed over, or kept as text.
+//!
+//! There is no I/O, no clock, no randomness and no `unsafe`.
+//!
+//! ```
+//! use sealane_codec::Codec;
+//! use sealane_protocol::{Op, read_ops};
+//!
+//! let (mut frame, mut ops) = (Vec::new(), Vec::new());
+//! Op::Credit(10).write(Codec::Json, &mut frame);
+//! assert_eq!(frame, br#"{"credit":10}"#);
+//! read_ops(Codec::Json, &frame, &mut ops)?;
+//! assert_eq!(ops, [Op::Credit(10)]);
+//! # Ok::<(), sealane_protocol::Error>(())
+//! ```
+#![forbid(unsafe_code)]
+#![cfg_attr(
+    not(test),
+    deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)
+)]
+
+mod enqueue;
+mod error;
+mod features;
+mod fields;
+mod frame;
+mod health;
+mod level;
+mod op;
+mod page;
+mod sealed;
+mod state;
+mod subscribe;
+
+pub use enqueue::{Enqueue, Enqueued, Outcome};
+pub use error::{ERRORS, Error};
+pub use features::{FEATURES, Features};
+pub use fields::Malformed;
+pub use frame::{Deliver, Joined, Position, ServerFrame, WireError, write_batch, write_deliver};
+pub use health::Health;
+pub use level::{HubLevel, Level, UnknownLevel};
+pub use op::{Mark, Op, read_ops};
+pub use page::{Page, Range};
+pub use sealed::{Sealed, write_sealed};
+pub use state::{
+    Change, ConnectionState, ConsumerState, List, Retention, StreamState, Streams, write_removed,
+};
+pub use subscribe::{ConsumerChange, Start, Subscribe};

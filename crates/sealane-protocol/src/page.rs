@@ -1,0 +1,145 @@
+use bytes::Bytes;
+use sealane_codec::{Codec, Writer};
+use sealane_message::Topic;
+use sealane_message::limits::MAX_RANGE_MESSAGES;
+
+use crate::fields::Fields;
+use crate::state::read_limit;
+use crate::{Deliver, Error, Malformed, ServerFrame, Start};
+
+/// A question for messages of one stream: the query of `GET /v1/streams/{topic}`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Range {
+    /// Where reading begins.
+    pub from: Start,
+    /// At most so many.
+    pub limit: usize,
+}
+
+impl Range {
+    /// Reads the names and values of a query.
+    ///
+    /// # Errors
+    /// [`Error::InvalidParameter`].
+    pub fn read(parameters: Vec<(String, String)>) -> Result<Self, Error> {
+        let (mut from, mut limit) = (None, MAX_RANGE_MESSAGES);
+        for (name, value) in parameters {
+            match name.as_str() {
+                "from" => from = Some(value.parse()?),
+                "limit" => limit = read_limit(&value)?,
+                _ => return Err(Error::parameter(name, "is no parameter of this request")),
+            }
+        }
+        Ok(Self { from: from.ok_or_else(|| Error::parameter("from", "is missing"))?, limit })
+    }
+
+    /// The names and values of the query.
+    pub fn parameters(&self) -> Vec<(&'static str, String)> {
+        vec![("from", self.from.to_string()), ("limit", self.limit.to_string())]
+    }
+}
+
+/// Messages of one stream that were read without subscribing.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Page {
+    /// The stream.
+    pub stream: Topic,
+    /// The generation that is being written.
+    pub generation: u64,
+    /// The `deliver` frames of the messages, in order.
+    pub messages: Vec<Bytes>,
+    /// The `gap` frames of what is missing between them.
+    pub gaps: Vec<Bytes>,
+    /// Where the next page begins.
+    pub next: u64,
+    /// Whether nothing is left.
+    pub end: bool,
+}
+
+impl Page {
+    /// Writes the answer; its frames are of the writer's codec.
+    pub fn write(&self, writer: &mut Writer<'_>) {
+        writer.map(6);
+        writer.key("stream");
+        writer.text(self.stream.as_str());
+        writer.key("generation");
+        writer.u64(self.generation);
+        for (key, frames) in [("messages", &self.messages), ("gaps", &self.gaps)] {
+            writer.key(key);
+            writer.array(frames.len());
+            frames.iter().for_each(|frame| writer.raw(frame));
+            writer.end();
+        }
+        writer.key("next");
+        writer.u64(self.next);
+        writer.key("end");
+        writer.bool(self.end);
+        writer.end();
+    }
+
+    /// Reads the answer; its frames are slices of `body`.
+    ///
+    /// # Errors
+    /// [`Malformed`] where it is none.
+    pub fn read(codec: Codec, body: &Bytes) -> Result<Self, Malformed> {
+        let fields = Fields::read(codec, body)?;
+        let slices = |raws: Vec<&[u8]>| raws.into_iter().map(|raw| body.slice_ref(raw)).collect();
+        Ok(Self {
+            stream: fields.topic("stream")?,
+            generation: fields.number("generation")?,
+            messages: slices(fields.elements("messages")?),
+            gaps: fields.elements("gaps").map(slices).unwrap_or_default(),
+            next: fields.number("next")?,
+            end: fields.flag("end").unwrap_or(false),
+        })
+    }
+
+    /// The messages.
+    ///
+    /// # Errors
+    /// [`Malformed`] where one of them is no `deliver` frame.
+    pub fn deliveries(&self, codec: Codec) -> Result<Vec<Deliver>, Malformed> {
+        let deliver = |frame| match ServerFrame::read(codec, frame)? {
+            ServerFrame::Deliver(deliver) => Ok(deliver),
+            _ => Err(Malformed::Field("messages")),
+        };
+        self.messages.iter().map(deliver).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        for codec in [Codec::Json, Codec::MsgPack, Codec::Cbor] {
+            let mut envelope = Vec::new();
+            sealane_codec::encode(codec, &sealane_message::Value::Map(Vec::new()), &mut envelope);
+            let stream: Topic = "a".parse().unwrap();
+            let envelope = envelope.into();
+            let deliver =
+                Deliver { stream: stream.clone(), offset: 4, generation: 2, attempt: 1, envelope };
+            let mut frame = Vec::new();
+            ServerFrame::Deliver(deliver.clone()).write(codec, &mut frame);
+            let messages = vec![frame.into()];
+            let page = Page { stream, generation: 2, messages, gaps: vec![], next: 5, end: true };
+            let mut body = Vec::new();
+            page.write(&mut Writer::new(codec, &mut body));
+            let read = Page::read(codec, &body.into()).unwrap();
+            assert_eq!(read, page);
+            assert_eq!(read.deliveries(codec), Ok(vec![deliver]));
+        }
+    }
+
+    #[test]
+    fn a_range_is_read_back() {
+        let range = Range { from: Start::Time(7), limit: 3 };
+        let owned = range.parameters().into_iter().map(|(name, value)| (name.to_owned(), value));
+        assert_eq!(Range::read(owned.collect()), Ok(range));
+        assert!(Range::read(vec![("limit".into(), "5".into())]).is_err());
+        assert!(
+            Range::read(vec![("from".into(), "1".into()), ("limit".into(), "0".into())]).is_err()
+        );
+    }
+}
