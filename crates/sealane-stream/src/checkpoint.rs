@@ -1,8 +1,10 @@
 //! Copies SQLite's write-ahead log into the database beside the writer, so that the writer
 //! itself only ever has a little left to copy.
 
-use std::path::PathBuf;
+use std::path::Path;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::Thread;
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -11,39 +13,54 @@ use rusqlite::Connection;
 use crate::Error;
 use crate::store::Fault;
 
-/// The log is looked at so often.
-const EVERY: Duration = Duration::from_millis(250);
-/// The log is copied when this much of it may be new.
-const GROWN_BYTES: u64 = 8 << 20;
+/// The log is copied each time it has grown by so much.
+const COPY_EVERY_BYTES: u64 = 8 << 20;
+
+/// How long nobody looks whether the hub closes, at most.
+const PATIENCE: Duration = Duration::from_millis(250);
+
+/// The log, as the writer and whoever copies it share it.
+#[derive(Default)]
+pub(crate) struct Log {
+    /// Held by the one who copies.
+    pub(crate) copying: Mutex<()>,
+    has_grown: AtomicBool,
+    copier: OnceLock<Thread>,
+}
+
+impl Log {
+    /// Notes that a commit has made the log longer, and has it copied where that is much.
+    pub(crate) fn note(&self, before_bytes: u64, bytes: u64) {
+        if bytes / COPY_EVERY_BYTES > before_bytes / COPY_EVERY_BYTES {
+            self.has_grown.store(true, Ordering::Relaxed);
+            self.copier.get().inspect(|copier| copier.unpark());
+        }
+    }
+}
 
 pub(crate) struct Checkpointer {
     connection: Connection,
-    log: PathBuf,
 }
 
 impl Checkpointer {
-    pub(crate) fn new(folder: PathBuf) -> Result<Self, Fault> {
+    pub(crate) fn new(folder: &Path) -> Result<Self, Fault> {
         let connection = Connection::open(folder.join("streams.db"))?;
         connection.pragma_update(None, "wal_autocheckpoint", 0)?;
-        Ok(Self { connection, log: folder.join("streams.db-wal") })
+        Ok(Self { connection })
     }
 
-    /// Works until `closing`; holds `copying` while it copies.
-    pub(crate) fn run(self, closing: &AtomicBool, copying: &Mutex<()>) {
-        let mut rest = 0;
+    /// Works until `closing`.
+    pub(crate) fn run(self, closing: &AtomicBool, log: &Log) {
+        log.copier.get_or_init(std::thread::current);
         while !closing.load(Ordering::Relaxed) {
-            // Whoever closes the hub does not wait for the next look.
-            std::thread::park_timeout(EVERY);
-            let size = std::fs::metadata(&self.log).map_or(0, |log| log.len());
-            if size.abs_diff(rest) < GROWN_BYTES && size < GROWN_BYTES {
+            // Whoever closes the hub wakes this thread too.
+            std::thread::park_timeout(PATIENCE);
+            if !log.has_grown.swap(false, Ordering::Relaxed) {
                 continue;
             }
-            let _copying = copying.lock();
-            match self.copy() {
-                Ok(()) => rest = size,
-                Err(fault) => {
-                    tracing::warn!(error = %Error::from(fault), "the log could not be copied");
-                }
+            let _copying = log.copying.lock();
+            if let Err(fault) = self.copy() {
+                tracing::warn!(error = %Error::from(fault), "the log could not be copied");
             }
         }
     }

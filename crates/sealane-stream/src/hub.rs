@@ -135,11 +135,11 @@ impl Hub {
         let closing = Arc::new(AtomicBool::new(false));
         let watched = registry.clone();
         let (clocked, stop) = (registry.clone(), closing.clone());
-        let (copier, until) = (checkpoint::Checkpointer::new(config.folder)?, closing.clone());
+        let (copier, until) = (checkpoint::Checkpointer::new(&config.folder)?, closing.clone());
         let threads = vec![
             spawn("sealane-writer", move || writer.run())?,
             spawn("sealane-clock", move || tick(&clocked, &stop))?,
-            spawn("sealane-copier", move || copier.run(&until, &watched.copying))?,
+            spawn("sealane-copier", move || copier.run(&until, &watched.log))?,
         ];
         Ok(Self {
             registry,

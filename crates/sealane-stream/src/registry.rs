@@ -12,6 +12,7 @@ use sealane_message::{Pattern, Topic};
 
 use crate::Error;
 use crate::block::Block;
+use crate::checkpoint::Log;
 use crate::consumer::Member;
 use crate::metrics::Metrics;
 use crate::signal::{Met, Signal};
@@ -30,7 +31,7 @@ pub(crate) struct Registry {
     /// Why the last commit failed, as long as they do.
     pub(crate) fault: Mutex<Option<Fault>>,
     /// Held by whoever copies the write-ahead log.
-    pub(crate) copying: Mutex<()>,
+    pub(crate) log: Log,
     patterns: Mutex<Patterns>,
     /// How many subscriptions by pattern have come so far.
     patterns_met: AtomicU64,
@@ -73,7 +74,7 @@ impl Registry {
             streams: RwLock::new(streams),
             bounded: AtomicBool::new(is_bounded),
             fault: Mutex::default(),
-            copying: Mutex::default(),
+            log: Log::default(),
             patterns: Mutex::default(),
             patterns_met: AtomicU64::new(0),
             followed: AtomicUsize::new(0),

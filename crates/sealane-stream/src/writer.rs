@@ -63,6 +63,8 @@ pub(crate) struct Writer {
     deferred: Vec<Command>,
     /// When consumers were stored last.
     flushed: Option<Instant>,
+    /// Whether the last commit served several commands.
+    is_shared: bool,
     /// How long the log may become before its copying is tried again.
     copy_at_bytes: u64,
 }
@@ -88,6 +90,7 @@ impl Writer {
             unsaved: Vec::new(),
             deferred: Vec::new(),
             flushed: None,
+            is_shared: false,
             copy_at_bytes: 0,
         })
     }
@@ -119,6 +122,7 @@ impl Writer {
 
     /// Takes what waits in the queue, up to one commit's worth.
     fn gather(&mut self, batch: &mut Vec<Command>) {
+        let mut has_waited = !self.is_shared;
         let mut messages: usize = batch.iter().map(Command::messages).sum();
         let mut bytes: u64 = batch.iter().map(Command::bytes).sum();
         while messages < MAX_COMMIT_MESSAGES && bytes < MAX_COMMIT_BYTES {
@@ -128,9 +132,15 @@ impl Writer {
                     bytes += command.bytes();
                     batch.push(command);
                 }
+                // Where many ask at once, others are about to: one commit serves them too.
+                Err(TryRecvError::Empty) if !has_waited => {
+                    has_waited = true;
+                    std::thread::yield_now();
+                }
                 Err(TryRecvError::Empty | TryRecvError::Disconnected) => break,
             }
         }
+        self.is_shared = batch.len() > 1;
     }
 
     /// How long nothing has to be done if nobody asks.
@@ -238,6 +248,7 @@ impl Writer {
     }
 
     fn attempt(&mut self, plan: &mut Plan) -> Result<(), Fault> {
+        let (before_bytes, _) = self.writes.log();
         let stored = self.writes.begin().and_then(|()| {
             self.unsaved.append(&mut plan.publish_memory(&self.registry));
             let (unsaved, progress) = (&self.unsaved, &self.progress);
@@ -245,8 +256,9 @@ impl Writer {
             self.upkeep.store(plan, &mut self.writes, &self.registry)?;
             self.writes.commit()
         });
-        if stored.is_err() {
-            self.writes.rollback();
+        match stored {
+            Ok(()) => self.registry.log.note(before_bytes, self.writes.log().0),
+            Err(_) => self.writes.rollback(),
         }
         stored
     }
@@ -263,8 +275,8 @@ impl Writer {
 
     fn copy_log(&mut self, wait: bool) {
         let copying = match wait {
-            true => Some(self.registry.copying.lock()),
-            false => self.registry.copying.try_lock(),
+            true => Some(self.registry.log.copying.lock()),
+            false => self.registry.log.copying.try_lock(),
         };
         let (log_bytes, _) = self.writes.log();
         self.copy_at_bytes = log_bytes + COPY_AGAIN_BYTES;

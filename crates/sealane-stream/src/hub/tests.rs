@@ -36,7 +36,7 @@ async fn no_message_gets_an_offset_below_the_first_that_can_be_read() {
     assert_eq!(hub.enqueue(messages(&hub, "m", 5)).await.unwrap().offset, 0);
     // The writer waits to copy its log, and retention is due by the next commit.
     {
-        let _copying = hub.registry.copying.lock();
+        let _copying = hub.registry.log.copying.lock();
         std::thread::sleep(Duration::from_millis(400));
         hub.store_trouble.end();
         hub.store_trouble.fail_at(1, store::Fault::Full, false);
