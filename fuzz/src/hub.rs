@@ -52,10 +52,7 @@ fn sealed(codec: Codec, envelope: &[u8]) {
 }
 
 fn server_frame(codec: Codec, frame: &[u8]) {
-    let frame = match ServerFrame::read(codec, &Bytes::copy_from_slice(frame)) {
-        Ok(frame) => frame,
-        Err(error) => return assert!(error.info().code.starts_with("SL-")),
-    };
+    let Ok(frame) = ServerFrame::read(codec, &Bytes::copy_from_slice(frame)) else { return };
     let mut written = Vec::new();
     frame.write(codec, &mut written);
     let again = ServerFrame::read(codec, &written.into()).expect("what we write");

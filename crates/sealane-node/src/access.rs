@@ -6,8 +6,10 @@ mod site;
 mod token;
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
-use std::time::{Duration, SystemTime};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use parking_lot::Mutex;
 
 use axum::http::HeaderMap;
 use axum::http::header::{AUTHORIZATION, SEC_WEBSOCKET_PROTOCOL};
@@ -19,11 +21,8 @@ pub(crate) use grant::Grant;
 pub(crate) use site::{Site, cross_site};
 pub use token::{Right, Rights, Secret, Token};
 
+use crate::followed::Followed;
 use crate::refusal::Refusal;
-use crate::stamp::Stamp;
-
-/// How often the file of tokens is looked at.
-const LOOK_EVERY: Duration = Duration::from_millis(250);
 
 /// The prefix of the sub-protocol that brings a token.
 const SUBPROTOCOL: &str = "sealane.token.";
@@ -31,10 +30,9 @@ const SUBPROTOCOL: &str = "sealane.token.";
 /// The tokens in effect.
 pub(crate) struct Access {
     file: PathBuf,
-    tokens: RwLock<Arc<Tokens>>,
-    /// Of the file that the tokens are of.
-    seen: Mutex<Stamp>,
-    opened: SystemTime,
+    tokens: Followed<Tokens>,
+    /// When it was last looked which tokens have expired.
+    looked: Mutex<SystemTime>,
     /// Counts the changes.
     changes: watch::Sender<u64>,
     site: Site,
@@ -46,14 +44,11 @@ impl Access {
     /// Reads the tokens of a data folder, which may have none.
     pub(crate) fn open(folder: &Path, site: Site, is_exposed: bool) -> Result<Self, FileError> {
         let file = Tokens::path(folder);
-        // Before the file is read: what changes from here on is seen later.
-        let seen = Mutex::new(Stamp::of(&file));
-        let tokens = Tokens::read(&file)?;
-        remember(folder, &tokens);
-        let tokens = RwLock::new(Arc::new(tokens));
+        let tokens = Followed::open(vec![file.clone()], || Tokens::read(&file))?;
+        remember(folder, &tokens.current());
         let (changes, _) = watch::channel(0);
-        let opened = SystemTime::now();
-        Ok(Self { file, tokens, seen, opened, changes, site, is_exposed })
+        let looked = Mutex::new(SystemTime::now());
+        Ok(Self { file, tokens, looked, changes, site, is_exposed })
     }
 
     /// Whether there is any token.
@@ -67,7 +62,7 @@ impl Access {
     }
 
     fn tokens(&self) -> Arc<Tokens> {
-        self.tokens.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.tokens.current()
     }
 
     /// Who sends this, or why nothing that it asks for is done.
@@ -99,56 +94,31 @@ impl Access {
     /// Reads the file again. One that cannot be read changes nothing, and one that has gone lets
     /// nobody in: what a running node was told to guard it does not open.
     pub(crate) fn reload(&self) -> Result<(), FileError> {
-        // Held until the tokens are in place: of two that read, the later one has the last word.
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        let stamp = Stamp::of(&self.file);
-        let mut tokens = Tokens::read(&self.file)?;
-        if self.tokens().guards() {
-            tokens = tokens.guarding();
-        }
-        remember(self.file.parent().unwrap_or(Path::new(".")), &tokens);
-        *self.tokens.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(tokens);
-        *seen = stamp;
-        drop(seen);
+        self.tokens.reload(|| {
+            let mut tokens = Tokens::read(&self.file)?;
+            if self.tokens().guards() {
+                tokens = tokens.guarding();
+            }
+            remember(self.file.parent().unwrap_or(Path::new(".")), &tokens);
+            Ok(tokens)
+        })?;
         self.changes.send_modify(|changes| *changes += 1);
         Ok(())
     }
 
     /// Follows the file, and the times at which tokens expire.
-    pub(crate) async fn follow(self: Arc<Self>, mut stopping: watch::Receiver<bool>) {
-        let (mut told, mut last) = (None, self.opened);
-        loop {
-            tokio::select! {
-                _ = stopping.wait_for(|stop| *stop) => return,
-                () = tokio::time::sleep(LOOK_EVERY) => {}
-            }
-            let now = SystemTime::now();
-            self.tell_expired(std::mem::replace(&mut last, now), now);
-            let stamp = Stamp::of(&self.file);
-            match self.look(stamp) {
-                Some(Ok(())) => tracing::info!("tokens were read again"),
-                Some(Err(error)) if told != Some(stamp) => {
-                    tracing::error!(%error, "tokens are as they were");
-                    told = Some(stamp);
-                }
-                Some(Err(_)) | None => {}
-            }
-        }
+    pub(crate) async fn follow(self: Arc<Self>, stopping: watch::Receiver<bool>) {
+        let look = || self.tell_expired(SystemTime::now());
+        self.tokens.follow("the tokens", stopping, look, || self.reload()).await;
     }
 
     /// Wakes who reads by a token that has expired since the last look, however long ago that was:
     /// a machine may have slept, or its clock been set.
-    fn tell_expired(&self, last: SystemTime, now: SystemTime) {
+    fn tell_expired(&self, now: SystemTime) {
+        let last = std::mem::replace(&mut *self.looked.lock(), now);
         if self.tokens().expired_between(last, now) {
             self.changes.send_modify(|changes| *changes += 1);
         }
-    }
-
-    /// Reads the file again if it is not the one that the tokens are of: what failed, as often as
-    /// it is looked at.
-    fn look(&self, stamp: Stamp) -> Option<Result<(), FileError>> {
-        let seen = *self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        (stamp != seen).then(|| self.reload())
     }
 }
 
@@ -254,6 +224,7 @@ pub(crate) fn is_token(offered: &str) -> bool {
 mod tests {
     use std::fs::{self, Permissions};
     use std::os::unix::fs::PermissionsExt;
+    use std::time::Duration;
 
     use super::*;
 
@@ -265,7 +236,7 @@ mod tests {
     }
 
     fn look(access: &Access) -> Option<Result<(), FileError>> {
-        access.look(Stamp::of(&access.file))
+        access.tokens.has_changed().then(|| access.reload())
     }
 
     #[test]
@@ -296,7 +267,8 @@ mod tests {
         let access = access(folder.path(), Some(at(1000)));
         let told = |last, now| {
             let changes = access.changes();
-            access.tell_expired(at(last), at(now));
+            *access.looked.lock() = at(last);
+            access.tell_expired(at(now));
             changes.has_changed().unwrap()
         };
         assert!(told(999, 1000) && told(10, 100_000));

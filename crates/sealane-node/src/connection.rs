@@ -4,7 +4,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::Poll;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket};
 use bytes::Bytes;
@@ -13,14 +13,14 @@ use sealane_codec::{Codec, CodecError, records};
 use sealane_message::limits::{MAX_CLIENT_FRAME_BYTES, MAX_DELIVERY_BATCH_BYTES, MAX_SILENCE_MS};
 use sealane_protocol::{Error, Features, ServerFrame, read_ops, write_batch};
 use sealane_stream::{Event, Subscription, take_encoded};
-use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_tungstenite::tungstenite::{self, error::ProtocolError};
 
 use crate::access::{Grant, Pass};
+use crate::app::App;
+use crate::clock::{now_ms, stopped};
 use crate::fair::Taken;
 use crate::refusal::Refusal;
-use crate::routes::App;
 use crate::subscribe::Request;
 
 /// The hub pings so often.
@@ -390,12 +390,6 @@ fn count(events: &[Event]) -> usize {
     events.iter().filter(|event| matches!(event, Event::Deliver(_))).count()
 }
 
-/// Resolves when the node stops.
-pub(crate) async fn stopped(stopping: &mut watch::Receiver<bool>) {
-    // The sender lives as long as the node: an error means that it has stopped.
-    drop(stopping.wait_for(|stop| *stop).await);
-}
-
 fn lost(error: axum::Error, codec: Codec) -> End {
     let error = error.into_inner();
     match error.downcast_ref::<tungstenite::Error>() {
@@ -422,9 +416,4 @@ fn is_end(cause: &ProtocolError) -> bool {
             | ProtocolError::ReceivedAfterClosing
             | ProtocolError::SendAfterClosing
     )
-}
-
-pub(crate) fn now_ms() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }

@@ -14,10 +14,10 @@ use sealane_protocol::{Enqueued, Error, Outcome, Position};
 use sealane_stream::{Appended, Enqueue, Envelope, IdempotencyKey};
 
 use crate::access::{Pass, Right};
+use crate::app::App;
 use crate::body;
 use crate::refusal::Refusal;
 use crate::reply::{Fill, accepted, answer};
-use crate::routes::App;
 
 pub(crate) async fn one(State(app): State<Arc<App>>, request: Request) -> Response {
     let headers = request.headers().clone();

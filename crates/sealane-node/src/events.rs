@@ -22,13 +22,13 @@ use sealane_stream::{Event, Subscription, Who, take_encoded};
 use tokio::sync::watch;
 
 use crate::access::{Grant, Pass};
-use crate::connection::{now_ms, stopped};
+use crate::app::{Alive, App};
+use crate::clock::{now_ms, stopped};
 use crate::fair::Taken;
 use crate::query::{self, unescape};
 use crate::readers::Entered;
 use crate::refusal::Refusal;
 use crate::reply::answer;
-use crate::routes::{Alive, App};
 use crate::served::Served;
 
 /// The header by which a client says what it had last.

@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::{Mutex, MutexGuard};
 use sealane_message::limits::{
     MAX_BODIES_BYTES, MAX_CONNECTION_DELIVERIES_BYTES, MAX_CONNECTIONS_PER_ADDRESS,
     MAX_DELIVERIES_BYTES, MAX_ENQUEUE_RATE, MAX_GUESSES_PER_MINUTE, MAX_RATE_KEYS,
@@ -13,7 +14,7 @@ use sealane_message::limits::{
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::listener::Peer;
+use crate::peer::Peer;
 use crate::refusal::Refusal;
 
 /// What one client may take of a node. The defaults are in docs/LIMITS.md.
@@ -83,14 +84,14 @@ impl<K: Hash + Eq + Clone> Rates<K> {
 
     /// How long this one has to wait before it does anything more; none: not at all.
     pub(crate) fn wait(&self, key: &K, now: Instant) -> Option<Duration> {
-        let buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
+        let buckets = self.buckets.lock();
         let left = self.left(*buckets.get(key)?, now);
         (left < 1.0).then(|| Duration::from_secs_f64((1.0 - left) / self.per_second.max(1e-6)))
     }
 
     /// Notes what was done.
     pub(crate) fn charge(&self, key: &K, count: usize, now: Instant) {
-        let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut buckets = self.buckets.lock();
         if buckets.len() >= self.max_keys && !buckets.contains_key(key) {
             self.make_room(&mut buckets, now);
         }
@@ -214,7 +215,7 @@ impl Bodies {
     }
 
     fn lock(&self) -> MutexGuard<'_, Held> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+        self.held.lock()
     }
 }
 
@@ -311,7 +312,7 @@ mod tests {
         for key in 0..10_000 {
             rates.charge(&key, 1, start);
         }
-        assert!(rates.buckets.lock().unwrap().len() <= 100);
+        assert!(rates.buckets.lock().len() <= 100);
     }
 
     #[test]

@@ -25,14 +25,18 @@
 )]
 
 pub mod access;
+mod app;
 mod body;
+mod clock;
 mod connection;
 mod console;
 mod enqueue;
 mod events;
 mod fair;
+mod followed;
 mod head;
-mod listener;
+mod peer;
+mod probe;
 mod query;
 mod readers;
 mod ready;
@@ -41,7 +45,7 @@ mod reply;
 mod routes;
 mod served;
 mod server;
-mod stamp;
+mod socket;
 mod streams;
 mod subscribe;
 mod tls;
@@ -57,9 +61,9 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
 use access::{Access, Site};
+use app::App;
 pub use fair::Limits;
 pub use refusal::ERRORS;
-use routes::App;
 use server::Server;
 use tls::Tls;
 pub use tls::{TlsError, TlsFiles};

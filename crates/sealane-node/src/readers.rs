@@ -1,15 +1,16 @@
 //! Who reads what now, for the state of a stream.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
+use parking_lot::{Mutex, MutexGuard};
 use sealane_message::limits::MAX_SHOWN_CONNECTIONS;
 use sealane_message::{Pattern, Topic};
 use sealane_protocol::ConnectionState;
 use sealane_stream::{Subscription, Who};
 
-use crate::connection::now_ms;
+use crate::clock::now_ms;
 
 /// The connections that read, by the number that the hub knows them by.
 #[derive(Default)]
@@ -62,8 +63,8 @@ impl Readers {
         found.into_iter().take(MAX_SHOWN_CONNECTIONS).map(shown).collect()
     }
 
-    fn all(&self) -> std::sync::MutexGuard<'_, HashMap<u64, Arc<Reader>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn all(&self) -> MutexGuard<'_, HashMap<u64, Arc<Reader>>> {
+        self.0.lock()
     }
 }
 

@@ -1,66 +1,13 @@
 //! `GET /ready`: whether this node takes messages now.
 
-use std::fs::File;
-use std::io::Write;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
-use tokio::sync::Mutex;
 
+use crate::app::App;
 use crate::reply::{Fill, answer};
-use crate::routes::App;
-
-/// How long it is believed that the disk takes what is written. Whoever asks more often costs no
-/// more than that.
-const BELIEVED: Duration = Duration::from_secs(2);
-
-/// What is written to see whether it can be: a page of most file systems.
-const PROBE_BYTES: usize = 4096;
-
-/// Tries the data folder.
-pub(crate) struct Probe {
-    file: PathBuf,
-    last: Mutex<Option<(Instant, bool)>>,
-}
-
-impl Probe {
-    pub(crate) fn new(folder: &Path) -> Self {
-        Self { file: folder.join(".ready"), last: Mutex::new(None) }
-    }
-
-    /// Whether the data folder takes what is written to it.
-    async fn is_writable(&self) -> bool {
-        let mut last = self.last.lock().await;
-        if let Some((at, writable)) = *last
-            && at.elapsed() < BELIEVED
-        {
-            return writable;
-        }
-        let file = self.file.clone();
-        let written = tokio::task::spawn_blocking(move || write(&file)).await;
-        let writable = match written {
-            Ok(Ok(())) => true,
-            Ok(Err(error)) => {
-                tracing::error!(%error, file = %self.file.display(), "the disk takes nothing");
-                false
-            }
-            Err(_) => false,
-        };
-        *last = Some((Instant::now(), writable));
-        writable
-    }
-}
-
-fn write(file: &Path) -> std::io::Result<()> {
-    let mut out = File::create(file)?;
-    let written = out.write_all(&[0; PROBE_BYTES]).and_then(|()| out.sync_data());
-    drop(out);
-    std::fs::remove_file(file).and(written)
-}
 
 /// 200, or 503 with the reason: nothing more is to be sent here.
 pub(crate) async fn ready(State(app): State<Arc<App>>, headers: HeaderMap) -> Response {

@@ -1,7 +1,5 @@
 use std::fmt::Write;
-use std::sync::{Arc, Mutex};
-
-use std::time::Instant;
+use std::sync::Arc;
 
 use axum::extract::{Request, State};
 use axum::http::header::{ALLOW, CONTENT_TYPE};
@@ -12,101 +10,17 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get, post};
 use axum::{Extension, Router};
 use sealane_protocol::Health;
-use sealane_stream::Hub;
-use tokio::sync::{mpsc, watch};
 
-use crate::access::{Access, Pass, cross_site};
-use crate::fair::{Fair, Taken};
-use crate::listener::{Peer, Places};
-use crate::readers::Readers;
-use crate::ready::{Probe, ready};
-use crate::refusal::{Refusal, Refused};
+use crate::access::{Pass, cross_site};
+use crate::app::App;
+use crate::peer::Peer;
+use crate::ready::ready;
+use crate::refusal::Refusal;
 use crate::reply::{Fill, Reason, answer};
-use crate::served::Serving;
-use crate::{Config, access, console, enqueue, events, head, streams, subscribe};
+use crate::{console, enqueue, events, head, streams, subscribe};
 
 /// The description of the routes for other programs.
 const OPENAPI: &str = include_str!("../openapi.json");
-
-/// What all requests share.
-pub(crate) struct App {
-    pub(crate) hub: Hub,
-    /// Turns true when the node stops.
-    pub(crate) stopping: watch::Receiver<bool>,
-    /// WebSockets and event sources that are served.
-    pub(crate) serving: Serving,
-    pub(crate) places: Arc<Places>,
-    pub(crate) access: Arc<Access>,
-    pub(crate) fair: Fair,
-    pub(crate) refused: Refused,
-    pub(crate) probe: Probe,
-    pub(crate) readers: Arc<Readers>,
-    alive: Mutex<Option<Alive>>,
-}
-
-/// While one of these is held, the node waits before it closes its hub.
-pub(crate) type Alive = mpsc::Sender<()>;
-
-impl App {
-    pub(crate) fn new(
-        hub: Hub,
-        access: Arc<Access>,
-        config: &Config,
-        stopping: watch::Receiver<bool>,
-        alive: Alive,
-    ) -> Self {
-        Self {
-            hub,
-            access,
-            stopping,
-            serving: Serving::default(),
-            places: Places::new(config.limits.connections_per_address.max(1)),
-            fair: Fair::new(config.limits),
-            refused: Refused::new(),
-            probe: Probe::new(&config.data),
-            readers: Arc::default(),
-            alive: Mutex::new(Some(alive)),
-        }
-    }
-
-    /// Something to hold while a connection is served; none when the node stops.
-    pub(crate) fn alive(&self) -> Option<Alive> {
-        self.alive.lock().ok()?.clone()
-    }
-
-    /// No further connection is served.
-    pub(crate) fn let_go(&self) {
-        if let Ok(mut alive) = self.alive.lock() {
-            alive.take();
-        }
-    }
-
-    /// Who sends a request. Tokens that are not known are answered so often a minute; those that
-    /// hold are always taken, since others may share their address.
-    fn admit(&self, headers: &HeaderMap, peer: Option<Peer>) -> Result<Pass, Refusal> {
-        let refusal = match self.access.admit(headers) {
-            Ok(pass) => return Ok(pass),
-            Err(refusal) => refusal,
-        };
-        let is_guess = matches!(refusal, Refusal::Unauthorized) && access::shows_token(headers);
-        let Some(peer) = peer.filter(|_| is_guess) else { return Err(refusal) };
-        let now = Instant::now();
-        if let Some(wait) = self.fair.guessed.wait(&peer, now) {
-            return Err(Refusal::Guesses(wait));
-        }
-        self.fair.guessed.charge(&peer, 1, now);
-        Err(refusal)
-    }
-
-    /// What one connection may take of the memory of deliveries.
-    pub(crate) fn share(&self) -> Taken {
-        self.fair.deliveries.share(self.serving.count())
-    }
-
-    pub(crate) fn is_stopping(&self) -> bool {
-        *self.stopping.borrow()
-    }
-}
 
 /// What is served at a path.
 struct Route {
@@ -228,7 +142,7 @@ async fn metrics(
         (
             "sealane_carry_connections",
             "Connections of all kinds, those that have said nothing yet included.",
-            app.places.taken() as u64,
+            app.permits.taken() as u64,
         ),
         (
             "sealane_carry_body_bytes",

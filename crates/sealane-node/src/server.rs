@@ -1,11 +1,11 @@
-//! The port: connections are accepted, given a place, and served HTTP/1.1, with TLS or without.
+//! The port: connections are accepted, given a permit, and served HTTP/1.1, with TLS or without.
 //!
 //! ```text
-//!  accept ─► a place of the node, of the address ─► first byte ─► TLS ─► head ─► router
-//!  └───────────────────── the door's thread ─────────────────────┘   └─ the runtime ──┘
+//!  accept ─► a permit of the node, of the address ─► first byte ─► TLS ─► head ─► router
+//!  └───────────────────── the door's thread ──────────────────────┘   └─ the runtime ──┘
 //! ```
 //!
-//! Each arrow has a limit in time, so that whoever stays behind gives its place back. Whoever comes
+//! Each arrow has a limit in time, so that whoever stays behind gives its permit back. Whoever comes
 //! is the work of one thread until it has said something that may be a request: a crowd at the door
 //! keeps others from coming in quickly, not those who are in from being served.
 
@@ -32,9 +32,10 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 use tower_service::Service;
 
-use crate::listener::{Connection, Peer, Wire};
+use crate::app::App;
+use crate::peer::Peer;
 use crate::refusal::Refusal;
-use crate::routes::App;
+use crate::socket::{Socket, Wire};
 use crate::tls::Tls;
 
 /// The first byte of TLS: a handshake record (RFC 8446 §5.1).
@@ -59,8 +60,8 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Begins to serve. Aborting what comes back closes the door, as the runtime's end does.
-    /// While the node drains, everybody who comes is told so.
+    /// Begins to serve. The port is closed when the returned task is aborted, or when the runtime
+    /// ends. While the node drains, everybody who comes is told so.
     ///
     /// # Errors
     /// Where the system gives no thread, or takes the socket back.
@@ -94,10 +95,10 @@ impl Server {
     async fn welcome(self: Arc<Self>, listener: TcpListener) {
         let (mut taken, mut since) = (0, Instant::now());
         loop {
-            let one = self.app.places.one().await;
+            let permit = self.app.permits.acquire().await;
             match listener.accept().await {
                 Ok((stream, address)) => {
-                    self.take(stream, address, one);
+                    self.take(stream, address, permit);
                     taken += 1;
                     if taken == ACCEPTED {
                         tokio::time::sleep_until(since + ACCEPTED_IN).await;
@@ -116,10 +117,10 @@ impl Server {
         self: &Arc<Self>,
         stream: TcpStream,
         address: SocketAddr,
-        one: Option<OwnedSemaphorePermit>,
+        permit: Option<OwnedSemaphorePermit>,
     ) {
         let peer = Peer::new(address.ip());
-        let Some(place) = self.app.places.give(peer, one) else {
+        let Some(permit) = self.app.permits.grant(peer, permit) else {
             self.app.refused.note(&Refusal::Connections);
             if self.tls.is_none() {
                 say_at_once(&stream, &Refusal::Connections);
@@ -131,9 +132,9 @@ impl Server {
             let mut stopping = server.app.stopping.clone();
             let ready = server.first_byte(stream, &mut stopping);
             let Some((stream, first)) = ready.await else { return };
-            let Some(wire) = server.secure(stream, first).await else { return drop(place) };
+            let Some(wire) = server.secure(stream, first).await else { return drop(permit) };
             let inside = server.inside.clone();
-            inside.spawn(async move { server.serve(Connection::new(wire, place), peer).await });
+            inside.spawn(async move { server.serve(Socket::new(wire, permit), peer).await });
         });
     }
 
@@ -180,12 +181,12 @@ impl Server {
 
     async fn secure(&self, mut stream: TcpStream, first: u8) -> Option<Wire> {
         let refusal = match (&self.tls, first == TLS_HANDSHAKE) {
-            (None, false) => return Some(Wire::Plain(stream)),
+            (None, false) => return Some(Wire::Left(stream)),
             (Some(tls), true) => {
                 let shaking = tls.acceptor.accept(stream);
                 let shaken = timeout(Duration::from_millis(MAX_HANDSHAKE_MS), shaking).await;
                 match shaken {
-                    Ok(Ok(stream)) => return Some(Wire::Tls(Box::new(stream))),
+                    Ok(Ok(stream)) => return Some(Wire::Right(Box::new(stream))),
                     Ok(Err(error)) => tracing::debug!(%error, "no TLS with a client"),
                     Err(_) => tracing::debug!("a client's handshake took too long"),
                 }
@@ -203,11 +204,11 @@ impl Server {
         None
     }
 
-    async fn serve(&self, connection: Connection, peer: Peer) {
+    async fn serve(&self, socket: Socket, peer: Peer) {
         // Held until it ends, so that a draining node waits for what is being answered.
         let _alive = self.app.alive();
         let mut stopping = self.app.stopping.clone();
-        let speaks = connection.speaks();
+        let speaks = socket.speaks();
         let service = service_fn(|request: hyper::Request<Incoming>| {
             let mut request = request.map(Body::new);
             request.extensions_mut().insert(peer);
@@ -222,7 +223,7 @@ impl Server {
             .header_read_timeout(Duration::from_millis(MAX_HEAD_MS))
             .max_header_size(MAX_HEAD_BYTES)
             .max_buf_size(MAX_HEAD_BYTES);
-        let serving = builder.serve_connection(TokioIo::new(connection), service).with_upgrades();
+        let serving = builder.serve_connection(TokioIo::new(socket), service).with_upgrades();
         tokio::pin!(serving);
         let ended = loop {
             tokio::select! {

@@ -13,10 +13,10 @@ use sealane_protocol::{Change, Error, Joined, List, Range, StreamState, Streams,
 use sealane_stream::{Event, Page};
 
 use crate::access::{Pass, Right};
+use crate::app::App;
 use crate::body;
 use crate::query;
 use crate::reply::{Fill, accepted, answer};
-use crate::routes::App;
 
 pub(crate) async fn list(
     State(app): State<Arc<App>>,

@@ -17,11 +17,11 @@ use sealane_protocol::{Error, Start, Subscribe};
 use sealane_stream::Who;
 
 use crate::access::{self, Pass, Right};
+use crate::app::App;
 use crate::connection;
 use crate::query;
 use crate::refusal::Refusal;
 use crate::reply::answer;
-use crate::routes::App;
 
 /// Bytes that are read from a connection at once; it is held as long as the connection lives.
 const READ_BUFFER_BYTES: usize = 4096;

@@ -1,8 +1,7 @@
 //! TLS of the hub's port: one certificate and its key, read again when their files change.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
-use std::time::Duration;
+use std::sync::Arc;
 
 use rustls::ServerConfig;
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
@@ -13,10 +12,7 @@ use rustls::sign::CertifiedKey;
 use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 
-use crate::stamp::Stamp;
-
-/// How often the files are looked at.
-const LOOK_EVERY: Duration = Duration::from_millis(250);
+use crate::followed::Followed;
 
 /// The files of a node's certificate, both PEM.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,83 +48,50 @@ pub enum TlsError {
 /// What a node speaks TLS with.
 pub(crate) struct Tls {
     files: TlsFiles,
-    current: Arc<Current>,
-    /// Of the files that the certificate in use is of.
-    seen: Mutex<[Stamp; 2]>,
+    certificate: Arc<Certificate>,
     pub(crate) acceptor: TlsAcceptor,
+}
+
+/// The certificate of the next handshake.
+#[derive(Debug)]
+struct Certificate(Followed<Arc<CertifiedKey>>);
+
+impl ResolvesServerCert for Certificate {
+    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        Some(Arc::clone(&self.0.current()))
+    }
 }
 
 impl Tls {
     /// Reads the files.
     pub(crate) fn open(files: TlsFiles) -> Result<Self, TlsError> {
         let provider = Arc::new(aws_lc_rs::default_provider());
-        // Before the files are read: what changes from here on is seen later.
-        let seen = Mutex::new(stamps(&files));
-        let pair = read(&files, &provider)?;
-        let current = Arc::new(Current(RwLock::new(Arc::new(pair))));
+        let paths = vec![files.certificate.clone(), files.key.clone()];
+        let certificate = Followed::open(paths, || read(&files, &provider).map(Arc::new))?;
+        let certificate = Arc::new(Certificate(certificate));
         let failed = |cause| TlsError::Pair { files: files.clone(), cause };
         let mut config = ServerConfig::builder_with_provider(provider)
             .with_protocol_versions(&[&rustls::version::TLS13])
             .map_err(failed)?
             .with_no_client_auth()
-            .with_cert_resolver(current.clone());
+            .with_cert_resolver(certificate.clone());
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         let acceptor = TlsAcceptor::from(Arc::new(config));
-        Ok(Self { files, current, seen, acceptor })
+        Ok(Self { files, certificate, acceptor })
     }
 
     /// Reads the files again. Handshakes from now on use them, connections that stand go on; what
     /// cannot be used changes nothing.
     pub(crate) fn reload(&self) -> Result<(), TlsError> {
-        // Held until the pair is in place: of two that read, the later one has the last word.
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        let stamps = stamps(&self.files);
-        let pair = Arc::new(read(&self.files, &aws_lc_rs::default_provider())?);
-        *self.current.0.write().unwrap_or_else(PoisonError::into_inner) = pair;
-        *seen = stamps;
-        Ok(())
+        let read = || read(&self.files, &aws_lc_rs::default_provider()).map(Arc::new);
+        self.certificate.0.reload(read)
     }
 
     /// Follows the files. They are two, and written one after the other: what does not go
     /// together is looked at again until it does.
-    pub(crate) async fn follow(self: Arc<Self>, mut stopping: watch::Receiver<bool>) {
-        let mut told = None;
-        loop {
-            tokio::select! {
-                _ = stopping.wait_for(|stop| *stop) => return,
-                () = tokio::time::sleep(LOOK_EVERY) => {}
-            }
-            let stamps = stamps(&self.files);
-            match self.look(stamps) {
-                Some(Ok(())) => tracing::info!("the certificate was read again"),
-                Some(Err(error)) if told != Some(stamps) => {
-                    tracing::error!(%error, "the certificate is as it was");
-                    told = Some(stamps);
-                }
-                Some(Err(_)) | None => {}
-            }
-        }
-    }
-
-    /// Reads the files again if they are not those that the certificate in use is of: what failed,
-    /// as often as it is looked at.
-    fn look(&self, stamps: [Stamp; 2]) -> Option<Result<(), TlsError>> {
-        let seen = *self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        (stamps != seen).then(|| self.reload())
-    }
-}
-
-fn stamps(files: &TlsFiles) -> [Stamp; 2] {
-    [Stamp::of(&files.certificate), Stamp::of(&files.key)]
-}
-
-/// The certificate of the next handshake.
-#[derive(Debug)]
-struct Current(RwLock<Arc<CertifiedKey>>);
-
-impl ResolvesServerCert for Current {
-    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        Some(self.0.read().unwrap_or_else(PoisonError::into_inner).clone())
+    pub(crate) async fn follow(self: Arc<Self>, stopping: watch::Receiver<bool>) {
+        let reload = || self.reload();
+        self.certificate.0.follow("the certificate", stopping, || {}, reload).await;
     }
 }
 
@@ -161,7 +124,7 @@ mod tests {
         std::fs::write(&files.certificate, old.cert.pem()).unwrap();
         std::fs::write(&files.key, old.signing_key.serialize_pem()).unwrap();
         let tls = Tls::open(files.clone()).unwrap();
-        let look = || tls.look(stamps(&files));
+        let look = || tls.certificate.0.has_changed().then(|| tls.reload());
         assert!(look().is_none());
         std::fs::write(&files.certificate, next.cert.pem() + "\n").unwrap();
         for _ in 0..3 {

@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use sealane_codec::{Codec, Transcoder};
 use sealane_stream::{
-    Enqueue, Envelope, Error, Event, Hub, HubConfig, Level, Retention, backup, check, restore,
+    Enqueue, Envelope, Error, Event, Hub, HubConfig, Level, Retention, Start, backup, check,
+    restore,
 };
 
 fn open(folder: &Path) -> Hub {

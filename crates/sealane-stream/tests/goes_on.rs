@@ -6,7 +6,7 @@ use std::time::Duration;
 use sealane_codec::{Codec, Transcoder};
 use sealane_protocol::{Mark, Op, ServerFrame};
 use sealane_stream::{
-    Change, ConsumerChange, Enqueue, Envelope, Event, Hub, HubConfig, Level, Retention,
+    Change, ConsumerChange, Enqueue, Envelope, Event, Hub, HubConfig, Level, Retention, Start,
     Subscription, Who,
 };
 

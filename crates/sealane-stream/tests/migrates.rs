@@ -49,7 +49,7 @@ async fn a_store_of_version_1_keeps_everything_and_takes_sealed_streams() {
     let topic = "fleet/7/location".parse().unwrap();
     let info = hub.stream(&topic).unwrap();
     assert_eq!((info.first, info.next, info.bytes), (0, 4, 166));
-    assert_eq!((info.level, info.sealed), (Level::Disk, None));
+    assert_eq!((info.level, info.sealed), (Level::Disk.into(), None));
     assert_eq!((info.consumers[0].consumer.as_str(), info.consumers[0].next), ("billing", 2));
     let page = hub.read(&topic, Start::First, 10).await.unwrap();
     let frames = page.events.iter().map(|event| match event {

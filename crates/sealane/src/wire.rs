@@ -1,20 +1,18 @@
 //! Connections to the hub, with TLS or without.
 
 use std::io;
-use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
+use tokio_util::either::Either;
 
 use crate::Error;
 use crate::address::Address;
@@ -94,14 +92,14 @@ pub(crate) async fn open(address: &Address, trust: &Trust) -> Result<Wire, Unope
     let stream = connecting.await.map_err(|_| late())?.map_err(lost)?;
     stream.set_nodelay(true).map_err(lost)?;
     if !address.is_tls() {
-        return Ok(Wire::Plain(stream));
+        return Ok(Wire::Left(stream));
     }
     let connector = TlsConnector::from(trust.config().map_err(Unopened::Failed)?);
     let name = ServerName::try_from(address.name().to_owned());
     let name = name.map_err(|error| Unopened::Failed(Error::Trust(error.to_string())))?;
     let shaking = timeout(CONNECT_TIMEOUT, connector.connect(name, stream));
     match shaking.await.map_err(|_| late())? {
-        Ok(stream) => Ok(Wire::Tls(Box::new(stream))),
+        Ok(stream) => Ok(Wire::Right(Box::new(stream))),
         Err(error) => Err(refused(address, error)),
     }
 }
@@ -119,61 +117,5 @@ fn refused(address: &Address, error: io::Error) -> Unopened {
     }
 }
 
-/// A connection.
-pub(crate) enum Wire {
-    Plain(TcpStream),
-    Tls(Box<TlsStream<TcpStream>>),
-}
-
-/// The same call on either kind.
-macro_rules! on_wire {
-    ($this:expr, $call:ident $(, $argument:expr)*) => {
-        match $this.get_mut() {
-            Wire::Plain(stream) => Pin::new(stream).$call($($argument),*),
-            Wire::Tls(stream) => Pin::new(stream).$call($($argument),*),
-        }
-    };
-}
-
-impl AsyncRead for Wire {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        on_wire!(self, poll_read, cx, buf)
-    }
-}
-
-impl AsyncWrite for Wire {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        on_wire!(self, poll_write, cx, bytes)
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        on_wire!(self, poll_flush, cx)
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        on_wire!(self, poll_shutdown, cx)
-    }
-
-    fn poll_write_vectored(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        parts: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        on_wire!(self, poll_write_vectored, cx, parts)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        match self {
-            Wire::Plain(stream) => stream.is_write_vectored(),
-            Wire::Tls(stream) => stream.is_write_vectored(),
-        }
-    }
-}
+/// A connection, without TLS or with it.
+pub(crate) type Wire = Either<TcpStream, Box<TlsStream<TcpStream>>>;

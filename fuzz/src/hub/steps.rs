@@ -13,8 +13,8 @@ use sealane_frame::GroupTag;
 use sealane_message::{Pattern, Topic};
 use sealane_protocol::{Mark, Op, ServerFrame, read_ops};
 use sealane_stream::{
-    Appended, Change, ConsumerChange, Delivery, Enqueue, Envelope, Error, Event, Hub,
-    HubConfig, IdempotencyKey, Level, Retention, Start, Subscription, Who,
+    Appended, Change, ConsumerChange, Delivery, Enqueue, Envelope, Error, Event, Hub, HubConfig,
+    IdempotencyKey, Level, Retention, Start, Subscription, Who,
 };
 use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
@@ -211,8 +211,8 @@ impl World {
         };
         let generation = (kind & 128 != 0).then_some(number);
         let asked = match consumer.clone() {
-            None => Who::Reader { from, generation },
-            Some(name) => Who::Member { name, owner: String::new(), from, change },
+            None => Who::Reader { start: from, generation },
+            Some(name) => Who::Member { name, owner: String::new(), start: from, change },
         };
         self.connections[who] = None;
         let opened = self.runtime.block_on(self.hub.subscribe(pattern.clone(), asked));
@@ -349,11 +349,11 @@ impl World {
             max_age_ms: (kind & 8 != 0).then(|| u64::from(steps.byte()) << 8),
             max_count: (kind & 16 != 0).then(|| u64::from(steps.byte() & 7)),
             max_bytes: (kind & 32 != 0).then(|| u64::from(steps.byte()) << 2),
+            sealed: (kind & 0xc0 == 0xc0).then_some(GroupTag::from_bytes([7; 4])),
         };
-        let sealed = (kind & 0xc0 == 0xc0).then_some(GroupTag::from_bytes([7; 4]));
         let (hub, is_failing) = (self.hub.clone(), self.is_failing);
         self.request(async move {
-            let configured = coded(hub.configure(&topic, sealed, change).await);
+            let configured = coded(hub.configure(&topic, change).await);
             let refused = configured.err().filter(|_| !is_failing);
             assert!(refused.as_ref().is_none_or(|e| !is_of_the_store(e)), "{refused:?}");
             None

@@ -11,8 +11,8 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
+use crate::app::App;
 use crate::refusal::Refusal;
-use crate::routes::App;
 
 /// What pages of listed sites may send beside what every page may.
 const ALLOWED: &str = "authorization, content-type, accept, idempotency-key, last-event-id";

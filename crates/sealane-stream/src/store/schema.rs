@@ -269,13 +269,13 @@ fn read_streams(connection: &Connection) -> Result<Vec<StreamRow>, Fault> {
                 .parse()
                 .map_err(|_| Fault::NotAStore(format!("stream {number}: no topic")))?,
             level: Level::from_id(row.get(2)?).unwrap_or_default(),
-            created_ms: row.get::<_, i64>(3)? as u64,
+            created_ms: row.get::<_, u64>(3)?,
             retention,
             sealed: row.get::<_, Option<[u8; 4]>>(10)?.map(GroupTag::from_bytes),
-            first: row.get::<_, i64>(7)? as u64,
-            next: row.get::<_, i64>(8)? as u64,
+            first: row.get::<_, u64>(7)?,
+            next: row.get::<_, u64>(8)?,
             last_ms: 0,
-            bytes: row.get::<_, i64>(9)? as u64,
+            bytes: row.get::<_, u64>(9)?,
             generations: read_pairs(connection, number, "first, generation FROM generation")?,
             damaged: read_pairs(connection, number, "first, last FROM damage")?,
             consumers: read_consumers(connection, number)?,
@@ -315,9 +315,8 @@ fn read_extent(connection: &Connection, stream: &mut StreamRow) -> Result<(), Fa
 fn read_pairs(connection: &Connection, stream: u32, what: &str) -> Result<Vec<(u64, u64)>, Fault> {
     let query = format!("SELECT {what} WHERE stream = ?1 ORDER BY 1, 2");
     let mut query = connection.prepare_cached(&query)?;
-    let rows = query.query_map([stream], |row| {
-        Ok((row.get::<_, i64>(0)? as u64, row.get::<_, i64>(1)? as u64))
-    })?;
+    let rows =
+        query.query_map([stream], |row| Ok((row.get::<_, u64>(0)?, row.get::<_, u64>(1)?)))?;
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
@@ -328,16 +327,16 @@ fn read_consumers(connection: &Connection, stream: u32) -> Result<Vec<ConsumerRo
     )?;
     let rows = query.query_map([stream], |row| {
         Ok(ConsumerRow {
-            number: row.get::<_, i64>(0)? as u64,
+            number: row.get::<_, u64>(0)?,
             name: row.get(1)?,
             owner: row.get(2)?,
             settings: ConsumerSettings {
                 max_in_flight: row.get(3)?,
-                ack_wait_ms: row.get::<_, i64>(4)? as u64,
+                ack_wait_ms: row.get::<_, u64>(4)?,
                 max_attempts: row.get(5)?,
             },
-            dead_lettered: row.get::<_, i64>(6)? as u64,
-            dead_dropped: row.get::<_, i64>(7)? as u64,
+            dead_lettered: row.get::<_, u64>(6)?,
+            dead_dropped: row.get::<_, u64>(7)?,
             state: row.get(8)?,
             changes: Changes::default(),
         })
@@ -354,7 +353,7 @@ fn read_progress(connection: &Connection, streams: &mut [StreamRow]) -> Result<(
     let mut query = connection.prepare("SELECT number, data FROM progress ORDER BY number")?;
     let mut rows = query.query([])?;
     while let Some(row) = rows.next()? {
-        let (number, data) = (row.get::<_, i64>(0)? as u64, row.get::<_, Vec<u8>>(1)?);
+        let (number, data) = (row.get::<_, u64>(0)?, row.get::<_, Vec<u8>>(1)?);
         first = first.or(Some(number));
         last = last.max(number);
         for (consumer, piece) in pieces(&data) {
@@ -375,8 +374,7 @@ fn read_progress(connection: &Connection, streams: &mut [StreamRow]) -> Result<(
 /// The last row of `progress` that each consumer's state holds.
 fn read_since(connection: &Connection) -> Result<HashMap<u64, u64>, Fault> {
     let mut query = connection.prepare("SELECT number, since FROM consumer")?;
-    let rows = query
-        .query_map([], |row| Ok((row.get::<_, i64>(0)? as u64, row.get::<_, i64>(1)? as u64)))?;
+    let rows = query.query_map([], |row| Ok((row.get::<_, u64>(0)?, row.get::<_, u64>(1)?)))?;
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
@@ -406,7 +404,7 @@ fn renew_generations(
             let generation = (now_ms / 1000).max(last + 1);
             transaction.execute(
                 "INSERT INTO generation VALUES (?1, ?2, ?3)",
-                params![stream.number, stream.next as i64, generation as i64],
+                params![stream.number, stream.next, generation],
             )?;
             stream.generations.push((stream.next, generation));
         }
@@ -416,7 +414,7 @@ fn renew_generations(
         transaction.execute(
             "INSERT INTO meta VALUES ('generation', ?1)
              ON CONFLICT (name) DO UPDATE SET value = max(value + 1, ?1)",
-            [(now_ms / 1000 + 1) as i64],
+            [(now_ms / 1000 + 1)],
         )?;
     }
     transaction.execute("INSERT OR REPLACE INTO meta VALUES ('running', ?1)", [place])?;

@@ -199,9 +199,9 @@ impl Writes {
             "INSERT INTO block VALUES (?1, ?2, ?3, ?4, ?5)",
             params![
                 key(stream, first.offset),
-                generation as i64,
-                records.len() as i64,
-                last.time_ms as i64,
+                generation,
+                records.len(),
+                last.time_ms,
                 &self.buffer[..],
             ],
         )
@@ -227,20 +227,20 @@ impl Writes {
                 stream.number,
                 stream.topic.as_str(),
                 settings.level as u8,
-                stream.created_ms as i64,
+                stream.created_ms,
                 settings.retention.max_age_ms as i64,
                 settings.retention.max_count as i64,
                 settings.retention.max_bytes as i64,
-                first as i64,
-                next as i64,
-                bytes as i64,
+                first,
+                next,
+                bytes,
                 stream.sealed.map(|group| group.to_bytes()),
             ],
         )?;
         for (first, generation) in &state.generations {
             self.run(
                 "INSERT OR IGNORE INTO generation VALUES (?1, ?2, ?3)",
-                params![stream.number, *first as i64, *generation as i64],
+                params![stream.number, *first, *generation],
             )?;
         }
         Ok(())
@@ -250,7 +250,7 @@ impl Writes {
     pub(crate) fn raise(&self, name: &str, value: u64) -> Result<(), Fault> {
         self.run(
             "INSERT INTO meta VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = ?2",
-            params![name, value as i64],
+            params![name, value],
         )
     }
 
@@ -267,7 +267,7 @@ impl Writes {
     /// Removes up to `limit` rows that a removed stream has left; returns how many idempotency
     /// keys and delayed messages were among them, and whether nothing is left.
     pub(crate) fn sweep(&self, stream: u32, limit: u64) -> Result<Swept, Fault> {
-        let range = params![key(stream, 0), last_key(stream), (limit / 64).max(1) as i64];
+        let range = params![key(stream, 0), last_key(stream), (limit / 64).max(1)];
         let blocks = self.change(
             "DELETE FROM block WHERE key IN (SELECT key FROM block
              WHERE key BETWEEN ?1 AND ?2 ORDER BY key LIMIT ?3)",
@@ -279,12 +279,12 @@ impl Writes {
         let keys = self.change(
             "DELETE FROM idempotency WHERE stream = ?1 AND key IN
              (SELECT key FROM idempotency WHERE stream = ?1 LIMIT ?2)",
-            params![stream, limit as i64],
+            params![stream, limit],
         )?;
         let delayed = self.change(
             "DELETE FROM delayed WHERE number IN
              (SELECT number FROM delayed WHERE stream = ?1 LIMIT ?2)",
-            params![stream, limit as i64],
+            params![stream, limit],
         )?;
         let done = keys < limit && delayed < limit;
         if done {
@@ -308,16 +308,16 @@ impl Writes {
                  max_attempts = ?7, dead_lettered = ?8, dead_dropped = ?9, since = ?10,
                  state = ?11",
             params![
-                row.number as i64,
+                row.number,
                 row.stream,
                 row.name,
                 row.owner,
                 row.settings.max_in_flight,
-                row.settings.ack_wait_ms as i64,
+                row.settings.ack_wait_ms,
                 row.settings.max_attempts,
-                row.dead_lettered as i64,
-                row.dead_dropped as i64,
-                row.since as i64,
+                row.dead_lettered,
+                row.dead_dropped,
+                row.since,
                 row.state,
             ],
         )
@@ -325,19 +325,19 @@ impl Writes {
 
     /// Stores what consumers did since their rows were written.
     pub(crate) fn progress(&self, number: u64, data: &[u8]) -> Result<(), Fault> {
-        self.run("INSERT INTO progress VALUES (?1, ?2)", params![number as i64, data])
+        self.run("INSERT INTO progress VALUES (?1, ?2)", params![number, data])
     }
 
     /// Removes the rows of `progress` below `number`, which are part of consumers' rows by now.
     pub(crate) fn drop_progress(&self, number: u64) -> Result<(), Fault> {
-        self.run("DELETE FROM progress WHERE number < ?1", [number as i64])
+        self.run("DELETE FROM progress WHERE number < ?1", [number])
     }
 
     /// Notes that the offsets `first..=last` cannot be read.
     pub(crate) fn damage(&self, stream: u32, range: (u64, u64), now_ms: u64) -> Result<(), Fault> {
         self.run(
             "INSERT OR REPLACE INTO damage VALUES (?1, ?2, ?3, ?4)",
-            params![stream, range.0 as i64, range.1 as i64, now_ms as i64],
+            params![stream, range.0, range.1, now_ms],
         )
     }
 
@@ -352,9 +352,9 @@ impl Writes {
         let row = query.query_row(params![stream, key], |row| {
             Ok(KeyRow {
                 body: row.get(0)?,
-                generation: row.get::<_, i64>(1)? as u64,
-                offset: row.get::<_, i64>(2)? as u64,
-                due_ms: row.get::<_, i64>(3)? as u64,
+                generation: row.get::<_, u64>(1)?,
+                offset: row.get::<_, u64>(2)?,
+                due_ms: row.get::<_, u64>(3)?,
                 ids: row.get(4)?,
             })
         });
@@ -375,11 +375,11 @@ impl Writes {
                 stream,
                 key,
                 &row.body[..],
-                row.generation as i64,
-                row.offset as i64,
-                row.due_ms as i64,
+                row.generation,
+                row.offset,
+                row.due_ms,
                 &row.ids[..],
-                now_ms as i64,
+                now_ms,
             ],
         )
     }
@@ -404,7 +404,7 @@ impl Writes {
         write_record(stream, record, &mut self.buffer);
         self.run(
             "INSERT INTO delayed (due_ms, stream, data) VALUES (?1, ?2, ?3)",
-            params![due_ms as i64, stream, &self.buffer[..]],
+            params![due_ms, stream, &self.buffer[..]],
         )
     }
 
@@ -429,7 +429,7 @@ impl Writes {
         let mut rows = query.query([])?;
         let (mut due, mut bytes) = (Vec::new(), 0);
         while let Some(row) = rows.next()? {
-            let due_ms = row.get::<_, i64>(1)? as u64;
+            let due_ms = row.get::<_, u64>(1)?;
             if due_ms > now_ms || due.len() >= limit || bytes > max_bytes {
                 return Ok((due, Some(due_ms)));
             }
@@ -456,14 +456,14 @@ impl Writes {
             "SELECT key, count, last_ms, length(data) FROM block WHERE key BETWEEN ?1 AND ?2
              ORDER BY key LIMIT ?3",
         )?;
-        let range = params![key(stream, 0), last_key(stream), limit as i64];
+        let range = params![key(stream, 0), last_key(stream), limit];
         let mut rows = query.query(range)?;
         let (mut last_key, mut trimmed) = (0, None::<Trimmed>);
         while let Some(row) = rows.next()? {
             let block: i64 = row.get(0)?;
-            let last = offset_of(block) + row.get::<_, i64>(1)? as u64 - 1;
-            let size = row.get::<_, i64>(3)? as u64;
-            if !expired(last, row.get::<_, i64>(2)? as u64, size) {
+            let last = offset_of(block) + row.get::<_, u64>(1)? - 1;
+            let size = row.get::<_, u64>(3)?;
+            if !expired(last, row.get::<_, u64>(2)?, size) {
                 break;
             }
             last_key = block;
@@ -479,7 +479,7 @@ impl Writes {
 
     /// Forgets generations that ended before `first`.
     pub(crate) fn drop_generations(&self, stream: u32, before: u64) -> Result<(), Fault> {
-        let range = params![stream, before as i64];
+        let range = params![stream, before];
         self.run("DELETE FROM generation WHERE stream = ?1 AND first < ?2", range)
     }
 

@@ -1,0 +1,115 @@
+//! How many connections there may be: so many of one node, and so many of one address.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use sealane_message::limits::MAX_CONNECTIONS;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// Whom a limit is for: an IPv4 address, or the 64 bits of an IPv6 address that name a network,
+/// since whoever has one address there has all of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Peer(IpAddr);
+
+impl Peer {
+    pub(crate) fn new(address: IpAddr) -> Self {
+        match address.to_canonical() {
+            IpAddr::V4(address) => Self(address.into()),
+            IpAddr::V6(address) => {
+                let network = u128::from(address) >> 64 << 64;
+                Self(Ipv6Addr::from(network).into())
+            }
+        }
+    }
+}
+
+/// The connections that there may be.
+pub(crate) struct Permits {
+    all: Arc<Semaphore>,
+    of_peers: Mutex<HashMap<Peer, usize>>,
+    max_of_peer: usize,
+}
+
+impl Permits {
+    pub(crate) fn new(max_of_peer: usize) -> Arc<Self> {
+        let all = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+        Arc::new(Self { all, of_peers: Mutex::default(), max_of_peer })
+    }
+
+    /// How many there are.
+    pub(crate) fn taken(&self) -> usize {
+        MAX_CONNECTIONS - self.all.available_permits()
+    }
+
+    /// A permit of the node, when one is free.
+    pub(crate) async fn acquire(&self) -> Option<OwnedSemaphorePermit> {
+        self.all.clone().acquire_owned().await.ok()
+    }
+
+    /// Gives it to a peer, who may have enough of them.
+    pub(crate) fn grant(
+        self: &Arc<Self>,
+        peer: Peer,
+        of_node: Option<OwnedSemaphorePermit>,
+    ) -> Option<Permit> {
+        let mut of_peers = self.of_peers.lock();
+        let count = of_peers.entry(peer).or_default();
+        if *count >= self.max_of_peer {
+            return None;
+        }
+        *count += 1;
+        Some(Permit { permits: self.clone(), peer, _of_node: of_node })
+    }
+}
+
+/// What lets one connection be, until it is dropped.
+pub(crate) struct Permit {
+    permits: Arc<Permits>,
+    peer: Peer,
+    _of_node: Option<OwnedSemaphorePermit>,
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        let mut of_peers = self.permits.of_peers.lock();
+        if let Some(count) = of_peers.get_mut(&self.peer) {
+            *count -= 1;
+            if *count == 0 {
+                of_peers.remove(&self.peer);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn peer(text: &str) -> Peer {
+        Peer::new(text.parse().unwrap())
+    }
+
+    #[test]
+    fn a_network_of_ipv6_is_one_peer() {
+        assert_eq!(peer("2001:db8::1"), peer("2001:db8::ffff:1"));
+        assert_ne!(peer("2001:db8::1"), peer("2001:db8:0:1::1"));
+        assert_eq!(peer("::ffff:10.0.0.1"), peer("10.0.0.1"));
+        assert_ne!(peer("10.0.0.1"), peer("10.0.0.2"));
+    }
+
+    #[test]
+    fn a_permit_comes_back_when_its_connection_has_gone() {
+        let permits = Permits::new(2);
+        let (ours, other) = (peer("10.0.0.1"), peer("10.0.0.2"));
+        let first = permits.grant(ours, None).unwrap();
+        let second = permits.grant(ours, None).unwrap();
+        assert!(permits.grant(ours, None).is_none());
+        assert!(permits.grant(other, None).is_some());
+        drop(first);
+        let third = permits.grant(ours, None).unwrap();
+        drop((second, third));
+        assert!(permits.of_peers.lock().is_empty());
+    }
+}
