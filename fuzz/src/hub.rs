@@ -4,8 +4,10 @@
 mod steps;
 
 use bytes::Bytes;
-use sealane_codec::Codec;
-use sealane_protocol::{Sealed, ServerFrame, read_ops};
+use sealane_codec::{Codec, Writer};
+use sealane_protocol::{
+    Change, Enqueue, Enqueued, Health, Page, Sealed, ServerFrame, StreamState, Streams, read_ops,
+};
 
 /// A frame from either side, in the codec that the first byte chooses: what is read is written
 /// and read again as the same. An input whose first byte is 128 or more also stands for steps of
@@ -16,6 +18,8 @@ pub fn hub(bytes: &[u8]) {
     ops(codec, frame);
     sealed(codec, frame);
     server_frame(codec, frame);
+    requests(codec, frame);
+    answers(codec, frame);
     if first >= 128 {
         steps::run(frame);
     }
@@ -57,6 +61,53 @@ fn server_frame(codec: Codec, frame: &[u8]) {
     frame.write(codec, &mut written);
     let again = ServerFrame::read(codec, &written.into()).expect("what we write");
     assert_eq!(trimmed(again), trimmed(frame));
+}
+
+fn requests(codec: Codec, body: &[u8]) {
+    for is_batch in [false, true] {
+        if let Ok(enqueue) = Enqueue::read(codec, body, is_batch) {
+            let mut written = Vec::new();
+            enqueue.write(codec, &mut written);
+            assert_eq!(Enqueue::read(codec, &written, is_batch), Ok(enqueue));
+        }
+    }
+    if let Ok(change) = Change::read(codec, body) {
+        let mut written = Vec::new();
+        change.write(codec, &mut written);
+        assert_eq!(Change::read(codec, &written), Ok(change));
+    }
+}
+
+/// What a hub answers is read by clients, who may have met a hostile one.
+fn answers(codec: Codec, body: &[u8]) {
+    let written = |write: &dyn Fn(&mut Writer<'_>)| {
+        let mut written = Vec::new();
+        write(&mut Writer::new(codec, &mut written));
+        Bytes::from(written)
+    };
+    if let Ok(enqueued) = Enqueued::read(codec, body) {
+        let is_batch = enqueued.ids.len() != 1;
+        let written = written(&|writer| enqueued.write(is_batch, writer));
+        let again = Enqueued::read(codec, &written).expect("what we write");
+        assert_eq!((again.ids, again.stream), (enqueued.ids, enqueued.stream));
+    }
+    if let Ok(state) = StreamState::read(codec, body) {
+        let written = written(&|writer| state.write(writer));
+        assert_eq!(StreamState::read(codec, &written), Ok(state));
+    }
+    if let Ok(streams) = Streams::read(codec, body) {
+        let written = written(&|writer| streams.write(writer));
+        assert_eq!(Streams::read(codec, &written), Ok(streams));
+    }
+    if let Ok(health) = Health::read(codec, body) {
+        let written = written(&|writer| health.write(writer));
+        assert_eq!(Health::read(codec, &written), Ok(health));
+    }
+    if let Ok(page) = Page::read(codec, &Bytes::copy_from_slice(body)) {
+        let written = written(&|writer| page.write(writer));
+        let again = Page::read(codec, &written).expect("what we write");
+        assert_eq!((again.stream, again.next, again.end), (page.stream, page.next, page.end));
+    }
 }
 
 /// Blanks around an envelope in JSON are not part of it.

@@ -151,6 +151,24 @@ impl Consumer {
         }
     }
 
+    /// What is true of every consumer between two calls. A short one is looked at whole.
+    fn holds_together(&self) -> bool {
+        const SHORT: usize = 64;
+        let waiting = self.ready.len() + self.delayed.len() + self.dead.len();
+        let is_below = |offset: &u64| *offset < self.cursor;
+        let is_counted = || {
+            let live = self.pending.iter().filter(|entry| entry.state != State::Done).count();
+            let ascends = self.pending.iter().is_sorted_by(|a, b| a.offset < b.offset);
+            live == self.live && ascends
+        };
+        self.live <= self.pending.len()
+            && waiting <= self.live
+            && self.pending.back().is_none_or(|last| is_below(&last.offset))
+            && self.ready.last().is_none_or(is_below)
+            && self.dead.last().is_none_or(is_below)
+            && (self.pending.len() > SHORT || is_counted())
+    }
+
     /// Whether nothing waits for time to pass.
     pub(crate) fn is_settled(&self) -> bool {
         self.live == 0
@@ -208,6 +226,7 @@ impl Consumer {
         if !out.is_empty() {
             self.next_scan_ms = self.next_scan_ms.min(deadline_ms);
         }
+        debug_assert!(out.len() <= max && self.holds_together());
         out
     }
 
@@ -309,6 +328,7 @@ impl Consumer {
         if now_ms >= self.next_scan_ms {
             self.scan(now_ms);
         }
+        debug_assert!(self.holds_together());
         self.ready.len() > before
     }
 
@@ -386,6 +406,7 @@ impl Consumer {
             consumer.pending.push_back(Entry { offset, attempt, state: State::Done });
             consumer.set(consumer.pending.len() - 1, state);
         }
+        debug_assert!(consumer.holds_together());
         consumer.touched = Touched::new(image.cursor);
         Some(consumer)
     }
@@ -465,6 +486,7 @@ impl Consumer {
         if self.pending.len() > 64 && self.pending.len() > 2 * self.live {
             self.pending.retain(|entry| entry.state != State::Done);
         }
+        debug_assert!(self.holds_together());
     }
 
     /// The index of the first entry at or after `offset`: without holes it is where it should be.
