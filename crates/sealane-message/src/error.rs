@@ -178,6 +178,7 @@ macro_rules! errors {
             /// The stable code, the name on the wire, and what to do about it.
             #[allow(non_upper_case_globals)]
             $vis fn info(&self) -> &'static $crate::ErrorInfo {
+                // Each row is a constant with the name of its variant, for `same_as` to find.
                 $($(const $Variant: $crate::ErrorInfo =
                     $crate::errors!(@row $code $name $cause $hint [$($retry)?] [$($exit)?]);)?)+
                 match self {
