@@ -1,11 +1,11 @@
-//! Pages that are made from the code, `docs/LIMITS.md` and `docs/ERRORS.md`, and the figures that
-//! others show.
+//! Pages and lists that are made from the code, of limits and of errors, and the figures that other
+//! pages show.
 
 use sealane_message::limits;
 
 use crate::figures;
 use crate::process::{self, Outcome};
-use crate::rust::{Literal, Rust, closing};
+use crate::rust::closing;
 use crate::tree::Tree;
 
 /// Where the limits are listed.
@@ -13,20 +13,29 @@ pub(crate) const LIMITS: &str = "docs/LIMITS.md";
 /// Where the error codes are listed.
 pub(crate) const ERRORS: &str = "docs/ERRORS.md";
 
+/// Where other programs read the error codes.
+const ERROR_LIST: &str = "spec/errors.json";
+/// Where the client library has the errors of a hub.
+const HUB_ERRORS: &str = "crates/sealane/src/hub_error/list.rs";
+/// The steps of the codes that a hub answers.
+const STEPS_OF_A_HUB: [&str; 3] = ["SL-HUB-", "SL-NODE-", "SL-TOPIC-"];
+
 /// A row of an error table, as it stands in the source.
 pub(crate) struct ErrorRow {
     /// The file and line of the row.
     pub(crate) path: String,
     pub(crate) line: usize,
-    /// Code, name, cause and hint; none if one of them is not a string literal.
-    pub(crate) texts: Option<[String; 4]>,
+    pub(crate) code: String,
+    pub(crate) name: String,
+    pub(crate) cause: String,
+    pub(crate) hint: String,
+    /// The name of a `Retry`.
+    retry: String,
 }
 
 /// `cargo xtask docs`.
 pub(crate) fn run(_: &[String]) -> Outcome {
     let tree = Tree::load()?;
-    let folder = process::root().join("docs");
-    std::fs::create_dir_all(&folder).map_err(|error| format!("docs/: {error}"))?;
     for (path, page) in pages(&tree) {
         let page = page.map_err(|error| format!("{path}: {error}"))?;
         if tree.get(&path) == Some(&page) {
@@ -44,7 +53,11 @@ pub(crate) fn run(_: &[String]) -> Outcome {
 pub(crate) fn pages(tree: &Tree) -> Vec<(String, Outcome<String>)> {
     let mut pages = figures::pages(tree);
     pages.push((LIMITS.to_owned(), Ok(limits_page(limits::TABLE))));
-    pages.push((ERRORS.to_owned(), Ok(errors_page(&error_rows(tree)))));
+    let mut rows = error_rows(tree);
+    rows.sort_by(|one, other| one.code.cmp(&other.code));
+    pages.push((ERRORS.to_owned(), Ok(errors_page(&rows))));
+    pages.push((ERROR_LIST.to_owned(), Ok(error_list(&rows))));
+    pages.push((HUB_ERRORS.to_owned(), Ok(hub_errors(&rows))));
     pages
 }
 
@@ -86,70 +99,78 @@ fn shown(value: u64, unit: &str) -> String {
 }
 
 fn errors_page(rows: &[ErrorRow]) -> String {
-    let mut rows: Vec<_> = rows.iter().filter_map(|row| row.texts.as_ref()).collect();
-    rows.sort();
     let mut page = String::from(
         "# Error codes\n\n\
          A code is stable and never used again for something else. `sealane explain CODE` shows \
-         its row.\n`cargo xtask docs` makes this page from the `ERRORS` tables of the crates.\n\n\
-         | code | name on the wire | what happened | what to do |\n|---|---|---|---|\n",
+         its row.\n`cargo xtask docs` makes this page from the `errors!` tables of the crates, and \
+         for programs\n`spec/errors.json`. A hub answers those of HUB, NODE and TOPIC.\n\n\
+         *Again* says whether a program may try the same again without a person: `never`; `later`, \
+         and where\na hub says `Retry-After`, not before; or `reconnect`, on a new connection, with \
+         growing waits.\n\n\
+         | code | name on the wire | what happened | what to do | again |\n|---|---|---|---|---|\n",
     );
-    for [code, name, cause, hint] in rows {
+    for ErrorRow { code, name, cause, hint, retry, .. } in rows {
         let (cause, hint) = (cause.replace('|', "\\|"), hint.replace('|', "\\|"));
-        page += &format!("| `{code}` | `{name}` | {cause} | {hint} |\n");
+        let retry = retry.to_lowercase();
+        page += &format!("| `{code}` | `{name}` | {cause} | {hint} | {retry} |\n");
     }
     page
 }
 
-/// Every row that a crate declares with `ErrorInfo::new(…)`, tests left out.
+/// The rows as JSON, one a line.
+fn error_list(rows: &[ErrorRow]) -> String {
+    let text = |text: &str| format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""));
+    let row = |row: &ErrorRow| {
+        let (code, name) = (text(&row.code), text(&row.name));
+        let (cause, hint) = (text(&row.cause), text(&row.hint));
+        let retry = text(&row.retry.to_lowercase());
+        format!(
+            "  {{\"code\": {code}, \"name\": {name}, \"cause\": {cause}, \"hint\": {hint}, \
+             \"retry\": {retry}}}"
+        )
+    };
+    format!("[\n{}\n]\n", rows.iter().map(row).collect::<Vec<_>>().join(",\n"))
+}
+
+/// The errors of a hub for the client library, which depends on neither hub nor node.
+fn hub_errors(rows: &[ErrorRow]) -> String {
+    let mut list = String::from(
+        "// `cargo xtask docs` makes this list from the `errors!` tables of hub and node, on which \
+         the\n// library does not depend.\n\nhub_errors! {\n",
+    );
+    let of_a_hub = |row: &&ErrorRow| STEPS_OF_A_HUB.iter().any(|step| row.code.starts_with(step));
+    for ErrorRow { code, name, cause, retry, .. } in rows.iter().filter(of_a_hub) {
+        list += &format!("    /// `{code}`: {cause}.\n    {name}: {retry},\n");
+    }
+    list + "}\n"
+}
+
+/// Every row that a crate declares in a table of `errors!`, tests left out. Its texts stand in the
+/// order that the macro demands.
 pub(crate) fn error_rows(tree: &Tree) -> Vec<ErrorRow> {
     let mut rows = vec![];
     for (path, rust) in tree.library_sources() {
         let code = rust.code_without_tests();
-        for (at, call) in code.match_indices("ErrorInfo::new(") {
-            let open = at + call.len() - 1;
-            let texts = arguments(&code, open)
-                .iter()
-                .map(|(start, end)| literal(rust, *start, *end))
-                .collect::<Option<Vec<_>>>();
+        for (at, attribute) in code.match_indices("#[code(\"") {
+            let end = closing(&code, at + "#[code".len());
+            let retry = code[at..end].split_once("retry = ").map(|(_, rest)| rest);
+            let retry = retry.and_then(|rest| rest.split([',', ')']).next()).unwrap_or("Never");
+            let from = at + attribute.len() - 1;
+            let texts = rust.literals.iter().skip_while(|literal| literal.at < from);
+            let mut texts = texts.map(|literal| literal.text.clone());
+            let mut text = || texts.next().unwrap_or_default();
             rows.push(ErrorRow {
                 path: path.to_owned(),
                 line: rust.line(at),
-                texts: texts.and_then(|texts| texts.try_into().ok()),
+                code: text(),
+                name: text(),
+                cause: text(),
+                hint: text(),
+                retry: retry.to_owned(),
             });
         }
     }
     rows
-}
-
-/// Where the arguments of the call whose bracket opens at `open` start and end.
-fn arguments(code: &str, open: usize) -> Vec<(usize, usize)> {
-    let end = closing(code, open) - 1;
-    let mut arguments = vec![];
-    let (mut start, mut at) = (open + 1, open + 1);
-    while at < end {
-        match code.as_bytes()[at] {
-            b'(' | b'[' | b'{' => at = closing(code, at),
-            b',' => {
-                arguments.push((start, at));
-                at += 1;
-                start = at;
-            }
-            _ => at += 1,
-        }
-    }
-    arguments.push((start, end));
-    arguments.retain(|(start, end)| !code[*start..*end].trim().is_empty());
-    arguments
-}
-
-/// The text of an argument that is a literal, or literals in `concat!`.
-fn literal(rust: &Rust, start: usize, end: usize) -> Option<String> {
-    let code = rust.code[start..end].trim();
-    let inside = rust.literals.iter().filter(|literal| (start..end).contains(&literal.at));
-    let texts: Vec<&Literal> = inside.collect();
-    let is_literal = code.starts_with('"') || code.starts_with("concat!");
-    (is_literal && !texts.is_empty()).then(|| texts.iter().map(|literal| &*literal.text).collect())
 }
 
 #[cfg(test)]
@@ -172,28 +193,37 @@ mod tests {
     }
 
     #[test]
-    fn error_rows_are_read_over_several_lines_and_sorted() {
+    fn error_rows_are_read_from_their_tables() {
         let tree = Tree::sample(&[(
             "crates/a/src/error.rs",
-            r#"const A: ErrorInfo = ErrorInfo::new(
-    "SL-B-01",
-    "B",
-    "not a, b",
-    "Use a|b; \
-     or c.",
-);
-const B: ErrorInfo = ErrorInfo::new("SL-A-01", "A", concat!("x", "y"), "z");
-const C: ErrorInfo = ErrorInfo::new(CODE, "A", "x", "z");
+            r#"errors! { pub enum Error {
+    /// One.
+    #[error("b {0}", "c")]
+    #[code("SL-HUB-01", "B", retry = Later, exit = Storage)]
+    #[cause("not a, b")]
+    #[hint("Use a|b; \
+            or c.")]
+    B(&'static str),
+    #[code("SL-A-01", "A")]
+    #[cause("a \"x\"")]
+    #[hint("Z.")]
+    A,
+} }
 #[cfg(test)]
-mod tests { const D: ErrorInfo = ErrorInfo::new("D", "", "", ""); }
+mod tests { errors! { enum E { #[code("D", "")] #[cause("")] #[hint("")] D } } }
 "#,
         )]);
-        let rows = error_rows(&tree);
-        assert_eq!(rows.len(), 3);
-        assert!(rows[2].texts.is_none() && rows[2].line == 9, "{}", rows[2].line);
+        let mut rows = error_rows(&tree);
+        assert_eq!((rows.len(), rows[0].line, rows[1].line), (2, 4, 9));
+        rows.reverse();
         let page = errors_page(&rows);
-        let table = "| `SL-A-01` | `A` | xy | z |\n\
-                     | `SL-B-01` | `B` | not a, b | Use a\\|b; or c. |\n";
+        let table = "| `SL-A-01` | `A` | a \"x\" | Z. | never |\n\
+                     | `SL-HUB-01` | `B` | not a, b | Use a\\|b; or c. | later |\n";
         assert!(page.ends_with(table), "{page}");
+        let list = error_list(&rows);
+        assert!(list.contains(r#""cause": "a \"x\"", "hint": "Z.", "retry": "never"},"#), "{list}");
+        assert!(list.ends_with("\"retry\": \"later\"}\n]\n"), "{list}");
+        let hub = hub_errors(&rows);
+        assert!(hub.ends_with("! {\n    /// `SL-HUB-01`: not a, b.\n    B: Later,\n}\n"), "{hub}");
     }
 }

@@ -56,7 +56,7 @@ const COMMANDS: &[Command] = &[
     Command {
         name: "docs",
         arguments: "",
-        summary: "write docs/LIMITS.md and docs/ERRORS.md from the code",
+        summary: "write the pages and lists of limits and errors from the code",
         run: docs::run,
     },
     Command {

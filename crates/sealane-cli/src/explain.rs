@@ -1,6 +1,6 @@
 //! `sealane explain`.
 
-use sealane_message::ErrorInfo;
+use sealane_message::{ErrorInfo, Retry};
 
 use crate::args::Explain;
 use crate::config::File;
@@ -18,8 +18,10 @@ pub fn table() -> impl Iterator<Item = &'static ErrorInfo> {
         sealane_group::ERRORS,
         sealane_protocol::ERRORS,
         sealane_vault::ERRORS,
+        sealane_vault::n2s::ERRORS,
         sealane::ERRORS,
         sealane_node::ERRORS,
+        sealane_node::START_ERRORS,
         crate::ERRORS,
     ];
     tables.into_iter().flatten()
@@ -72,8 +74,14 @@ fn show(info: &ErrorInfo, terminal: &mut Terminal) -> Result<(), Failure> {
             ("name", info.name.into()),
             ("cause", info.cause.into()),
             ("hint", info.hint.into()),
+            ("retry", info.retry.as_str().into()),
         ]);
     }
-    let ErrorInfo { code, name, cause, hint, .. } = info;
-    terminal.line(format_args!("{code} {name}\n  {cause}\n  hint: {hint}"))
+    let ErrorInfo { code, name, cause, hint, retry, .. } = info;
+    let again = match retry {
+        Retry::Never => "",
+        Retry::Later => "\n  it may succeed later",
+        Retry::Reconnect => "\n  it may succeed on a new connection",
+    };
+    terminal.line(format_args!("{code} {name}\n  {cause}\n  hint: {hint}{again}"))
 }

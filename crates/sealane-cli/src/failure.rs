@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use sealane::{Error, Value};
 use sealane_bench::cost;
 use sealane_codec::CodecError;
-use sealane_message::ErrorInfo;
+use sealane_message::Exit;
 use sealane_node::StartError;
 use sealane_node::access::FileError;
 use sealane_seal::policy::PolicyError;
@@ -14,6 +14,8 @@ use crate::terminal::{harmless, record};
 
 /// The exit codes (docs/CLI.md).
 pub mod exit {
+    use sealane_message::Exit;
+
     /// Failed.
     pub const FAILURE: u8 = 1;
     /// Wrong usage or configuration.
@@ -24,135 +26,213 @@ pub mod exit {
     pub const REFUSED: u8 = 4;
     /// The storage is full or failed.
     pub const STORAGE: u8 = 5;
+
+    /// The code of a kind.
+    pub const fn code(exit: Exit) -> u8 {
+        match exit {
+            Exit::Failure => FAILURE,
+            Exit::Usage => USAGE,
+            Exit::NotReachable => NOT_REACHABLE,
+            Exit::Refused => REFUSED,
+            Exit::Storage => STORAGE,
+        }
+    }
 }
 
-/// Why a verb failed.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum Failure {
-    /// The hub, or the way to it.
-    #[error(transparent)]
-    Client(#[from] Error),
-    /// Keys or groups.
-    #[error(transparent)]
-    Group(#[from] sealane_group::Error),
-    /// A measurement failed.
-    #[error("the bench failed: {0}")]
-    Bench(#[from] sealane_bench::load::Error),
-    /// A measurement of messages failed.
-    #[error("the bench failed: {0}")]
-    BenchCost(cost::Error),
-    /// A report could not be reproduced.
-    #[error("the bench failed: {0}")]
-    BenchReport(#[from] sealane_bench::book::Error),
-    /// Nothing could be counted.
-    #[error("the bench failed: {0}")]
-    BenchCounts(#[from] sealane_bench::guard::Error),
-    /// There is nothing to measure.
-    #[error("there is no message to measure: {0}")]
-    NoMessages(String),
-    /// A measurement of a vault failed.
-    #[error("the bench failed: {0}")]
-    BenchVault(#[from] sealane_bench::vault::Error),
-    /// A race with other servers failed.
-    #[error("the bench failed: {0}")]
-    BenchRace(#[from] sealane_bench::race::Error),
-    /// The node did not start.
-    #[error(transparent)]
-    Node(#[from] StartError),
-    /// A store that is copied, or made of a copy.
-    #[error(transparent)]
-    Store(#[from] sealane_stream::Error),
-    /// The doctor found something bad, and named it.
-    #[error("{0} of the checks above are bad")]
-    Doctor(usize),
-    /// The tokens of a node.
-    #[error(transparent)]
-    Token(#[from] FileError),
-    /// A key of the configuration file that is none.
-    #[error("{}: `{key}` is no setting; the settings are {known}", file.display())]
-    UnknownKey {
-        /// The file.
-        file: PathBuf,
-        /// The key.
-        key: String,
-        /// The keys there are.
-        known: String,
-    },
-    /// A setting with a value that it cannot have.
-    #[error("`{key}` ({origin}) is `{value}`: {cause}")]
-    Setting {
-        /// The setting.
-        key: &'static str,
-        /// Where the value comes from.
-        origin: String,
-        /// The value.
-        value: String,
-        /// What it should have been.
-        cause: String,
-    },
-    /// A file that cannot be read or written, or does not say what it should.
-    #[error("{}: {cause}", file.display())]
-    File {
-        /// The file.
-        file: PathBuf,
-        /// What was wrong.
-        cause: String,
-    },
-    /// A policy file that is refused.
-    #[error("{}: {cause}", file.display())]
-    Policy {
-        /// The file.
-        file: PathBuf,
-        /// What was wrong, and in which line.
-        cause: Box<PolicyError>,
-    },
-    /// A vault.
-    #[error("{0}")]
-    Vault(Box<sealane_vault::Error>),
-    /// Some files were not kept or not restored, each of which was named.
-    #[error("{0} files or folders were left out, as named above")]
-    Skipped(usize),
-    /// Flags that do not go together, or an answer that is missing.
-    #[error("{0}")]
-    Usage(&'static str),
-    /// A body that begins like a JSON map and is none.
-    #[error("the body begins like a JSON map but is none: {0}")]
-    Body(CodecError),
-    /// Standard input could not be read.
-    #[error("standard input: {0}")]
-    Input(io::Error),
-    /// Standard output could not be written.
-    #[error("standard output: {0}")]
-    Output(io::Error),
-    /// The program could not set itself up.
-    #[error("the program could not start its threads: {0}")]
-    Runtime(io::Error),
-    /// A code or name that no table has.
-    #[error("`{0}` is no error code or name")]
-    UnknownCode(String),
-    /// The demo cannot run here, or its node did not.
-    #[error("{0}")]
-    Demo(String),
-    /// The demo did not get back what was stored.
-    #[error("{0} messages that were acknowledged did not come back as they were")]
-    Lost(u64),
-    /// Captured frames that are none, or did not open.
-    #[error("{refused} of {seen} frames, fragments and batches were refused")]
-    Refused {
-        /// How many were refused.
-        refused: u64,
-        /// How many there were.
-        seen: u64,
-    },
-    /// A capture that cannot be read to its end.
-    #[error("{}: {cause}", file.display())]
-    Capture {
-        /// The file; `-` is standard input.
-        file: PathBuf,
-        /// What was wrong, and where.
-        cause: CaptureError,
-    },
+sealane_message::errors! {
+    /// The error codes of the command line.
+    pub const ERRORS;
+
+    /// Why a verb failed.
+    #[derive(Debug, thiserror::Error)]
+    #[non_exhaustive]
+    pub enum Failure {
+        /// The hub, or the way to it.
+        #[error(transparent)]
+        #[inner(0)]
+        Client(#[from] Error),
+        /// Keys or groups.
+        #[error(transparent)]
+        #[inner(0)]
+        Group(#[from] sealane_group::Error),
+        /// A measurement failed.
+        #[error("the bench failed: {0}")]
+        #[code("SL-CLI-13", "Bench")]
+        #[cause("a process of the bench failed")]
+        #[hint("Run it again with `--only` for the row that failed; many connections need `ulimit \
+                -n`.")]
+        Bench(#[from] sealane_bench::load::Error),
+        /// A measurement of messages failed.
+        #[error("the bench failed: {0}")]
+        #[same_as(Bench)]
+        BenchCost(cost::Error),
+        /// A report could not be reproduced.
+        #[error("the bench failed: {0}")]
+        #[same_as(Bench)]
+        BenchReport(#[from] sealane_bench::book::Error),
+        /// Nothing could be counted.
+        #[error("the bench failed: {0}")]
+        #[same_as(Bench)]
+        BenchCounts(#[from] sealane_bench::guard::Error),
+        /// There is nothing to measure.
+        #[error("there is no message to measure: {0}")]
+        #[code("SL-CLI-20", "NoMessages")]
+        #[cause("the files hold no message that could be measured")]
+        #[hint("Give JSON lines, a sequence of MessagePack or CBOR, or frames; `--as` says which.")]
+        NoMessages(String),
+        /// A measurement of a vault failed.
+        #[error("the bench failed: {0}")]
+        #[same_as(Bench)]
+        BenchVault(#[from] sealane_bench::vault::Error),
+        /// A race with other servers failed.
+        #[error("the bench failed: {0}")]
+        #[same_as(Bench)]
+        BenchRace(#[from] sealane_bench::race::Error),
+        /// The node did not start.
+        #[error(transparent)]
+        #[inner(0)]
+        Node(#[from] StartError),
+        /// A store that is copied, or made of a copy.
+        #[error(transparent)]
+        #[inner(0)]
+        Store(#[from] sealane_stream::Error),
+        /// The doctor found something bad, and named it.
+        #[error("{0} of the checks above are bad")]
+        #[code("SL-CLI-21", "Doctor")]
+        #[cause("something about the node or its machine is bad")]
+        #[hint("Each line that begins with `bad` says what, and what to do; run it again \
+                afterwards.")]
+        Doctor(usize),
+        /// A key of the configuration file that is none.
+        #[error("{}: `{key}` is no setting; the settings are {known}", file.display())]
+        #[code("SL-CLI-01", "UnknownKey", exit = Usage)]
+        #[cause("the configuration file has a key that is no setting")]
+        #[hint("Remove or correct the key; `sealane config show` lists the settings.")]
+        UnknownKey {
+            /// The file.
+            file: PathBuf,
+            /// The key.
+            key: String,
+            /// The keys there are.
+            known: String,
+        },
+        /// A setting with a value that it cannot have.
+        #[error("`{key}` ({origin}) is `{value}`: {cause}")]
+        #[code("SL-CLI-02", "InvalidSetting", exit = Usage)]
+        #[cause("a setting has a value that it cannot have")]
+        #[hint("`sealane config show --origin` tells where each value comes from.")]
+        Setting {
+            /// The setting.
+            key: &'static str,
+            /// Where the value comes from.
+            origin: String,
+            /// The value.
+            value: String,
+            /// What it should have been.
+            cause: String,
+        },
+        /// A file that cannot be read or written, or does not say what it should.
+        #[error("{}: {cause}", file.display())]
+        #[code("SL-CLI-03", "File", exit = Usage)]
+        #[cause("a file cannot be read or written, or is not what it should be")]
+        #[hint("Check the path, its permissions, and that the configuration is TOML.")]
+        File {
+            /// The file.
+            file: PathBuf,
+            /// What was wrong.
+            cause: String,
+        },
+        /// A policy file that is refused.
+        #[error("{}: {cause}", file.display())]
+        #[inner(cause)]
+        Policy {
+            /// The file.
+            file: PathBuf,
+            /// What was wrong, and in which line.
+            cause: Box<PolicyError>,
+        },
+        /// A vault.
+        #[error("{0}")]
+        #[inner(0)]
+        Vault(Box<sealane_vault::Error>),
+        /// Some files were not kept or not restored, each of which was named.
+        #[error("{0} files or folders were left out, as named above")]
+        #[code("SL-CLI-16", "Skipped")]
+        #[cause("some files or folders were not kept or not restored")]
+        #[hint("All others were. See the reason beside each name, and run it again.")]
+        Skipped(usize),
+        /// Flags that do not go together, or an answer that is missing.
+        #[error("{0}")]
+        #[code("SL-CLI-04", "Usage", exit = Usage)]
+        #[cause("the flags do not go together")]
+        #[hint("See `--help` of the verb.")]
+        Usage(&'static str),
+        /// A body that begins like a JSON map and is none.
+        #[error("the body begins like a JSON map but is none: {0}")]
+        #[code("SL-CLI-05", "InvalidBody", exit = Usage)]
+        #[cause("the body begins like a JSON map and is none")]
+        #[hint("Quote the body for the shell, or write text that begins with a brace as a JSON \
+                string.")]
+        Body(CodecError),
+        /// Standard input could not be read.
+        #[error("standard input: {0}")]
+        #[code("SL-CLI-06", "Input")]
+        #[cause("standard input could not be read")]
+        #[hint("Lines must be UTF-8.")]
+        Input(io::Error),
+        /// Standard output could not be written.
+        #[error("standard output: {0}")]
+        #[code("SL-CLI-07", "Output")]
+        #[cause("standard output could not be written")]
+        #[hint("Check where the output goes, and whether there is room.")]
+        Output(io::Error),
+        /// The program could not set itself up.
+        #[error("the program could not start its threads: {0}")]
+        #[code("SL-CLI-08", "Runtime")]
+        #[cause("the program could not start its threads")]
+        #[hint("The system's limits on threads or memory are reached.")]
+        Runtime(io::Error),
+        /// A code or name that no table has.
+        #[error("`{0}` is no error code or name")]
+        #[code("SL-CLI-09", "UnknownCode", exit = Usage)]
+        #[cause("no table has that code or name")]
+        #[hint("`sealane explain` without a code lists all.")]
+        UnknownCode(String),
+        /// The demo cannot run here, or its node did not.
+        #[error("{0}")]
+        #[code("SL-CLI-10", "Demo")]
+        #[cause("the demo could not run")]
+        #[hint("It needs Linux (/proc), room in the temporary folder, and a free port.")]
+        Demo(String),
+        /// The demo did not get back what was stored.
+        #[error("{0} messages that were acknowledged did not come back as they were")]
+        #[code("SL-CLI-11", "Lost")]
+        #[cause("messages that were acknowledged did not come back as they were")]
+        #[hint("This is a defect: report it with the version and the output.")]
+        Lost(u64),
+        /// Captured frames that are none, or did not open.
+        #[error("{refused} of {seen} frames, fragments and batches were refused")]
+        #[code("SL-CLI-14", "FramesRefused")]
+        #[cause("some of the captured frames are not well-formed or did not open")]
+        #[hint("The output says of each why, with its own code.")]
+        Refused {
+            /// How many were refused.
+            refused: u64,
+            /// How many there were.
+            seen: u64,
+        },
+        /// A capture that cannot be read to its end.
+        #[error("{}: {cause}", file.display())]
+        #[code("SL-CLI-15", "Capture")]
+        #[cause("the capture cannot be read to its end")]
+        #[hint("What came before was shown. Capture again, or say with --as what the file holds.")]
+        Capture {
+            /// The file; `-` is standard input.
+            file: PathBuf,
+            /// What was wrong, and where.
+            cause: CaptureError,
+        },
+    }
 }
 
 impl From<cost::Error> for Failure {
@@ -168,44 +248,6 @@ impl From<cost::Error> for Failure {
 }
 
 impl Failure {
-    /// The row of an error table.
-    pub fn info(&self) -> &'static ErrorInfo {
-        match self {
-            Failure::Client(error) => error.info(),
-            Failure::Group(error) => error.info(),
-            Failure::Node(StartError::Store { cause, .. }) => cause.info(),
-            Failure::Store(error) => error.info(),
-            Failure::Doctor(_) => &DOCTOR,
-            Failure::Node(StartError::Tokens(_)) | Failure::Token(_) => &TOKENS,
-            Failure::Node(StartError::Unguarded { .. }) => &UNGUARDED,
-            Failure::Node(StartError::Tls(_)) => &TLS,
-            Failure::Node(_) => &LISTEN,
-            Failure::UnknownKey { .. } => &UNKNOWN_KEY,
-            Failure::Setting { .. } => &SETTING,
-            Failure::File { .. } => &FILE,
-            Failure::Policy { cause, .. } => cause.info(),
-            Failure::Vault(error) => error.info(),
-            Failure::Skipped(_) => &SKIPPED,
-            Failure::Usage(_) => &USAGE,
-            Failure::Body(_) => &BODY,
-            Failure::Input(_) => &INPUT,
-            Failure::Output(_) => &OUTPUT,
-            Failure::Runtime(_) => &RUNTIME,
-            Failure::UnknownCode(_) => &UNKNOWN_CODE,
-            Failure::Bench(_)
-            | Failure::BenchCost(_)
-            | Failure::BenchCounts(_)
-            | Failure::BenchReport(_)
-            | Failure::BenchRace(_)
-            | Failure::BenchVault(_) => &BENCH,
-            Failure::NoMessages(_) => &NO_MESSAGES,
-            Failure::Demo(_) => &DEMO,
-            Failure::Lost(_) => &LOST,
-            Failure::Refused { .. } => &REFUSED,
-            Failure::Capture { .. } => &CAPTURE,
-        }
-    }
-
     /// The stable code.
     pub fn code(&self) -> &str {
         match self {
@@ -224,24 +266,17 @@ impl Failure {
 
     /// The process's exit code.
     pub fn exit_code(&self) -> u8 {
+        let exit = self.info().exit;
         match self {
-            Failure::Client(error) => client_exit_code(error),
-            Failure::Group(error) => group_exit_code(error),
-            Failure::Node(StartError::Store { cause, .. }) => store_exit_code(cause),
-            Failure::Store(cause) => store_exit_code(cause),
-            Failure::Vault(error) => vault_exit_code(error),
-            Failure::Node(
-                StartError::Tokens(_) | StartError::Unguarded { .. } | StartError::Tls(_),
-            )
-            | Failure::Token(_)
-            | Failure::UnknownKey { .. }
-            | Failure::Setting { .. }
-            | Failure::File { .. }
-            | Failure::Policy { .. }
-            | Failure::Usage(_)
-            | Failure::Body(_)
-            | Failure::UnknownCode(_) => exit::USAGE,
-            _ => exit::FAILURE,
+            Failure::Client(Error::Refused(wire)) => refused(&wire.code),
+            // The row is of the keys, and the verb was about messages.
+            Failure::Client(Error::Group { .. }) => exit::FAILURE,
+            // A folder that was named wrongly is the caller's to correct; all else is the store's.
+            Failure::Store(_) | Failure::Node(StartError::Store { .. }) => match exit {
+                Exit::Usage => exit::USAGE,
+                _ => exit::STORAGE,
+            },
+            _ => exit::code(exit),
         }
     }
 
@@ -267,217 +302,20 @@ impl Failure {
     }
 }
 
-/// A folder that was named wrongly is the caller's to correct; all else is the store's.
-fn store_exit_code(error: &sealane_stream::Error) -> u8 {
-    use sealane_stream::Error;
-    match error {
-        Error::FolderInUse(_) | Error::TargetExists(_) | Error::NoStore(_) => exit::USAGE,
-        _ => exit::STORAGE,
+/// A hub that is full, or stops, is told apart from one that refuses.
+fn refused(name: &str) -> u8 {
+    let mut rows = sealane_protocol::ERRORS.iter().chain(sealane_node::ERRORS);
+    match rows.find(|info| info.name == name).map(|info| info.exit) {
+        Some(exit @ (Exit::Storage | Exit::NotReachable)) => exit::code(exit),
+        _ => exit::REFUSED,
     }
 }
 
-fn vault_exit_code(error: &sealane_vault::Error) -> u8 {
-    use sealane_vault::Error;
-    match error {
-        Error::Store { .. } | Error::StoreFull { .. } => exit::STORAGE,
-        Error::Pattern(_)
-        | Error::Root(_)
-        | Error::RecoveryCode
-        | Error::Exists
-        | Error::NoVault(_)
-        | Error::NoSnapshot(_)
-        | Error::NoEntry(_)
-        | Error::NoPassphrase => exit::USAGE,
-        _ => exit::FAILURE,
+impl From<FileError> for Failure {
+    fn from(error: FileError) -> Failure {
+        Failure::Node(StartError::Tokens(error))
     }
 }
-
-fn client_exit_code(error: &Error) -> u8 {
-    match error {
-        Error::Address { .. } | Error::Topic(_) | Error::RecordsCodec => exit::USAGE,
-        Error::NotReachable { .. } | Error::NoAnswer { .. } => exit::NOT_REACHABLE,
-        Error::Trust(_) | Error::Untrusted { .. } | Error::Token => exit::USAGE,
-        Error::Refused(wire) => match wire.code.as_ref() {
-            "StorageFull" | "StorageFailed" | "StorageBusy" => exit::STORAGE,
-            "Draining" => exit::NOT_REACHABLE,
-            _ => exit::REFUSED,
-        },
-        Error::TooLarge { .. } => exit::REFUSED,
-        _ => exit::FAILURE,
-    }
-}
-
-fn group_exit_code(error: &sealane_group::Error) -> u8 {
-    use sealane_group::Error;
-    match error {
-        Error::Name(_)
-        | Error::UnknownGroup(_)
-        | Error::GroupExists(_)
-        | Error::UnknownMember(_)
-        | Error::IdentityExists(_)
-        | Error::NoIdentity(_)
-        | Error::PassphraseMissing
-        | Error::KeyText => exit::USAGE,
-        Error::Io { .. } => exit::STORAGE,
-        _ => exit::FAILURE,
-    }
-}
-
-/// The error codes of the command line.
-pub const ERRORS: &[ErrorInfo] = &[
-    UNKNOWN_KEY,
-    SETTING,
-    FILE,
-    USAGE,
-    BODY,
-    INPUT,
-    OUTPUT,
-    RUNTIME,
-    UNKNOWN_CODE,
-    DEMO,
-    LOST,
-    LISTEN,
-    BENCH,
-    REFUSED,
-    CAPTURE,
-    SKIPPED,
-    TOKENS,
-    UNGUARDED,
-    TLS,
-    NO_MESSAGES,
-    DOCTOR,
-];
-
-const TLS: ErrorInfo = ErrorInfo::new(
-    "SL-CLI-19",
-    "Certificate",
-    "the node's certificate or its key cannot be used",
-    "Name PEM files that belong together with --tls-cert (the whole chain) and --tls-key.",
-);
-
-const DOCTOR: ErrorInfo = ErrorInfo::new(
-    "SL-CLI-21",
-    "Doctor",
-    "something about the node or its machine is bad",
-    "Each line that begins with `bad` says what, and what to do; run it again afterwards.",
-);
-
-const TOKENS: ErrorInfo = ErrorInfo::new(
-    "SL-CLI-17",
-    "Tokens",
-    "the node's tokens cannot be read or changed as asked",
-    "`sealane token ls` lists them; the file is tokens.toml in the data folder, mode 0600.",
-);
-const UNGUARDED: ErrorInfo = ErrorInfo::new(
-    "SL-CLI-18",
-    "Unguarded",
-    "the node would listen where others can reach it, and has no token",
-    "Make one with `sealane token new NAME --read '**' --publish '**'`, or listen on 127.0.0.1.",
-);
-const NO_MESSAGES: ErrorInfo = ErrorInfo::new(
-    "SL-CLI-20",
-    "NoMessages",
-    "the files hold no message that could be measured",
-    "Give JSON lines, a sequence of MessagePack or CBOR, or frames; `--as` says which.",
-);
-
-const BENCH: ErrorInfo = ErrorInfo::new(
-    "SL-CLI-13",
-    "Bench",
-    "a process of the bench failed",
-    "Run it again with `--only` for the row that failed; many connections need `ulimit -n`.",
-);
-
-const UNKNOWN_KEY: ErrorInfo = ErrorInfo::new(
-    "SL-CLI-01",
-    "UnknownKey",
-    "the configuration file has a key that is no setting",
-    "Remove or correct the key; `sealane config show` lists the settings.",
-);
-const SETTING: ErrorInfo = ErrorInfo::new(
-    "SL-CLI-02",
-    "InvalidSetting",
-    "a setting has a value that it cannot have",
-    "`sealane config show --origin` tells where each value comes from.",
-);
-const FILE: ErrorInfo = ErrorInfo::new(
-    "SL-CLI-03",
-    "File",
-    "a file cannot be read or written, or is not what it should be",
-    "Check the path, its permissions, and that the configuration is TOML.",
-);
-const USAGE: ErrorInfo = ErrorInfo::new(
-    "SL-CLI-04",
-    "Usage",
-    "the flags do not go together",
-    "See `--help` of the verb.",
-);
-const BODY: ErrorInfo = ErrorInfo::new(
-    "SL-CLI-05",
-    "InvalidBody",
-    "the body begins like a JSON map and is none",
-    "Quote the body for the shell, or write text that begins with a brace as a JSON string.",
-);
-const INPUT: ErrorInfo = ErrorInfo::new(
-    "SL-CLI-06",
-    "Input",
-    "standard input could not be read",
-    "Lines must be UTF-8.",
-);
-const OUTPUT: ErrorInfo = ErrorInfo::new(
-    "SL-CLI-07",
-    "Output",
-    "standard output could not be written",
-    "Check where the output goes, and whether there is room.",
-);
-const RUNTIME: ErrorInfo = ErrorInfo::new(
-    "SL-CLI-08",
-    "Runtime",
-    "the program could not start its threads",
-    "The system's limits on threads or memory are reached.",
-);
-const UNKNOWN_CODE: ErrorInfo = ErrorInfo::new(
-    "SL-CLI-09",
-    "UnknownCode",
-    "no table has that code or name",
-    "`sealane explain` without a code lists all.",
-);
-const DEMO: ErrorInfo = ErrorInfo::new(
-    "SL-CLI-10",
-    "Demo",
-    "the demo could not run",
-    "It needs Linux (/proc), room in the temporary folder, and a free port.",
-);
-const LOST: ErrorInfo = ErrorInfo::new(
-    "SL-CLI-11",
-    "Lost",
-    "messages that were acknowledged did not come back as they were",
-    "This is a defect: report it with the version and the output.",
-);
-const LISTEN: ErrorInfo = ErrorInfo::new(
-    "SL-CLI-12",
-    "Listen",
-    "the node cannot listen on its address",
-    "Another node may hold the port; choose another with --listen, or 127.0.0.1:0 for a free one.",
-);
-const REFUSED: ErrorInfo = ErrorInfo::new(
-    "SL-CLI-14",
-    "FramesRefused",
-    "some of the captured frames are not well-formed or did not open",
-    "The output says of each why, with its own code.",
-);
-const CAPTURE: ErrorInfo = ErrorInfo::new(
-    "SL-CLI-15",
-    "Capture",
-    "the capture cannot be read to its end",
-    "What came before was shown. Capture again, or say with --as what the file holds.",
-);
-const SKIPPED: ErrorInfo = ErrorInfo::new(
-    "SL-CLI-16",
-    "Skipped",
-    "some files or folders were not kept or not restored",
-    "All others were. See the reason beside each name, and run it again.",
-);
 
 impl From<sealane_vault::Error> for Failure {
     fn from(error: sealane_vault::Error) -> Failure {

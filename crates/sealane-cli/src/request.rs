@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 
-use sealane::{Client, Codec, Error, Message, Value};
+use sealane::{Client, Codec, Error, HubError, Message, Value};
 use sealane_message::limits::MAX_ENVELOPE_BYTES;
 
 use crate::args::{Reply, Request};
@@ -24,7 +24,7 @@ pub async fn request(args: &Request, file: &File, terminal: &mut Terminal) -> Re
     terminal.flush()?;
     // The library removes the stream of the answer in the background, and this process ends now.
     match client.remove(answer.stream.as_str()).await {
-        Err(Error::Refused(refusal)) if refusal.code == "UnknownStream" => Ok(()),
+        Err(error) if error.hub_error() == Some(HubError::UnknownStream) => Ok(()),
         done => Ok(done?),
     }
 }

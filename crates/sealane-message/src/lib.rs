@@ -7,8 +7,8 @@
 //!
 //! This crate takes nothing and gives the types that every later step speaks: [`Value`], the one
 //! data model that all codecs carry; [`DataType`], what a body is; [`Topic`] and [`Pattern`], the
-//! names of streams; [`limits`], every bound of the system in one table; and [`ErrorInfo`], what an
-//! error code means.
+//! names of streams; [`limits`], every bound of the system in one table; [`ErrorInfo`], what an
+//! error code means, and [`errors!`], the one table in which a crate writes its errors.
 //!
 //! It has no I/O, no clock, no randomness and no `unsafe`.
 //!
@@ -35,6 +35,6 @@ mod topic;
 mod value;
 
 pub use data_type::{DataType, UnknownDataType};
-pub use error::ErrorInfo;
+pub use error::{ErrorInfo, Exit, Retry};
 pub use topic::{ERRORS, Pattern, Topic, TopicError};
 pub use value::Value;

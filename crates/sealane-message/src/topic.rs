@@ -3,7 +3,6 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use crate::ErrorInfo;
 use crate::limits::{MAX_TOPIC_BYTES, MAX_TOPIC_SEGMENTS};
 
 /// The name of a stream: a path of segments, `fleet/7/location` (spec/topic.md).
@@ -150,38 +149,33 @@ impl fmt::Display for Pattern {
     }
 }
 
-/// Why a text is no topic or pattern.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum TopicError {
-    /// Empty, or an empty segment: a leading, trailing or double `/`.
-    #[error("a topic needs a name between its slashes")]
-    Empty,
-    /// Longer than [`MAX_TOPIC_BYTES`] or deeper than [`MAX_TOPIC_SEGMENTS`].
-    #[error("the topic is longer than {MAX_TOPIC_BYTES} bytes or {MAX_TOPIC_SEGMENTS} segments")]
-    TooLong,
-    /// A control character.
-    #[error("the topic holds a control character")]
-    Control,
-    /// `*` where no wildcard is allowed: in a topic, inside of a name, or after `**`.
-    #[error("`*` stands for a whole segment of a pattern, `**` only for its last")]
-    Wildcard,
-}
+crate::errors! {
+    /// The error codes of topics.
+    pub const ERRORS;
 
-/// The error codes of topics.
-pub const ERRORS: &[ErrorInfo] = &[INVALID_TOPIC];
-
-const INVALID_TOPIC: ErrorInfo = ErrorInfo::new(
-    "SL-TOPIC-01",
-    "InvalidTopic",
-    "the topic or pattern is not well formed",
-    "Use names joined by single slashes, like fleet/7/location; `*` and `**` only in patterns.",
-);
-
-impl TopicError {
-    /// The row of [`ERRORS`] for this error.
-    pub fn info(&self) -> &'static ErrorInfo {
-        &INVALID_TOPIC
+    /// Why a text is no topic or pattern.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+    #[non_exhaustive]
+    pub enum TopicError {
+        /// Empty, or an empty segment: a leading, trailing or double `/`.
+        #[error("a topic needs a name between its slashes")]
+        #[code("SL-TOPIC-01", "InvalidTopic", exit = Usage)]
+        #[cause("the topic or pattern is not well formed")]
+        #[hint("Use names joined by single slashes, like fleet/7/location; `*` and `**` only in \
+                patterns.")]
+        Empty,
+        /// Longer than [`MAX_TOPIC_BYTES`] or deeper than [`MAX_TOPIC_SEGMENTS`].
+        #[error("the topic is longer than {MAX_TOPIC_BYTES} bytes or {MAX_TOPIC_SEGMENTS} segments")]
+        #[same_as(Empty)]
+        TooLong,
+        /// A control character.
+        #[error("the topic holds a control character")]
+        #[same_as(Empty)]
+        Control,
+        /// `*` where no wildcard is allowed: in a topic, inside of a name, or after `**`.
+        #[error("`*` stands for a whole segment of a pattern, `**` only for its last")]
+        #[same_as(Empty)]
+        Wildcard,
     }
 }
 

@@ -101,38 +101,60 @@ impl Default for Config {
     }
 }
 
-/// Why a node did not start, or did not stop cleanly.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum StartError {
-    /// The streams could not be opened or closed.
-    #[error("{}", placed(folder, cause))]
-    Store {
-        /// The data folder.
-        folder: PathBuf,
-        /// Why.
-        cause: sealane_protocol::Error,
-    },
-    /// The tokens could not be read.
-    #[error(transparent)]
-    Tokens(#[from] access::FileError),
-    /// The certificate could not be used.
-    #[error(transparent)]
-    Tls(#[from] TlsError),
-    /// Others could reach the address, and there is no token.
-    #[error("{address} can be reached by others, and the node has no token")]
-    Unguarded {
-        /// The address.
-        address: SocketAddr,
-    },
-    /// The address could not be listened on.
-    #[error("cannot listen on {address}: {cause}")]
-    Listen {
-        /// The address.
-        address: SocketAddr,
-        /// Why.
-        cause: std::io::Error,
-    },
+sealane_message::errors! {
+    /// The error codes of a start.
+    pub const START_ERRORS;
+
+    /// Why a node did not start, or did not stop cleanly.
+    #[derive(Debug, thiserror::Error)]
+    #[non_exhaustive]
+    pub enum StartError {
+        /// The streams could not be opened or closed.
+        #[error("{}", placed(folder, cause))]
+        #[inner(cause)]
+        Store {
+            /// The data folder.
+            folder: PathBuf,
+            /// Why.
+            cause: sealane_protocol::Error,
+        },
+        /// The address could not be listened on.
+        #[error("cannot listen on {address}: {cause}")]
+        #[code("SL-CLI-12", "Listen")]
+        #[cause("the node cannot listen on its address")]
+        #[hint("Another node may hold the port; choose another with --listen, or 127.0.0.1:0 for a \
+                free one.")]
+        Listen {
+            /// The address.
+            address: SocketAddr,
+            /// Why.
+            cause: std::io::Error,
+        },
+        /// The tokens could not be read.
+        #[error(transparent)]
+        #[code("SL-CLI-17", "Tokens", exit = Usage)]
+        #[cause("the node's tokens cannot be read or changed as asked")]
+        #[hint("`sealane token ls` lists them; the file is tokens.toml in the data folder, mode \
+                0600.")]
+        Tokens(#[from] access::FileError),
+        /// Others could reach the address, and there is no token.
+        #[error("{address} can be reached by others, and the node has no token")]
+        #[code("SL-CLI-18", "Unguarded", exit = Usage)]
+        #[cause("the node would listen where others can reach it, and has no token")]
+        #[hint("Make one with `sealane token new NAME --read '**' --publish '**'`, or listen on \
+                127.0.0.1.")]
+        Unguarded {
+            /// The address.
+            address: SocketAddr,
+        },
+        /// The certificate could not be used.
+        #[error(transparent)]
+        #[code("SL-CLI-19", "Certificate", exit = Usage)]
+        #[cause("the node's certificate or its key cannot be used")]
+        #[hint("Name PEM files that belong together with --tls-cert (the whole chain) and \
+                --tls-key.")]
+        Tls(#[from] TlsError),
+    }
 }
 
 /// The cause with the folder, which most causes name themselves.

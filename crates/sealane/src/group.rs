@@ -25,7 +25,7 @@ use crate::subscribe::Subscribe;
 use crate::{Client, Error, Event, Message};
 use control::Control;
 use keys::Keys;
-pub(crate) use reading::{Reading, Refusal};
+pub(crate) use reading::Reading;
 pub use reading::{Seal, SealCounts};
 
 /// A client with the keys of a group: what it publishes is sealed before it leaves this process,
@@ -265,8 +265,7 @@ impl GroupReader {
         let outcome = self.reading.open(message);
         outcome.map_err(|refusal| {
             self.reading.count(&refusal);
-            let (info, message) = refusal.says();
-            Error::Group { info, message }
+            Error::Group { info: refusal.info(), message: refusal.to_string() }
         })
     }
 

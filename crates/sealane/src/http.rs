@@ -10,14 +10,15 @@ use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, HeaderValue, RETR
 use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use sealane_codec::Codec;
+use sealane_message::Retry;
 use sealane_protocol::{ServerFrame, WireError};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
 
-use crate::Error;
 use crate::address::Address;
 use crate::backoff::Backoff;
 use crate::wire::{Trust, Unopened, open};
+use crate::{Error, HubError};
 
 /// Connections that one client has open for requests. Further requests wait for one.
 const MAX_CONNECTIONS: usize = 32;
@@ -93,7 +94,7 @@ pub(crate) struct Answer {
 /// Why a hub that did nothing of a request may do it later.
 enum Later {
     /// It is stopping, and its successor may.
-    Draining,
+    Reconnect,
     /// After this time.
     After(Duration),
 }
@@ -123,12 +124,10 @@ impl Answer {
         if !busy.contains(&self.status) {
             return None;
         }
-        match self.refusal()?.code.as_ref() {
-            "Draining" => Some(Later::Draining),
-            "TooFast" | "Crowded" | "TooManyConnections" | "StorageBusy" => {
-                self.retry_after.map(Later::After)
-            }
-            _ => None,
+        match HubError::named(&self.refusal()?.code)?.retry() {
+            Retry::Never => None,
+            Retry::Later => self.retry_after.map(Later::After),
+            Retry::Reconnect => Some(Later::Reconnect),
         }
     }
 }
@@ -183,7 +182,7 @@ impl Pool {
         loop {
             let lost = match self.attempt(call).await? {
                 Ok(answer) => match answer.later() {
-                    Some(Later::Draining) if !left().is_zero() => {
+                    Some(Later::Reconnect) if !left().is_zero() => {
                         // Its successor is reached by new connections only.
                         self.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
                         Lost::NotReachable("the hub is stopping".into())

@@ -63,6 +63,7 @@ mod error;
 mod event;
 mod group;
 mod http;
+mod hub_error;
 mod message;
 mod publish;
 mod publisher;
@@ -76,13 +77,14 @@ pub use client::Client;
 pub use error::{ERRORS, Error};
 pub use event::{Event, Events};
 pub use group::{Group, GroupReader, Seal, SealCounts};
+pub use hub_error::HubError;
 pub use message::Message;
 pub use publish::{Publish, PublishBatch, PublishLater, Published, PublishedBatch, Scheduled};
 pub use publisher::{Publisher, Stored};
 pub use sealane_codec::Codec;
 pub use sealane_frame::GroupTag;
 pub use sealane_group::{KeyFolder, Member};
-pub use sealane_message::{DataType, Pattern, Topic, Value};
+pub use sealane_message::{DataType, Pattern, Retry, Topic, Value};
 pub use sealane_protocol::{
     ConnectionState, ConsumerState, Health, HubLevel, Level, Retention, StreamState, Streams,
     WireError,

@@ -29,28 +29,31 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// Codes are declared once, with all four texts, and no source names an undeclared one.
+/// Codes are declared once, names once for each step, and no source names an undeclared code.
 fn error_codes(tree: &Tree, findings: &mut Vec<Finding>) {
     let mut declared: BTreeMap<String, String> = BTreeMap::new();
     for row in docs::error_rows(tree) {
-        let Some([code, _, cause, hint]) = row.texts else {
-            let what = "an error row without four string literals";
-            let remedy = "write code, name, cause and hint as literals";
+        let mut find = |what, remedy| {
             findings.push(Finding::new(&row.path, row.line, what, remedy));
-            continue;
         };
-        if !is_error_code(&code) {
-            let what = format!("the error code `{code}`");
-            findings.push(Finding::new(&row.path, row.line, what, "write it like SL-TOPIC-01"));
+        let code = &row.code;
+        if !is_error_code(code) {
+            find(format!("the error code `{code}`"), "write it like SL-TOPIC-01");
         }
-        if let Some((what, remedy)) = ill_worded(&cause, &hint) {
-            let what = format!("{what} of `{code}`");
-            findings.push(Finding::new(&row.path, row.line, what, remedy));
+        if let Some((what, remedy)) = ill_worded(&row.cause, &row.hint) {
+            find(format!("{what} of `{code}`"), remedy);
         }
         let place = format!("{}:{}", row.path, row.line);
+        let step = code.rsplit_once('-').map_or("", |(step, _)| step);
+        if let Some(first) = declared.insert(format!("{step} {}", row.name), place.clone()) {
+            let what = format!("the error name `{}` of {step} is taken by {first}", row.name);
+            find(what, "say it with other words, or in the same row");
+        }
         if let Some(first) = declared.insert(code.clone(), place) {
-            let what = format!("the error code `{code}` is taken by {first}");
-            findings.push(Finding::new(&row.path, row.line, what, "take the next free number"));
+            find(
+                format!("the error code `{code}` is taken by {first}"),
+                "take the next free number",
+            );
         }
     }
     for (path, rust) in tree.library_sources() {
@@ -59,7 +62,7 @@ fn error_codes(tree: &Tree, findings: &mut Vec<Finding>) {
             if !declared.contains_key(&literal.text) {
                 let what = format!("the error code `{}` has no row", literal.text);
                 let line = rust.line(literal.at);
-                findings.push(Finding::new(path, line, what, "declare it with ErrorInfo::new"));
+                findings.push(Finding::new(path, line, what, "write it into an errors! table"));
             }
         }
     }
@@ -210,16 +213,21 @@ mod tests {
         assert_eq!(found(&[]), Vec::<String>::new());
         let tree = Tree::sample(&[("docs/LIMITS.md", "# Limits\n")]);
         let findings = said(&check(&tree));
-        assert_eq!(findings.len(), 2, "{findings:?}");
-        assert!(findings[1].contains("docs/ERRORS.md:1: not what the code"), "{findings:?}");
+        assert_eq!(findings.len(), 4, "{findings:?}");
+        assert!(findings.concat().contains("docs/ERRORS.md:1: not what the code"), "{findings:?}");
     }
 
     #[test]
     fn error_codes_are_unique_well_formed_and_declared() {
-        let row = "const A: ErrorInfo = ErrorInfo::new(\"SL-A-01\", \"A\", \"a\", \"A.\");\n";
+        let row = "errors! { enum E {\n#[code(\"SL-A-01\", \"A\")]\n#[cause(\"a\")]\n\
+                   #[hint(\"A.\")]\nA } }\n";
         assert!(found(&[("crates/a/src/lib.rs", row)]).is_empty());
-        let twice = found(&[("crates/a/src/lib.rs", row), ("crates/b/src/lib.rs", row)]);
-        assert!(twice[0].contains("is taken by crates/a/src/lib.rs:1"), "{twice:?}");
+        let other = row.replace("\"A\"", "\"B\"");
+        let twice = found(&[("crates/a/src/lib.rs", row), ("crates/b/src/lib.rs", &other)]);
+        assert!(twice[0].contains("is taken by crates/a/src/lib.rs:2"), "{twice:?}");
+        let other = row.replace("A-01", "A-02");
+        let twice = found(&[("crates/a/src/lib.rs", row), ("crates/b/src/lib.rs", &other)]);
+        assert!(twice[0].contains("the error name `A` of SL-A is taken"), "{twice:?}");
         let undeclared = found(&[("crates/a/src/lib.rs", "fn f() { g(\"SL-A-07\") }\n")]);
         assert!(undeclared[0].contains("`SL-A-07` has no row"), "{undeclared:?}");
         let odd = row.replace("SL-A-01", "E17");
@@ -228,8 +236,6 @@ mod tests {
         assert!(found(&[("crates/a/src/lib.rs", &small)])[0].contains("the hint of `SL-A-01`"));
         let stopped = row.replace("\"a\"", "\"a.\"");
         assert!(found(&[("crates/a/src/lib.rs", &stopped)])[0].contains("the cause of `SL-A-01`"));
-        let computed = row.replace("\"SL-A-01\"", "CODE");
-        assert!(found(&[("crates/a/src/lib.rs", &computed)])[0].contains("four string literals"));
     }
 
     #[test]

@@ -14,93 +14,127 @@ pub struct PolicyError {
     pub fault: Fault,
 }
 
-/// What can be wrong with a policy file.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum Fault {
-    /// The text is no TOML, or too long.
-    #[error("{0}")]
-    Syntax(String),
-    /// The file does not say that it is of the version that is read.
-    #[error("{}", version(.found))]
-    Version {
-        /// What it says.
-        found: Option<String>,
-    },
-    /// A key that is none here.
-    #[error("`{key}` is no key of {place}; they are {known}")]
-    UnknownKey {
-        /// The key.
-        key: String,
-        /// The table.
-        place: String,
-        /// The keys there are.
-        known: String,
-    },
-    /// A value that the key cannot have.
-    #[error("`{key}` {cause}")]
-    Value {
-        /// The key.
-        key: String,
-        /// What it should have been.
-        cause: String,
-    },
-    /// A floor below the built-in one, where that is not allowed at all.
-    #[error("the floor of `{data_type}` is {} and a file may not lower it to {}",
-        .built_in.letter(), .floor.letter())]
-    LowersFloor {
-        /// The type.
-        data_type: DataType,
-        /// The floor that is built in.
-        built_in: Class,
-        /// What the file asks for.
-        floor: Class,
-    },
-    /// A rule weaker than the built-in one, without a reason.
-    #[error("`{key}` = \"{}\" is weaker than the built-in {} and says no `because`",
-        .asked.letter(), .built_in.letter())]
-    NoReason {
-        /// The key.
-        key: String,
-        /// What is built in.
-        built_in: Class,
-        /// What the file asks for.
-        asked: Class,
-    },
-    /// A ceiling that does not meet the floor.
-    #[error("the ceiling {} of `{data_type}` does not meet its floor {}",
-        .ceiling.letter(), .floor.letter())]
-    CeilingBelowFloor {
-        /// The type.
-        data_type: DataType,
-        /// Its floor.
-        floor: Class,
-        /// Its ceiling.
-        ceiling: Class,
-    },
-}
+sealane_message::errors! {
+    /// The meaning of every code of the policy.
+    pub const ERRORS;
 
-/// Why a message is not sent, or not taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum Refusal {
-    /// Peer's fault: sealed in a class that does not meet the floor of its type.
-    #[error("a message of type `{data_type}` came in class {}, its floor is {}",
-        .class.letter(), .floor.letter())]
-    BelowFloor {
-        /// The type in the message's header.
-        data_type: DataType,
-        /// Its class.
-        class: Class,
-        /// The floor.
-        floor: Class,
-    },
-    /// Caller's fault: what needs class P was to be sent to a group of more than two.
-    #[error("a message of type `{data_type}` needs class P, and the group has more than two")]
-    NeedsPair {
-        /// The type.
-        data_type: DataType,
-    },
+    /// What can be wrong with a policy file.
+    #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+    #[non_exhaustive]
+    pub enum Fault {
+        /// The text is no TOML, or too long.
+        #[error("{0}")]
+        #[code("SL-POLICY-01", "PolicySyntax", exit = Usage)]
+        #[cause("a policy file is no TOML, or too long")]
+        #[hint("Correct the line that is named; the rules in effect stay as they are.")]
+        Syntax(String),
+        /// The file does not say that it is of the version that is read.
+        #[error("{}", version(.found))]
+        #[code("SL-POLICY-02", "PolicyVersion", exit = Usage)]
+        #[cause("a policy file is of another version, or does not say of which")]
+        #[hint("Compare its rules with spec/policy.md, and then write `version = 1` in its first \
+                line.")]
+        Version {
+            /// What it says.
+            found: Option<String>,
+        },
+        /// A key that is none here.
+        #[error("`{key}` is no key of {place}; they are {known}")]
+        #[code("SL-POLICY-03", "PolicyUnknownKey", exit = Usage)]
+        #[cause("a policy file has a key that is none")]
+        #[hint("Correct or remove it: a rule that is not understood would not protect.")]
+        UnknownKey {
+            /// The key.
+            key: String,
+            /// The table.
+            place: String,
+            /// The keys there are.
+            known: String,
+        },
+        /// A value that the key cannot have.
+        #[error("`{key}` {cause}")]
+        #[code("SL-POLICY-04", "PolicyValue", exit = Usage)]
+        #[cause("a key of a policy file has a value that it cannot have")]
+        #[hint("Classes are A, C, S and P in quotes; spec/policy.md tells each key's values.")]
+        Value {
+            /// The key.
+            key: String,
+            /// What it should have been.
+            cause: String,
+        },
+        /// A floor below the built-in one, where that is not allowed at all.
+        #[error("the floor of `{data_type}` is {} and a file may not lower it to {}",
+            .built_in.letter(), .floor.letter())]
+        #[code("SL-POLICY-05", "LowersFloor", exit = Usage)]
+        #[cause("a policy file lowers a floor that may not be lowered")]
+        #[hint("Remove the floor; built-in floors of S and P, and that of `unknown`, only go up.")]
+        LowersFloor {
+            /// The type.
+            data_type: DataType,
+            /// The floor that is built in.
+            built_in: Class,
+            /// What the file asks for.
+            floor: Class,
+        },
+        /// A rule weaker than the built-in one, without a reason.
+        #[error("`{key}` = \"{}\" is weaker than the built-in {} and says no `because`",
+            .asked.letter(), .built_in.letter())]
+        #[code("SL-POLICY-06", "NoReason", exit = Usage)]
+        #[cause("a policy file weakens a rule and does not say why")]
+        #[hint("Write `because = \"…\"` beside it, so that whoever reads the policy finds it.")]
+        NoReason {
+            /// The key.
+            key: String,
+            /// What is built in.
+            built_in: Class,
+            /// What the file asks for.
+            asked: Class,
+        },
+        /// A ceiling that does not meet the floor.
+        #[error("the ceiling {} of `{data_type}` does not meet its floor {}",
+            .ceiling.letter(), .floor.letter())]
+        #[code("SL-POLICY-07", "CeilingBelowFloor", exit = Usage)]
+        #[cause("the ceiling of a type does not meet its floor")]
+        #[hint("Raise the ceiling, or leave it out; S and P do not meet each other.")]
+        CeilingBelowFloor {
+            /// The type.
+            data_type: DataType,
+            /// Its floor.
+            floor: Class,
+            /// Its ceiling.
+            ceiling: Class,
+        },
+    }
+
+    /// Why a message is not sent, or not taken.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+    #[non_exhaustive]
+    pub enum Refusal {
+        /// Peer's fault: sealed in a class that does not meet the floor of its type.
+        #[error("a message of type `{data_type}` came in class {}, its floor is {}",
+            .class.letter(), .floor.letter())]
+        #[code("SL-POLICY-08", "BelowFloor")]
+        #[cause("a message was sealed in a class below the floor of its type, and dropped")]
+        #[hint("Look at the sender's policy: it is older or weaker, or the sender tries what \
+                works.")]
+        BelowFloor {
+            /// The type in the message's header.
+            data_type: DataType,
+            /// Its class.
+            class: Class,
+            /// The floor.
+            floor: Class,
+        },
+        /// Caller's fault: what needs class P was to be sent to a group of more than two.
+        #[error("a message of type `{data_type}` needs class P, and the group has more than two")]
+        #[code("SL-POLICY-09", "NeedsPair")]
+        #[cause("a message that needs class P was to be sent to a group of more than two")]
+        #[hint("Make a group of two for it with `sealane group new NAME --pair`.")]
+        NeedsPair {
+            /// The type.
+            data_type: DataType,
+        },
+    }
 }
 
 fn version(found: &Option<String>) -> String {
@@ -113,25 +147,7 @@ fn version(found: &Option<String>) -> String {
 impl PolicyError {
     /// The stable code, cause and hint.
     pub fn info(&self) -> &'static ErrorInfo {
-        match self.fault {
-            Fault::Syntax(_) => &SYNTAX,
-            Fault::Version { .. } => &VERSION,
-            Fault::UnknownKey { .. } => &UNKNOWN_KEY,
-            Fault::Value { .. } => &VALUE,
-            Fault::LowersFloor { .. } => &LOWERS_FLOOR,
-            Fault::NoReason { .. } => &NO_REASON,
-            Fault::CeilingBelowFloor { .. } => &CEILING,
-        }
-    }
-}
-
-impl Refusal {
-    /// The stable code, cause and hint.
-    pub fn info(&self) -> &'static ErrorInfo {
-        match self {
-            Refusal::BelowFloor { .. } => &BELOW_FLOOR,
-            Refusal::NeedsPair { .. } => &NEEDS_PAIR,
-        }
+        self.fault.info()
     }
 }
 
@@ -145,71 +161,3 @@ impl Fault {
         Fault::Value { key: "because".into(), cause }
     }
 }
-
-/// The meaning of every code of the policy.
-pub const ERRORS: &[ErrorInfo] = &[
-    SYNTAX,
-    VERSION,
-    UNKNOWN_KEY,
-    VALUE,
-    LOWERS_FLOOR,
-    NO_REASON,
-    CEILING,
-    BELOW_FLOOR,
-    NEEDS_PAIR,
-];
-
-const SYNTAX: ErrorInfo = ErrorInfo::new(
-    "SL-POLICY-01",
-    "PolicySyntax",
-    "a policy file is no TOML, or too long",
-    "Correct the line that is named; the rules in effect stay as they are.",
-);
-const VERSION: ErrorInfo = ErrorInfo::new(
-    "SL-POLICY-02",
-    "PolicyVersion",
-    "a policy file is of another version, or does not say of which",
-    "Compare its rules with spec/policy.md, and then write `version = 1` in its first line.",
-);
-const UNKNOWN_KEY: ErrorInfo = ErrorInfo::new(
-    "SL-POLICY-03",
-    "PolicyUnknownKey",
-    "a policy file has a key that is none",
-    "Correct or remove it: a rule that is not understood would not protect.",
-);
-const VALUE: ErrorInfo = ErrorInfo::new(
-    "SL-POLICY-04",
-    "PolicyValue",
-    "a key of a policy file has a value that it cannot have",
-    "Classes are A, C, S and P in quotes; spec/policy.md tells each key's values.",
-);
-const LOWERS_FLOOR: ErrorInfo = ErrorInfo::new(
-    "SL-POLICY-05",
-    "LowersFloor",
-    "a policy file lowers a floor that may not be lowered",
-    "Remove the floor; built-in floors of S and P, and that of `unknown`, only go up.",
-);
-const NO_REASON: ErrorInfo = ErrorInfo::new(
-    "SL-POLICY-06",
-    "NoReason",
-    "a policy file weakens a rule and does not say why",
-    "Write `because = \"…\"` beside it, so that whoever reads the policy finds it.",
-);
-const CEILING: ErrorInfo = ErrorInfo::new(
-    "SL-POLICY-07",
-    "CeilingBelowFloor",
-    "the ceiling of a type does not meet its floor",
-    "Raise the ceiling, or leave it out; S and P do not meet each other.",
-);
-const BELOW_FLOOR: ErrorInfo = ErrorInfo::new(
-    "SL-POLICY-08",
-    "BelowFloor",
-    "a message was sealed in a class below the floor of its type, and dropped",
-    "Look at the sender's policy: it is older or weaker, or the sender tries what works.",
-);
-const NEEDS_PAIR: ErrorInfo = ErrorInfo::new(
-    "SL-POLICY-09",
-    "NeedsPair",
-    "a message that needs class P was to be sent to a group of more than two",
-    "Make a group of two for it with `sealane group new NAME --pair`.",
-);

@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use super::{Group, Inner};
 use crate::subscribe::Subscribe;
-use crate::{Client, Error, Event, Message, Start, Subscription};
+use crate::{Client, Error, Event, HubError, Message, Start, Subscription};
 
 /// Notices of one request.
 const PAGE: usize = 500;
@@ -62,7 +62,7 @@ impl Control {
             let page = match group.client().read(self.topic.as_str(), start, PAGE).await {
                 Ok(page) => page,
                 // Nobody has ordered anything yet.
-                Err(error) if error.refusal() == Some("UnknownStream") => return Ok(()),
+                Err(error) if error.hub_error() == Some(HubError::UnknownStream) => return Ok(()),
                 Err(error) => return Err(error),
             };
             if self.generation.is_some_and(|known| known != page.generation) {
@@ -151,7 +151,7 @@ async fn read_all(client: &Client, topic: &Topic) -> Result<HashSet<Vec<u8>>, Er
     loop {
         let page = match client.read(topic.as_str(), start, PAGE).await {
             Ok(page) => page,
-            Err(error) if error.refusal() == Some("UnknownStream") => return Ok(there),
+            Err(error) if error.hub_error() == Some(HubError::UnknownStream) => return Ok(there),
             Err(error) => return Err(error),
         };
         let read = page.messages.iter().filter_map(|message| bytes(message).ok());

@@ -11,8 +11,8 @@ use sealane_seal::policy::{Conditions, Decision, Policy};
 use sealane_seal::{Epoch, Error as SealError, Group, KeyId, Opened, Opener};
 
 use super::SEALED_IN;
-use super::reading::Refusal;
 use crate::Error;
+use crate::error::Unshown;
 use crate::publish::too_large;
 
 /// Own messages that were heard are compared with the counters on disk once for so many counters: a
@@ -122,13 +122,13 @@ impl Keys {
     }
 
     /// Opens a frame from a stream. `near` is the epoch that the reader's cursor stands in.
-    pub(crate) fn open(&mut self, near: Epoch, mut frame: Vec<u8>) -> Result<Shown, Refusal> {
+    pub(crate) fn open(&mut self, near: Epoch, mut frame: Vec<u8>) -> Result<Shown, Unshown> {
         let view = FrameView::parse(&frame)?;
         if view.header().group() != self.tag {
-            return Err(Refusal::OtherGroup);
+            return Err(Unshown::OtherGroup);
         }
         if view.header().kind() != Kind::Message {
-            return Err(Refusal::NoMessage);
+            return Err(Unshown::NoEnvelope);
         }
         let key = view.seal_header().key;
         let mut trials = trials(&self.opener, key, near);
@@ -145,12 +145,12 @@ impl Keys {
         let data_type = DataType::from_number(header.data_type());
         self.policy.admits(data_type, opened.class(), &self.group)?;
         let codec = Codec::from_id(header.codec()).filter(|codec| *codec != Codec::MsgPackRecords);
-        let codec = codec.ok_or(Refusal::NoEnvelope)?;
+        let codec = codec.ok_or(Unshown::NoEnvelope)?;
         if header.compression() != Compression::None {
-            return Err(Refusal::NoEnvelope);
+            return Err(Unshown::NoEnvelope);
         }
         let envelope = Bytes::from(frame).slice(body);
-        check(&mut self.scratch, codec, &envelope).map_err(|_| Refusal::NoEnvelope)?;
+        check(&mut self.scratch, codec, &envelope).map_err(|_| Unshown::NoEnvelope)?;
         let entry = self.member.roster().entry(opened.slot());
         let sender = entry.map(|entry| entry.name().to_owned()).unwrap_or_default();
         let removed = entry.and_then(|entry| entry.removed());
@@ -160,17 +160,17 @@ impl Keys {
 
     /// Why no secret is held for a frame. What lies ahead may come with the next orders, unless
     /// they are not meant for this member any more.
-    fn without_secret(&self, key: KeyId) -> Refusal {
+    fn without_secret(&self, key: KeyId) -> Unshown {
         let newest = self.newest();
         if key.epoch(newest) > newest && !self.member.is_removed() {
-            return Refusal::Early(SealError::EpochUnknown);
+            return Unshown::Early(SealError::EpochUnknown);
         }
-        Refusal::Frame(SealError::EpochUnknown.into())
+        Unshown::Frame(SealError::EpochUnknown.into())
     }
 
     /// A message of the own slot that nobody here has sealed shows that a copy of the folder is at
     /// work.
-    fn hear(&mut self, opened: &Opened) -> Result<(), Refusal> {
+    fn hear(&mut self, opened: &Opened) -> Result<(), Unshown> {
         let place = (opened.epoch(), opened.counter() / HEARD_STEP);
         if opened.slot() != self.member.slot() || self.heard >= Some(place) {
             return Ok(());

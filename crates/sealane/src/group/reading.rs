@@ -1,15 +1,15 @@
 //! A subscription's deliveries, opened.
 
 use sealane_frame::{FrameError, GroupTag};
-use sealane_message::{DataType, ErrorInfo};
+use sealane_message::DataType;
 use sealane_protocol::Sealed;
 use sealane_seal::policy::Refusal as PolicyRefusal;
 use sealane_seal::{Class, Epoch, Error as SealError};
 
 use super::Group;
 use super::seen::{Place, Seen, Sight};
-use crate::error::{NO_ENVELOPE, NOT_SEALED, OTHER_GROUP, POSTHUMOUS, REPEATED};
-use crate::{Error, Message};
+use crate::Message;
+use crate::error::Unshown;
 
 /// What the seal of a message says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,68 +51,6 @@ pub struct SealCounts {
     pub skipped: u64,
 }
 
-/// Why a delivery is not shown.
-#[derive(Debug)]
-pub(crate) enum Refusal {
-    /// It may open when the group's next orders are known: of a later epoch, or by a new member.
-    Early(SealError),
-    NotSealed,
-    OtherGroup,
-    /// A frame of another kind.
-    NoMessage,
-    NoEnvelope,
-    Repeated,
-    /// Of a sender that was removed before.
-    Posthumous,
-    Policy(PolicyRefusal),
-    Frame(FrameError),
-    Other(Error),
-}
-
-impl Refusal {
-    /// The code, name and meaning, and what was wrong in a sentence.
-    pub(crate) fn says(&self) -> (&'static ErrorInfo, String) {
-        let plain = |info: &'static ErrorInfo| (info, info.cause.to_owned());
-        match self {
-            Refusal::Early(error) => (error.info(), error.to_string()),
-            Refusal::NotSealed => plain(&NOT_SEALED),
-            Refusal::OtherGroup => plain(&OTHER_GROUP),
-            Refusal::NoMessage | Refusal::NoEnvelope => plain(&NO_ENVELOPE),
-            Refusal::Repeated => plain(&REPEATED),
-            Refusal::Posthumous => plain(&POSTHUMOUS),
-            Refusal::Policy(refusal) => (refusal.info(), refusal.to_string()),
-            Refusal::Frame(error) => (error.info(), error.to_string()),
-            Refusal::Other(error) => (error.info(), error.to_string()),
-        }
-    }
-
-    /// Whether it may be shown another time.
-    pub(crate) fn passes(&self) -> bool {
-        matches!(self, Refusal::Early(_))
-    }
-}
-
-impl From<FrameError> for Refusal {
-    fn from(error: FrameError) -> Self {
-        match error {
-            FrameError::Seal(SealError::UnknownSigner) => Refusal::Early(SealError::UnknownSigner),
-            other => Refusal::Frame(other),
-        }
-    }
-}
-
-impl From<PolicyRefusal> for Refusal {
-    fn from(refusal: PolicyRefusal) -> Self {
-        Refusal::Policy(refusal)
-    }
-}
-
-impl From<Error> for Refusal {
-    fn from(error: Error) -> Self {
-        Refusal::Other(error)
-    }
-}
-
 /// The reader of one subscription.
 #[derive(Debug)]
 pub(crate) struct Reading {
@@ -139,9 +77,9 @@ impl Reading {
     }
 
     /// Opens a message as it came.
-    pub(crate) fn open(&mut self, message: &Message) -> Result<Message, Refusal> {
+    pub(crate) fn open(&mut self, message: &Message) -> Result<Message, Unshown> {
         let sealed = Sealed::read(message.codec, &message.envelope).ok().flatten();
-        let frame = sealed.ok_or(Refusal::NotSealed)?.frame.into_owned();
+        let frame = sealed.ok_or(Unshown::NotSealed)?.frame.into_owned();
         let shown = self.group.keys().open(self.cursor, frame)?;
         let (epoch, slot) = (shown.opened.epoch(), shown.opened.slot());
         self.cursor = epoch;
@@ -149,13 +87,13 @@ impl Reading {
             // In the epoch itself a slot may have been retired for a new one of its owner.
             let is_late = epoch < removed && self.seen.newest(&message.stream) >= Some(removed);
             if is_late || epoch > removed {
-                return Err(Refusal::Posthumous);
+                return Err(Unshown::Posthumous);
             }
         }
         let place = Place::of(message);
         let sight = self.seen.see((epoch, slot, shown.opened.counter()), &message.stream, place);
         if sight == Sight::Elsewhere {
-            return Err(Refusal::Repeated);
+            return Err(Unshown::Repeated);
         }
         self.counts.opened += 1;
         let seal = Seal {
@@ -171,13 +109,13 @@ impl Reading {
     }
 
     /// Counts a delivery that is not shown.
-    pub(crate) fn count(&mut self, refusal: &Refusal) {
+    pub(crate) fn count(&mut self, refusal: &Unshown) {
         let count = match refusal {
-            Refusal::Repeated => &mut self.counts.repeated,
-            Refusal::Early(_) | Refusal::Frame(FrameError::Seal(SealError::EpochUnknown)) => {
+            Unshown::Repeated => &mut self.counts.repeated,
+            Unshown::Early(_) | Unshown::Frame(FrameError::Seal(SealError::EpochUnknown)) => {
                 &mut self.counts.keys_unknown
             }
-            Refusal::Policy(PolicyRefusal::BelowFloor { .. }) => &mut self.counts.below_floor,
+            Unshown::Policy(PolicyRefusal::BelowFloor { .. }) => &mut self.counts.below_floor,
             _ => &mut self.counts.refused,
         };
         *count += 1;

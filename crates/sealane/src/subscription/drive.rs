@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sealane_message::Pattern;
+use sealane_message::{Pattern, Retry};
 use sealane_protocol::{Deliver, Joined, ServerFrame};
 use tokio::sync::broadcast;
 use tokio::time::{sleep, sleep_until, timeout};
@@ -12,9 +12,10 @@ use super::places::Places;
 use super::shared::{Other, Shared};
 use super::socket::{Ended, Reader, Writer, connect};
 use crate::backoff::Backoff;
-use crate::group::{Reading, Refusal};
+use crate::error::Unshown;
+use crate::group::Reading;
 use crate::subscribe::{Start, Subscribe};
-use crate::{Error, Event, Message};
+use crate::{Error, Event, HubError, Message};
 
 /// How long a connection that was closed here is waited for.
 const CLOSE_WAIT: Duration = Duration::from_secs(2);
@@ -24,10 +25,6 @@ const SUBSCRIBED_WAIT: Duration = Duration::from_secs(30);
 
 /// When a message of an epoch that is not known comes again to a consumer.
 const EPOCH_WAIT_MS: u64 = 1000;
-
-/// Refusals that pass: a later attempt may succeed.
-const PASSING: [&str; 6] =
-    ["Draining", "TooMany", "TooManyConnections", "StorageFull", "StorageFailed", "StorageBusy"];
 
 /// The connection's side of a subscription.
 pub(super) struct Driver {
@@ -116,12 +113,12 @@ impl Driver {
             Ended::Lost(cause) => Ok(cause),
             Ended::Failed(error) => Err(error),
             Ended::Refused(wire) => {
-                let of_many = wire.code == "StreamRemoved" && self.pattern.topic().is_none();
-                if of_many || PASSING.contains(&wire.code.as_ref()) {
-                    Ok(wire.message)
-                } else {
-                    Err(Error::Refused(wire))
-                }
+                let passes = match HubError::named(&wire.code) {
+                    // The pattern's other streams are still there.
+                    Some(HubError::StreamRemoved) => self.pattern.topic().is_none(),
+                    known => known.is_some_and(|error| error.retry() != Retry::Never),
+                };
+                if passes { Ok(wire.message) } else { Err(Error::Refused(wire)) }
             }
         }
     }
@@ -235,7 +232,7 @@ impl Driver {
         let mut has_looked = false;
         for message in all {
             let mut outcome = reading.open(&message);
-            if !has_looked && outcome.as_ref().is_err_and(Refusal::passes) {
+            if !has_looked && outcome.as_ref().is_err_and(Unshown::passes) {
                 has_looked = true;
                 if let Err(error) = reading.group().catch_up().await {
                     tracing::warn!(code = error.code(), %error, "the orders cannot be read");
@@ -246,7 +243,7 @@ impl Driver {
                 Ok(opened) => messages.push(opened),
                 Err(refusal) => {
                     reading.count(&refusal);
-                    let (info, cause) = refusal.says();
+                    let (info, cause) = (refusal.info(), refusal.to_string());
                     let (stream, offset) = (message.stream, message.offset);
                     let again_ms = refusal.passes().then_some(EPOCH_WAIT_MS);
                     others.push(Other { stream: stream.clone(), offset, again_ms });

@@ -1,0 +1,101 @@
+// `cargo xtask docs` makes this list from the `errors!` tables of hub and node, on which the
+// library does not depend.
+
+hub_errors! {
+    /// `SL-HUB-01`: the body or frame is not JSON.
+    InvalidJSON: Never,
+    /// `SL-HUB-02`: the body or frame is not what its codec says.
+    DecodeError: Never,
+    /// `SL-HUB-03`: the envelope cannot be carried.
+    InvalidEnvelope: Never,
+    /// `SL-HUB-04`: a parameter has a value it cannot have.
+    InvalidParameter: Never,
+    /// `SL-HUB-05`: a frame has an unknown field or a wrong type.
+    UnknownOp: Never,
+    /// `SL-HUB-06`: a pattern was subscribed to without saying who reads.
+    PatternNeedsReader: Never,
+    /// `SL-HUB-07`: nack is for consumers and the inbox, seek is for readers.
+    NotAConsumer: Never,
+    /// `SL-HUB-08`: there is no stream of that name.
+    UnknownStream: Never,
+    /// `SL-HUB-09`: the stream is not where `expect` says.
+    OffsetMismatch: Never,
+    /// `SL-HUB-10`: the idempotency key came with another body before.
+    KeyReused: Never,
+    /// `SL-HUB-11`: a body, envelope or frame is over its limit.
+    TooLarge: Never,
+    /// `SL-HUB-12`: one more than a limit allows.
+    TooMany: Later,
+    /// `SL-HUB-13`: the disk is full; nothing of the request was kept.
+    StorageFull: Later,
+    /// `SL-HUB-14`: the store could not be read or written.
+    StorageFailed: Later,
+    /// `SL-HUB-15`: the stream was deleted while it was used.
+    StreamRemoved: Never,
+    /// `SL-HUB-16`: the node is stopping.
+    Draining: Reconnect,
+    /// `SL-HUB-17`: an open message was sent to a sealed stream.
+    NotSealed: Never,
+    /// `SL-HUB-18`: the stream is open or sealed for another group.
+    SealMismatch: Never,
+    /// `SL-HUB-19`: the bytes of a sealed message are no frame.
+    FrameMalformed: Never,
+    /// `SL-HUB-20`: another process holds the store; nothing of the request was kept.
+    StorageBusy: Later,
+    /// `SL-HUB-21`: another node uses this data folder.
+    FolderInUse: Never,
+    /// `SL-HUB-22`: the file is no store of streams, or its pages are damaged.
+    NotAStore: Never,
+    /// `SL-HUB-23`: the store was written by a newer program.
+    StoreTooNew: Never,
+    /// `SL-HUB-24`: there is a store already where one was to be made.
+    TargetExists: Never,
+    /// `SL-HUB-25`: there is no store, or no backup, in the folder.
+    NoStore: Never,
+    /// `SL-HUB-26`: the body of a request has an unknown field.
+    UnknownField: Never,
+    /// `SL-NODE-01`: the codec asked for is not known here.
+    UnknownCodec: Never,
+    /// `SL-NODE-02`: there is nothing at this path.
+    NotFound: Never,
+    /// `SL-NODE-03`: the path exists, but not for this method.
+    MethodNotAllowed: Never,
+    /// `SL-NODE-04`: a subscription is a WebSocket.
+    UpgradeRequired: Never,
+    /// `SL-NODE-05`: the request's body did not arrive whole.
+    BodyLost: Reconnect,
+    /// `SL-NODE-06`: the request brings no token that this node knows and that has not expired.
+    Unauthorized: Never,
+    /// `SL-NODE-07`: the token does not grant this.
+    Forbidden: Never,
+    /// `SL-NODE-08`: the request names another host, or comes from a page of another site.
+    OriginRefused: Never,
+    /// `SL-NODE-09`: the address has as many connections as one may have.
+    TooManyConnections: Later,
+    /// `SL-NODE-10`: a connection was made and nothing was said on it.
+    SilentConnection: Never,
+    /// `SL-NODE-11`: the head of a request did not come to its end in time.
+    SlowHead: Never,
+    /// `SL-NODE-12`: what was sent is no request of HTTP/1.1, or is one to some and another to others.
+    NotHttp: Never,
+    /// `SL-NODE-13`: the body of a request came too slowly.
+    SlowBody: Later,
+    /// `SL-NODE-14`: the memory for bodies of requests, or the token's share of it, is taken.
+    Crowded: Later,
+    /// `SL-NODE-15`: the token has enqueued more messages than it may.
+    TooFast: Later,
+    /// `SL-NODE-16`: the address has shown too many tokens that are not known.
+    TooManyGuesses: Never,
+    /// `SL-NODE-17`: a client did not agree on TLS, or not within MAX_HANDSHAKE_MS.
+    HandshakeFailed: Never,
+    /// `SL-NODE-18`: the port speaks TLS, and was sent something else.
+    TlsRequired: Never,
+    /// `SL-NODE-19`: the port does not speak TLS, and was asked to.
+    TlsNotServed: Never,
+    /// `SL-NODE-20`: the head of a request is over MAX_HEAD_BYTES, or has more than 100 fields.
+    HeadTooLarge: Never,
+    /// `SL-NODE-21`: a client sent what is no frame of the WebSocket protocol.
+    WebSocketProtocol: Never,
+    /// `SL-TOPIC-01`: the topic or pattern is not well formed.
+    InvalidTopic: Never,
+}
