@@ -91,7 +91,8 @@ fn errors_page(rows: &[ErrorRow]) -> String {
     let mut page = String::from(
         "# Error codes\n\n\
          A code is stable and never used again for something else. `sealane explain CODE` shows \
-         its row.\n`cargo xtask docs` makes this page from the `ERRORS` tables of the crates.\n\n\
+         its row,\nbut for those of `sealane-bench`. `cargo xtask docs` makes this page from the \
+         `ERRORS` tables of the\ncrates.\n\n\
          | code | name on the wire | what happened | what to do |\n|---|---|---|---|\n",
     );
     for [code, name, cause, hint] in rows {

@@ -2,7 +2,6 @@ use std::io;
 use std::path::PathBuf;
 
 use sealane::{Error, Value};
-use sealane_bench::cost;
 use sealane_codec::CodecError;
 use sealane_message::ErrorInfo;
 use sealane_node::StartError;
@@ -36,27 +35,14 @@ pub enum Failure {
     /// Keys or groups.
     #[error(transparent)]
     Group(#[from] sealane_group::Error),
-    /// A measurement failed.
-    #[error("the bench failed: {0}")]
-    Bench(#[from] sealane_bench::load::Error),
-    /// A measurement of messages failed.
-    #[error("the bench failed: {0}")]
-    BenchCost(cost::Error),
-    /// A report could not be reproduced.
-    #[error("the bench failed: {0}")]
-    BenchReport(#[from] sealane_bench::book::Error),
-    /// Nothing could be counted.
-    #[error("the bench failed: {0}")]
-    BenchCounts(#[from] sealane_bench::guard::Error),
-    /// There is nothing to measure.
-    #[error("there is no message to measure: {0}")]
-    NoMessages(String),
-    /// A measurement of a vault failed.
-    #[error("the bench failed: {0}")]
-    BenchVault(#[from] sealane_bench::vault::Error),
-    /// A race with other servers failed.
-    #[error("the bench failed: {0}")]
-    BenchRace(#[from] sealane_bench::race::Error),
+    /// The bench is not beside this program, or is of another commit.
+    #[error("{}: {cause}", program.display())]
+    NoBench {
+        /// Where it was looked for.
+        program: PathBuf,
+        /// What was wrong.
+        cause: String,
+    },
     /// The node did not start.
     #[error(transparent)]
     Node(#[from] StartError),
@@ -155,18 +141,6 @@ pub enum Failure {
     },
 }
 
-impl From<cost::Error> for Failure {
-    fn from(error: cost::Error) -> Self {
-        match error {
-            cost::Error::Io { path, cause } => {
-                Failure::File { file: path.into(), cause: cause.to_string() }
-            }
-            cost::Error::NoMessages { first } => Failure::NoMessages(first),
-            other => Failure::BenchCost(other),
-        }
-    }
-}
-
 impl Failure {
     /// The row of an error table.
     pub fn info(&self) -> &'static ErrorInfo {
@@ -192,13 +166,7 @@ impl Failure {
             Failure::Output(_) => &OUTPUT,
             Failure::Runtime(_) => &RUNTIME,
             Failure::UnknownCode(_) => &UNKNOWN_CODE,
-            Failure::Bench(_)
-            | Failure::BenchCost(_)
-            | Failure::BenchCounts(_)
-            | Failure::BenchReport(_)
-            | Failure::BenchRace(_)
-            | Failure::BenchVault(_) => &BENCH,
-            Failure::NoMessages(_) => &NO_MESSAGES,
+            Failure::NoBench { .. } => &NO_BENCH,
             Failure::Demo(_) => &DEMO,
             Failure::Lost(_) => &LOST,
             Failure::Refused { .. } => &REFUSED,
@@ -337,15 +305,14 @@ pub const ERRORS: &[ErrorInfo] = &[
     DEMO,
     LOST,
     LISTEN,
-    BENCH,
     REFUSED,
     CAPTURE,
     SKIPPED,
     TOKENS,
     UNGUARDED,
     TLS,
-    NO_MESSAGES,
     DOCTOR,
+    NO_BENCH,
 ];
 
 const TLS: ErrorInfo = ErrorInfo::new(
@@ -374,18 +341,11 @@ const UNGUARDED: ErrorInfo = ErrorInfo::new(
     "the node would listen where others can reach it, and has no token",
     "Make one with `sealane token new NAME --read '**' --publish '**'`, or listen on 127.0.0.1.",
 );
-const NO_MESSAGES: ErrorInfo = ErrorInfo::new(
-    "SL-CLI-20",
-    "NoMessages",
-    "the files hold no message that could be measured",
-    "Give JSON lines, a sequence of MessagePack or CBOR, or frames; `--as` says which.",
-);
-
-const BENCH: ErrorInfo = ErrorInfo::new(
-    "SL-CLI-13",
-    "Bench",
-    "a process of the bench failed",
-    "Run it again with `--only` for the row that failed; many connections need `ulimit -n`.",
+const NO_BENCH: ErrorInfo = ErrorInfo::new(
+    "SL-CLI-22",
+    "NoBench",
+    "`sealane-bench` is not beside this program, or is of another commit",
+    "Build it of the same commit and profile: `cargo build --release -p sealane-bench`.",
 );
 
 const UNKNOWN_KEY: ErrorInfo = ErrorInfo::new(
