@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use crate::process::{self, Outcome};
+use crate::process::{self, Outcome, SHIP};
 
 /// The counts of the commit that wrote them.
 const FILE: &str = "results/bench-guard.txt";
 /// Instructions may differ by so much between builds that differ in nothing that matters.
 const INSTRUCTIONS_TOLERANCE: f64 = 0.03;
-/// The ways of `sealane bench counts WAY ROUNDS` whose instructions are counted, by their place.
+/// The ways of `sealane-bench counts WAY ROUNDS` whose instructions are counted, by their place.
 const WAYS: [(usize, &str); 3] = [(0, "json, full"), (2, "cbor, full"), (5, "cbor, compact")];
 const ROUNDS: u64 = 1000;
 
@@ -45,18 +45,19 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
 
 fn counted() -> Outcome<String> {
     let mut command = process::cargo();
-    command.args(["run", "--quiet", "-p", "sealane-cli", "--", "bench", "counts"]);
+    command.args(["run", "--quiet", "-p", "sealane-bench", "--", "counts"]);
     process::output(&mut command)
 }
 
-/// Of a release build, under valgrind: what one message takes more than none.
+/// Of what is shipped, under valgrind: what one message takes more than none.
 fn instructions() -> Outcome<BTreeMap<String, u64>> {
-    process::run(process::cargo().args(["build", "--quiet", "--release", "-p", "sealane-cli"]))?;
-    let program = process::target().join("release/sealane");
+    let mut build = process::cargo();
+    process::run(build.args(["build", "--quiet", "--profile", SHIP, "-p", "sealane-bench"]))?;
+    let program = process::target().join(SHIP).join("sealane-bench");
     let refs = |way: usize, rounds: u64| {
         let mut command = process::program("valgrind");
         command.args(["--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"]);
-        command.arg(&program).args(["bench", "counts", &way.to_string(), &rounds.to_string()]);
+        command.arg(&program).args(["counts", &way.to_string(), &rounds.to_string()]);
         let output = command.output().map_err(|error| format!("valgrind: {error}"))?;
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         read_refs(&said).ok_or_else(|| format!("valgrind counted nothing:\n{said}"))

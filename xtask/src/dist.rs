@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::process::{self, Outcome};
+use crate::process::{self, Outcome, SHIP};
 
 const SHELLS: [&str; 3] = ["bash", "zsh", "fish"];
 const FILES: [&str; 6] = [
@@ -24,10 +24,10 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     let triple = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
     let flags = format!("target.{triple}.rustflags=['-Ctarget-feature=+crt-static']");
     let mut build = process::cargo();
-    build.args(["build", "--release", "--locked", "--package", "sealane-cli"]);
+    build.args(["build", "--profile", SHIP, "--locked", "--package", "sealane-cli"]);
     build.args(["--target", &triple, "--config", &flags]);
     process::run(&mut build)?;
-    let binary = process::target().join(&triple).join("release/sealane");
+    let binary = process::target().join(&triple).join(SHIP).join("sealane");
     if needs_a_loader(&fs::read(&binary).map_err(|error| said(&binary, &error))?) {
         return Err(format!("{} is not static", binary.display()));
     }

@@ -11,7 +11,7 @@
 //! ```
 //!
 //! shows these columns of those lines of the newest `results/prove-load-DATE.txt` that begin with
-//! one of these, with the record's machine and commit. Runs of blanks count as one. A line
+//! one of these, with the record's machine, commit and profile. Runs of blanks count as one. A line
 //! `under HEADING` shows that line of the record, and has those below it looked for up to the next
 //! empty line only.
 
@@ -80,7 +80,9 @@ fn shown(tree: &Tree, asked: &str, up: &str) -> Outcome<String> {
     };
     let commit: String = field("commit")?.chars().take(7).collect();
     let processor = field("processor")?;
-    let source = format!("{processor}, commit {commit}:\n[{path}]({up}{path}).");
+    // Earlier records have none.
+    let profile = field("profile").map_or_else(|_| String::new(), |name| format!(", {name} build"));
+    let source = format!("{processor}, commit {commit}{profile}:\n[{path}]({up}{path}).");
     Ok(format!("```text\n{lines}```\n\n{source}\n"))
 }
 
@@ -144,6 +146,16 @@ mod tests {
                      [results/prove-load-2026-01-02.txt](results/prove-load-2026-01-02.txt).\n\
                      <!-- end of figures -->\nend\n";
         assert!(shown.ends_with(lines), "{shown}");
+    }
+
+    #[test]
+    fn a_record_that_names_its_profile_is_shown_with_it() {
+        let page = "<!-- figures load 1-18\nreplay\n-->\n<!-- end of figures -->\n";
+        let record = RECORD.replace("\nprocessor", "\nprofile: ship\nprocessor");
+        let path = "results/prove-load-2026-01-02.txt";
+        let tree = Tree::sample(&[(path, &record), ("README.md", page)]);
+        let shown = pages(&tree).pop().unwrap().1.unwrap();
+        assert!(shown.contains("A, 2 cores, commit 0123456, ship build:\n"), "{shown}");
     }
 
     #[test]

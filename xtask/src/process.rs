@@ -6,6 +6,9 @@ use std::process::Command;
 /// A command's end: nothing to say, or one sentence about what failed.
 pub(crate) type Outcome<T = ()> = Result<T, String>;
 
+/// The profile of what is shipped and measured, and the folder that it builds into.
+pub(crate) const SHIP: &str = "ship";
+
 /// The root of the repository. `cargo run` names it at run time, so that a binary built from
 /// another copy of the tree still works on this one.
 pub(crate) fn root() -> PathBuf {

@@ -12,7 +12,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use crate::date;
-use crate::process::{self, Outcome};
+use crate::process::{self, Outcome, SHIP};
 use verdict::Verdict;
 
 /// The proof that needs other people's servers.
@@ -27,7 +27,7 @@ struct Proof {
     environment: &'static [(&'static str, &'static str)],
 }
 
-/// What a proof runs, in the release profile.
+/// What a proof runs, as it is shipped.
 enum Runs {
     /// Those tests of a package's `tests/FILE.rs` whose name contains the word.
     Test { package: &'static str, file: &'static str, named: &'static str },
@@ -37,9 +37,9 @@ enum Runs {
     Ignored { package: &'static str, file: &'static str },
     /// A bench of a package.
     Bench { package: &'static str, bench: &'static str },
-    /// A command of the program.
-    Sealane(&'static [&'static str]),
-    /// A command of this one that runs tests.
+    /// A command of `sealane-bench`, with `sealane` beside it.
+    Instrument(&'static [&'static str]),
+    /// A command of this one that runs tests, in the profile of tests.
     Xtask(&'static str),
 }
 
@@ -137,13 +137,13 @@ const PROOFS: &[Proof] = &[
     Proof {
         name: "load",
         shows: "the hub under load: appends, deliveries, sealed streams, latency, replay, idle",
-        runs: Runs::Sealane(&["bench", "load"]),
+        runs: Runs::Instrument(&["load"]),
         environment: &[],
     },
     Proof {
         name: RACE,
         shows: "the hub beside NATS, JetStream and Centrifugo: publish, consume, fan-out",
-        runs: Runs::Sealane(&["bench", "race"]),
+        runs: Runs::Instrument(&["race"]),
         environment: &[],
     },
     Proof {
@@ -161,7 +161,7 @@ const PROOFS: &[Proof] = &[
     Proof {
         name: VAULT,
         shows: "a vault beside the report's pipeline, restic and borg: files/s, MB/s, size, memory",
-        runs: Runs::Sealane(&["bench", "vault"]),
+        runs: Runs::Instrument(&["vault"]),
         environment: &[],
     },
     Proof {
@@ -179,42 +179,56 @@ const PROOFS: &[Proof] = &[
     Proof {
         name: "cost",
         shows: "what each step of a vehicle's messages costs, and the ways from end to end",
-        runs: Runs::Sealane(&["bench", "cost", "crates/sealane-bench/samples/fleet.jsonl"]),
+        runs: Runs::Instrument(&["cost", "crates/sealane-bench/samples/fleet.jsonl"]),
         environment: &[],
     },
     Proof {
         name: "reports",
         shows: "the five founding reports: published, reproduced, Sealane, ratio",
-        runs: Runs::Sealane(&["bench", "report", "--all"]),
+        runs: Runs::Instrument(&["report", "--all"]),
         environment: &[],
     },
 ];
 
 impl Runs {
     fn is_test(&self) -> bool {
-        !matches!(self, Self::Bench { .. } | Self::Sealane(_))
+        !matches!(self, Self::Bench { .. } | Self::Instrument(_))
+    }
+
+    /// The profile that it is built in.
+    fn profile(&self) -> &'static str {
+        if matches!(self, Self::Xtask(_)) { "dev" } else { SHIP }
+    }
+
+    /// What cargo is told first: to build both programs, the one beside the other.
+    fn preparation(&self) -> Option<[&'static str; 3]> {
+        matches!(self, Self::Instrument(_)).then_some(["build", "--profile", SHIP])
     }
 
     /// What cargo is told.
     fn arguments(&self) -> Vec<&'static str> {
-        let test = |package, file, rest: &[&'static str]| {
-            let head = ["test", "--release", "--package", package, "--test", file];
-            [&head, rest].concat()
+        let test = |package, rest: &[&'static str]| {
+            [&["test", "--profile", SHIP, "--package", package], rest].concat()
         };
         match *self {
-            Self::Test { package, file, named: EVERY } => test(package, file, &["--", SHOWN]),
-            Self::Test { package, file, named } => test(package, file, &[named, "--", SHOWN]),
-            Self::Unit { package, named } => {
-                vec!["test", "--release", "--package", package, "--lib", named, "--", SHOWN]
+            Self::Test { package, file, named: EVERY } => {
+                test(package, &["--test", file, "--", SHOWN])
             }
+            Self::Test { package, file, named } => {
+                test(package, &["--test", file, named, "--", SHOWN])
+            }
+            Self::Unit { package, named } => test(package, &["--lib", named, "--", SHOWN]),
             Self::Ignored { package, file } => {
-                test(package, file, &["--", "--include-ignored", SHOWN])
+                test(package, &["--test", file, "--", "--include-ignored", SHOWN])
             }
             Self::Bench { package, bench } => {
-                vec!["bench", "--package", package, "--bench", bench]
+                vec!["bench", "--profile", SHIP, "--package", package, "--bench", bench]
             }
             Self::Xtask(name) => vec!["run", "--quiet", "--package", "xtask", "--", name],
-            Self::Sealane(words) => [&["run", "--release", "--package", CLI, "--"], words].concat(),
+            // Of the same packages as were built, so that nothing is built twice.
+            Self::Instrument(words) => {
+                [&["run", "--profile", SHIP, "--bin", "sealane-bench", "--"], words].concat()
+            }
         }
     }
 }
@@ -247,7 +261,11 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
         .and_then(|()| File::create(&file))
         .map_err(|error| format!("{path}: {error}"))
         .and_then(|file| {
-            let run = Run { command: command(proof, &rest), tests: proof.runs.is_test() };
+            let run = Run {
+                preparation: preparation(proof),
+                command: command(proof, &rest),
+                tests: proof.runs.is_test(),
+            };
             let state = words.is_empty().then_some(&state);
             record(run, &head, file, state)
         })
@@ -265,6 +283,12 @@ fn list() -> String {
         }
     }
     text
+}
+
+fn preparation(proof: &Proof) -> Option<Command> {
+    let mut command = process::cargo();
+    command.args(proof.runs.preparation()?).env("CARGO_TERM_COLOR", "never");
+    Some(command)
 }
 
 /// Words like `KEY=VALUE` replace the proof's environment, the rest goes to the test program.
@@ -318,11 +342,13 @@ fn head(proof: &Proof, state: &State) -> Outcome<String> {
     let rust = process::output(process::program("rustc").arg("--version"))?;
     let cores = std::thread::available_parallelism().map_or(0, std::num::NonZero::get);
     Ok(format!(
-        "{}: {}\ndate: {}\ncommit: {}{more}\nprocessor: {}, {cores} cores\nkernel: {}\nrust: {}\n",
+        "{}: {}\ndate: {}\ncommit: {}{more}\nprofile: {}\nprocessor: {}, {cores} cores\n\
+         kernel: {}\nrust: {}\n",
         proof.name,
         proof.shows,
         date::today(),
         state.commit,
+        proof.runs.profile(),
         processor(),
         kernel.trim(),
         rust.trim(),
@@ -337,6 +363,8 @@ fn processor() -> String {
 
 /// What is run for a record.
 struct Run {
+    /// What has to succeed before.
+    preparation: Option<Command>,
     command: Command,
     /// Whether it runs tests, of which at least one has to pass.
     tests: bool,
@@ -351,8 +379,9 @@ struct Record {
 /// Runs a command, with what it prints shown and written below `head`. With a `state`, nothing but
 /// its commit may be what runs, from the beginning to the end.
 fn record(run: Run, head: &str, file: File, state: Option<&State>) -> Outcome {
-    let Run { mut command, tests } = run;
-    let said = process::shown(&command);
+    let Run { mut preparation, mut command, tests } = run;
+    let first = preparation.as_ref().map(|first| format!("{} && ", process::shown(first)));
+    let said = format!("{}{}", first.unwrap_or_default(), process::shown(&command));
     let variables: String = command
         .get_envs()
         .filter(|(key, _)| key.to_string_lossy().starts_with("SEALANE_"))
@@ -363,7 +392,7 @@ fn record(run: Run, head: &str, file: File, state: Option<&State>) -> Outcome {
     let start = Instant::now();
     let fault = match state.and_then(State::fault) {
         Some(fault) => Some(fault),
-        None => run_to_end(&mut command, &record)?
+        None => run_all(preparation.iter_mut().chain([&mut command]), &record)?
             .or_else(|| lock(&record).verdict.fault(tests))
             .or_else(|| state.and_then(has_moved)),
     };
@@ -371,6 +400,20 @@ fn record(run: Run, head: &str, file: File, state: Option<&State>) -> Outcome {
     let seconds = start.elapsed().as_secs_f64();
     write_line(&record, &format!("\nresult: {result}\nseconds: {seconds:.1}"));
     fault.map_or(Ok(()), |fault| Err(format!("{said}: {fault}")))
+}
+
+/// Runs commands as long as they succeed; how the last one failed, if it did.
+fn run_all<'a>(
+    commands: impl Iterator<Item = &'a mut Command>,
+    record: &Mutex<Record>,
+) -> Outcome<Option<String>> {
+    for command in commands {
+        let fault = run_to_end(command, record)?;
+        if fault.is_some() {
+            return Ok(fault);
+        }
+    }
+    Ok(None)
 }
 
 /// How the command failed, if it did.
@@ -440,6 +483,22 @@ mod tests {
     }
 
     #[test]
+    fn the_instrument_is_built_with_what_it_measures_and_records_name_the_profile() {
+        let find = |name: &str| PROOFS.iter().find(|proof| proof.name == name).unwrap();
+        let load = find("load");
+        let first = preparation(load).map(|command| process::shown(&command)).unwrap();
+        assert!(first.ends_with(" build --profile ship"), "{first}");
+        let second = process::shown(&command(load, &[]));
+        assert!(second.ends_with(" run --profile ship --bin sealane-bench -- load"), "{second}");
+        let state = State { commit: "c".to_owned(), changed: String::new() };
+        assert!(head(load, &state).unwrap().contains("\nprofile: ship\n"));
+        assert!(head(find("upgrade"), &state).unwrap().contains("\nprofile: dev\n"));
+        for Proof { runs, .. } in PROOFS.iter().filter(|proof| proof.runs.profile() == SHIP) {
+            assert!(runs.arguments().join(" ").contains("--profile ship"));
+        }
+    }
+
+    #[test]
     fn arguments_replace_the_environment_or_go_to_the_test() {
         let words = ["SEALANE_KILLS=3".to_owned(), "--exact=x".to_owned()];
         let kill = PROOFS.iter().find(|proof| proof.name == "kill").unwrap();
@@ -456,7 +515,7 @@ mod tests {
         let path = std::env::temp_dir().join(format!("sealane-prove-{}", std::process::id()));
         let mut command = process::program("sh");
         command.args(["-c", "pwd; echo oops >&2; exit 3"]);
-        let run = Run { command, tests: false };
+        let run = Run { preparation: None, command, tests: false };
         let file = File::create(&path).unwrap();
         let failure = record(run, "machine\n", file, None).unwrap_err();
         assert!(failure.contains("exit status: 3"), "{failure}");
@@ -473,7 +532,7 @@ mod tests {
         let recorded = |state: Option<&State>| {
             let mut command = process::program("sh");
             command.args(["-c", "echo ran; echo 'test result: ok. 0 passed; 0 failed'"]);
-            let run = Run { command, tests: true };
+            let run = Run { preparation: None, command, tests: true };
             let failure = record(run, "", File::create(&path).unwrap(), state).unwrap_err();
             (failure, std::fs::read_to_string(&path).unwrap())
         };

@@ -19,6 +19,7 @@ pub use record::record;
 pub(crate) use text::HEAD;
 
 use crate::measure::{Figure, Machine, Plan};
+use crate::programs::Programs;
 
 /// A report, by the name of its table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,8 +65,8 @@ pub struct Options {
     pub names: Vec<Name>,
     /// Less of everything: a look.
     pub quick: bool,
-    /// The program whose vault the blobs are compared with.
-    pub sealane: PathBuf,
+    /// The vault that the blobs are compared with, and their own pipeline.
+    pub programs: Programs,
     /// The folder on the disk that vaults are written to. A temporary folder by default.
     pub data: Option<PathBuf>,
 }

@@ -1,13 +1,15 @@
-//! What a message costs: measurements with their baselines beside them.
+//! What a message costs: measurements with their baselines beside them, and the one binary
+//! `sealane-bench`, which is an instrument and not shipped.
 //!
 //! Takes the product's own programs, runs them as separate processes on this machine, and gives
 //! tables in which every row names its durability, its connections and its codec.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-//! use sealane_bench::load::{self, Options, Programs};
+//! use sealane_bench::load::{self, Options};
+//! use sealane_bench::programs::Programs;
 //!
-//! let programs = Programs::of(std::env::current_exe()?);
+//! let programs = Programs::here()?;
 //! let report = load::run(&programs, &Options::default(), &mut |row| println!("{row}")).await?;
 //! println!("{}", report.machine);
 //! # Ok(())
@@ -15,14 +17,61 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod args;
 mod baseline;
 pub mod book;
 pub mod cost;
+mod failure;
 pub mod guard;
 pub mod load;
 pub mod measure;
 mod members;
+mod output;
 pub mod page;
+pub mod programs;
 pub mod race;
 mod text;
 pub mod vault;
+mod verb;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::Parser;
+
+pub use failure::ERRORS;
+use failure::{Failure, exit};
+
+/// The number, commit and target of this build, as `--version` says them.
+pub(crate) const VERSION: &str = env!("SEALANE_VERSION");
+
+/// Runs the command line `args` to its exit code.
+pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let cli = match args::Cli::try_parse_from(args) {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help that nobody reads is no failure; whether it was help the code says.
+            let _ = error.print();
+            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(exit::USAGE));
+        }
+    };
+    match start(&cli) {
+        Err(failure) if !failure.is_broken_pipe() => {
+            failure.print(cli.json);
+            ExitCode::from(failure.exit_code())
+        }
+        _ => ExitCode::SUCCESS,
+    }
+}
+
+/// One thread: what measures is to take as little of the machine as it can.
+fn start(cli: &args::Cli) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(Failure::measurement)?;
+    let mut output = output::Output::new(cli.json);
+    let outcome = runtime.block_on(verb::run(&cli.command, &mut output));
+    let flushed = output.flush();
+    // A thread may still wait for a line of standard input that never comes.
+    runtime.shutdown_background();
+    outcome.and(flushed)
+}

@@ -19,19 +19,7 @@ pub use append::raw_appends;
 pub use report::{Machine, Report, Row};
 pub use worker::work;
 
-/// The commands that start the node and the clients.
-#[derive(Debug, Clone)]
-pub struct Programs {
-    /// The binary `sealane`, or one that knows the same verbs.
-    pub sealane: PathBuf,
-}
-
-impl Programs {
-    /// The verbs of this binary.
-    pub fn of(sealane: PathBuf) -> Self {
-        Self { sealane }
-    }
-}
+use crate::programs::Programs;
 
 /// What is measured, and for how long.
 #[derive(Debug, Clone)]

@@ -15,7 +15,7 @@ use chart::{Bar, Dot, Group, Part, bars, columns, dots};
 
 const STYLE: &str = include_str!("page/style.css");
 
-/// The page of `sealane bench cost`.
+/// The page of `sealane-bench cost`.
 pub fn cost(report: &Report) -> String {
     let mut body = String::new();
     let input = escaped(&report.input.to_string());
@@ -51,7 +51,7 @@ pub fn cost(report: &Report) -> String {
     document("What a message costs", &body)
 }
 
-/// The page of `sealane bench report`.
+/// The page of `sealane-bench report`.
 pub fn book(book: &Book) -> String {
     let mut body = format!("<p>{}</p>{COLUMNS_LEGEND}", place(&book.machine));
     for report in &book.reports {
@@ -115,7 +115,7 @@ fn document(title: &str, body: &str) -> String {
 fn place(machine: &Machine) -> String {
     let note =
         if Machine::build() == "debug" { " <b>Debug build: no figure to go by.</b>" } else { "" };
-    format!("{}, {} build.{note}", escaped(&machine.to_string()), Machine::build())
+    format!("{}.{note}", escaped(&machine.to_string()))
 }
 
 fn legend() -> String {

@@ -16,7 +16,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use crate::load::{Machine, Programs};
+use crate::load::Machine;
+use crate::programs::Programs;
 use heat::{Contender, Effort, HEATS, Heat, Lap, Track};
 
 pub use fan_out::work;
@@ -26,8 +27,8 @@ pub use said::{Said, SaidError};
 /// What is raced, and for how long.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The binary `sealane`.
-    pub sealane: PathBuf,
+    /// The node, and its clients.
+    pub programs: Programs,
     /// The folder of the peers' programs: `nats-server`, `nats`, `centrifugo`.
     pub peers: PathBuf,
     /// How long a lap runs, about.
@@ -174,7 +175,6 @@ impl Peers {
 /// [`Error`] where there is nothing to race against; a contender that fails is shown as a row.
 pub async fn run(options: &Options, show: &mut dyn FnMut(&str)) -> Result<Report, Error> {
     let peers = Peers::find(&options.peers)?;
-    let programs = Programs::of(options.sealane.clone());
     let settings = peers.settings();
     let machine = Machine::here();
     show(&machine.to_string());
@@ -183,7 +183,7 @@ pub async fn run(options: &Options, show: &mut dyn FnMut(&str)) -> Result<Report
     let wanted = |name: &str| options.only.as_ref().is_none_or(|only| name.contains(only));
     for &body in &options.bodies {
         let track = Track {
-            programs: &programs,
+            programs: &options.programs,
             peers: &peers,
             data: options.data.as_deref(),
             body,

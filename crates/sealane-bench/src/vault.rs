@@ -17,11 +17,13 @@ use std::path::PathBuf;
 
 pub use n2s::work;
 
+use crate::programs::Programs;
+
 /// What is measured, and where.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The binary `sealane`.
-    pub sealane: PathBuf,
+    /// The vault, and the report's own pipeline.
+    pub programs: Programs,
     /// How often each row is measured; its median is shown.
     pub rounds: usize,
     /// Only groups whose name contains this: mixed, small or big.

@@ -1,6 +1,5 @@
 //! Every verb and flag, defined once.
 
-pub mod bench;
 pub mod group;
 pub mod key;
 pub mod operate;
@@ -8,6 +7,7 @@ pub mod policy;
 pub mod token;
 pub mod vault;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -43,10 +43,21 @@ Examples:
   sealane pub ops/7 '{\"lat\": 48.2}' --group ops --type location
   sealane demo --for 10s";
 
+const BENCH: &str = "\
+The bench is a program of its own, `sealane-bench`, which is not shipped: this verb runs the one of
+the same commit in the same folder. docs/BENCHMARKING.md has its verbs and flags.
+
+  cargo build --release -p sealane-bench             makes it beside target/release/sealane
+  cargo install --path crates/sealane-bench          puts it on your path
+
+Examples:
+  sealane bench --help
+  sealane bench cost messages.jsonl --quick";
+
 /// Carry messages into durable streams and out of them, in each reader's codec.
 #[derive(Debug, Parser)]
-#[command(name = "sealane", version, after_long_help = AFTER_HELP, max_term_width = 100)]
-#[command(disable_help_subcommand = true)]
+#[command(name = "sealane", version = crate::VERSION, after_long_help = AFTER_HELP)]
+#[command(disable_help_subcommand = true, max_term_width = 100)]
 pub struct Cli {
     /// Write data as JSON, one value per line, each with "v":1
     #[arg(long, global = true)]
@@ -101,7 +112,7 @@ pub enum Command {
     /// Explain captured frames offline, byte by byte, without keys
     Inspect(Inspect),
     /// Measure what messages, hub and vault cost on this machine
-    Bench(bench::Bench),
+    Bench(Bench),
     /// Run the main job on this machine's telemetry, with a crash in the middle
     Demo(Demo),
     /// Print completions for a shell
@@ -420,6 +431,15 @@ pub struct Inspect {
     /// `epoch` or `provisioned`, `ratchets`, and `signers` by slot; bytes are hexadecimal text
     #[arg(long, value_name = "FILE")]
     pub keys: Option<PathBuf>,
+}
+
+/// `sealane bench`.
+#[derive(Debug, Args)]
+#[command(disable_help_flag = true, after_long_help = BENCH)]
+pub struct Bench {
+    /// What `sealane-bench` is told, untouched; `--help` lists it
+    #[arg(value_name = "ARGUMENT", trailing_var_arg = true, allow_hyphen_values = true)]
+    pub arguments: Vec<OsString>,
 }
 
 /// `sealane demo`.

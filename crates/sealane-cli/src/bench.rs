@@ -1,130 +1,53 @@
-//! `sealane bench`.
+//! `sealane bench`: hands over to `sealane-bench`, a program of its own.
 
-use sealane::Value;
-use sealane_bench::guard;
-use sealane_bench::load::{self, Options, Programs, Report, Row};
-use sealane_bench::vault;
+use std::env::consts::EXE_SUFFIX;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
-mod cost;
-mod race;
-mod report;
+use crate::args::Bench;
+use crate::{Failure, VERSION};
 
-use crate::args::bench::{Bench, BenchCommand, BenchLoad, BenchVault};
-use crate::{Failure, Terminal};
-
-/// Measures, and shows each row as it comes.
+/// Becomes the `sealane-bench` beside this program, with all that it was given.
 ///
 /// # Errors
-/// [`Failure::Bench`] where a process fails; a slow result is no failure.
-pub async fn run(args: &Bench, terminal: &mut Terminal) -> Result<(), Failure> {
-    match &args.command {
-        BenchCommand::Cost(args) => cost::run(args, terminal).await,
-        BenchCommand::Counts { alone } => counts(alone, terminal),
-        BenchCommand::Report(args) => report::run(args, terminal),
-        BenchCommand::Load(args) => run_load(args, terminal).await,
-        BenchCommand::Vault(args) => run_vault(args, terminal),
-        BenchCommand::Race(args) => race::run(args, terminal).await,
-        BenchCommand::RaceClient { work } => Ok(sealane_bench::race::work(work).await?),
-        BenchCommand::N2s { source, target } => Ok(vault::work(source, target)?),
-        BenchCommand::Worker { work } => Ok(load::work(work).await?),
-    }
+/// [`Failure::NoBench`] where it is not there, or is of another commit or target than this.
+pub fn run(args: &Bench, json: bool) -> Result<(), Failure> {
+    let own = std::env::current_exe().map_err(Failure::Runtime)?;
+    let program = own.with_file_name(format!("sealane-bench{EXE_SUFFIX}"));
+    check(&program)?;
+    let mut command = Command::new(&program);
+    command.args(json.then_some("--json")).args(&args.arguments);
+    become_it(command).map_err(|cause| no_bench(&program, cause.to_string()))
 }
 
-fn counts(alone: &[usize], terminal: &mut Terminal) -> Result<(), Failure> {
-    if let [way, rounds] = alone {
-        return Ok(guard::repeat(*way, *rounds)?);
+/// What is measured with is to be of the same commit as what is measured.
+fn check(program: &Path) -> Result<(), Failure> {
+    let output = Command::new(program).arg("--version").output();
+    let output = output.map_err(|cause| match cause.kind() {
+        io::ErrorKind::NotFound => no_bench(program, "it is not there".to_owned()),
+        _ => no_bench(program, cause.to_string()),
+    })?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    if said.trim() == format!("sealane-bench {VERSION}") {
+        return Ok(());
     }
-    let counts = guard::counts()?;
-    counts.iter().try_for_each(|count| terminal.line(format!("{} = {}", count.name, count.value)))
+    Err(no_bench(program, format!("it is `{}`, and this is `sealane {VERSION}`", said.trim())))
 }
 
-async fn run_load(args: &BenchLoad, terminal: &mut Terminal) -> Result<(), Failure> {
-    let programs = Programs::of(std::env::current_exe().map_err(Failure::Runtime)?);
-    let options = Options {
-        each: args.each,
-        envelope_bytes: args.size,
-        readers: args.readers,
-        idle: args.idle,
-        fan_out: args.fan_out,
-        only: args.only.clone(),
-        data: args.data.clone(),
-    };
-    let json = terminal.json();
-    if !json {
-        terminal.line(Row::HEAD)?;
-        terminal.flush()?;
-    }
-    let mut shown = Ok(());
-    let mut show = |row: &Row| {
-        if !json && shown.is_ok() {
-            shown = terminal.line(row).and_then(|()| terminal.flush());
-        }
-    };
-    let report = load::run(&programs, &options, &mut show).await?;
-    shown?;
-    if json { records(&report, terminal) } else { terminal.line(&report.machine) }
+fn no_bench(program: &Path, cause: String) -> Failure {
+    Failure::NoBench { program: PathBuf::from(program), cause }
 }
 
-fn run_vault(args: &BenchVault, terminal: &mut Terminal) -> Result<(), Failure> {
-    let options = vault::Options {
-        sealane: std::env::current_exe().map_err(Failure::Runtime)?,
-        rounds: args.rounds,
-        only: args.only.clone(),
-        tool: args.tool.clone(),
-        big_bytes: args.big,
-        data: args.data.clone(),
-        also: args.also.clone(),
-    };
-    let json = terminal.json();
-    let mut shown = Ok(());
-    let mut show = |line: &str| {
-        if !json && shown.is_ok() {
-            shown = terminal.line(line).and_then(|()| terminal.flush());
-        }
-    };
-    let rows = vault::run(&options, &mut show)?;
-    shown?;
-    let rows = if json { &*rows } else { &[] };
-    rows.iter().try_for_each(|row| {
-        terminal.record(vec![
-            ("tool", row.tool.as_str().into()),
-            ("what", row.what.as_str().into()),
-            ("seconds", Value::F64(row.seconds)),
-            ("fastest", Value::F64(row.range.0)),
-            ("slowest", Value::F64(row.range.1)),
-            ("files", row.files.into()),
-            ("bytes", row.bytes.into()),
-            ("stored", row.stored.map_or(Value::Null, Value::from)),
-            ("memoryKib", row.memory_kib.into()),
-            ("note", row.note.as_str().into()),
-        ])
-    })
+/// Does not come back but with an error.
+#[cfg(unix)]
+fn become_it(mut command: Command) -> io::Result<()> {
+    Err(std::os::unix::process::CommandExt::exec(&mut command))
 }
 
-fn records(report: &Report, terminal: &mut Terminal) -> Result<(), Failure> {
-    let machine = &report.machine;
-    terminal.record(vec![
-        ("cpu", machine.cpu.as_str().into()),
-        ("cores", (machine.cores as u64).into()),
-        ("kernel", machine.kernel.as_str().into()),
-        ("commit", machine.commit.as_str().into()),
-        ("timeS", machine.time_s.into()),
-    ])?;
-    for row in &report.rows {
-        let (p50, p99) = row.latency_us.unwrap_or_default();
-        terminal.record(vec![
-            ("name", row.name.as_str().into()),
-            ("level", row.level.into()),
-            ("codec", row.codec.as_str().into()),
-            ("connections", (row.connections as u64).into()),
-            ("count", row.count.into()),
-            ("seconds", Value::F64(row.seconds)),
-            ("perSecond", Value::F64(row.rate())),
-            ("perCore", row.rate_per_core().map_or(Value::Null, Value::F64)),
-            ("p50Us", Value::F64(p50)),
-            ("p99Us", Value::F64(p99)),
-            ("note", row.note.as_str().into()),
-        ])?;
-    }
-    Ok(())
+/// Ends with its exit code.
+#[cfg(not(unix))]
+fn become_it(mut command: Command) -> io::Result<()> {
+    let status = command.status()?;
+    std::process::exit(status.code().unwrap_or(i32::from(crate::exit::FAILURE)))
 }

@@ -2,7 +2,6 @@ use std::io;
 use std::path::PathBuf;
 
 use sealane::{Error, Value};
-use sealane_bench::cost;
 use sealane_codec::CodecError;
 use sealane_message::Exit;
 use sealane_node::StartError;
@@ -55,39 +54,18 @@ sealane_message::errors! {
         #[error(transparent)]
         #[inner(0)]
         Group(#[from] sealane_group::Error),
-        /// A measurement failed.
-        #[error("the bench failed: {0}")]
-        #[code("SL-CLI-13", "Bench")]
-        #[cause("a process of the bench failed")]
-        #[hint("Run it again with `--only` for the row that failed; many connections need `ulimit \
-                -n`.")]
-        Bench(#[from] sealane_bench::load::Error),
-        /// A measurement of messages failed.
-        #[error("the bench failed: {0}")]
-        #[same_as(Bench)]
-        BenchCost(cost::Error),
-        /// A report could not be reproduced.
-        #[error("the bench failed: {0}")]
-        #[same_as(Bench)]
-        BenchReport(#[from] sealane_bench::book::Error),
-        /// Nothing could be counted.
-        #[error("the bench failed: {0}")]
-        #[same_as(Bench)]
-        BenchCounts(#[from] sealane_bench::guard::Error),
-        /// There is nothing to measure.
-        #[error("there is no message to measure: {0}")]
-        #[code("SL-CLI-20", "NoMessages")]
-        #[cause("the files hold no message that could be measured")]
-        #[hint("Give JSON lines, a sequence of MessagePack or CBOR, or frames; `--as` says which.")]
-        NoMessages(String),
-        /// A measurement of a vault failed.
-        #[error("the bench failed: {0}")]
-        #[same_as(Bench)]
-        BenchVault(#[from] sealane_bench::vault::Error),
-        /// A race with other servers failed.
-        #[error("the bench failed: {0}")]
-        #[same_as(Bench)]
-        BenchRace(#[from] sealane_bench::race::Error),
+        /// The bench is not beside this program, or is of another commit.
+        #[error("{}: {cause}", program.display())]
+        #[code("SL-CLI-22", "NoBench")]
+        #[cause("`sealane-bench` is not beside this program, or is of another commit")]
+        #[hint("Build it of the same commit and profile: `cargo build --release -p \
+                sealane-bench`.")]
+        NoBench {
+            /// Where it was looked for.
+            program: PathBuf,
+            /// What was wrong.
+            cause: String,
+        },
         /// The node did not start.
         #[error(transparent)]
         #[inner(0)]
@@ -232,18 +210,6 @@ sealane_message::errors! {
             /// What was wrong, and where.
             cause: CaptureError,
         },
-    }
-}
-
-impl From<cost::Error> for Failure {
-    fn from(error: cost::Error) -> Self {
-        match error {
-            cost::Error::Io { path, cause } => {
-                Failure::File { file: path.into(), cause: cause.to_string() }
-            }
-            cost::Error::NoMessages { first } => Failure::NoMessages(first),
-            other => Failure::BenchCost(other),
-        }
     }
 }
 

@@ -45,6 +45,9 @@ pub use terminal::Terminal;
 
 use args::{Cli, Command};
 
+/// The number, commit and target of this build, as `--version` says them.
+pub const VERSION: &str = env!("SEALANE_VERSION");
+
 /// Runs the command line `args` to its exit code.
 pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let cli = match Cli::try_parse_from(args) {
@@ -69,14 +72,8 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
 
 fn start(cli: Cli) -> Result<(), Failure> {
     log(matches!(cli.command, Command::Up(_)));
-    let runtime = match cli.command {
-        // What measures is to take as little of the machine as it can.
-        Command::Bench(_) => tokio::runtime::Builder::new_current_thread(),
-        _ => tokio::runtime::Builder::new_multi_thread(),
-    }
-    .enable_all()
-    .build()
-    .map_err(Failure::Runtime)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = runtime.map_err(Failure::Runtime)?;
     let mut terminal = Terminal::standard(cli.json);
     let outcome = runtime.block_on(run(cli, &mut terminal));
     let flushed = terminal.flush();
@@ -113,7 +110,7 @@ pub async fn run(cli: Cli, terminal: &mut Terminal) -> Result<(), Failure> {
         Command::Restore(args) => backup::restore(&args, &file?, terminal),
         Command::Explain(args) => explain::run(&args, file, terminal),
         Command::Inspect(args) => inspect::run(&args, terminal),
-        Command::Bench(args) => bench::run(&args, terminal).await,
+        Command::Bench(args) => bench::run(&args, terminal.json()),
         Command::Demo(args) => demo::run(&args, terminal).await,
         Command::Completions(args) => pages::completions(&args, terminal),
         Command::Man(args) => pages::man(&args, terminal),

@@ -11,6 +11,7 @@ use crate::tree::Tree;
 const ROUTES: &str = "spec/hub.md";
 const METRICS: &str = "docs/METRICS.md";
 const FLAGS: &str = "docs/CLI.md";
+const BENCH_FLAGS: &str = "docs/BENCHMARKING.md";
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings = vec![];
@@ -26,6 +27,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     names(tree, "crates/sealane-node/src", ROUTES, "route", routes, &mut findings);
     names(tree, "crates/sealane-node/src", METRICS, "metric", metrics, &mut findings);
     names(tree, "crates/sealane-cli/src", FLAGS, "flag", flags, &mut findings);
+    names(tree, "crates/sealane-bench/src", BENCH_FLAGS, "flag", flags, &mut findings);
     findings
 }
 

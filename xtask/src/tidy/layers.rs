@@ -19,9 +19,13 @@ pub(super) const LAYERS: &[&str] = &[
     "sealane-sim",
     "sealane",
     "sealane-node",
-    "sealane-bench",
     "sealane-cli",
+    "sealane-bench",
 ];
+
+/// What one crate may depend on and no other: an allocator that counts rules the whole program
+/// that it is linked into, so that it must not be one that is shipped.
+const ALONE: &[(&str, &str)] = &[("allocation-counter", "sealane-bench")];
 
 /// The first crates are pure: time, randomness and input are arguments.
 const PURE_LAYERS: usize = 6;
@@ -47,6 +51,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings = vec![];
     for package in &packages {
         order(tree, package, &mut findings);
+        alone(tree, package, &mut findings);
         unused_dependencies(tree, package, &mut findings);
         unused_features(tree, package, &mut findings);
         if layer(&package.name).is_some_and(|layer| layer <= PURE_LAYERS) {
@@ -80,6 +85,21 @@ fn order(tree: &Tree, package: &Package<'_>, findings: &mut Vec<Finding>) {
                 format!("`{}` ({own}) depends on `{name}` ({other})", package.name),
                 "a crate depends only on lower numbers: move what both need below both",
             ));
+        }
+    }
+}
+
+/// Tests are held to it too: their allocator would hide what the program's does.
+fn alone(tree: &Tree, package: &Package<'_>, findings: &mut Vec<Finding>) {
+    let path = format!("{}/Cargo.toml", package.dir);
+    for kind in ["dependencies", "build-dependencies", "dev-dependencies"] {
+        let names = package.dependencies(kind);
+        for (name, user) in ALONE.iter().filter(|(name, _)| names.iter().any(|n| n == name)) {
+            if package.name != *user {
+                let what = format!("`{}` depends on `{name}`", package.name);
+                let remedy = format!("measure in `{user}`, which is not shipped");
+                findings.push(Finding::new(&path, line_of(tree, &path, name), what, remedy));
+            }
         }
     }
 }
@@ -249,6 +269,23 @@ mod tests {
         assert!(found("sealane-node", manifest, "use sealane_stream::Stream;\n").is_empty());
         let tests = "[dev-dependencies]\nsealane-stream.workspace = true\n";
         assert!(found("sealane-codec", tests, "use sealane_stream::Stream;\n").is_empty());
+    }
+
+    #[test]
+    fn no_product_depends_on_the_instrument_or_its_allocator() {
+        let bench = "[dependencies]\nsealane-bench.workspace = true\n";
+        for product in LAYERS.iter().filter(|name| **name != "sealane-bench") {
+            let findings = found(product, bench, "use sealane_bench::book;\n");
+            assert!(findings.iter().any(|said| said.contains("depends on `sealane-bench`")));
+        }
+        for kind in ["dependencies", "dev-dependencies"] {
+            let counter = format!("[{kind}]\nallocation-counter.workspace = true\n");
+            let source = "use allocation_counter::measure;\n";
+            let findings = found("sealane-cli", &counter, source);
+            assert_eq!(findings.len(), 1, "{findings:?}");
+            assert!(findings[0].contains(":4: `sealane-cli` depends on `allocation-counter`"));
+            assert!(found("sealane-bench", &counter, source).is_empty());
+        }
     }
 
     #[test]

@@ -19,7 +19,7 @@ const THEIRS: &str = "the report's, Rust";
 pub(super) fn report(options: &Options, progress: &mut dyn FnMut(f64)) -> Result<Report, Error> {
     let measure_in = |data: Option<PathBuf>, only: &str, tool: &str| {
         let options = vault::Options {
-            sealane: options.sealane.clone(),
+            programs: options.programs.clone(),
             rounds: if options.quick { 1 } else { 3 },
             only: Some(only.to_owned()),
             tool: Some(tool.to_owned()),

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::{Book, Report, Row, Table};
-use crate::measure::{Figure, Machine, Unit};
+use crate::measure::{Figure, Unit};
 use crate::text::table;
 
 /// The heads of a table's columns.
@@ -12,7 +12,7 @@ pub(crate) const HEAD: [&str; 6] =
 
 impl fmt::Display for Book {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{}, {} build", self.machine, Machine::build())?;
+        writeln!(f, "{}", self.machine)?;
         self.reports.iter().try_for_each(|report| write!(f, "\n{report}"))
     }
 }

@@ -12,10 +12,11 @@ use sealane_protocol::Sealed;
 use super::Error;
 use super::step::Coder;
 use super::way::{Link, Way};
+use crate::load;
 use crate::load::node::NodeProcess;
-use crate::load::{self, Programs};
 use crate::measure::{percentile, process_cpu_ns};
 use crate::members::{GROUP, Members};
+use crate::programs::Programs;
 
 /// What a way over a hub cost, for each message.
 #[derive(Debug, Clone, Copy, Default)]

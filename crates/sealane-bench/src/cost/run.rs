@@ -11,8 +11,8 @@ use super::step::{Step, Steps};
 use super::trip::{Bytes, Trip, Watch};
 use super::way::{Link, Way};
 use super::{Error, Sample, advice, table};
-use crate::load::Programs;
 use crate::measure::{self, Cost, Machine, Plan, Variant, percentile};
+use crate::programs::Programs;
 
 /// What is measured, and how long.
 #[derive(Debug, Clone)]

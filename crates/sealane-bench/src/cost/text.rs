@@ -5,12 +5,12 @@ use std::fmt;
 use super::report::{Input, Report, Row, Source};
 use super::step::Step;
 use super::table::StepRow;
-use crate::measure::{Figure, Machine, Unit};
+use crate::measure::{Figure, Unit};
 use crate::text::table;
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{}, {} build", self.machine, Machine::build())?;
+        writeln!(f, "{}", self.machine)?;
         writeln!(f, "{}\n", self.input)?;
         writeln!(f, "each step alone, one message on average")?;
         let rows: Vec<Vec<String>> = self.steps.iter().map(step).collect();

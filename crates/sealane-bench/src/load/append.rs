@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use super::node::NodeProcess;
 use super::worker::{Work, Worker};
-use super::{Error, Options, Programs, Row};
+use super::{Error, Options, Row};
+use crate::programs::Programs;
 
 /// Appends together: connections times batch.
 const GROUPS: [(usize, usize); 5] = [(1, 1), (64, 1), (1, 100), (1, 1000), (4, 1000)];

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 use super::client::{Acks, never, publish};
 use super::node::NodeProcess;
 use super::worker::{Work, Worker};
-use super::{Error, Options, Programs, Row};
+use super::{Error, Options, Row};
+use crate::programs::Programs;
 
 /// A way of reading.
 pub(super) struct Shape {

@@ -2,7 +2,8 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use super::{Error, Programs};
+use super::Error;
+use crate::programs::Programs;
 
 /// A node in a process of its own.
 pub(crate) struct NodeProcess {

@@ -1,5 +1,4 @@
 use std::fmt;
-use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// What was measured, and on what.
@@ -20,7 +19,7 @@ pub struct Machine {
     pub cores: usize,
     /// The kernel's release.
     pub kernel: String,
-    /// The commit that was measured, where it is known.
+    /// The commit that was measured, or `unknown`.
     pub commit: String,
     /// Unix seconds.
     pub time_s: u64,
@@ -62,31 +61,30 @@ impl Machine {
         let cpu = read("/proc/cpuinfo");
         let cpu = cpu.lines().find_map(|line| line.strip_prefix("model name"));
         let cpu = cpu.and_then(|rest| rest.split_once(':')).map_or("unknown", |(_, name)| name);
-        let commit = Command::new("git").args(["rev-parse", "--short", "HEAD"]).output();
-        let commit = commit.ok().filter(|out| out.status.success());
-        let commit = commit.and_then(|out| String::from_utf8(out.stdout).ok()).unwrap_or_default();
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Self {
             cpu: cpu.trim().to_owned(),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
             kernel: read("/proc/sys/kernel/osrelease").trim().to_owned(),
-            commit: commit.trim().to_owned(),
+            commit: env!("SEALANE_COMMIT").to_owned(),
             time_s: since.as_secs(),
         }
     }
 }
 
 impl Machine {
-    /// How this program was built. Figures of a debug build say little.
+    /// How this program was built: `ship` as it is shipped, `release`, or `debug`, whose figures
+    /// say little.
     pub fn build() -> &'static str {
-        if cfg!(debug_assertions) { "debug" } else { "release" }
+        env!("SEALANE_PROFILE")
     }
 }
 
 impl fmt::Display for Machine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let commit = if self.commit.is_empty() { "unknown" } else { &self.commit };
-        write!(f, "{}, {} cores, Linux {}, commit {commit}", self.cpu, self.cores, self.kernel)
+        let Self { cpu, cores, kernel, commit, .. } = self;
+        let build = Self::build();
+        write!(f, "{cpu}, {cores} cores, Linux {kernel}, commit {commit}, {build} build")
     }
 }
 

@@ -12,7 +12,8 @@ use super::client::Acks;
 use super::deliver::folder;
 use super::node::NodeProcess;
 use super::worker::{Work, Worker};
-use super::{Error, Options, Programs, Row};
+use super::{Error, Options, Row};
+use crate::programs::Programs;
 
 const GROUP: GroupTag = GroupTag::from_bytes([9; 4]);
 

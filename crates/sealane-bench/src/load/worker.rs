@@ -9,8 +9,9 @@ use sealane_codec::Codec;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
+use super::Error;
 use super::client::{Acks, Reader, Seen, envelope, never, now_us};
-use super::{Error, Programs};
+use crate::programs::Programs;
 
 /// A client's work. It travels as text, one argument each.
 #[derive(Debug, Clone)]
@@ -41,8 +42,8 @@ pub(crate) struct Worker {
 
 impl Worker {
     pub(crate) fn start(programs: &Programs, address: &str, work: &Work) -> Result<Self, Error> {
-        let child = tokio::process::Command::new(&programs.sealane)
-            .args(["bench", "worker", address])
+        let child = tokio::process::Command::new(&programs.bench)
+            .args(["worker", address])
             .args(work.to_arguments())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -68,8 +68,8 @@ async fn run(
     cpu_s: impl Fn() -> f64,
 ) -> Result<Lap, Error> {
     let numbers = [track.subscribers as u64, track.body as u64, effort.each.as_millis() as u64];
-    let child = Command::new(&track.programs.sealane)
-        .args(["bench", "race-client", address, peer])
+    let child = Command::new(&track.programs.bench)
+        .args(["race-client", address, peer])
         .args(numbers.map(|number| number.to_string()))
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -86,7 +86,7 @@ async fn run(
     if ready.is_err() || !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
         let said = said.lines().next().unwrap_or("the clients ended early").to_owned();
-        return Err(Error::Peer { peer: "bench race-client".into(), said });
+        return Err(Error::Peer { peer: "sealane-bench race-client".into(), said });
     }
     let text = String::from_utf8_lossy(&output.stdout);
     let numbers: Vec<f64> = text.split_whitespace().filter_map(|n| n.parse().ok()).collect();

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use super::nats::Sync;
 use super::{Error, Peers, Side, fan_out, nats, ours};
-use crate::load::Programs;
 use crate::load::client::Acks;
+use crate::programs::Programs;
 
 /// One question. Its contenders answer it in turn, round after round.
 pub(super) struct Heat {

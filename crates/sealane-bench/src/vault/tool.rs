@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::{Options, n2s};
+use crate::programs::Programs;
 
 const SECRET: &str = "correct horse battery staple";
 
@@ -19,7 +20,7 @@ pub(super) struct Tool {
 enum Kind {
     /// With this codec, as `--codec` takes it; zstd at level 3.
     Sealane(&'static str),
-    /// The report's pipeline, by `sealane bench n2s`.
+    /// The report's pipeline, by `sealane-bench n2s`.
     N2sRust,
     /// The same in Python.
     N2sPython,
@@ -30,14 +31,19 @@ enum Kind {
 
 /// Every tool that is there. What is missing is shown, with what is not measured for it.
 pub(super) fn find(options: &Options, show: &mut dyn FnMut(&str)) -> Vec<Tool> {
-    let own = |name: &str, kind| Tool { name: name.into(), kind, program: options.sealane.clone() };
+    let Programs { sealane, bench } = &options.programs;
+    let own = |name: &str, codec| Tool {
+        name: name.into(),
+        kind: Kind::Sealane(codec),
+        program: sealane.clone(),
+    };
     let mut tools = vec![
-        own("sealane zstd-3", Kind::Sealane("zstd")),
-        own("sealane lz4", Kind::Sealane("lz4")),
-        own("sealane stored", Kind::Sealane("none")),
-        own("the report's, Rust", Kind::N2sRust),
+        own("sealane zstd-3", "zstd"),
+        own("sealane lz4", "lz4"),
+        own("sealane stored", "none"),
+        Tool { name: "the report's, Rust".into(), kind: Kind::N2sRust, program: bench.clone() },
     ];
-    show(&format!("sealane: {}", version(&options.sealane, "--version").unwrap_or_default()));
+    show(&format!("sealane: {}", version(sealane, "--version").unwrap_or_default()));
     let also = options.also.iter().filter_map(|also| also.split_once('='));
     let also = also.map(|(name, path)| (name.to_owned(), PathBuf::from(path)));
     let peers = ["restic", "borg", "python3"].map(|name| (name.to_owned(), PathBuf::from(name)));
@@ -131,7 +137,7 @@ impl Tool {
                 command.args(["create", "--compression", compression, "::{now:%H%M%S.%f}"]);
                 command.arg(source)
             }
-            Kind::N2sRust => command.args(["bench", "n2s"]).arg(source).arg(store),
+            Kind::N2sRust => command.arg("n2s").arg(source).arg(store),
             Kind::N2sPython => command.args(["-c", n2s::PYTHON]).arg(source).arg(store),
         };
         command

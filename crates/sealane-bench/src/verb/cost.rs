@@ -1,24 +1,24 @@
-//! `sealane bench cost`.
+//! `sealane-bench cost`.
 
+use std::io::IsTerminal;
 use std::path::Path;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use sealane_bench::cost::{self, Options, Sample};
-use sealane_bench::load::Programs;
-use sealane_bench::page;
 
-use crate::args::bench::BenchCost;
-use crate::{Failure, Terminal};
+use super::programs;
+use crate::cost::{self, Options, Sample};
+use crate::output::Output;
+use crate::{Failure, args, page};
 
-pub(super) async fn run(args: &BenchCost, terminal: &mut Terminal) -> Result<(), Failure> {
+pub(super) async fn run(args: &args::Cost, output: &mut Output) -> Result<(), Failure> {
     let sample = Sample::read(&args.files, args.holding)?;
     let programs = match args.no_hub {
         true => None,
-        false => Some(Programs::of(std::env::current_exe().map_err(Failure::Runtime)?)),
+        false => Some(programs()?),
     };
     let options = Options { quick: args.quick, programs, data: args.data.clone() };
-    let bar = bar(terminal.interactive());
+    let bar = bar();
     let mut progress = |what: &str, part: f64| {
         bar.set_message(what.to_owned());
         bar.set_position((part * 100.0) as u64);
@@ -28,21 +28,20 @@ pub(super) async fn run(args: &BenchCost, terminal: &mut Terminal) -> Result<(),
     if let Some(file) = &args.html {
         write(file, &page::cost(&report))?;
     }
-    match terminal.json() {
-        true => terminal.datum(&cost::record(&report)),
-        false => terminal.line(&report),
+    match output.json() {
+        true => output.datum(&cost::record(&report)),
+        false => output.line(&report),
     }
 }
 
 /// Writes a page.
 pub(super) fn write(file: &Path, page: &str) -> Result<(), Failure> {
-    std::fs::write(file, page)
-        .map_err(|cause| Failure::File { file: file.to_owned(), cause: cause.to_string() })
+    std::fs::write(file, page).map_err(Failure::file(file))
 }
 
 /// How far it is, for whoever watches.
-pub(super) fn bar(is_watched: bool) -> ProgressBar {
-    if !is_watched {
+pub(super) fn bar() -> ProgressBar {
+    if !std::io::stderr().is_terminal() {
         return ProgressBar::hidden();
     }
     let style = ProgressStyle::with_template("{msg:28} {bar:40} {pos:>3} %  {elapsed}");

@@ -1,15 +1,17 @@
-//! `sealane bench race`.
+//! `sealane-bench race`.
 
-use sealane::Value;
-use sealane_bench::race::{self, Options, Report};
+use sealane_message::Value;
 
-use crate::args::bench::BenchRace;
-use crate::{Failure, Terminal};
+use super::programs;
+use crate::measure::Machine;
+use crate::output::Output;
+use crate::race::{self, Options, Report};
+use crate::{Failure, args};
 
 /// Races, and shows each line as it comes.
-pub(super) async fn run(args: &BenchRace, terminal: &mut Terminal) -> Result<(), Failure> {
+pub(super) async fn run(args: &args::Race, output: &mut Output) -> Result<(), Failure> {
     let options = Options {
-        sealane: std::env::current_exe().map_err(Failure::Runtime)?,
+        programs: programs()?,
         peers: args.peers.clone(),
         each: args.each,
         rounds: args.rounds.max(1),
@@ -18,32 +20,33 @@ pub(super) async fn run(args: &BenchRace, terminal: &mut Terminal) -> Result<(),
         only: args.only.clone(),
         data: args.data.clone(),
     };
-    let json = terminal.json();
+    let json = output.json();
     let mut shown = Ok(());
     let mut show = |line: &str| {
         if !json && shown.is_ok() {
-            shown = terminal.line(line).and_then(|()| terminal.flush());
+            shown = output.line_now(line);
         }
     };
     let report = race::run(&options, &mut show).await?;
     shown?;
-    if json { records(&report, terminal) } else { Ok(()) }
+    if json { records(&report, output) } else { Ok(()) }
 }
 
-fn records(report: &Report, terminal: &mut Terminal) -> Result<(), Failure> {
+fn records(report: &Report, output: &mut Output) -> Result<(), Failure> {
     let settings = report.settings.iter().map(|line| Value::from(line.as_str())).collect();
     let machine = &report.machine;
-    terminal.record(vec![
+    output.record(vec![
         ("cpu", machine.cpu.as_str().into()),
         ("cores", (machine.cores as u64).into()),
         ("kernel", machine.kernel.as_str().into()),
         ("commit", machine.commit.as_str().into()),
+        ("build", Machine::build().into()),
         ("timeS", machine.time_s.into()),
         ("settings", Value::Array(settings)),
     ])?;
     for row in &report.rows {
         let (slowest, fastest) = row.range;
-        terminal.record(vec![
+        output.record(vec![
             ("heat", row.heat.as_str().into()),
             ("contender", row.contender.as_str().into()),
             ("durability", row.durability.as_str().into()),
@@ -59,7 +62,7 @@ fn records(report: &Report, terminal: &mut Terminal) -> Result<(), Failure> {
     }
     report.demands.iter().try_for_each(|demand| {
         let [ours, theirs] = &demand.of;
-        terminal.record(vec![
+        output.record(vec![
             ("ours", ours.as_str().into()),
             ("theirs", theirs.as_str().into()),
             ("times", Value::F64(demand.times)),

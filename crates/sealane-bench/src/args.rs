@@ -1,33 +1,52 @@
-//! `sealane bench` and its verbs.
+//! Every verb and flag, defined once.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Subcommand};
-use sealane_bench::book::Name;
-use sealane_bench::cost::Holding;
+use clap::{Args, Parser, Subcommand};
 
-use crate::times;
+use crate::book::Name;
+use crate::cost::Holding;
 
-/// `sealane bench`.
-#[derive(Debug, Args)]
-pub struct Bench {
+const AFTER_HELP: &str = "\
+Nodes that it measures are the `sealane` beside it, of the same commit.
+
+Exit codes:
+  0  done; also when the reader of a pipe has gone
+  1  failed; a slow result is no failure
+  2  wrong usage, or a file that cannot be read or written
+
+Examples:
+  sealane-bench cost messages.jsonl --quick
+  journalctl -o json | sealane-bench cost - --no-hub
+  sealane-bench report --all --html book.html
+  sealane-bench load --only append";
+
+/// Measure what messages, hub and vault cost on this machine.
+#[derive(Debug, Parser)]
+#[command(name = "sealane-bench", version = crate::VERSION, after_long_help = AFTER_HELP)]
+#[command(disable_help_subcommand = true, max_term_width = 100)]
+pub(crate) struct Cli {
+    /// Write data as JSON, one value per line, each with "v":1
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+
     /// What to measure
     #[command(subcommand)]
-    pub command: BenchCommand,
+    pub(crate) command: Command,
 }
 
-/// The verbs of `sealane bench`.
+/// The verbs.
 #[derive(Debug, Subcommand)]
-pub enum BenchCommand {
+pub(crate) enum Command {
     /// What each step costs on your own messages, and the ways from end to end
-    Cost(BenchCost),
+    Cost(Cost),
     /// The five measured reports that Sealane grew from, their tables row by row on this machine
-    Report(BenchReport),
+    Report(Report),
     /// The hub under load: appends, deliveries, sealed streams, latency, replay, fan-out
-    Load(BenchLoad),
+    Load(Load),
     /// A vault beside the report's own pipeline, restic and borg: files, bytes, memory
-    Vault(BenchVault),
+    Vault(Vault),
     /// Counts that may not grow, a line each, for `cargo xtask bench-guard`
     #[command(hide = true)]
     Counts {
@@ -36,7 +55,7 @@ pub enum BenchCommand {
         alone: Vec<usize>,
     },
     /// The hub beside NATS, JetStream and Centrifugo: the same bodies, the same disk, in turns
-    Race(BenchRace),
+    Race(Race),
     /// The report's own pipeline over a folder, in a process of its own
     #[command(hide = true)]
     N2s {
@@ -60,52 +79,56 @@ pub enum BenchCommand {
     },
 }
 
-/// `sealane bench cost`.
+/// `sealane-bench cost`.
 #[derive(Debug, Args)]
-pub struct BenchCost {
+pub(crate) struct Cost {
     /// Messages: JSON lines, sequences of MessagePack or CBOR, frames, a folder with one message in
     /// each file; `-` is standard input
     #[arg(value_name = "FILE", required = true)]
-    pub files: Vec<PathBuf>,
+    pub(crate) files: Vec<PathBuf>,
     /// What the files hold: json, msgpack, cbor or frames [default: told by name and content]
     #[arg(long = "as", value_name = "KIND", value_parser = holding)]
-    pub holding: Option<Holding>,
+    pub(crate) holding: Option<Holding>,
     /// Less of everything: an answer in less than 20 seconds
     #[arg(long)]
-    pub quick: bool,
+    pub(crate) quick: bool,
     /// Leave out the ways over a hub, which is started for them
     #[arg(long)]
-    pub no_hub: bool,
+    pub(crate) no_hub: bool,
     /// The folder on the disk that the hub keeps messages on [default: the system's temporary one]
     #[arg(long, value_name = "DIR")]
-    pub data: Option<PathBuf>,
+    pub(crate) data: Option<PathBuf>,
     /// Write a page with charts into this file too; it needs nothing else
     #[arg(long, value_name = "FILE")]
-    pub html: Option<PathBuf>,
+    pub(crate) html: Option<PathBuf>,
+}
+
+fn duration(text: &str) -> Result<Duration, &'static str> {
+    humantime::parse_duration(text).map_err(|_| "a time is like 5s, 250ms or 1h30m")
 }
 
 fn holding(name: &str) -> Result<Holding, &'static str> {
     Holding::from_name(name).ok_or("it is json, msgpack, cbor or frames")
 }
 
-/// `sealane bench report`.
+/// `sealane-bench report`.
 #[derive(Debug, Args)]
-pub struct BenchReport {
+pub(crate) struct Report {
     /// Which: triple-json, gateway-codec, mesh-encryption, zero-copy, blobs
     #[arg(value_name = "NAME", required_unless_present = "all", value_parser = report)]
-    pub names: Vec<Name>,
+    pub(crate) names: Vec<Name>,
     /// All five
     #[arg(long, conflicts_with = "names")]
-    pub all: bool,
+    pub(crate) all: bool,
     /// Less of everything: a look
     #[arg(long)]
-    pub quick: bool,
+    pub(crate) quick: bool,
     /// The folder on the disk that vaults are written to [default: the system's temporary one]
     #[arg(long, value_name = "DIR")]
-    pub data: Option<PathBuf>,
+    pub(crate) data: Option<PathBuf>,
     /// Write a page with charts into this file too; it needs nothing else
     #[arg(long, value_name = "FILE")]
-    pub html: Option<PathBuf>,
+    pub(crate) html: Option<PathBuf>,
 }
 
 fn report(name: &str) -> Result<Name, String> {
@@ -115,77 +138,77 @@ fn report(name: &str) -> Result<Name, String> {
     })
 }
 
-/// `sealane bench load`.
+/// `sealane-bench load`.
 #[derive(Debug, Args)]
-pub struct BenchLoad {
+pub(crate) struct Load {
     /// How long each row runs
-    #[arg(long, value_name = "TIME", value_parser = times::duration, default_value = "5s")]
-    pub each: Duration,
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "5s")]
+    pub(crate) each: Duration,
     /// Bytes of an envelope
     #[arg(long, value_name = "BYTES", default_value_t = 100)]
-    pub size: usize,
+    pub(crate) size: usize,
     /// Connections that read
     #[arg(long, value_name = "N", default_value_t = 16)]
-    pub readers: usize,
+    pub(crate) readers: usize,
     /// Connections that are opened to see what an idle one costs
     #[arg(long, value_name = "N", default_value_t = 2000)]
-    pub idle: usize,
+    pub(crate) idle: usize,
     /// Readers of one message, over three codecs
     #[arg(long, value_name = "N", default_value_t = 9999)]
-    pub fan_out: usize,
+    pub(crate) fan_out: usize,
     /// Only rows whose name contains this, for example append or latency
     #[arg(long, value_name = "TEXT")]
-    pub only: Option<String>,
+    pub(crate) only: Option<String>,
     /// The folder on the disk to measure [default: the system's temporary folder]
     #[arg(long, value_name = "DIR")]
-    pub data: Option<PathBuf>,
+    pub(crate) data: Option<PathBuf>,
 }
 
-/// `sealane bench vault`.
+/// `sealane-bench vault`.
 #[derive(Debug, Args)]
-pub struct BenchVault {
+pub(crate) struct Vault {
     /// How often each row is measured
     #[arg(long, value_name = "N", default_value_t = 5)]
-    pub rounds: usize,
+    pub(crate) rounds: usize,
     /// Only this group of rows: mixed, small or big
     #[arg(long, value_name = "TEXT")]
-    pub only: Option<String>,
+    pub(crate) only: Option<String>,
     /// Only tools whose name contains this, for example sealane or borg
     #[arg(long, value_name = "TEXT")]
-    pub tool: Option<String>,
+    pub(crate) tool: Option<String>,
     /// Bytes of the big file
     #[arg(long, value_name = "BYTES", default_value_t = 1_000_000_000)]
-    pub big: u64,
+    pub(crate) big: u64,
     /// The folder on the disk to measure [default: the system's temporary folder]
     #[arg(long, value_name = "DIR")]
-    pub data: Option<PathBuf>,
+    pub(crate) data: Option<PathBuf>,
     /// A further program, for example borg=/opt/borg/bin/borg
     #[arg(long, value_name = "NAME=PATH")]
-    pub also: Vec<String>,
+    pub(crate) also: Vec<String>,
 }
 
-/// `sealane bench race`.
+/// `sealane-bench race`.
 #[derive(Debug, Args)]
-pub struct BenchRace {
+pub(crate) struct Race {
     /// The folder of the peers' programs: nats-server, nats, centrifugo
     #[arg(long, value_name = "DIR", default_value = "target/peers")]
-    pub peers: PathBuf,
+    pub(crate) peers: PathBuf,
     /// How long a lap runs, about
-    #[arg(long, value_name = "TIME", value_parser = times::duration, default_value = "3s")]
-    pub each: Duration,
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "3s")]
+    pub(crate) each: Duration,
     /// Laps of which the median is shown
     #[arg(long, value_name = "N", default_value_t = 3)]
-    pub rounds: usize,
+    pub(crate) rounds: usize,
     /// Bytes of a body, one race for each
     #[arg(long, value_name = "BYTES", default_values_t = [256, 100])]
-    pub body: Vec<usize>,
+    pub(crate) body: Vec<usize>,
     /// Connections that read in a fan-out
     #[arg(long, value_name = "N", default_value_t = 1000)]
-    pub subscribers: usize,
+    pub(crate) subscribers: usize,
     /// Only heats whose name contains this, for example publish or fan-out
     #[arg(long, value_name = "TEXT")]
-    pub only: Option<String>,
+    pub(crate) only: Option<String>,
     /// The folder on the disk to measure [default: the system's temporary folder]
     #[arg(long, value_name = "DIR")]
-    pub data: Option<PathBuf>,
+    pub(crate) data: Option<PathBuf>,
 }

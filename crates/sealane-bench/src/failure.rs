@@ -1,0 +1,138 @@
+use std::io;
+use std::path::{Path, PathBuf};
+
+use sealane_message::{ErrorInfo, Exit, Value};
+
+use crate::output::{harmless, record};
+use crate::programs::NoSealane;
+use crate::{book, cost, guard, load, race, vault};
+
+/// The exit codes, those of `sealane`.
+pub(crate) mod exit {
+    pub(crate) const FAILURE: u8 = 1;
+    pub(crate) const USAGE: u8 = 2;
+}
+
+sealane_message::errors! {
+    /// The error codes of the bench.
+    pub const ERRORS;
+
+    /// Why there are no figures.
+    #[derive(Debug, thiserror::Error)]
+    pub(crate) enum Failure {
+        /// A process, a peer or a step did not do its work.
+        #[error("{0}")]
+        #[code("SL-BENCH-01", "Measurement")]
+        #[cause("a process of the bench failed, or a step did not do its work")]
+        #[hint("Run it again with `--only` for the row that failed; many connections need `ulimit \
+                -n`.")]
+        Measurement(Box<dyn std::error::Error>),
+        /// There is nothing to measure.
+        #[error("there is no message to measure: {0}")]
+        #[code("SL-BENCH-02", "NoMessages")]
+        #[cause("the files hold no message that could be measured")]
+        #[hint("Give JSON lines, a sequence of MessagePack or CBOR, or frames; `--as` says which.")]
+        NoMessages(String),
+        /// A file that cannot be read or written.
+        #[error("{}: {cause}", file.display())]
+        #[code("SL-BENCH-03", "BenchFile", exit = Usage)]
+        #[cause("a file of the bench cannot be read or written")]
+        #[hint("Check the path and its permissions.")]
+        File {
+            /// The file.
+            file: PathBuf,
+            /// What was wrong.
+            cause: io::Error,
+        },
+        /// Standard output could not be written.
+        #[error("standard output: {0}")]
+        #[code("SL-BENCH-04", "BenchOutput")]
+        #[cause("the figures could not be written to standard output")]
+        #[hint("Check where the output goes, and whether there is room.")]
+        Output(io::Error),
+        /// What is measured is not there.
+        #[error(transparent)]
+        #[code("SL-BENCH-05", "NoSealane")]
+        #[cause("the program that is measured is not beside the bench, or is of another commit")]
+        #[hint("Build it of the same commit and profile: `cargo build --release -p sealane-cli`.")]
+        NoSealane(#[from] NoSealane),
+    }
+}
+
+impl Failure {
+    pub(crate) fn measurement(cause: impl std::error::Error + 'static) -> Self {
+        Failure::Measurement(Box::new(cause))
+    }
+
+    pub(crate) fn file(file: &Path) -> impl FnOnce(io::Error) -> Self {
+        move |cause| Failure::File { file: file.to_owned(), cause }
+    }
+
+    pub(crate) fn exit_code(&self) -> u8 {
+        match self.info().exit {
+            Exit::Usage => exit::USAGE,
+            _ => exit::FAILURE,
+        }
+    }
+
+    /// Whether the reader of our output has gone, which is its good right.
+    pub(crate) fn is_broken_pipe(&self) -> bool {
+        matches!(self, Failure::Output(error) if error.kind() == io::ErrorKind::BrokenPipe)
+    }
+
+    /// Says it on standard error, once.
+    pub(crate) fn print(&self, json: bool) {
+        let ErrorInfo { code, hint, .. } = self.info();
+        if json {
+            let error = vec![
+                ("code".to_owned(), Value::from(*code)),
+                ("message".to_owned(), Value::from(self.to_string())),
+                ("hint".to_owned(), Value::from(*hint)),
+            ];
+            eprint!("{}", String::from_utf8_lossy(&record(vec![("error", Value::Map(error))])));
+        } else {
+            // Names of files, and what a hub said, are others' words.
+            let said = format!("{self} [{code}]\n  hint: {hint}");
+            eprintln!("sealane-bench: error: {}", harmless(&said));
+        }
+    }
+}
+
+impl From<cost::Error> for Failure {
+    fn from(error: cost::Error) -> Self {
+        match error {
+            cost::Error::Io { path, cause } => Failure::File { file: path.into(), cause },
+            cost::Error::NoMessages { first } => Failure::NoMessages(first),
+            other => Failure::measurement(other),
+        }
+    }
+}
+
+/// Of these, all that is to be known stands in their message.
+macro_rules! measurements {
+    ($($error:ty),*) => {
+        $(impl From<$error> for Failure {
+            fn from(error: $error) -> Self {
+                Failure::measurement(error)
+            }
+        })*
+    };
+}
+
+measurements!(book::Error, guard::Error, load::Error, race::Error, vault::Error);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_caller_named_wrongly_is_wrong_usage() {
+        let cause = || io::Error::from(io::ErrorKind::NotFound);
+        let unread = Failure::from(cost::Error::Io { path: "a.json".into(), cause: cause() });
+        assert_eq!((unread.exit_code(), unread.info().code), (exit::USAGE, "SL-BENCH-03"));
+        let nothing = Failure::from(cost::Error::NoMessages { first: "a.json:1".into() });
+        assert_eq!((nothing.exit_code(), nothing.info().code), (exit::FAILURE, "SL-BENCH-02"));
+        let failed = Failure::from(load::Error::Io { what: "a node", cause: cause() });
+        assert_eq!((failed.exit_code(), failed.info().code), (exit::FAILURE, "SL-BENCH-01"));
+    }
+}

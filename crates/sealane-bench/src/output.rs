@@ -1,0 +1,98 @@
+use std::borrow::Cow;
+use std::fmt;
+use std::io::{BufWriter, IsTerminal, Stdout, Write};
+
+use sealane_codec::Codec;
+use sealane_message::Value;
+
+use crate::Failure;
+
+/// The version of the schema of every JSON line.
+const SCHEMA: u64 = 1;
+
+/// Where figures go: to standard output, as lines for people or as JSON for programs.
+pub(crate) struct Output {
+    out: BufWriter<Stdout>,
+    json: bool,
+    /// Whether a terminal shows what is written, and does what control characters tell it.
+    is_screen: bool,
+}
+
+impl Output {
+    pub(crate) fn new(json: bool) -> Self {
+        let out = std::io::stdout();
+        let is_screen = out.is_terminal();
+        Self { out: BufWriter::new(out), json, is_screen }
+    }
+
+    /// Whether figures are to be JSON.
+    pub(crate) fn json(&self) -> bool {
+        self.json
+    }
+
+    /// A line for people. On a terminal, control characters are shown and not obeyed: names of
+    /// files, and what is wrong with their lines, are others' words.
+    pub(crate) fn line(&mut self, line: impl fmt::Display) -> Result<(), Failure> {
+        let line = format!("{line}\n");
+        let shown = if self.is_screen { harmless(&line) } else { Cow::Borrowed(&*line) };
+        self.out.write_all(shown.as_bytes()).map_err(Failure::Output)
+    }
+
+    /// The same, at once: a measurement of minutes shows each row as it comes.
+    pub(crate) fn line_now(&mut self, line: impl fmt::Display) -> Result<(), Failure> {
+        self.line(line)?;
+        self.flush()
+    }
+
+    /// A line for programs: a map that begins with the schema's version.
+    pub(crate) fn record(&mut self, fields: Vec<(&str, Value)>) -> Result<(), Failure> {
+        self.out.write_all(&record(fields)).map_err(Failure::Output)
+    }
+
+    /// A value for programs that names the schema's version itself.
+    pub(crate) fn datum(&mut self, value: &Value) -> Result<(), Failure> {
+        self.out.write_all(&json_line(value)).map_err(Failure::Output)
+    }
+
+    pub(crate) fn flush(&mut self) -> Result<(), Failure> {
+        self.out.flush().map_err(Failure::Output)
+    }
+}
+
+/// A line of JSON with the schema's version.
+pub(crate) fn record(fields: Vec<(&str, Value)>) -> Vec<u8> {
+    let fields = std::iter::once(("v", Value::from(SCHEMA))).chain(fields);
+    json_line(&Value::Map(fields.map(|(name, value)| (name.to_owned(), value)).collect()))
+}
+
+fn json_line(value: &Value) -> Vec<u8> {
+    let mut line = Vec::new();
+    sealane_codec::encode(Codec::Json, value, &mut line);
+    line.push(b'\n');
+    line
+}
+
+/// The same text with control characters, but for the ends of lines, shown as `\u001b`.
+pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
+    let is_hidden = |c: char| c.is_control() && c != '\n';
+    if !text.contains(is_hidden) {
+        return Cow::Borrowed(text);
+    }
+    let shown = |c: char| match is_hidden(c) {
+        true => format!("\\u{:04x}", u32::from(c)),
+        false => c.to_string(),
+    };
+    Cow::Owned(text.chars().map(shown).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_have_a_version_and_a_terminal_is_told_nothing() {
+        assert_eq!(record(vec![("a", Value::Null)]), b"{\"v\":1,\"a\":null}\n");
+        assert_eq!(harmless("a\x1b[2J\u{9b}\nü"), "a\\u001b[2J\\u009b\nü");
+        assert!(matches!(harmless("plain\n"), Cow::Borrowed(_)));
+    }
+}

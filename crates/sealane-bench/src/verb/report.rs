@@ -1,0 +1,32 @@
+//! `sealane-bench report`.
+
+use super::cost::{bar, write};
+use super::programs;
+use crate::book::{self, Name, Options};
+use crate::output::Output;
+use crate::programs::Programs;
+use crate::{Failure, args, page};
+
+pub(super) fn run(args: &args::Report, output: &mut Output) -> Result<(), Failure> {
+    let names = if args.all { Name::ALL.into() } else { args.names.clone() };
+    let programs = match names.contains(&Name::Blobs) {
+        true => programs()?,
+        // The others measure within this process.
+        false => Programs::here().map_err(Failure::measurement)?,
+    };
+    let options = Options { names, quick: args.quick, programs, data: args.data.clone() };
+    let bar = bar();
+    let mut progress = |name: &str, part: f64| {
+        bar.set_message(name.to_owned());
+        bar.set_position((part * 100.0) as u64);
+    };
+    let book = book::run(&options, &mut progress)?;
+    bar.finish_and_clear();
+    if let Some(file) = &args.html {
+        write(file, &page::book(&book))?;
+    }
+    match output.json() {
+        true => output.datum(&book::record(&book)),
+        false => output.line(&book),
+    }
+}
