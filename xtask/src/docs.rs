@@ -103,11 +103,11 @@ fn errors_page(rows: &[ErrorRow]) -> String {
         "# Error codes\n\n\
          A code is stable and never used again for something else. `sealane explain CODE` shows \
          its row,\nbut for those of `sealane-bench`. `cargo xtask docs` makes this page from the \
-         `errors!` tables of the\ncrates, and for programs `spec/errors.json`. A hub answers those \
+         `errors!` tables\nof the crates, and `spec/errors.json` for programs. A hub answers those \
          of HUB, NODE and TOPIC.\n\n\
-         *Again* says whether a program may try the same again without a person: `never`; `later`, \
-         and where\na hub says `Retry-After`, not before; or `reconnect`, on a new connection, with \
-         growing waits.\n\n\
+         *Again* says whether a program may try the same again without a person: `never`; \
+         `later`, and where\na hub says `Retry-After`, not before; or `reconnect`, on a new \
+         connection, with growing waits.\n\n\
          | code | name on the wire | what happened | what to do | again |\n|---|---|---|---|---|\n",
     );
     for ErrorRow { code, name, cause, hint, retry, .. } in rows {

@@ -5,9 +5,9 @@
 //!  └───────────────────── the door's thread ──────────────────────┘   └─ the runtime ──┘
 //! ```
 //!
-//! Each arrow has a limit in time, so that whoever stays behind gives its permit back. Whoever comes
-//! is the work of one thread until it has said something that may be a request: a crowd at the door
-//! keeps others from coming in quickly, not those who are in from being served.
+//! Each arrow has a limit in time, so that whoever stays behind gives its permit back. Whoever
+//! comes is the work of one thread until it has said something that may be a request: a crowd at
+//! the door keeps others from coming in quickly, not those who are in from being served.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
