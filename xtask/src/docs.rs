@@ -1,9 +1,8 @@
 //! Pages and lists that are made from the code, of limits and of errors, and the figures that other
 //! pages show.
 
-use sealane_message::limits;
-
 use crate::figures;
+use crate::limits::{self, Limit};
 use crate::process::{self, Outcome};
 use crate::rust::closing;
 use crate::tree::Tree;
@@ -52,7 +51,7 @@ pub(crate) fn run(_: &[String]) -> Outcome {
 /// Each generated page and what it should say.
 pub(crate) fn pages(tree: &Tree) -> Vec<(String, Outcome<String>)> {
     let mut pages = figures::pages(tree);
-    pages.push((LIMITS.to_owned(), Ok(limits_page(limits::TABLE))));
+    pages.push((LIMITS.to_owned(), limits::read(tree).map(|all| limits_page(&all))));
     let mut rows = error_rows(tree);
     rows.sort_by(|one, other| one.code.cmp(&other.code));
     pages.push((ERRORS.to_owned(), Ok(errors_page(&rows))));
@@ -61,17 +60,24 @@ pub(crate) fn pages(tree: &Tree) -> Vec<(String, Outcome<String>)> {
     pages
 }
 
-fn limits_page(table: &[limits::Limit]) -> String {
+fn limits_page(limits: &[Limit]) -> String {
     let mut page = String::from(
         "# Limits\n\n\
-         Every queue, name and message has a bound. `cargo xtask docs` makes this page from the \
-         table in\n`crates/sealane-message/src/limits.rs`.\n\n\
-         | limit | value | unit | what is bounded, and what happens beyond it |\n\
-         |---|--:|---|---|\n",
+         Every queue, name and message has a bound, which stands in the crate that enforces it. \
+         `cargo xtask\ndocs` makes this page from `src/limits.rs` of the crates.\n",
     );
-    for limit in table {
-        let (name, unit) = (limit.name, limit.unit);
-        let (value, meaning) = (shown(limit.value, unit), limit.meaning.trim());
+    let mut of = "";
+    for limit in limits {
+        if limit.of() != of {
+            of = limit.of();
+            page += &format!(
+                "\n## {of}\n\n\
+                 | limit | value | unit | what is bounded, and what happens beyond it |\n\
+                 |---|--:|---|---|\n"
+            );
+        }
+        let (name, unit, meaning) = (&limit.name, &limit.unit, &limit.meaning);
+        let value = shown(limit.value, unit);
         page += &format!("| `{name}` | {value} | {unit} | {} |\n", meaning.replace('|', "\\|"));
     }
     page
@@ -187,10 +193,24 @@ mod tests {
     }
 
     #[test]
-    fn every_limit_has_a_row() {
-        let page = limits_page(limits::TABLE);
-        assert_eq!(page.matches("\n| `").count(), limits::TABLE.len());
-        assert!(page.contains("| `MAX_TOPIC_BYTES` | 255 | bytes | A topic's length."), "{page}");
+    fn every_limit_has_a_row_below_its_crate() {
+        let limit = |path: &str, name: &str| Limit {
+            path: path.to_owned(),
+            line: 1,
+            name: name.to_owned(),
+            value: 1 << 20,
+            unit: "bytes".to_owned(),
+            meaning: "One | two.".to_owned(),
+        };
+        let page = limits_page(&[
+            limit("crates/a/src/limits.rs", "A"),
+            limit("crates/a/src/limits.rs", "B"),
+            limit("crates/b/src/limits.rs", "C"),
+        ]);
+        let row = |name| format!("\n| `{name}` | 1,048,576 (1 MiB) | bytes | One \\| two. |\n");
+        let at = |text: &str| page.find(text).unwrap();
+        assert!(at("\n## a\n") < at(&row("A")) && at(&row("B")) < at("\n## b\n"), "{page}");
+        assert!(page.ends_with(&row("C")), "{page}");
     }
 
     #[test]

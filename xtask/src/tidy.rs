@@ -42,6 +42,13 @@ impl fmt::Display for Finding {
     }
 }
 
+/// How far up the crate of this file stands in the order of crates.
+pub(crate) fn layer_of(path: &str) -> usize {
+    let name = path.split('/').nth(1).unwrap_or_default();
+    let layers = layers::LAYERS.iter();
+    layers.take_while(|layer| **layer != name).count()
+}
+
 const CHECKS: &[fn(&Tree) -> Vec<Finding>] = &[
     sizes::check,
     layers::check,

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 
 use sealane::{Client, Codec, Error, HubError, Message, Value};
-use sealane_message::limits::MAX_ENVELOPE_BYTES;
+use sealane_protocol::limits::MAX_ENVELOPE_BYTES;
 
 use crate::args::{Reply, Request};
 use crate::config::File;

@@ -189,7 +189,7 @@ async fn bystander() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     // On a line of its own: the harness has begun one.
     println!("\n{}", listener.local_addr().unwrap());
-    let waiting = Duration::from_millis(sealane_message::limits::MAX_WAITING_MS);
+    let waiting = Duration::from_millis(sealane_node::limits::MAX_WAITING_MS);
     loop {
         let (mut stream, _) = listener.accept().await.unwrap();
         tokio::spawn(async move {

@@ -3,8 +3,8 @@
 use crate::CodecError;
 use crate::head::{Format, Head, Length};
 use crate::input::Input;
+use crate::limits::MAX_DEPTH;
 use crate::tape::{Span, Tape, Token};
-use sealane_message::limits::MAX_DEPTH;
 
 /// Reads the whole of `bytes` as one datum.
 pub(crate) fn read<F: Format>(

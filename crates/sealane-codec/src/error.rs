@@ -41,7 +41,7 @@ sealane_message::errors! {
             /// Where the first of them stands.
             at: usize,
         },
-        /// Arrays and maps nest deeper than [`sealane_message::limits::MAX_DEPTH`].
+        /// Arrays and maps nest deeper than [`crate::limits::MAX_DEPTH`].
         #[error("nested too deep at byte {at}")]
         #[code("SL-CODEC-04", "TooDeep")]
         #[cause("arrays and maps nest deeper than MAX_DEPTH")]
@@ -50,11 +50,11 @@ sealane_message::errors! {
             /// The container beyond the limit.
             at: usize,
         },
-        /// More values than [`sealane_message::limits::MAX_VALUES`], or more bytes than can be
+        /// More values than [`crate::limits::MAX_VALUES`], or more bytes than can be
         /// addressed.
         #[error("too many values or bytes at byte {at}")]
         #[code("SL-CODEC-05", "TooLarge")]
-        #[cause("the datum has more values than MAX_VALUES, or expands beyond MAX_REQUEST_BYTES")]
+        #[cause("the datum has more values than MAX_VALUES, or expands beyond MAX_EXPANDED_BYTES")]
         #[hint("Split the message, or carry the large part as bytes.")]
         TooLarge {
             /// The first value beyond the limit.

@@ -43,6 +43,7 @@ mod float;
 mod head;
 mod input;
 mod json;
+pub mod limits;
 mod msgpack;
 pub mod negotiate;
 pub mod records;

@@ -6,8 +6,8 @@
 
 mod dictionary;
 
+use crate::limits::{MAX_RECORD_KEYS, MAX_RECORDS, MAX_STRUCTURE_BYTES};
 use sealane_message::Value;
-use sealane_message::limits::{MAX_RECORD_KEYS, MAX_RECORDS, MAX_STRUCTURE_BYTES};
 
 use crate::head::{Format, Head};
 use crate::input::Input;

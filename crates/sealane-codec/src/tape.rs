@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
+use crate::limits::{MAX_DEPTH, MAX_VALUES};
 use sealane_message::Value;
-use sealane_message::limits::{MAX_DEPTH, MAX_VALUES};
 
 use crate::writer::Writer;
 use crate::{CodecError, Kind};

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use sealane_message::limits::MAX_DEPTH;
+use crate::limits::MAX_DEPTH;
 use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 

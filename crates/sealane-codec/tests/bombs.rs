@@ -7,8 +7,8 @@ mod counting;
 use std::time::{Duration, Instant};
 
 use counting::peak_of;
+use sealane_codec::limits::{MAX_DEPTH, MAX_VALUES};
 use sealane_codec::{Codec, CodecError, Transcoder, decode, elements, fields, records};
-use sealane_message::limits::{MAX_DEPTH, MAX_VALUES};
 
 use Codec::{Cbor, Json, MsgPack, MsgPackRecords};
 

@@ -1,9 +1,17 @@
-//! The bounds of this step, which stand in the one table of `sealane-message`, and the sizes that
-//! its formats fix.
+//! The bounds of groups and their files, and the sizes that their formats fix.
 
-pub use sealane_message::limits::{
-    MAX_CARDS_WAITING, MAX_GROUP_FILE_BYTES, MAX_NAME_BYTES, MAX_ORDER_WRAPS, MAX_ROSTER_MEMBERS,
-};
+sealane_message::limits! {
+    /// Members of one group, removed ones included: the slots that its key ids can name.
+    MAX_ROSTER_MEMBERS: usize = 1 << 10, "members";
+    /// The name of an identity, a member or a group. A longer one is refused.
+    MAX_NAME_BYTES: usize = 64, "bytes";
+    /// Secrets that one order carries. An order for more members is split.
+    MAX_ORDER_WRAPS: usize = 256, "members";
+    /// Cards of one key folder that wait for an invitation. A further one replaces the oldest.
+    MAX_CARDS_WAITING: usize = 64, "cards";
+    /// A group's file in the key folder, or an invitation. A longer one is neither kept nor read.
+    MAX_GROUP_FILE_BYTES: usize = 4 << 20, "bytes";
+}
 
 /// Bytes of an ML-DSA-65 public key (FIPS 204).
 pub const LATTICE_KEY_BYTES: usize = 1952;

@@ -201,7 +201,7 @@ impl Wraps {
 }
 
 fn last_slot() -> Result<Slot, Error> {
-    Slot::new(sealane_message::limits::MAX_SLOT).ok_or(Error::Cipher)
+    Slot::new(sealane_seal::limits::MAX_SLOT).ok_or(Error::Cipher)
 }
 
 fn wrap(

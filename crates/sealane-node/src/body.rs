@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
+use crate::limits::{MAX_BODY_GRACE_MS, MIN_BODY_RATE};
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
@@ -10,8 +11,8 @@ use axum::http::{HeaderValue, StatusCode};
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
 use sealane_codec::{Codec, negotiate, records};
-use sealane_message::limits::{MAX_BODY_GRACE_MS, MAX_REQUEST_BYTES, MIN_BODY_RATE};
 use sealane_protocol::Error;
+use sealane_protocol::limits::MAX_REQUEST_BYTES;
 use tokio::time::{Instant, timeout_at};
 
 use crate::access::Pass;

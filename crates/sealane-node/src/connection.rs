@@ -6,11 +6,12 @@ use std::sync::atomic::Ordering;
 use std::task::Poll;
 use std::time::Duration;
 
+use crate::limits::{MAX_DELIVERY_BATCH_BYTES, MAX_SILENCE_MS};
 use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket};
 use bytes::Bytes;
 use futures_util::{Sink, SinkExt, Stream};
 use sealane_codec::{Codec, CodecError, records};
-use sealane_message::limits::{MAX_CLIENT_FRAME_BYTES, MAX_DELIVERY_BATCH_BYTES, MAX_SILENCE_MS};
+use sealane_protocol::limits::MAX_CLIENT_FRAME_BYTES;
 use sealane_protocol::{Error, Features, ServerFrame, read_ops, write_batch};
 use sealane_stream::{Event, Subscription, take_encoded};
 use tokio::time::Instant;

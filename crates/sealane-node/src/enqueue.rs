@@ -9,7 +9,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use bytes::Bytes;
 use sealane_codec::{Codec, Transcoder};
-use sealane_message::limits::{MAX_BATCH_MESSAGES, MAX_ENVELOPE_BYTES};
+use sealane_protocol::limits::{MAX_BATCH_MESSAGES, MAX_ENVELOPE_BYTES};
 use sealane_protocol::{Enqueued, Error, Outcome, Position};
 use sealane_stream::{Appended, Enqueue, Envelope, IdempotencyKey};
 

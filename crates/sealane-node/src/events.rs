@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use crate::limits::MAX_EVENT_STREAMS;
 use axum::Extension;
 use axum::body::Body;
 use axum::extract::{RawQuery, State};
@@ -15,7 +16,6 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures_util::stream;
 use sealane_codec::Codec;
-use sealane_message::limits::MAX_EVENT_STREAMS;
 use sealane_message::{Pattern, Topic};
 use sealane_protocol::{Error, Op, ServerFrame, Start};
 use sealane_stream::{Event, Subscription, Who, take_encoded};

@@ -5,12 +5,13 @@ use std::hash::Hash;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use parking_lot::{Mutex, MutexGuard};
-use sealane_message::limits::{
+use crate::limits::{
     MAX_BODIES_BYTES, MAX_CONNECTION_DELIVERIES_BYTES, MAX_CONNECTIONS_PER_ADDRESS,
     MAX_DELIVERIES_BYTES, MAX_ENQUEUE_RATE, MAX_GUESSES_PER_MINUTE, MAX_RATE_KEYS,
-    MAX_REQUEST_BYTES, MAX_TOKEN_BODIES_BYTES, MAX_TOKENS,
+    MAX_TOKEN_BODIES_BYTES, MAX_TOKENS,
 };
+use parking_lot::{Mutex, MutexGuard};
+use sealane_protocol::limits::MAX_REQUEST_BYTES;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 

@@ -35,6 +35,7 @@ mod events;
 mod fair;
 mod followed;
 mod head;
+pub mod limits;
 mod peer;
 mod probe;
 mod query;

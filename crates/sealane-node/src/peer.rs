@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 
+use crate::limits::MAX_CONNECTIONS;
 use parking_lot::Mutex;
-use sealane_message::limits::MAX_CONNECTIONS;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Whom a limit is for: an IPv4 address, or the 64 bits of an IPv6 address that name a network,

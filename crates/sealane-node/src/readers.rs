@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::limits::MAX_SHOWN_CONNECTIONS;
 use parking_lot::{Mutex, MutexGuard};
-use sealane_message::limits::MAX_SHOWN_CONNECTIONS;
 use sealane_message::{Pattern, Topic};
 use sealane_protocol::ConnectionState;
 use sealane_stream::{Subscription, Who};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use sealane_message::limits::MAX_SUBSCRIPTIONS;
+use crate::limits::MAX_SUBSCRIPTIONS;
 use sealane_protocol::Error;
 
 /// A count of those who are served.

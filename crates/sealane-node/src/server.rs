@@ -14,6 +14,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use crate::limits::{
+    MAX_ACCEPT_RATE, MAX_HANDSHAKE_MS, MAX_HEAD_BYTES, MAX_HEAD_MS, MAX_WAITING_MS,
+};
 use axum::Router;
 use axum::body::Body;
 use hyper::body::Incoming;
@@ -21,9 +24,6 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use sealane_codec::Codec;
-use sealane_message::limits::{
-    MAX_ACCEPT_RATE, MAX_HANDSHAKE_MS, MAX_HEAD_BYTES, MAX_HEAD_MS, MAX_WAITING_MS,
-};
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{self, Handle};

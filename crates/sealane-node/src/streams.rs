@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use crate::limits::MAX_LIST_LOOKS;
 use axum::Extension;
 use axum::extract::{Path, RawQuery, Request, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use sealane_codec::{Codec, Writer};
-use sealane_message::limits::{MAX_LIST_LOOKS, MAX_RANGE_MESSAGES};
 use sealane_message::{Pattern, Topic};
+use sealane_protocol::limits::MAX_RANGE_MESSAGES;
 use sealane_protocol::{Change, Error, Joined, List, Range, StreamState, Streams, write_removed};
 use sealane_stream::{Event, Page};
 

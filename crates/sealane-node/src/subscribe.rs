@@ -12,7 +12,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::Response;
 use sealane_codec::{Codec, negotiate};
 use sealane_message::Pattern;
-use sealane_message::limits::MAX_CLIENT_FRAME_BYTES;
+use sealane_protocol::limits::MAX_CLIENT_FRAME_BYTES;
 use sealane_protocol::{Error, Start, Subscribe};
 use sealane_stream::Who;
 

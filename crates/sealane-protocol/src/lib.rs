@@ -36,6 +36,7 @@ mod fields;
 mod frame;
 mod health;
 mod level;
+pub mod limits;
 mod op;
 mod page;
 mod sealed;

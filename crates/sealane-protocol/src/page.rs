@@ -1,7 +1,7 @@
+use crate::limits::MAX_RANGE_MESSAGES;
 use bytes::Bytes;
 use sealane_codec::{Codec, Writer};
 use sealane_message::Topic;
-use sealane_message::limits::MAX_RANGE_MESSAGES;
 
 use crate::fields::Fields;
 use crate::state::read_limit;

@@ -1,8 +1,8 @@
 use std::ops::RangeInclusive;
 
+use crate::limits::MAX_RANGE_MESSAGES;
 use sealane_codec::{Codec, Writer};
 use sealane_frame::GroupTag;
-use sealane_message::limits::MAX_RANGE_MESSAGES;
 use sealane_message::{Pattern, Topic};
 
 use crate::error::{parameter_number, unknown_field};

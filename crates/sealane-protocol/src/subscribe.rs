@@ -2,8 +2,8 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::UNIX_EPOCH;
 
+use crate::limits::{MAX_CONSUMER_NAME_BYTES, MAX_DELIVERY_BATCH, MAX_IN_FLIGHT};
 use sealane_message::Pattern;
-use sealane_message::limits::{MAX_CONSUMER_NAME_BYTES, MAX_DELIVERY_BATCH, MAX_IN_FLIGHT};
 
 use crate::Error;
 

@@ -1,10 +1,33 @@
-//! The bounds of this step, which stand in the one table of `sealane-message`, and the sizes that
-//! its format fixes.
+//! The bounds of this step, and the sizes that its format fixes.
 
-pub use sealane_message::limits::{
-    MAX_COUNTER, MAX_EPOCHS_AHEAD, MAX_EPOCHS_HELD, MAX_LIVE_EPOCHS_BEHIND, MAX_META_BYTES,
-    MAX_RESERVED_COUNTERS, MAX_SEALED_BODY_BYTES, MAX_SLOT, WINDOW_BITS,
-};
+sealane_message::limits! {
+    /// Slots of a group within one epoch: 10 bits of the key id.
+    MAX_SLOT: u16 = 1023, "slot";
+    /// Counters of one sender and epoch, 40 bits. Beyond it nothing is sealed until the next epoch.
+    MAX_COUNTER: u64 = (1 << 40) - 1, "counter";
+    /// A body that is sealed. A larger one is refused.
+    MAX_SEALED_BODY_BYTES: usize = 16 << 20, "bytes";
+    /// The authenticated part of a header that is sealed with a body. More is refused.
+    MAX_META_BYTES: usize = 256, "bytes";
+    /// Counters of one sender that may arrive out of order. Older messages are refused as replays.
+    WINDOW_BITS: u64 = 1024, "messages";
+    /// Epochs that a receiver ratchets ahead on a trial, and that an order may skip.
+    MAX_EPOCHS_AHEAD: u64 = 1024, "epochs";
+    /// Epochs behind the newest of which live messages are still taken.
+    MAX_LIVE_EPOCHS_BEHIND: u64 = 1, "epochs";
+    /// Epoch secrets that one group holds. More are refused until some are forgotten.
+    MAX_EPOCHS_HELD: usize = 4096, "secrets";
+    /// Counters of one reservation. A larger one is cut to this.
+    MAX_RESERVED_COUNTERS: u64 = 1 << 20, "counters";
+    /// A policy file. A larger one is refused.
+    MAX_POLICY_BYTES: usize = 64 << 10, "bytes";
+    /// The reason that a policy file gives for weakening a rule. A longer one is refused.
+    MAX_REASON_BYTES: usize = 200, "bytes";
+    /// The smallest fragment that a policy may ask for. A smaller one is refused.
+    MIN_POLICY_FRAGMENT_BYTES: u16 = 32, "bytes";
+    /// How long a policy may gather messages before they are sent. More is refused.
+    MAX_POLICY_BATCH_MS: u32 = 60_000, "milliseconds";
+}
 
 /// Bytes of an SFrame header in the full form: config, 3 of key id, 5 of counter.
 pub const MAX_HEADER_BYTES: usize = 9;

@@ -7,8 +7,8 @@ mod laws;
 use std::path::Path;
 
 use sealane_message::DataType;
-use sealane_message::limits::MAX_POLICY_BYTES;
 use sealane_seal::Class;
+use sealane_seal::limits::MAX_POLICY_BYTES;
 use sealane_seal::policy::{Conditions, ERRORS, Policy};
 
 /// A file, and the line and name of what is wrong with it.

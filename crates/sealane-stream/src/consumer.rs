@@ -9,7 +9,7 @@ mod changes;
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::ops::Range;
 
-use sealane_message::limits::MAX_IN_FLIGHT;
+use sealane_protocol::limits::MAX_IN_FLIGHT;
 
 use crate::ConsumerChange;
 use changes::{Image, Touched, write_varint};

@@ -3,10 +3,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use bytes::Bytes;
 use sealane_codec::{Codec, CodecError, Kind, Transcoder, Writer};
 use sealane_frame::{FrameView, GroupTag};
-use sealane_message::limits::{
+use sealane_protocol::Sealed;
+use sealane_protocol::limits::{
     MAX_ENVELOPE_BYTES, MAX_ENVELOPE_DEPTH, MAX_ENVELOPE_VALUES, MAX_ID_BYTES,
 };
-use sealane_protocol::Sealed;
 
 use crate::Error;
 

@@ -7,13 +7,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use crate::limits::{MAX_WRITE_QUEUE_BYTES, MAX_WRITE_QUEUE_MESSAGES};
 use parking_lot::Mutex;
-use sealane_message::limits::{
-    MAX_BATCH_MESSAGES, MAX_DELAY_MS, MAX_IDEMPOTENCY_KEY_BYTES, MAX_RANGE_MESSAGES,
-    MAX_WRITE_QUEUE_MESSAGES,
-};
 use sealane_message::{Pattern, Topic};
 use sealane_protocol::Joined;
+use sealane_protocol::limits::{
+    MAX_BATCH_MESSAGES, MAX_DELAY_MS, MAX_IDEMPOTENCY_KEY_BYTES, MAX_RANGE_MESSAGES,
+};
 use tokio::sync::{Semaphore, oneshot};
 
 use crate::envelope::{Envelope, Ids};
@@ -223,12 +223,14 @@ impl Hub {
         Ok(())
     }
 
-    /// The share of the writer's queue that messages take: one for each, or for each KiB.
+    /// The share of the writer's queue that messages take: the queue is full of so many messages,
+    /// or of so many bytes.
     async fn share(
         &self,
         envelopes: &[Envelope],
     ) -> Result<tokio::sync::OwnedSemaphorePermit, Error> {
-        let size = |envelope: &Envelope| 1 + (envelope.body.len() >> 10);
+        const UNIT_BYTES: usize = MAX_WRITE_QUEUE_BYTES / MAX_WRITE_QUEUE_MESSAGES;
+        let size = |envelope: &Envelope| 1 + envelope.body.len() / UNIT_BYTES;
         let cost = envelopes.iter().map(size).sum::<usize>().min(MAX_WRITE_QUEUE_MESSAGES);
         let share = self.queue.clone().acquire_many_owned(cost as u32).await;
         share.map_err(|_| Error::Draining)

@@ -43,6 +43,7 @@ mod checkpoint;
 mod consumer;
 mod envelope;
 mod hub;
+pub mod limits;
 mod metrics;
 #[cfg(test)]
 mod model;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
 use std::sync::mpsc::Sender;
 
+use crate::limits::MAX_FOLLOWED_STREAMS;
 use parking_lot::{Condvar, Mutex, RwLock};
-use sealane_message::limits::MAX_FOLLOWED_STREAMS;
 use sealane_message::{Pattern, Topic};
 
 use crate::Error;

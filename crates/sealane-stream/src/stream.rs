@@ -5,12 +5,10 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
+use crate::limits::{MAX_CONSUMERS, MAX_TAIL_BYTES, MAX_TAILS_BYTES, MAX_TOKEN_CONSUMERS};
 use parking_lot::Mutex;
 use sealane_frame::GroupTag;
 use sealane_message::Topic;
-use sealane_message::limits::{
-    MAX_CONSUMERS, MAX_TAIL_BYTES, MAX_TAILS_BYTES, MAX_TOKEN_CONSUMERS,
-};
 
 use crate::block::Block;
 use crate::consumer::{Consumer, Member};

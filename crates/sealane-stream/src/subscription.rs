@@ -12,10 +12,11 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::limits::MAX_WAITING_ANSWERS;
 use bytes::Bytes;
 use sealane_codec::Codec;
-use sealane_message::limits::{MAX_CREDIT, MAX_WAITING_ANSWERS};
 use sealane_message::{Pattern, Topic};
+use sealane_protocol::limits::MAX_CREDIT;
 use sealane_protocol::{HubLevel, Joined, Mark, Op, ServerFrame, write_deliver};
 
 use crate::block::Block;
@@ -193,7 +194,7 @@ impl Subscription {
             }
             Op::Ack(marks) => self.finish(marks, None),
             Op::Nack(marks, delay_ms) => {
-                let max = sealane_message::limits::MAX_DELAY_MS;
+                let max = sealane_protocol::limits::MAX_DELAY_MS;
                 if delay_ms > max {
                     let cause = "is longer than 30 days";
                     return Err(Error::parameter("delayMs", cause));

@@ -24,7 +24,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::time::{Duration, Instant};
 
-use sealane_message::limits::{MAX_COMMIT_BYTES, MAX_COMMIT_MESSAGES};
+use crate::limits::{MAX_COMMIT_BYTES, MAX_COMMIT_MESSAGES};
 
 pub use command::Appended;
 pub(crate) use command::{Append, Command, Configure, check_seal};

@@ -1,11 +1,12 @@
 //! The write-ahead log stays within its bound under small commits, which write whole pages.
 
 use sealane_codec::{Codec, Transcoder};
+use sealane_stream::limits::MAX_LOG_BYTES;
 use sealane_stream::{Enqueue, Envelope, Hub, HubConfig, Level, Retention};
 
 const COMMITS: usize = 30_000;
 /// The log is copied before it is longer (spec/store.md §9); its frames have heads of 24 bytes.
-const LOG_BYTES_MAX: u64 = 33 << 20;
+const LOG_BYTES_MAX: u64 = MAX_LOG_BYTES + (1 << 20);
 
 #[test]
 fn small_commits_do_not_fill_the_disk() {

@@ -1,8 +1,65 @@
-//! The bounds of this crate, from the one table of `sealane-message`.
+//! The bounds of vaults.
 
-pub use sealane_message::limits::{
-    MAX_CHUNK_BYTES, MAX_CONFIG_BYTES, MAX_INDEX_BYTES, MAX_KDF_LANES, MAX_KDF_MEMORY_KIB,
-    MAX_KDF_PASSES, MAX_LABEL_BYTES, MAX_NOTE_BYTES, MAX_PACK_BYTES, MAX_PAGE_ENTRIES,
-    MAX_PATH_BYTES, MAX_PIECES, MAX_REPORT_BYTES, MAX_SLOT_BYTES, MAX_SNAPSHOT_BYTES,
-    MAX_TRAILER_BYTES, MAX_VAULT_SLOTS, MAX_VAULT_THREADS, PACK_TARGET_BYTES,
-};
+sealane_message::limits! {
+    /// A chunk's plaintext in a vault. A longer one is neither made nor read.
+    MAX_CHUNK_BYTES: usize = 4 << 20, "bytes";
+    /// The size at which a vault's pack is closed.
+    PACK_TARGET_BYTES: u64 = 32 << 20, "bytes";
+    /// A pack. A larger one is not read.
+    MAX_PACK_BYTES: u64 = 64 << 20, "bytes";
+    /// A pack's trailer. A longer one is refused before memory is taken.
+    MAX_TRAILER_BYTES: usize = 32 << 20, "bytes";
+    /// An index object. A put whose trailers are longer writes several.
+    MAX_INDEX_BYTES: usize = 32 << 20, "bytes";
+    /// A snapshot object. A put that would need a larger one is refused.
+    MAX_SNAPSHOT_BYTES: usize = 32 << 20, "bytes";
+    /// A vault's config object.
+    MAX_CONFIG_BYTES: usize = 256, "bytes";
+    /// A key slot object.
+    MAX_SLOT_BYTES: usize = 4096, "bytes";
+    /// Key slots of one vault. A further one is refused.
+    MAX_VAULT_SLOTS: usize = 256, "slots";
+    /// A report of a proven restore.
+    MAX_REPORT_BYTES: usize = 64 << 10, "bytes";
+    /// Memory that a passphrase slot may ask for. One that asks for more is refused.
+    MAX_KDF_MEMORY_KIB: u32 = 1 << 20, "KiB";
+    /// Passes over that memory that a passphrase slot may ask for.
+    MAX_KDF_PASSES: u32 = 16, "passes";
+    /// Lanes that a passphrase slot may ask for.
+    MAX_KDF_LANES: u32 = 16, "lanes";
+    /// A key slot's label. A longer one is refused.
+    MAX_LABEL_BYTES: usize = 64, "bytes";
+    /// A snapshot's note. A longer one is refused.
+    MAX_NOTE_BYTES: usize = 4096, "bytes";
+    /// A path within a vault, and a link's target. A longer one is refused.
+    MAX_PATH_BYTES: usize = 4096, "bytes";
+    /// Entries of one page of a snapshot.
+    MAX_PAGE_ENTRIES: usize = 1024, "entries";
+    /// Pieces of one file that stand in its entry, or in one list. More are written as lists.
+    MAX_PIECES: usize = 1024, "pieces";
+    /// Threads that compress and seal. More are not started.
+    MAX_VAULT_THREADS: usize = 64, "threads";
+    /// The file of one n2s blob, which is read whole. A larger one is refused.
+    MAX_N2S_BLOB_BYTES: u64 = 6 << 30, "bytes";
+    /// A file in an n2s blob, which is held whole in memory. A larger one is refused.
+    MAX_N2S_FILE_BYTES: u64 = 4 << 30, "bytes";
+    /// An object that is sent to a bucket in one request. A larger one goes in parts.
+    S3_SINGLE_PUT_BYTES: u64 = 8 << 20, "bytes";
+    /// A part of an object that is sent to a bucket; the last may be shorter.
+    S3_PART_BYTES: u64 = 8 << 20, "bytes";
+    /// Parts that are on their way to a bucket at once. Further ones wait.
+    MAX_S3_PARTS_IN_FLIGHT: usize = 2, "parts";
+    /// Times that a request is sent to a bucket again. Then its error is reported.
+    MAX_S3_RETRIES: usize = 6, "requests";
+    /// How long a request is tried again. Then its error is reported.
+    MAX_S3_RETRY_MS: u64 = 60_000, "milliseconds";
+    /// How long it may take to reach a bucket. Then the request has failed.
+    MAX_S3_CONNECT_MS: u64 = 10_000, "milliseconds";
+    /// How long a bucket may be silent, from the first byte that it is sent. Then the request has
+    /// failed: a part takes a link of 0.6 Mbit/s.
+    MAX_S3_SILENCE_MS: u64 = 120_000, "milliseconds";
+    /// The journal of an upload in parts. A longer file is none.
+    MAX_UPLOAD_JOURNAL_BYTES: u64 = 1 << 20, "bytes";
+    /// How long an unfinished upload or pack waits to be continued. Then it is given up.
+    MAX_SPOOL_AGE_MS: u64 = 24 * 3600 * 1000, "milliseconds";
+}

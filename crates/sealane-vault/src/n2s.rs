@@ -41,7 +41,7 @@ mod parse;
 mod place;
 mod write;
 
-use sealane_message::limits::{MAX_N2S_BLOB_BYTES, MAX_N2S_FILE_BYTES};
+use crate::limits::{MAX_N2S_BLOB_BYTES, MAX_N2S_FILE_BYTES};
 
 pub use crypto::{Cipher, file_hash, name};
 pub use error::{ERRORS, Error};

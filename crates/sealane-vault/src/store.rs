@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use sealane_message::limits::MAX_SPOOL_AGE_MS;
+use crate::limits::MAX_SPOOL_AGE_MS;
 
 pub use folder::Folder;
 pub(crate) use folder::create_from;

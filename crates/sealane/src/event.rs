@@ -4,9 +4,6 @@ use tokio::sync::broadcast;
 
 use crate::Error;
 
-/// Events that wait for a slow listener. Beyond it the oldest are dropped; the log has them all.
-pub(crate) const MAX_EVENTS: usize = 256;
-
 /// What happens to a subscription beside its messages.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]

@@ -18,7 +18,8 @@ use sealane_seal::policy::{Conditions, Decision, Policy};
 use tokio::sync::broadcast;
 use tokio::task::JoinHandle;
 
-use crate::event::{Events, MAX_EVENTS};
+use crate::event::Events;
+use crate::limits::MAX_EVENTS;
 use crate::publish::{Publish, PublishBatch};
 use crate::publisher::Publisher;
 use crate::subscribe::Subscribe;

@@ -17,17 +17,12 @@ use tokio::time::{Instant, timeout};
 
 use crate::address::Address;
 use crate::backoff::Backoff;
+use crate::limits::{MAX_ANSWER_BYTES, MAX_OPEN_REQUESTS};
 use crate::wire::{Trust, Unopened, open};
 use crate::{Error, HubError};
 
-/// Connections that one client has open for requests. Further requests wait for one.
-const MAX_CONNECTIONS: usize = 32;
-
 /// An answer that is not whole in this time counts as lost.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// The longest answer that is read.
-const MAX_ANSWER_BYTES: usize = 64 << 20;
 
 /// One request.
 #[derive(Debug, Clone)]
@@ -155,7 +150,7 @@ pub(crate) struct Pool {
 
 impl Pool {
     pub(crate) fn new(address: Address, token: Option<HeaderValue>, trust: Trust) -> Self {
-        let open = Semaphore::new(MAX_CONNECTIONS);
+        let open = Semaphore::new(MAX_OPEN_REQUESTS);
         Self { address, token, trust, idle: Mutex::default(), open }
     }
 

@@ -64,6 +64,7 @@ mod event;
 mod group;
 mod http;
 mod hub_error;
+pub mod limits;
 mod message;
 mod publish;
 mod publisher;

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use sealane_codec::Codec;
-use sealane_message::limits::MAX_ENVELOPE_BYTES;
 use sealane_message::{DataType, Topic, Value};
+use sealane_protocol::limits::MAX_ENVELOPE_BYTES;
 use sealane_protocol::{Enqueue, Enqueued, Outcome, Position};
 
 use crate::group::{Group, SEALED_IN};

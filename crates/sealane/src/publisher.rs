@@ -2,19 +2,14 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use sealane_codec::Codec;
-use sealane_message::limits::{MAX_BATCH_MESSAGES, MAX_ENVELOPE_BYTES};
 use sealane_message::{DataType, Topic, Value};
+use sealane_protocol::limits::{MAX_BATCH_MESSAGES, MAX_ENVELOPE_BYTES};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
 use crate::group::Group;
+use crate::limits::{MAX_QUEUED_BYTES, MAX_QUEUED_MESSAGES};
 use crate::publish::too_large;
 use crate::{Client, Error};
-
-/// Messages that may wait in a publisher. At the limit sending waits.
-const MAX_QUEUED_MESSAGES: usize = 16_384;
-
-/// Bytes that may wait in a publisher. At the limit sending waits.
-const MAX_QUEUED_BYTES: usize = 16 << 20;
 
 /// Messages of one request; fewer than a hub takes, so that many publishers take turns.
 const MAX_REQUEST_MESSAGES: usize =

@@ -4,8 +4,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use sealane_codec::Codec;
 use sealane_message::Pattern;
-use sealane_message::limits::MAX_DELIVERY_BATCH;
 use sealane_protocol::ConsumerChange;
+use sealane_protocol::limits::MAX_DELIVERY_BATCH;
 
 use crate::address::Query;
 use crate::group::Group;

@@ -13,8 +13,9 @@ use sealane_message::Pattern;
 use tokio::sync::broadcast;
 use tokio::task::JoinHandle;
 
-use crate::event::{Events, MAX_EVENTS};
+use crate::event::Events;
 use crate::group::SealCounts;
+use crate::limits::MAX_EVENTS;
 use crate::subscribe::Subscribe;
 use crate::{Error, Event, Message};
 use drive::Driver;

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::Finding;
 use super::layers::LAYERS;
 use crate::docs;
+use crate::limits;
 use crate::rust::{Rust, closing, is_word};
 use crate::tree::Tree;
 
@@ -24,11 +25,43 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
         findings.push(Finding::new(&path, 1, what, "run cargo xtask docs"));
     }
     error_codes(tree, &mut findings);
+    limits(tree, &mut findings);
     names(tree, "crates/sealane-node/src", ROUTES, "route", routes, &mut findings);
     names(tree, "crates/sealane-node/src", METRICS, "metric", metrics, &mut findings);
     names(tree, "crates/sealane-cli/src", FLAGS, "flag", flags, &mut findings);
     names(tree, "crates/sealane-bench/src", BENCH_FLAGS, "flag", flags, &mut findings);
     findings
+}
+
+/// A limit is enforced by some code, and named once.
+fn limits(tree: &Tree, findings: &mut Vec<Finding>) {
+    // What is wrong with a block is a finding of its page.
+    let limits = limits::read(tree).unwrap_or_default();
+    let codes: Vec<String> =
+        tree.library_sources().map(|(_, rust)| rust.code_without_tests()).collect();
+    for (index, limit) in limits.iter().enumerate() {
+        let mut find = |what: &str, remedy| {
+            let what = format!("the limit `{}` {what}", limit.name);
+            findings.push(Finding::new(&limit.path, limit.line, what, remedy));
+        };
+        // Its row is one of them.
+        let uses: usize = codes.iter().map(|code| count_word(code, &limit.name)).sum();
+        if uses < 2 {
+            find("is enforced by no code", "enforce it, or remove it");
+        }
+        if limits.iter().take(index).any(|other| other.name == limit.name) {
+            find("stands in two crates", "name them apart, or take the one of the lower crate");
+        }
+    }
+}
+
+fn count_word(code: &str, word: &str) -> usize {
+    let is_apart = |at: &usize| {
+        let before = code.as_bytes().get(at.wrapping_sub(1)).copied();
+        let after = code.as_bytes().get(at + word.len()).copied();
+        !before.is_some_and(is_word) && !after.is_some_and(is_word)
+    };
+    code.match_indices(word).map(|(at, _)| at).filter(is_apart).count()
 }
 
 /// Codes are declared once, names once for each step, and no source names an undeclared code.

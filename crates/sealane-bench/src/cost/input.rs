@@ -4,12 +4,10 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
+use crate::limits::{MAX_BENCH_MESSAGE_BYTES, MAX_BENCH_SAMPLE_BYTES, MAX_BENCH_SAMPLE_MESSAGES};
 use sealane_codec::Codec;
 use sealane_frame::FrameView;
 use sealane_message::Value;
-use sealane_message::limits::{
-    MAX_BENCH_MESSAGE_BYTES, MAX_BENCH_SAMPLE_BYTES, MAX_BENCH_SAMPLE_MESSAGES,
-};
 
 use super::Error;
 use super::sequence::{Item, Items};

@@ -2,9 +2,10 @@
 
 use std::io::{self, Read};
 
+use crate::limits::MAX_BENCH_MESSAGE_BYTES;
 use sealane_codec::Codec;
+use sealane_codec::limits::MAX_DEPTH;
 use sealane_frame::{FrameView, HEADER_BYTES};
-use sealane_message::limits::{MAX_BENCH_MESSAGE_BYTES, MAX_DEPTH};
 
 /// What a sequence is of.
 #[derive(Debug, Clone, Copy)]

@@ -2,12 +2,12 @@
 
 use lz4_flex::block::{compress_prepend_size, decompress_size_prepended};
 use sealane_codec::{Codec, CodecError, records};
+use sealane_frame::limits::MAX_FRAME_BODY_BYTES;
 use sealane_frame::{
     Compression, Draft, FrameError, SlotRing, forward_compact_in_place, forward_in_place,
     open_compact, open_frame,
 };
 use sealane_message::Value;
-use sealane_message::limits::MAX_FRAME_BODY_BYTES;
 use sealane_seal::Form;
 
 use crate::members::{Members, READER, RELAY};

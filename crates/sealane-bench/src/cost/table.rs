@@ -5,12 +5,12 @@ use std::hint::black_box;
 use std::rc::Rc;
 
 use sealane_codec::Codec;
+use sealane_frame::limits::MAX_FRAME_BYTES;
 use sealane_frame::{
     AUTHENTICATED_BYTES, Compression, FrameBuf, LinkContext, SlotRing, forward_compact_in_place,
     forward_in_place, open_stored, seal_compact, seal_frame,
 };
 use sealane_message::Value;
-use sealane_message::limits::MAX_FRAME_BYTES;
 use sealane_seal::{Class, Epoch, Form, Suite};
 
 use super::step::{Coder, Press, Step};

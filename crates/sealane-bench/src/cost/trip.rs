@@ -4,9 +4,9 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use sealane_codec::Codec;
+use sealane_frame::limits::MAX_FRAME_BYTES;
 use sealane_frame::{Compression, Draft, FrameBuf, FrameView, SlotRing, to_full};
 use sealane_message::Value;
-use sealane_message::limits::MAX_FRAME_BYTES;
 use sealane_seal::{Class, Form, Suite};
 
 use super::step::{Coder, Press, Step, Steps};

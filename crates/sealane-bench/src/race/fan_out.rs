@@ -32,7 +32,7 @@ const DEADLINE: Duration = Duration::from_secs(60);
 const SETTLE: Duration = Duration::from_millis(500);
 const TOPIC: &str = "race/run";
 /// Credit that a reader of a node gets at its start; half of what a connection may hold.
-const CREDIT: u64 = sealane_message::limits::MAX_CREDIT / 2;
+const CREDIT: u64 = sealane_protocol::limits::MAX_CREDIT / 2;
 
 type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 

@@ -4,10 +4,8 @@ use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use sealane_message::limits::{
-    MAX_CONNECTION_DELIVERIES_BYTES, MAX_DELIVERIES_BYTES, MAX_FOLLOWED_STREAMS, MAX_HEAD_BYTES,
-    MAX_TAIL_BYTES,
-};
+use sealane_node::limits::{MAX_CONNECTION_DELIVERIES_BYTES, MAX_DELIVERIES_BYTES, MAX_HEAD_BYTES};
+use sealane_stream::limits::{MAX_FOLLOWED_STREAMS, MAX_TAIL_BYTES};
 
 use crate::figures::{behind, forget_peak, memory, metric, mib, tcp_pages};
 use crate::node::Node;

@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use sealane_message::limits::{MAX_CONNECTION_DELIVERIES_BYTES, MAX_TAIL_BYTES};
+use sealane_node::limits::MAX_CONNECTION_DELIVERIES_BYTES;
+use sealane_stream::limits::MAX_TAIL_BYTES;
 
 use crate::bystanders::Bystanders;
 use crate::figures::{behind, forget_peak, memory, mib};

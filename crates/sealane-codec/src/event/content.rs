@@ -2,8 +2,9 @@
 
 use std::borrow::Cow;
 
+use crate::limits::{MAX_ATTACHMENT_FACTS, MAX_LINKS};
 use sealane_message::event::{Attachment, Content, EventId};
-use sealane_message::limits::{MAX_ATTACHMENT_FACTS, MAX_LINKS, MAX_POLL_OPTIONS};
+use sealane_message::limits::MAX_POLL_OPTIONS;
 
 use super::EventError;
 use super::read::MapReader;

@@ -1,4 +1,4 @@
-use sealane_message::limits::{MAX_RECORDS, MAX_REQUEST_BYTES, MAX_STRUCTURE_BYTES};
+use crate::limits::{MAX_EXPANDED_BYTES, MAX_RECORDS, MAX_STRUCTURE_BYTES};
 
 use crate::CodecError;
 use crate::tape::{Span, Tape};
@@ -117,7 +117,7 @@ impl Dictionary {
         let unknown = CodecError::UnknownRecord { at };
         let structure = self.structures.get_mut(index).ok_or(unknown)?;
         self.expanded += structure.text.len();
-        if self.expanded > MAX_REQUEST_BYTES {
+        if self.expanded > MAX_EXPANDED_BYTES {
             return Err(CodecError::TooLarge { at });
         }
         if structure.copied.0 != self.datum {

@@ -1,10 +1,13 @@
 //! One more than a limit allows is refused by name, and the node goes on serving.
 
 use sealane_codec::Codec;
-use sealane_message::limits::{
-    MAX_BATCH_MESSAGES, MAX_DEPTH, MAX_ENVELOPE_BYTES, MAX_ID_BYTES, MAX_IDEMPOTENCY_KEY_BYTES,
-    MAX_REQUEST_BYTES, MAX_TOKEN_CONSUMERS, MAX_TOPIC_BYTES, MAX_TOPIC_SEGMENTS,
+use sealane_codec::limits::MAX_DEPTH;
+use sealane_message::limits::{MAX_TOPIC_BYTES, MAX_TOPIC_SEGMENTS};
+use sealane_protocol::limits::{
+    MAX_BATCH_MESSAGES, MAX_ENVELOPE_BYTES, MAX_ID_BYTES, MAX_IDEMPOTENCY_KEY_BYTES,
+    MAX_REQUEST_BYTES,
 };
+use sealane_stream::limits::MAX_TOKEN_CONSUMERS;
 use serde_json::{Value, json};
 
 use crate::http::{self, Reply};

@@ -3,8 +3,8 @@
 //! little.
 
 use sealane_codec::{Codec, Transcoder};
-use sealane_message::limits::MAX_LIST_LOOKS;
 use sealane_node::access::{Rights, Secret, Tokens};
+use sealane_node::limits::MAX_LIST_LOOKS;
 use sealane_stream::{Enqueue, Envelope, Level};
 
 use crate::http;

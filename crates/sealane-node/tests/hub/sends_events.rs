@@ -8,8 +8,8 @@ use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1;
 use hyper::{Request, StatusCode};
 use hyper_util::rt::TokioIo;
-use sealane_message::limits::MAX_EVENT_STREAMS;
 use sealane_node::access::{Rights, Secret, Tokens};
+use sealane_node::limits::MAX_EVENT_STREAMS;
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 

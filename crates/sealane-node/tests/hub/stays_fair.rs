@@ -4,8 +4,8 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use sealane_message::limits::{MAX_BODY_GRACE_MS, MAX_HEAD_MS, MAX_WAITING_MS};
 use sealane_node::access::{Rights, Secret, Tokens};
+use sealane_node::limits::{MAX_BODY_GRACE_MS, MAX_HEAD_MS, MAX_WAITING_MS};
 use sealane_node::{Config, Limits};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

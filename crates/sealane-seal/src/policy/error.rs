@@ -1,4 +1,4 @@
-use sealane_message::limits::{MAX_POLICY_BYTES, MAX_REASON_BYTES};
+use crate::limits::{MAX_POLICY_BYTES, MAX_REASON_BYTES};
 use sealane_message::{DataType, ErrorInfo};
 
 use crate::Class;

@@ -2,10 +2,10 @@
 
 use std::borrow::Borrow;
 
-use sealane_message::DataType;
-use sealane_message::limits::{
+use crate::limits::{
     MAX_POLICY_BATCH_MS, MAX_POLICY_BYTES, MAX_REASON_BYTES, MIN_POLICY_FRAGMENT_BYTES,
 };
+use sealane_message::DataType;
 use toml::de::{DeTable, DeValue};
 
 use super::rules::{Rules, may_be_lowered};

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use sealane_message::limits::MAX_IN_FLIGHT;
+use sealane_protocol::limits::MAX_IN_FLIGHT;
 
 use super::{Consumer, Entry, Kept};
 

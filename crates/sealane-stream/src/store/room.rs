@@ -8,9 +8,7 @@ use rusqlite::Connection;
 use rustix::fs::{FallocateFlags, fallocate};
 
 use super::{Fault, PAGE_BYTES};
-
-/// The write-ahead log is copied before it grows beyond this.
-pub(crate) const LOG_BYTES_MAX: u64 = 32 << 20;
+use crate::limits::MAX_LOG_BYTES;
 
 /// The least that is kept aside, however small the disk is.
 const KEPT_BYTES_MIN: u64 = 1 << 20;
@@ -48,7 +46,7 @@ impl Room {
         let store = OpenOptions::new().read(true).write(true).open(path)?;
         let disk = rustix::fs::fstatvfs(&store)?;
         let share = disk.f_blocks.saturating_mul(disk.f_frsize) / KEPT_SHARE;
-        let kept_bytes = share.clamp(KEPT_BYTES_MIN, LOG_BYTES_MAX);
+        let kept_bytes = share.clamp(KEPT_BYTES_MIN, MAX_LOG_BYTES);
         let room = Self {
             store,
             log: folder.join("streams.db-wal"),

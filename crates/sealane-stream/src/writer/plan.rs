@@ -6,10 +6,11 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
+use crate::limits::{MAX_DELAYED, MAX_STREAMS};
 use bytes::Bytes;
 use sealane_frame::GroupTag;
 use sealane_message::Topic;
-use sealane_message::limits::{MAX_DELAYED, MAX_OFFSET, MAX_STREAMS};
+use sealane_protocol::limits::MAX_OFFSET;
 
 use super::command::{Answer, Append, Appended, Command, Configure, Refusal, Reply, check_seal};
 use super::keys::{replay, write_ids};

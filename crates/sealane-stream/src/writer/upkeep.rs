@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use sealane_message::limits::{MAX_IDEMPOTENCY_AGE_MS, MAX_IDEMPOTENCY_KEYS, MAX_OFFSET};
+use crate::limits::{MAX_IDEMPOTENCY_AGE_MS, MAX_IDEMPOTENCY_KEYS};
+use sealane_protocol::limits::MAX_OFFSET;
 
 use super::plan::{Plan, Planner};
 use crate::block::read_block;

@@ -5,8 +5,8 @@ use sealane_codec::{Codec, Kind as ValueKind, Transcoder};
 use sealane_frame::{Compression, FrameBuf, FrameView, GroupTag, HEADER_BYTES, Kind, open_stored};
 use sealane_group::{Change, EpochSource, Member, Notice, Sender};
 use sealane_message::DataType;
-use sealane_message::limits::{MAX_ENVELOPE_BYTES, MAX_ENVELOPE_DEPTH, MAX_ENVELOPE_VALUES};
 use sealane_protocol::Sealed;
+use sealane_protocol::limits::{MAX_ENVELOPE_BYTES, MAX_ENVELOPE_DEPTH, MAX_ENVELOPE_VALUES};
 use sealane_seal::policy::{Conditions, Decision, Policy};
 use sealane_seal::{Epoch, Error as SealError, Group, KeyId, Opened, Opener};
 

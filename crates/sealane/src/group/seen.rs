@@ -4,8 +4,9 @@ use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::hash::{Hash, Hasher};
 
+use crate::limits::MAX_SEEN_RANGES;
 use sealane_message::Topic;
-use sealane_message::limits::{MAX_IN_FLIGHT, MAX_SEEN_RANGES};
+use sealane_protocol::limits::MAX_IN_FLIGHT;
 use sealane_seal::{Epoch, Slot};
 
 use crate::Message;

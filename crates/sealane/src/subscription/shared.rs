@@ -11,14 +11,12 @@ use tokio::time::Instant;
 
 use super::ranges::Ranges;
 use crate::group::SealCounts;
+use crate::limits::MAX_ACKS_WAITING;
 use crate::subscribe::Subscribe;
 use crate::{Error, Message};
 
 /// How long an acknowledgement waits for others.
 const ACK_DELAY: Duration = Duration::from_millis(5);
-
-/// Acknowledgements that wait for no others.
-const MAX_ACKS_WAITING: usize = 256;
 
 /// What the user's side of a subscription and its connection share.
 pub(crate) struct Shared {

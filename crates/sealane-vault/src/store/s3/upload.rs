@@ -8,11 +8,11 @@ use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use crate::limits::{MAX_S3_PARTS_IN_FLIGHT, MAX_UPLOAD_JOURNAL_BYTES, S3_PART_BYTES};
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use object_store::aws::AmazonS3;
 use object_store::multipart::{MultipartStore, PartId};
 use object_store::path::Path as Location;
-use sealane_message::limits::{MAX_S3_PARTS_IN_FLIGHT, MAX_UPLOAD_JOURNAL_BYTES, S3_PART_BYTES};
 
 use crate::Error;
 

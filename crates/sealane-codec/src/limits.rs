@@ -1,0 +1,21 @@
+//! The bounds of encoded data.
+
+sealane_message::limits! {
+    /// Nesting of arrays and maps; the outermost is level 1. Deeper values are refused.
+    MAX_DEPTH: usize = 32, "levels";
+    /// Values in one encoded datum, each map key and each element counted. More are refused, so
+    /// that a small input cannot become a large structure.
+    MAX_VALUES: usize = 1 << 18, "values";
+    /// Record structures of one `msgpack-records` connection. Later shapes travel as plain maps.
+    MAX_RECORDS: usize = 64, "structures";
+    /// Keys of one record structure. Wider maps travel as plain maps.
+    MAX_RECORD_KEYS: usize = 64, "keys";
+    /// All keys of one record structure together. Longer ones travel as plain maps.
+    MAX_STRUCTURE_BYTES: usize = 4096, "bytes";
+    /// Named facts of one attachment. More are refused.
+    MAX_ATTACHMENT_FACTS: usize = 64, "facts";
+    /// Links of one rich text. More are refused.
+    MAX_LINKS: usize = 256, "links";
+    /// What the records of one datum may expand to. A datum that expands further is refused.
+    MAX_EXPANDED_BYTES: usize = 16 << 20, "bytes";
+}

@@ -1,0 +1,64 @@
+//! The bounds of the daemon.
+
+sealane_message::limits! {
+    /// Tokens of one node. More are refused.
+    MAX_TOKENS: usize = 4096, "tokens";
+    /// A token's name. A longer one is refused.
+    MAX_TOKEN_NAME_BYTES: usize = 64, "bytes";
+    /// Patterns of one right of a token. More are refused.
+    MAX_TOKEN_PATTERNS: usize = 256, "patterns";
+    /// Bytes in one batched delivery frame, unless a single message is larger.
+    MAX_DELIVERY_BATCH_BYTES: usize = 256 << 10, "bytes";
+    /// Bytes of deliveries that all connections together hold until their clients take them. A
+    /// connection takes a share of what is left, and waits its turn where nothing is.
+    MAX_DELIVERIES_BYTES: usize = 256 << 20, "bytes";
+    /// Bytes of deliveries that one connection holds at most, unless a single one is larger.
+    MAX_CONNECTION_DELIVERIES_BYTES: usize = 1 << 20, "bytes";
+    /// Streams that one list looks at once it has found one that is asked for and may be read. The
+    /// reply names where to go on.
+    MAX_LIST_LOOKS: usize = 10_000, "streams";
+    /// Connections of one node. A further one waits to be accepted.
+    MAX_CONNECTIONS: usize = 100_000, "connections";
+    /// Connections of one address to a node, unless it is started with another number. A further
+    /// one is refused. 64 bits of an IPv6 address count as one.
+    MAX_CONNECTIONS_PER_ADDRESS: usize = 4096, "connections";
+    /// Connections that a node accepts in a second. Whoever comes faster waits in the system's
+    /// queue, so that a crowd takes no more of the machine than this.
+    MAX_ACCEPT_RATE: u64 = 4000, "connections a second";
+    /// How long a connection may be silent before its first byte. Then it is closed.
+    MAX_WAITING_MS: u64 = 10_000, "milliseconds";
+    /// How long the head of a request may take, and a connection be idle between two requests. Then
+    /// it is closed.
+    MAX_HEAD_MS: u64 = 30_000, "milliseconds";
+    /// The head of a request, and what is read of a connection at once. A larger head is refused.
+    MAX_HEAD_BYTES: usize = 64 << 10, "bytes";
+    /// How long the handshake of TLS may take. Then the connection is closed.
+    MAX_HANDSHAKE_MS: u64 = 10_000, "milliseconds";
+    /// How far the body of a request may fall behind `MIN_BODY_RATE`, and how long it may stand
+    /// still, however fast it came before. Then it is refused.
+    MAX_BODY_GRACE_MS: u64 = 10_000, "milliseconds";
+    /// The slowest body of a request: but for the grace, so much must come every second. A slower
+    /// one is refused.
+    MIN_BODY_RATE: usize = 8192, "bytes per second";
+    /// Bodies of requests that a node holds at once, all together. One more is refused.
+    MAX_BODIES_BYTES: usize = 256 << 20, "bytes";
+    /// Bodies of requests that a node holds at once for one token. One more is refused.
+    MAX_TOKEN_BODIES_BYTES: usize = MAX_BODIES_BYTES / 8, "bytes";
+    /// How long a client may take nothing of what it is sent, or send nothing on a WebSocket. Then
+    /// its connection is closed.
+    MAX_SILENCE_MS: u64 = 90_000, "milliseconds";
+    /// Messages that one token may enqueue in a second, unless the node is started with another
+    /// number. Beyond it enqueuing is refused with the time to wait.
+    MAX_ENQUEUE_RATE: u64 = 100_000, "messages per second";
+    /// Unknown tokens that one address may show in a minute. Beyond it they are refused with the
+    /// time to wait, and the connection is closed.
+    MAX_GUESSES_PER_MINUTE: u64 = 60, "tokens";
+    /// Addresses whose rates are followed. Beyond it any of them is forgotten.
+    MAX_RATE_KEYS: usize = 65_536, "addresses";
+    /// Streams whose messages one event source has had: its `id` names them all. One more ends it.
+    MAX_EVENT_STREAMS: usize = 64, "streams";
+    /// Connections that the state of a stream shows. Further ones are counted and not shown.
+    MAX_SHOWN_CONNECTIONS: usize = 100, "connections";
+    /// Subscriptions of one node. A further one is refused.
+    MAX_SUBSCRIPTIONS: usize = 50_000, "subscriptions";
+}
