@@ -52,7 +52,7 @@ fn another_salt_or_cost_in_the_file_opens_nothing() {
     let refused = |at: usize, value: u8| {
         let mut changed = bytes.clone();
         changed[at] = value;
-        open(Document::IdentityFile, &changed, Some(PASSPHRASE)).err().expect("it opened")
+        open(Document::IdentityFile, &changed, Some(PASSPHRASE)).unwrap_err()
     };
     let salt = refused(SALT_AT, bytes[SALT_AT] ^ 1);
     assert!(matches!(salt, Error::PassphraseWrong), "{salt}");
