@@ -60,6 +60,12 @@ const COMMANDS: &[Command] = &[
         run: docs::run,
     },
     Command {
+        name: "needs",
+        arguments: "",
+        summary: "only install what the tests need: packages of npm and Python, as root of Debian",
+        run: needs::run,
+    },
+    Command {
         name: "test",
         arguments: "[--no-fuzz] [--fuzz-seconds N]",
         summary: "install what the tests need, check, run every test, fuzz at most 5 minutes",
