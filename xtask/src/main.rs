@@ -13,6 +13,7 @@ mod dist;
 mod docs;
 mod figures;
 mod fuzz;
+mod mutants;
 mod needs;
 mod process;
 mod prove;
@@ -94,6 +95,12 @@ const COMMANDS: &[Command] = &[
         arguments: "[COMMIT]",
         summary: "client tests of an earlier commit at this node, and these at the earlier node",
         run: upgrade::run,
+    },
+    Command {
+        name: "mutants",
+        arguments: "[seal | frame | group | hub]",
+        summary: "break the code in small ways and count what the crates' own tests notice",
+        run: mutants::run,
     },
     Command {
         name: "dist",

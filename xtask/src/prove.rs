@@ -17,6 +17,8 @@ use verdict::Verdict;
 
 /// The proof that needs other people's servers.
 const RACE: &str = "race";
+/// The proof that runs tests which are to fail.
+const MUTANTS: &str = "mutants";
 /// The proof that needs other people's Python packages.
 const VAULT: &str = "vault";
 
@@ -135,6 +137,12 @@ const PROOFS: &[Proof] = &[
         environment: &[],
     },
     Proof {
+        name: MUTANTS,
+        shows: "small faults made in seal, frame, group and hub: 90 % are noticed, the rest named",
+        runs: Runs::Xtask(MUTANTS),
+        environment: &[("SEALANE_MUTANTS", "25"), ("SEALANE_MINUTES", "120")],
+    },
+    Proof {
         name: "load",
         shows: "the hub under load: appends, deliveries, sealed streams, latency, replay, idle",
         runs: Runs::Sealane(&["bench", "load"]),
@@ -192,7 +200,7 @@ const PROOFS: &[Proof] = &[
 
 impl Runs {
     fn is_test(&self) -> bool {
-        !matches!(self, Self::Bench { .. } | Self::Sealane(_))
+        !matches!(self, Self::Bench { .. } | Self::Sealane(_) | Self::Xtask(MUTANTS))
     }
 
     /// What cargo is told.
