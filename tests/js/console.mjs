@@ -68,6 +68,7 @@ async function joinConsumer(to) {
 
 async function useConsole() {
   const executablePath = process.env.CHROMIUM ?? BROWSERS.find((path) => isFile(path));
+  assert.ok(executablePath, 'there is no Chromium; run as root: cargo xtask needs, or set CHROMIUM');
   const browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] });
   try {
     const page = await browser.newPage({ viewport: { width: 1280, height: 800 } });

@@ -63,6 +63,7 @@ async function look(browser, colorScheme) {
 }
 
 const executablePath = process.env.CHROMIUM ?? BROWSERS.find((path) => existsSync(path));
+assert.ok(executablePath, 'there is no Chromium; run as root: cargo xtask needs, or set CHROMIUM');
 const browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] });
 try {
   assert.notEqual(await look(browser, 'light'), await look(browser, 'dark'), 'there is no dark page');

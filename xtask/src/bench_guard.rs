@@ -40,7 +40,7 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     }
     grown.iter().for_each(|line| println!("{line}"));
     let remedy = "if it must be so, write them anew: cargo xtask bench-guard --write";
-    Err(format!("bench-guard: {} counts grew or are new; {remedy}", grown.len()))
+    Err(format!("bench-guard: {} counts grew, are new or are gone; {remedy}", grown.len()))
 }
 
 fn counted() -> Outcome<String> {
@@ -100,8 +100,13 @@ fn page(counts: &BTreeMap<String, u64>) -> String {
     page
 }
 
-/// A line for each count that grew, and for each that nobody committed.
+/// A line for each count that grew, for each that nobody committed, and for each that is committed
+/// and was not counted any more. Instructions are counted only where they are asked for.
 fn grown(before: &BTreeMap<String, u64>, now: &BTreeMap<String, u64>) -> Vec<String> {
+    let with_instructions = now.keys().any(|name| is_instructions(name));
+    let is_gone =
+        |name: &&String| !now.contains_key(*name) && (with_instructions || !is_instructions(name));
+    let gone = before.keys().filter(is_gone).map(|name| format!("{name}: not counted any more"));
     let line = |(name, value): (&String, &u64)| match before.get(name) {
         None => Some(format!("{name}: {value}, and nothing is committed")),
         Some(old) => {
@@ -110,7 +115,7 @@ fn grown(before: &BTreeMap<String, u64>, now: &BTreeMap<String, u64>) -> Vec<Str
             grew.then(|| format!("{name}: {value}, and {old} is committed"))
         }
     };
-    now.iter().filter_map(line).collect()
+    now.iter().filter_map(line).chain(gone).collect()
 }
 
 #[cfg(test)]
@@ -126,6 +131,17 @@ mod tests {
         assert!(lines[0].starts_with("a, b: 4") && lines[1].starts_with("d: 1"));
         assert_eq!(parse(&page(&now)).unwrap(), now);
         assert!(parse("a b c").is_err());
+    }
+
+    #[test]
+    fn what_is_not_counted_any_more_is_named() {
+        let before = parse("a = 3\nb = 5\ninstructions, small, x = 100\n").unwrap();
+        let now = parse("a = 3\n").unwrap();
+        assert_eq!(grown(&before, &now), ["b: not counted any more"]);
+        let now = parse("a = 3\nb = 5\ninstructions, small, y = 1\n").unwrap();
+        let lines = grown(&before, &now);
+        assert_eq!(lines.len(), 2, "{lines:?}");
+        assert_eq!(lines[1], "instructions, small, x: not counted any more");
     }
 
     #[test]

@@ -14,6 +14,7 @@ mod docs;
 mod figures;
 mod fuzz;
 mod limits;
+mod mutants;
 mod needs;
 mod process;
 mod prove;
@@ -61,6 +62,12 @@ const COMMANDS: &[Command] = &[
         run: docs::run,
     },
     Command {
+        name: "needs",
+        arguments: "",
+        summary: "only install what the tests need: packages of npm and Python, as root of Debian",
+        run: needs::run,
+    },
+    Command {
         name: "test",
         arguments: "[--no-fuzz] [--fuzz-seconds N]",
         summary: "install what the tests need, check, run every test, fuzz at most 5 minutes",
@@ -89,6 +96,12 @@ const COMMANDS: &[Command] = &[
         arguments: "[COMMIT]",
         summary: "client tests of an earlier commit at this node, and these at the earlier node",
         run: upgrade::run,
+    },
+    Command {
+        name: "mutants",
+        arguments: "[seal | frame | group | hub]",
+        summary: "break the code in small ways and count what the crates' own tests notice",
+        run: mutants::run,
     },
     Command {
         name: "dist",

@@ -15,6 +15,9 @@ const TOOLS: &[Tool] = &[
     Tool { name: "mkfs.ext4", package: "e2fsprogs", used_by: "power cut and full disk" },
     Tool { name: "losetup", package: "mount", used_by: "power cut and full disk" },
     Tool { name: "faketime", package: "faketime", used_by: "retention over a day" },
+    Tool { name: "ip", package: "iproute2", used_by: "a blind hub" },
+    Tool { name: "script", package: "bsdutils", used_by: "what a terminal is shown" },
+    Tool { name: "chrt", package: "util-linux", used_by: "a hostile crowd" },
     Tool {
         name: "chromium-headless-shell",
         package: "chromium-headless-shell",
@@ -26,6 +29,14 @@ const TOOLS: &[Tool] = &[
 const NODE_FOLDER: &str = "tests/js";
 /// What the Python tests import.
 const PYTHON_LIST: &str = "tests/python/requirements.txt";
+
+/// `cargo xtask needs`.
+pub(crate) fn run(arguments: &[String]) -> Outcome {
+    match arguments {
+        [] => install(),
+        [other, ..] => Err(format!("needs has no argument `{other}`")),
+    }
+}
 
 /// Installs all of it, as far as it goes: what fails in one language leaves the others tested.
 pub(crate) fn install() -> Outcome {
@@ -110,19 +121,24 @@ fn environment() -> PathBuf {
     process::root().join("target/venv")
 }
 
-/// Tools come from the distribution, if we may install them; else their tests say what is missing.
+/// Tools come from the distribution. Where we may not install them, they are named: the tests of
+/// what they are for will fail.
 fn tools() -> Outcome {
-    for Tool { name, package, used_by } in TOOLS.iter().filter(|tool| !process::has(tool.name)) {
-        if is_superuser() && process::has("apt-get") {
-            process::run(process::program("apt-get").arg("update"))?;
-            let mut install = process::program("apt-get");
-            install.args(["install", "--yes", "--no-install-recommends", package]);
-            process::run(install.env("DEBIAN_FRONTEND", "noninteractive"))?;
-        } else {
-            eprintln!("`{name}` is missing (package {package}): no test of {used_by}");
-        }
+    let missing: Vec<_> = TOOLS.iter().filter(|tool| !process::has(tool.name)).collect();
+    if missing.is_empty() {
+        return Ok(());
     }
-    Ok(())
+    if !is_superuser() || !process::has("apt-get") {
+        let named = missing.iter().map(|Tool { name, package, used_by }| {
+            format!("`{name}` is missing, for the tests of {used_by}: package {package} of Debian")
+        });
+        return Err(named.collect::<Vec<_>>().join("\n"));
+    }
+    process::run(process::program("apt-get").arg("update"))?;
+    let mut install = process::program("apt-get");
+    install.args(["install", "--yes", "--no-install-recommends"]);
+    install.args(missing.iter().map(|tool| tool.package));
+    process::run(install.env("DEBIAN_FRONTEND", "noninteractive"))
 }
 
 fn is_superuser() -> bool {

@@ -47,11 +47,8 @@ fn sorted(mut all: Vec<String>) -> Vec<String> {
 }
 
 #[test]
-#[ignore = "needs root; run by `cargo xtask prove sealed`"]
 fn a_hub_between_two_members_learns_no_body_key_or_name() {
-    if !net::can_make() {
-        return;
-    }
+    net::require();
     let net = Net::make();
     let recorder = Recorder::start(net.hub());
     let mut hub = Hub::start(&net);

@@ -39,9 +39,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 #[test]
 fn a_full_disk_refuses_and_goes_on_when_there_is_room() {
-    if !disk::can_mount() {
-        return;
-    }
+    disk::require();
     let (seed, folder) = (random::seed(), tempfile::tempdir().unwrap());
     let image = folder.path().join("image");
     disk::make(&image, IMAGE_BYTES);
@@ -67,9 +65,7 @@ fn a_full_disk_refuses_and_goes_on_when_there_is_room() {
 /// stream, and by retention. Nobody makes room from outside.
 #[test]
 fn a_full_disk_is_emptied_through_the_node() {
-    if !disk::can_mount() {
-        return;
-    }
+    disk::require();
     let folder = tempfile::tempdir().unwrap();
     let image = folder.path().join("image");
     disk::make(&image, IMAGE_BYTES);

@@ -71,9 +71,7 @@ const CUTS_OF_IMAGE: u64 = 4;
 
 #[test]
 fn what_was_acknowledged_at_disk_survives_a_power_cut() {
-    if !disk::can_mount() {
-        return;
-    }
+    disk::require();
     let (cuts, seed) = (load::count("SEALANE_CUTS", 9), random::seed());
     let mut random = Random::new(seed);
     let mut totals = [Totals::default(); 2];

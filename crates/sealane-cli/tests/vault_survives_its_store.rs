@@ -32,7 +32,7 @@ fn in_bucket(folder: &Path, proxy: &Proxy) -> Vault {
 
 #[test]
 fn a_bucket_that_fails_within_a_put_loses_nothing() {
-    let Some(server) = Server::start() else { return };
+    let server = Server::start();
     let (proxy, folder) = (Proxy::start(server.port), tempfile::tempdir().unwrap());
     let vault = in_bucket(folder.path(), &proxy);
     fill(&folder.path().join("source"), "second", 40);
@@ -54,7 +54,7 @@ fn a_bucket_that_fails_within_a_put_loses_nothing() {
 
 #[test]
 fn a_slow_bucket_is_waited_for() {
-    let Some(server) = Server::start() else { return };
+    let server = Server::start();
     let (proxy, folder) = (Proxy::start(server.port), tempfile::tempdir().unwrap());
     let vault = in_bucket(folder.path(), &proxy);
     fill(&folder.path().join("source"), "second", 1);
@@ -66,7 +66,7 @@ fn a_slow_bucket_is_waited_for() {
 
 #[test]
 fn an_object_that_a_bucket_lost_is_named() {
-    let Some(server) = Server::start() else { return };
+    let server = Server::start();
     let (proxy, folder) = (Proxy::start(server.port), tempfile::tempdir().unwrap());
     let vault = in_bucket(folder.path(), &proxy);
     proxy.rule(|_| Answer::Pass);
@@ -88,9 +88,7 @@ fn an_object_that_a_bucket_lost_is_named() {
 
 #[test]
 fn a_full_disk_is_named_and_what_was_kept_stays() {
-    if !disk::can_mount() {
-        return;
-    }
+    disk::require();
     let folder = tempfile::tempdir().unwrap();
     let image = folder.path().join("image");
     disk::make(&image, 48 << 20);

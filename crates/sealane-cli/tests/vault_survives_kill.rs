@@ -14,13 +14,15 @@ use std::time::{Duration, Instant};
 
 use program::Vault;
 use random::Random;
+use sealane_vault::limits::{MAX_CHUNK_BYTES, PACK_TARGET_BYTES};
 
-/// New content of each round: a pack is closed at 32 MiB, so that a round has one to three.
-const ROUND_BYTES: std::ops::Range<u64> = 30_000_000..80_000_000;
+/// New content of each round: two packs or three, so that a round that is sent again is more than
+/// one pack.
+const ROUND_BYTES: std::ops::Range<u64> = 42_000_000..80_000_000;
 /// A new vault now and then keeps the disk from filling.
 const ROUNDS_PER_VAULT: u64 = 20;
-/// What is sent again, at most: a pack.
-const MAX_AGAIN: u64 = 64 << 20;
+/// What is sent again, at most: a pack, which the chunk that reaches its length closes.
+const MAX_AGAIN: u64 = PACK_TARGET_BYTES + MAX_CHUNK_BYTES as u64;
 
 #[test]
 fn what_was_kept_survives_kill() {

@@ -59,6 +59,8 @@ mod roster;
 mod sender;
 mod source;
 mod state;
+#[cfg(test)]
+mod vectors;
 mod wire;
 
 pub use card::Card;

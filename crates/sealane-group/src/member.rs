@@ -10,6 +10,8 @@ use crate::{Change, EpochSource, Error, Fingerprint, Notice, Roster, Sender};
 mod apply;
 mod authority;
 mod join;
+#[cfg(test)]
+mod tests;
 
 pub use authority::Invited;
 

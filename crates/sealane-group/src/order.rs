@@ -230,3 +230,6 @@ fn wrapping_key(
     hasher.update(&place);
     (Zeroizing::new(*hasher.finalize().as_bytes()), place)
 }
+
+#[cfg(test)]
+pub(crate) mod tests;

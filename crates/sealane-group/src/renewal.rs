@@ -38,9 +38,7 @@ pub(crate) fn make(
     bytes.extend(state.id().0);
     bytes.extend(epoch.0.to_be_bytes());
     Wraps::join(parts).ok_or(Error::Cipher)?.put(&mut bytes);
-    let mut entries = Vec::new();
-    roster.put(&mut entries);
-    let sealed = seal_box(&roster_key(secret), [0; NONCE_BYTES], &bytes, &entries)?;
+    let sealed = seal_roster(secret, &bytes, roster)?;
     put_part(&mut bytes, &sealed);
     signer.append(LABEL, &mut bytes)?;
     Ok(bytes)
@@ -77,15 +75,62 @@ impl<'a> Renewal<'a> {
         head.extend(self.group.0);
         head.extend(self.epoch.0.to_be_bytes());
         self.wraps.put(&mut head);
-        let opened = open_box(&roster_key(&secret), [0; NONCE_BYTES], &head, self.roster);
-        let opened = opened.ok_or(Error::NotForUs(Document::Renewal))?;
-        let mut reader = Reader::new(Document::Renewal, &opened);
-        let roster = Roster::read(&mut reader)?;
-        reader.end()?;
+        let roster = open_roster(&secret, &head, self.roster)?;
         Ok(Some((secret, roster)))
     }
 }
 
+/// The roster for those who have the renewal's secret, bound to all that stands before it.
+fn seal_roster(secret: &EpochSecret, head: &[u8], roster: &Roster) -> Result<Vec<u8>, Error> {
+    let mut entries = Vec::new();
+    roster.put(&mut entries);
+    seal_box(&roster_key(secret), [0; NONCE_BYTES], head, &entries)
+}
+
+fn open_roster(secret: &EpochSecret, head: &[u8], sealed: &[u8]) -> Result<Roster, Error> {
+    let opened = open_box(&roster_key(secret), [0; NONCE_BYTES], head, sealed);
+    let opened = opened.ok_or(Error::NotForUs(Document::Renewal))?;
+    let mut reader = Reader::new(Document::Renewal, &opened);
+    let roster = Roster::read(&mut reader)?;
+    reader.end()?;
+    Ok(roster)
+}
+
 fn roster_key(secret: &EpochSecret) -> Zeroizing<[u8; 32]> {
     Zeroizing::new(blake3::derive_key(ROSTER_KEY, secret.expose()))
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::roster::tests::roster;
+
+    const HEAD: &[u8] = b"all that stands before the roster";
+
+    /// The roster of a renewal as the vectors have it: sealed under this secret and head.
+    pub(crate) fn sealed_roster(secret: [u8; 32], head: &[u8]) -> (Roster, Vec<u8>) {
+        let sealed = seal_roster(&EpochSecret::new(secret), head, &roster()).unwrap();
+        (roster(), sealed)
+    }
+
+    pub(crate) fn opened_roster(secret: [u8; 32], head: &[u8], sealed: &[u8]) -> Option<Roster> {
+        open_roster(&EpochSecret::new(secret), head, sealed).ok()
+    }
+
+    #[test]
+    fn a_roster_opens_by_its_secret_and_behind_its_head_only() {
+        let (roster, sealed) = sealed_roster([1; 32], HEAD);
+        assert_eq!(opened_roster([1; 32], HEAD, &sealed), Some(roster));
+        assert_eq!(opened_roster([2; 32], HEAD, &sealed), None, "another secret");
+        assert_eq!(opened_roster([1; 32], &HEAD[1..], &sealed), None, "another head");
+        assert_ne!(sealed_roster([2; 32], HEAD).1, sealed);
+        // No name stands there in clear.
+        let name = b"car 1";
+        assert!(!sealed.windows(name.len()).any(|part| part == name));
+        for at in 0..sealed.len() {
+            let mut changed = sealed.clone();
+            changed[at] ^= 1;
+            assert_eq!(opened_roster([1; 32], HEAD, &changed), None, "{at}");
+        }
+    }
 }

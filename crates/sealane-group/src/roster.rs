@@ -183,3 +183,56 @@ pub(crate) fn group_tag(routing: &[u8; 32], group: GroupId) -> GroupTag {
 pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    fn entry(slot: u16, key: u8, name: &str, removed: Option<Epoch>) -> Entry {
+        let slot = Slot::new(slot).unwrap();
+        let (verifying, certificate) = ([key; 32], [key ^ 0xff; 32]);
+        Entry { slot, verifying, certificate, since: Epoch(3), removed, name: name.to_owned() }
+    }
+
+    /// Two members, a third who has the first one's name, and one who was removed.
+    pub(crate) fn roster() -> Roster {
+        let entries = vec![
+            entry(0, 0xab, "base", None),
+            entry(1, 0x12, "car 1", None),
+            entry(2, 0x34, "car 2", Some(Epoch(7))),
+            entry(5, 0xac, "base", None),
+        ];
+        Roster::new(9, entries).unwrap()
+    }
+
+    #[test]
+    fn a_member_is_found_by_slot_name_or_eight_digits_of_its_key() {
+        let roster = roster();
+        let found = |text: &str| roster.find(text).map(|entry| entry.slot.number());
+        assert_eq!([found("0"), found("1"), found("5")], [Some(0), Some(1), Some(5)]);
+        assert_eq!(found("car 1"), Some(1));
+        let key = "12".repeat(32);
+        for digits in [8, 9, 63, 64] {
+            assert_eq!(found(&key[..digits]), Some(1), "{digits} digits");
+        }
+        assert_eq!(found("ABABABAB"), Some(0), "capitals, too");
+        assert_eq!(found(&key[..7]), None, "seven digits are too few");
+        assert_eq!(found("ab"), None);
+        assert_eq!(found(&format!("{key}1")), None);
+        assert_eq!(found("12121213"), None);
+    }
+
+    #[test]
+    fn nobody_is_found_who_was_removed_or_is_not_the_only_one() {
+        let mut roster = roster();
+        for text in ["2", "car 2", "34343434", "3", "4096", "", "nobody"] {
+            assert_eq!(roster.find(text), None, "{text}");
+        }
+        assert_eq!(roster.find("base"), None, "two have the name");
+        roster.remove(Slot::new(5).unwrap(), Epoch(8));
+        assert_eq!(roster.find("base").unwrap().slot.number(), 0);
+        // The key of one who was removed does not stand in the way of a member's.
+        roster.admit(10, entry(6, 0x34, "car 2", None));
+        assert_eq!(roster.find("34343434").unwrap().slot.number(), 6);
+    }
+}

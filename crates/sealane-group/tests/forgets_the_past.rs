@@ -2,7 +2,7 @@
 
 mod shared;
 
-use sealane_group::{EpochSource, KeyFolder, NewGroup};
+use sealane_group::{Change, EpochSource, Error, KeyFolder, NewGroup};
 use sealane_seal::{Class, Epoch};
 use shared::{Place, apply, copy, forward_secret, invite, join, open, seal};
 
@@ -43,6 +43,29 @@ fn a_stolen_state_opens_nothing_of_an_earlier_epoch() {
     assert_eq!(open(&mut reader, &tapped[5]).unwrap(), b"secret");
     let held: Vec<u64> = thief.epochs().held().map(|(epoch, _)| epoch.0).collect();
     assert_eq!(held, [4, 5, 6]);
+}
+
+/// Orders are read again from their beginning: those of epochs that are erased are passed over.
+#[test]
+fn orders_of_erased_epochs_are_passed_over() {
+    let place = Place::new();
+    let mut base = place.keys("base").new_group("fleet", forward_secret()).unwrap();
+    let (mut car, _) = join(&mut base, &place.keys("car"));
+    for epoch in 1..=3 {
+        base.advance().unwrap();
+        apply(&mut car, &base.notices(0).unwrap()).unwrap();
+        car.passed(Epoch(epoch)).unwrap();
+    }
+    let held: Vec<u64> = car.epochs().held().map(|(epoch, _)| epoch.0).collect();
+    assert_eq!(held, [3], "the secrets of all earlier orders are gone");
+    let notices = base.notices(0).unwrap();
+    assert_eq!(apply(&mut car, &notices).unwrap(), vec![Change::Nothing; notices.len()]);
+    // What is sealed in an epoch that is not known yet is missing an order, not passed over.
+    base.rotate().unwrap();
+    let ahead = base.rotate().unwrap();
+    assert!(matches!(apply(&mut car, &ahead), Err(Error::OrderMissing)));
+    assert_eq!(apply(&mut car, &base.notices(0).unwrap()).unwrap().len(), notices.len() + 2);
+    assert_eq!(car.epochs().newest(), Epoch(5));
 }
 
 #[test]

@@ -136,6 +136,19 @@ fn the_last_counter_is_the_last() {
     assert_eq!(sealer.reserve(1).unwrap_err(), Error::CountersUsedUp);
 }
 
+/// The bound behind the last counter is that of a sender which has used them all up.
+#[test]
+fn a_state_whose_counters_are_used_up_is_read_and_gives_none() {
+    let epochs = epochs(group(Suite::Aes256Gcm));
+    let mut stored = fresh(&epochs).reserve(1).unwrap().state().to_bytes();
+    stored[43..51].copy_from_slice(&(limits::MAX_COUNTER + 1).to_be_bytes());
+    let mut sealer = resume(&stored, &epochs, HERE).unwrap();
+    assert_eq!(sealer.reserve(1).unwrap_err(), Error::CountersUsedUp);
+    assert_eq!(counter(&mut sealer), Err(Error::CountersUsedUp));
+    stored[43..51].copy_from_slice(&(limits::MAX_COUNTER + 2).to_be_bytes());
+    assert_eq!(CounterState::from_bytes(&stored), Err(Error::Malformed));
+}
+
 #[test]
 fn a_damaged_state_is_refused() {
     let epochs = epochs(group(Suite::Aes256Gcm));

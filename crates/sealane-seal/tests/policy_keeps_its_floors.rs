@@ -6,7 +6,10 @@ mod laws;
 #[path = "shared/world.rs"]
 mod world;
 
+use std::cell::Cell;
+
 use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
 use sealane_message::DataType;
 use sealane_seal::policy::*;
 use sealane_seal::*;
@@ -213,13 +216,46 @@ fn line() -> impl Strategy<Value = String> {
         }),
         (0..=100_u8).prop_map(|percent| format!("adapt.battery_percent = {percent}")),
         (1..100_u32).prop_map(|rate| format!("adapt.saving.rate_hz_max = {rate}")),
+        (1..100_u32).prop_map(|rate| format!("adapt.rate_hz = {rate}.5")),
     ]
 }
 
-proptest! {
-    #[test]
-    fn every_policy_that_is_read_keeps_its_floors(lines in prop::collection::vec(line(), 0..4)) {
+/// Files of which many are read: a law of what is read says nothing where all are refused.
+#[test]
+fn every_policy_that_is_read_keeps_its_floors() {
+    let (read, refused) = (Cell::new(0), Cell::new(0));
+    let lines = prop::collection::vec(line(), 0..4);
+    let law = |lines: Vec<String>| {
         let text = format!("version = 1\n{}\n", lines.join("\n"));
         laws::policy(text.as_bytes());
+        let count = if Policy::from_toml(&text).is_ok() { &read } else { &refused };
+        count.set(count.get() + 1);
+        Ok(())
+    };
+    TestRunner::default().run(&lines, law).unwrap();
+    let (read, refused) = (read.get(), refused.get());
+    assert!(read > 64 && refused > 32, "{read} were read and {refused} were refused");
+}
+
+/// On both sides of the pace's threshold, and at the ends of what can be said.
+#[test]
+fn a_rate_of_a_file_is_obeyed() {
+    for (text, millihertz) in
+        [("12.5", 12_500), ("3", 3000), ("0.001", 1), ("4000000", 4_000_000_000)]
+    {
+        let policy = Policy::from_toml(&format!("version = 1\nadapt.rate_hz = {text}")).unwrap();
+        let pace = |rate| {
+            let rate = Rate::from_millihertz(rate);
+            policy.decide(DataType::CHAT, &Conditions { rate, ..Conditions::default() }).pace
+        };
+        assert_eq!(pace(millihertz), Pace::Normal, "{text}");
+        assert_eq!(pace(millihertz + 1), Pace::Busy, "{text}");
     }
+    let text = "version = 1\nadapt.saving.rate_hz_max = 0.5";
+    let conditions = Conditions { battery: Some(Battery::EMPTY), ..Conditions::default() };
+    let decision = Policy::from_toml(text).unwrap().decide(DataType::CHAT, &conditions);
+    assert_eq!(decision.sending.rate_max, Some(Rate::from_millihertz(500)));
+    let hertz = Rate::from_hertz;
+    assert_eq!(hertz(4_294_967.295), Some(Rate::MAX));
+    assert_eq!([hertz(4_294_967.296), hertz(-0.001), hertz(f64::NAN)], [None; 3]);
 }

@@ -73,6 +73,19 @@ fn the_compact_form_reaches_eight_ahead() {
     );
 }
 
+/// The full form is tried in every epoch that its low bits may mean; the compact form names one.
+#[test]
+fn the_compact_form_is_not_tried_far_ahead() {
+    let group = group(Suite::Aes256Gcm);
+    for far in [100 + 256, 100 + 512, 100 + 1024] {
+        let mut reader = opener(group, &epochs_at(group, 100));
+        let before = state(&reader);
+        let refused = message_of(group, far, Form::Compact).live(&mut reader).unwrap_err();
+        assert_eq!((refused, state(&reader)), (Error::NotAuthentic, before), "{far}");
+        message_of(group, far, Form::Full).live(&mut reader).unwrap();
+    }
+}
+
 #[test]
 fn an_order_advances_only_if_its_authority_signed_it() {
     let group = group(Suite::Aes256Gcm);

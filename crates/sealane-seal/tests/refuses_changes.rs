@@ -195,3 +195,27 @@ fn a_signed_body_cannot_be_wrapped_again_256_epochs_later() {
     assert_eq!(wrapped.live(&mut reader).unwrap_err(), Error::Signature);
     assert!(honest.live(&mut reader).is_ok());
 }
+
+/// A body of one byte too many is refused by its length, before anything is opened; one byte less
+/// is refused for what it is.
+#[test]
+fn a_body_that_is_too_long_is_refused_by_its_length() {
+    for class in [Class::Group, Class::Signed, Class::Peer, Class::Authenticated] {
+        let group = group_of(Suite::Aes256Gcm, class);
+        let mut reader = opener(group, &epochs(group));
+        let key = KeyId { slot: slot(1), class, epoch_low: 0 };
+        let header = Header { key, counter: 0 }.encode(Form::Full);
+        let signature = if class == Class::Signed { limits::SIGNATURE_BYTES } else { 0 };
+        let mut refused = |body: usize| {
+            let clear = if class == Class::Authenticated { body } else { 0 };
+            let mut bytes = vec![0; clear];
+            bytes.extend_from_slice(&header);
+            bytes.resize(header.len() + body + signature + limits::TAG_BYTES, 0);
+            let opened = reader.open_live(Form::Full, META, &mut bytes, clear);
+            opened.map(|_| ()).unwrap_err()
+        };
+        let most = limits::MAX_SEALED_BODY_BYTES;
+        assert_eq!(refused(most + 1), Error::TooLarge, "{class:?}");
+        assert_eq!(refused(most), Error::NotAuthentic, "{class:?}");
+    }
+}

@@ -59,7 +59,10 @@ fn number(row: &Value, name: &str) -> f64 {
 
 /// A browser shows so many charts, light and dark, and asks nobody for anything.
 fn draws(page: &Path, charts: usize) {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/js/page.mjs");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/js");
+    let peer = folder.join("node_modules/playwright-core");
+    assert!(peer.exists(), "npm packages are missing; run: cargo xtask needs");
+    let script = folder.join("page.mjs");
     let mut node = Command::new("node");
     let output = node.arg(script).arg(page).arg(charts.to_string()).output();
     let output = output.expect("Node.js 20 or later must be installed as `node`");

@@ -9,6 +9,13 @@ pub(crate) fn number(variable: &str, default: usize) -> usize {
     std::env::var(variable).map_or(default, |text| text.parse().unwrap())
 }
 
+/// Prints a figure and what is demanded of it, which decides where `SEALANE_DEMANDS` is set.
+pub(crate) fn demand(what: &str, measured: f64, most: f64) {
+    println!("  {what}: {measured:.2} (demanded: at most {most:.2})");
+    let decides = std::env::var_os("SEALANE_DEMANDS").is_some();
+    assert!(!decides || measured <= most, "{what}: {measured:.3}, more than {most}");
+}
+
 /// The decimal number that stands directly behind `key`.
 pub(crate) fn behind(text: &str, key: &str) -> u64 {
     let at = text.find(key).unwrap_or_else(|| panic!("no `{key}` in {text}")) + key.len();

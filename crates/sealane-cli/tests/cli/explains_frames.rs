@@ -5,7 +5,7 @@ use sealane::Value;
 use sealane_frame::{Batch, Fragment};
 use sealane_seal::Class;
 
-use crate::{json, sealane, text};
+use crate::{json, on_terminal, sealane, text};
 
 mod captures;
 mod members;
@@ -149,17 +149,11 @@ fn the_text_names_what_a_relay_could_change_and_fits_its_columns() {
 
 #[test]
 fn a_terminal_has_colour_unless_it_asks_for_none() {
-    let has_script = std::process::Command::new("script").arg("--version").output();
-    if !has_script.is_ok_and(|output| output.status.success()) {
-        eprintln!("`script` is not installed: colour on a terminal was not shown");
-        return;
-    }
     let folder = tempfile::tempdir().unwrap();
     let frame = write(folder.path(), "frame", &Sender::new(Class::Group).full(BODY));
     let shown = |variable: (&str, &str)| {
-        let mut script = std::process::Command::new("script");
-        let command = format!("{} inspect {}", crate::PROGRAM, frame.display());
-        script.args(["-qec", &command, "/dev/null"]).env_remove("NO_COLOR").env("TERM", "xterm");
+        let mut script = on_terminal(&format!("inspect {}", frame.display()));
+        script.env_remove("NO_COLOR").env("TERM", "xterm");
         let output = script.env(variable.0, variable.1).stdin(Stdio::null()).output().unwrap();
         String::from_utf8(output.stdout).unwrap()
     };

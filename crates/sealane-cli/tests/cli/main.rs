@@ -27,6 +27,15 @@ use sealane::{Codec, Value};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_sealane");
 
+/// The program with these words on a terminal, which `script` makes.
+fn on_terminal(words: &str) -> Command {
+    let is_there = Command::new("script").arg("--version").output();
+    assert!(is_there.is_ok(), "`script` is missing; run: cargo xtask needs");
+    let mut script = Command::new("script");
+    script.args(["-qec", &format!("{PROGRAM} {words}"), "/dev/null"]);
+    script
+}
+
 /// The program with an empty environment of its own.
 fn sealane(home: &Path) -> Command {
     let mut command = Command::new(PROGRAM);

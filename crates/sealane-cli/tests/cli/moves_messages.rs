@@ -1,6 +1,6 @@
 use sealane::Value;
 
-use crate::{NodeProcess, feed, json, text};
+use crate::{NodeProcess, feed, json, on_terminal, text};
 
 #[test]
 fn every_codec_carries_every_other() {
@@ -166,18 +166,12 @@ fn a_request_is_answered_by_a_program_or_in_time_by_nobody() {
 
 #[test]
 fn a_message_tells_a_terminal_nothing_and_a_pipe_all() {
-    let has_script = std::process::Command::new("script").arg("--version").output();
-    if !has_script.is_ok_and(|output| output.status.success()) {
-        eprintln!("`script` is not installed: what a terminal is sent was not shown");
-        return;
-    }
     let node = NodeProcess::start();
     let body = "{\"id\":\"m\u{9b}2J\",\"x\":\"\u{7f}\"}";
     node.run(&["pub", "a", body]);
     let sub = ["sub", "a", "--from", "first", "-n", "1"];
     assert_eq!(node.run(&sub), format!("{body}\n"));
-    let mut script = std::process::Command::new("script");
-    script.args(["-qec", &format!("{} {}", crate::PROGRAM, sub.join(" ")), "/dev/null"]);
+    let mut script = on_terminal(&sub.join(" "));
     script.env("SEALANE_SERVER", &node.address).env("HOME", node.home());
     let output = script.stdin(std::process::Stdio::null()).output().unwrap();
     let shown = String::from_utf8(output.stdout).unwrap();

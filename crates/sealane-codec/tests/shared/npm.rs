@@ -6,6 +6,6 @@ use std::path::PathBuf;
 pub(crate) fn package(path: &str) -> PathBuf {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/js/node_modules");
     let path = root.join(path);
-    assert!(path.exists(), "{} is missing; run: npm ci --prefix tests/js", path.display());
+    assert!(path.exists(), "{} is missing; run: cargo xtask needs", path.display());
     path
 }

@@ -121,3 +121,6 @@ pub(crate) fn open(
         _ => Err(malformed()),
     }
 }
+
+#[cfg(test)]
+mod tests;

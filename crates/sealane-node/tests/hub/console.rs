@@ -14,7 +14,7 @@ use crate::running::Running;
 fn run(arguments: &[&str]) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/js");
     let peer = folder.join("node_modules/playwright-core");
-    assert!(peer.exists(), "run: npm ci --prefix tests/js");
+    assert!(peer.exists(), "npm packages are missing; run: cargo xtask needs");
     let mut node = Command::new("node");
     let output = node.arg(folder.join("console.mjs")).args(arguments).output();
     let output = output.expect("Node.js 20 or later must be installed as `node`");

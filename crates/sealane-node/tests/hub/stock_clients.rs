@@ -10,7 +10,10 @@ use crate::running::Running;
 /// Runs a part of `tests/js/stock.mjs` against the hub.
 async fn run(hub: &Running, part: &'static str) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/js");
-    assert!(folder.join("node_modules/ws").exists(), "run: npm ci --prefix tests/js");
+    assert!(
+        folder.join("node_modules/ws").exists(),
+        "npm packages are missing; run: cargo xtask needs"
+    );
     let address = hub.address().to_string();
     let done = tokio::task::spawn_blocking(move || {
         let mut node = Command::new("node");

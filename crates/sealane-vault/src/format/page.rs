@@ -311,6 +311,33 @@ mod tests {
         assert_eq!(read_page(&draft.plaintext()).unwrap(), entries);
     }
 
+    /// `/` comes before every byte that a name may have, so that a folder's entries follow it.
+    #[test]
+    fn entries_of_a_folder_come_before_longer_names() {
+        let sorted = [&b"a"[..], b"a/", b"a/\xff", b"a\x01", b"a\x01/b", b"a-", b"a0", b"b"];
+        for (at, a) in sorted.iter().enumerate() {
+            for (other, b) in sorted.iter().enumerate() {
+                assert_eq!(compare(a, b), at.cmp(&other), "{a:?} {b:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_first_name_of_a_hard_link_is_a_path_and_of_a_file() {
+        let file = || Node::File { size: 0, pieces: vec![] };
+        let link = || Node::Link { target: b"x".to_vec() };
+        let read = |node: Node, first: &[u8]| {
+            let mut draft = PageDraft::default();
+            draft.push(&Entry { hard_link: Some(first.to_vec()), ..entry(b"b", node) });
+            read_page(&draft.plaintext()).unwrap().remove(0).hard_link
+        };
+        assert_eq!(read(file(), b"a/first").as_deref(), Some(&b"a/first"[..]));
+        for way_out in [&b"../x"[..], b"/x", b"", b"a/../../x", b"a\0"] {
+            assert_eq!(read(file(), way_out), None, "{way_out:?}");
+        }
+        assert_eq!([read(Node::Folder, b"a"), read(link(), b"a")], [None, None]);
+    }
+
     #[test]
     fn a_way_out_or_a_wrong_order_is_refused() {
         for path in [&b"/a"[..], b"a/", b"..", b"a/../b", b".", b"", b"a\0", b"a//b"] {

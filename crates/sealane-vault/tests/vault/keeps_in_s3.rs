@@ -22,7 +22,7 @@ fn noise(length: usize) -> Vec<u8> {
 
 #[test]
 fn objects_are_created_once_listed_read_in_ranges_and_removed() {
-    let Some(server) = Server::start() else { return };
+    let server = Server::start();
     let home = tempfile::tempdir().unwrap();
     let store = store(server.port, home.path());
     assert_eq!(store.list("").unwrap(), []);
@@ -57,7 +57,7 @@ fn objects_are_created_once_listed_read_in_ranges_and_removed() {
 
 #[test]
 fn of_two_that_create_the_same_key_one_wins() {
-    let Some(server) = Server::start() else { return };
+    let server = Server::start();
     let proxy = Proxy::start(server.port);
     let home = tempfile::tempdir().unwrap();
     for round in 0..20 {
@@ -79,7 +79,7 @@ fn of_two_that_create_the_same_key_one_wins() {
 
 #[test]
 fn an_upload_in_parts_is_continued_by_the_next_run() {
-    let Some(server) = Server::start() else { return };
+    let server = Server::start();
     let proxy = Proxy::start(server.port);
     let home = tempfile::tempdir().unwrap();
     let pack = noise((40 << 20) + 5);
@@ -121,7 +121,7 @@ fn an_upload_in_parts_is_continued_by_the_next_run() {
 
 #[test]
 fn an_upload_that_the_server_forgot_is_begun_anew() {
-    let Some(server) = Server::start() else { return };
+    let server = Server::start();
     let proxy = Proxy::start(server.port);
     let home = tempfile::tempdir().unwrap();
     let pack = noise(20 << 20);
@@ -146,7 +146,7 @@ fn an_upload_that_the_server_forgot_is_begun_anew() {
 
 #[test]
 fn a_server_that_fails_for_a_while_is_tried_again() {
-    let Some(server) = Server::start() else { return };
+    let server = Server::start();
     let proxy = Proxy::start(server.port);
     let home = tempfile::tempdir().unwrap();
     let store = store(proxy.port, home.path());
@@ -169,7 +169,7 @@ fn a_server_that_fails_for_a_while_is_tried_again() {
 
 #[test]
 fn an_answer_that_was_lost_is_not_taken_for_another_writer() {
-    let Some(server) = Server::start() else { return };
+    let server = Server::start();
     let proxy = Proxy::start(server.port);
     let home = tempfile::tempdir().unwrap();
     let store = store(proxy.port, home.path());
@@ -181,7 +181,7 @@ fn an_answer_that_was_lost_is_not_taken_for_another_writer() {
 
 #[test]
 fn a_server_that_keeps_failing_is_named() {
-    let Some(server) = Server::start() else { return };
+    let server = Server::start();
     let proxy = Proxy::start(server.port);
     let home = tempfile::tempdir().unwrap();
     let store = store(proxy.port, home.path());
@@ -209,7 +209,7 @@ fn a_server_that_keeps_failing_is_named() {
 
 #[test]
 fn a_caller_may_be_within_a_runtime() {
-    let Some(server) = Server::start() else { return };
+    let server = Server::start();
     let home = tempfile::tempdir().unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {

@@ -8,19 +8,16 @@ use std::process::{Command, Output};
 use crate::shared::{PASSPHRASE, Place, assert_same, flip, mixed_files, odd_files};
 use sealane_vault::{Compression, PutOptions, Secret, Vault};
 
-/// `python -m sealane`, if what it imports is installed.
-fn python(place: &Place, secret: (&str, &str), arguments: &[&str]) -> Option<Output> {
+/// `python -m sealane`.
+fn python(place: &Place, secret: (&str, &str), arguments: &[&str]) -> Output {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let program = root.join("target/venv/bin/python");
-    if !program.is_file() {
-        eprintln!("not tested: target/venv is missing; `cargo xtask test` makes it");
-        return None;
-    }
+    assert!(program.is_file(), "{} is missing; run: cargo xtask needs", program.display());
     let mut command = Command::new(program);
     command.env("PYTHONPATH", root.join("sdk/python")).env("PYTHONUTF8", "1");
     command.env_remove("SEALANE_RECOVERY_CODE").env(secret.0, secret.1);
     command.args(["-m", "sealane"]).current_dir(place.folder.path()).args(arguments);
-    Some(command.output().unwrap())
+    command.output().unwrap()
 }
 
 fn succeeded(output: &Output) {
@@ -57,7 +54,7 @@ fn everything_comes_back_with_the_passphrase_or_the_recovery_code() {
     let passphrase = std::str::from_utf8(PASSPHRASE).unwrap();
     let secrets = [("SEALANE_PASSPHRASE", passphrase), ("SEALANE_RECOVERY_CODE", &*code)];
     for (target, secret) in ["by passphrase", "by code"].into_iter().zip(secrets) {
-        let Some(output) = python(&place, secret, &["vault", "restore", target]) else { return };
+        let output = python(&place, secret, &["vault", "restore", target]);
         succeeded(&output);
         assert_same(&place.path("source"), &place.path(target).join("source"));
     }
@@ -70,7 +67,7 @@ fn everything_comes_back_from_the_packs_alone() {
     fs::remove_dir_all(place.path("vault/snapshots")).unwrap();
     let secret = ("SEALANE_PASSPHRASE", std::str::from_utf8(PASSPHRASE).unwrap());
     let arguments = ["--from-packs", "vault", "restore", "target"];
-    let Some(output) = python(&place, secret, &arguments) else { return };
+    let output = python(&place, secret, &arguments);
     succeeded(&output);
     assert_same(&place.path("source"), &place.path("target/source"));
 }
@@ -84,7 +81,7 @@ fn what_a_writer_added_comes_back_to_the_owner() {
     let writer = Vault::open(place.store(), &Secret::Writer(&key), &options).unwrap();
     writer.put_paths(std::slice::from_ref(&source), &PutOptions::default()).unwrap();
     let secret = ("SEALANE_PASSPHRASE", std::str::from_utf8(PASSPHRASE).unwrap());
-    let Some(output) = python(&place, secret, &["vault", "restore", "target"]) else { return };
+    let output = python(&place, secret, &["vault", "restore", "target"]);
     succeeded(&output);
     assert_same(&source, &place.path("target/source"));
 }
@@ -98,7 +95,7 @@ fn what_was_damaged_is_refused_by_name_and_the_rest_comes_back() {
     // A byte of a chunk in the middle of the largest pack.
     flip(&place.path("vault").join(&packs[0].key), packs[0].size / 2);
     let secret = ("SEALANE_PASSPHRASE", std::str::from_utf8(PASSPHRASE).unwrap());
-    let Some(output) = python(&place, secret, &["vault", "restore", "target"]) else { return };
+    let output = python(&place, secret, &["vault", "restore", "target"]);
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(said.contains("SL-VAULT-08") && said.contains(" 1 refused"), "{said}");

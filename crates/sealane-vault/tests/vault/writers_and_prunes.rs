@@ -78,12 +78,15 @@ fn a_prune_keeps_what_is_needed_and_removes_the_rest_in_two_steps() {
     let keep = Keep { last: 1, ..Keep::default() };
     let dry = PruneOptions { keep, dry_run: true, ..PruneOptions::default() };
     let before = place.objects();
-    let report = vault.prune(&dry).unwrap();
-    assert_eq!((report.kept, report.removed), (1, 3));
+    let dry = vault.prune(&dry).unwrap();
+    assert_eq!((dry.kept, dry.removed), (1, 3));
     assert!(place.objects() == before);
 
     let report = vault.prune(&PruneOptions { keep, ..PruneOptions::default() }).unwrap();
     assert_eq!((report.removed, report.removed_packs), (3, 0));
+    // What a dry run tells is what is done then; what is written anew is condemned, too.
+    let told = (dry.repacked, dry.condemned + dry.repacked);
+    assert_eq!(told, (report.repacked, report.condemned), "{dry:?} {report:?}");
     assert!(report.condemned >= 2, "{report:?}");
     assert!(place.open().verify(true).unwrap().problems.is_empty());
     // A put in between needs condemned data, and keeps it anew.

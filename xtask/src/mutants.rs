@@ -1,0 +1,230 @@
+//! `cargo xtask mutants`: how many small faults in a crate its own tests find.
+//!
+//! cargo-mutants breaks one function or operator at a time and runs the crate's tests. A sample is
+//! every k-th of the mutants of the files that are named here, so that it is the same each time and
+//! takes a bounded time.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use crate::process::{self, Outcome};
+
+/// The part of the viable mutants that has to be caught.
+const CAUGHT_MIN: f64 = 0.9;
+/// Mutants of a crate, at most; `SEALANE_MUTANTS` is another number.
+const MUTANTS_MAX: usize = 25;
+/// What the tests of one mutant may take; those that take longer have noticed it.
+const TEST_SECONDS_MAX: &str = "180";
+const BUILD_SECONDS_MAX: &str = "300";
+/// No crate is begun after so many minutes; `SEALANE_MINUTES` is another number.
+const MINUTES_MAX: usize = 120;
+
+/// What is broken, and the package whose tests are run.
+struct Sample {
+    name: &'static str,
+    package: &'static str,
+    files: &'static [&'static str],
+}
+
+const SAMPLES: &[Sample] = &[
+    Sample { name: "seal", package: "sealane-seal", files: &["crates/sealane-seal/src/**/*.rs"] },
+    Sample {
+        name: "frame",
+        package: "sealane-frame",
+        files: &["crates/sealane-frame/src/**/*.rs"],
+    },
+    Sample {
+        name: "group",
+        package: "sealane-group",
+        files: &["crates/sealane-group/src/**/*.rs"],
+    },
+    Sample {
+        name: "hub",
+        package: "sealane-stream",
+        files: &[
+            "crates/sealane-stream/src/consumer*.rs",
+            "crates/sealane-stream/src/consumer/*.rs",
+            "crates/sealane-stream/src/subscription*.rs",
+            "crates/sealane-stream/src/subscription/*.rs",
+            "crates/sealane-stream/src/writer*.rs",
+            "crates/sealane-stream/src/writer/*.rs",
+        ],
+    },
+];
+
+/// Mutants that change nothing that a program can see, by a part of their name: what a debugger is
+/// shown, and room that is reserved.
+const EQUIVALENT: &str = "Debug for|::capacity ->";
+
+/// How the mutants of a sample ended, by the files in which cargo-mutants lists them.
+#[derive(Debug, Default, PartialEq)]
+struct Score {
+    caught: usize,
+    missed: Vec<String>,
+    unviable: usize,
+}
+
+impl Score {
+    /// From the text of each list. A test that does not end has noticed its mutant.
+    fn read(list: impl Fn(&str) -> String) -> Score {
+        let lines = |name: &str| -> Vec<String> {
+            list(name).lines().filter(|line| !line.is_empty()).map(str::to_owned).collect()
+        };
+        Score {
+            caught: lines("caught.txt").len() + lines("timeout.txt").len(),
+            missed: lines("missed.txt"),
+            unviable: lines("unviable.txt").len(),
+        }
+    }
+
+    fn viable(&self) -> usize {
+        self.caught + self.missed.len()
+    }
+
+    /// The part of the viable ones that was caught; nothing is shown where there are none.
+    fn part(&self) -> f64 {
+        if self.viable() == 0 { 0.0 } else { self.caught as f64 / self.viable() as f64 }
+    }
+}
+
+/// `cargo xtask mutants [CRATE]`.
+pub(crate) fn run(arguments: &[String]) -> Outcome {
+    let chosen = chosen(arguments)?;
+    if process::output(process::cargo().args(["mutants", "--version"])).is_err() {
+        let hint = "cargo install cargo-mutants --locked";
+        return Err(format!("cargo-mutants is missing; run: {hint}"));
+    }
+    let (most, minutes) =
+        (number("SEALANE_MUTANTS", MUTANTS_MAX)?, number("SEALANE_MINUTES", MINUTES_MAX)?);
+    let (began, mut scores) = (Instant::now(), BTreeMap::new());
+    let mut faults = vec![];
+    for sample in chosen {
+        if began.elapsed() > Duration::from_secs(minutes as u64 * 60) {
+            faults.push(format!("{}: not begun after {minutes} minutes", sample.name));
+            continue;
+        }
+        let score = sample.run(most)?;
+        if score.part() < CAUGHT_MIN {
+            faults.push(format!("{}: {:.1} % caught", sample.name, score.part() * 100.0));
+        }
+        scores.insert(sample.name, score);
+    }
+    print!("{}", table(&scores));
+    let wanted = CAUGHT_MIN * 100.0;
+    if faults.is_empty() {
+        return Ok(());
+    }
+    Err(format!("of the viable mutants {wanted} % have to be caught: {}", faults.join(", ")))
+}
+
+fn chosen(arguments: &[String]) -> Outcome<Vec<&'static Sample>> {
+    let samples = SAMPLES.iter();
+    match arguments {
+        [] => Ok(samples.collect()),
+        [name] => {
+            let found: Vec<_> = samples.filter(|sample| sample.name == name).collect();
+            let names: Vec<_> = SAMPLES.iter().map(|sample| sample.name).collect();
+            let refusal = || format!("there is no sample `{name}`: {}", names.join(", "));
+            if found.is_empty() { Err(refusal()) } else { Ok(found) }
+        }
+        _ => Err("one sample, please".to_owned()),
+    }
+}
+
+fn number(variable: &str, default: usize) -> Outcome<usize> {
+    let Ok(text) = std::env::var(variable) else { return Ok(default) };
+    let number = text.parse().ok().filter(|number| *number > 0);
+    number.ok_or_else(|| format!("{variable} is `{text}`, which is no number from 1"))
+}
+
+impl Sample {
+    fn command(&self) -> std::process::Command {
+        let mut command = process::cargo();
+        command.args(["mutants", "--package", self.package, "--exclude-re", EQUIVALENT]);
+        for file in self.files {
+            command.args(["--file", file]);
+        }
+        // Tests beside the code are no code to break.
+        command.args(["--exclude", "**/tests.rs", "--exclude", "**/model/**"]);
+        command
+    }
+
+    fn run(&self, most: usize) -> Outcome<Score> {
+        let all = process::output(self.command().arg("--list"))?.lines().count();
+        let shards = all.div_ceil(most).max(1);
+        println!("\n{}: one in {shards} of {all} mutants", self.name);
+        let folder = process::target().join("mutants").join(self.name);
+        std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
+        let mut command = self.command();
+        command.args(["--shard", &format!("0/{shards}"), "--sharding", "round-robin"]);
+        command.args(["--timeout", TEST_SECONDS_MAX, "--build-timeout", BUILD_SECONDS_MAX]);
+        command.args(["--colors", "never", "--output"]).arg(&folder);
+        // Dependencies are built once for all samples.
+        command.env("CARGO_TARGET_DIR", process::target().join("mutants/build"));
+        eprintln!("$ {}", process::shown(&command));
+        let status = command.status().map_err(|error| format!("cargo mutants: {error}"))?;
+        // 2 says that some were missed, 3 that tests did not end; all else is a fault.
+        if !matches!(status.code(), Some(0 | 2 | 3)) {
+            return Err(format!("{}: cargo mutants: {status}", self.name));
+        }
+        let list = |name: &str| std::fs::read_to_string(lists(&folder).join(name));
+        Ok(Score::read(|name| list(name).unwrap_or_default()))
+    }
+}
+
+fn lists(folder: &std::path::Path) -> PathBuf {
+    folder.join("mutants.out")
+}
+
+fn table(scores: &BTreeMap<&str, Score>) -> String {
+    let mut table = String::from("\nsample  viable  caught  missed  unviable   caught\n");
+    for (name, score) in scores {
+        let Score { caught, missed, unviable } = score;
+        let (viable, missed, percent) = (score.viable(), missed.len(), score.part() * 100.0);
+        table += &format!(
+            "{name:6}  {viable:6}  {caught:6}  {missed:6}  {unviable:8}  {percent:5.1} %\n"
+        );
+    }
+    for (name, score) in scores {
+        score.missed.iter().for_each(|line| table += &format!("missed in {name}: {line}\n"));
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_score_is_the_part_of_the_viable_ones() {
+        let score = Score::read(|name| {
+            let text = match name {
+                "caught.txt" => "a\nb\nc\nd\ne\nf\ng\nh\n",
+                "timeout.txt" => "i\n",
+                "missed.txt" => "a.rs:1:2: replace + with -\n",
+                "unviable.txt" => "k\nl\n",
+                other => panic!("{other}"),
+            };
+            text.to_owned()
+        });
+        assert_eq!((score.viable(), score.unviable), (10, 2));
+        assert!((score.part() - 0.9).abs() < f64::EPSILON && score.part() >= CAUGHT_MIN);
+        let table = table(&BTreeMap::from([("seal", score)]));
+        assert!(table.contains("90.0 %\n"), "{table}");
+        assert!(table.ends_with("missed in seal: a.rs:1:2: replace + with -\n"), "{table}");
+        let none = Score::default();
+        assert!(none.part() < CAUGHT_MIN, "where nothing ran, nothing is shown");
+    }
+
+    #[test]
+    fn samples_are_chosen_by_name_and_their_files_are_there() {
+        assert_eq!(chosen(&[]).unwrap().len(), SAMPLES.len());
+        assert_eq!(chosen(&["hub".to_owned()]).unwrap()[0].package, "sealane-stream");
+        assert!(chosen(&["hug".to_owned()]).err().unwrap().contains("seal, frame, group, hub"));
+        for file in SAMPLES.iter().flat_map(|sample| sample.files) {
+            let folder = file.split('*').next().unwrap().rsplit_once('/').unwrap().0;
+            assert!(process::root().join(folder).is_dir(), "{file}");
+        }
+    }
+}
