@@ -104,9 +104,9 @@ fn errors_page(rows: &[ErrorRow]) -> String {
          A code is stable and never used again for something else. `sealane explain CODE` shows \
          its row.\n`cargo xtask docs` makes this page from the `errors!` tables of the crates, and \
          for programs\n`spec/errors.json`. A hub answers those of HUB, NODE and TOPIC.\n\n\
-         *Again* says whether a program may try the same again without a person: `never`; `later`, \
-         and where\na hub says `Retry-After`, not before; or `reconnect`, on a new connection, with \
-         growing waits.\n\n\
+         *Again* says whether a program may try the same again without a person: `never`; \
+         `later`, and where\na hub says `Retry-After`, not before; or `reconnect`, on a new \
+         connection, with growing waits.\n\n\
          | code | name on the wire | what happened | what to do | again |\n|---|---|---|---|---|\n",
     );
     for ErrorRow { code, name, cause, hint, retry, .. } in rows {
@@ -140,7 +140,11 @@ fn hub_errors(rows: &[ErrorRow]) -> String {
     );
     let of_a_hub = |row: &&ErrorRow| STEPS_OF_A_HUB.iter().any(|step| row.code.starts_with(step));
     for ErrorRow { code, name, cause, retry, .. } in rows.iter().filter(of_a_hub) {
-        list += &format!("    /// `{code}`: {cause}.\n    {name}: {retry},\n");
+        let mut meaning = format!("    /// `{code}`: {cause}.");
+        if let Some(end) = meaning.get(..100).and_then(|line| line.rfind(' ')) {
+            meaning.replace_range(end..=end, "\n    /// ");
+        }
+        list += &format!("{meaning}\n    {name}: {retry},\n");
     }
     list + "}\n"
 }
