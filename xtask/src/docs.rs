@@ -147,7 +147,11 @@ fn hub_errors(rows: &[ErrorRow]) -> String {
     );
     let of_a_hub = |row: &&ErrorRow| STEPS_OF_A_HUB.iter().any(|step| row.code.starts_with(step));
     for ErrorRow { code, name, cause, retry, .. } in rows.iter().filter(of_a_hub) {
-        list += &format!("    /// `{code}`: {cause}.\n    {name}: {retry},\n");
+        let mut meaning = format!("    /// `{code}`: {cause}.");
+        if let Some(end) = meaning.get(..100).and_then(|line| line.rfind(' ')) {
+            meaning.replace_range(end..=end, "\n    /// ");
+        }
+        list += &format!("{meaning}\n    {name}: {retry},\n");
     }
     list + "}\n"
 }
