@@ -107,6 +107,12 @@ const PROOFS: &[Proof] = &[
         environment: &[("SEALANE_READERS", "1000"), ("SEALANE_SECONDS", "60"), DEMANDS],
     },
     Proof {
+        name: "held",
+        shows: "a store that another process holds for a minute: named refusals, reads, the return",
+        runs: Runs::Test { package: NODE, file: "hub", named: "another_process_holds" },
+        environment: &[("SEALANE_HELD_SECONDS", "60")],
+    },
+    Proof {
         name: "letters",
         shows: "a million dead letters of 16 consumers: each once, memory, who waits beside them",
         runs: Runs::Test { package: CLI, file: BOUNDS, named: "dead_letters" },

@@ -406,9 +406,9 @@ impl Consumer {
             consumer.pending.push_back(Entry { offset, attempt, state: State::Done });
             consumer.set(consumer.pending.len() - 1, state);
         }
-        debug_assert!(consumer.holds_together());
         consumer.touched = Touched::new(image.cursor);
-        Some(consumer)
+        // Whatever the store gave, nothing is pending that nobody was given.
+        consumer.holds_together().then_some(consumer)
     }
 
     fn skip_to(&mut self, offset: u64) {

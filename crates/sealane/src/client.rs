@@ -6,6 +6,7 @@ use bytes::Bytes;
 use hyper::Method;
 use hyper::header::HeaderValue;
 use sealane_codec::Codec;
+#[cfg(feature = "group")]
 use sealane_group::Member;
 use sealane_message::{Topic, Value};
 use sealane_protocol::{Health, Range, StreamState};
@@ -13,6 +14,7 @@ use sealane_protocol::{Health, Range, StreamState};
 use crate::Error;
 use crate::address::{Address, Query, stream_path};
 use crate::backoff::random;
+#[cfg(feature = "group")]
 use crate::group::Group;
 use crate::http::{Answer, Call, Pool};
 use crate::publish::{Publish, PublishBatch};
@@ -127,6 +129,7 @@ impl Client {
         PublishBatch::new(self, topic, codec, envelopes, None)
     }
 
+    #[cfg(feature = "group")]
     /// A client that seals what it publishes and opens what it reads, by the keys of a group. Its
     /// orders are read first, and followed.
     ///

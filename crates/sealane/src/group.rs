@@ -23,11 +23,10 @@ use crate::limits::MAX_EVENTS;
 use crate::publish::{Publish, PublishBatch};
 use crate::publisher::Publisher;
 use crate::subscribe::Subscribe;
-use crate::{Client, Error, Event, Message};
+use crate::{Client, Error, Event, Message, SealCounts};
 use control::Control;
 use keys::Keys;
 pub(crate) use reading::Reading;
-pub use reading::{Seal, SealCounts};
 
 /// A client with the keys of a group: what it publishes is sealed before it leaves this process,
 /// what it reads is opened in it.
