@@ -482,7 +482,8 @@ impl Plan {
     fn is_unstorable(&self, planner: &Planner, stream: Option<&Stream>) -> Option<Fault> {
         let is_memory = stream.is_some_and(|stream| stream.state.lock().level == Level::Memory);
         let waits = is_memory && !planner.unsaved.is_empty();
-        let fault = waits.then(|| planner.registry.fault.lock().clone().unwrap_or(Fault::Full));
+        // Where the store has come back, this very commit stores it.
+        let fault = if waits { planner.registry.fault.lock().clone() } else { None };
         self.unstorable.clone().or(fault)
     }
 
