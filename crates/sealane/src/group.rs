@@ -25,7 +25,7 @@ use crate::publisher::Publisher;
 use crate::subscribe::Subscribe;
 use crate::{Client, Error, Event, Message};
 use control::Control;
-use keys::Keys;
+use keys::GroupKeys;
 pub(crate) use reading::Reading;
 pub use reading::{Seal, SealCounts};
 
@@ -43,7 +43,7 @@ pub struct Group {
 struct Inner {
     client: Client,
     tag: GroupTag,
-    keys: Mutex<Keys>,
+    keys: Mutex<GroupKeys>,
     control: tokio::sync::Mutex<Control>,
     events: broadcast::Sender<Event>,
     follower: Mutex<Option<JoinHandle<()>>>,
@@ -66,7 +66,7 @@ impl Group {
         let inner = Inner {
             client: client.clone(),
             tag,
-            keys: Mutex::new(Keys::new(member)?),
+            keys: Mutex::new(GroupKeys::new(member)?),
             control: tokio::sync::Mutex::new(Control::new(tag)?),
             events,
             follower: Mutex::new(None),
@@ -222,7 +222,7 @@ impl Group {
         self.keys().passed(Epoch(epoch))
     }
 
-    pub(crate) fn keys(&self) -> MutexGuard<'_, Keys> {
+    pub(crate) fn keys(&self) -> MutexGuard<'_, GroupKeys> {
         self.inner.keys.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -7,7 +7,7 @@ use sealane_seal::policy::Refusal as PolicyRefusal;
 use sealane_seal::{Class, Epoch, Error as SealError};
 
 use super::Group;
-use super::seen::{Place, Seen, Sight};
+use super::seen::{Origin, Seen, Sight};
 use crate::Message;
 use crate::error::Unshown;
 
@@ -90,8 +90,8 @@ impl Reading {
                 return Err(Unshown::Posthumous);
             }
         }
-        let place = Place::of(message);
-        let sight = self.seen.see((epoch, slot, shown.opened.counter()), &message.stream, place);
+        let origin = Origin::of(message);
+        let sight = self.seen.see((epoch, slot, shown.opened.counter()), &message.stream, origin);
         if sight == Sight::Elsewhere {
             return Err(Unshown::Repeated);
         }
