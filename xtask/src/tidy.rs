@@ -5,7 +5,7 @@
 mod dead;
 mod documented;
 mod layers;
-mod places;
+mod machines;
 mod proofs;
 mod sizes;
 mod words;
@@ -54,7 +54,7 @@ const CHECKS: &[fn(&Tree) -> Vec<Finding>] = &[
     layers::check,
     dead::check,
     words::check,
-    places::check,
+    machines::check,
     documented::check,
     proofs::check,
 ];

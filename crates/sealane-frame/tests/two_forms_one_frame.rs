@@ -17,7 +17,7 @@ use sealane_seal::{Class, Epoch, Form, KeyId, Slot, Suite};
 /// A frame whose seal is a pattern: forms can be changed without keys.
 fn unsealed(fields: &HeaderFields, key: KeyId, counter: u64, body_bytes: usize) -> Vec<u8> {
     let header = Header::new(fields, body_bytes, counter).unwrap();
-    let head = sealane_seal::Header { key, counter }.encode(Form::Full);
+    let head = sealane_seal::SframeHeader { key, counter }.encode(Form::Full);
     let text: Vec<u8> = (0..body_bytes).map(|at| at as u8 ^ 0x5c).collect();
     let mut frame = header.as_bytes().to_vec();
     if fields.class == Class::Authenticated {

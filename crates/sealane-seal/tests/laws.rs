@@ -78,12 +78,12 @@ proptest! {
         away in -7..=8_i64,
     ) {
         let key = KeyId::new(slot(number), class, Epoch(epoch));
-        let header = Header { key, counter };
+        let header = SframeHeader { key, counter };
         // A reader whose epoch lies near completes both to the same.
         let near = Epoch(epoch.saturating_add_signed(-away));
         for form in [Form::Full, Form::Compact] {
             let bytes = header.encode(form);
-            prop_assert_eq!(Header::parse(&bytes, form, near), Ok((header, bytes.len())));
+            prop_assert_eq!(SframeHeader::parse(&bytes, form, near), Ok((header, bytes.len())));
         }
         prop_assert_eq!(key.epoch(near), Epoch(epoch));
     }
@@ -93,7 +93,7 @@ proptest! {
         bytes in prop::collection::vec(any::<u8>(), 0..12),
     ) {
         for form in [Form::Full, Form::Compact] {
-            if let Ok((header, len)) = Header::parse(&bytes, form, Epoch(0)) {
+            if let Ok((header, len)) = SframeHeader::parse(&bytes, form, Epoch(0)) {
                 let encoded = header.encode(form);
                 prop_assert_eq!(&encoded[..], &bytes[..len]);
             }

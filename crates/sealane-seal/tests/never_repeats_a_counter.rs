@@ -27,7 +27,7 @@ fn counter(sealer: &mut Sealer) -> Result<u64, Error> {
     let sealed = sealer.append(Class::Group, Form::Full, META, BODY, &mut out);
     assert_eq!(sealed.is_ok(), expected.is_ok());
     sealed?;
-    Ok(Header::parse(&out, Form::Full, sealer.epoch()).unwrap().0.counter)
+    Ok(SframeHeader::parse(&out, Form::Full, sealer.epoch()).unwrap().0.counter)
 }
 
 #[test]

@@ -46,7 +46,7 @@ fn a_forged_epoch_moves_nothing() {
     let before = state(&reader);
     for low in 1..=255 {
         let key = KeyId { slot: slot(1), class: C, epoch_low: low };
-        let header = Header { key, counter: 0 }.encode(Form::Full);
+        let header = SframeHeader { key, counter: 0 }.encode(Form::Full);
         let mut forged = [&header[..], &[0xaa; 40]].concat();
         let error = reader.open_live(Form::Full, META, &mut forged, 0).map(|_| ()).unwrap_err();
         assert!(matches!(error, Error::NotAuthentic | Error::EpochUnknown), "{low} {error}");

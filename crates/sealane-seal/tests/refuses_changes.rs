@@ -86,16 +86,16 @@ fn another_class_slot_epoch_or_counter_in_the_header() {
         let mut reader = opener(group, &epochs);
         let message = seal(&mut sender, class, form, META, body);
         let header = message.bytes[message.clear..].to_vec();
-        let (header, len) = Header::parse(&header, form, Epoch(0)).unwrap();
-        let mut others: Vec<Header> = Class::ALL
+        let (header, len) = SframeHeader::parse(&header, form, Epoch(0)).unwrap();
+        let mut others: Vec<SframeHeader> = Class::ALL
             .into_iter()
             .filter(|other| *other != class)
-            .map(|class| Header { key: KeyId { class, ..header.key }, ..header })
+            .map(|class| SframeHeader { key: KeyId { class, ..header.key }, ..header })
             .collect();
-        others.push(Header { key: KeyId { slot: slot(0), ..header.key }, ..header });
-        others.push(Header { key: KeyId { epoch_low: 1, ..header.key }, ..header });
+        others.push(SframeHeader { key: KeyId { slot: slot(0), ..header.key }, ..header });
+        others.push(SframeHeader { key: KeyId { epoch_low: 1, ..header.key }, ..header });
         for counter in [1, 1000, limits::MAX_COUNTER] {
-            others.push(Header { counter, ..header });
+            others.push(SframeHeader { counter, ..header });
         }
         for other in others {
             let mut changed = message.clone();
@@ -188,7 +188,7 @@ fn a_signed_body_cannot_be_wrapped_again_256_epochs_later() {
     let secret = |epochs: &Epochs| *epochs.secret(epochs.newest()).unwrap().expose();
     let plain = peer::open(&secret(&early), &metadata, &message.bytes).unwrap();
     assert_eq!(plain.len(), BODY.len() + limits::SIGNATURE_BYTES);
-    let (header, _) = Header::parse(&message.bytes, Form::Full, Epoch(0)).unwrap();
+    let (header, _) = SframeHeader::parse(&message.bytes, Form::Full, Epoch(0)).unwrap();
     let bytes = peer::seal(&secret(&late), header, &metadata, &plain);
     let wrapped = Sealed { bytes, ..message };
     let mut reader = opener(group, &late);
@@ -204,7 +204,7 @@ fn a_body_that_is_too_long_is_refused_by_its_length() {
         let group = group_of(Suite::Aes256Gcm, class);
         let mut reader = opener(group, &epochs(group));
         let key = KeyId { slot: slot(1), class, epoch_low: 0 };
-        let header = Header { key, counter: 0 }.encode(Form::Full);
+        let header = SframeHeader { key, counter: 0 }.encode(Form::Full);
         let signature = if class == Class::Signed { limits::SIGNATURE_BYTES } else { 0 };
         let mut refused = |body: usize| {
             let clear = if class == Class::Authenticated { body } else { 0 };

@@ -40,7 +40,7 @@ fn in_the_other_form() {
     let epochs = epochs(group);
     let (mut sender, mut reader) = (sealer(group, slot(1), &epochs), opener(group, &epochs));
     let full = seal(&mut sender, C, Form::Full, META, BODY);
-    let (header, len) = Header::parse(&full.bytes, Form::Full, Epoch(0)).unwrap();
+    let (header, len) = SframeHeader::parse(&full.bytes, Form::Full, Epoch(0)).unwrap();
     let mut compact = Sealed { form: Form::Compact, ..full.clone() };
     compact.bytes.splice(..len, header.encode(Form::Compact).iter().copied());
     assert_eq!(compact.stored(&mut reader, 0).unwrap().1, BODY, "the forms are one message");
@@ -133,9 +133,9 @@ fn a_forged_counter_jump_moves_nothing() {
     let (mut sender, mut reader) = (sealer(group, slot(1), &epochs), opener(group, &epochs));
     seal(&mut sender, C, Form::Full, META, BODY).live(&mut reader).unwrap();
     let next = seal(&mut sender, C, Form::Full, META, BODY);
-    let (header, len) = Header::parse(&next.bytes, Form::Full, Epoch(0)).unwrap();
+    let (header, len) = SframeHeader::parse(&next.bytes, Form::Full, Epoch(0)).unwrap();
     let mut forged = next.clone();
-    let jumped = Header { counter: limits::MAX_COUNTER, ..header }.encode(Form::Full);
+    let jumped = SframeHeader { counter: limits::MAX_COUNTER, ..header }.encode(Form::Full);
     forged.bytes.splice(..len, jumped.iter().copied());
     refused(&forged, &mut reader, Error::NotAuthentic);
     next.live(&mut reader).expect("the session lives");
@@ -154,9 +154,10 @@ fn a_reflection_is_not_read() {
             seal(&mut there, class, Form::Full, META, BODY),
         );
         refused(&ours, &mut reader, Error::Reflected);
-        let (header, len) = Header::parse(&ours.bytes[ours.clear..], Form::Full, Epoch(0)).unwrap();
+        let (header, len) =
+            SframeHeader::parse(&ours.bytes[ours.clear..], Form::Full, Epoch(0)).unwrap();
         let mut turned = ours.clone();
-        let other = Header { key: KeyId { slot: slot(1), ..header.key }, ..header };
+        let other = SframeHeader { key: KeyId { slot: slot(1), ..header.key }, ..header };
         turned.bytes.splice(turned.clear..turned.clear + len, other.encode(Form::Full).to_vec());
         refused(&turned, &mut reader, Error::NotAuthentic);
         assert_ne!(ours.bytes[ours.bytes.len() - 16..], theirs.bytes[theirs.bytes.len() - 16..]);

@@ -45,7 +45,7 @@ fn both_ways() {
         assert_eq!(peer::open(&secret, b"other", &ours.bytes), None);
 
         let key = KeyId::new(slot(number), class, Epoch(epoch));
-        let theirs = peer::seal(&secret, Header { key, counter }, &metadata, BODY);
+        let theirs = peer::seal(&secret, SframeHeader { key, counter }, &metadata, BODY);
         assert_eq!(theirs, ours.bytes);
         let theirs = Sealed { bytes: theirs, ..ours };
         let (opened, body) = theirs.live(&mut opener(group, &epochs)).unwrap();
@@ -65,7 +65,7 @@ fn the_headers_of_the_rfc() {
         let [key, counter, bytes] = line.split(' ').collect::<Vec<_>>()[..] else { panic!() };
         let (key, counter): (u64, u64) = (key.parse().unwrap(), counter.parse().unwrap());
         let bytes = unhex(bytes);
-        let read = Header::parse(&bytes, Form::Full, Epoch(0));
+        let read = SframeHeader::parse(&bytes, Form::Full, Epoch(0));
         if key < 1 << 20 && counter <= limits::MAX_COUNTER {
             let (header, len) = read.unwrap();
             assert_eq!(len, bytes.len());
@@ -93,13 +93,17 @@ fn a_header_has_one_encoding() {
         &[0xa8, 0, 1, 0, 9],
     ];
     for bytes in longer {
-        assert_eq!(Header::parse(bytes, Form::Full, Epoch(0)), Err(Error::Header), "{bytes:02x?}");
+        assert_eq!(
+            SframeHeader::parse(bytes, Form::Full, Epoch(0)),
+            Err(Error::Header),
+            "{bytes:02x?}"
+        );
     }
     for bytes in [&[][..], &[0x80], &[0x98, 1], &[0x0f, 1, 2, 3, 4, 5, 6, 7]] {
-        let read = Header::parse(bytes, Form::Full, Epoch(0));
+        let read = SframeHeader::parse(bytes, Form::Full, Epoch(0));
         assert_eq!(read, Err(Error::Truncated), "{bytes:02x?}");
     }
     let key_of_17_bits = [0xa0, 1, 0, 0];
-    assert!(Header::parse(&key_of_17_bits, Form::Full, Epoch(0)).is_ok());
-    assert_eq!(Header::parse(&key_of_17_bits, Form::Compact, Epoch(0)), Err(Error::Header));
+    assert!(SframeHeader::parse(&key_of_17_bits, Form::Full, Epoch(0)).is_ok());
+    assert_eq!(SframeHeader::parse(&key_of_17_bits, Form::Compact, Epoch(0)), Err(Error::Header));
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use sealane_codec::{Codec, Transcoder};
 use sealane_stream::{
-    Enqueue, Envelope, Error, Event, Hub, HubConfig, Level, Retention, Start, backup, check,
+    Enqueue, Envelope, Error, Hub, HubConfig, Level, Output, Retention, Start, backup, check,
     restore,
 };
 
@@ -33,7 +33,7 @@ async fn ids(hub: &Hub, topic: &str) -> Vec<String> {
     loop {
         let page = hub.read(&topic, Start::Offset(next), 1000).await.unwrap();
         for event in &page.events {
-            let Event::Deliver(delivery) = event else { panic!("{event:?}") };
+            let Output::Deliver(delivery) = event else { panic!("{event:?}") };
             let frame = delivery.frame(Codec::Json);
             let text = std::str::from_utf8(&frame).unwrap();
             let id = text.split('"').nth(5).unwrap();

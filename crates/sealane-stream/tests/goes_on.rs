@@ -6,7 +6,7 @@ use std::time::Duration;
 use sealane_codec::{Codec, Transcoder};
 use sealane_protocol::{Mark, Op, ServerFrame};
 use sealane_stream::{
-    Change, ConsumerChange, Enqueue, Envelope, Event, Hub, HubConfig, Level, Retention, Start,
+    Change, ConsumerChange, Enqueue, Envelope, Hub, HubConfig, Level, Output, Retention, Start,
     Subscription, Who,
 };
 
@@ -31,7 +31,7 @@ async fn member(hub: &Hub, pattern: &str, max_in_flight: Option<u32>) -> Subscri
 }
 
 /// Takes what comes within a second.
-async fn take(subscription: &mut Subscription) -> Vec<Event> {
+async fn take(subscription: &mut Subscription) -> Vec<Output> {
     let mut events = Vec::new();
     let second = Duration::from_secs(1);
     if tokio::time::timeout(second, subscription.ready()).await.is_ok() {
@@ -40,10 +40,10 @@ async fn take(subscription: &mut Subscription) -> Vec<Event> {
     events
 }
 
-fn offsets(events: &[Event]) -> Vec<(String, u64)> {
-    let place = |event: &Event| match event {
-        Event::Deliver(one) => Some((one.stream().to_string(), one.offset())),
-        Event::Status(_) => None,
+fn offsets(events: &[Output]) -> Vec<(String, u64)> {
+    let place = |event: &Output| match event {
+        Output::Deliver(one) => Some((one.stream().to_string(), one.offset())),
+        Output::Status(_) => None,
     };
     events.iter().filter_map(place).collect()
 }
@@ -115,8 +115,8 @@ async fn a_reader_by_pattern_is_told_of_what_retention_took_before_it_looked() {
     let events = take(&mut reader).await;
     assert_eq!(offsets(&events), [("p/a".into(), 2), ("p/a".into(), 3)]);
     let is_told = events.iter().any(|event| match event {
-        Event::Status(ServerFrame::Joined(joined)) => !joined.recovered,
-        Event::Status(ServerFrame::Gap { from: 0, to: 1, .. }) => true,
+        Output::Status(ServerFrame::Joined(joined)) => !joined.recovered,
+        Output::Status(ServerFrame::Gap { from: 0, to: 1, .. }) => true,
         _ => false,
     });
     assert!(is_told, "two messages that came since it was there are gone: {events:?}");

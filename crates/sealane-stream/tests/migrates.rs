@@ -8,7 +8,7 @@ use std::path::Path;
 use sealane_codec::{Codec, Transcoder};
 use sealane_frame::GroupTag;
 use sealane_stream::{
-    Change, Enqueue, Envelope, Error, Event, Hub, HubConfig, IdempotencyKey, Level, Retention,
+    Change, Enqueue, Envelope, Error, Hub, HubConfig, IdempotencyKey, Level, Output, Retention,
     Start,
 };
 
@@ -53,8 +53,8 @@ async fn a_store_of_version_1_keeps_everything_and_takes_sealed_streams() {
     assert_eq!((info.consumers[0].consumer.as_str(), info.consumers[0].next), ("billing", 2));
     let page = hub.read(&topic, Start::First, 10).await.unwrap();
     let frames = page.events.iter().map(|event| match event {
-        Event::Deliver(delivery) => delivery.frame(Codec::Json),
-        Event::Status(frame) => panic!("{frame:?}"),
+        Output::Deliver(delivery) => delivery.frame(Codec::Json),
+        Output::Status(frame) => panic!("{frame:?}"),
     });
     for (n, frame) in frames.enumerate() {
         let expected = format!(r#"{{"deliver":{{"id":"m{n}","lat":48.{n}}},"stream":"#);

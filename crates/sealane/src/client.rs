@@ -30,7 +30,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 #[derive(Debug, Clone)]
 pub struct Client {
     pool: Arc<Pool>,
-    keys: Arc<Keys>,
+    keys: Arc<IdempotencyKeys>,
     codec: Codec,
     patience: Duration,
 }
@@ -45,7 +45,10 @@ impl Client {
         let address: Address = address.parse()?;
         Ok(Client {
             pool: Arc::new(Pool::new(address, None, Trust::default())),
-            keys: Arc::new(Keys { prefix: (random(), random()), next: AtomicU64::new(0) }),
+            keys: Arc::new(IdempotencyKeys {
+                prefix: (random(), random()),
+                next: AtomicU64::new(0),
+            }),
             codec: Codec::MsgPack,
             patience: PATIENCE,
         })
@@ -240,12 +243,12 @@ impl Client {
 
 /// The idempotency keys of a client: 128 random bits and a number.
 #[derive(Debug)]
-struct Keys {
+struct IdempotencyKeys {
     prefix: (u64, u64),
     next: AtomicU64,
 }
 
-impl Keys {
+impl IdempotencyKeys {
     fn make(&self) -> String {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         format!("{:016x}{:016x}-{number:x}", self.prefix.0, self.prefix.1)

@@ -25,7 +25,7 @@ use crate::publisher::Publisher;
 use crate::subscribe::Subscribe;
 use crate::{Client, Error, Event, Message, SealCounts};
 use control::Control;
-use keys::Keys;
+use keys::GroupKeys;
 pub(crate) use reading::Reading;
 
 /// A client with the keys of a group: what it publishes is sealed before it leaves this process,
@@ -42,7 +42,7 @@ pub struct Group {
 struct Inner {
     client: Client,
     tag: GroupTag,
-    keys: Mutex<Keys>,
+    keys: Mutex<GroupKeys>,
     control: tokio::sync::Mutex<Control>,
     events: broadcast::Sender<Event>,
     follower: Mutex<Option<JoinHandle<()>>>,
@@ -65,7 +65,7 @@ impl Group {
         let inner = Inner {
             client: client.clone(),
             tag,
-            keys: Mutex::new(Keys::new(member)?),
+            keys: Mutex::new(GroupKeys::new(member)?),
             control: tokio::sync::Mutex::new(Control::new(tag)?),
             events,
             follower: Mutex::new(None),
@@ -221,7 +221,7 @@ impl Group {
         self.keys().passed(Epoch(epoch))
     }
 
-    pub(crate) fn keys(&self) -> MutexGuard<'_, Keys> {
+    pub(crate) fn keys(&self) -> MutexGuard<'_, GroupKeys> {
         self.inner.keys.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

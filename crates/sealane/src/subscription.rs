@@ -1,5 +1,5 @@
+mod cursors;
 mod drive;
-mod places;
 mod ranges;
 mod shared;
 mod socket;

@@ -90,7 +90,7 @@ pub(super) struct Row {
 
 /// Where a unit was captured.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum Captured {
     /// The whole input.
     Whole,
     /// A line of hexadecimal digits.
@@ -114,7 +114,7 @@ pub(super) struct Packet {
 /// Where a frame or unit comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Origin {
-    pub(super) place: Place,
+    pub(super) captured: Captured,
     /// Its place in a batch, from 1.
     pub(super) item: Option<usize>,
     /// Id and number of the fragments that it was put together from.
@@ -138,18 +138,18 @@ impl From<FrameError> for Refusal {
 
 /// The form of a frame, if it is one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Form {
+pub enum FrameForm {
     /// With the header of 64 bytes
     Full,
     /// With dictionary byte and short header
     Compact,
 }
 
-impl Form {
+impl FrameForm {
     pub(super) fn name(self) -> &'static str {
         match self {
-            Form::Full => "full",
-            Form::Compact => "compact",
+            FrameForm::Full => "full",
+            FrameForm::Compact => "compact",
         }
     }
 }
@@ -159,7 +159,7 @@ impl Form {
 pub(super) struct Account {
     pub(super) what: What,
     pub(super) origin: Origin,
-    pub(super) form: Option<Form>,
+    pub(super) form: Option<FrameForm>,
     pub(super) bytes: usize,
     /// In a few words.
     pub(super) summary: String,

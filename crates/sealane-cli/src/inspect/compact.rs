@@ -5,7 +5,7 @@ use sealane_frame::{CompactView, Entry, FrameError, GroupTag, Kind, LinkContext,
 use sealane_seal::limits::{SIGNATURE_BYTES, TAG_BYTES};
 use sealane_seal::{Class, Epoch};
 
-use super::account::{Account, Form, Origin, Part, What};
+use super::account::{Account, FrameForm, Origin, Part, What};
 use super::body::Body;
 use super::dictionary::Known;
 use super::walk::{Walk, count};
@@ -18,7 +18,7 @@ pub(super) fn explain(
     known: Option<&Known>,
 ) -> (Account, Option<Vec<u8>>) {
     let mut account = Account::new(What::Frame, origin, frame.len());
-    account.form = Some(Form::Compact);
+    account.form = Some(FrameForm::Compact);
     account.summary = "compact form".into();
     let mut walk = Walk::new(frame);
     let Some(byte) = prefix(&mut walk) else {

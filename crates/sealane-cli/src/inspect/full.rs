@@ -3,7 +3,7 @@
 use sealane_frame::{FrameView, HEADER_BYTES};
 use sealane_seal::{Class, Epoch};
 
-use super::account::{Account, Form, Origin, Part, What};
+use super::account::{Account, FrameForm, Origin, Part, What};
 use super::body::Body;
 use super::seal::{self, Sealed};
 use super::walk::{Walk, count};
@@ -20,7 +20,7 @@ struct Head {
 /// Explains a frame of the full form.
 pub(super) fn explain(frame: &[u8], origin: &Origin) -> Account {
     let mut account = Account::new(What::Frame, origin, frame.len());
-    account.form = Some(Form::Full);
+    account.form = Some(FrameForm::Full);
     let mut walk = Walk::new(frame);
     account.summary = "full form".into();
     if let Some(head) = header(&mut walk) {

@@ -200,7 +200,7 @@ fn misplaced(suite: Suite, cases: &mut Vec<Value>) {
 
     let mut stranger = case(suite, Class::Peer, Form::Full, (1, 0), BODY);
     let key = KeyId::new(slot(2), Class::Peer, Epoch(0));
-    let header = Header { key, counter: 0 }.encode(Form::Full);
+    let header = SframeHeader { key, counter: 0 }.encode(Form::Full);
     stranger.message.bytes = [&header[..], &[0; 40]].concat();
     stranger.name = format!("{suite:?}: slot 2 of a pair");
     cases.push(stranger.must_fail(Error::Class));

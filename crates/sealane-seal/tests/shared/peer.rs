@@ -1,6 +1,6 @@
 //! SFrame by another implementation, given our metadata.
 
-use sealane_seal::{Form, Group, Header};
+use sealane_seal::{Form, Group, SframeHeader};
 use sframe::CipherSuite::AesGcm256Sha512;
 use sframe::frame::{EncryptedFrameView, MediaFrameView, MonotonicCounter};
 use sframe::key::{DecryptionKey, EncryptionKey};
@@ -10,7 +10,12 @@ pub(crate) fn metadata(group: Group, meta: &[u8]) -> Vec<u8> {
     [&group.id().0[..], &(meta.len() as u16).to_be_bytes(), meta].concat()
 }
 
-pub(crate) fn seal(secret: &[u8; 32], header: Header, metadata: &[u8], body: &[u8]) -> Vec<u8> {
+pub(crate) fn seal(
+    secret: &[u8; 32],
+    header: SframeHeader,
+    metadata: &[u8],
+    body: &[u8],
+) -> Vec<u8> {
     let id = u64::from(header.key.value(Form::Full));
     let key = EncryptionKey::derive_from(AesGcm256Sha512, id, secret).unwrap();
     let mut counter = MonotonicCounter::with_start_value(header.counter, u64::MAX);

@@ -25,7 +25,7 @@ use crate::registry::Registry;
 use crate::store::{
     Fault, Key, KeyRow, Next, STREAM_NUMBERS, Settings, StreamRow, Trimmed, Writes,
 };
-use crate::stream::{Shared, Stream};
+use crate::stream::{ConsumerEntry, Stream};
 
 /// What the topics of dead letters begin with. Their streams are open: the hub writes there.
 pub(super) const DEAD: &str = "dead/";
@@ -60,7 +60,7 @@ pub(super) struct Plan {
     pub(super) buried: Vec<Buried>,
     pub(super) consumers: Vec<ConsumerPlan>,
     /// Consumers that changed and go with their streams, if the commit stands.
-    pub(super) set_aside: Vec<(Arc<Stream>, Arc<Shared>)>,
+    pub(super) set_aside: Vec<(Arc<Stream>, Arc<ConsumerEntry>)>,
     /// What retention takes off streams, as the last attempt has found it.
     pub(super) trimmed: Vec<(Arc<Stream>, Trimmed)>,
     /// Whether consumers and what waits for time were looked at.

@@ -6,7 +6,7 @@ use sealane_seal::policy::Refusal as PolicyRefusal;
 use sealane_seal::{Epoch, Error as SealError};
 
 use super::Group;
-use super::seen::{Place, Seen, Sight};
+use super::seen::{Origin, Seen, Sight};
 use crate::error::Unshown;
 use crate::{Message, Seal, SealCounts};
 
@@ -49,8 +49,8 @@ impl Reading {
                 return Err(Unshown::Posthumous);
             }
         }
-        let place = Place::of(message);
-        let sight = self.seen.see((epoch, slot, shown.opened.counter()), &message.stream, place);
+        let origin = Origin::of(message);
+        let sight = self.seen.see((epoch, slot, shown.opened.counter()), &message.stream, origin);
         if sight == Sight::Elsewhere {
             return Err(Unshown::Repeated);
         }

@@ -9,19 +9,19 @@ use super::Error;
 /// # Errors
 ///
 /// [`Error::Path`] for `..`, an empty path, and a zero byte.
-pub fn place(path: &str) -> Result<PathBuf, Error> {
+pub fn safe_path(path: &str) -> Result<PathBuf, Error> {
     if path.contains('\0') {
         return Err(Error::Path);
     }
-    let mut place = PathBuf::new();
+    let mut safe = PathBuf::new();
     for segment in path.split('/') {
         match segment {
             "" | "." => {}
             ".." => return Err(Error::Path),
-            name => place.push(name),
+            name => safe.push(name),
         }
     }
-    if place.as_os_str().is_empty() { Err(Error::Path) } else { Ok(place) }
+    if safe.as_os_str().is_empty() { Err(Error::Path) } else { Ok(safe) }
 }
 
 /// Whether a file of a store can be a blob: its name is 64 lower-case hexadecimal digits.
@@ -37,10 +37,10 @@ mod tests {
     #[test]
     fn no_path_leaves_its_folder() {
         for path in ["..", "../a", "a/../../b", "a/..", "", "/", ".", "a\0b"] {
-            assert_eq!(place(path), Err(Error::Path), "{path:?}");
+            assert_eq!(safe_path(path), Err(Error::Path), "{path:?}");
         }
         for (path, expected) in [("a/b", "a/b"), ("/etc/hosts", "etc/hosts"), ("./a//b/", "a/b")] {
-            assert_eq!(place(path).unwrap(), Path::new(expected));
+            assert_eq!(safe_path(path).unwrap(), Path::new(expected));
         }
     }
 }

@@ -9,13 +9,13 @@ use super::Who;
 use crate::consumer::Member;
 use crate::registry::Registry;
 use crate::signal::{Signal, Waiter};
-use crate::stream::{Shared, Stream};
+use crate::stream::{ConsumerEntry, Stream};
 use crate::{Error, Start, now_ms};
 
-pub(super) struct Slot {
+pub(super) struct Lane {
     pub(super) stream: Arc<Stream>,
     pub(super) waiter: Arc<Waiter>,
-    /// Whether the slot is in its subscription's turn.
+    /// Whether the lane is in its subscription's turn.
     pub(super) queued: bool,
     /// Whether the client was told of the stream.
     pub(super) announced: bool,
@@ -24,17 +24,18 @@ pub(super) struct Slot {
 
 pub(super) enum Work {
     Reader { next: u64 },
-    Member { shared: Arc<Shared> },
+    Member { entry: Arc<ConsumerEntry> },
 }
 
-impl Slot {
+impl Lane {
     pub(super) async fn open(
         registry: &Arc<Registry>,
         stream: Arc<Stream>,
         who: &Who,
         signal: &Arc<Signal>,
-        (member, index): (Member, usize),
-    ) -> Result<(Slot, Joined), Error> {
+        member: Member,
+        index: usize,
+    ) -> Result<(Lane, Joined), Error> {
         match who {
             Who::Reader { start, generation } => {
                 let (joined, next) = match *start {
@@ -44,48 +45,50 @@ impl Slot {
                         (describe(&stream, next, true), next)
                     }
                 };
-                Ok((Self::reader(stream, next, signal, (member, index)), joined))
+                Ok((Self::reader(stream, next, signal, member, index), joined))
             }
             Who::Member { name, owner, start, change } => {
                 let first = start_offset(registry, &stream, *start).await?;
-                let shared = stream.consumer(name, owner, first)?;
+                let entry = stream.consumer(name, owner, first)?;
                 let cursor = {
-                    let mut consumer = shared.state.lock();
+                    let mut consumer = entry.state.lock();
                     let before = consumer.settings;
                     consumer.settings.change(*change);
-                    shared.kept.lock().is_changed |= consumer.settings != before;
+                    entry.kept.lock().is_changed |= consumer.settings != before;
                     consumer.cursor()
                 };
                 let joined = describe(&stream, cursor, true);
                 // There may be room for more by what has changed.
-                shared.wake();
-                registry.mark_dirty(&stream, &shared);
-                registry.mark_timed(&stream, &shared);
-                let slot = Self::new(stream, Work::Member { shared }, signal, (member, index));
-                if let Work::Member { shared } = &slot.work {
-                    shared.members.lock().insert(member, slot.waiter.clone());
+                entry.wake();
+                registry.mark_dirty(&stream, &entry);
+                registry.mark_timed(&stream, &entry);
+                let lane = Self::new(stream, Work::Member { entry }, signal, member, index);
+                if let Work::Member { entry } = &lane.work {
+                    entry.members.lock().insert(member, lane.waiter.clone());
                 }
-                Ok((slot, joined))
+                Ok((lane, joined))
             }
         }
     }
 
-    /// A reader's slot, from `next` on.
+    /// A reader's lane, from `next` on.
     pub(super) fn reader(
         stream: Arc<Stream>,
         next: u64,
         signal: &Arc<Signal>,
-        place: (Member, usize),
+        member: Member,
+        index: usize,
     ) -> Self {
         stream.readers.fetch_add(1, Ordering::Relaxed);
-        Self::new(stream, Work::Reader { next }, signal, place)
+        Self::new(stream, Work::Reader { next }, signal, member, index)
     }
 
     fn new(
         stream: Arc<Stream>,
         work: Work,
         signal: &Arc<Signal>,
-        (member, index): (Member, usize),
+        member: Member,
+        index: usize,
     ) -> Self {
         let waiter = Arc::new(Waiter::new(signal.clone(), index));
         stream.waiters.lock().insert(member, waiter.clone());
@@ -98,11 +101,11 @@ impl Slot {
             Work::Reader { .. } => {
                 self.stream.readers.fetch_sub(1, Ordering::Relaxed);
             }
-            Work::Member { shared } => {
-                shared.members.lock().remove(&member);
-                shared.state.lock().leave(member, now_ms());
-                registry.mark_dirty(&self.stream, &shared);
-                shared.wake();
+            Work::Member { entry } => {
+                entry.members.lock().remove(&member);
+                entry.state.lock().leave(member, now_ms());
+                registry.mark_dirty(&self.stream, &entry);
+                entry.wake();
             }
         }
     }
@@ -143,7 +146,7 @@ pub(crate) async fn start_offset(
         Start::Offset(offset) => Ok(offset.min(next)),
         Start::Time(time_ms) => {
             let (registry, number) = (registry.clone(), stream.number);
-            let search = move || Ok(registry.reads.offset_at(number, (first, stored), time_ms)?);
+            let search = move || Ok(registry.reads.offset_at(number, first..stored, time_ms)?);
             let found = super::fetch::blocking(search).await?;
             if found < stored {
                 return Ok(found);

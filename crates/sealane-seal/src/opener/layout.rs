@@ -2,20 +2,20 @@
 
 use std::ops::Range;
 
-use crate::header::{Form, Header};
+use crate::header::{Form, SframeHeader};
 use crate::limits::{MAX_SEALED_BODY_BYTES, SIGNATURE_BYTES, TAG_BYTES};
 use crate::{Class, Epoch, Error, Group, GroupId, Slot};
 
 /// The parts of sealed bytes.
-pub(super) struct Place {
-    pub(super) header: Header,
+pub(super) struct Layout {
+    pub(super) header: SframeHeader,
     /// The length of the body before the header.
     pub(super) clear: usize,
     /// Ciphertext, signature included.
     text: Range<usize>,
 }
 
-impl Place {
+impl Layout {
     #[inline]
     pub(super) fn find(
         group: Group,
@@ -23,9 +23,9 @@ impl Place {
         near: Epoch,
         sealed: &[u8],
         clear: usize,
-    ) -> Result<Place, Error> {
+    ) -> Result<Layout, Error> {
         let after = sealed.get(clear..).ok_or(Error::Truncated)?;
-        let (header, len) = Header::parse(after, form, near)?;
+        let (header, len) = SframeHeader::parse(after, form, near)?;
         let class = header.key.class;
         group.check(class, header.key.slot)?;
         let start = clear + len;
@@ -41,7 +41,7 @@ impl Place {
         if clear.max(end - least) > MAX_SEALED_BODY_BYTES {
             return Err(Error::TooLarge);
         }
-        Ok(Place { header, clear, text: start..end })
+        Ok(Layout { header, clear, text: start..end })
     }
 
     /// Ciphertext and tag.
@@ -79,7 +79,7 @@ impl Place {
 pub struct Opened {
     group: GroupId,
     epoch: Epoch,
-    header: Header,
+    header: SframeHeader,
     body: Range<usize>,
 }
 

@@ -7,21 +7,21 @@ use crate::subscribe::Start;
 
 /// How far a reader has come in each of its streams: what it resumes from.
 #[derive(Debug)]
-pub(super) struct Places {
+pub(super) struct Cursors {
     start: Start,
     single: bool,
-    streams: HashMap<Topic, Place>,
+    streams: HashMap<Topic, Cursor>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct Cursor {
     generation: u64,
     next: u64,
     /// The last delivery, as (generation, offset).
     last: Option<(u64, u64)>,
 }
 
-impl Places {
+impl Cursors {
     /// For a reader from `start`, of one stream or of a pattern.
     pub(super) fn new(start: Start, single: bool) -> Self {
         Self { start, single, streams: HashMap::new() }
@@ -29,13 +29,13 @@ impl Places {
 
     /// Where a new connection begins. A pattern begins where it began at first, so that a stream
     /// of which nothing has come yet is read whole; the others are put in place by
-    /// [`Places::seeks`].
+    /// [`Cursors::seeks`].
     pub(super) fn start(&self) -> Start {
         match self.streams.values().next() {
             // No stream was there yet: generation 0 is none.
-            Some(Place { generation: 0, .. }) if self.single => Start::First,
-            Some(place) if self.single => {
-                Start::Resume { offset: place.next, generation: place.generation }
+            Some(Cursor { generation: 0, .. }) if self.single => Start::First,
+            Some(cursor) if self.single => {
+                Start::Resume { offset: cursor.next, generation: cursor.generation }
             }
             _ => self.start,
         }
@@ -46,10 +46,10 @@ impl Places {
         if self.single {
             return Vec::new();
         }
-        let seek = |(stream, place): (&Topic, &Place)| Op::Seek {
+        let seek = |(stream, cursor): (&Topic, &Cursor)| Op::Seek {
             stream: Some(stream.clone()),
-            offset: place.next,
-            generation: Some(place.generation),
+            offset: cursor.next,
+            generation: Some(cursor.generation),
         };
         self.streams.iter().map(seek).collect()
     }
@@ -63,34 +63,34 @@ impl Places {
     }
 
     pub(super) fn joined(&mut self, joined: &Joined) {
-        let last = self.streams.get(&joined.stream).and_then(|place| place.last);
-        let place = Place {
+        let last = self.streams.get(&joined.stream).and_then(|cursor| cursor.last);
+        let cursor = Cursor {
             generation: joined.generation,
             next: joined.offset,
             last: last.filter(|_| joined.recovered),
         };
-        self.streams.insert(joined.stream.clone(), place);
+        self.streams.insert(joined.stream.clone(), cursor);
     }
 
     /// Goes on behind a gap.
     pub(super) fn skipped(&mut self, stream: &Topic, to: u64) {
-        if let Some(place) = self.streams.get_mut(stream) {
-            place.next = place.next.max(to.saturating_add(1));
+        if let Some(cursor) = self.streams.get_mut(stream) {
+            cursor.next = cursor.next.max(to.saturating_add(1));
         }
     }
 
     /// Whether this delivery is new here, and if so, goes on behind it.
     pub(super) fn advance(&mut self, deliver: &Deliver) -> bool {
         let at = (deliver.generation, deliver.offset);
-        let place = Place {
+        let cursor = Cursor {
             generation: deliver.generation,
             next: deliver.offset.saturating_add(1),
             last: Some(at),
         };
         match self.streams.get_mut(&deliver.stream) {
             Some(known) if known.last.is_some_and(|last| at <= last) => return false,
-            Some(known) => *known = place,
-            None => drop(self.streams.insert(deliver.stream.clone(), place)),
+            Some(known) => *known = cursor,
+            None => drop(self.streams.insert(deliver.stream.clone(), cursor)),
         }
         true
     }
@@ -109,32 +109,32 @@ mod tests {
 
     #[test]
     fn one_stream_resumes_behind_its_last_message() {
-        let mut places = Places::new(Start::First, true);
-        assert_eq!(places.start(), Start::First);
-        assert!(places.advance(&deliver("a", 1, 4)));
-        assert!(!places.advance(&deliver("a", 1, 4)));
-        assert!(!places.advance(&deliver("a", 1, 2)));
-        assert_eq!(places.start(), Start::Resume { offset: 5, generation: 1 });
-        assert!(places.advance(&deliver("a", 2, 3)), "a new generation may begin lower");
-        assert!(places.seeks().is_empty());
+        let mut cursors = Cursors::new(Start::First, true);
+        assert_eq!(cursors.start(), Start::First);
+        assert!(cursors.advance(&deliver("a", 1, 4)));
+        assert!(!cursors.advance(&deliver("a", 1, 4)));
+        assert!(!cursors.advance(&deliver("a", 1, 2)));
+        assert_eq!(cursors.start(), Start::Resume { offset: 5, generation: 1 });
+        assert!(cursors.advance(&deliver("a", 2, 3)), "a new generation may begin lower");
+        assert!(cursors.seeks().is_empty());
     }
 
     #[test]
     fn a_stream_that_was_not_there_is_read_whole() {
-        let mut places = Places::new(Start::New, true);
+        let mut cursors = Cursors::new(Start::New, true);
         let stream = "a".parse().unwrap();
         let (generation, offset, recovered, level) = (0, 0, true, HubLevel::Other(String::new()));
-        places.joined(&Joined { stream, generation, offset, recovered, level, sealed: None });
-        assert_eq!(places.start(), Start::First);
+        cursors.joined(&Joined { stream, generation, offset, recovered, level, sealed: None });
+        assert_eq!(cursors.start(), Start::First);
     }
 
     #[test]
     fn a_pattern_begins_again_where_it_began_and_seeks_what_it_knows() {
-        let mut places = Places::new(Start::New, false);
-        places.began(7);
-        places.advance(&deliver("a", 1, 4));
-        assert_eq!(places.start().asked().to_string(), "@7");
+        let mut cursors = Cursors::new(Start::New, false);
+        cursors.began(7);
+        cursors.advance(&deliver("a", 1, 4));
+        assert_eq!(cursors.start().asked().to_string(), "@7");
         let stream: Option<Topic> = Some("a".parse().unwrap());
-        assert_eq!(places.seeks(), [Op::Seek { stream, offset: 5, generation: Some(1) }]);
+        assert_eq!(cursors.seeks(), [Op::Seek { stream, offset: 5, generation: Some(1) }]);
     }
 }
