@@ -5,7 +5,7 @@
 //! Rows that put come with a fresh vault each time and end when all is durable.
 
 #[expect(dead_code, reason = "of what the tests share, the bench takes a part")]
-#[path = "../tests/vault/shared.rs"]
+#[path = "../tests/it/shared.rs"]
 mod shared;
 
 use std::fs;
