@@ -108,7 +108,7 @@ const PROOFS: &[Proof] = &[
     Proof {
         name: "held",
         shows: "a store that another process holds for a minute: named refusals, reads, the return",
-        runs: Runs::Test { package: NODE, file: "hub", named: "another_process_holds" },
+        runs: Runs::Test { package: NODE, named: "another_process_holds" },
         environment: &[("SEALANE_HELD_SECONDS", "60")],
     },
     Proof {
