@@ -434,8 +434,8 @@ impl Consumer {
             let Some(entry) = self.pending.get(index).filter(|entry| entry.offset <= to) else {
                 break;
             };
-            if matches!(entry.state, PendingState::InFlight { member: holder, .. } if holder == member)
-            {
+            let is_held = |holder| holder == member;
+            if matches!(entry.state, PendingState::InFlight { member, .. } if is_held(member)) {
                 let state = next(entry);
                 self.set(index, state);
                 count += 1;
