@@ -46,7 +46,7 @@ const COMMANDS: &[Command] = &[
     Command {
         name: "tidy",
         arguments: "",
-        summary: "only what the compiler does not see: sizes, layers, words, documented names",
+        summary: "only what the compiler does not see: sizes, layers, documented names",
         run: tidy::run,
     },
     Command {
