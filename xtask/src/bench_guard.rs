@@ -1,6 +1,7 @@
 //! `cargo xtask bench-guard`: bytes, allocations and instructions that may not grow.
 
 use std::collections::BTreeMap;
+use std::process::Command;
 
 use crate::process::{self, Outcome, SHIP};
 
@@ -14,7 +15,21 @@ const ROUNDS: u64 = 1000;
 
 /// `cargo xtask bench-guard [--write] [--instructions]`.
 pub(crate) fn run(arguments: &[String]) -> Outcome {
-    let mut counts = parse(&counted()?)?;
+    let mut command = process::cargo();
+    command.args(["run", "--quiet", "-p", "sealane-bench", "--", "counts"]);
+    compare(command, arguments)
+}
+
+/// The same, of the program that the tests of the workspace have built: for one package alone,
+/// cargo chooses other features of what it depends on, and builds half of that again.
+pub(crate) fn of_built() -> Outcome {
+    let mut command = process::program(process::target().join("debug/sealane-bench"));
+    command.arg("counts");
+    compare(command, &[])
+}
+
+fn compare(mut counted: Command, arguments: &[String]) -> Outcome {
+    let mut counts = parse(&process::output(&mut counted)?)?;
     let mut is_writing = false;
     for argument in arguments {
         match argument.as_str() {
@@ -41,13 +56,6 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     grown.iter().for_each(|line| println!("{line}"));
     let remedy = "if it must be so, write them anew: cargo xtask bench-guard --write";
     Err(format!("bench-guard: {} counts grew, are new or are gone; {remedy}", grown.len()))
-}
-
-fn counted() -> Outcome<String> {
-    let mut command = process::cargo();
-    // As `cargo build` makes it: for this package alone, cargo would build dependencies anew.
-    command.args(["run", "--quiet", "--bin", "sealane-bench", "--", "counts"]);
-    process::output(&mut command)
 }
 
 /// Of what is shipped, under valgrind: what one message takes more than none.

@@ -16,17 +16,37 @@ pub(crate) fn run(_: &[String]) -> Outcome {
 pub(crate) fn add(steps: &mut Steps) {
     steps.step("tidy", || tidy::run(&[]));
     steps.step("deny", || deny::run(&[]));
+    steps.optional("spelling", || installed("typos", || process::program("typos")));
+    steps.optional("unused", || {
+        installed("cargo-machete", || {
+            let mut command = process::cargo();
+            command.arg("machete");
+            command
+        })
+    });
     steps.step("format", format);
     steps.step("clippy", || {
         let arguments = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
         process::run(process::cargo().args(arguments))
     });
     steps.step("documentation", || {
+        // With examples, cargo chooses the features that clippy was run with, and checks nothing
+        // of what all depends on a second time.
         let mut command = process::cargo();
-        command.args(["doc", "--no-deps", "--workspace"]).env("RUSTDOCFLAGS", "-D warnings");
-        process::run(&mut command)
+        command.args(["doc", "--no-deps", "--workspace", "--lib", "--examples"]);
+        command.args(["--bin", "sealane-bench", "--bin", "xtask"]);
+        process::run(command.env("RUSTDOCFLAGS", "-D warnings"))
     });
     steps.optional("features", features);
+}
+
+/// Runs a tool that somebody has, and builds none for who does not.
+fn installed(name: &str, command: impl FnOnce() -> std::process::Command) -> Outcome<Done> {
+    if !process::has(name) {
+        return Ok(Done::Skipped("the tool is not installed"));
+    }
+    process::run(&mut command())?;
+    Ok(Done::Passed)
 }
 
 fn format() -> Outcome {

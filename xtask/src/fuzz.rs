@@ -5,15 +5,18 @@
 //! teaches something is copied by hand into the committed `fuzz/corpus/TARGET`, which the normal
 //! tests replay.
 
+mod shares;
+
 use std::path::PathBuf;
 
 use crate::process::{self, Outcome};
 use crate::steps::Done;
+use crate::tree::Tree;
 
 const MANIFEST: &str = "fuzz/Cargo.toml";
 const SECONDS: u64 = 20;
 /// All targets together within `cargo xtask test`.
-const MAX_TOTAL_SECONDS: u64 = 300;
+const TOTAL_SECONDS: u64 = 240;
 /// One input may take this long, and one target this much memory.
 const MAX_INPUT_SECONDS: u64 = 10;
 const MAX_MEMORY_MIB: u64 = 2048;
@@ -46,23 +49,17 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     if let Some(chosen) = chosen.filter(|chosen| !targets.iter().any(|target| target == chosen)) {
         return Err(format!("no target `{chosen}`; there are: {}", targets.join(", ")));
     }
-    let chosen: Vec<String> =
-        targets.into_iter().filter(|target| chosen.is_none_or(|one| one == target)).collect();
-    all(&chosen, seconds)
+    let chosen = targets.into_iter().filter(|target| chosen.is_none_or(|one| one == target));
+    all(&chosen.map(|target| (target, seconds)).collect::<Vec<_>>())
 }
 
-/// Fuzzes every target for a short time: 20 seconds each, or their share of five minutes.
+/// Fuzzes every target for a short time: 240 seconds in all, or so many.
 pub(crate) fn short(seconds: Option<u64>) -> Outcome<Done> {
     let Some(targets) = targets()? else {
         return Ok(Done::Skipped("there is no fuzz/Cargo.toml"));
     };
-    all(&targets, share(seconds, targets.len()))?;
+    all(&shares::shares(&Tree::load()?, targets, seconds.unwrap_or(TOTAL_SECONDS)))?;
     Ok(Done::Passed)
-}
-
-fn share(seconds: Option<u64>, targets: usize) -> u64 {
-    let share = MAX_TOTAL_SECONDS / u64::try_from(targets).unwrap_or(u64::MAX).max(1);
-    seconds.unwrap_or(SECONDS).min(share)
 }
 
 /// Reads the number that follows a flag.
@@ -83,26 +80,27 @@ fn targets() -> Outcome<Option<Vec<String>>> {
 }
 
 /// Builds once, then runs one target after the other; all run even when one has a finding.
-fn all(targets: &[String], seconds: u64) -> Outcome {
+fn all(targets: &[(String, u64)]) -> Outcome {
     let host = host()?;
     let build = process::target().join("fuzz");
     let mut command = process::cargo();
     command.args(["build", "--release", "--manifest-path", MANIFEST, "--target", &host]);
     command.arg("--target-dir").arg(&build);
-    for target in targets {
+    for (target, _) in targets {
         command.args(["--bin", target]);
     }
     process::run(command.env("RUSTFLAGS", FLAGS.join(" ")))?;
     let mut failed = vec![];
-    for target in targets {
+    for (target, seconds) in targets {
         let program = build.join(&host).join("release").join(target);
-        if let Err(failure) = one(target, program, seconds) {
+        if let Err(failure) = one(target, program, *seconds) {
             eprintln!("{failure}");
             failed.push(target.as_str());
         }
     }
     if failed.is_empty() {
-        println!("fuzz: {} targets, {seconds} s each, nothing found", targets.len());
+        let seconds: u64 = targets.iter().map(|(_, seconds)| seconds).sum();
+        println!("fuzz: {} targets, {seconds} s in all, nothing found", targets.len());
         return Ok(());
     }
     Err(format!("fuzz: findings in {}; inputs in target/fuzz/artifacts", failed.join(", ")))
@@ -139,14 +137,6 @@ fn host() -> Outcome<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn all_targets_together_take_at_most_five_minutes() {
-        assert_eq!(share(None, 5), 20);
-        assert_eq!(share(None, 30), 10);
-        assert_eq!(share(Some(600), 2), 150);
-        assert_eq!(share(Some(3), 2), 3);
-    }
 
     #[test]
     fn odd_arguments_are_refused() {

@@ -46,7 +46,7 @@ const COMMANDS: &[Command] = &[
     Command {
         name: "tidy",
         arguments: "",
-        summary: "only what the compiler does not see: sizes, layers, words, documented names",
+        summary: "only what the compiler does not see: sizes, layers, documented names",
         run: tidy::run,
     },
     Command {
@@ -70,7 +70,7 @@ const COMMANDS: &[Command] = &[
     Command {
         name: "test",
         arguments: "[--no-fuzz] [--fuzz-seconds N]",
-        summary: "install what the tests need, check, run every test, fuzz at most 5 minutes",
+        summary: "install what the tests need, check, run every test, fuzz for 4 minutes in all",
         run: test::run,
     },
     Command {
@@ -157,7 +157,10 @@ mod tests {
 
     #[test]
     fn an_unknown_command_is_refused_with_the_list() {
-        let refusal = dispatch(&["chek".to_owned()]).unwrap_err();
-        assert!(refusal.contains("`chek`") && refusal.contains("cargo xtask COMMAND"), "{refusal}");
+        let refusal = dispatch(&["polish".to_owned()]).unwrap_err();
+        assert!(
+            refusal.contains("`polish`") && refusal.contains("cargo xtask COMMAND"),
+            "{refusal}"
+        );
     }
 }

@@ -1,8 +1,14 @@
 //! Steps of a longer run, each timed, with a table at the end.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use crate::process::Outcome;
+use crate::process::{self, Outcome};
+
+/// Seconds for each step, and their sum for all of them.
+const BUDGET: &str = ".ci/budget";
+/// Says how many times the seconds of the budget a slower machine may take.
+const FACTOR: &str = "SEALANE_BUDGET_FACTOR";
 
 /// How a step ended when it did not fail.
 pub(crate) enum Done {
@@ -22,9 +28,55 @@ struct Row {
 #[derive(Default)]
 pub(crate) struct Steps {
     rows: Vec<Row>,
+    budget: Option<Budget>,
+}
+
+/// What each step may take.
+struct Budget {
+    seconds: BTreeMap<String, f64>,
+    factor: f64,
+}
+
+impl Budget {
+    fn load() -> Outcome<Self> {
+        let text = std::fs::read_to_string(process::root().join(BUDGET));
+        let text = text.map_err(|error| format!("{BUDGET}: {error}"))?;
+        Self::read(&text, std::env::var(FACTOR).ok().as_deref())
+    }
+
+    /// Lines of a step's name and its seconds; `#` begins a comment.
+    fn read(text: &str, factor: Option<&str>) -> Outcome<Self> {
+        let mut seconds = BTreeMap::new();
+        for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+            let (name, number) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+            let number = positive(number);
+            let number = number.ok_or_else(|| format!("{BUDGET}: `{line}` names no seconds"))?;
+            seconds.insert(name.to_owned(), number);
+        }
+        let factor = factor.map_or(Some(1.0), positive);
+        let factor = factor.ok_or_else(|| format!("{FACTOR} takes a number above 0"))?;
+        Ok(Self { seconds, factor })
+    }
+
+    fn of(&self, step: &str) -> Option<f64> {
+        self.seconds.get(step).map(|seconds| seconds * self.factor)
+    }
+
+    fn sum(&self) -> f64 {
+        self.seconds.values().sum::<f64>() * self.factor
+    }
+}
+
+fn positive(text: &str) -> Option<f64> {
+    text.trim().parse().ok().filter(|number: &f64| number.is_finite() && *number > 0.0)
 }
 
 impl Steps {
+    /// Steps that all together may take what `.ci/budget` says.
+    pub(crate) fn in_budget() -> Outcome<Self> {
+        Ok(Self { rows: vec![], budget: Some(Budget::load()?) })
+    }
+
     /// Runs one step.
     pub(crate) fn step(&mut self, name: &str, run: impl FnOnce() -> Outcome) {
         self.optional(name, || run().map(|()| Done::Passed));
@@ -41,18 +93,43 @@ impl Steps {
         self.rows.push(Row { name: name.to_owned(), took: start.elapsed(), result });
     }
 
-    /// Prints the table, and fails if a step did.
+    /// Prints the table, and fails if a step did, or if all of them took too long.
     pub(crate) fn finish(self) -> Outcome {
         println!("\n{}", self.table());
         let failed: Vec<_> =
             self.rows.iter().filter(|row| row.result.is_err()).map(|row| &*row.name).collect();
-        if failed.is_empty() { Ok(()) } else { Err(format!("failed: {}", failed.join(", "))) }
+        if !failed.is_empty() {
+            return Err(format!("failed: {}", failed.join(", ")));
+        }
+        self.overrun().map_or(Ok(()), Err)
+    }
+
+    fn total(&self) -> f64 {
+        self.rows.iter().map(|row| row.took).sum::<Duration>().as_secs_f64()
+    }
+
+    /// What is wrong with the time that the steps took.
+    fn overrun(&self) -> Option<String> {
+        let budget = self.budget.as_ref()?;
+        if let Some(row) = self.rows.iter().find(|row| budget.of(&row.name).is_none()) {
+            return Some(format!("{BUDGET} names no seconds for the step `{}`", row.name));
+        }
+        let (total, most) = (self.total(), budget.sum());
+        (total > most)
+            .then(|| format!("{total:.0} s are more than the {most:.0} of {BUDGET}; see its head"))
     }
 
     fn table(&self) -> String {
         let width = self.rows.iter().map(|row| row.name.len()).max().unwrap_or(0).max(5);
-        let mut table = format!("{:width$}  seconds  result\n", "step");
+        let planned = |seconds: Option<f64>| match seconds {
+            Some(seconds) => format!("  {seconds:6.0}"),
+            None if self.budget.is_some() => format!("  {:>6}", "none"),
+            None => String::new(),
+        };
+        let heading = if self.budget.is_some() { "  budget" } else { "" };
+        let mut table = format!("{:width$}  seconds{heading}  result\n", "step");
         for Row { name, took, result } in &self.rows {
+            let budget = planned(self.budget.as_ref().and_then(|budget| budget.of(name)));
             let result = match result {
                 Ok(Done::Passed) => "passed".to_owned(),
                 Ok(Done::Skipped(why)) => format!("skipped: {why}"),
@@ -60,10 +137,10 @@ impl Steps {
                     format!("FAILED: {}", failure.lines().next().unwrap_or_default())
                 }
             };
-            table += &format!("{name:width$}  {:7.1}  {result}\n", took.as_secs_f64());
+            table += &format!("{name:width$}  {:7.1}{budget}  {result}\n", took.as_secs_f64());
         }
-        let total: Duration = self.rows.iter().map(|row| row.took).sum();
-        table + &format!("{:width$}  {:7.1}", "total", total.as_secs_f64())
+        let budget = planned(self.budget.as_ref().map(Budget::sum));
+        table + &format!("{:width$}  {:7.1}{budget}", "total", self.total())
     }
 }
 
@@ -86,5 +163,35 @@ mod tests {
         assert!(table.contains("FAILED: no disk\n"), "{table}");
         assert!(table.contains("passed") && table.contains("skipped: nothing there"), "{table}");
         assert_eq!(steps.finish().unwrap_err(), "failed: first");
+    }
+    #[test]
+    fn a_run_above_its_budget_fails_and_shows_each_step_beside_its_seconds() {
+        let steps = |budget: &str, factor| {
+            let budget = Some(Budget::read(budget, factor).unwrap());
+            let row = |name: &str, seconds| Row {
+                name: name.to_owned(),
+                took: Duration::from_secs(seconds),
+                result: Ok(Done::Passed),
+            };
+            Steps { rows: vec![row("build", 50), row("run", 30)], budget }
+        };
+        let enough = steps("# a comment\nbuild 30\nrun   60\n", None);
+        let table = enough.table();
+        assert!(table.contains("build     50.0      30  passed\n"), "{table}");
+        assert!(table.ends_with("total     80.0      90"), "{table}");
+        assert_eq!(enough.finish(), Ok(()), "one step may take what another leaves");
+        let little = "build 30\nrun 40\n";
+        let fault = steps(little, None).finish().unwrap_err();
+        assert!(fault.starts_with("80 s are more than the 70 of .ci/budget"), "{fault}");
+        assert_eq!(steps(little, Some("1.5")).finish(), Ok(()));
+        assert!(steps("build 100\n", None).finish().unwrap_err().contains("the step `run`"));
+        for (text, factor) in [("run soon", None), ("run 1", Some("0")), ("run -1", None)] {
+            assert!(Budget::read(text, factor).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_clean_clone_takes_at_most_35_minutes() {
+        assert!(Budget::load().unwrap().sum() <= 35.0 * 60.0 * Budget::load().unwrap().factor);
     }
 }

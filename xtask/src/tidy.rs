@@ -1,4 +1,4 @@
-//! What the compiler does not see: sizes, layers, dead files, words, and names without a page.
+//! What the compiler does not see: sizes, layers, dead files, and names without a page.
 //!
 //! A check takes the tree and gives findings. Each has a test with a sample that it must catch.
 
@@ -8,7 +8,6 @@ mod layers;
 mod machines;
 mod proofs;
 mod sizes;
-mod words;
 
 use std::fmt;
 
@@ -49,15 +48,8 @@ pub(crate) fn layer_of(path: &str) -> usize {
     layers.take_while(|layer| **layer != name).count()
 }
 
-const CHECKS: &[fn(&Tree) -> Vec<Finding>] = &[
-    sizes::check,
-    layers::check,
-    dead::check,
-    words::check,
-    machines::check,
-    documented::check,
-    proofs::check,
-];
+const CHECKS: &[fn(&Tree) -> Vec<Finding>] =
+    &[sizes::check, layers::check, dead::check, machines::check, documented::check, proofs::check];
 
 /// `cargo xtask tidy`.
 pub(crate) fn run(_: &[String]) -> Outcome {

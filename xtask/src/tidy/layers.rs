@@ -1,4 +1,4 @@
-//! The order of the crates, what the pure ones may not touch, and dependencies nobody uses.
+//! The order of the crates, what the pure ones may not touch, and features nobody asks for.
 
 use super::Finding;
 use crate::rust::{Rust, closing, words};
@@ -52,7 +52,6 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     for package in &packages {
         order(tree, package, &mut findings);
         alone(tree, package, &mut findings);
-        unused_dependencies(tree, package, &mut findings);
         unused_features(tree, package, &mut findings);
         if layer(&package.name).is_some_and(|layer| layer <= PURE_LAYERS) {
             purity(tree, package, &mut findings);
@@ -175,48 +174,6 @@ fn unfold(prefix: &str, tree: &str, leaves: &mut Vec<String>) {
     }
 }
 
-/// A dependency is used when its name stands before `::`, after `use`, or in `name!`.
-///
-/// One that is there for its features alone is listed under `package.metadata.tidy.keep`.
-fn unused_dependencies(tree: &Tree, package: &Package<'_>, findings: &mut Vec<Finding>) {
-    let path = format!("{}/Cargo.toml", package.dir);
-    let kept = kept(package);
-    for kind in ["dependencies", "dev-dependencies", "build-dependencies"] {
-        for name in package.dependencies(kind) {
-            let word = name.replace('-', "_");
-            let used = tree.rust_in(package.dir).any(|(_, rust)| names(rust, &word));
-            if !used && !kept.contains(&name) {
-                findings.push(Finding::new(
-                    &path,
-                    line_of(tree, &path, &name),
-                    format!("nothing uses the dependency `{name}`"),
-                    "remove it, or list it under package.metadata.tidy.keep with the reason",
-                ));
-            }
-        }
-    }
-}
-
-fn kept(package: &Package<'_>) -> Vec<String> {
-    let metadata = package.table("package");
-    let kept =
-        metadata.get("metadata").and_then(|value| value.get("tidy")?.get("keep")?.as_array());
-    kept.into_iter().flatten().filter_map(|name| name.as_str().map(str::to_owned)).collect()
-}
-
-fn names(rust: &Rust, word: &str) -> bool {
-    let in_code = words(&rust.code, word).any(|at| {
-        let (before, after) = (&rust.code[..at], &rust.code[at + word.len()..]);
-        let before = before.trim_end_matches(|c: char| c.is_whitespace() || c == ':');
-        after.starts_with("::")
-            || after.starts_with('!')
-            || before.ends_with("use")
-            || before.ends_with("crate")
-    });
-    in_code
-        || words(&rust.comments, word).any(|at| rust.comments[at + word.len()..].starts_with("::"))
-}
-
 /// A feature is used when it switches on something else or a source asks for it.
 fn unused_features(tree: &Tree, package: &Package<'_>, findings: &mut Vec<Finding>) {
     let path = format!("{}/Cargo.toml", package.dir);
@@ -318,20 +275,6 @@ mod tests {
         ] {
             assert_eq!(found("sealane-frame", "", source), Vec::<String>::new(), "{source}");
         }
-    }
-
-    #[test]
-    fn dependencies_that_nothing_uses_are_found() {
-        let manifest = "[dependencies]\nfutures-util = \"1\"\nbytes = \"1\"\n";
-        let findings =
-            found("sealane-node", manifest, "use futures_util::X;\nfn f(bytes: u8) {}\n");
-        assert_eq!(findings.len(), 1, "{findings:?}");
-        assert!(findings[0].contains(":5: nothing uses the dependency `bytes`"));
-        assert!(
-            found("sealane-node", "[dependencies]\nclap = \"1\"\n", "pub use clap;\n").is_empty()
-        );
-        let kept = "[package.metadata.tidy]\nkeep = [\"bytes\"]\n[dependencies]\nbytes = \"1\"\n";
-        assert!(found("sealane-node", kept, "").is_empty());
     }
 
     #[test]

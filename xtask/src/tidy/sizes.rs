@@ -1,11 +1,10 @@
-//! Sizes of files, functions and lines, and the white space at their ends.
+//! Sizes of files and lines, and the white space at their ends; clippy has those of functions.
 
 use super::Finding;
-use crate::rust::{Rust, closing, item_end, words};
+use crate::rust::{Rust, closing, words};
 use crate::tree::Tree;
 
 const MAX_FILE_LINES: usize = 600;
-const MAX_FUNCTION_LINES: usize = 60;
 const MAX_LINE_COLUMNS: usize = 100;
 /// A `const` or `static` of more lines than this is a table, and its lines do not count.
 const MAX_CONST_LINES: usize = 10;
@@ -22,7 +21,6 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     for (path, rust) in tree.rust() {
         let tables = tables(rust);
         file(path, rust, &tables, &mut findings);
-        functions(path, rust, &tables, &mut findings);
     }
     findings
 }
@@ -101,29 +99,6 @@ fn file(path: &str, rust: &Rust, tables: &[bool], findings: &mut Vec<Finding>) {
     }
 }
 
-fn functions(path: &str, rust: &Rust, tables: &[bool], findings: &mut Vec<Finding>) {
-    for at in words(&rust.code, "fn") {
-        let name: String = rust.code[at + 2..]
-            .trim_start()
-            .chars()
-            .take_while(|c| c.is_alphanumeric() || *c == '_' || *c == '$')
-            .collect();
-        let end = item_end(&rust.code, at);
-        if name.is_empty() || !rust.code[..end].ends_with('}') {
-            continue;
-        }
-        let lines = counted(tables, rust.line(at), rust.line(end - 1));
-        if lines > MAX_FUNCTION_LINES {
-            findings.push(Finding::new(
-                path,
-                rust.line(at),
-                format!("`{name}` has {lines} lines, {MAX_FUNCTION_LINES} are allowed"),
-                "look for the type or the table that makes it shorter",
-            ));
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::said;
@@ -134,33 +109,11 @@ mod tests {
     }
 
     #[test]
-    fn long_functions_are_found_and_those_at_the_limit_are_not() {
-        let body = |lines| format!("fn long() {{\n{}}}\n", "    f(); // }\n".repeat(lines));
-        assert_eq!(rust_file(&body(58)), Vec::<String>::new());
-        let found = rust_file(&body(59));
-        assert!(found[0].starts_with("crates/a/src/lib.rs:1: `long` has 61 lines"), "{found:?}");
-    }
-
-    #[test]
-    fn function_types_and_declarations_have_no_lines() {
-        let text = format!(
-            "type F = fn(u8) -> u8;\ntrait T {{\n    fn f(&self);\n{}}}\n",
-            "\n".repeat(80)
-        );
-        assert_eq!(rust_file(&text), Vec::<String>::new());
-    }
-
-    #[test]
     fn long_files_are_found_but_tables_do_not_count() {
         assert!(rust_file(&"// x\n".repeat(601))[0].contains("601 lines"));
         assert_eq!(rust_file(&"// x\n".repeat(600)), Vec::<String>::new());
         let table = format!("const T: &[u8] = &[\n{}];\n", "    1,\n".repeat(700));
         assert_eq!(rust_file(&table), Vec::<String>::new());
-        let inside = format!(
-            "fn f() {{\n    const T: [u8; 70] = [\n{}    ];\n}}\n",
-            "        1,\n".repeat(70)
-        );
-        assert_eq!(rust_file(&inside), Vec::<String>::new());
     }
 
     #[test]
