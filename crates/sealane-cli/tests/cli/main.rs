@@ -15,6 +15,7 @@ mod seals_messages;
 mod shares_keys;
 mod shows_what_leaks;
 mod survives_kill;
+mod writes_json;
 
 #[path = "../../../sealane/tests/client/scripted.rs"]
 mod scripted;
