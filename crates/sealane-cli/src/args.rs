@@ -171,9 +171,9 @@ pub struct Pub {
     /// Store it only at this offset
     #[arg(long, value_name = "OFFSET")]
     pub expect: Option<u64>,
-    /// The idempotency key: the hub stores what comes with it once
-    #[arg(long)]
-    pub key: Option<String>,
+    /// The hub stores what comes with this key once
+    #[arg(long, alias = "key", value_name = "KEY")]
+    pub idempotency_key: Option<String>,
     /// The codec of the envelope: json, msgpack or cbor [default: json] [env: SEALANE_CODEC]
     #[arg(long)]
     pub codec: Option<String>,
@@ -429,8 +429,8 @@ pub struct Inspect {
     pub dictionary: Option<PathBuf>,
     /// Open the frames too: TOML, each `[[group]]` with `tag`, `id`, `suite`, `pair`, `secret` and
     /// `epoch` or `provisioned`, `ratchets`, and `signers` by slot; bytes are hexadecimal text
-    #[arg(long, value_name = "FILE")]
-    pub keys: Option<PathBuf>,
+    #[arg(long, alias = "keys", value_name = "FILE")]
+    pub group_keys: Option<PathBuf>,
 }
 
 /// `sealane bench`.

@@ -7,8 +7,6 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use sealane::Value;
-
 use crate::args::operate::{Backup, Restore};
 use crate::config::{File, Key};
 use crate::times::show_bytes;
@@ -98,21 +96,22 @@ fn said(
     begun: Instant,
     terminal: &mut Terminal,
 ) -> Result<(), Failure> {
-    let seconds = begun.elapsed().as_secs_f64();
+    let took = begun.elapsed();
     if terminal.json() {
         return terminal.record(vec![
             ("folder", folder.display().to_string().into()),
             ("streams", copied.streams.into()),
             ("messages", copied.messages.into()),
             ("bytes", copied.bytes.into()),
-            ("seconds", Value::F64(seconds)),
+            ("tookMs", (took.as_millis() as u64).into()),
         ]);
     }
     terminal.line(format_args!(
-        "{done} {} messages of {} streams, {}, in {seconds:.1} s: {}",
+        "{done} {} messages of {} streams, {}, in {:.1} s: {}",
         copied.messages,
         copied.streams,
         show_bytes(copied.bytes),
+        took.as_secs_f64(),
         folder.display()
     ))
 }

@@ -56,7 +56,8 @@ The file of --dictionary says what the ends of one direction of a link know, in 
   slot 7 a1a2a3a4 5151515151515151        who has slot 7 of that group
   epoch a1a2a3a4 21                       near which epoch that group is [default: 0]
 
-The file of --keys is TOML, with one table for each group and secret; none of it is ever printed:
+The file of --group-keys is TOML, with one table for each group and secret; none of it is ever
+printed:
   [[group]]
   tag = \"a1a2a3a4\"                 # 4 bytes: the group tag in frames
   id = \"0707…\"                     # 32 bytes
@@ -76,7 +77,7 @@ With --json each frame, fragment and batch is one line, and a last line has the 
   status      explained, partial (see missing) or refused (see error, opening)
   fields      a list of part (relay, authenticated, sframe, body, tag, link, unit, unknown),
               offset, length, hex, field, value, meaning
-  opening     with --keys: result (opened, noKeys or refused), epoch, slot, counter, error
+  opening     with --group-keys: result (opened, noKeys or refused), epoch, slot, counter, error
   body        the body, by its codec; bodyText or bodyHex if it has none; bodyNote says why
 
 Exit codes:
@@ -87,7 +88,7 @@ Exit codes:
 Examples:
   sealane inspect frame.bin
   echo 0001000580060000ff | sealane inspect -
-  tcpdump -U -w - udp | sealane inspect - --keys keys.toml --json";
+  tcpdump -U -w - udp | sealane inspect - --group-keys keys.toml --json";
 
 /// Explains all that a capture holds.
 ///
@@ -95,7 +96,7 @@ Examples:
 /// [`Failure::Refused`] if something was, [`Failure::Capture`], [`Failure::File`].
 pub fn run(args: &Inspect, terminal: &mut Terminal) -> Result<(), Failure> {
     let known = args.dictionary.as_deref().map(Known::read).transpose()?;
-    let keys = args.keys.as_deref().map(CaptureKeys::read).transpose()?;
+    let keys = args.group_keys.as_deref().map(CaptureKeys::read).transpose()?;
     let opened = Input::open(&args.file, args.holding);
     let (mut input, holding) = opened.map_err(|cause| failure(&args.file, cause))?;
     let mut inspection = Inspection {

@@ -24,8 +24,8 @@ pub async fn run(args: &Pub, file: &File, terminal: &mut Terminal) -> Result<(),
     let codec = file.setting(Key::Codec, args.codec.as_ref()).codec()?;
     let client = file.client(args.hub.server.as_ref(), args.codec.as_ref())?;
     if args.body.as_deref() == Some("-") {
-        if args.delay.is_some() || args.expect.is_some() || args.key.is_some() {
-            return Err(Failure::Usage("`-` goes without --delay, --expect and --key"));
+        if args.delay.is_some() || args.expect.is_some() || args.idempotency_key.is_some() {
+            return Err(Failure::Usage("`-` goes without --delay, --expect and --idempotency-key"));
         }
         return lines(&client, args, file, codec, terminal).await;
     }
@@ -42,7 +42,7 @@ pub async fn run(args: &Pub, file: &File, terminal: &mut Terminal) -> Result<(),
         }
         None => client.publish_raw(&args.topic, codec, envelope),
     };
-    if let Some(key) = &args.key {
+    if let Some(key) = &args.idempotency_key {
         publish = publish.key(key);
     }
     match (args.delay, args.expect) {
@@ -73,7 +73,7 @@ fn scheduled(done: &Scheduled, terminal: &mut Terminal) -> Result<(), Failure> {
         return terminal.record(vec![
             ("id", done.id.as_str().into()),
             ("stream", done.stream.as_str().into()),
-            ("due", done.due_ms.into()),
+            ("dueMs", done.due_ms.into()),
             ("level", done.level.name().into()),
             ("replayed", done.replayed.into()),
         ]);

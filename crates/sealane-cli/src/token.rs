@@ -113,8 +113,8 @@ fn fields(token: &Token) -> Vec<(&'static str, Value)> {
     fields.push(("observe", token.rights().observe.into()));
     fields.push(("valid", token.is_valid(SystemTime::now()).into()));
     if let Some(expires) = token.expires() {
-        let expires = humantime::format_rfc3339_seconds(expires).to_string();
-        fields.push(("expires", expires.as_str().into()));
+        let since = expires.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        fields.push(("expiresMs", (since.as_millis() as u64).into()));
     }
     fields
 }

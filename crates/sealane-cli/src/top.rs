@@ -26,7 +26,7 @@ struct Row<'a> {
     state: &'a StreamState,
     messages_per_s: f64,
     bytes_per_s: f64,
-    /// Messages that the slowest consumer has not been given.
+    /// Of the consumer that is furthest behind.
     lag: u64,
     in_flight: u64,
 }
@@ -75,17 +75,11 @@ fn rows<'a>(before: &Look, now: &'a Look) -> Vec<Row<'a>> {
             let messages = before.map_or(0, |before| state.next.saturating_sub(before.next));
             // What retention let go in between is not seen: the mean size stands for it.
             let mean = state.bytes as f64 / state.count.max(1) as f64;
-            // A consumer's place is read behind the stream's: it may be ahead of it.
-            let lag = state
-                .consumers
-                .iter()
-                .map(|consumer| state.next.saturating_sub(consumer.next))
-                .max();
             Row {
                 state,
                 messages_per_s: messages as f64 / seconds,
                 bytes_per_s: messages as f64 * mean / seconds,
-                lag: lag.unwrap_or(0),
+                lag: state.lag().unwrap_or(0),
                 in_flight: state.consumers.iter().map(|consumer| consumer.in_flight).sum(),
             }
         })

@@ -101,6 +101,11 @@ fn size(bytes: u64) -> String {
     indicatif::HumanBytes(bytes).to_string()
 }
 
+/// The milliseconds of what a vault counts in nanoseconds.
+fn ms(time_ns: i64) -> i64 {
+    time_ns.div_euclid(1_000_000)
+}
+
 /// RFC 3339, to the second.
 fn time(time_ns: i64) -> String {
     let time = std::time::UNIX_EPOCH + Duration::from_nanos(time_ns.max(0).unsigned_abs());

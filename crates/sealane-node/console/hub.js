@@ -54,7 +54,10 @@ export async function streams(limit = 1000) {
 /** A stream's state. */
 export const stream = async (topic) => JSON.parse(await call(path(topic)));
 
-/** The messages from a place on: deliver frames as json.js reads them. */
+/** Messages of a stream, up to the offset `next`, that its consumer has not been given. */
+export const lag = (consumer, next) => Math.max(0, next - consumer.next);
+
+/** The messages from an offset on: deliver frames as json.js reads them. */
 export async function range(topic, from, limit) {
   const page = read(await call(`${path(topic)}?from=${encodeURIComponent(from)}&limit=${limit}`));
   return entry(page, "messages").items;

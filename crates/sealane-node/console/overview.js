@@ -1,7 +1,7 @@
 // All streams with their depth, rates and lag, and the node's own counters.
 
 import { bytes, count, el, fill, rate, spark } from "./dom.js";
-import { metrics, streams } from "./hub.js";
+import { lag, metrics, streams } from "./hub.js";
 
 const HISTORY = 60;
 const TILES = [
@@ -10,14 +10,6 @@ const TILES = [
   ["acknowledged", "sealane_stream_acked_total"],
   ["redelivered", "sealane_stream_redelivered_total"],
 ];
-
-/** How far the slowest consumer of a stream is behind. */
-export function lag(stream) {
-  const behind = stream.consumers.map(
-    (consumer) => stream.next - consumer.next + consumer.inFlight,
-  );
-  return behind.length ? Math.max(...behind) : null;
-}
 
 export class Overview {
   #seen = new Map();
@@ -111,7 +103,8 @@ export class Overview {
   }
 
   #row(stream) {
-    const behind = lag(stream);
+    const lags = stream.consumers.map((consumer) => lag(consumer, stream.next));
+    const behind = lags.length ? Math.max(...lags) : null;
     const rates = this.#rates(`/${stream.stream}`);
     const number = (value) => el("td", { class: "number" }, value);
     return el(

@@ -1,7 +1,7 @@
 // One stream: its state, and a view of its messages, consumers, codecs, or of publishing to it.
 
 import { bytes, count, el, fill, time } from "./dom.js";
-import { enqueue, range, stream } from "./hub.js";
+import { enqueue, lag, range, stream } from "./hub.js";
 import { entry, read } from "./json.js";
 import { sizes } from "./sizes.js";
 import { Messages } from "./tail.js";
@@ -170,7 +170,7 @@ const named = (consumer) => (consumer === "" ? "inbox" : consumer);
 
 /** Those who share the messages. */
 function shares(consumer, next) {
-  const behind = next - consumer.next + consumer.inFlight;
+  const behind = lag(consumer, next);
   return el(
     "tr",
     {},

@@ -182,6 +182,11 @@ pub struct ConnectionState {
 }
 
 impl StreamState {
+    /// The lag of the consumer that is furthest behind; none: nobody shares the work.
+    pub fn lag(&self) -> Option<u64> {
+        self.consumers.iter().map(|consumer| consumer.lag(self.next)).max()
+    }
+
     /// Writes the state.
     pub fn write(&self, writer: &mut Writer<'_>) {
         let numbers = [
@@ -277,6 +282,13 @@ fn all<T>(
 }
 
 impl ConsumerState {
+    /// The consumer's *lag*: messages of its stream, whose next offset is `next`, that it has not
+    /// been given. What it has in flight is not in it. The two are read one after the other, so
+    /// that the consumer may be ahead; then there is none.
+    pub fn lag(&self, next: u64) -> u64 {
+        next.saturating_sub(self.next)
+    }
+
     fn write(&self, writer: &mut Writer<'_>) {
         let numbers = [
             ("next", self.next),

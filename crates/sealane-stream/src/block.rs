@@ -224,8 +224,8 @@ pub(crate) struct Offsets {
     pub(crate) count: u64,
 }
 
-/// Reads a block's stored form: the records of `offsets`. Records that are
-/// damaged are left out, and only they, as long as their lengths still lead to the next one.
+/// Reads a block's stored form. Records that are damaged are left out, and only they, as long as
+/// their lengths still lead to the next one.
 pub(crate) fn read_block(
     topic: Topic,
     stream: u32,

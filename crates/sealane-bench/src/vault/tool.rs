@@ -18,7 +18,7 @@ pub(super) struct Tool {
 
 #[derive(Debug, Clone, PartialEq)]
 enum Kind {
-    /// With this codec, as `--codec` takes it; zstd at level 3.
+    /// With this compression, as `--compression` takes it; zstd at level 3.
     Sealane(&'static str),
     /// The report's pipeline, by `sealane-bench n2s`.
     N2sRust,
@@ -128,7 +128,7 @@ impl Tool {
         let mut command = self.command(store);
         match &self.kind {
             Kind::Sealane(codec) => {
-                command.args(["vault", "put"]).arg(source).args(["--codec", codec]);
+                command.args(["vault", "put"]).arg(source).args(["--compression", codec]);
                 command.args(["--threads", &cores.to_string()])
             }
             Kind::Restic => command.args(["backup", "--quiet"]).arg(source),

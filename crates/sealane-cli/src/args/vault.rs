@@ -207,12 +207,13 @@ pub struct VaultPut {
 #[derive(Debug, Args, Clone, Copy)]
 pub struct Profile {
     /// How contents are compressed: zstd, lz4 or none
-    #[arg(long, value_name = "CODEC", default_value = "zstd", hide_possible_values = true)]
-    pub codec: Codec,
+    #[arg(long, alias = "codec", value_name = "METHOD", default_value = "zstd")]
+    #[arg(hide_possible_values = true)]
+    pub compression: Compression,
     /// The level of zstd, 1 to 22
-    #[arg(long, value_name = "N", default_value_t = 3)]
+    #[arg(long, alias = "level", value_name = "N", default_value_t = 3)]
     #[arg(value_parser = clap::value_parser!(u8).range(1..=22))]
-    pub level: u8,
+    pub compression_level: u8,
     /// Threads that compress and seal [default: as many as cores]
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     pub threads: usize,
@@ -220,7 +221,7 @@ pub struct Profile {
 
 /// How contents are compressed.
 #[derive(Debug, Clone, Copy, ValueEnum)]
-pub enum Codec {
+pub enum Compression {
     /// Zstandard.
     Zstd,
     /// LZ4 blocks.

@@ -1,4 +1,4 @@
-//! Keys of groups, to open frames with: `--keys`.
+//! Keys of groups, to open frames with: `--group-keys`.
 
 use std::path::Path;
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use sealane::Value;
 use sealane_vault::{DrillOptions, DrillReport, GetOptions, Keep, PruneOptions, PruneReport};
 
-use super::{Location, path_bytes, size, skipped};
+use super::{Location, ms, path_bytes, size, skipped};
 use crate::args::vault::{VaultDrill, VaultPrune};
 use crate::{Failure, Terminal};
 
@@ -20,7 +20,7 @@ pub(super) fn verify(
             ("snapshots", Value::from(report.snapshots)),
             ("packs", Value::from(report.packs)),
             ("chunks", Value::from(report.chunks)),
-            ("read_bytes", Value::from(report.read_bytes)),
+            ("readBytes", Value::from(report.read_bytes)),
             ("problems", Value::from(report.problems.len() as u64)),
         ])?;
     } else {
@@ -72,13 +72,13 @@ pub(super) fn drill(
 
 pub(super) fn drill_record(report: &DrillReport) -> Vec<(&'static str, Value)> {
     vec![
-        ("time_ns", Value::from(report.time_ns)),
+        ("timeMs", Value::from(ms(report.time_ns))),
         ("snapshot", Value::from(report.snapshot)),
         ("head", Value::from(report.head.as_str())),
         ("all", Value::from(report.all)),
         ("files", Value::from(report.files)),
         ("bytes", Value::from(report.bytes)),
-        ("took_ms", Value::from(report.took_ms)),
+        ("tookMs", Value::from(report.took_ms)),
         ("proven", Value::from(report.failed.is_empty())),
         ("failed", Value::from(report.failed.len() as u64)),
     ]
@@ -110,9 +110,9 @@ fn show_prune(report: &PruneReport, dry: bool, terminal: &mut Terminal) -> Resul
             ("removed", Value::from(report.removed)),
             ("condemned", Value::from(report.condemned)),
             ("repacked", Value::from(report.repacked)),
-            ("removed_packs", Value::from(report.removed_packs)),
-            ("removed_bytes", Value::from(report.removed_bytes)),
-            ("dry_run", Value::from(dry)),
+            ("removedPacks", Value::from(report.removed_packs)),
+            ("removedBytes", Value::from(report.removed_bytes)),
+            ("dryRun", Value::from(dry)),
         ]);
     }
     let would = if dry { "would keep" } else { "kept" };

@@ -83,7 +83,7 @@ fn recovery(vault: &Vault, terminal: &mut Terminal) -> Result<(), Failure> {
     let head = vault.head_text()?;
     if terminal.json() {
         return terminal.record(vec![
-            ("recovery_code", Value::from(text.as_str())),
+            ("recoveryCode", Value::from(text.as_str())),
             ("head", Value::from(head)),
         ]);
     }

@@ -3,7 +3,7 @@
 use sealane::Value;
 use sealane_vault::{Entry, Node, Snapshot, Vault};
 
-use super::{Location, shown, size, snapshot, time};
+use super::{Location, ms, shown, size, snapshot, time};
 use crate::terminal::table;
 use crate::{Failure, Terminal};
 
@@ -53,14 +53,14 @@ fn snapshots(vault: &Vault, terminal: &mut Terminal) -> Result<(), Failure> {
 fn record(snapshot: &Snapshot) -> Vec<(&'static str, Value)> {
     vec![
         ("snapshot", Value::from(snapshot.number)),
-        ("time_ns", Value::from(snapshot.time_ns)),
+        ("timeMs", Value::from(ms(snapshot.time_ns))),
         ("source", Value::from(snapshot.source.as_str())),
         ("note", Value::from(snapshot.note.as_str())),
-        ("by_writer", Value::from(snapshot.by_writer)),
+        ("byWriter", Value::from(snapshot.by_writer)),
         ("files", Value::from(snapshot.counts.files)),
         ("bytes", Value::from(snapshot.counts.bytes)),
-        ("new_bytes", Value::from(snapshot.counts.new_bytes)),
-        ("stored_bytes", Value::from(snapshot.counts.stored_bytes)),
+        ("newBytes", Value::from(snapshot.counts.new_bytes)),
+        ("storedBytes", Value::from(snapshot.counts.stored_bytes)),
     ]
 }
 
@@ -115,7 +115,7 @@ fn show(
             ("kind", Value::from(kind)),
             ("size", Value::from(entry.size())),
             ("mode", Value::from(u64::from(entry.mode))),
-            ("mtime_ns", Value::from(entry.mtime_ns)),
+            ("mtimeNs", Value::from(entry.mtime_ns)),
         ]);
     }
     let number = if with_snapshot { format!("{snapshot:>6} ") } else { String::new() };

@@ -9,7 +9,7 @@ use sealane::Value;
 use sealane_vault::{Compression, Progress, PutOptions, PutReport, measure};
 
 use super::{Location, secret_line, size, skipped};
-use crate::args::vault::{Codec, ImportFrom, Profile, VaultImport, VaultPut};
+use crate::args::vault::{Compression as Method, ImportFrom, Profile, VaultImport, VaultPut};
 use crate::{Failure, Terminal};
 
 pub(super) fn run(
@@ -64,10 +64,10 @@ pub(super) fn import(
 }
 
 pub(super) fn compression(profile: Profile) -> Compression {
-    match profile.codec {
-        Codec::Zstd => Compression::Zstd(profile.level),
-        Codec::Lz4 => Compression::Lz4,
-        Codec::None => Compression::None,
+    match profile.compression {
+        Method::Zstd => Compression::Zstd(profile.compression_level),
+        Method::Lz4 => Compression::Lz4,
+        Method::None => Compression::None,
     }
 }
 
@@ -86,13 +86,13 @@ fn show(
             ("folders", Value::from(counts.folders)),
             ("links", Value::from(counts.links)),
             ("bytes", Value::from(counts.bytes)),
-            ("new_chunks", Value::from(counts.new_chunks)),
-            ("new_bytes", Value::from(counts.new_bytes)),
-            ("stored_bytes", Value::from(counts.stored_bytes)),
+            ("newChunks", Value::from(counts.new_chunks)),
+            ("newBytes", Value::from(counts.new_bytes)),
+            ("storedBytes", Value::from(counts.stored_bytes)),
             ("packs", Value::from(report.packs)),
             ("skipped", Value::from(report.skipped.len() as u64)),
-            ("took_ms", Value::from(took.as_millis() as u64)),
-            ("dry_run", Value::from(dry)),
+            ("tookMs", Value::from(took.as_millis() as u64)),
+            ("dryRun", Value::from(dry)),
         ]);
     }
     let would = if dry { "would keep" } else { "kept" };

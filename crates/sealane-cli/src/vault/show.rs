@@ -4,7 +4,7 @@ use sealane::Value;
 use sealane_vault::{Metadata, leaks as seen};
 
 use super::care::drill_record;
-use super::{Location, size, time};
+use super::{Location, ms, size, time};
 use crate::terminal::table;
 use crate::{Failure, Terminal};
 
@@ -25,11 +25,11 @@ pub(super) fn status(location: &Location, terminal: &mut Terminal) -> Result<(),
             ("place", Value::from(vault.store().location())),
             ("head", Value::from(head)),
             ("snapshots", Value::from(snapshots.len() as u64)),
-            ("last_time_ns", snapshots.last().map_or(Value::Null, |s| Value::from(s.time_ns))),
+            ("lastTimeMs", snapshots.last().map_or(Value::Null, |s| Value::from(ms(s.time_ns)))),
             ("objects", Value::from(objects.len() as u64)),
-            ("stored_bytes", Value::from(bytes)),
+            ("storedBytes", Value::from(bytes)),
             ("state", Value::from(vault.state()?.display().to_string())),
-            ("last_proven", proven.unwrap_or(Value::Null)),
+            ("lastProven", proven.unwrap_or(Value::Null)),
         ]);
     }
     terminal.line(format_args!("vault        {}", vault.id()))?;
@@ -99,15 +99,15 @@ pub(super) fn leaks(location: &Location, terminal: &mut Terminal) -> Result<(), 
                 ("bytes", Value::from(group.bytes)),
                 ("smallest", Value::from(group.sizes.0)),
                 ("largest", Value::from(group.sizes.1)),
-                ("first_ms", Value::from(group.written_ms.0)),
-                ("last_ms", Value::from(group.written_ms.1)),
+                ("firstMs", Value::from(group.written_ms.0)),
+                ("lastMs", Value::from(group.written_ms.1)),
             ])?;
         }
         return terminal.record(vec![
             ("vault", Value::from(leaks.vault)),
             ("owner", Value::from(leaks.owner)),
-            ("created_ns", Value::from(leaks.created_ns)),
-            ("names_readable", Value::from(plain)),
+            ("createdMs", Value::from(ms(leaks.created_ns))),
+            ("namesReadable", Value::from(plain)),
             ("slots", Value::from(leaks.slots.len() as u64)),
         ]);
     }

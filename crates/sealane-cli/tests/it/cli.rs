@@ -15,6 +15,7 @@ mod passes_over_strangers;
 mod seals_messages;
 mod shares_keys;
 mod shows_what_leaks;
+mod writes_json;
 
 #[path = "../../../sealane/tests/it/scripted.rs"]
 mod scripted;

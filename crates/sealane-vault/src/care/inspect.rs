@@ -69,7 +69,7 @@ impl Vault {
             fact("previous", hex(&sealed.link.previous)),
             fact("signer", hex(&sealed.link.signer)),
             fact("what", if body.prune { "prune" } else { "snapshot" }),
-            fact("time_ns", body.time_ns),
+            fact("timeMs", body.time_ns.div_euclid(1_000_000)),
             fact("source", body.source),
             fact("note", body.note),
             fact("files", body.counts.files),

@@ -251,7 +251,7 @@ fn keys_open_every_class_and_wrong_keys_say_why_not() {
         let mut sender = Sender::new(class);
         let frame = sender.full(BODY);
         let keys = sender.keys(folder.path(), SECRET);
-        let (code, out) = run(&frame, &["--keys", path(&keys)]);
+        let (code, out) = run(&frame, &["--group-keys", path(&keys)]);
         assert_eq!(code, 0, "{out}");
         assert!(out.contains("opened: authentic, epoch 300") && out.contains("\"text\":\"hello\""));
         let (_, lines, summary) = records(&frame, &["--keys", path(&keys)]);

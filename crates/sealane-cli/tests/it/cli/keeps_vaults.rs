@@ -58,9 +58,9 @@ fn files_go_in_and_come_back() {
     assert_eq!(put.field("snapshot"), Some(&1_u64.into()));
     assert_eq!(put.field("files"), Some(&2_u64.into()));
     let again = json(&home.run(&["put", "docs", "--exclude", "*.tmp", "--json"]));
-    assert_eq!(again.field("new_chunks"), Some(&0_u64.into()));
+    assert_eq!(again.field("newChunks"), Some(&0_u64.into()));
     let dry = json(&home.run(&["put", "docs", "--dry-run", "--json"]));
-    assert_eq!(dry.field("new_bytes"), Some(&8_u64.into()));
+    assert_eq!(dry.field("newBytes"), Some(&8_u64.into()));
     assert_eq!(home.run(&["ls", "--json"]).lines().count(), 2);
     assert_eq!(home.run(&["ls", "latest", "docs/deep"]).lines().count(), 2);
     assert!(home.run(&["find", "*.txt"]).contains("docs/letter.txt"));
@@ -76,7 +76,7 @@ fn files_go_in_and_come_back() {
 fn a_vault_is_proven_pruned_and_recovered() {
     let home = Home::new();
     let made = home.run(&["init", "--json"]);
-    let code = text(&json(made.lines().nth(1).unwrap()), "recovery_code");
+    let code = text(&json(made.lines().nth(1).unwrap()), "recoveryCode");
     fs::write(home.path().join("code"), code).unwrap();
     home.run(&["put", "docs"]);
     fs::write(home.path().join("docs/letter.txt"), "another").unwrap();

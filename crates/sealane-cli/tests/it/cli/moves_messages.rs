@@ -20,7 +20,7 @@ fn every_codec_carries_every_other() {
 #[test]
 fn json_lines_name_their_place() {
     let node = NodeProcess::start();
-    let line = json(&node.run(&["pub", "a", "hello", "--json", "--key", "k"]));
+    let line = json(&node.run(&["pub", "a", "hello", "--json", "--idempotency-key", "k"]));
     assert_eq!(line.field("v"), Some(&1_u64.into()));
     assert_eq!(line.field("offset"), Some(&0_u64.into()));
     assert_eq!(line.field("replayed"), Some(&Value::Bool(false)));
@@ -102,7 +102,7 @@ fn streams_are_listed_changed_and_removed() {
 fn a_delay_is_kept() {
     let node = NodeProcess::start();
     let due = json(&node.run(&["pub", "a", "later", "--delay", "200ms", "--json"]));
-    assert!(due.field("due").and_then(Value::as_u64).is_some());
+    assert!(due.field("dueMs").and_then(Value::as_u64).is_some());
     let out = node.run(&["sub", "a", "--from", "first", "-n", "1"]);
     assert_eq!(text(&json(&out), "id"), text(&due, "id"));
 }

@@ -81,7 +81,7 @@ impl Sender {
         write(folder, "link.txt", text.as_bytes())
     }
 
-    /// What `--keys` needs for its frames.
+    /// What `--group-keys` needs for its frames.
     pub(crate) fn keys(&self, folder: &Path, secret: &str) -> PathBuf {
         let verifying = SigningKey::from_seed(&SIGNING_SEED).unwrap().verifying_key();
         let text = format!(
