@@ -4,6 +4,7 @@
 
 mod dead;
 mod documented;
+mod grows;
 mod layers;
 mod places;
 mod proofs;
@@ -56,6 +57,7 @@ const CHECKS: &[fn(&Tree) -> Vec<Finding>] = &[
     words::check,
     places::check,
     documented::check,
+    grows::check,
     proofs::check,
 ];
 
