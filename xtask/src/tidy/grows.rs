@@ -77,8 +77,9 @@ mod tests {
 
     #[test]
     fn lists_and_patches_that_differ_are_found() {
-        let page = "# A\n\n**An error** (`tests/grow/error.patch`):\n\n- `a.rs`: one\n- `b.rs`: two\n\
-                    \n**A limit** (`tests/grow/limit.patch`):\n\n- `a.rs`: one\n\n## B\n\n- `c`: no\n";
+        let page = "# A\n\n**An error** (`tests/grow/error.patch`):\n\n- `a.rs`: one\n\
+                    - `b.rs`: two\n\n**A limit** (`tests/grow/limit.patch`):\n\n- `a.rs`: one\n\n\
+                    ## B\n\n- `c`: no\n";
         let findings = said(&check(&Tree::sample(&[
             (PAGE, page),
             ("tests/grow/error.patch", "--- a/a.rs\n+++ b/a.rs\n--- /dev/null\n+++ b/c.rs\n"),
