@@ -1,8 +1,8 @@
 //! Sealed messages from anyone, against readers of fixed keys.
 
 use sealane_seal::{
-    Advance, Class, CounterState, Epoch, EpochSecret, Epochs, Error, Form, Group, GroupId, Header,
-    History, Opener, Sealer, Slot, Suite, WindowState, Witness,
+    Advance, Class, CounterState, Epoch, EpochSecret, Epochs, Error, Form, Group, GroupId, History,
+    Opener, Sealer, SframeHeader, Slot, Suite, WindowState, Witness,
 };
 
 const META: &[u8] = b"meta";
@@ -24,12 +24,12 @@ pub fn seal(bytes: &[u8]) {
 
 /// What is read as a header is written in the same bytes.
 fn header(form: Form, bytes: &[u8]) {
-    if let Ok((header, len)) = Header::parse(bytes, form, Epoch(1000)) {
+    if let Ok((header, len)) = SframeHeader::parse(bytes, form, Epoch(1000)) {
         assert_eq!(header.encode(form)[..], bytes[..len]);
         let other = if form == Form::Full { Form::Compact } else { Form::Full };
         let near = header.key.epoch(Epoch(1000));
         let encoded = header.encode(other);
-        assert_eq!(Header::parse(&encoded, other, near), Ok((header, encoded.len())));
+        assert_eq!(SframeHeader::parse(&encoded, other, near), Ok((header, encoded.len())));
     }
 }
 

@@ -18,8 +18,8 @@ pub fn n2s(bytes: &[u8]) {
         let _ = entry.modified_ns();
     }
     let Ok(text) = std::str::from_utf8(bytes) else { return };
-    if let Ok(place) = n2s::place(text) {
-        assert!(place.components().all(|part| matches!(part, Component::Normal(_))));
+    if let Ok(path) = n2s::safe_path(text) {
+        assert!(path.components().all(|part| matches!(part, Component::Normal(_))));
     }
     let (path, target) = text.split_at(text.floor_char_boundary(text.len() / 2));
     if let Ok(blob) = n2s::symlink(path, target, text.len() as f64 / 3.0) {

@@ -45,14 +45,15 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
 
 fn counted() -> Outcome<String> {
     let mut command = process::cargo();
-    command.args(["run", "--quiet", "-p", "sealane-bench", "--", "counts"]);
+    // As `cargo build` makes it: for this package alone, cargo would build dependencies anew.
+    command.args(["run", "--quiet", "--bin", "sealane-bench", "--", "counts"]);
     process::output(&mut command)
 }
 
 /// Of what is shipped, under valgrind: what one message takes more than none.
 fn instructions() -> Outcome<BTreeMap<String, u64>> {
     let mut build = process::cargo();
-    process::run(build.args(["build", "--quiet", "--profile", SHIP, "-p", "sealane-bench"]))?;
+    process::run(build.args(["build", "--quiet", "--profile", SHIP, "--bin", "sealane-bench"]))?;
     let program = process::target().join(SHIP).join("sealane-bench");
     let refs = |way: usize, rounds: u64| {
         let mut command = process::program("valgrind");

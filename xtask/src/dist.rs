@@ -33,17 +33,17 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     }
     let version = process::output(process::program(&binary).arg("--version"))?;
     let version = version.split_whitespace().nth(1).unwrap_or("0").to_owned();
-    let place = process::target().join("dist");
-    let folder = place.join("sealane");
+    let dist = process::target().join("dist");
+    let folder = dist.join("sealane");
     if folder.exists() {
         fs::remove_dir_all(&folder).map_err(|error| said(&folder, &error))?;
     }
     fill(&folder, &binary)?;
-    let archive = place.join(format!("sealane-{version}-{}-linux.tar.gz", std::env::consts::ARCH));
+    let archive = dist.join(format!("sealane-{version}-{}-linux.tar.gz", std::env::consts::ARCH));
     // The same content gives the same archive.
     let mut pack = process::program("tar");
     pack.args(["--sort=name", "--mtime=@0", "--owner=0", "--group=0", "--numeric-owner"]);
-    pack.arg("--directory").arg(&place).arg("--use-compress-program=gzip -9 --no-name");
+    pack.arg("--directory").arg(&dist).arg("--use-compress-program=gzip -9 --no-name");
     process::run(pack.arg("--create").arg("--file").arg(&archive).arg("sealane"))?;
     let sum = process::output(process::program("sha256sum").arg(&archive))?;
     let size = |path: &Path| fs::metadata(path).map_or(0, |found| found.len());

@@ -14,6 +14,8 @@ pub(crate) const ERRORS: &str = "docs/ERRORS.md";
 
 /// Where other programs read the error codes.
 const ERROR_LIST: &str = "spec/errors.json";
+/// What is not shipped has errors that no program meets.
+const INSTRUMENT: &str = "crates/sealane-bench/";
 /// Where the client library has the errors of a hub.
 const HUB_ERRORS: &str = "crates/sealane/src/hub_error/list.rs";
 /// The steps of the codes that a hub answers.
@@ -136,7 +138,8 @@ fn error_list(rows: &[ErrorRow]) -> String {
              \"retry\": {retry}}}"
         )
     };
-    format!("[\n{}\n]\n", rows.iter().map(row).collect::<Vec<_>>().join(",\n"))
+    let rows = rows.iter().filter(|row| !row.path.starts_with(INSTRUMENT)).map(row);
+    format!("[\n{}\n]\n", rows.collect::<Vec<_>>().join(",\n"))
 }
 
 /// The errors of a hub for the client library, which depends on neither hub nor node.
@@ -147,7 +150,11 @@ fn hub_errors(rows: &[ErrorRow]) -> String {
     );
     let of_a_hub = |row: &&ErrorRow| STEPS_OF_A_HUB.iter().any(|step| row.code.starts_with(step));
     for ErrorRow { code, name, cause, retry, .. } in rows.iter().filter(of_a_hub) {
-        list += &format!("    /// `{code}`: {cause}.\n    {name}: {retry},\n");
+        let mut meaning = format!("    /// `{code}`: {cause}.");
+        if let Some(end) = meaning.get(..100).and_then(|line| line.rfind(' ')) {
+            meaning.replace_range(end..=end, "\n    /// ");
+        }
+        list += &format!("{meaning}\n    {name}: {retry},\n");
     }
     list + "}\n"
 }

@@ -32,8 +32,8 @@ pub(crate) fn pages(tree: &Tree) -> Vec<(String, Outcome<String>)> {
     tree.files().filter(shows).map(page).collect()
 }
 
-fn filled(tree: &Tree, place: &str, page: &str) -> Outcome<String> {
-    let up = "../".repeat(place.matches('/').count());
+fn filled(tree: &Tree, path: &str, page: &str) -> Outcome<String> {
+    let up = "../".repeat(path.matches('/').count());
     let mut parts = page.split(BEGIN);
     let mut text = parts.next().unwrap_or_default().to_owned();
     for part in parts {

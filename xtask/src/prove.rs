@@ -33,8 +33,8 @@ struct Proof {
 
 /// What a proof runs, as it is shipped.
 enum Runs {
-    /// Those tests of a package's `tests/FILE.rs` whose name contains the word.
-    Test { package: &'static str, file: &'static str, named: &'static str },
+    /// Those of a package's promises, its tests in `tests/it`, whose name contains the word.
+    Test { package: &'static str, named: &'static str },
     /// Those tests beside a package's code whose name contains the word.
     Unit { package: &'static str, named: &'static str },
     /// A bench of a package.
@@ -47,11 +47,10 @@ enum Runs {
 
 const NODE: &str = "sealane-node";
 const CLI: &str = "sealane-cli";
-const EVERY: &str = "";
 /// With it, latencies that a proof is of decide, which in the daily tests are only printed.
 const DEMANDS: (&str, &str) = ("SEALANE_DEMANDS", "1");
-/// The test file of several proofs.
-const BOUNDS: &str = "bounds_the_node";
+/// The target of every package's promises.
+const PROMISES: &str = "it";
 
 const PROOFS: &[Proof] = &[
     Proof {
@@ -63,73 +62,79 @@ const PROOFS: &[Proof] = &[
     Proof {
         name: "million",
         shows: "a million messages to 100 members: nothing lost, nothing beyond credit, in order",
-        runs: Runs::Test { package: NODE, file: "hub", named: "delivers_exactly" },
+        runs: Runs::Test { package: NODE, named: "delivers_exactly" },
         environment: &[("SEALANE_MESSAGES", "1000000")],
     },
     Proof {
         name: "kill",
         shows: "50 kills under load: nothing acknowledged at `os` or `disk` is lost",
-        runs: Runs::Test { package: CLI, file: "survives_kill", named: EVERY },
+        runs: Runs::Test { package: CLI, named: "survives_kill" },
         environment: &[("SEALANE_KILLS", "50")],
     },
     Proof {
         name: "powercut",
         shows: "50 copies of a running disk: each holds all that was acknowledged at `disk`",
-        runs: Runs::Test { package: CLI, file: "survives_power_cut", named: EVERY },
+        runs: Runs::Test { package: CLI, named: "survives_power_cut" },
         environment: &[("SEALANE_CUTS", "50")],
     },
     Proof {
         name: "retention",
         shows: "a day of messages that stay for an hour: disk and memory stay as they are",
-        runs: Runs::Test { package: CLI, file: "cli", named: "a_day_of_retention" },
+        runs: Runs::Test { package: CLI, named: "a_day_of_retention" },
         environment: &[("SEALANE_HOURS", "24")],
     },
     Proof {
         name: "diskfull",
         shows: "a full disk: refused with an error, nothing acknowledged, service resumes",
-        runs: Runs::Test { package: CLI, file: "survives_full_disk", named: EVERY },
+        runs: Runs::Test { package: CLI, named: "survives_full_disk" },
         environment: &[],
     },
     Proof {
         name: "sealed",
         shows: "two members in network namespaces: no body, key or name on the hub or its wires",
-        runs: Runs::Test { package: CLI, file: "crosses_a_blind_hub", named: EVERY },
+        runs: Runs::Test { package: CLI, named: "crosses_a_blind_hub" },
         environment: &[],
     },
     Proof {
         name: "crowd",
         shows: "10,000 half-open and other hostile connections: memory, p99 of 50 who behave",
-        runs: Runs::Test { package: CLI, file: "withstands", named: "a_hostile_crowd" },
+        runs: Runs::Test { package: CLI, named: "withstands::a_hostile_crowd" },
         environment: &[("SEALANE_CROWD", "10000"), ("SEALANE_SECONDS", "60"), DEMANDS],
     },
     Proof {
         name: "stalled",
         shows: "one of 1,000 readers stands still for a minute: the others' p99, memory, catch-up",
-        runs: Runs::Test { package: CLI, file: "withstands", named: "a_stalled_reader" },
+        runs: Runs::Test { package: CLI, named: "withstands::a_stalled_reader" },
         environment: &[("SEALANE_READERS", "1000"), ("SEALANE_SECONDS", "60"), DEMANDS],
+    },
+    Proof {
+        name: "held",
+        shows: "a store that another process holds for a minute: named refusals, reads, the return",
+        runs: Runs::Test { package: NODE, named: "another_process_holds" },
+        environment: &[("SEALANE_HELD_SECONDS", "60")],
     },
     Proof {
         name: "letters",
         shows: "a million dead letters of 16 consumers: each once, memory, who waits beside them",
-        runs: Runs::Test { package: CLI, file: BOUNDS, named: "dead_letters" },
+        runs: Runs::Test { package: CLI, named: "bounds_the_node::dead_letters" },
         environment: &[("SEALANE_LETTERS", "1000000"), DEMANDS],
     },
     Proof {
         name: "acks",
         shows: "2,000 acknowledgements a second, 65,536 messages in flight: bytes written",
-        runs: Runs::Test { package: CLI, file: BOUNDS, named: "acknowledgements" },
+        runs: Runs::Test { package: CLI, named: "bounds_the_node::acknowledgements" },
         environment: &[("SEALANE_IN_FLIGHT", "65536"), ("SEALANE_SECONDS", "30")],
     },
     Proof {
         name: "followers",
         shows: "100 subscriptions to 100,000 streams, 1,000 clients that read nothing: memory",
-        runs: Runs::Test { package: CLI, file: BOUNDS, named: "followers_and_stuck_clients" },
+        runs: Runs::Test { package: CLI, named: "bounds_the_node::followers_and_stuck_clients" },
         environment: &[("SEALANE_STREAMS", "100000"), ("SEALANE_STUCK", "1000")],
     },
     Proof {
         name: "bystanders",
         shows: "a hammered node beside an idle one: nobody else is refused, and how long they wait",
-        runs: Runs::Test { package: CLI, file: BOUNDS, named: "bystanders_of_a_hammered_node" },
+        runs: Runs::Test { package: CLI, named: "bounds_the_node::bystanders_of_a_hammered_node" },
         environment: &[("SEALANE_SECONDS", "60"), DEMANDS],
     },
     Proof {
@@ -171,7 +176,7 @@ const PROOFS: &[Proof] = &[
     Proof {
         name: "vaultkill",
         shows: "200 kills of `vault put`: the next run completes, nothing refers to nothing",
-        runs: Runs::Test { package: CLI, file: "vault_survives_kill", named: EVERY },
+        runs: Runs::Test { package: CLI, named: "vault_outlives_kill" },
         environment: &[("SEALANE_KILLS", "200")],
     },
     Proof {
@@ -227,11 +232,8 @@ impl Runs {
             [&["test", "--profile", SHIP, "--package", package], rest].concat()
         };
         match *self {
-            Self::Test { package, file, named: EVERY } => {
-                test(package, &["--test", file, "--", SHOWN])
-            }
-            Self::Test { package, file, named } => {
-                test(package, &["--test", file, named, "--", SHOWN])
+            Self::Test { package, named } => {
+                test(package, &["--test", PROMISES, named, "--", SHOWN])
             }
             Self::Unit { package, named } => test(package, &["--lib", named, "--", SHOWN]),
             Self::Bench { package, bench } => {
@@ -517,7 +519,7 @@ mod tests {
         let kills = command.get_envs().find(|(key, _)| *key == "SEALANE_KILLS");
         assert_eq!(kills.and_then(|(_, value)| value), Some("3".as_ref()));
         assert!(
-            process::shown(&command).ends_with("--test survives_kill -- --nocapture --exact=x")
+            process::shown(&command).ends_with("--test it survives_kill -- --nocapture --exact=x")
         );
     }
 

@@ -6,7 +6,7 @@ mod dead;
 mod documented;
 mod grows;
 mod layers;
-mod places;
+mod machines;
 mod proofs;
 mod sizes;
 mod words;
@@ -55,7 +55,7 @@ const CHECKS: &[fn(&Tree) -> Vec<Finding>] = &[
     layers::check,
     dead::check,
     words::check,
-    places::check,
+    machines::check,
     documented::check,
     grows::check,
     proofs::check,

@@ -15,8 +15,15 @@ use crate::worktree::{Worktree, git};
 /// Names the program to the suite.
 const BINARY: &str = "SEALANE_NODE_BINARY";
 
-/// The suite, which knows the variable or does not.
-const SUITE: &str = "crates/sealane/tests/client";
+/// Where the suite is, which knows the variable or does not, and what its target is called.
+const SUITE: Suite = Suite { folder: "crates/sealane/tests/it", target: "it" };
+/// The same, of commits before each crate had one test target.
+const SUITE_BEFORE: Suite = Suite { folder: "crates/sealane/tests/client", target: "client" };
+
+struct Suite {
+    folder: &'static str,
+    target: &'static str,
+}
 
 /// Tests that reach into a node of their own process, by a part of their name.
 const IN_PROCESS: &[&str] = &["speaks_tls::"];
@@ -66,10 +73,11 @@ fn resolve(commit: &str) -> Outcome<String> {
 
 /// A suite that does not know the variable would test its own node, and show nothing.
 fn check_support(commit: &str) -> Outcome {
-    if git(&["grep", "--quiet", BINARY, commit, "--", SUITE]).is_ok() {
+    let folders = [SUITE.folder, SUITE_BEFORE.folder];
+    if git(&[&["grep", "--quiet", BINARY, commit, "--"], &folders[..]].concat()).is_ok() {
         return Ok(());
     }
-    let format = ["log", "--reverse", "--format=%h", "-S", BINARY, "--", SUITE];
+    let format = [&["log", "--reverse", "--format=%h", "-S", BINARY, "--"], &folders[..]].concat();
     let all = git(&format)?;
     let first = all.lines().next().unwrap_or("none so far");
     Err(format!("the tests of {commit:.12} know no {BINARY}; the first commit that does: {first}"))
@@ -98,7 +106,9 @@ impl Side {
 
     /// Runs its suite against a program; shows what it says.
     fn suite(&self, node: &Path) -> Outcome<Counts> {
-        let mut cargo = self.cargo(&["test", "--package", "sealane", "--test", "client", "--"]);
+        let is_before = self.folder.join(SUITE_BEFORE.folder).is_dir();
+        let target = if is_before { SUITE_BEFORE.target } else { SUITE.target };
+        let mut cargo = self.cargo(&["test", "--package", "sealane", "--test", target, "--"]);
         cargo.args(IN_PROCESS.iter().flat_map(|name| ["--skip", *name]));
         let said = process::shown(&cargo);
         eprintln!("$ {BINARY}={} {said}", node.display());
@@ -121,9 +131,9 @@ mod tests {
 
     #[test]
     fn this_suite_takes_a_program() {
-        let served = process::root().join(SUITE).join("served.rs");
+        let served = process::root().join(SUITE.folder).join("served.rs");
         assert!(std::fs::read_to_string(served).unwrap().contains(BINARY));
-        let folder = process::root().join(SUITE);
+        let folder = process::root().join(SUITE.folder);
         for name in IN_PROCESS {
             let file = folder.join(format!("{}.rs", name.trim_end_matches("::")));
             assert!(file.is_file(), "{name}");

@@ -19,7 +19,7 @@ const STYLE: &str = include_str!("page/style.css");
 pub fn cost(report: &Report) -> String {
     let mut body = String::new();
     let input = escaped(&report.input.to_string());
-    let _ = write!(body, "<p>{}</p><p>{input}</p>", place(&report.machine));
+    let _ = write!(body, "<p>{}</p><p>{input}</p>", conditions(&report.machine));
     body += "<h2>What follows</h2><ul>";
     for line in &report.advice {
         let (head, rest) = line.split_once(": ").unwrap_or(("", line));
@@ -38,12 +38,13 @@ pub fn cost(report: &Report) -> String {
         let times: Vec<Bar> = rows.iter().map(|(at, row)| time_bar(*at, row)).collect();
         body += &bars(title, "CPU of one message", &times, |ns| Figure::ns(ns).to_string());
     }
-    let bytes: Vec<Bar> = report.ways.iter().enumerate().map(size_bar).collect();
+    let rows = report.ways.iter().enumerate();
+    let bytes: Vec<Bar> = rows.map(|(at, row)| size_bar(at, row)).collect();
     let shown = |bytes| Figure::of(bytes, Unit::Bytes).to_string();
     body += BYTES_LEGEND;
     body += &bars("Bytes: what a link carries", "bytes of one message", &bytes, shown);
-    let places: Vec<Dot> = of(true).map(dot).collect();
-    body += &dots("Size against time, in memory", &places);
+    let all: Vec<Dot> = of(true).map(|(at, row)| dot(at, row)).collect();
+    body += &dots("Size against time, in memory", &all);
     body += "<h2>From end to end</h2>";
     body += &ways(report);
     body += "<h2>Each step alone</h2>";
@@ -53,7 +54,7 @@ pub fn cost(report: &Report) -> String {
 
 /// The page of `sealane-bench report`.
 pub fn book(book: &Book) -> String {
-    let mut body = format!("<p>{}</p>{COLUMNS_LEGEND}", place(&book.machine));
+    let mut body = format!("<p>{}</p>{COLUMNS_LEGEND}", conditions(&book.machine));
     for report in &book.reports {
         let (title, about) = (escaped(report.title), escaped(report.about));
         let _ = write!(body, "<h2>{}: {title}</h2><p>{about}</p>", report.name.name());
@@ -112,7 +113,7 @@ fn document(title: &str, body: &str) -> String {
     )
 }
 
-fn place(machine: &Machine) -> String {
+fn conditions(machine: &Machine) -> String {
     let note =
         if Machine::build() == "debug" { " <b>Debug build: no figure to go by.</b>" } else { "" };
     format!("{}.{note}", escaped(&machine.to_string()))
@@ -145,7 +146,7 @@ fn time_bar(at: usize, row: &Row) -> Bar {
     Bar { name: name(at, row), parts: parts.into() }
 }
 
-fn size_bar((at, row): (usize, &Row)) -> Bar {
+fn size_bar(at: usize, row: &Row) -> Bar {
     let part = |class, value: f64, is_counted| Part { class, value: value.max(0.0), is_counted };
     let parts = vec![
         part("body", row.pressed, true),
@@ -155,7 +156,7 @@ fn size_bar((at, row): (usize, &Row)) -> Bar {
     Bar { name: name(at, row), parts }
 }
 
-fn dot((at, row): (usize, &Row)) -> Dot {
+fn dot(at: usize, row: &Row) -> Dot {
     Dot { label: (at + 1).to_string(), name: name(at, row), x: row.wire, y: row.cpu_ns.median }
 }
 

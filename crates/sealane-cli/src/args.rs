@@ -15,7 +15,7 @@ use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use sealane::{DataType, Level, Start};
 
-use crate::inspect::{FORMATS, Form, Holding};
+use crate::inspect::{FORMATS, FrameForm, Holding};
 use crate::times;
 
 const AFTER_HELP: &str = "\
@@ -188,7 +188,7 @@ pub struct Pub {
         missing_docs,
         reason = "flattened, and its own documentation would replace the verb's"
     )]
-    pub keys: key::Keys,
+    pub keys: key::KeysArgs,
     #[command(flatten)]
     #[expect(
         missing_docs,
@@ -236,7 +236,7 @@ pub struct Sub {
         missing_docs,
         reason = "flattened, and its own documentation would replace the verb's"
     )]
-    pub keys: key::Keys,
+    pub keys: key::KeysArgs,
     #[command(flatten)]
     #[expect(
         missing_docs,
@@ -356,7 +356,7 @@ pub struct StreamNew {
         missing_docs,
         reason = "flattened, and its own documentation would replace the verb's"
     )]
-    pub keys: key::Keys,
+    pub keys: key::KeysArgs,
 }
 
 /// `sealane stream set`.
@@ -422,7 +422,7 @@ pub struct Inspect {
     pub holding: Option<Holding>,
     /// The form of its frames: full or compact [default: told by each]
     #[arg(long, value_name = "FORM", hide_possible_values = true)]
-    pub form: Option<Form>,
+    pub form: Option<FrameForm>,
     /// What the link knows, to explain compact frames: lines of hexadecimal `BYTE ENTRY` (14 bytes,
     /// as in spec/frame.md), `slot N GROUP TAG` and `epoch GROUP N`
     #[arg(long, value_name = "FILE")]

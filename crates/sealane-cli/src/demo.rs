@@ -29,6 +29,7 @@ use ledger::Ledger;
 use node::NodeProcess;
 use reader::{Reader, Tally};
 use report::{Hidden, Report, Row};
+use sealed::Canaries;
 use telemetry::{KINDS, Machine};
 
 /// How long a publisher asks a node that is gone.
@@ -78,14 +79,15 @@ async fn go(
 
     eprintln!("sealane: publishing {} every {:?}", machine.topic("*"), args.every);
     let half = args.length / 2;
-    let first = publish(&machine, &publishers, &mut ledger, (args.every, half));
+    let pace = |length| Pace { every: args.every, length };
+    let first = publish(&machine, &publishers, &mut ledger, pace(half));
     let first = first.await?;
     node.kill()?;
     eprintln!("sealane: kill -9 after {half:?}; publishing goes on");
     let killed = Instant::now();
     // Publishing goes on while nobody answers: what is queued then is what a crash endangers.
     let (second, restarted) = tokio::join!(
-        publish(&machine, &publishers, &mut ledger, (args.every, args.length - half)),
+        publish(&machine, &publishers, &mut ledger, pace(args.length - half)),
         node.restart()
     );
     let (node, second) = (restarted?, second?);
@@ -113,18 +115,23 @@ async fn go(
 /// The same telemetry through a sealed stream, and the node's data into a vault and back.
 async fn hide(machine: &Machine, mut node: NodeProcess, folder: &Path) -> Result<Hidden, Failure> {
     eprintln!("sealane: the same telemetry, sealed for a group of two machines");
-    let words = (sealed::canary("open")?, sealed::canary("sealed")?);
-    let both = (words.0.as_str(), words.1.as_str());
-    let sealed = sealed::run(node.address(), machine, &folder.join("keys"), both).await?;
+    let words = Canaries::new()?;
+    let sealed = sealed::run(node.address(), machine, &folder.join("keys"), &words).await?;
     node.kill()?;
     eprintln!("sealane: the node's data, into a vault and back");
     let data = folder.join("data");
-    let open_found = sealed::holding(&data, both.0)?;
-    let sealed_found = sealed::holding(&data, both.1)?;
+    let open_found = sealed::holding(&data, &words.open)?;
+    let sealed_found = sealed::holding(&data, &words.hidden)?;
     let vault = folder.join("vault");
-    let kept = tokio::task::spawn_blocking(move || archive::run(&data, &vault, &words.0));
+    let kept = tokio::task::spawn_blocking(move || archive::run(&data, &vault, &words.open));
     let archive = kept.await.map_err(|error| Failure::Demo(error.to_string()))??;
     Ok(Hidden { sealed, open_found, sealed_found, archive })
+}
+
+/// How often the demo samples, and for how long.
+struct Pace {
+    every: Duration,
+    length: Duration,
 }
 
 /// Samples and sends for a while; gives how many messages were sent.
@@ -132,10 +139,10 @@ async fn publish(
     machine: &Machine,
     publishers: &[Publisher],
     ledger: &mut Ledger,
-    (every, length): (Duration, Duration),
+    pace: Pace,
 ) -> Result<u64, Failure> {
-    let until = Instant::now() + length;
-    let mut ticks = tokio::time::interval(every.max(Duration::from_millis(1)));
+    let until = Instant::now() + pace.length;
+    let mut ticks = tokio::time::interval(pace.every.max(Duration::from_millis(1)));
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let mut sent = 0;
     while Instant::now() < until {

@@ -131,14 +131,14 @@ fn on_this_machine(data: &Path, deep: bool, findings: &mut Findings) {
         return findings.warning("data", said);
     }
     findings.good("data", data.display().to_string());
-    place(data, findings);
+    free_room(data, findings);
     disk(data, findings);
     store(data, deep, findings);
     tokens(data, findings);
 }
 
 /// Room, and which file system it is.
-fn place(data: &Path, findings: &mut Findings) {
+fn free_room(data: &Path, findings: &mut Findings) {
     match rustix::fs::statvfs(data) {
         Ok(found) => {
             let (verdict, said) = room(found.f_bavail * found.f_frsize);

@@ -312,6 +312,17 @@ mod tests {
     }
 
     #[test]
+    fn a_hub_that_is_full_or_stops_is_no_hub_that_refuses() {
+        for name in ["StorageFull", "StorageFailed", "StorageBusy"] {
+            assert_eq!(refused(name), exit::STORAGE);
+        }
+        assert_eq!(refused("Draining"), exit::NOT_REACHABLE);
+        for name in ["UnknownStream", "Forbidden", "InvalidTopic", "FolderInUse", "OutOfOrbit"] {
+            assert_eq!(refused(name), exit::REFUSED);
+        }
+    }
+
+    #[test]
     fn a_node_that_does_not_start_names_its_folder_once() {
         use sealane_stream::Error;
         let said = |cause| StartError::Store { folder: "data".into(), cause }.to_string();

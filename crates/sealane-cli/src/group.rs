@@ -35,7 +35,7 @@ pub fn run(args: &Group, terminal: &mut Terminal) -> Result<(), Failure> {
             invite(folder.group(group)?, &card, (*history).into(), orders.as_deref(), terminal)
         }
         GroupVerb::Join { file, authority, name } => {
-            join(&folder, &read(file)?, (*authority, name.as_deref()), terminal)
+            join(&folder, &read(file)?, *authority, name.as_deref(), terminal)
         }
         GroupVerb::Revoke { group, members, orders } => {
             let mut member = folder.group(group)?;
@@ -133,7 +133,8 @@ fn invite(
 fn join(
     folder: &KeyFolder,
     invitation: &[u8],
-    (authority, name): (Option<Fingerprint>, Option<&str>),
+    authority: Option<Fingerprint>,
+    name: Option<&str>,
     terminal: &mut Terminal,
 ) -> Result<(), Failure> {
     let member = folder.join(invitation, authority, name)?;

@@ -34,12 +34,12 @@ mod walk;
 mod words;
 
 pub use capture::CaptureError;
-pub use form::{FORMATS, Form, Holding};
+pub use form::{FORMATS, FrameForm, Holding};
 
 use account::{Account, Origin, What};
 use dictionary::Known;
 use input::{Input, Item};
-use keys::{Keys, Opening};
+use keys::{CaptureKeys, Opening};
 use show::Show;
 use tally::Tally;
 use units::Gathering;
@@ -50,7 +50,7 @@ use units::Gathering;
 /// [`Failure::Refused`] if something was, [`Failure::Capture`], [`Failure::File`].
 pub fn run(args: &Inspect, terminal: &mut Terminal) -> Result<(), Failure> {
     let known = args.dictionary.as_deref().map(Known::read).transpose()?;
-    let keys = args.keys.as_deref().map(Keys::read).transpose()?;
+    let keys = args.keys.as_deref().map(CaptureKeys::read).transpose()?;
     let opened = Input::open(&args.file, args.holding);
     let (mut input, holding) = opened.map_err(|cause| failure(&args.file, cause))?;
     let mut inspection = Inspection {
@@ -82,11 +82,11 @@ fn failure(file: &Path, cause: CaptureError) -> Failure {
 
 /// What is known beforehand, and what was seen so far.
 struct Inspection<'t> {
-    form: Option<Form>,
+    form: Option<FrameForm>,
     /// Whether the input was said to be one frame, whatever its first byte.
     is_full: bool,
     known: Option<Known>,
-    keys: Option<Keys>,
+    keys: Option<CaptureKeys>,
     gathering: Gathering,
     tally: Tally,
     show: Show,
@@ -162,12 +162,12 @@ impl Inspection<'_> {
 
     fn frame(&mut self, origin: &Origin, bytes: &[u8]) -> Result<(), Failure> {
         let (mut account, full) = match self.form(bytes) {
-            Form::Full => {
+            FrameForm::Full => {
                 let account = full::explain(bytes, origin);
                 let full = account.refusal.is_none().then(|| bytes.to_vec());
                 (account, full)
             }
-            Form::Compact => compact::explain(bytes, origin, self.known.as_ref()),
+            FrameForm::Compact => compact::explain(bytes, origin, self.known.as_ref()),
         };
         if let (Some(keys), Some(full)) = (&mut self.keys, full) {
             let opening = keys.open(&full);
@@ -181,17 +181,17 @@ impl Inspection<'_> {
     }
 
     /// The form that a frame has, as far as it can be told.
-    fn form(&self, bytes: &[u8]) -> Form {
+    fn form(&self, bytes: &[u8]) -> FrameForm {
         let is_compact = || {
             let link = self.known.as_ref().map(Known::link);
             link.is_some_and(|link| CompactView::parse(bytes, &link).is_ok())
         };
         match self.form {
             Some(form) => form,
-            None if self.is_full || FrameView::parse(bytes).is_ok() => Form::Full,
-            None if bytes.first().is_none_or(|first| first & 0x80 == 0) => Form::Full,
-            None if is_compact() || !full::is_likely(bytes) => Form::Compact,
-            None => Form::Full,
+            None if self.is_full || FrameView::parse(bytes).is_ok() => FrameForm::Full,
+            None if bytes.first().is_none_or(|first| first & 0x80 == 0) => FrameForm::Full,
+            None if is_compact() || !full::is_likely(bytes) => FrameForm::Compact,
+            None => FrameForm::Full,
         }
     }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use sealane_group::KeyFolder;
 use sealane_group::limits::MAX_GROUP_FILE_BYTES;
 
-use crate::args::key::{Key, KeyVerb, Keys};
+use crate::args::key::{Key, KeyVerb, KeysArgs};
 use crate::config::{self, environment};
 use crate::passphrase::Passphrase;
 use crate::{Failure, Terminal};
@@ -53,7 +53,7 @@ pub fn run(args: &Key, terminal: &mut Terminal) -> Result<(), Failure> {
 ///
 /// # Errors
 /// What the key folder refuses.
-pub fn open(keys: &Keys) -> Result<KeyFolder, Failure> {
+pub fn open(keys: &KeysArgs) -> Result<KeyFolder, Failure> {
     let root = root(keys);
     let passphrase = if KeyFolder::is_protected(&root)? {
         Passphrase::ask(keys.passphrase_file.as_deref())?
@@ -64,7 +64,7 @@ pub fn open(keys: &Keys) -> Result<KeyFolder, Failure> {
 }
 
 /// The key folder that flags, environment and defaults name.
-fn root(keys: &Keys) -> PathBuf {
+fn root(keys: &KeysArgs) -> PathBuf {
     let named = keys.keys.clone().or_else(|| environment("SEALANE_KEYS").map(PathBuf::from));
     named.unwrap_or_else(|| config::folder(&environment, "XDG_CONFIG_HOME", ".config").join("keys"))
 }
@@ -86,7 +86,7 @@ fn show(folder: &KeyFolder, terminal: &mut Terminal) -> Result<(), Failure> {
     terminal.line(format_args!("public key  {public}"))
 }
 
-fn backup(keys: &Keys, terminal: &mut Terminal) -> Result<(), Failure> {
+fn backup(keys: &KeysArgs, terminal: &mut Terminal) -> Result<(), Failure> {
     let root = root(keys);
     let passphrase = if KeyFolder::is_protected(&root)? {
         Passphrase::ask(keys.passphrase_file.as_deref())?
@@ -105,7 +105,7 @@ fn backup(keys: &Keys, terminal: &mut Terminal) -> Result<(), Failure> {
     Ok(())
 }
 
-fn restore(keys: &Keys, file: &Path, terminal: &mut Terminal) -> Result<(), Failure> {
+fn restore(keys: &KeysArgs, file: &Path, terminal: &mut Terminal) -> Result<(), Failure> {
     let bytes = read(file)?;
     let is_protected = KeyFolder::is_protected_backup(&bytes)?;
     let passphrase =

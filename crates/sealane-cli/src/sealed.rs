@@ -6,7 +6,7 @@ use sealane_frame::{FrameView, PeerTag};
 use sealane_protocol::Sealed;
 
 use crate::Failure;
-use crate::args::key::Keys;
+use crate::args::key::KeysArgs;
 use crate::config::File;
 
 /// What a sealed message is to who cannot open it; none where the message is open.
@@ -66,7 +66,7 @@ fn wrong(cause: impl std::fmt::Display) -> Error {
 /// What the key folder, the policy file or the hub refuses.
 pub async fn open(
     client: &Client,
-    keys: &Keys,
+    keys: &KeysArgs,
     group: &str,
     file: &File,
 ) -> Result<Group, Failure> {

@@ -29,7 +29,7 @@ pub async fn run(args: &Up, file: &File, terminal: &mut Terminal) -> Result<(), 
         Config { listen, data: data.clone(), level, origins, tls, limits, ..Config::default() };
     raise_open_files();
     let node = Node::start(config).await?;
-    started(&node, (&data, level, secure), terminal)?;
+    started(&node, &data, level, secure, terminal)?;
     let name = loop {
         match asked.next().await {
             "SIGHUP" => match node.reload() {
@@ -82,7 +82,9 @@ fn raise_open_files() {
 
 fn started(
     node: &Node,
-    (data, level, secure): (&std::path::Path, Level, bool),
+    data: &std::path::Path,
+    level: Level,
+    secure: bool,
     terminal: &mut Terminal,
 ) -> Result<(), Failure> {
     let scheme = if secure { "https" } else { "http" };

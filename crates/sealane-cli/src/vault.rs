@@ -17,41 +17,41 @@ use sealane_vault::{Error, Skipped, Snapshot, Vault};
 use crate::args::vault::{self as args, VaultVerb};
 use crate::{Failure, Terminal};
 
-pub(crate) use unlock::Place;
+pub(crate) use unlock::Location;
 
 /// `sealane vault`.
 ///
 /// # Errors
 /// What the verb failed for.
 pub fn run(args: &args::Vault, terminal: &mut Terminal) -> Result<(), Failure> {
-    let place = Place::new(args)?;
+    let location = Location::new(args)?;
     // A store over the network waits with a runtime of its own, which may not run within another.
     std::thread::scope(|scope| {
-        let work = scope.spawn(|| verb(args, &place, terminal));
+        let work = scope.spawn(|| verb(args, &location, terminal));
         work.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
 }
 
-fn verb(args: &args::Vault, place: &Place, terminal: &mut Terminal) -> Result<(), Failure> {
+fn verb(args: &args::Vault, location: &Location, terminal: &mut Terminal) -> Result<(), Failure> {
     match &args.verb {
-        VaultVerb::Init(init) => key::init(init, place, terminal),
-        VaultVerb::Put(put) => put::run(put, place, terminal),
-        VaultVerb::Get(get) => get::run(get, place, terminal),
+        VaultVerb::Init(init) => key::init(init, location, terminal),
+        VaultVerb::Put(put) => put::run(put, location, terminal),
+        VaultVerb::Get(get) => get::run(get, location, terminal),
         VaultVerb::Ls { snapshot, path } => {
-            list::run(snapshot.as_deref(), path.as_deref(), place, terminal)
+            list::run(snapshot.as_deref(), path.as_deref(), location, terminal)
         }
-        VaultVerb::Find { pattern } => list::find(pattern, place, terminal),
-        VaultVerb::Status => show::status(place, terminal),
-        VaultVerb::Verify { read_data } => care::verify(*read_data, place, terminal),
-        VaultVerb::Drill(drill) => care::drill(drill, place, terminal),
-        VaultVerb::Prune(prune) => care::prune(prune, place, terminal),
+        VaultVerb::Find { pattern } => list::find(pattern, location, terminal),
+        VaultVerb::Status => show::status(location, terminal),
+        VaultVerb::Verify { read_data } => care::verify(*read_data, location, terminal),
+        VaultVerb::Drill(drill) => care::drill(drill, location, terminal),
+        VaultVerb::Prune(prune) => care::prune(prune, location, terminal),
         VaultVerb::Recover { to, snapshot, paths } => {
-            care::recover(to, *snapshot, paths, place, terminal)
+            care::recover(to, *snapshot, paths, location, terminal)
         }
-        VaultVerb::Inspect { key } => show::inspect(key.as_deref(), place, terminal),
-        VaultVerb::Import(import) => put::import(import, place, terminal),
-        VaultVerb::Key(key) => key::run(key, place, terminal),
-        VaultVerb::Leaks => show::leaks(place, terminal),
+        VaultVerb::Inspect { key } => show::inspect(key.as_deref(), location, terminal),
+        VaultVerb::Import(import) => put::import(import, location, terminal),
+        VaultVerb::Key(key) => key::run(key, location, terminal),
+        VaultVerb::Leaks => show::leaks(location, terminal),
     }
 }
 

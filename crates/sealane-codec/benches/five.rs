@@ -3,7 +3,7 @@
 //! Rounds are interleaved, so that a disturbance hits every row alike; the first are warm-up; the
 //! table gives medians. `cargo bench -p sealane-codec`
 
-#[path = "../tests/shared/five.rs"]
+#[path = "../tests/it/shared/five.rs"]
 mod five;
 
 use std::hint::black_box;

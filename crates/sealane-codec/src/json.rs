@@ -76,12 +76,12 @@ impl Sink<'_> {
     }
 
     /// Where borrowed text stands in the input.
-    fn place(&self, part: &str) -> usize {
+    fn offset_of(&self, part: &str) -> usize {
         (part.as_ptr() as usize).wrapping_sub(self.text.as_ptr() as usize)
     }
 
     fn borrowed(&self, part: &str) -> Span {
-        let start = self.place(part);
+        let start = self.offset_of(part);
         Tape::span(start..start + part.len())
     }
 

@@ -3,7 +3,7 @@
 //! Rounds are interleaved, so that a disturbance hits every row alike; the first are warm-up; the
 //! table gives medians and the middle half. `cargo bench -p sealane-frame`
 
-#[path = "../tests/shared/members.rs"]
+#[path = "../tests/it/shared/members.rs"]
 mod members;
 
 use std::hint::black_box;

@@ -1,8 +1,8 @@
 //! Writes `vectors/frame`: `cargo run -p sealane-frame --example frame_vectors`
 
-#[path = "../tests/shared/members.rs"]
+#[path = "../tests/it/shared/members.rs"]
 mod members;
-#[path = "../tests/shared/vectors.rs"]
+#[path = "../tests/it/shared/vectors.rs"]
 mod vectors;
 
 fn main() -> std::io::Result<()> {

@@ -26,7 +26,7 @@ pub struct LinkContext<'a> {
 pub struct CompactView<'a> {
     prefix: Prefix,
     entry: &'a Entry,
-    seal: seal::Header,
+    seal: seal::SframeHeader,
     seal_bytes: usize,
     body_bytes: usize,
     bytes: &'a [u8],
@@ -53,7 +53,7 @@ impl<'a> CompactView<'a> {
     pub fn parse(bytes: &'a [u8], link: &LinkContext<'a>) -> Result<Self, FrameError> {
         let (prefix, entry, sealed) = Prefix::parse(bytes, link.dictionary)?;
         let near = link.roster.epoch(prefix.pair.unwrap_or(entry.group()));
-        let (seal, seal_bytes) = seal::Header::parse(sealed, Form::Compact, near)
+        let (seal, seal_bytes) = seal::SframeHeader::parse(sealed, Form::Compact, near)
             .map_err(|_| FrameError::BadSealHeader)?;
         if prefix.bytes() + seal_bytes > header_bytes_max(entry.class()) {
             return Err(FrameError::BadSealHeader);
@@ -91,7 +91,7 @@ impl<'a> CompactView<'a> {
     }
 
     /// The SFrame header. Its epoch is the one nearest to what the roster knows.
-    pub fn seal_header(&self) -> seal::Header {
+    pub fn seal_header(&self) -> seal::SframeHeader {
         self.seal
     }
 
@@ -120,8 +120,8 @@ impl<'a> CompactView<'a> {
         self.bytes.get(self.header_bytes()..).unwrap_or_default()
     }
 
-    pub(crate) fn places(&self) -> Places {
-        Places {
+    pub(crate) fn layout(&self) -> Layout {
+        Layout {
             prefix_bytes: self.prefix.bytes(),
             seal_bytes: self.seal_bytes,
             clear_bytes: if self.is_clear() { self.body_bytes } else { 0 },
@@ -209,7 +209,7 @@ pub fn forward_compact_in_place(frame: &mut [u8], byte: u8) -> Result<(), FrameE
 
 /// Where the parts of a compact frame lie.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Places {
+pub(crate) struct Layout {
     pub(crate) prefix_bytes: usize,
     pub(crate) seal_bytes: usize,
     /// The body of class A.
@@ -298,9 +298,9 @@ pub(crate) const fn header_bytes_max(class: Class) -> usize {
 }
 
 /// The low bits of the epoch that a reader of the compact form completes.
-fn nearest_low(seal: seal::Header, near: Epoch) -> u8 {
+fn nearest_low(seal: seal::SframeHeader, near: Epoch) -> u8 {
     let head = seal.encode(Form::Compact);
-    let read = seal::Header::parse(&head, Form::Compact, near);
+    let read = seal::SframeHeader::parse(&head, Form::Compact, near);
     read.map_or(!seal.key.epoch_low, |(read, _)| read.key.epoch_low)
 }
 

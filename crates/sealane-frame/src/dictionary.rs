@@ -100,11 +100,11 @@ impl Dictionary {
         if self.entries.len() <= byte.into() {
             self.entries.resize(usize::from(byte) + 1, None);
         }
-        let place = self.entries.get_mut(usize::from(byte)).ok_or(FrameError::EntryConflict)?;
-        match place {
+        let known = self.entries.get_mut(usize::from(byte)).ok_or(FrameError::EntryConflict)?;
+        match known {
             Some(other) if *other != entry => Err(FrameError::EntryConflict),
-            place => {
-                *place = Some(entry);
+            known => {
+                *known = Some(entry);
                 Ok(())
             }
         }

@@ -84,7 +84,7 @@ impl<'a> Draft<'a> {
             let prefix = Prefix::of(&header, sealer.slot(), link)?;
             let key = KeyId::new(sealer.slot(), fields.class, sealer.epoch());
             let counter = header.sequence();
-            let head = sealane_seal::Header { key, counter }.encode(Form::Compact).len();
+            let head = sealane_seal::SframeHeader { key, counter }.encode(Form::Compact).len();
             if prefix.bytes() + head > header_bytes_max(fields.class) {
                 return Err(FrameError::NoCompactForm);
             }
@@ -170,7 +170,7 @@ fn seal(
 }
 
 fn put(bytes: &mut [u8], at: usize, part: &[u8]) -> Result<(), FrameError> {
-    let place = bytes.get_mut(at..at + part.len()).ok_or(FrameError::NoRoom)?;
-    place.copy_from_slice(part);
+    let target = bytes.get_mut(at..at + part.len()).ok_or(FrameError::NoRoom)?;
+    target.copy_from_slice(part);
     Ok(())
 }

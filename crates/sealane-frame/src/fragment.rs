@@ -64,11 +64,11 @@ impl<'a> Fragment<'a> {
         let [MARK, id_0, id_1, index_0, index_1, len_0, len_1, len_2] = *header else {
             return Err(FrameError::BadFragment);
         };
-        let place = u16::from_le_bytes([index_0, index_1]);
+        let index_field = u16::from_le_bytes([index_0, index_1]);
         let fragment = Self {
             id: u16::from_le_bytes([id_0, id_1]),
-            index: place & !LAST,
-            is_last: place & LAST != 0,
+            index: index_field & !LAST,
+            is_last: index_field & LAST != 0,
             frame_bytes: u32::from_le_bytes([len_0, len_1, len_2, 0]),
             part,
         };
@@ -78,8 +78,8 @@ impl<'a> Fragment<'a> {
     /// The header of this fragment. [`Fragment::part`] follows it.
     pub fn header(&self) -> [u8; FRAGMENT_HEADER_BYTES] {
         let [id_0, id_1] = self.id.to_le_bytes();
-        let place = if self.is_last { self.index | LAST } else { self.index };
-        let [index_0, index_1] = place.to_le_bytes();
+        let index_field = if self.is_last { self.index | LAST } else { self.index };
+        let [index_0, index_1] = index_field.to_le_bytes();
         let [len_0, len_1, len_2, _] = self.frame_bytes.to_le_bytes();
         [MARK, id_0, id_1, index_0, index_1, len_0, len_1, len_2]
     }
@@ -110,9 +110,9 @@ impl<'a> Fragment<'a> {
         };
         let at = index.checked_mul(stride).ok_or(FrameError::BadFragment)?;
         // A part that is not the last leaves at least one byte for those behind it.
-        let is_placed = if self.is_last { self.part.len() <= stride } else { at < before };
+        let fits = if self.is_last { self.part.len() <= stride } else { at < before };
         let count = frame_bytes.div_ceil(stride.max(1));
-        if !is_placed || frame_bytes > MAX_FRAME_BYTES || count > MAX_FRAGMENTS {
+        if !fits || frame_bytes > MAX_FRAME_BYTES || count > MAX_FRAGMENTS {
             return Err(FrameError::BadFragment);
         }
         Ok(Layout { frame_bytes, stride, count, index, at })

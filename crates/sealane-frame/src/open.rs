@@ -83,15 +83,15 @@ pub fn open_compact<'o, 'f>(
     link: &LinkContext<'_>,
 ) -> Result<Received<'o, 'f>, FrameError> {
     let view = CompactView::parse(frame, link)?;
-    let (header, places) = (view.header(link)?, view.places());
-    let sealed = frame.get_mut(places.prefix_bytes..).ok_or(FrameError::TooShort)?;
+    let (header, layout) = (view.header(link)?, view.layout());
+    let sealed = frame.get_mut(layout.prefix_bytes..).ok_or(FrameError::TooShort)?;
     // The seal has the body of class A before its header.
-    let turned = sealed.get_mut(..places.seal_bytes + places.clear_bytes);
-    if places.clear_bytes > 0 {
-        turned.ok_or(FrameError::LengthMismatch)?.rotate_left(places.seal_bytes);
+    let turned = sealed.get_mut(..layout.seal_bytes + layout.clear_bytes);
+    if layout.clear_bytes > 0 {
+        turned.ok_or(FrameError::LengthMismatch)?.rotate_left(layout.seal_bytes);
     }
     let pending =
-        opener.open_live(Form::Compact, header.authenticated(), sealed, places.clear_bytes)?;
+        opener.open_live(Form::Compact, header.authenticated(), sealed, layout.clear_bytes)?;
     let body = sealed.get(pending.opened().body()).unwrap_or_default();
     Ok(Received { header, body, pending })
 }

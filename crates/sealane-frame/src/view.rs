@@ -14,20 +14,20 @@ use crate::{FrameError, PeerTag};
 pub struct FrameView<'a> {
     bytes: &'a [u8],
     header: &'a Header,
-    places: Places,
+    layout: Layout,
 }
 
 /// The same, for whoever sends it on.
 #[derive(Debug)]
 pub struct FrameMut<'a> {
     bytes: &'a mut [u8],
-    places: Places,
+    layout: Layout,
 }
 
 /// Where the parts behind the header lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Places {
-    seal: seal::Header,
+struct Layout {
+    seal: seal::SframeHeader,
     /// The SFrame header.
     seal_at: usize,
     seal_end: usize,
@@ -47,8 +47,8 @@ impl<'a> FrameView<'a> {
         if header.body_bytes() > MAX_FRAME_BODY_BYTES {
             return Err(FrameError::BodyTooLong);
         }
-        let places = Places::find(header, bytes)?;
-        Ok(Self { bytes, header, places })
+        let layout = Layout::find(header, bytes)?;
+        Ok(Self { bytes, header, layout })
     }
 
     /// The header.
@@ -57,8 +57,8 @@ impl<'a> FrameView<'a> {
     }
 
     /// The SFrame header: key and counter.
-    pub fn seal_header(&self) -> seal::Header {
-        self.places.seal
+    pub fn seal_header(&self) -> seal::SframeHeader {
+        self.layout.seal
     }
 
     /// The whole frame.
@@ -75,7 +75,7 @@ impl<'a> FrameView<'a> {
     /// opened.
     pub fn clear_body(&self) -> Option<&'a [u8]> {
         let is_clear = self.header.class() == Class::Authenticated;
-        is_clear.then(|| self.bytes.get(HEADER_BYTES..self.places.seal_at).unwrap_or_default())
+        is_clear.then(|| self.bytes.get(HEADER_BYTES..self.layout.seal_at).unwrap_or_default())
     }
 
     /// The tag, by whose first bytes relays know a duplicate.
@@ -85,8 +85,8 @@ impl<'a> FrameView<'a> {
 
     /// The bytes of the SFrame header, and those behind it.
     pub(crate) fn seal_parts(&self) -> (&'a [u8], &'a [u8]) {
-        let head = self.bytes.get(self.places.seal_at..self.places.seal_end);
-        let rest = self.bytes.get(self.places.seal_end..);
+        let head = self.bytes.get(self.layout.seal_at..self.layout.seal_end);
+        let rest = self.bytes.get(self.layout.seal_end..);
         (head.unwrap_or_default(), rest.unwrap_or_default())
     }
 }
@@ -98,14 +98,14 @@ impl<'a> FrameMut<'a> {
     ///
     /// As [`FrameView::parse`].
     pub fn parse(bytes: &'a mut [u8]) -> Result<Self, FrameError> {
-        let places = FrameView::parse(bytes)?.places;
-        Ok(Self { bytes, places })
+        let layout = FrameView::parse(bytes)?.layout;
+        Ok(Self { bytes, layout })
     }
 
     /// The frame to read.
     pub fn view(&self) -> Result<FrameView<'_>, FrameError> {
         let (header, _) = Header::ref_from_prefix(self.bytes).map_err(|_| FrameError::TooShort)?;
-        Ok(FrameView { bytes: self.bytes, header, places: self.places })
+        Ok(FrameView { bytes: self.bytes, header, layout: self.layout })
     }
 
     /// Sends the frame on: [`crate::forward_in_place`].
@@ -118,7 +118,7 @@ impl<'a> FrameMut<'a> {
     }
 }
 
-impl Places {
+impl Layout {
     fn find(header: &Header, bytes: &[u8]) -> Result<Self, FrameError> {
         let clear = match header.class() {
             Class::Authenticated => header.body_bytes(),
@@ -127,7 +127,7 @@ impl Places {
         let seal_at = HEADER_BYTES + clear;
         let rest = bytes.get(seal_at..).ok_or(FrameError::LengthMismatch)?;
         // The key id of the full form needs no epoch to be completed by.
-        let (seal, seal_bytes) = seal::Header::parse(rest, Form::Full, Epoch(0))
+        let (seal, seal_bytes) = seal::SframeHeader::parse(rest, Form::Full, Epoch(0))
             .map_err(|_| FrameError::BadSealHeader)?;
         if header.room() + seal_bytes != bytes.len() {
             return Err(FrameError::LengthMismatch);

@@ -28,12 +28,22 @@ pub(crate) struct Certificate {
     pub(crate) bytes: Vec<u8>,
 }
 
+/// What a member is given in a group.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Seat {
+    pub(crate) slot: Slot,
+    /// The first epoch in which it is a member.
+    pub(crate) since: Epoch,
+    /// The slot of the same identity that is retired for it.
+    pub(crate) replaces: Option<Slot>,
+}
+
 impl Certificate {
     pub(crate) fn make(
         signer: &AuthoritySigner,
         group: GroupId,
         card: &Card,
-        (slot, since, replaces): (Slot, Epoch, Option<Slot>),
+        Seat { slot, since, replaces }: Seat,
     ) -> Result<Certificate, Error> {
         let mut bytes = begin(Document::Certificate);
         bytes.extend(group.0);

@@ -3,7 +3,7 @@ use sealane_seal::{Group, GroupId, History, Suite};
 use crate::crypto::{AuthorityVerifier, random};
 use crate::limits::LATTICE_KEY_BYTES;
 use crate::wire::{Reader, put_name};
-use crate::{Document, Error, Fingerprint};
+use crate::{Document, Error, Fingerprint, NewGroup};
 
 const PAIR: u8 = 1;
 const FORWARD_SECRET: u8 = 2;
@@ -23,9 +23,10 @@ pub(crate) struct Charter {
 impl Charter {
     pub(crate) fn new(
         name: &str,
-        (suite, is_pair, history): (Suite, bool, History),
+        options: NewGroup,
         authority: AuthorityVerifier,
     ) -> Result<Charter, Error> {
+        let NewGroup { suite, history, is_pair } = options;
         Ok(Charter { name: name.to_owned(), suite, is_pair, history, authority, nonce: random()? })
     }
 

@@ -1,5 +1,5 @@
 use crate::order::{Order, Wraps};
-use crate::state::State;
+use crate::state::GroupState;
 use crate::wire::Reader;
 use crate::{Document, Error, Roster};
 
@@ -14,7 +14,7 @@ use crate::{Document, Error, Roster};
 pub fn examine(document: Document, bytes: &[u8]) -> Result<Vec<u8>, Error> {
     match document {
         Document::Order => Order::from_bytes(bytes).map(|order| order.to_bytes()),
-        Document::GroupFile => State::from_bytes(bytes).map(|state| state.to_bytes().to_vec()),
+        Document::GroupFile => GroupState::from_bytes(bytes).map(|state| state.to_bytes().to_vec()),
         Document::Renewal => {
             let mut reader = Reader::new(document, bytes);
             let (roster, wraps) = (Roster::read(&mut reader)?, Wraps::read(&mut reader)?);

@@ -14,13 +14,13 @@ mod passphrase;
 
 use crate::card::Waiting;
 use crate::limits::MAX_CARDS_WAITING;
-use crate::state::State;
+use crate::state::GroupState;
 use crate::wire::{Reader, put_name};
 use crate::{Card, Document, Error, Identity, Member, NewGroup, Notice};
 use files::{FolderKey, How, machine};
 
 /// What the folder's handles share.
-pub(crate) struct Keys {
+pub(crate) struct IdentityKeys {
     root: PathBuf,
     identity: Identity,
     key: Option<FolderKey>,
@@ -34,7 +34,7 @@ pub(crate) struct Lock(#[expect(dead_code, reason = "the lock ends with it")] Fi
 /// It may be used by several processes at once. It must not be copied to be used in two places:
 /// copies are recognised and seal nothing.
 pub struct KeyFolder {
-    keys: Arc<Keys>,
+    keys: Arc<IdentityKeys>,
 }
 
 impl KeyFolder {
@@ -66,7 +66,7 @@ impl KeyFolder {
             }
             other => other,
         })?;
-        Ok(KeyFolder { keys: Arc::new(Keys { root, identity, key }) })
+        Ok(KeyFolder { keys: Arc::new(IdentityKeys { root, identity, key }) })
     }
 
     /// Opens a folder.
@@ -84,7 +84,7 @@ impl KeyFolder {
         let opened = passphrase::open(Document::IdentityFile, &bytes, passphrase);
         let (payload, key) = opened.map_err(damaged)?;
         let identity = read_identity(&payload).map_err(damaged)?;
-        Ok(KeyFolder { keys: Arc::new(Keys { root: root.to_owned(), identity, key }) })
+        Ok(KeyFolder { keys: Arc::new(IdentityKeys { root: root.to_owned(), identity, key }) })
     }
 
     /// Whether [`KeyFolder::open`] needs a passphrase.
@@ -215,7 +215,7 @@ pub(crate) fn check_group_name(name: &str) -> Result<(), Error> {
     if is_name { Ok(()) } else { Err(Error::Name(name.to_owned())) }
 }
 
-impl Keys {
+impl IdentityKeys {
     pub(crate) fn identity(&self) -> &Identity {
         &self.identity
     }
@@ -224,8 +224,8 @@ impl Keys {
         &self.root
     }
 
-    /// What the counters of this place are bound to, beside the witness of their file.
-    pub(crate) fn place(&self) -> Witness {
+    /// What the counters of this folder are bound to, beside the witness of their file.
+    pub(crate) fn witness(&self) -> Witness {
         Witness(machine())
     }
 
@@ -258,11 +258,11 @@ impl Keys {
 
     /// A group's state. Whether it was copied or restored is told, once and for all, by the witness
     /// of its file.
-    pub(crate) fn load(&self, _: &Lock, name: &str) -> Result<State, Error> {
+    pub(crate) fn load(&self, _: &Lock, name: &str) -> Result<GroupState, Error> {
         let path = self.group_folder(name)?.join("group");
         let kept = files::read(&path, Document::GroupFile, self.key.as_ref())?;
         let kept = kept.ok_or_else(|| Error::UnknownGroup(name.to_owned()))?;
-        let mut state = State::from_bytes(&kept.payload).map_err(|error| match error {
+        let mut state = GroupState::from_bytes(&kept.payload).map_err(|error| match error {
             Error::Malformed(_) => Error::Damaged(path),
             other => other,
         })?;
@@ -270,7 +270,7 @@ impl Keys {
         Ok(state)
     }
 
-    pub(crate) fn save(&self, _: &Lock, name: &str, state: &State) -> Result<(), Error> {
+    pub(crate) fn save(&self, _: &Lock, name: &str, state: &GroupState) -> Result<(), Error> {
         let path = self.group_folder(name)?.join("group");
         let payload = state.to_bytes();
         files::write(&path, Document::GroupFile, self.key.as_ref(), &payload, How::Replace)
@@ -302,7 +302,8 @@ impl Keys {
     pub(crate) fn save_counters(
         &self,
         _: &Lock,
-        (name, slot): (&str, Slot),
+        name: &str,
+        slot: Slot,
         state: &CounterState,
         is_first: bool,
     ) -> Result<(), Error> {
@@ -350,7 +351,8 @@ impl Keys {
     pub(crate) fn save_notice(
         &self,
         _: &Lock,
-        (name, number): (&str, u64),
+        name: &str,
+        number: u64,
         notice: &Notice,
     ) -> Result<(), Error> {
         let path = self.notice_path(name, number)?;
@@ -369,7 +371,7 @@ impl Keys {
     }
 
     /// The groups whose secrets a backup may hold: those that keep their history.
-    pub(crate) fn kept_groups(&self, lock: &Lock) -> Result<Vec<(String, State)>, Error> {
+    pub(crate) fn kept_groups(&self, lock: &Lock) -> Result<Vec<(String, GroupState)>, Error> {
         let mut kept = Vec::new();
         for name in self.groups()? {
             let state = self.load(lock, &name)?;

@@ -6,7 +6,7 @@ use crate::certificate::Certificate;
 use crate::charter::Charter;
 use crate::crypto::{AuthoritySigner, wrap};
 use crate::limits::AUTHORITY_SIGNATURE_BYTES;
-use crate::state::{State, put_epochs, read_epochs};
+use crate::state::{GroupState, put_epochs, read_epochs};
 use crate::wire::{Reader, begin, put_part};
 use crate::{Card, Document, Error, Roster};
 
@@ -49,7 +49,7 @@ impl<'a> Envelope<'a> {
 /// Makes an invitation for the holder of a card, and gives the pairwise key besides.
 pub(crate) fn make(
     signer: &AuthoritySigner,
-    state: &State,
+    state: &GroupState,
     card: &Card,
     certificate: &Certificate,
     past: Past,
@@ -82,7 +82,7 @@ pub(crate) fn open(
     envelope: &Envelope<'_>,
     waiting: &Waiting,
     own: &[u8; 32],
-) -> Result<State, Error> {
+) -> Result<GroupState, Error> {
     let document = Document::Invitation;
     let opened = waiting.wrapping()?.open(&envelope.info(), &[], envelope.sealed);
     let opened = opened.ok_or(Error::NotForUs(document))?;
@@ -108,7 +108,7 @@ pub(crate) fn open(
     if !is_ours {
         return Err(Error::NotForUs(document));
     }
-    Ok(State {
+    Ok(GroupState {
         charter,
         routing,
         slot: envelope.slot,

@@ -3,8 +3,8 @@ use std::sync::Arc;
 use sealane_frame::{GroupTag, PeerTag, Roster as LinkRoster};
 use sealane_seal::{Epoch, Epochs, Group, GroupId, History, Slot, Suite};
 
-use crate::folder::Keys;
-use crate::state::State;
+use crate::folder::IdentityKeys;
+use crate::state::GroupState;
 use crate::{Change, EpochSource, Error, Fingerprint, Notice, Roster, Sender};
 
 mod apply;
@@ -38,13 +38,13 @@ impl Default for NewGroup {
 /// What changes is written to the folder before a call returns. What other processes have changed
 /// is seen by [`Member::reload`], and before every change.
 pub struct Member {
-    keys: Arc<Keys>,
+    keys: Arc<IdentityKeys>,
     name: String,
-    state: State,
+    state: GroupState,
 }
 
 impl Member {
-    pub(crate) fn open(keys: &Arc<Keys>, name: &str) -> Result<Member, Error> {
+    pub(crate) fn open(keys: &Arc<IdentityKeys>, name: &str) -> Result<Member, Error> {
         let state = keys.load(&keys.lock()?, name)?;
         Ok(Member { keys: Arc::clone(keys), name: name.to_owned(), state })
     }

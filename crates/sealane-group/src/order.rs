@@ -117,7 +117,8 @@ impl Wraps {
     /// split into as many parts as the limit asks for.
     pub(crate) fn make(
         secret: &EpochSecret,
-        (group, epoch): (GroupId, Epoch),
+        group: GroupId,
+        epoch: Epoch,
         keys: &[(Slot, Zeroizing<[u8; 32]>)],
         salt: [u8; 32],
     ) -> Result<Vec<Wraps>, Error> {
@@ -129,7 +130,8 @@ impl Wraps {
             let end = chunk.last().map_or(first, |(slot, _)| *slot);
             let last = if at + 1 == count { last_slot()? } else { end };
             let wraps = chunk.iter().map(|(slot, key)| {
-                let sealed = wrap(secret, (group, epoch, *slot), key, &salt)?;
+                let whose = WrapId { group, epoch, slot: *slot };
+                let sealed = wrap(secret, whose, key, &salt)?;
                 Ok((*slot, sealed))
             });
             parts.push(Wraps { first, last, salt, wraps: wraps.collect::<Result<_, Error>>()? });
@@ -158,14 +160,10 @@ impl Wraps {
     }
 
     /// The secret, if it is wrapped for that slot with that key.
-    pub(crate) fn unwrap(
-        &self,
-        (group, epoch, slot): (GroupId, Epoch, Slot),
-        key: &[u8; 32],
-    ) -> Option<EpochSecret> {
-        let found = self.wraps.binary_search_by_key(&slot, |(slot, _)| *slot).ok()?;
+    pub(crate) fn unwrap(&self, whose: WrapId, key: &[u8; 32]) -> Option<EpochSecret> {
+        let found = self.wraps.binary_search_by_key(&whose.slot, |(slot, _)| *slot).ok()?;
         let (_, sealed) = self.wraps.get(found)?;
-        let (key, associated) = wrapping_key((group, epoch, slot), key, &self.salt);
+        let (key, associated) = wrapping_key(whose, key, &self.salt);
         let secret = open_box(&key, [0; NONCE_BYTES], &associated, sealed)?;
         Some(EpochSecret::new(secret.as_slice().try_into().ok()?))
     }
@@ -200,35 +198,43 @@ impl Wraps {
     }
 }
 
+/// Which wrap it is: no two wraps share all three.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct WrapId {
+    pub(crate) group: GroupId,
+    pub(crate) epoch: Epoch,
+    pub(crate) slot: Slot,
+}
+
 fn last_slot() -> Result<Slot, Error> {
     Slot::new(sealane_seal::limits::MAX_SLOT).ok_or(Error::Cipher)
 }
 
 fn wrap(
     secret: &EpochSecret,
-    place: (GroupId, Epoch, Slot),
+    whose: WrapId,
     key: &[u8; 32],
     salt: &[u8; 32],
 ) -> Result<[u8; WRAPPED_BYTES], Error> {
-    let (key, associated) = wrapping_key(place, key, salt);
+    let (key, associated) = wrapping_key(whose, key, salt);
     let sealed = seal_box(&key, [0; NONCE_BYTES], &associated, secret.expose())?;
     sealed.try_into().map_err(|_| Error::Cipher)
 }
 
 /// The key of one wrap, which the random salt makes unique, and what it is bound to.
 fn wrapping_key(
-    (group, epoch, slot): (GroupId, Epoch, Slot),
+    WrapId { group, epoch, slot }: WrapId,
     key: &[u8; 32],
     salt: &[u8; 32],
 ) -> (Zeroizing<[u8; 32]>, Vec<u8>) {
-    let mut place = group.0.to_vec();
-    place.extend(epoch.0.to_be_bytes());
-    place.extend(slot.number().to_be_bytes());
+    let mut associated = group.0.to_vec();
+    associated.extend(epoch.0.to_be_bytes());
+    associated.extend(slot.number().to_be_bytes());
     let mut hasher = blake3::Hasher::new_keyed(key);
     hasher.update(b"Sealane 1.0 wrapped epoch secret ");
     hasher.update(salt);
-    hasher.update(&place);
-    (Zeroizing::new(*hasher.finalize().as_bytes()), place)
+    hasher.update(&associated);
+    (Zeroizing::new(*hasher.finalize().as_bytes()), associated)
 }
 
 #[cfg(test)]

@@ -7,8 +7,8 @@ use zeroize::Zeroizing;
 use crate::charter::Charter;
 use crate::crypto::{AuthoritySigner, NONCE_BYTES, open_box, random, seal_box};
 use crate::limits::AUTHORITY_SIGNATURE_BYTES;
-use crate::order::Wraps;
-use crate::state::State;
+use crate::order::{WrapId, Wraps};
+use crate::state::GroupState;
 use crate::wire::{Reader, begin, put_part};
 use crate::{Document, Error, Roster};
 
@@ -26,14 +26,15 @@ pub(crate) struct Renewal<'a> {
 /// Makes a renewal that goes to an epoch with a secret, and gives the roster that it announces.
 pub(crate) fn make(
     signer: &AuthoritySigner,
-    state: &State,
+    state: &GroupState,
     roster: &Roster,
-    (epoch, secret): (Epoch, &EpochSecret),
+    epoch: Epoch,
+    secret: &EpochSecret,
 ) -> Result<Vec<u8>, Error> {
     let is_member = |slot: &Slot| roster.entry(*slot).is_some_and(|one| one.removed().is_none());
     let keys: Vec<_> = state.wraps.iter().filter(|(slot, _)| is_member(slot)).cloned().collect();
     // One document for all: it is rare, and a member must see that it was left out.
-    let parts = Wraps::make(secret, (state.id(), epoch), &keys, random()?)?;
+    let parts = Wraps::make(secret, state.id(), epoch, &keys, random()?)?;
     let mut bytes = begin(Document::Renewal);
     bytes.extend(state.id().0);
     bytes.extend(epoch.0.to_be_bytes());
@@ -68,7 +69,8 @@ impl<'a> Renewal<'a> {
         slot: Slot,
         key: &[u8; 32],
     ) -> Result<Option<(EpochSecret, Roster)>, Error> {
-        let Some(secret) = self.wraps.unwrap((self.group, self.epoch, slot), key) else {
+        let whose = WrapId { group: self.group, epoch: self.epoch, slot };
+        let Some(secret) = self.wraps.unwrap(whose, key) else {
             return Ok(None);
         };
         let mut head = begin(Document::Renewal);

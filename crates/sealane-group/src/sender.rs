@@ -6,8 +6,8 @@ use sealane_seal::limits::MAX_RESERVED_COUNTERS;
 use sealane_seal::{Class, Epoch, Epochs, GroupId, Opened, Sealer, Slot};
 
 use crate::Error;
-use crate::folder::{Keys, Lock};
-use crate::state::State;
+use crate::folder::{IdentityKeys, Lock};
+use crate::state::GroupState;
 
 /// Counters of a sender's first block. Each further block has twice as many, so that a sender that
 /// goes on waits for the disk less and less often, and one that ends soon wastes little.
@@ -18,7 +18,7 @@ const FIRST_BLOCK: u64 = 1 << 10;
 /// Several processes of one folder may each have one; each uses blocks of its own. The folder's
 /// lock is held only while a block is reserved.
 pub struct Sender {
-    keys: Arc<Keys>,
+    keys: Arc<IdentityKeys>,
     name: String,
     group: GroupId,
     sealer: Sealer,
@@ -31,7 +31,7 @@ pub struct Sender {
 }
 
 impl Sender {
-    pub(crate) fn open(keys: &Arc<Keys>, name: &str) -> Result<Sender, Error> {
+    pub(crate) fn open(keys: &Arc<IdentityKeys>, name: &str) -> Result<Sender, Error> {
         let lock = keys.lock()?;
         let state = keys.load(&lock, name)?;
         Sender::reserve(keys, name, &lock, &state, FIRST_BLOCK)
@@ -39,10 +39,10 @@ impl Sender {
 
     /// A sender with a block of counters behind all that were ever reserved.
     pub(crate) fn reserve(
-        keys: &Arc<Keys>,
+        keys: &Arc<IdentityKeys>,
         name: &str,
         lock: &Lock,
-        state: &State,
+        state: &GroupState,
         count: u64,
     ) -> Result<Sender, Error> {
         if state.is_removed {
@@ -52,11 +52,11 @@ impl Sender {
         let epoch = state.epochs.newest();
         let secret = state.epochs.secret(epoch).ok_or(Error::OrderMissing)?.clone();
         let epochs = Epochs::agreed(state.id(), state.charter.history, epoch, secret);
-        let mut sealer = Sealer::resume(state.charter.group(), &counters, &epochs, keys.place())?;
+        let mut sealer = Sealer::resume(state.charter.group(), &counters, &epochs, keys.witness())?;
         sealer.set_signing_key(keys.identity().signing_key()?);
         let reservation = sealer.reserve(count)?;
         let until = reservation.state().bound();
-        keys.save_counters(lock, (name, state.slot), reservation.state(), false)?;
+        keys.save_counters(lock, name, state.slot, reservation.state(), false)?;
         sealer.confirm(reservation)?;
         let block = sealer.next_counter()?..until;
         debug_assert!(

@@ -23,7 +23,7 @@ pub(crate) type WrapKeys = Vec<(Slot, Zeroizing<[u8; 32]>)>;
 
 /// A group, as one of its members knows it.
 #[derive(Clone)]
-pub(crate) struct State {
+pub(crate) struct GroupState {
     pub(crate) charter: Charter,
     pub(crate) routing: Zeroizing<[u8; 32]>,
     pub(crate) slot: Slot,
@@ -43,7 +43,7 @@ pub(crate) struct State {
     pub(crate) notices: u64,
 }
 
-impl State {
+impl GroupState {
     pub(crate) fn id(&self) -> GroupId {
         self.charter.id()
     }
@@ -99,7 +99,7 @@ impl State {
             + certificates
     }
 
-    pub(crate) fn from_bytes(bytes: &[u8]) -> Result<State, Error> {
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Result<GroupState, Error> {
         let document = Document::GroupFile;
         let mut reader = Reader::new(document, bytes);
         let charter = Charter::from_bytes(document, reader.part()?)?;
@@ -126,7 +126,7 @@ impl State {
         }
         let notices = reader.u64()?;
         reader.end()?;
-        Ok(State {
+        Ok(GroupState {
             charter,
             routing,
             slot,

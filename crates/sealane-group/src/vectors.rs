@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use zeroize::Zeroizing;
 
 use crate::order::tests::slot;
-use crate::order::{Order, Rekey, Wraps};
+use crate::order::{Order, Rekey, WrapId, Wraps};
 use crate::renewal::tests::{opened_roster, sealed_roster};
 use crate::roster::hex;
 
@@ -29,8 +29,8 @@ fn file() -> PathBuf {
 
 fn order() -> Vec<u8> {
     let keys = MEMBERS.map(|(number, key)| (slot(number), Zeroizing::new([key; 32])));
-    let place = (GroupId(GROUP), Epoch(EPOCH));
-    let parts = Wraps::make(&EpochSecret::new(SECRET), place, &keys, SALT).unwrap();
+    let (group, epoch) = (GroupId(GROUP), Epoch(EPOCH));
+    let parts = Wraps::make(&EpochSecret::new(SECRET), group, epoch, &keys, SALT).unwrap();
     let wraps = Wraps::join(parts).unwrap();
     Order::Rekey(Rekey { number: 9, epoch: Epoch(EPOCH), removed: vec![slot(7)], wraps }).to_bytes()
 }
@@ -105,8 +105,8 @@ fn vectors_open() {
     assert_eq!((members.len(), order.wraps.wraps.len()), (2, 2));
     for member in members {
         let slot = slot(member["slot"].as_u64().unwrap().try_into().unwrap());
-        let place = (GroupId(array(&all["group"])), order.epoch, slot);
-        let opened = order.wraps.unwrap(place, &array(&member["key"])).expect("a wrap that opens");
+        let whose = WrapId { group: GroupId(array(&all["group"])), epoch: order.epoch, slot };
+        let opened = order.wraps.unwrap(whose, &array(&member["key"])).expect("a wrap that opens");
         assert_eq!(*opened.expose(), secret);
     }
     let (head, sealed) = (unhex(&roster["head"]), unhex(&roster["sealed"]));

@@ -165,7 +165,8 @@ crate::errors! {
                 patterns.")]
         Empty,
         /// Longer than [`MAX_TOPIC_BYTES`] or deeper than [`MAX_TOPIC_SEGMENTS`].
-        #[error("the topic is longer than {MAX_TOPIC_BYTES} bytes or {MAX_TOPIC_SEGMENTS} segments")]
+        #[error("the topic is longer than {MAX_TOPIC_BYTES} bytes or {MAX_TOPIC_SEGMENTS} \
+                 segments")]
         #[same_as(Empty)]
         TooLong,
         /// A control character.

@@ -13,7 +13,7 @@ use futures_util::{Sink, SinkExt, Stream};
 use sealane_codec::{Codec, CodecError, records};
 use sealane_protocol::limits::MAX_CLIENT_FRAME_BYTES;
 use sealane_protocol::{Error, Features, ServerFrame, read_ops, write_batch};
-use sealane_stream::{Event, Subscription, take_encoded};
+use sealane_stream::{Output, Subscription, take_encoded};
 use tokio::time::Instant;
 use tokio_tungstenite::tungstenite::{self, error::ProtocolError};
 
@@ -122,14 +122,14 @@ impl Connection {
         (self.batch, self.heartbeat) = (request.batch, request.heartbeat);
         // From before the subscription: what is appended in between counts as after it.
         let time_ms = now_ms();
-        let asked = (pattern, request.who.clone());
+        let who = request.who.clone();
         let opened = self.app.hub.subscribe(request.pattern, request.who).await;
         let (mut subscription, joined) = match opened {
             Ok(opened) => opened,
             Err(error) => return End::Refused(error.into()),
         };
         let codec = self.codec;
-        let shown = self.app.readers.enter(&subscription, (asked.0, &asked.1), codec.name());
+        let shown = self.app.readers.enter(&subscription, pattern, &who, codec.name());
         let features = Features::ours();
         let frame = ServerFrame::Subscribed { stream, codec, time_ms, features, joined };
         if let Err(end) = self.send_frame(&frame) {
@@ -164,7 +164,7 @@ impl Connection {
     async fn take(
         &mut self,
         subscription: &mut Subscription,
-        events: &mut Vec<Event>,
+        events: &mut Vec<Output>,
     ) -> Result<usize, End> {
         let mut share = self.app.share();
         let result = subscription.take(TAKE, share.bytes(), events).await;
@@ -241,12 +241,12 @@ impl Connection {
             .map_err(|error| End::Refused(error.into()))
     }
 
-    fn deliver(&mut self, events: &mut Vec<Event>) -> Result<(), End> {
+    fn deliver(&mut self, events: &mut Vec<Output>) -> Result<(), End> {
         if self.batch == 1 {
             for event in events.drain(..) {
                 match event {
-                    Event::Deliver(delivery) => self.send(delivery.frame(self.codec))?,
-                    Event::Status(frame) => self.send_frame(&frame)?,
+                    Output::Deliver(delivery) => self.send(delivery.frame(self.codec))?,
+                    Output::Status(frame) => self.send_frame(&frame)?,
                 }
             }
         } else {
@@ -256,11 +256,11 @@ impl Connection {
         Ok(())
     }
 
-    fn deliver_batches(&mut self, events: &mut Vec<Event>) -> Result<(), End> {
+    fn deliver_batches(&mut self, events: &mut Vec<Output>) -> Result<(), End> {
         let (mut frames, mut bytes) = (Vec::with_capacity(self.batch.min(events.len())), 0);
         for event in events.drain(..) {
             match event {
-                Event::Deliver(delivery) => {
+                Output::Deliver(delivery) => {
                     let frame = delivery.frame(self.codec);
                     let full = frames.len() == self.batch
                         || bytes + frame.len() > MAX_DELIVERY_BATCH_BYTES;
@@ -271,7 +271,7 @@ impl Connection {
                     bytes += frame.len();
                     frames.push(frame);
                 }
-                Event::Status(frame) => {
+                Output::Status(frame) => {
                     self.send_batch(&mut frames)?;
                     bytes = 0;
                     self.send_frame(&frame)?;
@@ -387,8 +387,8 @@ fn io(socket: &mut WebSocket, flushing: bool) -> impl Future<Output = Io> {
 }
 
 /// The messages among them.
-fn count(events: &[Event]) -> usize {
-    events.iter().filter(|event| matches!(event, Event::Deliver(_))).count()
+fn count(events: &[Output]) -> usize {
+    events.iter().filter(|event| matches!(event, Output::Deliver(_))).count()
 }
 
 fn lost(error: axum::Error, codec: Codec) -> End {

@@ -18,7 +18,7 @@ use futures_util::stream;
 use sealane_codec::Codec;
 use sealane_message::{Pattern, Topic};
 use sealane_protocol::{Error, Op, ServerFrame, Start};
-use sealane_stream::{Event, Subscription, Who, take_encoded};
+use sealane_stream::{Output, Subscription, Who, take_encoded};
 use tokio::sync::watch;
 
 use crate::access::{Grant, Pass};
@@ -69,28 +69,28 @@ async fn open(
     let grant = Grant::new(app.access.clone(), pass, pattern.clone())?;
     let alive = app.alive().filter(|_| !app.is_stopping()).ok_or(Error::Draining)?;
     let served = app.serving.enter()?;
-    let (mut place, from) = begin(headers, from)?;
+    let (mut cursor, from) = begin(headers, from)?;
     let who = Who::Reader { start: from, generation: None };
     let (mut subscription, joined) = app.hub.subscribe(pattern.clone(), who.clone()).await?;
-    for (topic, (generation, next)) in &place.streams {
+    for (topic, (generation, next)) in &cursor.streams {
         let (stream, generation) = (Some(topic.clone()), Some(*generation));
         subscription.apply(Op::Seek { stream, offset: *next, generation })?;
     }
     if let Some(joined) = joined.filter(|joined| joined.generation > 0) {
-        place.streams.entry(joined.stream).or_insert((joined.generation, joined.offset));
+        cursor.streams.entry(joined.stream).or_insert((joined.generation, joined.offset));
     }
     subscription.apply(Op::Credit(TAKE as u64))?;
     // Whoever is cut off before the first message comes back to where it began.
     let mut out = b"id: ".to_vec();
-    place.write(&mut out);
+    cursor.write(&mut out);
     out.extend_from_slice(b"\n\n");
-    let shown = app.readers.enter(&subscription, (pattern, &who), Codec::Json.name());
+    let shown = app.readers.enter(&subscription, pattern, &who, Codec::Json.name());
     let stopping = app.stopping.clone();
     Ok(Source {
         app,
         grant,
         subscription,
-        place,
+        cursor,
         stopping,
         out,
         held: None,
@@ -114,33 +114,33 @@ fn read(query: RawQuery) -> Result<(Pattern, Start), Refusal> {
     Ok((pattern, from))
 }
 
-/// The place of a client, and from where it reads streams that are not of it.
-fn begin(headers: &HeaderMap, from: Start) -> Result<(Place, Start), Error> {
+/// The cursor of a client, and from where it reads streams that the cursor does not name.
+fn begin(headers: &HeaderMap, from: Start) -> Result<(Cursor, Start), Error> {
     let Some(id) = headers.get(LAST_EVENT_ID) else {
         let since = match from {
             Start::New => now_ms(),
             Start::Time(time_ms) => time_ms,
             Start::First | Start::Offset(_) => 0,
         };
-        return Ok((Place { since, streams: BTreeMap::new() }, from));
+        return Ok((Cursor { since, streams: BTreeMap::new() }, from));
     };
     let wrong = || Error::parameter("Last-Event-ID", "is none that this hub has given");
-    let place = id.to_str().ok().and_then(Place::read).ok_or_else(wrong)?;
+    let cursor = id.to_str().ok().and_then(Cursor::read).ok_or_else(wrong)?;
     // Of streams that it has had nothing of, it has missed what came since it began.
-    let since = Start::Time(place.since);
-    Ok((place, since))
+    let since = Start::Time(cursor.since);
+    Ok((cursor, since))
 }
 
 /// What has been sent: the `id` of the next event.
 #[derive(Debug, PartialEq)]
-struct Place {
+struct Cursor {
     /// Of streams that are not below, all from this time on is still to come.
     since: u64,
     /// Generation and next offset.
     streams: BTreeMap<Topic, (u64, u64)>,
 }
 
-impl Place {
+impl Cursor {
     /// `SINCE`, and for each stream `,GENERATION-NEXT-TOPIC`.
     fn write(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(self.since.to_string().as_bytes());
@@ -165,8 +165,8 @@ impl Place {
         for part in parts {
             let (generation, rest) = part.split_once('-')?;
             let (next, topic) = rest.split_once('-')?;
-            let place = (generation.parse().ok()?, next.parse().ok()?);
-            streams.insert(unescape(topic)?.parse().ok()?, place);
+            let position = (generation.parse().ok()?, next.parse().ok()?);
+            streams.insert(unescape(topic)?.parse().ok()?, position);
             if streams.len() > MAX_EVENT_STREAMS {
                 return None;
             }
@@ -180,7 +180,7 @@ struct Source {
     app: Arc<App>,
     grant: Grant,
     subscription: Subscription,
-    place: Place,
+    cursor: Cursor,
     stopping: watch::Receiver<bool>,
     out: Vec<u8>,
     /// What was sent last holds of the memory that is for all.
@@ -226,16 +226,16 @@ impl Source {
         Some(std::mem::take(&mut self.out).into())
     }
 
-    fn tell(&mut self, events: &mut Vec<Event>) -> Result<(), Refusal> {
+    fn tell(&mut self, events: &mut Vec<Output>) -> Result<(), Refusal> {
         let mut delivered = 0;
         for event in events.drain(..) {
             match event {
-                Event::Deliver(delivery) => {
+                Output::Deliver(delivery) => {
                     delivered += 1;
                     let (topic, generation) = (delivery.stream(), delivery.generation());
                     let next = (generation, delivery.offset() + 1);
-                    let known = self.place.streams.len();
-                    if self.place.streams.insert(topic.clone(), next).is_none()
+                    let known = self.cursor.streams.len();
+                    if self.cursor.streams.insert(topic.clone(), next).is_none()
                         && known >= MAX_EVENT_STREAMS
                     {
                         let limit = MAX_EVENT_STREAMS as u64;
@@ -243,11 +243,11 @@ impl Source {
                         return Err(Error::TooMany { what, limit }.into());
                     }
                     self.out.extend_from_slice(b"id: ");
-                    self.place.write(&mut self.out);
+                    self.cursor.write(&mut self.out);
                     self.out.push(b'\n');
                     data(&delivery.frame(Codec::Json), &mut self.out);
                 }
-                Event::Status(frame) => self.status(&frame),
+                Output::Status(frame) => self.status(&frame),
             }
         }
         self.app.hub.metrics().encoded.fetch_add(take_encoded(), Ordering::Relaxed);
@@ -358,17 +358,17 @@ mod tests {
         let mut streams = BTreeMap::new();
         streams.insert("fleet/7".parse().unwrap(), (1_700_000_000, 17));
         streams.insert("a-b/ü, %41".parse().unwrap(), (0, u64::MAX));
-        let place = Place { since: 12, streams };
+        let cursor = Cursor { since: 12, streams };
         let mut text = Vec::new();
-        place.write(&mut text);
+        cursor.write(&mut text);
         let text = String::from_utf8(text).unwrap();
         assert!(text.is_ascii() && HeaderValue::from_str(&text).is_ok(), "{text}");
-        assert_eq!(Place::read(&text), Some(place));
+        assert_eq!(Cursor::read(&text), Some(cursor));
         for wrong in ["", "x", "1,", "1,2-3", "1,2-x-a", "1,2-3-a%", "1,2-3-a%ZZ", "1,2-3-", "-1"] {
-            assert_eq!(Place::read(wrong), None, "{wrong}");
+            assert_eq!(Cursor::read(wrong), None, "{wrong}");
         }
         let many: Vec<String> = (0..=MAX_EVENT_STREAMS).map(|n| format!(",1-1-s{n}")).collect();
-        assert_eq!(Place::read(&format!("1{}", many.concat())), None);
+        assert_eq!(Cursor::read(&format!("1{}", many.concat())), None);
     }
 
     #[test]

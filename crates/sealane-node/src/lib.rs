@@ -111,7 +111,7 @@ sealane_message::errors! {
     #[non_exhaustive]
     pub enum StartError {
         /// The streams could not be opened or closed.
-        #[error("{}", placed(folder, cause))]
+        #[error("{}", store_failure(folder, cause))]
         #[inner(cause)]
         Store {
             /// The data folder.
@@ -159,7 +159,7 @@ sealane_message::errors! {
 }
 
 /// The cause with the folder, which most causes name themselves.
-fn placed(folder: &Path, cause: &sealane_protocol::Error) -> String {
+fn store_failure(folder: &Path, cause: &sealane_protocol::Error) -> String {
     let (folder, cause) = (folder.display().to_string(), cause.to_string());
     let is_named = [":", "/"].iter().any(|end| cause.contains(&format!("{folder}{end}")));
     if is_named { cause } else { format!("{folder}: {cause}") }

@@ -32,7 +32,8 @@ impl Readers {
     pub(crate) fn enter(
         self: &Arc<Self>,
         subscription: &Subscription,
-        (pattern, who): (Pattern, &Who),
+        pattern: Pattern,
+        who: &Who,
         codec: &'static str,
     ) -> Entered {
         let consumer = match who {

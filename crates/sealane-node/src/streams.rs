@@ -11,7 +11,7 @@ use sealane_codec::{Codec, Writer};
 use sealane_message::{Pattern, Topic};
 use sealane_protocol::limits::MAX_RANGE_MESSAGES;
 use sealane_protocol::{Change, Error, Joined, List, Range, StreamState, Streams, write_removed};
-use sealane_stream::{Event, Page};
+use sealane_stream::{Output, Page};
 
 use crate::access::{Pass, Right};
 use crate::app::App;
@@ -164,8 +164,8 @@ fn write_page(page: Page, codec: Codec) -> Fill {
     let (mut messages, mut gaps) = (Vec::new(), Vec::new());
     for event in page.events {
         match event {
-            Event::Deliver(delivery) => messages.push(delivery.frame(codec)),
-            Event::Status(frame) => {
+            Output::Deliver(delivery) => messages.push(delivery.frame(codec)),
+            Output::Status(frame) => {
                 let mut bytes = Vec::new();
                 frame.write(codec, &mut bytes);
                 gaps.push(bytes.into());

@@ -1,4 +1,5 @@
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 use std::time::UNIX_EPOCH;
 
@@ -105,23 +106,23 @@ impl Subscribe {
         let (mut pattern, mut start, mut generation, mut consumer) = (None, None, None, None);
         let (mut batch, mut heartbeat_ms, mut change) = (1, None, ConsumerChange::default());
         for (name, value) in parameters {
-            let number = |name, min, max| number(name, &value, (min, max));
+            let number = |name, bounds| number(name, &value, bounds);
             match name.as_str() {
                 "codec" => {}
                 "stream" => pattern = Some(value.parse()?),
                 "from" => start = Some(value.parse()?),
-                "generation" => generation = Some(number("generation", 0, u64::MAX)?),
-                "batch" => batch = number("batch", 1, MAX_DELIVERY_BATCH as u64)? as usize,
-                "heartbeat_ms" => heartbeat_ms = Some(number("heartbeat_ms", 1000, 3_600_000)?),
+                "generation" => generation = Some(number("generation", 0..=u64::MAX)?),
+                "batch" => batch = number("batch", 1..=MAX_DELIVERY_BATCH as u64)? as usize,
+                "heartbeat_ms" => heartbeat_ms = Some(number("heartbeat_ms", 1000..=3_600_000)?),
                 "max_in_flight" => {
-                    let max = number("max_in_flight", 1, MAX_IN_FLIGHT as u64)?;
+                    let max = number("max_in_flight", 1..=MAX_IN_FLIGHT as u64)?;
                     change.max_in_flight = Some(max as u32);
                 }
                 "ack_wait_ms" => {
-                    change.ack_wait_ms = Some(number("ack_wait_ms", 100, 86_400_000)?);
+                    change.ack_wait_ms = Some(number("ack_wait_ms", 100..=86_400_000)?);
                 }
                 "max_attempts" => {
-                    change.max_attempts = Some(number("max_attempts", 0, 1_000_000)? as u32);
+                    change.max_attempts = Some(number("max_attempts", 0..=1_000_000)? as u32);
                 }
                 "consumer" => consumer = Some(consumer_name(value)?),
                 _ => return Err(Error::parameter(name, "is no parameter of a subscription")),
@@ -170,8 +171,8 @@ fn consumer_name(name: String) -> Result<String, Error> {
     Ok(name)
 }
 
-fn number(name: &'static str, text: &str, (min, max): (u64, u64)) -> Result<u64, Error> {
-    let number = text.parse().ok().filter(|n| (min..=max).contains(n));
+fn number(name: &'static str, text: &str, bounds: RangeInclusive<u64>) -> Result<u64, Error> {
+    let number = text.parse().ok().filter(|n| bounds.contains(n));
     number.ok_or_else(|| Error::parameter(name, "is not an integer within its bounds"))
 }
 

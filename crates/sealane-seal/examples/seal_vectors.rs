@@ -1,8 +1,8 @@
 //! Writes `vectors/seal`: `cargo run -p sealane-seal --example seal_vectors`
 
-#[path = "../tests/shared/cases.rs"]
+#[path = "../tests/it/shared/cases.rs"]
 mod cases;
-#[path = "../tests/shared/world.rs"]
+#[path = "../tests/it/shared/world.rs"]
 mod world;
 
 use std::path::Path;

@@ -66,7 +66,8 @@ impl Key {
         &self,
         counter: u64,
         associated: &[u8],
-        (text, tag): (&[u8], &[u8]),
+        text: &[u8],
+        tag: &[u8],
         out: &mut [u8],
     ) -> Result<(), Error> {
         let (nonce, associated) = (self.nonce(counter), Aad::from(associated));

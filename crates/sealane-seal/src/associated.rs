@@ -2,7 +2,7 @@
 
 use zeroize::Zeroize;
 
-use crate::header::{Form, Header};
+use crate::header::{Form, SframeHeader};
 use crate::limits::{MAX_HEADER_BYTES, MAX_META_BYTES, MAX_SEALED_BODY_BYTES};
 use crate::{Epoch, Error, GroupId};
 
@@ -33,7 +33,7 @@ impl Associated {
     /// Header in the full form ‖ group ‖ u16 length ‖ meta, and in class A ‖ u32 length ‖ body.
     pub(crate) fn fill(
         &mut self,
-        header: &Header,
+        header: &SframeHeader,
         meta: &[u8],
         clear: Option<&[u8]>,
     ) -> Result<(), Error> {
@@ -46,11 +46,11 @@ impl Associated {
         self.start = GROUP_AT - header.len();
         // With zeros before it, where a signature's prefix would stand: one store of fixed size.
         let before = self.bytes.get_mut(..GROUP_AT).and_then(<[u8]>::last_chunk_mut);
-        if let Some(place) = before {
-            *place = *header.right_aligned();
+        if let Some(target) = before {
+            *target = *header.right_aligned();
         }
-        if let Some(place) = self.bytes.last_chunk_mut() {
-            *place = meta_len.to_be_bytes();
+        if let Some(target) = self.bytes.last_chunk_mut() {
+            *target = meta_len.to_be_bytes();
         }
         self.bytes.extend_from_slice(meta);
         if let Some(body) = clear {
@@ -95,8 +95,8 @@ impl Associated {
     fn put_before(&mut self, part: &[u8]) {
         let end = self.start;
         self.start = end.saturating_sub(part.len());
-        if let Some(place) = self.bytes.get_mut(self.start..end) {
-            place.copy_from_slice(part);
+        if let Some(target) = self.bytes.get_mut(self.start..end) {
+            target.copy_from_slice(part);
         }
     }
 }

@@ -47,8 +47,8 @@ impl CounterState {
             &self.until.to_be_bytes(),
             &self.witness.0,
         ];
-        let places = bytes.iter_mut().skip(1);
-        places.zip(parts.into_iter().flatten()).for_each(|(place, byte)| *place = *byte);
+        let targets = bytes.iter_mut().skip(1);
+        targets.zip(parts.into_iter().flatten()).for_each(|(target, byte)| *target = *byte);
         bytes
     }
 

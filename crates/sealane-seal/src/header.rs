@@ -64,14 +64,14 @@ impl KeyId {
 
 /// An SFrame header (RFC 9605 §4.3): which key, which counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Header {
+pub struct SframeHeader {
     /// Sender, class and epoch.
     pub key: KeyId,
     /// The sender's counter, up to [`MAX_COUNTER`].
     pub counter: u64,
 }
 
-impl Header {
+impl SframeHeader {
     /// Reads the header at the start of `bytes` and says how long it is. `near` completes the epoch
     /// of the compact form: any epoch of the group that is less than eight from the sender's.
     ///
@@ -80,7 +80,7 @@ impl Header {
     /// [`Error::Truncated`], and [`Error::Header`] for a value out of range or not in its shortest
     /// encoding.
     #[inline]
-    pub fn parse(bytes: &[u8], form: Form, near: Epoch) -> Result<(Header, usize), Error> {
+    pub fn parse(bytes: &[u8], form: Form, near: Epoch) -> Result<(SframeHeader, usize), Error> {
         let (&config, rest) = bytes.split_first().ok_or(Error::Truncated)?;
         let (key, rest) = value(config >> 4, rest)?;
         let (counter, rest) = value(config & 0x0f, rest)?;
@@ -89,7 +89,7 @@ impl Header {
         if counter > MAX_COUNTER {
             return Err(Error::Header);
         }
-        Ok((Header { key, counter }, bytes.len() - rest.len()))
+        Ok((SframeHeader { key, counter }, bytes.len() - rest.len()))
     }
 
     /// The header's bytes in that form. Of a counter beyond [`MAX_COUNTER`], which this crate never

@@ -60,7 +60,7 @@ pub use counter::{CounterState, Reservation, Witness};
 pub use epoch::{Advance, EpochSecret, Epochs, History};
 pub use error::{ERRORS, Error};
 pub use group::{Class, Epoch, Group, GroupId, Slot, Suite};
-pub use header::{Encoded, Form, Header, KeyId};
+pub use header::{Encoded, Form, KeyId, SframeHeader};
 pub use opener::{Opened, Opener, Pending};
 pub use sealer::Sealer;
 pub use sign::SigningKey;

@@ -4,18 +4,18 @@ use zeroize::Zeroize;
 
 use crate::aead::Key;
 use crate::associated::Associated;
-use crate::header::{Form, Header, KeyId};
+use crate::header::{Form, KeyId, SframeHeader};
 use crate::limits::{MAX_LIVE_EPOCHS_BEHIND, SIGNATURE_BYTES};
 use crate::sign::VerifyingKey;
 use crate::window::{Window, WindowState};
 use crate::{Advance, Class, Epoch, EpochSecret, Epochs, Error, Group, Slot, derive};
 
-mod place;
+mod layout;
 mod slots;
 
-pub use place::Opened;
-use place::Place;
-use slots::{Keys, Slots};
+use layout::Layout;
+pub use layout::Opened;
+use slots::{SlotKeys, Slots};
 
 /// A member of a group that reads, live or from a store.
 pub struct Opener {
@@ -24,7 +24,7 @@ pub struct Opener {
     epochs: Epochs,
     live_floor: Epoch,
     windows: Slots<Window>,
-    keys: Keys,
+    keys: SlotKeys,
     signers: Slots<VerifyingKey>,
     associated: Associated,
     /// Plaintext of a trial that is not yet known to be the right one.
@@ -48,7 +48,7 @@ impl Opener {
             epochs,
             live_floor: Epoch(0),
             windows: Slots::default(),
-            keys: Keys::default(),
+            keys: SlotKeys::default(),
             signers: Slots::default(),
             associated: Associated::new(group.id()),
             trial: Vec::new(),
@@ -155,22 +155,22 @@ impl Opener {
         sealed: &mut [u8],
         clear: usize,
     ) -> Result<Pending<'_>, Error> {
-        let place = Place::find(self.group, form, self.epochs.newest(), sealed, clear)?;
-        let slot = place.header.key.slot;
+        let layout = Layout::find(self.group, form, self.epochs.newest(), sealed, clear)?;
+        let slot = layout.header.key.slot;
         if Some(slot) == self.own {
             return Err(Error::Reflected);
         }
-        let likely = place.header.key.epoch(self.epochs.newest());
+        let likely = layout.header.key.epoch(self.epochs.newest());
         let window = self.windows.get(slot).filter(|window| window.epoch() == likely);
         let epoch = if window.is_some() {
-            self.may_take(likely, &place.header)?;
-            self.fill(meta, sealed, &place)?;
-            self.apply(likely, sealed, &place, false)?;
+            self.may_take(likely, &layout.header)?;
+            self.fill(meta, sealed, &layout)?;
+            self.apply(likely, sealed, &layout, false)?;
             likely
         } else {
-            self.open_on_trial(likely, form, meta, sealed, &place)?
+            self.open_on_trial(likely, form, meta, sealed, &layout)?
         };
-        let opened = place.opened(self.group.id(), epoch);
+        let opened = layout.opened(self.group.id(), epoch);
         Ok(Pending { opener: self, opened })
     }
 
@@ -191,11 +191,11 @@ impl Opener {
         sealed: &mut [u8],
         clear: usize,
     ) -> Result<Opened, Error> {
-        let place = Place::find(self.group, form, near, sealed, clear)?;
-        let epoch = place.header.key.epoch(near);
-        self.fill(meta, sealed, &place)?;
-        self.apply(epoch, sealed, &place, false)?;
-        Ok(place.opened(self.group.id(), epoch))
+        let layout = Layout::find(self.group, form, near, sealed, clear)?;
+        let epoch = layout.header.key.epoch(near);
+        self.fill(meta, sealed, &layout)?;
+        self.apply(epoch, sealed, &layout, false)?;
+        Ok(layout.opened(self.group.id(), epoch))
     }
 
     /// Opens the first message of a sender in an epoch: in the epoch that the header means most
@@ -206,17 +206,17 @@ impl Opener {
         form: Form,
         meta: &[u8],
         sealed: &mut [u8],
-        place: &Place,
+        layout: &Layout,
     ) -> Result<Epoch, Error> {
         let trials = self.epochs.trials(likely, form);
         let mut refusal = Error::EpochUnknown;
         let mut is_tried = false;
         for trial in 0..trials {
             let epoch = Epoch(likely.0.saturating_add(trial << Form::Full.epoch_bits()));
-            let attempt = self.may_take(epoch, &place.header).and_then(|()| {
-                self.fill(meta, sealed, place)?;
+            let attempt = self.may_take(epoch, &layout.header).and_then(|()| {
+                self.fill(meta, sealed, layout)?;
                 is_tried = true;
-                self.apply(epoch, sealed, place, trials > 1)
+                self.apply(epoch, sealed, layout, trials > 1)
             });
             match attempt {
                 Ok(()) => return Ok(epoch),
@@ -225,13 +225,13 @@ impl Opener {
             }
         }
         if is_tried {
-            place.zero(sealed);
+            layout.zero(sealed);
         }
         Err(refusal)
     }
 
     /// Whether a live message may be accepted, if it is authentic in that epoch.
-    fn may_take(&self, epoch: Epoch, header: &Header) -> Result<(), Error> {
+    fn may_take(&self, epoch: Epoch, header: &SframeHeader) -> Result<(), Error> {
         let newest = self.epochs.newest();
         let is_late = epoch.0.saturating_add(MAX_LIVE_EPOCHS_BEHIND) < newest.0;
         if is_late || epoch < self.live_floor {
@@ -248,10 +248,10 @@ impl Opener {
     }
 
     /// Lays out the associated data.
-    fn fill(&mut self, meta: &[u8], sealed: &[u8], place: &Place) -> Result<(), Error> {
-        let is_clear = place.header.key.class == Class::Authenticated;
-        let clear = sealed.get(..place.clear).filter(|_| is_clear);
-        self.associated.fill(&place.header, meta, clear)
+    fn fill(&mut self, meta: &[u8], sealed: &[u8], layout: &Layout) -> Result<(), Error> {
+        let is_clear = layout.header.key.class == Class::Authenticated;
+        let clear = sealed.get(..layout.clear).filter(|_| is_clear);
+        self.associated.fill(&layout.header, meta, clear)
     }
 
     /// Applies the key of an epoch. On trial the ciphertext stays what it was if that is the wrong
@@ -261,22 +261,23 @@ impl Opener {
         &mut self,
         epoch: Epoch,
         sealed: &mut [u8],
-        place: &Place,
+        layout: &Layout,
         is_trial: bool,
     ) -> Result<(), Error> {
-        let id = place.header.key;
+        let id = layout.header.key;
         let associated = self.associated.bytes();
         let trial = is_trial.then_some(&mut self.trial);
         let mut derived = None;
         let opened = match self.keys.get(id, epoch) {
-            Some(key) => unlock(key, associated, sealed, place, trial),
+            Some(key) => unlock(key, associated, sealed, layout, trial),
             None => {
                 let key = derive_key(&mut self.epochs, self.group, id, epoch)?;
-                unlock(derived.insert(key), associated, sealed, place, trial)
+                unlock(derived.insert(key), associated, sealed, layout, trial)
             }
         };
-        opened
-            .and_then(|()| self.verify(epoch, sealed, place).inspect_err(|_| place.zero(sealed)))?;
+        opened.and_then(|()| {
+            self.verify(epoch, sealed, layout).inspect_err(|_| layout.zero(sealed))
+        })?;
         if let Some(key) = derived {
             self.keys.set(id, epoch, key);
         }
@@ -284,12 +285,12 @@ impl Opener {
     }
 
     /// Verifies the signature behind the plaintext of class S.
-    fn verify(&mut self, epoch: Epoch, sealed: &mut [u8], place: &Place) -> Result<(), Error> {
-        if place.header.key.class != Class::Signed {
+    fn verify(&mut self, epoch: Epoch, sealed: &mut [u8], layout: &Layout) -> Result<(), Error> {
+        if layout.header.key.class != Class::Signed {
             return Ok(());
         }
-        let signer = self.signers.get(place.header.key.slot).ok_or(Error::UnknownSigner)?;
-        let (text, _) = place.parts(sealed)?;
+        let signer = self.signers.get(layout.header.key.slot).ok_or(Error::UnknownSigner)?;
+        let (text, _) = layout.parts(sealed)?;
         let (body, signature) =
             text.split_last_chunk::<SIGNATURE_BYTES>().ok_or(Error::Truncated)?;
         self.associated.signed(epoch, body, |signed| signer.verify(signed, signature))
@@ -312,16 +313,16 @@ fn unlock(
     key: &Key,
     associated: &[u8],
     sealed: &mut [u8],
-    place: &Place,
+    layout: &Layout,
     trial: Option<&mut Vec<u8>>,
 ) -> Result<(), Error> {
-    let counter = place.header.counter;
-    let (text, tag) = place.parts(sealed)?;
+    let counter = layout.header.counter;
+    let (text, tag) = layout.parts(sealed)?;
     let Some(trial) = trial else {
-        return key.open(counter, associated, text, tag).inspect_err(|_| place.zero(sealed));
+        return key.open(counter, associated, text, tag).inspect_err(|_| layout.zero(sealed));
     };
     trial.resize(text.len(), 0);
-    key.open_into(counter, associated, (text, tag), trial)?;
+    key.open_into(counter, associated, text, tag, trial)?;
     text.copy_from_slice(trial);
     trial.as_mut_slice().zeroize();
     Ok(())

@@ -4,7 +4,7 @@ use std::ops::Range;
 use crate::aead::Key;
 use crate::associated::Associated;
 use crate::counter::{CounterState, Lease, Reservation, Witness};
-use crate::header::{Form, Header, KeyId};
+use crate::header::{Form, KeyId, SframeHeader};
 use crate::limits::{MAX_SEALED_BODY_BYTES, SIGNATURE_BYTES, TAG_BYTES};
 use crate::opener::Opened;
 use crate::sign::SigningKey;
@@ -239,8 +239,8 @@ impl Sealer {
         sealed
     }
 
-    fn header(&self, class: Class, counter: u64) -> Header {
-        Header { key: KeyId::new(self.slot, class, self.epoch), counter }
+    fn header(&self, class: Class, counter: u64) -> SframeHeader {
+        SframeHeader { key: KeyId::new(self.slot, class, self.epoch), counter }
     }
 
     fn try_seal(
@@ -271,7 +271,7 @@ impl Sealer {
     /// Body, header, tag.
     fn seal_clear(
         &mut self,
-        header: &Header,
+        header: &SframeHeader,
         encoded: &[u8],
         meta: &[u8],
         buf: &mut [u8],
@@ -291,7 +291,7 @@ impl Sealer {
     #[inline]
     fn seal_secret(
         &mut self,
-        header: &Header,
+        header: &SframeHeader,
         encoded: &[u8],
         meta: &[u8],
         buf: &mut [u8],
@@ -306,9 +306,9 @@ impl Sealer {
         self.associated.fill(header, meta, None)?;
         if class == Class::Signed {
             let signing = self.signing.as_ref().ok_or(Error::NoSigningKey)?;
-            let (plain, place) =
+            let (plain, target) =
                 text.split_last_chunk_mut::<SIGNATURE_BYTES>().ok_or(Error::NoRoom)?;
-            *place = self.associated.signed(self.epoch, plain, |all| signing.sign(all))?;
+            *target = self.associated.signed(self.epoch, plain, |all| signing.sign(all))?;
         }
         *tag = self.protect(header, text)?;
         before.get_mut(start..).ok_or(Error::NoRoom)?.copy_from_slice(encoded);
@@ -317,7 +317,11 @@ impl Sealer {
 
     /// Uses the counter up and applies the key.
     #[inline]
-    fn protect(&mut self, header: &Header, text: &mut [u8]) -> Result<[u8; TAG_BYTES], Error> {
+    fn protect(
+        &mut self,
+        header: &SframeHeader,
+        text: &mut [u8],
+    ) -> Result<[u8; TAG_BYTES], Error> {
         let key = self.keys.get(usize::from(header.key.class.number()));
         let key = key.and_then(Option::as_ref).ok_or(Error::Class)?;
         self.lease.take();
@@ -340,10 +344,10 @@ fn keys(group: Group, slot: Slot, epochs: &Epochs) -> Result<[Option<Key>; 4], E
     }
     let secret = epochs.secret(epochs.newest()).ok_or(Error::EpochUnknown)?;
     let mut keys = [const { None }; 4];
-    for (place, class) in keys.iter_mut().zip(Class::ALL) {
+    for (target, class) in keys.iter_mut().zip(Class::ALL) {
         if group.allows(class) {
             let id = KeyId::new(slot, class, epochs.newest());
-            *place = Some(derive::key(group.suite(), secret.expose(), id)?);
+            *target = Some(derive::key(group.suite(), secret.expose(), id)?);
         }
     }
     Ok(keys)

@@ -33,7 +33,7 @@ impl Window {
         if self.next - counter > WINDOW_BITS {
             return Err(Error::Stale);
         }
-        let (word, bit) = place(counter);
+        let (word, bit) = bit_of(counter);
         let is_taken = self.bits.get(word).is_none_or(|word| word & bit != 0);
         if is_taken { Err(Error::Replayed) } else { Ok(()) }
     }
@@ -49,7 +49,7 @@ impl Window {
             }
             self.next = counter + 1;
         }
-        let (word, bit) = place(counter);
+        let (word, bit) = bit_of(counter);
         if let Some(word) = self.bits.get_mut(word) {
             *word |= bit;
         }
@@ -57,14 +57,14 @@ impl Window {
     }
 
     fn clear(&mut self, counter: u64) {
-        let (word, bit) = place(counter);
+        let (word, bit) = bit_of(counter);
         if let Some(word) = self.bits.get_mut(word) {
             *word &= !bit;
         }
     }
 }
 
-fn place(counter: u64) -> (usize, u64) {
+fn bit_of(counter: u64) -> (usize, u64) {
     let index = counter % WINDOW_BITS;
     ((index / 64) as usize, 1 << (index % 64))
 }
@@ -99,7 +99,7 @@ impl WindowState {
         let slot = self.slot.number().to_be_bytes();
         let words = [self.window.epoch.0, self.window.next].into_iter().chain(self.window.bits);
         let parts = slot.into_iter().chain(words.flat_map(u64::to_be_bytes));
-        bytes.iter_mut().skip(1).zip(parts).for_each(|(place, byte)| *place = byte);
+        bytes.iter_mut().skip(1).zip(parts).for_each(|(target, byte)| *target = byte);
         bytes
     }
 
@@ -119,7 +119,7 @@ impl WindowState {
         let epoch = Epoch(words.next().ok_or(Error::Malformed)?);
         let next = words.next().ok_or(Error::Malformed)?;
         let mut bits = [0; WORDS];
-        bits.iter_mut().zip(words).for_each(|(place, word)| *place = word);
+        bits.iter_mut().zip(words).for_each(|(target, word)| *target = word);
         if next > crate::limits::MAX_COUNTER + 1 {
             return Err(Error::Malformed);
         }

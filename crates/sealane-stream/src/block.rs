@@ -139,7 +139,7 @@ impl Frames {
             let envelope = match record.content {
                 Content::Open(own) if own == codec => record.body.as_ref(),
                 Content::Open(own) => {
-                    translate(&mut scratch, (own, record), codec, &mut translated);
+                    translate(&mut scratch, own, record, codec, &mut translated);
                     translated.as_slice()
                 }
                 Content::Sealed => {
@@ -178,7 +178,8 @@ pub fn take_encoded() -> u64 {
 /// codec see `null` and the log says why, rather than the stream ending for them.
 fn translate(
     scratch: &mut Transcoder,
-    (own, record): (Codec, &Record),
+    own: Codec,
+    record: &Record,
     codec: Codec,
     out: &mut Vec<u8>,
 ) {
@@ -201,8 +202,8 @@ pub(crate) fn write_record(stream: u32, record: &Record, out: &mut BytesMut) {
     out.put_slice(&record.id);
     out.put_slice(&record.body);
     let sum = out.get(at + 4..).map_or(0, |covered| checksum(stream, record.offset, covered));
-    if let Some(place) = out.get_mut(at..at + 4) {
-        place.copy_from_slice(&sum.to_le_bytes());
+    if let Some(target) = out.get_mut(at..at + 4) {
+        target.copy_from_slice(&sum.to_le_bytes());
     }
 }
 
@@ -216,13 +217,20 @@ fn checksum(stream: u32, offset: u64, covered: &[u8]) -> u32 {
     hasher.finalize()
 }
 
-/// Reads a block's stored form: `count` records from the offset `first` on. Records that are
+/// The offsets of a stored block.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Offsets {
+    pub(crate) first: u64,
+    pub(crate) count: u64,
+}
+
+/// Reads a block's stored form: the records of `offsets`. Records that are
 /// damaged are left out, and only they, as long as their lengths still lead to the next one.
 pub(crate) fn read_block(
     topic: Topic,
     stream: u32,
     generation: u64,
-    (first, count): (u64, u64),
+    Offsets { first, count }: Offsets,
     data: Vec<u8>,
 ) -> Block {
     let data = Bytes::from(data);
@@ -278,7 +286,7 @@ mod tests {
     }
 
     fn read(data: Vec<u8>) -> Vec<u64> {
-        let block = read_block("a".parse().unwrap(), 3, 1, (10, 3), data);
+        let block = read_block("a".parse().unwrap(), 3, 1, Offsets { first: 10, count: 3 }, data);
         assert_eq!((block.first, block.last), (10, 12));
         block.records.iter().map(|r| r.offset).collect()
     }
@@ -310,9 +318,10 @@ mod tests {
     fn a_record_in_the_wrong_place_is_damage() {
         let records: Vec<_> = (10..13).map(|offset| record(offset, b"{}")).collect();
         let data = stored(&records);
-        let block = read_block("a".parse().unwrap(), 3, 1, (11, 3), data.clone());
+        let block =
+            read_block("a".parse().unwrap(), 3, 1, Offsets { first: 11, count: 3 }, data.clone());
         assert!(block.records.is_empty());
-        let block = read_block("a".parse().unwrap(), 4, 1, (10, 3), data);
+        let block = read_block("a".parse().unwrap(), 4, 1, Offsets { first: 10, count: 3 }, data);
         assert!(block.records.is_empty());
     }
 

@@ -12,8 +12,8 @@ use std::ops::Range;
 use sealane_protocol::limits::MAX_IN_FLIGHT;
 
 use crate::ConsumerChange;
+pub(crate) use changes::{DeadCounts, pieces, write_counts, write_piece};
 use changes::{Image, Touched, write_varint};
-pub(crate) use changes::{pieces, write_counts, write_piece};
 
 /// What a consumer promises its members; each may change it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,7 +52,7 @@ pub(crate) struct Handed {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum PendingState {
     InFlight {
         member: Member,
         deadline_ms: u64,
@@ -67,10 +67,10 @@ enum State {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Entry {
+struct Pending {
     offset: u64,
     attempt: u32,
-    state: State,
+    state: PendingState,
 }
 
 /// What the store keeps of a message that is not done.
@@ -81,14 +81,14 @@ struct Kept {
     due_ms: u64,
 }
 
-impl Entry {
+impl Pending {
     /// What is stored; none where the message is done.
     fn kept(&self, buried: &[u64]) -> Option<Kept> {
         let due_ms = match self.state {
-            State::Done => return None,
-            State::Dead if buried.binary_search(&self.offset).is_ok() => return None,
-            State::Delayed { due_ms } => due_ms,
-            State::InFlight { .. } | State::Ready | State::Dead => 0,
+            PendingState::Done => return None,
+            PendingState::Dead if buried.binary_search(&self.offset).is_ok() => return None,
+            PendingState::Delayed { due_ms } => due_ms,
+            PendingState::InFlight { .. } | PendingState::Ready | PendingState::Dead => 0,
         };
         Some(Kept { attempt: self.attempt, due_ms })
     }
@@ -100,7 +100,7 @@ pub(crate) struct Consumer {
     pub(crate) settings: ConsumerSettings,
     cursor: u64,
     /// By ascending offset; done entries go when they reach the front or outnumber the others.
-    pending: VecDeque<Entry>,
+    pending: VecDeque<Pending>,
     /// Entries that are not done.
     live: usize,
     ready: BTreeSet<u64>,
@@ -145,7 +145,7 @@ impl Consumer {
     /// Adds what each member has in flight.
     pub(crate) fn count_in_flight(&self, counts: &mut HashMap<Member, usize>) {
         for entry in &self.pending {
-            if let State::InFlight { member, .. } = entry.state {
+            if let PendingState::InFlight { member, .. } = entry.state {
                 *counts.entry(member).or_default() += 1;
             }
         }
@@ -157,7 +157,8 @@ impl Consumer {
         let waiting = self.ready.len() + self.delayed.len() + self.dead.len();
         let is_below = |offset: &u64| *offset < self.cursor;
         let is_counted = || {
-            let live = self.pending.iter().filter(|entry| entry.state != State::Done).count();
+            let live =
+                self.pending.iter().filter(|entry| entry.state != PendingState::Done).count();
             let ascends = self.pending.iter().is_sorted_by(|a, b| a.offset < b.offset);
             live == self.live && ascends
         };
@@ -196,7 +197,7 @@ impl Consumer {
         mut fits: impl FnMut(u64) -> bool,
     ) -> Vec<Handed> {
         let deadline_ms = now_ms.saturating_add(self.settings.ack_wait_ms);
-        let state = State::InFlight { member, deadline_ms };
+        let state = PendingState::InFlight { member, deadline_ms };
         let mut out = Vec::new();
         while out.len() < max
             && let Some(offset) = self.ready.first().copied()
@@ -219,7 +220,7 @@ impl Consumer {
             && fits(self.cursor)
         {
             out.push(Handed { offset: self.cursor, attempt: 1 });
-            self.pending.push_back(Entry { offset: self.cursor, attempt: 1, state });
+            self.pending.push_back(Pending { offset: self.cursor, attempt: 1, state });
             self.live += 1;
             self.cursor += 1;
         }
@@ -244,7 +245,7 @@ impl Consumer {
 
     /// Marks what `member` has in flight of `from..=to` as done; returns how many that were.
     pub(crate) fn ack(&mut self, member: Member, from: u64, to: u64) -> u64 {
-        self.each_in_flight(member, from, to, |_| State::Done)
+        self.each_in_flight(member, from, to, |_| PendingState::Done)
     }
 
     /// Sets what `member` has in flight of `from..=to` back, to come again at `due_ms`; returns
@@ -264,7 +265,7 @@ impl Consumer {
     /// Whether `offset` is in flight to `member`.
     pub(crate) fn holds(&self, member: Member, offset: u64) -> bool {
         self.index(offset).and_then(|i| self.pending.get(i)).is_some_and(|entry| {
-            matches!(entry.state, State::InFlight { member: holder, .. } if holder == member)
+            matches!(entry.state, PendingState::InFlight { member: holder, .. } if holder == member)
         })
     }
 
@@ -291,11 +292,11 @@ impl Consumer {
         for index in start..self.pending.len() {
             match self.pending.get(index) {
                 Some(entry) if entry.offset < offsets.end => {
-                    count += u64::from(entry.state != State::Done);
+                    count += u64::from(entry.state != PendingState::Done);
                 }
                 _ => break,
             }
-            self.set(index, State::Done);
+            self.set(index, PendingState::Done);
         }
         self.shrink();
         count
@@ -321,7 +322,7 @@ impl Consumer {
         {
             self.delayed.pop_first();
             if let Some(entry) = self.entry_mut(offset) {
-                entry.state = State::Ready;
+                entry.state = PendingState::Ready;
                 self.ready.insert(offset);
             }
         }
@@ -351,7 +352,7 @@ impl Consumer {
             if self.dead.remove(offset)
                 && let Some(index) = self.index(*offset)
             {
-                self.set(index, State::Done);
+                self.set(index, PendingState::Done);
             }
         }
         self.shrink();
@@ -393,7 +394,7 @@ impl Consumer {
         settings: ConsumerSettings,
         snapshot: &[u8],
         changes: &[Vec<u8>],
-        counts: &mut (u64, u64),
+        counts: &mut DeadCounts,
     ) -> Option<Self> {
         let mut image = Image::read(snapshot)?;
         for piece in changes {
@@ -402,13 +403,14 @@ impl Consumer {
         let mut consumer = Consumer::new(image.cursor, settings);
         for (offset, Kept { attempt, due_ms }) in image.pending {
             let max = settings.max_attempts;
-            let state = again(&Entry { offset, attempt, state: State::Ready }, max, due_ms, 0);
-            consumer.pending.push_back(Entry { offset, attempt, state: State::Done });
+            let state =
+                again(&Pending { offset, attempt, state: PendingState::Ready }, max, due_ms, 0);
+            consumer.pending.push_back(Pending { offset, attempt, state: PendingState::Done });
             consumer.set(consumer.pending.len() - 1, state);
         }
-        debug_assert!(consumer.holds_together());
         consumer.touched = Touched::new(image.cursor);
-        Some(consumer)
+        // Whatever the store gave, nothing is pending that nobody was given.
+        consumer.holds_together().then_some(consumer)
     }
 
     fn skip_to(&mut self, offset: u64) {
@@ -424,7 +426,7 @@ impl Consumer {
         member: Member,
         from: u64,
         to: u64,
-        next: impl Fn(&Entry) -> State,
+        next: impl Fn(&Pending) -> PendingState,
     ) -> u64 {
         let start = self.start_of(from);
         let mut count = 0;
@@ -432,7 +434,8 @@ impl Consumer {
             let Some(entry) = self.pending.get(index).filter(|entry| entry.offset <= to) else {
                 break;
             };
-            if matches!(entry.state, State::InFlight { member: holder, .. } if holder == member) {
+            let is_held = |holder| holder == member;
+            if matches!(entry.state, PendingState::InFlight { member, .. } if is_held(member)) {
                 let state = next(entry);
                 self.set(index, state);
                 count += 1;
@@ -447,7 +450,7 @@ impl Consumer {
         let max = self.settings.max_attempts;
         for index in 0..self.pending.len() {
             let Some(entry) = self.pending.get(index) else { break };
-            let State::InFlight { deadline_ms, .. } = entry.state else { continue };
+            let PendingState::InFlight { deadline_ms, .. } = entry.state else { continue };
             if deadline_ms <= now_ms {
                 let state = again(entry, max, now_ms, now_ms);
                 self.set(index, state);
@@ -459,32 +462,32 @@ impl Consumer {
         self.next_scan_ms = self.next_scan_ms.max(now_ms.saturating_add(25));
     }
 
-    fn set(&mut self, index: usize, state: State) {
+    fn set(&mut self, index: usize, state: PendingState) {
         let Some(entry) = self.pending.get_mut(index) else { return };
         let (offset, old) = (entry.offset, std::mem::replace(&mut entry.state, state));
         match old {
-            State::Delayed { due_ms } => drop(self.delayed.remove(&(due_ms, offset))),
-            State::Ready => drop(self.ready.remove(&offset)),
-            State::Dead => drop(self.dead.remove(&offset)),
-            State::InFlight { .. } | State::Done => {}
+            PendingState::Delayed { due_ms } => drop(self.delayed.remove(&(due_ms, offset))),
+            PendingState::Ready => drop(self.ready.remove(&offset)),
+            PendingState::Dead => drop(self.dead.remove(&offset)),
+            PendingState::InFlight { .. } | PendingState::Done => {}
         }
         match state {
-            State::Delayed { due_ms } => drop(self.delayed.insert((due_ms, offset))),
-            State::Ready => drop(self.ready.insert(offset)),
-            State::Dead => drop(self.dead.insert(offset)),
-            State::InFlight { .. } | State::Done => {}
+            PendingState::Delayed { due_ms } => drop(self.delayed.insert((due_ms, offset))),
+            PendingState::Ready => drop(self.ready.insert(offset)),
+            PendingState::Dead => drop(self.dead.insert(offset)),
+            PendingState::InFlight { .. } | PendingState::Done => {}
         }
         self.touched.note(offset);
-        self.live += usize::from(state != State::Done);
-        self.live -= usize::from(old != State::Done);
+        self.live += usize::from(state != PendingState::Done);
+        self.live -= usize::from(old != PendingState::Done);
     }
 
     fn shrink(&mut self) {
-        while self.pending.front().is_some_and(|entry| entry.state == State::Done) {
+        while self.pending.front().is_some_and(|entry| entry.state == PendingState::Done) {
             self.pending.pop_front();
         }
         if self.pending.len() > 64 && self.pending.len() > 2 * self.live {
-            self.pending.retain(|entry| entry.state != State::Done);
+            self.pending.retain(|entry| entry.state != PendingState::Done);
         }
         debug_assert!(self.holds_together());
     }
@@ -504,20 +507,20 @@ impl Consumer {
         self.pending.get(index).filter(|entry| entry.offset == offset).map(|_| index)
     }
 
-    fn entry_mut(&mut self, offset: u64) -> Option<&mut Entry> {
+    fn entry_mut(&mut self, offset: u64) -> Option<&mut Pending> {
         let index = self.index(offset)?;
         self.pending.get_mut(index)
     }
 }
 
 /// What becomes of a message that was not acknowledged.
-fn again(entry: &Entry, max_attempts: u32, due_ms: u64, now_ms: u64) -> State {
+fn again(entry: &Pending, max_attempts: u32, due_ms: u64, now_ms: u64) -> PendingState {
     if max_attempts > 0 && entry.attempt >= max_attempts {
-        State::Dead
+        PendingState::Dead
     } else if due_ms > now_ms {
-        State::Delayed { due_ms }
+        PendingState::Delayed { due_ms }
     } else {
-        State::Ready
+        PendingState::Ready
     }
 }
 

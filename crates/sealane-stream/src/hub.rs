@@ -20,8 +20,8 @@ use crate::envelope::{Envelope, Ids};
 use crate::metrics::Metrics;
 use crate::registry::Registry;
 use crate::store::{Key, Reads, Settings, Writes};
-use crate::stream::{Shared, Stream};
-use crate::subscription::{Event, Subscription, TURN_BYTES, Turn, Who, read, start_offset};
+use crate::stream::{ConsumerEntry, Stream};
+use crate::subscription::{Output, Subscription, TURN_BYTES, Turn, Who, read, start_offset};
 use crate::writer::{Append, Appended, Command, Configure, Writer, check_seal};
 use crate::{
     Change, ConsumerState, Error, Level, Retention, Start, StreamState, checkpoint, now_ms, store,
@@ -95,7 +95,7 @@ pub struct Page {
     /// The stream's topic and generation.
     pub joined: Joined,
     /// Messages and gaps, in order.
-    pub events: Vec<Event>,
+    pub events: Vec<Output>,
     /// Where to go on.
     pub next: u64,
     /// Whether nothing was left.
@@ -293,8 +293,8 @@ impl Hub {
         let stream = self.find(topic)?;
         let consumers: Vec<_> = stream.state.lock().consumers.values().cloned().collect();
         let mut counts = HashMap::new();
-        for shared in consumers {
-            shared.state.lock().count_in_flight(&mut counts);
+        for entry in consumers {
+            entry.state.lock().count_in_flight(&mut counts);
         }
         Ok(counts)
     }
@@ -436,11 +436,11 @@ fn describe(stream: &Stream) -> StreamState {
     };
     drop(state);
     consumers.sort_by(|a, b| a.name.cmp(&b.name));
-    described.consumers = consumers.iter().map(|shared| shared.describe()).collect();
+    described.consumers = consumers.iter().map(|entry| entry.describe()).collect();
     described
 }
 
-impl Shared {
+impl ConsumerEntry {
     fn describe(&self) -> ConsumerState {
         let consumer = self.state.lock();
         ConsumerState {

@@ -60,7 +60,7 @@ pub use envelope::{Envelope, Ids};
 pub use hub::{Enqueue, Hub, HubConfig, IdempotencyKey, Listed, Page};
 pub use metrics::Metrics;
 pub use store::{Backup, backup, check, restore};
-pub use subscription::{Delivery, Event, Subscription, Who};
+pub use subscription::{Delivery, Output, Subscription, Who};
 pub use writer::Appended;
 
 pub use sealane_protocol::{

@@ -17,7 +17,7 @@ use crate::consumer::Member;
 use crate::metrics::Metrics;
 use crate::signal::{Met, Signal};
 use crate::store::{Fault, Reads, StreamRow};
-use crate::stream::{Shared, Stream};
+use crate::stream::{ConsumerEntry, Stream};
 use crate::writer::Command;
 
 pub(crate) struct Registry {
@@ -36,8 +36,8 @@ pub(crate) struct Registry {
     /// How many subscriptions by pattern have come so far.
     patterns_met: AtomicU64,
     followed: AtomicUsize,
-    dirty: Mutex<Vec<(Arc<Stream>, Arc<Shared>)>>,
-    timed: Mutex<Vec<(Arc<Stream>, Arc<Shared>)>>,
+    dirty: Mutex<Vec<(Arc<Stream>, Arc<ConsumerEntry>)>>,
+    timed: Mutex<Vec<(Arc<Stream>, Arc<ConsumerEntry>)>>,
     timed_added: Condvar,
     writer: Sender<Command>,
 }
@@ -89,9 +89,9 @@ impl Registry {
     pub(crate) fn begin(&self) {
         for stream in self.streams() {
             let consumers: Vec<_> = stream.state.lock().consumers.values().cloned().collect();
-            for shared in consumers {
-                if !shared.state.lock().is_settled() {
-                    self.mark_timed(&stream, &shared);
+            for entry in consumers {
+                if !entry.state.lock().is_settled() {
+                    self.mark_timed(&stream, &entry);
                 }
             }
         }
@@ -247,12 +247,12 @@ impl Registry {
     }
 
     /// Has the consumer stored soon.
-    pub(crate) fn mark_dirty(&self, stream: &Arc<Stream>, shared: &Arc<Shared>) {
-        if shared.dirty.swap(true, Ordering::SeqCst) {
+    pub(crate) fn mark_dirty(&self, stream: &Arc<Stream>, entry: &Arc<ConsumerEntry>) {
+        if entry.dirty.swap(true, Ordering::SeqCst) {
             return;
         }
         let mut dirty = self.dirty.lock();
-        dirty.push((stream.clone(), shared.clone()));
+        dirty.push((stream.clone(), entry.clone()));
         if dirty.len() == 1 {
             // Nobody listens any more only after the writer has stored everything and ended.
             let _ = self.writer.send(Command::Dirty);
@@ -263,19 +263,19 @@ impl Registry {
         !self.dirty.lock().is_empty()
     }
 
-    pub(crate) fn take_dirty(&self) -> Vec<(Arc<Stream>, Arc<Shared>)> {
+    pub(crate) fn take_dirty(&self) -> Vec<(Arc<Stream>, Arc<ConsumerEntry>)> {
         std::mem::take(&mut self.dirty.lock())
     }
 
     /// Gives back consumers that were taken and not looked at.
-    pub(crate) fn give_back(&self, mut dirty: Vec<(Arc<Stream>, Arc<Shared>)>) {
+    pub(crate) fn give_back(&self, mut dirty: Vec<(Arc<Stream>, Arc<ConsumerEntry>)>) {
         self.dirty.lock().append(&mut dirty);
     }
 
     /// Has the clock look after the consumer.
-    pub(crate) fn mark_timed(&self, stream: &Arc<Stream>, shared: &Arc<Shared>) {
-        if !shared.timed.swap(true, Ordering::SeqCst) {
-            self.timed.lock().push((stream.clone(), shared.clone()));
+    pub(crate) fn mark_timed(&self, stream: &Arc<Stream>, entry: &Arc<ConsumerEntry>) {
+        if !entry.timed.swap(true, Ordering::SeqCst) {
+            self.timed.lock().push((stream.clone(), entry.clone()));
             self.timed_added.notify_one();
         }
     }
@@ -297,22 +297,22 @@ impl Registry {
     pub(crate) fn expire(&self, now_ms: u64) {
         let timed = std::mem::take(&mut *self.timed.lock());
         let mut kept = Vec::with_capacity(timed.len());
-        for (stream, shared) in timed {
-            let mut consumer = shared.state.lock();
+        for (stream, entry) in timed {
+            let mut consumer = entry.state.lock();
             let ready = consumer.expire(now_ms);
             let (dead, settled) = (consumer.has_dead(), consumer.is_settled());
             if settled || stream.removed.load(Ordering::Relaxed) {
-                shared.timed.store(false, Ordering::SeqCst);
+                entry.timed.store(false, Ordering::SeqCst);
             }
             drop(consumer);
             if ready {
-                shared.wake();
+                entry.wake();
             }
             if dead {
-                self.mark_dirty(&stream, &shared);
+                self.mark_dirty(&stream, &entry);
             }
-            if shared.timed.load(Ordering::SeqCst) {
-                kept.push((stream, shared));
+            if entry.timed.load(Ordering::SeqCst) {
+                kept.push((stream, entry));
             }
         }
         self.timed.lock().append(&mut kept);

@@ -15,7 +15,7 @@ pub(crate) struct Met {
     pub(crate) offset: u64,
 }
 
-/// Wakes one subscription and says which of its slots to look at.
+/// Wakes one subscription and says which of its lanes to look at.
 #[derive(Default)]
 pub(crate) struct Signal {
     notify: Notify,
@@ -49,16 +49,16 @@ impl Signal {
     }
 }
 
-/// A slot's place in the list of those who wait for a stream.
+/// A lane's place in the list of those who wait for a stream.
 pub(crate) struct Waiter {
     signal: Arc<Signal>,
-    slot: usize,
+    lane: usize,
     armed: AtomicBool,
 }
 
 impl Waiter {
-    pub(crate) fn new(signal: Arc<Signal>, slot: usize) -> Self {
-        Self { signal, slot, armed: AtomicBool::new(false) }
+    pub(crate) fn new(signal: Arc<Signal>, lane: usize) -> Self {
+        Self { signal, lane, armed: AtomicBool::new(false) }
     }
 
     /// Asks for one wake. Look once more after arming: what came before is not signalled.
@@ -66,16 +66,16 @@ impl Waiter {
         self.armed.store(true, Ordering::SeqCst);
     }
 
-    /// Signals the slot, whether it asked or not.
+    /// Signals the lane, whether it asked or not.
     pub(crate) fn rouse(&self) {
         self.armed.store(true, Ordering::SeqCst);
         self.wake();
     }
 
-    /// Signals the slot, if it asked.
+    /// Signals the lane, if it asked.
     pub(crate) fn wake(&self) {
         if self.armed.swap(false, Ordering::SeqCst) {
-            self.signal.ready.lock().push(self.slot);
+            self.signal.ready.lock().push(self.lane);
             self.signal.notify.notify_one();
         }
     }

@@ -11,7 +11,7 @@ use sealane_frame::GroupTag;
 use sealane_message::Topic;
 
 use crate::block::Block;
-use crate::consumer::{Consumer, Member};
+use crate::consumer::{Consumer, DeadCounts, Member};
 use crate::signal::Waiter;
 use crate::store::{ConsumerRow, Settings, StreamRow};
 use crate::{ConsumerSettings, Error, Level, Retention};
@@ -25,7 +25,7 @@ pub(crate) struct Stream {
     pub(crate) sealed: Option<GroupTag>,
     /// Set once it is removed from the store, for good.
     pub(crate) removed: AtomicBool,
-    pub(crate) state: Mutex<State>,
+    pub(crate) state: Mutex<StreamInner>,
     /// The last subscription by pattern, in the order in which they came, that was told of this
     /// stream or has looked at it itself.
     pub(crate) met: AtomicU64,
@@ -34,7 +34,7 @@ pub(crate) struct Stream {
     pub(crate) readers: AtomicUsize,
 }
 
-pub(crate) struct State {
+pub(crate) struct StreamInner {
     pub(crate) level: Level,
     pub(crate) retention: Retention,
     /// The lowest offset that can be read.
@@ -52,7 +52,7 @@ pub(crate) struct State {
     /// (first offset, generation), ascending.
     pub(crate) generations: Vec<(u64, u64)>,
     pub(crate) damaged: Vec<(u64, u64)>,
-    pub(crate) consumers: HashMap<Arc<str>, Arc<Shared>>,
+    pub(crate) consumers: HashMap<Arc<str>, Arc<ConsumerEntry>>,
     /// The most recent blocks, without holes up to `next`.
     tail: VecDeque<Arc<Block>>,
     tail_bytes: usize,
@@ -61,7 +61,7 @@ pub(crate) struct State {
 }
 
 /// A consumer, its members, and what the store knows of it.
-pub(crate) struct Shared {
+pub(crate) struct ConsumerEntry {
     pub(crate) name: Arc<str>,
     /// The token that made it; empty: none was needed.
     pub(crate) owner: Arc<str>,
@@ -114,11 +114,11 @@ static TAILS_BYTES: AtomicUsize = AtomicUsize::new(0);
 impl Stream {
     pub(crate) fn new(row: StreamRow) -> Self {
         let topic = row.topic.clone();
-        let shared = |row: ConsumerRow| {
-            let shared = Arc::new(Shared::restore(row, &topic));
-            (shared.name.clone(), shared)
+        let entry = |row: ConsumerRow| {
+            let entry = Arc::new(ConsumerEntry::restore(row, &topic));
+            (entry.name.clone(), entry)
         };
-        let state = State {
+        let state = StreamInner {
             level: row.level,
             retention: row.retention,
             first: row.first,
@@ -129,7 +129,7 @@ impl Stream {
             bytes: row.bytes,
             generations: row.generations,
             damaged: row.damaged,
-            consumers: row.consumers.into_iter().map(shared).collect(),
+            consumers: row.consumers.into_iter().map(entry).collect(),
             tail: VecDeque::new(),
             tail_bytes: 0,
             recent: VecDeque::new(),
@@ -208,12 +208,12 @@ impl Stream {
         name: &str,
         owner: &str,
         start: u64,
-    ) -> Result<Arc<Shared>, Error> {
+    ) -> Result<Arc<ConsumerEntry>, Error> {
         let mut state = self.state.lock();
-        if let Some(shared) = state.consumers.get(name) {
-            return Ok(shared.clone());
+        if let Some(entry) = state.consumers.get(name) {
+            return Ok(entry.clone());
         }
-        let of_owner = state.consumers.values().filter(|shared| &*shared.owner == owner).count();
+        let of_owner = state.consumers.values().filter(|entry| &*entry.owner == owner).count();
         let limits = [
             (of_owner, MAX_TOKEN_CONSUMERS, "consumers of this token"),
             (state.consumers.len(), MAX_CONSUMERS, "consumers"),
@@ -225,9 +225,9 @@ impl Stream {
         }
         let consumer = Consumer::new(start, ConsumerSettings::default());
         let name: Arc<str> = name.into();
-        let shared = Arc::new(Shared::new(name.clone(), owner.into(), consumer));
-        state.consumers.insert(name, shared.clone());
-        Ok(shared)
+        let entry = Arc::new(ConsumerEntry::new(name.clone(), owner.into(), consumer));
+        state.consumers.insert(name, entry.clone());
+        Ok(entry)
     }
 
     /// What its owner chose.
@@ -237,7 +237,7 @@ impl Stream {
     }
 }
 
-impl State {
+impl StreamInner {
     /// The generation that is being written.
     pub(crate) fn generation(&self) -> u64 {
         self.generations.last().map_or(0, |(_, generation)| *generation)
@@ -333,7 +333,7 @@ fn tail_bytes(block: &Block) -> usize {
     block.memory_bytes() * 2
 }
 
-impl Drop for State {
+impl Drop for StreamInner {
     fn drop(&mut self) {
         while !self.tail.is_empty() {
             self.drop_oldest();
@@ -341,7 +341,7 @@ impl Drop for State {
     }
 }
 
-impl Shared {
+impl ConsumerEntry {
     fn new(name: Arc<str>, owner: Arc<str>, consumer: Consumer) -> Self {
         Self {
             name,
@@ -358,7 +358,7 @@ impl Shared {
 
     fn restore(row: ConsumerRow, topic: &Topic) -> Self {
         let changes = &row.changes.pieces;
-        let mut dead = (row.dead_lettered, row.dead_dropped);
+        let mut dead = DeadCounts { lettered: row.dead_lettered, dropped: row.dead_dropped };
         let consumer = Consumer::restore(row.settings, &row.state, changes, &mut dead);
         let consumer = consumer.unwrap_or_else(|| {
             tracing::error!(stream = %topic, consumer = row.name, "begins anew: it is damaged");
@@ -374,8 +374,8 @@ impl Shared {
             is_changed: false,
         };
         Self {
-            dead_lettered: AtomicU64::new(dead.0),
-            dead_dropped: AtomicU64::new(dead.1),
+            dead_lettered: AtomicU64::new(dead.lettered),
+            dead_dropped: AtomicU64::new(dead.dropped),
             kept: Mutex::new(kept),
             ..Self::new(row.name.into(), row.owner.into(), consumer)
         }

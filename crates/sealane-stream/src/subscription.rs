@@ -5,10 +5,11 @@
 
 mod fetch;
 mod in_flight;
-mod slot;
-mod slots;
+mod lane;
+mod lanes;
 
 use std::collections::VecDeque;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -25,12 +26,12 @@ use crate::registry::Registry;
 use crate::signal::{Met, Signal};
 use crate::stream::Stream;
 use crate::{ConsumerChange, Error, Position, Start, now_ms};
-use in_flight::InFlight;
-use slot::{Slot, Work};
-use slots::Slots;
+use in_flight::{Delivered, InFlight};
+use lane::{Lane, Work};
+use lanes::Lanes;
 
 pub(crate) use fetch::read;
-pub(crate) use slot::start_offset;
+pub(crate) use lane::start_offset;
 
 /// Who reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,21 +56,21 @@ pub enum Who {
     },
 }
 
-impl Event {
+impl Output {
     /// Bytes of its envelope.
     fn bytes(&self) -> usize {
         match self {
-            Event::Deliver(Delivery { block, index, .. }) => {
+            Output::Deliver(Delivery { block, index, .. }) => {
                 block.records.get(*index).map_or(0, |record| record.body.len())
             }
-            Event::Status(_) => 0,
+            Output::Status(_) => 0,
         }
     }
 }
 
 /// What a subscription has for its connection.
 #[derive(Debug)]
-pub enum Event {
+pub enum Output {
     /// A message.
     Deliver(Delivery),
     /// Something to know: `joined` or `gap`.
@@ -109,10 +110,10 @@ pub struct Subscription {
     pattern: Pattern,
     who: Who,
     signal: Arc<Signal>,
-    slots: Slots,
-    /// Slots that may have something, in turn.
+    lanes: Lanes,
+    /// Lanes that may have something, in turn.
     turn: VecDeque<usize>,
-    /// Slots whose stream was removed, to be told of without credit.
+    /// Lanes whose stream was removed, to be told of without credit.
     removed: Vec<usize>,
     credit: u64,
     /// Status frames that wait to be taken.
@@ -134,7 +135,7 @@ impl Subscription {
             pattern,
             who,
             signal: Arc::new(Signal::default()),
-            slots: Slots::default(),
+            lanes: Lanes::default(),
             turn: VecDeque::new(),
             removed: Vec::new(),
             credit: 0,
@@ -239,7 +240,7 @@ impl Subscription {
         &mut self,
         max: usize,
         max_bytes: usize,
-        out: &mut Vec<Event>,
+        out: &mut Vec<Output>,
     ) -> Result<(), Error> {
         for Met { stream, offset } in self.signal.take_joined() {
             self.join(stream, Some(offset)).await?;
@@ -249,7 +250,7 @@ impl Subscription {
             self.turn.retain(|other| *other != index);
             self.lose(index)?;
         }
-        out.extend(self.notes.drain(..).map(Event::Status));
+        out.extend(self.notes.drain(..).map(Output::Status));
         let mut left = max.min(usize::try_from(self.credit).unwrap_or(usize::MAX));
         let mut bytes = 0;
         while left > 0
@@ -260,8 +261,8 @@ impl Subscription {
             let turn = Turn { messages: left.min(TURN), bytes: TURN_BYTES.min(max_bytes - bytes) };
             let more = self.serve(index, turn, out).await?;
             let given = out.get(before..).unwrap_or_default();
-            bytes += given.iter().map(Event::bytes).sum::<usize>();
-            let given = given.iter().filter(|e| matches!(e, Event::Deliver(_))).count();
+            bytes += given.iter().map(Output::bytes).sum::<usize>();
+            let given = given.iter().filter(|e| matches!(e, Output::Deliver(_))).count();
             debug_assert!(given <= turn.messages, "a delivery beyond the turn or the credit");
             left -= given.min(left);
             self.credit -= given as u64;
@@ -277,10 +278,10 @@ impl Subscription {
         let mut ready = Vec::new();
         self.signal.take_ready(&mut ready);
         for index in ready {
-            let Some(slot) = self.slots.get_mut(index) else { continue };
-            if slot.stream.removed.load(Ordering::SeqCst) {
+            let Some(lane) = self.lanes.get_mut(index) else { continue };
+            if lane.stream.removed.load(Ordering::SeqCst) {
                 self.removed.push(index);
-            } else if !std::mem::replace(&mut slot.queued, true) {
+            } else if !std::mem::replace(&mut lane.queued, true) {
                 self.turn.push_back(index);
             }
         }
@@ -294,7 +295,7 @@ impl Subscription {
         stream: Arc<Stream>,
         met: Option<u64>,
     ) -> Result<Option<Joined>, Error> {
-        if self.slots.has(&stream) || stream.removed.load(Ordering::SeqCst) {
+        if self.lanes.has(&stream) || stream.removed.load(Ordering::SeqCst) {
             return Ok(None);
         }
         let is_pattern = self.pattern.topic().is_none();
@@ -312,13 +313,13 @@ impl Subscription {
                 return Ok(None);
             }
         }
-        self.registry.follow(self.slots.len())?;
-        let index = self.slots.next();
-        let place = (self.member, index);
-        let opened = Slot::open(&self.registry, stream, &who, &self.signal, place).await;
-        let (slot, joined) = opened.inspect_err(|_| self.registry.unfollow(1))?;
+        self.registry.follow(self.lanes.len())?;
+        let index = self.lanes.next();
+        let opened =
+            Lane::open(&self.registry, stream, &who, &self.signal, self.member, index).await;
+        let (lane, joined) = opened.inspect_err(|_| self.registry.unfollow(1))?;
         let announced = !is_pattern && met.is_none();
-        self.slots.insert(Slot { announced, ..slot });
+        self.lanes.insert(Lane { announced, ..lane });
         self.turn.push_back(index);
         Ok(Some(joined))
     }
@@ -329,7 +330,7 @@ impl Subscription {
         offset: u64,
         generation: Option<u64>,
     ) -> Result<(), Error> {
-        let index = self.slot_of(stream.as_ref(), "seek")?;
+        let index = self.lane_of(stream.as_ref(), "seek")?;
         if self.notes.len() >= MAX_WAITING_ANSWERS {
             // Who asks and does not read what is answered.
             let limit = MAX_WAITING_ANSWERS as u64;
@@ -339,15 +340,15 @@ impl Subscription {
             Some(index) => Some(index),
             None => self.meet(stream.as_ref(), offset)?,
         };
-        let Some(slot) = index.and_then(|index| self.slots.get_mut(index)) else {
+        let Some(lane) = index.and_then(|index| self.lanes.get_mut(index)) else {
             return Ok(());
         };
-        let Work::Reader { next } = &mut slot.work else { return Err(Error::NotAConsumer("seek")) };
-        let (joined, at) = slot::resume(&slot.stream, offset, generation);
+        let Work::Reader { next } = &mut lane.work else { return Err(Error::NotAConsumer("seek")) };
+        let (joined, at) = lane::resume(&lane.stream, offset, generation);
         *next = at;
         self.notes.push(ServerFrame::Joined(joined));
-        slot.announced = true;
-        if !std::mem::replace(&mut slot.queued, true) {
+        lane.announced = true;
+        if !std::mem::replace(&mut lane.queued, true) {
             self.turn.extend(index);
         }
         Ok(())
@@ -369,18 +370,18 @@ impl Subscription {
 
     /// Follows a stream as a reader, from `offset` on: of what is gone by now it is told as a gap.
     fn read_from(&mut self, stream: Arc<Stream>, offset: u64) -> Result<usize, Error> {
-        self.registry.follow(self.slots.len())?;
-        let index = self.slots.next();
-        let slot = Slot::reader(stream, offset, &self.signal, (self.member, index));
-        self.slots.insert(slot);
+        self.registry.follow(self.lanes.len())?;
+        let index = self.lanes.next();
+        let lane = Lane::reader(stream, offset, &self.signal, self.member, index);
+        self.lanes.insert(lane);
         self.turn.push_back(index);
         Ok(index)
     }
 
-    /// The slot of a stream that an op names, or of the only one.
-    fn slot_of(&self, stream: Option<&Topic>, op: &'static str) -> Result<Option<usize>, Error> {
+    /// The lane of a stream that an op names, or of the only one.
+    fn lane_of(&self, stream: Option<&Topic>, op: &'static str) -> Result<Option<usize>, Error> {
         match stream.or(self.pattern.topic()) {
-            Some(topic) => Ok(self.slots.find(topic)),
+            Some(topic) => Ok(self.lanes.find(topic)),
             None => Err(Error::UnknownOp(op.into())),
         }
     }
@@ -390,18 +391,19 @@ impl Subscription {
         for mark in merged(marks) {
             let count = match mark {
                 Mark::Id(id) => {
-                    let mut places = Vec::new();
-                    self.in_flight.remove(id.as_bytes(), &mut places);
-                    let each =
-                        |(index, offset)| self.finish_range(index, (offset, offset), delay_ms);
-                    places.into_iter().map(each).sum()
+                    let mut all = Vec::new();
+                    self.in_flight.remove(id.as_bytes(), &mut all);
+                    let each = |Delivered { lane, offset }| {
+                        self.finish_range(lane, offset..=offset, delay_ms)
+                    };
+                    all.into_iter().map(each).sum()
                 }
                 Mark::Range { stream, from, to } => {
                     let op = if delay_ms.is_some() { "nack" } else { "ack" };
-                    let index = self.slot_of(stream.as_ref(), op)?;
-                    let finish = |index| self.finish_range(index, (from, to), delay_ms);
+                    let index = self.lane_of(stream.as_ref(), op)?;
+                    let finish = |index| self.finish_range(index, from..=to, delay_ms);
                     let count = index.map_or(0, finish);
-                    self.in_flight.prune(count as usize, self.member, &self.slots);
+                    self.in_flight.prune(count as usize, self.member, &self.lanes);
                     count
                 }
             };
@@ -412,10 +414,16 @@ impl Subscription {
         Ok(())
     }
 
-    fn finish_range(&self, index: usize, (from, to): (u64, u64), delay_ms: Option<u64>) -> u64 {
-        let Some(slot) = self.slots.get(index) else { return 0 };
-        let Work::Member { shared } = &slot.work else { return 0 };
-        let mut consumer = shared.state.lock();
+    fn finish_range(
+        &self,
+        index: usize,
+        offsets: RangeInclusive<u64>,
+        delay_ms: Option<u64>,
+    ) -> u64 {
+        let (from, to) = offsets.into_inner();
+        let Some(lane) = self.lanes.get(index) else { return 0 };
+        let Work::Member { entry } = &lane.work else { return 0 };
+        let mut consumer = entry.state.lock();
         let was_full = consumer.is_full();
         let metrics = &self.registry.metrics;
         let count = match delay_ms {
@@ -433,10 +441,10 @@ impl Subscription {
         };
         drop(consumer);
         if count > 0 {
-            self.registry.mark_dirty(&slot.stream, shared);
+            self.registry.mark_dirty(&lane.stream, entry);
         }
         if was_full || delay_ms.is_some() {
-            shared.wake();
+            entry.wake();
         }
         count
     }
@@ -472,9 +480,9 @@ fn merged(mut marks: Vec<Mark>) -> Vec<Mark> {
 impl Drop for Subscription {
     fn drop(&mut self) {
         self.registry.unwatch(self.member);
-        self.registry.unfollow(self.slots.len());
-        for slot in self.slots.drain() {
-            slot.close(&self.registry, self.member);
+        self.registry.unfollow(self.lanes.len());
+        for lane in self.lanes.drain() {
+            lane.close(&self.registry, self.member);
         }
     }
 }

@@ -5,7 +5,7 @@
 //! Rows that put come with a fresh vault each time and end when all is durable.
 
 #[expect(dead_code, reason = "of what the tests share, the bench takes a part")]
-#[path = "../tests/vault/shared.rs"]
+#[path = "../tests/it/shared.rs"]
 mod shared;
 
 use std::fs;
@@ -104,7 +104,7 @@ impl Bench {
                 fs::copy(path, to).unwrap();
             }
             rustix::fs::syncfs(fs::File::open(&copies).unwrap()).unwrap();
-            show("copy and sync", begun, amount, None);
+            show("copy and sync", begun, amount.0, amount.1, None);
         }
         let mut zstd = zstd::bulk::Compressor::new(3).unwrap();
         let (mut out, mut stored, mut taken) = (vec![0; 2 << 20], 0, Duration::ZERO);
@@ -116,7 +116,7 @@ impl Bench {
             }
             taken += begun.elapsed();
         }
-        show("zstd-3 alone", Instant::now() - taken, amount, Some(stored));
+        show("zstd-3 alone", Instant::now() - taken, amount.0, amount.1, Some(stored));
     }
 
     fn vault(&self) -> Vault {
@@ -130,7 +130,7 @@ impl Bench {
         let begun = Instant::now();
         let put = vault.put_paths(&[source.to_owned()], options).unwrap();
         let counts = put.counts;
-        show(row, begun, (counts.files, counts.bytes), Some(counts.stored_bytes));
+        show(row, begun, counts.files, counts.bytes, Some(counts.stored_bytes));
         (counts.files, counts.bytes)
     }
 
@@ -141,7 +141,7 @@ impl Bench {
             let target = self.folder.join(format!("{label}-{round}"));
             let begun = Instant::now();
             let got = vault.get_to(snapshot, &target, &GetOptions::default()).unwrap();
-            show("restore, verified", begun, amount, None);
+            show("restore, verified", begun, amount.0, amount.1, None);
             assert!(got.failed.is_empty());
         }
     }
@@ -176,7 +176,7 @@ fn files_of(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-fn show(row: &str, begun: Instant, (files, bytes): (u64, u64), stored: Option<u64>) {
+fn show(row: &str, begun: Instant, files: u64, bytes: u64, stored: Option<u64>) {
     let seconds = begun.elapsed().as_secs_f64();
     let stored =
         stored.map_or(String::new(), |stored| format!("{:>8.3}x", stored as f64 / bytes as f64));

@@ -5,7 +5,7 @@ use crate::format::config::Config;
 use crate::format::pack::{read_trailer, write_trailer};
 use crate::format::page::{PageDraft, read_list, read_page, write_pieces};
 use crate::format::snapshot::{Sealed, read_body};
-use crate::keys::{Slot, slot_key};
+use crate::keys::{KeySlot, slot_key};
 
 /// Reads what follows the first byte as the part of a vault that this byte names.
 ///
@@ -37,7 +37,7 @@ pub fn part(bytes: &[u8]) {
 fn slot(bytes: &[u8]) {
     // Its vault and id stand in it, so that more than the comparison with the key is reached.
     if let (Some(vault), Some(id)) = (array(bytes, 8), array(bytes, 24)) {
-        drop(Slot::read(&slot_key(&id), bytes.to_vec(), &vault));
+        drop(KeySlot::read(&slot_key(&id), bytes.to_vec(), &vault));
     }
 }
 

@@ -16,7 +16,7 @@ use crate::format::header::VaultId;
 
 pub use recovery::RecoveryCode;
 pub use slot::{Cost, Secret, SlotKind};
-pub(crate) use slot::{NewSecret, SLOT_PREFIX, Slot, owner_identity, slot_key};
+pub(crate) use slot::{KeySlot, NewSecret, SLOT_PREFIX, owner_identity, slot_key};
 pub use writer::WriterKey;
 
 /// A secret of 32 bytes, erased when it is dropped.

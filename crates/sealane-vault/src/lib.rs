@@ -16,11 +16,11 @@
 //! ```
 //! use sealane_vault::*;
 //! # let folder = tempfile::tempdir().unwrap();
-//! # let (place, state) = (folder.path().join("vault"), Some(folder.path().join("state")));
+//! # let (url, state) = (folder.path().join("vault"), Some(folder.path().join("state")));
 //! # let options = OpenOptions { state, ..OpenOptions::default() };
 //! # let cost = Cost { memory_kib: 64, passes: 1, lanes: 1 };
 //!
-//! let store = Store::open(place.to_str().unwrap())?;
+//! let store = Store::open(url.to_str().unwrap())?;
 //! let vault = Vault::init(store, b"a passphrase", cost, Metadata::Sealed, &options)?;
 //! vault.put_reader("notes/today", &mut &b"hello"[..], &PutOptions::default())?;
 //! let mut part = Vec::new();

@@ -31,14 +31,14 @@ const TABLES: &str = "
     CREATE TABLE IF NOT EXISTS read_index (hash BLOB PRIMARY KEY) WITHOUT ROWID;
 ";
 
-const PLACE: &str = "
+const LOCATION: &str = "
     SELECT hash, header, size, offset, descriptor, plain, sealed
     FROM chunk JOIN pack ON pack.number = chunk.pack WHERE id = ?
     ORDER BY condemned LIMIT 1";
 
 /// Where a chunk lies.
 #[derive(Debug, Clone)]
-pub(crate) struct Place {
+pub(crate) struct Location {
     pub(crate) pack: Hash,
     pub(crate) header: Vec<u8>,
     pub(crate) pack_bytes: u64,
@@ -193,8 +193,8 @@ impl Manifest {
         Ok(ids)
     }
 
-    pub(crate) fn place(&self, id: &Id) -> Result<Place, Error> {
-        let mut rows = self.database.prepare_cached(PLACE)?;
+    pub(crate) fn locate(&self, id: &Id) -> Result<Location, Error> {
+        let mut rows = self.database.prepare_cached(LOCATION)?;
         let found = rows
             .query_row([id.0], |row| {
                 let (descriptor, plain, sealed) = (row.get(4)?, row.get(5)?, row.get(6)?);
@@ -208,7 +208,7 @@ impl Manifest {
         let descriptor = Descriptor::from_byte(descriptor).ok_or(malformed)?;
         let head = ChunkHead { id: *id, descriptor, plain_bytes, sealed_bytes }.check()?;
         let (pack_bytes, offset) = (size as u64, offset as u64);
-        Ok(Place { pack, header, pack_bytes, offset, head })
+        Ok(Location { pack, header, pack_bytes, offset, head })
     }
 
     pub(crate) fn seen(&self, path: &[u8]) -> Result<Option<(Look, Vec<Piece>)>, Error> {
@@ -291,9 +291,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let manifest = Manifest::open(folder.path()).unwrap();
         for byte in 0..100 {
-            assert!(matches!(manifest.place(&Id([byte; 24])), Err(Error::Missing(_))));
+            assert!(matches!(manifest.locate(&Id([byte; 24])), Err(Error::Missing(_))));
         }
-        let statement = manifest.database.prepare_cached(PLACE).unwrap();
+        let statement = manifest.database.prepare_cached(LOCATION).unwrap();
         assert_eq!(statement.get_status(StatementStatus::RePrepare), 0);
         assert!(statement.get_status(StatementStatus::Run) >= 100);
     }

@@ -38,14 +38,14 @@ mod crypto;
 mod error;
 mod import;
 mod parse;
-mod place;
+mod safe_path;
 mod write;
 
 use crate::limits::{MAX_N2S_BLOB_BYTES, MAX_N2S_FILE_BYTES};
 
 pub use crypto::{Cipher, file_hash, name};
 pub use error::{ERRORS, Error};
-pub use place::{is_blob_name, place};
+pub use safe_path::{is_blob_name, safe_path};
 pub use write::{seal, symlink};
 
 /// One blob as it lies in a store.
@@ -62,7 +62,7 @@ pub struct Blob {
 pub struct Entry {
     /// The form, 2 to 4.
     pub form: u8,
-    /// The path as it was given; form 3 has none. [`place`] makes it safe.
+    /// The path as it was given; form 3 has none. [`safe_path`] makes it safe.
     pub path: Option<String>,
     /// The bytes of the file, or the target of the link.
     pub content: Content,

@@ -12,11 +12,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::Error;
 use crate::format::config::{CONFIG_KEY, Config, Metadata};
-use crate::format::header::{Header, Kind, VaultId};
+use crate::format::header::{Kind, ObjectHeader, VaultId};
 use crate::format::page::{Entry, Node};
 use crate::format::snapshot::SignerId;
 use crate::keys::{
-    Cost, Key, Naming, NewSecret, SLOT_PREFIX, Sealing, Secret, Signer, Slot, derive,
+    Cost, Key, KeySlot, Naming, NewSecret, SLOT_PREFIX, Sealing, Secret, Signer, derive,
     owner_identity, random, slot_key,
 };
 use crate::limits::{MAX_CONFIG_BYTES, MAX_SLOT_BYTES, MAX_VAULT_SLOTS};
@@ -81,7 +81,7 @@ impl Vault {
         let owner = signer.verifying_key();
         let config = Config { vault: id, metadata, created_ns: now_ns(), owner };
         let secret = NewSecret::Passphrase(passphrase, cost);
-        let (slot, object) = Slot::write(&id, &main, "first", &secret)?;
+        let (slot, object) = KeySlot::write(&id, &main, "first", &secret)?;
         store.put(&slot_key(&slot), &object)?;
         if store.put(CONFIG_KEY, &config.write(&signer)?)? == Put::Existed {
             store.delete(&slot_key(&slot))?;
@@ -247,8 +247,8 @@ impl Vault {
     }
 
     /// The header of what this vault writes.
-    pub(crate) fn header(&self) -> Header {
-        Header { kind: Kind::Pack, vault: self.config.vault, wrapped: self.wrapped.clone() }
+    pub(crate) fn header(&self) -> ObjectHeader {
+        ObjectHeader { kind: Kind::Pack, vault: self.config.vault, wrapped: self.wrapped.clone() }
     }
 
     /// The main key, which `what` needs.
@@ -257,7 +257,7 @@ impl Vault {
     }
 
     /// The keys of an object with this header.
-    pub(crate) fn sealing_of(&self, header: &Header) -> Result<Arc<Sealing>, Error> {
+    pub(crate) fn sealing_of(&self, header: &ObjectHeader) -> Result<Arc<Sealing>, Error> {
         let Some(wrapped) = &header.wrapped else { return Ok(Arc::clone(&self.sealing)) };
         let main = self.owner("read")?;
         let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
@@ -307,7 +307,7 @@ pub(crate) fn read_config(store: &Store) -> Result<Config, Error> {
 }
 
 /// All slots of the vault. What an interrupted `init` left of another is not among them.
-pub(crate) fn slots(store: &Store, vault: &VaultId) -> Result<Vec<Slot>, Error> {
+pub(crate) fn slots(store: &Store, vault: &VaultId) -> Result<Vec<KeySlot>, Error> {
     let objects = store.list(SLOT_PREFIX)?;
     if objects.len() > MAX_VAULT_SLOTS {
         return Err(Error::TooLarge { what: SLOT_PREFIX.to_owned() });
@@ -316,7 +316,7 @@ pub(crate) fn slots(store: &Store, vault: &VaultId) -> Result<Vec<Slot>, Error> 
     for object in objects {
         let bytes = store.get(&object.key, MAX_SLOT_BYTES)?;
         if bytes.get(8..24) == Some(vault) {
-            slots.push(Slot::read(&object.key, bytes, vault)?);
+            slots.push(KeySlot::read(&object.key, bytes, vault)?);
         }
     }
     Ok(slots)

@@ -53,15 +53,15 @@ impl<'a> Reader<'a> {
     /// LEB128 in its shortest form.
     pub(crate) fn varint(&mut self) -> Result<u64, Error> {
         let mut value = 0_u64;
-        for place in 0..10 {
+        for index in 0..10 {
             let byte = self.u8()?;
             let bits = u64::from(byte & 0x7f);
-            if place == 9 && bits > 1 {
+            if index == 9 && bits > 1 {
                 break;
             }
-            value |= bits << (7 * place);
+            value |= bits << (7 * index);
             if byte & 0x80 == 0 {
-                let shortest = bits != 0 || place == 0;
+                let shortest = bits != 0 || index == 0;
                 return if shortest { Ok(value) } else { Err(self.malformed()) };
             }
         }

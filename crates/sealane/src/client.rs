@@ -6,6 +6,7 @@ use bytes::Bytes;
 use hyper::Method;
 use hyper::header::HeaderValue;
 use sealane_codec::Codec;
+#[cfg(feature = "group")]
 use sealane_group::Member;
 use sealane_message::{Topic, Value};
 use sealane_protocol::{Health, Range, StreamState};
@@ -13,6 +14,7 @@ use sealane_protocol::{Health, Range, StreamState};
 use crate::Error;
 use crate::address::{Address, Query, stream_path};
 use crate::backoff::random;
+#[cfg(feature = "group")]
 use crate::group::Group;
 use crate::http::{Answer, Call, Pool};
 use crate::publish::{Publish, PublishBatch};
@@ -28,7 +30,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 #[derive(Debug, Clone)]
 pub struct Client {
     pool: Arc<Pool>,
-    keys: Arc<Keys>,
+    keys: Arc<IdempotencyKeys>,
     codec: Codec,
     patience: Duration,
 }
@@ -43,7 +45,10 @@ impl Client {
         let address: Address = address.parse()?;
         Ok(Client {
             pool: Arc::new(Pool::new(address, None, Trust::default())),
-            keys: Arc::new(Keys { prefix: (random(), random()), next: AtomicU64::new(0) }),
+            keys: Arc::new(IdempotencyKeys {
+                prefix: (random(), random()),
+                next: AtomicU64::new(0),
+            }),
             codec: Codec::MsgPack,
             patience: PATIENCE,
         })
@@ -127,6 +132,7 @@ impl Client {
         PublishBatch::new(self, topic, codec, envelopes, None)
     }
 
+    #[cfg(feature = "group")]
     /// A client that seals what it publishes and opens what it reads, by the keys of a group. Its
     /// orders are read first, and followed.
     ///
@@ -237,12 +243,12 @@ impl Client {
 
 /// The idempotency keys of a client: 128 random bits and a number.
 #[derive(Debug)]
-struct Keys {
+struct IdempotencyKeys {
     prefix: (u64, u64),
     next: AtomicU64,
 }
 
-impl Keys {
+impl IdempotencyKeys {
     fn make(&self) -> String {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         format!("{:016x}{:016x}-{number:x}", self.prefix.0, self.prefix.1)

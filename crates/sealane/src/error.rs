@@ -264,6 +264,7 @@ impl From<Malformed> for Error {
     }
 }
 
+#[cfg(feature = "group")]
 impl From<sealane_group::Error> for Error {
     fn from(error: sealane_group::Error) -> Self {
         Error::Group { info: error.info(), message: error.to_string() }

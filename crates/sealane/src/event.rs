@@ -2,6 +2,7 @@ use sealane_frame::GroupTag;
 use sealane_message::Topic;
 use tokio::sync::broadcast;
 
+#[cfg(feature = "group")]
 use crate::Error;
 
 /// What happens to a subscription beside its messages.
@@ -61,6 +62,7 @@ pub enum Event {
 }
 
 impl Event {
+    #[cfg(feature = "group")]
     pub(crate) fn refused(stream: &Topic, offset: u64, error: &Error) -> Event {
         let (info, cause) = (error.info(), error.to_string());
         Event::Refused { stream: stream.clone(), offset, code: info.code, name: info.name, cause }

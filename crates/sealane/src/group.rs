@@ -24,11 +24,10 @@ use crate::limits::MAX_EVENTS;
 use crate::publish::{Publish, PublishBatch};
 use crate::publisher::Publisher;
 use crate::subscribe::Subscribe;
-use crate::{Client, Error, Event, Message};
+use crate::{Client, Error, Event, Message, SealCounts};
 use control::Control;
-use keys::Keys;
+use keys::GroupKeys;
 pub(crate) use reading::Reading;
-pub use reading::{Seal, SealCounts};
 
 /// A client with the keys of a group: what it publishes is sealed before it leaves this process,
 /// what it reads is opened in it.
@@ -44,7 +43,7 @@ pub struct Group {
 struct Inner {
     client: Client,
     tag: GroupTag,
-    keys: Mutex<Keys>,
+    keys: Mutex<GroupKeys>,
     control: tokio::sync::Mutex<Control>,
     events: broadcast::Sender<Event>,
     follower: Mutex<Option<JoinHandle<()>>>,
@@ -67,7 +66,7 @@ impl Group {
         let inner = Inner {
             client: client.clone(),
             tag,
-            keys: Mutex::new(Keys::new(member)?),
+            keys: Mutex::new(GroupKeys::new(member)?),
             control: tokio::sync::Mutex::new(Control::new(tag)?),
             events,
             follower: Mutex::new(None),
@@ -223,7 +222,7 @@ impl Group {
         self.keys().passed(Epoch(epoch))
     }
 
-    pub(crate) fn keys(&self) -> MutexGuard<'_, Keys> {
+    pub(crate) fn keys(&self) -> MutexGuard<'_, GroupKeys> {
         self.inner.keys.lock()
     }
 

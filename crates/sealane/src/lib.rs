@@ -61,6 +61,10 @@ mod backoff;
 mod client;
 mod error;
 mod event;
+#[cfg(feature = "group")]
+mod group;
+#[cfg(not(feature = "group"))]
+#[path = "no_group.rs"]
 mod group;
 mod http;
 mod hub_error;
@@ -69,6 +73,7 @@ mod message;
 mod publish;
 mod publisher;
 mod request;
+mod seal;
 mod stream;
 mod subscribe;
 mod subscription;
@@ -77,13 +82,16 @@ mod wire;
 pub use client::Client;
 pub use error::{ERRORS, Error};
 pub use event::{Event, Events};
-pub use group::{Group, GroupReader, Seal, SealCounts};
+#[cfg(feature = "group")]
+pub use group::{Group, GroupReader};
 pub use hub_error::HubError;
 pub use message::Message;
 pub use publish::{Publish, PublishBatch, PublishLater, Published, PublishedBatch, Scheduled};
 pub use publisher::{Publisher, Stored};
+pub use seal::{Seal, SealCounts};
 pub use sealane_codec::Codec;
 pub use sealane_frame::GroupTag;
+#[cfg(feature = "group")]
 pub use sealane_group::{KeyFolder, Member};
 pub use sealane_message::{DataType, Pattern, Retry, Topic, Value};
 pub use sealane_protocol::{

@@ -8,7 +8,7 @@ use sealane_message::{Topic, Value};
 use sealane_protocol::Deliver;
 
 use crate::Error;
-use crate::group::Seal;
+use crate::Seal;
 use crate::publish::milliseconds;
 use crate::subscription::Shared;
 
@@ -55,6 +55,7 @@ impl Message {
     }
 
     /// The message as it was before it was sealed.
+    #[cfg(feature = "group")]
     pub(crate) fn opened(&self, codec: Codec, envelope: Bytes, seal: Seal) -> Self {
         Self { codec, envelope, seal: Some(seal), ..self.clone() }
     }

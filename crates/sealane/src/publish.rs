@@ -94,6 +94,7 @@ impl Publish {
     }
 
     /// Sealed when it is sent, as the policy decides then.
+    #[cfg(feature = "group")]
     pub(crate) fn sealed(self, group: &Group, data_type: DataType) -> Self {
         Self { seal: Some((group.clone(), data_type)), ..self }
     }
@@ -221,6 +222,7 @@ impl PublishBatch {
     }
 
     /// One that was refused before it could be made.
+    #[cfg(feature = "group")]
     pub(crate) fn failed(client: &Client, error: Error) -> Self {
         let (client, codec) = (client.clone(), client.codec());
         Self { client, topic: Err(error), codec, body: Vec::new(), key: None }

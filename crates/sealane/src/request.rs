@@ -39,7 +39,7 @@ impl Client {
             (DEADLINE, Value::from(now_ms().saturating_add(milliseconds(deadline)))),
         ];
         let request = with(body, &id, fields)?;
-        let asking = self.ask(topic, &request, (&id, &reply_to));
+        let asking = self.ask(topic, &request, Expected { id: &id, reply_to: &reply_to });
         let answer = timeout(deadline, asking).await;
         let client = self.clone();
         let removal = tokio::spawn(async move {
@@ -59,14 +59,14 @@ impl Client {
         &self,
         topic: &str,
         request: &Value,
-        (id, reply_to): (&str, &str),
+        expected: Expected<'_>,
     ) -> Result<Message, Error> {
         // It reads before it asks: no answer can come too early.
-        let mut answers = self.subscribe(reply_to).from(Start::First).await?;
+        let mut answers = self.subscribe(expected.reply_to).from(Start::First).await?;
         self.publish(topic, request).await?;
         while let Some(answer) = answers.next().await {
             let answer = answer?;
-            if text(&answer.value()?, IN_REPLY_TO).as_deref() == Some(id) {
+            if text(&answer.value()?, IN_REPLY_TO).as_deref() == Some(expected.id) {
                 return Ok(answer);
             }
         }
@@ -97,6 +97,14 @@ impl Client {
         self.publish(&asked.to, &answer).await?;
         Ok(true)
     }
+}
+
+/// The answer that a request waits for.
+struct Expected<'a> {
+    /// The id of the request, which the answer names.
+    id: &'a str,
+    /// The topic that it comes on.
+    reply_to: &'a str,
 }
 
 /// What a request says of its answer.

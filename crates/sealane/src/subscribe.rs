@@ -103,6 +103,7 @@ impl Subscribe {
         }
     }
 
+    #[cfg(feature = "group")]
     pub(crate) fn group(self, group: &Group) -> Self {
         Self { group: Some(group.clone()), ..self }
     }

@@ -1,5 +1,5 @@
+mod cursors;
 mod drive;
-mod places;
 mod ranges;
 mod shared;
 mod socket;
@@ -13,8 +13,8 @@ use sealane_message::Pattern;
 use tokio::sync::broadcast;
 use tokio::task::JoinHandle;
 
+use crate::SealCounts;
 use crate::event::Events;
-use crate::group::SealCounts;
 use crate::limits::MAX_EVENTS;
 use crate::subscribe::Subscribe;
 use crate::{Error, Event, Message};

@@ -13,8 +13,8 @@ use sealane_frame::GroupTag;
 use sealane_message::{Pattern, Topic};
 use sealane_protocol::{Mark, Op, ServerFrame, read_ops};
 use sealane_stream::{
-    Appended, Change, ConsumerChange, Delivery, Enqueue, Envelope, Error, Event, Hub, HubConfig,
-    IdempotencyKey, Level, Retention, Start, Subscription, Who,
+    Appended, Change, ConsumerChange, Delivery, Enqueue, Envelope, Error, Hub, HubConfig,
+    IdempotencyKey, Level, Output, Retention, Start, Subscription, Who,
 };
 use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
@@ -378,13 +378,13 @@ impl World {
         let mut next = None;
         for event in &page.events {
             let (from, to) = match event {
-                Event::Deliver(delivery) => (delivery.offset(), delivery.offset()),
-                Event::Status(ServerFrame::Gap { from, to, .. }) => (*from, *to),
-                Event::Status(other) => panic!("{other:?} in a range"),
+                Output::Deliver(delivery) => (delivery.offset(), delivery.offset()),
+                Output::Status(ServerFrame::Gap { from, to, .. }) => (*from, *to),
+                Output::Status(other) => panic!("{other:?} in a range"),
             };
             assert!(from <= to && next.is_none_or(|next| next == from), "a hole in a range");
             next = Some(to + 1);
-            if let Event::Deliver(delivery) = event {
+            if let Output::Deliver(delivery) = event {
                 self.look(delivery, Codec::Json);
             }
         }
@@ -414,7 +414,7 @@ impl World {
         let max = max.min(MAX_TAKEN);
         let took = connection.subscription.take(max, 1 << 20, &mut events);
         let took = coded(self.runtime.block_on(took));
-        let given = events.iter().filter(|event| matches!(event, Event::Deliver(_))).count();
+        let given = events.iter().filter(|event| matches!(event, Output::Deliver(_))).count();
         assert!(given as u64 <= before && given <= max, "more than was granted");
         connection.delivered += given as u64;
         events.iter().for_each(|event| self.event(&mut connection, event));
@@ -430,12 +430,12 @@ impl World {
         }
     }
 
-    fn event(&mut self, connection: &mut Connection, event: &Event) {
+    fn event(&mut self, connection: &mut Connection, event: &Output) {
         match event {
-            Event::Status(ServerFrame::Joined(joined)) => {
+            Output::Status(ServerFrame::Joined(joined)) => {
                 connection.next.insert(joined.stream.clone(), joined.offset);
             }
-            Event::Status(ServerFrame::Gap { stream, from, to, .. }) => {
+            Output::Status(ServerFrame::Gap { stream, from, to, .. }) => {
                 assert!(from <= to, "a gap that ends before it begins");
                 if let Some(next) = connection.next.get_mut(stream)
                     && connection.consumer.is_none()
@@ -444,8 +444,8 @@ impl World {
                     *next = (*next).max(to + 1);
                 }
             }
-            Event::Status(other) => panic!("{other:?} from a subscription"),
-            Event::Deliver(delivery) => self.delivery(connection, delivery),
+            Output::Status(other) => panic!("{other:?} from a subscription"),
+            Output::Deliver(delivery) => self.delivery(connection, delivery),
         }
     }
 

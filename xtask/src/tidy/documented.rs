@@ -78,13 +78,13 @@ fn error_codes(tree: &Tree, findings: &mut Vec<Finding>) {
         if let Some((what, remedy)) = ill_worded(&row.cause, &row.hint) {
             find(format!("{what} of `{code}`"), remedy);
         }
-        let place = format!("{}:{}", row.path, row.line);
+        let at = format!("{}:{}", row.path, row.line);
         let step = code.rsplit_once('-').map_or("", |(step, _)| step);
-        if let Some(first) = declared.insert(format!("{step} {}", row.name), place.clone()) {
+        if let Some(first) = declared.insert(format!("{step} {}", row.name), at.clone()) {
             let what = format!("the error name `{}` of {step} is taken by {first}", row.name);
             find(what, "say it with other words, or in the same row");
         }
-        if let Some(first) = declared.insert(code.clone(), place) {
+        if let Some(first) = declared.insert(code.clone(), at) {
             find(
                 format!("the error code `{code}` is taken by {first}"),
                 "take the next free number",

@@ -45,17 +45,19 @@ fn missing(tree: &Tree, command: &str) -> Option<String> {
     }
     let name = rest.first()?;
     let is_there = files.any(|(path, rust)| {
-        path.contains(name)
+        let module = module(path);
+        module.contains(name)
             || crate::rust::words(&rust.code, "fn").any(|at| {
-                rust.code[at + 2..]
-                    .trim_start()
-                    .split(['(', '<'])
-                    .next()
-                    .unwrap_or("")
-                    .contains(name)
+                let function = rust.code[at + 2..].trim_start().split(['(', '<']).next();
+                format!("{module}::{}", function.unwrap_or("")).contains(name)
             })
     });
     (!is_there).then(|| format!("`{command}`: nothing there is named so"))
+}
+
+/// What stands before the names of a file's tests, as far as its path says.
+fn module(path: &str) -> String {
+    path.trim_end_matches(".rs").replace('/', "::")
 }
 
 #[cfg(test)]
@@ -70,7 +72,9 @@ mod tests {
                     | c | `cargo test -p a --test two` |\n\
                     | d | `cargo test -p a` and `cargo xtask check` |\n\
                     | e | `cargo test -p a --lib inner` |\n\
-                    | f | `cargo test -p b` |\n";
+                    | f | `cargo test -p b` |\n\
+                    | g | `cargo test -p a --test one more::the_first` |\n\
+                    | h | `cargo test -p a --test one more::second` |\n";
         let findings = said(&check(&Tree::sample(&[
             ("SECURITY.md", page),
             ("crates/a/src/inner/tests.rs", "fn x() {}\n"),
@@ -79,6 +83,6 @@ mod tests {
             ("crates/a/tests/one_more.rs", "#[test]\nfn second() {}\n"),
         ])));
         let lines: Vec<_> = findings.iter().map(|finding| finding.split(':').nth(1)).collect();
-        assert_eq!(lines, [Some("2"), Some("3"), Some("6")], "{findings:?}");
+        assert_eq!(lines, [Some("2"), Some("3"), Some("6"), Some("8")], "{findings:?}");
     }
 }

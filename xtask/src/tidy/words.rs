@@ -18,7 +18,7 @@ use Where::{Everywhere, Names};
 struct Unwanted {
     /// The word in lower case; two words stand apart by one blank.
     word: &'static str,
-    place: Where,
+    scope: Where,
     /// What to write instead.
     instead: &'static str,
     /// A line that contains one of these means something else by it.
@@ -27,11 +27,11 @@ struct Unwanted {
 
 const fn unwanted(
     word: &'static str,
-    place: Where,
+    scope: Where,
     instead: &'static str,
     unless: &'static [&'static str],
 ) -> Unwanted {
-    Unwanted { word, place, instead, unless }
+    Unwanted { word, scope, instead, unless }
 }
 
 const CHANNELS: &[&str] = &[
@@ -100,7 +100,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
 
 fn everywhere(path: &str, number: usize, line: &str, findings: &mut Vec<Finding>) {
     let split = split_words(line);
-    for unwanted in UNWANTED.iter().filter(|unwanted| unwanted.place == Everywhere) {
+    for unwanted in UNWANTED.iter().filter(|unwanted| unwanted.scope == Everywhere) {
         find(unwanted, path, number, line, &split, findings);
     }
     for mark in MARKS {
@@ -114,7 +114,7 @@ fn everywhere(path: &str, number: usize, line: &str, findings: &mut Vec<Finding>
 fn names(path: &str, rust: &Rust, findings: &mut Vec<Finding>) {
     for (index, line) in rust.code.lines().enumerate() {
         let split = split_words(line);
-        for unwanted in UNWANTED.iter().filter(|unwanted| unwanted.place == Names) {
+        for unwanted in UNWANTED.iter().filter(|unwanted| unwanted.scope == Names) {
             find(unwanted, path, index + 1, line, &split, findings);
         }
         if line.contains("dbg!") {

@@ -66,10 +66,11 @@ pub(super) fn report(plan: &Plan, progress: &mut dyn FnMut(f64)) -> Result<Repor
             .into(),
         rows: vec![],
     };
-    let mut saved = (0, 0);
+    let mut sums = Sums::default();
     for (index, ((name, json), (bytes, ms))) in FIVE.iter().zip(PUBLISHED).enumerate() {
         let forms = Forms::of(json)?;
-        saved = (saved.0 + forms.json.len(), saved.1 + forms.map16.len());
+        sums.json_bytes += forms.json.len();
+        sums.map16_bytes += forms.map16.len();
         sizes.rows.extend(size_rows(name, &forms, bytes));
         let costs = measure_forms(plan, forms);
         times.rows.extend(time_rows(name, &costs, ms));
@@ -81,7 +82,7 @@ pub(super) fn report(plan: &Plan, progress: &mut dyn FnMut(f64)) -> Result<Repor
         about: "The report's sizes come out byte for byte; times are of another language, so that \
                 only ratios within a column compare.",
         tables: vec![sizes, times],
-        corrections: corrections(saved),
+        corrections: corrections(sums),
     })
 }
 
@@ -162,7 +163,15 @@ fn time_rows(name: &str, costs: &[Cost], ms: [f64; 4]) -> Vec<Row> {
     rows
 }
 
-fn corrections((json, map16): (usize, usize)) -> Vec<Correction> {
+/// What all messages take.
+#[derive(Default)]
+struct Sums {
+    json_bytes: usize,
+    map16_bytes: usize,
+}
+
+fn corrections(sums: Sums) -> Vec<Correction> {
+    let (json, map16) = (sums.json_bytes, sums.map16_bytes);
     let saved = (json - map16) as f64 / FIVE.len() as f64;
     let mean = map16 as f64 / FIVE.len() as f64;
     let part = Figure::of((1.0 - map16 as f64 / json as f64) * 100.0, Unit::Percent);

@@ -119,21 +119,49 @@ impl Floor {
     }
 }
 
-const CASES: [(usize, Kind, Suite, bool, f64, f64); 10] = {
-    use Kind::{Ascii, Binary, Cjk};
-    use Suite::{Aes256Gcm as Aes, ChaCha20Poly1305 as ChaCha};
-    // KiB, what, cipher, owned, nanoseconds that are demanded, times the floor that are demanded.
+/// One message, and what is demanded of its way.
+#[derive(Clone, Copy)]
+struct Case {
+    kib: usize,
+    kind: Kind,
+    suite: Suite,
+    /// Whether the reader gets text of its own.
+    is_owned: bool,
+    ns_max: f64,
+    /// Times the floor.
+    ratio_max: f64,
+}
+
+impl Case {
+    const fn ascii(kib: usize, suite: Suite, ns_max: f64, ratio_max: f64) -> Self {
+        Self { kib, kind: Kind::Ascii, suite, is_owned: true, ns_max, ratio_max }
+    }
+
+    const fn of(self, kind: Kind) -> Self {
+        Self { kind, ..self }
+    }
+
+    const fn borrowed(self) -> Self {
+        Self { is_owned: false, ..self }
+    }
+}
+
+const CASES: [Case; 10] = {
+    use Kind::{Binary, Cjk};
+    let small = Case::ascii(8, Suite::Aes256Gcm, 5_000.0, 3.0);
+    let large = Case::ascii(256, Suite::Aes256Gcm, 120_000.0, 2.0);
+    let large_borrowed = Case { ns_max: 90_000.0, ratio_max: 1.5, ..large.borrowed() };
     [
-        (8, Ascii, Aes, true, 5_000.0, 3.0),
-        (8, Ascii, Aes, false, 5_000.0, 3.0),
-        (8, Ascii, ChaCha, true, 16_000.0, 3.0),
-        (256, Ascii, Aes, true, 120_000.0, 2.0),
-        (256, Ascii, Aes, false, 90_000.0, 1.5),
-        (256, Cjk, Aes, true, 120_000.0, 2.0),
-        (256, Cjk, Aes, false, 90_000.0, 1.5),
-        (256, Binary, Aes, true, 120_000.0, 2.0),
-        (256, Binary, Aes, false, 90_000.0, 1.5),
-        (256, Ascii, ChaCha, true, f64::INFINITY, 2.0),
+        small,
+        small.borrowed(),
+        Case::ascii(8, Suite::ChaCha20Poly1305, 16_000.0, 3.0),
+        large,
+        large_borrowed,
+        large.of(Cjk),
+        large_borrowed.of(Cjk),
+        large.of(Binary),
+        large_borrowed.of(Binary),
+        Case::ascii(256, Suite::ChaCha20Poly1305, f64::INFINITY, 2.0),
     ]
 };
 
@@ -163,10 +191,8 @@ pub(super) fn tables(plan: &Plan, progress: &mut dyn FnMut(f64)) -> Result<Vec<T
     Ok(vec![floor, json])
 }
 
-fn beside_floor(
-    plan: &Plan,
-    (kib, kind, suite, is_owned, at_most_ns, at_most): (usize, Kind, Suite, bool, f64, f64),
-) -> Result<Row, Error> {
+fn beside_floor(plan: &Plan, case: Case) -> Result<Row, Error> {
+    let Case { kib, kind, suite, is_owned, ns_max, ratio_max } = case;
     let (mut ends, mut floor, event) = (Ends::new(suite)?, Floor::new(suite)?, event(kib, kind));
     let mut body = Vec::new();
     event::encode(&event, &mut body).map_err(|_| Error::Broken("the event"))?;
@@ -181,9 +207,9 @@ fn beside_floor(
     let [floor, ours] = two(measure::in_turns(plan, variants, &mut |_| ()))?;
     let held = if is_owned { "owned" } else { "borrowed" };
     let cipher = crate::cost::suite_name(suite);
-    let mut note = format!("{:.2}x the floor; demanded <= {at_most}x", ours / floor);
-    if at_most_ns.is_finite() {
-        note += &format!(", <= {}", Figure::ns(at_most_ns));
+    let mut note = format!("{:.2}x the floor; demanded <= {ratio_max}x", ours / floor);
+    if ns_max.is_finite() {
+        note += &format!(", <= {}", Figure::ns(ns_max));
     }
     Ok(Row::new(format!("{kib} KiB {}, {cipher}, {held}", kind.name()))
         .baseline(Figure::ns(floor))

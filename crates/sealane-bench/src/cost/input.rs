@@ -241,8 +241,8 @@ impl Sample {
             self.kept.push(piece);
             return;
         }
-        let place = self.random.below(self.seen) as usize;
-        if let Some(old) = self.kept.get_mut(place) {
+        let index = self.random.below(self.seen) as usize;
+        if let Some(old) = self.kept.get_mut(index) {
             self.kept_bytes = self.kept_bytes - old.bytes.len() + bytes.len();
             *old = piece;
         }

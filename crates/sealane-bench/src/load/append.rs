@@ -22,7 +22,7 @@ pub(super) async fn run(
             if level != "disk" && size == 1 && connections == 1 {
                 continue;
             }
-            let row = one(programs, options, level, (connections, size)).await?;
+            let row = one(programs, options, level, connections, size).await?;
             if level == "disk" {
                 add(beside_floor(options, row, connections * size)?);
             } else {
@@ -37,7 +37,8 @@ async fn one(
     programs: &Programs,
     options: &Options,
     level: &'static str,
-    (connections, size): (usize, usize),
+    connections: usize,
+    size: usize,
 ) -> Result<Row, Error> {
     let data = super::deliver::folder(options)?;
     let node = NodeProcess::start(programs, data.path(), level)?;

@@ -200,7 +200,8 @@ pub(crate) fn envelope(codec: Codec, id: String, bytes: usize) -> Vec<u8> {
 pub(crate) async fn publish(
     client: &Client,
     topic: &str,
-    (count, size): (u64, usize),
+    count: u64,
+    size: usize,
     envelope_bytes: usize,
     end: Instant,
 ) -> Result<u64, Error> {

@@ -66,7 +66,7 @@ pub(super) async fn run(
     let node = NodeProcess::start(programs, data.path(), shape.level)?;
     let client = sealane::Client::connect(&node.address)?;
     let bytes = options.envelope_bytes;
-    publish(&client, "load/live", (1, 1), bytes, never()).await?;
+    publish(&client, "load/live", 1, 1, bytes, never()).await?;
     let work = Work::Read {
         query: shape.query.into(),
         connections: options.readers,
@@ -82,7 +82,7 @@ pub(super) async fn run(
     // The publisher is held to what the readers keep up with by a bound on how far it is ahead.
     let mut published = 0;
     while Instant::now() < end {
-        published += publish(&client, "load/live", (2000, 1000), bytes, end).await?;
+        published += publish(&client, "load/live", 2000, 1000, bytes, end).await?;
         let info = client.stream("load/live").await?;
         let behind = |next: u64| info.next.saturating_sub(next);
         if info.consumers.iter().any(|consumer| behind(consumer.next) > 20_000) {
@@ -109,7 +109,7 @@ pub(super) async fn latency(programs: &Programs, options: &Options) -> Result<Ro
     let node = NodeProcess::start(programs, data.path(), "os")?;
     let bytes = options.envelope_bytes;
     let client = sealane::Client::connect(&node.address)?;
-    publish(&client, "load/live", (1, 1), bytes, never()).await?;
+    publish(&client, "load/live", 1, 1, bytes, never()).await?;
     let connections = options.readers.min(8);
     let (rate, each) = (5_000, options.each);
     let work = Work::Read {
@@ -146,7 +146,7 @@ pub(super) async fn replay(programs: &Programs, options: &Options) -> Result<Vec
     let count = 1_000_000;
     let node = NodeProcess::start(programs, data.path(), "os")?;
     let client = sealane::Client::connect(&node.address)?;
-    publish(&client, "load/log", (count, 5000), options.envelope_bytes, never()).await?;
+    publish(&client, "load/log", count, 5000, options.envelope_bytes, never()).await?;
     let mut rows = Vec::new();
     for (codec, batch) in [("json", 256), ("json", 1), ("msgpack", 256)] {
         let before = node.cpu_s();
@@ -181,7 +181,7 @@ pub(super) async fn fan_out(programs: &Programs, options: &Options) -> Result<Ro
     let node = NodeProcess::start(programs, data.path(), "disk")?;
     let client = sealane::Client::connect(&node.address)?;
     let bytes = options.envelope_bytes;
-    publish(&client, "load/one", (1, 1), bytes, never()).await?;
+    publish(&client, "load/one", 1, 1, bytes, never()).await?;
     let mut workers = Vec::new();
     // A process of clients may open fewer files than the node.
     let share = options.fan_out.div_ceil(3);
@@ -194,7 +194,7 @@ pub(super) async fn fan_out(programs: &Programs, options: &Options) -> Result<Ro
     }
     let encoded = metric(&node.address, "sealane_codec_encoded_total").await?;
     let (start, before) = (Instant::now(), node.cpu_s());
-    publish(&client, "load/one", (1, 1), bytes, never()).await?;
+    publish(&client, "load/one", 1, 1, bytes, never()).await?;
     let mut count = 0;
     for worker in workers {
         count += worker.finish().await?.count;
@@ -219,7 +219,7 @@ pub(super) async fn idle(programs: &Programs, options: &Options) -> Result<Row, 
     let data = folder(options)?;
     let node = NodeProcess::start(programs, data.path(), "disk")?;
     let client = sealane::Client::connect(&node.address)?;
-    publish(&client, "load/idle", (1, 1), options.envelope_bytes, never()).await?;
+    publish(&client, "load/idle", 1, 1, options.envelope_bytes, never()).await?;
     let before = node.resident_bytes();
     let work = Work::Hold {
         query: "stream=load/idle&from=new".into(),

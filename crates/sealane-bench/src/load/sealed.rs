@@ -88,7 +88,7 @@ async fn compare(
     // The first round warms up.
     for number in 0..=ROUNDS {
         for (rows, source) in rounds.iter_mut().zip(&sources) {
-            let row = round(programs, options, (&node, &client), shape, source).await?;
+            let row = round(programs, options, &node, &client, shape, source).await?;
             if number > 0 {
                 rows.push(row);
             }
@@ -120,7 +120,8 @@ async fn compare(
 async fn round(
     programs: &Programs,
     options: &Options,
-    (node, client): (&NodeProcess, &Client),
+    node: &NodeProcess,
+    client: &Client,
     shape: &Shape,
     source: &Source,
 ) -> Result<Row, Error> {

@@ -156,15 +156,22 @@ pub async fn work(arguments: &[String]) -> Result<(), Error> {
     let work = Work::from_arguments(rest).ok_or(Error::Process("client"))?;
     let outcome = match work {
         Work::Append { topic, connections, size, bytes, each } => {
-            append(address, &topic, connections, (size, bytes), each).await
+            append(address, &topic, connections, size, bytes, each).await
         }
         Work::Pace { topic, rate, bytes, each } => pace(address, &topic, rate, bytes, each).await,
         Work::Read { query, connections, codecs, acks, count, end_ms } => {
             let each = Duration::from_millis(end_ms);
-            read(address, (&query, connections, &codecs), acks, count, each).await
+            read(
+                address,
+                Readers { query: &query, connections, codecs: &codecs },
+                acks,
+                count,
+                each,
+            )
+            .await
         }
         Work::Hold { query, connections, codecs, count } => {
-            hold(address, (&query, connections, &codecs), count).await
+            hold(address, Readers { query: &query, connections, codecs: &codecs }, count).await
         }
     };
     let Outcome { count, seconds, p50_us, p99_us } = outcome?;
@@ -176,7 +183,8 @@ async fn append(
     address: &str,
     topic: &str,
     connections: usize,
-    (size, bytes): (usize, usize),
+    size: usize,
+    bytes: usize,
     each: Duration,
 ) -> Result<Outcome, Error> {
     let start = Instant::now();
@@ -231,13 +239,22 @@ async fn pace(
     Ok(Outcome { count: sent, seconds: start.elapsed().as_secs_f64(), ..Outcome::default() })
 }
 
+/// The connections that a worker reads with.
+struct Readers<'a> {
+    query: &'a str,
+    connections: usize,
+    /// Names of codecs, which the connections take in turn.
+    codecs: &'a str,
+}
+
 async fn read(
     address: &str,
-    (query, connections, codecs): (&str, usize, &str),
+    readers: Readers<'_>,
     acks: Acks,
     count: u64,
     each: Duration,
 ) -> Result<Outcome, Error> {
+    let Readers { query, connections, codecs } = readers;
     let mut readers = Vec::with_capacity(connections);
     for (index, codec) in (0..connections).zip(cycle(codecs)) {
         // Each connection is a consumer of its own, where the query asks for consumers.
@@ -262,11 +279,8 @@ async fn read(
     Ok(outcome(all, start))
 }
 
-async fn hold(
-    address: &str,
-    (query, connections, codecs): (&str, usize, &str),
-    count: u64,
-) -> Result<Outcome, Error> {
+async fn hold(address: &str, readers: Readers<'_>, count: u64) -> Result<Outcome, Error> {
+    let Readers { query, connections, codecs } = readers;
     let mut readers = Vec::with_capacity(connections);
     for (_, codec) in (0..connections).zip(cycle(codecs)) {
         readers.push(Reader::open(address, query, codec, Acks::None).await?);

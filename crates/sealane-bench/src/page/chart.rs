@@ -19,7 +19,7 @@ pub(super) struct Part {
     pub(super) is_counted: bool,
 }
 
-/// A place in a plane, both axes logarithmic.
+/// A point in a plane, both axes logarithmic.
 pub(super) struct Dot {
     pub(super) label: String,
     pub(super) name: String,
@@ -101,7 +101,7 @@ pub(super) fn columns(title: &str, groups: &[Group], unit: Unit) -> String {
         );
         for (class, value) in &group.values {
             let Some(value) = *value else { continue };
-            let end = scale.place(value).max(NAMES + 1.0);
+            let end = scale.coordinate(value).max(NAMES + 1.0);
             let _ = write!(
                 chart,
                 "<rect class=\"{class}\" x=\"{NAMES}\" y=\"{y:.1}\" width=\"{:.1}\" \
@@ -128,7 +128,7 @@ pub(super) fn dots(title: &str, dots: &[Dot]) -> String {
     let ys = Axis::of(dots.iter().map(|dot| dot.y), HEIGHT - FOOT, 20.0);
     let mut chart = open(title, "bytes of a frame, CPU of a message", HEIGHT);
     for value in xs.ticks() {
-        let (x, y) = (xs.place(value), HEIGHT - FOOT);
+        let (x, y) = (xs.coordinate(value), HEIGHT - FOOT);
         let _ = write!(
             chart,
             "<line x1=\"{x:.1}\" y1=\"20\" x2=\"{x:.1}\" y2=\"{y}\"/><text x=\"{x:.1}\" \
@@ -137,7 +137,7 @@ pub(super) fn dots(title: &str, dots: &[Dot]) -> String {
         );
     }
     for value in ys.ticks() {
-        let y = ys.place(value);
+        let y = ys.coordinate(value);
         let _ = write!(
             chart,
             "<line x1=\"{LEFT}\" y1=\"{y:.1}\" x2=\"{:.0}\" y2=\"{y:.1}\"/><text x=\"{:.0}\" \
@@ -150,7 +150,7 @@ pub(super) fn dots(title: &str, dots: &[Dot]) -> String {
     }
     let mut taken: Vec<(f64, f64)> = vec![];
     for dot in dots {
-        let (x, y) = (xs.place(dot.x), ys.place(dot.y));
+        let (x, y) = (xs.coordinate(dot.x), ys.coordinate(dot.y));
         // Numbers of dots that lie on each other stand beside each other.
         let near = taken.iter().filter(|(a, b)| (a - x).abs() < 14.0 && (b - y).abs() < 12.0);
         let shift = near.count() as f64 * 18.0;
@@ -203,7 +203,7 @@ impl Axis {
         Self { low: low / 1.15, high: high * 1.15, from, to }
     }
 
-    fn place(&self, value: f64) -> f64 {
+    fn coordinate(&self, value: f64) -> f64 {
         let part = (value.max(self.low) / self.low).ln() / (self.high / self.low).ln();
         self.from + part * (self.to - self.from)
     }

@@ -138,10 +138,10 @@ impl Contender {
         match self {
             Floor { group } => ours::floor(track, group, effort),
             Append { level, connections, size } => {
-                ours::append(track, level, (connections, size), effort).await
+                ours::append(track, level, connections, size, effort).await
             }
             JetStream { sync, verb, clients } => {
-                nats::publish(track, sync, (verb, clients), effort).await
+                nats::publish(track, sync, verb, clients, effort).await
             }
             Deliver { acks, batch } => ours::deliver(track, acks, batch, effort).await,
             JetRead { verb } => nats::read(track, verb, effort).await,

@@ -49,7 +49,8 @@ fn start(track: &Track<'_>, sync: Sync) -> Result<Server, Error> {
 pub(super) async fn publish(
     track: &Track<'_>,
     sync: Sync,
-    (verb, clients): (&str, usize),
+    verb: &str,
+    clients: usize,
     effort: Effort,
 ) -> Result<Lap, Error> {
     let server = start(track, sync)?;

@@ -35,7 +35,8 @@ pub(super) fn floor(track: &Track<'_>, group: usize, effort: Effort) -> Result<L
 pub(super) async fn append(
     track: &Track<'_>,
     level: &str,
-    (connections, size): (usize, usize),
+    connections: usize,
+    size: usize,
     effort: Effort,
 ) -> Result<Lap, Error> {
     let data = folder(track.data)?;

@@ -6,7 +6,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use sealane_group::{Fingerprint, Past};
 use sealane_seal::{History, Suite};
 
-use super::key::Keys;
+use super::key::KeysArgs;
 
 /// `sealane group`.
 #[derive(Debug, Args)]
@@ -16,7 +16,7 @@ pub struct Group {
         missing_docs,
         reason = "flattened, and its own documentation would replace the verb's"
     )]
-    pub keys: Keys,
+    pub keys: KeysArgs,
     /// Publish what is ordered through this hub at once
     #[arg(long, short, global = true, value_name = "ADDRESS")]
     pub server: Option<String>,

@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 
 /// Where keys are, and what opens them.
 #[derive(Debug, Args, Clone, Default)]
-pub struct Keys {
+pub struct KeysArgs {
     /// The key folder [default: sealane/keys in $XDG_CONFIG_HOME or ~/.config] [env: SEALANE_KEYS]
     #[arg(long, global = true, value_name = "DIR")]
     pub keys: Option<PathBuf>,
@@ -24,7 +24,7 @@ pub struct Key {
         missing_docs,
         reason = "flattened, and its own documentation would replace the verb's"
     )]
-    pub keys: Keys,
+    pub keys: KeysArgs,
     /// What to do with keys
     #[command(subcommand)]
     pub verb: KeyVerb,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::key::Keys;
+use super::key::KeysArgs;
 use crate::times;
 
 const AFTER_HELP: &str = "\
@@ -38,7 +38,7 @@ pub struct Vault {
         missing_docs,
         reason = "flattened, and its own documentation would replace the verb's"
     )]
-    pub keys: Keys,
+    pub keys: KeysArgs,
     /// Open with the identity of the key folder, whose passphrase it then is
     #[arg(long, global = true)]
     pub identity: bool,
@@ -243,7 +243,7 @@ pub struct VaultGet {
     pub to: Option<PathBuf>,
     /// Write bytes of the one file named to standard output: OFFSET+LENGTH, for example 10MiB+4KiB
     #[arg(long, value_name = "RANGE", value_parser = range, conflicts_with = "to")]
-    pub range: Option<(u64, u64)>,
+    pub range: Option<ByteRange>,
     /// Replace files that are there and differ
     #[arg(long)]
     pub overwrite: bool,
@@ -252,9 +252,18 @@ pub struct VaultGet {
     pub dry_run: bool,
 }
 
-fn range(text: &str) -> Result<(u64, u64), String> {
+/// Bytes of a file.
+#[derive(Debug, Clone, Copy)]
+pub struct ByteRange {
+    /// Where they begin.
+    pub offset: u64,
+    /// How many they are.
+    pub length: u64,
+}
+
+fn range(text: &str) -> Result<ByteRange, String> {
     let (offset, length) = text.split_once('+').ok_or("write it as OFFSET+LENGTH")?;
-    Ok((times::bytes(offset)?, times::bytes(length)?))
+    Ok(ByteRange { offset: times::bytes(offset)?, length: times::bytes(length)? })
 }
 
 /// `sealane vault import`.

@@ -26,8 +26,22 @@ pub(super) struct Sealed {
     pub(super) us_per_message: f64,
 }
 
+/// Words that are looked for in what the node has written.
+pub(super) struct Canaries {
+    /// Published as it is.
+    pub(super) open: String,
+    /// Published sealed.
+    pub(super) hidden: String,
+}
+
+impl Canaries {
+    pub(super) fn new() -> Result<Self, Failure> {
+        Ok(Self { open: canary("open")?, hidden: canary("sealed")? })
+    }
+}
+
 /// A word that is nowhere by chance.
-pub(super) fn canary(kind: &str) -> Result<String, Failure> {
+fn canary(kind: &str) -> Result<String, Failure> {
     let mut random = [0; 16];
     getrandom::fill(&mut random).map_err(|error| Failure::Demo(error.to_string()))?;
     let digits: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -39,13 +53,13 @@ pub(super) async fn run(
     hub: &str,
     machine: &Machine,
     keys: &Path,
-    (open, hidden): (&str, &str),
+    words: &Canaries,
 ) -> Result<Sealed, Failure> {
     let (gateway, dashboard) = members(keys)?;
     let client = Client::connect(hub)?;
-    client.publish("demo/open", &note(open)).await?;
+    client.publish("demo/open", &note(&words.open)).await?;
     let gateway = client.group(gateway).await?;
-    gateway.publish("demo/sealed", DataType::CHAT, &note(hidden)).await?;
+    gateway.publish("demo/sealed", DataType::CHAT, &note(&words.hidden)).await?;
 
     let began = Instant::now();
     let mut ledger = Ledger::default();

@@ -7,7 +7,7 @@ use sealane_frame::FrameError;
 use sealane_message::ErrorInfo;
 
 use super::body::Body;
-use super::form::Form;
+use super::form::FrameForm;
 use super::keys::Opening;
 
 /// What the bytes are.
@@ -91,7 +91,7 @@ pub(super) struct Row {
 
 /// Where a unit was captured.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum Captured {
     /// The whole input.
     Whole,
     /// A line of hexadecimal digits.
@@ -115,7 +115,7 @@ pub(super) struct Packet {
 /// Where a frame or unit comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Origin {
-    pub(super) place: Place,
+    pub(super) captured: Captured,
     /// Its place in a batch, from 1.
     pub(super) item: Option<usize>,
     /// Id and number of the fragments that it was put together from.
@@ -142,7 +142,7 @@ impl From<FrameError> for Refusal {
 pub(super) struct Account {
     pub(super) what: What,
     pub(super) origin: Origin,
-    pub(super) form: Option<Form>,
+    pub(super) form: Option<FrameForm>,
     pub(super) bytes: usize,
     /// In a few words.
     pub(super) summary: String,

@@ -8,7 +8,7 @@ use sealane_seal::{Class, Epoch};
 use super::account::{Account, Origin, Part, What};
 use super::body::Body;
 use super::dictionary::Known;
-use super::form::Form;
+use super::form::FrameForm;
 use super::walk::{Walk, count};
 use super::{hex, seal, words};
 
@@ -19,7 +19,7 @@ pub(super) fn explain(
     known: Option<&Known>,
 ) -> (Account, Option<Vec<u8>>) {
     let mut account = Account::new(What::Frame, origin, frame.len());
-    account.form = Some(Form::Compact);
+    account.form = Some(FrameForm::Compact);
     account.summary = "compact form".into();
     let mut walk = Walk::new(frame);
     let Some(byte) = prefix(&mut walk) else {

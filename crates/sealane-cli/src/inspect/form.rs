@@ -15,18 +15,18 @@ pub enum Holding {
 
 /// The form of a frame, if it is one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Form {
+pub enum FrameForm {
     /// With the header of 64 bytes
     Full,
     /// With dictionary byte and short header
     Compact,
 }
 
-impl Form {
+impl FrameForm {
     pub(super) fn name(self) -> &'static str {
         match self {
-            Form::Full => "full",
-            Form::Compact => "compact",
+            FrameForm::Full => "full",
+            FrameForm::Compact => "compact",
         }
     }
 }

@@ -5,7 +5,7 @@ use sealane_seal::{Class, Epoch};
 
 use super::account::{Account, Origin, Part, What};
 use super::body::Body;
-use super::form::Form;
+use super::form::FrameForm;
 use super::seal::{self, Sealed};
 use super::walk::{Walk, count};
 use super::words;
@@ -21,7 +21,7 @@ struct Head {
 /// Explains a frame of the full form.
 pub(super) fn explain(frame: &[u8], origin: &Origin) -> Account {
     let mut account = Account::new(What::Frame, origin, frame.len());
-    account.form = Some(Form::Full);
+    account.form = Some(FrameForm::Full);
     let mut walk = Walk::new(frame);
     account.summary = "full form".into();
     if let Some(head) = header(&mut walk) {

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
-use super::account::{Origin, Place};
+use super::account::{Captured, Origin};
 use super::capture::CaptureError;
 use super::form::Holding;
 use super::packet;
@@ -58,7 +58,7 @@ impl Input {
             Input::Whole(source) => {
                 let Some(source) = source.take() else { return Ok(None) };
                 let bytes = read_bounded(source)?;
-                Ok(Some(Item::Unit(origin(Place::Whole), bytes)))
+                Ok(Some(Item::Unit(origin(Captured::Whole), bytes)))
             }
             Input::Hex { source, line } => next_line(source, line),
             Input::Pcap(capture) => {
@@ -72,8 +72,8 @@ impl Input {
     }
 }
 
-pub(super) fn origin(place: Place) -> Origin {
-    Origin { place, item: None, parts: None, whole_bytes: None }
+pub(super) fn origin(captured: Captured) -> Origin {
+    Origin { captured, item: None, parts: None, whole_bytes: None }
 }
 
 /// Told by the first bytes: packets by their mark, text by its characters.
@@ -117,7 +117,7 @@ fn next_line(source: &mut Source, line: &mut u64) -> Result<Option<Item>, Captur
         let digits = std::str::from_utf8(digits).map_err(|_| fault("this is not UTF-8"))?;
         let bytes = super::hex::decode(digits).map_err(fault)?;
         if !bytes.is_empty() {
-            return Ok(Some(Item::Unit(origin(Place::Line(*line)), bytes)));
+            return Ok(Some(Item::Unit(origin(Captured::Line(*line)), bytes)));
         }
     }
 }

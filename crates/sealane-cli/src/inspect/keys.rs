@@ -14,7 +14,7 @@ use crate::Failure;
 
 /// The groups whose keys are held.
 #[derive(Debug)]
-pub(super) struct Keys {
+pub(super) struct CaptureKeys {
     groups: Vec<Held>,
 }
 
@@ -37,18 +37,18 @@ struct Held {
     opener: Opener,
 }
 
-impl Keys {
+impl CaptureKeys {
     /// Reads a file of keys. What it says of a fault never holds a value of the file.
     ///
     /// # Errors
     /// [`Failure::File`].
-    pub(super) fn read(path: &Path) -> Result<Keys, Failure> {
+    pub(super) fn read(path: &Path) -> Result<CaptureKeys, Failure> {
         let file = |cause: String| Failure::File { file: path.to_owned(), cause };
         let text = std::fs::read_to_string(path).map_err(|error| file(error.to_string()))?;
-        Keys::parse(&text).map_err(file)
+        CaptureKeys::parse(&text).map_err(file)
     }
 
-    fn parse(text: &str) -> Result<Keys, String> {
+    fn parse(text: &str) -> Result<CaptureKeys, String> {
         let table: Table = text.parse().map_err(|error| syntax(text, &error))?;
         if let Some(name) = table.keys().find(|name| *name != "group") {
             return Err(format!("`{name}` is no key of this file; it has [[group]] tables"));
@@ -60,7 +60,7 @@ impl Keys {
             let held = group.and_then(Held::read);
             held.map_err(|cause| format!("[[group]] number {}: {cause}", index + 1))
         };
-        Ok(Keys { groups: groups.map(held).collect::<Result<_, _>>()? })
+        Ok(CaptureKeys { groups: groups.map(held).collect::<Result<_, _>>()? })
     }
 
     /// Opens a frame of the full form.
@@ -209,14 +209,14 @@ mod tests {
     #[test]
     fn groups_are_read() {
         let secret = format!("secret = \"{SECRET}\"\nepoch = 7\nsuite = 0xf001\nratchets = false");
-        let keys = Keys::parse(&file(&secret)).unwrap();
+        let keys = CaptureKeys::parse(&file(&secret)).unwrap();
         assert_eq!(keys.groups[0].start, Epoch(7));
         assert!(!format!("{keys:?}").contains("c0ffee"));
         let provisioned = format!(
             "provisioned = \"{SECRET}\"\npair = true\nsuite = \"{}\"",
             Suite::Aes256Gcm.name()
         );
-        assert_eq!(Keys::parse(&file(&provisioned)).unwrap().groups[0].start, Epoch(0));
+        assert_eq!(CaptureKeys::parse(&file(&provisioned)).unwrap().groups[0].start, Epoch(0));
     }
 
     #[test]
@@ -238,7 +238,7 @@ mod tests {
             ("x = 1".into(), "`x` is no key of this file"),
             (String::new(), "no [[group]]"),
         ] {
-            let said = Keys::parse(&text).unwrap_err();
+            let said = CaptureKeys::parse(&text).unwrap_err();
             assert!(said.contains(cause), "{said} should be about {cause}");
             assert!(!said.contains("c0ffee"), "{said}");
         }

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use super::account::{Origin, Packet, Place};
+use super::account::{Captured, Origin, Packet};
 use super::input::origin;
 use super::pcap::Record;
 
@@ -29,7 +29,7 @@ pub(super) fn read(record: &Record) -> Result<(Origin, Vec<u8>), Reason> {
         _ => announced.checked_sub(head.len()).ok_or("UDP in disorder")?,
     };
     let port = |high, low| u16::from_be_bytes([high, low]);
-    let mut origin = origin(Place::Packet(Packet {
+    let mut origin = origin(Captured::Packet(Packet {
         number: record.number,
         offset: record.offset,
         time_ms: record.time_ms,

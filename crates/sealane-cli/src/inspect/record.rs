@@ -2,7 +2,7 @@
 
 use sealane::Value;
 
-use super::account::{Account, Origin, Place, Refusal, Row};
+use super::account::{Account, Captured, Origin, Refusal, Row};
 use super::body::{Body, Shown};
 use super::hex;
 use super::keys::Opening;
@@ -37,10 +37,10 @@ pub(super) fn fields(account: &Account, number: u64) -> Vec<(&'static str, Value
 }
 
 fn origin(origin: &Origin, fields: &mut Vec<(&'static str, Value)>) {
-    match &origin.place {
-        Place::Whole => {}
-        Place::Line(line) => fields.push(("line", (*line).into())),
-        Place::Packet(packet) => {
+    match &origin.captured {
+        Captured::Whole => {}
+        Captured::Line(line) => fields.push(("line", (*line).into())),
+        Captured::Packet(packet) => {
             fields.push(("packet", packet.number.into()));
             fields.push(("captureOffset", packet.offset.into()));
             if let Some(time_ms) = packet.time_ms {

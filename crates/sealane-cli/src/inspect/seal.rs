@@ -2,7 +2,7 @@
 
 use sealane::{Codec, Value};
 use sealane_seal::limits::{SIGNATURE_BYTES, TAG_BYTES};
-use sealane_seal::{Class, Epoch, Form, Header};
+use sealane_seal::{Class, Epoch, Form, SframeHeader};
 
 use super::account::Part;
 use super::walk::{Walk, count};
@@ -10,12 +10,12 @@ use super::words::{self, Meaning};
 
 /// The SFrame header that was read.
 pub(super) struct Sealed {
-    pub(super) header: Header,
+    pub(super) header: SframeHeader,
 }
 
 /// Explains the SFrame header, byte by byte. `near` completes the epoch of the compact form.
 pub(super) fn header(walk: &mut Walk<'_>, form: Form, near: Epoch) -> Option<Sealed> {
-    let parsed = Header::parse(walk.rest(), form, near);
+    let parsed = SframeHeader::parse(walk.rest(), form, near);
     let at = Some(walk.at());
     let config = walk.take(Part::SealHeader, 1, "config byte", config)?;
     let config = config.first().copied()?;
@@ -82,7 +82,7 @@ pub(super) fn clear(codec: u8) -> Meaning {
 }
 
 /// Sender and counter, for the summary.
-pub(super) fn summary(header: &Header) -> String {
+pub(super) fn summary(header: &SframeHeader) -> String {
     format!(", slot {}, counter {}", header.key.slot.number(), header.counter)
 }
 
@@ -113,7 +113,7 @@ fn own_bytes(bits: u8) -> Option<usize> {
     (bits & 8 != 0).then(|| usize::from(bits & 7) + 1)
 }
 
-fn key_id(header: &Header, form: Form) -> Meaning {
+fn key_id(header: &SframeHeader, form: Form) -> Meaning {
     let key = header.key;
     let (slot, class) = (key.slot.number(), key.class);
     let (span, low) = match form {

@@ -2,7 +2,7 @@
 
 use std::io::IsTerminal;
 
-use super::account::{Account, Origin, Part, Place, Refusal, Row, What};
+use super::account::{Account, Captured, Origin, Part, Refusal, Row, What};
 use super::body::{Body, printable};
 use super::hex;
 use super::keys::Opening;
@@ -96,10 +96,10 @@ impl Show {
 
     fn origin(self, origin: &Origin) -> String {
         let mut parts = Vec::new();
-        match &origin.place {
-            Place::Whole => {}
-            Place::Line(line) => parts.push(format!("line {line}")),
-            Place::Packet(packet) => {
+        match &origin.captured {
+            Captured::Whole => {}
+            Captured::Line(line) => parts.push(format!("line {line}")),
+            Captured::Packet(packet) => {
                 parts.push(format!("packet {} at byte {}", packet.number, packet.offset));
                 parts.extend(packet.time_ms.filter(|ms| *ms > 0).map(words::moment));
                 parts.push(format!("{} to {}", packet.source, packet.destination));
@@ -240,7 +240,7 @@ mod tests {
     use super::*;
 
     fn account() -> Account {
-        let mut account = Account::new(What::Frame, &origin(Place::Whole), 40);
+        let mut account = Account::new(What::Frame, &origin(Captured::Whole), 40);
         let mut walk = Walk::new(&[0xab; 40]);
         let long = "a meaning that is longer than its column and has to be broken into lines";
         walk.remainder(Part::Body, "body", long.into());

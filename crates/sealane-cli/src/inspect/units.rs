@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use sealane::Value;
 use sealane_frame::{Batch, Fragment, FrameError, PeerTag, Progress, Reassembly};
 
-use super::account::{Account, Origin, Part, Place, What};
+use super::account::{Account, Captured, Origin, Part, What};
 use super::walk::{Walk, count};
 
 /// The first byte of a fragment, and of a batch.
@@ -22,9 +22,9 @@ pub(super) fn fragment(unit: &[u8], origin: &Origin) -> Account {
     walk.remainder(Part::Unit, "part", count(part_bytes, "byte", "bytes") + " of the frame");
     account.rows = walk.rows;
     account.summary = match header {
-        Some((id, place, frame)) => {
-            let last = if place & LAST == 0 { "" } else { ", the last" };
-            format!("part {} of frame id {id}{last}, of {frame} bytes in all", place & !LAST)
+        Some((id, index_field, frame)) => {
+            let last = if index_field & LAST == 0 { "" } else { ", the last" };
+            format!("part {} of frame id {id}{last}, of {frame} bytes in all", index_field & !LAST)
         }
         None => "cut off within its header".into(),
     };
@@ -40,14 +40,14 @@ fn fragment_header(walk: &mut Walk<'_>) -> Option<(u64, u64, u64)> {
     let id = walk.number::<2>(Part::Unit, "id", |id| {
         (id.into(), format!("{id}: tells the frames of one sender apart"))
     })?;
-    let place = walk.number::<2>(Part::Unit, "index", |place| {
-        let last = if place & LAST == 0 { "more follow" } else { "the last part" };
-        ((place & !LAST).into(), format!("{} from 0; {last}", place & !LAST))
+    let index_field = walk.number::<2>(Part::Unit, "index", |index_field| {
+        let last = if index_field & LAST == 0 { "more follow" } else { "the last part" };
+        ((index_field & !LAST).into(), format!("{} from 0; {last}", index_field & !LAST))
     })?;
     let frame = walk.number::<3>(Part::Unit, "frame length", |len| {
         (len.into(), format!("{len} bytes of the whole frame"))
     })?;
-    Some((id, place, frame))
+    Some((id, index_field, frame))
 }
 
 /// Explains a batch, and gives what it holds unless it is refused.
@@ -117,8 +117,8 @@ impl Gathering {
         origin: &Origin,
         fragment: &Fragment<'_>,
     ) -> Result<Option<(Vec<u8>, usize)>, FrameError> {
-        let (link, now_ms) = match &origin.place {
-            Place::Packet(packet) => {
+        let (link, now_ms) = match &origin.captured {
+            Captured::Packet(packet) => {
                 (Some((packet.source, packet.destination)), packet.time_ms.unwrap_or_default())
             }
             _ => (None, 0),
@@ -132,9 +132,9 @@ impl Gathering {
             Progress::Whole(frame) => {
                 // All parts but the last have one length.
                 let [.., index_0, index_1, _, _, _] = fragment.header();
-                let place = u16::from_le_bytes([index_0, index_1]);
-                let last = usize::from(place & !(LAST as u16)) + 1;
-                let is_last = u64::from(place) & LAST != 0;
+                let index_field = u16::from_le_bytes([index_0, index_1]);
+                let last = usize::from(index_field & !(LAST as u16)) + 1;
+                let is_last = u64::from(index_field) & LAST != 0;
                 let stride = fragment.part().len().max(1);
                 let parts = if is_last { last } else { frame.len().div_ceil(stride) };
                 Ok(Some((frame.to_vec(), parts)))

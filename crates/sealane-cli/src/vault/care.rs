@@ -5,16 +5,16 @@ use std::path::{Path, PathBuf};
 use sealane::Value;
 use sealane_vault::{DrillOptions, DrillReport, GetOptions, Keep, PruneOptions, PruneReport};
 
-use super::{Place, path_bytes, size, skipped};
+use super::{Location, path_bytes, size, skipped};
 use crate::args::vault::{VaultDrill, VaultPrune};
 use crate::{Failure, Terminal};
 
 pub(super) fn verify(
     read_data: bool,
-    place: &Place,
+    location: &Location,
     terminal: &mut Terminal,
 ) -> Result<(), Failure> {
-    let report = place.open()?.verify(read_data)?;
+    let report = location.open()?.verify(read_data)?;
     if terminal.json() {
         terminal.record(vec![
             ("snapshots", Value::from(report.snapshots)),
@@ -38,10 +38,10 @@ pub(super) fn verify(
 
 pub(super) fn drill(
     args: &VaultDrill,
-    place: &Place,
+    location: &Location,
     terminal: &mut Terminal,
 ) -> Result<(), Failure> {
-    let vault = place.open()?;
+    let vault = location.open()?;
     let sample = (!args.all).then_some(args.sample);
     let options = DrillOptions { snapshot: args.snapshot, sample };
     let report = match &args.scratch {
@@ -86,7 +86,7 @@ pub(super) fn drill_record(report: &DrillReport) -> Vec<(&'static str, Value)> {
 
 pub(super) fn prune(
     args: &VaultPrune,
-    place: &Place,
+    location: &Location,
     terminal: &mut Terminal,
 ) -> Result<(), Failure> {
     let keep = Keep {
@@ -99,7 +99,7 @@ pub(super) fn prune(
         return Err(Failure::Usage("say which snapshots to keep, for example --keep-last 10"));
     }
     let options = PruneOptions { keep, now: args.now, dry_run: args.dry_run };
-    let report = place.open()?.prune(&options)?;
+    let report = location.open()?.prune(&options)?;
     show_prune(&report, args.dry_run, terminal)
 }
 
@@ -131,10 +131,10 @@ pub(super) fn recover(
     to: &Path,
     snapshot: Option<u64>,
     paths: &[PathBuf],
-    place: &Place,
+    location: &Location,
     terminal: &mut Terminal,
 ) -> Result<(), Failure> {
-    let vault = place.open_objects()?;
+    let vault = location.open_objects()?;
     let paths = paths.iter().map(|path| path_bytes(path)).collect();
     let options = GetOptions { paths, ..GetOptions::default() };
     let recovered = vault.recover_to(snapshot, to, &options)?;

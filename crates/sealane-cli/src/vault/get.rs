@@ -8,18 +8,22 @@ use sealane::Value;
 use sealane_vault::{GetOptions, GetReport, Progress, Snapshot, Vault};
 
 use super::put::watched;
-use super::{Place, path_bytes, size, skipped, snapshot};
-use crate::args::vault::VaultGet;
+use super::{Location, path_bytes, size, skipped, snapshot};
+use crate::args::vault::{ByteRange, VaultGet};
 use crate::{Failure, Terminal};
 
-pub(super) fn run(args: &VaultGet, place: &Place, terminal: &mut Terminal) -> Result<(), Failure> {
-    let vault = place.open()?;
+pub(super) fn run(
+    args: &VaultGet,
+    location: &Location,
+    terminal: &mut Terminal,
+) -> Result<(), Failure> {
+    let vault = location.open()?;
     let snapshot = snapshot(&vault, &args.snapshot)?;
-    if let Some((offset, length)) = args.range {
+    if let Some(range) = args.range {
         let [path] = args.paths.as_slice() else {
             return Err(Failure::Usage("--range needs a snapshot and the path of one file"));
         };
-        return part(&vault, &snapshot, path, (offset, length), terminal);
+        return part(&vault, &snapshot, path, range, terminal);
     }
     let progress = Arc::new(Progress::default());
     let options = GetOptions {
@@ -69,12 +73,12 @@ fn part(
     vault: &Vault,
     snapshot: &Snapshot,
     path: &Path,
-    (offset, length): (u64, u64),
+    range: ByteRange,
     terminal: &mut Terminal,
 ) -> Result<(), Failure> {
     let mut file = vault.file(snapshot, &path_bytes(path))?;
     let mut out = Output(terminal, None);
-    let written = file.read_range(offset, length, &mut out);
+    let written = file.read_range(range.offset, range.length, &mut out);
     match out.1 {
         Some(failure) => Err(failure),
         None => Ok(written.map(|_| ())?),

@@ -9,7 +9,7 @@ use sealane::Value;
 use sealane_group::PublicKey;
 use sealane_vault::{Cost, Metadata, SlotKind, Vault};
 
-use super::Place;
+use super::Location;
 use crate::args::vault::{self as args, KeyVerb, VaultInit, VaultKey};
 use crate::passphrase::Passphrase;
 use crate::terminal::table;
@@ -17,16 +17,16 @@ use crate::{Failure, Terminal};
 
 pub(super) fn init(
     args: &VaultInit,
-    place: &Place,
+    location: &Location,
     terminal: &mut Terminal,
 ) -> Result<(), Failure> {
-    let passphrase = place.new_passphrase()?;
+    let passphrase = location.new_passphrase()?;
     let metadata = match args.metadata {
         args::Metadata::Sealed => Metadata::Sealed,
         args::Metadata::Plain => Metadata::Plain,
     };
-    let (store, cost) = (place.store()?, Cost::default());
-    let vault = Vault::init(store, passphrase.bytes(), cost, metadata, &place.options)?;
+    let (store, cost) = (location.store()?, Cost::default());
+    let vault = Vault::init(store, passphrase.bytes(), cost, metadata, &location.options)?;
     if terminal.json() {
         terminal.record(vec![("vault", Value::from(vault.id()))])?;
     } else {
@@ -35,8 +35,12 @@ pub(super) fn init(
     if args.no_recovery { Ok(()) } else { recovery(&vault, terminal) }
 }
 
-pub(super) fn run(args: &VaultKey, place: &Place, terminal: &mut Terminal) -> Result<(), Failure> {
-    let vault = place.open()?;
+pub(super) fn run(
+    args: &VaultKey,
+    location: &Location,
+    terminal: &mut Terminal,
+) -> Result<(), Failure> {
+    let vault = location.open()?;
     match &args.verb {
         KeyVerb::Ls => list(&vault, terminal),
         KeyVerb::Passphrase { new_passphrase_file, label } => {

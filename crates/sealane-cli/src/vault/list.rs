@@ -3,17 +3,17 @@
 use sealane::Value;
 use sealane_vault::{Entry, Node, Snapshot, Vault};
 
-use super::{Place, shown, size, snapshot, time};
+use super::{Location, shown, size, snapshot, time};
 use crate::terminal::table;
 use crate::{Failure, Terminal};
 
 pub(super) fn run(
     name: Option<&str>,
     path: Option<&str>,
-    place: &Place,
+    location: &Location,
     terminal: &mut Terminal,
 ) -> Result<(), Failure> {
-    let vault = place.open()?;
+    let vault = location.open()?;
     match name {
         None => snapshots(&vault, terminal),
         Some(name) => {
@@ -81,8 +81,12 @@ pub(super) fn entries(
 }
 
 /// `sealane vault find`.
-pub(super) fn find(pattern: &str, place: &Place, terminal: &mut Terminal) -> Result<(), Failure> {
-    let vault = place.open()?;
+pub(super) fn find(
+    pattern: &str,
+    location: &Location,
+    terminal: &mut Terminal,
+) -> Result<(), Failure> {
+    let vault = location.open()?;
     let mut outcome = Ok(());
     vault.find(pattern, &mut |found| {
         if outcome.is_ok() {

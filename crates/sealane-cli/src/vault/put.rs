@@ -8,12 +8,16 @@ use indicatif::{ProgressBar, ProgressStyle};
 use sealane::Value;
 use sealane_vault::{Compression, Progress, PutOptions, PutReport, measure};
 
-use super::{Place, secret_line, size, skipped};
+use super::{Location, secret_line, size, skipped};
 use crate::args::vault::{Codec, ImportFrom, Profile, VaultImport, VaultPut};
 use crate::{Failure, Terminal};
 
-pub(super) fn run(args: &VaultPut, place: &Place, terminal: &mut Terminal) -> Result<(), Failure> {
-    let vault = place.open()?;
+pub(super) fn run(
+    args: &VaultPut,
+    location: &Location,
+    terminal: &mut Terminal,
+) -> Result<(), Failure> {
+    let vault = location.open()?;
     let begun = Instant::now();
     let progress = Arc::new(Progress::default());
     let options = PutOptions {
@@ -37,12 +41,12 @@ pub(super) fn run(args: &VaultPut, place: &Place, terminal: &mut Terminal) -> Re
 
 pub(super) fn import(
     args: &VaultImport,
-    place: &Place,
+    location: &Location,
     terminal: &mut Terminal,
 ) -> Result<(), Failure> {
     let ImportFrom::N2s { store, blob_passphrase_file, note, profile } = &args.from;
     let passphrase = blob_passphrase_file.as_deref().map(secret_line).transpose()?;
-    let vault = place.open()?;
+    let vault = location.open()?;
     let begun = Instant::now();
     let progress = Arc::new(Progress::default());
     let options = PutOptions {

@@ -4,12 +4,12 @@ use sealane::Value;
 use sealane_vault::{Metadata, leaks as seen};
 
 use super::care::drill_record;
-use super::{Place, size, time};
+use super::{Location, size, time};
 use crate::terminal::table;
 use crate::{Failure, Terminal};
 
-pub(super) fn status(place: &Place, terminal: &mut Terminal) -> Result<(), Failure> {
-    let vault = place.open()?;
+pub(super) fn status(location: &Location, terminal: &mut Terminal) -> Result<(), Failure> {
+    let vault = location.open()?;
     let snapshots = vault.snapshots()?;
     let objects = vault.store().list("")?;
     let bytes = objects.iter().map(|object| object.size).sum();
@@ -61,11 +61,11 @@ pub(super) fn status(place: &Place, terminal: &mut Terminal) -> Result<(), Failu
 
 pub(super) fn inspect(
     key: Option<&str>,
-    place: &Place,
+    location: &Location,
     terminal: &mut Terminal,
 ) -> Result<(), Failure> {
     let Some(key) = key else {
-        for object in place.store()?.list("")? {
+        for object in location.store()?.list("")? {
             if terminal.json() {
                 terminal.record(vec![
                     ("key", Value::from(object.key.as_str())),
@@ -77,7 +77,7 @@ pub(super) fn inspect(
         }
         return Ok(());
     };
-    let facts = place.open()?.inspect(key)?;
+    let facts = location.open()?.inspect(key)?;
     if terminal.json() {
         let fields: Vec<(&str, Value)> = facts
             .iter()
@@ -88,8 +88,8 @@ pub(super) fn inspect(
     facts.iter().try_for_each(|(name, value)| terminal.line(format_args!("{name:<10} {value}")))
 }
 
-pub(super) fn leaks(place: &Place, terminal: &mut Terminal) -> Result<(), Failure> {
-    let leaks = seen(&place.store()?)?;
+pub(super) fn leaks(location: &Location, terminal: &mut Terminal) -> Result<(), Failure> {
+    let leaks = seen(&location.store()?)?;
     let plain = leaks.metadata == Metadata::Plain;
     if terminal.json() {
         for group in &leaks.groups {

@@ -5,26 +5,26 @@ use std::path::PathBuf;
 use sealane_vault::{Error, OpenOptions, RecoveryCode, Secret, Store, Vault, WriterKey};
 
 use super::secret_line;
-use crate::args::key::Keys;
+use crate::args::key::KeysArgs;
 use crate::args::vault as args;
 use crate::passphrase::Passphrase;
 use crate::{Failure, key};
 
 /// Where a vault is and what opens it.
-pub(crate) struct Place {
-    location: String,
-    keys: Keys,
+pub(crate) struct Location {
+    vault: String,
+    keys: KeysArgs,
     identity: bool,
     recovery_file: Option<PathBuf>,
     key_file: Option<PathBuf>,
     pub(super) options: OpenOptions,
 }
 
-impl Place {
-    pub(super) fn new(args: &args::Vault) -> Result<Place, Failure> {
+impl Location {
+    pub(super) fn new(args: &args::Vault) -> Result<Location, Failure> {
         let missing = "name the vault with --vault or SEALANE_VAULT";
-        Ok(Place {
-            location: args.vault.clone().ok_or(Failure::Usage(missing))?,
+        Ok(Location {
+            vault: args.vault.clone().ok_or(Failure::Usage(missing))?,
             keys: args.keys.clone(),
             identity: args.identity,
             recovery_file: args.recovery_file.clone(),
@@ -38,7 +38,7 @@ impl Place {
     }
 
     pub(super) fn store(&self) -> Result<Store, Failure> {
-        Ok(Store::open(&self.location)?)
+        Ok(Store::open(&self.vault)?)
     }
 
     /// Opens the vault with what was given.

@@ -9,16 +9,16 @@ pub(super) struct Dictionary {
     structures: Vec<Structure>,
     /// The structure of each record byte, as an index. A peer may define a byte again, even
     /// while a record of the old structure is open, so structures outlive their byte.
-    slots: Slots,
-    /// What [`Dictionary::begin`] found, and the slots before the first change since then.
+    by_byte: ByByte,
+    /// What [`Dictionary::begin`] found, and that table before the first change since then.
     committed: usize,
-    committed_slots: Slots,
+    committed_by_byte: ByByte,
     /// Key bytes that the present datum expands to.
     expanded: usize,
     datum: u64,
 }
 
-type Slots = [Option<u32>; MAX_RECORDS];
+type ByByte = [Option<u32>; MAX_RECORDS];
 
 #[derive(Debug, Default)]
 struct Structure {
@@ -33,9 +33,9 @@ impl Default for Dictionary {
     fn default() -> Self {
         Dictionary {
             structures: Vec::new(),
-            slots: [None; MAX_RECORDS],
+            by_byte: [None; MAX_RECORDS],
             committed: 0,
-            committed_slots: [None; MAX_RECORDS],
+            committed_by_byte: [None; MAX_RECORDS],
             expanded: 0,
             datum: 0,
         }
@@ -52,7 +52,7 @@ impl Dictionary {
     pub(super) fn roll_back(&mut self) {
         if self.structures.len() > self.committed {
             self.structures.truncate(self.committed);
-            self.slots = self.committed_slots;
+            self.by_byte = self.committed_by_byte;
         }
     }
 
@@ -62,7 +62,7 @@ impl Dictionary {
             return;
         }
         let mut kept = Vec::with_capacity(MAX_RECORDS);
-        for slot in &mut self.slots {
+        for slot in &mut self.by_byte {
             let structure = slot.and_then(|index| self.structures.get_mut(index as usize));
             *slot = structure.map(|structure| {
                 kept.push(std::mem::take(structure));
@@ -75,17 +75,17 @@ impl Dictionary {
     /// The structure of the record byte `slot`.
     #[inline]
     pub(super) fn at_slot(&self, slot: usize) -> Option<usize> {
-        self.slots.get(slot).copied().flatten().map(|index| index as usize)
+        self.by_byte.get(slot).copied().flatten().map(|index| index as usize)
     }
 
     /// Begins a structure without keys.
     pub(super) fn define(&mut self, slot: usize) {
         if self.structures.len() == self.committed {
-            self.committed_slots = self.slots;
+            self.committed_by_byte = self.by_byte;
         }
         let index = self.structures.len() as u32;
         self.structures.push(Structure::default());
-        if let Some(slot) = self.slots.get_mut(slot) {
+        if let Some(slot) = self.by_byte.get_mut(slot) {
             *slot = Some(index);
         }
     }

@@ -44,7 +44,7 @@ impl TryRng for Coins {
     fn try_fill_bytes(&mut self, out: &mut [u8]) -> Result<(), Infallible> {
         let drawn = self.bytes.iter().skip(self.used);
         self.used = self.used.saturating_add(out.len());
-        out.iter_mut().zip(drawn).for_each(|(place, byte)| *place = *byte);
+        out.iter_mut().zip(drawn).for_each(|(target, byte)| *target = *byte);
         Ok(())
     }
 }
@@ -68,7 +68,7 @@ impl WrappingKey {
 
     pub(crate) fn to_bytes(&self) -> [u8; PUBLIC_BYTES] {
         let mut bytes = [0; PUBLIC_BYTES];
-        bytes.iter_mut().zip(self.0.to_bytes()).for_each(|(place, byte)| *place = byte);
+        bytes.iter_mut().zip(self.0.to_bytes()).for_each(|(target, byte)| *target = byte);
         bytes
     }
 }

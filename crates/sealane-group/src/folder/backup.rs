@@ -6,7 +6,7 @@ use zeroize::Zeroizing;
 
 use super::{KeyFolder, passphrase, read_identity};
 use crate::limits::MAX_GROUP_FILE_BYTES;
-use crate::state::State;
+use crate::state::GroupState;
 use crate::wire::{Reader, put_name, put_part};
 use crate::{Document, Error};
 
@@ -68,7 +68,7 @@ impl KeyFolder {
             if state.len() > MAX_GROUP_FILE_BYTES {
                 return Err(Error::Malformed(Document::Backup));
             }
-            groups.push((name, State::from_bytes(state).map_err(malformed)?));
+            groups.push((name, GroupState::from_bytes(state).map_err(malformed)?));
         }
         reader.end()?;
         let folder = KeyFolder::with(root, identity, passphrase)?;

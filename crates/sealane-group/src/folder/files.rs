@@ -66,7 +66,7 @@ fn write_with(
     let (temporary, mut file) = create_beside(path)?;
     let outcome = contents(&file, &temporary).and_then(|bytes| {
         file.write_all(&bytes).and_then(|()| file.sync_all()).map_err(Error::io(&temporary))?;
-        place(&temporary, path, how)
+        rename_into(&temporary, path, how)
     });
     if outcome.is_err() || how == How::Create {
         let _ = fs::remove_file(&temporary);
@@ -112,12 +112,12 @@ fn contents(
     Ok(bytes)
 }
 
-fn place(temporary: &Path, path: &Path, how: How) -> Result<(), Error> {
-    let placed = match how {
+fn rename_into(temporary: &Path, path: &Path, how: How) -> Result<(), Error> {
+    let renamed = match how {
         How::Replace => fs::rename(temporary, path),
         How::Create => fs::hard_link(temporary, path),
     };
-    placed.map_err(Error::io(path))
+    renamed.map_err(Error::io(path))
 }
 
 pub(crate) fn sync_folder(path: &Path) -> Result<(), Error> {

@@ -4,10 +4,10 @@ use sealane_frame::{FrameView, Kind, open_stored};
 use sealane_seal::{Class, Epoch, Epochs, KeyId, Opener, Slot};
 
 use crate::certificate::Certificate;
-use crate::folder::Keys;
-use crate::order::{Order, Rekey};
+use crate::folder::IdentityKeys;
+use crate::order::{Order, Rekey, WrapId};
 use crate::renewal::Renewal;
-use crate::state::State;
+use crate::state::GroupState;
 use crate::{Change, Document, Error, Notice};
 
 /// The data type of a control frame whose body is a certificate.
@@ -16,7 +16,11 @@ pub(super) const CERTIFICATE_TYPE: u16 = 1;
 pub(super) const ORDER_TYPE: u16 = 2;
 
 /// Changes the state by a notice. On an error the state must not be kept.
-pub(super) fn apply(state: &mut State, keys: &Keys, notice: &Notice) -> Result<Change, Error> {
+pub(super) fn apply(
+    state: &mut GroupState,
+    keys: &IdentityKeys,
+    notice: &Notice,
+) -> Result<Change, Error> {
     if state.is_removed {
         return Err(Error::Removed);
     }
@@ -40,7 +44,7 @@ pub(super) fn apply(state: &mut State, keys: &Keys, notice: &Notice) -> Result<C
 
 /// Opens a control frame of the authority: its data type and body. Of an epoch whose secret is
 /// erased there is nothing to open and nothing left to do.
-fn open(state: &State, frame: &[u8]) -> Result<Option<(u16, Vec<u8>)>, Error> {
+fn open(state: &GroupState, frame: &[u8]) -> Result<Option<(u16, Vec<u8>)>, Error> {
     let view = FrameView::parse(frame)?;
     let (header, key) = (*view.header(), view.seal_header().key);
     if header.group() != state.tag() {
@@ -78,7 +82,7 @@ fn open(state: &State, frame: &[u8]) -> Result<Option<(u16, Vec<u8>)>, Error> {
 
 /// The epochs held that a key id may mean, the newest first: orders are read again from their
 /// beginning, and a renewal jumps far.
-fn candidates(state: &State, key: KeyId) -> Vec<Epoch> {
+fn candidates(state: &GroupState, key: KeyId) -> Vec<Epoch> {
     let low = |epoch: Epoch| KeyId::new(key.slot, key.class, epoch) == key;
     let mut held: Vec<_> =
         state.epochs.held().map(|(epoch, _)| epoch).filter(|e| low(*e)).collect();
@@ -86,7 +90,7 @@ fn candidates(state: &State, key: KeyId) -> Vec<Epoch> {
     held
 }
 
-fn certify(state: &mut State, bytes: &[u8]) -> Result<Change, Error> {
+fn certify(state: &mut GroupState, bytes: &[u8]) -> Result<Change, Error> {
     let certificate = Certificate::from_bytes(&state.charter, bytes)?;
     let is_known = state.roster.entry(certificate.slot).is_some()
         || state.certificates.iter().any(|kept| kept == bytes);
@@ -97,14 +101,14 @@ fn certify(state: &mut State, bytes: &[u8]) -> Result<Change, Error> {
     Ok(Change::Certified(certificate.slot))
 }
 
-fn obey(state: &mut State, body: &[u8]) -> Result<Change, Error> {
+fn obey(state: &mut GroupState, body: &[u8]) -> Result<Change, Error> {
     match Order::from_bytes(body)? {
         Order::Advance(order) => advance(state, order.to),
         Order::Admit { number, slot, certificate, replaces } => {
             if !is_next(state, number)? {
                 return Ok(Change::Nothing);
             }
-            admit(state, number, (slot, certificate, replaces))
+            admit(state, number, slot, certificate, replaces)
         }
         Order::Rekey(order) => rekey(state, &order),
     }
@@ -112,7 +116,7 @@ fn obey(state: &mut State, body: &[u8]) -> Result<Change, Error> {
 
 /// Whether an order changes the roster to the number after the present one. Earlier ones were
 /// obeyed before.
-fn is_next(state: &State, number: u64) -> Result<bool, Error> {
+fn is_next(state: &GroupState, number: u64) -> Result<bool, Error> {
     let present = state.roster.number();
     if number > present.saturating_add(1) {
         return Err(Error::OrderMissing);
@@ -121,7 +125,7 @@ fn is_next(state: &State, number: u64) -> Result<bool, Error> {
 }
 
 /// The one-way step of `spec/seal.md`, taken by order only.
-pub(super) fn advance(state: &mut State, to: Epoch) -> Result<Change, Error> {
+pub(super) fn advance(state: &mut GroupState, to: Epoch) -> Result<Change, Error> {
     let newest = state.epochs.newest();
     if to <= newest {
         return Ok(Change::Nothing);
@@ -136,9 +140,11 @@ pub(super) fn advance(state: &mut State, to: Epoch) -> Result<Change, Error> {
 }
 
 fn admit(
-    state: &mut State,
+    state: &mut GroupState,
     number: u64,
-    (slot, hash, replaces): (Slot, [u8; 32], Option<Slot>),
+    slot: Slot,
+    hash: [u8; 32],
+    replaces: Option<Slot>,
 ) -> Result<Change, Error> {
     let found = state.certificates.iter().position(|one| *blake3::hash(one).as_bytes() == hash);
     let bytes = state.certificates.remove(found.ok_or(Error::CertificateMissing)?);
@@ -160,7 +166,7 @@ fn admit(
     Ok(Change::Admitted { slot, replaces })
 }
 
-fn rekey(state: &mut State, order: &Rekey) -> Result<Change, Error> {
+fn rekey(state: &mut GroupState, order: &Rekey) -> Result<Change, Error> {
     if order.epoch <= state.epochs.newest() || order.number < state.roster.number() {
         return Ok(Change::Nothing);
     }
@@ -173,13 +179,13 @@ fn rekey(state: &mut State, order: &Rekey) -> Result<Change, Error> {
             state.live_from = order.epoch;
         }
     }
-    let place = (state.id(), order.epoch, state.slot);
+    let whose = WrapId { group: state.id(), epoch: order.epoch, slot: state.slot };
     let is_removed = order.removed.contains(&state.slot);
     if !is_removed && !order.wraps.covers(state.slot) {
         let told = Change::Rekeyed { epoch: state.epochs.newest(), removed: order.removed.clone() };
         return Ok(if is_first { told } else { Change::Nothing });
     }
-    match order.wraps.unwrap(place, &state.wrap_key) {
+    match order.wraps.unwrap(whose, &state.wrap_key) {
         Some(secret) if !is_removed => {
             state.epochs.insert(order.epoch, secret)?;
             Ok(Change::Rekeyed { epoch: order.epoch, removed: order.removed.clone() })
@@ -191,7 +197,7 @@ fn rekey(state: &mut State, order: &Rekey) -> Result<Change, Error> {
     }
 }
 
-fn renew(state: &mut State, bytes: &[u8]) -> Result<Change, Error> {
+fn renew(state: &mut GroupState, bytes: &[u8]) -> Result<Change, Error> {
     let renewal = Renewal::read(&state.charter, bytes)?;
     if renewal.epoch <= state.epochs.newest() {
         return Ok(Change::Nothing);
@@ -214,7 +220,7 @@ fn renew(state: &mut State, bytes: &[u8]) -> Result<Change, Error> {
 }
 
 /// Who was a member and is none in another roster.
-fn gone(state: &State, roster: &crate::Roster) -> Vec<Slot> {
+fn gone(state: &GroupState, roster: &crate::Roster) -> Vec<Slot> {
     let stays = |slot| roster.entry(slot).is_some_and(|entry| entry.removed.is_none());
     state.roster.members().map(|entry| entry.slot).filter(|slot| !stays(*slot)).collect()
 }

@@ -5,13 +5,13 @@ use sealane_frame::{FrameBuf, HeaderFields, Kind, Priority};
 use sealane_seal::{Advance, Class, Epoch, EpochSecret, Slot};
 
 use super::apply::{self, CERTIFICATE_TYPE, ORDER_TYPE};
-use crate::certificate::Certificate;
+use crate::certificate::{Certificate, Seat};
 use crate::crypto::random;
 use crate::folder::Lock;
 use crate::invitation::{self, Past};
 use crate::order::{Order, Rekey, Wraps};
 use crate::roster::peer_tag;
-use crate::state::State;
+use crate::state::GroupState;
 use crate::{Card, Error, Member, Notice, Sender, renewal};
 
 /// How far a renewal jumps at least, and to multiples of what: at most 127 epochs, so that the low
@@ -54,8 +54,8 @@ impl Member {
         let replaces = replaces.map(|one| one.slot);
         let signer = self.keys.identity().authority()?;
         let newest = state.epochs.newest();
-        let place = (slot, newest, replaces);
-        let certificate = Certificate::make(&signer, state.id(), card, place)?;
+        let seat = Seat { slot, since: newest, replaces };
+        let certificate = Certificate::make(&signer, state.id(), card, seat)?;
         let tag = peer_tag(&state.routing, &certificate.entry());
         if state.roster.entries().iter().any(|one| peer_tag(&state.routing, one) == tag) {
             return Err(Error::Refused("the member's address is taken: invite it with a new card"));
@@ -99,8 +99,7 @@ impl Member {
         let epoch = Epoch(state.epochs.newest().0 + 1);
         let number = state.roster.number() + 1;
         state.wraps.retain(|(slot, _)| !slots.contains(slot));
-        let place = (state.id(), epoch);
-        let parts = Wraps::make(&secret, place, &state.wraps, random()?)?;
+        let parts = Wraps::make(&secret, state.id(), epoch, &state.wraps, random()?)?;
         let bodies: Vec<_> = parts
             .into_iter()
             .map(|wraps| {
@@ -165,7 +164,7 @@ impl Member {
         let secret = EpochSecret::new(random()?);
         state.roster.set_number(far(state.roster.number().max(epoch.0)));
         let signer = self.keys.identity().authority()?;
-        let bytes = renewal::make(&signer, &state, &state.roster, (epoch, &secret))?;
+        let bytes = renewal::make(&signer, &state, &state.roster, epoch, &secret)?;
         state.epochs.insert(epoch, secret)?;
         state.live_from = epoch;
         state.is_copied = false;
@@ -188,7 +187,7 @@ impl Member {
         (from..self.state.notices).map(|number| self.keys.notice(&self.name, number)).collect()
     }
 
-    fn load_for_orders(&self, lock: &Lock) -> Result<State, Error> {
+    fn load_for_orders(&self, lock: &Lock) -> Result<GroupState, Error> {
         let state = self.keys.load(lock, &self.name)?;
         if !self.is_authority() {
             return Err(Error::NotAuthority);
@@ -204,7 +203,7 @@ impl Member {
     fn seal_orders(
         &self,
         lock: &Lock,
-        state: &State,
+        state: &GroupState,
         bodies: &[(u16, Vec<u8>)],
     ) -> Result<Vec<Notice>, Error> {
         let count = bodies.len() as u64;
@@ -227,11 +226,11 @@ impl Member {
     fn publish(
         &mut self,
         lock: &Lock,
-        mut state: State,
+        mut state: GroupState,
         notices: Vec<Notice>,
     ) -> Result<Vec<Notice>, Error> {
         for notice in &notices {
-            self.keys.save_notice(lock, (&self.name, state.notices), notice)?;
+            self.keys.save_notice(lock, &self.name, state.notices, notice)?;
             state.notices += 1;
         }
         self.keys.save(lock, &self.name, &state)?;

@@ -5,30 +5,34 @@ use std::sync::Arc;
 use sealane_seal::{Epoch, EpochSecret, Epochs, Sealer};
 use zeroize::Zeroizing;
 
-use crate::certificate::Certificate;
+use crate::certificate::{Certificate, Seat};
 use crate::charter::Charter;
 use crate::crypto::random;
-use crate::folder::{Keys, Lock, check_group_name};
+use crate::folder::{IdentityKeys, Lock, check_group_name};
 use crate::invitation::{self, Envelope};
-use crate::state::State;
+use crate::state::GroupState;
 use crate::{Card, Error, Fingerprint, Member, NewGroup, Roster};
 
 impl Member {
     /// Makes a group: this identity is its authority and its first member.
-    pub(crate) fn found(keys: &Arc<Keys>, name: &str, options: NewGroup) -> Result<Member, Error> {
+    pub(crate) fn found(
+        keys: &Arc<IdentityKeys>,
+        name: &str,
+        options: NewGroup,
+    ) -> Result<Member, Error> {
         check_group_name(name)?;
         let lock = keys.lock()?;
         let signer = keys.identity().authority()?;
-        let NewGroup { suite, history, is_pair } = options;
-        let charter = Charter::new(name, (suite, is_pair, history), signer.verifier()?)?;
+        let NewGroup { history, is_pair, .. } = options;
+        let charter = Charter::new(name, options, signer.verifier()?)?;
         let card = Card::from_bytes(&Card::make(keys.identity())?.0)?;
         let mut roster = Roster::default();
         let slot = roster.free_slot(is_pair)?;
-        let place = (slot, Epoch(0), None);
-        let certificate = Certificate::make(&signer, charter.id(), &card, place)?;
+        let seat = Seat { slot, since: Epoch(0), replaces: None };
+        let certificate = Certificate::make(&signer, charter.id(), &card, seat)?;
         roster.admit(1, certificate.entry());
         let secret = EpochSecret::new(random()?);
-        let state = State {
+        let state = GroupState {
             routing: Zeroizing::new(random()?),
             slot,
             is_removed: false,
@@ -48,7 +52,7 @@ impl Member {
 
     /// Joins by an invitation; see [`crate::KeyFolder::join`].
     pub(crate) fn join(
-        keys: &Arc<Keys>,
+        keys: &Arc<IdentityKeys>,
         invitation: &[u8],
         authority: Option<Fingerprint>,
         name: Option<&str>,
@@ -84,10 +88,10 @@ impl Member {
 
     /// The membership that this folder has had in the same group.
     fn earlier(
-        keys: &Arc<Keys>,
+        keys: &Arc<IdentityKeys>,
         lock: &Lock,
-        state: &State,
-    ) -> Result<Option<(String, State)>, Error> {
+        state: &GroupState,
+    ) -> Result<Option<(String, GroupState)>, Error> {
         for name in keys.groups()? {
             let earlier = keys.load(lock, &name)?;
             if earlier.id() == state.id() {
@@ -98,7 +102,12 @@ impl Member {
     }
 
     /// Creates the counters of a new slot, then keeps the state: no state is ever without.
-    fn settle(keys: &Arc<Keys>, lock: &Lock, name: &str, state: State) -> Result<Member, Error> {
+    fn settle(
+        keys: &Arc<IdentityKeys>,
+        lock: &Lock,
+        name: &str,
+        state: GroupState,
+    ) -> Result<Member, Error> {
         Member::create_counters(keys, lock, name, &state, true)?;
         keys.save(lock, name, &state)?;
         Ok(Member { keys: Arc::clone(keys), name: name.to_owned(), state })
@@ -106,15 +115,15 @@ impl Member {
 
     /// Stores the first counters of a slot, or of its new beginning.
     pub(super) fn create_counters(
-        keys: &Keys,
+        keys: &IdentityKeys,
         lock: &Lock,
         name: &str,
-        state: &State,
+        state: &GroupState,
         is_first: bool,
     ) -> Result<(), Error> {
         let group = state.charter.group();
-        let sealer = Sealer::fresh(group, state.slot, &state.epochs, keys.place())?;
+        let sealer = Sealer::fresh(group, state.slot, &state.epochs, keys.witness())?;
         let reservation = sealer.reserve(1)?;
-        keys.save_counters(lock, (name, state.slot), reservation.state(), is_first)
+        keys.save_counters(lock, name, state.slot, reservation.state(), is_first)
     }
 }

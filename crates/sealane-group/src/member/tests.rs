@@ -8,7 +8,7 @@ use sealane_seal::EpochSecret;
 use tempfile::TempDir;
 
 use super::*;
-use crate::order::{Order, Rekey};
+use crate::order::{Order, Rekey, WrapId};
 use crate::{Card, KeyFolder, Past};
 
 struct Fleet {
@@ -53,8 +53,8 @@ impl Fleet {
     /// The secret of that order's epoch, if any slot's wrap opens with that member's pairwise key.
     fn stolen(&self, order: &Rekey, thief: &Member) -> Option<EpochSecret> {
         let slots = (0..=sealane_seal::limits::MAX_SLOT).filter_map(Slot::new);
-        let place = |slot| (self.base.id(), order.epoch, slot);
-        slots.into_iter().find_map(|slot| order.wraps.unwrap(place(slot), &thief.state.wrap_key))
+        let whose = |slot| WrapId { group: self.base.id(), epoch: order.epoch, slot };
+        slots.into_iter().find_map(|slot| order.wraps.unwrap(whose(slot), &thief.state.wrap_key))
     }
 }
 

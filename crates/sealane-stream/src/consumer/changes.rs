@@ -4,10 +4,11 @@
 //! What is stored then is what changed, in runs of offsets.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 use sealane_protocol::limits::MAX_IN_FLIGHT;
 
-use super::{Consumer, Entry, Kept};
+use super::{Consumer, Kept, Pending};
 
 /// Ranges of offsets that are remembered as changed. Beyond it all of the consumer is stored.
 const RANGES_MAX: usize = 8192;
@@ -76,11 +77,11 @@ pub(super) fn write(consumer: &Consumer, mut touched: Touched, buried: &[u64]) -
     touched.merge();
     let mut runs = Vec::new();
     for (from, to) in touched.ranges {
-        walk(consumer, (from, to), buried, &mut runs);
+        walk(consumer, from..=to, buried, &mut runs);
     }
     let changed = runs.len();
     if consumer.cursor > old {
-        walk(consumer, (old, consumer.cursor - 1), buried, &mut runs);
+        walk(consumer, old..=consumer.cursor - 1, buried, &mut runs);
     }
     let mut index = 0;
     runs.retain(|run| {
@@ -103,8 +104,9 @@ pub(super) fn write(consumer: &Consumer, mut touched: Touched, buried: &[u64]) -
     Some(out)
 }
 
-/// Appends the runs of `from..=to`.
-fn walk(consumer: &Consumer, (from, to): (u64, u64), buried: &[u64], runs: &mut Vec<Run>) {
+/// Appends the runs of `offsets`.
+fn walk(consumer: &Consumer, offsets: RangeInclusive<u64>, buried: &[u64], runs: &mut Vec<Run>) {
+    let (from, to) = offsets.into_inner();
     let first = runs.len();
     let mut add = |from: u64, to: u64, state: Option<Kept>| match runs.get_mut(first..) {
         Some([.., last]) if last.state == state && last.to + 1 == from => last.to = to,
@@ -112,7 +114,7 @@ fn walk(consumer: &Consumer, (from, to): (u64, u64), buried: &[u64], runs: &mut 
     };
     let mut at = from;
     let entries = consumer.pending.iter().skip(consumer.start_of(from));
-    for entry in entries.take_while(|entry: &&Entry| entry.offset <= to) {
+    for entry in entries.take_while(|entry: &&Pending| entry.offset <= to) {
         if entry.offset > at {
             add(at, entry.offset - 1, None);
         }
@@ -145,8 +147,8 @@ impl Image {
 
     /// Applies what [`write`] wrote, behind its counts, which are returned; none where that is not
     /// its form.
-    pub(super) fn apply(&mut self, mut rest: &[u8]) -> Option<(u64, u64)> {
-        let counts = (read_varint(&mut rest)?, read_varint(&mut rest)?);
+    pub(super) fn apply(&mut self, mut rest: &[u8]) -> Option<DeadCounts> {
+        let (lettered, dropped) = (read_varint(&mut rest)?, read_varint(&mut rest)?);
         let cursor = read_varint(&mut rest)?;
         let (mut at, mut new) = (0_u64, self.cursor);
         while !rest.is_empty() {
@@ -166,7 +168,7 @@ impl Image {
         }
         self.fill(new..cursor, FIRST)?;
         self.cursor = cursor;
-        Some(counts)
+        Some(DeadCounts { lettered, dropped })
     }
 
     fn fill(&mut self, offsets: std::ops::Range<u64>, kept: Option<Kept>) -> Option<()> {
@@ -191,11 +193,19 @@ impl Image {
     }
 }
 
-/// Begins what one consumer did with how many of its messages became dead letters, and how many
-/// could not.
-pub(crate) fn write_counts((lettered, dropped): (u64, u64), piece: &mut Vec<u8>) {
-    write_varint(lettered, piece);
-    write_varint(dropped, piece);
+/// What became of a consumer's messages that ran out of attempts, counted from its first one on.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct DeadCounts {
+    /// They are dead letters.
+    pub(crate) lettered: u64,
+    /// They could be made no dead letter.
+    pub(crate) dropped: u64,
+}
+
+/// Begins what one consumer did with what became of its dead messages.
+pub(crate) fn write_counts(counts: DeadCounts, piece: &mut Vec<u8>) {
+    write_varint(counts.lettered, piece);
+    write_varint(counts.dropped, piece);
 }
 
 /// Appends what one consumer did to a row of `progress`.

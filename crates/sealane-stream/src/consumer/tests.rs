@@ -33,7 +33,7 @@ fn take_at(
 
 fn restore(consumer: &Consumer) -> Consumer {
     let snapshot = consumer.snapshot(&[]);
-    Consumer::restore(consumer.settings, &snapshot, &[], &mut (0, 0)).unwrap()
+    Consumer::restore(consumer.settings, &snapshot, &[], &mut DeadCounts::default()).unwrap()
 }
 
 fn consumer(max_in_flight: u32, max_attempts: u32) -> Consumer {
@@ -127,7 +127,7 @@ fn a_snapshot_brings_everything_back_that_was_not_done() {
     for cut in 1..3 {
         let snapshot = c.snapshot(&[]);
         let cut = &snapshot[..snapshot.len() - cut];
-        let restored = Consumer::restore(c.settings, cut, &[], &mut (0, 0));
+        let restored = Consumer::restore(c.settings, cut, &[], &mut DeadCounts::default());
         assert!(restored.is_none(), "a cut snapshot is refused");
     }
 }
@@ -359,7 +359,7 @@ impl Stored {
         match self.consumer.changes(&dead) {
             Some(changes) => {
                 let mut piece = Vec::new();
-                write_counts((self.now, 7), &mut piece);
+                write_counts(DeadCounts { lettered: self.now, dropped: 7 }, &mut piece);
                 piece.extend(changes);
                 self.pieces.push(piece);
             }
@@ -369,8 +369,8 @@ impl Stored {
             }
         }
         self.consumer.bury(&dead);
-        let mut counts = (0, 0);
-        let read = |snapshot: &[u8], pieces: &[Vec<u8>], counts: &mut (u64, u64)| {
+        let mut counts = DeadCounts::default();
+        let read = |snapshot: &[u8], pieces: &[Vec<u8>], counts: &mut DeadCounts| {
             let settings = self.consumer.settings;
             let mut restored = Consumer::restore(settings, snapshot, pieces, counts).unwrap();
             // What was due by now need not be said to be.
@@ -379,7 +379,7 @@ impl Stored {
         };
         let direct = read(&whole, &[], &mut counts);
         assert_eq!(read(&self.snapshot, &self.pieces, &mut counts), direct);
-        assert!(self.pieces.is_empty() || counts == (self.now, 7));
+        assert!(self.pieces.is_empty() || counts == DeadCounts { lettered: self.now, dropped: 7 });
     }
 }
 
@@ -402,7 +402,7 @@ proptest! {
         for (_, piece) in pieces(&bytes) {
             let settings = ConsumerSettings::default();
             let piece = piece.to_vec();
-            let restored = Consumer::restore(settings, &[5], &[piece], &mut (0, 0));
+            let restored = Consumer::restore(settings, &[5], &[piece], &mut DeadCounts::default());
             prop_assert!(restored.is_none_or(|c| c.in_flight() <= 2 * MAX_IN_FLIGHT));
         }
     }

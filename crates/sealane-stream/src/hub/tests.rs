@@ -52,7 +52,7 @@ async fn no_message_gets_an_offset_below_the_first_that_can_be_read() {
     hub.configure(&topic, Change { max_age_ms: Some(0), ..Change::default() }).await.unwrap();
     let offset = hub.enqueue(messages(&hub, "m", 1)).await.unwrap().offset;
     let page = hub.read(&topic, Start::Offset(offset), 10).await.unwrap();
-    let is_read = page.events.iter().any(|event| matches!(event, Event::Deliver(_)));
+    let is_read = page.events.iter().any(|event| matches!(event, Output::Deliver(_)));
     let (first, next) = (info.first, info.next);
     assert!(is_read, "first {first}, next {next}: offset {offset} was acknowledged");
 }
@@ -124,9 +124,9 @@ async fn no_two_messages_share_generation_and_offset_when_a_level_changes() {
 
     let hub = open(&folder);
     let other = hub.enqueue(messages(&hub, "m", 1)).await.unwrap();
-    let place = |appended: &Appended| (appended.generation, appended.offset);
+    let position = |appended: &Appended| (appended.generation, appended.offset);
     assert_ne!(lost.ids, other.ids);
-    assert_ne!(place(&lost), place(&other), "two messages have one place");
+    assert_ne!(position(&lost), position(&other), "two messages have one position");
 }
 
 /// On a full disk messages are refused, and what consumers finish is stored all the same.

@@ -3,18 +3,15 @@
 use std::collections::BTreeMap;
 
 use sealane_message::Topic;
-use sealane_protocol::{Mark, Op};
+use sealane_protocol::{Mark, Op, Position};
 
 use super::Random;
 use super::world::World;
 
-use crate::{ConsumerChange, Error, Event, Hub, Start, Subscription, Who};
+use crate::{ConsumerChange, Error, Hub, Output, Start, Subscription, Who};
 
 /// Deliveries after which a message of the consumer `c1` is a dead letter.
 const ATTEMPTS: u32 = 2;
-
-/// A message of a consumer, by generation and offset.
-type Place = (u64, u64);
 
 /// What was last seen of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,7 +34,7 @@ enum Last {
 /// What is known of one consumer of one stream.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
-    last: BTreeMap<Place, Last>,
+    last: BTreeMap<Position, Last>,
     /// The greatest offset that came for the first time since the hub was opened.
     first: Option<u64>,
 }
@@ -70,40 +67,41 @@ impl Ledger {
 
     /// Holds the dead letters of the stream against what became of its messages.
     pub(super) fn end(&self, topic: &Topic, name: &str, letters: &[(String, u64, u64)], seed: u64) {
-        for (place, last) in &self.last {
-            let is_meant =
-                |letter: &&(String, u64, u64)| letter.0 == name && (letter.1, letter.2) == *place;
+        for (position, last) in &self.last {
+            let is_meant = |letter: &&(String, u64, u64)| {
+                letter.0 == name && (letter.1, letter.2) == (position.generation, position.offset)
+            };
             let count = letters.iter().filter(is_meant).count();
             let can_be = topic.as_str().starts_with("s/");
             match last {
                 Last::Dead { is_sure: true } if can_be => {
-                    assert_eq!(count, 1, "seed {seed}: {topic} {name} {place:?}: letters");
+                    assert_eq!(count, 1, "seed {seed}: {topic} {name} {position:?}: letters");
                 }
                 Last::Acked { .. } => {
-                    assert_eq!(count, 0, "seed {seed}: {topic} {name} {place:?} was done");
+                    assert_eq!(count, 0, "seed {seed}: {topic} {name} {position:?} was done");
                 }
-                _ => assert!(count <= 1, "seed {seed}: {topic} {name} {place:?}: {count}"),
+                _ => assert!(count <= 1, "seed {seed}: {topic} {name} {position:?}: {count}"),
             }
         }
     }
 
-    fn delivered(&mut self, place: Place, attempt: u32, by: u64, what: &str) {
-        let last = self.last.insert(place, Last::Held { by, attempt });
+    fn delivered(&mut self, position: Position, attempt: u32, by: u64, what: &str) {
+        let last = self.last.insert(position, Last::Held { by, attempt });
         let may_come = match last {
             None | Some(Last::Back | Last::Dead { is_sure: false }) => true,
             Some(Last::Held { .. } | Last::Acked { .. } | Last::Dead { is_sure: true }) => false,
         };
-        assert!(may_come, "{what} {place:?} comes again (attempt {attempt}), it was {last:?}");
+        assert!(may_come, "{what} {position:?} comes again (attempt {attempt}), it was {last:?}");
         if attempt == 1 {
-            let is_next = self.first.is_none_or(|first| first < place.1);
-            assert!(is_next, "{what} {place:?} comes behind {:?}", self.first);
-            self.first = Some(place.1);
+            let is_next = self.first.is_none_or(|first| first < position.offset);
+            assert!(is_next, "{what} {position:?} comes behind {:?}", self.first);
+            self.first = Some(position.offset);
         }
     }
 
     /// What a member had goes back, or is out of attempts.
-    fn back(&mut self, place: Place, name: &str) {
-        if let Some(last) = self.last.get_mut(&place) {
+    fn back(&mut self, position: Position, name: &str) {
+        if let Some(last) = self.last.get_mut(&position) {
             *last = match *last {
                 Last::Held { attempt, .. } if name == "c1" && attempt >= ATTEMPTS => {
                     Last::Dead { is_sure: false }
@@ -119,7 +117,7 @@ struct Member {
     name: &'static str,
     number: u64,
     subscription: Subscription,
-    held: Vec<Place>,
+    held: Vec<Position>,
 }
 
 /// Who reads now.
@@ -187,18 +185,22 @@ impl Members {
             Err(error) => panic!("{what}: {error}"),
         }
         for event in events {
-            let Event::Deliver(delivery) = event else {
-                assert!(matches!(event, Event::Status(_)));
+            let Output::Deliver(delivery) = event else {
+                assert!(matches!(event, Output::Status(_)));
                 continue;
             };
-            let place = (delivery.generation(), delivery.offset());
+            let (generation, offset) = (delivery.generation(), delivery.offset());
+            let position = Position { generation, offset };
             let known = world.stream(&member.topic);
             let ledger = known.consumers.get_mut(member.name).unwrap();
-            ledger.delivered(place, delivery.attempt(), member.number, &what);
+            ledger.delivered(position, delivery.attempt(), member.number, &what);
             let is_over = member.name == "c1" && delivery.attempt() > ATTEMPTS;
-            assert!(!is_over, "{what} {place:?}: attempt {}", delivery.attempt());
-            assert!(known.messages.contains_key(&place.1), "{what} {place:?} was never published");
-            member.held.push(place);
+            assert!(!is_over, "{what} {position:?}: attempt {}", delivery.attempt());
+            assert!(
+                known.messages.contains_key(&position.offset),
+                "{what} {position:?} was never published"
+            );
+            member.held.push(position);
         }
     }
 
@@ -211,8 +213,9 @@ impl Members {
         let member = &mut self.all[at];
         let count = (random.below(6) as usize).min(member.held.len());
         let sets_back = random.one_in(3);
-        for place in member.held.drain(..count) {
-            let marks = vec![Mark::Range { stream: None, from: place.1, to: place.1 }];
+        for position in member.held.drain(..count) {
+            let marks =
+                vec![Mark::Range { stream: None, from: position.offset, to: position.offset }];
             let op = if sets_back { Op::Nack(marks, 0) } else { Op::Ack(marks) };
             member.subscription.apply(op).unwrap();
             // Of a stream that is gone, or was made again, nothing is known.
@@ -220,12 +223,12 @@ impl Members {
             let Some(ledger) = known.and_then(|known| known.consumers.get_mut(member.name)) else {
                 continue;
             };
-            let mine = matches!(ledger.last.get(&place),
+            let mine = matches!(ledger.last.get(&position),
                 Some(Last::Held { by, .. }) if *by == member.number);
             match (mine, sets_back) {
                 (false, _) => {}
-                (true, true) => ledger.back(place, member.name),
-                (true, false) => drop(ledger.last.insert(place, Last::Acked { is_sure: false })),
+                (true, true) => ledger.back(position, member.name),
+                (true, false) => drop(ledger.last.insert(position, Last::Acked { is_sure: false })),
             }
         }
     }
@@ -238,9 +241,9 @@ fn leave(member: Member, world: &mut World) {
     let Some(ledger) = world.known(&topic).and_then(|known| known.consumers.get_mut(name)) else {
         return;
     };
-    for place in held {
-        if matches!(ledger.last.get(&place), Some(Last::Held { by, .. }) if *by == number) {
-            ledger.back(place, name);
+    for position in held {
+        if matches!(ledger.last.get(&position), Some(Last::Held { by, .. }) if *by == number) {
+            ledger.back(position, name);
         }
     }
 }

@@ -8,7 +8,7 @@ use sealane_message::Topic;
 use super::consumers::Ledger;
 use super::requests::Request;
 use super::{Random, until};
-use crate::{Error, Event, Hub, Level, Start};
+use crate::{Error, Hub, Level, Output, Start};
 
 /// What is known of a message that was acknowledged.
 #[derive(Debug, Clone)]
@@ -110,8 +110,8 @@ impl World {
         let seed = self.seed;
         let found = read(hub, topic, seed).await;
         for (offset, message) in &found.messages {
-            let place = (topic.clone(), message.generation, *offset);
-            let before = self.seen.insert(place, message.id.clone());
+            let position = (topic.clone(), message.generation, *offset);
+            let before = self.seen.insert(position, message.id.clone());
             let is_same = before.is_none_or(|before| before == message.id);
             assert!(is_same, "seed {seed}: {topic} {} {offset} names two", message.generation);
         }
@@ -251,7 +251,7 @@ async fn read(hub: &Hub, topic: &Topic, seed: u64) -> Found {
         };
         for event in page.events {
             match event {
-                Event::Deliver(delivery) => {
+                Output::Deliver(delivery) => {
                     let frame = delivery.frame(Codec::Json);
                     let value = sealane_codec::decode(Codec::Json, &frame).unwrap();
                     let envelope = value.field("deliver").unwrap();
@@ -260,7 +260,7 @@ async fn read(hub: &Hub, topic: &Topic, seed: u64) -> Found {
                     let message = Message { id, generation, is_sure: true };
                     found.messages.insert(delivery.offset(), message);
                 }
-                Event::Status(frame) => match frame {
+                Output::Status(frame) => match frame {
                     sealane_protocol::ServerFrame::Gap { from, to, reason, .. } => {
                         assert_eq!(reason, "retention", "seed {seed}: {topic} {from} to {to}");
                         found.trimmed.push((from, to));
@@ -282,7 +282,7 @@ async fn letters(hub: &Hub, topic: &Topic, seed: u64) -> Vec<(String, u64, u64)>
     let (mut all, mut from) = (Vec::new(), 0);
     while let Ok(page) = hub.read(&grave, Start::Offset(from), 1000).await {
         for event in page.events {
-            let Event::Deliver(delivery) = event else { panic!("seed {seed}: {grave}: a gap") };
+            let Output::Deliver(delivery) = event else { panic!("seed {seed}: {grave}: a gap") };
             let frame = delivery.frame(Codec::Json);
             let value = sealane_codec::decode(Codec::Json, &frame).unwrap();
             let letter = value.field("deliver").unwrap();

@@ -1,3 +1,4 @@
+use std::ops::Range;
 use std::path::PathBuf;
 
 use parking_lot::Mutex;
@@ -6,7 +7,7 @@ use sealane_message::Topic;
 
 use super::schema::open_for_reading;
 use super::{Fault, key, last_key, offset_of};
-use crate::block::{Block, read_block};
+use crate::block::{Block, Offsets, read_block};
 
 /// Connections for readers, as many as read at the same time.
 pub(crate) struct Reads {
@@ -43,20 +44,21 @@ impl Reads {
                 ))
             });
             Ok(row.optional()?.map(|(key, generation, count, data)| {
-                let place = (offset_of(key), count as u64);
-                read_block(topic.clone(), stream, generation as u64, place, data)
+                let stored = Offsets { first: offset_of(key), count: count as u64 };
+                read_block(topic.clone(), stream, generation as u64, stored, data)
             }))
         })
     }
 
-    /// The first offset in `first..next` of the first block whose last message is not older than
-    /// `time_ms`; `next` where all are older. Blocks.
+    /// The first offset in `offsets` of the first block whose last message is not older than
+    /// `time_ms`; the end where all are older. Blocks.
     pub(crate) fn offset_at(
         &self,
         stream: u32,
-        (mut low, mut high): (u64, u64),
+        offsets: Range<u64>,
         time_ms: u64,
     ) -> Result<u64, Fault> {
+        let (mut low, mut high) = (offsets.start, offsets.end);
         self.with(|connection| {
             let mut query = connection.prepare_cached(
                 "SELECT key, count, last_ms FROM block WHERE key >= ?1 AND key < ?2

@@ -153,10 +153,10 @@ pub(crate) fn open(folder: &Path, now_ms: u64) -> Result<Opened, Fault> {
     let connection = Connection::open(&path)?;
     let lock = lock(&connection, folder)?;
     create(&connection)?;
-    let place = place(&path);
+    let running_at = boot_and_file(&path);
     let mut streams = read_streams(&connection)?;
     let progress = read_progress(&connection, &mut streams)?;
-    renew_generations(&connection, &mut streams, &place, now_ms)?;
+    renew_generations(&connection, &mut streams, &running_at, now_ms)?;
     let next = Next {
         generation: read_number(&connection, "SELECT value FROM meta WHERE name = 'generation'")?,
         stream: read_number(&connection, "SELECT value FROM meta WHERE name = 'stream'")? as u32,
@@ -384,7 +384,7 @@ fn read_since(connection: &Connection) -> Result<HashMap<u64, u64>, Fault> {
 fn renew_generations(
     connection: &Connection,
     streams: &mut [StreamRow],
-    place: &str,
+    running_at: &str,
     now_ms: u64,
 ) -> Result<(), Fault> {
     let running: Option<String> = connection
@@ -396,7 +396,7 @@ fn renew_generations(
         let lost = match (&running, stream.level) {
             _ if copied => true,
             (None, _) | (_, Level::Disk) => false,
-            (Some(before), Level::Os) => before != place,
+            (Some(before), Level::Os) => before != running_at,
             (Some(_), Level::Memory) => true,
         };
         if lost || stream.generations.is_empty() {
@@ -417,19 +417,19 @@ fn renew_generations(
             [(now_ms / 1000 + 1)],
         )?;
     }
-    transaction.execute("INSERT OR REPLACE INTO meta VALUES ('running', ?1)", [place])?;
+    transaction.execute("INSERT OR REPLACE INTO meta VALUES ('running', ?1)", [running_at])?;
     transaction.commit()?;
     Ok(())
 }
 
 /// Names this boot of the system and this file: when both are as they were, whatever the system
 /// had been given is still there.
-fn place(path: &Path) -> String {
+fn boot_and_file(path: &Path) -> String {
     use std::os::unix::fs::MetadataExt;
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let file = std::fs::metadata(path).map(|m| (m.dev(), m.ino())).unwrap_or_default();
     if boot.is_empty() {
-        // Nothing shows that the system did not restart: a place that never comes again.
+        // Nothing shows that the system did not restart: a name that never comes again.
         return format!("unknown at process {}", std::process::id());
     }
     format!("{} {} {}", boot.trim(), file.0, file.1)

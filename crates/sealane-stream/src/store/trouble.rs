@@ -8,10 +8,10 @@ use super::Fault;
 
 /// What is to go wrong. Every statement of the writer asks here first.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Trouble(Arc<Mutex<State>>);
+pub(crate) struct Trouble(Arc<Mutex<Planned>>);
 
 #[derive(Debug, Default)]
-struct State {
+struct Planned {
     /// Statements until one fails; 0: none does.
     statements: u64,
     /// How it fails, and each one after it too, where that is said.
@@ -62,7 +62,7 @@ impl Trouble {
     pub(crate) fn end(&self) {
         let mut state = self.0.lock();
         let failed = state.failed;
-        *state = State { failed, pages: Some(i64::from(u32::MAX) - 1), ..State::default() };
+        *state = Planned { failed, pages: Some(i64::from(u32::MAX) - 1), ..Planned::default() };
     }
 
     /// Statements that have failed.

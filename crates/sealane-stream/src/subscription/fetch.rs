@@ -7,12 +7,13 @@ use std::time::Duration;
 
 use sealane_protocol::ServerFrame;
 
-use super::slot::{Work, describe};
-use super::{Delivery, Event, Subscription, Turn};
+use super::in_flight::Delivered;
+use super::lane::{Work, describe};
+use super::{Delivery, Output, Subscription, Turn};
 use crate::block::Block;
 use crate::consumer::{Handed, Member};
 use crate::registry::Registry;
-use crate::stream::{Found, Shared, Stream};
+use crate::stream::{ConsumerEntry, Found, Stream};
 use crate::writer::Command;
 use crate::{Error, now_ms};
 
@@ -20,39 +21,39 @@ use crate::{Error, now_ms};
 const STORING: Duration = Duration::from_millis(5);
 
 impl Subscription {
-    /// Takes a turn of one slot; returns whether there may be more.
+    /// Takes a turn of one lane; returns whether there may be more.
     pub(super) async fn serve(
         &mut self,
         index: usize,
         turn: Turn,
-        out: &mut Vec<Event>,
+        out: &mut Vec<Output>,
     ) -> Result<bool, Error> {
-        let Some(slot) = self.slots.get_mut(index) else { return Ok(false) };
-        let stream = slot.stream.clone();
+        let Some(lane) = self.lanes.get_mut(index) else { return Ok(false) };
+        let stream = lane.stream.clone();
         if stream.removed.load(Ordering::SeqCst) {
             return self.lose(index);
         }
         let at = out.len();
-        let more = match &mut slot.work {
+        let more = match &mut lane.work {
             Work::Reader { next } => {
-                let mut place = *next;
-                let more = read(&self.registry, &stream, &mut place, turn, out).await;
-                *next = place;
+                let mut from = *next;
+                let more = read(&self.registry, &stream, &mut from, turn, out).await;
+                *next = from;
                 let more = more?;
                 if !more {
-                    slot.queued = false;
-                    slot.waiter.arm();
-                    if !matches!(stream.find(place), Found::AtEnd)
+                    lane.queued = false;
+                    lane.waiter.arm();
+                    if !matches!(stream.find(from), Found::AtEnd)
                         || stream.removed.load(Ordering::SeqCst)
                     {
-                        slot.waiter.wake();
+                        lane.waiter.wake();
                     }
                 }
                 more
             }
-            Work::Member { shared } => {
-                let shared = shared.clone();
-                self.serve_member(index, &stream, &shared, turn, out).await?
+            Work::Member { entry } => {
+                let entry = entry.clone();
+                self.serve_member(index, &stream, &entry, turn, out).await?
             }
         };
         self.announce(index, at, out);
@@ -65,89 +66,91 @@ impl Subscription {
         &mut self,
         index: usize,
         stream: &Arc<Stream>,
-        shared: &Arc<Shared>,
+        entry: &Arc<ConsumerEntry>,
         turn: Turn,
-        out: &mut Vec<Event>,
+        out: &mut Vec<Output>,
     ) -> Result<bool, Error> {
         let mut left = turn;
         while left.messages > 0 && left.bytes > 0 {
             let visible = stream.state.lock().visible();
             let (next, skipped) = {
-                let mut consumer = shared.state.lock();
+                let mut consumer = entry.state.lock();
                 (consumer.next(&visible), consumer.take_skipped())
             };
             if let Some((from, to)) = skipped {
                 out.push(gap(stream, from, to, "retention"));
             }
             let Some(offset) = next else {
-                self.rest(index, stream, shared);
+                self.rest(index, stream, entry);
                 return Ok(false);
             };
-            let Some(block) = locate(&self.registry, stream, shared, offset, out).await? else {
+            let Some(block) = locate(&self.registry, stream, entry, offset, out).await? else {
                 if stream.removed.load(Ordering::SeqCst) {
                     return self.lose(index);
                 }
                 continue;
             };
             let offsets = block.first.max(visible.start)..(block.last + 1).min(visible.end);
-            let handed = hand(shared, self.member, &block, offsets, &mut left);
+            let handed = hand(entry, self.member, &block, offsets, &mut left);
             if !handed.is_empty() {
-                self.registry.mark_timed(stream, shared);
-                self.registry.mark_dirty(stream, shared);
+                self.registry.mark_timed(stream, entry);
+                self.registry.mark_dirty(stream, entry);
             }
-            self.deliver((index, stream, shared), &block, handed, out);
+            self.deliver(index, stream, entry, &block, handed, out);
         }
         Ok(true)
     }
 
-    /// Nothing is left for this slot until it is woken.
-    fn rest(&mut self, index: usize, stream: &Stream, shared: &Shared) {
-        let Some(slot) = self.slots.get_mut(index) else { return };
-        slot.queued = false;
-        slot.waiter.arm();
+    /// Nothing is left for this lane until it is woken.
+    fn rest(&mut self, index: usize, stream: &Stream, entry: &ConsumerEntry) {
+        let Some(lane) = self.lanes.get_mut(index) else { return };
+        lane.queued = false;
+        lane.waiter.arm();
         let visible = stream.state.lock().visible();
-        if shared.state.lock().has_work(&visible) || stream.removed.load(Ordering::SeqCst) {
-            slot.waiter.wake();
+        if entry.state.lock().has_work(&visible) || stream.removed.load(Ordering::SeqCst) {
+            lane.waiter.wake();
         }
     }
 
     fn deliver(
         &mut self,
-        (index, stream, shared): (usize, &Stream, &Shared),
+        index: usize,
+        stream: &Stream,
+        entry: &ConsumerEntry,
         block: &Arc<Block>,
         handed: Vec<Handed>,
-        out: &mut Vec<Event>,
+        out: &mut Vec<Output>,
     ) {
         for Handed { offset, attempt } in handed {
             let at = block.index_of(offset);
             if block.records.get(at).is_none_or(|record| record.offset != offset) {
-                shared.state.lock().pass_over(offset..offset + 1);
+                entry.state.lock().pass_over(offset..offset + 1);
                 out.push(gap(stream, offset, offset, "damaged"));
                 continue;
             }
             let delivery = Delivery { block: block.clone(), index: at, attempt };
             let redelivered = u64::from(attempt > 1);
             self.registry.metrics.redelivered.fetch_add(redelivered, Ordering::Relaxed);
-            self.in_flight.insert(delivery.id(), (index, offset));
-            out.push(Event::Deliver(delivery));
+            self.in_flight.insert(delivery.id(), Delivered { lane: index, offset });
+            out.push(Output::Deliver(delivery));
         }
-        self.in_flight.bound(self.member, &self.slots);
+        self.in_flight.bound(self.member, &self.lanes);
     }
 
     /// Tells of the stream before its first delivery.
-    fn announce(&mut self, index: usize, at: usize, out: &mut Vec<Event>) {
-        let Some(slot) = self.slots.get_mut(index) else { return };
-        if slot.announced {
+    fn announce(&mut self, index: usize, at: usize, out: &mut Vec<Output>) {
+        let Some(lane) = self.lanes.get_mut(index) else { return };
+        if lane.announced {
             return;
         }
-        let Some(Event::Deliver(first)) =
-            out.get(at..).and_then(|new| new.iter().find(|e| matches!(e, Event::Deliver(_))))
+        let Some(Output::Deliver(first)) =
+            out.get(at..).and_then(|new| new.iter().find(|e| matches!(e, Output::Deliver(_))))
         else {
             return;
         };
-        slot.announced = true;
-        let joined = describe(&slot.stream, first.offset(), true);
-        out.insert(at, Event::Status(ServerFrame::Joined(joined)));
+        lane.announced = true;
+        let joined = describe(&lane.stream, first.offset(), true);
+        out.insert(at, Output::Status(ServerFrame::Joined(joined)));
     }
 
     /// The stream was removed: a pattern goes on without it.
@@ -155,10 +158,10 @@ impl Subscription {
         if self.pattern.topic().is_some() {
             return Err(Error::StreamRemoved);
         }
-        if let Some(slot) = self.slots.take(index) {
+        if let Some(lane) = self.lanes.take(index) {
             self.registry.unfollow(1);
             self.in_flight.lose(index);
-            slot.close(&self.registry, self.member);
+            lane.close(&self.registry, self.member);
         }
         Ok(false)
     }
@@ -170,7 +173,7 @@ pub(crate) async fn read(
     stream: &Arc<Stream>,
     next: &mut u64,
     turn: Turn,
-    out: &mut Vec<Event>,
+    out: &mut Vec<Output>,
 ) -> Result<bool, Error> {
     let (mut left, mut bytes) = (turn.messages, 0);
     while left > 0 && bytes < turn.bytes {
@@ -203,7 +206,7 @@ pub(crate) async fn read(
                 }
                 _ => break,
             }
-            out.push(Event::Deliver(Delivery { block: block.clone(), index, attempt: 1 }));
+            out.push(Output::Deliver(Delivery { block: block.clone(), index, attempt: 1 }));
         }
     }
     Ok(true)
@@ -211,7 +214,7 @@ pub(crate) async fn read(
 
 /// Takes what comes next of a block for a member, as much as a turn may have.
 fn hand(
-    shared: &Shared,
+    entry: &ConsumerEntry,
     member: Member,
     block: &Block,
     offsets: Range<u64>,
@@ -225,7 +228,7 @@ fn hand(
         }
         fits
     };
-    let handed = shared.state.lock().take(member, offsets, left.messages, now_ms(), fits);
+    let handed = entry.state.lock().take(member, offsets, left.messages, now_ms(), fits);
     *left = Turn { messages: left.messages - handed.len(), bytes };
     handed
 }
@@ -235,9 +238,9 @@ fn hand(
 async fn locate(
     registry: &Arc<Registry>,
     stream: &Arc<Stream>,
-    shared: &Arc<Shared>,
+    entry: &Arc<ConsumerEntry>,
     offset: u64,
-    out: &mut Vec<Event>,
+    out: &mut Vec<Output>,
 ) -> Result<Option<Arc<Block>>, Error> {
     loop {
         let (end, reason) = match stream.find(offset) {
@@ -251,7 +254,7 @@ async fn locate(
             Found::Damaged(_) => (offset + 1, "damaged"),
             Found::AtEnd => return Ok(None),
         };
-        shared.state.lock().pass_over(offset..end);
+        entry.state.lock().pass_over(offset..end);
         out.push(gap(stream, offset, end - 1, reason));
         return Ok(None);
     }
@@ -327,9 +330,9 @@ fn note_damage(registry: &Registry, stream: &Arc<Stream>, from: u64, to: u64) {
     }
 }
 
-fn gap(stream: &Stream, from: u64, to: u64, reason: &str) -> Event {
+fn gap(stream: &Stream, from: u64, to: u64, reason: &str) -> Output {
     let stream = stream.topic.clone();
-    Event::Status(ServerFrame::Gap { stream, from, to, reason: reason.into() })
+    Output::Status(ServerFrame::Gap { stream, from, to, reason: reason.into() })
 }
 
 /// Runs what waits for the disk where it holds nobody up.

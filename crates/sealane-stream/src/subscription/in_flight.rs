@@ -3,16 +3,24 @@
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
 
-use super::slot::{Slot, Work};
-use super::slots::Slots;
+use super::lane::{Lane, Work};
+use super::lanes::Lanes;
 use crate::consumer::Member;
 
-/// Where the messages are that a member has in flight, by the hash of their id: slot and offset.
+/// A message that a member has in flight.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Delivered {
+    /// The index of its lane.
+    pub(super) lane: usize,
+    pub(super) offset: u64,
+}
+
+/// The messages that a member has in flight, by the hash of their id.
 #[derive(Default)]
 pub(super) struct InFlight {
-    places: HashMap<u64, (usize, u64), BuildHasherDefault<Hashed>>,
-    /// The further places of ids that are in flight more than once, which is rare.
-    repeats: HashMap<u64, BTreeSet<(usize, u64)>>,
+    first: HashMap<u64, Delivered, BuildHasherDefault<Hashed>>,
+    /// The further messages of ids that are in flight more than once, which is rare.
+    repeats: HashMap<u64, BTreeSet<Delivered>>,
     hash: RandomState,
     /// Messages acknowledged by offset, which are still here.
     stale: usize,
@@ -21,83 +29,83 @@ pub(super) struct InFlight {
 }
 
 impl InFlight {
-    pub(super) fn insert(&mut self, id: &[u8], place: (usize, u64)) {
+    pub(super) fn insert(&mut self, id: &[u8], delivered: Delivered) {
         let hash = self.hash.hash_one(id);
-        let first = *self.places.entry(hash).or_insert(place);
-        if first != place {
-            self.repeats.entry(hash).or_default().insert(place);
+        let first = *self.first.entry(hash).or_insert(delivered);
+        if first != delivered {
+            self.repeats.entry(hash).or_default().insert(delivered);
         }
     }
 
-    pub(super) fn remove(&mut self, id: &[u8], places: &mut Vec<(usize, u64)>) {
+    pub(super) fn remove(&mut self, id: &[u8], all: &mut Vec<Delivered>) {
         let hash = self.hash.hash_one(id);
-        places.extend(self.places.remove(&hash));
+        all.extend(self.first.remove(&hash));
         if !self.repeats.is_empty() {
-            places.extend(self.repeats.remove(&hash).into_iter().flatten());
+            all.extend(self.repeats.remove(&hash).into_iter().flatten());
         }
     }
 
-    /// Forgets everything of a slot, whose index another stream may get.
-    pub(super) fn lose(&mut self, slot: usize) {
-        self.repeats.retain(|_, places| {
-            places.retain(|(index, _)| *index != slot);
-            !places.is_empty()
+    /// Forgets everything of a lane, whose index another stream may get.
+    pub(super) fn lose(&mut self, lane: usize) {
+        self.repeats.retain(|_, further| {
+            further.retain(|delivered| delivered.lane != lane);
+            !further.is_empty()
         });
         let repeats = &mut self.repeats;
-        self.places.retain(|hash, place| {
-            if place.0 != slot {
+        self.first.retain(|hash, delivered| {
+            if delivered.lane != lane {
                 return true;
             }
             let next = repeats.get_mut(hash).and_then(BTreeSet::pop_first);
             next.is_some_and(|next| {
-                *place = next;
+                *delivered = next;
                 true
             })
         });
     }
 
     /// Forgets what was acknowledged by offset, once that is half of all.
-    pub(super) fn prune(&mut self, acked: usize, member: Member, slots: &Slots) {
+    pub(super) fn prune(&mut self, acked: usize, member: Member, lanes: &Lanes) {
         self.stale += acked;
-        if self.stale >= 1024 && self.stale * 2 >= self.places.len() {
-            self.forget(member, slots);
+        if self.stale >= 1024 && self.stale * 2 >= self.first.len() {
+            self.forget(member, lanes);
         }
     }
 
     /// Forgets what is in flight to this member no more, though it never acknowledged it, once
     /// that may be half of all.
-    pub(super) fn bound(&mut self, member: Member, slots: &Slots) {
+    pub(super) fn bound(&mut self, member: Member, lanes: &Lanes) {
         let repeats: usize = self.repeats.len();
-        if self.places.len() + repeats > 1024 + 2 * self.held {
-            self.forget(member, slots);
+        if self.first.len() + repeats > 1024 + 2 * self.held {
+            self.forget(member, lanes);
         }
     }
 
-    fn forget(&mut self, member: Member, slots: &Slots) {
+    fn forget(&mut self, member: Member, lanes: &Lanes) {
         self.stale = 0;
-        let held = |(index, offset): &(usize, u64)| match slots.get(*index) {
-            Some(Slot { work: Work::Member { shared }, .. }) => {
-                shared.state.lock().holds(member, *offset)
+        let held = |delivered: &Delivered| match lanes.get(delivered.lane) {
+            Some(Lane { work: Work::Member { entry }, .. }) => {
+                entry.state.lock().holds(member, delivered.offset)
             }
             _ => false,
         };
-        self.repeats.retain(|_, places| {
-            places.retain(held);
-            !places.is_empty()
+        self.repeats.retain(|_, further| {
+            further.retain(held);
+            !further.is_empty()
         });
-        // An id whose first place is done may have others: one of them takes its place.
+        // An id whose first message is done may have others: one of them becomes the first.
         let repeats = &mut self.repeats;
-        self.places.retain(|hash, place| {
-            if held(place) {
+        self.first.retain(|hash, delivered| {
+            if held(delivered) {
                 return true;
             }
             let next = repeats.get_mut(hash).and_then(BTreeSet::pop_first);
             next.is_some_and(|next| {
-                *place = next;
+                *delivered = next;
                 true
             })
         });
-        self.held = self.places.len() + self.repeats.len();
+        self.held = self.first.len() + self.repeats.len();
     }
 }
 
@@ -127,12 +135,12 @@ mod tests {
 
     #[test]
     fn what_is_in_flight_no_more_is_forgotten_though_it_was_never_acknowledged() {
-        let (mut in_flight, slots) = (InFlight::default(), Slots::default());
+        let (mut in_flight, lanes) = (InFlight::default(), Lanes::default());
         for offset in 0..100_000_u64 {
             // Retention, or the time to acknowledge, took each of them.
-            in_flight.insert(&offset.to_le_bytes(), (0, offset));
-            in_flight.bound(1, &slots);
-            assert!(in_flight.places.len() <= 1025, "{} after {offset}", in_flight.places.len());
+            in_flight.insert(&offset.to_le_bytes(), Delivered { lane: 0, offset });
+            in_flight.bound(1, &lanes);
+            assert!(in_flight.first.len() <= 1025, "{} after {offset}", in_flight.first.len());
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::consumer::Handed;
 use crate::envelope::{Content, Envelope};
 use crate::registry::Registry;
 use crate::store::Fault;
-use crate::stream::{Found, Shared, Stream};
+use crate::stream::{ConsumerEntry, Found, Stream};
 
 /// Dead letters of one commit.
 const LETTERS_MAX: usize = 1024;
@@ -27,7 +27,7 @@ const SHARE_MIN: usize = 16;
 
 /// What a commit does to the messages of one consumer that are out of attempts.
 pub(super) struct Buried {
-    pub(super) shared: Arc<Shared>,
+    pub(super) entry: Arc<ConsumerEntry>,
     /// The messages that are done by it, ascending.
     pub(super) offsets: Vec<u64>,
     /// How many of them are dead letters now.
@@ -41,40 +41,40 @@ pub(super) struct Buried {
 pub(super) fn plan(
     plan: &mut Plan,
     planner: &mut Planner,
-    dirty: &[(Arc<Stream>, Arc<Shared>)],
-) -> Vec<(Arc<Shared>, Vec<u64>)> {
+    dirty: &[(Arc<Stream>, Arc<ConsumerEntry>)],
+) -> Vec<(Arc<ConsumerEntry>, Vec<u64>)> {
     let with_dead: Vec<_> =
-        dirty.iter().filter(|(_, shared)| shared.state.lock().has_dead()).collect();
+        dirty.iter().filter(|(_, entry)| entry.state.lock().has_dead()).collect();
     // They stay dead, and are asked about again when the clock looks after their consumer.
     if with_dead.is_empty() || plan.ungivable {
         return Vec::new();
     }
     let share = (LETTERS_MAX / with_dead.len()).max(SHARE_MIN);
     let mut budget = Budget { bytes: LETTERS_BYTES_MAX, blocks: BLOCKS_READ_MAX };
-    for (stream, shared) in with_dead {
+    for (stream, entry) in with_dead {
         let is_leaving = plan.removing.contains_key(&stream.topic);
         if is_leaving || stream.removed.load(Ordering::Relaxed) {
             continue;
         }
-        let dead = shared.state.lock().dead(share);
+        let dead = entry.state.lock().dead(share);
         let grave = match plan.grave(planner, stream) {
             Grave::Stream(grave) => Some(grave),
             Grave::None => None,
             Grave::Later => continue,
         };
         let mut buried =
-            Buried { shared: shared.clone(), offsets: Vec::new(), lettered: 0, dropped: 0 };
+            Buried { entry: entry.clone(), offsets: Vec::new(), lettered: 0, dropped: 0 };
         match grave {
             Some(grave) => {
-                bury(plan, planner.registry, &grave, (stream, dead), &mut budget, &mut buried)
+                bury(plan, planner.registry, &grave, stream, dead, &mut budget, &mut buried)
             }
-            None => drop_all((stream, shared), dead, &mut buried),
+            None => drop_all(stream, entry, dead, &mut buried),
         }
         if !buried.offsets.is_empty() {
             plan.buried.push(buried);
         }
     }
-    plan.buried.iter().map(|buried| (buried.shared.clone(), buried.offsets.clone())).collect()
+    plan.buried.iter().map(|buried| (buried.entry.clone(), buried.offsets.clone())).collect()
 }
 
 /// What letters of one commit may still take.
@@ -87,7 +87,8 @@ fn bury(
     plan: &mut Plan,
     registry: &Registry,
     grave: &Arc<Stream>,
-    (stream, dead): (&Arc<Stream>, Vec<Handed>),
+    stream: &Arc<Stream>,
+    dead: Vec<Handed>,
     budget: &mut Budget,
     buried: &mut Buried,
 ) {
@@ -109,7 +110,7 @@ fn bury(
             buried.dropped += 1;
             continue;
         };
-        let letter = write_letter(block, record, &buried.shared.name, handed.attempt);
+        let letter = write_letter(block, record, &buried.entry.name, handed.attempt);
         budget.bytes = budget.bytes.saturating_sub(letter.body.len());
         let now_ms = plan.now_ms;
         let staged = plan.staged(grave);
@@ -120,10 +121,10 @@ fn bury(
 }
 
 /// Nobody can be told of these messages but by a count.
-fn drop_all((stream, shared): (&Stream, &Shared), dead: Vec<Handed>, buried: &mut Buried) {
+fn drop_all(stream: &Stream, entry: &ConsumerEntry, dead: Vec<Handed>, buried: &mut Buried) {
     buried.dropped = dead.len() as u64;
-    if shared.dead_dropped.load(Ordering::Relaxed) == 0 {
-        tracing::warn!(stream = %stream.topic, consumer = %shared.name,
+    if entry.dead_dropped.load(Ordering::Relaxed) == 0 {
+        tracing::warn!(stream = %stream.topic, consumer = %entry.name,
             "messages are out of attempts, and there can be no stream for their dead letters");
     }
     buried.offsets = dead.into_iter().map(|handed| handed.offset).collect();

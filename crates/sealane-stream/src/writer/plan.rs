@@ -25,7 +25,7 @@ use crate::registry::Registry;
 use crate::store::{
     Fault, Key, KeyRow, Next, STREAM_NUMBERS, Settings, StreamRow, Trimmed, Writes,
 };
-use crate::stream::{Shared, Stream};
+use crate::stream::{ConsumerEntry, Stream};
 
 /// What the topics of dead letters begin with. Their streams are open: the hub writes there.
 pub(super) const DEAD: &str = "dead/";
@@ -60,7 +60,7 @@ pub(super) struct Plan {
     pub(super) buried: Vec<Buried>,
     pub(super) consumers: Vec<ConsumerPlan>,
     /// Consumers that changed and go with their streams, if the commit stands.
-    pub(super) set_aside: Vec<(Arc<Stream>, Arc<Shared>)>,
+    pub(super) set_aside: Vec<(Arc<Stream>, Arc<ConsumerEntry>)>,
     /// What retention takes off streams, as the last attempt has found it.
     pub(super) trimmed: Vec<(Arc<Stream>, Trimmed)>,
     /// Whether consumers and what waits for time were looked at.
@@ -492,7 +492,8 @@ impl Plan {
     fn is_unstorable(&self, planner: &Planner, stream: Option<&Stream>) -> Option<Fault> {
         let is_memory = stream.is_some_and(|stream| stream.state.lock().level == Level::Memory);
         let waits = is_memory && !planner.unsaved.is_empty();
-        let fault = waits.then(|| planner.registry.fault.lock().clone().unwrap_or(Fault::Full));
+        // Where the store has come back, this very commit stores it.
+        let fault = if waits { planner.registry.fault.lock().clone() } else { None };
         self.unstorable.clone().or(fault)
     }
 

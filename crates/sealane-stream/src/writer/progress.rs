@@ -7,10 +7,10 @@ use std::sync::atomic::Ordering;
 
 use super::plan::Plan;
 use crate::ConsumerSettings;
-use crate::consumer::{write_counts, write_piece};
+use crate::consumer::{DeadCounts, write_counts, write_piece};
 use crate::registry::Registry;
 use crate::store::{ConsumerWrite, Fault, Next, Writes};
-use crate::stream::{Shared, Stream};
+use crate::stream::{ConsumerEntry, Stream};
 
 /// Rows that may stand. Beyond it the consumers of the oldest are written whole.
 const ROWS_MAX: u64 = 4096;
@@ -19,7 +19,7 @@ const ROWS_DROPPED: u64 = 64;
 /// Changes of one consumer that may stand beside its row, however small that is.
 const CHANGES_BYTES_MIN: u64 = 4096;
 
-type Member = (Arc<Stream>, Arc<Shared>);
+type StreamConsumer = (Arc<Stream>, Arc<ConsumerEntry>);
 
 pub(super) struct Progress {
     /// The next row.
@@ -27,21 +27,21 @@ pub(super) struct Progress {
     /// The first row that stands.
     first: u64,
     /// Consumers with changes in rows, by the first such row.
-    oldest: BTreeMap<u64, Vec<Member>>,
+    oldest: BTreeMap<u64, Vec<StreamConsumer>>,
 }
 
 /// What is stored of one consumer.
 pub(super) struct ConsumerPlan {
     pub(super) stream: Arc<Stream>,
-    pub(super) shared: Arc<Shared>,
+    pub(super) entry: Arc<ConsumerEntry>,
     number: u64,
     settings: ConsumerSettings,
     dead_lettered: u64,
     dead_dropped: u64,
-    form: Form,
+    written: Written,
 }
 
-enum Form {
+enum Written {
     /// All of it.
     Whole(Vec<u8>),
     /// What changed since it was stored last.
@@ -51,27 +51,27 @@ enum Form {
 impl ConsumerPlan {
     /// What was planned did not come to be stored: the next time it is all of the consumer.
     pub(super) fn is_unstored(&self, registry: &Registry) {
-        self.shared.state.lock().is_unstored();
-        registry.mark_dirty(&self.stream, &self.shared);
+        self.entry.state.lock().is_unstored();
+        registry.mark_dirty(&self.stream, &self.entry);
     }
 
     pub(super) fn bytes(&self) -> u64 {
-        match &self.form {
-            Form::Whole(state) => state.len() as u64 + 4096,
-            Form::Changes(piece) => piece.len() as u64 + 16,
+        match &self.written {
+            Written::Whole(state) => state.len() as u64 + 4096,
+            Written::Changes(piece) => piece.len() as u64 + 16,
         }
     }
 }
 
 impl Progress {
     pub(super) fn new(registry: &Registry, next: &Next) -> Self {
-        let mut oldest: BTreeMap<u64, Vec<Member>> = BTreeMap::new();
+        let mut oldest: BTreeMap<u64, Vec<StreamConsumer>> = BTreeMap::new();
         for stream in registry.streams() {
             let consumers: Vec<_> = stream.state.lock().consumers.values().cloned().collect();
-            for shared in consumers {
-                let first = shared.kept.lock().first;
+            for entry in consumers {
+                let first = entry.kept.lock().first;
                 if first > 0 {
-                    oldest.entry(first).or_default().push((stream.clone(), shared));
+                    oldest.entry(first).or_default().push((stream.clone(), entry));
                 }
             }
         }
@@ -84,30 +84,33 @@ impl Progress {
         &self,
         plan: &mut Plan,
         next: &mut Next,
-        dirty: Vec<Member>,
-        buried: Vec<(Arc<Shared>, Vec<u64>)>,
+        dirty: Vec<StreamConsumer>,
+        buried: Vec<(Arc<ConsumerEntry>, Vec<u64>)>,
     ) {
         plan.has_flushed |= !dirty.is_empty();
         let too_old = self.next.saturating_sub(ROWS_MAX);
-        let forced: Vec<Member> =
+        let forced: Vec<StreamConsumer> =
             self.oldest.range(..too_old).next().map_or_else(Vec::new, |(_, all)| all.clone());
         let forced_by: HashSet<_> = forced.iter().map(|(_, s)| Arc::as_ptr(s)).collect();
         let buried: HashMap<_, _> =
-            buried.iter().map(|(shared, offsets)| (Arc::as_ptr(shared), offsets)).collect();
+            buried.iter().map(|(entry, offsets)| (Arc::as_ptr(entry), offsets)).collect();
         let mut seen = HashSet::new();
-        for (stream, shared) in dirty.into_iter().chain(forced) {
-            if stream.removed.load(Ordering::Relaxed) || !seen.insert(Arc::as_ptr(&shared)) {
+        for (stream, entry) in dirty.into_iter().chain(forced) {
+            if stream.removed.load(Ordering::Relaxed) || !seen.insert(Arc::as_ptr(&entry)) {
                 continue;
             }
             if plan.removing.contains_key(&stream.topic) {
-                plan.set_aside.push((stream, shared));
+                plan.set_aside.push((stream, entry));
                 continue;
             }
-            let whole = forced_by.contains(&Arc::as_ptr(&shared));
-            let offsets = buried.get(&Arc::as_ptr(&shared)).map_or(&[][..], |offsets| offsets);
-            let of = plan.buried.iter().find(|buried| Arc::ptr_eq(&buried.shared, &shared));
-            let counts = of.map_or((0, 0), |buried| (buried.lettered, buried.dropped));
-            plan.consumers.push(describe((stream, shared), next, whole, offsets, counts));
+            let whole = forced_by.contains(&Arc::as_ptr(&entry));
+            let offsets = buried.get(&Arc::as_ptr(&entry)).map_or(&[][..], |offsets| offsets);
+            let of = plan.buried.iter().find(|buried| Arc::ptr_eq(&buried.entry, &entry));
+            let more = of.map_or_else(DeadCounts::default, |buried| DeadCounts {
+                lettered: buried.lettered,
+                dropped: buried.dropped,
+            });
+            plan.consumers.push(describe(stream, entry, next, whole, offsets, more));
         }
     }
 
@@ -116,19 +119,19 @@ impl Progress {
         let row = self.next;
         let mut is_used = false;
         for consumer in &plan.consumers {
-            let mut kept = consumer.shared.kept.lock();
+            let mut kept = consumer.entry.kept.lock();
             kept.number = consumer.number;
-            match &consumer.form {
-                Form::Whole(_) => {
-                    self.forget(kept.first, &consumer.shared);
+            match &consumer.written {
+                Written::Whole(_) => {
+                    self.forget(kept.first, &consumer.entry);
                     (kept.first, kept.bytes) = (0, 0);
                 }
-                Form::Changes(piece) => {
+                Written::Changes(piece) => {
                     is_used = true;
                     kept.bytes += piece.len() as u64;
                     if kept.first == 0 {
                         kept.first = row;
-                        let member = (consumer.stream.clone(), consumer.shared.clone());
+                        let member = (consumer.stream.clone(), consumer.entry.clone());
                         self.oldest.entry(row).or_default().push(member);
                     }
                 }
@@ -136,18 +139,18 @@ impl Progress {
         }
         for stream in plan.removing.values() {
             let consumers: Vec<_> = stream.state.lock().consumers.values().cloned().collect();
-            for shared in consumers {
-                let first = std::mem::take(&mut shared.kept.lock().first);
-                self.forget(first, &shared);
+            for entry in consumers {
+                let first = std::mem::take(&mut entry.kept.lock().first);
+                self.forget(first, &entry);
             }
         }
         self.next += u64::from(is_used);
         self.first = self.first.max(plan.progress_dropped);
     }
 
-    fn forget(&mut self, first: u64, shared: &Arc<Shared>) {
+    fn forget(&mut self, first: u64, entry: &Arc<ConsumerEntry>) {
         if let Some(all) = self.oldest.get_mut(&first) {
-            all.retain(|(_, other)| !Arc::ptr_eq(other, shared));
+            all.retain(|(_, other)| !Arc::ptr_eq(other, entry));
             if all.is_empty() {
                 self.oldest.remove(&first);
             }
@@ -164,13 +167,13 @@ impl Progress {
     pub(super) fn store(&self, plan: &mut Plan, writes: &Writes) -> Result<(), Fault> {
         let mut row = Vec::new();
         for consumer in &plan.consumers {
-            match &consumer.form {
-                Form::Changes(piece) => write_piece(consumer.number, piece, &mut row),
-                Form::Whole(state) => writes.consumer(&ConsumerWrite {
+            match &consumer.written {
+                Written::Changes(piece) => write_piece(consumer.number, piece, &mut row),
+                Written::Whole(state) => writes.consumer(&ConsumerWrite {
                     number: consumer.number,
                     stream: consumer.stream.number,
-                    name: &consumer.shared.name,
-                    owner: &consumer.shared.owner,
+                    name: &consumer.entry.name,
+                    owner: &consumer.entry.owner,
                     settings: consumer.settings,
                     dead_lettered: consumer.dead_lettered,
                     dead_dropped: consumer.dead_dropped,
@@ -194,16 +197,17 @@ impl Progress {
 
 /// What is stored of a consumer, in the shorter form.
 fn describe(
-    (stream, shared): Member,
+    stream: Arc<Stream>,
+    entry: Arc<ConsumerEntry>,
     next: &mut Next,
     whole: bool,
     buried: &[u64],
-    (lettered, dropped): (u64, u64),
+    more: DeadCounts,
 ) -> ConsumerPlan {
     // What changes from here on is stored by another commit.
-    shared.dirty.store(false, Ordering::SeqCst);
+    entry.dirty.store(false, Ordering::SeqCst);
     let kept = {
-        let mut kept = shared.kept.lock();
+        let mut kept = entry.kept.lock();
         let before = *kept;
         kept.is_changed = false;
         before
@@ -216,23 +220,23 @@ fn describe(
         }
         number => number,
     };
-    let dead_lettered = shared.dead_lettered.load(Ordering::Relaxed) + lettered;
-    let dead_dropped = shared.dead_dropped.load(Ordering::Relaxed) + dropped;
-    let mut consumer = shared.state.lock();
+    let dead_lettered = entry.dead_lettered.load(Ordering::Relaxed) + more.lettered;
+    let dead_dropped = entry.dead_dropped.load(Ordering::Relaxed) + more.dropped;
+    let mut consumer = entry.state.lock();
     let changes = consumer.changes(buried);
     let size = 64 + 4 * consumer.in_flight() as u64;
     let is_small = |piece: &Vec<u8>| kept.bytes + piece.len() as u64 <= size.max(CHANGES_BYTES_MIN);
     let can_change = kept.number > 0 && !kept.is_changed && !whole;
-    let form = match changes.filter(|piece| can_change && is_small(piece)) {
+    let written = match changes.filter(|piece| can_change && is_small(piece)) {
         Some(changes) => {
             let mut piece = Vec::with_capacity(changes.len() + 4);
-            write_counts((dead_lettered, dead_dropped), &mut piece);
+            write_counts(DeadCounts { lettered: dead_lettered, dropped: dead_dropped }, &mut piece);
             piece.extend_from_slice(&changes);
-            Form::Changes(piece)
+            Written::Changes(piece)
         }
-        None => Form::Whole(consumer.snapshot(buried)),
+        None => Written::Whole(consumer.snapshot(buried)),
     };
     let settings = consumer.settings;
     drop(consumer);
-    ConsumerPlan { stream, shared, number, settings, dead_lettered, dead_dropped, form }
+    ConsumerPlan { stream, entry, number, settings, dead_lettered, dead_dropped, written }
 }

@@ -30,11 +30,11 @@ pub(super) fn settle(mut plan: Plan, registry: &Registry) -> Vec<Command> {
         trim(stream, *trimmed, registry);
     }
     for buried in &plan.buried {
-        buried.shared.state.lock().bury(&buried.offsets);
-        buried.shared.dead_lettered.fetch_add(buried.lettered, Ordering::Relaxed);
-        buried.shared.dead_dropped.fetch_add(buried.dropped, Ordering::Relaxed);
+        buried.entry.state.lock().bury(&buried.offsets);
+        buried.entry.dead_lettered.fetch_add(buried.lettered, Ordering::Relaxed);
+        buried.entry.dead_dropped.fetch_add(buried.dropped, Ordering::Relaxed);
         registry.metrics.dead_dropped.fetch_add(buried.dropped, Ordering::Relaxed);
-        buried.shared.wake();
+        buried.entry.wake();
     }
     plan.answer(None);
     plan.deferred
@@ -74,10 +74,10 @@ fn trim(stream: &Stream, trimmed: Trimmed, registry: &Registry) {
         state.damaged.retain(|(_, last)| *last >= first);
         (state.consumers.values().cloned().collect::<Vec<_>>(), first)
     };
-    for shared in consumers {
-        let forgotten = shared.state.lock().forget(0..first);
+    for entry in consumers {
+        let forgotten = entry.state.lock().forget(0..first);
         registry.metrics.expired.fetch_add(forgotten, Ordering::Relaxed);
         // Who had as much in flight as it may have has room again.
-        shared.wake();
+        entry.wake();
     }
 }

@@ -10,7 +10,7 @@ use crate::limits::{MAX_IDEMPOTENCY_AGE_MS, MAX_IDEMPOTENCY_KEYS};
 use sealane_protocol::limits::MAX_OFFSET;
 
 use super::plan::{Plan, Planner};
-use crate::block::read_block;
+use crate::block::{Offsets, read_block};
 use crate::envelope::Envelope;
 use crate::now_ms;
 use crate::registry::Registry;
@@ -183,7 +183,8 @@ impl Upkeep {
 
 /// Gives a stream the delayed message `row`.
 fn give(plan: &mut Plan, stream: &Arc<Stream>, row: DelayedRow) {
-    let block = read_block(stream.topic.clone(), row.stream, 0, (0, 1), row.data);
+    let block =
+        read_block(stream.topic.clone(), row.stream, 0, Offsets { first: 0, count: 1 }, row.data);
     let record = block.records.into_iter().next();
     let now_ms = plan.now_ms;
     let staged = plan.staged(stream);

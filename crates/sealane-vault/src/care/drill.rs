@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::Error;
 use crate::format::chunk::ChunkKind;
-use crate::format::header::{Header, Kind};
+use crate::format::header::{Kind, ObjectHeader};
 use crate::format::page::{Entry, Node, Piece};
 use crate::get::{Chunks, Entries, GetOptions, restore};
 use crate::keys::{random, verify};
@@ -211,7 +211,7 @@ impl Vault {
     }
 
     fn keep_report(&self, report: &DrillReport) -> Result<(), Error> {
-        let mut object = Header { kind: Kind::Report, ..self.header() }.write();
+        let mut object = ObjectHeader { kind: Kind::Report, ..self.header() }.write();
         let record =
             self.sealing().seal_record(&object, report.to_json().to_string().as_bytes())?;
         object.extend_from_slice(&record);
@@ -232,7 +232,7 @@ impl Vault {
             let signed = bytes.get(..bytes.len().saturating_sub(64)).unwrap_or_default();
             let mut reader = Reader::new("a report", signed);
             let header =
-                Header::read(&mut reader, &object.key, Kind::Report, Some(self.vault_id()))?;
+                ObjectHeader::read(&mut reader, &object.key, Kind::Report, Some(self.vault_id()))?;
             let at = signed.len() - reader.left();
             let (head, record) = signed.split_at_checked(at).unwrap_or_default();
             let text = self.sealing_of(&header)?.open_record(&object.key, head, record)?;

@@ -1,6 +1,6 @@
 use crate::Error;
 use crate::format::chunk::ChunkKind;
-use crate::format::header::{Header, Kind};
+use crate::format::header::{Kind, ObjectHeader};
 use crate::format::index::read_index;
 use crate::format::pack::{Hash, Pack, pack_key};
 use crate::format::snapshot::snapshot_number;
@@ -29,7 +29,7 @@ impl Vault {
             }
             "index" => {
                 let bytes = self.store().get(key, MAX_INDEX_BYTES)?;
-                let open = |header: &Header| self.sealing_of(header);
+                let open = |header: &ObjectHeader| self.sealing_of(header);
                 let packs = read_index(key, &bytes, self.vault_id(), open)?;
                 let row = |pack: &Pack| {
                     let what = format!("{} bytes, {} chunks", pack.size, pack.chunks.len());

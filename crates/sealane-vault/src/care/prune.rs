@@ -4,7 +4,7 @@ use std::time::Duration;
 use super::live::Live;
 use crate::Error;
 use crate::format::chunk::{ChunkKind, Compression, Id};
-use crate::format::header::{Header, Kind};
+use crate::format::header::{Kind, ObjectHeader};
 use crate::format::index::read_index;
 use crate::format::pack::{Hash, Pack, pack_key};
 use crate::format::snapshot::{Body, Counts, snapshot_key};
@@ -207,7 +207,7 @@ impl Vault {
             let bytes = self.store().get(&object.key, 256)?;
             verify(&self.signer().verifying_key(), &object.key, &bytes)?;
             let mut reader = Reader::new("a mark", &bytes);
-            Header::read(&mut reader, &object.key, Kind::Condemned, Some(self.vault_id()))?;
+            ObjectHeader::read(&mut reader, &object.key, Kind::Condemned, Some(self.vault_id()))?;
             if let Some(hash) = hash_of(&object) {
                 marks.insert(hash, reader.i64()?);
             }
@@ -216,7 +216,7 @@ impl Vault {
     }
 
     fn mark(&self, hash: &Hash) -> Result<(), Error> {
-        let mut object = Header { kind: Kind::Condemned, ..self.header() }.write();
+        let mut object = ObjectHeader { kind: Kind::Condemned, ..self.header() }.write();
         object.extend_from_slice(&now_ns().to_le_bytes());
         self.signer().sign(&mut object)?;
         self.store().put(&mark_key(hash), &object).map(|_| ())
@@ -279,7 +279,7 @@ impl Vault {
     fn remove_empty_indexes(&self) -> Result<(), Error> {
         let there: HashSet<Hash> = self.pack_objects()?.into_iter().map(|(hash, _)| hash).collect();
         for object in self.store().list("index/")? {
-            let open = |header: &Header| self.sealing_of(header);
+            let open = |header: &ObjectHeader| self.sealing_of(header);
             let bytes = self.store().get(&object.key, MAX_INDEX_BYTES)?;
             let packs = read_index(&object.key, &bytes, self.vault_id(), open)?;
             if packs.iter().all(|pack| !there.contains(&pack.hash)) {

@@ -1,6 +1,6 @@
 use super::live::Live;
 use crate::Error;
-use crate::format::header::Header;
+use crate::format::header::ObjectHeader;
 use crate::format::index::read_index;
 use crate::format::pack::{Pack, pack_key};
 use crate::format::page::Piece;
@@ -76,7 +76,7 @@ impl Vault {
 
     fn verify_indexes(&self, report: &mut VerifyReport) -> Result<(), Error> {
         for object in self.store().list("index/")? {
-            let open = |header: &Header| self.sealing_of(header);
+            let open = |header: &ObjectHeader| self.sealing_of(header);
             let read = self
                 .store()
                 .get(&object.key, MAX_INDEX_BYTES)
@@ -158,7 +158,7 @@ impl Vault {
 /// Whether a piece of a file is where the manifest says, with the length that the file says.
 fn check_piece(manifest: &Manifest, piece: &Piece) -> Result<(), Error> {
     let Piece::Chunk { bytes, id } = piece else { return Ok(()) };
-    let place = manifest.place(id)?;
-    let same = u64::from(place.head.plain_bytes) == *bytes;
+    let location = manifest.locate(id)?;
+    let same = u64::from(location.head.plain_bytes) == *bytes;
     if same { Ok(()) } else { Err(Error::Malformed { what: "a chunk's length" }) }
 }

@@ -1,4 +1,4 @@
-use super::header::{Header, Kind, VaultId};
+use super::header::{Kind, ObjectHeader, VaultId};
 use crate::Error;
 use crate::keys::{Signer, verify};
 use crate::wire::Reader;
@@ -29,7 +29,7 @@ pub(crate) struct Config {
 
 impl Config {
     pub(crate) fn write(&self, signer: &Signer) -> Result<Vec<u8>, Error> {
-        let header = Header { kind: Kind::Config, vault: self.vault, wrapped: None };
+        let header = ObjectHeader { kind: Kind::Config, vault: self.vault, wrapped: None };
         let mut out = header.write();
         CHUNK_SIZES.iter().for_each(|size| out.extend_from_slice(&size.to_le_bytes()));
         out.push(self.metadata as u8);
@@ -43,7 +43,7 @@ impl Config {
     /// holds the main key.
     pub(crate) fn read(bytes: &[u8]) -> Result<Config, Error> {
         let mut reader = Reader::new("the config", bytes);
-        let header = Header::read(&mut reader, CONFIG_KEY, Kind::Config, None)?;
+        let header = ObjectHeader::read(&mut reader, CONFIG_KEY, Kind::Config, None)?;
         for size in CHUNK_SIZES {
             if reader.u32()? != size {
                 return Err(reader.malformed());

@@ -24,14 +24,14 @@ pub(crate) enum Kind {
 
 /// The first bytes of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Header {
+pub(crate) struct ObjectHeader {
     pub(crate) kind: Kind,
     pub(crate) vault: VaultId,
     /// The session secret, sealed to the owner; none under the vault's own key.
     pub(crate) wrapped: Option<Vec<u8>>,
 }
 
-impl Header {
+impl ObjectHeader {
     pub(crate) fn write(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(HEADER_BYTES);
         out.extend_from_slice(MAGIC);
@@ -51,7 +51,7 @@ impl Header {
         key: &str,
         kind: Kind,
         vault: Option<&VaultId>,
-    ) -> Result<Header, Error> {
+    ) -> Result<ObjectHeader, Error> {
         if bytes.array()? != *MAGIC {
             return Err(bytes.malformed());
         }
@@ -71,6 +71,6 @@ impl Header {
             }
             _ => return Err(bytes.malformed()),
         };
-        Ok(Header { kind, vault: id, wrapped })
+        Ok(ObjectHeader { kind, vault: id, wrapped })
     }
 }

@@ -1,4 +1,4 @@
-use super::header::{Header, Kind, VaultId};
+use super::header::{Kind, ObjectHeader, VaultId};
 use super::pack::{Hash, Pack, read_trailer, write_trailer};
 use crate::Error;
 use crate::keys::Sealing;
@@ -12,7 +12,7 @@ pub(crate) fn index_key(hash: &Hash) -> String {
 /// The index objects of these packs: one, or as many as their trailers need.
 pub(crate) fn write_indexes(
     sealing: &Sealing,
-    header: &Header,
+    header: &ObjectHeader,
     packs: &[Pack],
 ) -> Result<Vec<Vec<u8>>, Error> {
     let mut objects = Vec::new();
@@ -36,8 +36,13 @@ pub(crate) fn write_indexes(
     Ok(objects)
 }
 
-fn seal(sealing: &Sealing, header: &Header, count: u64, rows: &[u8]) -> Result<Vec<u8>, Error> {
-    let mut out = Header { kind: Kind::Index, ..header.clone() }.write();
+fn seal(
+    sealing: &Sealing,
+    header: &ObjectHeader,
+    count: u64,
+    rows: &[u8],
+) -> Result<Vec<u8>, Error> {
+    let mut out = ObjectHeader { kind: Kind::Index, ..header.clone() }.write();
     let mut plaintext = Vec::with_capacity(rows.len() + 10);
     put_varint(&mut plaintext, count);
     plaintext.extend_from_slice(rows);
@@ -51,10 +56,10 @@ pub(crate) fn read_index(
     key: &str,
     bytes: &[u8],
     vault: &VaultId,
-    open: impl FnOnce(&Header) -> Result<std::sync::Arc<Sealing>, Error>,
+    open: impl FnOnce(&ObjectHeader) -> Result<std::sync::Arc<Sealing>, Error>,
 ) -> Result<Vec<Pack>, Error> {
     let mut reader = Reader::new("an index", bytes);
-    let header = Header::read(&mut reader, key, Kind::Index, Some(vault))?;
+    let header = ObjectHeader::read(&mut reader, key, Kind::Index, Some(vault))?;
     let (head, record) = bytes.split_at_checked(bytes.len() - reader.left()).unwrap_or_default();
     let plaintext = open(&header)?.open_record(key, head, record)?;
     let mut reader = Reader::new("an index", &plaintext);

@@ -1,5 +1,5 @@
 use super::chunk::{ChunkHead, Descriptor, Id};
-use super::header::{Header, Kind, MAGIC, VaultId};
+use super::header::{Kind, MAGIC, ObjectHeader, VaultId};
 use crate::Error;
 use crate::keys::Sealing;
 use crate::limits::{MAX_CHUNK_BYTES, MAX_PACK_BYTES, MAX_TRAILER_BYTES};
@@ -76,9 +76,10 @@ pub(crate) fn seal_trailer(
 /// Reads a pack's header and trailer from the store, with ranges only.
 pub(crate) fn read_pack(
     store: &Store,
-    (hash, size): (&Hash, u64),
+    hash: &Hash,
+    size: u64,
     vault: &VaultId,
-    open: impl FnOnce(&Header) -> Result<std::sync::Arc<Sealing>, Error>,
+    open: impl FnOnce(&ObjectHeader) -> Result<std::sync::Arc<Sealing>, Error>,
 ) -> Result<Pack, Error> {
     let key = pack_key(hash);
     if size > MAX_PACK_BYTES {
@@ -88,7 +89,7 @@ pub(crate) fn read_pack(
     let mut head = vec![0; front];
     store.get_range(&key, 0, &mut head)?;
     let mut reader = Reader::new("a pack", &head);
-    let header = Header::read(&mut reader, &key, Kind::Pack, Some(vault))?;
+    let header = ObjectHeader::read(&mut reader, &key, Kind::Pack, Some(vault))?;
     let header_bytes = head.get(..front - reader.left()).unwrap_or_default().to_vec();
 
     let mut footer = [0; FOOTER_BYTES];

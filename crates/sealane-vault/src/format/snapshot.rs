@@ -1,5 +1,5 @@
 use super::chunk::{Compression, Descriptor, ID_BYTES, Id};
-use super::header::{Header, Kind, VaultId};
+use super::header::{Kind, ObjectHeader, VaultId};
 use super::pack::Hash;
 use crate::Error;
 use crate::keys::{Sealing, Signer, verify};
@@ -63,7 +63,7 @@ pub(crate) struct Link {
 /// A link as it was read.
 #[derive(Debug, Clone)]
 pub(crate) struct Sealed {
-    pub(crate) header: Header,
+    pub(crate) header: ObjectHeader,
     pub(crate) link: Link,
     pub(crate) hash: Hash,
     bytes: Vec<u8>,
@@ -72,7 +72,7 @@ pub(crate) struct Sealed {
 
 /// A whole snapshot object.
 pub(crate) fn write(
-    header: &Header,
+    header: &ObjectHeader,
     link: &Link,
     body: &Body,
     sealing: &Sealing,
@@ -118,7 +118,7 @@ impl Sealed {
     pub(crate) fn read(number: u64, bytes: Vec<u8>, vault: &VaultId) -> Result<Sealed, Error> {
         let key = snapshot_key(number);
         let mut reader = Reader::new("a snapshot", &bytes);
-        let header = Header::read(&mut reader, &key, Kind::Snapshot, Some(vault))?;
+        let header = ObjectHeader::read(&mut reader, &key, Kind::Snapshot, Some(vault))?;
         let found = reader.u64()?;
         let previous = reader.array()?;
         let signer = reader.array()?;

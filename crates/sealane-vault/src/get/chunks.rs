@@ -4,11 +4,11 @@ use std::sync::Arc;
 use crate::Error;
 use crate::compress::Decompressor;
 use crate::format::chunk::{ChunkHead, ChunkKind, Id};
-use crate::format::header::{Header, Kind};
+use crate::format::header::{Kind, ObjectHeader};
 use crate::format::pack::{Hash, Pack, pack_key};
 use crate::format::page::{Piece, read_list};
 use crate::keys::Sealing;
-use crate::manifest::{Manifest, Place};
+use crate::manifest::{Location, Manifest};
 use crate::vault::Vault;
 use crate::wire::Reader;
 
@@ -71,24 +71,24 @@ impl<'a> Chunks<'a> {
 
     /// The plaintext of a chunk.
     pub(crate) fn read(&mut self, id: &Id, kind: ChunkKind) -> Result<&[u8], Error> {
-        let place = self.manifest.place(id)?;
-        if place.head.descriptor.kind != kind {
+        let location = self.manifest.locate(id)?;
+        if location.head.descriptor.kind != kind {
             return Err(Error::Malformed { what: "a chunk's kind" });
         }
-        self.fetch(&place)?;
-        self.open(&place)?;
+        self.fetch(&location)?;
+        self.open(&location)?;
         Ok(&self.plain)
     }
 
     /// Opens a chunk that stands in the window.
-    fn open(&mut self, place: &Place) -> Result<(), Error> {
-        let head = &place.head;
-        let sealing = match self.keys.get(&place.pack) {
+    fn open(&mut self, location: &Location) -> Result<(), Error> {
+        let head = &location.head;
+        let sealing = match self.keys.get(&location.pack) {
             Some(sealing) => Arc::clone(sealing),
-            None => self.sealing(place)?,
+            None => self.sealing(location)?,
         };
         let length = head.sealed_bytes as usize;
-        let sealed = self.window.get(&place.pack, place.offset, length).unwrap_or_default();
+        let sealed = self.window.get(&location.pack, location.offset, length).unwrap_or_default();
         sealing.open_chunk(head, sealed, &mut self.opened)?;
         let compression = head.descriptor.compression;
         let plain_bytes = head.plain_bytes as usize;
@@ -105,11 +105,11 @@ impl<'a> Chunks<'a> {
         id: &Id,
         kind: ChunkKind,
     ) -> Result<(ChunkHead, Vec<u8>), Error> {
-        let place = self.manifest.place(id)?;
+        let location = self.manifest.locate(id)?;
         self.read(id, kind)?;
         let mut sealed = self.opened.clone();
-        self.vault.sealing().seal_chunk(&place.head, &mut sealed, 0)?;
-        Ok((place.head, sealed))
+        self.vault.sealing().seal_chunk(&location.head, &mut sealed, 0)?;
+        Ok((location.head, sealed))
     }
 
     /// Checks a chunk as it lies in a pack.
@@ -124,36 +124,37 @@ impl<'a> Chunks<'a> {
         self.window.bytes.clear();
         self.window.bytes.extend_from_slice(sealed);
         let header = pack.header.clone();
-        self.open(&Place { pack: pack.hash, header, pack_bytes: 0, offset: 0, head: *head })
+        self.open(&Location { pack: pack.hash, header, pack_bytes: 0, offset: 0, head: *head })
     }
 
-    fn sealing(&mut self, place: &Place) -> Result<Arc<Sealing>, Error> {
-        let key = pack_key(&place.pack);
-        let mut reader = Reader::new("a pack", &place.header);
-        let header = Header::read(&mut reader, &key, Kind::Pack, Some(self.vault.vault_id()))?;
+    fn sealing(&mut self, location: &Location) -> Result<Arc<Sealing>, Error> {
+        let key = pack_key(&location.pack);
+        let mut reader = Reader::new("a pack", &location.header);
+        let header =
+            ObjectHeader::read(&mut reader, &key, Kind::Pack, Some(self.vault.vault_id()))?;
         let sealing = self.vault.sealing_of(&header)?;
-        self.keys.insert(place.pack, Arc::clone(&sealing));
+        self.keys.insert(location.pack, Arc::clone(&sealing));
         Ok(sealing)
     }
 
     /// Brings a chunk into the window, and more where chunks are read in order.
-    fn fetch(&mut self, place: &Place) -> Result<(), Error> {
-        let length = place.head.sealed_bytes as usize;
-        if self.window.get(&place.pack, place.offset, length).is_some() {
+    fn fetch(&mut self, location: &Location) -> Result<(), Error> {
+        let length = location.head.sealed_bytes as usize;
+        if self.window.get(&location.pack, location.offset, length).is_some() {
             return Ok(());
         }
-        let in_order = self.window.pack == place.pack
-            && place.offset >= self.window.from
-            && place.offset <= self.window.end();
+        let in_order = self.window.pack == location.pack
+            && location.offset >= self.window.from
+            && location.offset <= self.window.end();
         let wanted = if in_order { AHEAD_BYTES.max(length as u64) } else { length as u64 };
-        let left = place.pack_bytes.saturating_sub(place.offset);
+        let left = location.pack_bytes.saturating_sub(location.offset);
         let wanted = usize::try_from(wanted.min(left)).unwrap_or(length).max(length);
         self.window.bytes.resize(wanted, 0);
-        self.window.pack = place.pack;
-        self.window.from = place.offset;
-        let key = pack_key(&place.pack);
+        self.window.pack = location.pack;
+        self.window.from = location.offset;
+        let key = pack_key(&location.pack);
         let store = self.vault.store();
-        let read = store.get_range(&key, place.offset, &mut self.window.bytes);
+        let read = store.get_range(&key, location.offset, &mut self.window.bytes);
         if read.is_err() {
             // What is in the window now, is no part of any pack.
             self.window.bytes.clear();

@@ -271,18 +271,18 @@ mod tests {
     fn a_draft_replaces_nothing_that_appeared_unless_it_may() {
         let folder = tempfile::tempdir().unwrap();
         let mut target = Target::open(folder.path()).unwrap();
-        let place = folder.path().join("in/file");
+        let below = folder.path().join("in/file");
         for (replace, left) in [(false, b"mine"), (true, b"kept")] {
             target.draft(b"in/file").unwrap().write_all(b"kept").unwrap();
-            fs::write(&place, b"mine").unwrap();
+            fs::write(&below, b"mine").unwrap();
             let published = target.publish(b"in/file", replace);
             assert_eq!(matches!(published, Err(Error::TargetExists(_))), !replace);
-            assert_eq!(fs::read(&place).unwrap(), left);
+            assert_eq!(fs::read(&below).unwrap(), left);
             assert_eq!(fs::read_dir(folder.path().join("in")).unwrap().count(), 1);
         }
-        fs::remove_file(&place).unwrap();
+        fs::remove_file(&below).unwrap();
         target.draft(b"in/file").unwrap().write_all(b"kept").unwrap();
         target.publish(b"in/file", false).unwrap();
-        assert_eq!(fs::read(&place).unwrap(), b"kept");
+        assert_eq!(fs::read(&below).unwrap(), b"kept");
     }
 }

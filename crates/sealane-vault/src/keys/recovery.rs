@@ -41,7 +41,7 @@ impl RecoveryCode {
             if at > 0 && at % 4 == 0 {
                 text.push('-');
             }
-            let five = (0..5).fold(0, |value, place| value << 1 | bit(at * 5 + place));
+            let five = (0..5).fold(0, |value, bit_index| value << 1 | bit(at * 5 + bit_index));
             text.push(ALPHABET.get(usize::from(five)).map_or('0', |&byte| char::from(byte)));
         }
         text
@@ -60,8 +60,8 @@ impl FromStr for RecoveryCode {
                 'I' | 'L' => '1',
                 other => other,
             };
-            let place = ALPHABET.iter().position(|&byte| char::from(byte) == character);
-            let value = place.ok_or(Error::RecoveryCode)?;
+            let symbol = ALPHABET.iter().position(|&byte| char::from(byte) == character);
+            let value = symbol.ok_or(Error::RecoveryCode)?;
             for bit in 0..5 {
                 let at = count * 5 + bit;
                 let byte = bytes.get_mut(at / 8).ok_or(Error::RecoveryCode)?;

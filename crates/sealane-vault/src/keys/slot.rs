@@ -6,7 +6,7 @@ use super::{
     Key, RecoveryCode, Signer, WriterKey, aead, derive, open_with, random, seal_with, verify,
 };
 use crate::Error;
-use crate::format::header::{Header, Kind, VaultId};
+use crate::format::header::{Kind, ObjectHeader, VaultId};
 use crate::keys::Sealing;
 use crate::limits::{MAX_KDF_LANES, MAX_KDF_MEMORY_KIB, MAX_KDF_PASSES, MAX_LABEL_BYTES};
 use crate::wire::{Reader, hex};
@@ -73,7 +73,7 @@ pub enum SlotKind {
 
 /// A key slot.
 #[derive(Debug, Clone)]
-pub(crate) struct Slot {
+pub(crate) struct KeySlot {
     pub(crate) id: [u8; 8],
     pub(crate) kind: SlotKind,
     pub(crate) cost: Option<Cost>,
@@ -81,10 +81,10 @@ pub(crate) struct Slot {
     body: usize,
 }
 
-impl Slot {
-    pub(crate) fn read(key: &str, bytes: Vec<u8>, vault: &VaultId) -> Result<Slot, Error> {
+impl KeySlot {
+    pub(crate) fn read(key: &str, bytes: Vec<u8>, vault: &VaultId) -> Result<KeySlot, Error> {
         let mut reader = Reader::new("a key slot", &bytes);
-        Header::read(&mut reader, key, Kind::Slot, Some(vault))?;
+        ObjectHeader::read(&mut reader, key, Kind::Slot, Some(vault))?;
         let id = reader.array()?;
         let kind = match reader.u8()? {
             1 => SlotKind::Passphrase,
@@ -110,12 +110,12 @@ impl Slot {
         if slot_key(&id) != key {
             return Err(reader.malformed());
         }
-        Ok(Slot { id, kind, cost, bytes, body })
+        Ok(KeySlot { id, kind, cost, bytes, body })
     }
 
     fn begin(vault: &VaultId, kind: u8) -> Result<([u8; 8], Vec<u8>), Error> {
         let id = random()?;
-        let mut out = Header { kind: Kind::Slot, vault: *vault, wrapped: None }.write();
+        let mut out = ObjectHeader { kind: Kind::Slot, vault: *vault, wrapped: None }.write();
         out.extend_from_slice(&id);
         out.push(kind);
         Ok((id, out))
@@ -134,7 +134,7 @@ impl Slot {
         let plaintext = Zeroizing::new([main.as_slice(), label.as_bytes()].concat());
         match secret {
             NewSecret::Passphrase(passphrase, cost) => {
-                let (id, mut out) = Slot::begin(vault, 1)?;
+                let (id, mut out) = KeySlot::begin(vault, 1)?;
                 let salt: [u8; 16] = random()?;
                 out.extend_from_slice(&salt);
                 for number in [cost.memory_kib, cost.passes, cost.lanes] {
@@ -145,13 +145,13 @@ impl Slot {
                 Ok((id, [out, sealed].concat()))
             }
             NewSecret::Recovery(code) => {
-                let (id, out) = Slot::begin(vault, 2)?;
+                let (id, out) = KeySlot::begin(vault, 2)?;
                 let key = recovery_key(code, vault);
                 let sealed = seal_with(&aead(&key)?, random()?, &out, &plaintext)?;
                 Ok((id, [out, sealed].concat()))
             }
             NewSecret::Identity(public) => {
-                let (id, mut out) = Slot::begin(vault, 3)?;
+                let (id, mut out) = KeySlot::begin(vault, 3)?;
                 let info = [INFO, &out].concat();
                 let wrapped =
                     seal_to(public, &info, &plaintext).map_err(|_| Error::Library("cipher"))?;
@@ -170,7 +170,7 @@ impl Slot {
         sealing: &Sealing,
         owner: &Signer,
     ) -> Result<([u8; 8], Vec<u8>), Error> {
-        let (id, mut out) = Slot::begin(vault, 4)?;
+        let (id, mut out) = KeySlot::begin(vault, 4)?;
         out.extend_from_slice(verifying);
         let record = sealing.seal_record(&out, label.as_bytes())?;
         out.extend_from_slice(&record);

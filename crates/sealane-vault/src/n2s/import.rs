@@ -5,12 +5,12 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use super::{Content, Error, MAX_N2S_BLOB_BYTES, is_blob_name, open, parse, place};
+use super::{Content, Error, MAX_N2S_BLOB_BYTES, is_blob_name, open, parse, safe_path};
 use crate::format::page::{Entry, Node, compare};
 use crate::put::{self, PutOptions, PutReport, Skipped, Source};
 use crate::vault::Vault;
 
-/// A blob whose place in the snapshot is known, and nothing else.
+/// A blob whose path in the snapshot is known, and nothing else.
 struct Found {
     file: PathBuf,
     name: String,
@@ -37,11 +37,11 @@ impl Vault {
         let mut skipped = vec![];
         let mut found = BTreeMap::new();
         look(store, &mut found, &mut skipped);
-        let mut places: Vec<(Vec<u8>, Found)> = placed(found);
-        places.sort_by(|(a, _), (b, _)| compare(a, b));
-        let mut places = places.into_iter();
+        let mut blobs: Vec<(Vec<u8>, Found)> = paths_of(found);
+        blobs.sort_by(|(a, _), (b, _)| compare(a, b));
+        let mut blobs = blobs.into_iter();
         let mut next = |skipped: &mut Vec<Skipped>| {
-            for (path, found) in places.by_ref() {
+            for (path, found) in blobs.by_ref() {
                 match read(&found, path, passphrase) {
                     Ok(entry) => return Some(entry),
                     Err(error) => skipped.push(failed(&found.file, error)),
@@ -92,7 +92,7 @@ fn glance(file: &Path, name: &str) -> Result<(PathBuf, f64), Error> {
         parse::Body::Sealed { path, .. } | parse::Body::Symlink { path, .. } => Some(path),
         parse::Body::Open { path, .. } => path,
     };
-    Ok((place(path.as_deref().unwrap_or(name))?, parsed.modified_s))
+    Ok((safe_path(path.as_deref().unwrap_or(name))?, parsed.modified_s))
 }
 
 fn bytes(file: &Path) -> Result<Vec<u8>, Error> {
@@ -104,22 +104,22 @@ fn bytes(file: &Path) -> Result<Vec<u8>, Error> {
 }
 
 /// One path for each blob. What would lie where a folder has to be lies beside it.
-fn placed(found: BTreeMap<PathBuf, Vec<Found>>) -> Vec<(Vec<u8>, Found)> {
+fn paths_of(found: BTreeMap<PathBuf, Vec<Found>>) -> Vec<(Vec<u8>, Found)> {
     let parents = found.keys().flat_map(|path| path.ancestors().skip(1));
     let folders: BTreeSet<PathBuf> = parents.map(Path::to_path_buf).collect();
-    let mut places = vec![];
-    for (path, mut blobs) in found {
+    let mut all = vec![];
+    for (shared, mut blobs) in found {
         blobs.sort_by(|a, b| b.modified_s.total_cmp(&a.modified_s));
         for (age, blob) in blobs.into_iter().enumerate() {
-            let mut place = path.as_os_str().as_bytes().to_vec();
-            if age > 0 || folders.contains(&path) {
-                place.extend_from_slice(b".n2s-");
-                place.extend(blob.name.bytes().take(16));
+            let mut path = shared.as_os_str().as_bytes().to_vec();
+            if age > 0 || folders.contains(&shared) {
+                path.extend_from_slice(b".n2s-");
+                path.extend(blob.name.bytes().take(16));
             }
-            places.push((place, blob));
+            all.push((path, blob));
         }
     }
-    places
+    all
 }
 
 /// Opens a blob and makes an entry of it, with the content of a file.

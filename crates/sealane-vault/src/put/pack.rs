@@ -4,12 +4,12 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use super::claim::Claims;
-use super::seal::Sealer;
+use super::seal::ChunkSealer;
 use super::upload::Uploader;
 use super::{Content, Found, IdHash, Job, Step};
 use crate::Error;
 use crate::format::chunk::{ChunkHead, ChunkKind, Id};
-use crate::format::header::{Header, Kind};
+use crate::format::header::{Kind, ObjectHeader};
 use crate::format::pack::{Pack, seal_trailer};
 use crate::format::page::{Entry, Node, PageDraft, Piece, write_pieces};
 use crate::format::snapshot::Counts;
@@ -29,9 +29,9 @@ const SEEN_BATCH: usize = 4096;
 
 /// Puts sealed chunks into packs, in order, and entries into pages.
 pub(super) struct Packer<'a> {
-    sealer: Sealer<'a>,
+    sealer: ChunkSealer<'a>,
     claims: &'a Claims,
-    header: Header,
+    header: ObjectHeader,
     spool: PathBuf,
     dry: bool,
     open: Option<OpenPack>,
@@ -81,16 +81,16 @@ impl Drop for Spooled {
 
 impl<'a> Packer<'a> {
     pub(super) fn new(
-        sealer: Sealer<'a>,
+        sealer: ChunkSealer<'a>,
         claims: &'a Claims,
-        header: Header,
+        header: ObjectHeader,
         spool: &Path,
         listing: Option<Listing>,
     ) -> Self {
         Packer {
             sealer,
             claims,
-            header: Header { kind: Kind::Pack, ..header },
+            header: ObjectHeader { kind: Kind::Pack, ..header },
             spool: spool.to_owned(),
             dry: false,
             open: None,
@@ -340,7 +340,7 @@ impl<'a> Packer<'a> {
 }
 
 impl OpenPack {
-    fn create(path: Spooled, header: &Header) -> Result<OpenPack, Error> {
+    fn create(path: Spooled, header: &ObjectHeader) -> Result<OpenPack, Error> {
         let file = File::create(&path.0).map_err(|cause| Error::store("tmp", cause))?;
         let hasher = blake3::Hasher::new();
         let block = Vec::with_capacity(BLOCK_BYTES);

@@ -7,7 +7,7 @@ use std::thread::{Scope, ScopedJoinHandle};
 use super::claim::Claims;
 use super::pack::{Packed, Packer};
 use super::read::{Jobs, Reader};
-use super::seal::Sealer;
+use super::seal::ChunkSealer;
 use super::upload::Uploader;
 use super::walk::{Excludes, Walk};
 use super::{Job, PutOptions, PutReport, Skipped};
@@ -50,7 +50,7 @@ pub(crate) fn put(
     let spool = vault.store().spool()?;
     let plain = vault.metadata() == Metadata::Plain && !options.dry_run;
     let listing = if plain { Some(Listing::create(&spool)?) } else { None };
-    let sealer = Sealer::new(vault.naming(), vault.sealing());
+    let sealer = ChunkSealer::new(vault.naming(), vault.sealing());
     let packer = Packer::new(sealer, &claims, vault.header(), &spool, listing)
         .dry(options.dry_run)
         .remembering(Manifest::open(vault.state()?)?);
@@ -75,7 +75,7 @@ pub(crate) fn repack(
     let spool = vault.store().spool()?;
     std::thread::scope(|scope| {
         let uploader = Uploader::start(scope, vault.store());
-        let sealer = Sealer::new(vault.naming(), vault.sealing());
+        let sealer = ChunkSealer::new(vault.naming(), vault.sealing());
         let mut packer = Packer::new(sealer, &claims, vault.header(), &spool, None);
         while let Some((head, sealed)) = next()? {
             packer.append(head, &sealed, &uploader)?;
@@ -111,7 +111,7 @@ fn pipeline(
         for _ in 0..threads {
             let (job, jobs) = channel();
             let (sealed, sealed_jobs) = channel();
-            let sealer = Sealer::new(vault.naming(), vault.sealing());
+            let sealer = ChunkSealer::new(vault.naming(), vault.sealing());
             let compression = options.compression;
             spawn(scope, "vault seal", move || seal(sealer, claims, compression, &jobs, &sealed))?;
             full.push(job);
@@ -170,7 +170,7 @@ fn read(
 
 /// One of the threads that compress and seal.
 fn seal(
-    mut sealer: Sealer<'_>,
+    mut sealer: ChunkSealer<'_>,
     claims: &Claims,
     compression: Compression,
     jobs: &Receiver<Job>,

@@ -6,13 +6,13 @@ use crate::format::chunk::{ChunkHead, ChunkKind, Compression, Descriptor, TAG_BY
 use crate::keys::{Naming, Sealing};
 
 /// What names, compresses and seals: one per thread.
-pub(crate) struct Sealer<'a> {
+pub(crate) struct ChunkSealer<'a> {
     naming: &'a Naming,
     sealing: &'a Sealing,
     compressor: Compressor,
 }
 
-impl<'a> Sealer<'a> {
+impl<'a> ChunkSealer<'a> {
     pub(crate) fn new(naming: &'a Naming, sealing: &'a Sealing) -> Self {
         Self { naming, sealing, compressor: Compressor::new() }
     }

@@ -1,7 +1,7 @@
 use super::Vault;
 use super::chain::{Head, head_text};
 use crate::Error;
-use crate::format::header::{Header, Kind};
+use crate::format::header::{Kind, ObjectHeader};
 use crate::format::index::{index_key, write_indexes};
 use crate::format::pack::{Hash, Pack};
 use crate::format::snapshot::{self, Body, Link, snapshot_key};
@@ -73,7 +73,7 @@ impl Vault {
 
     /// Appends a link to the chain, behind whatever others append at the same time.
     pub(crate) fn append(&self, body: &Body, removed: Vec<(u64, Hash)>) -> Result<Head, Error> {
-        let header = Header { kind: Kind::Snapshot, ..self.header() };
+        let header = ObjectHeader { kind: Kind::Snapshot, ..self.header() };
         let mut link = Link { number: 0, previous: [0; 32], signer: self.signer_id, removed };
         for _ in 0..TRIES {
             let (last, previous) = self.head()?.unwrap_or_default();

@@ -3,8 +3,8 @@ use sealane_group::PublicKey;
 use super::{Vault, slots};
 use crate::Error;
 use crate::keys::{
-    Cost, Key, NewSecret, RecoveryCode, Signer, Slot, SlotKind, WriterKey, owner_identity, random,
-    slot_key,
+    Cost, Key, KeySlot, NewSecret, RecoveryCode, Signer, SlotKind, WriterKey, owner_identity,
+    random, slot_key,
 };
 use crate::limits::MAX_VAULT_SLOTS;
 use crate::store::Put;
@@ -31,7 +31,7 @@ impl Vault {
     /// What the store fails for; [`Error::Malformed`].
     pub fn slots(&self) -> Result<Vec<SlotInfo>, Error> {
         let slots = slots(&self.store, &self.config.vault)?;
-        let info = |slot: &Slot| SlotInfo {
+        let info = |slot: &KeySlot| SlotInfo {
             id: hex(&slot.id),
             kind: slot.kind,
             cost: slot.cost,
@@ -73,7 +73,7 @@ impl Vault {
 
     fn add(&self, label: &str, secret: &NewSecret<'_>) -> Result<String, Error> {
         let main = self.owner("add keys")?;
-        let (id, object) = Slot::write(&self.config.vault, main, label, secret)?;
+        let (id, object) = KeySlot::write(&self.config.vault, main, label, secret)?;
         self.add_slot(&id, &object)
     }
 
@@ -99,7 +99,7 @@ impl Vault {
         let seed = Key::new(random()?);
         let verifying = Signer::from_seed(&seed)?.verifying_key();
         let (slot, object) =
-            Slot::write_writer(vault, &verifying, label, &self.sealing, &self.signer)?;
+            KeySlot::write_writer(vault, &verifying, label, &self.sealing, &self.signer)?;
         self.add_slot(&slot, &object)?;
         Ok(WriterKey {
             vault: *vault,

@@ -2,7 +2,7 @@ use std::collections::HashSet;
 
 use super::Vault;
 use crate::Error;
-use crate::format::header::Header;
+use crate::format::header::ObjectHeader;
 use crate::format::index::read_index;
 use crate::format::pack::{Hash, Pack, pack_key, read_pack};
 use crate::limits::MAX_INDEX_BYTES;
@@ -48,7 +48,7 @@ impl Vault {
                 Err(Error::Missing(_)) => continue,
                 Err(error) => return Err(error),
             };
-            let open = |header: &Header| self.sealing_of(header);
+            let open = |header: &ObjectHeader| self.sealing_of(header);
             let packs = match read_index(&object.key, &bytes, &self.config.vault, open) {
                 Ok(packs) => packs,
                 // All that it says stands in the packs, too.
@@ -67,8 +67,8 @@ impl Vault {
 
     /// A pack's header and trailer.
     pub(crate) fn read_pack(&self, hash: &Hash, size: u64) -> Result<Pack, Error> {
-        let open = |header: &Header| self.sealing_of(header);
-        read_pack(&self.store, (hash, size), &self.config.vault, open)
+        let open = |header: &ObjectHeader| self.sealing_of(header);
+        read_pack(&self.store, hash, size, &self.config.vault, open)
     }
 
     /// The packs that the store has, and their sizes.

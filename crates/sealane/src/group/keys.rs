@@ -19,7 +19,7 @@ use crate::publish::too_large;
 /// copy of the folder begins at a multiple of it.
 const HEARD_STEP: u64 = 256;
 
-pub(crate) struct Keys {
+pub(crate) struct GroupKeys {
     member: Member,
     /// The member's group and its tag, which never change and are hashes of much.
     group: Group,
@@ -46,10 +46,10 @@ pub(crate) struct Shown {
     pub(crate) envelope: Bytes,
 }
 
-impl Keys {
-    pub(super) fn new(member: Member) -> Result<Keys, Error> {
+impl GroupKeys {
+    pub(super) fn new(member: Member) -> Result<GroupKeys, Error> {
         let opener = member.opener()?;
-        Ok(Keys {
+        Ok(GroupKeys {
             group: member.group(),
             tag: member.tag(),
             member,
@@ -171,8 +171,8 @@ impl Keys {
     /// A message of the own slot that nobody here has sealed shows that a copy of the folder is at
     /// work.
     fn hear(&mut self, opened: &Opened) -> Result<(), Unshown> {
-        let place = (opened.epoch(), opened.counter() / HEARD_STEP);
-        if opened.slot() != self.member.slot() || self.heard >= Some(place) {
+        let interval = (opened.epoch(), opened.counter() / HEARD_STEP);
+        if opened.slot() != self.member.slot() || self.heard >= Some(interval) {
             return Ok(());
         }
         if self.sender.is_none() && !self.member.is_removed() {
@@ -181,7 +181,7 @@ impl Keys {
         if let Some(sender) = &mut self.sender {
             sender.heard(opened).map_err(Error::from)?;
         }
-        self.heard = Some(place);
+        self.heard = Some(interval);
         Ok(())
     }
 }

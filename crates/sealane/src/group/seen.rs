@@ -16,13 +16,13 @@ pub(super) type Identity = (Epoch, Slot, u64);
 
 /// Where a message stands in the hub.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place(u64, u64, u64);
+pub(super) struct Origin(u64, u64, u64);
 
-impl Place {
-    pub(super) fn of(message: &Message) -> Place {
+impl Origin {
+    pub(super) fn of(message: &Message) -> Origin {
         let mut hasher = DefaultHasher::new();
         message.stream.as_str().hash(&mut hasher);
-        Place(hasher.finish(), message.generation, message.offset)
+        Origin(hasher.finish(), message.generation, message.offset)
     }
 }
 
@@ -43,7 +43,7 @@ pub(super) struct Seen {
     senders: BTreeMap<(Epoch, Slot), BTreeMap<u64, u64>>,
     ranges: usize,
     /// None: nothing comes again from the same place.
-    places: Option<Places>,
+    origins: Option<Origins>,
     newest: HashMap<Topic, Epoch>,
     /// Of senders up to this one nothing is remembered any more.
     forgotten: Option<(Epoch, Slot)>,
@@ -51,16 +51,16 @@ pub(super) struct Seen {
 
 /// The places of as many messages as one consumer can have in flight.
 #[derive(Debug, Default)]
-struct Places {
-    of: HashMap<Identity, Place>,
+struct Origins {
+    of: HashMap<Identity, Origin>,
     order: VecDeque<Identity>,
 }
 
 impl Seen {
     pub(super) fn new(is_consumer: bool) -> Seen {
-        let places = is_consumer.then(Places::default);
+        let origins = is_consumer.then(Origins::default);
         let (senders, newest) = (BTreeMap::new(), HashMap::new());
-        Seen { senders, ranges: 0, places, newest, forgotten: None }
+        Seen { senders, ranges: 0, origins, newest, forgotten: None }
     }
 
     /// The newest epoch that was seen in a stream.
@@ -69,14 +69,14 @@ impl Seen {
     }
 
     /// Looks at a message and remembers it.
-    pub(super) fn see(&mut self, identity: Identity, stream: &Topic, place: Place) -> Sight {
+    pub(super) fn see(&mut self, identity: Identity, stream: &Topic, origin: Origin) -> Sight {
         let (epoch, slot, counter) = identity;
         if !self.insert((epoch, slot), counter) {
-            let known = self.places.as_ref().and_then(|places| places.of.get(&identity));
-            return if known == Some(&place) { Sight::Again } else { Sight::Elsewhere };
+            let known = self.origins.as_ref().and_then(|origins| origins.of.get(&identity));
+            return if known == Some(&origin) { Sight::Again } else { Sight::Elsewhere };
         }
-        if let Some(places) = &mut self.places {
-            places.remember(identity, place);
+        if let Some(origins) = &mut self.origins {
+            origins.remember(identity, origin);
         }
         match self.newest.get_mut(stream) {
             Some(newest) => *newest = epoch.max(*newest),
@@ -142,15 +142,15 @@ impl Seen {
     }
 }
 
-impl Places {
-    fn remember(&mut self, identity: Identity, place: Place) {
+impl Origins {
+    fn remember(&mut self, identity: Identity, origin: Origin) {
         if self.order.len() >= MAX_IN_FLIGHT
             && let Some(oldest) = self.order.pop_front()
         {
             self.of.remove(&oldest);
         }
         self.order.push_back(identity);
-        self.of.insert(identity, place);
+        self.of.insert(identity, origin);
     }
 }
 
@@ -161,7 +161,7 @@ mod tests {
     fn see(seen: &mut Seen, counter: u64, offset: u64) -> Sight {
         let stream: Topic = "a".parse().unwrap();
         let identity = (Epoch(3), Slot::new(1).unwrap(), counter);
-        seen.see(identity, &stream, Place(7, 1, offset))
+        seen.see(identity, &stream, Origin(7, 1, offset))
     }
 
     #[test]
@@ -195,8 +195,8 @@ mod tests {
             assert!(seen.ranges <= MAX_SEEN_RANGES);
         }
         assert_eq!(see(&mut seen, 1, 7), Sight::Elsewhere, "a gap that was closed");
-        let places = seen.places.as_ref().unwrap();
-        assert_eq!((places.of.len(), places.order.len()), (MAX_IN_FLIGHT, MAX_IN_FLIGHT));
+        let origins = seen.origins.as_ref().unwrap();
+        assert_eq!((origins.of.len(), origins.order.len()), (MAX_IN_FLIGHT, MAX_IN_FLIGHT));
     }
 
     #[test]

@@ -76,7 +76,8 @@ hub_errors! {
     SilentConnection: Never,
     /// `SL-NODE-11`: the head of a request did not come to its end in time.
     SlowHead: Never,
-    /// `SL-NODE-12`: what was sent is no request of HTTP/1.1, or is one to some and another to others.
+    /// `SL-NODE-12`: what was sent is no request of HTTP/1.1, or is one to some and another to
+    /// others.
     NotHttp: Never,
     /// `SL-NODE-13`: the body of a request came too slowly.
     SlowBody: Later,

@@ -8,7 +8,7 @@ use sealane_protocol::{Deliver, Joined, ServerFrame};
 use tokio::sync::broadcast;
 use tokio::time::{sleep, sleep_until, timeout};
 
-use super::places::Places;
+use super::cursors::Cursors;
 use super::shared::{Other, Shared};
 use super::socket::{Ended, Reader, Writer, connect};
 use crate::backoff::Backoff;
@@ -34,7 +34,7 @@ pub(super) struct Driver {
     /// Weak, so that who listens hears the end when the subscription is gone.
     events: broadcast::WeakSender<Event>,
     /// Where a reader has come to; a consumer's place is kept by the hub.
-    places: Option<Places>,
+    cursors: Option<Cursors>,
     /// Whether this connection has brought anything.
     delivered: bool,
     /// Opens what comes; none: it is given as it is.
@@ -50,10 +50,10 @@ impl Driver {
     ) -> Self {
         let single = pattern.topic().is_some();
         let start = subscribe.start.unwrap_or(Start::New);
-        let places = subscribe.is_reader().then(|| Places::new(start, single));
+        let cursors = subscribe.is_reader().then(|| Cursors::new(start, single));
         let reading =
             subscribe.group.clone().map(|group| Reading::new(group, !subscribe.is_reader()));
-        Self { subscribe, pattern, shared, events, places, delivered: false, reading }
+        Self { subscribe, pattern, shared, events, cursors, delivered: false, reading }
     }
 
     /// Makes the first connection.
@@ -131,12 +131,12 @@ impl Driver {
 
     /// Connects and waits until the subscription stands.
     async fn join(&mut self) -> Result<(Reader, Writer), Ended> {
-        let start = self.places.as_ref().map(Places::start).or(self.subscribe.start);
+        let start = self.cursors.as_ref().map(Cursors::start).or(self.subscribe.start);
         let path = self.subscribe.path(self.pattern.clone(), start);
         let address = self.subscribe.client.hub();
         let token = self.subscribe.client.token();
         let trust = self.subscribe.client.trust();
-        let made = connect(address, &path, (token, trust), self.subscribe.codec).await;
+        let made = connect(address, &path, token, trust, self.subscribe.codec).await;
         let (mut reader, mut writer) = made?;
         let first = timeout(SUBSCRIBED_WAIT, reader.next())
             .await
@@ -148,12 +148,12 @@ impl Driver {
         let seeks = features.has("seek");
         self.shared.begin(features);
         self.shared.received(bytes);
-        if let Some(places) = &mut self.places {
-            places.began(time_ms);
+        if let Some(cursors) = &mut self.cursors {
+            cursors.began(time_ms);
             // Without it the streams are read again from where the subscription began, and what
             // was given already is dropped here.
             if seeks {
-                writer.send(&places.seeks()).await?;
+                writer.send(&cursors.seeks()).await?;
             }
         }
         self.tell(Event::Connected);
@@ -198,8 +198,8 @@ impl Driver {
             ServerFrame::Batch(all) => return self.deliver(all).await,
             ServerFrame::Joined(joined) => self.joined(&joined),
             ServerFrame::Gap { stream, from, to, reason } => {
-                if let Some(places) = &mut self.places {
-                    places.skipped(&stream, to);
+                if let Some(cursors) = &mut self.cursors {
+                    cursors.skipped(&stream, to);
                 }
                 self.tell(Event::Gap { stream, from, to, reason });
             }
@@ -212,8 +212,8 @@ impl Driver {
     async fn deliver(&mut self, mut all: Vec<Deliver>) -> Result<(), Error> {
         self.delivered = true;
         let count = all.len();
-        if let Some(places) = &mut self.places {
-            all.retain(|deliver| places.advance(deliver));
+        if let Some(cursors) = &mut self.cursors {
+            all.retain(|deliver| cursors.advance(deliver));
         }
         let codec = self.subscribe.codec;
         let messages = all.into_iter().map(|deliver| Message::new(codec, deliver)).collect();
@@ -258,8 +258,8 @@ impl Driver {
     }
 
     fn joined(&mut self, joined: &Joined) {
-        if let Some(places) = &mut self.places {
-            places.joined(joined);
+        if let Some(cursors) = &mut self.cursors {
+            cursors.joined(joined);
         }
         if !joined.recovered {
             self.tell(Event::NotRecovered {

@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::ranges::Ranges;
-use crate::group::SealCounts;
+use crate::SealCounts;
 use crate::limits::MAX_ACKS_WAITING;
 use crate::subscribe::Subscribe;
 use crate::{Error, Message};

@@ -47,7 +47,8 @@ pub(super) struct Writer {
 pub(super) async fn connect(
     address: &Address,
     path: &str,
-    (token, trust): (Option<&HeaderValue>, &Trust),
+    token: Option<&HeaderValue>,
+    trust: &Trust,
     codec: Codec,
 ) -> Result<(Reader, Writer), Ended> {
     let stream = open(address, trust).await.map_err(|unopened| match unopened {

@@ -1,0 +1,90 @@
+//! The real binary, in temporary folders and on free ports.
+
+mod finds_sealane;
+mod measures_messages;
+mod races_peers;
+mod reads_nats_bench;
+mod reproduces_reports;
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use sealane_codec::Codec;
+use sealane_message::Value;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_sealane-bench");
+
+/// The program with an empty environment of its own.
+fn bench(home: &Path) -> Command {
+    let mut command = Command::new(PROGRAM);
+    command.env_clear().env("HOME", home).stdin(Stdio::null());
+    command
+}
+
+/// Runs a command over this input.
+fn feed(command: &mut Command, input: &str) -> Output {
+    let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = piped.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    child.wait_with_output().unwrap()
+}
+
+/// What a command wrote that did what it should.
+fn said(output: &Output) -> String {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn json(line: &str) -> Value {
+    sealane_codec::decode(Codec::Json, line.as_bytes()).unwrap_or_else(|e| panic!("{e}: {line}"))
+}
+
+fn text(value: &Value, name: &str) -> String {
+    value.field(name).and_then(Value::as_text).unwrap_or_else(|| panic!("{name}")).to_owned()
+}
+
+fn rows(report: &Value, name: &str) -> Vec<Value> {
+    let Some(Value::Array(rows)) = report.field(name) else { panic!("{name}") };
+    rows.clone()
+}
+
+fn number(row: &Value, name: &str) -> f64 {
+    match row.field(name) {
+        Some(Value::F64(n)) => *n,
+        Some(Value::I64(n)) => *n as f64,
+        other => panic!("{name}: {other:?}"),
+    }
+}
+
+/// A browser shows so many charts, light and dark, and asks nobody for anything.
+fn draws(page: &Path, charts: usize) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/js");
+    let peer = folder.join("node_modules/playwright-core");
+    assert!(peer.exists(), "npm packages are missing; run: cargo xtask needs");
+    let script = folder.join("page.mjs");
+    let mut node = Command::new("node");
+    let output = node.arg(script).arg(page).arg(charts.to_string()).output();
+    let output = output.expect("Node.js 20 or later must be installed as `node`");
+    assert!(said(&output).contains("charts are drawn"));
+}
+
+/// The names in a report stand in the table of its schema.
+fn every_field_is_documented(value: &Value) {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/BENCHMARKING.md");
+    let page = fs::read_to_string(page).unwrap();
+    let mut open = vec![value];
+    while let Some(value) = open.pop() {
+        match value {
+            Value::Map(fields) => {
+                for (name, value) in fields {
+                    assert!(page.contains(&format!("`{name}`")), "`{name}` is not documented");
+                    open.push(value);
+                }
+            }
+            Value::Array(values) => open.extend(values),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! `sealane policy`: one readable answer, and a bad file that fails.
+
+use std::path::Path;
+use std::process::Output;
+
+use crate::cli::{json, sealane, text};
+
+fn policy(home: &Path, args: &[&str]) -> Output {
+    sealane(home).arg("policy").args(args).output().unwrap()
+}
+
+fn said(output: &Output) -> String {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+#[test]
+fn the_deciding_rule_is_named() {
+    let home = tempfile::tempdir().unwrap();
+    let explain = |args: &[&str]| said(&policy(home.path(), &[&["explain"], args].concat()));
+    let counter = explain(&["counter", "--link", "foreign", "--battery", "3", "--rate", "0.5"]);
+    let lines: Vec<&str> = counter.lines().collect();
+    assert_eq!(lines[0], "counter (type 1): class C, readable by the group only");
+    assert_eq!(lines[1], "  decided by   the link `foreign`, which raises the floor A");
+    assert!(lines[3].contains("saving: at most 1 per second"), "{counter}");
+    let strange = explain(&["4711", "--json"]);
+    assert_eq!(text(&json(&strange), "class"), "C");
+    assert_eq!(text(&json(&strange), "rule"), "floor");
+    let location = explain(&["location", "--trust", "unknown", "--json"]);
+    assert_eq!(text(&json(&location), "rule"), "trust unknown");
+    assert_eq!(text(&json(&location), "class"), "P");
+}
+
+#[test]
+fn every_reachable_class_is_listed() {
+    let home = tempfile::tempdir().unwrap();
+    let table = said(&policy(home.path(), &["check"]));
+    let cells = |name: &str| {
+        let row = table.lines().find(|line| line.starts_with(name)).unwrap();
+        row.split_whitespace().skip(2).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(cells("counter"), "A C A C");
+    assert_eq!(cells("location"), "C P C P");
+    assert_eq!(cells("emergency"), "S S S");
+    let records = said(&policy(home.path(), &["check", "--json"]));
+    assert_eq!(records.lines().count(), 13);
+}
+
+#[test]
+fn a_bad_file_fails_by_name_and_line_wherever_it_is_named() {
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join("policy.toml");
+    std::fs::write(&file, "version = 1\n\n[type.emergency]\nfloor = \"C\"\n").unwrap();
+    let config = home.path().join("config.toml");
+    // The name is meant from the folder of the file that says it.
+    std::fs::write(&config, "policy = \"policy.toml\"\n").unwrap();
+    let file = file.to_str().unwrap();
+    for args in [
+        vec!["check", file],
+        vec!["explain", "chat", "--file", file],
+        vec!["check", "--config", config.to_str().unwrap()],
+    ] {
+        let output = policy(home.path(), &args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert!(error.contains("line 4") && error.contains("`emergency`"), "{error}");
+        assert!(error.contains("[SL-POLICY-05]\n  hint: Remove the floor"), "{error}");
+        assert!(output.stdout.is_empty());
+    }
+    let missing = policy(home.path(), &["check", "none.toml"]);
+    assert_eq!(missing.status.code(), Some(2));
+    let unknown = policy(home.path(), &["explain", "locaton"]);
+    assert_eq!(unknown.status.code(), Some(2));
+}

@@ -1,0 +1,98 @@
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Command, Stdio};
+
+use sealane::Value;
+
+use crate::cli::{NodeProcess, json, sealane, text};
+
+fn token(node: &NodeProcess, args: &[&str]) -> std::process::Output {
+    let mut command = sealane(&node.home());
+    command.arg("--json").arg("token").args(args);
+    command.arg("--data").arg(node.home().join("data")).output().unwrap()
+}
+
+/// Makes a token and gives its text.
+fn make(node: &NodeProcess, args: &[&str]) -> String {
+    let output = token(node, &[&["new"], args].concat());
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    text(&json(&String::from_utf8(output.stdout).unwrap()), "token")
+}
+
+/// The node sees the file within a second: then nothing is done without a token.
+fn wait_until_guarded(node: &NodeProcess) {
+    let began = std::time::Instant::now();
+    while node.command(&["stream", "ls"]).output().unwrap().status.code() != Some(4) {
+        assert!(began.elapsed().as_secs() < 5, "without a token nothing is done");
+    }
+}
+
+#[test]
+fn a_token_opens_what_it_grants_until_it_is_taken_back() {
+    let node = NodeProcess::start();
+    node.run(&["pub", "fleet/1", "{}"]);
+    let secret = make(&node, &["writer", "--publish", "fleet/**"]);
+    let with = |token: &str, args: &[&str]| {
+        let mut command = node.command(args);
+        command.env("SEALANE_TOKEN", token).output().unwrap()
+    };
+    wait_until_guarded(&node);
+    assert!(with(&secret, &["pub", "fleet/1", "{}"]).status.success());
+    let refused = with(&secret, &["pub", "orders", "{}"]);
+    assert_eq!(refused.status.code(), Some(4));
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(said.contains("publish on orders") && said.contains("SL-NODE-07"), "{said}");
+    assert_eq!(with(&secret, &["stream", "info", "fleet/1"]).status.code(), Some(4));
+
+    let listed = String::from_utf8(token(&node, &["ls"]).stdout).unwrap();
+    assert!(listed.contains("writer") && !listed.contains(&secret), "{listed}");
+    let mut explain = node.command(&["explain", "access", "writer", "fleet/9"]);
+    let said = explain.env("SEALANE_DATA", node.home().join("data")).output().unwrap();
+    let said = String::from_utf8(said.stdout).unwrap();
+    assert!(said.contains("publish  yes, by fleet/**"), "{said}");
+
+    assert!(token(&node, &["revoke", "writer"]).status.success());
+    let began = std::time::Instant::now();
+    while with(&secret, &["pub", "fleet/1", "{}"]).status.success() {
+        assert!(began.elapsed().as_secs() < 5, "a token that was taken back opens nothing");
+    }
+}
+
+#[test]
+fn logs_are_json_and_hold_no_body_and_no_token() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut child = sealane(folder.path())
+        .env("SEALANE_LOG", "debug")
+        .env("SEALANE_LOG_FORMAT", "json")
+        .args(["up", "--json", "--listen", "127.0.0.1:0", "--data"])
+        .arg(folder.path().join("data"))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let node = NodeProcess { folder, child, address: text(&json(&line), "address") };
+    let secret = make(&node, &["all", "--publish", "**", "--read", "**"]);
+    wait_until_guarded(&node);
+    let run = |args: &[&str]| {
+        let mut command = node.command(args);
+        command.env("SEALANE_TOKEN", &secret).output().unwrap()
+    };
+    assert!(run(&["pub", "a", "{\"text\":\"zwetschgenknoedel\"}"]).status.success());
+    assert!(run(&["sub", "a", "--from", "first", "--count", "1"]).status.success());
+    // Refusals are logged or not, but never with what was shown.
+    node.command(&["pub", "a", "{\"text\":\"zwetschgenknoedel\"}"]).output().unwrap();
+    let mut node = node;
+    let mut err = node.child.stderr.take().unwrap();
+    Command::new("kill").arg(node.child.id().to_string()).status().unwrap();
+    let mut logged = String::new();
+    err.read_to_string(&mut logged).unwrap();
+    assert!(logged.lines().filter(|line| line.starts_with('{')).count() > 0, "{logged}");
+    for line in logged.lines().filter(|line| !line.starts_with("sealane: ")) {
+        let entry = json(line);
+        assert!(entry.field("level").and_then(Value::as_text).is_some(), "{line}");
+    }
+    let shown = secret.strip_prefix("sealane_").unwrap();
+    assert!(!logged.contains("zwetschgenknoedel"), "{logged}");
+    assert!(!logged.contains(shown), "{logged}");
+}

@@ -1,0 +1,144 @@
+//! `sealane vault`: every verb, its records, its failures and its exit codes.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use crate::cli::{json, sealane, text};
+
+const PASSPHRASE: &str = "a passphrase of the tests";
+
+struct Home(tempfile::TempDir);
+
+impl Home {
+    fn new() -> Home {
+        let home = Home(tempfile::tempdir().unwrap());
+        fs::create_dir_all(home.path().join("docs/deep")).unwrap();
+        fs::write(home.path().join("docs/letter.txt"), "dear reader").unwrap();
+        fs::write(home.path().join("docs/deep/data.bin"), vec![5; 300_000]).unwrap();
+        fs::write(home.path().join("docs/deep/skip.tmp"), "not this").unwrap();
+        home
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    fn vault(&self, args: &[&str]) -> Command {
+        let mut command = sealane(self.path());
+        command.arg("vault").args(args).current_dir(self.path());
+        command.env("SEALANE_VAULT", "store").env("SEALANE_PASSPHRASE", PASSPHRASE);
+        command
+    }
+
+    fn run(&self, args: &[&str]) -> String {
+        done(self.vault(args).output().unwrap())
+    }
+
+    fn init(self) -> Home {
+        self.run(&["init"]);
+        self
+    }
+}
+
+fn done(output: Output) -> String {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The exit code, and what was said.
+fn failed(output: Output) -> (i32, String) {
+    (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+}
+
+#[test]
+fn files_go_in_and_come_back() {
+    let home = Home::new().init();
+    let put = json(&home.run(&["put", "docs", "--exclude", "*.tmp", "--note", "n", "--json"]));
+    assert_eq!(put.field("snapshot"), Some(&1_u64.into()));
+    assert_eq!(put.field("files"), Some(&2_u64.into()));
+    let again = json(&home.run(&["put", "docs", "--exclude", "*.tmp", "--json"]));
+    assert_eq!(again.field("new_chunks"), Some(&0_u64.into()));
+    let dry = json(&home.run(&["put", "docs", "--dry-run", "--json"]));
+    assert_eq!(dry.field("new_bytes"), Some(&8_u64.into()));
+    assert_eq!(home.run(&["ls", "--json"]).lines().count(), 2);
+    assert_eq!(home.run(&["ls", "latest", "docs/deep"]).lines().count(), 2);
+    assert!(home.run(&["find", "*.txt"]).contains("docs/letter.txt"));
+    home.run(&["get", "--to", "back"]);
+    assert_eq!(fs::read(home.path().join("back/docs/letter.txt")).unwrap(), b"dear reader");
+    assert!(!home.path().join("back/docs/deep/skip.tmp").exists());
+    assert_eq!(home.run(&["get", "1", "docs/letter.txt", "--range", "5+3"]), "rea");
+    home.run(&["get", "1", "docs/deep", "--to", "part"]);
+    assert!(!home.path().join("part/docs/letter.txt").exists());
+}
+
+#[test]
+fn a_vault_is_proven_pruned_and_recovered() {
+    let home = Home::new();
+    let made = home.run(&["init", "--json"]);
+    let code = text(&json(made.lines().nth(1).unwrap()), "recovery_code");
+    fs::write(home.path().join("code"), code).unwrap();
+    home.run(&["put", "docs"]);
+    fs::write(home.path().join("docs/letter.txt"), "another").unwrap();
+    home.run(&["put", "docs"]);
+    assert!(home.run(&["status"]).contains("never"));
+    let drill = json(&home.run(&["drill", "--all", "--json"]));
+    assert_eq!(drill.field("proven"), Some(&true.into()));
+    assert!(home.run(&["status"]).contains("all of snapshot 2, 3 files"));
+    let verified = json(&home.run(&["verify", "--read-data", "--json"]));
+    assert_eq!(verified.field("problems"), Some(&0_u64.into()));
+    let pruned = json(&home.run(&["prune", "--keep-last", "1", "--now", "--json"]));
+    assert_eq!(pruned.field("removed"), Some(&1_u64.into()));
+    assert!(home.run(&["inspect", "snapshots/0000000003"]).contains("prune"));
+    assert!(home.run(&["leaks"]).contains("packs"));
+    // Nothing but the objects and the paper is left.
+    fs::remove_dir_all(home.path().join(".local")).unwrap();
+    fs::remove_dir_all(home.path().join("store/index")).unwrap();
+    let recover = ["recover", "--recovery-file", "code", "--to", "back"];
+    done(home.vault(&recover).env_remove("SEALANE_PASSPHRASE").output().unwrap());
+    assert_eq!(fs::read(home.path().join("back/docs/letter.txt")).unwrap(), b"another");
+}
+
+#[test]
+fn a_writers_key_adds_and_does_not_read() {
+    let home = Home::new().init();
+    home.run(&["key", "writer", "--out", "key", "--label", "field"]);
+    let mode = std::os::unix::fs::PermissionsExt::mode(
+        &fs::metadata(home.path().join("key")).unwrap().permissions(),
+    );
+    assert_eq!(mode & 0o777, 0o600);
+    home.run(&["put", "docs", "--key-file", "key", "--state", "host"]);
+    let read = home.vault(&["ls", "--key-file", "key", "--state", "host"]).output().unwrap();
+    let (code, said) = failed(read);
+    assert!(code == 1 && said.contains("SL-VAULT-25"), "{code} {said}");
+    assert!(home.run(&["key", "ls"]).contains("field"));
+    home.run(&["get", "--to", "back"]);
+    assert_eq!(fs::read(home.path().join("back/docs/letter.txt")).unwrap(), b"dear reader");
+}
+
+#[test]
+fn failures_have_codes_and_hints() {
+    let home = Home::new();
+    let expect = |command: &mut Command, exit: i32, code: &str| {
+        let (found, said) = failed(command.output().unwrap());
+        assert!(found == exit && said.contains(code) && said.contains("hint:"), "{found} {said}");
+    };
+    expect(&mut home.vault(&["status"]), 2, "SL-VAULT-20");
+    let home = home.init();
+    expect(&mut home.vault(&["init"]), 2, "SL-VAULT-19");
+    let wrong = |args: &[&str]| {
+        let mut command = home.vault(args);
+        command.env("SEALANE_PASSPHRASE", "wrong");
+        command
+    };
+    expect(&mut wrong(&["ls"]), 1, "SL-VAULT-18");
+    expect(&mut home.vault(&["get", "7", "--to", "x"]), 2, "SL-VAULT-26");
+    expect(&mut home.vault(&["put", "nothing"]), 1, "SL-VAULT-10");
+    expect(&mut home.vault(&["prune"]), 2, "SL-CLI-04");
+    expect(home.vault(&["ls"]).env_remove("SEALANE_VAULT"), 2, "SL-CLI-04");
+    // A file that cannot be read is named, the rest is kept, and the exit code says it.
+    std::os::unix::net::UnixListener::bind(home.path().join("docs/socket")).unwrap();
+    expect(&mut home.vault(&["put", "docs"]), 1, "docs/socket");
+    home.run(&["get", "--to", "back"]);
+    assert!(home.path().join("back/docs/letter.txt").exists());
+}

@@ -1,0 +1,192 @@
+//! A machine with a member on it, and the machine of the hub; each runs the real binary.
+
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use sealane::{Codec, Pattern, Value};
+use sealane_node::access::{Rights, Tokens};
+
+use super::net::{Net, PORT, token};
+use super::program;
+use super::search::PIECE_BYTES;
+
+/// A member: its side of the net, and a folder of its own that nobody else sees.
+pub(crate) struct Member<'n> {
+    net: &'n Net,
+    side: usize,
+    home: tempfile::TempDir,
+    pub(crate) name: &'static str,
+}
+
+impl<'n> Member<'n> {
+    pub(crate) fn new(net: &'n Net, side: usize, name: &'static str) -> Self {
+        let member = Self { net, side, home: tempfile::tempdir().unwrap(), name };
+        member.run(&["key", "new", name]);
+        member
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = self.net.on_side(self.side, program());
+        command.args(args).env("HOME", self.home.path()).env("SEALANE_KEYS", self.keys());
+        command.stdin(Stdio::null());
+        command
+    }
+
+    /// Runs a verb that succeeds, and gives what it wrote.
+    pub(crate) fn run(&self, args: &[&str]) -> Vec<u8> {
+        let output = self.command(args).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{}: {args:?}: {said}", self.name);
+        output.stdout
+    }
+
+    /// Lets another in: a card, an invitation, each a file that is carried by hand.
+    pub(crate) fn invite(&self, group: &str, other: &Member<'_>, history: &str) {
+        let (card, invitation) = (other.file("card"), other.file("invitation"));
+        std::fs::write(&card, other.run(&["key", "card"])).unwrap();
+        let path = card.to_str().unwrap();
+        let hub = Net::hub_address(self.side);
+        let how = ["--history", history, "--server", &hub];
+        let written = self.run(&[&["group", "invite", group, path], &how[..]].concat());
+        std::fs::write(&invitation, written).unwrap();
+        other.run(&["group", "join", invitation.to_str().unwrap()]);
+    }
+
+    /// Gives all members fresh keys.
+    pub(crate) fn rotate(&self, group: &str) {
+        self.run(&["group", "rotate", group, "--server", &Net::hub_address(self.side)]);
+    }
+
+    /// Seals and publishes each body.
+    pub(crate) fn publish(&self, topic: &str, group: &str, bodies: &[String]) {
+        for body in bodies {
+            self.run(&["pub", topic, body, "--group", group]);
+        }
+    }
+
+    /// Reads so many messages and gives their bodies.
+    pub(crate) fn read(&self, topic: &str, group: &str, how: &[&str], count: usize) -> Vec<String> {
+        let count = count.to_string();
+        let args = [&["sub", topic, "--group", group, "-n", &count], how].concat();
+        let out = String::from_utf8(self.run(&args)).unwrap();
+        out.lines().map(|line| text(line, "data")).collect()
+    }
+
+    /// Reads as a consumer until every body was there, and is killed once it has printed `each`.
+    pub(crate) fn read_and_die(
+        &self,
+        topic: &str,
+        group: &str,
+        (wanted, each): (usize, usize),
+    ) -> BTreeSet<String> {
+        let mut seen = BTreeSet::new();
+        while seen.len() < wanted {
+            let mut command = self.command(&["sub", topic, "--consumer", "patrol"]);
+            command.args(["--group", group]).stdout(Stdio::piped()).stderr(Stdio::null());
+            let mut child = command.spawn().unwrap();
+            let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+            let left = each.min(wanted - seen.len());
+            let first: Vec<_> = lines.by_ref().take(left).map(Result::unwrap).collect();
+            child.kill().unwrap();
+            child.wait().unwrap();
+            // What it had printed it may have acknowledged; the last line may be cut off.
+            let rest = lines.map(Result::unwrap).filter(|line| line.ends_with('}'));
+            seen.extend(first.into_iter().chain(rest).map(|line| text(&line, "data")));
+        }
+        seen
+    }
+
+    /// A stream's state.
+    pub(crate) fn state(&self, topic: &str) -> Value {
+        let line = self.run(&["--json", "stream", "info", topic]);
+        sealane_codec::decode(Codec::Json, line.trim_ascii()).unwrap()
+    }
+
+    /// Every file of the key folder that says anything, but for orders: those are published.
+    pub(crate) fn key_files(&self) -> Vec<(PathBuf, Vec<u8>)> {
+        let mut files = Vec::new();
+        walk(&self.keys(), &mut |path, content| {
+            files.push((path.strip_prefix(self.keys()).unwrap().to_owned(), content));
+        });
+        let is_order = |path: &Path| path.iter().any(|part| part == "orders");
+        files.retain(|(path, content)| content.len() >= PIECE_BYTES && !is_order(path));
+        assert!(!files.is_empty());
+        files
+    }
+
+    fn keys(&self) -> PathBuf {
+        self.home.path().join("keys")
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.home.path().join(name)
+    }
+}
+
+/// The hub, on a machine between the others.
+pub(crate) struct Hub {
+    child: Child,
+    data: tempfile::TempDir,
+}
+
+impl Hub {
+    pub(crate) fn start(net: &Net) -> Hub {
+        let data = tempfile::tempdir().unwrap();
+        let all: Vec<Pattern> = vec!["**".parse().unwrap()];
+        let rights =
+            Rights { read: all.clone(), publish: all.clone(), manage: all, observe: false };
+        Tokens::add(data.path(), "members", &token(), rights, None).unwrap();
+        Hub { child: spawn(net, data.path()), data }
+    }
+
+    /// SIGKILL, and the same again over the same data.
+    pub(crate) fn kill_and_restart(&mut self, net: &Net) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+        self.child = spawn(net, self.data.path());
+    }
+
+    /// All that it stores, as it lies on the disk.
+    pub(crate) fn files(&self) -> Vec<Vec<u8>> {
+        let mut files = Vec::new();
+        walk(self.data.path(), &mut |_, content| files.push(content));
+        files
+    }
+}
+
+impl Drop for Hub {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn spawn(net: &Net, data: &Path) -> Child {
+    let mut command = net.on_hub(program());
+    let listen = format!("0.0.0.0:{PORT}");
+    let args = ["--json", "up", "--listen", &listen, "--data"];
+    command.args(args).arg(data).env("HOME", data);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(text(&line, "level"), "disk");
+    child
+}
+
+fn text(line: &str, name: &str) -> String {
+    let value = sealane_codec::decode(Codec::Json, line.trim().as_bytes()).unwrap();
+    value.field(name).and_then(Value::as_text).unwrap_or_else(|| panic!("{line}")).to_owned()
+}
+
+fn walk(folder: &Path, each: &mut dyn FnMut(&Path, Vec<u8>)) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => walk(&path, each),
+            false => each(&path, std::fs::read(&path).unwrap()),
+        }
+    }
+}

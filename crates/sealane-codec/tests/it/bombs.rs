@@ -1,0 +1,121 @@
+//! Small inputs that claim to be large are refused at once, without the memory they claim.
+
+use std::time::{Duration, Instant};
+
+use crate::shared::counting::peak_of;
+use sealane_codec::limits::{MAX_DEPTH, MAX_VALUES};
+use sealane_codec::{Codec, CodecError, Transcoder, decode, elements, fields, records};
+
+use Codec::{Cbor, Json, MsgPack, MsgPackRecords};
+
+fn refused_cheaply(codec: Codec, bytes: &[u8]) -> CodecError {
+    let started = Instant::now();
+    let (verdict, peak) = peak_of(|| decode(codec, bytes));
+    assert!(started.elapsed() < Duration::from_secs(2));
+    assert!(peak < 64 * bytes.len() + (64 << 10), "{peak} bytes for {} of input", bytes.len());
+    let (views, peak) = peak_of(|| (fields(codec, bytes).is_ok(), elements(codec, bytes).is_ok()));
+    assert_eq!(views, (false, false));
+    assert!(peak < 64 * bytes.len() + (64 << 10));
+    verdict.unwrap_err()
+}
+
+fn nested(open: &[u8], inner: &[u8], close: &[u8], levels: usize) -> Vec<u8> {
+    [open.repeat(levels), inner.to_vec(), close.repeat(levels)].concat()
+}
+
+#[test]
+fn depth_is_bounded() {
+    let shapes: [(Codec, [&[u8]; 3]); 9] = [
+        (Json, [b"[", b"1", b"]"]),
+        (Json, [b"{\"a\":", b"1", b"}"]),
+        (MsgPack, [b"\x91", b"\x01", b""]),
+        (MsgPack, [b"\x81\xa1a", b"\x01", b""]),
+        (Cbor, [b"\x81", b"\x01", b""]),
+        (Cbor, [b"\x9f", b"\x01", b"\xff"]),
+        (Cbor, [b"\xbf\x61a", b"\x01", b"\xff"]),
+        (MsgPackRecords, [b"\x91", b"\x01", b""]),
+        (MsgPackRecords, [b"\xd4\x72\x40\x91\xa1a", b"\x01", b""]),
+    ];
+    for (codec, [open, inner, close]) in shapes {
+        assert!(decode(codec, &nested(open, inner, close, MAX_DEPTH)).is_ok());
+        for levels in [MAX_DEPTH + 1, 10_000, 100_000] {
+            let error = refused_cheaply(codec, &nested(open, inner, close, levels));
+            assert!(matches!(error, CodecError::TooDeep { .. }), "{codec:?} {levels} {error}");
+        }
+        // Unclosed and empty towers as well.
+        refused_cheaply(codec, &nested(open, b"", b"", 100_000));
+    }
+}
+
+#[test]
+fn lengths_do_not_lie() {
+    let lies: [(Codec, &[u8]); 14] = [
+        (MsgPack, b"\xdf\xff\xff\xff\xff"),
+        (MsgPack, b"\xdd\xff\xff\xff\xff\x01"),
+        (MsgPack, b"\xdb\xff\xff\xff\xff\x01"),
+        (MsgPack, b"\xc6\xff\xff\xff\xff\x01"),
+        (MsgPack, b"\xdf\xff\xff\xff\xff\xa1a\xdf\xff\xff\xff\xff"),
+        (MsgPackRecords, b"\xdf\xff\xff\xff\xff"),
+        (MsgPackRecords, b"\xd4\x72\x40\xdd\xff\xff\xff\xff"),
+        (MsgPackRecords, b"\xd4\x72\x40\x91\xdb\xff\xff\xff\xff"),
+        (Cbor, b"\xbb\xff\xff\xff\xff\xff\xff\xff\xff"),
+        (Cbor, b"\x9b\xff\xff\xff\xff\xff\xff\xff\xff"),
+        (Cbor, b"\x7b\xff\xff\xff\xff\xff\xff\xff\xff"),
+        (Cbor, b"\x5b\x00\x00\x00\xff\xff\xff\xff\xff"),
+        (Cbor, b"\x7f\x7b\xff\xff\xff\xff\xff\xff\xff\xff"),
+        (Cbor, b"\xba\xff\xff\xff\xff"),
+    ];
+    for (codec, bytes) in lies {
+        let error = refused_cheaply(codec, bytes);
+        let expected =
+            matches!(error, CodecError::Truncated { .. } | CodecError::RecordStructure { .. });
+        assert!(expected, "{bytes:02x?} {error}");
+    }
+}
+
+#[test]
+fn values_are_counted() {
+    let many = MAX_VALUES;
+    let inputs = [
+        (Json, format!("[{}0]", "0,".repeat(many)).into_bytes()),
+        (MsgPack, [&b"\xdd"[..], &(many as u32 + 1).to_be_bytes(), &vec![0xc0; many + 1]].concat()),
+        (Cbor, [&b"\x9f"[..], &vec![0xf6; many + 1], b"\xff"].concat()),
+    ];
+    for (codec, bytes) in inputs {
+        let (verdict, peak) = peak_of(|| Transcoder::new().validate(codec, &bytes));
+        assert!(matches!(verdict, Err(CodecError::TooLarge { .. })));
+        assert!(peak < 16 << 20, "{peak}");
+    }
+}
+
+/// One byte stands for a record's keys, so that few bytes could become gigabytes.
+#[test]
+fn records_do_not_explode() {
+    let mut bytes = b"\x92\xd4\x72\x40\x91\xda\x0f\xff".to_vec();
+    bytes.extend([b'k'; 0xfff]);
+    bytes.extend(b"\x01\xdd\x00\x01\x00\x00");
+    bytes.extend(b"\x40\x01".repeat(0x1_0000));
+    let mut decoder = records::Decoder::new();
+    let mut plain = Vec::new();
+    assert!(matches!(decoder.to_plain(&bytes, &mut plain), Err(CodecError::TooLarge { .. })));
+    assert!(plain.is_empty());
+    let mut wide = b"\xd4\x72\x40\x91\xda\x10\x01".to_vec();
+    wide.extend([b'k'; 0x1001]);
+    wide.push(1);
+    assert!(matches!(decoder.decode(&wide), Err(CodecError::RecordStructure { .. })));
+}
+
+/// Wide maps of keys that all look alike take no quadratic time.
+#[test]
+fn wide_maps_are_checked_in_time() {
+    let prefix = "k".repeat(40);
+    let keys = (0..100_000).map(|n| format!("\"{prefix}{n}\":0"));
+    let json = format!("{{{}}}", keys.collect::<Vec<_>>().join(","));
+    let started = Instant::now();
+    let mut transcoder = Transcoder::new();
+    let (mut cbor, mut back) = (Vec::new(), Vec::new());
+    transcoder.transcode(Json, json.as_bytes(), Cbor, &mut cbor).unwrap();
+    transcoder.transcode(Cbor, &cbor, MsgPack, &mut back).unwrap();
+    assert_eq!(fields(Json, json.as_bytes()).unwrap().len(), 100_000);
+    assert!(started.elapsed() < Duration::from_secs(10), "{:?}", started.elapsed());
+}

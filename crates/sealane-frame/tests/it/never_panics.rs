@@ -1,0 +1,65 @@
+//! Bytes from anywhere are refused or read, and never more than that.
+
+use crate::shared::members::{self, CLASSES, Members, RELAY};
+use proptest::prelude::*;
+use sealane_frame::{
+    CompactView, FrameBuf, FrameError, FrameView, Reassembly, Unit, forward_in_place, open_compact,
+    open_frame, seal_compact, seal_frame,
+};
+
+/// Reads bytes in every way there is.
+fn read(members: &mut Members, bytes: &[u8]) {
+    let link = members::link(&members.dictionary, &members.roster);
+    let mut frame = bytes.to_vec();
+    if let Ok(view) = FrameView::parse(bytes) {
+        assert_eq!(view.bytes(), bytes);
+        assert_eq!(view.sealed().len() + 64, bytes.len());
+        assert_eq!(view.tag(), &bytes[bytes.len() - 16..]);
+        assert!(view.clear_body().unwrap_or_default().len() <= bytes.len() - 81);
+    }
+    let _ = forward_in_place(&mut frame, RELAY, RELAY);
+    let _ = open_frame(&mut members.opener, &mut bytes.to_vec()).map(|received| received.header);
+    let _ = CompactView::parse(bytes, &link).map(|view| view.header(&link));
+    let mut compact = bytes.to_vec();
+    let opened = open_compact(&mut members.opener, &mut compact, &link);
+    if let Err(error) = opened {
+        assert!(error.info().code.starts_with("SL-"));
+    }
+    if let Ok(Unit::Fragment(fragment)) = Unit::parse(bytes) {
+        let pushed = Reassembly::new().push(RELAY, 0, &fragment).map(|_| ());
+        assert_ne!(pushed, Err(FrameError::BadFragment));
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_bytes(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+        read(&mut Members::new(CLASSES[1]), &bytes);
+    }
+
+    #[test]
+    fn frames_with_a_few_other_bytes(
+        class in 0..4_usize,
+        is_compact: bool,
+        changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
+        cut in any::<Option<prop::sample::Index>>(),
+    ) {
+        let mut members = Members::new(CLASSES[class]);
+        let (mut buf, fields) = (FrameBuf::new(), members.fields);
+        let link = members::link(&members.dictionary, &members.roster);
+        let frame = if is_compact {
+            seal_compact(&mut members.sealer, &fields, b"body", &link, &mut buf)
+        } else {
+            seal_frame(&mut members.sealer, &fields, b"body", &mut buf)
+        };
+        let mut frame = frame.unwrap().to_vec();
+        for (at, byte) in changes {
+            let at = at.index(frame.len());
+            frame[at] = byte;
+        }
+        if let Some(cut) = cut {
+            frame.truncate(cut.index(frame.len()));
+        }
+        read(&mut members, &frame);
+    }
+}

@@ -1,0 +1,93 @@
+//! What could not be sealed cannot be sent: the body is gone, and nothing was appended.
+
+use crate::shared::world::{self, *};
+use sealane_seal::*;
+
+const ROOM: usize = limits::MAX_HEADER_BYTES;
+
+/// Seals BODY in a buffer of that room, and checks that it failed as expected.
+fn fails(sealer: &mut Sealer, class: Class, meta: &[u8], room: (usize, usize), error: Error) {
+    let (before, after) = room;
+    let mut buf = [&vec![0xee; before][..], BODY, &vec![0xee; after]].concat();
+    let body = before..before + BODY.len();
+    let counter = sealer.next_counter();
+    let sealed = sealer.seal_in_place(class, Form::Full, meta, &mut buf, body.clone());
+    assert_eq!(sealed, Err(error));
+    assert!(buf[body].iter().all(|byte| *byte == 0), "{error:?}");
+    assert_eq!(sealer.next_counter(), counter, "no counter was used up");
+    let mut out = b"sent before".to_vec();
+    if room == (ROOM, class.tail_bytes()) {
+        assert_eq!(sealer.append(class, Form::Full, meta, BODY, &mut out), Err(error));
+        assert_eq!(out, b"sent before");
+    }
+}
+
+#[test]
+fn for_every_reason() {
+    for suite in Suite::ALL {
+        let (many, two) = (group(suite), pair(suite));
+        let epochs = epochs(many);
+        let mut ready = sealer(many, slot(1), &epochs);
+        let mut unsigned = Sealer::fresh(many, slot(1), &epochs, Witness([4; 32])).unwrap();
+        for class in [Class::Authenticated, Class::Group, Class::Signed] {
+            let room = (ROOM, class.tail_bytes());
+            fails(&mut unsigned, class, META, room, Error::NotReserved);
+            fails(&mut ready, class, &[0; 257], room, Error::TooLarge);
+            fails(&mut ready, class, META, (ROOM, 0), Error::NoRoom);
+            fails(&mut ready, class, META, (ROOM, 15), Error::NoRoom);
+            if class != Class::Authenticated {
+                fails(&mut ready, class, META, (0, 80), Error::NoRoom);
+                fails(&mut ready, class, META, (1, 80), Error::NoRoom);
+            }
+        }
+        lease(&mut unsigned, 10);
+        fails(&mut unsigned, Class::Signed, META, (ROOM, 80), Error::NoSigningKey);
+        fails(&mut ready, Class::Peer, META, (ROOM, 16), Error::Class);
+        let mut peer = sealer(two, slot(0), &world::epochs(two));
+        fails(&mut peer, Class::Group, META, (ROOM, 16), Error::Class);
+    }
+}
+
+#[test]
+fn for_a_body_that_is_too_large() {
+    let group = group(Suite::Aes256Gcm);
+    let mut sealer = sealer(group, slot(1), &epochs(group));
+    for class in [Class::Authenticated, Class::Group] {
+        let mut buf = vec![1; ROOM + limits::MAX_SEALED_BODY_BYTES + 1 + class.tail_bytes()];
+        let body = ROOM..ROOM + limits::MAX_SEALED_BODY_BYTES + 1;
+        let sealed = sealer.seal_in_place(class, Form::Full, META, &mut buf, body.clone());
+        assert_eq!(sealed, Err(Error::TooLarge));
+        assert!(buf[body].iter().all(|byte| *byte == 0));
+    }
+}
+
+#[test]
+#[expect(clippy::reversed_empty_ranges, reason = "a caller may pass one")]
+fn for_a_body_outside_of_the_buffer() {
+    let group = group(Suite::Aes256Gcm);
+    let mut sealer = sealer(group, slot(1), &epochs(group));
+    for body in [9..200, 90..120, 200..300, 20..10, usize::MAX..usize::MAX] {
+        let mut buf = [7; 100];
+        let sealed = sealer.seal_in_place(Class::Group, Form::Full, META, &mut buf, body.clone());
+        assert_eq!(sealed, Err(Error::NoRoom), "{body:?}");
+        assert!(
+            buf.get(body.start..).unwrap_or_default().iter().all(|b| *b == 0)
+                || body.end < body.start
+        );
+    }
+}
+
+#[test]
+fn a_pair_has_two_slots() {
+    let group = pair(Suite::Aes256Gcm);
+    let fresh = Sealer::fresh(group, slot(2), &epochs(group), Witness([0; 32]));
+    assert_eq!(fresh.unwrap_err(), Error::Class);
+}
+
+#[test]
+fn epochs_of_another_group_are_refused() {
+    let (here, there) = (group(Suite::Aes256Gcm), pair(Suite::Aes256Gcm));
+    let fresh = Sealer::fresh(here, slot(1), &epochs(there), Witness([0; 32]));
+    assert_eq!(fresh.unwrap_err(), Error::EpochUnknown);
+    assert_eq!(Opener::new(here, None, epochs(there)).unwrap_err(), Error::EpochUnknown);
+}

@@ -1,0 +1,21 @@
+//! The promises of `sealane-seal`, each in a file of its own.
+
+mod a_failed_seal_is_no_plaintext;
+mod allocates_nothing;
+mod corpus;
+mod laws;
+mod never_repeats_a_counter;
+mod policy_keeps_its_floors;
+mod policy_refuses_bad_files;
+mod ratchets_ahead;
+mod refuses_changes;
+mod refuses_replays;
+mod speaks_sframe;
+mod vectors;
+
+/// What several of them use.
+mod shared {
+    pub(crate) mod cases;
+    pub(crate) mod peer;
+    pub(crate) mod world;
+}

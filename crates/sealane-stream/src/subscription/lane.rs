@@ -1,0 +1,157 @@
+//! One stream of a subscription.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use sealane_protocol::Joined;
+
+use super::Who;
+use crate::consumer::Member;
+use crate::registry::Registry;
+use crate::signal::{Signal, Waiter};
+use crate::stream::{ConsumerEntry, Stream};
+use crate::{Error, Start, now_ms};
+
+pub(super) struct Lane {
+    pub(super) stream: Arc<Stream>,
+    pub(super) waiter: Arc<Waiter>,
+    /// Whether the lane is in its subscription's turn.
+    pub(super) queued: bool,
+    /// Whether the client was told of the stream.
+    pub(super) announced: bool,
+    pub(super) work: Work,
+}
+
+pub(super) enum Work {
+    Reader { next: u64 },
+    Member { entry: Arc<ConsumerEntry> },
+}
+
+impl Lane {
+    pub(super) async fn open(
+        registry: &Arc<Registry>,
+        stream: Arc<Stream>,
+        who: &Who,
+        signal: &Arc<Signal>,
+        member: Member,
+        index: usize,
+    ) -> Result<(Lane, Joined), Error> {
+        match who {
+            Who::Reader { start, generation } => {
+                let (joined, next) = match *start {
+                    Start::Offset(offset) => resume(&stream, offset, *generation),
+                    start => {
+                        let next = start_offset(registry, &stream, start).await?;
+                        (describe(&stream, next, true), next)
+                    }
+                };
+                Ok((Self::reader(stream, next, signal, member, index), joined))
+            }
+            Who::Member { name, owner, start, change } => {
+                let first = start_offset(registry, &stream, *start).await?;
+                let entry = stream.consumer(name, owner, first)?;
+                let cursor = {
+                    let mut consumer = entry.state.lock();
+                    let before = consumer.settings;
+                    consumer.settings.change(*change);
+                    entry.kept.lock().is_changed |= consumer.settings != before;
+                    consumer.cursor()
+                };
+                let joined = describe(&stream, cursor, true);
+                // There may be room for more by what has changed.
+                entry.wake();
+                registry.mark_dirty(&stream, &entry);
+                registry.mark_timed(&stream, &entry);
+                let lane = Self::new(stream, Work::Member { entry }, signal, member, index);
+                if let Work::Member { entry } = &lane.work {
+                    entry.members.lock().insert(member, lane.waiter.clone());
+                }
+                Ok((lane, joined))
+            }
+        }
+    }
+
+    /// A reader's lane, from `next` on.
+    pub(super) fn reader(
+        stream: Arc<Stream>,
+        next: u64,
+        signal: &Arc<Signal>,
+        member: Member,
+        index: usize,
+    ) -> Self {
+        stream.readers.fetch_add(1, Ordering::Relaxed);
+        Self::new(stream, Work::Reader { next }, signal, member, index)
+    }
+
+    fn new(
+        stream: Arc<Stream>,
+        work: Work,
+        signal: &Arc<Signal>,
+        member: Member,
+        index: usize,
+    ) -> Self {
+        let waiter = Arc::new(Waiter::new(signal.clone(), index));
+        stream.waiters.lock().insert(member, waiter.clone());
+        Self { stream, waiter, queued: true, announced: false, work }
+    }
+
+    pub(super) fn close(self, registry: &Registry, member: Member) {
+        self.stream.waiters.lock().remove(&member);
+        match self.work {
+            Work::Reader { .. } => {
+                self.stream.readers.fetch_sub(1, Ordering::Relaxed);
+            }
+            Work::Member { entry } => {
+                entry.members.lock().remove(&member);
+                entry.state.lock().leave(member, now_ms());
+                registry.mark_dirty(&self.stream, &entry);
+                entry.wake();
+            }
+        }
+    }
+}
+
+/// Where a reader of `stream` goes on, and what it is told.
+pub(super) fn resume(stream: &Stream, offset: u64, generation: Option<u64>) -> (Joined, u64) {
+    let (next, recovered) = stream.state.lock().resume(offset, generation);
+    (describe(stream, next, recovered), next)
+}
+
+pub(super) fn describe(stream: &Stream, offset: u64, recovered: bool) -> Joined {
+    let state = stream.state.lock();
+    Joined {
+        stream: stream.topic.clone(),
+        generation: state.generation(),
+        offset,
+        recovered,
+        level: state.level.into(),
+        sealed: stream.sealed,
+    }
+}
+
+/// The first offset that a reader gets which begins at `start`.
+pub(crate) async fn start_offset(
+    registry: &Arc<Registry>,
+    stream: &Arc<Stream>,
+    start: Start,
+) -> Result<u64, Error> {
+    let (first, stored, next) = {
+        let state = stream.state.lock();
+        (state.first, state.stored_next.max(state.first), state.next)
+    };
+    match start {
+        Start::First => Ok(first),
+        Start::New => Ok(next),
+        // Below `first` there is a gap, which whoever reads there is told.
+        Start::Offset(offset) => Ok(offset.min(next)),
+        Start::Time(time_ms) => {
+            let (registry, number) = (registry.clone(), stream.number);
+            let search = move || Ok(registry.reads.offset_at(number, first..stored, time_ms)?);
+            let found = super::fetch::blocking(search).await?;
+            if found < stored {
+                return Ok(found);
+            }
+            Ok(stream.state.lock().offset_at(stored, time_ms))
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! Whatever is removed, trimmed, changed or opened again: those who read go on, and are told the
+//! truth.
+
+use std::time::Duration;
+
+use sealane_codec::{Codec, Transcoder};
+use sealane_protocol::{Mark, Op, ServerFrame};
+use sealane_stream::{
+    Change, ConsumerChange, Enqueue, Envelope, Hub, HubConfig, Level, Output, Retention, Start,
+    Subscription, Who,
+};
+
+fn open(folder: &tempfile::TempDir) -> Hub {
+    let (folder, level) = (folder.path().to_owned(), Level::Os);
+    Hub::open(HubConfig { folder, level, retention: Retention::default() }).unwrap()
+}
+
+async fn enqueue(hub: &Hub, topic: &str, id: &str) {
+    let body = format!(r#"{{"id":"{id}"}}"#);
+    let mut scratch = Transcoder::new();
+    let envelope = Envelope::read(&mut scratch, hub.ids(), Codec::Json, body.as_bytes()).unwrap();
+    let (topic, envelopes) = (topic.parse().unwrap(), vec![envelope]);
+    let enqueue = Enqueue { topic, envelopes, expect: None, delay_ms: None, key: None };
+    hub.enqueue(enqueue).await.unwrap();
+}
+
+async fn member(hub: &Hub, pattern: &str, max_in_flight: Option<u32>) -> Subscription {
+    let change = ConsumerChange { max_in_flight, ..ConsumerChange::default() };
+    let who = Who::Member { name: "x".into(), owner: String::new(), start: Start::First, change };
+    hub.subscribe(pattern.parse().unwrap(), who).await.unwrap().0
+}
+
+/// Takes what comes within a second.
+async fn take(subscription: &mut Subscription) -> Vec<Output> {
+    let mut events = Vec::new();
+    let second = Duration::from_secs(1);
+    if tokio::time::timeout(second, subscription.ready()).await.is_ok() {
+        subscription.take(100, 1 << 20, &mut events).await.unwrap();
+    }
+    events
+}
+
+fn offsets(events: &[Output]) -> Vec<(String, u64)> {
+    let place = |event: &Output| match event {
+        Output::Deliver(one) => Some((one.stream().to_string(), one.offset())),
+        Output::Status(_) => None,
+    };
+    events.iter().filter_map(place).collect()
+}
+
+/// Waits until retention has taken everything below `first`.
+async fn trimmed(hub: &Hub, topic: &str, first: u64) {
+    let topic = topic.parse().unwrap();
+    while hub.stream(&topic).unwrap().first < first {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// The place in which a member remembers a message's id names a slot, and the slot of a removed
+/// stream goes to the next stream that is met.
+#[tokio::test]
+async fn an_acknowledgement_of_a_removed_stream_is_none_of_another_stream() {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = open(&folder);
+    let mut first = member(&hub, "p/*", None).await;
+    first.apply(Op::Credit(10)).unwrap();
+    enqueue(&hub, "p/a", "of-a").await;
+    assert_eq!(offsets(&take(&mut first).await), [("p/a".into(), 0)]);
+    hub.remove(&"p/a".parse().unwrap()).await.unwrap();
+    assert!(take(&mut first).await.is_empty());
+    enqueue(&hub, "p/b", "of-b").await;
+    assert_eq!(offsets(&take(&mut first).await), [("p/b".into(), 0)]);
+    first.apply(Op::Ack(vec![Mark::Id("of-a".into())])).unwrap();
+    drop(first);
+    let mut second = member(&hub, "p/*", None).await;
+    second.apply(Op::Credit(10)).unwrap();
+    let again = offsets(&take(&mut second).await);
+    assert_eq!(again, [("p/b".into(), 0)], "it was never acknowledged");
+}
+
+/// Retention makes room below `max_in_flight` and wakes nobody.
+#[tokio::test]
+async fn a_member_goes_on_when_retention_takes_what_it_had_in_flight() {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = open(&folder);
+    for id in ["0", "1", "2", "3"] {
+        enqueue(&hub, "s", id).await;
+    }
+    let mut member = member(&hub, "s", Some(1)).await;
+    member.apply(Op::Credit(10)).unwrap();
+    assert_eq!(offsets(&take(&mut member).await), [("s".into(), 0)]);
+    let change = Change { max_count: Some(2), ..Change::default() };
+    hub.configure(&"s".parse().unwrap(), change).await.unwrap();
+    trimmed(&hub, "s", 2).await;
+    member.apply(Op::Ack(vec![Mark::Id("0".into())])).unwrap();
+    let next = offsets(&take(&mut member).await);
+    assert_eq!(next, [("s".into(), 2)], "nothing is in flight, and there is credit");
+}
+
+/// What retention takes between the moment when a reader by pattern is told of a stream and the
+/// moment when it looks is neither a gap nor said by `recovered`.
+#[tokio::test]
+async fn a_reader_by_pattern_is_told_of_what_retention_took_before_it_looked() {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = open(&folder);
+    let who = Who::Reader { start: Start::New, generation: None };
+    let (mut reader, _) = hub.subscribe("p/*".parse().unwrap(), who).await.unwrap();
+    reader.apply(Op::Credit(10)).unwrap();
+    for id in ["0", "1", "2", "3"] {
+        enqueue(&hub, "p/a", id).await;
+    }
+    let change = Change { max_count: Some(2), ..Change::default() };
+    hub.configure(&"p/a".parse().unwrap(), change).await.unwrap();
+    trimmed(&hub, "p/a", 2).await;
+    let events = take(&mut reader).await;
+    assert_eq!(offsets(&events), [("p/a".into(), 2), ("p/a".into(), 3)]);
+    let is_told = events.iter().any(|event| match event {
+        Output::Status(ServerFrame::Joined(joined)) => !joined.recovered,
+        Output::Status(ServerFrame::Gap { from: 0, to: 1, .. }) => true,
+        _ => false,
+    });
+    assert!(is_told, "two messages that came since it was there are gone: {events:?}");
+}
+
+/// A member that raises `max_in_flight` changes it for all, and wakes nobody.
+#[tokio::test]
+async fn a_member_goes_on_when_another_raises_what_may_be_in_flight() {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = open(&folder);
+    for id in ["0", "1", "2"] {
+        enqueue(&hub, "s", id).await;
+    }
+    let mut first = member(&hub, "s", Some(1)).await;
+    first.apply(Op::Credit(10)).unwrap();
+    assert_eq!(offsets(&take(&mut first).await), [("s".into(), 0)]);
+    let _second = member(&hub, "s", Some(10)).await;
+    let next = offsets(&take(&mut first).await);
+    assert_eq!(next, [("s".into(), 1), ("s".into(), 2)], "the other has no credit");
+}
+
+/// A consumer whose row is damaged begins anew, and what it does then is stored as changes of the
+/// damaged row.
+#[tokio::test]
+async fn a_damaged_consumer_begins_anew_only_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = open(&folder);
+    for id in ["0", "1", "2"] {
+        enqueue(&hub, "s", id).await;
+    }
+    let all = || Op::Ack(vec![Mark::Range { stream: None, from: 0, to: 2 }]);
+    let mut before = member(&hub, "s", None).await;
+    before.apply(Op::Credit(10)).unwrap();
+    assert_eq!(take(&mut before).await.len(), 3);
+    before.apply(all()).unwrap();
+    drop(before);
+    hub.close().unwrap();
+    let store = rusqlite::Connection::open(folder.path().join("streams.db")).unwrap();
+    store.execute("UPDATE consumer SET state = x'ff'", []).unwrap();
+    drop(store);
+
+    let hub = open(&folder);
+    let mut again = member(&hub, "s", None).await;
+    again.apply(Op::Credit(10)).unwrap();
+    assert_eq!(take(&mut again).await.len(), 3, "it begins anew");
+    again.apply(all()).unwrap();
+    drop(again);
+    hub.close().unwrap();
+
+    let hub = open(&folder);
+    let topic = "s".parse().unwrap();
+    let consumer = hub.stream(&topic).unwrap().consumers[0].clone();
+    assert_eq!((consumer.next, consumer.in_flight), (3, 0), "all were acknowledged");
+}
+
+/// What was in flight for the last time when the hub ended is dead when it is opened again, and
+/// the clock does not look after a consumer that nobody has joined since.
+#[tokio::test]
+async fn a_message_out_of_attempts_becomes_a_dead_letter_after_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = open(&folder);
+    enqueue(&hub, "s", "0").await;
+    let change = ConsumerChange { max_attempts: Some(1), ..ConsumerChange::default() };
+    let who = Who::Member { name: "x".into(), owner: String::new(), start: Start::First, change };
+    let (mut member, _) = hub.subscribe("s".parse().unwrap(), who).await.unwrap();
+    member.apply(Op::Credit(1)).unwrap();
+    assert_eq!(take(&mut member).await.len(), 1);
+    hub.close().unwrap();
+    drop((member, hub));
+
+    let hub = open(&folder);
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let letters = hub.stream(&"dead/s".parse().unwrap()).map_or(0, |info| info.next);
+    assert_eq!(letters, 1, "it was delivered once, and may not be again");
+}

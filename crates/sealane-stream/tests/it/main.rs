@@ -1,0 +1,8 @@
+//! The promises of `sealane-stream`, each in a file of its own.
+
+mod backs_up;
+mod bounds_its_log;
+mod corpus;
+mod goes_on;
+mod lists_few;
+mod migrates;

@@ -1,0 +1,97 @@
+//! A store of an earlier version opens with all that it holds, and a newer one is refused.
+//!
+//! `data/store-v1.sqlite` was written by a node of version 1: four messages in two codecs, a
+//! consumer that has finished two of them, an idempotency key, and a stream with bounds.
+
+use std::path::Path;
+
+use sealane_codec::{Codec, Transcoder};
+use sealane_frame::GroupTag;
+use sealane_stream::{
+    Change, Enqueue, Envelope, Error, Hub, HubConfig, IdempotencyKey, Level, Output, Retention,
+    Start,
+};
+
+const GROUP: GroupTag = GroupTag::from_bytes([0x0a, 0x1b, 0x2c, 0x3d]);
+
+fn old_store() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/store-v1.sqlite");
+    std::fs::copy(data, folder.path().join("streams.db")).unwrap();
+    assert_eq!(version(folder.path()), 1);
+    folder
+}
+
+fn sqlite(folder: &Path) -> rusqlite::Connection {
+    rusqlite::Connection::open(folder.join("streams.db")).unwrap()
+}
+
+fn version(folder: &Path) -> i64 {
+    sqlite(folder).pragma_query_value(None, "user_version", |row| row.get(0)).unwrap()
+}
+
+fn open(folder: &Path) -> Result<Hub, Error> {
+    let (level, retention) = (Level::Disk, Retention::default());
+    Hub::open(HubConfig { folder: folder.to_owned(), level, retention })
+}
+
+fn enqueue(hub: &Hub, topic: &str) -> Enqueue {
+    let mut scratch = Transcoder::new();
+    let envelope = Envelope::read(&mut scratch, hub.ids(), Codec::Json, b"{}").unwrap();
+    let (topic, envelopes) = (topic.parse().unwrap(), vec![envelope]);
+    Enqueue { topic, envelopes, expect: None, delay_ms: None, key: None }
+}
+
+#[tokio::test]
+async fn a_store_of_version_1_keeps_everything_and_takes_sealed_streams() {
+    let folder = old_store();
+    let hub = open(folder.path()).unwrap();
+    let topic = "fleet/7/location".parse().unwrap();
+    let info = hub.stream(&topic).unwrap();
+    assert_eq!((info.first, info.next, info.bytes), (0, 4, 166));
+    assert_eq!((info.level, info.sealed), (Level::Disk.into(), None));
+    assert_eq!((info.consumers[0].consumer.as_str(), info.consumers[0].next), ("billing", 2));
+    let page = hub.read(&topic, Start::First, 10).await.unwrap();
+    let frames = page.events.iter().map(|event| match event {
+        Output::Deliver(delivery) => delivery.frame(Codec::Json),
+        Output::Status(frame) => panic!("{frame:?}"),
+    });
+    for (n, frame) in frames.enumerate() {
+        let expected = format!(r#"{{"deliver":{{"id":"m{n}","lat":48.{n}}},"stream":"#);
+        assert!(frame.starts_with(expected.as_bytes()), "{frame:?}");
+    }
+    assert_eq!(hub.stream(&"notes".parse().unwrap()).unwrap().retention.max_count, 5);
+    let key = Some(IdempotencyKey::new(b"", b"once", b"another body").unwrap());
+    let reused = hub.enqueue(Enqueue { key, ..enqueue(&hub, "fleet/7/location") }).await;
+    assert_eq!(reused, Err(Error::KeyReused));
+    assert_eq!(hub.enqueue(enqueue(&hub, "fleet/7/location")).await.unwrap().offset, 4);
+    let sealed = "mesh/1".parse().unwrap();
+    hub.configure(&sealed, Change { sealed: Some(GROUP), ..Change::default() }).await.unwrap();
+    hub.close().unwrap();
+
+    assert_eq!(version(folder.path()), 3);
+    let hub = open(folder.path()).unwrap();
+    assert_eq!(hub.stream(&sealed).unwrap().sealed, Some(GROUP));
+    let info = hub.stream(&topic).unwrap();
+    assert_eq!((info.next, info.sealed), (5, None));
+    assert_eq!((hub.count(), hub.count_sealed()), (3, 1));
+}
+
+#[test]
+fn a_migration_that_fails_leaves_the_store_as_it_was() {
+    let folder = old_store();
+    // The column is there already, so that the step that adds it fails.
+    sqlite(folder.path()).execute_batch("ALTER TABLE stream ADD COLUMN sealed BLOB").unwrap();
+    assert!(matches!(open(folder.path()), Err(Error::StorageFailed(_))));
+    assert_eq!(version(folder.path()), 1);
+}
+
+#[test]
+fn a_store_of_a_newer_version_is_refused_and_untouched() {
+    let folder = old_store();
+    sqlite(folder.path()).pragma_update(None, "user_version", 4).unwrap();
+    let before = std::fs::read(folder.path().join("streams.db")).unwrap();
+    let refused = open(folder.path()).map(drop).unwrap_err();
+    assert!(refused.to_string().contains("data format is 4"), "{refused}");
+    assert_eq!(std::fs::read(folder.path().join("streams.db")).unwrap(), before);
+}

@@ -1,0 +1,140 @@
+use std::collections::HashMap;
+
+use sealane_message::Topic;
+use sealane_protocol::{Deliver, Joined, Op};
+
+use crate::subscribe::Start;
+
+/// How far a reader has come in each of its streams: what it resumes from.
+#[derive(Debug)]
+pub(super) struct Cursors {
+    start: Start,
+    single: bool,
+    streams: HashMap<Topic, Cursor>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Cursor {
+    generation: u64,
+    next: u64,
+    /// The last delivery, as (generation, offset).
+    last: Option<(u64, u64)>,
+}
+
+impl Cursors {
+    /// For a reader from `start`, of one stream or of a pattern.
+    pub(super) fn new(start: Start, single: bool) -> Self {
+        Self { start, single, streams: HashMap::new() }
+    }
+
+    /// Where a new connection begins. A pattern begins where it began at first, so that a stream
+    /// of which nothing has come yet is read whole; the others are put in place by
+    /// [`Cursors::seeks`].
+    pub(super) fn start(&self) -> Start {
+        match self.streams.values().next() {
+            // No stream was there yet: generation 0 is none.
+            Some(Cursor { generation: 0, .. }) if self.single => Start::First,
+            Some(cursor) if self.single => {
+                Start::Resume { offset: cursor.next, generation: cursor.generation }
+            }
+            _ => self.start,
+        }
+    }
+
+    /// What a new connection of a pattern asks before its first credit.
+    pub(super) fn seeks(&self) -> Vec<Op> {
+        if self.single {
+            return Vec::new();
+        }
+        let seek = |(stream, cursor): (&Topic, &Cursor)| Op::Seek {
+            stream: Some(stream.clone()),
+            offset: cursor.next,
+            generation: Some(cursor.generation),
+        };
+        self.streams.iter().map(seek).collect()
+    }
+
+    /// The hub's clock when the subscription was first made: what "new" means from then on.
+    pub(super) fn began(&mut self, time_ms: u64) {
+        if self.start == Start::New {
+            let since = std::time::Duration::from_millis(time_ms);
+            self.start = Start::Time(std::time::UNIX_EPOCH + since);
+        }
+    }
+
+    pub(super) fn joined(&mut self, joined: &Joined) {
+        let last = self.streams.get(&joined.stream).and_then(|cursor| cursor.last);
+        let cursor = Cursor {
+            generation: joined.generation,
+            next: joined.offset,
+            last: last.filter(|_| joined.recovered),
+        };
+        self.streams.insert(joined.stream.clone(), cursor);
+    }
+
+    /// Goes on behind a gap.
+    pub(super) fn skipped(&mut self, stream: &Topic, to: u64) {
+        if let Some(cursor) = self.streams.get_mut(stream) {
+            cursor.next = cursor.next.max(to.saturating_add(1));
+        }
+    }
+
+    /// Whether this delivery is new here, and if so, goes on behind it.
+    pub(super) fn advance(&mut self, deliver: &Deliver) -> bool {
+        let at = (deliver.generation, deliver.offset);
+        let cursor = Cursor {
+            generation: deliver.generation,
+            next: deliver.offset.saturating_add(1),
+            last: Some(at),
+        };
+        match self.streams.get_mut(&deliver.stream) {
+            Some(known) if known.last.is_some_and(|last| at <= last) => return false,
+            Some(known) => *known = cursor,
+            None => drop(self.streams.insert(deliver.stream.clone(), cursor)),
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sealane_protocol::HubLevel;
+
+    use super::*;
+
+    fn deliver(stream: &str, generation: u64, offset: u64) -> Deliver {
+        let stream = stream.parse().unwrap();
+        Deliver { stream, offset, generation, attempt: 1, envelope: bytes::Bytes::new() }
+    }
+
+    #[test]
+    fn one_stream_resumes_behind_its_last_message() {
+        let mut cursors = Cursors::new(Start::First, true);
+        assert_eq!(cursors.start(), Start::First);
+        assert!(cursors.advance(&deliver("a", 1, 4)));
+        assert!(!cursors.advance(&deliver("a", 1, 4)));
+        assert!(!cursors.advance(&deliver("a", 1, 2)));
+        assert_eq!(cursors.start(), Start::Resume { offset: 5, generation: 1 });
+        assert!(cursors.advance(&deliver("a", 2, 3)), "a new generation may begin lower");
+        assert!(cursors.seeks().is_empty());
+    }
+
+    #[test]
+    fn a_stream_that_was_not_there_is_read_whole() {
+        let mut cursors = Cursors::new(Start::New, true);
+        let stream = "a".parse().unwrap();
+        let (generation, offset, recovered, level) = (0, 0, true, HubLevel::Other(String::new()));
+        cursors.joined(&Joined { stream, generation, offset, recovered, level, sealed: None });
+        assert_eq!(cursors.start(), Start::First);
+    }
+
+    #[test]
+    fn a_pattern_begins_again_where_it_began_and_seeks_what_it_knows() {
+        let mut cursors = Cursors::new(Start::New, false);
+        cursors.began(7);
+        cursors.advance(&deliver("a", 1, 4));
+        assert_eq!(cursors.start().asked().to_string(), "@7");
+        let stream: Option<Topic> = Some("a".parse().unwrap());
+        assert_eq!(cursors.seeks(), [Op::Seek { stream, offset: 5, generation: Some(1) }]);
+    }
+}
