@@ -13,7 +13,9 @@ mod dist;
 mod docs;
 mod figures;
 mod fuzz;
+mod grow;
 mod limits;
+mod metrics;
 mod mutants;
 mod needs;
 mod process;
@@ -24,6 +26,7 @@ mod test;
 mod tidy;
 mod tree;
 mod upgrade;
+mod worktree;
 
 use std::process::ExitCode;
 
@@ -102,6 +105,18 @@ const COMMANDS: &[Command] = &[
         arguments: "[seal | frame | group | hub]",
         summary: "break the code in small ways and count what the crates' own tests notice",
         run: mutants::run,
+    },
+    Command {
+        name: "grow",
+        arguments: "[NAME ...]",
+        summary: "apply the patches that add something, and see that what comes of it compiles",
+        run: grow::run,
+    },
+    Command {
+        name: "metrics",
+        arguments: "[NAME=FOLDER ...]",
+        summary: "sizes and habits of our code, beside that of other source folders",
+        run: metrics::run,
     },
     Command {
         name: "dist",

@@ -19,6 +19,8 @@ use verdict::Verdict;
 const RACE: &str = "race";
 /// The proof that runs tests which are to fail.
 const MUTANTS: &str = "mutants";
+/// The proof that compiles patches.
+const GROW: &str = "grow";
 /// The proof that needs other people's Python packages.
 const VAULT: &str = "vault";
 
@@ -148,6 +150,12 @@ const PROOFS: &[Proof] = &[
         environment: &[("SEALANE_MUTANTS", "25"), ("SEALANE_MINUTES", "120")],
     },
     Proof {
+        name: GROW,
+        shows: "a codec, an error, a field of the hub, a limit: each is added where the page says",
+        runs: Runs::Xtask(GROW),
+        environment: &[],
+    },
+    Proof {
         name: "load",
         shows: "the hub under load: appends, deliveries, sealed streams, latency, replay, idle",
         runs: Runs::Instrument(&["load"]),
@@ -205,7 +213,7 @@ const PROOFS: &[Proof] = &[
 
 impl Runs {
     fn is_test(&self) -> bool {
-        !matches!(self, Self::Bench { .. } | Self::Instrument(_) | Self::Xtask(MUTANTS))
+        !matches!(self, Self::Bench { .. } | Self::Instrument(_) | Self::Xtask(MUTANTS | GROW))
     }
 
     /// The profile that it is built in.

@@ -4,6 +4,7 @@
 
 mod dead;
 mod documented;
+mod grows;
 mod layers;
 mod machines;
 mod proofs;
@@ -48,8 +49,15 @@ pub(crate) fn layer_of(path: &str) -> usize {
     layers.take_while(|layer| **layer != name).count()
 }
 
-const CHECKS: &[fn(&Tree) -> Vec<Finding>] =
-    &[sizes::check, layers::check, dead::check, machines::check, documented::check, proofs::check];
+const CHECKS: &[fn(&Tree) -> Vec<Finding>] = &[
+    sizes::check,
+    layers::check,
+    dead::check,
+    machines::check,
+    documented::check,
+    grows::check,
+    proofs::check,
+];
 
 /// `cargo xtask tidy`.
 pub(crate) fn run(_: &[String]) -> Outcome {

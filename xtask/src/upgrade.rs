@@ -10,6 +10,7 @@ use std::process::{Command, Stdio};
 
 use crate::counts::Counts;
 use crate::process::{self, Outcome};
+use crate::worktree::{Worktree, git};
 
 /// Names the program to the suite.
 const BINARY: &str = "SEALANE_NODE_BINARY";
@@ -36,7 +37,7 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     };
     let earlier = resolve(named)?;
     check_support(&earlier)?;
-    let tree = Worktree::of(&earlier)?;
+    let tree = Worktree::of(&earlier, &upgrade().join("tree"))?;
     let before = Side { folder: tree.folder.clone(), target: upgrade().join("build") };
     let now = Side { folder: process::root(), target: process::target() };
     let sides = [
@@ -65,10 +66,6 @@ fn upgrade() -> PathBuf {
     process::target().join("upgrade")
 }
 
-fn git(arguments: &[&str]) -> Outcome<String> {
-    process::output(process::program("git").args(arguments))
-}
-
 fn resolve(commit: &str) -> Outcome<String> {
     let commit = format!("{commit}^{{commit}}");
     git(&["rev-parse", "--verify", &commit]).map(|name| name.trim().to_owned())
@@ -84,37 +81,6 @@ fn check_support(commit: &str) -> Outcome {
     let all = git(&format)?;
     let first = all.lines().next().unwrap_or("none so far");
     Err(format!("the tests of {commit:.12} know no {BINARY}; the first commit that does: {first}"))
-}
-
-/// The files of a commit, in a folder that goes with this.
-struct Worktree {
-    folder: PathBuf,
-}
-
-impl Worktree {
-    fn of(commit: &str) -> Outcome<Self> {
-        let tree = Self { folder: upgrade().join("tree") };
-        tree.remove();
-        let folder = tree.folder.to_string_lossy();
-        git(&["worktree", "add", "--force", "--detach", &folder, commit])?;
-        Ok(tree)
-    }
-
-    /// Removes it, where it is there.
-    fn remove(&self) {
-        let folder = self.folder.to_string_lossy();
-        if self.folder.exists()
-            && let Err(failure) = git(&["worktree", "remove", "--force", &folder])
-        {
-            eprintln!("{failure}");
-        }
-    }
-}
-
-impl Drop for Worktree {
-    fn drop(&mut self) {
-        self.remove();
-    }
 }
 
 /// One of the two commits.

@@ -32,9 +32,6 @@ use report::{Hidden, Report, Row};
 use sealed::Canaries;
 use telemetry::{KINDS, Machine};
 
-/// The codecs that are read.
-const CODECS: [Codec; 3] = [Codec::Json, Codec::MsgPack, Codec::Cbor];
-
 /// How long a publisher asks a node that is gone.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -106,8 +103,10 @@ async fn go(
         return Err(Failure::Demo(cause));
     }
     let tallies = readers.finish(ledger.len()).await?;
-    let rows =
-        CODECS.into_iter().zip(tallies).map(|(codec, tally)| Row::new(codec, tally, &ledger));
+    let rows = Codec::AT_REST
+        .into_iter()
+        .zip(tallies)
+        .map(|(codec, tally)| Row::new(codec, tally, &ledger));
     let rows = rows.collect();
     let hidden = hide(&machine, node, &folder).await?;
     Ok(Report { acknowledged, down, rows, hidden })
@@ -169,7 +168,7 @@ impl Readers {
     async fn start(node: &NodeProcess, machine: &Machine) -> Result<Self, Failure> {
         let (stop, stopped) = watch::channel(false);
         let (mut counts, mut tasks) = (Vec::new(), Vec::new());
-        for codec in CODECS {
+        for codec in Codec::AT_REST {
             let client = Client::connect(node.address())?;
             let reader = Reader::join(&client, &machine.topic("*"), codec).await?;
             counts.push(reader.count());

@@ -2,9 +2,8 @@
 //! deterministic one (§4.2.1).
 
 use crate::float;
-use crate::head::{Format, Head, Length};
+use crate::head::{Format, Head, Length, finite, unsigned};
 use crate::input::Input;
-use crate::msgpack::{finite, unsigned};
 use crate::{Codec, CodecError};
 
 /// CBOR without tags, undefined and other simple values.

@@ -1,3 +1,7 @@
+use crate::input::Input;
+use crate::tape::{Span, Tape};
+use crate::{Codec, CodecError};
+
 /// What stands at the head of an item of a binary codec.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Head {
@@ -19,10 +23,6 @@ pub(crate) enum Head {
 /// A declared number of bytes, elements or fields. `None` is CBOR's indefinite length.
 pub(crate) type Length = Option<u64>;
 
-use crate::input::Input;
-use crate::tape::{Span, Tape};
-use crate::{Codec, CodecError};
-
 /// How a binary codec writes the heads of its items.
 pub(crate) trait Format {
     /// For errors.
@@ -40,4 +40,16 @@ pub(crate) trait Format {
     fn record_key(&self, _index: usize, _nth: usize) -> Option<Span> {
         None
     }
+}
+
+/// Integers that fit `i64` have one form in the data model.
+#[inline]
+pub(crate) fn unsigned(n: u64) -> Head {
+    i64::try_from(n).map_or(Head::U64(n), Head::I64)
+}
+
+/// The data model has no float that is not finite.
+#[inline]
+pub(crate) fn finite(n: f64, at: usize) -> Result<Head, CodecError> {
+    if n.is_finite() { Ok(Head::F64(n)) } else { Err(CodecError::NotFinite { at }) }
 }

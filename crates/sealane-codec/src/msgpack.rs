@@ -2,7 +2,7 @@
 
 use rmp::Marker;
 
-use crate::head::{Format, Head};
+use crate::head::{Format, Head, finite, unsigned};
 use crate::input::Input;
 use crate::{Codec, CodecError};
 
@@ -60,17 +60,6 @@ pub(crate) fn head(input: &mut Input<'_>) -> Result<Head, CodecError> {
         | Marker::Ext32 => return Err(CodecError::Extension { at }),
         Marker::Reserved => return Err(CodecError::Malformed { codec: Codec::MsgPack, at }),
     })
-}
-
-/// Integers that fit `i64` have one form in the data model.
-#[inline]
-pub(crate) fn unsigned(n: u64) -> Head {
-    i64::try_from(n).map_or(Head::U64(n), Head::I64)
-}
-
-#[inline]
-pub(crate) fn finite(n: f64, at: usize) -> Result<Head, CodecError> {
-    if n.is_finite() { Ok(Head::F64(n)) } else { Err(CodecError::NotFinite { at }) }
 }
 
 /// Writes an integer from 0 up in its shortest form; those up to `fix_max` take one byte.

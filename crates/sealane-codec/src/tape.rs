@@ -345,8 +345,9 @@ impl<'t> Datum<'t> {
 
     /// For a codec whose containers need no end and whose keys look like any text.
     fn write_flat(self, writer: &mut Writer<'_>) {
+        let mut flat = writer.flat();
         for &token in self.tokens {
-            self.write_token(token, writer);
+            self.write_token(token, &mut flat);
         }
     }
 

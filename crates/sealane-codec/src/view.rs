@@ -89,7 +89,9 @@ pub fn read_text(codec: Codec, bytes: &[u8]) -> Result<Cow<'_, str>, CodecError>
     };
     let text = match codec {
         Codec::Cbor => string(&mut Cbor, &mut input, len, 0)?,
-        _ => string(&mut MsgPack, &mut input, len, 0)?,
+        Codec::Json | Codec::MsgPack | Codec::MsgPackRecords => {
+            string(&mut MsgPack, &mut input, len, 0)?
+        }
     };
     input.finish()?;
     Ok(text)
@@ -111,7 +113,9 @@ pub fn read_bytes(codec: Codec, bytes: &[u8]) -> Result<Cow<'_, [u8]>, CodecErro
     let Head::Bytes(len) = head(codec, &mut input)? else { return Err(wrong) };
     let content = match codec {
         Codec::Cbor => string_bytes(&mut Cbor, &mut input, len)?,
-        _ => string_bytes(&mut MsgPack, &mut input, len)?,
+        Codec::Json | Codec::MsgPack | Codec::MsgPackRecords => {
+            string_bytes(&mut MsgPack, &mut input, len)?
+        }
     };
     input.finish()?;
     Ok(content)
@@ -148,7 +152,7 @@ fn head(codec: Codec, input: &mut Input<'_>) -> Result<Head, CodecError> {
     match codec {
         Codec::Cbor => cbor::head(input),
         Codec::MsgPackRecords => NoRecords.head(input),
-        _ => msgpack::head(input),
+        Codec::Json | Codec::MsgPack => msgpack::head(input),
     }
 }
 

@@ -1,14 +1,18 @@
+mod tally;
+
 use sealane_message::Value;
 
 use crate::cbor::{self, major};
 use crate::msgpack;
 use crate::{Codec, json};
+use tally::Tally;
 
 /// Composes one datum of a codec at the end of a buffer, splicing already encoded values
 /// verbatim. It allocates nothing of its own.
 ///
 /// Containers may nest 64 deep, twice as deep as a datum may. The caller writes as many values as
-/// it announced, a key before each value of a map, and ends each container.
+/// it announced, a key before each value of a map, and ends each container. Debug builds assert
+/// that.
 ///
 /// CBOR's keys stand in the order in which they are written; [`Writer::value`] and [`Writer::raw`]
 /// keep them canonical below.
@@ -19,35 +23,39 @@ pub struct Writer<'a> {
     start: usize,
     /// One bit per open container, innermost lowest: whether it is a map. For JSON's brackets.
     maps: u64,
+    tally: Tally,
 }
 
 impl<'a> Writer<'a> {
     /// Writes behind what `out` holds.
     pub fn new(codec: Codec, out: &'a mut Vec<u8>) -> Self {
-        Writer { codec, start: out.len(), out, maps: 0 }
+        Writer { codec, start: out.len(), out, maps: 0, tally: Tally::new() }
     }
 
     /// Begins a map of `len` fields.
     #[inline]
     pub fn map(&mut self, len: usize) {
+        self.tally.open(len * 2);
         match self.codec {
             Codec::Json => self.open(b'{', 1),
             Codec::Cbor => cbor::write_head(self.out, major::MAP, len as u64),
-            _ => msgpack::write_map(self.out, len),
+            Codec::MsgPack | Codec::MsgPackRecords => msgpack::write_map(self.out, len),
         }
     }
 
     /// Begins an array of `len` elements.
     pub fn array(&mut self, len: usize) {
+        self.tally.open(len);
         match self.codec {
             Codec::Json => self.open(b'[', 0),
             Codec::Cbor => cbor::write_head(self.out, major::ARRAY, len as u64),
-            _ => msgpack::write_array(self.out, len),
+            Codec::MsgPack | Codec::MsgPackRecords => msgpack::write_array(self.out, len),
         }
     }
 
     /// Ends the innermost container.
     pub fn end(&mut self) {
+        self.tally.close();
         if self.codec == Codec::Json {
             self.out.push(if self.maps & 1 == 1 { b'}' } else { b']' });
             self.maps >>= 1;
@@ -67,6 +75,7 @@ impl<'a> Writer<'a> {
     /// An integer from 0 up.
     #[inline]
     pub fn u64(&mut self, n: u64) {
+        self.tally.item();
         match self.codec {
             Codec::Json => {
                 self.comma();
@@ -85,13 +94,14 @@ impl<'a> Writer<'a> {
         if let Ok(n) = u64::try_from(n) {
             return self.u64(n);
         }
+        self.tally.item();
         match self.codec {
             Codec::Json => {
                 self.comma();
                 json::write_i64(self.out, n);
             }
             Codec::Cbor => cbor::write_negative(self.out, n),
-            _ => msgpack::write_negative(self.out, n),
+            Codec::MsgPack | Codec::MsgPackRecords => msgpack::write_negative(self.out, n),
         }
     }
 
@@ -100,54 +110,59 @@ impl<'a> Writer<'a> {
         if !n.is_finite() {
             return self.null();
         }
+        self.tally.item();
         match self.codec {
             Codec::Json => {
                 self.comma();
                 json::write_f64(self.out, n);
             }
             Codec::Cbor => cbor::write_f64(self.out, n),
-            _ => msgpack::write_f64(self.out, n),
+            Codec::MsgPack | Codec::MsgPackRecords => msgpack::write_f64(self.out, n),
         }
     }
 
     /// True or false.
     pub fn bool(&mut self, bool: bool) {
+        self.tally.item();
         match self.codec {
             Codec::Json => {
                 self.comma();
                 self.out.extend_from_slice(if bool { b"true" } else { b"false" });
             }
             Codec::Cbor => cbor::write_bool(self.out, bool),
-            _ => self.out.push(if bool { 0xc3 } else { 0xc2 }),
+            Codec::MsgPack | Codec::MsgPackRecords => self.out.push(if bool { 0xc3 } else { 0xc2 }),
         }
     }
 
     /// The absent value.
     pub fn null(&mut self) {
+        self.tally.item();
         match self.codec {
             Codec::Json => {
                 self.comma();
                 self.out.extend_from_slice(b"null");
             }
             Codec::Cbor => cbor::write_null(self.out),
-            _ => self.out.push(0xc0),
+            Codec::MsgPack | Codec::MsgPackRecords => self.out.push(0xc0),
         }
     }
 
     /// Bytes. JSON shows them as base64url text without padding (RFC 4648 §5).
     pub fn bytes(&mut self, bytes: &[u8]) {
+        self.tally.item();
         match self.codec {
             Codec::Json => {
                 self.comma();
                 json::write_bytes(self.out, bytes);
             }
             Codec::Cbor => cbor::write_string(self.out, major::BYTES, bytes),
-            _ => msgpack::write_bytes(self.out, bytes),
+            Codec::MsgPack | Codec::MsgPackRecords => msgpack::write_bytes(self.out, bytes),
         }
     }
 
     /// One datum that is already encoded in this codec.
     pub fn raw(&mut self, datum: &[u8]) {
+        self.tally.item();
         if self.codec == Codec::Json {
             self.comma();
         }
@@ -193,13 +208,14 @@ impl<'a> Writer<'a> {
     /// Text that is known to be UTF-8.
     #[inline]
     pub(crate) fn utf8(&mut self, text: &[u8]) {
+        self.tally.item();
         match self.codec {
             Codec::Json => {
                 self.comma();
                 json::write_text(self.out, text);
             }
             Codec::Cbor => cbor::write_string(self.out, major::TEXT, text),
-            _ => msgpack::write_text(self.out, text),
+            Codec::MsgPack | Codec::MsgPackRecords => msgpack::write_text(self.out, text),
         }
     }
 
@@ -210,6 +226,13 @@ impl<'a> Writer<'a> {
         if self.codec == Codec::Json {
             self.out.push(b':');
         }
+    }
+
+    /// Writes one value of a codec whose containers need no end, and are not ended.
+    pub(crate) fn flat(&mut self) -> Writer<'_> {
+        self.tally.item();
+        let Writer { codec, start, maps, .. } = *self;
+        Writer { codec, out: self.out, start, maps, tally: Tally::off() }
     }
 
     /// Whether containers need no end and keys look like any text.
@@ -289,6 +312,25 @@ mod tests {
         let cbor = frame(Codec::Cbor, b"\x80");
         let head = b"\xa3\x67deliver\x80\x64none\x80\x67offsets\x84\x18\x40\x20\xf6\xa1";
         assert_eq!(cbor, [&head[..], b"\x63\"\n\x01\xf6"].concat());
+    }
+
+    #[test]
+    #[cfg(debug_assertions)]
+    fn what_was_announced_is_what_is_written() {
+        for (announced, written, what) in [(2, 1, "fewer"), (1, 2, "more"), (0, 1, "more")] {
+            let write = move || {
+                let mut out = Vec::new();
+                let mut writer = Writer::new(Codec::Cbor, &mut out);
+                writer.map(announced);
+                for _ in 0..written {
+                    writer.key("a");
+                    writer.null();
+                }
+                writer.end();
+            };
+            let said = std::panic::catch_unwind(write).unwrap_err();
+            assert!(said.downcast_ref::<&str>().unwrap().starts_with(what));
+        }
     }
 
     #[test]

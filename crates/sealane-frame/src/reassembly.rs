@@ -67,13 +67,16 @@ impl Reassembly {
             Some(index) => index,
             None => peer.begin(now_ms, fragment.id, layout, spare, losses),
         };
+        debug_assert!(peer.is_bounded());
         let partial = peer.partials.get_mut(index).ok_or(FrameError::BadFragment)?;
         if !partial.add(layout, fragment.part())? {
             return Ok(Progress::Repeated);
         }
+        debug_assert!(partial.holds_together());
         if partial.missing > 0 {
             return Ok(Progress::Waiting);
         }
+        debug_assert_eq!(partial.bytes.len(), partial.frame_bytes, "a whole frame has all bytes");
         std::mem::swap(whole, &mut partial.bytes);
         peer.give_up(index, spare);
         Ok(Progress::Whole(whole))
@@ -134,6 +137,12 @@ impl Peer {
 
     fn frame_bytes(&self) -> usize {
         self.partials.iter().map(|partial| partial.frame_bytes).sum()
+    }
+
+    /// Whether its frames are within their bounds.
+    fn is_bounded(&self) -> bool {
+        let is_within = self.frame_bytes() <= MAX_PARTIAL_BYTES || self.partials.len() == 1;
+        is_within && self.partials.len() <= MAX_PARTIAL_FRAMES
     }
 
     fn oldest_if_expired(&self, now_ms: u64) -> Option<u16> {
@@ -197,6 +206,13 @@ impl Partial {
         let (came, bytes) = (std::mem::take(&mut self.came), std::mem::take(&mut self.bytes));
         let Layout { frame_bytes, stride, count: missing, .. } = layout;
         *self = Self { id, begun_ms, frame_bytes, stride, missing, came, bytes };
+    }
+
+    /// Whether what came and what is missing are all parts, and the bytes no more than the frame's.
+    fn holds_together(&self) -> bool {
+        let came: u32 = self.came.iter().map(|word| word.count_ones()).sum();
+        let parts = self.frame_bytes.div_ceil(self.stride.max(1));
+        came as usize + self.missing == parts && self.bytes.len() <= self.frame_bytes
     }
 
     /// Puts a part into its place; false when it had come before.

@@ -58,10 +58,16 @@ impl Sender {
         let until = reservation.state().bound();
         keys.save_counters(lock, name, state.slot, reservation.state(), false)?;
         sealer.confirm(reservation)?;
+        let block = sealer.next_counter()?..until;
+        debug_assert!(
+            counters.epoch() < epoch || counters.bound() <= block.start,
+            "a counter that was reserved before"
+        );
+        debug_assert_eq!(block.end - block.start, sealer.remaining());
         Ok(Sender {
             keys: Arc::clone(keys),
             name: name.to_owned(),
-            block: sealer.next_counter()?..until,
+            block,
             group: state.id(),
             sealer,
             tag: state.tag(),
@@ -189,10 +195,14 @@ impl Sender {
         if self.is_cloned {
             return Err(Error::Elsewhere(self.keys.path().to_owned()));
         }
-        if self.sealer.remaining() > 0 {
-            return Ok(());
+        if self.sealer.remaining() == 0 {
+            self.refill()?;
         }
-        self.refill()
+        debug_assert!(
+            self.sealer.next_counter().ok().is_none_or(|counter| self.block.contains(&counter)),
+            "a counter below its reservation"
+        );
+        Ok(())
     }
 
     #[cold]

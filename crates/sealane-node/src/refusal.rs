@@ -1,8 +1,8 @@
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::http::StatusCode;
+use parking_lot::Mutex;
 use sealane_codec::negotiate::Unknown;
 use sealane_protocol::{Error, WireError};
 
@@ -155,12 +155,12 @@ impl Refused {
     }
 
     pub(crate) fn count(&self, name: &'static str) {
-        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counts = self.0.lock();
         *counts.entry(name).or_default() += 1;
     }
 
     pub(crate) fn all(&self) -> Vec<(&'static str, u64)> {
-        let counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let counts = self.0.lock();
         counts.iter().map(|(name, count)| (*name, *count)).collect()
     }
 }

@@ -184,11 +184,9 @@ mod tests {
     use super::*;
     use crate::Level;
 
-    const CODECS: [Codec; 3] = [Codec::Json, Codec::MsgPack, Codec::Cbor];
-
     #[test]
     fn what_is_written_is_read_back() {
-        for codec in CODECS {
+        for codec in Codec::AT_REST {
             let mut envelope = Vec::new();
             let mut writer = Writer::new(codec, &mut envelope);
             writer.map(0);

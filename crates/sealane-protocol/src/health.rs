@@ -72,7 +72,7 @@ mod tests {
             let (version, status) = ("0.1.0".into(), "storage".into());
             let level = Level::Disk.into();
             let health = Health { ok: false, version, status, cause, level, streams: 3 };
-            for codec in [Codec::Json, Codec::MsgPack, Codec::Cbor] {
+            for codec in Codec::AT_REST {
                 let mut body = Vec::new();
                 health.write(&mut Writer::new(codec, &mut body));
                 assert_eq!(Health::read(codec, &body).as_ref(), Ok(&health));

@@ -214,8 +214,6 @@ fn write_stream(writer: &mut Writer<'_>, stream: Option<&Topic>) {
 mod tests {
     use super::*;
 
-    const CODECS: [Codec; 3] = [Codec::Json, Codec::MsgPack, Codec::Cbor];
-
     fn json(frame: &str) -> Result<Vec<Op>, Error> {
         let mut ops = Vec::new();
         read_ops(Codec::Json, frame.as_bytes(), &mut ops).map(|()| ops)
@@ -237,7 +235,7 @@ mod tests {
             Op::Nack(vec![range(None, 4, 4)], 0),
             Op::Seek { stream, offset: 7, generation: Some(1) },
         ];
-        for codec in CODECS {
+        for codec in Codec::AT_REST {
             for op in &all {
                 let (mut frame, mut ops) = (Vec::new(), Vec::new());
                 op.write(codec, &mut frame);

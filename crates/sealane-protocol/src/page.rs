@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_back() {
-        for codec in [Codec::Json, Codec::MsgPack, Codec::Cbor] {
+        for codec in Codec::AT_REST {
             let mut envelope = Vec::new();
             sealane_codec::encode(codec, &sealane_message::Value::Map(Vec::new()), &mut envelope);
             let stream: Topic = "a".parse().unwrap();

@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_back_in_every_codec() {
-        for codec in [Codec::Json, Codec::MsgPack, Codec::Cbor] {
+        for codec in Codec::AT_REST {
             for id in [None, Some("m1".into())] {
                 let sealed = Sealed { id, frame: vec![0, 0xff, 7].into() };
                 let mut envelope = Vec::new();

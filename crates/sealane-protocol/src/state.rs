@@ -454,8 +454,6 @@ fn write_numbers(writer: &mut Writer<'_>, numbers: &[(&str, u64)]) {
 mod tests {
     use super::*;
 
-    const CODECS: [Codec; 3] = [Codec::Json, Codec::MsgPack, Codec::Cbor];
-
     fn state() -> StreamState {
         let consumer = ConsumerState {
             consumer: String::new(),
@@ -499,7 +497,7 @@ mod tests {
         let of_consumer = ConnectionState { consumer: Some("x".into()), ..connection.clone() };
         let connections = Some(vec![connection, of_consumer]);
         let all = [state(), StreamState { sealed: None, connections, ..state() }];
-        for codec in CODECS {
+        for codec in Codec::AT_REST {
             for state in &all {
                 let mut body = Vec::new();
                 state.write(&mut Writer::new(codec, &mut body));
@@ -521,7 +519,7 @@ mod tests {
             max_bytes: Some(0),
             sealed: Some(GroupTag::from_bytes([1, 2, 3, 4])),
         };
-        for codec in CODECS {
+        for codec in Codec::AT_REST {
             for change in [change, Change::default()] {
                 let mut body = Vec::new();
                 change.write(codec, &mut body);

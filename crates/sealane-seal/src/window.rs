@@ -40,6 +40,7 @@ impl Window {
 
     /// Marks a counter that [`Window::check`] let pass.
     pub(crate) fn accept(&mut self, counter: u64) {
+        debug_assert_eq!(self.check(counter), Ok(()), "a counter is accepted once");
         if counter >= self.next {
             if counter - self.next >= WINDOW_BITS {
                 self.bits = [0; WORDS];
@@ -52,6 +53,7 @@ impl Window {
         if let Some(word) = self.bits.get_mut(word) {
             *word |= bit;
         }
+        debug_assert_eq!(self.check(counter), Err(Error::Replayed), "what was accepted is marked");
     }
 
     fn clear(&mut self, counter: u64) {

@@ -338,7 +338,7 @@ mod tests {
             block.frame(0, Codec::Cbor);
         }
         assert_eq!(take_encoded(), 3);
-        for codec in [Codec::Json, Codec::MsgPack, Codec::Cbor] {
+        for codec in Codec::AT_REST {
             let value = sealane_codec::decode(codec, &block.envelope(0, codec)).unwrap();
             assert_eq!(value.field("id").unwrap().as_text(), Some("m0"));
         }

@@ -263,6 +263,7 @@ impl Subscription {
             let given = out.get(before..).unwrap_or_default();
             bytes += given.iter().map(Output::bytes).sum::<usize>();
             let given = given.iter().filter(|e| matches!(e, Output::Deliver(_))).count();
+            debug_assert!(given <= turn.messages, "a delivery beyond the turn or the credit");
             left -= given.min(left);
             self.credit -= given as u64;
             self.registry.metrics.delivered.fetch_add(given as u64, Ordering::Relaxed);

@@ -6,9 +6,10 @@ mod reading;
 mod seen;
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
+use parking_lot::{Mutex, MutexGuard};
 use sealane_codec::Codec;
 use sealane_frame::GroupTag;
 use sealane_group::{Change, Member, Notice};
@@ -50,7 +51,7 @@ struct Inner {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        let follower = self.follower.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let follower = self.follower.get_mut();
         if let Some(follower) = follower.take() {
             follower.abort();
         }
@@ -73,7 +74,7 @@ impl Group {
         let group = Group { inner: Arc::new(inner) };
         group.catch_up().await?;
         let follower = control::follow(&group).await?;
-        *group.inner.follower.lock().unwrap_or_else(PoisonError::into_inner) = Some(follower);
+        *group.inner.follower.lock() = Some(follower);
         Ok(group)
     }
 
@@ -222,7 +223,7 @@ impl Group {
     }
 
     pub(crate) fn keys(&self) -> MutexGuard<'_, GroupKeys> {
-        self.inner.keys.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.keys.lock()
     }
 
     pub(crate) fn client(&self) -> &Client {

@@ -1,6 +1,5 @@
 //! Requests over a small set of connections that stay open.
 
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -9,6 +8,7 @@ use hyper::client::conn::http1::{self, SendRequest};
 use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, HeaderValue, RETRY_AFTER};
 use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::TokioIo;
+use parking_lot::Mutex;
 use sealane_codec::Codec;
 use sealane_message::Retry;
 use sealane_protocol::{ServerFrame, WireError};
@@ -179,7 +179,7 @@ impl Pool {
                 Ok(answer) => match answer.later() {
                     Some(Later::Reconnect) if !left().is_zero() => {
                         // Its successor is reached by new connections only.
-                        self.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
+                        self.idle.lock().clear();
                         Lost::NotReachable("the hub is stopping".into())
                     }
                     Some(Later::After(wait)) if wait < left() => {
@@ -229,7 +229,7 @@ impl Pool {
 
     async fn take_idle(&self) -> Option<SendRequest<Full<Bytes>>> {
         loop {
-            let mut sender = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop()?;
+            let mut sender = self.idle.lock().pop()?;
             if sender.ready().await.is_ok() {
                 return Some(sender);
             }
@@ -270,7 +270,7 @@ impl Pool {
         });
         match answer.await {
             Ok(Ok(answer)) => {
-                self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(sender);
+                self.idle.lock().push(sender);
                 Ok(answer)
             }
             Ok(Err(cause)) => Err(Lost::NoAnswer(cause)),

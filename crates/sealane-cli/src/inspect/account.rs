@@ -7,6 +7,7 @@ use sealane_frame::FrameError;
 use sealane_message::ErrorInfo;
 
 use super::body::Body;
+use super::form::FrameForm;
 use super::keys::Opening;
 
 /// What the bytes are.
@@ -133,24 +134,6 @@ pub(super) struct Refusal {
 impl From<FrameError> for Refusal {
     fn from(error: FrameError) -> Self {
         Self { info: error.info(), message: error.to_string() }
-    }
-}
-
-/// The form of a frame, if it is one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum FrameForm {
-    /// With the header of 64 bytes
-    Full,
-    /// With dictionary byte and short header
-    Compact,
-}
-
-impl FrameForm {
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            FrameForm::Full => "full",
-            FrameForm::Compact => "compact",
-        }
     }
 }
 

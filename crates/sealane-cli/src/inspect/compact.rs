@@ -5,9 +5,10 @@ use sealane_frame::{CompactView, Entry, FrameError, GroupTag, Kind, LinkContext,
 use sealane_seal::limits::{SIGNATURE_BYTES, TAG_BYTES};
 use sealane_seal::{Class, Epoch};
 
-use super::account::{Account, FrameForm, Origin, Part, What};
+use super::account::{Account, Origin, Part, What};
 use super::body::Body;
 use super::dictionary::Known;
+use super::form::FrameForm;
 use super::walk::{Walk, count};
 use super::{hex, seal, words};
 

@@ -3,8 +3,9 @@
 use sealane_frame::{FrameView, HEADER_BYTES};
 use sealane_seal::{Class, Epoch};
 
-use super::account::{Account, FrameForm, Origin, Part, What};
+use super::account::{Account, Origin, Part, What};
 use super::body::Body;
+use super::form::FrameForm;
 use super::seal::{self, Sealed};
 use super::walk::{Walk, count};
 use super::words;

@@ -6,21 +6,9 @@ use std::path::Path;
 
 use super::account::{Captured, Origin};
 use super::capture::CaptureError;
+use super::form::Holding;
 use super::packet;
 use super::pcap::{Capture, MAX_RECORD_BYTES};
-
-/// What the input holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Holding {
-    /// The bytes of one frame of the full form
-    Full,
-    /// The bytes of one unit: a frame of either form, a fragment or a batch
-    Unit,
-    /// Hexadecimal text: one unit per line; blanks and # comments are allowed
-    Hex,
-    /// Packets, as pcap or pcapng
-    Pcap,
-}
 
 /// What the input gives next.
 #[derive(Debug)]

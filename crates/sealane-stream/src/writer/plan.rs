@@ -171,8 +171,18 @@ impl Plan {
         }
     }
 
-    /// Plans what a command asks for, or notes its refusal.
+    /// Plans what a command asks for, or notes its refusal. Whoever asks has one answer coming,
+    /// from this commit or a later one.
     pub(super) fn add(&mut self, planner: &mut Planner, command: Command) -> Result<(), Fault> {
+        let asks = usize::from(command.topic().is_some());
+        let before = self.answers.len() + self.deferred.len();
+        let planned = self.plan(planner, command);
+        let after = self.answers.len() + self.deferred.len();
+        debug_assert!(planned.is_err() || after == before + asks, "one answer, or deferred");
+        planned
+    }
+
+    fn plan(&mut self, planner: &mut Planner, command: Command) -> Result<(), Fault> {
         // Whoever asks for a topic comes behind all who asked for it before.
         if command.topic().is_some_and(|topic| self.waiting.contains(topic)) {
             self.deferred.push(command);

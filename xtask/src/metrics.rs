@@ -1,0 +1,162 @@
+//! `cargo xtask metrics [NAME=FOLDER ...]`: sizes and habits of the code of this workspace, beside
+//! those of other source trees.
+//!
+//! Tests, comments and blank lines are left out. What is counted is text, not syntax trees, so that
+//! the figures are for comparing, and not exact where macros write code.
+
+mod count;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use crate::date;
+use crate::process::{self, Outcome};
+use crate::rust::Rust;
+use crate::tree::Tree;
+use count::Counts;
+
+/// How a row of the table is made.
+type Cell = fn(&Counts) -> String;
+
+const ROWS: &[(&str, Cell)] = &[
+    ("code lines", |of| of.lines().to_string()),
+    ("functions", |of| of.functions.len().to_string()),
+    ("files", |of| of.files.len().to_string()),
+    ("lines of a function: median / p90", |of| {
+        format!("{} / {}", part(&of.functions, 50), part(&of.functions, 90))
+    }),
+    ("lines of a function: p99 / max", |of| {
+        format!("{} / {}", part(&of.functions, 99), part(&of.functions, 100))
+    }),
+    ("functions over 60 lines", |of| {
+        of.functions.iter().filter(|lines| **lines > 60).count().to_string()
+    }),
+    ("lines of a file: median / p90", |of| {
+        format!("{} / {}", part(&of.files, 50), part(&of.files, 90))
+    }),
+    ("lines of a file: p99 / max", |of| {
+        format!("{} / {}", part(&of.files, 99), part(&of.files, 100))
+    }),
+    ("nested braces of a function: p90 / max", |of| {
+        format!("{} / {}", part(&of.depths, 90), part(&of.depths, 100))
+    }),
+    ("unwrap, expect", |of| of.rate(of.unwraps)),
+    ("panic, unreachable, assert", |of| of.rate(of.panics)),
+    ("debug_assert", |of| of.rate(of.debug_asserts)),
+    ("casts to numbers by `as`", |of| of.rate(of.casts)),
+    ("unsafe", |of| of.rate(of.unsafes)),
+    ("clone", |of| of.rate(of.clones)),
+    ("pub", |of| of.rate(of.publics)),
+    ("functions with more than 5 parameters", |of| of.rate(of.long_lists)),
+    ("functions with a tuple as parameter", |of| of.rate(of.tuples)),
+];
+
+/// `cargo xtask metrics [NAME=FOLDER ...]`.
+pub(crate) fn run(arguments: &[String]) -> Outcome {
+    let tree = Tree::load()?;
+    let of = |prefix: &str| -> BTreeMap<String, Rust> {
+        let ours = tree.files().filter(|(path, _)| {
+            path.starts_with(prefix) && path.contains("/src/") && path.ends_with(".rs")
+        });
+        ours.map(|(path, text)| (path.to_owned(), Rust::scan(text))).collect()
+    };
+    let mut columns = vec![
+        ("sealane".to_owned(), Counts::of(&of("crates/"))),
+        ("xtask".to_owned(), Counts::of(&of("xtask/"))),
+    ];
+    for argument in arguments {
+        let (name, folder) = argument
+            .split_once('=')
+            .ok_or_else(|| format!("`{argument}` is not NAME=FOLDER, a folder of Rust sources"))?;
+        let mut sources = BTreeMap::new();
+        read(Path::new(folder), &mut sources)?;
+        if sources.is_empty() {
+            return Err(format!("{folder} holds no Rust sources"));
+        }
+        columns.push((name.to_owned(), Counts::of(&sources)));
+    }
+    print!("{}{}", head()?, table(&columns));
+    Ok(())
+}
+
+fn head() -> Outcome<String> {
+    let git = |arguments: &[&str]| process::output(process::program("git").args(arguments));
+    let commit = git(&["rev-parse", "HEAD"])?;
+    let changed = git(&["status", "--porcelain", "--untracked-files=no", "--", ".", ":!results"])?;
+    let more = if changed.is_empty() { "" } else { " and uncommitted changes" };
+    Ok(format!(
+        "metrics: sizes and habits of the code, without tests, comments and blank lines\n\
+         date: {}\ncommit: {}{more}\nsealane: crates/*/src\n\
+         in brackets: for each 1,000 lines of code\n\n",
+        date::today(),
+        commit.trim(),
+    ))
+}
+
+/// The Rust sources below a folder: of a crate, those below its `src`.
+fn read(folder: &Path, sources: &mut BTreeMap<String, Rust>) -> Outcome {
+    let inner = folder.join("src");
+    let folder = if sources.is_empty() && inner.is_dir() { &inner } else { folder };
+    let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
+    for entry in std::fs::read_dir(folder).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        if path.is_dir() {
+            read(&path, sources)?;
+        } else if path.extension().is_some_and(|end| end == "rs") {
+            let text = std::fs::read_to_string(&path).map_err(failed)?;
+            sources.insert(path.to_string_lossy().into_owned(), Rust::scan(&text));
+        }
+    }
+    Ok(())
+}
+
+/// The value that so many percent of all do not exceed.
+fn part(all: &[usize], percent: usize) -> usize {
+    let mut all = all.to_vec();
+    all.sort_unstable();
+    let index = (all.len() * percent).div_ceil(100).saturating_sub(1);
+    all.get(index).copied().unwrap_or_default()
+}
+
+fn table(columns: &[(String, Counts)]) -> String {
+    let width = ROWS.iter().map(|(name, _)| name.len()).max().unwrap_or_default();
+    let mut table = format!("{:width$}", "");
+    let cell = |text: &str, name: &str| format!("  {text:>0$}", name.len().max(14));
+    columns.iter().for_each(|(name, _)| table += &cell(name, name));
+    for (title, row) in ROWS {
+        table += &format!("\n{title:width$}");
+        columns.iter().for_each(|(name, counts)| table += &cell(&row(counts), name));
+    }
+    table + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_values_that_are_there() {
+        let all: Vec<usize> = (1..=10).rev().collect();
+        assert_eq!([50, 90, 99, 100].map(|percent| part(&all, percent)), [5, 9, 10, 10]);
+        assert_eq!(part(&[], 50), 0);
+    }
+
+    #[test]
+    fn trees_stand_beside_each_other_with_rates() {
+        let source = |text: &str| BTreeMap::from([("a.rs".to_owned(), Rust::scan(text))]);
+        let one = Counts::of(&source("fn a() {\n    b().unwrap();\n}\n\n// fn no()\n"));
+        let table = table(&[("ours".to_owned(), one), ("theirs".to_owned(), Counts::default())]);
+        let row = |title: &str| -> Vec<String> {
+            let line = table.lines().find(|line| line.starts_with(title)).unwrap();
+            line[title.len()..].split("  ").map(str::trim).map(str::to_owned).collect()
+        };
+        assert!(row("code lines").contains(&"3".to_owned()), "{table}");
+        assert!(row("unwrap, expect").contains(&"1 (333.33)".to_owned()), "{table}");
+        assert!(table.lines().next().unwrap().ends_with("theirs"), "{table}");
+    }
+
+    #[test]
+    fn a_folder_is_named() {
+        assert!(run(&["quinn".to_owned()]).unwrap_err().contains("NAME=FOLDER"));
+    }
+}

@@ -1,0 +1,94 @@
+//! The lists of `docs/ARCHITECTURE.md` that say which files to touch for something new, beside the
+//! patches that prove them.
+
+use std::collections::BTreeSet;
+
+use super::Finding;
+use crate::tree::Tree;
+
+const PAGE: &str = "docs/ARCHITECTURE.md";
+const PATCHES: &str = "tests/grow/";
+
+pub(super) fn check(tree: &Tree) -> Vec<Finding> {
+    let lists = lists(tree.get(PAGE).unwrap_or_default());
+    let is_patch = |path: &&str| path.starts_with(PATCHES) && path.ends_with(".patch");
+    let patches: Vec<_> = tree.files().filter(|(path, _)| is_patch(path)).collect();
+    let mut findings = vec![];
+    for (path, text) in &patches {
+        let touched = touched(text);
+        let Some(list) = lists.iter().find(|list| list.patch == *path) else {
+            let what = format!("{PAGE} has no list for it");
+            findings.push(Finding::new(path, 1, what, "write one that names this patch"));
+            continue;
+        };
+        let wrong = list.files.symmetric_difference(&touched);
+        findings.extend(wrong.map(|file| {
+            let is_listed = list.files.contains(file);
+            let (which, remedy) = match is_listed {
+                true => ("listed but not touched", "touch it in the patch, or strike it"),
+                false => ("touched but not listed", "list it, or leave it alone"),
+            };
+            Finding::new(PAGE, list.line, format!("`{file}` is {which} by {path}"), remedy)
+        }));
+    }
+    let is_there = |list: &&List| patches.iter().any(|(path, _)| *path == list.patch);
+    findings.extend(lists.iter().filter(|list| !is_there(list)).map(|list| {
+        let what = format!("there is no {}", list.patch);
+        Finding::new(PAGE, list.line, what, "write the patch that proves the list")
+    }));
+    findings
+}
+
+/// The files of one thing that can be added.
+struct List {
+    line: usize,
+    patch: String,
+    files: BTreeSet<String>,
+}
+
+/// A line that names a patch begins a list, whose items begin with a file each.
+fn lists(page: &str) -> Vec<List> {
+    let mut lists: Vec<List> = vec![];
+    for (index, line) in page.lines().enumerate() {
+        let mut codes = line.split('`').skip(1).step_by(2);
+        if let Some(patch) = codes.clone().find(|code| code.starts_with(PATCHES)) {
+            let (patch, files) = (patch.to_owned(), BTreeSet::new());
+            lists.push(List { line: index + 1, patch, files });
+        } else if line.starts_with("- `")
+            && let (Some(list), Some(file)) = (lists.last_mut(), codes.next())
+        {
+            list.files.insert(file.to_owned());
+        } else if line.starts_with('#') && !lists.is_empty() {
+            break;
+        }
+    }
+    lists
+}
+
+/// The files that a patch changes or makes.
+fn touched(patch: &str) -> BTreeSet<String> {
+    patch.lines().filter_map(|line| line.strip_prefix("+++ b/")).map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::said;
+    use super::*;
+
+    #[test]
+    fn lists_and_patches_that_differ_are_found() {
+        let page = "# A\n\n**An error** (`tests/grow/error.patch`):\n\n- `a.rs`: one\n\
+                    - `b.rs`: two\n\n**A limit** (`tests/grow/limit.patch`):\n\n- `a.rs`: one\n\n\
+                    ## B\n\n- `c`: no\n";
+        let findings = said(&check(&Tree::sample(&[
+            (PAGE, page),
+            ("tests/grow/error.patch", "--- a/a.rs\n+++ b/a.rs\n--- /dev/null\n+++ b/c.rs\n"),
+            ("tests/grow/more.patch", "+++ b/a.rs\n"),
+        ])));
+        assert_eq!(findings.len(), 4, "{findings:?}");
+        assert!(findings[0].contains(":3: `b.rs` is listed but not touched"), "{findings:?}");
+        assert!(findings[1].contains(":3: `c.rs` is touched but not listed"), "{findings:?}");
+        assert!(findings[2].contains("more.patch:1: docs/ARCHITECTURE.md has no"), "{findings:?}");
+        assert!(findings[3].contains(":8: there is no tests/grow/limit.patch"), "{findings:?}");
+    }
+}
