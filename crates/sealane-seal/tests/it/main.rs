@@ -13,6 +13,11 @@ mod refuses_replays;
 mod speaks_sframe;
 mod vectors;
 
+/// What holds of every policy file, which its fuzz target asserts too.
+#[path = "../../../../fuzz/src/policy.rs"]
+#[allow(unreachable_pub, reason = "it is the public module of another crate")]
+mod policy_laws;
+
 /// What several of them use.
 mod shared {
     pub(crate) mod cases;
