@@ -1,7 +1,7 @@
 //! The order of the crates, what the pure ones may not touch, and features nobody asks for.
 
 use super::Finding;
-use crate::rust::{Rust, closing, words};
+use crate::rust::{closing, words};
 use crate::tree::{Package, Tree};
 
 /// The crates in the order of a message's way. A crate depends only on those above it.
