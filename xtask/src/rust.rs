@@ -1,4 +1,4 @@
-//! Rust source as three views of equal length: code, comments, and string literals.
+//! Rust source as two views: code of equal length, and string literals.
 //!
 //! The checks read text, not syntax trees: a scanner of this size is enough to tell code from
 //! comments and strings, and keeps the first build short.
@@ -15,8 +15,6 @@ pub(crate) struct Literal {
 pub(crate) struct Rust {
     /// Only code: comments and what stands between quotes are blank.
     pub(crate) code: String,
-    /// Only comments.
-    pub(crate) comments: String,
     /// The string literals, in order.
     pub(crate) literals: Vec<Literal>,
 }
@@ -24,14 +22,12 @@ pub(crate) struct Rust {
 impl Rust {
     /// Scans `source`.
     pub(crate) fn scan(source: &str) -> Self {
-        let mut scanner =
-            Scanner { source, at: 0, code: vec![], comments: vec![], literals: vec![] };
+        let mut scanner = Scanner { source, at: 0, code: vec![], literals: vec![] };
         while scanner.at < source.len() {
             scanner.step();
         }
         Self {
             code: String::from_utf8_lossy(&scanner.code).into_owned(),
-            comments: String::from_utf8_lossy(&scanner.comments).into_owned(),
             literals: scanner.literals,
         }
     }
@@ -115,7 +111,6 @@ struct Scanner<'a> {
     source: &'a str,
     at: usize,
     code: Vec<u8>,
-    comments: Vec<u8>,
     literals: Vec<Literal>,
 }
 
@@ -139,19 +134,16 @@ impl Scanner<'_> {
             self.code.push(b'\'');
             self.blanks(length - 2);
             self.code.push(b'\'');
-            self.comments.extend_from_slice(b"  ");
             self.at += length;
         } else {
             let length = rest.chars().next().map_or(1, char::len_utf8);
             self.code.extend_from_slice(&rest.as_bytes()[..length]);
-            self.comments.extend(blank(&rest[..length]).bytes());
             self.at += length;
         }
     }
 
     fn comment(&mut self, length: usize) {
         let text = &self.source[self.at..self.at + length];
-        self.comments.extend_from_slice(text.as_bytes());
         self.code.extend(blank(text).bytes());
         self.at += length;
     }
@@ -160,7 +152,6 @@ impl Scanner<'_> {
         self.literals.push(Literal { at: self.at, text });
         let end = (self.at + prefix + length + close).min(self.source.len());
         let whole = &self.source[self.at..end];
-        self.comments.extend(blank(whole).bytes());
         let mut masked = blank(whole).into_bytes();
         masked[0] = b'"';
         if let Some(last) = masked.last_mut() {
@@ -172,7 +163,6 @@ impl Scanner<'_> {
 
     fn blanks(&mut self, count: usize) {
         self.code.extend(std::iter::repeat_n(b' ', count));
-        self.comments.extend(std::iter::repeat_n(b' ', count));
     }
 }
 
@@ -263,9 +253,7 @@ mod tests {
         );
         let rust = Rust::scan(source);
         assert_eq!(rust.code.len(), source.len());
-        assert_eq!(rust.comments.len(), source.len());
         assert!(!rust.code.contains(['{', '}', 'x', 'y', 'q']), "{}", rust.code);
-        assert!(rust.comments.contains("// } \"y\"") && rust.comments.contains("/* { /* } */ */"));
         let texts: Vec<_> = rust.literals.iter().map(|literal| &*literal.text).collect();
         assert_eq!(texts, ["x // {", "{ \"q\" "]);
         assert_eq!(rust.line(rust.literals[1].at), 2);
