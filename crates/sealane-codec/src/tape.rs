@@ -416,8 +416,8 @@ impl<'t> Datum<'t> {
         if let Some(keys) = order.get_mut(base..) {
             keys.sort_unstable_by(|a, b| encoded(a).cmp(&encoded(b)));
         }
-        for place in base..base + extent.len as usize {
-            let index = order.get(place).copied().unwrap_or_default() as usize;
+        for at in base..base + extent.len as usize {
+            let index = order.get(at).copied().unwrap_or_default() as usize;
             self.write_key(index, writer);
             self.write_nested(index + 1, order, writer);
         }

@@ -170,8 +170,8 @@ impl Epochs {
                 same.map_err(|_| Error::EpochStep)
             }
             Err(_) if self.held.len() >= MAX_EPOCHS_HELD => Err(Error::TooManyEpochs),
-            Err(place) => {
-                self.held.insert(place, (epoch, secret));
+            Err(index) => {
+                self.held.insert(index, (epoch, secret));
                 self.newest = self.newest.max(epoch);
                 Ok(())
             }

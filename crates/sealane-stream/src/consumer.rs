@@ -82,6 +82,10 @@ struct Kept {
 }
 
 impl Pending {
+    fn is_held_by(&self, member: Member) -> bool {
+        matches!(self.state, PendingState::InFlight { member: holder, .. } if holder == member)
+    }
+
     /// What is stored; none where the message is done.
     fn kept(&self, buried: &[u64]) -> Option<Kept> {
         let due_ms = match self.state {
@@ -264,9 +268,9 @@ impl Consumer {
 
     /// Whether `offset` is in flight to `member`.
     pub(crate) fn holds(&self, member: Member, offset: u64) -> bool {
-        self.index(offset).and_then(|i| self.pending.get(i)).is_some_and(|entry| {
-            matches!(entry.state, PendingState::InFlight { member: holder, .. } if holder == member)
-        })
+        self.index(offset)
+            .and_then(|i| self.pending.get(i))
+            .is_some_and(|entry| entry.is_held_by(member))
     }
 
     /// Drops what can no longer be read since retention took it; returns how many of them were
@@ -434,8 +438,7 @@ impl Consumer {
             let Some(entry) = self.pending.get(index).filter(|entry| entry.offset <= to) else {
                 break;
             };
-            let is_held = |holder| holder == member;
-            if matches!(entry.state, PendingState::InFlight { member, .. } if is_held(member)) {
+            if entry.is_held_by(member) {
                 let state = next(entry);
                 self.set(index, state);
                 count += 1;

@@ -103,7 +103,7 @@ struct World {
     inputs: usize,
     ids: u64,
     /// The id of each message that was acknowledged with its place.
-    places: HashMap<(Topic, u64, u64), String>,
+    positions: HashMap<(Topic, u64, u64), String>,
     /// The generation and offset of the last first delivery to each consumer.
     firsts: HashMap<(String, Topic), (u64, u64)>,
     connections: [Option<Connection>; 2],
@@ -134,7 +134,7 @@ impl World {
             scratch: Transcoder::new(),
             inputs: 0,
             ids: 0,
-            places: HashMap::new(),
+            positions: HashMap::new(),
             firsts: HashMap::new(),
             connections: [None, None],
             together: JoinSet::new(),
@@ -328,16 +328,16 @@ impl World {
         }
     }
 
-    /// No two messages have one place.
+    /// No two messages have one position.
     fn note(&mut self, appended: &Appended) {
         if appended.due_ms.is_some() {
             return;
         }
         for (offset, id) in (appended.offset..).zip(&appended.ids) {
             let id = std::str::from_utf8(id).expect("ids are text").to_owned();
-            let place = (appended.stream.clone(), appended.generation, offset);
-            let before = self.places.insert(place, id.clone());
-            assert!(before.is_none_or(|before| before == id), "two messages have one place");
+            let position = (appended.stream.clone(), appended.generation, offset);
+            let before = self.positions.insert(position, id.clone());
+            assert!(before.is_none_or(|before| before == id), "two messages have one position");
         }
     }
 
@@ -395,13 +395,13 @@ impl World {
     fn look(&self, delivery: &Delivery, codec: Codec) {
         let frame = ServerFrame::read(codec, &delivery.frame(codec)).expect("what we write");
         let ServerFrame::Deliver(deliver) = frame else { panic!("{frame:?}") };
-        let place = (deliver.stream, deliver.generation, deliver.offset);
-        assert_eq!(place, (delivery.stream().clone(), delivery.generation(), delivery.offset()));
+        let position = (deliver.stream, deliver.generation, deliver.offset);
+        assert_eq!(position, (delivery.stream().clone(), delivery.generation(), delivery.offset()));
         assert_eq!(deliver.attempt, delivery.attempt());
-        let Some(expected) = self.places.get(&place) else { return };
+        let Some(expected) = self.positions.get(&position) else { return };
         let envelope = sealane_codec::decode(codec, &deliver.envelope).expect("an envelope");
         let id = envelope.field("id").and_then(|id| id.as_text());
-        assert_eq!(id, Some(expected.as_str()), "another message at {place:?}");
+        assert_eq!(id, Some(expected.as_str()), "another message at {position:?}");
     }
 
     /// Reads once. A connection that ends leaves the other as it was.
@@ -460,12 +460,12 @@ impl World {
             *next += 1;
             return;
         };
-        let place = (delivery.generation(), offset);
+        let position = (delivery.generation(), offset);
         let first = self.firsts.entry((consumer.clone(), topic.clone()));
         if delivery.attempt() == 1 {
             let last = first.or_insert((0, 0));
-            assert!(place > *last, "first deliveries of {topic} are out of order");
-            *last = place;
+            assert!(position > *last, "first deliveries of {topic} are out of order");
+            *last = position;
         }
     }
 

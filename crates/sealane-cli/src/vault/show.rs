@@ -22,7 +22,7 @@ pub(super) fn status(location: &Location, terminal: &mut Terminal) -> Result<(),
         });
         return terminal.record(vec![
             ("vault", Value::from(vault.id())),
-            ("place", Value::from(vault.store().location())),
+            ("location", Value::from(vault.store().location())),
             ("head", Value::from(head)),
             ("snapshots", Value::from(snapshots.len() as u64)),
             ("lastTimeMs", snapshots.last().map_or(Value::Null, |s| Value::from(ms(s.time_ns)))),

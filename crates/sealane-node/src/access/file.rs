@@ -335,8 +335,8 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_and_revoked_once() {
-        let place = tempfile::tempdir().unwrap();
-        let folder = &place.path().join("data");
+        let home = tempfile::tempdir().unwrap();
+        let folder = &home.path().join("data");
         let secret = Secret::new([1; 32]);
         let rights = Rights {
             read: vec!["a/**".parse().unwrap(), "b".parse().unwrap()],

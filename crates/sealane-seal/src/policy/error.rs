@@ -39,7 +39,7 @@ sealane_message::errors! {
             found: Option<String>,
         },
         /// A key that is none here.
-        #[error("`{key}` is no key of {place}; they are {known}")]
+        #[error("`{key}` is no key of {section}; they are {known}")]
         #[code("SL-POLICY-03", "PolicyUnknownKey", exit = Usage)]
         #[cause("a policy file has a key that is none")]
         #[hint("Correct or remove it: a rule that is not understood would not protect.")]
@@ -47,7 +47,7 @@ sealane_message::errors! {
             /// The key.
             key: String,
             /// The table.
-            place: String,
+            section: String,
             /// The keys there are.
             known: String,
         },

@@ -155,9 +155,9 @@ impl<'a> Table<'a> {
         self.error(key, Fault::Value { key: key.to_owned(), cause: cause.into() })
     }
 
-    fn unknown(&self, key: &str, place: &str, known: &[&str]) -> PolicyError {
-        let (key, place) = (key.to_owned(), place.to_owned());
-        self.file.error(self.at, Fault::UnknownKey { key, place, known: known.join(", ") })
+    fn unknown(&self, key: &str, section: &str, known: &[&str]) -> PolicyError {
+        let (key, section) = (key.to_owned(), section.to_owned());
+        self.file.error(self.at, Fault::UnknownKey { key, section, known: known.join(", ") })
     }
 
     /// Refuses keys that are none.
@@ -166,12 +166,12 @@ impl<'a> Table<'a> {
         let Some(key) = self.entries.keys().find(|key| !names(key.get_ref().borrow())) else {
             return Ok(());
         };
-        let place = match self.name.as_str() {
+        let section = match self.name.as_str() {
             "" => "the file".into(),
             name => format!("[{name}]"),
         };
         let (at, key) = (key.span().start, key.get_ref().to_string());
-        Err(self.file.error(at, Fault::UnknownKey { key, place, known: known.join(", ") }))
+        Err(self.file.error(at, Fault::UnknownKey { key, section, known: known.join(", ") }))
     }
 
     fn version(&self) -> Result<(), PolicyError> {
