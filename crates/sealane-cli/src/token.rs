@@ -17,7 +17,7 @@ use crate::{Failure, Terminal};
 /// Makes, lists and takes back tokens.
 ///
 /// # Errors
-/// [`Failure::Token`].
+/// [`Failure::Node`].
 pub fn run(args: &Args, file: &File, terminal: &mut Terminal) -> Result<(), Failure> {
     let folder = PathBuf::from(file.setting(Key::Data, args.data.as_ref()).value);
     match &args.verb {
@@ -122,7 +122,7 @@ fn fields(token: &Token) -> Vec<(&'static str, Value)> {
 /// Says what a token, named or shown, may do on a topic, and which pattern grants it.
 ///
 /// # Errors
-/// [`Failure::Token`] where there is no such token, [`Failure::Usage`] for what is no topic.
+/// [`Failure::Node`] where there is no such token, [`Failure::Usage`] for what is no topic.
 pub fn explain(
     asked: &str,
     topic: &str,
