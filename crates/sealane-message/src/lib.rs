@@ -7,7 +7,7 @@
 //!
 //! This crate takes nothing and gives the types that every later step speaks: [`Value`], the one
 //! data model that all codecs carry; [`DataType`], what a body is; [`Topic`] and [`Pattern`], the
-//! names of streams; [`limits`], every bound of the system in one table; [`ErrorInfo`], what an
+//! names of streams; [`mod@limits`], the bounds of those; [`ErrorInfo`], what an
 //! error code means, and [`errors!`], the one table in which a crate writes its errors.
 //!
 //! It has no I/O, no clock, no randomness and no `unsafe`.
