@@ -41,10 +41,13 @@ async fn append(app: &App, request: Request, is_batch: bool) -> Result<Appended,
     in_time(app, &pass)?;
     let body = body::read(&app.fair, &pass, request).await?;
     let asked = sealane_protocol::Enqueue::read(body.codec, &body.bytes, is_batch)?;
-    let name = pass.name().as_bytes();
-    let key = headers.get("idempotency-key").map(|key| key.as_bytes());
-    let key = key.map(|key| IdempotencyKey::new(name, key, &body.bytes)).transpose()?;
-    let enqueue = read(app, &pass, asked, body.codec, key)?;
+    // Nothing more is worked out for who may not publish there.
+    pass.need(Right::Publish, &asked.to)?;
+    let mut enqueue = read(app, asked, body.codec)?;
+    if let Some(key) = headers.get("idempotency-key") {
+        let name = pass.name().as_bytes();
+        enqueue.key = Some(IdempotencyKey::new(name, key.as_bytes(), &body.bytes)?);
+    }
     if pass.has_token() {
         let count = enqueue.envelopes.len();
         app.fair.enqueued.charge(&pass.name().to_owned(), count, Instant::now());
@@ -61,15 +64,8 @@ fn in_time(app: &App, pass: &Pass) -> Result<(), Refusal> {
     wait.map_or(Ok(()), |wait| Err(Refusal::TooFast(wait)))
 }
 
-fn read(
-    app: &App,
-    pass: &Pass,
-    asked: sealane_protocol::Enqueue<'_>,
-    codec: Codec,
-    key: Option<IdempotencyKey>,
-) -> Result<Enqueue, Refusal> {
+fn read(app: &App, asked: sealane_protocol::Enqueue<'_>, codec: Codec) -> Result<Enqueue, Refusal> {
     let sealane_protocol::Enqueue { to, envelopes, expect, delay_ms, .. } = asked;
-    pass.need(Right::Publish, &to)?;
     if envelopes.len() > MAX_BATCH_MESSAGES {
         let limit = MAX_BATCH_MESSAGES as u64;
         return Err(Error::TooMany { what: "messages in a batch", limit }.into());
@@ -81,7 +77,7 @@ fn read(
         let read = |raw| Envelope::read(scratch, app.hub.ids(), codec, raw);
         envelopes.into_iter().map(read).collect::<Result<Vec<_>, _>>()
     })?;
-    Ok(Enqueue { topic: to, envelopes, expect, delay_ms, key })
+    Ok(Enqueue { topic: to, envelopes, expect, delay_ms, key: None })
 }
 
 fn write(appended: Appended, is_batch: bool) -> Fill {

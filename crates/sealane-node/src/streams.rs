@@ -97,7 +97,7 @@ pub(crate) async fn remove(
     answer(&headers, result.await.map(|fill| (StatusCode::OK, fill)))
 }
 
-/// What a list is asked for, and by whom.
+/// What a list is asked for.
 struct Wish {
     pattern: Option<Pattern>,
     after: Option<Topic>,
