@@ -54,7 +54,7 @@ pub(crate) fn failure(error: &serde_json::Error, text: &str) -> CodecError {
 }
 
 /// The parser tells lines and columns, both from 1.
-fn offset(error: &serde_json::Error, text: &str) -> usize {
+pub(crate) fn offset(error: &serde_json::Error, text: &str) -> usize {
     let before = error.line().saturating_sub(1);
     let lines: usize = text.split_inclusive('\n').take(before).map(str::len).sum();
     (lines + error.column().saturating_sub(1)).min(text.len())

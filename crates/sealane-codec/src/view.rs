@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use crate::limits::MAX_DEPTH;
+use crate::limits::{MAX_DEPTH, MAX_VALUES};
 use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
@@ -26,7 +26,8 @@ pub type Field<'a> = (Cow<'a, str>, &'a [u8]);
 /// [`crate::records::Decoder::to_plain`] first.
 ///
 /// # Errors
-/// [`CodecError`] where `bytes` is not one map, malformed, too deep, or followed by anything.
+/// [`CodecError`] where `bytes` is not one map, malformed, too deep, followed by anything, or has
+/// more than [`MAX_VALUES`] fields.
 pub fn fields(codec: Codec, bytes: &[u8]) -> Result<Vec<Field<'_>>, CodecError> {
     let fields = match codec {
         Codec::Json => json_top(bytes, Fields, Kind::Map)?,
@@ -185,6 +186,7 @@ fn binary_fields<'a, F: Format>(
         let start = input.at();
         skip(format, &mut input, 1)?;
         fields.push((key, input.since(start)));
+        bounded(fields.len(), &input)?;
     }
     input.finish()?;
     Ok(fields)
@@ -204,9 +206,15 @@ fn binary_elements<'a, F: Format>(
         let start = input.at();
         skip(format, &mut input, 1)?;
         elements.push(input.since(start));
+        bounded(elements.len(), &input)?;
     }
     input.finish()?;
     Ok(elements)
+}
+
+/// Refuses more values than one datum may have: a list of spans is larger than small values are.
+fn bounded(values: usize, input: &Input<'_>) -> Result<(), CodecError> {
+    if values > MAX_VALUES { Err(CodecError::TooLarge { at: input.at() }) } else { Ok(()) }
 }
 
 /// The text whose head stood `at`, borrowed unless it comes in chunks.
@@ -250,6 +258,9 @@ fn string_bytes<'a, F: Format>(
 }
 
 /// Reads a JSON datum with a visitor that refuses all kinds but one.
+/// By which the parser's error tells that there are more values than there may be.
+const TOO_MANY: &str = "too many values";
+
 fn json_top<'a, V: Visitor<'a>>(
     bytes: &'a [u8],
     visitor: V,
@@ -259,7 +270,9 @@ fn json_top<'a, V: Visitor<'a>>(
     let text = json::text(bytes)?;
     let mut parser = serde_json::Deserializer::from_str(text);
     let read = parser.deserialize_any(visitor).map_err(|error| {
-        if error.is_data() {
+        if error.is_data() && error.to_string().starts_with(TOO_MANY) {
+            CodecError::TooLarge { at: json::offset(&error, text) }
+        } else if error.is_data() {
             CodecError::WrongKind { expected }
         } else {
             json::failure(&error, text)
@@ -316,6 +329,9 @@ impl<'de> Visitor<'de> for Fields {
         while let Some(key) = map.next_key_seed(Text)? {
             let value: &RawValue = map.next_value()?;
             fields.push((key, value.get().as_bytes()));
+            if fields.len() > MAX_VALUES {
+                return Err(serde::de::Error::custom(TOO_MANY));
+            }
         }
         Ok(fields)
     }
@@ -334,6 +350,9 @@ impl<'de> Visitor<'de> for Elements {
         let mut elements = Vec::new();
         while let Some(element) = array.next_element::<&RawValue>()? {
             elements.push(element.get().as_bytes());
+            if elements.len() > MAX_VALUES {
+                return Err(serde::de::Error::custom(TOO_MANY));
+            }
         }
         Ok(elements)
     }

@@ -119,3 +119,25 @@ fn wide_maps_are_checked_in_time() {
     assert_eq!(fields(Json, json.as_bytes()).unwrap().len(), 100_000);
     assert!(started.elapsed() < Duration::from_secs(10), "{:?}", started.elapsed());
 }
+
+/// Each span of a list takes sixteen bytes, each of these values one or two.
+#[test]
+fn a_small_input_is_no_large_list_of_its_parts() {
+    for (codec, head) in [(MsgPack, 0xdd_u8), (Cbor, 0x9a)] {
+        for (count, is_taken) in [(MAX_VALUES, true), (MAX_VALUES + 1, false)] {
+            let mut array = vec![head];
+            array.extend((count as u32).to_be_bytes());
+            array.resize(5 + count, 0);
+            check(codec, &array, is_taken);
+        }
+    }
+    check(Json, format!("[{}0]", "0,".repeat(MAX_VALUES - 1)).as_bytes(), true);
+    check(Json, format!("[{}0]", "0,".repeat(MAX_VALUES)).as_bytes(), false);
+}
+
+fn check(codec: Codec, array: &[u8], is_taken: bool) {
+    match sealane_codec::elements(codec, array) {
+        Ok(all) => assert!(is_taken && all.len() == MAX_VALUES, "{codec:?}: {}", all.len()),
+        Err(error) => assert!(!is_taken && matches!(error, CodecError::TooLarge { .. }), "{error}"),
+    }
+}
