@@ -2,10 +2,12 @@
 
 use sealane_seal::{self as seal, Class, Epoch, Form, limits};
 
+use crate::draft::HEAD_ROOM_BYTES;
 use crate::header::{Header, trailer_bytes};
 use crate::limits::MAX_FRAME_BODY_BYTES;
 use crate::{
-    Dictionary, Entry, FrameError, FrameView, GroupTag, HeaderFields, Kind, PeerTag, Roster,
+    Announced, Dictionary, Entry, FrameError, FrameView, GroupTag, HeaderFields, Kind, PeerTag,
+    Roster,
 };
 
 /// What the two ends of a link know about a frame on it.
@@ -38,6 +40,8 @@ pub(crate) struct Prefix {
     kind: Kind,
     hop_limit: u8,
     entry: u8,
+    /// The last byte of the sender's context.
+    context_low: u8,
     data_type: u16,
     /// The group of class P.
     pair: Option<GroupTag>,
@@ -73,20 +77,25 @@ impl<'a> CompactView<'a> {
     ///
     /// # Errors
     ///
-    /// [`FrameError::UnknownSource`] if the roster has no tag for the sender's slot.
+    /// [`FrameError::UnknownSource`] if the roster has no tag for the sender's slot,
+    /// [`FrameError::Unannounced`] if the slot has not announced this context.
     pub fn header(&self, link: &LinkContext<'_>) -> Result<Header, FrameError> {
         let group = self.prefix.pair.unwrap_or(self.entry.group());
         let source = link.roster.tag(group, self.seal.key.slot);
         let source = source.ok_or(FrameError::UnknownSource)?;
+        let announced = link.roster.announced(group, self.seal.key.slot);
+        let announced = announced.filter(|one| one.context.low() == self.prefix.context_low);
+        let Announced { context, orders } = announced.ok_or(FrameError::Unannounced)?;
         let fields = HeaderFields {
             next_hop: link.next_hop,
             previous_hop: link.previous_hop,
             hop_limit: self.prefix.hop_limit,
             kind: self.prefix.kind,
             destination: self.entry.destination(),
+            orders,
             ..HeaderFields::new(group, source, self.prefix.data_type)
         };
-        let header = Header::new(&fields, self.body_bytes, self.seal.counter)?;
+        let header = Header::new(&fields, self.body_bytes, self.seal.counter, context)?;
         Ok(header.with_entry(self.entry.flags(), self.entry.codec()))
     }
 
@@ -138,8 +147,8 @@ impl<'a> CompactView<'a> {
 /// # Errors
 ///
 /// What [`FrameView::parse`] refuses, and [`FrameError::NoCompactForm`] when this link's context
-/// would not give the same full frame again: the time is not withheld, the hops are not those of
-/// the link, dictionary or roster lack what is needed, the group's epoch is not near, or the
+/// would not give the same full frame again: the hops are not those of the link, the context was
+/// not announced on it, dictionary or roster lack what is needed, the group's epoch is not near, or the
 /// headers would be longer than the form allows.
 pub fn to_compact(
     frame: &[u8],
@@ -227,19 +236,23 @@ impl Prefix {
         let entry = link.dictionary.byte(&Entry::of(&fields));
         let entry = entry.ok_or(FrameError::NoCompactForm)?;
         let is_source = link.roster.tag(fields.group, slot) == Some(fields.source);
-        if !is_source || fields.time_ms != 0 {
+        let announced = Announced { context: header.context(), orders: header.orders() };
+        if !is_source || link.roster.announced(fields.group, slot) != Some(announced) {
             return Err(FrameError::NoCompactForm);
         }
         let pair = (fields.class == Class::Peer).then_some(fields.group);
         let (kind, hop_limit, data_type) = (fields.kind, fields.hop_limit, fields.data_type);
-        Ok(Self { kind, hop_limit, entry, data_type, pair })
+        let context_low = announced.context.low();
+        Ok(Self { kind, hop_limit, entry, context_low, data_type, pair })
     }
 
     fn parse<'a, 'd>(
         bytes: &'a [u8],
         dictionary: &'d Dictionary,
     ) -> Result<(Self, &'d Entry, &'a [u8]), FrameError> {
-        let [first, byte, low, rest @ ..] = bytes else { return Err(FrameError::TooShort) };
+        let [first, byte, context_low, low, rest @ ..] = bytes else {
+            return Err(FrameError::TooShort);
+        };
         if first & MARK == 0 {
             return Err(FrameError::UnknownVersion);
         }
@@ -261,7 +274,8 @@ impl Prefix {
         };
         let kind = Kind::from_id(first >> KIND_SHIFT & 3).ok_or(FrameError::UnknownKind)?;
         let data_type = u16::from_le_bytes([*low, high]);
-        let prefix = Self { kind, hop_limit: first & HOPS_MASK, entry: *byte, data_type, pair };
+        let (hop_limit, entry_byte, context_low) = (first & HOPS_MASK, *byte, *context_low);
+        let prefix = Self { kind, hop_limit, entry: entry_byte, context_low, data_type, pair };
         Ok((prefix, entry, rest))
     }
 
@@ -272,15 +286,15 @@ impl Prefix {
         let first = MARK | wide | (self.kind as u8) << KIND_SHIFT | self.hop_limit & HOPS_MASK;
         let [a, b, c, d] = self.pair.unwrap_or_default().to_bytes();
         let bytes = match high {
-            0 => [first, self.entry, low, a, b, c, d, 0],
-            _ => [first, self.entry, low, high, a, b, c, d],
+            0 => [first, self.entry, self.context_low, low, a, b, c, d, 0],
+            _ => [first, self.entry, self.context_low, low, high, a, b, c, d],
         };
         (bytes, self.bytes())
     }
 
     pub(crate) fn bytes(&self) -> usize {
         let wide = usize::from(self.data_type > 0xff);
-        3 + wide + if self.pair.is_some() { size_of::<GroupTag>() } else { 0 }
+        4 + wide + if self.pair.is_some() { size_of::<GroupTag>() } else { 0 }
     }
 
     fn write(&self, out: &mut Vec<u8>) {
@@ -304,10 +318,11 @@ fn nearest_low(seal: seal::SframeHeader, near: Epoch) -> u8 {
     read.map_or(!seal.key.epoch_low, |(read, _)| read.key.epoch_low)
 }
 
-/// The most bytes of both headers, but for the group tag of class P.
+/// The most bytes of both headers, but for the group tag of class P: what the byte of the context
+/// takes, the counter has less.
 pub const COMPACT_HEADER_BYTES_MAX: usize = 11;
-/// First byte, dictionary byte, data type, group tag.
-pub(crate) const PREFIX_BYTES_MAX: usize = 8;
+/// First byte, dictionary byte, low byte of the context, data type, group tag.
+pub(crate) const PREFIX_BYTES_MAX: usize = 9;
 /// The bit that tells a compact frame from fragments, batches and later versions.
 const MARK: u8 = 0x80;
 /// The bit for a data type of two bytes.
@@ -315,3 +330,4 @@ const WIDE: u8 = 0x40;
 const KIND_SHIFT: u32 = 4;
 const HOPS_MASK: u8 = 0x0f;
 const _: () = assert!(COMPACT_HEADER_BYTES_MAX == 3 + limits::MAX_COMPACT_HEADER_BYTES);
+const _: () = assert!(HEAD_ROOM_BYTES >= PREFIX_BYTES_MAX + limits::MAX_COMPACT_HEADER_BYTES);

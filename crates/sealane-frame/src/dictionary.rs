@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use sealane_seal::{Class, Epoch, Slot};
+use sealane_seal::{Class, Epoch, SenderContext, Slot};
 
 use crate::limits::MAX_ROSTER_SLOTS;
 use crate::{FrameError, GroupTag, HeaderFields, PeerTag};
@@ -128,8 +128,8 @@ impl Dictionary {
     }
 }
 
-/// The members of groups as a link knows them: which tag a slot has, and near which epoch a group
-/// is.
+/// The members of groups as a link knows them: which tag a slot has, what it announced, and near
+/// which epoch a group is.
 #[derive(Debug, Clone, Default)]
 pub struct Roster {
     groups: HashMap<GroupTag, Members>,
@@ -139,7 +139,23 @@ pub struct Roster {
 #[derive(Debug, Clone, Default)]
 struct Members {
     epoch: Epoch,
-    tags: HashMap<Slot, PeerTag>,
+    slots: HashMap<Slot, Known>,
+}
+
+/// What a link knows of a slot.
+#[derive(Debug, Clone, Copy)]
+struct Known {
+    tag: PeerTag,
+    announced: Option<Announced>,
+}
+
+/// What a sender announced on a link: it holds for all its compact frames there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Announced {
+    /// The context of its present start.
+    pub context: SenderContext,
+    /// The low byte of how many orders it has obeyed.
+    pub orders: u8,
 }
 
 impl Roster {
@@ -158,8 +174,25 @@ impl Roster {
         if is_new && self.slots >= MAX_ROSTER_SLOTS {
             return Err(FrameError::NoRoom);
         }
-        self.groups.entry(group).or_default().tags.insert(slot, tag);
+        let slots = &mut self.groups.entry(group).or_default().slots;
+        slots.entry(slot).or_insert(Known { tag, announced: None }).tag = tag;
         self.slots += usize::from(is_new);
+        Ok(())
+    }
+
+    /// Takes what a slot has announced in a frame that opened.
+    ///
+    /// # Errors
+    ///
+    /// [`FrameError::UnknownSource`] if the slot has no tag.
+    pub fn announce(
+        &mut self,
+        group: GroupTag,
+        slot: Slot,
+        announced: Announced,
+    ) -> Result<(), FrameError> {
+        let known = self.groups.get_mut(&group).and_then(|members| members.slots.get_mut(&slot));
+        known.ok_or(FrameError::UnknownSource)?.announced = Some(announced);
         Ok(())
     }
 
@@ -173,13 +206,18 @@ impl Roster {
 
     /// Forgets a group.
     pub fn remove(&mut self, group: GroupTag) {
-        let gone = self.groups.remove(&group).map_or(0, |members| members.tags.len());
+        let gone = self.groups.remove(&group).map_or(0, |members| members.slots.len());
         self.slots -= gone;
     }
 
     /// The tag of a slot.
     pub fn tag(&self, group: GroupTag, slot: Slot) -> Option<PeerTag> {
-        self.groups.get(&group)?.tags.get(&slot).copied()
+        self.groups.get(&group)?.slots.get(&slot).map(|known| known.tag)
+    }
+
+    /// What a slot has announced.
+    pub fn announced(&self, group: GroupTag, slot: Slot) -> Option<Announced> {
+        self.groups.get(&group)?.slots.get(&slot)?.announced
     }
 
     pub(crate) fn epoch(&self, group: GroupTag) -> Epoch {

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use sealane_seal::{Class, Form, KeyId, Sealer, limits};
+use sealane_seal::{Binding, Class, Form, KeyId, Sealer, limits};
 
 use crate::compact::{Prefix, header_bytes_max};
 use crate::header::{HEADER_BYTES, Header};
@@ -47,7 +47,7 @@ impl<'a> Draft<'a> {
         self.bytes
     }
 
-    /// Seals the body and gives the frame in the full form.
+    /// Seals the body, bound to where it is to be read, and gives the frame in the full form.
     ///
     /// # Errors
     ///
@@ -57,10 +57,11 @@ impl<'a> Draft<'a> {
         self,
         sealer: &mut Sealer,
         fields: &HeaderFields,
+        binding: &Binding,
     ) -> Result<&'a mut [u8], FrameError> {
         self.or_zero(|bytes| {
             let header = header(sealer, fields, bytes)?;
-            let sealed = seal(sealer, fields.class, Form::Full, &header, bytes)?;
+            let sealed = seal(sealer, Form::Full, &header, binding, bytes)?;
             let start = sealed.start.checked_sub(HEADER_BYTES).ok_or(FrameError::NoRoom)?;
             put(bytes, start, header.as_bytes())?;
             Ok(start..sealed.end)
@@ -77,6 +78,7 @@ impl<'a> Draft<'a> {
         self,
         sealer: &mut Sealer,
         fields: &HeaderFields,
+        binding: &Binding,
         link: &LinkContext<'_>,
     ) -> Result<&'a mut [u8], FrameError> {
         self.or_zero(|bytes| {
@@ -88,7 +90,7 @@ impl<'a> Draft<'a> {
             if prefix.bytes() + head > header_bytes_max(fields.class) {
                 return Err(FrameError::NoCompactForm);
             }
-            let sealed = seal(sealer, fields.class, Form::Compact, &header, bytes)?;
+            let sealed = seal(sealer, Form::Compact, &header, binding, bytes)?;
             if fields.class == Class::Authenticated {
                 let clear = bytes.get_mut(sealed.start..sealed.end - limits::TAG_BYTES);
                 clear.ok_or(FrameError::NoRoom)?.rotate_right(head);
@@ -124,12 +126,13 @@ impl<'a> Draft<'a> {
 pub fn seal_frame<'a>(
     sealer: &mut Sealer,
     fields: &HeaderFields,
+    binding: &Binding,
     body: &[u8],
     buf: &'a mut FrameBuf,
 ) -> Result<&'a mut [u8], FrameError> {
     let mut draft = buf.draft();
     draft.body().extend_from_slice(body);
-    draft.seal(sealer, fields)
+    draft.seal(sealer, fields, binding)
 }
 
 /// Seals a body and gives the frame in the compact form of a link: [`Draft::seal_compact`] for a
@@ -141,32 +144,34 @@ pub fn seal_frame<'a>(
 pub fn seal_compact<'a>(
     sealer: &mut Sealer,
     fields: &HeaderFields,
+    binding: &Binding,
     body: &[u8],
     link: &LinkContext<'_>,
     buf: &'a mut FrameBuf,
 ) -> Result<&'a mut [u8], FrameError> {
     let mut draft = buf.draft();
     draft.body().extend_from_slice(body);
-    draft.seal_compact(sealer, fields, link)
+    draft.seal_compact(sealer, fields, binding, link)
 }
 
 /// The header of the message that the sealer makes next.
 fn header(sealer: &Sealer, fields: &HeaderFields, bytes: &[u8]) -> Result<Header, FrameError> {
     let body_bytes = bytes.len().checked_sub(HEAD_ROOM_BYTES).ok_or(FrameError::NoRoom)?;
-    Header::new(fields, body_bytes, sealer.next_counter()?)
+    Header::new(fields, body_bytes, sealer.next_counter()?, sealer.context())
 }
 
 /// Seals the body behind the room, and gives the place of the sealed bytes.
 fn seal(
     sealer: &mut Sealer,
-    class: Class,
     form: Form,
     header: &Header,
+    binding: &Binding,
     bytes: &mut Vec<u8>,
 ) -> Result<Range<usize>, FrameError> {
+    let class = header.class();
     let body = HEAD_ROOM_BYTES..bytes.len();
     bytes.resize(body.end + class.tail_bytes(), 0);
-    Ok(sealer.seal_in_place(class, form, header.authenticated(), bytes, body)?)
+    Ok(sealer.seal_in_place(class, form, binding, header.authenticated(), bytes, body)?)
 }
 
 fn put(bytes: &mut [u8], at: usize, part: &[u8]) -> Result<(), FrameError> {

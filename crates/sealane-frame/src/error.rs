@@ -22,7 +22,8 @@ sealane_message::errors! {
         #[error("a frame of an unknown version")]
         #[code("SL-FRAME-02", "UnknownFrameVersion")]
         #[cause("the frame's version is not one that this program speaks")]
-        #[hint("Update this node, or check that the bytes are a frame in the form of this link.")]
+        #[hint("Version 1 was never released: seal its messages anew. Of a later version: update \
+                this program. Else check that the bytes are a frame in the form of this link.")]
         UnknownVersion,
         /// A kind that this version does not have.
         #[error("a frame of an unknown kind")]
@@ -30,7 +31,7 @@ sealane_message::errors! {
         #[cause("the frame's kind is not one of this version")]
         #[hint("Check that the bytes are a frame in the form of this link.")]
         UnknownKind,
-        /// A spare byte, a spare flag or a compression without meaning is not zero.
+        /// A spare flag or a compression without meaning is not zero.
         #[error("bits of the header that must be zero are not")]
         #[code("SL-FRAME-04", "ReservedBits")]
         #[cause("bits of the header that must be zero are not")]
@@ -141,6 +142,12 @@ sealane_message::errors! {
         #[cause("the buffer or ring has no room for the frame")]
         #[hint("Release frames that were sent, or make the slots larger.")]
         NoRoom,
+        /// A compact frame of a context that its sender has not announced on this link.
+        #[error("the sender has not announced this start of its own")]
+        #[code("SL-FRAME-22", "UnannouncedSource")]
+        #[cause("a compact frame is of a context that its sender has not announced on this link")]
+        #[hint("Ask the sender to announce itself.")]
+        Unannounced,
         /// The seal was refused, or could not be made.
         #[error(transparent)]
         #[inner(0)]

@@ -1,6 +1,6 @@
 //! The full header: 64 bytes, read in place.
 
-use sealane_seal::{Class, limits};
+use sealane_seal::{Class, SenderContext, limits};
 use zerocopy::byteorder::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
@@ -14,7 +14,7 @@ pub const RELAY_BYTES: usize = size_of::<Hops>();
 /// The bytes behind them, which every seal protects.
 pub const AUTHENTICATED_BYTES: usize = HEADER_BYTES - RELAY_BYTES;
 /// The version of the format that this crate writes and reads.
-pub const VERSION: u8 = 1;
+pub const VERSION: u8 = 2;
 
 /// The full header, as it lies in a frame: `spec/frame.md`, section *Full form*.
 #[derive(
@@ -33,8 +33,8 @@ pub struct Header {
     destination: PeerTag,
     body_bytes: U32,
     sequence: U64,
-    time_ms: U64,
-    spare: u8,
+    context: [u8; SenderContext::BYTES],
+    orders: u8,
 }
 
 /// What relays change.
@@ -48,7 +48,7 @@ pub(crate) struct Hops {
     pub(crate) limit: u8,
 }
 
-/// What a sender says about a message. Body length and sequence come with the seal.
+/// What a sender says about a message. Body length, sequence and context come with the seal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HeaderFields {
     /// Who takes the frame from this link.
@@ -75,12 +75,12 @@ pub struct HeaderFields {
     pub source: PeerTag,
     /// Whom it is for.
     pub destination: PeerTag,
-    /// Milliseconds since 1970-01-01 UTC, or 0 to withhold the time.
-    pub time_ms: u64,
+    /// The low byte of how many orders of its group the sender has obeyed.
+    pub orders: u8,
 }
 
 impl HeaderFields {
-    /// A message of class C and ordinary priority to all of a group, in CBOR, without a time.
+    /// A message of class C and ordinary priority to all of a group, in CBOR.
     pub fn new(group: GroupTag, source: PeerTag, data_type: u16) -> Self {
         Self {
             next_hop: PeerTag::BROADCAST,
@@ -95,7 +95,7 @@ impl HeaderFields {
             group,
             source,
             destination: PeerTag::BROADCAST,
-            time_ms: 0,
+            orders: 0,
         }
     }
 
@@ -108,7 +108,7 @@ impl HeaderFields {
 }
 
 impl Header {
-    /// The header of a message with that body length and sequence.
+    /// The header of a message with that body length, sequence and context.
     ///
     /// # Errors
     ///
@@ -117,6 +117,7 @@ impl Header {
         fields: &HeaderFields,
         body_bytes: usize,
         sequence: u64,
+        context: SenderContext,
     ) -> Result<Self, FrameError> {
         if body_bytes > MAX_FRAME_BODY_BYTES {
             return Err(FrameError::BodyTooLong);
@@ -138,8 +139,8 @@ impl Header {
             destination: fields.destination,
             body_bytes: body_bytes.into(),
             sequence: sequence.into(),
-            time_ms: fields.time_ms.into(),
-            spare: 0,
+            context: context.0,
+            orders: fields.orders,
         })
     }
 
@@ -175,7 +176,7 @@ impl Header {
             group: self.group(),
             source: self.source(),
             destination: self.destination(),
-            time_ms: self.time_ms(),
+            orders: self.orders(),
         }
     }
 
@@ -264,9 +265,14 @@ impl Header {
         self.sequence.get()
     }
 
-    /// Milliseconds since 1970-01-01 UTC, or 0 if withheld.
-    pub fn time_ms(&self) -> u64 {
-        self.time_ms.get()
+    /// The start of the sender that made it.
+    pub fn context(&self) -> SenderContext {
+        SenderContext(self.context)
+    }
+
+    /// The low byte of how many orders of its group the sender had obeyed.
+    pub fn orders(&self) -> u8 {
+        self.orders
     }
 
     pub(crate) fn hops_mut(&mut self) -> &mut Hops {
@@ -281,7 +287,6 @@ impl Header {
         // Joined without branches: nearly every frame passes all of them.
         let is_frame = (self.version_and_kind.get() & !KINDS == VERSION.into())
             & are_flags(self.flags)
-            & (self.spare == 0)
             & (seal_bytes.wrapping_sub(1) < limits::MAX_HEADER_BYTES);
         if is_frame { Ok(()) } else { Err(self.fault(frame_bytes)) }
     }
@@ -299,7 +304,7 @@ impl Header {
             () if frame_bytes < HEADER_BYTES => FrameError::TooShort,
             () if version != VERSION => FrameError::UnknownVersion,
             () if Kind::from_id(kind).is_none() => FrameError::UnknownKind,
-            () if self.spare != 0 || !are_flags(self.flags) => FrameError::ReservedBits,
+            () if !are_flags(self.flags) => FrameError::ReservedBits,
             () => FrameError::LengthMismatch,
         }
     }
@@ -345,9 +350,10 @@ mod tests {
             group: GroupTag::from_bytes([0x40, 0x41, 0x42, 0x43]),
             source: hash(0x50),
             destination: hash(0x60),
-            time_ms: 0x8788_8990,
+            orders: 0x98,
         };
-        let header = Header::new(&fields, 0x7_0001, 0x71_7273_7475).unwrap();
+        let context = SenderContext([0x90, 0x91, 0x92, 0x93, 0x94, 0x95, 0x96, 0x97]);
+        let header = Header::new(&fields, 0x7_0001, 0x71_7273_7475, context).unwrap();
         assert_eq!(header.fields(), fields);
         let bytes = header.as_bytes();
         assert_eq!(bytes.len(), 64);
@@ -356,13 +362,13 @@ mod tests {
         };
         at(0, &fields.next_hop.to_bytes());
         at(8, &fields.previous_hop.to_bytes());
-        at(16, &[7, 1, 3, 0b01_11_10, 3, 0x32, 0x31]);
+        at(16, &[7, 2, 3, 0b01_11_10, 3, 0x32, 0x31]);
         at(23, &fields.group.to_bytes());
         at(27, &fields.source.to_bytes());
         at(35, &fields.destination.to_bytes());
         at(43, &[1, 0, 7, 0]);
         at(47, &[0x75, 0x74, 0x73, 0x72, 0x71, 0, 0, 0]);
-        at(55, &[0x90, 0x89, 0x88, 0x87, 0, 0, 0, 0, 0]);
+        at(55, &[0x90, 0x91, 0x92, 0x93, 0x94, 0x95, 0x96, 0x97, 0x98]);
         assert_eq!(header.authenticated(), &bytes[17..]);
     }
 

@@ -5,7 +5,7 @@
 //!                             ^^^^^             ^^^^^
 //!            ┌ changed by relays ┬ authenticated ───────────────────┐
 //!   full     │ next │ prev │ hops │ 47 bytes │ SFrame │ text │ tag  │
-//!   compact                    │ prefix 3-4 │ SFrame │ text │ tag  │
+//!   compact                    │ prefix 4-5 │ SFrame │ text │ tag  │
 //! ```
 //!
 //! This crate takes a body and what its sender says about it, and gives a frame: [`seal_frame`] and
@@ -23,11 +23,10 @@
 //! use sealane_seal::*;
 //!
 //! let group = Group::new(GroupId([7; 32]), Suite::Aes256Gcm);
-//! let epochs =
-//!     Epochs::provisioned(group.id(), History::Kept, &EpochSecret::new([1; 32]))?;
-//! let mut sealer = Sealer::fresh(group, Slot::new(1).unwrap(), &epochs, Witness([0; 32]))?;
-//! let block = sealer.reserve(1000)?; // store block.state() durably here
-//! sealer.confirm(block)?;
+//! let secret = EpochSecret::new([1; 32]);
+//! let epochs = Epochs::new(group.id(), History::Kept, Epoch(0), secret);
+//! let context = SenderContext([5; 8]); // 8 random bytes, drawn at each start
+//! let mut sealer = Sealer::new(group, Slot::new(1).unwrap(), context, &epochs, 0)?;
 //!
 //! let [car, relay, base] = [1, 2, 3].map(|n| PeerTag::from_hash([n; 8]));
 //! let fields = HeaderFields {
@@ -35,14 +34,13 @@
 //!     destination: base,
 //!     ..HeaderFields::new(GroupTag::from_bytes([9; 4]), car, 1)
 //! };
-//! let mut buf = FrameBuf::new();
-//! let frame = seal_frame(&mut sealer, &fields, b"52.5 N 13.4 E", &mut buf)?;
+//! let (binding, mut buf) = (Binding::stream("fleet/7"), FrameBuf::new());
+//! let frame = seal_frame(&mut sealer, &fields, &binding, b"52.5 N 13.4 E", &mut buf)?;
 //! forward_in_place(frame, base, relay)?;
 //!
 //! let mut opener = Opener::new(group, Slot::new(2), epochs)?;
-//! let received = open_frame(&mut opener, frame)?;
-//! assert_eq!((received.header.source(), received.body), (car, &b"52.5 N 13.4 E"[..]));
-//! received.accept();
+//! let read = open_stored(&mut opener, Epoch(0), &binding, frame)?;
+//! assert_eq!((read.header.source(), read.body), (car, &b"52.5 N 13.4 E"[..]));
 //! # Ok::<(), FrameError>(())
 //! ```
 #![forbid(unsafe_code)]
@@ -71,14 +69,16 @@ pub use compact::{
     COMPACT_HEADER_BYTES_MAX, CompactView, LinkContext, forward_compact_in_place, to_compact,
     to_full,
 };
-pub use dictionary::{Dictionary, ENTRY_BYTES, Entry, Roster};
+pub use dictionary::{Announced, Dictionary, ENTRY_BYTES, Entry, Roster};
 pub use draft::{Draft, FrameBuf, HEAD_ROOM_BYTES, seal_compact, seal_frame};
 pub use error::{ERRORS, FrameError};
 pub use flags::{Compression, Kind, Priority};
 pub use forward::{forward_batch, forward_in_place};
 pub use fragment::{FRAGMENT_HEADER_BYTES, Fragment};
 pub use header::{AUTHENTICATED_BYTES, HEADER_BYTES, Header, HeaderFields, RELAY_BYTES, VERSION};
-pub use open::{Received, Stored, open_compact, open_frame, open_stored};
+pub use open::{
+    ANNOUNCEMENT_TYPE, Received, Stored, open_announcement, open_compact, open_frame, open_stored,
+};
 pub use reassembly::{Losses, Progress, Reassembly};
 pub use ring::SlotRing;
 pub use tag::{GroupTag, PeerTag};

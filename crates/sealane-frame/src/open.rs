@@ -1,9 +1,9 @@
 //! A frame to its body, where it stands.
 
-use sealane_seal::{Epoch, Form, Opened, Opener, Pending};
+use sealane_seal::{Announced, Attached, Binding, Epoch, Form, Opened, Opener, Pending};
 
 use crate::header::{HEADER_BYTES, Header};
-use crate::{CompactView, FrameError, FrameView, LinkContext};
+use crate::{CompactView, FrameError, FrameView, Kind, LinkContext};
 
 /// A live frame that is authentic and not accepted yet.
 ///
@@ -38,7 +38,8 @@ pub struct Stored<'f> {
     pub opened: Opened,
 }
 
-/// Opens a frame of the full form that came over a link, in the buffer it arrived in.
+/// Opens a frame of the full form that came over a link, in the buffer it arrived in. Its sender
+/// has announced itself.
 ///
 /// # Errors
 ///
@@ -46,10 +47,12 @@ pub struct Stored<'f> {
 /// a key was applied, the body is zeroed.
 pub fn open_frame<'o, 'f>(
     opener: &'o mut Opener,
+    binding: &Binding,
     frame: &'f mut [u8],
 ) -> Result<Received<'o, 'f>, FrameError> {
     let (header, clear, sealed) = parts(frame)?;
-    let pending = opener.open_live(Form::Full, header.authenticated(), sealed, clear)?;
+    let attached = attached(&header, binding);
+    let pending = opener.open_live(Form::Full, &attached, sealed, clear)?;
     let body = sealed.get(pending.opened().body()).unwrap_or_default();
     Ok(Received { header, body, pending })
 }
@@ -63,10 +66,12 @@ pub fn open_frame<'o, 'f>(
 pub fn open_stored<'f>(
     opener: &mut Opener,
     near: Epoch,
+    binding: &Binding,
     frame: &'f mut [u8],
 ) -> Result<Stored<'f>, FrameError> {
     let (header, clear, sealed) = parts(frame)?;
-    let opened = opener.open_stored(near, Form::Full, header.authenticated(), sealed, clear)?;
+    let attached = attached(&header, binding);
+    let opened = opener.open_stored(near, Form::Full, &attached, sealed, clear)?;
     let body = sealed.get(opened.body()).unwrap_or_default();
     Ok(Stored { header, body, opened })
 }
@@ -79,6 +84,7 @@ pub fn open_stored<'f>(
 /// opener's state is as before; if a key was applied, the body is zeroed.
 pub fn open_compact<'o, 'f>(
     opener: &'o mut Opener,
+    binding: &Binding,
     frame: &'f mut [u8],
     link: &LinkContext<'_>,
 ) -> Result<Received<'o, 'f>, FrameError> {
@@ -90,10 +96,36 @@ pub fn open_compact<'o, 'f>(
     if layout.clear_bytes > 0 {
         turned.ok_or(FrameError::LengthMismatch)?.rotate_left(layout.seal_bytes);
     }
-    let pending =
-        opener.open_live(Form::Compact, header.authenticated(), sealed, layout.clear_bytes)?;
+    let attached = attached(&header, binding);
+    let pending = opener.open_live(Form::Compact, &attached, sealed, layout.clear_bytes)?;
     let body = sealed.get(pending.opened().body()).unwrap_or_default();
     Ok(Received { header, body, pending })
+}
+
+/// Opens a sender's announcement, a control frame of the full form that is bound to the link. When
+/// it is accepted, tell the link's roster ([`crate::Roster::announce`]).
+///
+/// # Errors
+///
+/// What [`FrameView::parse`] and [`Opener::open_announcement`] refuse;
+/// [`FrameError::HeadersDisagree`] for a frame that is no announcement.
+pub fn open_announcement<'o>(
+    opener: &'o mut Opener,
+    frame: &mut [u8],
+) -> Result<Announced<'o>, FrameError> {
+    let (header, _, sealed) = parts(frame)?;
+    if (header.kind(), header.data_type()) != (Kind::Control, ANNOUNCEMENT_TYPE) {
+        return Err(FrameError::HeadersDisagree);
+    }
+    let binding = Binding::link();
+    Ok(opener.open_announcement(&attached(&header, &binding), sealed)?)
+}
+
+/// The data type of a control frame whose body is an announcement.
+pub const ANNOUNCEMENT_TYPE: u16 = 3;
+
+fn attached<'a>(header: &'a Header, binding: &'a Binding) -> Attached<'a> {
+    Attached { context: header.context(), binding, meta: header.authenticated() }
 }
 
 /// A copy of the header, the length of a body in clear, and all behind the header.

@@ -34,7 +34,7 @@ struct Layout {
 }
 
 impl<'a> FrameView<'a> {
-    /// Reads a frame: version, kind, flags, spare byte, the exact length, and that the SFrame
+    /// Reads a frame: version, kind, flags, the exact length, and that the SFrame
     /// header agrees with the header.
     ///
     /// # Errors

@@ -61,22 +61,6 @@ impl Key {
         Ok(())
     }
 
-    /// Decrypts `text` into `out` of the same length; zeroes `out` when the tag does not verify.
-    pub(crate) fn open_into(
-        &self,
-        counter: u64,
-        associated: &[u8],
-        text: &[u8],
-        tag: &[u8],
-        out: &mut [u8],
-    ) -> Result<(), Error> {
-        let (nonce, associated) = (self.nonce(counter), Aad::from(associated));
-        self.key.open_separate_gather(nonce, associated, text, tag, out).map_err(|_| {
-            out.fill(0);
-            Error::NotAuthentic
-        })
-    }
-
     /// RFC 9605 §4.4.3: the salt, with the counter over its end.
     fn nonce(&self, counter: u64) -> Nonce {
         let mut nonce = self.salt;

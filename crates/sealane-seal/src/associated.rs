@@ -4,39 +4,43 @@ use zeroize::Zeroize;
 
 use crate::header::{Form, SframeHeader};
 use crate::limits::{MAX_HEADER_BYTES, MAX_META_BYTES, MAX_SEALED_BODY_BYTES};
-use crate::{Epoch, Error, GroupId};
+use crate::{Attached, Binding, Epoch, Error, GroupId, SenderContext};
 
 const LABEL: &[u8; 22] = b"Sealane 1.0 signature ";
-const PREFIX_BYTES: usize = LABEL.len() + 8 + 4;
+const PREFIX_BYTES: usize = LABEL.len() + 8 + SenderContext::BYTES + 4;
 const GROUP_AT: usize = PREFIX_BYTES + MAX_HEADER_BYTES;
-const META_AT: usize = GROUP_AT + 32 + 2;
+const BINDING_AT: usize = GROUP_AT + 32;
+const META_AT: usize = BINDING_AT + Binding::BYTES + 2;
 
 /// Room for one message's associated data at a time, behind the prefix of what is signed:
 ///
 /// ```text
-/// label ‖ epoch u64 ‖ length of the associated data u32 ‖ associated data ‖ plaintext
+/// label ‖ epoch u64 ‖ context ‖ length of the associated data u32 ‖ associated data ‖ plaintext
 /// ```
 ///
 /// The group stays where it is from message to message; what stands before it ends there.
 pub(crate) struct Associated {
     bytes: Vec<u8>,
     start: usize,
+    context: SenderContext,
 }
 
 impl Associated {
     pub(crate) fn new(group: GroupId) -> Associated {
         let mut bytes = vec![0; META_AT];
         bytes.splice(GROUP_AT..GROUP_AT + group.0.len(), group.0);
-        Associated { bytes, start: GROUP_AT }
+        Associated { bytes, start: GROUP_AT, context: SenderContext([0; SenderContext::BYTES]) }
     }
 
-    /// Header in the full form ‖ group ‖ u16 length ‖ meta, and in class A ‖ u32 length ‖ body.
+    /// Header in the full form ‖ group ‖ binding ‖ u16 length ‖ meta, and in class A ‖ u32 length ‖
+    /// body.
     pub(crate) fn fill(
         &mut self,
         header: &SframeHeader,
-        meta: &[u8],
+        attached: &Attached<'_>,
         clear: Option<&[u8]>,
     ) -> Result<(), Error> {
+        let meta = attached.meta;
         let meta_len = u16::try_from(meta.len()).map_err(|_| Error::TooLarge)?;
         if meta.len() > MAX_META_BYTES {
             return Err(Error::TooLarge);
@@ -49,9 +53,12 @@ impl Associated {
         if let Some(target) = before {
             *target = *header.right_aligned();
         }
-        if let Some(target) = self.bytes.last_chunk_mut() {
-            *target = meta_len.to_be_bytes();
+        let behind = self.bytes.get_mut(BINDING_AT..).and_then(<[u8]>::split_first_chunk_mut);
+        if let Some((binding, length)) = behind {
+            *binding = *attached.binding.as_bytes();
+            length.copy_from_slice(&meta_len.to_be_bytes());
         }
+        self.context = attached.context;
         self.bytes.extend_from_slice(meta);
         if let Some(body) = clear {
             let body_len = u32::try_from(body.len()).map_err(|_| Error::TooLarge)?;
@@ -79,6 +86,8 @@ impl Associated {
         let (len, start) = (self.bytes.len(), self.start);
         let associated_len = u32::try_from(len - start).unwrap_or(u32::MAX);
         self.put_before(&associated_len.to_be_bytes());
+        let context = self.context;
+        self.put_before(&context.0);
         self.put_before(&epoch.0.to_be_bytes());
         self.put_before(LABEL);
         self.bytes.extend_from_slice(plaintext);

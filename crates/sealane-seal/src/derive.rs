@@ -5,15 +5,23 @@ use zeroize::Zeroizing;
 
 use crate::aead::{KEY_BYTES, Key, SALT_BYTES};
 use crate::header::{Form, KeyId};
-use crate::{Epoch, Error, GroupId, Suite};
+use crate::{Epoch, Error, GroupId, SenderContext, Suite};
 
 /// Bytes of an epoch secret.
 pub(crate) const SECRET_BYTES: usize = 32;
 
-/// The key and salt of a key id under an epoch secret (RFC 9605 §4.4.2).
-pub(crate) fn key(suite: Suite, secret: &[u8; SECRET_BYTES], id: KeyId) -> Result<Key, Error> {
+/// The key and salt of a key id under an epoch secret, for one start of a sender: RFC 9605 §4.4.2
+/// under a base key of that start's own.
+pub(crate) fn key(
+    suite: Suite,
+    secret: &[u8; SECRET_BYTES],
+    context: SenderContext,
+    id: KeyId,
+) -> Result<Key, Error> {
+    let mut base = Zeroizing::new([0; SECRET_BYTES]);
+    expand(b"", secret, &[b"Sealane 1.0 sender context ", &context.0], base.as_mut_slice())?;
     let mut key = Zeroizing::new([0; KEY_BYTES]);
-    let salt = schedule(suite, secret, id, &mut key)?;
+    let salt = schedule(suite, base.as_slice(), id, &mut key)?;
     Key::new(suite, &key, salt)
 }
 
@@ -30,15 +38,6 @@ fn schedule(
     expand(b"", secret, &[b"SFrame 1.0 Secret key ", &id, &number], key)?;
     expand(b"", secret, &[b"SFrame 1.0 Secret salt ", &id, &number], &mut salt)?;
     Ok(salt)
-}
-
-/// The secret of a provisioned group's epoch 0.
-pub(crate) fn first(
-    group: GroupId,
-    provisioned: &[u8; SECRET_BYTES],
-    out: &mut [u8; SECRET_BYTES],
-) -> Result<(), Error> {
-    expand(&group.0, provisioned, &[b"Sealane 1.0 first epoch"], out)
 }
 
 /// The secret of `next` from the secret of the epoch before it.

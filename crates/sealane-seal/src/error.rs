@@ -68,36 +68,38 @@ sealane_message::errors! {
         #[cause("the class of a message does not fit its group or layout")]
         #[hint("Use class P in a group of two and class C in any other.")]
         Class,
-        /// Caller's fault or a stranger: no verifying key is known for the slot.
-        #[error("no verifying key is known for the slot")]
-        #[code("SL-SEAL-10", "UnknownSigner")]
-        #[cause("no verifying key is known for the slot of a signed message")]
-        #[hint("Update the roster of the group.")]
-        UnknownSigner,
+        /// Peer's fault, or a roster that is behind: nobody has that slot in that epoch.
+        #[error("nobody has that slot in that epoch")]
+        #[code("SL-SEAL-10", "NotMember")]
+        #[cause("a message is of a slot that nobody has in its epoch")]
+        #[hint("Read the group's orders; a member that was removed, or was not admitted yet, may \
+                be posing as one.")]
+        NotMember,
         /// A message of the opener's own slot came back.
         #[error("a message of the own slot came back")]
         #[code("SL-SEAL-11", "Reflected")]
         #[cause("a message of the own slot came back")]
         #[hint("Drop it; if it was not sent from here, take a new slot.")]
         Reflected,
-        /// Caller's fault: no durably reserved counter is left.
-        #[error("no reserved counter is left")]
-        #[code("SL-SEAL-12", "CounterNotReserved")]
-        #[cause("no durably reserved counter is left")]
-        #[hint("Reserve the next block of counters, store it, and confirm it.")]
-        NotReserved,
-        /// The epoch's counters are used up.
-        #[error("the counters of the epoch are used up")]
+        /// A live message of a context that its sender has not announced on this link.
+        #[error("the sender has not announced its context")]
+        #[code("SL-SEAL-12", "Unannounced")]
+        #[cause("a live message is of a context that was not announced")]
+        #[hint("Ask the sender to announce itself; a recorded message of an earlier start is \
+                refused so, too.")]
+        Unannounced,
+        /// The counters of the context, or of the epoch, are used up.
+        #[error("the counters are used up")]
         #[code("SL-SEAL-13", "CountersUsedUp")]
-        #[cause("the counters of the epoch are used up")]
-        #[hint("Advance the group to its next epoch.")]
+        #[cause("a sender has used up the counters of its context or of the epoch")]
+        #[hint("Draw a new context; at the end of an epoch's counters, advance the group.")]
         CountersUsedUp,
-        /// The counter state was copied or restored; its counters may be in use elsewhere.
-        #[error("the counter state may be in use elsewhere")]
-        #[code("SL-SEAL-14", "ClonedState")]
-        #[cause("the counter state was copied or restored and may be in use elsewhere")]
-        #[hint("Take a new slot in the group; the old one may not be used again in this epoch.")]
-        ClonedState,
+        /// More unknown contexts than are tried until the caller allows more.
+        #[error("too many announcements of unknown contexts")]
+        #[code("SL-SEAL-14", "TooManyTrials")]
+        #[cause("more announcements of unknown contexts came than are tried at once")]
+        #[hint("Wait; if it goes on, somebody on the link makes them up.")]
+        TooManyTrials,
         /// Caller's fault: the buffer lacks head room or tail room around the body.
         #[error("the buffer has no room for header or tag")]
         #[code("SL-SEAL-15", "NoRoom")]
@@ -119,14 +121,14 @@ sealane_message::errors! {
         /// An order or a call that moves the epoch back, nowhere, or too far.
         #[error("the epoch cannot move there")]
         #[code("SL-SEAL-18", "EpochStep")]
-        #[cause("an epoch cannot move back, stay, or move more than 1,024 steps")]
-        #[hint("Check the control order; a member further behind needs the group's secret again.")]
+        #[cause("an epoch cannot move back, stay, move more than 1,024 steps, or have two secrets")]
+        #[hint("Check the order; a member further behind needs the group's secret again.")]
         EpochStep,
         /// More epoch secrets than are kept at once.
         #[error("too many epochs are held")]
         #[code("SL-SEAL-19", "TooManyEpochs")]
         #[cause("more epoch secrets than are held at once")]
-        #[hint("Forget the epochs that no stream retains any more.")]
+        #[hint("Forget the epochs that no stream retains any more: `sealane group forget`.")]
         TooManyEpochs,
         /// Bytes of a persisted state, key, or control order that are not one.
         #[error("the state or order is malformed")]
@@ -134,12 +136,6 @@ sealane_message::errors! {
         #[cause("a persisted state, a key or a control order is malformed")]
         #[hint("Restore the file it came from; do not edit it.")]
         Malformed,
-        /// A control order that is not signed by the slot that may give it.
-        #[error("the order is not signed by its authority")]
-        #[code("SL-SEAL-21", "NotAuthorized")]
-        #[cause("a control order is not signed by the slot that may give it")]
-        #[hint("Send control orders in class S from the group's authority.")]
-        NotAuthorized,
         /// The cipher library refused, which a correct build never sees.
         #[error("the cipher library failed")]
         #[code("SL-SEAL-22", "CipherFailed")]

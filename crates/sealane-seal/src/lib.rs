@@ -11,9 +11,10 @@
 //! ```
 //!
 //! This crate takes the bytes of a body and the part of the frame that is to be authenticated, and
-//! gives the SFrame form (RFC 9605) of it, in place. A [`Sealer`] is one member that sends; an
-//! [`Opener`] one that reads, live with a replay window or from a store without. [`Epochs`] holds
-//! the secrets. [`policy`] decides the class. `spec/seal.md` and `spec/policy.md` specify it.
+//! gives the SFrame form (RFC 9605) of it, in place. A [`Sealer`] is one start of a member that
+//! sends, under keys of its own [`SenderContext`]; an [`Opener`] one that reads, live or from a
+//! store. [`Epochs`] holds the secrets, a [`Binding`] says where a message belongs. [`policy`]
+//! decides the class. `spec/seal.md` and `spec/policy.md` specify it.
 //!
 //! It has no I/O, no clock, no randomness and no `unsafe`. Nothing is allocated per message once a
 //! sender is known.
@@ -23,15 +24,15 @@
 //!
 //! let group = Group::new(GroupId([7; 32]), Suite::Aes256Gcm);
 //! let secret = EpochSecret::new([1; 32]);
-//! let epochs = Epochs::provisioned(group.id(), History::Kept, &secret)?;
-//! let mut sealer = Sealer::fresh(group, Slot::new(1).unwrap(), &epochs, Witness([0; 32]))?;
-//! let block = sealer.reserve(1000)?; // store block.state() durably here
-//! sealer.confirm(block)?;
+//! let epochs = Epochs::new(group.id(), History::Kept, Epoch(0), secret);
+//! let context = SenderContext([5; 8]); // 8 random bytes, drawn at each start
+//! let mut sealer = Sealer::new(group, Slot::new(1).unwrap(), context, &epochs, 0)?;
 //!
-//! let mut sealed = Vec::new();
-//! sealer.append(Class::Group, Form::Full, b"meta", b"hello", &mut sealed)?;
+//! let (binding, mut sealed) = (Binding::stream("fleet/7"), Vec::new());
+//! sealer.append(Class::Group, Form::Full, &binding, b"meta", b"hello", &mut sealed)?;
 //! let mut opener = Opener::new(group, Slot::new(2), epochs)?;
-//! let opened = opener.open_live(Form::Full, b"meta", &mut sealed, 0)?.accept();
+//! let attached = Attached { context, binding: &binding, meta: b"meta" };
+//! let opened = opener.open_stored(Epoch(0), Form::Full, &attached, &mut sealed, 0)?;
 //! assert_eq!(&sealed[opened.body()], b"hello");
 //! # Ok::<(), Error>(())
 //! ```
@@ -42,8 +43,10 @@
 )]
 
 mod aead;
+mod announcement;
 mod associated;
-mod counter;
+mod binding;
+mod context;
 mod derive;
 mod epoch;
 mod error;
@@ -53,15 +56,18 @@ pub mod limits;
 mod opener;
 pub mod policy;
 mod sealer;
+mod session;
 mod sign;
 mod window;
 
-pub use counter::{CounterState, Reservation, Witness};
-pub use epoch::{Advance, EpochSecret, Epochs, History};
+pub use announcement::Announcement;
+pub use binding::{Attached, Binding};
+pub use context::SenderContext;
+pub use epoch::{EpochSecret, Epochs, History};
 pub use error::{ERRORS, Error};
 pub use group::{Class, Epoch, Group, GroupId, Slot, Suite};
 pub use header::{Encoded, Form, KeyId, SframeHeader};
-pub use opener::{Opened, Opener, Pending};
+pub use opener::{Announced, Opened, Opener, Pending, Term};
 pub use sealer::Sealer;
+pub use session::SessionState;
 pub use sign::SigningKey;
-pub use window::WindowState;

@@ -11,14 +11,18 @@ sealane_message::limits! {
     MAX_META_BYTES: usize = 256, "bytes";
     /// Counters of one sender that may arrive out of order. Older messages are refused as replays.
     WINDOW_BITS: u64 = 1024, "messages";
-    /// Epochs that a receiver ratchets ahead on a trial, and that an order may skip.
+    /// Epochs that one order may step over.
     MAX_EPOCHS_AHEAD: u64 = 1024, "epochs";
     /// Epochs behind the newest of which live messages are still taken.
     MAX_LIVE_EPOCHS_BEHIND: u64 = 1, "epochs";
-    /// Epoch secrets that one group holds. More are refused until some are forgotten.
+    /// Epoch secrets that one group holds. The oldest leaves for a newer one beyond it.
     MAX_EPOCHS_HELD: usize = 4096, "secrets";
-    /// Counters of one reservation. A larger one is cut to this.
-    MAX_RESERVED_COUNTERS: u64 = 1 << 20, "counters";
+    /// Messages that a sender seals under one context. Then it draws another one.
+    MAX_KEY_MESSAGES: u64 = 1 << 32, "messages";
+    /// How far ahead of a live sender its ceiling is stored: what a restart refuses at most.
+    MAX_CEILING_BLOCK: u64 = 1024, "messages";
+    /// Announcements of unknown contexts that a live reader tries until its caller allows more.
+    MAX_TRIALS: u32 = 32, "trials";
     /// A policy file. A larger one is refused.
     MAX_POLICY_BYTES: usize = 64 << 10, "bytes";
     /// The reason that a policy file gives for weakening a rule. A longer one is refused.

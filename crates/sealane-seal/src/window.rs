@@ -1,7 +1,7 @@
 //! Which counters of a sender were accepted.
 
 use crate::limits::WINDOW_BITS;
-use crate::{Epoch, Error, Slot};
+use crate::{Epoch, Error};
 
 const WORDS: usize = 16;
 const _: () = assert!(WORDS as u64 * 64 == WINDOW_BITS);
@@ -17,8 +17,14 @@ pub(crate) struct Window {
 }
 
 impl Window {
+    /// Nothing was accepted yet.
     pub(crate) fn new(epoch: Epoch) -> Window {
         Window { epoch, next: 0, bits: [0; WORDS] }
+    }
+
+    /// All counters below `next` count as accepted.
+    pub(crate) fn closed_below(epoch: Epoch, next: u64) -> Window {
+        Window { epoch, next, bits: [u64::MAX; WORDS] }
     }
 
     pub(crate) fn epoch(&self) -> Epoch {
@@ -67,64 +73,6 @@ impl Window {
 fn bit_of(counter: u64) -> (usize, u64) {
     let index = counter % WINDOW_BITS;
     ((index / 64) as usize, 1 << (index % 64))
-}
-
-/// A sender's replay window at rest: to be stored in the same transaction as the effect of the
-/// message that moved it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct WindowState {
-    pub(crate) slot: Slot,
-    pub(crate) window: Window,
-}
-
-const VERSION: u8 = 1;
-
-impl WindowState {
-    /// Bytes of a state at rest.
-    pub const BYTES: usize = 1 + 2 + 8 + 8 + 8 * WORDS;
-
-    /// The sender.
-    pub fn slot(&self) -> Slot {
-        self.slot
-    }
-
-    /// The newest epoch that was accepted of the sender.
-    pub fn epoch(&self) -> Epoch {
-        self.window.epoch
-    }
-
-    /// Version 1, slot, epoch, next counter, 16 words of bits; integers big-endian.
-    pub fn to_bytes(&self) -> [u8; WindowState::BYTES] {
-        let mut bytes = [VERSION; WindowState::BYTES];
-        let slot = self.slot.number().to_be_bytes();
-        let words = [self.window.epoch.0, self.window.next].into_iter().chain(self.window.bits);
-        let parts = slot.into_iter().chain(words.flat_map(u64::to_be_bytes));
-        bytes.iter_mut().skip(1).zip(parts).for_each(|(target, byte)| *target = byte);
-        bytes
-    }
-
-    /// Reads a state.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Malformed`] for a wrong length, version, slot or counter.
-    pub fn from_bytes(bytes: &[u8]) -> Result<WindowState, Error> {
-        let (version, rest) = bytes.split_first().ok_or(Error::Malformed)?;
-        let (slot, rest) = rest.split_first_chunk().ok_or(Error::Malformed)?;
-        let slot = Slot::new(u16::from_be_bytes(*slot)).ok_or(Error::Malformed)?;
-        if *version != VERSION || bytes.len() != WindowState::BYTES {
-            return Err(Error::Malformed);
-        }
-        let mut words = rest.as_chunks().0.iter().map(|word| u64::from_be_bytes(*word));
-        let epoch = Epoch(words.next().ok_or(Error::Malformed)?);
-        let next = words.next().ok_or(Error::Malformed)?;
-        let mut bits = [0; WORDS];
-        bits.iter_mut().zip(words).for_each(|(target, word)| *target = word);
-        if next > crate::limits::MAX_COUNTER + 1 {
-            return Err(Error::Malformed);
-        }
-        Ok(WindowState { slot, window: Window { epoch, next, bits } })
-    }
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::header::{Form, SframeHeader};
 use crate::limits::{MAX_SEALED_BODY_BYTES, SIGNATURE_BYTES, TAG_BYTES};
-use crate::{Class, Epoch, Error, Group, GroupId, Slot};
+use crate::{Class, Epoch, Error, Group, GroupId, SenderContext, Slot};
 
 /// The parts of sealed bytes.
 pub(super) struct Layout {
@@ -59,8 +59,8 @@ impl Layout {
         sealed.get_mut(self.text.clone()).unwrap_or_default().fill(0);
     }
 
-    pub(super) fn opened(&self, group: GroupId, epoch: Epoch) -> Opened {
-        Opened { group, epoch, header: self.header, body: self.body() }
+    pub(super) fn opened(&self, group: GroupId, epoch: Epoch, context: SenderContext) -> Opened {
+        Opened { group, epoch, context, header: self.header, body: self.body() }
     }
 
     fn body(&self) -> Range<usize> {
@@ -74,11 +74,12 @@ impl Layout {
 
 /// An authentic message: who sent it, which one it is, and where its body stands.
 ///
-/// Group, epoch, slot and counter together are its identity: no two messages share them.
+/// Group, epoch, slot, context and counter together name it: no two messages share all five.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Opened {
     group: GroupId,
     epoch: Epoch,
+    context: SenderContext,
     header: SframeHeader,
     body: Range<usize>,
 }
@@ -98,6 +99,11 @@ impl Opened {
     /// no other member sent it.
     pub fn slot(&self) -> Slot {
         self.header.key.slot
+    }
+
+    /// The start of the sender that made it.
+    pub fn context(&self) -> SenderContext {
+        self.context
     }
 
     /// What it was protected by.

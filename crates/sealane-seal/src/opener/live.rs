@@ -1,0 +1,201 @@
+//! Opening what comes over a link: only of senders that announced themselves, and only once.
+
+use super::*;
+use crate::session::Raise;
+
+impl Opener {
+    /// Refuses live messages of earlier epochs. A reader whose sessions were lost calls it with the
+    /// epoch after the newest, since any message of the present one may be a recorded one.
+    pub fn set_live_floor(&mut self, epoch: Epoch) {
+        self.live_floor = epoch;
+    }
+
+    /// Allows [`MAX_TRIALS`] announcements of unknown contexts to be tried from now on: to be
+    /// called once a second, so that whoever makes them up costs the reader no more than that.
+    pub fn allow_trials(&mut self) {
+        self.trials = MAX_TRIALS;
+    }
+
+    /// Puts a stored session back after a restart.
+    pub fn restore(&mut self, state: &SessionState) {
+        self.sessions.set(state.slot, state.session());
+    }
+
+    /// The context that a slot has announced, for links that carry one byte of it.
+    pub fn announced(&self, slot: Slot) -> Option<SenderContext> {
+        self.sessions.get(slot).map(|session| session.context)
+    }
+
+    /// Opens a message from a link, where it stands in `sealed`; the arguments are those of
+    /// [`Opener::open_stored`].
+    ///
+    /// Nothing moves until [`Pending::accept`] is called on the result; nothing moves on an error.
+    ///
+    /// # Errors
+    ///
+    /// All faults of a peer. If a key was applied, the body is zeroed.
+    pub fn open_live(
+        &mut self,
+        form: Form,
+        attached: &Attached<'_>,
+        sealed: &mut [u8],
+        clear: usize,
+    ) -> Result<Pending<'_>, Error> {
+        let layout = Layout::find(self.group, form, self.epochs.newest(), sealed, clear)?;
+        let epoch = self.live_epoch(&layout.header)?;
+        let session = self.sessions.get(layout.header.key.slot);
+        let session = session.filter(|session| session.context == attached.context);
+        session.ok_or(Error::Unannounced)?.check(epoch, layout.header.counter)?;
+        self.open(epoch, attached, sealed, &layout)?;
+        let opened = layout.opened(self.group.id(), epoch, attached.context);
+        Ok(Pending { opener: self, opened, raise: None })
+    }
+
+    /// Opens a sender's announcement: a class S message in the full form whose body is an
+    /// [`Announcement`]. Of a context that is not known, it costs one of the trials.
+    ///
+    /// # Errors
+    ///
+    /// As [`Opener::open_live`]; [`Error::TooManyTrials`]; [`Error::Replayed`] if the start is not
+    /// later than the last; [`Error::Malformed`] for another body.
+    pub fn open_announcement(
+        &mut self,
+        attached: &Attached<'_>,
+        sealed: &mut [u8],
+    ) -> Result<Announced<'_>, Error> {
+        let layout = Layout::find(self.group, Form::Full, self.epochs.newest(), sealed, 0)?;
+        let (slot, counter) = (layout.header.key.slot, layout.header.counter);
+        let epoch = self.live_epoch(&layout.header)?;
+        if layout.header.key.class != Class::Signed {
+            return Err(Error::Class);
+        }
+        let known = self.sessions.get(slot).copied();
+        match known.filter(|session| session.context == attached.context) {
+            Some(session) => session.check(epoch, counter)?,
+            None => self.trials = self.trials.checked_sub(1).ok_or(Error::TooManyTrials)?,
+        }
+        self.open(epoch, attached, sealed, &layout)?;
+        let opened = layout.opened(self.group.id(), epoch, attached.context);
+        let body = sealed.get(opened.body()).unwrap_or_default();
+        let announcement = Announcement::from_bytes(body)?;
+        let session = match known {
+            Some(session) if session.context == attached.context => session,
+            Some(session) if session.start >= announcement.start => return Err(Error::Replayed),
+            _ => Session::new(attached.context, announcement.start, epoch),
+        };
+        Ok(Announced { opener: self, opened, announcement, session, raise: None })
+    }
+
+    /// The epoch of a live message, if it may still come.
+    fn live_epoch(&self, header: &SframeHeader) -> Result<Epoch, Error> {
+        if Some(header.key.slot) == self.own {
+            return Err(Error::Reflected);
+        }
+        let newest = self.epochs.newest();
+        let epoch = header.key.epoch(newest);
+        let is_late = epoch.0.saturating_add(MAX_LIVE_EPOCHS_BEHIND) < newest.0;
+        if is_late || epoch < self.live_floor {
+            return Err(Error::EpochPast);
+        }
+        self.epochs.secret(epoch).map(|_| epoch).ok_or(Error::EpochUnknown)
+    }
+}
+
+impl Session {
+    /// Whether a message of the session may be accepted.
+    fn check(&self, epoch: Epoch, counter: u64) -> Result<(), Error> {
+        match self.window.epoch() {
+            later if later > epoch => Err(Error::EpochPast),
+            same if same == epoch => self.window.check(counter),
+            _ => Ok(()),
+        }
+    }
+
+    fn state(&self, slot: Slot, epoch: Epoch, ceiling: u64) -> SessionState {
+        SessionState { slot, epoch, context: self.context, start: self.start, ceiling }
+    }
+}
+
+/// An authentic live message that has not been accepted yet.
+///
+/// Store what [`Pending::to_store`] gives, then [`accept`](Pending::accept). Dropped instead, the
+/// message may come again.
+#[must_use = "the session moves only when the message is accepted"]
+pub struct Pending<'a> {
+    opener: &'a mut Opener,
+    opened: Opened,
+    raise: Option<Raise>,
+}
+
+impl Pending<'_> {
+    /// The message.
+    pub fn opened(&self) -> &Opened {
+        &self.opened
+    }
+
+    /// What has to be stored durably before the message is accepted; nothing for most messages.
+    /// `now_ms` is any clock that does not go back.
+    pub fn to_store(&mut self, now_ms: u64) -> Option<SessionState> {
+        let (slot, epoch) = (self.opened.slot(), self.opened.epoch());
+        let session = self.opener.sessions.get(slot)?;
+        self.raise = session.raise(epoch, self.opened.counter(), now_ms);
+        self.raise.map(|raise| session.state(slot, epoch, raise.ceiling))
+    }
+
+    /// Moves the sender's session.
+    pub fn accept(self) -> Opened {
+        if let Some(session) = self.opener.sessions.get_mut(self.opened.slot()) {
+            session.accept(self.opened.epoch(), self.opened.counter(), self.raise);
+        }
+        self.opened
+    }
+}
+
+impl fmt::Debug for Pending<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Pending").field("opened", &self.opened).finish_non_exhaustive()
+    }
+}
+
+/// An authentic announcement that has not been accepted yet.
+#[must_use = "the session begins only when the announcement is accepted"]
+pub struct Announced<'a> {
+    opener: &'a mut Opener,
+    opened: Opened,
+    announcement: Announcement,
+    session: Session,
+    raise: Option<Raise>,
+}
+
+impl Announced<'_> {
+    /// The message that it is the body of.
+    pub fn opened(&self) -> &Opened {
+        &self.opened
+    }
+
+    /// What the sender says of itself.
+    pub fn announcement(&self) -> Announcement {
+        self.announcement
+    }
+
+    /// What has to be stored durably before the announcement is accepted.
+    pub fn to_store(&mut self, now_ms: u64) -> Option<SessionState> {
+        let (slot, epoch) = (self.opened.slot(), self.opened.epoch());
+        self.raise = self.session.raise(epoch, self.opened.counter(), now_ms);
+        self.raise.map(|raise| self.session.state(slot, epoch, raise.ceiling))
+    }
+
+    /// Begins the session, or goes on with it if the sender announced itself again.
+    pub fn accept(self) -> Opened {
+        let Announced { opener, opened, mut session, raise, .. } = self;
+        session.accept(opened.epoch(), opened.counter(), raise);
+        opener.sessions.set(opened.slot(), session);
+        opened
+    }
+}
+
+impl fmt::Debug for Announced<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Announced").field("opened", &self.opened).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,67 @@
+//! Who has which slot in which epochs.
+
+use super::slots::Slots;
+use crate::sign::VerifyingKey;
+use crate::{Epoch, Error, Slot};
+
+/// A member's time in a slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Term {
+    /// The slot.
+    pub slot: Slot,
+    /// The first epoch that the member is part of.
+    pub since: Epoch,
+    /// The first epoch that it is no part of, if it has left.
+    pub until: Option<Epoch>,
+    /// What verifies its class S.
+    pub verifying_key: [u8; 32],
+}
+
+impl Term {
+    /// Whether the member is part of that epoch.
+    pub fn holds(&self, epoch: Epoch) -> bool {
+        self.since <= epoch && self.until.is_none_or(|until| epoch < until)
+    }
+}
+
+/// All terms, by slot.
+#[derive(Default)]
+pub(super) struct Terms {
+    slots: Slots<Vec<(Term, VerifyingKey)>>,
+    is_known: bool,
+}
+
+impl Terms {
+    /// Takes the terms in place of those that were known. Keys that stay are not parsed again.
+    pub(super) fn set(&mut self, terms: impl IntoIterator<Item = Term>) -> Result<(), Error> {
+        let mut fresh = Slots::<Vec<(Term, VerifyingKey)>>::default();
+        for term in terms {
+            let kept = self.slots.get_mut(term.slot).and_then(|known| {
+                let at = known.iter().position(|(k, _)| k.verifying_key == term.verifying_key)?;
+                Some(known.swap_remove(at).1)
+            });
+            let key = match kept {
+                Some(key) => key,
+                None => VerifyingKey::new(&term.verifying_key)?,
+            };
+            match fresh.get_mut(term.slot) {
+                Some(known) => known.push((term, key)),
+                None => fresh.set(term.slot, vec![(term, key)]),
+            }
+        }
+        *self = Terms { slots: fresh, is_known: true };
+        Ok(())
+    }
+
+    /// Whether a message of that slot and epoch may be anybody's: anything goes while nobody has
+    /// told who the members are.
+    pub(super) fn check(&self, slot: Slot, epoch: Epoch) -> Result<(), Error> {
+        let is_member = !self.is_known || self.key(slot, epoch).is_some();
+        if is_member { Ok(()) } else { Err(Error::NotMember) }
+    }
+
+    pub(super) fn key(&self, slot: Slot, epoch: Epoch) -> Option<&VerifyingKey> {
+        let terms = self.slots.get(slot)?;
+        terms.iter().find(|(term, _)| term.holds(epoch)).map(|(_, key)| key)
+    }
+}

@@ -1,0 +1,134 @@
+//! What a live reader keeps of each sender.
+
+use crate::limits::{MAX_CEILING_BLOCK, MAX_COUNTER};
+use crate::window::Window;
+use crate::{Epoch, Error, SenderContext, Slot};
+
+/// A sender that announced itself, as its reader knows it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Session {
+    pub(crate) context: SenderContext,
+    pub(crate) start: u64,
+    pub(crate) window: Window,
+    /// Below it a restart accepts nothing: as it was stored last.
+    ceiling: u64,
+    /// By how much the ceiling was raised last, and when.
+    block: u64,
+    raised_ms: u64,
+}
+
+/// A block that was used up faster than this doubles.
+const SHORT_MS: u64 = 500;
+
+impl Session {
+    pub(crate) fn new(context: SenderContext, start: u64, epoch: Epoch) -> Session {
+        Session { context, start, window: Window::new(epoch), ceiling: 0, block: 0, raised_ms: 0 }
+    }
+
+    /// The ceiling that has to be stored before a counter is accepted, if it has to be: far enough
+    /// ahead that a fast sender does not make the reader write for each message, and no farther
+    /// than what it sends in about a second.
+    pub(crate) fn raise(&self, epoch: Epoch, counter: u64, now_ms: u64) -> Option<Raise> {
+        if epoch == self.window.epoch() && counter < self.ceiling {
+            return None;
+        }
+        let is_short = self.block > 0 && now_ms.saturating_sub(self.raised_ms) < SHORT_MS;
+        let block = if is_short { self.block * 2 } else { self.block / 2 };
+        let block = block.clamp(1, MAX_CEILING_BLOCK);
+        Some(Raise { ceiling: counter + block, block, raised_ms: now_ms })
+    }
+
+    /// Marks a counter, under a ceiling that was stored.
+    pub(crate) fn accept(&mut self, epoch: Epoch, counter: u64, raise: Option<Raise>) {
+        if self.window.epoch() != epoch {
+            self.window = Window::new(epoch);
+            self.ceiling = 0;
+        }
+        if let Some(Raise { ceiling, block, raised_ms }) = raise {
+            debug_assert!(ceiling >= self.ceiling, "ceilings only rise");
+            (self.ceiling, self.block, self.raised_ms) = (ceiling, block, raised_ms);
+        }
+        self.window.accept(counter);
+    }
+}
+
+/// A ceiling that is to be stored.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Raise {
+    pub(crate) ceiling: u64,
+    block: u64,
+    raised_ms: u64,
+}
+
+/// A live sender's session at rest: to be stored before the message that asked for it is accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SessionState {
+    pub(crate) slot: Slot,
+    pub(crate) epoch: Epoch,
+    pub(crate) context: SenderContext,
+    pub(crate) start: u64,
+    pub(crate) ceiling: u64,
+}
+
+const VERSION: u8 = 1;
+
+impl SessionState {
+    /// Bytes of a state at rest.
+    pub const BYTES: usize = 1 + 2 + 8 + SenderContext::BYTES + 8 + 8;
+
+    /// The sender.
+    pub fn slot(&self) -> Slot {
+        self.slot
+    }
+
+    /// The context that the sender announced last.
+    pub fn context(&self) -> SenderContext {
+        self.context
+    }
+
+    /// Every counter below it counts as accepted after a restart.
+    pub fn ceiling(&self) -> u64 {
+        self.ceiling
+    }
+
+    pub(crate) fn session(&self) -> Session {
+        let window = Window::closed_below(self.epoch, self.ceiling);
+        let ceiling = self.ceiling;
+        Session { window, ceiling, ..Session::new(self.context, self.start, self.epoch) }
+    }
+
+    /// Version 1, slot, epoch, context, start and ceiling; integers big-endian.
+    pub fn to_bytes(&self) -> [u8; SessionState::BYTES] {
+        let mut bytes = [VERSION; SessionState::BYTES];
+        let parts: [&[u8]; 5] = [
+            &self.slot.number().to_be_bytes(),
+            &self.epoch.0.to_be_bytes(),
+            &self.context.0,
+            &self.start.to_be_bytes(),
+            &self.ceiling.to_be_bytes(),
+        ];
+        let targets = bytes.iter_mut().skip(1);
+        targets.zip(parts.into_iter().flatten()).for_each(|(target, byte)| *target = *byte);
+        bytes
+    }
+
+    /// Reads a state.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Malformed`] for a wrong length, version, slot or ceiling.
+    pub fn from_bytes(bytes: &[u8]) -> Result<SessionState, Error> {
+        let bytes: &[u8; SessionState::BYTES] = bytes.try_into().map_err(|_| Error::Malformed)?;
+        let [VERSION, high, low, words @ ..] = bytes else { return Err(Error::Malformed) };
+        let slot = Slot::new(u16::from_be_bytes([*high, *low])).ok_or(Error::Malformed)?;
+        let (words, _) = words.as_chunks();
+        let [epoch, context, start, ceiling] = words else { return Err(Error::Malformed) };
+        let ceiling = u64::from_be_bytes(*ceiling);
+        if ceiling > MAX_COUNTER + MAX_CEILING_BLOCK {
+            return Err(Error::Malformed);
+        }
+        let epoch = Epoch(u64::from_be_bytes(*epoch));
+        let (context, start) = (SenderContext(*context), u64::from_be_bytes(*start));
+        Ok(SessionState { slot, epoch, context, start, ceiling })
+    }
+}
