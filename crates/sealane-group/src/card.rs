@@ -1,8 +1,8 @@
 use zeroize::Zeroizing;
 
 use crate::crypto::{Wrapping, WrappingKey, random, verify_member};
-use crate::limits::WRAPPING_KEY_BYTES;
-use crate::wire::{Reader, begin, put_name};
+use crate::limits::{LATTICE_KEY_BYTES, WRAPPING_KEY_BYTES};
+use crate::wire::{Reader, begin, is_name, put_name, put_part};
 use crate::{Document, Error, Identity, PublicKey};
 
 const LABEL: &[u8] = b"Sealane 1.0 card ";
@@ -46,21 +46,30 @@ impl Card {
         let once = reader.bytes(WRAPPING_KEY_BYTES)?;
         let once = WrappingKey::from_bytes(once).ok_or_else(malformed)?;
         let name = reader.name()?;
-        if reader.left() != 64 {
+        // Room for an ML-DSA-65 key; nothing asks for one yet.
+        if !matches!(reader.part()?.len(), 0 | LATTICE_KEY_BYTES) || reader.left() != 64 {
             return Err(malformed());
         }
         verify_member(public.verifying_key(), LABEL, Document::Card, bytes)?;
         Ok(Card { name, public, nonce, once, hash: *blake3::hash(bytes).as_bytes() })
     }
 
-    /// Makes a card, and what to keep of it.
-    pub(crate) fn make(identity: &Identity) -> Result<(Vec<u8>, Waiting), Error> {
+    /// Makes a card, under another name than the identity's if one is given, and what to keep of
+    /// it.
+    pub(crate) fn make(
+        identity: &Identity,
+        name: Option<&str>,
+    ) -> Result<(Vec<u8>, Waiting), Error> {
+        if let Some(name) = name.filter(|name| !is_name(name)) {
+            return Err(Error::Name(name.to_owned()));
+        }
         let waiting = Waiting { nonce: random()?, seed: Zeroizing::new(random()?) };
         let mut bytes = begin(Document::Card);
         bytes.extend(identity.public().to_bytes());
         bytes.extend(waiting.nonce);
         bytes.extend(waiting.wrapping()?.public().to_bytes());
-        put_name(&mut bytes, identity.name());
+        put_name(&mut bytes, name.unwrap_or(identity.name()));
+        put_part(&mut bytes, &[]);
         identity.signer()?.append(LABEL, &mut bytes)?;
         Ok((bytes, waiting))
     }

@@ -7,6 +7,7 @@ use crate::{Document, Error, Fingerprint, NewGroup};
 
 const PAIR: u8 = 1;
 const FORWARD_SECRET: u8 = 2;
+const STRICT: u8 = 4;
 
 /// What never changes about a group: the group's id is a hash of it, so that whoever knows the id
 /// takes no other authority, suite or history for the group's.
@@ -16,6 +17,10 @@ pub(crate) struct Charter {
     pub(crate) suite: Suite,
     pub(crate) is_pair: bool,
     pub(crate) history: History,
+    /// How old the newest heartbeat may be, in seconds; 0: any age.
+    pub(crate) heartbeat_age_s: u32,
+    /// Whether a member without a heartbeat of that age seals nothing but what is urgent.
+    pub(crate) is_strict: bool,
     pub(crate) authority: AuthorityVerifier,
     nonce: [u8; 32],
 }
@@ -26,15 +31,20 @@ impl Charter {
         options: NewGroup,
         authority: AuthorityVerifier,
     ) -> Result<Charter, Error> {
-        let NewGroup { suite, history, is_pair } = options;
-        Ok(Charter { name: name.to_owned(), suite, is_pair, history, authority, nonce: random()? })
+        let NewGroup { suite, history, is_pair, heartbeat_age_s, is_strict } = options;
+        if is_strict && heartbeat_age_s == 0 {
+            return Err(Error::Refused("a strict group needs an age of heartbeats"));
+        }
+        let (name, nonce) = (name.to_owned(), random()?);
+        Ok(Charter { name, suite, is_pair, history, heartbeat_age_s, is_strict, authority, nonce })
     }
 
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = self.suite.number().to_be_bytes().to_vec();
         let pair = if self.is_pair { PAIR } else { 0 };
         let history = if self.history == History::ForwardSecret { FORWARD_SECRET } else { 0 };
-        bytes.push(pair | history);
+        bytes.push(pair | history | if self.is_strict { STRICT } else { 0 });
+        bytes.extend(self.heartbeat_age_s.to_be_bytes());
         bytes.extend(self.nonce);
         bytes.extend(self.authority.curve);
         bytes.extend_from_slice(self.authority.lattice.as_slice());
@@ -46,18 +56,21 @@ impl Charter {
         let mut reader = Reader::new(document, bytes);
         let suite = Suite::from_number(reader.u16()?).ok_or_else(|| reader.malformed())?;
         let flags = reader.u8()?;
-        if flags & !(PAIR | FORWARD_SECRET) != 0 {
+        if flags & !(PAIR | FORWARD_SECRET | STRICT) != 0 {
             return Err(reader.malformed());
         }
         let is_secret = flags & FORWARD_SECRET != 0;
         let history = if is_secret { History::ForwardSecret } else { History::Kept };
+        let is_strict = flags & STRICT != 0;
+        let heartbeat_age_s = reader.u32()?;
         let nonce = reader.array()?;
         let curve = reader.array()?;
         let lattice = Box::new(reader.array::<LATTICE_KEY_BYTES>()?);
         let name = reader.name()?;
         reader.end()?;
         let authority = AuthorityVerifier { curve, lattice };
-        Ok(Charter { name, suite, is_pair: flags & PAIR != 0, history, authority, nonce })
+        let is_pair = flags & PAIR != 0;
+        Ok(Charter { name, suite, is_pair, history, heartbeat_age_s, is_strict, authority, nonce })
     }
 
     pub(crate) fn id(&self) -> GroupId {

@@ -29,6 +29,14 @@ pub enum Document {
 }
 
 impl Document {
+    /// The version that this program writes and reads.
+    pub(crate) fn version(self) -> u8 {
+        match self {
+            Document::Letter | Document::IdentityFile | Document::CardsFile => 1,
+            _ => 2,
+        }
+    }
+
     /// The four letters that it begins with.
     pub(crate) fn magic(self) -> [u8; 4] {
         *match self {

@@ -58,11 +58,23 @@ sealane_message::errors! {
         #[hint("It was cut or changed on its way, or is something else; ask for it again.")]
         Malformed(Document),
         /// A document of a later version of this software.
-        #[error("the {document} has version {version}, and this program reads version 1")]
+        #[error("the {document} has version {version}, which this program does not know yet")]
         #[code("SL-GROUP-07", "NewerVersion")]
         #[cause("a document is of a later version of Sealane")]
         #[hint("Update this program.")]
         NewerVersion {
+            /// What it is.
+            document: Document,
+            /// Its version.
+            version: u8,
+        },
+        /// A document of a version before the first release.
+        #[error("the {document} has version {version}, from before the first release")]
+        #[code("SL-GROUP-30", "OlderVersion")]
+        #[cause("a document is of a version from before the first release")]
+        #[hint("Make it anew: the identity stays good; found the group again with `sealane group \
+                new`, and have its members join by new cards.")]
+        OlderVersion {
             /// What it is.
             document: Document,
             /// Its version.
@@ -100,12 +112,12 @@ sealane_message::errors! {
         #[cause("an invitation answers no card that waits here")]
         #[hint("Make a new card with `sealane key card` and have it invited; a card joins once.")]
         UnknownCard,
-        /// A folder that was copied or restored.
-        #[error("{} was copied or restored: it may be in use elsewhere", .0.display())]
+        /// An authority's folder that was copied or restored, or cards that were.
+        #[error("{} was copied or restored: orders may have been given elsewhere", .0.display())]
         #[code("SL-GROUP-13", "CopiedFolder")]
-        #[cause("a key folder was copied or restored")]
-        #[hint("Take a new slot: `sealane key card`, invite, join; an authority runs `group \
-                renew`.")]
+        #[cause("the key folder of an authority, or the cards in one, were copied or restored")]
+        #[hint("An authority begins anew with `sealane group renew GROUP`; for a join, make a new \
+                card with `sealane key card`.")]
         Elsewhere(PathBuf),
         /// The file system does not tell when a file was made.
         #[error("the file system of {} does not tell when a file was made", .0.display())]
@@ -156,12 +168,19 @@ sealane_message::errors! {
         #[cause("an order is not the authority's")]
         #[hint("Drop it; a member tries to act as the authority.")]
         Unauthorized(u16),
-        /// Orders before this one have not arrived.
-        #[error("an earlier order of the authority is missing")]
-        #[code("SL-GROUP-22", "OrderMissing")]
-        #[cause("an earlier order of the authority is missing")]
-        #[hint("Read the group's orders from their beginning, or ask for a new invitation.")]
-        OrderMissing,
+        /// The authority has given orders that this member could not obey: it seals nothing, since
+        /// one of them may have removed somebody.
+        #[error("order {missing} of the authority is missing; {known} were given")]
+        #[code("SL-GROUP-22", "Behind")]
+        #[cause("this member has not obeyed all orders that it knows were given")]
+        #[hint("Ask the authority for `sealane group resend GROUP`, or for the order file; \
+                somebody may be holding orders back.")]
+        Behind {
+            /// The first order that is missing.
+            missing: u64,
+            /// How many were given, as far as is known.
+            known: u64,
+        },
         /// The order names a certificate that has not arrived.
         #[error("the certificate that the order names has not arrived")]
         #[code("SL-GROUP-23", "CertificateMissing")]
@@ -207,6 +226,41 @@ sealane_message::errors! {
         #[error(transparent)]
         #[inner(0)]
         Seal(#[from] SealError),
+        /// The control stream has lost orders that it had shown before.
+        #[error("the control stream ends at order {shown}, and has shown {seen} before")]
+        #[code("SL-GROUP-31", "RolledBack")]
+        #[cause("a group's control stream has lost orders that it had shown before")]
+        #[hint("Have the authority publish them again: `sealane group publish GROUP`. Whoever may \
+                remove streams of the hub may have removed it.")]
+        RolledBack {
+            /// How many orders it shows now.
+            shown: u64,
+            /// How many it had shown.
+            seen: u64,
+        },
+        /// No heartbeat of the authority has come for longer than the charter allows.
+        #[error("no heartbeat of the authority for {age_s} s; the charter allows {allowed_s} s")]
+        #[code("SL-GROUP-32", "Stale")]
+        #[cause("no heartbeat of the authority has come for longer than the charter allows")]
+        #[hint("Check the link to the hub and this machine's clock; a hub that holds orders back \
+                looks the same.")]
+        Stale {
+            /// How old the newest heartbeat is, in seconds.
+            age_s: u64,
+            /// How old it may be.
+            allowed_s: u64,
+        },
+        /// A name that a member has, or one that people would take for it.
+        #[error("`{name}` looks like `{taken}`, the name of a member")]
+        #[code("SL-GROUP-33", "NameTaken")]
+        #[cause("a member has that name, or one that looks the same")]
+        #[hint("Have the card made under another name: `sealane key card --name NAME`.")]
+        NameTaken {
+            /// The name on the card.
+            name: String,
+            /// The member's.
+            taken: String,
+        },
         /// A library of cryptography failed, which a correct build never sees.
         #[error("the library of cryptography failed")]
         #[code("SL-GROUP-29", "GroupCipher")]

@@ -1,9 +1,10 @@
-use crate::order::{Order, Wraps};
+use crate::order::{Numbered, Order, Wraps};
 use crate::state::GroupState;
 use crate::wire::Reader;
 use crate::{Document, Error, Roster};
 
-/// Reads what is otherwise behind encryption and signatures, the body of an order or the payload of
+/// Reads what is otherwise behind encryption and signatures, the body of an order behind its data
+/// type (u16, big-endian) or the payload of
 /// a group's file, and writes it again: the same bytes, or an error. For fuzzing and for tools that
 /// explain documents; nothing is verified.
 ///
@@ -13,7 +14,12 @@ use crate::{Document, Error, Roster};
 /// [`Error::Seal`].
 pub fn examine(document: Document, bytes: &[u8]) -> Result<Vec<u8>, Error> {
     match document {
-        Document::Order => Order::from_bytes(bytes).map(|order| order.to_bytes()),
+        Document::Order => {
+            let (data_type, body) = bytes.split_first_chunk().ok_or(Error::Malformed(document))?;
+            let data_type = u16::from_be_bytes(*data_type);
+            let Numbered { number, order } = Order::from_bytes(data_type, body)?;
+            Ok([&order.data_type().to_be_bytes()[..], &order.to_bytes(number)].concat())
+        }
         Document::GroupFile => GroupState::from_bytes(bytes).map(|state| state.to_bytes().to_vec()),
         Document::Renewal => {
             let mut reader = Reader::new(document, bytes);

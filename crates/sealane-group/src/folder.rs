@@ -5,7 +5,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use sealane_seal::{CounterState, History, Slot, Witness};
+use sealane_seal::{Epoch, History};
 use zeroize::Zeroizing;
 
 mod backup;
@@ -14,10 +14,11 @@ mod passphrase;
 
 use crate::card::Waiting;
 use crate::limits::MAX_CARDS_WAITING;
+use crate::sender::Counters;
 use crate::state::GroupState;
 use crate::wire::{Reader, put_name};
 use crate::{Card, Document, Error, Identity, Member, NewGroup, Notice};
-use files::{FolderKey, How, machine};
+use files::{FolderKey, How};
 
 /// What the folder's handles share.
 pub(crate) struct IdentityKeys {
@@ -31,8 +32,8 @@ pub(crate) struct Lock(#[expect(dead_code, reason = "the lock ends with it")] Fi
 
 /// A folder of keys, which only its owner may read.
 ///
-/// It may be used by several processes at once. It must not be copied to be used in two places:
-/// copies are recognised and seal nothing.
+/// It may be used by several processes at once, and a copy of it seals under keys of its own. But
+/// two copies are one member: people see two under one name.
 pub struct KeyFolder {
     keys: Arc<IdentityKeys>,
 }
@@ -112,10 +113,19 @@ impl KeyFolder {
     ///
     /// [`Error::Io`], [`Error::Cipher`].
     pub fn card(&self) -> Result<Vec<u8>, Error> {
+        self.card_as(None)
+    }
+
+    /// The same, under another name than the identity's.
+    ///
+    /// # Errors
+    ///
+    /// As [`KeyFolder::card`]; [`Error::Name`].
+    pub fn card_as(&self, name: Option<&str>) -> Result<Vec<u8>, Error> {
         let lock = self.keys.lock()?;
         // Cards that were made elsewhere are good for nothing here.
         let mut cards = self.keys.cards(&lock)?.unwrap_or_default();
-        let (bytes, waiting) = Card::make(&self.keys.identity)?;
+        let (bytes, waiting) = Card::make(&self.keys.identity, name)?;
         cards.push(waiting);
         let old = cards.len().saturating_sub(MAX_CARDS_WAITING);
         cards.drain(..old);
@@ -224,11 +234,6 @@ impl IdentityKeys {
         &self.root
     }
 
-    /// What the counters of this folder are bound to, beside the witness of their file.
-    pub(crate) fn witness(&self) -> Witness {
-        Witness(machine())
-    }
-
     pub(crate) fn lock(&self) -> Result<Lock, Error> {
         let path = self.root.join("lock");
         let file = OpenOptions::new().create(true).append(true).mode(0o600).open(&path);
@@ -286,36 +291,32 @@ impl IdentityKeys {
         files::sync_folder(&folder)
     }
 
-    fn counters_path(&self, name: &str, slot: Slot) -> Result<PathBuf, Error> {
-        Ok(self.group_folder(name)?.join(format!("counters-{}", slot.number())))
-    }
-
-    /// The counters of a slot, if they are the ones that were written here last.
-    pub(crate) fn counters(&self, _: &Lock, name: &str, slot: Slot) -> Result<CounterState, Error> {
-        let path = self.counters_path(name, slot)?;
-        let kept = files::read(&path, Document::CountersFile, None)?;
-        let kept = kept.filter(|kept| kept.is_here && !kept.payload.is_empty());
-        let kept = kept.ok_or_else(|| Error::Elsewhere(self.root.clone()))?;
-        CounterState::from_bytes(&kept.payload).map_err(|_| Error::Damaged(path))
+    /// The counters of a group's senders. Where they are missing or cannot be read the order of
+    /// messages begins anew, and nothing else.
+    pub(crate) fn counters(&self, _: &Lock, name: &str) -> Result<Counters, Error> {
+        let path = self.group_folder(name)?.join("counters");
+        let kept = files::read(&path, Document::CountersFile, None);
+        let payload = kept.ok().flatten().map(|kept| kept.payload).unwrap_or_default();
+        let mut reader = Reader::new(Document::CountersFile, &payload);
+        let mut read = || {
+            let (slot, epoch) = (reader.u16()?, Epoch(reader.u64()?));
+            let (bound, start) = (reader.u64()?, reader.u64()?);
+            Ok::<_, Error>(Counters { slot, epoch, bound, start })
+        };
+        Ok(read().unwrap_or_default())
     }
 
     pub(crate) fn save_counters(
         &self,
         _: &Lock,
         name: &str,
-        slot: Slot,
-        state: &CounterState,
-        is_first: bool,
+        counters: &Counters,
     ) -> Result<(), Error> {
-        let path = self.counters_path(name, slot)?;
-        let how = if is_first { How::Create } else { How::Replace };
-        files::write(&path, Document::CountersFile, None, &state.to_bytes(), how)
-    }
-
-    /// Seals nothing in this slot any more: somebody else does.
-    pub(crate) fn give_up_counters(&self, _: &Lock, name: &str, slot: Slot) -> Result<(), Error> {
-        let path = self.counters_path(name, slot)?;
-        files::write(&path, Document::CountersFile, None, &[], How::Replace)
+        let path = self.group_folder(name)?.join("counters");
+        let mut payload = counters.slot.to_be_bytes().to_vec();
+        let words = [counters.epoch.0, counters.bound, counters.start];
+        payload.extend(words.into_iter().flat_map(u64::to_be_bytes));
+        files::write(&path, Document::CountersFile, None, &payload, How::Replace)
     }
 
     /// The cards that wait; none if the file was written elsewhere.
@@ -335,6 +336,14 @@ impl IdentityKeys {
             Ok(Waiting { nonce: reader.array()?, seed: Zeroizing::new(reader.array()?) })
         };
         cards.iter().map(read).collect::<Result<_, Error>>().map(Some)
+    }
+
+    /// Forgets a card, which was used.
+    pub(crate) fn use_card(&self, lock: &Lock, nonce: &[u8; 32]) -> Result<(), Error> {
+        let mut cards = self.cards(lock)?.unwrap_or_default();
+        let before = cards.len();
+        cards.retain(|waiting| waiting.nonce != *nonce);
+        if cards.len() == before { Ok(()) } else { self.save_cards(lock, &cards) }
     }
 
     pub(crate) fn save_cards(&self, _: &Lock, cards: &[Waiting]) -> Result<(), Error> {
@@ -359,11 +368,23 @@ impl IdentityKeys {
         files::write_raw(&path, notice.as_bytes(), How::Replace)
     }
 
-    pub(crate) fn notice(&self, name: &str, number: u64) -> Result<Notice, Error> {
-        let path = self.notice_path(name, number)?;
-        let read = files::read_private(&path)?;
-        let (bytes, _) = read.ok_or_else(|| Error::Damaged(path.clone()))?;
-        Notice::from_bytes(&bytes).map_err(|_| Error::Damaged(path))
+    /// The notices that were given, from that number on, in their order.
+    pub(crate) fn notices(&self, name: &str, from: u64) -> Result<Vec<Notice>, Error> {
+        let folder = self.group_folder(name)?.join("orders");
+        let mut numbers = Vec::new();
+        for entry in fs::read_dir(&folder).map_err(Error::io(&folder))? {
+            let entry = entry.map_err(Error::io(&folder))?;
+            let number = entry.file_name().to_str().and_then(|name| name.parse::<u64>().ok());
+            numbers.extend(number.filter(|number| *number >= from));
+        }
+        numbers.sort_unstable();
+        let read = |number| {
+            let path = self.notice_path(name, number)?;
+            let (bytes, _) =
+                files::read_private(&path)?.ok_or_else(|| Error::Damaged(path.clone()))?;
+            Notice::from_bytes(&bytes).map_err(|_| Error::Damaged(path))
+        };
+        numbers.into_iter().map(read).collect()
     }
 
     fn notice_path(&self, name: &str, number: u64) -> Result<PathBuf, Error> {

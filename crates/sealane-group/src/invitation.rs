@@ -6,7 +6,9 @@ use crate::certificate::Certificate;
 use crate::charter::Charter;
 use crate::crypto::{AuthoritySigner, wrap};
 use crate::limits::AUTHORITY_SIGNATURE_BYTES;
-use crate::state::{GroupState, put_epochs, read_epochs};
+use crate::marks::Marks;
+use crate::member::now_ms;
+use crate::state::{Beat, GroupState, put_epochs, read_epochs};
 use crate::wire::{Reader, begin, put_part};
 use crate::{Card, Document, Error, Roster};
 
@@ -18,7 +20,8 @@ pub enum Past {
     /// All that the authority holds; of a forward-secret group the present one.
     #[default]
     All,
-    /// The present one: what was sealed before stays closed to the new member.
+    /// The newest one, which is begun for the new member: what was sealed before stays closed to
+    /// it.
     None,
 }
 
@@ -60,6 +63,10 @@ pub(crate) fn make(
     put_part(&mut inner, &certificate.bytes);
     inner.extend_from_slice(state.routing.as_slice());
     inner.extend(state.live_from.0.to_be_bytes());
+    inner.extend(state.orders.to_be_bytes());
+    inner.extend(now_ms().to_be_bytes());
+    inner.extend(state.beater.unwrap_or_default());
+    state.marks.put(&mut inner);
     state.roster.put(&mut inner);
     let newest = state.epochs.newest();
     let handed: Vec<(Epoch, &EpochSecret)> =
@@ -96,6 +103,9 @@ pub(crate) fn open(
     let certificate = Certificate::from_bytes(&charter, reader.part()?)?;
     let routing = Zeroizing::new(reader.array()?);
     let live_from = Epoch(reader.u64()?);
+    let (orders, time_ms) = (reader.u64()?, reader.u64()?);
+    let beater: [u8; 32] = reader.array()?;
+    let marks = Marks::read(&mut reader)?;
     let roster = Roster::read(&mut reader)?;
     let epochs = read_epochs(&mut reader, charter.id(), charter.history)?;
     if reader.left() != AUTHORITY_SIGNATURE_BYTES {
@@ -117,10 +127,17 @@ pub(crate) fn open(
         wrap_key: opened.exported,
         live_from,
         roster,
+        awaited: epochs.newest(),
         epochs,
         wraps: Vec::new(),
         certificates: Vec::new(),
-        notices: 0,
+        orders,
+        known: orders,
+        marks,
+        marked: Epoch(0),
+        beater: (beater != [0; 32]).then_some(beater),
+        beat: Beat { time_ms, came_ms: now_ms() },
+        spent: Vec::new(),
     })
 }
 

@@ -10,15 +10,15 @@
 //! This crate takes identities and gives epoch secrets. A [`KeyFolder`] holds an [`Identity`] and
 //! its groups. An authority invites who shows a [`Card`], and tells the members of admissions,
 //! removals and fresh secrets by [`Notice`]s. A [`Member`] is an [`EpochSource`]; its [`Sender`]
-//! seals nothing before the counter is reserved on disk, and a folder that was copied or restored
-//! seals nothing at all. `spec/group.md` is the specification.
+//! seals under keys of its own start, and nothing while it knows of orders that it has not obeyed.
+//! `spec/group.md` is the specification.
 //!
 //! It uses the system's files, clock and randomness.
 //!
 //! ```
-//! use sealane_frame::{FrameBuf, open_frame};
+//! use sealane_frame::{FrameBuf, open_stored};
 //! use sealane_group::{Card, EpochSource, KeyFolder, NewGroup, Past};
-//! use sealane_seal::Class;
+//! use sealane_seal::{Binding, Class, Epoch};
 //!
 //! # let folder = tempfile::tempdir().unwrap();
 //! # let (one, two) = (folder.path().join("one"), folder.path().join("two"));
@@ -29,9 +29,11 @@
 //! let member = car.join(&invited.invitation, Some(fleet.authority()), None)?;
 //!
 //! let (mut sender, mut buf) = (member.sender()?, FrameBuf::new());
-//! let frame = sender.seal(&sender.fields(Class::Group, 1), b"52.5 N 13.4 E", &mut buf)?;
+//! let (fields, log) = (sender.fields(Class::Group, 1), Binding::stream("log"));
+//! let frame = sender.seal(&fields, &log, b"52.5 N 13.4 E", &mut buf)?;
 //! let mut opener = fleet.opener()?;
-//! assert_eq!(open_frame(&mut opener, frame)?.body, b"52.5 N 13.4 E");
+//! let stored = open_stored(&mut opener, Epoch(0), &log, frame)?;
+//! assert_eq!(stored.body, b"52.5 N 13.4 E");
 //! # Ok::<(), sealane_group::Error>(())
 //! ```
 #![forbid(unsafe_code)]
@@ -51,7 +53,9 @@ mod folder;
 mod identity;
 mod invitation;
 pub mod limits;
+mod marks;
 mod member;
+mod names;
 mod notice;
 mod order;
 mod renewal;
@@ -70,8 +74,9 @@ pub use examine::examine;
 pub use folder::KeyFolder;
 pub use identity::{Fingerprint, Identity, PublicKey, seal_to};
 pub use invitation::Past;
-pub use member::{Invited, Member, NewGroup};
-pub use notice::{Notice, read_orders, write_orders};
+pub use marks::Mark;
+pub use member::{Healed, Invited, Member, NewGroup};
+pub use notice::{Heartbeat, Notice, read_orders, write_orders};
 pub use roster::{Entry, Roster};
 pub use sender::Sender;
 pub use source::{Change, EpochSource};

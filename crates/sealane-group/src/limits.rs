@@ -7,6 +7,18 @@ sealane_message::limits! {
     MAX_NAME_BYTES: usize = 64, "bytes";
     /// Secrets that one order carries. An order for more members is split.
     MAX_ORDER_WRAPS: usize = 256, "members";
+    /// Streams that one order marks. The first of them are taken.
+    MAX_ORDER_MARKS: usize = 1 << 10, "streams";
+    /// Marks of removals that a member holds. Those of the oldest removal leave first.
+    MAX_MARKS_HELD: usize = 1 << 14, "marks";
+    /// Members that one order to heal takes fresh cards of.
+    MAX_HEAL_CARDS: usize = 256, "members";
+    /// Orders that came before others that they follow, and that are held until those come.
+    MAX_ORDERS_HELD: usize = 256, "orders";
+    /// Counters that a sender reserves on disk at once.
+    MAX_COUNTER_BLOCK: u64 = 1 << 20, "counters";
+    /// Cards that an authority remembers to have invited. The oldest leave.
+    MAX_CARDS_SPENT: usize = 1 << 12, "cards";
     /// Cards of one key folder that wait for an invitation. A further one replaces the oldest.
     MAX_CARDS_WAITING: usize = 64, "cards";
     /// A group's file in the key folder, or an invitation. A longer one is neither kept nor read.

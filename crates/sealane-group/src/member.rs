@@ -1,11 +1,12 @@
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use sealane_frame::{GroupTag, PeerTag, Roster as LinkRoster};
-use sealane_seal::{Epoch, Epochs, Group, GroupId, History, Slot, Suite};
+use sealane_seal::{Binding, Epoch, Epochs, Group, GroupId, History, Slot, Suite, Term};
 
 use crate::folder::IdentityKeys;
 use crate::state::GroupState;
-use crate::{Change, EpochSource, Error, Fingerprint, Notice, Roster, Sender};
+use crate::{Change, EpochSource, Error, Fingerprint, Mark, Notice, Roster, Sender};
 
 mod apply;
 mod authority;
@@ -13,7 +14,8 @@ mod join;
 #[cfg(test)]
 mod tests;
 
-pub use authority::Invited;
+pub(crate) use apply::now_ms;
+pub use authority::{Healed, Invited};
 
 /// What a group is to be, for good.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,12 +26,23 @@ pub struct NewGroup {
     pub history: History,
     /// Whether it is a group of two, with class P.
     pub is_pair: bool,
+    /// How old the authority's newest heartbeat may be before members say so, in seconds; 0: any
+    /// age.
+    pub heartbeat_age_s: u32,
+    /// Whether members without a heartbeat of that age seal nothing but what is urgent.
+    pub is_strict: bool,
 }
 
 impl Default for NewGroup {
-    /// AES-256-GCM, kept history, more than two.
+    /// AES-256-GCM, kept history, more than two, no heartbeats asked for.
     fn default() -> NewGroup {
-        NewGroup { suite: Suite::Aes256Gcm, history: History::Kept, is_pair: false }
+        NewGroup {
+            suite: Suite::Aes256Gcm,
+            history: History::Kept,
+            is_pair: false,
+            heartbeat_age_s: 0,
+            is_strict: false,
+        }
     }
 }
 
@@ -41,12 +54,14 @@ pub struct Member {
     keys: Arc<IdentityKeys>,
     name: String,
     state: GroupState,
+    /// Orders that came before others that they follow, by their number.
+    held: BTreeMap<u64, Notice>,
 }
 
 impl Member {
     pub(crate) fn open(keys: &Arc<IdentityKeys>, name: &str) -> Result<Member, Error> {
         let state = keys.load(&keys.lock()?, name)?;
-        Ok(Member { keys: Arc::clone(keys), name: name.to_owned(), state })
+        Ok(Member { keys: Arc::clone(keys), name: name.to_owned(), state, held: BTreeMap::new() })
     }
 
     /// What the group is called in this folder.
@@ -104,6 +119,79 @@ impl Member {
         self.state.is_removed
     }
 
+    /// Whether the folder was copied or restored since the group was written there. Nothing is less
+    /// safe then; but if both copies are used, people see two of one name.
+    pub fn is_copied(&self) -> bool {
+        self.state.is_copied
+    }
+
+    /// How many orders this member has obeyed.
+    pub fn orders(&self) -> u64 {
+        self.state.orders
+    }
+
+    /// Whether it may seal.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Removed`]; [`Error::Behind`] if orders are known that were not obeyed.
+    pub fn check_sealing(&self) -> Result<(), Error> {
+        self.state.check_sealing()
+    }
+
+    /// Whether the newest heartbeat is as young as the charter asks.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Stale`].
+    pub fn check_heartbeat(&self, now_ms: u64) -> Result<(), Error> {
+        let allowed_s = u64::from(self.state.charter.heartbeat_age_s);
+        let age_s = self.state.beat.age_ms(now_ms) / 1000;
+        if allowed_s == 0 || age_s <= allowed_s || self.is_authority() {
+            return Ok(());
+        }
+        Err(Error::Stale { age_s, allowed_s })
+    }
+
+    /// Whether members without a heartbeat seal nothing but what is urgent.
+    pub fn is_strict(&self) -> bool {
+        self.state.charter.is_strict
+    }
+
+    /// The first epoch that may be read at a place of a stream: what is of an earlier one was
+    /// written behind a removal.
+    pub fn first_epoch(&self, stream: &Binding, generation: u64, offset: u64) -> Epoch {
+        self.state.marks.first_epoch(stream, generation, offset)
+    }
+
+    /// Whether the last removal has left its mark in a stream.
+    pub fn is_marked(&self, stream: &Binding) -> bool {
+        self.state.marks.has(stream, self.state.live_from)
+    }
+
+    /// Remembers how far streams had come when this member learned of the last removal, where the
+    /// authority has not said so.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`].
+    pub fn mark_here(&mut self, marks: &[Mark]) -> Result<(), Error> {
+        let lock = self.keys.lock()?;
+        let mut state = self.keys.load(&lock, &self.name)?;
+        let epoch = state.live_from;
+        let missing = |mark: &&Mark| !state.marks.has(&mark.stream, epoch);
+        let missing: Vec<Mark> = marks.iter().filter(missing).copied().collect();
+        state.marks.add(epoch, &missing);
+        self.keys.save(&lock, &self.name, &state)?;
+        self.state = state;
+        Ok(())
+    }
+
+    /// The stream of the group's orders.
+    pub fn control_topic(&self) -> String {
+        control_topic(self.tag())
+    }
+
     /// Tells a link the addresses of all members, for frames of the compact form.
     ///
     /// # Errors
@@ -123,8 +211,7 @@ impl Member {
     ///
     /// # Errors
     ///
-    /// [`Error::Elsewhere`] if the folder was copied or restored: it needs a new slot;
-    /// [`Error::Removed`], [`Error::Io`].
+    /// [`Error::Behind`], [`Error::Removed`], [`Error::Io`].
     pub fn sender(&self) -> Result<Sender, Error> {
         Sender::open(&self.keys, &self.name)
     }
@@ -175,28 +262,46 @@ impl EpochSource for Member {
         &self.state.epochs
     }
 
-    fn signers(&self) -> impl Iterator<Item = (Slot, &[u8; 32])> {
-        self.state.roster.entries().iter().map(|entry| (entry.slot(), entry.verifying_key()))
+    fn terms(&self) -> impl Iterator<Item = Term> {
+        self.state.roster.entries().iter().map(crate::Entry::term)
     }
 
     fn live_from(&self) -> Epoch {
         self.state.live_from
     }
 
-    fn apply(&mut self, notice: &Notice) -> Result<Change, Error> {
+    fn apply(&mut self, notice: &Notice) -> Result<Vec<Change>, Error> {
+        // Junk is turned away by what is in memory: nobody can make it cost more.
+        let Some(verified) = apply::verify(&self.state, self.is_authority(), notice)? else {
+            return Ok(Vec::new());
+        };
         let lock = self.keys.lock()?;
         let mut state = self.keys.load(&lock, &self.name)?;
-        let change = apply::apply(&mut state, &self.keys, notice)?;
-        if change != Change::Nothing {
+        let before = state.clone();
+        let outcome = apply::apply(&mut state, &self.keys, &lock, &mut self.held, &verified);
+        // What an order that could not be obeyed has shown is kept as well.
+        if !apply::is_same(&before, &state) {
             self.keys.save(&lock, &self.name, &state)?;
         }
+        if let apply::Verified::Renewal(renewal) = &verified
+            && state.epochs.newest() == renewal.epoch
+            && let Some(nonce) = renewal.card(state.slot)
+        {
+            // The state holds what the card was for.
+            self.keys.use_card(&lock, &nonce)?;
+        }
         self.state = state;
-        Ok(change)
+        outcome
     }
 
     fn passed(&mut self, epoch: Epoch) -> Result<(), Error> {
         self.change_epochs(|epochs| epochs.passed(epoch))
     }
+}
+
+/// The topic of a group's orders, which they are bound to however they come.
+pub(crate) fn control_topic(tag: GroupTag) -> String {
+    format!("groups/{tag}")
 }
 
 impl std::fmt::Debug for Member {

@@ -1,16 +1,41 @@
+use sealane_seal::{Epoch, GroupId};
+
+use crate::crypto::{MemberSigner, verify_member};
 use crate::wire::{Reader, begin, put_part};
 use crate::{Document, Error};
 
-const FRAME: u8 = 1;
+const ORDER: u8 = 1;
 const RENEWAL: u8 = 2;
+const HEARTBEAT: u8 = 3;
+const ORDER_LABEL: &[u8] = b"Sealane 1.0 order ";
+const HEARTBEAT_LABEL: &[u8] = b"Sealane 1.0 heartbeat ";
 
-/// One message of a group's control stream: a sealed frame with an order or a certificate, or a
-/// renewal, which needs no earlier secret.
+/// One message of a group's control stream: an order, which is a sealed frame with its number and
+/// the authority's signature in clear; a renewal, which needs no earlier secret; or a heartbeat.
 ///
-/// Members apply notices in the order in which the authority gave them; again does no harm.
+/// Orders are numbered from 0 without gaps. Members obey them in that order; again does no harm.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Notice {
     bytes: Vec<u8>,
+}
+
+/// A notice, as its bytes say. Nothing is verified.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Parsed<'a> {
+    Order { number: u64, frame: &'a [u8] },
+    Renewal(&'a [u8]),
+    Heartbeat(Heartbeat),
+}
+
+/// That the authority, or a beater in its place, has seen so many orders at that time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Heartbeat {
+    /// How many orders were given.
+    pub orders: u64,
+    /// The group's newest epoch, or 0 from a beater, which does not know it.
+    pub epoch: Epoch,
+    /// Milliseconds since 1970-01-01 UTC.
+    pub time_ms: u64,
 }
 
 impl Notice {
@@ -18,21 +43,41 @@ impl Notice {
     ///
     /// # Errors
     ///
-    /// [`Error::Malformed`] for bytes that begin like none.
+    /// [`Error::Malformed`] for bytes that are none.
     pub fn from_bytes(bytes: &[u8]) -> Result<Notice, Error> {
-        match bytes.first() {
-            Some(&(FRAME | RENEWAL)) => Ok(Notice { bytes: bytes.to_vec() }),
-            _ => Err(Error::Malformed(Document::Order)),
-        }
+        let notice = Notice { bytes: bytes.to_vec() };
+        notice.parse().map(|_| ())?;
+        Ok(notice)
     }
 
-    /// A notice that came as a frame of the full form, over a mesh for example.
-    pub fn from_frame(frame: &[u8]) -> Notice {
-        Notice { bytes: [&[FRAME], frame].concat() }
+    /// Numbers a frame and signs both.
+    pub(crate) fn order(
+        signer: &MemberSigner,
+        group: GroupId,
+        number: u64,
+        frame: &[u8],
+    ) -> Result<Notice, Error> {
+        let mut bytes = vec![ORDER];
+        bytes.extend(number.to_be_bytes());
+        bytes.extend_from_slice(frame);
+        signer.append(&label(ORDER_LABEL, group), &mut bytes)?;
+        Ok(Notice { bytes })
     }
 
     pub(crate) fn from_renewal(renewal: &[u8]) -> Notice {
         Notice { bytes: [&[RENEWAL], renewal].concat() }
+    }
+
+    pub(crate) fn heartbeat(
+        signer: &MemberSigner,
+        group: GroupId,
+        heartbeat: Heartbeat,
+    ) -> Result<Notice, Error> {
+        let mut bytes = vec![HEARTBEAT];
+        let words = [heartbeat.orders, heartbeat.epoch.0, heartbeat.time_ms];
+        bytes.extend(words.into_iter().flat_map(u64::to_be_bytes));
+        signer.append(&label(HEARTBEAT_LABEL, group), &mut bytes)?;
+        Ok(Notice { bytes })
     }
 
     /// What is published.
@@ -40,14 +85,60 @@ impl Notice {
         &self.bytes
     }
 
-    /// The frame, unless it is a renewal.
-    pub fn frame(&self) -> Option<&[u8]> {
-        self.bytes.split_first().filter(|(kind, _)| **kind == FRAME).map(|(_, frame)| frame)
+    /// The number of an order. Whoever has not verified the notice has the writer's word for it.
+    pub fn number(&self) -> Option<u64> {
+        match self.parse() {
+            Ok(Parsed::Order { number, .. }) => Some(number),
+            _ => None,
+        }
     }
 
-    pub(crate) fn renewal(&self) -> Option<&[u8]> {
-        self.bytes.split_first().filter(|(kind, _)| **kind == RENEWAL).map(|(_, bytes)| bytes)
+    /// The frame of an order.
+    pub fn frame(&self) -> Option<&[u8]> {
+        match self.parse() {
+            Ok(Parsed::Order { frame, .. }) => Some(frame),
+            _ => None,
+        }
     }
+
+    /// What it is, if its signature by that key verifies. A renewal is verified where it is read.
+    pub(crate) fn verified(&self, group: GroupId, key: &[u8; 32]) -> Result<Parsed<'_>, Error> {
+        let parsed = self.parse()?;
+        let label = match parsed {
+            Parsed::Order { .. } => label(ORDER_LABEL, group),
+            Parsed::Heartbeat(_) => label(HEARTBEAT_LABEL, group),
+            Parsed::Renewal(_) => return Ok(parsed),
+        };
+        verify_member(key, &label, Document::Order, &self.bytes)?;
+        Ok(parsed)
+    }
+
+    pub(crate) fn parse(&self) -> Result<Parsed<'_>, Error> {
+        let mut reader = Reader::new(Document::Order, &self.bytes);
+        match reader.u8()? {
+            ORDER => {
+                let number = reader.u64()?;
+                let frame = reader.rest().split_last_chunk::<64>().map(|(frame, _)| frame);
+                let frame = frame.filter(|frame| !frame.is_empty());
+                let frame = frame.ok_or(Error::Malformed(Document::Order))?;
+                Ok(Parsed::Order { number, frame })
+            }
+            RENEWAL => Ok(Parsed::Renewal(reader.rest())),
+            HEARTBEAT => {
+                let (orders, epoch) = (reader.u64()?, Epoch(reader.u64()?));
+                let time_ms = reader.u64()?;
+                reader.bytes(64)?;
+                reader.end()?;
+                Ok(Parsed::Heartbeat(Heartbeat { orders, epoch, time_ms }))
+            }
+            _ => Err(reader.malformed()),
+        }
+    }
+}
+
+/// What a signature is made over: a notice of one group is none of another.
+fn label(kind: &[u8], group: GroupId) -> Vec<u8> {
+    [kind, &group.0].concat()
 }
 
 /// Joins notices into one order file, to be handed on where no hub carries them.
@@ -61,7 +152,7 @@ pub fn write_orders(notices: &[Notice]) -> Vec<u8> {
 ///
 /// # Errors
 ///
-/// [`Error::Malformed`], [`Error::NewerVersion`].
+/// [`Error::Malformed`], [`Error::NewerVersion`], [`Error::OlderVersion`].
 pub fn read_orders(bytes: &[u8]) -> Result<Vec<Notice>, Error> {
     let mut reader = Reader::open(Document::Order, bytes)?;
     let mut notices = Vec::new();

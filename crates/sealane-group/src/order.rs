@@ -1,40 +1,49 @@
 //! What the authority tells the members: the body of a class S frame.
 
-use sealane_seal::{Advance, Epoch, EpochSecret, GroupId, Slot};
+use sealane_seal::{Epoch, EpochSecret, GroupId, Slot};
 use zeroize::Zeroizing;
 
 use crate::certificate::{read_slot, slot_bytes};
 use crate::crypto::{NONCE_BYTES, TAG_BYTES, open_box, seal_box};
-use crate::limits::{MAX_ORDER_WRAPS, MAX_ROSTER_MEMBERS};
+use crate::limits::{MAX_ORDER_MARKS, MAX_ORDER_WRAPS, MAX_ROSTER_MEMBERS};
+use crate::marks::{MARK_BYTES, Mark};
 use crate::wire::Reader;
 use crate::{Document, Error};
 
-const VERSION: u8 = 1;
-const ADVANCE: u8 = 1;
-const ADMIT: u8 = 2;
-const REKEY: u8 = 3;
+/// The data type of the control frame that carries each order: `spec/group.md`, section *Orders*.
+/// 3 is an announcement.
+const CERTIFY: u16 = 1;
+const ADVANCE: u16 = 4;
+const ADMIT: u16 = 5;
+const REKEY: u16 = 6;
+const MARK: u16 = 7;
+const BEATER: u16 = 8;
 
 /// Bytes of an epoch secret that is wrapped for one member.
 pub(crate) const WRAPPED_BYTES: usize = 32 + TAG_BYTES;
 /// Bytes of a wrap in an order: slot and wrapped secret.
 pub(crate) const WRAP_BYTES: usize = 2 + WRAPPED_BYTES;
 
-/// An order, as its bytes say.
+/// An order, as its frame says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Order {
-    /// The next epochs' secrets follow from the present one.
-    Advance(Advance),
+    /// A certificate, to be named by an admission.
+    Certify(Vec<u8>),
+    /// The secret of that epoch follows from the present one.
+    Advance(Epoch),
     /// There is a new member, whose certificate has this hash.
-    Admit { number: u64, slot: Slot, certificate: [u8; 32], replaces: Option<Slot> },
+    Admit { slot: Slot, certificate: [u8; 32], replaces: Option<Slot> },
     /// A fresh secret for all members but those who are removed.
     Rekey(Rekey),
+    /// Where the removal that began that epoch holds.
+    Mark { epoch: Epoch, marks: Vec<Mark> },
+    /// Whose heartbeats count beside the authority's own, if anybody's.
+    Beater(Option<[u8; 32]>),
 }
 
 /// A fresh secret, or one part of the members' wraps of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Rekey {
-    /// The roster's number once it is obeyed.
-    pub(crate) number: u64,
     pub(crate) epoch: Epoch,
     pub(crate) removed: Vec<Slot>,
     pub(crate) wraps: Wraps,
@@ -51,64 +60,96 @@ pub(crate) struct Wraps {
 }
 
 impl Order {
-    pub(crate) fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = vec![VERSION];
+    /// The data type of its frame.
+    pub(crate) fn data_type(&self) -> u16 {
         match self {
-            Order::Advance(advance) => return advance.to_bytes().to_vec(),
-            Order::Admit { number, slot, certificate, replaces } => {
-                bytes.push(ADMIT);
-                bytes.extend(number.to_be_bytes());
+            Order::Certify(_) => CERTIFY,
+            Order::Advance(_) => ADVANCE,
+            Order::Admit { .. } => ADMIT,
+            Order::Rekey(_) => REKEY,
+            Order::Mark { .. } => MARK,
+            Order::Beater(_) => BEATER,
+        }
+    }
+
+    /// The body of its frame: the order's number, then its fields.
+    pub(crate) fn to_bytes(&self, number: u64) -> Vec<u8> {
+        let mut bytes = number.to_be_bytes().to_vec();
+        match self {
+            Order::Certify(certificate) => bytes.extend_from_slice(certificate),
+            Order::Advance(epoch) => bytes.extend(epoch.0.to_be_bytes()),
+            Order::Admit { slot, certificate, replaces } => {
                 bytes.extend(slot.number().to_be_bytes());
                 bytes.extend(certificate);
                 bytes.extend(slot_bytes(*replaces));
             }
-            Order::Rekey(rekey) => {
-                bytes.push(REKEY);
-                bytes.extend(rekey.number.to_be_bytes());
-                bytes.extend(rekey.epoch.0.to_be_bytes());
-                bytes.extend((rekey.removed.len() as u16).to_be_bytes());
-                bytes.extend(rekey.removed.iter().flat_map(|slot| slot.number().to_be_bytes()));
-                rekey.wraps.put(&mut bytes);
+            Order::Rekey(rekey) => rekey.put(&mut bytes),
+            Order::Mark { epoch, marks } => {
+                bytes.extend(epoch.0.to_be_bytes());
+                bytes.extend((marks.len() as u16).to_be_bytes());
+                marks.iter().for_each(|mark| mark.put(&mut bytes));
             }
+            Order::Beater(key) => bytes.extend(key.unwrap_or_default()),
         }
         bytes
     }
 
-    pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Order, Error> {
+    /// Reads the body of a control frame: the order and its number.
+    pub(crate) fn from_bytes(data_type: u16, bytes: &[u8]) -> Result<Numbered, Error> {
         let mut reader = Reader::new(Document::Order, bytes);
-        match reader.u8()? {
-            VERSION => {}
-            0 => return Err(reader.malformed()),
-            version => return Err(Error::NewerVersion { document: Document::Order, version }),
-        }
-        match reader.u8()? {
-            ADVANCE => Ok(Order::Advance(Advance::from_bytes(bytes)?)),
-            ADMIT => {
-                let number = reader.u64()?;
-                let slot = Slot::new(reader.u16()?).ok_or_else(|| reader.malformed())?;
-                let certificate = reader.array()?;
-                let replaces = read_slot(&mut reader)?;
-                reader.end()?;
-                Ok(Order::Admit { number, slot, certificate, replaces })
+        let number = reader.u64()?;
+        let order = match data_type {
+            CERTIFY => {
+                return Ok(Numbered { number, order: Order::Certify(reader.rest().to_vec()) });
             }
-            REKEY => Rekey::read(reader).map(Order::Rekey),
-            _ => Err(reader.malformed()),
-        }
+            ADVANCE => Order::Advance(Epoch(reader.u64()?)),
+            ADMIT => Order::Admit {
+                slot: read_slot(&mut reader)?.ok_or_else(|| reader.malformed())?,
+                certificate: reader.array()?,
+                replaces: read_slot(&mut reader)?,
+            },
+            REKEY => Order::Rekey(Rekey::read(&mut reader)?),
+            MARK => {
+                let epoch = Epoch(reader.u64()?);
+                let count = reader.count(MAX_ORDER_MARKS, MARK_BYTES)?;
+                let marks = (0..count).map(|_| Mark::read(&mut reader));
+                Order::Mark { epoch, marks: marks.collect::<Result<_, _>>()? }
+            }
+            BEATER => {
+                let key: [u8; 32] = reader.array()?;
+                Order::Beater((key != [0; 32]).then_some(key))
+            }
+            _ => return Err(reader.malformed()),
+        };
+        reader.end()?;
+        Ok(Numbered { number, order })
     }
 }
 
+/// An order and its number.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Numbered {
+    pub(crate) number: u64,
+    pub(crate) order: Order,
+}
+
 impl Rekey {
-    fn read(mut reader: Reader<'_>) -> Result<Rekey, Error> {
-        let number = reader.u64()?;
+    fn put(&self, out: &mut Vec<u8>) {
+        out.extend(self.epoch.0.to_be_bytes());
+        out.extend((self.removed.len() as u16).to_be_bytes());
+        out.extend(self.removed.iter().flat_map(|slot| slot.number().to_be_bytes()));
+        self.wraps.put(out);
+    }
+
+    fn read(reader: &mut Reader<'_>) -> Result<Rekey, Error> {
         let epoch = Epoch(reader.u64()?);
         let count = reader.count(MAX_ROSTER_MEMBERS, 2)?;
         let mut removed = Vec::with_capacity(count);
         for _ in 0..count {
             removed.push(Slot::new(reader.u16()?).ok_or_else(|| reader.malformed())?);
         }
-        let wraps = Wraps::read(&mut reader)?;
-        reader.end()?;
-        Ok(Rekey { number, epoch, removed, wraps })
+        let wraps = Wraps::read(reader)?;
+        Ok(Rekey { epoch, removed, wraps })
     }
 }
 

@@ -1,48 +1,102 @@
-//! A new beginning of a group whose authority has lost its counters: it needs no earlier secret to
-//! be read and no counter to be made.
+//! A fresh secret that needs no earlier one to be read: for a new beginning of a group whose
+//! authority has lost its place, and for members who bring fresh keys.
 
 use sealane_seal::{Epoch, EpochSecret, GroupId, Slot};
 use zeroize::Zeroizing;
 
+use crate::card::Card;
 use crate::charter::Charter;
-use crate::crypto::{AuthoritySigner, NONCE_BYTES, open_box, random, seal_box};
-use crate::limits::AUTHORITY_SIGNATURE_BYTES;
+use crate::crypto::{AuthoritySigner, NONCE_BYTES, open_box, random, seal_box, wrap};
+use crate::folder::{IdentityKeys, Lock};
+use crate::limits::{AUTHORITY_SIGNATURE_BYTES, MAX_HEAL_CARDS};
 use crate::order::{WrapId, Wraps};
-use crate::state::GroupState;
+use crate::state::{GroupState, WrapKeys};
 use crate::wire::{Reader, begin, put_part};
 use crate::{Document, Error, Roster};
 
 const LABEL: &[u8] = b"Sealane 1.0 renewal ";
+const FRESH_LABEL: &[u8] = b"Sealane 1.0 fresh key ";
 const ROSTER_KEY: &str = "Sealane 1.0 roster of a renewal";
+const ANEW: u8 = 1;
 
 /// A renewal whose signatures verify.
 pub(crate) struct Renewal<'a> {
     group: GroupId,
+    pub(crate) number: u64,
     pub(crate) epoch: Epoch,
+    /// Whether the authority has lost its place: nothing of earlier epochs is taken live then.
+    pub(crate) is_anew: bool,
     wraps: Wraps,
+    fresh: Vec<Fresh<'a>>,
+    /// All that stands before the roster.
+    head: &'a [u8],
     roster: &'a [u8],
 }
 
-/// Makes a renewal that goes to an epoch with a secret, and gives the roster that it announces.
+/// The secret for a member who brought a fresh card.
+struct Fresh<'a> {
+    slot: Slot,
+    /// The nonce of the card that it is encrypted to.
+    nonce: [u8; 32],
+    sealed: &'a [u8],
+}
+
+/// What a member finds in a renewal.
+pub(crate) struct OpenedRenewal {
+    pub(crate) secret: EpochSecret,
+    pub(crate) roster: Roster,
+    /// The new pairwise key, if this member brought a fresh card.
+    pub(crate) wrap_key: Option<Zeroizing<[u8; 32]>>,
+}
+
+/// What a renewal is to say.
+pub(crate) struct Plan<'a> {
+    pub(crate) number: u64,
+    pub(crate) epoch: Epoch,
+    pub(crate) is_anew: bool,
+    pub(crate) secret: &'a EpochSecret,
+    pub(crate) roster: &'a Roster,
+    /// Members who brought fresh cards; all others are told by their pairwise keys.
+    pub(crate) cards: &'a [(Slot, &'a Card)],
+}
+
+/// Makes a renewal, and gives the pairwise keys of all members behind it.
 pub(crate) fn make(
     signer: &AuthoritySigner,
     state: &GroupState,
-    roster: &Roster,
-    epoch: Epoch,
-    secret: &EpochSecret,
-) -> Result<Vec<u8>, Error> {
-    let is_member = |slot: &Slot| roster.entry(*slot).is_some_and(|one| one.removed().is_none());
-    let keys: Vec<_> = state.wraps.iter().filter(|(slot, _)| is_member(slot)).cloned().collect();
+    plan: &Plan<'_>,
+) -> Result<(Vec<u8>, WrapKeys), Error> {
+    let is_member = |slot: &Slot| plan.roster.entry(*slot).is_some_and(|e| e.removed().is_none());
+    let is_fresh = |slot: &Slot| plan.cards.iter().any(|(fresh, _)| fresh == slot);
+    let stay = state.wraps.iter().filter(|(slot, _)| is_member(slot) && !is_fresh(slot));
+    let mut keys: WrapKeys = stay.cloned().collect();
     // One document for all: it is rare, and a member must see that it was left out.
-    let parts = Wraps::make(secret, state.id(), epoch, &keys, random()?)?;
+    let parts = Wraps::make(plan.secret, state.id(), plan.epoch, &keys, random()?)?;
     let mut bytes = begin(Document::Renewal);
     bytes.extend(state.id().0);
-    bytes.extend(epoch.0.to_be_bytes());
+    bytes.extend(plan.number.to_be_bytes());
+    bytes.extend(plan.epoch.0.to_be_bytes());
+    bytes.push(if plan.is_anew { ANEW } else { 0 });
     Wraps::join(parts).ok_or(Error::Cipher)?.put(&mut bytes);
-    let sealed = seal_roster(secret, &bytes, roster)?;
+    bytes.extend((plan.cards.len() as u16).to_be_bytes());
+    for (slot, card) in plan.cards {
+        let info = fresh_info(state.id(), plan.epoch, *slot, &card.nonce);
+        let (sealed, key) = wrap(card.once(), &info, &[], plan.secret.expose())?;
+        bytes.extend(slot.number().to_be_bytes());
+        bytes.extend(card.nonce);
+        put_part(&mut bytes, &sealed);
+        keys.push((*slot, key));
+    }
+    keys.sort_by_key(|(slot, _)| *slot);
+    let sealed = seal_roster(plan.secret, &bytes, plan.roster)?;
     put_part(&mut bytes, &sealed);
     signer.append(LABEL, &mut bytes)?;
-    Ok(bytes)
+    Ok((bytes, keys))
+}
+
+fn fresh_info(group: GroupId, epoch: Epoch, slot: Slot, nonce: &[u8; 32]) -> Vec<u8> {
+    let (epoch, slot) = (epoch.0.to_be_bytes(), slot.number().to_be_bytes());
+    [FRESH_LABEL, &group.0, &epoch, &slot, nonce].concat()
 }
 
 impl<'a> Renewal<'a> {
@@ -50,35 +104,86 @@ impl<'a> Renewal<'a> {
     pub(crate) fn read(charter: &Charter, bytes: &'a [u8]) -> Result<Renewal<'a>, Error> {
         let mut reader = Reader::open(Document::Renewal, bytes)?;
         let group = GroupId(reader.array()?);
-        let epoch = Epoch(reader.u64()?);
+        let (number, epoch) = (reader.u64()?, Epoch(reader.u64()?));
+        let is_anew = match reader.u8()? {
+            0 => false,
+            ANEW => true,
+            _ => return Err(reader.malformed()),
+        };
         let wraps = Wraps::read(&mut reader)?;
+        let fresh = Fresh::read_all(&mut reader)?;
+        let head = bytes.get(..bytes.len() - reader.left()).unwrap_or_default();
         let roster = reader.part()?;
-        if reader.left() != AUTHORITY_SIGNATURE_BYTES {
+        if reader.left() != AUTHORITY_SIGNATURE_BYTES || number == u64::MAX {
             return Err(reader.malformed());
         }
         if group != charter.id() {
             return Err(Error::OtherGroup(Document::Renewal));
         }
         charter.authority.verify(LABEL, Document::Renewal, bytes)?;
-        Ok(Renewal { group, epoch, wraps, roster })
+        Ok(Renewal { group, number, epoch, is_anew, wraps, fresh, head, roster })
     }
 
-    /// The secret and the roster, if they are meant for that slot too.
+    /// What it says to this member; nothing if it is not meant for it any more. A card that it
+    /// answers is used up.
     pub(crate) fn open(
         &self,
-        slot: Slot,
-        key: &[u8; 32],
-    ) -> Result<Option<(EpochSecret, Roster)>, Error> {
-        let whose = WrapId { group: self.group, epoch: self.epoch, slot };
-        let Some(secret) = self.wraps.unwrap(whose, key) else {
+        state: &GroupState,
+        keys: &IdentityKeys,
+        lock: &Lock,
+    ) -> Result<Option<OpenedRenewal>, Error> {
+        let (secret, wrap_key) = match self.fresh.iter().find(|fresh| fresh.slot == state.slot) {
+            Some(fresh) => match self.open_fresh(fresh, keys, lock)? {
+                Some((secret, key)) => (secret, Some(key)),
+                None => return Ok(None),
+            },
+            None => {
+                let whose = WrapId { group: self.group, epoch: self.epoch, slot: state.slot };
+                match self.wraps.unwrap(whose, &state.wrap_key) {
+                    Some(secret) => (secret, None),
+                    None => return Ok(None),
+                }
+            }
+        };
+        let roster = open_roster(&secret, self.head, self.roster)?;
+        Ok(Some(OpenedRenewal { secret, roster, wrap_key }))
+    }
+
+    /// Opens what was encrypted to a card that waits here.
+    fn open_fresh(
+        &self,
+        fresh: &Fresh<'_>,
+        keys: &IdentityKeys,
+        lock: &Lock,
+    ) -> Result<Option<(EpochSecret, Zeroizing<[u8; 32]>)>, Error> {
+        let mut cards = keys.cards(lock)?.unwrap_or_default();
+        let Some(found) = cards.iter().position(|waiting| waiting.nonce == fresh.nonce) else {
             return Ok(None);
         };
-        let mut head = begin(Document::Renewal);
-        head.extend(self.group.0);
-        head.extend(self.epoch.0.to_be_bytes());
-        self.wraps.put(&mut head);
-        let roster = open_roster(&secret, &head, self.roster)?;
-        Ok(Some((secret, roster)))
+        let waiting = cards.swap_remove(found);
+        let info = fresh_info(self.group, self.epoch, fresh.slot, &fresh.nonce);
+        let opened = waiting.wrapping()?.open(&info, &[], fresh.sealed);
+        let opened = opened.ok_or(Error::NotForUs(Document::Renewal))?;
+        let secret = opened.plaintext.as_slice().try_into();
+        let secret = secret.map_err(|_| Error::Malformed(Document::Renewal))?;
+        Ok(Some((EpochSecret::new(secret), opened.exported)))
+    }
+
+    /// The card of this folder that it answers, if any: it is used up once the state is kept.
+    pub(crate) fn card(&self, slot: Slot) -> Option<[u8; 32]> {
+        self.fresh.iter().find(|fresh| fresh.slot == slot).map(|fresh| fresh.nonce)
+    }
+}
+
+impl<'a> Fresh<'a> {
+    fn read_all(reader: &mut Reader<'a>) -> Result<Vec<Fresh<'a>>, Error> {
+        let count = reader.count(MAX_HEAL_CARDS, 2 + 32 + 4)?;
+        let mut all = Vec::with_capacity(count);
+        for _ in 0..count {
+            let slot = Slot::new(reader.u16()?).ok_or_else(|| reader.malformed())?;
+            all.push(Fresh { slot, nonce: reader.array()?, sealed: reader.part()? });
+        }
+        Ok(all)
     }
 }
 

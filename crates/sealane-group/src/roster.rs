@@ -1,8 +1,9 @@
 use sealane_frame::{GroupTag, PeerTag};
-use sealane_seal::{Epoch, GroupId, Slot};
+use sealane_seal::{Epoch, GroupId, Slot, Term};
 
 use crate::Error;
 use crate::limits::MAX_ROSTER_MEMBERS;
+use crate::names::are_alike;
 use crate::wire::{Reader, put_name};
 
 const REMOVED: u8 = 1;
@@ -46,6 +47,16 @@ impl Entry {
         self.removed
     }
 
+    /// Its time in the group, for readers.
+    pub(crate) fn term(&self) -> Term {
+        Term {
+            slot: self.slot,
+            since: self.since,
+            until: self.removed,
+            verifying_key: self.verifying,
+        }
+    }
+
     /// What its card calls it.
     pub fn name(&self) -> &str {
         &self.name
@@ -56,19 +67,13 @@ impl Entry {
 /// and signatures of the past verify.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Roster {
-    number: u64,
     entries: Vec<Entry>,
 }
 
 impl Roster {
-    pub(crate) fn new(number: u64, entries: Vec<Entry>) -> Option<Roster> {
+    pub(crate) fn new(entries: Vec<Entry>) -> Option<Roster> {
         let is_sorted = entries.is_sorted_by(|a, b| a.slot < b.slot);
-        (is_sorted && entries.len() <= MAX_ROSTER_MEMBERS).then_some(Roster { number, entries })
-    }
-
-    /// How many orders have changed it.
-    pub fn number(&self) -> u64 {
-        self.number
+        (is_sorted && entries.len() <= MAX_ROSTER_MEMBERS).then_some(Roster { entries })
     }
 
     /// All entries, removed ones too.
@@ -79,6 +84,11 @@ impl Roster {
     /// The members of today.
     pub fn members(&self) -> impl Iterator<Item = &Entry> {
         self.entries.iter().filter(|entry| entry.removed.is_none())
+    }
+
+    /// A member whose name is that one, or looks like it.
+    pub(crate) fn alike(&self, name: &str) -> Option<&Entry> {
+        self.members().find(|entry| are_alike(&entry.name, name))
     }
 
     /// The entry of a slot.
@@ -109,13 +119,8 @@ impl Roster {
     }
 
     /// Adds an entry behind all others.
-    pub(crate) fn admit(&mut self, number: u64, entry: Entry) {
-        self.number = number;
+    pub(crate) fn admit(&mut self, entry: Entry) {
         self.entries.push(entry);
-    }
-
-    pub(crate) fn set_number(&mut self, number: u64) {
-        self.number = number;
     }
 
     pub(crate) fn remove(&mut self, slot: Slot, from: Epoch) {
@@ -125,7 +130,6 @@ impl Roster {
     }
 
     pub(crate) fn put(&self, out: &mut Vec<u8>) {
-        out.extend(self.number.to_be_bytes());
         out.extend((self.entries.len() as u16).to_be_bytes());
         for entry in &self.entries {
             out.extend(entry.slot.number().to_be_bytes());
@@ -139,7 +143,6 @@ impl Roster {
     }
 
     pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Roster, Error> {
-        let number = reader.u64()?;
         let count = reader.count(MAX_ROSTER_MEMBERS, LEAST_ENTRY_BYTES)?;
         let mut entries = Vec::with_capacity(count);
         for _ in 0..count {
@@ -155,7 +158,7 @@ impl Roster {
             let name = reader.name()?;
             entries.push(Entry { slot, verifying, certificate, since, removed, name });
         }
-        Roster::new(number, entries).ok_or_else(|| reader.malformed())
+        Roster::new(entries).ok_or_else(|| reader.malformed())
     }
 }
 
@@ -202,7 +205,7 @@ pub(crate) mod tests {
             entry(2, 0x34, "car 2", Some(Epoch(7))),
             entry(5, 0xac, "base", None),
         ];
-        Roster::new(9, entries).unwrap()
+        Roster::new(entries).unwrap()
     }
 
     #[test]
@@ -232,7 +235,7 @@ pub(crate) mod tests {
         roster.remove(Slot::new(5).unwrap(), Epoch(8));
         assert_eq!(roster.find("base").unwrap().slot.number(), 0);
         // The key of one who was removed does not stand in the way of a member's.
-        roster.admit(10, entry(6, 0x34, "car 2", None));
+        roster.admit(entry(6, 0x34, "car 2", None));
         assert_eq!(roster.find("34343434").unwrap().slot.number(), 6);
     }
 }

@@ -1,43 +1,62 @@
-use std::ops::Range;
 use std::sync::Arc;
 
-use sealane_frame::{Draft, FrameBuf, GroupTag, HeaderFields, LinkContext, PeerTag};
-use sealane_seal::limits::MAX_RESERVED_COUNTERS;
-use sealane_seal::{Class, Epoch, Epochs, GroupId, Opened, Sealer, Slot};
+use sealane_frame::{
+    ANNOUNCEMENT_TYPE, Draft, FrameBuf, GroupTag, HeaderFields, Kind, LinkContext, PeerTag,
+};
+use sealane_seal::{Announcement, Binding, Class, Epoch, Epochs, Sealer, SenderContext, Slot};
 
 use crate::Error;
+use crate::crypto::random;
 use crate::folder::{IdentityKeys, Lock};
+use crate::limits::MAX_COUNTER_BLOCK;
+use crate::member::now_ms;
 use crate::state::GroupState;
 
 /// Counters of a sender's first block. Each further block has twice as many, so that a sender that
 /// goes on waits for the disk less and less often, and one that ends soon wastes little.
 const FIRST_BLOCK: u64 = 1 << 10;
 
-/// A member that sends: it seals nothing before the counter is reserved durably.
+/// A member that sends.
 ///
-/// Several processes of one folder may each have one; each uses blocks of its own. The folder's
-/// lock is held only while a block is reserved.
+/// Each one, and each process that it finds itself in, seals under keys of its own: several
+/// processes of one folder, copies of the folder and forks never meet. Counters on disk keep the
+/// order of a slot's messages over restarts.
 pub struct Sender {
     keys: Arc<IdentityKeys>,
     name: String,
-    group: GroupId,
     sealer: Sealer,
     tag: GroupTag,
     source: PeerTag,
-    /// The counters of the present block.
-    block: Range<u64>,
+    /// The counters below it are this sender's to use.
+    until: u64,
     next_block: u64,
-    is_cloned: bool,
+    /// Later than that of every sender before it in this folder.
+    start: u64,
+    orders: u64,
+    /// The process that drew the context.
+    process: u32,
+}
+
+/// What a folder keeps of the senders of a group: the order of its messages, no safety.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Counters {
+    pub(crate) slot: u16,
+    pub(crate) epoch: Epoch,
+    /// All counters below may be used up.
+    pub(crate) bound: u64,
+    /// The last start.
+    pub(crate) start: u64,
 }
 
 impl Sender {
     pub(crate) fn open(keys: &Arc<IdentityKeys>, name: &str) -> Result<Sender, Error> {
         let lock = keys.lock()?;
         let state = keys.load(&lock, name)?;
+        state.check_sealing()?;
         Sender::reserve(keys, name, &lock, &state, FIRST_BLOCK)
     }
 
-    /// A sender with a block of counters behind all that were ever reserved.
+    /// A sender under a context of its own, with a block of counters behind all that were reserved.
     pub(crate) fn reserve(
         keys: &Arc<IdentityKeys>,
         name: &str,
@@ -45,35 +64,28 @@ impl Sender {
         state: &GroupState,
         count: u64,
     ) -> Result<Sender, Error> {
-        if state.is_removed {
-            return Err(Error::Removed);
-        }
-        let counters = keys.counters(lock, name, state.slot)?;
         let epoch = state.epochs.newest();
-        let secret = state.epochs.secret(epoch).ok_or(Error::OrderMissing)?.clone();
-        let epochs = Epochs::agreed(state.id(), state.charter.history, epoch, secret);
-        let mut sealer = Sealer::resume(state.charter.group(), &counters, &epochs, keys.witness())?;
+        let secret = state.epochs.secret(epoch).ok_or(Error::Cipher)?.clone();
+        let epochs = Epochs::new(state.id(), state.charter.history, epoch, secret);
+        let before = keys.counters(lock, name)?;
+        let next = before.next(state.slot, epoch);
+        let (until, start) = (next.saturating_add(count), now_ms().max(before.start + 1));
+        let after = Counters { slot: state.slot.number(), epoch, bound: until, start };
+        keys.save_counters(lock, name, &after)?;
+        let context = SenderContext(random()?);
+        let mut sealer = Sealer::new(state.charter.group(), state.slot, context, &epochs, next)?;
         sealer.set_signing_key(keys.identity().signing_key()?);
-        let reservation = sealer.reserve(count)?;
-        let until = reservation.state().bound();
-        keys.save_counters(lock, name, state.slot, reservation.state(), false)?;
-        sealer.confirm(reservation)?;
-        let block = sealer.next_counter()?..until;
-        debug_assert!(
-            counters.epoch() < epoch || counters.bound() <= block.start,
-            "a counter that was reserved before"
-        );
-        debug_assert_eq!(block.end - block.start, sealer.remaining());
         Ok(Sender {
             keys: Arc::clone(keys),
             name: name.to_owned(),
-            block,
-            group: state.id(),
             sealer,
             tag: state.tag(),
             source: state.peer_tag(state.slot).ok_or(Error::Removed)?,
-            next_block: count.saturating_mul(2).clamp(FIRST_BLOCK, MAX_RESERVED_COUNTERS),
-            is_cloned: false,
+            until,
+            next_block: count.saturating_mul(2).clamp(FIRST_BLOCK, MAX_COUNTER_BLOCK),
+            start,
+            orders: state.orders,
+            process: std::process::id(),
         })
     }
 
@@ -87,26 +99,37 @@ impl Sender {
         self.sealer.epoch()
     }
 
-    /// A header of that class to all of the group, from this member.
-    pub fn fields(&self, class: Class, data_type: u16) -> HeaderFields {
-        HeaderFields { class, ..HeaderFields::new(self.tag, self.source, data_type) }
+    /// The context that its keys are of.
+    pub fn context(&self) -> SenderContext {
+        self.sealer.context()
     }
 
-    /// Seals a body into a frame of the full form. Nothing is allocated once `buf` is warm, but
-    /// when a block of counters is used up: then the next one is reserved on disk.
+    /// How many orders it had obeyed when it started.
+    pub fn orders(&self) -> u64 {
+        self.orders
+    }
+
+    /// A header of that class to all of the group, from this member.
+    pub fn fields(&self, class: Class, data_type: u16) -> HeaderFields {
+        let [orders, ..] = self.orders.to_le_bytes();
+        HeaderFields { class, orders, ..HeaderFields::new(self.tag, self.source, data_type) }
+    }
+
+    /// Seals a body, bound to where it is to be read, into a frame of the full form. Nothing is
+    /// allocated once `buf` is warm, but when a block of counters is used up.
     ///
     /// # Errors
     ///
-    /// [`Error::Elsewhere`] if the folder was copied or restored, [`Error::Removed`], and what
-    /// [`sealane_frame::seal_frame`] refuses.
+    /// [`Error::Removed`], [`Error::Behind`], and what [`sealane_frame::seal_frame`] refuses.
     pub fn seal<'a>(
         &mut self,
         fields: &HeaderFields,
+        binding: &Binding,
         body: &[u8],
         buf: &'a mut FrameBuf,
     ) -> Result<&'a mut [u8], Error> {
         self.ready()?;
-        Ok(sealane_frame::seal_frame(&mut self.sealer, fields, body, buf)?)
+        Ok(sealane_frame::seal_frame(&mut self.sealer, fields, binding, body, buf)?)
     }
 
     /// Seals a body where it was written: [`Sender::seal`] without a copy.
@@ -117,13 +140,15 @@ impl Sender {
     pub fn seal_draft<'a>(
         &mut self,
         fields: &HeaderFields,
+        binding: &Binding,
         draft: Draft<'a>,
     ) -> Result<&'a mut [u8], Error> {
         self.ready()?;
-        Ok(draft.seal(&mut self.sealer, fields)?)
+        Ok(draft.seal(&mut self.sealer, fields, binding)?)
     }
 
-    /// Seals a body into a frame of the compact form of a link.
+    /// Seals a body into a frame of the compact form of a link, on which this sender has announced
+    /// itself.
     ///
     /// # Errors
     ///
@@ -131,86 +156,99 @@ impl Sender {
     pub fn seal_compact<'a>(
         &mut self,
         fields: &HeaderFields,
+        binding: &Binding,
         body: &[u8],
         link: &LinkContext<'_>,
         buf: &'a mut FrameBuf,
     ) -> Result<&'a mut [u8], Error> {
         self.ready()?;
-        Ok(sealane_frame::seal_compact(&mut self.sealer, fields, body, link, buf)?)
+        Ok(sealane_frame::seal_compact(&mut self.sealer, fields, binding, body, link, buf)?)
     }
 
-    /// Goes on in the group's newest epoch, which another call or process may have come to.
+    /// The frame by which it makes itself known on a live link: at its start, to new neighbours,
+    /// and whenever one asks. After [`Sender::follow`] or in another process it is another start.
     ///
     /// # Errors
     ///
-    /// [`Error::Elsewhere`], [`Error::Removed`], [`Error::Io`].
+    /// As [`Sender::seal`].
+    pub fn announce<'a>(&mut self, buf: &'a mut FrameBuf) -> Result<&'a mut [u8], Error> {
+        self.ready()?;
+        let fields = HeaderFields {
+            kind: Kind::Control,
+            codec: 0,
+            ..self.fields(Class::Signed, ANNOUNCEMENT_TYPE)
+        };
+        let body = Announcement { start: self.start, orders: self.orders }.to_bytes();
+        self.seal(&fields, &Binding::link(), &body, buf)
+    }
+
+    /// Goes on with what the folder knows now: another call or process may have obeyed orders.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Removed`], [`Error::Behind`], [`Error::Io`].
     pub fn follow(&mut self) -> Result<(), Error> {
-        if self.is_cloned {
-            return Err(Error::Elsewhere(self.keys.path().to_owned()));
-        }
         let lock = self.keys.lock()?;
         let state = self.keys.load(&lock, &self.name)?;
-        if (state.epochs.newest(), state.slot) == (self.epoch(), self.slot()) && !state.is_removed {
+        state.check_sealing()?;
+        let now = (state.epochs.newest(), state.slot, state.orders);
+        if now == (self.epoch(), self.slot(), self.orders) {
             return Ok(());
         }
         *self = Sender::reserve(&self.keys, &self.name, &lock, &state, self.next_block)?;
         Ok(())
     }
 
-    /// Tells of a message that was opened anywhere. If it is of this slot and nobody in this folder
-    /// can have sealed it, a copy of the folder is at work, and this slot seals nothing any more.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Elsewhere`] then.
-    pub fn heard(&mut self, opened: &Opened) -> Result<(), Error> {
-        if (opened.group(), opened.slot()) != (self.group, self.slot()) {
-            return Ok(());
-        }
-        let is_block = opened.epoch() == self.epoch() && self.block.contains(&opened.counter());
-        let is_ours = if is_block {
-            opened.counter() < self.block.end - self.sealer.remaining()
-        } else {
-            self.is_reserved(opened)?
-        };
-        if is_ours {
-            return Ok(());
-        }
-        let lock = self.keys.lock()?;
-        self.is_cloned = true;
-        self.keys.give_up_counters(&lock, &self.name, self.slot())?;
-        Err(Error::Elsewhere(self.keys.path().to_owned()))
-    }
-
-    /// Whether another process of this folder may have sealed it.
-    fn is_reserved(&self, opened: &Opened) -> Result<bool, Error> {
-        let lock = self.keys.lock()?;
-        let counters = self.keys.counters(&lock, &self.name, self.slot())?;
-        Ok((opened.epoch(), opened.counter()) < (counters.epoch(), counters.bound()))
-    }
-
-    /// Sees to it that a counter is reserved.
+    /// Sees to it that the process is the one that drew the context, and that a counter is left.
     #[inline]
     fn ready(&mut self) -> Result<(), Error> {
-        if self.is_cloned {
-            return Err(Error::Elsewhere(self.keys.path().to_owned()));
+        if std::process::id() != self.process {
+            // A fork has copied the keys: both would go on with the same counters.
+            *self = Sender::open(&self.keys, &self.name)?;
         }
-        if self.sealer.remaining() == 0 {
-            self.refill()?;
+        match self.sealer.next_counter() {
+            Ok(next) if next < self.until => Ok(()),
+            Ok(_) => self.refill(),
+            Err(_) => {
+                *self = Sender::open(&self.keys, &self.name)?;
+                Ok(())
+            }
         }
-        debug_assert!(
-            self.sealer.next_counter().ok().is_none_or(|counter| self.block.contains(&counter)),
-            "a counter below its reservation"
-        );
-        Ok(())
     }
 
+    /// Reserves the next block, behind those that other processes have taken meanwhile.
     #[cold]
     fn refill(&mut self) -> Result<(), Error> {
+        self.follow()?;
+        if self.sealer.next_counter()? < self.until {
+            return Ok(());
+        }
         let lock = self.keys.lock()?;
-        let state = self.keys.load(&lock, &self.name)?;
-        *self = Sender::reserve(&self.keys, &self.name, &lock, &state, self.next_block)?;
+        let before = self.keys.counters(&lock, &self.name)?;
+        let next = before.next(self.slot(), self.epoch()).max(self.until);
+        let until = next.saturating_add(self.next_block);
+        self.keys.save_counters(
+            &lock,
+            &self.name,
+            &Counters {
+                slot: self.slot().number(),
+                epoch: self.epoch(),
+                bound: until,
+                start: before.start.max(self.start),
+            },
+        )?;
+        self.sealer.go_on_at(next);
+        self.until = until;
+        self.next_block = self.next_block.saturating_mul(2).min(MAX_COUNTER_BLOCK);
+        debug_assert!(self.sealer.next_counter().is_ok_and(|next| next < until));
         Ok(())
+    }
+}
+
+impl Counters {
+    /// The first counter that nobody has reserved.
+    fn next(&self, slot: Slot, epoch: Epoch) -> u64 {
+        if (self.slot, self.epoch) == (slot.number(), epoch) { self.bound } else { 0 }
     }
 }
 

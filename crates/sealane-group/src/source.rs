@@ -1,4 +1,4 @@
-use sealane_seal::{Epoch, Epochs, Group, Opener, Slot};
+use sealane_seal::{Epoch, Epochs, Group, Opener, Slot, Term};
 
 use crate::{Error, Notice};
 
@@ -16,19 +16,20 @@ pub trait EpochSource {
     /// The secrets that are held; the newest epoch is the one to seal in.
     fn epochs(&self) -> &Epochs;
 
-    /// The keys that verify class S, by slot: of members and, for what they signed once, of those
-    /// who were removed.
-    fn signers(&self) -> impl Iterator<Item = (Slot, &[u8; 32])>;
+    /// Who has, and had, which slot in which epochs.
+    fn terms(&self) -> impl Iterator<Item = Term>;
 
     /// The epoch before which nothing is taken live any more, since a member was removed then.
     fn live_from(&self) -> Epoch;
 
-    /// Takes a message of the group's control stream; again does no harm.
+    /// Takes a message of the group's control stream, and those that were held until it came; again
+    /// does no harm. Gives what has changed.
     ///
     /// # Errors
     ///
-    /// What is wrong with it. Nothing has changed then.
-    fn apply(&mut self, notice: &Notice) -> Result<Change, Error>;
+    /// What is wrong with it. Nothing has changed then, but that the member may know now that it
+    /// is behind.
+    fn apply(&mut self, notice: &Notice) -> Result<Vec<Change>, Error>;
 
     /// The reader's cursor stands in `epoch`: a forward-secret group erases the secrets before it.
     ///
@@ -41,7 +42,7 @@ pub trait EpochSource {
     ///
     /// # Errors
     ///
-    /// Those of [`Opener::new`] and [`Opener::set_signer`].
+    /// Those of [`Opener::new`] and [`Opener::set_terms`].
     fn opener(&self) -> Result<Opener, Error> {
         let mut opener = Opener::new(self.group(), Some(self.slot()), self.epochs().clone())?;
         self.refresh(&mut opener)?;
@@ -52,7 +53,7 @@ pub trait EpochSource {
     ///
     /// # Errors
     ///
-    /// Those of [`Opener::insert`] and [`Opener::set_signer`].
+    /// Those of [`Opener::insert`] and [`Opener::set_terms`].
     fn refresh(&self, opener: &mut Opener) -> Result<(), Error> {
         for (epoch, secret) in self.epochs().held() {
             if opener.epochs().secret(epoch).is_none() {
@@ -62,9 +63,7 @@ pub trait EpochSource {
         if let Some((oldest, _)) = self.epochs().held().next() {
             opener.forget(oldest);
         }
-        for (slot, key) in self.signers() {
-            opener.set_signer(slot, key)?;
-        }
+        opener.set_terms(self.terms())?;
         opener.set_live_floor(self.live_from());
         Ok(())
     }
@@ -74,8 +73,12 @@ pub trait EpochSource {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Change {
-    /// Nothing: it was known, or is meant for others.
-    Nothing,
+    /// An order has come before others that it follows. It is held until they come, and nothing
+    /// is sealed meanwhile.
+    Held {
+        /// The first order that is missing.
+        missing: u64,
+    },
     /// A certificate is kept; the admission that names it comes next.
     Certified(Slot),
     /// There is a new member; the same identity's earlier slot is retired.
@@ -94,6 +97,12 @@ pub enum Change {
         /// Who is no member any more.
         removed: Vec<Slot>,
     },
+    /// It is known in how many streams where the last removal begins to hold.
+    Marked(usize),
+    /// Somebody else's heartbeats count, or nobody's any more.
+    Beater(Option<[u8; 32]>),
+    /// The authority is alive, and so many orders were given.
+    Heartbeat(crate::notice::Heartbeat),
     /// This member was removed: it reads what it could read, and nothing that follows.
     Removed,
 }

@@ -6,7 +6,8 @@ use sealane_seal::{Epoch, EpochSecret, Epochs, GroupId, History, Slot};
 use zeroize::Zeroizing;
 
 use crate::charter::Charter;
-use crate::limits::MAX_ROSTER_MEMBERS;
+use crate::limits::{MAX_CARDS_SPENT, MAX_ROSTER_MEMBERS};
+use crate::marks::{MARK_BYTES, Marks};
 use crate::roster::{group_tag, peer_tag};
 use crate::wire::{Reader, put_part};
 use crate::{Document, Error, Roster};
@@ -39,8 +40,36 @@ pub(crate) struct GroupState {
     /// The authority's: what it agreed on with each member.
     pub(crate) wraps: WrapKeys,
     pub(crate) certificates: Vec<Vec<u8>>,
-    /// The authority's: how many notices it has given.
-    pub(crate) notices: u64,
+    /// How many orders were obeyed: the number of the next one. The authority's: given.
+    pub(crate) orders: u64,
+    /// How many orders were given, by what the authority has signed.
+    pub(crate) known: u64,
+    /// An epoch whose secret this member is still to be told, or its newest.
+    pub(crate) awaited: Epoch,
+    pub(crate) marks: Marks,
+    /// The authority's: for which removal the members were told marks.
+    pub(crate) marked: Epoch,
+    /// Whose heartbeats count beside the authority's.
+    pub(crate) beater: Option<[u8; 32]>,
+    pub(crate) beat: Beat,
+    /// The authority's: hashes of the cards that were invited.
+    pub(crate) spent: Vec<[u8; 32]>,
+}
+
+/// The newest heartbeat that came.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Beat {
+    /// When it was made, by its signer's clock.
+    pub(crate) time_ms: u64,
+    /// When it came, by the clock here. A clock that goes wrong is noticed by one of the two.
+    pub(crate) came_ms: u64,
+}
+
+impl Beat {
+    /// How old it is, by the worse of the two clocks.
+    pub(crate) fn age_ms(self, now_ms: u64) -> u64 {
+        now_ms.saturating_sub(self.time_ms.min(self.came_ms))
+    }
 }
 
 impl GroupState {
@@ -55,6 +84,29 @@ impl GroupState {
     /// The tag of a slot, if somebody was given it.
     pub(crate) fn peer_tag(&self, slot: Slot) -> Option<PeerTag> {
         self.roster.entry(slot).map(|entry| peer_tag(&self.routing, entry))
+    }
+
+    /// Whether orders are known that were not obeyed, or an epoch whose secret has not come.
+    pub(crate) fn is_behind(&self) -> bool {
+        self.known > self.orders || self.awaited > self.epochs.newest()
+    }
+
+    /// Why nothing may be sealed, if that is so.
+    pub(crate) fn check_sealing(&self) -> Result<(), Error> {
+        if self.is_removed {
+            return Err(Error::Removed);
+        }
+        if self.is_behind() {
+            return Err(Error::Behind { missing: self.orders, known: self.known });
+        }
+        Ok(())
+    }
+
+    /// Remembers that a card was used.
+    pub(crate) fn spend(&mut self, card: [u8; 32]) {
+        self.spent.push(card);
+        let old = self.spent.len().saturating_sub(MAX_CARDS_SPENT);
+        self.spent.drain(..old);
     }
 
     /// Keeps a certificate until its admission comes; the oldest goes first.
@@ -86,7 +138,14 @@ impl GroupState {
         }
         bytes.extend((self.certificates.len() as u16).to_be_bytes());
         self.certificates.iter().for_each(|certificate| put_part(&mut bytes, certificate));
-        bytes.extend(self.notices.to_be_bytes());
+        let words = [self.orders, self.known, self.awaited.0, self.marked.0];
+        bytes.extend(words.into_iter().flat_map(u64::to_be_bytes));
+        self.marks.put(&mut bytes);
+        bytes.extend(self.beater.unwrap_or_default());
+        bytes.extend(self.beat.time_ms.to_be_bytes());
+        bytes.extend(self.beat.came_ms.to_be_bytes());
+        bytes.extend((self.spent.len() as u16).to_be_bytes());
+        bytes.extend(self.spent.iter().flatten());
         bytes
     }
 
@@ -96,6 +155,8 @@ impl GroupState {
         4096 + self.roster.entries().len() * 160
             + self.epochs.held().count() * EPOCH_BYTES
             + self.wraps.len() * WRAP_KEY_BYTES
+            + self.marks.len() * (MARK_BYTES + 8)
+            + self.spent.len() * 32
             + certificates
     }
 
@@ -124,7 +185,13 @@ impl GroupState {
         for _ in 0..count {
             certificates.push(reader.part()?.to_vec());
         }
-        let notices = reader.u64()?;
+        let (orders, known) = (reader.u64()?, reader.u64()?);
+        let (awaited, marked) = (Epoch(reader.u64()?), Epoch(reader.u64()?));
+        let marks = Marks::read(&mut reader)?;
+        let beater: [u8; 32] = reader.array()?;
+        let beat = Beat { time_ms: reader.u64()?, came_ms: reader.u64()? };
+        let count = reader.count(MAX_CARDS_SPENT, 32)?;
+        let spent = (0..count).map(|_| reader.array()).collect::<Result<_, _>>()?;
         reader.end()?;
         Ok(GroupState {
             charter,
@@ -138,7 +205,14 @@ impl GroupState {
             epochs,
             wraps,
             certificates,
-            notices,
+            orders,
+            known,
+            awaited,
+            marks,
+            marked,
+            beater: (beater != [0; 32]).then_some(beater),
+            beat,
+            spent,
         })
     }
 }
@@ -152,8 +226,7 @@ pub(crate) fn put_epochs(out: &mut Vec<u8>, held: &[(Epoch, &EpochSecret)]) {
     }
 }
 
-/// Reads at least one epoch. A member follows the authority's orders only, so that the epochs do
-/// not ratchet on a trial.
+/// Reads at least one epoch.
 pub(crate) fn read_epochs(
     reader: &mut Reader<'_>,
     group: GroupId,
@@ -165,7 +238,7 @@ pub(crate) fn read_epochs(
         let (epoch, secret) = (Epoch(reader.u64()?), EpochSecret::new(reader.array()?));
         match &mut epochs {
             Some(epochs) => epochs.insert(epoch, secret).map_err(|_| reader.malformed())?,
-            None => epochs = Some(Epochs::agreed(group, history, epoch, secret)),
+            None => epochs = Some(Epochs::new(group, history, epoch, secret)),
         }
     }
     epochs.ok_or_else(|| reader.malformed())

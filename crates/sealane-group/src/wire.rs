@@ -3,13 +3,10 @@
 use crate::limits::MAX_NAME_BYTES;
 use crate::{Document, Error};
 
-/// The version of every format of this crate.
-const VERSION: u8 = 1;
-
 /// Begins a document: four letters of its kind, and the version.
 pub(crate) fn begin(document: Document) -> Vec<u8> {
     let mut bytes = document.magic().to_vec();
-    bytes.push(VERSION);
+    bytes.push(document.version());
     bytes
 }
 
@@ -53,9 +50,14 @@ impl<'a> Reader<'a> {
             return Err(reader.malformed());
         }
         match reader.u8()? {
-            VERSION => Ok(reader),
             0 => Err(reader.malformed()),
-            version => Err(Error::NewerVersion { document, version }),
+            version if version < document.version() => {
+                Err(Error::OlderVersion { document, version })
+            }
+            version if version > document.version() => {
+                Err(Error::NewerVersion { document, version })
+            }
+            _ => Ok(reader),
         }
     }
 

@@ -4,7 +4,7 @@ use crate::GroupId;
 ///
 /// Whoever seals names the place that the message is made to be read from, whoever opens the place
 /// that it was read from. `spec/seal.md`, section *Binding*.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Binding([u8; Binding::BYTES]);
 
 impl Binding {
@@ -24,6 +24,11 @@ impl Binding {
     /// A message of a conversation, which may be kept in any stream of its group.
     pub fn conversation(group: GroupId) -> Binding {
         Binding::of(CONVERSATION, &group.0)
+    }
+
+    /// A binding that was written down.
+    pub fn from_bytes(bytes: [u8; Binding::BYTES]) -> Binding {
+        Binding(bytes)
     }
 
     /// The bytes that are authenticated.

@@ -75,6 +75,12 @@ impl Sealer {
         self.context
     }
 
+    /// Goes on at a counter, if it has not come as far yet: what lies between was used by others of
+    /// the same slot.
+    pub fn go_on_at(&mut self, counter: u64) {
+        self.next = self.next.max(counter);
+    }
+
     /// The counter of the next message, for a frame that names it in its authenticated part.
     ///
     /// # Errors

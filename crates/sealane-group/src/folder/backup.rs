@@ -75,7 +75,6 @@ impl KeyFolder {
         let lock = folder.keys.lock()?;
         for (name, mut state) in groups {
             state.is_copied = true;
-            state.notices = 0;
             folder.keys.make_group(&lock, &name)?;
             folder.keys.save(&lock, &name, &state)?;
         }

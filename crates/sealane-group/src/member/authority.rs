@@ -1,15 +1,20 @@
-//! What only a group's authority does. Each call seals its orders, writes them and the new state
-//! to the folder, and gives the orders to be published.
+//! What only an authority does. Each call stores the group's new state, and with it the orders,
+//! before it gives the orders to be published.
 
 use sealane_frame::{FrameBuf, HeaderFields, Kind, Priority};
-use sealane_seal::{Advance, Class, Epoch, EpochSecret, Slot};
+use sealane_seal::{Binding, Class, Epoch, EpochSecret, Slot};
 
-use super::apply::{self, CERTIFICATE_TYPE, ORDER_TYPE};
+use super::apply::{self, now_ms};
+use super::control_topic;
 use crate::certificate::{Certificate, Seat};
 use crate::crypto::random;
 use crate::folder::Lock;
 use crate::invitation::{self, Past};
+use crate::limits::{MAX_HEAL_CARDS, MAX_ORDER_MARKS};
+use crate::marks::Mark;
+use crate::notice::Heartbeat;
 use crate::order::{Order, Rekey, Wraps};
+use crate::renewal::Plan;
 use crate::roster::peer_tag;
 use crate::state::GroupState;
 use crate::{Card, Error, Member, Notice, Sender, renewal};
@@ -31,49 +36,64 @@ pub struct Invited {
     pub replaces: Option<Slot>,
 }
 
+/// What healing a group has come to.
+#[derive(Debug, Clone)]
+pub struct Healed {
+    /// For the members.
+    pub notices: Vec<Notice>,
+    /// Members without a fresh card: they were told by their old keys, which may have been copied,
+    /// or were dropped.
+    pub silent: Vec<Slot>,
+}
+
+/// Orders that are being given: each is sealed under the state that those before it have led to.
+struct Issue<'a> {
+    member: &'a Member,
+    lock: &'a Lock,
+    state: GroupState,
+    notices: Vec<Notice>,
+}
+
 impl Member {
     /// Invites the holder of a card. An identity that is a member already gets a new slot, and its
-    /// old one is retired.
+    /// old one is retired. That, and a newcomer who is to read nothing of the past, takes a fresh
+    /// secret: the others are told of it first.
     ///
     /// # Errors
     ///
-    /// [`Error::NotAuthority`], [`Error::RosterFull`]; [`Error::Elsewhere`] if the authority's
-    /// folder was copied or restored: [`Member::renew`] first.
+    /// [`Error::NotAuthority`], [`Error::RosterFull`], [`Error::NameTaken`],
+    /// [`Error::UnknownCard`] for a card that was invited before; [`Error::Elsewhere`] if the
+    /// authority's folder was copied or restored: [`Member::renew`] first.
     pub fn invite(&mut self, card: &Card, past: Past) -> Result<Invited, Error> {
         let lock = self.keys.lock()?;
-        let mut state = self.load_for_orders(&lock)?;
-        if state.roster.entries().iter().any(|one| one.certificate == card.hash()) {
+        let state = self.load_for_orders(&lock)?;
+        if state.spent.contains(&card.hash()) {
             return Err(Error::UnknownCard);
         }
         let key = card.public().verifying_key();
         if *key == state.charter.authority.curve {
             return Err(Error::Refused("the authority is a member already"));
         }
+        let same = state.roster.members().find(|one| one.verifying == *key);
+        let replaces = same.map(|one| one.slot);
+        let taken = state.roster.alike(card.name()).filter(|one| Some(one.slot) != replaces);
+        if let Some(taken) = taken {
+            let (name, taken) = (card.name().to_owned(), taken.name.clone());
+            return Err(Error::NameTaken { name, taken });
+        }
         let slot = state.roster.free_slot(state.charter.is_pair)?;
-        let replaces = state.roster.members().find(|one| one.verifying == *key);
-        let replaces = replaces.map(|one| one.slot);
         let signer = self.keys.identity().authority()?;
-        let newest = state.epochs.newest();
-        let seat = Seat { slot, since: newest, replaces };
-        let certificate = Certificate::make(&signer, state.id(), card, seat)?;
-        let tag = peer_tag(&state.routing, &certificate.entry());
-        if state.roster.entries().iter().any(|one| peer_tag(&state.routing, one) == tag) {
-            return Err(Error::Refused("the member's address is taken: invite it with a new card"));
+        let mut issue = self.issue(&lock, state);
+        if replaces.is_some() || past == Past::None {
+            issue.rekey(&replaces.into_iter().collect::<Vec<_>>())?;
         }
-        let (number, hash) = (state.roster.number() + 1, certificate.hash());
-        let order = Order::Admit { number, slot, certificate: hash, replaces };
-        let bodies =
-            [(CERTIFICATE_TYPE, certificate.bytes.clone()), (ORDER_TYPE, order.to_bytes())];
-        let frames = self.seal_orders(&lock, &state, &bodies)?;
-        if let Some(old) = replaces {
-            state.roster.remove(old, newest);
-            state.wraps.retain(|(slot, _)| *slot != old);
-        }
-        state.roster.admit(number, certificate.entry());
-        let (invitation, key) = invitation::make(&signer, &state, card, &certificate, past)?;
-        state.wraps.push((slot, key));
-        let notices = self.publish(&lock, state, frames)?;
-        Ok(Invited { invitation, notices, slot, replaces })
+        let seat = Seat { slot, since: issue.state.epochs.newest(), replaces };
+        let certificate = Certificate::make(&signer, issue.state.id(), card, seat)?;
+        issue.admit(&certificate, card)?;
+        let (invitation, key) = invitation::make(&signer, &issue.state, card, &certificate, past)?;
+        issue.state.wraps.push((slot, key));
+        let notices = issue.finish();
+        self.publish(&lock, notices).map(|notices| Invited { invitation, notices, slot, replaces })
     }
 
     /// Removes members: the others get a fresh secret.
@@ -84,7 +104,7 @@ impl Member {
     /// itself; [`Error::Elsewhere`] as in [`Member::invite`].
     pub fn revoke(&mut self, slots: &[Slot]) -> Result<Vec<Notice>, Error> {
         let lock = self.keys.lock()?;
-        let mut state = self.load_for_orders(&lock)?;
+        let state = self.load_for_orders(&lock)?;
         let mut slots = slots.to_vec();
         slots.sort_unstable();
         slots.dedup();
@@ -95,29 +115,15 @@ impl Member {
         if slots.contains(&state.slot) {
             return Err(Error::Refused("the authority cannot remove itself"));
         }
-        let secret = EpochSecret::new(random()?);
-        let epoch = Epoch(state.epochs.newest().0 + 1);
-        let number = state.roster.number() + 1;
-        state.wraps.retain(|(slot, _)| !slots.contains(slot));
-        let parts = Wraps::make(&secret, state.id(), epoch, &state.wraps, random()?)?;
-        let bodies: Vec<_> = parts
-            .into_iter()
-            .map(|wraps| {
-                let order = Rekey { number, epoch, removed: slots.clone(), wraps };
-                (ORDER_TYPE, Order::Rekey(order).to_bytes())
-            })
-            .collect();
-        let frames = self.seal_orders(&lock, &state, &bodies)?;
-        slots.iter().for_each(|slot| state.roster.remove(*slot, epoch));
-        if !slots.is_empty() {
-            state.live_from = epoch;
-        }
-        state.roster.set_number(number);
-        state.epochs.insert(epoch, secret)?;
-        self.publish(&lock, state, frames)
+        let mut issue = self.issue(&lock, state);
+        issue.rekey(&slots)?;
+        let issued = issue.finish();
+        self.publish(&lock, issued)
     }
 
-    /// Gives all members a fresh secret, for times when one may have leaked.
+    /// Gives all members a fresh secret under the keys that they have. It closes the group to
+    /// whoever has old epochs' secrets alone; whoever has a copy of a member's folder follows it:
+    /// against that, [`Member::heal`].
     ///
     /// # Errors
     ///
@@ -134,18 +140,101 @@ impl Member {
     /// As [`Member::revoke`].
     pub fn advance(&mut self) -> Result<Vec<Notice>, Error> {
         let lock = self.keys.lock()?;
+        let state = self.load_for_orders(&lock)?;
+        let mut issue = self.issue(&lock, state);
+        let to = Epoch(issue.state.epochs.newest().0 + 1);
+        issue.give(&Order::Advance(to))?;
+        apply::advance(&mut issue.state, to)?;
+        let issued = issue.finish();
+        self.publish(&lock, issued)
+    }
+
+    /// Tells the members how far the group's streams had come at the last removal, so that nobody
+    /// reads behind it what a removed member writes there. At most [`MAX_ORDER_MARKS`] are told.
+    ///
+    /// # Errors
+    ///
+    /// As [`Member::revoke`].
+    pub fn mark(&mut self, marks: &[Mark]) -> Result<Vec<Notice>, Error> {
+        let lock = self.keys.lock()?;
+        let state = self.load_for_orders(&lock)?;
+        let epoch = state.live_from;
+        let marks: Vec<Mark> = marks.iter().take(MAX_ORDER_MARKS).copied().collect();
+        let mut issue = self.issue(&lock, state);
+        issue.state.marks.add(epoch, &marks);
+        issue.state.marked = epoch;
+        if !marks.is_empty() {
+            issue.give(&Order::Mark { epoch, marks })?;
+        }
+        let issued = issue.finish();
+        self.publish(&lock, issued)
+    }
+
+    /// Whether the members were not told marks of the last removal yet.
+    pub fn owes_marks(&self) -> bool {
+        self.is_authority() && self.state.marked < self.state.live_from
+    }
+
+    /// Says whose heartbeats count beside the authority's own, or that nobody's do.
+    ///
+    /// # Errors
+    ///
+    /// As [`Member::revoke`].
+    pub fn set_beater(&mut self, key: Option<&[u8; 32]>) -> Result<Vec<Notice>, Error> {
+        let lock = self.keys.lock()?;
+        let state = self.load_for_orders(&lock)?;
+        let mut issue = self.issue(&lock, state);
+        issue.state.beater = key.copied();
+        issue.give(&Order::Beater(key.copied()))?;
+        let issued = issue.finish();
+        self.publish(&lock, issued)
+    }
+
+    /// A heartbeat: so many orders were given. It is kept nowhere.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotAuthority`]; [`Error::Elsewhere`] as in [`Member::invite`].
+    pub fn heartbeat(&self) -> Result<Notice, Error> {
+        let lock = self.keys.lock()?;
+        let state = self.load_for_orders(&lock)?;
+        let (orders, epoch) = (state.orders, state.epochs.newest());
+        let heartbeat = Heartbeat { orders, epoch, time_ms: now_ms() };
+        Notice::heartbeat(&self.keys.identity().signer()?, state.id(), heartbeat)
+    }
+
+    /// Gives a fresh secret to members who brought fresh cards, under the keys of those cards: a
+    /// copy of a folder that was made before does not follow. Members without one are told by
+    /// their old keys, or dropped.
+    ///
+    /// # Errors
+    ///
+    /// As [`Member::revoke`]; [`Error::Refused`] for two cards of one member, more than
+    /// [`MAX_HEAL_CARDS`] or none; [`Error::UnknownMember`] for a card of somebody else;
+    /// [`Error::UnknownCard`] for one that was used before.
+    pub fn heal(&mut self, cards: &[Card], drops_silent: bool) -> Result<Healed, Error> {
+        let lock = self.keys.lock()?;
         let mut state = self.load_for_orders(&lock)?;
-        let to = Epoch(state.epochs.newest().0 + 1);
-        let order = Order::Advance(Advance { to });
-        let frames = self.seal_orders(&lock, &state, &[(ORDER_TYPE, order.to_bytes())])?;
-        apply::advance(&mut state, to)?;
-        self.publish(&lock, state, frames)
+        let cards = fresh_cards(&state, cards)?;
+        let is_fresh = |slot: Slot| cards.iter().any(|(fresh, _)| *fresh == slot);
+        let others = state.roster.members().map(|one| one.slot).filter(|slot| *slot != state.slot);
+        let silent: Vec<Slot> = others.filter(|slot| !is_fresh(*slot)).collect();
+        let epoch = Epoch(state.epochs.newest().0 + 1);
+        if drops_silent && !silent.is_empty() {
+            silent.iter().for_each(|slot| state.roster.remove(*slot, epoch));
+            state.live_from = epoch;
+        }
+        let number = state.orders;
+        let notice = self.fresh_start(&mut state, &cards, number, epoch, false)?;
+        cards.iter().for_each(|(_, card)| state.spend(card.hash()));
+        let notices = self.publish(&lock, (state, vec![notice]))?;
+        Ok(Healed { notices, silent })
     }
 
     /// Begins anew after the authority's folder was copied or restored: with a fresh secret, in an
-    /// epoch far ahead (the next multiple of 64 that is at least 64 away, or `beyond` that), and
-    /// with the roster that this folder knows. Members that were admitted after a restored backup
-    /// was made need a new invitation.
+    /// epoch far ahead (the next multiple of 64 that is at least 64 away, or `beyond` that), with a
+    /// number of orders far ahead, and with the roster that this folder knows. Members that were
+    /// admitted after a restored backup was made need a new invitation.
     ///
     /// # Errors
     ///
@@ -156,25 +245,41 @@ impl Member {
         if !self.is_authority() {
             return Err(Error::NotAuthority);
         }
-        let newest = state.epochs.newest().max(beyond.unwrap_or_default());
         let far = |from: u64| {
             from.saturating_add(RENEWAL_STEP).div_ceil(RENEWAL_STEP).saturating_mul(RENEWAL_STEP)
         };
-        let epoch = Epoch(far(newest.0));
-        let secret = EpochSecret::new(random()?);
-        state.roster.set_number(far(state.roster.number().max(epoch.0)));
-        let signer = self.keys.identity().authority()?;
-        let bytes = renewal::make(&signer, &state, &state.roster, epoch, &secret)?;
-        state.epochs.insert(epoch, secret)?;
+        let newest = state.epochs.newest().max(beyond.unwrap_or_default());
+        let (epoch, number) = (Epoch(far(newest.0)), far(state.orders.max(newest.0)));
         state.live_from = epoch;
         state.is_copied = false;
-        // Under the fresh secret the same slot has keys that nobody has ever used.
-        Member::create_counters(&self.keys, &lock, &self.name, &state, false)?;
-        self.publish(&lock, state, vec![Notice::from_renewal(&bytes)])
+        let notice = self.fresh_start(&mut state, &[], number, epoch, true)?;
+        self.publish(&lock, (state, vec![notice]))
+    }
+
+    /// A renewal, and the state behind it.
+    fn fresh_start(
+        &self,
+        state: &mut GroupState,
+        cards: &[(Slot, &Card)],
+        number: u64,
+        epoch: Epoch,
+        is_anew: bool,
+    ) -> Result<Notice, Error> {
+        let secret = EpochSecret::new(random()?);
+        let signer = self.keys.identity().authority()?;
+        let roster = &state.roster;
+        let plan = Plan { number, epoch, is_anew, secret: &secret, roster, cards };
+        let (bytes, wraps) = renewal::make(&signer, state, &plan)?;
+        state.wraps = wraps;
+        state.epochs.insert(epoch, secret)?;
+        state.awaited = epoch;
+        state.orders = number + 1;
+        state.known = state.orders;
+        Ok(Notice::from_renewal(&bytes))
     }
 
     /// The notices that this authority has given, from the one with that number on, for members
-    /// that have missed some.
+    /// that have missed some. Numbers that a renewal stepped over are left out.
     ///
     /// # Errors
     ///
@@ -184,7 +289,7 @@ impl Member {
             return Err(Error::NotAuthority);
         }
         let _lock = self.keys.lock()?;
-        (from..self.state.notices).map(|number| self.keys.notice(&self.name, number)).collect()
+        self.keys.notices(&self.name, from)
     }
 
     fn load_for_orders(&self, lock: &Lock) -> Result<GroupState, Error> {
@@ -198,43 +303,104 @@ impl Member {
         Ok(state)
     }
 
-    /// Seals orders in the present epoch, each call with counters that are reserved for it: so the
-    /// counters' file is newer than any earlier state of the group.
-    fn seal_orders(
-        &self,
-        lock: &Lock,
-        state: &GroupState,
-        bodies: &[(u16, Vec<u8>)],
-    ) -> Result<Vec<Notice>, Error> {
-        let count = bodies.len() as u64;
-        let mut sender = Sender::reserve(&self.keys, &self.name, lock, state, count)?;
-        let mut buf = FrameBuf::new();
-        let mut notices = Vec::with_capacity(bodies.len());
-        for (data_type, body) in bodies {
-            let fields = HeaderFields {
-                kind: Kind::Control,
-                priority: Priority::High,
-                codec: 0,
-                ..sender.fields(Class::Signed, *data_type)
-            };
-            notices.push(Notice::from_frame(sender.seal(&fields, body, &mut buf)?));
-        }
-        Ok(notices)
+    fn issue<'a>(&'a self, lock: &'a Lock, state: GroupState) -> Issue<'a> {
+        Issue { member: self, lock, state, notices: Vec::new() }
     }
 
     /// Keeps the notices, then the state that follows from them.
     fn publish(
         &mut self,
         lock: &Lock,
-        mut state: GroupState,
-        notices: Vec<Notice>,
+        (state, notices): (GroupState, Vec<Notice>),
     ) -> Result<Vec<Notice>, Error> {
-        for notice in &notices {
-            self.keys.save_notice(lock, &self.name, state.notices, notice)?;
-            state.notices += 1;
+        let first = state.orders - notices.len() as u64;
+        for (number, notice) in (first..).zip(&notices) {
+            self.keys.save_notice(lock, &self.name, number, notice)?;
         }
         self.keys.save(lock, &self.name, &state)?;
         self.state = state;
         Ok(notices)
     }
+}
+
+impl Issue<'_> {
+    /// Seals one order in the present epoch and numbers it.
+    fn give(&mut self, order: &Order) -> Result<(), Error> {
+        let keys = &self.member.keys;
+        let number = self.state.orders;
+        let mut sender = Sender::reserve(keys, &self.member.name, self.lock, &self.state, 1)?;
+        let fields = HeaderFields {
+            kind: Kind::Control,
+            priority: Priority::High,
+            codec: 0,
+            ..sender.fields(Class::Signed, order.data_type())
+        };
+        let binding = Binding::stream(&control_topic(self.state.tag()));
+        let mut buf = FrameBuf::new();
+        let frame = sender.seal(&fields, &binding, &order.to_bytes(number), &mut buf)?;
+        let signer = keys.identity().signer()?;
+        self.notices.push(Notice::order(&signer, self.state.id(), number, frame)?);
+        self.state.orders = number + 1;
+        self.state.known = self.state.orders;
+        Ok(())
+    }
+
+    /// A fresh secret for all but those slots.
+    fn rekey(&mut self, removed: &[Slot]) -> Result<(), Error> {
+        let secret = EpochSecret::new(random()?);
+        let epoch = Epoch(self.state.epochs.newest().0 + 1);
+        self.state.wraps.retain(|(slot, _)| !removed.contains(slot));
+        let parts = Wraps::make(&secret, self.state.id(), epoch, &self.state.wraps, random()?)?;
+        for wraps in parts {
+            self.give(&Order::Rekey(Rekey { epoch, removed: removed.to_vec(), wraps }))?;
+        }
+        removed.iter().for_each(|slot| self.state.roster.remove(*slot, epoch));
+        if !removed.is_empty() {
+            self.state.live_from = epoch;
+        }
+        self.state.epochs.insert(epoch, secret)?;
+        self.state.awaited = epoch;
+        Ok(())
+    }
+
+    fn admit(&mut self, certificate: &Certificate, card: &Card) -> Result<(), Error> {
+        let (routing, entry) = (&self.state.routing, certificate.entry());
+        let tag = peer_tag(routing, &entry);
+        if self.state.roster.entries().iter().any(|one| peer_tag(routing, one) == tag) {
+            return Err(Error::Refused("the member's address is taken: invite it with a new card"));
+        }
+        self.give(&Order::Certify(certificate.bytes.clone()))?;
+        let (slot, replaces) = (certificate.slot, certificate.replaces);
+        self.give(&Order::Admit { slot, certificate: certificate.hash(), replaces })?;
+        self.state.roster.admit(entry);
+        self.state.spend(card.hash());
+        Ok(())
+    }
+
+    fn finish(self) -> (GroupState, Vec<Notice>) {
+        (self.state, self.notices)
+    }
+}
+
+/// The slots of those who brought the cards.
+fn fresh_cards<'a>(state: &GroupState, cards: &'a [Card]) -> Result<Vec<(Slot, &'a Card)>, Error> {
+    if cards.is_empty() || cards.len() > MAX_HEAL_CARDS {
+        return Err(Error::Refused("healing takes 1 to 256 fresh cards at a time"));
+    }
+    let mut fresh: Vec<(Slot, &Card)> = Vec::with_capacity(cards.len());
+    for card in cards {
+        if state.spent.contains(&card.hash()) {
+            return Err(Error::UnknownCard);
+        }
+        let key = card.public().verifying_key();
+        let member = state.roster.members().find(|one| one.verifying == *key);
+        let slot = member.map(|one| one.slot).filter(|slot| *slot != state.slot);
+        let slot = slot.ok_or_else(|| Error::UnknownMember(card.name().to_owned()))?;
+        if fresh.iter().any(|(known, _)| *known == slot) {
+            return Err(Error::Refused("two cards are of one member: ask it which one is its own"));
+        }
+        fresh.push((slot, card));
+    }
+    fresh.sort_by_key(|(slot, _)| *slot);
+    Ok(fresh)
 }

@@ -1,8 +1,9 @@
 //! How a folder becomes a member: by founding a group, or by an invitation.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use sealane_seal::{Epoch, EpochSecret, Epochs, Sealer};
+use sealane_seal::{Epoch, EpochSecret, Epochs};
 use zeroize::Zeroizing;
 
 use crate::certificate::{Certificate, Seat};
@@ -10,7 +11,8 @@ use crate::charter::Charter;
 use crate::crypto::random;
 use crate::folder::{IdentityKeys, Lock, check_group_name};
 use crate::invitation::{self, Envelope};
-use crate::state::GroupState;
+use crate::marks::Marks;
+use crate::state::{Beat, GroupState};
 use crate::{Card, Error, Fingerprint, Member, NewGroup, Roster};
 
 impl Member {
@@ -25,12 +27,12 @@ impl Member {
         let signer = keys.identity().authority()?;
         let NewGroup { history, is_pair, .. } = options;
         let charter = Charter::new(name, options, signer.verifier()?)?;
-        let card = Card::from_bytes(&Card::make(keys.identity())?.0)?;
+        let card = Card::from_bytes(&Card::make(keys.identity(), None)?.0)?;
         let mut roster = Roster::default();
         let slot = roster.free_slot(is_pair)?;
         let seat = Seat { slot, since: Epoch(0), replaces: None };
         let certificate = Certificate::make(&signer, charter.id(), &card, seat)?;
-        roster.admit(1, certificate.entry());
+        roster.admit(certificate.entry());
         let secret = EpochSecret::new(random()?);
         let state = GroupState {
             routing: Zeroizing::new(random()?),
@@ -40,10 +42,17 @@ impl Member {
             wrap_key: Zeroizing::new(random()?),
             live_from: Epoch(0),
             roster,
-            epochs: Epochs::agreed(charter.id(), history, Epoch(0), secret),
+            epochs: Epochs::new(charter.id(), history, Epoch(0), secret),
             wraps: Vec::new(),
             certificates: Vec::new(),
-            notices: 0,
+            orders: 0,
+            known: 0,
+            awaited: Epoch(0),
+            marks: Marks::default(),
+            marked: Epoch(0),
+            beater: None,
+            beat: Beat::default(),
+            spent: Vec::new(),
             charter,
         };
         keys.make_group(&lock, name)?;
@@ -101,29 +110,14 @@ impl Member {
         Ok(None)
     }
 
-    /// Creates the counters of a new slot, then keeps the state: no state is ever without.
+    /// Keeps the state of a membership.
     fn settle(
         keys: &Arc<IdentityKeys>,
         lock: &Lock,
         name: &str,
         state: GroupState,
     ) -> Result<Member, Error> {
-        Member::create_counters(keys, lock, name, &state, true)?;
         keys.save(lock, name, &state)?;
-        Ok(Member { keys: Arc::clone(keys), name: name.to_owned(), state })
-    }
-
-    /// Stores the first counters of a slot, or of its new beginning.
-    pub(super) fn create_counters(
-        keys: &IdentityKeys,
-        lock: &Lock,
-        name: &str,
-        state: &GroupState,
-        is_first: bool,
-    ) -> Result<(), Error> {
-        let group = state.charter.group();
-        let sealer = Sealer::fresh(group, state.slot, &state.epochs, keys.witness())?;
-        let reservation = sealer.reserve(1)?;
-        keys.save_counters(lock, name, state.slot, reservation.state(), is_first)
+        Ok(Member { keys: Arc::clone(keys), name: name.to_owned(), state, held: BTreeMap::new() })
     }
 }
