@@ -26,6 +26,8 @@ pub enum Document {
     GroupFile,
     /// The counters of a slot, in the key folder.
     CountersFile,
+    /// How far control streams were read, in the key folder.
+    ControlFile,
 }
 
 impl Document {
@@ -51,6 +53,7 @@ impl Document {
             Document::CardsFile => b"SLCS",
             Document::GroupFile => b"SLGR",
             Document::CountersFile => b"SLCN",
+            Document::ControlFile => b"SLHB",
         }
     }
 }
@@ -69,6 +72,7 @@ impl fmt::Display for Document {
             Document::CardsFile => "file of waiting cards",
             Document::GroupFile => "group file",
             Document::CountersFile => "counters file",
+            Document::ControlFile => "file of control streams",
         })
     }
 }

@@ -294,9 +294,7 @@ impl IdentityKeys {
     /// The counters of a group's senders. Where they are missing or cannot be read the order of
     /// messages begins anew, and nothing else.
     pub(crate) fn counters(&self, _: &Lock, name: &str) -> Result<Counters, Error> {
-        let path = self.group_folder(name)?.join("counters");
-        let kept = files::read(&path, Document::CountersFile, None);
-        let payload = kept.ok().flatten().map(|kept| kept.payload).unwrap_or_default();
+        let payload = self.read_plain(name, "counters", Document::CountersFile)?;
         let mut reader = Reader::new(Document::CountersFile, &payload);
         let mut read = || {
             let (slot, epoch) = (reader.u16()?, Epoch(reader.u64()?));
@@ -312,11 +310,34 @@ impl IdentityKeys {
         name: &str,
         counters: &Counters,
     ) -> Result<(), Error> {
-        let path = self.group_folder(name)?.join("counters");
         let mut payload = counters.slot.to_be_bytes().to_vec();
         let words = [counters.epoch.0, counters.bound, counters.start];
         payload.extend(words.into_iter().flat_map(u64::to_be_bytes));
-        files::write(&path, Document::CountersFile, None, &payload, How::Replace)
+        self.write_plain(name, "counters", Document::CountersFile, &payload)
+    }
+
+    /// A file of a group that holds no secrets; empty where it is missing or cannot be read, since
+    /// nothing that it says is needed to be safe.
+    pub(crate) fn read_plain(
+        &self,
+        name: &str,
+        file: &str,
+        document: Document,
+    ) -> Result<Zeroizing<Vec<u8>>, Error> {
+        let path = self.group_folder(name)?.join(file);
+        let kept = files::read(&path, document, None).ok().flatten();
+        Ok(kept.map(|kept| kept.payload).unwrap_or_default())
+    }
+
+    pub(crate) fn write_plain(
+        &self,
+        name: &str,
+        file: &str,
+        document: Document,
+        payload: &[u8],
+    ) -> Result<(), Error> {
+        let path = self.group_folder(name)?.join(file);
+        files::write(&path, document, None, payload, How::Replace)
     }
 
     /// The cards that wait; none if the file was written elsewhere.

@@ -75,7 +75,7 @@ pub use folder::KeyFolder;
 pub use identity::{Fingerprint, Identity, PublicKey, seal_to};
 pub use invitation::Past;
 pub use marks::Mark;
-pub use member::{Healed, Invited, Member, NewGroup};
+pub use member::{ControlCursor, Healed, Invited, Member, NewGroup};
 pub use notice::{Heartbeat, Notice, read_orders, write_orders};
 pub use roster::{Entry, Roster};
 pub use sender::Sender;

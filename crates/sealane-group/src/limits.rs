@@ -19,6 +19,9 @@ sealane_message::limits! {
     MAX_COUNTER_BLOCK: u64 = 1 << 20, "counters";
     /// Cards that an authority remembers to have invited. The oldest leave.
     MAX_CARDS_SPENT: usize = 1 << 12, "cards";
+    /// Hubs of which a folder remembers how far a group's control stream was read. The one that was
+    /// read longest ago leaves.
+    MAX_CONTROL_STREAMS: usize = 8, "hubs";
     /// Cards of one key folder that wait for an invitation. A further one replaces the oldest.
     MAX_CARDS_WAITING: usize = 64, "cards";
     /// A group's file in the key folder, or an invitation. A longer one is neither kept nor read.

@@ -46,9 +46,11 @@ struct Kept {
 pub(crate) struct Marks(Vec<Kept>);
 
 impl Marks {
-    /// Takes marks of the removal that began `epoch`. Beyond the bound those of the oldest epochs
-    /// leave.
+    /// Takes marks of the removal that began `epoch`, in place of others of the same streams. Beyond
+    /// the bound those of the oldest epochs leave.
     pub(crate) fn add(&mut self, epoch: Epoch, marks: &[Mark]) {
+        let is_new = |kept: &Kept| marks.iter().any(|mark| mark.stream == kept.mark.stream);
+        self.0.retain(|kept| kept.epoch != epoch || !is_new(kept));
         self.0.extend(marks.iter().map(|mark| Kept { mark: *mark, epoch }));
         self.0.sort_unstable();
         self.0.dedup();
@@ -127,12 +129,15 @@ mod tests {
     #[test]
     fn beyond_the_bound_the_oldest_removal_leaves_first() {
         let mut marks = Marks::default();
-        let many: Vec<Mark> = (0..MAX_MARKS_HELD as u64).map(|n| mark("a", 1, n)).collect();
-        marks.add(Epoch(5), &many);
-        marks.add(Epoch(6), &[mark("b", 1, 4)]);
+        for epoch in 0..MAX_MARKS_HELD as u64 {
+            marks.add(Epoch(epoch), &[mark("a", 1, epoch)]);
+        }
+        marks.add(Epoch(1 << 20), &[mark("b", 1, 4)]);
         assert_eq!(marks.len(), MAX_MARKS_HELD);
-        assert_eq!(marks.first_epoch(&Binding::stream("b"), 1, 4), Epoch(6));
-        assert_eq!(marks.first_epoch(&Binding::stream("a"), 1, 1), Epoch(5));
+        assert_eq!(marks.first_epoch(&Binding::stream("b"), 1, 4), Epoch(1 << 20));
+        assert_eq!(marks.first_epoch(&Binding::stream("a"), 1, 1), Epoch(1));
+        marks.add(Epoch(1 << 20), &[mark("b", 1, 9)]);
+        assert_eq!(marks.first_epoch(&Binding::stream("b"), 1, 4), Epoch(0), "told anew");
         let mut bytes = Vec::new();
         marks.put(&mut bytes);
         let mut reader = Reader::new(Document::GroupFile, &bytes);

@@ -10,12 +10,14 @@ use crate::{Change, EpochSource, Error, Fingerprint, Mark, Notice, Roster, Sende
 
 mod apply;
 mod authority;
+mod control;
 mod join;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use apply::now_ms;
 pub use authority::{Healed, Invited};
+pub use control::ControlCursor;
 
 /// What a group is to be, for good.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -162,6 +164,11 @@ impl Member {
     /// written behind a removal.
     pub fn first_epoch(&self, stream: &Binding, generation: u64, offset: u64) -> Epoch {
         self.state.marks.first_epoch(stream, generation, offset)
+    }
+
+    /// Whether anybody was ever removed.
+    pub fn has_removed(&self) -> bool {
+        self.state.live_from > Epoch(0)
     }
 
     /// Whether the last removal has left its mark in a stream.

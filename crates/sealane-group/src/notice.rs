@@ -1,6 +1,8 @@
 use sealane_seal::{Epoch, GroupId};
 
+use crate::charter::Charter;
 use crate::crypto::{MemberSigner, verify_member};
+use crate::renewal::Renewal;
 use crate::wire::{Reader, begin, put_part};
 use crate::{Document, Error};
 
@@ -98,6 +100,15 @@ impl Notice {
         match self.parse() {
             Ok(Parsed::Order { frame, .. }) => Some(frame),
             _ => None,
+        }
+    }
+
+    /// How many orders there are at least, if the authority has signed that.
+    pub(crate) fn shown(&self, charter: &Charter) -> Option<u64> {
+        match self.verified(charter.id(), &charter.authority.curve).ok()? {
+            Parsed::Order { number, .. } => number.checked_add(1),
+            Parsed::Renewal(bytes) => Renewal::read(charter, bytes).ok()?.number.checked_add(1),
+            Parsed::Heartbeat(_) => None,
         }
     }
 

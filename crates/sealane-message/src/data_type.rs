@@ -79,6 +79,19 @@ impl DataType {
         self.0
     }
 
+    /// Whether a message of that type is sent at once and whole, says when it was made, and loses
+    /// its force with age.
+    pub fn is_urgent(self) -> bool {
+        matches!(
+            self,
+            DataType::EMERGENCY
+                | DataType::ACKNOWLEDGEMENT
+                | DataType::CLEAR
+                | DataType::CONTROL
+                | DataType::COMMAND
+        )
+    }
+
     /// The type that it is judged as: itself, or [`DataType::UNKNOWN`] if it has no name.
     pub const fn registered(self) -> DataType {
         if self.name().is_some() { self } else { DataType::UNKNOWN }

@@ -104,6 +104,13 @@ sealane_message::errors! {
         #[hint("Seal maps of JSON, MessagePack or CBOR; other frames are for links, not for \
                 streams.")]
         NoEnvelope,
+        /// The key folder was copied or restored. It is told, and nothing is refused for it.
+        #[error("the key folder was copied or restored: two may speak under this name")]
+        #[code("SL-CLIENT-19", "CopiedKeys")]
+        #[cause("the key folder was copied or restored since the group was written there")]
+        #[hint("If the other copy is still in use, give this one keys of its own: `sealane key \
+                new`, and join by its card.")]
+        CopiedKeys,
         /// The publisher or subscription has ended.
         #[error("the {0} has ended")]
         #[code("SL-CLIENT-07", "Ended")]
@@ -187,10 +194,11 @@ sealane_message::errors! {
         #[cause("a message that was shown came again at another place, and was dropped")]
         #[hint("One may be a retry after the hub lost its memory; many show a hub that replays.")]
         Repeated,
-        /// Of a sender that was removed before.
+        /// Of an epoch before a removal, at a place behind it.
         #[code("SL-CLIENT-13", "AfterRemoval")]
-        #[cause("a message of a removed member stands behind messages of after its removal")]
-        #[hint("Drop it; a removed member still has the keys of the past, and reaches the hub.")]
+        #[cause("a message of an epoch before a removal stands behind the place where it began")]
+        #[hint("Drop it; who was removed still has the keys of the past. An honest sender that was \
+                late seals it again.")]
         Posthumous,
         /// The policy does not let it be shown.
         #[error(transparent)]
@@ -252,7 +260,7 @@ impl Unshown {
 impl From<FrameError> for Unshown {
     fn from(error: FrameError) -> Self {
         match error {
-            FrameError::Seal(SealError::UnknownSigner) => Unshown::Early(SealError::UnknownSigner),
+            FrameError::Seal(SealError::NotMember) => Unshown::Early(SealError::NotMember),
             other => Unshown::Frame(other),
         }
     }

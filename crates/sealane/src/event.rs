@@ -50,6 +50,14 @@ pub enum Event {
         /// Why, in a sentence.
         cause: String,
     },
+    /// A message that this client sealed stands behind a removal that it had not learned of: no
+    /// reader takes it. It is sealed again and published behind the others.
+    Superseded {
+        /// The stream.
+        stream: Topic,
+        /// The offset of the message that counts no more.
+        offset: u64,
+    },
     /// The keys of a group have changed by an order of its authority.
     Keys {
         /// The group.
@@ -81,6 +89,7 @@ impl Event {
             Event::Refused { stream, offset, code, cause, .. } => {
                 tracing::warn!(%stream, offset, code, cause, "refused");
             }
+            Event::Superseded { stream, offset } => tracing::info!(%stream, offset, "superseded"),
             Event::Keys { group, epoch, removed } => {
                 tracing::info!(%group, epoch, removed, "keys");
             }

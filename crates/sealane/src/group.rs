@@ -4,6 +4,7 @@ mod control;
 mod keys;
 mod reading;
 mod seen;
+mod sent;
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,22 +13,24 @@ use bytes::Bytes;
 use parking_lot::{Mutex, MutexGuard};
 use sealane_codec::Codec;
 use sealane_frame::GroupTag;
-use sealane_group::{Change, Member, Notice};
+use sealane_group::{Change, Mark, Member, Notice};
 use sealane_message::{DataType, Topic, Value};
-use sealane_seal::Epoch;
 use sealane_seal::policy::{Conditions, Decision, Policy};
+use sealane_seal::{Binding, Epoch};
 use tokio::sync::broadcast;
 use tokio::task::JoinHandle;
 
 use crate::event::Events;
-use crate::limits::MAX_EVENTS;
+use crate::limits::{MAX_EVENTS, MAX_SENT_HELD};
 use crate::publish::{Publish, PublishBatch};
 use crate::publisher::Publisher;
 use crate::subscribe::Subscribe;
 use crate::{Client, Error, Event, Message, SealCounts};
 use control::Control;
-use keys::GroupKeys;
+use keys::{GroupKeys, SealedNow, now_ms};
 pub(crate) use reading::Reading;
+pub(crate) use sent::Sent;
+use sent::{SentMessages, Streams};
 
 /// A client with the keys of a group: what it publishes is sealed before it leaves this process,
 /// what it reads is opened in it.
@@ -46,6 +49,8 @@ struct Inner {
     keys: Mutex<GroupKeys>,
     control: tokio::sync::Mutex<Control>,
     events: broadcast::Sender<Event>,
+    sent: Mutex<SentMessages>,
+    streams: Mutex<Streams>,
     follower: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -67,8 +72,10 @@ impl Group {
             client: client.clone(),
             tag,
             keys: Mutex::new(GroupKeys::new(member)?),
-            control: tokio::sync::Mutex::new(Control::new(tag)?),
+            control: tokio::sync::Mutex::new(Control::new(client, tag)),
             events,
+            sent: Mutex::new(SentMessages::default()),
+            streams: Mutex::new(Streams::default()),
             follower: Mutex::new(None),
         };
         let group = Group { inner: Arc::new(inner) };
@@ -143,10 +150,17 @@ impl Group {
         codec: Codec,
         envelopes: &[E],
     ) -> PublishBatch {
-        let sealed: Result<Vec<Vec<u8>>, Error> =
-            envelopes.iter().map(|one| self.seal(data_type, codec, one.as_ref())).collect();
+        let seal = |one: &E| self.seal_now(topic, data_type, codec, one.as_ref());
+        let sealed: Result<Vec<SealedNow>, Error> = envelopes.iter().map(seal).collect();
         match sealed {
-            Ok(sealed) => PublishBatch::new(&self.inner.client, topic, SEALED_IN, &sealed, None),
+            Ok(sealed) => {
+                let bytes: Vec<&[u8]> = sealed.iter().map(|one| one.bytes.as_slice()).collect();
+                let publish = PublishBatch::new(&self.inner.client, topic, SEALED_IN, &bytes, None);
+                let epoch = sealed.first().map_or(Epoch(0), |one| one.epoch);
+                let of = |one: &E| Bytes::copy_from_slice(one.as_ref());
+                let envelopes = envelopes.iter().take(MAX_SENT_HELD).map(of).collect();
+                publish.sealed(self, Sent { epoch, data_type, codec, envelopes })
+            }
             Err(error) => PublishBatch::failed(&self.inner.client, error),
         }
     }
@@ -180,32 +194,161 @@ impl Group {
     /// # Errors
     /// [`Error::NotReachable`], [`Error::NoAnswer`] or the hub's refusal.
     pub async fn catch_up(&self) -> Result<(), Error> {
-        let mut control = self.inner.control.lock().await;
-        control.catch_up(self).await
+        let outcome = self.inner.control.lock().await.catch_up(self).await;
+        self.settle().await;
+        outcome
     }
 
     /// Publishes what this authority has ordered and the control stream does not have; gives how
-    /// many there were. Doing it again does nothing.
+    /// many there were. Behind a removal it marks how far the group's streams had come. Doing it
+    /// again does nothing.
     ///
     /// # Errors
     /// [`Error::Group`] if this is not the authority; as [`Client::publish`].
     pub async fn publish_orders(&self) -> Result<usize, Error> {
-        let notices = self.keys().notices()?;
-        control::publish_missing(&self.inner.client, self.inner.tag, &notices).await
+        let from = self.inner.control.lock().await.shown();
+        let mut count = self.resend_orders(from).await?;
+        if self.keys().member()?.owes_marks() {
+            let marks = self.streams_of_group().await?;
+            let notices = self.keys().member()?.mark(&marks)?;
+            count += control::publish(&self.inner.client, self.inner.tag, &notices).await?;
+        }
+        self.inner.control.lock().await.catch_up(self).await?;
+        Ok(count)
     }
 
-    /// Seals an envelope, and gives the sealed envelope in MessagePack, for who enqueues it by
-    /// other means: what [`Group::publish_raw`] sends.
+    /// Publishes what this authority has ordered, from that number on, whether the control stream
+    /// has it or not.
+    ///
+    /// # Errors
+    /// As [`Group::publish_orders`].
+    pub async fn resend_orders(&self, from: u64) -> Result<usize, Error> {
+        let notices = self.keys().member()?.notices(from)?;
+        control::publish(&self.inner.client, self.inner.tag, &notices).await
+    }
+
+    /// Publishes a heartbeat of this authority: members know then that they have missed no order.
+    ///
+    /// # Errors
+    /// As [`Group::publish_orders`].
+    pub async fn beat(&self) -> Result<(), Error> {
+        let notice = self.keys().member()?.heartbeat()?;
+        control::publish(&self.inner.client, self.inner.tag, &[notice]).await.map(|_| ())
+    }
+
+    /// What people should know though nothing is refused for it: that the folder was copied or
+    /// restored, that no heartbeat has come for longer than the group's charter allows.
+    pub fn warnings(&self) -> Vec<Error> {
+        let keys = self.keys();
+        let stale = keys.known().check_heartbeat(now_ms()).err().map(Error::from);
+        let copied = keys.known().is_copied().then_some(Error::CopiedKeys);
+        stale.into_iter().chain(copied).collect()
+    }
+
+    /// Streams that are sealed for this group, and their dead letters, with where they end.
+    async fn streams_of_group(&self) -> Result<Vec<Mark>, Error> {
+        let mut marks = Vec::new();
+        let mut list = self.inner.client.streams();
+        loop {
+            let page = list.await?;
+            for state in &page.streams {
+                let name = state.stream.as_str();
+                if state.sealed == Some(self.inner.tag) || name.starts_with("dead/") {
+                    marks.push(mark(&state.stream, state.generation, state.next));
+                }
+            }
+            match page.next {
+                Some(last) => list = self.inner.client.streams().after(last),
+                None => return Ok(marks),
+            }
+        }
+    }
+
+    /// Seals again what fell behind a removal, and remembers where streams stood when one was
+    /// learned of that nobody has marked.
+    async fn settle(&self) {
+        for late in self.superseded() {
+            self.tell(Event::Superseded { stream: late.stream.clone(), offset: late.offset });
+            let publish =
+                self.publish_raw(late.stream.as_str(), late.data_type, late.codec, late.envelope);
+            if let Err(error) = publish.await {
+                tracing::warn!(stream = %late.stream, code = error.code(), %error, "not sealed again");
+            }
+        }
+        let unmarked = self.inner.streams.lock().unmarked(self.keys().known());
+        let mut marks = Vec::new();
+        for stream in unmarked {
+            if let Ok(state) = self.inner.client.stream(stream.as_str()).await {
+                marks.push(mark(&stream, state.generation, state.next));
+            }
+        }
+        if !marks.is_empty()
+            && let Err(error) = self.keys().mark_here(&marks)
+        {
+            tracing::warn!(code = error.code(), %error, "where a removal began is not kept");
+        }
+    }
+
+    /// Messages of this client that no reader takes, since they stand behind a removal.
+    fn superseded(&self) -> Vec<sent::Late> {
+        let keys = self.keys();
+        let mut sent = self.inner.sent.lock();
+        sent.take_late(|stream, generation, offset| {
+            keys.known().first_epoch(&Binding::stream(stream.as_str()), generation, offset)
+        })
+    }
+
+    /// Remembers what was stored, in case that a removal was given before it.
+    pub(crate) fn sent(&self, sent: Sent, stream: &Topic, generation: u64, offset: u64) {
+        self.met(stream);
+        self.inner.sent.lock().add(sent, stream, generation, offset);
+    }
+
+    /// Remembers a stream of the group.
+    pub(crate) fn met(&self, stream: &Topic) {
+        self.inner.streams.lock().add(stream);
+    }
+
+    /// A sender knows of so many orders, by their low byte: if that is more than are known here,
+    /// the control stream is read, at most once a second.
+    pub(crate) fn hinted(&self, orders: u8) {
+        let [own, ..] = self.keys().known().orders().to_le_bytes();
+        let is_ahead = (1..128).contains(&orders.wrapping_sub(own));
+        if !is_ahead || !self.inner.streams.lock().may_look() {
+            return;
+        }
+        let (group, runtime) = (self.clone(), tokio::runtime::Handle::try_current());
+        let Ok(runtime) = runtime else { return };
+        runtime.spawn(async move {
+            if let Err(error) = group.catch_up().await {
+                tracing::warn!(code = error.code(), %error, "the orders cannot be read");
+            }
+        });
+    }
+
+    /// Seals an envelope for a stream, and gives the sealed envelope in MessagePack, for who enqueues
+    /// it by other means: what [`Group::publish_raw`] sends.
     ///
     /// # Errors
     /// [`Error::Policy`], [`Error::Group`], [`Error::NoEnvelope`], [`Error::TooLarge`].
     pub fn seal(
         &self,
+        topic: &str,
         data_type: DataType,
         codec: Codec,
         envelope: &[u8],
     ) -> Result<Vec<u8>, Error> {
-        self.keys().seal(data_type, codec, envelope)
+        self.seal_now(topic, data_type, codec, envelope).map(|sealed| sealed.bytes)
+    }
+
+    pub(crate) fn seal_now(
+        &self,
+        topic: &str,
+        data_type: DataType,
+        codec: Codec,
+        envelope: &[u8],
+    ) -> Result<SealedNow, Error> {
+        self.keys().seal(&topic.parse()?, data_type, codec, envelope)
     }
 
     /// Opens messages that were read by [`Client::read`], or without this group.
@@ -233,14 +376,31 @@ impl Group {
     /// Obeys one message of the control stream, and tells of what changed. What is refused changes
     /// nothing: anybody who reaches the hub may have written it.
     fn obey(&self, stream: &Topic, offset: u64, notice: Result<Notice, Error>) {
-        let outcome = notice.and_then(|notice| self.keys().obey(&notice));
-        match outcome {
-            Ok((Change::Nothing | Change::Certified(_), _)) => {}
-            Ok((change, epoch)) => {
-                let removed = change == Change::Removed;
-                self.tell(Event::Keys { group: self.inner.tag, epoch: epoch.0, removed });
+        let outcome = notice.and_then(|notice| {
+            let mut keys = self.keys();
+            let was_removed = keys.known().is_removed();
+            if was_removed {
+                // It was told so once, and nothing that follows is for it.
+                return Ok((Vec::new(), keys.newest()));
             }
-            Err(error) => self.tell(Event::refused(stream, offset, &error)),
+            keys.obey(&notice).map(|changes| (changes, keys.newest()))
+        });
+        let (changes, epoch) = match outcome {
+            Ok(outcome) => outcome,
+            Err(error) => return self.tell(Event::refused(stream, offset, &error)),
+        };
+        let is_of_keys = |change: &Change| {
+            let silent = matches!(change, Change::Certified(_) | Change::Heartbeat(_));
+            !silent && !matches!(change, Change::Held { .. })
+        };
+        if changes.iter().any(is_of_keys) {
+            let removed = changes.contains(&Change::Removed);
+            self.tell(Event::Keys { group: self.inner.tag, epoch: epoch.0, removed });
+        }
+        if let Some(Change::Held { missing }) = changes.last() {
+            let known = self.keys().known().orders().max(*missing + 1);
+            let behind = sealane_group::Error::Behind { missing: *missing, known };
+            self.tell(Event::refused(stream, offset, &behind.into()));
         }
     }
 
@@ -249,6 +409,10 @@ impl Group {
         // Nobody may be listening.
         let _ = self.inner.events.send(event);
     }
+}
+
+fn mark(stream: &Topic, generation: u64, next: u64) -> Mark {
+    Mark { stream: Binding::stream(stream.as_str()), generation, next }
 }
 
 /// Opens messages one by one. What a subscription refuses, it refuses.

@@ -12,6 +12,15 @@ sealane_message::limits! {
     MAX_QUEUED_MESSAGES: usize = 16_384, "messages";
     /// Bytes that wait in a publisher. At the limit sending waits.
     MAX_QUEUED_BYTES: usize = 16 << 20, "bytes";
+    /// Sealed messages of the last time that a client keeps, to seal them again if they fell behind
+    /// a removal.
+    MAX_SENT_HELD: usize = 1_024, "messages";
+    /// Bytes of those messages.
+    MAX_SENT_HELD_BYTES: usize = 1 << 20, "bytes";
+    /// Streams of a group that a client remembers to have met. Further ones get no mark of its own.
+    MAX_STREAMS_MET: usize = 1_024, "streams";
+    /// The age from which an urgent message is old. It is shown, and triggers nothing any more.
+    MAX_URGENT_AGE_MS: u64 = 300_000, "milliseconds";
     /// Events of a subscription that wait for a slow listener. Beyond it the oldest are dropped;
     /// the log has them all.
     MAX_EVENTS: usize = 256, "events";

@@ -1,8 +1,9 @@
 //! In place of the module `group`, where the feature of that name is off: there are no keys, and so
 //! there can be no group to seal with or to open by.
 
+use bytes::Bytes;
 use sealane_codec::Codec;
-use sealane_message::DataType;
+use sealane_message::{DataType, Topic};
 
 use crate::error::Unshown;
 use crate::publish::PublishBatch;
@@ -13,7 +14,17 @@ use crate::{Error, Message, SealCounts};
 pub(crate) enum Group {}
 
 impl Group {
-    pub(crate) fn seal(&self, _: DataType, _: Codec, _: &[u8]) -> Result<Vec<u8>, Error> {
+    pub(crate) fn seal_now(
+        &self,
+        _: &str,
+        _: DataType,
+        _: Codec,
+        _: &[u8],
+    ) -> Result<SealedNow, Error> {
+        match *self {}
+    }
+
+    pub(crate) fn sent(&self, _: Sent, _: &Topic, _: u64, _: u64) {
         match *self {}
     }
 
@@ -24,6 +35,21 @@ impl Group {
     pub(crate) async fn catch_up(&self) -> Result<(), Error> {
         match *self {}
     }
+}
+
+/// A sealed envelope; there is none.
+pub(crate) struct SealedNow {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) epoch: u64,
+}
+
+/// Envelopes that were sealed; there are none.
+#[derive(Debug, Clone)]
+pub(crate) struct Sent {
+    pub(crate) epoch: u64,
+    pub(crate) data_type: DataType,
+    pub(crate) codec: Codec,
+    pub(crate) envelopes: Vec<Bytes>,
 }
 
 /// What opens messages; there is none.

@@ -9,7 +9,7 @@ use sealane_message::{DataType, Topic, Value};
 use sealane_protocol::limits::MAX_ENVELOPE_BYTES;
 use sealane_protocol::{Enqueue, Enqueued, Outcome, Position};
 
-use crate::group::{Group, SEALED_IN};
+use crate::group::{Group, SEALED_IN, Sent};
 use crate::http::{Answer, Call};
 use crate::{Client, Error, HubLevel};
 
@@ -119,11 +119,16 @@ impl Publish {
         PublishLater { publish: Self { expect: None, ..self }, delay }
     }
 
-    async fn send(self, delay_ms: Option<u64>) -> Result<Answer, Error> {
+    async fn send(self, delay_ms: Option<u64>) -> Result<Answered, Error> {
         let topic = self.topic?;
-        let (codec, envelope) = match &self.seal {
+        let mut sent = None;
+        let (codec, envelope) = match self.seal {
             Some((group, data_type)) => {
-                (SEALED_IN, group.seal(*data_type, self.codec, &self.envelope)?.into())
+                let sealed =
+                    group.seal_now(topic.as_str(), data_type, self.codec, &self.envelope)?;
+                let (epoch, codec, envelopes) = (sealed.epoch, self.codec, vec![self.envelope]);
+                sent = Some((group, Sent { epoch, data_type, codec, envelopes }));
+                (SEALED_IN, sealed.bytes.into())
             }
             None => (self.codec, self.envelope),
         };
@@ -133,8 +138,15 @@ impl Publish {
         enqueue.write(codec, &mut body);
         let key = self.key.unwrap_or_else(|| self.client.make_key());
         let path = Enqueue::path(false);
-        self.client.call(&Call::post(path, codec, body.into(), key)).await
+        let answer = self.client.call(&Call::post(path, codec, body.into(), key)).await?;
+        Ok(Answered { answer, sent })
     }
+}
+
+/// The hub's answer, and what was sealed for it.
+struct Answered {
+    answer: Answer,
+    sent: Option<(Group, Sent)>,
 }
 
 impl IntoFuture for Publish {
@@ -143,11 +155,14 @@ impl IntoFuture for Publish {
 
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
-            let answer = self.send(None).await?;
+            let Answered { answer, sent } = self.send(None).await?;
             let enqueued = Enqueued::read(answer.codec, &answer.body)?;
             let Position { generation, offset } = position(&enqueued)?;
             let id = id(&enqueued);
             let Enqueued { stream, level, replayed, .. } = enqueued;
+            if let Some((group, sent)) = sent {
+                group.sent(sent, &stream, generation, offset);
+            }
             Ok(Published { id, stream, offset, generation, level, replayed })
         })
     }
@@ -175,7 +190,7 @@ impl IntoFuture for PublishLater {
 
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
-            let answer = self.publish.send(Some(milliseconds(self.delay))).await?;
+            let Answered { answer, .. } = self.publish.send(Some(milliseconds(self.delay))).await?;
             let enqueued = Enqueued::read(answer.codec, &answer.body)?;
             let Outcome::Due(due_ms) = enqueued.outcome else {
                 return Err(Error::Protocol("a delayed message has no `due`".into()));
@@ -196,6 +211,7 @@ pub struct PublishBatch {
     codec: Codec,
     body: Vec<u8>,
     key: Option<String>,
+    sent: Option<(Group, Sent)>,
 }
 
 impl PublishBatch {
@@ -218,14 +234,20 @@ impl PublishBatch {
         if let Some(large) = envelopes.iter().find(|e| e.as_ref().len() > MAX_ENVELOPE_BYTES) {
             topic = Err(too_large(large.as_ref().len()));
         }
-        Self { client: client.clone(), topic, codec, body, key: None }
+        Self { client: client.clone(), topic, codec, body, key: None, sent: None }
+    }
+
+    /// What was sealed for it.
+    #[cfg(feature = "group")]
+    pub(crate) fn sealed(self, group: &Group, sent: Sent) -> Self {
+        Self { sent: Some((group.clone(), sent)), ..self }
     }
 
     /// One that was refused before it could be made.
     #[cfg(feature = "group")]
     pub(crate) fn failed(client: &Client, error: Error) -> Self {
         let (client, codec) = (client.clone(), client.codec());
-        Self { client, topic: Err(error), codec, body: Vec::new(), key: None }
+        Self { client, topic: Err(error), codec, body: Vec::new(), key: None, sent: None }
     }
 
     /// See [`Publish::key`].
@@ -250,6 +272,9 @@ impl IntoFuture for PublishBatch {
             let Enqueued { ids, stream, level, replayed, .. } = enqueued;
             let ids: Vec<_> = ids.into_iter().map(Cow::into_owned).collect();
             let count = ids.len() as u64;
+            if let Some((group, sent)) = self.sent {
+                group.sent(sent, &stream, generation, offset);
+            }
             Ok(PublishedBatch { ids, stream, offset, generation, level, count, replayed })
         })
     }

@@ -2,7 +2,9 @@
 
 use sealane_frame::GroupTag;
 use sealane_message::DataType;
-use sealane_seal::Class;
+use sealane_seal::{Class, SenderContext};
+
+use crate::limits::MAX_URGENT_AGE_MS;
 
 /// What the seal of a message says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,8 +23,25 @@ pub struct Seal {
     pub data_type: DataType,
     /// The epoch of the keys.
     pub epoch: u64,
-    /// The sender's counter in that epoch: with group, epoch and slot the message's identity.
+    /// The start of the sender that made it.
+    pub context: SenderContext,
+    /// The sender's counter: group, epoch, slot, context and counter name the message.
     pub counter: u64,
+    /// When an urgent message was made, in Unix milliseconds of its sender's clock. No other
+    /// message says when.
+    pub time_ms: Option<u64>,
+}
+
+impl Seal {
+    /// How old an urgent message is, in milliseconds; 0 where the sender's clock is ahead.
+    pub fn age_ms(&self, now_ms: u64) -> Option<u64> {
+        self.time_ms.map(|time_ms| now_ms.saturating_sub(time_ms))
+    }
+
+    /// Whether an urgent message is too old to act on. It is still to be shown.
+    pub fn is_old(&self, now_ms: u64) -> bool {
+        self.age_ms(now_ms).is_some_and(|age_ms| age_ms > MAX_URGENT_AGE_MS)
+    }
 }
 
 /// What a subscription has met in sealed streams.
@@ -37,6 +56,8 @@ pub struct SealCounts {
     pub below_floor: u64,
     /// Frames of an epoch whose secret is not held, or of a signer who is not known.
     pub keys_unknown: u64,
+    /// Messages of epochs before a removal that stand behind it.
+    pub behind_removal: u64,
     /// What did not open, or was no message.
     pub refused: u64,
     /// Counters of senders between the least and the greatest that came, and that did not come. A

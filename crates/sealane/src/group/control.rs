@@ -3,23 +3,26 @@
 //! Its messages are `{notice: bytes}`. It is an open stream, since a member that has missed too
 //! much is told without the secrets that it missed; what the notices say is sealed in themselves.
 
-use std::collections::HashSet;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use sealane_codec::Codec;
 use sealane_frame::GroupTag;
-use sealane_group::Notice;
+use sealane_group::{ControlCursor, Notice};
 use sealane_message::Topic;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, sleep_until};
 
+use super::keys::RolledBack;
 use super::{Group, Inner};
 use crate::subscribe::Subscribe;
 use crate::{Client, Error, Event, HubError, Message, Start, Subscription};
 
 /// Notices of one request.
 const PAGE: usize = 500;
+
+/// Orders of one request.
+const PUBLISHED_AT_ONCE: usize = 64;
 
 /// The least time between two looks at the end of the control stream.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -36,14 +39,24 @@ pub(super) fn topic(tag: GroupTag) -> Topic {
 /// How far a client has read.
 pub(super) struct Control {
     topic: Topic,
-    generation: Option<u64>,
-    next: u64,
+    /// Of the beginning of the stream at this hub.
+    first: ControlCursor,
+    /// None before the folder was asked.
+    cursor: Option<ControlCursor>,
+    /// Whether the stream has to be read from its beginning: it has lost orders.
+    is_rolled_back: bool,
     looked: Option<Instant>,
 }
 
 impl Control {
-    pub(super) fn new(tag: GroupTag) -> Result<Control, Error> {
-        Ok(Control { topic: topic(tag), generation: None, next: 0, looked: None })
+    pub(super) fn new(client: &Client, tag: GroupTag) -> Control {
+        let first = ControlCursor::new(&client.address());
+        Control { topic: topic(tag), first, cursor: None, is_rolled_back: false, looked: None }
+    }
+
+    /// How many orders the stream has shown.
+    pub(super) fn shown(&self) -> u64 {
+        self.cursor.map_or(0, |cursor| cursor.shown)
     }
 
     pub(super) async fn catch_up(&mut self, group: &Group) -> Result<(), Error> {
@@ -55,39 +68,92 @@ impl Control {
         outcome
     }
 
+    /// Reads on from where the folder says that it was left. A stream that has another generation,
+    /// or ends before that place, is read from its beginning: if it shows fewer orders than it did
+    /// before, it was rolled back, and nothing is sealed until it shows them again.
     async fn read(&mut self, group: &Group) -> Result<(), Error> {
+        let kept = match self.cursor {
+            Some(cursor) => Some(cursor),
+            None => group.keys().known().control_cursor(&self.first.hub)?,
+        };
+        let mut cursor = kept.unwrap_or(self.first);
+        let mut is_known = kept.is_some() && !self.is_rolled_back;
         loop {
-            let start =
-                if self.generation.is_some() { Start::Offset(self.next) } else { Start::First };
+            let start = if is_known { Start::Offset(cursor.next) } else { Start::First };
             let page = match group.client().read(self.topic.as_str(), start, PAGE).await {
                 Ok(page) => page,
-                // Nobody has ordered anything yet.
-                Err(error) if error.hub_error() == Some(HubError::UnknownStream) => return Ok(()),
+                Err(error) if error.hub_error() == Some(HubError::UnknownStream) => {
+                    // Nobody has ordered anything here yet, or the stream was removed.
+                    cursor = ControlCursor { shown: 0, next: 0, ..cursor };
+                    break;
+                }
                 Err(error) => return Err(error),
             };
-            if self.generation.is_some_and(|known| known != page.generation) {
-                // Something may have been lost behind this place; orders are obeyed once anyway.
-                self.generation = None;
+            let is_same = page.generation == cursor.generation && page.next >= cursor.next;
+            if is_known && !is_same {
+                is_known = false;
+                cursor = ControlCursor { next: 0, shown: 0, ..cursor };
                 continue;
             }
-            self.generation = Some(page.generation);
-            for message in &page.messages {
-                group.obey(&message.stream, message.offset, notice(message));
+            if !is_known {
+                cursor.shown = 0;
             }
-            self.next = page.next;
+            is_known = true;
+            cursor.generation = page.generation;
+            for message in &page.messages {
+                cursor.shown = cursor.shown.max(obey(group, message));
+            }
+            cursor.next = page.next;
             if page.end {
-                return Ok(());
+                break;
             }
         }
+        self.keep(group, kept, cursor)
+    }
+
+    fn keep(
+        &mut self,
+        group: &Group,
+        kept: Option<ControlCursor>,
+        cursor: ControlCursor,
+    ) -> Result<(), Error> {
+        let seen = kept.map_or(0, |kept| kept.shown);
+        self.is_rolled_back = cursor.shown < seen;
+        let fault = self.is_rolled_back.then_some(RolledBack { shown: cursor.shown, seen });
+        let was = std::mem::replace(&mut group.keys().rolled_back, fault);
+        if self.is_rolled_back {
+            // What was shown once stays the measure.
+            self.cursor = kept;
+            if was != fault {
+                let error = sealane_group::Error::RolledBack { shown: cursor.shown, seen };
+                group.tell(Event::refused(&self.topic, cursor.next, &error.into()));
+            }
+            return Ok(());
+        }
+        if kept != Some(cursor) && (kept.is_some() || cursor.next > 0) {
+            group.keys().known().save_control_cursor(cursor)?;
+        }
+        self.cursor = Some(cursor);
+        Ok(())
     }
 
     fn subscribe(&self, group: &Group) -> Subscribe {
-        let start = match self.generation {
-            Some(generation) => Start::Resume { offset: self.next, generation },
-            None => Start::First,
+        let start = match self.cursor {
+            Some(cursor) if cursor.next > 0 && !self.is_rolled_back => {
+                Start::Resume { offset: cursor.next, generation: cursor.generation }
+            }
+            _ => Start::First,
         };
         group.client().subscribe(self.topic.as_str()).codec(Codec::MsgPack).from(start)
     }
+}
+
+/// Obeys a message of the control stream, and gives how many orders it shows.
+fn obey(group: &Group, message: &Message) -> u64 {
+    let notice = notice(message);
+    let shown = notice.as_ref().ok().and_then(|notice| group.keys().known().shown_by(notice));
+    group.obey(&message.stream, message.offset, notice);
+    shown.unwrap_or(0)
 }
 
 /// Obeys what comes, until the group is dropped.
@@ -108,7 +174,10 @@ async fn run(group: Weak<Inner>, mut subscription: Subscription) {
         while let Some(next) = subscription.next().await {
             let Some(group) = upgrade() else { return };
             match next {
-                Ok(message) => group.obey(&message.stream, message.offset, notice(&message)),
+                Ok(message) => {
+                    obey(&group, &message);
+                    group.settle().await;
+                }
                 Err(error) => group.tell(Event::Disconnected { cause: error.to_string() }),
             }
         }
@@ -125,42 +194,18 @@ async fn run(group: Weak<Inner>, mut subscription: Subscription) {
     }
 }
 
-/// Publishes those that the stream does not have, in their order.
-pub(super) async fn publish_missing(
+/// Publishes notices in their order.
+pub(super) async fn publish(
     client: &Client,
     tag: GroupTag,
     notices: &[Notice],
 ) -> Result<usize, Error> {
     let topic = topic(tag);
-    let there = read_all(client, &topic).await?;
-    let missing: Vec<Vec<u8>> = notices
-        .iter()
-        .map(|notice| notice.as_bytes().to_vec())
-        .filter(|notice| !there.contains(notice))
-        .map(|notice| envelope(&notice))
-        .collect();
-    if !missing.is_empty() {
-        client.publish_batch(topic.as_str(), Codec::MsgPack, &missing).await?;
+    for some in notices.chunks(PUBLISHED_AT_ONCE) {
+        let some: Vec<Vec<u8>> = some.iter().map(|notice| envelope(notice.as_bytes())).collect();
+        client.publish_batch(topic.as_str(), Codec::MsgPack, &some).await?;
     }
-    Ok(missing.len())
-}
-
-async fn read_all(client: &Client, topic: &Topic) -> Result<HashSet<Vec<u8>>, Error> {
-    let mut there = HashSet::new();
-    let mut start = Start::First;
-    loop {
-        let page = match client.read(topic.as_str(), start, PAGE).await {
-            Ok(page) => page,
-            Err(error) if error.hub_error() == Some(HubError::UnknownStream) => return Ok(there),
-            Err(error) => return Err(error),
-        };
-        let read = page.messages.iter().filter_map(|message| bytes(message).ok());
-        there.extend(read);
-        if page.end {
-            return Ok(there);
-        }
-        start = Start::Offset(page.next);
-    }
+    Ok(notices.len())
 }
 
 fn envelope(notice: &[u8]) -> Vec<u8> {

@@ -1,38 +1,62 @@
 //! What a process holds of a group: its member, sender and opener.
 
+use std::time::{SystemTime, UNIX_EPOCH};
+
 use bytes::Bytes;
 use sealane_codec::{Codec, Kind as ValueKind, Transcoder};
 use sealane_frame::{Compression, FrameBuf, FrameView, GroupTag, HEADER_BYTES, Kind, open_stored};
-use sealane_group::{Change, EpochSource, Member, Notice, Sender};
-use sealane_message::DataType;
+use sealane_group::{Change, EpochSource, Mark, Member, Notice, Sender};
+use sealane_message::{DataType, Topic};
 use sealane_protocol::Sealed;
 use sealane_protocol::limits::{MAX_ENVELOPE_BYTES, MAX_ENVELOPE_DEPTH, MAX_ENVELOPE_VALUES};
 use sealane_seal::policy::{Conditions, Decision, Policy};
-use sealane_seal::{Epoch, Error as SealError, Group, KeyId, Opened, Opener};
+use sealane_seal::{Binding, Epoch, Error as SealError, Group, KeyId, Opened, Opener};
 
 use super::SEALED_IN;
 use crate::Error;
 use crate::error::Unshown;
 use crate::publish::too_large;
 
-/// Own messages that were heard are compared with the counters on disk once for so many counters: a
-/// copy of the folder begins at a multiple of it.
-const HEARD_STEP: u64 = 256;
-
 pub(crate) struct GroupKeys {
     member: Member,
     /// The member's group and its tag, which never change and are hashes of much.
     group: Group,
     tag: GroupTag,
-    /// Made when something is sealed or heard for the first time: it reserves counters on disk.
+    /// Made when something is sealed for the first time: it reserves counters on disk.
     sender: Option<Sender>,
     opener: Opener,
-    /// The last own message that was heard, in steps of [`HEARD_STEP`].
-    heard: Option<(Epoch, u64)>,
+    /// What the control stream has shown and shows no more, if it has lost orders.
+    pub(super) rolled_back: Option<RolledBack>,
     pub(super) policy: Policy,
     pub(super) conditions: Conditions,
     buf: FrameBuf,
     scratch: Transcoder,
+    /// The body of an urgent message, behind its time.
+    timed: Vec<u8>,
+}
+
+/// A control stream that has lost orders.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct RolledBack {
+    pub(super) shown: u64,
+    pub(super) seen: u64,
+}
+
+/// Where a sealed message was read.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place<'a> {
+    /// The stream that it was sealed for.
+    pub(crate) stream: &'a Topic,
+    /// The stream that it stands in: another one for a dead letter.
+    pub(crate) kept_in: &'a Topic,
+    pub(crate) generation: u64,
+    pub(crate) offset: u64,
+}
+
+/// A sealed envelope, and the epoch that it was sealed in.
+pub(crate) struct SealedNow {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) epoch: Epoch,
 }
 
 /// A frame that was opened and may be shown.
@@ -41,8 +65,12 @@ pub(crate) struct Shown {
     pub(crate) data_type: DataType,
     pub(crate) codec: Codec,
     pub(crate) sender: String,
-    /// The first epoch that the sender is no part of, if it was removed.
-    pub(crate) removed: Option<Epoch>,
+    /// When an urgent message was made.
+    pub(crate) time_ms: Option<u64>,
+    /// The low byte of how many orders the sender had obeyed.
+    pub(crate) orders: u8,
+    /// The first epoch behind the last removal.
+    pub(crate) live_from: Epoch,
     pub(crate) envelope: Bytes,
 }
 
@@ -55,11 +83,12 @@ impl GroupKeys {
             member,
             sender: None,
             opener,
-            heard: None,
+            rolled_back: None,
             policy: Policy::default(),
             conditions: Conditions::default(),
             buf: FrameBuf::new(),
             scratch: Transcoder::new(),
+            timed: Vec::new(),
         })
     }
 
@@ -67,10 +96,18 @@ impl GroupKeys {
         self.policy.decide(data_type, &self.conditions)
     }
 
-    /// All that this authority has ordered, in this process or another.
-    pub(super) fn notices(&mut self) -> Result<Vec<Notice>, Error> {
+    /// The member, as its folder has it now: another process may have changed it.
+    pub(super) fn member(&mut self) -> Result<&mut Member, Error> {
         self.member.reload()?;
-        Ok(self.member.notices(0)?)
+        Ok(&mut self.member)
+    }
+
+    pub(super) fn mark_here(&mut self, marks: &[Mark]) -> Result<(), Error> {
+        Ok(self.member.mark_here(marks)?)
+    }
+
+    pub(super) fn known(&self) -> &Member {
+        &self.member
     }
 
     pub(crate) fn newest(&self) -> Epoch {
@@ -84,26 +121,40 @@ impl GroupKeys {
 
     /// Takes a notice, and goes on in the newest epoch. Another process of the folder may have
     /// taken it before.
-    pub(super) fn obey(&mut self, notice: &Notice) -> Result<(Change, Epoch), Error> {
-        let change = self.member.apply(notice)?;
-        self.member.refresh(&mut self.opener)?;
-        let newest = self.newest();
-        let behind = self.sender.as_ref().is_some_and(|sender| sender.epoch() != newest);
-        if behind || change == Change::Removed {
-            // A sender that cannot follow would seal under keys that others have.
+    pub(super) fn obey(&mut self, notice: &Notice) -> Result<Vec<Change>, Error> {
+        let before = (self.newest(), self.member.orders());
+        let outcome = self.member.apply(notice);
+        if before != (self.newest(), self.member.orders()) || outcome.is_err() {
+            self.member.refresh(&mut self.opener)?;
+            // A sender that stayed would seal under keys that others have.
             self.sender = None;
         }
-        Ok((change, newest))
+        Ok(outcome?)
     }
 
-    /// Seals a checked envelope in the class that the policy decides.
+    /// Why nothing may be sealed now, if that is so.
+    pub(super) fn check_sealing(&self, data_type: DataType, now_ms: u64) -> Result<(), Error> {
+        self.member.check_sealing()?;
+        if let Some(RolledBack { shown, seen }) = self.rolled_back {
+            return Err(sealane_group::Error::RolledBack { shown, seen }.into());
+        }
+        if self.member.is_strict() && !data_type.is_urgent() {
+            self.member.check_heartbeat(now_ms)?;
+        }
+        Ok(())
+    }
+
+    /// Seals a checked envelope for a stream, in the class that the policy decides.
     pub(super) fn seal(
         &mut self,
+        topic: &Topic,
         data_type: DataType,
         codec: Codec,
         envelope: &[u8],
-    ) -> Result<Vec<u8>, Error> {
+    ) -> Result<SealedNow, Error> {
         check(&mut self.scratch, codec, envelope)?;
+        let now_ms = now_ms();
+        self.check_sealing(data_type, now_ms)?;
         let decision = self.decide(data_type);
         let class = self.policy.class_in(&self.group, data_type, &decision)?;
         let sender = match &mut self.sender {
@@ -112,17 +163,32 @@ impl GroupKeys {
         };
         let mut fields = sender.fields(class, data_type.number());
         fields.codec = codec as u8;
-        let frame = sender.seal(&fields, envelope, &mut self.buf)?;
-        let mut sealed = Vec::with_capacity(frame.len() + 16);
-        Sealed { id: None, frame: (&*frame).into() }.write(SEALED_IN, &mut sealed);
-        if sealed.len() > MAX_ENVELOPE_BYTES {
-            return Err(too_large(sealed.len()));
+        let body = if data_type.is_urgent() {
+            self.timed.clear();
+            self.timed.extend(now_ms.to_le_bytes());
+            self.timed.extend_from_slice(envelope);
+            &self.timed
+        } else {
+            envelope
+        };
+        let binding = Binding::stream(topic.as_str());
+        let frame = sender.seal(&fields, &binding, body, &mut self.buf)?;
+        let mut bytes = Vec::with_capacity(frame.len() + 16);
+        Sealed { id: None, frame: (&*frame).into() }.write(SEALED_IN, &mut bytes);
+        if bytes.len() > MAX_ENVELOPE_BYTES {
+            return Err(too_large(bytes.len()));
         }
-        Ok(sealed)
+        Ok(SealedNow { bytes, epoch: sender.epoch() })
     }
 
     /// Opens a frame from a stream. `near` is the epoch that the reader's cursor stands in.
-    pub(crate) fn open(&mut self, near: Epoch, mut frame: Vec<u8>) -> Result<Shown, Unshown> {
+    pub(crate) fn open(
+        &mut self,
+        near: Epoch,
+        place: Place<'_>,
+        mut frame: Vec<u8>,
+    ) -> Result<Shown, Unshown> {
+        let binding = Binding::stream(place.stream.as_str());
         let view = FrameView::parse(&frame)?;
         if view.header().group() != self.tag {
             return Err(Unshown::OtherGroup);
@@ -134,14 +200,17 @@ impl GroupKeys {
         let mut trials = trials(&self.opener, key, near);
         let last = trials.pop().ok_or_else(|| self.without_secret(key))?;
         // Opening is in place, and an epoch that is the wrong one leaves nothing behind.
-        let earlier = trials
-            .into_iter()
-            .find(|epoch| open_stored(&mut self.opener, *epoch, &mut frame.clone()).is_ok());
+        let earlier = trials.into_iter().find(|epoch| {
+            open_stored(&mut self.opener, *epoch, &binding, &mut frame.clone()).is_ok()
+        });
         let epoch = earlier.unwrap_or(last);
-        let stored = open_stored(&mut self.opener, epoch, &mut frame)?;
+        let stored = open_stored(&mut self.opener, epoch, &binding, &mut frame)?;
         let (header, opened) = (stored.header, stored.opened);
+        if epoch < self.first_epoch(&binding, place) {
+            return Err(Unshown::Posthumous);
+        }
         let body = opened.body();
-        let body = HEADER_BYTES + body.start..HEADER_BYTES + body.end;
+        let mut body = HEADER_BYTES + body.start..HEADER_BYTES + body.end;
         let data_type = DataType::from_number(header.data_type());
         self.policy.admits(data_type, opened.class(), &self.group)?;
         let codec = Codec::from_id(header.codec()).filter(|codec| *codec != Codec::MsgPackRecords);
@@ -149,13 +218,27 @@ impl GroupKeys {
         if header.compression() != Compression::None {
             return Err(Unshown::NoEnvelope);
         }
+        let mut time_ms = None;
+        if data_type.is_urgent() {
+            let bytes = frame.get(body.clone()).and_then(<[u8]>::first_chunk);
+            time_ms = Some(u64::from_le_bytes(*bytes.ok_or(Unshown::NoEnvelope)?));
+            body.start += TIME_BYTES;
+        }
         let envelope = Bytes::from(frame).slice(body);
         check(&mut self.scratch, codec, &envelope).map_err(|_| Unshown::NoEnvelope)?;
         let entry = self.member.roster().entry(opened.slot());
         let sender = entry.map(|entry| entry.name().to_owned()).unwrap_or_default();
-        let removed = entry.and_then(|entry| entry.removed());
-        self.hear(&opened)?;
-        Ok(Shown { opened, data_type, codec, sender, removed, envelope })
+        let (orders, live_from) = (header.orders(), self.member.live_from());
+        Ok(Shown { opened, data_type, codec, sender, time_ms, orders, live_from, envelope })
+    }
+
+    /// The first epoch that may be read at a place: of a dead letter, also in the stream of letters.
+    fn first_epoch(&self, binding: &Binding, place: Place<'_>) -> Epoch {
+        let Place { stream, kept_in, generation, offset } = place;
+        if stream == kept_in {
+            return self.member.first_epoch(binding, generation, offset);
+        }
+        self.member.first_epoch(&Binding::stream(kept_in.as_str()), generation, offset)
     }
 
     /// Why no secret is held for a frame. What lies ahead may come with the next orders, unless
@@ -167,23 +250,15 @@ impl GroupKeys {
         }
         Unshown::Frame(SealError::EpochUnknown.into())
     }
+}
 
-    /// A message of the own slot that nobody here has sealed shows that a copy of the folder is at
-    /// work.
-    fn hear(&mut self, opened: &Opened) -> Result<(), Unshown> {
-        let interval = (opened.epoch(), opened.counter() / HEARD_STEP);
-        if opened.slot() != self.member.slot() || self.heard >= Some(interval) {
-            return Ok(());
-        }
-        if self.sender.is_none() && !self.member.is_removed() {
-            self.sender = self.member.sender().ok();
-        }
-        if let Some(sender) = &mut self.sender {
-            sender.heard(opened).map_err(Error::from)?;
-        }
-        self.heard = Some(interval);
-        Ok(())
-    }
+/// Bytes of the time before the body of an urgent message.
+const TIME_BYTES: usize = size_of::<u64>();
+
+/// Milliseconds since 1970-01-01 UTC, by this machine's clock.
+pub(crate) fn now_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// The epochs that a key id may mean, of those whose secrets are held: that nearest to the cursor

@@ -1,12 +1,17 @@
 //! A subscription's deliveries, opened.
 
+use std::borrow::Cow;
+
+use sealane_codec::Codec;
 use sealane_frame::FrameError;
+use sealane_message::Topic;
 use sealane_protocol::Sealed;
 use sealane_seal::policy::Refusal as PolicyRefusal;
 use sealane_seal::{Epoch, Error as SealError};
 
 use super::Group;
-use super::seen::{Origin, Seen, Sight};
+use super::keys::Place;
+use super::seen::{Identity, Origin, Seen, Sight, Start};
 use crate::error::Unshown;
 use crate::{Message, Seal, SealCounts};
 
@@ -37,32 +42,42 @@ impl Reading {
 
     /// Opens a message as it came.
     pub(crate) fn open(&mut self, message: &Message) -> Result<Message, Unshown> {
-        let sealed = Sealed::read(message.codec, &message.envelope).ok().flatten();
-        let frame = sealed.ok_or(Unshown::NotSealed)?.frame.into_owned();
-        let shown = self.group.keys().open(self.cursor, frame)?;
-        let (epoch, slot) = (shown.opened.epoch(), shown.opened.slot());
-        self.cursor = epoch;
-        if let Some(removed) = shown.removed {
-            // In the epoch itself a slot may have been retired for a new one of its owner.
-            let is_late = epoch < removed && self.seen.newest(&message.stream) >= Some(removed);
-            if is_late || epoch > removed {
-                return Err(Unshown::Posthumous);
-            }
+        let Found { frame, letter_of } = find(message)?;
+        self.group.met(&message.stream);
+        let place = Place {
+            stream: letter_of.as_ref().unwrap_or(&message.stream),
+            kept_in: &message.stream,
+            generation: message.generation,
+            offset: message.offset,
+        };
+        let shown = self.group.keys().open(self.cursor, place, frame)?;
+        self.group.hinted(shown.orders);
+        let opened = &shown.opened;
+        let sender =
+            Start { epoch: opened.epoch(), slot: opened.slot(), context: opened.context() };
+        // Where no mark tells where a removal began, its first message does.
+        let is_late = sender.epoch < shown.live_from
+            && self.seen.newest(&message.stream) >= Some(shown.live_from);
+        if is_late {
+            return Err(Unshown::Posthumous);
         }
+        self.cursor = sender.epoch;
         let origin = Origin::of(message);
-        let sight = self.seen.see((epoch, slot, shown.opened.counter()), &message.stream, origin);
-        if sight == Sight::Elsewhere {
+        let identity = Identity { sender, counter: opened.counter() };
+        if self.seen.see(identity, &message.stream, origin) == Sight::Elsewhere {
             return Err(Unshown::Repeated);
         }
         self.counts.opened += 1;
         let seal = Seal {
             group: self.group.tag(),
             sender: shown.sender,
-            slot: slot.number(),
-            class: shown.opened.class(),
+            slot: sender.slot.number(),
+            class: opened.class(),
             data_type: shown.data_type,
-            epoch: epoch.0,
-            counter: shown.opened.counter(),
+            epoch: sender.epoch.0,
+            context: sender.context,
+            counter: opened.counter(),
+            time_ms: shown.time_ms,
         };
         Ok(message.opened(shown.codec, shown.envelope, seal))
     }
@@ -71,6 +86,7 @@ impl Reading {
     pub(crate) fn count(&mut self, refusal: &Unshown) {
         let count = match refusal {
             Unshown::Repeated => &mut self.counts.repeated,
+            Unshown::Posthumous => &mut self.counts.behind_removal,
             Unshown::Early(_) | Unshown::Frame(FrameError::Seal(SealError::EpochUnknown)) => {
                 &mut self.counts.keys_unknown
             }
@@ -78,5 +94,40 @@ impl Reading {
             _ => &mut self.counts.refused,
         };
         *count += 1;
+    }
+}
+
+/// A sealed message's frame.
+struct Found {
+    frame: Vec<u8>,
+    /// Of a dead letter, the stream that the message was sealed for, as the letter says: if it is
+    /// another one, the frame does not open.
+    letter_of: Option<Topic>,
+}
+
+fn find(message: &Message) -> Result<Found, Unshown> {
+    let read = |codec: Codec, envelope: &[u8]| {
+        let sealed = Sealed::read(codec, envelope).ok().flatten()?;
+        Some(sealed.frame.into_owned())
+    };
+    if let Some(frame) = read(message.codec, &message.envelope) {
+        return Ok(Found { frame, letter_of: None });
+    }
+    let fields = sealane_codec::fields(message.codec, &message.envelope);
+    let fields = fields.map_err(|_| Unshown::NotSealed)?;
+    let field = |name: &str| fields.iter().find(|(key, _)| key == name).map(|(_, raw)| *raw);
+    let text = |name: &str| -> Option<Cow<'_, str>> {
+        sealane_codec::read_text(message.codec, field(name)?).ok()
+    };
+    if !message.stream.as_str().starts_with("dead/")
+        || text("type").as_deref() != Some("dead-letter")
+    {
+        return Err(Unshown::NotSealed);
+    }
+    let letter_of = text("stream").and_then(|stream| stream.parse().ok());
+    let frame = field("envelope").and_then(|envelope| read(message.codec, envelope));
+    match (letter_of, frame) {
+        (Some(stream), Some(frame)) => Ok(Found { frame, letter_of: Some(stream) }),
+        _ => Err(Unshown::NotSealed),
     }
 }

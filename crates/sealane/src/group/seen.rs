@@ -7,12 +7,24 @@ use std::hash::{Hash, Hasher};
 use crate::limits::MAX_SEEN_RANGES;
 use sealane_message::Topic;
 use sealane_protocol::limits::MAX_IN_FLIGHT;
-use sealane_seal::{Epoch, Slot};
+use sealane_seal::{Epoch, SenderContext, Slot};
 
 use crate::Message;
 
-/// Epoch, slot and counter.
-pub(super) type Identity = (Epoch, Slot, u64);
+/// Which message it is, within its group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Identity {
+    pub(super) sender: Start,
+    pub(super) counter: u64,
+}
+
+/// One start of a sender, in one epoch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Start {
+    pub(super) epoch: Epoch,
+    pub(super) slot: Slot,
+    pub(super) context: SenderContext,
+}
 
 /// Where a message stands in the hub.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,13 +52,13 @@ pub(super) enum Sight {
 /// All identities that were seen, as ranges; of a consumer's latest also the places.
 #[derive(Debug)]
 pub(super) struct Seen {
-    senders: BTreeMap<(Epoch, Slot), BTreeMap<u64, u64>>,
+    senders: BTreeMap<Start, BTreeMap<u64, u64>>,
     ranges: usize,
     /// None: nothing comes again from the same place.
     origins: Option<Origins>,
     newest: HashMap<Topic, Epoch>,
     /// Of senders up to this one nothing is remembered any more.
-    forgotten: Option<(Epoch, Slot)>,
+    forgotten: Option<Start>,
 }
 
 /// The places of as many messages as one consumer can have in flight.
@@ -70,8 +82,8 @@ impl Seen {
 
     /// Looks at a message and remembers it.
     pub(super) fn see(&mut self, identity: Identity, stream: &Topic, origin: Origin) -> Sight {
-        let (epoch, slot, counter) = identity;
-        if !self.insert((epoch, slot), counter) {
+        let Identity { sender, counter } = identity;
+        if !self.insert(sender, counter) {
             let known = self.origins.as_ref().and_then(|origins| origins.of.get(&identity));
             return if known == Some(&origin) { Sight::Again } else { Sight::Elsewhere };
         }
@@ -79,8 +91,8 @@ impl Seen {
             origins.remember(identity, origin);
         }
         match self.newest.get_mut(stream) {
-            Some(newest) => *newest = epoch.max(*newest),
-            None => drop(self.newest.insert(stream.clone(), epoch)),
+            Some(newest) => *newest = sender.epoch.max(*newest),
+            None => drop(self.newest.insert(stream.clone(), sender.epoch)),
         }
         Sight::New
     }
@@ -96,7 +108,7 @@ impl Seen {
     }
 
     /// Whether the counter is new.
-    fn insert(&mut self, sender: (Epoch, Slot), counter: u64) -> bool {
+    fn insert(&mut self, sender: Start, counter: u64) -> bool {
         if self.forgotten >= Some(sender) {
             return false;
         }
@@ -158,9 +170,14 @@ impl Origins {
 mod tests {
     use super::*;
 
+    fn start(epoch: u64) -> Start {
+        let slot = Slot::new(1).unwrap();
+        Start { epoch: Epoch(epoch), slot, context: SenderContext([5; 8]) }
+    }
+
     fn see(seen: &mut Seen, counter: u64, offset: u64) -> Sight {
         let stream: Topic = "a".parse().unwrap();
-        let identity = (Epoch(3), Slot::new(1).unwrap(), counter);
+        let identity = Identity { sender: start(3), counter };
         seen.see(identity, &stream, Origin(7, 1, offset))
     }
 
@@ -203,9 +220,9 @@ mod tests {
     fn many_senders_are_bounded_too() {
         let mut seen = Seen::new(false);
         for epoch in 0..MAX_SEEN_RANGES as u64 + 10 {
-            seen.insert((Epoch(epoch), Slot::new(0).unwrap()), 0);
+            seen.insert(start(epoch), 0);
         }
         assert_eq!((seen.ranges, seen.senders.len()), (MAX_SEEN_RANGES, MAX_SEEN_RANGES));
-        assert!(!seen.insert((Epoch(3), Slot::new(0).unwrap()), 1), "it was let go");
+        assert!(!seen.insert(start(3), 1), "it was let go");
     }
 }
