@@ -424,13 +424,17 @@ pub struct Inspect {
     #[arg(long, value_name = "FORM", hide_possible_values = true)]
     pub form: Option<FrameForm>,
     /// What the link knows, to explain compact frames: lines of hexadecimal `BYTE ENTRY` (14 bytes,
-    /// as in spec/frame.md), `slot N GROUP TAG` and `epoch GROUP N`
+    /// as in spec/frame.md), `slot N GROUP TAG`, `context N GROUP CONTEXT ORDERS` and
+    /// `epoch GROUP N`
     #[arg(long, value_name = "FILE")]
     pub dictionary: Option<PathBuf>,
-    /// Open the frames too: TOML, each `[[group]]` with `tag`, `id`, `suite`, `pair`, `secret` and
-    /// `epoch` or `provisioned`, `ratchets`, and `signers` by slot; bytes are hexadecimal text
+    /// Open the frames too: TOML, each `[[group]]` with `tag`, `id`, `suite`, `pair`, `secret`,
+    /// `epoch`, and `signers` by slot; bytes are hexadecimal text
     #[arg(long, alias = "keys", value_name = "FILE")]
     pub group_keys: Option<PathBuf>,
+    /// The stream that the frames were kept in, which they are bound to [default: a link]
+    #[arg(long, value_name = "TOPIC")]
+    pub topic: Option<String>,
 }
 
 /// `sealane bench`.

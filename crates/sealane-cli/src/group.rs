@@ -1,19 +1,19 @@
 //! `sealane group`.
 
 use std::io::{IsTerminal, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use sealane::Value;
 use sealane_group::{
-    Card, Change, Entry, EpochSource, Fingerprint, KeyFolder, Member, NewGroup, Notice, Past,
+    Card, Change, Document, Entry, EpochSource, Fingerprint, KeyFolder, Member, NewGroup, Notice,
     read_orders, write_orders,
 };
 use sealane_seal::{Epoch, History, Slot};
 
 use crate::args::group::{Group, GroupVerb};
 use crate::config::File;
-use crate::key::{open, read, redirected, say};
+use crate::key::{hand_on, open, read_document, redirected, say};
 use crate::terminal::table;
 use crate::{Failure, Terminal};
 
@@ -24,18 +24,24 @@ use crate::{Failure, Terminal};
 pub fn run(args: &Group, terminal: &mut Terminal) -> Result<(), Failure> {
     let folder = open(&args.keys)?;
     match &args.verb {
-        GroupVerb::New { name, history, pair, suite } => {
-            let (suite, history) = ((*suite).into(), (*history).into());
-            let options = NewGroup { suite, history, is_pair: *pair };
+        GroupVerb::New { name, history, pair, suite, heartbeat_age, strict } => {
+            let age_s = heartbeat_age.map_or(0, |age| age.as_secs().max(1));
+            let options = NewGroup {
+                suite: (*suite).into(),
+                history: (*history).into(),
+                is_pair: *pair,
+                heartbeat_age_s: u32::try_from(age_s).unwrap_or(u32::MAX),
+                is_strict: *strict,
+            };
             show(&folder.new_group(name, options)?, terminal)
         }
-        GroupVerb::Invite { group, card, history, orders } => {
-            redirected("redirect the invitation: sealane group invite GROUP CARD > FILE")?;
-            let card = Card::from_bytes(&read(card)?)?;
-            invite(folder.group(group)?, &card, (*history).into(), orders.as_deref(), terminal)
-        }
+        GroupVerb::Invite { .. } => invite(&folder, &args.verb, terminal),
         GroupVerb::Join { file, authority, name } => {
-            join(&folder, &read(file)?, *authority, name.as_deref(), terminal)
+            let invitation = read_document(Document::Invitation, file)?;
+            join(&folder, &invitation, *authority, name.as_deref(), terminal)
+        }
+        GroupVerb::Heal { group, cards, drop_silent, orders } => {
+            heal(folder.group(group)?, cards, *drop_silent, orders.as_deref(), terminal)
         }
         GroupVerb::Revoke { group, members, orders } => {
             let mut member = folder.group(group)?;
@@ -57,8 +63,15 @@ pub fn run(args: &Group, terminal: &mut Terminal) -> Result<(), Failure> {
             redirected("redirect the orders into a file: sealane group orders GROUP > FILE")?;
             terminal.write(&write_orders(&folder.group(group)?.notices(*from)?))
         }
-        GroupVerb::Publish { .. } => Ok(()),
-        GroupVerb::Apply { group, file } => apply(folder.group(group)?, &read(file)?, terminal),
+        GroupVerb::Publish { .. } | GroupVerb::Resend { .. } | GroupVerb::Beat { .. } => Ok(()),
+        GroupVerb::Forget { group, before } => {
+            let mut member = folder.group(group)?;
+            member.forget(Epoch(*before))?;
+            show(&member, terminal)
+        }
+        GroupVerb::Apply { group, file } => {
+            apply(folder.group(group)?, &read_document(Document::Order, file)?, terminal)
+        }
         GroupVerb::Ls => list(&folder, terminal),
         GroupVerb::Show { group } => show(&folder.group(group)?, terminal),
         GroupVerb::Leave { group, yes } => leave(&folder, group, *yes, terminal),
@@ -76,7 +89,9 @@ pub async fn publish(args: &Group, file: &File, terminal: &mut Terminal) -> Resu
         GroupVerb::Invite { group, .. }
         | GroupVerb::Revoke { group, .. }
         | GroupVerb::Rotate { group, .. }
+        | GroupVerb::Heal { group, .. }
         | GroupVerb::Renew { group, .. } => (group, args.server.is_some()),
+        GroupVerb::Resend { group, .. } | GroupVerb::Beat { group, .. } => (group, true),
         _ => return Ok(()),
     };
     if !is_asked {
@@ -86,14 +101,23 @@ pub async fn publish(args: &Group, file: &File, terminal: &mut Terminal) -> Resu
     let member = open(&args.keys)?.group(name)?;
     let published = async {
         let group = client.group(member).await?;
-        Ok((group.publish_orders().await?, group.control_topic()))
+        let count = match &args.verb {
+            GroupVerb::Resend { from, .. } => group.resend_orders(*from).await?,
+            GroupVerb::Beat { every, .. } => beat(&group, *every).await?,
+            _ => group.publish_orders().await?,
+        };
+        Ok((count, group.control_topic()))
     };
     let (count, topic) = published.await.inspect_err(|_: &sealane::Error| {
         let again = format!("sealane group publish {name}");
         say(terminal, &format!("The orders are given and not published. Do it later: {again}"));
     })?;
-    let message = format!("{count} orders published to {topic}");
-    if !matches!(args.verb, GroupVerb::Publish { .. }) {
+    let is_beat = matches!(args.verb, GroupVerb::Beat { .. });
+    let what = if is_beat { "heartbeats" } else { "orders" };
+    let message = format!("{count} {what} published to {topic}");
+    let is_own_verb =
+        is_beat || matches!(args.verb, GroupVerb::Publish { .. } | GroupVerb::Resend { .. });
+    if !is_own_verb {
         say(terminal, &message);
         return Ok(());
     }
@@ -107,25 +131,39 @@ pub async fn publish(args: &Group, file: &File, terminal: &mut Terminal) -> Resu
     terminal.line(message)
 }
 
-fn invite(
-    mut member: Member,
-    card: &Card,
-    past: Past,
-    orders: Option<&Path>,
-    terminal: &mut Terminal,
-) -> Result<(), Failure> {
-    let invited = member.invite(card, past)?;
-    write_file(orders, &invited.notices)?;
-    terminal.write(&invited.invitation)?;
+/// One heartbeat, or one in each interval until Ctrl-C. Gives how many.
+async fn beat(group: &sealane::Group, every: Option<Duration>) -> Result<usize, sealane::Error> {
+    let mut count = 0;
+    loop {
+        group.beat().await?;
+        count += 1;
+        let Some(every) = every else { return Ok(count) };
+        tokio::select! {
+            () = tokio::time::sleep(every) => {}
+            _ = tokio::signal::ctrl_c() => return Ok(count),
+        }
+    }
+}
+
+fn invite(folder: &KeyFolder, verb: &GroupVerb, terminal: &mut Terminal) -> Result<(), Failure> {
+    let GroupVerb::Invite { group, card, history, text, orders } = verb else { return Ok(()) };
+    let mut member = folder.group(group)?;
+    let card = Card::from_bytes(&read_document(Document::Card, card)?)?;
+    let invited = member.invite(&card, (*history).into())?;
+    write_file(orders.as_deref(), &invited.notices)?;
+    hand_on(Document::Invitation, &invited.invitation, *text, terminal)?;
     let (name, slot) = (card.name(), invited.slot.number());
     let mut message = format!(
-        "{name} ({}) has slot {slot}. Compare this fingerprint with theirs.",
+        "{name} ({}) has slot {slot}. They see this fingerprint with: sealane key show",
         card.public().fingerprint()
     );
     if let Some(old) = invited.replaces {
         message.push_str(&format!(" Slot {} is retired.", old.number()));
     }
-    message.push_str(&format!("\nThe authority's fingerprint: {}", member.authority()));
+    message.push_str(&format!(
+        "\nThe authority's fingerprint, for their --authority: {}",
+        member.authority()
+    ));
     say(terminal, &message);
     Ok(())
 }
@@ -142,6 +180,25 @@ fn join(
         say(terminal, "Compare the authority's fingerprint over another way before you trust it.");
     }
     show(&member, terminal)
+}
+
+fn heal(
+    mut member: Member,
+    cards: &[PathBuf],
+    drops_silent: bool,
+    orders: Option<&Path>,
+    terminal: &mut Terminal,
+) -> Result<(), Failure> {
+    let read = |path: &PathBuf| Ok(Card::from_bytes(&read_document(Document::Card, path)?)?);
+    let cards = cards.iter().map(read).collect::<Result<Vec<Card>, Failure>>()?;
+    let healed = member.heal(&cards, drops_silent)?;
+    let name = |slot: &Slot| member.roster().entry(*slot).map_or("?", Entry::name).to_owned();
+    let silent: Vec<String> = healed.silent.iter().map(name).collect();
+    if !silent.is_empty() {
+        let what = if drops_silent { "removed" } else { "on their old keys" };
+        say(terminal, &format!("Without a fresh card, {what}: {}", silent.join(", ")));
+    }
+    told(&member, &healed.notices, orders, terminal)
 }
 
 fn slots(member: &Member, members: &[String]) -> Result<Vec<Slot>, Failure> {
@@ -188,18 +245,19 @@ fn write_file(path: Option<&Path>, notices: &[Notice]) -> Result<(), Failure> {
 
 fn apply(mut member: Member, bytes: &[u8], terminal: &mut Terminal) -> Result<(), Failure> {
     for notice in read_orders(bytes)? {
-        let change = member.apply(&notice)?;
-        if terminal.json() {
-            terminal.record(vec![
-                ("group", member.name().into()),
-                ("change", change_name(&change).into()),
-                ("epoch", member.epochs().newest().0.into()),
-            ])?;
-        } else if change != Change::Nothing {
-            terminal.line(in_words(&change))?;
+        for change in member.apply(&notice)? {
+            if terminal.json() {
+                terminal.record(vec![
+                    ("group", member.name().into()),
+                    ("change", change_name(&change).into()),
+                    ("epoch", member.epochs().newest().0.into()),
+                ])?;
+            } else {
+                terminal.line(in_words(&change))?;
+            }
         }
     }
-    Ok(())
+    Ok(member.check_sealing()?)
 }
 
 fn change_name(change: &Change) -> &'static str {
@@ -209,7 +267,11 @@ fn change_name(change: &Change) -> &'static str {
         Change::Advanced(_) => "advanced",
         Change::Rekeyed { .. } => "rekeyed",
         Change::Removed => "removed",
-        _ => "nothing",
+        Change::Held { .. } => "held",
+        Change::Marked(_) => "marked",
+        Change::Beater(_) => "beater",
+        Change::Heartbeat(_) => "heartbeat",
+        _ => "other",
     }
 }
 
@@ -226,7 +288,12 @@ fn in_words(change: &Change) -> String {
             format!("epoch {}, without slot {}", epoch.0, removed.join(", "))
         }
         Change::Removed => "this member was removed from the group".to_owned(),
-        _ => "nothing new".to_owned(),
+        Change::Held { missing } => format!("held until order {missing} comes"),
+        Change::Marked(streams) => format!("the removal is marked in {streams} streams"),
+        Change::Beater(Some(_)) => "another key's heartbeats count".to_owned(),
+        Change::Beater(None) => "only the authority's heartbeats count".to_owned(),
+        Change::Heartbeat(beat) => format!("{} orders were given", beat.orders),
+        _ => "something that this program does not know".to_owned(),
     }
 }
 
@@ -290,6 +357,7 @@ fn show(member: &Member, terminal: &mut Terminal) -> Result<(), Failure> {
         ("slot", format!("{}, {}", member.slot().number(), role(member))),
         ("epoch", member.epochs().newest().0.to_string()),
         ("epochs held", held(member)),
+        ("orders", orders(member)),
     ];
     for (name, value) in lines {
         terminal.line(format_args!("{name:<12}{value}"))?;
@@ -312,6 +380,14 @@ fn row(entry: &Entry) -> Vec<String> {
 /// The beginning of a member's key, by which it can be named.
 fn key(entry: &Entry) -> String {
     entry.verifying_key().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// How many orders were obeyed, and why nothing is sealed if that is so.
+fn orders(member: &Member) -> String {
+    match member.check_sealing() {
+        Ok(()) => member.orders().to_string(),
+        Err(error) => format!("{}: {error}", member.orders()),
+    }
 }
 
 /// Ranges of the epochs whose secrets are held.
@@ -352,6 +428,9 @@ fn fields(member: &Member) -> Vec<(&'static str, Value)> {
         ("role", role(member).into()),
         ("epoch", member.epochs().newest().0.into()),
         ("epochs", Value::Array(epochs)),
+        ("orders", member.orders().into()),
+        ("behind", member.check_sealing().is_err().into()),
+        ("copied", member.is_copied().into()),
         ("members", Value::Array(member.roster().entries().iter().map(entry).collect())),
     ]
 }

@@ -50,7 +50,10 @@ use units::Gathering;
 /// [`Failure::Refused`] if something was, [`Failure::Capture`], [`Failure::File`].
 pub fn run(args: &Inspect, terminal: &mut Terminal) -> Result<(), Failure> {
     let known = args.dictionary.as_deref().map(Known::read).transpose()?;
-    let keys = args.group_keys.as_deref().map(CaptureKeys::read).transpose()?;
+    let keys = match args.group_keys.as_deref() {
+        Some(path) => Some(CaptureKeys::read(path, args.topic.as_deref())?),
+        None => None,
+    };
     let opened = Input::open(&args.file, args.holding);
     let (mut input, holding) = opened.map_err(|cause| failure(&args.file, cause))?;
     let mut inspection = Inspection {

@@ -3,8 +3,8 @@
 use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
 
-use sealane_group::KeyFolder;
 use sealane_group::limits::MAX_GROUP_FILE_BYTES;
+use sealane_group::{Document, KeyFolder, to_text};
 
 use crate::args::key::{Key, KeyVerb, KeysArgs};
 use crate::config::{self, environment};
@@ -32,14 +32,23 @@ pub fn run(args: &Key, terminal: &mut Terminal) -> Result<(), Failure> {
             };
             let passphrase = passphrase.as_ref().map(Passphrase::bytes);
             let folder = KeyFolder::create(&root(&args.keys), &name, passphrase)?;
-            show(&folder, terminal)?;
+            show(&folder, false, terminal)?;
             say(terminal, LOST);
             Ok(())
         }
-        KeyVerb::Show => show(&open(&args.keys)?, terminal),
-        KeyVerb::Card => {
-            redirected("redirect the card into a file: sealane key card > FILE")?;
-            terminal.write(&open(&args.keys)?.card()?)
+        KeyVerb::Show { public } => show(&open(&args.keys)?, *public, terminal),
+        KeyVerb::Card { name, text } => {
+            let card = open(&args.keys)?.card_as(name.as_deref())?;
+            hand_on(Document::Card, &card, *text, terminal)
+        }
+        KeyVerb::Passphrase { new } => {
+            let folder = open(&args.keys)?;
+            let passphrase = Passphrase::choose(new.as_deref())?;
+            folder.change_passphrase(passphrase.bytes())?;
+            let about =
+                "The passphrase is changed. Backups open with the one that they were made with.";
+            say(terminal, about);
+            Ok(())
         }
         KeyVerb::Backup => {
             redirected("redirect the backup into a file: sealane key backup > FILE")?;
@@ -69,7 +78,8 @@ fn root(keys: &KeysArgs) -> PathBuf {
     named.unwrap_or_else(|| config::folder(&environment, "XDG_CONFIG_HOME", ".config").join("keys"))
 }
 
-fn show(folder: &KeyFolder, terminal: &mut Terminal) -> Result<(), Failure> {
+/// The public key has 1,700 characters: people compare the fingerprint, and ask for the key.
+fn show(folder: &KeyFolder, is_whole: bool, terminal: &mut Terminal) -> Result<(), Failure> {
     let identity = folder.identity();
     let (fingerprint, public) = (identity.public().fingerprint(), identity.public());
     if terminal.json() {
@@ -83,7 +93,10 @@ fn show(folder: &KeyFolder, terminal: &mut Terminal) -> Result<(), Failure> {
     terminal.line(format_args!("name        {}", identity.name()))?;
     terminal.line(format_args!("fingerprint {fingerprint}"))?;
     terminal.line(format_args!("folder      {}", folder.path().display()))?;
-    terminal.line(format_args!("public key  {public}"))
+    if is_whole {
+        terminal.line(format_args!("public key  {public}"))?;
+    }
+    Ok(())
 }
 
 fn backup(keys: &KeysArgs, terminal: &mut Terminal) -> Result<(), Failure> {
@@ -112,11 +125,11 @@ fn restore(keys: &KeysArgs, file: &Path, terminal: &mut Terminal) -> Result<(), 
         if is_protected { Passphrase::ask(keys.passphrase_file.as_deref())? } else { None };
     let passphrase = passphrase.as_ref().map(Passphrase::bytes);
     let folder = KeyFolder::restore(&root(keys), &bytes, passphrase)?;
-    show(&folder, terminal)?;
+    show(&folder, false, terminal)?;
     say(
         terminal,
-        "Groups can be read. To send, take a new slot in each: key card, invite, join; in those\n\
-         that you are the authority of: sealane group renew.",
+        "Groups can be read and sent to. If the old folder is still in use, take a new identity for\n\
+         one of the two. In groups that you are the authority of: sealane group renew.",
     );
     Ok(())
 }
@@ -131,6 +144,29 @@ pub(crate) fn say(terminal: &Terminal, message: &str) {
 /// Bytes are not for the eyes.
 pub(crate) fn redirected(otherwise: &'static str) -> Result<(), Failure> {
     if std::io::stdout().is_terminal() { Err(Failure::Usage(otherwise)) } else { Ok(()) }
+}
+
+/// Writes a document for somebody else: as text where people look at it or ask for it, as bytes into
+/// files.
+pub(crate) fn hand_on(
+    document: Document,
+    bytes: &[u8],
+    as_text: bool,
+    terminal: &mut Terminal,
+) -> Result<(), Failure> {
+    if as_text || std::io::stdout().is_terminal() {
+        return terminal.write(to_text(document, bytes).as_bytes());
+    }
+    terminal.write(bytes)
+}
+
+/// Reads a document that somebody handed on, as bytes or as text.
+pub(crate) fn read_document(document: Document, path: &Path) -> Result<Vec<u8>, Failure> {
+    let bytes = read(path)?;
+    if sealane_group::is_text(&bytes) {
+        return Ok(sealane_group::from_text(document, &bytes)?);
+    }
+    Ok(bytes)
 }
 
 /// Reads a file that somebody handed on; `-` is standard input.

@@ -119,7 +119,6 @@ impl Seen {
         let Ok(frame) = FrameView::parse(bytes) else { return };
         self.messages += 1;
         let (header, seal) = (frame.header(), frame.seal_header());
-        let time = header.time_ms();
         let values = [
             ("id", id.to_owned()),
             ("frame bytes", bytes.len().to_string()),
@@ -136,7 +135,8 @@ impl Seen {
             ("group tag", header.group().to_string()),
             ("source tag", header.source().to_string()),
             ("destination tag", tag_name(header.destination())),
-            ("time", if time == 0 { "withheld".to_owned() } else { time.to_string() }),
+            ("sender context", header.context().to_string()),
+            ("orders obeyed, low 8 bits", header.orders().to_string()),
             ("slot", seal.key.slot.number().to_string()),
             ("epoch, low 8 bits", (seal.key.epoch_low).to_string()),
             // As wide as they get, so that they are in order as text too.

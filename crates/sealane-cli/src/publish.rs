@@ -35,11 +35,12 @@ pub async fn run(args: &Pub, file: &File, terminal: &mut Terminal) -> Result<(),
     };
     // A person waits: a hub that is not there is said at once.
     let client = client.patience(Duration::ZERO);
-    let mut publish = match &args.group {
-        Some(name) => {
-            let group = sealed::open(&client, &args.keys, name, file).await?;
-            group.publish_raw(&args.topic, data_type(args), codec, envelope)
-        }
+    let group = match &args.group {
+        Some(name) => Some(sealed::open(&client, &args.keys, name, file).await?),
+        None => None,
+    };
+    let mut publish = match &group {
+        Some(group) => group.publish_raw(&args.topic, data_type(args), codec, envelope),
         None => client.publish_raw(&args.topic, codec, envelope),
     };
     if let Some(key) = &args.idempotency_key {
@@ -49,6 +50,10 @@ pub async fn run(args: &Pub, file: &File, terminal: &mut Terminal) -> Result<(),
         (Some(delay), _) => scheduled(&publish.delay(delay).await?, terminal),
         (None, Some(offset)) => published(&publish.expect(offset).await?, terminal),
         (None, None) => published(&publish.await?, terminal),
+    }?;
+    match &group {
+        Some(group) => sealed::settle(group).await,
+        None => Ok(()),
     }
 }
 
@@ -96,11 +101,12 @@ async fn lines(
 ) -> Result<(), Failure> {
     client.clone().patience(Duration::ZERO).health().await?;
     let topic = args.topic.as_str();
-    let publisher = match &args.group {
-        Some(name) => {
-            let group = sealed::open(client, &args.keys, name, file).await?;
-            group.publisher(topic, data_type(args))?
-        }
+    let group = match &args.group {
+        Some(name) => Some(sealed::open(client, &args.keys, name, file).await?),
+        None => None,
+    };
+    let publisher = match &group {
+        Some(group) => group.publisher(topic, data_type(args))?,
         None => client.publisher(topic)?,
     };
     let mut input = read_lines();
@@ -116,6 +122,9 @@ async fn lines(
     // What was sent before a wrong line is stored; and why the publisher ended says its flush.
     let stored = publisher.flush().await?;
     progress.end();
+    if let Some(group) = &group {
+        sealed::settle(group).await?;
+    }
     if terminal.json() {
         terminal.record(vec![
             ("stream", topic.into()),

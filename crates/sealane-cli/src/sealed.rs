@@ -24,6 +24,7 @@ pub fn describe(message: &Message) -> Result<Option<Value>, Failure> {
         ("codec", codec_name(header.codec()).into()),
         ("source", header.source().to_string().into()),
         ("destination", tag_name(header.destination()).into()),
+        ("context", header.context().to_string().into()),
         ("sequence", header.sequence().into()),
         ("bodyBytes", (header.body_bytes() as u64).into()),
     ];
@@ -72,5 +73,21 @@ pub async fn open(
 ) -> Result<Group, Failure> {
     let (policy, _) = crate::policy::load(None, file)?;
     let member = crate::key::open(keys)?.group(group)?;
-    Ok(client.group(member).await?.with_policy(policy))
+    let group = client.group(member).await?.with_policy(policy);
+    for warning in group.warnings() {
+        eprintln!("sealane: {warning} [{}]", warning.code());
+    }
+    Ok(group)
+}
+
+/// Looks once more for orders, behind what was published: what fell behind a removal meanwhile is
+/// sealed again.
+///
+/// # Errors
+/// What the hub refuses.
+pub async fn settle(group: &Group) -> Result<(), Failure> {
+    let events = tokio::spawn(crate::subscribe::tell(group.events()));
+    let outcome = group.catch_up().await;
+    events.abort();
+    Ok(outcome?)
 }

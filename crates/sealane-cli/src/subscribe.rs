@@ -3,12 +3,13 @@
 use std::collections::HashSet;
 
 use futures_util::FutureExt;
-use sealane::{Codec, Error, Event, Events, Message, Seal, Subscription, Value};
+use sealane::{Class, Codec, Error, Event, Events, Message, Seal, Subscription, Value};
 use sealane_codec::Transcoder;
 
 use crate::args::Sub;
 use crate::config::{File, Key};
 use crate::terminal::harmless;
+use crate::times::now_ms;
 use crate::{Failure, Terminal, sealed};
 
 /// Prints messages, one per line, until the count is reached or Ctrl-C.
@@ -126,11 +127,30 @@ pub(crate) fn show(
         sealane_codec::encode(Codec::Json, &shown, &mut line);
         return terminal.body(&line);
     }
-    let mut line = Vec::with_capacity(2 * message.envelope.len());
+    let mut line = Vec::with_capacity(2 * message.envelope.len() + 64);
+    if let Some(seal) = &message.seal {
+        line.extend_from_slice(who(seal, now_ms()).as_bytes());
+    }
     transcoder
         .transcode(message.codec, &message.envelope, Codec::Json, &mut line)
         .map_err(Error::from)?;
     terminal.body(&line)
+}
+
+/// Who sent a sealed message, how sure that is, and of an urgent one how old it is.
+fn who(seal: &Seal, now_ms: u64) -> String {
+    let sure = match seal.class {
+        Class::Signed => "signed",
+        Class::Peer => "the other of the two",
+        Class::Group | Class::Authenticated => "unsigned",
+    };
+    let age = seal.age_ms(now_ms).map(|age_ms| {
+        let age = crate::times::show_duration(age_ms);
+        if seal.is_old(now_ms) { format!(", OLD: {age}") } else { format!(", {age} ago") }
+    });
+    let sender = harmless(&seal.sender);
+    let (letter, age) = (seal.class.letter(), age.unwrap_or_default());
+    format!("{sender} [{letter}, {sure}{age}] ")
 }
 
 fn seal_fields(seal: &Seal) -> Value {
@@ -141,7 +161,10 @@ fn seal_fields(seal: &Seal) -> Value {
         ("class", seal.class.letter().to_string().into()),
         ("type", seal.data_type.to_string().into()),
         ("epoch", seal.epoch.into()),
+        ("context", seal.context.to_string().into()),
         ("counter", seal.counter.into()),
+        ("timeMs", seal.time_ms.map_or(Value::Null, Value::from)),
+        ("old", seal.is_old(now_ms()).into()),
     ];
     Value::Map(fields.map(|(name, value)| (name.to_owned(), value)).into())
 }
@@ -175,6 +198,12 @@ pub(crate) async fn tell(mut events: Events) {
                 eprintln!(
                     "sealane: {stream} offset {offset} is not shown: {} [{code}]",
                     harmless(&cause)
+                );
+            }
+            Event::Superseded { stream, offset } => {
+                eprintln!(
+                    "sealane: {stream} offset {offset} stands behind a removal that was not known \
+                     yet; it was sealed again and published behind the others"
                 );
             }
             Event::Keys { group, removed: true, .. } => {

@@ -57,9 +57,7 @@ impl KeyFolder {
         let root = root.to_owned();
         make_folder(&root.join("groups"))?;
         let path = root.join("identity");
-        let mut payload = Zeroizing::new(Vec::with_capacity(128));
-        payload.extend_from_slice(identity.expose_seed());
-        put_name(&mut payload, identity.name());
+        let payload = identity_payload(&identity);
         let (bytes, key) = passphrase::seal(Document::IdentityFile, passphrase, &payload)?;
         files::write_raw(&path, &bytes, How::Create).map_err(|error| match error {
             Error::Io { cause, .. } if cause.kind() == std::io::ErrorKind::AlreadyExists => {
@@ -95,6 +93,22 @@ impl KeyFolder {
     /// [`Error::NoIdentity`], [`Error::Exposed`], [`Error::Damaged`].
     pub fn is_protected(root: &Path) -> Result<bool, Error> {
         passphrase::is_protected(Document::IdentityFile, &identity_file(root)?)
+    }
+
+    /// Protects the folder by another passphrase than before. The keys in it stay what they are,
+    /// and one file is written.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Refused`] if it has none; [`Error::Io`].
+    pub fn change_passphrase(&self, passphrase: &[u8]) -> Result<(), Error> {
+        let key = self.keys.key.as_ref().ok_or(Error::Refused(
+            "the keys have no passphrase: make a backup, and restore it into a folder with one",
+        ))?;
+        let _lock = self.keys.lock()?;
+        let payload = identity_payload(&self.keys.identity);
+        let bytes = passphrase::seal_with(Document::IdentityFile, passphrase, key, &payload)?;
+        files::write_raw(&self.keys.root.join("identity"), &bytes, How::Replace)
     }
 
     /// Where it is.
@@ -202,6 +216,13 @@ impl std::fmt::Debug for KeyFolder {
 fn identity_file(root: &Path) -> Result<Zeroizing<Vec<u8>>, Error> {
     let read = files::read_private(&root.join("identity"))?;
     read.map(|(bytes, _)| bytes).ok_or_else(|| Error::NoIdentity(root.to_owned()))
+}
+
+fn identity_payload(identity: &Identity) -> Zeroizing<Vec<u8>> {
+    let mut payload = Zeroizing::new(Vec::with_capacity(128));
+    payload.extend_from_slice(identity.expose_seed());
+    put_name(&mut payload, identity.name());
+    payload
 }
 
 fn read_identity(payload: &[u8]) -> Result<Identity, Error> {

@@ -63,6 +63,7 @@ mod roster;
 mod sender;
 mod source;
 mod state;
+mod text;
 #[cfg(test)]
 mod vectors;
 mod wire;
@@ -80,3 +81,4 @@ pub use notice::{Heartbeat, Notice, read_orders, write_orders};
 pub use roster::{Entry, Roster};
 pub use sender::Sender;
 pub use source::{Change, EpochSource};
+pub use text::{from_text, is_text, to_text};

@@ -41,8 +41,15 @@ pub enum GroupVerb {
         /// Its cipher, for good
         #[arg(long, value_name = "SUITE", default_value = "aes-256-gcm")]
         suite: Cipher,
+        /// How old the authority's newest heartbeat may be before members say so [default: any age]
+        #[arg(long, value_name = "TIME", value_parser = crate::times::duration)]
+        heartbeat_age: Option<std::time::Duration>,
+        /// Without a heartbeat of that age members seal nothing but what is urgent
+        #[arg(long, requires = "heartbeat_age")]
+        strict: bool,
     },
-    /// Write an invitation for the holder of a card: sealane group invite GROUP CARD > FILE
+    /// Write an invitation for the holder of a card: as text to paste on a terminal or with
+    /// --text, else as bytes
     Invite {
         /// The group
         group: String,
@@ -51,6 +58,9 @@ pub enum GroupVerb {
         /// Which earlier epochs the new member can read
         #[arg(long, value_name = "EPOCHS", default_value = "all")]
         history: Handed,
+        /// Write text that can be pasted
+        #[arg(long)]
+        text: bool,
         /// Write what the other members must be told into this file
         #[arg(long, value_name = "FILE")]
         orders: Option<PathBuf>,
@@ -77,7 +87,8 @@ pub enum GroupVerb {
         #[arg(long, value_name = "FILE")]
         orders: Option<PathBuf>,
     },
-    /// Give all members a fresh secret
+    /// Give all members a fresh secret under the keys that they have; a copy of a member's folder
+    /// follows: against that, heal
     Rotate {
         /// The group
         group: String,
@@ -87,6 +98,28 @@ pub enum GroupVerb {
         /// Write what the members must be told into this file
         #[arg(long, value_name = "FILE")]
         orders: Option<PathBuf>,
+    },
+    /// Give members who made fresh cards a secret that no earlier copy of their folders follows to
+    Heal {
+        /// The group
+        group: String,
+        /// The fresh cards
+        #[arg(required = true)]
+        cards: Vec<PathBuf>,
+        /// Remove members without a fresh card
+        #[arg(long)]
+        drop_silent: bool,
+        /// Write what the members must be told into this file
+        #[arg(long, value_name = "FILE")]
+        orders: Option<PathBuf>,
+    },
+    /// Publish heartbeats: members know then that no order was held back
+    Beat {
+        /// The group
+        group: String,
+        /// Go on, once in this time [default: once]
+        #[arg(long, value_name = "TIME", value_parser = crate::times::duration)]
+        every: Option<std::time::Duration>,
     },
     /// Begin anew, after the authority's key folder was copied or restored
     Renew {
@@ -111,6 +144,22 @@ pub enum GroupVerb {
     Publish {
         /// The group
         group: String,
+    },
+    /// Publish orders again that the hub may have lost, whether it has them or not
+    Resend {
+        /// The group
+        group: String,
+        /// Begin with the order of this number
+        #[arg(long, value_name = "N", default_value_t = 0)]
+        from: u64,
+    },
+    /// Erase the keys of the epochs before one: their messages cannot be read here any more
+    Forget {
+        /// The group
+        group: String,
+        /// The first epoch whose keys stay
+        #[arg(long, value_name = "EPOCH")]
+        before: u64,
     },
     /// Obey the orders in a file
     Apply {
@@ -179,7 +228,7 @@ impl From<Cipher> for Suite {
 pub enum Handed {
     /// All that the authority holds
     All,
-    /// The present one
+    /// A new one, which is begun for the newcomer
     None,
 }
 

@@ -41,10 +41,29 @@ pub enum KeyVerb {
         #[arg(long)]
         passphrase: bool,
     },
-    /// Show the identity's name, fingerprint and public key, and nothing secret
-    Show,
-    /// Write a card for an authority to invite, good for one join: sealane key card > FILE
-    Card,
+    /// Show the identity's name and fingerprint, and nothing secret
+    Show {
+        /// The public key too: one line that others encrypt to
+        #[arg(long)]
+        public: bool,
+    },
+    /// Write a card for an authority to invite, good for one join: as text to paste on a terminal
+    /// or with --text, else as bytes
+    Card {
+        /// Another name on the card than the identity's
+        #[arg(long, value_name = "NAME")]
+        name: Option<String>,
+        /// Write text that can be pasted
+        #[arg(long)]
+        text: bool,
+    },
+    /// Change the passphrase of the key folder; the new one is asked for on the terminal, or is
+    /// the first line of a file
+    Passphrase {
+        /// Read the new passphrase from the first line of this file
+        #[arg(long, value_name = "FILE")]
+        new: Option<PathBuf>,
+    },
     /// Write a backup, protected like the folder: sealane key backup > FILE
     Backup,
     /// Make a key folder of a backup

@@ -49,7 +49,7 @@ pub(super) fn explain(
     (account, full)
 }
 
-/// First byte, dictionary byte, data type. Gives the dictionary byte.
+/// First byte, dictionary byte, low byte of the context, data type. Gives the dictionary byte.
 fn prefix(walk: &mut Walk<'_>) -> Option<u8> {
     let first = walk.rest().first().copied()?;
     let limit = words::hop_limit(u64::from(first & 0x0f));
@@ -63,6 +63,9 @@ fn prefix(walk: &mut Walk<'_>) -> Option<u8> {
     walk.again(Part::Authenticated, 1, "kind", kind.into(), meaning);
     let byte = walk.number::<1>(Part::Relay, "dictionary byte", |byte| {
         (byte.into(), "each link has its own; what it stands for is authenticated".into())
+    })?;
+    walk.number::<1>(Part::Authenticated, "context", |low| {
+        (low.into(), "the last byte of the sender context that the slot announced".into())
     })?;
     if is_wide {
         walk.number::<2>(Part::Authenticated, "data type", words::data_type)?;
@@ -103,8 +106,14 @@ fn behind_prefix(walk: &mut Walk<'_>, entry: &Entry, known: &Known) -> Option<()
     link("destination", (value, format!("{}: {meaning}", hex::spaced(&tag))));
     link("flags", words::flags(flags));
     link("codec", words::codec(codec.into()));
-    link("time", (Value::from(0_u64), "withheld, as always in this form".into()));
     let slot = sealed?.header.key.slot;
+    match known.roster.announced(group, slot) {
+        Some(announced) => {
+            link("context", words::context(&announced.context.0));
+            link("orders", words::orders(announced.orders.into()));
+        }
+        None => link("context", (Value::Null, format!("slot {} announced none", slot.number()))),
+    }
     match known.roster.tag(group, slot) {
         Some(source) => {
             let tag = source.to_bytes();
@@ -148,6 +157,13 @@ fn judge(frame: &[u8], known: &Known, account: &mut Account) -> Option<Vec<u8>> 
         Err(FrameError::UnknownSource) => {
             account.missing = Some(format!(
                 "the source: give the dictionary file a line `slot {} GROUP TAG`",
+                seal.key.slot.number()
+            ));
+            None
+        }
+        Err(FrameError::Unannounced) => {
+            account.missing = Some(format!(
+                "the context: give the dictionary file a line `context {} GROUP CONTEXT ORDERS`",
                 seal.key.slot.number()
             ));
             None

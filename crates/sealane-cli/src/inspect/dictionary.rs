@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use sealane_frame::{Dictionary, ENTRY_BYTES, Entry, GroupTag, LinkContext, PeerTag, Roster};
-use sealane_seal::{Epoch, Slot};
+use sealane_frame::{
+    Announced, Dictionary, ENTRY_BYTES, Entry, GroupTag, LinkContext, PeerTag, Roster,
+};
+use sealane_seal::{Epoch, SenderContext, Slot};
 
 use super::hex;
 use crate::Failure;
@@ -52,13 +54,23 @@ impl Known {
                 let (group, tag) = (GroupTag::from_bytes(group), PeerTag::from_bytes(tag));
                 self.roster.insert(group, slot, tag).map_err(|error| error.to_string())
             }
+            ["context", slot, group, context, orders] => {
+                let slot = slot.parse().ok().and_then(Slot::new).ok_or("a slot is 0 to 1023")?;
+                let group = hex::array(group).ok_or("a group tag has 4 bytes")?;
+                let context = hex::array(context).ok_or("a context has 8 bytes")?;
+                let orders: u64 = orders.parse().map_err(|_| "the orders are a number")?;
+                let [orders, ..] = orders.to_le_bytes();
+                let announced = Announced { context: SenderContext(context), orders };
+                let known = self.roster.announce(GroupTag::from_bytes(group), slot, announced);
+                known.map_err(|_| "the slot's own line comes before its context".to_owned())
+            }
             ["epoch", group, epoch] => {
                 let group = hex::array(group).ok_or("a group tag has 4 bytes")?;
                 let epoch = epoch.parse().map_err(|_| "an epoch is a number")?;
                 self.epochs.insert(GroupTag::from_bytes(group), Epoch(epoch));
                 Ok(())
             }
-            [word @ ("slot" | "epoch"), ..] => {
+            [word @ ("slot" | "epoch" | "context"), ..] => {
                 Err(format!("`{word}` has other arguments: {LINES}"))
             }
             [byte, entry @ ..] => {
@@ -82,7 +94,8 @@ impl Known {
     }
 }
 
-const LINES: &str = "`BYTE ENTRY`, `slot N GROUP TAG` or `epoch GROUP N`";
+const LINES: &str = "`BYTE ENTRY`, `slot N GROUP TAG`, `context N GROUP CONTEXT ORDERS` or `epoch \
+                     GROUP N`";
 
 #[cfg(test)]
 mod tests {
@@ -93,18 +106,22 @@ mod tests {
         let entry = "04 a1a2a3a4 ffffffffffffffff 03 05";
         let text = format!(
             "# link\n{entry} # chat\nslot 7 a1a2a3a4 5151515151515151\n\n\
-                            epoch a1a2a3a4 21\n"
+             context 7 a1a2a3a4 0102030405060708 300\nepoch a1a2a3a4 21\n"
         );
         let known = Known::parse(&text).unwrap();
         assert!(known.dictionary.entry(4).is_some() && known.dictionary.entry(3).is_none());
         let group = GroupTag::from_bytes([0xa1, 0xa2, 0xa3, 0xa4]);
-        assert!(known.roster.tag(group, Slot::new(7).unwrap()).is_some());
+        let slot = Slot::new(7).unwrap();
+        assert!(known.roster.tag(group, slot).is_some());
+        assert_eq!(known.roster.announced(group, slot).unwrap().orders, 44);
         let other = entry.replace("03 05", "01 05");
         for (text, cause) in [
             ("\nfoo", "line 2: a line is"),
             ("04 00", "line 1: an entry has 14 bytes"),
             ("slot 1024 a1a2a3a4 5151515151515151", "0 to 1023"),
             ("slot 1", "other arguments"),
+            ("context 1", "other arguments"),
+            ("context 1 a1a2a3a4 0102030405060708 3", "own line comes before"),
             ("epoch a1 1", "4 bytes"),
             (&entry.replace("05", "ff"), "must be zero"),
             (&format!("{entry}\n{other}"), "line 2: a dictionary byte was defined twice"),

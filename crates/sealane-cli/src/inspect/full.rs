@@ -1,6 +1,6 @@
 //! The full form, as far as it goes.
 
-use sealane_frame::{FrameView, HEADER_BYTES};
+use sealane_frame::{FrameView, VERSION};
 use sealane_seal::{Class, Epoch};
 
 use super::account::{Account, Origin, Part, What};
@@ -52,8 +52,8 @@ pub(super) fn explain(frame: &[u8], origin: &Origin) -> Account {
 /// Whether bytes that are no frame were meant to be one of the full form.
 pub(super) fn is_likely(bytes: &[u8]) -> bool {
     let at = |at: usize| bytes.get(at).copied();
-    let last = HEADER_BYTES - 1;
-    at(17) == Some(1) && at(18).is_some_and(|kind| kind < 4) && at(last).is_none_or(|b| b == 0)
+    at(17).is_some_and(|version| (1..=VERSION).contains(&version))
+        && at(18).is_some_and(|kind| kind < 4)
 }
 
 fn header(walk: &mut Walk<'_>) -> Option<Head> {
@@ -78,8 +78,8 @@ fn header(walk: &mut Walk<'_>) -> Option<Head> {
     walk.number::<8>(Authenticated, "sequence", |n| {
         (n.into(), format!("{n}: the counter of the SFrame header"))
     })?;
-    walk.number::<8>(Authenticated, "time", words::time)?;
-    walk.number::<1>(Authenticated, "spare", words::spare)?;
+    walk.take(Authenticated, 8, "context", words::context)?;
+    walk.number::<1>(Authenticated, "orders", words::orders)?;
     let body_bytes = usize::try_from(body_bytes).ok()?;
     Some(Head { kind, flags: byte(flags), codec: byte(codec), body_bytes })
 }

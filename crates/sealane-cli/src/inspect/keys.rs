@@ -2,9 +2,11 @@
 
 use std::path::Path;
 
-use sealane_frame::{FrameError, FrameView, GroupTag, open_stored};
-use sealane_seal::limits::{MAX_EPOCHS_AHEAD, MAX_SLOT};
-use sealane_seal::{Epoch, EpochSecret, Epochs, Group, GroupId, History, Opener, Slot, Suite};
+use sealane_frame::{FrameError, FrameView, GroupTag, Kind, open_stored};
+use sealane_seal::limits::MAX_SLOT;
+use sealane_seal::{
+    Binding, Epoch, EpochSecret, Epochs, Group, GroupId, History, Opener, Slot, Suite, Term,
+};
 use toml::{Table, Value};
 
 use super::account::Refusal;
@@ -16,6 +18,8 @@ use crate::Failure;
 #[derive(Debug)]
 pub(super) struct CaptureKeys {
     groups: Vec<Held>,
+    /// The stream that the frames were kept in, if they were.
+    topic: Option<String>,
 }
 
 /// What became of a frame that was to be opened.
@@ -29,7 +33,7 @@ pub(super) enum Opening {
     Refused(Refusal),
 }
 
-/// One group's keys from one epoch on.
+/// One group's keys of one epoch.
 #[derive(Debug)]
 struct Held {
     tag: GroupTag,
@@ -42,10 +46,11 @@ impl CaptureKeys {
     ///
     /// # Errors
     /// [`Failure::File`].
-    pub(super) fn read(path: &Path) -> Result<CaptureKeys, Failure> {
+    pub(super) fn read(path: &Path, topic: Option<&str>) -> Result<CaptureKeys, Failure> {
         let file = |cause: String| Failure::File { file: path.to_owned(), cause };
         let text = std::fs::read_to_string(path).map_err(|error| file(error.to_string()))?;
-        CaptureKeys::parse(&text).map_err(file)
+        let keys = CaptureKeys::parse(&text).map_err(file)?;
+        Ok(CaptureKeys { topic: topic.map(str::to_owned), ..keys })
     }
 
     fn parse(text: &str) -> Result<CaptureKeys, String> {
@@ -60,18 +65,26 @@ impl CaptureKeys {
             let held = group.and_then(Held::read);
             held.map_err(|cause| format!("[[group]] number {}: {cause}", index + 1))
         };
-        Ok(CaptureKeys { groups: groups.map(held).collect::<Result<_, _>>()? })
+        Ok(CaptureKeys { groups: groups.map(held).collect::<Result<_, _>>()?, topic: None })
     }
 
     /// Opens a frame of the full form.
     pub(super) fn open(&mut self, frame: &[u8]) -> Opening {
-        let tag = match FrameView::parse(frame) {
-            Ok(view) => view.header().group(),
+        let (tag, kind) = match FrameView::parse(frame) {
+            Ok(view) => (view.header().group(), view.header().kind()),
             Err(error) => return Opening::Refused(error.into()),
+        };
+        let bindings = match &self.topic {
+            Some(topic) => vec![Binding::stream(topic)],
+            // An order is made for the control stream of its group, however it travels.
+            None if kind == Kind::Control => {
+                vec![Binding::stream(&format!("groups/{tag}")), Binding::link()]
+            }
+            None => vec![Binding::link()],
         };
         let mut refusal = None;
         for held in self.groups.iter_mut().filter(|held| held.tag == tag) {
-            match held.open(frame) {
+            match held.open(frame, &bindings) {
                 Ok(opened) => return opened,
                 Err(error) => refusal = refusal.or(Some(error)),
             }
@@ -93,24 +106,25 @@ impl Held {
         let epochs = epochs(table, id)?;
         let start = epochs.newest();
         let mut opener = Opener::new(group, None, epochs).map_err(|error| error.to_string())?;
+        let mut terms = Vec::new();
         for (slot, key) in table.get("signers").map_or(Ok(&Table::new()), signers)? {
             let number = slot.parse().ok().and_then(Slot::new);
             let number = number.ok_or(format!("a signer's slot is 0 to {MAX_SLOT}"))?;
             let key = key.as_str().and_then(hex::array);
             let key = key.ok_or(format!("the key of signer {slot} has 64 digits"))?;
-            let set = opener.set_signer(number, &key);
+            terms.push(Term { slot: number, since: Epoch(0), until: None, verifying_key: key });
+            let set = opener.set_terms(terms.iter().copied());
             set.map_err(|_| format!("the key of signer {slot} is no Ed25519 key"))?;
         }
         Ok(Held { tag, start, opener })
     }
 
-    /// Tries the epochs that the key id may mean, from the nearest on: they are 256 apart.
-    fn open(&mut self, frame: &[u8]) -> Result<Opening, FrameError> {
+    /// Tries the places that the frame may be made for.
+    fn open(&mut self, frame: &[u8], bindings: &[Binding]) -> Result<Opening, FrameError> {
         let mut refusal = None;
-        for step in (0..=MAX_EPOCHS_AHEAD).step_by(256) {
-            let near = Epoch(self.start.0.saturating_add(step));
+        for binding in bindings {
             let mut copy = frame.to_vec();
-            match open_stored(&mut self.opener, near, &mut copy) {
+            match open_stored(&mut self.opener, self.start, binding, &mut copy) {
                 Ok(stored) => {
                     let header = stored.header;
                     let compression = words::compression(header.flags());
@@ -128,36 +142,15 @@ impl Held {
     }
 }
 
-const NAMES: &[&str] =
-    &["tag", "id", "suite", "pair", "provisioned", "secret", "epoch", "ratchets", "signers"];
+const NAMES: &[&str] = &["tag", "id", "suite", "pair", "secret", "epoch", "signers"];
 
-/// The secrets: the provisioned one, from epoch 0, or that of one epoch.
+/// The secret of one epoch.
 fn epochs(table: &Table, id: GroupId) -> Result<Epochs, String> {
-    let epoch = match table.get("epoch") {
-        None => None,
-        Some(epoch) => {
-            let number = epoch.as_integer().and_then(|epoch| u64::try_from(epoch).ok());
-            Some(Epoch(number.ok_or("`epoch` is no number from 0 up")?))
-        }
-    };
-    let ratchets = flag(table, "ratchets")?;
-    match (bytes(table, "provisioned")?, bytes(table, "secret")?) {
-        (Some(_), None) if epoch.is_some() || ratchets.is_some() => {
-            Err("`epoch` and `ratchets` go with `secret`".into())
-        }
-        (Some(secret), None) => {
-            let secret = EpochSecret::new(secret);
-            let epochs = Epochs::provisioned(id, History::Kept, &secret);
-            epochs.map_err(|error| error.to_string())
-        }
-        (None, Some(secret)) => {
-            let epoch = epoch.ok_or("`secret` needs `epoch`: the one that it is of")?;
-            let ratchets = ratchets.unwrap_or(true);
-            let make = if ratchets { Epochs::ratcheting } else { Epochs::agreed };
-            Ok(make(id, History::Kept, epoch, EpochSecret::new(secret)))
-        }
-        _ => Err("a group has `provisioned`, or `secret` and `epoch`".into()),
-    }
+    let secret = bytes(table, "secret")?.ok_or("`secret` is missing")?;
+    let epoch = table.get("epoch").ok_or("`secret` needs `epoch`: the one that it is of")?;
+    let epoch = epoch.as_integer().and_then(|epoch| u64::try_from(epoch).ok());
+    let epoch = Epoch(epoch.ok_or("`epoch` is no number from 0 up")?);
+    Ok(Epochs::new(id, History::Kept, epoch, EpochSecret::new(secret)))
 }
 
 fn suite(value: Option<&Value>) -> Result<Suite, String> {
@@ -208,30 +201,29 @@ mod tests {
 
     #[test]
     fn groups_are_read() {
-        let secret = format!("secret = \"{SECRET}\"\nepoch = 7\nsuite = 0xf001\nratchets = false");
+        let secret = format!("secret = \"{SECRET}\"\nepoch = 7\nsuite = 0xf001");
         let keys = CaptureKeys::parse(&file(&secret)).unwrap();
         assert_eq!(keys.groups[0].start, Epoch(7));
         assert!(!format!("{keys:?}").contains("c0ffee"));
-        let provisioned = format!(
-            "provisioned = \"{SECRET}\"\npair = true\nsuite = \"{}\"",
+        let named = format!(
+            "secret = \"{SECRET}\"\nepoch = 0\npair = true\nsuite = \"{}\"",
             Suite::Aes256Gcm.name()
         );
-        assert_eq!(CaptureKeys::parse(&file(&provisioned)).unwrap().groups[0].start, Epoch(0));
+        assert_eq!(CaptureKeys::parse(&file(&named)).unwrap().groups[0].start, Epoch(0));
     }
 
     #[test]
     fn faults_are_named_and_show_no_key() {
         let secret = format!("secret = \"{SECRET}\"\n");
-        let provisioned = format!("provisioned = \"{SECRET}\"\n");
+        let of_0 = format!("{secret}epoch = 0\n");
         for (text, cause) in [
             (file(&secret), "needs `epoch`"),
-            (file(&format!("{secret}{provisioned}epoch = 1")), "`provisioned`, or"),
-            (file(&format!("{provisioned}epoch = 1")), "go with `secret`"),
+            (file("epoch = 0"), "`secret` is missing"),
             (file(&format!("{secret}epoch = -1")), "from 0 up"),
-            (file(&format!("{provisioned}suite = 7")), "`suite` is 5 or 0xf001"),
-            (file(&format!("{provisioned}suite = \"AES\"")), "`suite` is \"AES_256"),
-            (file(&format!("{provisioned}signers = {{ 5 = \"{SECRET}00\" }}")), "signer 5"),
-            (file(&format!("{provisioned}signers = {{ 2000 = \"\" }}")), "0 to 1023"),
+            (file(&format!("{of_0}suite = 7")), "`suite` is 5 or 0xf001"),
+            (file(&format!("{of_0}suite = \"AES\"")), "`suite` is \"AES_256"),
+            (file(&format!("{of_0}signers = {{ 5 = \"{SECRET}00\" }}")), "signer 5"),
+            (file(&format!("{of_0}signers = {{ 2000 = \"\" }}")), "0 to 1023"),
             (file(&format!("secret = \"{SECRET}ff\"\nepoch = 0")), "64 hexadecimal digits"),
             (file(&format!("secret = {SECRET}\n")), "line 4: this is no TOML"),
             (file(&format!("secrets = \"{SECRET}\"\n")), "`secrets` is no key of a group"),

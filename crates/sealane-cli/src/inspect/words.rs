@@ -128,10 +128,6 @@ pub(super) fn body_length(bytes: u64) -> Meaning {
     (bytes.into(), format!("{length}, without signature and tag"))
 }
 
-pub(super) fn time(ms: u64) -> Meaning {
-    (ms.into(), if ms == 0 { "withheld".into() } else { moment(ms) })
-}
-
 /// A time that a stranger wrote: RFC 3339 has no years of five digits.
 pub(super) fn moment(ms: u64) -> String {
     match ms {
@@ -140,6 +136,11 @@ pub(super) fn moment(ms: u64) -> String {
     }
 }
 
-pub(super) fn spare(byte: u64) -> Meaning {
-    (byte.into(), if byte == 0 { "kept for later" } else { "must be 0 and is not" }.into())
+pub(super) fn context(bytes: &[u8]) -> Meaning {
+    let shown = hex::encode(bytes);
+    (shown.into(), "the sender context: drawn at each start, part of every key".into())
+}
+
+pub(super) fn orders(low: u64) -> Meaning {
+    (low.into(), format!("{low}: low byte of how many orders the sender had obeyed"))
 }

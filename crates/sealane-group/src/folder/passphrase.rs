@@ -14,16 +14,16 @@ const COST: [u32; 3] = [64 << 10, 3, 4];
 const MAX_COST: [u32; 3] = [1 << 20, 16, 16];
 const SALT_BYTES: usize = 16;
 
-/// Derives a key from a passphrase and wraps a new folder key with it.
-fn protect(passphrase: &[u8]) -> Result<(Vec<u8>, FolderKey), Error> {
-    let (salt, key) = (random::<SALT_BYTES>()?, Zeroizing::new(random::<32>()?));
+/// Derives a key from a passphrase and wraps a folder key with it.
+fn protect(passphrase: &[u8], key: &FolderKey) -> Result<Vec<u8>, Error> {
+    let salt = random::<SALT_BYTES>()?;
     let mut bytes = salt.to_vec();
     bytes.extend(COST.iter().flat_map(|cost| cost.to_be_bytes()));
     let wrapping = derive(passphrase, &salt, COST)?;
     // The salt makes the wrapping key unique, so that it needs no nonce.
     let wrapped = seal_box(&wrapping, [0; NONCE_BYTES], &bytes, key.as_slice())?;
     bytes.extend(wrapped);
-    Ok((bytes, key))
+    Ok(bytes)
 }
 
 /// Reads what [`protect`] wrote.
@@ -79,14 +79,27 @@ pub(crate) fn seal(
         bytes.extend(sum);
         return Ok((bytes, None));
     };
-    let (block, key) = protect(passphrase)?;
+    let key = Zeroizing::new(random()?);
+    let bytes = seal_with(document, passphrase, &key, payload)?;
+    Ok((bytes, Some(key)))
+}
+
+/// The same behind a passphrase, under a folder key that is there already.
+pub(crate) fn seal_with(
+    document: Document,
+    passphrase: &[u8],
+    key: &FolderKey,
+    payload: &[u8],
+) -> Result<Zeroizing<Vec<u8>>, Error> {
+    let mut bytes = Zeroizing::new(Vec::with_capacity(256 + payload.len()));
+    bytes.extend(begin(document));
     bytes.push(PROTECTED);
-    bytes.extend(block);
+    bytes.extend(protect(passphrase, key)?);
     let nonce = random::<NONCE_BYTES>()?;
-    let sealed = seal_box(&key, nonce, &bytes, payload)?;
+    let sealed = seal_box(key, nonce, &bytes, payload)?;
     bytes.extend(nonce);
     bytes.extend(sealed);
-    Ok((bytes, Some(key)))
+    Ok(bytes)
 }
 
 /// Whether [`open`] needs a passphrase.
