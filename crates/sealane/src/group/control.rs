@@ -54,9 +54,9 @@ impl Control {
         Control { topic: topic(tag), first, cursor: None, is_rolled_back: false, looked: None }
     }
 
-    /// How many orders the stream has shown.
+    /// How many orders the stream shows. One that has lost some needs all of them again.
     pub(super) fn shown(&self) -> u64 {
-        self.cursor.map_or(0, |cursor| cursor.shown)
+        self.cursor.filter(|_| !self.is_rolled_back).map_or(0, |cursor| cursor.shown)
     }
 
     pub(super) async fn catch_up(&mut self, group: &Group) -> Result<(), Error> {

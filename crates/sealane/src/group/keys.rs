@@ -99,7 +99,15 @@ impl GroupKeys {
     /// The member, as its folder has it now: another process may have changed it.
     pub(super) fn member(&mut self) -> Result<&mut Member, Error> {
         self.member.reload()?;
+        self.follow()?;
         Ok(&mut self.member)
+    }
+
+    /// Has opener and sender go on with what the member knows now. A sender that stayed would seal
+    /// under keys that others have.
+    fn follow(&mut self) -> Result<(), Error> {
+        self.sender = None;
+        Ok(self.member.refresh(&mut self.opener)?)
     }
 
     pub(super) fn mark_here(&mut self, marks: &[Mark]) -> Result<(), Error> {
@@ -122,12 +130,11 @@ impl GroupKeys {
     /// Takes a notice, and goes on in the newest epoch. Another process of the folder may have
     /// taken it before.
     pub(super) fn obey(&mut self, notice: &Notice) -> Result<Vec<Change>, Error> {
-        let before = (self.newest(), self.member.orders());
+        let stamp = |member: &Member| (member.epochs().newest(), member.orders());
+        let before = stamp(&self.member);
         let outcome = self.member.apply(notice);
-        if before != (self.newest(), self.member.orders()) || outcome.is_err() {
-            self.member.refresh(&mut self.opener)?;
-            // A sender that stayed would seal under keys that others have.
-            self.sender = None;
+        if stamp(&self.member) != before || self.member.is_removed() {
+            self.follow()?;
         }
         Ok(outcome?)
     }
@@ -161,6 +168,7 @@ impl GroupKeys {
             Some(sender) => sender,
             none => none.insert(self.member.sender()?),
         };
+        debug_assert!(sender.epoch() >= self.member.epochs().newest(), "a sender that fell behind");
         let mut fields = sender.fields(class, data_type.number());
         fields.codec = codec as u8;
         let body = if data_type.is_urgent() {

@@ -3,7 +3,7 @@
 use sealane::{Client, Codec, DataType, Group, Start, Subscription, Value};
 use sealane_frame::FrameBuf;
 use sealane_protocol::Sealed;
-use sealane_seal::Class;
+use sealane_seal::{Binding, Class};
 
 use crate::members::{Person, authority, fleet, invite, refusals};
 use crate::{is_silent, next, node, number, numbered, numbers};
@@ -34,7 +34,8 @@ fn seal(person: &Person, class: Class, data_type: DataType, codec: u8, body: &[u
     let mut sender = person.member().sender().unwrap();
     let mut fields = sender.fields(class, data_type.number());
     fields.codec = codec;
-    sender.seal(&fields, body, &mut FrameBuf::new()).unwrap().to_vec()
+    let log = Binding::stream("log");
+    sender.seal(&fields, &log, body, &mut FrameBuf::new()).unwrap().to_vec()
 }
 
 async fn reader(group: &Group) -> Subscription {

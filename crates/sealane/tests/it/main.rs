@@ -3,6 +3,7 @@
 mod answers_requests;
 mod drops_what_does_not_open;
 mod follows_orders;
+mod holds_against_insiders;
 mod keeps_to_its_credit;
 mod members;
 mod passes_over_strangers;
