@@ -24,7 +24,7 @@ pub type Pair<'a> = (Cow<'a, str>, Cow<'a, str>);
 /// reader makes of all of them.
 ///
 /// The conversation and the sender are not in it: the group and the slot of the seal say them, and
-/// nobody can write an event in the name of another.
+/// an event cannot claim others.
 ///
 /// Text and bytes are borrowed from what was decoded; [`Event::into_owned`] lets go of it.
 #[derive(Debug, Clone, PartialEq)]

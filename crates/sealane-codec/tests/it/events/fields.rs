@@ -131,11 +131,9 @@ fn content(kind: u64, own: Vec<Field>) -> Form {
     Form { wrap: |map| said(&map), fields }
 }
 
-fn contents() -> Vec<Form> {
+fn written() -> Vec<Form> {
     let text = |key, name| need(key, name, raw::text("x"));
     let some_text = |key, name| some(key, name, raw::text("x"));
-    let bytes = |key, name| need(key, name, raw::bytes(b"x"));
-    let number = |key, name| need(key, name, raw::number(1000));
     let truth = |key, name| some(key, name, raw::TRUE.to_vec());
     let degrees = |key, name| need(key, name, raw::float(48.1));
     let links = some(3, "links", raw::texts(&["https://example.org"]));
@@ -150,27 +148,6 @@ fn contents() -> Vec<Form> {
                 text(2, "code"),
                 some_text(3, "file name"),
                 truth(4, "line numbers"),
-            ],
-        ),
-        content(
-            3,
-            vec![
-                number(1, "seconds"),
-                bytes(2, "waveform"),
-                some_text(3, "transcription"),
-                text(4, "MIME type"),
-                bytes(5, "data"),
-            ],
-        ),
-        content(
-            4,
-            vec![
-                number(1, "seconds"),
-                bytes(2, "thumbnail"),
-                number(3, "width"),
-                number(4, "height"),
-                text(5, "MIME type"),
-                bytes(6, "data"),
             ],
         ),
         content(
@@ -191,6 +168,35 @@ fn contents() -> Vec<Form> {
                 truth(3, "several choices"),
                 truth(4, "anonymous"),
                 some(5, "closes", time()),
+            ],
+        ),
+    ]
+}
+
+fn recorded() -> Vec<Form> {
+    let text = |key, name| need(key, name, raw::text("x"));
+    let bytes = |key, name| need(key, name, raw::bytes(b"x"));
+    let number = |key, name| need(key, name, raw::number(1000));
+    vec![
+        content(
+            3,
+            vec![
+                number(1, "seconds"),
+                bytes(2, "waveform"),
+                some(3, "transcription", raw::text("x")),
+                text(4, "MIME type"),
+                bytes(5, "data"),
+            ],
+        ),
+        content(
+            4,
+            vec![
+                number(1, "seconds"),
+                bytes(2, "thumbnail"),
+                number(3, "width"),
+                number(4, "height"),
+                text(5, "MIME type"),
+                bytes(6, "data"),
             ],
         ),
     ]
@@ -229,7 +235,7 @@ fn pictures_and_attachments() -> Vec<Form> {
 }
 
 fn forms() -> impl Iterator<Item = Form> {
-    actions().into_iter().chain(contents()).chain(pictures_and_attachments())
+    [actions(), written(), recorded(), pictures_and_attachments()].into_iter().flatten()
 }
 
 /// Whether two values have one type: a major type, or one of the simple ones.

@@ -124,6 +124,10 @@ fn lists_have_as_many_elements_as_they_may() {
     }
 }
 
+/// What makes an event of a handle, and what makes one of a value that nobody knows.
+type OfHandle<'a> = &'a dyn Fn(&str) -> Event<'static>;
+type OfValue<'a> = &'a dyn Fn(&[u8]) -> Vec<u8>;
+
 #[test]
 fn handles_have_1_to_64_bytes() {
     let named = |action: fn(Cow<'static, str>) -> Action<'static>| {
@@ -134,7 +138,7 @@ fn handles_have_1_to_64_bytes() {
         event.device = Some(handle.to_owned().into());
         event
     };
-    let makers: [(&str, &dyn Fn(&str) -> Event<'static>); 4] = [
+    let makers: [(&str, OfHandle<'_>); 4] = [
         ("device", &device),
         ("handle", &named(Action::Invite)),
         ("handle", &named(Action::Join)),
@@ -209,7 +213,7 @@ fn what_nobody_knows_is_not_deeper_than_any_datum() {
     let object = |value: &[u8]| attached(raw::map(&[&ATTACHMENT[..], &[(8, value)]].concat()));
     // How many containers each value stands inside: the event, its content, or its attachments,
     // each of which is a map within an array.
-    let places: [(usize, &dyn Fn(&[u8]) -> Vec<u8>); 4] =
+    let places: [(usize, OfValue<'_>); 4] =
         [(1, &beside), (2, &within), (2, &unknown), (3, &object)];
     for (level, wrap) in places {
         let deepest = MAX_DEPTH - level;
