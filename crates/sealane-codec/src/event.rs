@@ -4,10 +4,8 @@
 //! use sealane_codec::event::{decode, encode};
 //! use sealane_message::event::{Action, Content, Event, EventId};
 //!
-//! let (id, conversation) = (EventId([1; 16]), EventId([2; 16]));
 //! let said = Content::Text("hello".into());
-//! let action = Action::Message(said.into());
-//! let event = Event::new(id, conversation, "ada", 1_700_000_000_000, action);
+//! let event = Event::new(EventId([1; 8]), 1_700_000_000_000, Action::Message(said.into()));
 //! let mut bytes = Vec::new();
 //! encode(&event, &mut bytes)?;
 //! assert_eq!(decode(&bytes)?, event);
@@ -16,12 +14,13 @@
 
 mod content;
 mod error;
+mod form;
 mod read;
 mod write;
 
 use std::borrow::Cow;
 
-use sealane_message::event::{Action, Event, EventId, Message};
+use sealane_message::event::{Action, Content, Event, Message, Reference};
 use sealane_message::limits::{MAX_ATTACHMENTS, MAX_HANDLE_BYTES, MAX_MENTIONS, MAX_POLL_OPTIONS};
 
 pub use error::{ERRORS, EventError};
@@ -34,8 +33,6 @@ use crate::input::Input;
 /// The keys of an event's map.
 mod key {
     pub(super) const ID: u8 = 0;
-    pub(super) const CONVERSATION: u8 = 1;
-    pub(super) const SENDER: u8 = 2;
     pub(super) const DEVICE: u8 = 3;
     pub(super) const TIME: u8 = 4;
     pub(super) const ACTION: u8 = 5;
@@ -55,8 +52,9 @@ mod key {
 /// Appends an event's bytes to `out`. Nothing else is allocated.
 ///
 /// # Errors
-/// [`EventError`] where a field or a number of elements is beyond its limit, or the action is
-/// [`Action::Unknown`]; `out` is then as it was.
+/// [`EventError`] where a field or a number of elements is beyond its limit, the action is
+/// [`Action::Unknown`], or [`Content::Unknown`] holds anything else than what [`decode`] gives in
+/// it; `out` is then as it was.
 pub fn encode(event: &Event<'_>, out: &mut Vec<u8>) -> Result<(), EventError> {
     let start = out.len();
     let written = write_event(event, out);
@@ -80,13 +78,11 @@ pub fn decode(bytes: &[u8]) -> Result<Event<'_>, EventError> {
 fn write_event(event: &Event<'_>, out: &mut Vec<u8>) -> Result<(), EventError> {
     let mut map = MapWriter::new(out);
     map.bytes(key::ID, &event.id.0);
-    map.bytes(key::CONVERSATION, &event.conversation.0);
-    map.handle(key::SENDER, "sender", &event.sender)?;
     if let Some(device) = &event.device {
         map.handle(key::DEVICE, "device", device)?;
     }
     map.number(key::TIME, event.time_ms);
-    map.number(key::ACTION, number(&event.action).ok_or(EventError::ActionUnknown)?);
+    map.variant(key::ACTION, number(&event.action).ok_or(EventError::ActionUnknown)?);
     write_action(&event.action, &mut map)?;
     map.end();
     Ok(())
@@ -120,20 +116,20 @@ fn write_action(action: &Action<'_>, map: &mut MapWriter<'_>) -> Result<(), Even
     match action {
         Action::Message(message) => write_message(message, map)?,
         Action::Edit { of, content } => {
-            map.bytes(key::OF, &of.0);
-            content::write(content, map.nested(key::CONTENT))?;
+            map.reference(key::OF, *of);
+            content::write(content, key::CONTENT, map)?;
         }
         Action::React { of, emoji } | Action::Unreact { of, emoji } => {
-            map.bytes(key::OF, &of.0);
+            map.reference(key::OF, *of);
             map.text(key::TEXT, emoji);
         }
         Action::Delete(of)
         | Action::Read(of)
         | Action::Deliver(of)
         | Action::Pin(of)
-        | Action::Unpin(of) => map.bytes(key::OF, &of.0),
+        | Action::Unpin(of) => map.reference(key::OF, *of),
         Action::Vote { of, choices } => {
-            map.bytes(key::OF, &of.0);
+            map.reference(key::OF, *of);
             map.texts(key::CHOICES, "choices", choices, MAX_POLL_OPTIONS)?;
         }
         Action::Create(name) | Action::Rename(name) => map.text(key::TEXT, name),
@@ -147,10 +143,10 @@ fn write_action(action: &Action<'_>, map: &mut MapWriter<'_>) -> Result<(), Even
 }
 
 fn write_message(message: &Message<'_>, map: &mut MapWriter<'_>) -> Result<(), EventError> {
-    content::write(&message.content, map.nested(key::CONTENT))?;
-    for (key, id) in [(key::THREAD, message.thread), (key::REPLY_TO, message.reply_to)] {
-        if let Some(EventId(id)) = id {
-            map.bytes(key, &id);
+    content::write(&message.content, key::CONTENT, map)?;
+    for (key, of) in [(key::THREAD, message.thread), (key::REPLY_TO, message.reply_to)] {
+        if let Some(of) = of {
+            map.reference(key, of);
         }
     }
     if !message.mentions.is_empty() {
@@ -170,22 +166,21 @@ fn write_message(message: &Message<'_>, map: &mut MapWriter<'_>) -> Result<(), E
 }
 
 fn read_event<'a>(input: &mut Input<'a>) -> Result<Event<'a>, EventError> {
-    let mut map = MapReader::new(input, "event")?;
-    let id = id(&mut map, key::ID, "id")?;
-    let conversation = self::id(&mut map, key::CONVERSATION, "conversation")?;
-    let sender = handle(&mut map, key::SENDER, "sender")?;
+    let mut map = MapReader::new(input, "event", 1)?;
+    let id = map.need(key::ID, "id")?.id("id")?;
     let device = if map.has(key::DEVICE)? { Some(map.handle("device")?) } else { None };
     let time_ms = map.need(key::TIME, "time")?.number("time")?;
-    let action = map.need(key::ACTION, "action")?.number("action")?;
+    let action = map.variant(key::ACTION, "action")?;
     let action = read_action(action, &mut map)?;
     map.end()?;
-    let mut event = Event::new(id, conversation, sender, time_ms, action);
+    let mut event = Event::new(id, time_ms, action);
     event.device = device.map(Cow::Borrowed);
     Ok(event)
 }
 
-fn id(map: &mut MapReader<'_, '_>, key: u8, name: &'static str) -> Result<EventId, EventError> {
-    Ok(EventId(map.need(key, name)?.array(name)?))
+/// The event that the action is about.
+fn of(map: &mut MapReader<'_, '_>) -> Result<Reference, EventError> {
+    map.need(key::OF, "of")?.reference("of")
 }
 
 fn text<'a>(
@@ -205,7 +200,6 @@ fn handle<'a>(
 }
 
 fn read_action<'a>(number: u64, map: &mut MapReader<'_, 'a>) -> Result<Action<'a>, EventError> {
-    let of = |map: &mut MapReader<'_, 'a>| id(map, key::OF, "of");
     Ok(match number {
         0 => Action::Message(read_message(map)?),
         1 => Action::Edit { of: of(map)?, content: read_content(map)? },
@@ -232,19 +226,17 @@ fn read_action<'a>(number: u64, map: &mut MapReader<'_, 'a>) -> Result<Action<'a
     })
 }
 
-fn read_content<'a>(
-    map: &mut MapReader<'_, 'a>,
-) -> Result<sealane_message::event::Content<'a>, EventError> {
+fn read_content<'a>(map: &mut MapReader<'_, 'a>) -> Result<Content<'a>, EventError> {
     map.need(key::CONTENT, "content")?.nested("content", content::read)
 }
 
 fn read_message<'a>(map: &mut MapReader<'_, 'a>) -> Result<Message<'a>, EventError> {
     let mut message = Message::from(read_content(map)?);
     if map.has(key::THREAD)? {
-        message.thread = Some(EventId(map.array("thread")?));
+        message.thread = Some(map.reference("thread")?);
     }
     if map.has(key::REPLY_TO)? {
-        message.reply_to = Some(EventId(map.array("reply to")?));
+        message.reply_to = Some(map.reference("reply to")?);
     }
     if map.has(key::MENTIONS)? {
         message.mentions = map.some("mentions", |map| map.texts("mentions", MAX_MENTIONS))?;

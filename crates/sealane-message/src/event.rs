@@ -2,9 +2,19 @@
 
 use std::borrow::Cow;
 
-/// 16 random bytes that name an event, a conversation or an attachment.
+/// 8 random bytes that name an event or an attachment among those of one sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct EventId(pub [u8; 16]);
+pub struct EventId(pub [u8; 8]);
+
+/// An event of the same conversation, named by another one. Two senders may choose the same id, so
+/// that only both parts together name an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Reference {
+    /// The slot of its sender in the group.
+    pub slot: u16,
+    /// Its id among the events of that sender.
+    pub id: EventId,
+}
 
 /// Two texts that belong together: an option's id and words, a fact's name and value.
 pub type Pair<'a> = (Cow<'a, str>, Cow<'a, str>);
@@ -13,18 +23,17 @@ pub type Pair<'a> = (Cow<'a, str>, Cow<'a, str>);
 /// deleted and reacted to by further events, and threads, counts, receipts and polls are what a
 /// reader makes of all of them.
 ///
+/// The conversation and the sender are not in it: the group and the slot of the seal say them, and
+/// an event cannot claim others.
+///
 /// Text and bytes are borrowed from what was decoded; [`Event::into_owned`] lets go of it.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Event<'a> {
-    /// Its own name.
+    /// Its own name, which its sender gives to no other event.
     pub id: EventId,
-    /// The conversation that it belongs to.
-    pub conversation: EventId,
-    /// Who did it, 1 to [`crate::limits::MAX_HANDLE_BYTES`] bytes. The seal says which member of
-    /// the group sent it; this is how people call them.
-    pub sender: Cow<'a, str>,
-    /// With which of their devices; none is the only or first one.
+    /// The sender's device, 1 to [`crate::limits::MAX_HANDLE_BYTES`] bytes; none is the only or
+    /// first one.
     pub device: Option<Cow<'a, str>>,
     /// When, in milliseconds since 1970-01-01 UTC, by the sender's clock.
     pub time_ms: u64,
@@ -41,38 +50,38 @@ pub enum Action<'a> {
     /// Gives an earlier message other content.
     Edit {
         /// The message.
-        of: EventId,
+        of: Reference,
         /// Its content from now on.
         content: Content<'a>,
     },
     /// Takes an earlier message back.
-    Delete(EventId),
+    Delete(Reference),
     /// Reacts to a message.
     React {
         /// The message.
-        of: EventId,
+        of: Reference,
         /// With what.
         emoji: Cow<'a, str>,
     },
     /// Takes a reaction back.
     Unreact {
         /// The message.
-        of: EventId,
+        of: Reference,
         /// Which reaction.
         emoji: Cow<'a, str>,
     },
     /// Has read all messages up to this one.
-    Read(EventId),
+    Read(Reference),
     /// Has received all messages up to this one.
-    Deliver(EventId),
+    Deliver(Reference),
     /// Pins a message.
-    Pin(EventId),
+    Pin(Reference),
     /// Lets a pinned message go.
-    Unpin(EventId),
+    Unpin(Reference),
     /// Votes in a poll; no choice takes the vote back.
     Vote {
         /// The message with the poll.
-        of: EventId,
+        of: Reference,
         /// The ids of the options.
         choices: Vec<Cow<'a, str>>,
     },
@@ -100,9 +109,9 @@ pub struct Message<'a> {
     /// What it says.
     pub content: Content<'a>,
     /// The first message of the thread that it belongs to.
-    pub thread: Option<EventId>,
+    pub thread: Option<Reference>,
     /// The message that it answers.
-    pub reply_to: Option<EventId>,
+    pub reply_to: Option<Reference>,
     /// Who is meant by name, at most [`crate::limits::MAX_MENTIONS`].
     pub mentions: Vec<Cow<'a, str>>,
     /// What comes with it, at most [`crate::limits::MAX_ATTACHMENTS`].
@@ -233,12 +242,19 @@ pub enum Content<'a> {
         /// What is written below it.
         caption: Option<Cow<'a, str>>,
     },
+    /// Content of a later version: a reader shows that there is a message that it cannot show.
+    Unknown {
+        /// The number of its kind.
+        kind: u64,
+        /// Its map as it was read, the kind included, so that it can be passed on unchanged.
+        map: Cow<'a, [u8]>,
+    },
 }
 
 /// Something that comes with a message and lies in a vault.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Attachment<'a> {
-    /// Its own name.
+    /// Its own name, which its sender gives to no other attachment.
     pub id: EventId,
     /// What to call the file.
     pub filename: Cow<'a, str>,
@@ -258,22 +274,14 @@ pub struct Attachment<'a> {
 
 impl<'a> Event<'a> {
     /// An event of the sender's only or first device.
-    pub fn new(
-        id: EventId,
-        conversation: EventId,
-        sender: impl Into<Cow<'a, str>>,
-        time_ms: u64,
-        action: Action<'a>,
-    ) -> Self {
-        Self { id, conversation, sender: sender.into(), device: None, time_ms, action }
+    pub fn new(id: EventId, time_ms: u64, action: Action<'a>) -> Self {
+        Self { id, device: None, time_ms, action }
     }
 
     /// The same event with text and bytes of its own.
     pub fn into_owned(self) -> Event<'static> {
         Event {
             id: self.id,
-            conversation: self.conversation,
-            sender: own(self.sender),
             device: self.device.map(own),
             time_ms: self.time_ms,
             action: self.action.into_owned(),
@@ -322,7 +330,7 @@ impl Message<'_> {
 
 impl Content<'_> {
     fn into_owned(self) -> Content<'static> {
-        use Content::{Code, Gif, Location, Poll, Rich, Sticker, Text, Video, Voice};
+        use Content::{Code, Gif, Location, Poll, Rich, Sticker, Text, Unknown, Video, Voice};
         match self {
             Text(text) => Text(own(text)),
             Rich { raw, formatted, links } => {
@@ -356,6 +364,7 @@ impl Content<'_> {
                 let (url, thumbnail, caption) = (own(url), own(thumbnail), caption.map(own));
                 Gif { url, thumbnail, width, height, caption }
             }
+            Unknown { kind, map } => Unknown { kind, map: own(map) },
         }
     }
 }

@@ -46,9 +46,8 @@ pub(crate) fn event(kib: usize, kind: Kind) -> Event<'static> {
             data: vec![0xa5; bytes].into(),
         },
     };
-    let (id, conversation) = (EventId([1; 16]), EventId([2; 16]));
     let action = Action::Message(Message::from(content));
-    Event::new(id, conversation, "ocean-forest-moon-star", 1_769_690_096_000, action)
+    Event::new(EventId([1; 8]), 1_769_690_096_000, action)
 }
 
 /// Both ends of one way, warm.

@@ -23,8 +23,11 @@ const ESTIMATED_KB: [[usize; 3]; 3] = [[10, 13, 15], [75, 95, 110], [285, 360, 3
 pub(super) fn report(plan: &Plan, progress: &mut dyn FnMut(f64)) -> Result<Report, Error> {
     let mut sizes = Table {
         title: "Size on the wire".into(),
-        note: "Published: estimates; baseline: counted. Sealane: a frame in the full form, sealed."
-            .into(),
+        note:
+            "Published: estimates; baseline: counted. Sealane: the event in layer 1, and a frame \
+               in the full form, sealed, in 2 and 3. The seal says conversation and sender, which \
+               the event leaves out."
+                .into(),
         rows: vec![],
     };
     let mut layers = Table {

@@ -1,14 +1,15 @@
-//! What a message says, and what comes with it. Key 0 is the kind.
+//! What a message says, and what comes with it. Key 0 of a content is its kind.
 
 use std::borrow::Cow;
 
-use crate::limits::{MAX_ATTACHMENT_FACTS, MAX_LINKS};
-use sealane_message::event::{Attachment, Content, EventId};
+use sealane_message::event::{Attachment, Content};
 use sealane_message::limits::MAX_POLL_OPTIONS;
 
 use super::EventError;
 use super::read::MapReader;
 use super::write::MapWriter;
+use crate::input::Input;
+use crate::limits::{MAX_ATTACHMENT_FACTS, MAX_LINKS};
 
 const KIND: u8 = 0;
 
@@ -24,14 +25,44 @@ mod kind {
     pub(super) const GIF: u64 = 8;
 }
 
-pub(super) fn write(content: &Content<'_>, mut map: MapWriter<'_>) -> Result<(), EventError> {
+/// How many containers the values of a content stand inside: the event and the content.
+const LEVEL: usize = 2;
+
+/// Writes a content under a key of the event.
+pub(super) fn write(
+    content: &Content<'_>,
+    key: u8,
+    event: &mut MapWriter<'_>,
+) -> Result<(), EventError> {
+    match content {
+        Content::Unknown { kind, map } => {
+            check_unknown(*kind, map)?;
+            event.encoded(key, map);
+            Ok(())
+        }
+        known => write_known(known, event.nested(key)),
+    }
+}
+
+/// Refuses what would not be read as unknown content of this kind.
+fn check_unknown(kind: u64, map: &[u8]) -> Result<(), EventError> {
+    let mut input = Input::new(map);
+    let content = read(&mut MapReader::new(&mut input, "content", LEVEL)?)?;
+    input.finish()?;
+    match content {
+        Content::Unknown { kind: read, .. } if read == kind => Ok(()),
+        _ => Err(EventError::Field { name: "content" }),
+    }
+}
+
+fn write_known(content: &Content<'_>, mut map: MapWriter<'_>) -> Result<(), EventError> {
     match content {
         Content::Text(text) => {
-            map.number(KIND, kind::TEXT);
+            map.variant(KIND, kind::TEXT);
             map.text(1, text);
         }
         Content::Rich { raw, formatted, links } => {
-            map.number(KIND, kind::RICH);
+            map.variant(KIND, kind::RICH);
             map.text(1, raw);
             map.text(2, formatted);
             if !links.is_empty() {
@@ -39,14 +70,14 @@ pub(super) fn write(content: &Content<'_>, mut map: MapWriter<'_>) -> Result<(),
             }
         }
         Content::Code { language, code, filename, has_line_numbers } => {
-            map.number(KIND, kind::CODE);
+            map.variant(KIND, kind::CODE);
             map.text(1, language);
             map.text(2, code);
             map.some_text(3, filename.as_ref());
             map.truth(4, *has_line_numbers);
         }
         Content::Location { latitude, longitude, accuracy_m, address, place } => {
-            map.number(KIND, kind::LOCATION);
+            map.variant(KIND, kind::LOCATION);
             map.float(1, within(*latitude, -90.0, 90.0, "latitude")?);
             map.float(2, within(*longitude, -180.0, 180.0, "longitude")?);
             if let Some(accuracy) = accuracy_m {
@@ -56,7 +87,7 @@ pub(super) fn write(content: &Content<'_>, mut map: MapWriter<'_>) -> Result<(),
             map.some_text(5, place.as_ref());
         }
         Content::Poll { question, options, is_multiple, is_anonymous, closes_ms } => {
-            map.number(KIND, kind::POLL);
+            map.variant(KIND, kind::POLL);
             map.text(1, question);
             map.pairs(2, "options", options, MAX_POLL_OPTIONS)?;
             map.truth(3, *is_multiple);
@@ -74,7 +105,7 @@ pub(super) fn write(content: &Content<'_>, mut map: MapWriter<'_>) -> Result<(),
 fn write_media(content: &Content<'_>, map: &mut MapWriter<'_>) {
     match content {
         Content::Voice { seconds, waveform, transcription, mime, data } => {
-            map.number(KIND, kind::VOICE);
+            map.variant(KIND, kind::VOICE);
             map.number(1, *seconds);
             map.bytes(2, waveform);
             map.some_text(3, transcription.as_ref());
@@ -82,7 +113,7 @@ fn write_media(content: &Content<'_>, map: &mut MapWriter<'_>) {
             map.bytes(5, data);
         }
         Content::Video { seconds, thumbnail, width, height, mime, data } => {
-            map.number(KIND, kind::VIDEO);
+            map.variant(KIND, kind::VIDEO);
             map.number(1, *seconds);
             map.bytes(2, thumbnail);
             map.number(3, *width);
@@ -91,7 +122,7 @@ fn write_media(content: &Content<'_>, map: &mut MapWriter<'_>) {
             map.bytes(6, data);
         }
         Content::Sticker { pack, sticker, emoji, is_animated, data } => {
-            map.number(KIND, kind::STICKER);
+            map.variant(KIND, kind::STICKER);
             map.text(1, pack);
             map.text(2, sticker);
             map.text(3, emoji);
@@ -99,7 +130,7 @@ fn write_media(content: &Content<'_>, map: &mut MapWriter<'_>) {
             map.bytes(5, data);
         }
         Content::Gif { url, thumbnail, width, height, caption } => {
-            map.number(KIND, kind::GIF);
+            map.variant(KIND, kind::GIF);
             map.text(1, url);
             map.bytes(2, thumbnail);
             map.number(3, *width);
@@ -112,7 +143,7 @@ fn write_media(content: &Content<'_>, map: &mut MapWriter<'_>) {
 }
 
 pub(super) fn read<'a>(map: &mut MapReader<'_, 'a>) -> Result<Content<'a>, EventError> {
-    let kind = map.need(KIND, "kind")?.number("kind")?;
+    let kind = map.variant(KIND, "kind")?;
     Ok(match kind {
         kind::TEXT => Content::Text(text(map, 1, "text")?),
         kind::RICH => Content::Rich {
@@ -183,7 +214,7 @@ fn read_media<'a>(kind: u64, map: &mut MapReader<'_, 'a>) -> Result<Content<'a>,
             height: map.need(4, "height")?.number("height")?,
             caption: map.some_text(5, "caption")?,
         },
-        kind => return Err(EventError::ContentUnknown { kind }),
+        kind => Content::Unknown { kind, map: Cow::Borrowed(map.whole()?) },
     })
 }
 
@@ -213,7 +244,7 @@ pub(super) fn read_attachment<'a>(
     map: &mut MapReader<'_, 'a>,
 ) -> Result<Attachment<'a>, EventError> {
     Ok(Attachment {
-        id: EventId(map.need(0, "attachment's id")?.array("attachment's id")?),
+        id: map.need(0, "attachment's id")?.id("attachment's id")?,
         filename: text(map, 1, "file name")?,
         mime: text(map, 2, "MIME type")?,
         size: map.need(3, "size")?.number("size")?,

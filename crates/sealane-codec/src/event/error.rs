@@ -52,15 +52,6 @@ sealane_message::errors! {
             /// How many it may have.
             limit: usize,
         },
-        /// Content of a kind that this version does not know.
-        #[error("the event has content of the unknown kind {kind}")]
-        #[code("SL-EVENT-06", "EventContentUnknown")]
-        #[cause("an event has content of a kind that this version does not know")]
-        #[hint("Show that there is a message that a newer version can read.")]
-        ContentUnknown {
-            /// Its number.
-            kind: u64,
-        },
         /// The caller asked to write an action that this version does not know.
         #[error("an action that is not known cannot be written")]
         #[code("SL-EVENT-07", "EventActionUnknown")]

@@ -1,10 +1,10 @@
 use std::borrow::Cow;
 
-use sealane_message::event::Pair;
+use sealane_message::event::{EventId, Pair, Reference};
 
+use super::form::{self, head};
 use super::{EventError, is_handle};
 use crate::binary;
-use crate::cbor::{self, Cbor};
 use crate::head::Head;
 use crate::input::Input;
 
@@ -12,6 +12,10 @@ use crate::input::Input;
 /// nobody asks for are skipped.
 pub(super) struct MapReader<'i, 'a> {
     input: &'i mut Input<'a>,
+    /// Where its head stands.
+    start: usize,
+    /// How many containers its values stand inside.
+    level: usize,
     /// Fields whose key has not been read.
     left: u64,
     /// The key that was read last.
@@ -21,9 +25,16 @@ pub(super) struct MapReader<'i, 'a> {
 }
 
 impl<'i, 'a> MapReader<'i, 'a> {
-    pub(super) fn new(input: &'i mut Input<'a>, name: &'static str) -> Result<Self, EventError> {
+    pub(super) fn new(
+        input: &'i mut Input<'a>,
+        name: &'static str,
+        level: usize,
+    ) -> Result<Self, EventError> {
+        let start = input.at();
         match head(input)? {
-            Head::Map(Some(left)) => Ok(Self { input, left, last: None, is_open: false }),
+            Head::Map(Some(left)) => {
+                Ok(Self { input, start, level, left, last: None, is_open: false })
+            }
             _ => Err(EventError::Field { name }),
         }
     }
@@ -56,12 +67,17 @@ impl<'i, 'a> MapReader<'i, 'a> {
 
     /// Skips what is left of the map.
     pub(super) fn end(mut self) -> Result<(), EventError> {
+        self.whole().map(drop)
+    }
+
+    /// Skips what is left of the map, and gives the bytes of all of it.
+    pub(super) fn whole(&mut self) -> Result<&'a [u8], EventError> {
         loop {
             if self.is_open {
                 self.skip()?;
             }
             if self.left == 0 {
-                return Ok(());
+                return Ok(self.input.since(self.start));
             }
             self.next_key()?;
         }
@@ -83,13 +99,24 @@ impl<'i, 'a> MapReader<'i, 'a> {
 
     fn skip(&mut self) -> Result<(), EventError> {
         self.is_open = false;
-        Ok(binary::skip(&mut Cbor, self.input, 2)?)
+        form::skip(self.input, self.level)
     }
 
     pub(super) fn number(&mut self, name: &'static str) -> Result<u64, EventError> {
         match head(self.input)? {
             Head::U64(value) => Ok(value),
             _ => Err(EventError::Field { name }),
+        }
+    }
+
+    /// The number of an action or a kind. The commonest is 0, of which nothing is written.
+    pub(super) fn variant(&mut self, key: u8, name: &'static str) -> Result<u64, EventError> {
+        if !self.has(key)? {
+            return Ok(0);
+        }
+        match self.number(name)? {
+            0 => Err(EventError::Field { name }),
+            number => Ok(number),
         }
     }
 
@@ -102,37 +129,45 @@ impl<'i, 'a> MapReader<'i, 'a> {
 
     pub(super) fn bytes(&mut self, name: &'static str) -> Result<&'a [u8], EventError> {
         match head(self.input)? {
-            Head::Bytes(Some(length)) => self.take(length),
+            Head::Bytes(Some(length)) => {
+                let at = self.input.at();
+                Ok(binary::take(self.input, length, at)?)
+            }
             _ => Err(EventError::Field { name }),
         }
     }
 
-    pub(super) fn array<const N: usize>(
-        &mut self,
-        name: &'static str,
-    ) -> Result<[u8; N], EventError> {
-        self.bytes(name)?.try_into().map_err(|_| EventError::Field { name })
+    pub(super) fn id(&mut self, name: &'static str) -> Result<EventId, EventError> {
+        let id = self.bytes(name)?.try_into().map_err(|_| EventError::Field { name })?;
+        Ok(EventId(id))
+    }
+
+    /// The slot without leading zeros, and the id.
+    pub(super) fn reference(&mut self, name: &'static str) -> Result<Reference, EventError> {
+        let at = self.input.at();
+        let Some((slot, id)) = self.bytes(name)?.split_last_chunk() else {
+            return Err(EventError::Field { name });
+        };
+        let slot = match *slot {
+            [] => 0,
+            [0] | [0, _] => return Err(EventError::NotDeterministic { at }),
+            [low] => u16::from(low),
+            [high, low] => u16::from_be_bytes([high, low]),
+            _ => return Err(EventError::Field { name }),
+        };
+        Ok(Reference { slot, id: EventId(*id) })
     }
 
     pub(super) fn text(&mut self, name: &'static str) -> Result<&'a str, EventError> {
-        let Head::Text(Some(length)) = head(self.input)? else {
-            return Err(EventError::Field { name });
-        };
-        let at = self.input.at();
-        let bytes = self.take(length)?;
-        let not_unicode = |_| crate::CodecError::NotUnicode { at };
-        Ok(simdutf8::basic::from_utf8(bytes).map_err(not_unicode)?)
+        match head(self.input)? {
+            Head::Text(Some(length)) => form::text(self.input, length),
+            _ => Err(EventError::Field { name }),
+        }
     }
 
     pub(super) fn handle(&mut self, name: &'static str) -> Result<&'a str, EventError> {
         let text = self.text(name)?;
         if is_handle(text) { Ok(text) } else { Err(EventError::Field { name }) }
-    }
-
-    fn take(&mut self, length: u64) -> Result<&'a [u8], EventError> {
-        let at = self.input.at();
-        let length = usize::try_from(length).map_err(|_| crate::CodecError::Truncated { at })?;
-        Ok(self.input.take(length)?)
     }
 
     /// True where the field is there. False is never written.
@@ -170,9 +205,11 @@ impl<'i, 'a> MapReader<'i, 'a> {
             return Err(EventError::TooMany { name, limit });
         }
         let mut list = Vec::with_capacity(count.min(self.input.left()));
+        self.level += 1;
         for _ in 0..count {
             list.push(one(self)?);
         }
+        self.level -= 1;
         Ok(list)
     }
 
@@ -215,40 +252,9 @@ impl<'i, 'a> MapReader<'i, 'a> {
         name: &'static str,
         read: impl FnOnce(&mut MapReader<'_, 'a>) -> Result<T, EventError>,
     ) -> Result<T, EventError> {
-        let mut map = MapReader::new(self.input, name)?;
+        let mut map = MapReader::new(self.input, name, self.level + 1)?;
         let value = read(&mut map)?;
         map.end()?;
         Ok(value)
-    }
-}
-
-/// A head in its one form.
-fn head(input: &mut Input<'_>) -> Result<Head, EventError> {
-    let at = input.at();
-    let head = match cbor::head(input)? {
-        // Events have no integers below 0.
-        Head::I64(n) if n >= 0 => Head::U64(n.unsigned_abs()),
-        head => head,
-    };
-    let is_shortest = match head {
-        Head::U64(n) => input.since(at).len() == head_bytes(n),
-        Head::Text(Some(n)) | Head::Bytes(Some(n)) | Head::Array(Some(n)) | Head::Map(Some(n)) => {
-            input.since(at).len() == head_bytes(n)
-        }
-        Head::F64(n) => input.since(at).len() == cbor::f64_bytes(n),
-        Head::Bool(_) => true,
-        _ => false,
-    };
-    if is_shortest { Ok(head) } else { Err(EventError::NotDeterministic { at }) }
-}
-
-/// Bytes of the shortest head with this argument.
-fn head_bytes(argument: u64) -> usize {
-    match argument {
-        0..=23 => 1,
-        24..=0xff => 2,
-        0x100..=0xffff => 3,
-        0x1_0000..=0xffff_ffff => 5,
-        _ => 9,
     }
 }

@@ -1,6 +1,6 @@
 use std::borrow::Cow;
 
-use sealane_message::event::Pair;
+use sealane_message::event::{Pair, Reference};
 
 use super::{EventError, is_handle};
 use crate::cbor::{self, major};
@@ -46,6 +46,30 @@ impl<'o> MapWriter<'o> {
     pub(super) fn number(&mut self, key: u8, value: u64) {
         self.key(key);
         cbor::write_head(self.out, major::UNSIGNED, value);
+    }
+
+    /// The number of an action or a kind; 0, the commonest, is absent.
+    pub(super) fn variant(&mut self, key: u8, number: u64) {
+        if number != 0 {
+            self.number(key, number);
+        }
+    }
+
+    /// The slot without leading zeros, and the id.
+    pub(super) fn reference(&mut self, key: u8, Reference { slot, id }: Reference) {
+        let slot = slot.to_be_bytes();
+        let zeros = slot.iter().take_while(|byte| **byte == 0).count();
+        let slot = slot.get(zeros..).unwrap_or_default();
+        self.key(key);
+        cbor::write_head(self.out, major::BYTES, (slot.len() + id.0.len()) as u64);
+        self.out.extend_from_slice(slot);
+        self.out.extend_from_slice(&id.0);
+    }
+
+    /// A value that is encoded already.
+    pub(super) fn encoded(&mut self, key: u8, value: &[u8]) {
+        self.key(key);
+        self.out.extend_from_slice(value);
     }
 
     pub(super) fn bytes(&mut self, key: u8, value: &[u8]) {

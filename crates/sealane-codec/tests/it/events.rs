@@ -1,131 +1,19 @@
-//! An event has one encoding, comes back from it as it was, and nothing else is read as one.
+//! An event has one encoding, comes back from it as it was, and nothing else is read as one. What a
+//! later version adds is skipped, or kept as it came.
 
-use std::borrow::Cow;
+mod any;
+mod fields;
+mod limits;
+mod raw;
 
 use proptest::collection::vec;
-use proptest::option;
 use proptest::prelude::*;
+use sealane_codec::CodecError;
 use sealane_codec::event::{EventError, decode, encode};
-use sealane_message::event::{Action, Attachment, Content, Event, EventId, Message};
-use sealane_message::limits::{MAX_HANDLE_BYTES, MAX_MENTIONS};
+use sealane_message::event::{Action, Content, Event, EventId, Message, Reference};
 
-type Text = Cow<'static, str>;
-
-fn text() -> impl Strategy<Value = Text> {
-    "\\PC{0,40}".prop_map(Cow::Owned)
-}
-
-fn handle() -> impl Strategy<Value = Text> {
-    "[a-zäß€]{1,21}".prop_map(Cow::Owned)
-}
-
-fn bytes() -> impl Strategy<Value = Cow<'static, [u8]>> {
-    vec(any::<u8>(), 0..300).prop_map(Cow::Owned)
-}
-
-fn id() -> impl Strategy<Value = EventId> {
-    any::<[u8; 16]>().prop_map(EventId)
-}
-
-fn written() -> impl Strategy<Value = Content<'static>> {
-    let rich = (text(), text(), vec(text(), 0..4));
-    let code = (text(), text(), option::of(text()), any::<bool>());
-    let place = (-90.0..=90.0, -180.0..=180.0, option::of(0.0..1e9), option::of(text()));
-    let poll = (text(), vec((text(), text()), 0..5), any::<[bool; 2]>(), option::of(any::<u64>()));
-    prop_oneof![
-        text().prop_map(Content::Text),
-        rich.prop_map(|(raw, formatted, links)| Content::Rich { raw, formatted, links }),
-        code.prop_map(|(language, code, filename, has_line_numbers)| {
-            Content::Code { language, code, filename, has_line_numbers }
-        }),
-        (place, option::of(text())).prop_map(
-            |((latitude, longitude, accuracy_m, address), place)| {
-                Content::Location { latitude, longitude, accuracy_m, address, place }
-            }
-        ),
-        poll.prop_map(|(question, options, [is_multiple, is_anonymous], closes_ms)| {
-            Content::Poll { question, options, is_multiple, is_anonymous, closes_ms }
-        }),
-    ]
-}
-
-fn media() -> impl Strategy<Value = Content<'static>> {
-    let number = any::<u64>;
-    let voice = (number(), bytes(), option::of(text()), text(), bytes());
-    let video = (number(), bytes(), number(), number(), text(), bytes());
-    let sticker = (text(), text(), text(), any::<bool>(), bytes());
-    let gif = (text(), bytes(), number(), number(), option::of(text()));
-    prop_oneof![
-        voice.prop_map(|(seconds, waveform, transcription, mime, data)| {
-            Content::Voice { seconds, waveform, transcription, mime, data }
-        }),
-        video.prop_map(|(seconds, thumbnail, width, height, mime, data)| {
-            Content::Video { seconds, thumbnail, width, height, mime, data }
-        }),
-        sticker.prop_map(|(pack, sticker, emoji, is_animated, data)| {
-            Content::Sticker { pack, sticker, emoji, is_animated, data }
-        }),
-        gif.prop_map(|(url, thumbnail, width, height, caption)| {
-            Content::Gif { url, thumbnail, width, height, caption }
-        }),
-    ]
-}
-
-fn content() -> impl Strategy<Value = Content<'static>> {
-    prop_oneof![written(), media()]
-}
-
-fn attachment() -> impl Strategy<Value = Attachment<'static>> {
-    let names = (id(), text(), text(), any::<u64>());
-    let parts = (option::of(bytes()), bytes(), option::of(bytes()), vec((text(), text()), 0..3));
-    (names, parts).prop_map(|((id, filename, mime, size), (thumbnail, object, key, metadata))| {
-        Attachment { id, filename, mime, size, thumbnail, object, key, metadata }
-    })
-}
-
-fn message() -> impl Strategy<Value = Message<'static>> {
-    let place = (option::of(id()), option::of(id()), vec(text(), 0..4));
-    let rest = (vec(attachment(), 0..3), option::of(any::<u64>()), any::<bool>());
-    (content(), place, rest).prop_map(
-        |(content, (thread, reply_to, mentions), (attachments, expires_ms, is_ephemeral))| {
-            let said = Message::from(content);
-            Message { thread, reply_to, mentions, attachments, expires_ms, is_ephemeral, ..said }
-        },
-    )
-}
-
-fn action() -> impl Strategy<Value = Action<'static>> {
-    prop_oneof![
-        4 => message().prop_map(Action::Message),
-        1 => (id(), content()).prop_map(|(of, content)| Action::Edit { of, content }),
-        1 => id().prop_map(Action::Delete),
-        1 => (id(), text()).prop_map(|(of, emoji)| Action::React { of, emoji }),
-        1 => (id(), text()).prop_map(|(of, emoji)| Action::Unreact { of, emoji }),
-        1 => id().prop_map(Action::Read),
-        1 => id().prop_map(Action::Deliver),
-        1 => id().prop_map(Action::Pin),
-        1 => id().prop_map(Action::Unpin),
-        1 => (id(), vec(text(), 0..4)).prop_map(|(of, choices)| Action::Vote { of, choices }),
-        1 => text().prop_map(Action::Create),
-        1 => text().prop_map(Action::Rename),
-        1 => handle().prop_map(Action::Invite),
-        1 => handle().prop_map(Action::Join),
-        1 => handle().prop_map(Action::Leave),
-        1 => Just(Action::Call),
-        1 => any::<u64>().prop_map(Action::HangUp),
-    ]
-}
-
-prop_compose! {
-    fn event()(
-        names in (id(), id()), sender in handle(), device in option::of(handle()),
-        time in any::<u64>(), action in action(),
-    ) -> Event<'static> {
-        let mut event = Event::new(names.0, names.1, sender, time, action);
-        event.device = device;
-        event
-    }
-}
+use any::{event, unknown};
+use fields::{ATTACHMENT, attached, said};
 
 fn encoded(event: &Event<'_>) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -134,7 +22,7 @@ fn encoded(event: &Event<'_>) -> Vec<u8> {
 }
 
 fn doing(action: Action<'static>) -> Event<'static> {
-    Event::new(EventId([1; 16]), EventId([2; 16]), "ada", 1_700_000_000_000, action)
+    Event::new(EventId([1; 8]), 1_700_000_000_000, action)
 }
 
 fn hello() -> Event<'static> {
@@ -173,39 +61,164 @@ proptest! {
     fn anything_is_read_or_refused(bytes in vec(any::<u8>(), 0..200)) {
         let _ = decode(&bytes);
     }
+
+    #[test]
+    fn unknown_content_is_passed_on_as_it_came(content in unknown(), is_edit in any::<bool>()) {
+        let Content::Unknown { kind, map } = &content else { unreachable!() };
+        let of = Reference { slot: 3, id: EventId([4; 8]) };
+        let action = match is_edit {
+            true => Action::Edit { of, content: content.clone() },
+            false => Action::Message(content.clone().into()),
+        };
+        let bytes = encoded(&doing(action));
+        prop_assert!(bytes.ends_with(map));
+        let read = decode(&bytes).unwrap();
+        let (Action::Edit { content: got, .. } | Action::Message(Message { content: got, .. })) =
+            &read.action
+        else {
+            unreachable!()
+        };
+        prop_assert_eq!(got, &Content::Unknown { kind: *kind, map: map.clone() });
+        prop_assert_eq!(encoded(&read), bytes);
+    }
 }
 
 #[test]
 fn its_bytes_are_those_of_the_specification() {
-    // id, conversation, sender, time, action, content.
-    let mut expected = vec![0xa6, 0x00, 0x50];
-    expected.extend([1; 16]);
-    expected.extend([0x01, 0x50]);
-    expected.extend([2; 16]);
-    expected.extend(b"\x02\x63ada");
-    expected.extend(b"\x04\x1b\x00\x00\x01\x8b\xcf\xe5\x68\x00");
-    expected.extend(b"\x05\x00\x07\xa2\x00\x00\x01\x65hello");
+    // id, time, content: neither the action message nor the kind text is written.
+    let head =
+        b"\xa3\x00\x48\x01\x01\x01\x01\x01\x01\x01\x01\x04\x1b\x00\x00\x01\x8b\xcf\xe5\x68\x00";
+    let expected = [&head[..], b"\x07\xa1\x01\x65hello"].concat();
     assert_eq!(encoded(&hello()), expected);
 }
 
 #[test]
+fn a_reference_has_the_slot_without_leading_zeros_and_the_id() {
+    let slots: [(u16, &[u8]); 5] =
+        [(0, &[]), (1, &[1]), (255, &[255]), (256, &[1, 0]), (0xffff, &[255, 255])];
+    for (slot, written) in slots {
+        let event = doing(Action::Delete(Reference { slot, id: EventId([7; 8]) }));
+        let bytes = encoded(&event);
+        assert!(bytes.ends_with(&[&[0x48 + written.len() as u8][..], written, &[7; 8]].concat()));
+        assert_eq!(decode(&bytes).unwrap(), event);
+    }
+}
+
+#[test]
 fn keys_of_a_later_version_are_skipped() {
-    let mut bytes = encoded(&hello());
-    bytes[0] += 1;
-    bytes.extend(b"\x18\x63\x82\x01\xa1\x61a\xf6");
-    assert_eq!(decode(&bytes).unwrap(), hello());
+    let (text, value) = (raw::text("hello"), raw::map(&[(0, raw::NULL), (25, raw::FALSE)]));
+    for key in [10, 23, 24, 99, u64::MAX] {
+        let mut bytes = encoded(&hello());
+        bytes[0] += 1;
+        bytes.extend(raw::number(key.max(17)));
+        bytes.extend(&value);
+        assert_eq!(decode(&bytes).unwrap(), hello());
+        let (known, longer) = (raw::map(&[(1, &text)]), raw::map(&[(1, &text), (key, &value)]));
+        let (known, longer) = (said(&known), said(&longer));
+        assert_eq!(decode(&longer).unwrap(), decode(&known).unwrap());
+        let longer = attached(raw::map(&[&ATTACHMENT[..], &[(key, &value)]].concat()));
+        let known = attached(raw::map(&ATTACHMENT));
+        assert_eq!(decode(&longer).unwrap(), decode(&known).unwrap());
+    }
+    // The free keys between those that are known.
+    let bytes = encoded(&hello());
+    let sender =
+        [&[bytes[0] + 2][..], &bytes[1..11], b"\x01\x41a\x02\x63ada", &bytes[11..]].concat();
+    assert_eq!(decode(&sender).unwrap(), hello());
+}
+
+#[test]
+fn what_is_skipped_has_the_one_form_too() {
+    let refused = |value: &[u8]| {
+        let unknown = raw::map(&[(0, &raw::number(9)), (1, value)]);
+        let mut beside = encoded(&hello());
+        beside[0] += 1;
+        beside.push(20);
+        beside.extend(value);
+        [decode(&said(&unknown)).unwrap_err(), decode(&beside).unwrap_err()]
+    };
+    let other_forms = [
+        &b"\x18\x17"[..],                        // 23 in two bytes
+        b"\x38\x17",                             // -24 in two bytes
+        b"\x3b\x00\x00\x00\x00\xff\xff\xff\xff", // -2^32 in nine bytes
+        b"\x58\x01x",                            // bytes, text, array and map behind longer heads
+        b"\x78\x01x",
+        b"\x98\x01\x00",
+        b"\xb8\x01\x00\x00",
+        b"\x5f\x41x\xff", // of open length
+        b"\x7f\x61x\xff",
+        b"\x9f\x00\xff",
+        b"\xbf\x00\x00\xff",
+        b"\xfa\x3f\x80\x00\x00", // 1.0 in five bytes and in nine
+        b"\xfb\x3f\xf0\x00\x00\x00\x00\x00\x00",
+        b"\x81\x18\x00", // within an array, as a key, and as a value
+        b"\xa1\x18\x00\x00",
+        b"\xa1\x00\x18\x00",
+        b"\xa2\x01\x00\x00\x00",          // keys that do not ascend
+        b"\xa2\x00\x00\x00\x00",          // a key twice
+        b"\xa2\x61a\x00\x19\x01\x00\x00", // keys of two types
+    ];
+    for value in other_forms {
+        for error in refused(value) {
+            assert!(matches!(error, EventError::NotDeterministic { .. }), "{value:x?}: {error}");
+        }
+    }
+    let no_data = [
+        &b"\xff"[..],                            // an end without a beginning
+        b"\x61\xff",                             // no UTF-8
+        b"\xc0\x00",                             // a tag
+        b"\xf7",                                 // undefined
+        b"\xf9\x7c\x00",                         // infinity
+        b"\x1c",                                 // a reserved head
+        b"\x9b\xff\xff\xff\xff\xff\xff\xff\xff", // more elements than bytes
+        b"\xbb\xff\xff\xff\xff\xff\xff\xff\xff",
+    ];
+    for value in no_data {
+        for error in refused(value) {
+            assert!(matches!(error, EventError::Malformed(_)), "{value:x?}: {error}");
+        }
+    }
 }
 
 #[test]
 fn an_action_of_a_later_version_is_shown_and_not_written() {
-    let mut bytes = encoded(&hello());
-    let at = bytes.windows(2).position(|pair| pair == [5, 0]).unwrap();
-    bytes[at + 1] = 0x17;
-    let read = decode(&bytes).unwrap();
-    assert_eq!(read.action, Action::Unknown(0x17));
-    let mut out = b"kept".to_vec();
-    assert_eq!(encode(&read, &mut out), Err(EventError::ActionUnknown));
-    assert_eq!(out, b"kept");
+    let (id, time) = (raw::bytes(&[1; 8]), raw::number(1_700_000_000_000));
+    for number in [17, 24, u64::MAX] {
+        // Its keys may mean something else.
+        let action = raw::number(number);
+        let bytes = raw::map(&[(0, &id), (4, &time), (5, &action), (6, raw::NULL), (7, raw::TRUE)]);
+        let read = decode(&bytes).unwrap();
+        assert_eq!(read, doing(Action::Unknown(number)));
+        let mut out = b"kept".to_vec();
+        assert_eq!(encode(&read.into_owned(), &mut out), Err(EventError::ActionUnknown));
+        assert_eq!(out, b"kept");
+    }
+}
+
+#[test]
+fn only_what_could_be_read_is_written_as_unknown_content() {
+    let written = |kind: u64, map: &[u8]| {
+        let content = Content::Unknown { kind, map: map.to_vec().into() };
+        let mut out = b"kept".to_vec();
+        let result = encode(&doing(Action::Message(content.into())), &mut out);
+        assert!(result.is_ok() || out == b"kept");
+        result
+    };
+    let unknown = raw::map(&[(0, &raw::number(9)), (1, raw::NULL)]);
+    assert_eq!(written(9, &unknown), Ok(()));
+    let field = |name| Err(EventError::Field { name });
+    assert_eq!(written(10, &unknown), field("content"), "of another kind");
+    assert_eq!(written(0, &raw::map(&[(1, &raw::text("x"))])), field("content"), "a text");
+    assert_eq!(written(9, &raw::number(9)), field("content"), "no map");
+    assert_eq!(written(9, &raw::map(&[(0, raw::NULL)])), field("kind"), "of no kind");
+    let behind = [&unknown[..], b"\x00"].concat();
+    let error = written(9, &behind).unwrap_err();
+    assert!(matches!(error, EventError::Malformed(CodecError::Trailing { .. })), "{error}");
+    let error = written(9, &unknown[..unknown.len() - 1]).unwrap_err();
+    assert!(matches!(error, EventError::Malformed(CodecError::Truncated { .. })), "{error}");
+    let error = written(9, b"\xa1\x00\x18\x09").unwrap_err();
+    assert!(matches!(error, EventError::NotDeterministic { .. }), "{error}");
+    assert!(matches!(written(9, b""), Err(EventError::Malformed(_))));
 }
 
 /// Changes the bytes of `hello` and says why they are refused.
@@ -221,40 +234,26 @@ fn every_fault_is_named() {
     let is_other_form = |error| matches!(error, EventError::NotDeterministic { .. });
     assert!(is_other_form(refused(b"\x65hello", b"\x78\x05hello")), "a longer head");
     assert!(is_other_form(refused(b"\x65hello", b"\x7f\x65hello\xff")), "an open length");
-    assert!(is_other_form(refused(b"\x05\x00\x07", b"\x18\x05\x00\x07")), "a longer key");
-    assert!(is_other_form(refused(b"\x00\x01\x65", b"\x00\x00\x65")), "a key twice");
-    let kind = |kind: u8| refused(b"\xa2\x00\x00", &[0xa2, 0, kind]);
-    assert_eq!(kind(9), EventError::ContentUnknown { kind: 9 });
-    assert_eq!(refused(b"\x01\x65hello", b"\x02\x65hello"), EventError::Missing { name: "text" });
-    assert_eq!(refused(b"\x65hello", b"\x45hello"), EventError::Field { name: "text" });
-    assert_eq!(refused(b"\x63ada", b"\x60"), EventError::Field { name: "sender" });
-    assert_eq!(refused(b"\x50\x02", b"\x4f"), EventError::Field { name: "conversation" });
+    assert!(is_other_form(refused(b"\x07\xa1", b"\x18\x07\xa1")), "a longer key");
+    assert!(is_other_form(refused(b"\x07\xa1\x01", b"\x07\xb8\x01\x01")), "a longer map");
+    assert!(is_other_form(refused(b"\x07\xa1\x01", b"\x07\xa2\x01\x60\x01")), "a key twice");
+    let descending = b"\xa3\x01\x65hello\x03\x00\x02\x00";
+    assert!(is_other_form(refused(b"\xa1\x01\x65hello", descending)), "keys that descend");
+    let field = |name| EventError::Field { name };
+    assert_eq!(refused(b"\xa1\x01", b"\xa1\x02"), EventError::Missing { name: "text" });
+    assert_eq!(refused(b"\x65hello", b"\x45hello"), field("text"));
+    assert_eq!(refused(b"\x07\xa1", b"\x61a\xa1"), field("key"), "a key of text");
+    assert_eq!(refused(b"\x01\x65", b"\x20\x65"), field("key"), "a key below 0");
+    assert_eq!(decode(b"\x80"), Err(field("event")), "no map");
     assert!(matches!(refused(b"hello", b"hell\xff"), EventError::Malformed(_)), "no UTF-8");
     assert!(matches!(refused(b"hello", b"hello!"), EventError::Malformed(_)), "bytes behind it");
+    assert!(matches!(decode(b""), Err(EventError::Malformed(_))), "nothing");
 }
 
 #[test]
-fn limits_hold_both_ways() {
-    let mut said = Message::from(Content::Text("".into()));
-    said.mentions = vec!["x".into(); MAX_MENTIONS + 1];
-    let crowd = doing(Action::Message(said.clone()));
-    let too_many = EventError::TooMany { name: "mentions", limit: MAX_MENTIONS };
-    assert_eq!(encode(&crowd, &mut Vec::new()), Err(too_many.clone()));
-    said.mentions.pop();
-    let mut bytes = encoded(&doing(Action::Message(said)));
-    let at = bytes.windows(3).position(|window| window == [0x99, 1, 0]).unwrap();
-    bytes[at + 2] = 1;
-    assert_eq!(decode(&bytes), Err(too_many));
-    let mut long = hello();
-    long.sender = "x".repeat(MAX_HANDLE_BYTES + 1).into();
-    assert_eq!(encode(&long, &mut Vec::new()), Err(EventError::Field { name: "sender" }));
-    let latitude = Content::Location {
-        latitude: f64::NAN,
-        longitude: 0.0,
-        accuracy_m: None,
-        address: None,
-        place: None,
-    };
-    let nowhere = doing(Action::Message(latitude.into()));
-    assert_eq!(encode(&nowhere, &mut Vec::new()), Err(EventError::Field { name: "latitude" }));
+fn codes_are_stable() {
+    let codes: Vec<_> = sealane_codec::event::ERRORS.iter().map(|error| error.code).collect();
+    // 06 names nothing, and nothing else may take it.
+    let expected = ["01", "02", "03", "04", "05", "07"].map(|n| format!("SL-EVENT-{n}"));
+    assert_eq!(codes, expected);
 }

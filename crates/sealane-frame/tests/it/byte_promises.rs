@@ -1,9 +1,11 @@
 //! How many bytes a message costs, over its body and in all.
 
 use crate::shared::members::{self, CLASSES, Members};
-use sealane_codec::{Codec, Writer};
+use sealane_codec::event;
 use sealane_frame::{FrameBuf, seal_compact, seal_frame};
-use sealane_seal::{Class, Suite, limits::MAX_COUNTER};
+use sealane_message::event::{Action, Content, Event, EventId, Reference};
+use sealane_seal::limits::{MAX_COUNTER, MAX_SLOT};
+use sealane_seal::{Class, Suite};
 
 /// Counters and data types that take most bytes where both still fit the compact form.
 const LONGEST: [(u64, u16); 2] = [(MAX_COUNTER - 9, 0xff), (u32::MAX as u64 - 9, u16::MAX)];
@@ -33,19 +35,40 @@ fn the_compact_form_adds_27_bytes_or_31_for_peers_or_91_with_a_signature() {
 }
 
 #[test]
-fn a_chat_text_of_100_bytes_takes_160_bytes_compact_and_220_full() {
-    for class in [Class::Group, Class::Peer] {
-        let mut members = Members::starting_at(class, Suite::Aes256Gcm, MAX_COUNTER - 9);
-        let mut buf = FrameBuf::new();
-        let mut draft = buf.draft();
-        write_chat(draft.body());
-        let full = draft.seal(&mut members.sealer, &members.fields).unwrap().len();
-        let mut draft = buf.draft();
-        write_chat(draft.body());
-        let link = members::link(&members.dictionary, &members.roster);
-        let compact = draft.seal_compact(&mut members.sealer, &members.fields, &link).unwrap();
-        assert!(full <= 220, "{full}");
-        assert!(compact.len() <= 160, "{}", compact.len());
+fn a_chat_text_of_100_bytes_takes_160_bytes_compact_or_222_signed_and_220_full() {
+    let chat = text(100);
+    let event_bytes = encoded(&chat).len();
+    assert!(event_bytes <= 129, "{event_bytes}");
+    for (class, bound) in [(Class::Group, 160), (Class::Peer, 160), (Class::Signed, 222)] {
+        let frame = sealed(class, &chat);
+        assert!(frame.compact <= bound, "{class:?}: {}", frame.compact);
+        assert!(class == Class::Signed || frame.full <= 220, "{class:?}: {}", frame.full);
+    }
+}
+
+#[test]
+fn a_chat_text_of_8_kib_takes_8320_bytes_full_or_8390_signed() {
+    let chat = text(8 << 10);
+    let event_bytes = encoded(&chat).len();
+    assert!(event_bytes <= 8231, "{event_bytes}");
+    for (class, bound) in [(Class::Group, 8320), (Class::Peer, 8320), (Class::Signed, 8390)] {
+        let frame = sealed(class, &chat);
+        assert!(frame.full <= bound, "{class:?}: {}", frame.full);
+    }
+}
+
+#[test]
+fn a_reaction_takes_72_bytes_compact_or_135_signed() {
+    // The slot of a member of a large group, which takes most bytes, and the one of the pair.
+    for slot in [MAX_SLOT, 1] {
+        let of = Reference { slot, id: EventId(*b"an event") };
+        let reaction = doing(Action::React { of, emoji: "👍".into() });
+        let event_bytes = encoded(&reaction).len();
+        assert!(event_bytes <= 41, "{event_bytes}");
+        for (class, bound) in [(Class::Group, 72), (Class::Peer, 72), (Class::Signed, 135)] {
+            let frame = sealed(class, &reaction);
+            assert!(frame.compact <= bound, "{class:?}: {}", frame.compact);
+        }
     }
 }
 
@@ -62,18 +85,37 @@ fn large_bodies_fit_their_bounds() {
     }
 }
 
-/// A chat event, as far as its size goes: a CBOR map with the integer keys kind, conversation,
-/// time and text. The types of events stand in a later crate; this is in their place.
-fn write_chat(body: &mut Vec<u8>) {
-    let mut writer = Writer::new(Codec::Cbor, body);
-    writer.map(4);
-    writer.u64(0);
-    writer.u64(1);
-    writer.u64(1);
-    writer.bytes(&[0x5a; 8]);
-    writer.u64(2);
-    writer.u64(1_790_000_000_000);
-    writer.u64(3);
-    writer.text(&"a chat text that is a hundred bytes long, no byte more ".repeat(2)[..100]);
-    writer.end();
+/// An event of today, of the sender's only device.
+fn doing(action: Action<'_>) -> Event<'_> {
+    Event::new(EventId([0x5a, 0x03, 0xc4, 0x91, 0xee, 0x27, 0xb8, 0x6d]), 1_795_370_000_000, action)
+}
+
+fn text(bytes: usize) -> Event<'static> {
+    doing(Action::Message(Content::Text("x".repeat(bytes).into()).into()))
+}
+
+fn encoded(event: &Event<'_>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    event::encode(event, &mut bytes).unwrap();
+    bytes
+}
+
+/// Bytes of one event in both forms of a frame.
+struct Frames {
+    full: usize,
+    compact: usize,
+}
+
+/// Seals an event under a counter that takes most bytes.
+fn sealed(class: Class, event: &Event<'_>) -> Frames {
+    let mut members = Members::starting_at(class, Suite::Aes256Gcm, MAX_COUNTER - 9);
+    let mut buf = FrameBuf::new();
+    let mut draft = buf.draft();
+    event::encode(event, draft.body()).unwrap();
+    let full = draft.seal(&mut members.sealer, &members.fields).unwrap().len();
+    let mut draft = buf.draft();
+    event::encode(event, draft.body()).unwrap();
+    let link = members::link(&members.dictionary, &members.roster);
+    let compact = draft.seal_compact(&mut members.sealer, &members.fields, &link).unwrap().len();
+    Frames { full, compact }
 }
