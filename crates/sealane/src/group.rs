@@ -185,7 +185,8 @@ impl Group {
     }
 
     /// Publishes what this authority has ordered and the control stream does not have; gives how
-    /// many there were. Doing it again does nothing.
+    /// many there were. Doing it again does nothing. A token needs `read` and `orders` on
+    /// [`Group::control_topic`].
     ///
     /// # Errors
     /// [`Error::Group`] if this is not the authority; as [`Client::publish`].
@@ -231,7 +232,7 @@ impl Group {
     }
 
     /// Obeys one message of the control stream, and tells of what changed. What is refused changes
-    /// nothing: anybody who reaches the hub may have written it.
+    /// nothing: whoever may write there may have written it.
     fn obey(&self, stream: &Topic, offset: u64, notice: Result<Notice, Error>) {
         let outcome = notice.and_then(|notice| self.keys().obey(&notice));
         match outcome {
