@@ -87,9 +87,9 @@ pub(super) fn is_urgent(data_type: DataType) -> bool {
     )
 }
 
-/// Whether a file may go below the built-in floors of a type, with a reason. A type whose floor is S
-/// or P harms people when it is forged or read, in a group of any size; what nobody knows cannot be
-/// judged.
+/// Whether a file may go below the built-in floors of a type, with a reason. A type whose floor is
+/// S or P harms people when it is forged or read, in a group of any size; what nobody knows cannot
+/// be judged.
 pub(super) fn may_be_lowered(data_type: DataType) -> bool {
     built_in(data_type).0 == Class::Group && data_type != DataType::UNKNOWN
 }
@@ -115,7 +115,7 @@ impl Bounds {
 }
 
 /// The floor in groups of more than two that goes with a floor, where no file gives one: the one
-/// that is built in, unless the floor asks for more. That floor may be P, which nothing meets there.
+/// that is built in, unless the floor asks for more. That may be P, which nothing meets there.
 pub(super) fn group_floor(data_type: DataType, floor: Class) -> Class {
     built_in_group_floor(data_type).filter(|built_in| built_in.covers(floor)).unwrap_or(floor)
 }
