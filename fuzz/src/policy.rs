@@ -1,8 +1,8 @@
 //! Policy files from anyone: whatever is read keeps every floor.
 
 use sealane_message::DataType;
-use sealane_seal::Class;
-use sealane_seal::policy::{Battery, Conditions, Link, Policy, Rate, Trust};
+use sealane_seal::policy::{Battery, Conditions, Link, Policy, Rate, Refusal, Trust};
+use sealane_seal::{Class, Group, GroupId, Suite};
 
 /// What is taken for a policy file. If it is one, all that must hold of it is checked.
 pub fn policy(bytes: &[u8]) {
@@ -31,9 +31,14 @@ pub fn holds(policy: &Policy) {
     for data_type in DataType::ALL.iter().copied().chain(strange) {
         let bounds = policy.bounds(data_type);
         assert!(bounds.ceiling.covers(bounds.floor), "{data_type}");
+        assert!(bounds.group_floor.covers(bounds.floor), "{data_type}");
         assert_eq!(bounds.built_in_floor, built_in.bounds(data_type).floor);
+        assert_eq!(bounds.built_in_group_floor, built_in.bounds(data_type).group_floor);
         let lowered = !bounds.floor.covers(bounds.built_in_floor);
-        if lowered {
+        // Class P, which nothing meets in a group of more than two, lowers nothing there.
+        let lowered_in_groups = !bounds.group_floor.covers(bounds.built_in_group_floor)
+            && bounds.group_floor != Class::Peer;
+        if lowered || lowered_in_groups {
             assert_eq!(bounds.built_in_floor, Class::Group, "{data_type}");
             assert_ne!(data_type.registered(), DataType::UNKNOWN);
             assert!(bounds.because.is_some(), "{data_type}");
@@ -41,9 +46,32 @@ pub fn holds(policy: &Policy) {
         for link in Link::ALL {
             for trust in Trust::ALL {
                 class_is_one(policy, data_type, link, trust);
+                group_keeps_its_floor(policy, data_type, link, trust);
             }
         }
     }
+}
+
+/// In a pair and in a larger group: what is sealed is admitted, and nothing is less than decided.
+fn group_keeps_its_floor(policy: &Policy, data_type: DataType, link: Link, trust: Trust) {
+    let bounds = policy.bounds(data_type);
+    let decision = policy.decide(data_type, &Conditions { link, trust, ..Conditions::default() });
+    let (id, suite) = (GroupId([7; 32]), Suite::Aes256Gcm);
+    let (group, pair) = (Group::new(id, suite), Group::pair(id, suite));
+    match policy.class_in(&group, data_type, &decision) {
+        Ok(class) => {
+            assert!(class.covers(bounds.group_floor), "{data_type} {link:?} {trust:?}: {class:?}");
+            assert!(class.covers(decision.class), "{data_type} {link:?} {trust:?}: {class:?}");
+            assert_eq!(policy.admits(data_type, class, &group), Ok(()));
+        }
+        Err(refused) => {
+            assert_eq!(refused, Refusal::NeedsPair { data_type });
+            assert!([decision.class, bounds.group_floor].contains(&Class::Peer), "{data_type}");
+        }
+    }
+    let class = policy.class_in(&pair, data_type, &decision).expect("a pair takes every class");
+    assert!(pair.meets(class, bounds.floor), "{data_type} {link:?} {trust:?}: {class:?}");
+    assert_eq!(policy.admits(data_type, class, &pair), Ok(()));
 }
 
 /// Whatever battery and rate: one class, within floor and ceiling.

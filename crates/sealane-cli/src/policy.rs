@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use sealane::Value;
 use sealane_message::DataType;
-use sealane_seal::Class;
 use sealane_seal::policy::{Conditions, Decision, Policy, Rate, Rule, Sending};
+use sealane_seal::{Class, Group, GroupId};
 
 use crate::args::policy::{self as args, PolicyExplain, PolicyVerb};
 use crate::config::{File, Key};
@@ -61,24 +61,9 @@ fn explain(
     let conditions = Conditions { link, trust, battery, rate };
     let decision = policy.decide(data_type, &conditions);
     let bounds = policy.bounds(data_type);
+    let sealed = SealedIn::new(data_type, &decision, policy);
     if terminal.json() {
-        let Sending { rate_max, batch_ms, delta, fragment_bytes, suite, .. } = decision.sending;
-        return terminal.record(vec![
-            ("type", data_type.to_string().into()),
-            ("number", u64::from(data_type.number()).into()),
-            ("policy", origin.into()),
-            ("class", letter(decision.class).into()),
-            ("rule", rule_name(decision.rule).into()),
-            ("capped", decision.capped.map(letter).map_or(Value::Null, Into::into)),
-            ("floor", letter(bounds.floor).into()),
-            ("ceiling", letter(bounds.ceiling).into()),
-            ("pace", decision.pace.name().into()),
-            ("rateMaxHz", rate_max.map_or(Value::Null, |rate| Value::F64(hertz(rate)))),
-            ("batchMs", u64::from(batch_ms).into()),
-            ("delta", delta.into()),
-            ("fragmentBytes", u64::from(fragment_bytes).into()),
-            ("suite", suite.name().into()),
-        ]);
+        return terminal.record(fields(data_type, &decision, &sealed, policy, origin));
     }
     let registered = match data_type.name() {
         Some(_) => format!("type {}", data_type.number()),
@@ -95,11 +80,66 @@ fn explain(
             "  capped       {capped} was asked for; the ceiling is {ceiling}"
         ))?;
     }
-    if decision.class == Class::Group {
-        terminal.line("  in a pair    class P")?;
+    match sealed.group {
+        Some(class) if class == decision.class => {}
+        Some(class) => {
+            let class = class.letter();
+            terminal.line(format_args!("  in a group   class {class}, its floor there"))?;
+        }
+        None => terminal.line("  in a group   not sent: it needs class P")?,
+    }
+    if let Some(class) = sealed.pair.filter(|class| *class != decision.class) {
+        terminal.line(format_args!("  in a pair    class {}", class.letter()))?;
     }
     terminal.line(format_args!("  pace         {}", pace(&decision)))?;
     terminal.line(format_args!("  policy       {origin}"))
+}
+
+/// The classes that a message is sealed in by a decision; none where it is not sent.
+struct SealedIn {
+    /// In a group of more than two.
+    group: Option<Class>,
+    pair: Option<Class>,
+}
+
+impl SealedIn {
+    fn new(data_type: DataType, decision: &Decision, policy: &Policy) -> Self {
+        // Of a group nothing but its size counts here.
+        let (id, suite) = (GroupId([0; 32]), decision.sending.suite);
+        let class = |group| policy.class_in(&group, data_type, decision).ok();
+        Self { group: class(Group::new(id, suite)), pair: class(Group::pair(id, suite)) }
+    }
+}
+
+fn fields(
+    data_type: DataType,
+    decision: &Decision,
+    sealed: &SealedIn,
+    policy: &Policy,
+    origin: &str,
+) -> Vec<(&'static str, Value)> {
+    let bounds = policy.bounds(data_type);
+    let Sending { rate_max, batch_ms, delta, fragment_bytes, suite, .. } = decision.sending;
+    let or_null = |class: Option<Class>| class.map(letter).map_or(Value::Null, Into::into);
+    vec![
+        ("type", data_type.to_string().into()),
+        ("number", u64::from(data_type.number()).into()),
+        ("policy", origin.into()),
+        ("class", letter(decision.class).into()),
+        ("inGroup", or_null(sealed.group)),
+        ("inPair", or_null(sealed.pair)),
+        ("rule", rule_name(decision.rule).into()),
+        ("capped", or_null(decision.capped)),
+        ("floor", letter(bounds.floor).into()),
+        ("groupFloor", letter(bounds.group_floor).into()),
+        ("ceiling", letter(bounds.ceiling).into()),
+        ("pace", decision.pace.name().into()),
+        ("rateMaxHz", rate_max.map_or(Value::Null, |rate| Value::F64(hertz(rate)))),
+        ("batchMs", u64::from(batch_ms).into()),
+        ("delta", delta.into()),
+        ("fragmentBytes", u64::from(fragment_bytes).into()),
+        ("suite", suite.name().into()),
+    ]
 }
 
 /// What decided, in a sentence.
@@ -150,6 +190,7 @@ fn check(policy: &Policy, origin: &str, terminal: &mut Terminal) -> Result<(), F
                 ("number", u64::from(data_type.number()).into()),
                 ("policy", origin.into()),
                 ("floor", letter(bounds.floor).into()),
+                ("groupFloor", letter(bounds.group_floor).into()),
                 ("ceiling", letter(bounds.ceiling).into()),
                 ("reachable", Value::Array(reachable)),
                 ("because", bounds.because.clone().map_or(Value::Null, Into::into)),
@@ -160,6 +201,7 @@ fn check(policy: &Policy, origin: &str, terminal: &mut Terminal) -> Result<(), F
             data_type.to_string(),
             data_type.number().to_string(),
             letter(bounds.floor),
+            letter(bounds.group_floor),
             letter(bounds.ceiling),
             letters.join(" "),
             bounds.because.clone().unwrap_or_default(),
@@ -168,7 +210,7 @@ fn check(policy: &Policy, origin: &str, terminal: &mut Terminal) -> Result<(), F
     if terminal.json() {
         return Ok(());
     }
-    let head = ["type", "number", "floor", "ceiling", "reachable", "because"];
+    let head = ["type", "number", "floor", "group floor", "ceiling", "reachable", "because"];
     terminal.write(table(&head, &rows).as_bytes())?;
     terminal.line(format_args!("policy: {origin}; any other number is judged as unknown"))
 }

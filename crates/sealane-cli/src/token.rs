@@ -38,10 +38,12 @@ fn make(new: &TokenNew, folder: &Path, terminal: &mut Terminal) -> Result<(), Fa
         read: new.read.clone(),
         publish: new.publish.clone(),
         manage: new.manage.clone(),
+        orders: new.orders.clone(),
         observe: new.observe,
     };
     if rights == Rights::default() {
-        return Err(Failure::Usage("a token needs --read, --publish, --manage or --observe"));
+        let needs = "a token needs --read, --publish, --manage, --orders or --observe";
+        return Err(Failure::Usage(needs));
     }
     let mut random = [0; 32];
     getrandom::fill(&mut random).map_err(|e| Failure::Runtime(std::io::Error::other(e)))?;
@@ -142,6 +144,7 @@ pub fn explain(
     let is_valid = token.is_valid(SystemTime::now());
     for right in Right::ALL {
         let granting = token.rights().granting(right, &topic).filter(|_| is_valid);
+        let asked = right.on(&topic);
         if terminal.json() {
             terminal.record(vec![
                 ("token", token.name().into()),
@@ -152,6 +155,7 @@ pub fn explain(
         } else {
             let because = match granting {
                 Some(pattern) => format!("yes, by {pattern}"),
+                None if asked != right => format!("no: this topic asks for {}", asked.name()),
                 None if is_valid => "no".to_owned(),
                 None => format!("no:{}", until(token)),
             };

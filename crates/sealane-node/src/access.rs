@@ -155,14 +155,14 @@ impl Pass {
         self.token.is_some()
     }
 
-    /// The patterns on which a right is granted; none: it is granted on everything.
-    pub(crate) fn granted(&self, right: Right) -> Option<&[Pattern]> {
-        self.token.as_ref().map(|token| token.rights().of(right))
+    /// The patterns of what may be read; none: everything.
+    pub(crate) fn readable(&self) -> Option<&[Pattern]> {
+        self.token.as_ref().map(|token| token.rights().of(Right::Read))
     }
 
-    /// Whether one topic is granted.
+    /// Whether the right that one topic asks for is granted.
     pub(crate) fn may(&self, right: Right, topic: &Topic) -> bool {
-        self.token.as_ref().is_none_or(|token| token.rights().grants(right, topic))
+        self.token.as_ref().is_none_or(|token| token.rights().grants(right.on(topic), topic))
     }
 
     /// Refuses what is not granted.
@@ -170,24 +170,24 @@ impl Pass {
         if self.may(right, topic) {
             return Ok(());
         }
+        let right = right.on(topic);
         Err(Refusal::Forbidden { right: right.name(), on: topic.to_string() })
     }
 
-    /// Refuses who is granted a right on nothing.
-    pub(crate) fn need_any(&self, right: Right) -> Result<(), Refusal> {
-        if self.token.as_ref().is_none_or(|token| !token.rights().of(right).is_empty()) {
+    /// Refuses who may enqueue nowhere.
+    pub(crate) fn need_to_enqueue(&self) -> Result<(), Refusal> {
+        if self.token.as_ref().is_none_or(|token| token.rights().may_enqueue()) {
             return Ok(());
         }
-        Err(Refusal::Forbidden { right: right.name(), on: "any topic".to_owned() })
+        Err(Refusal::Forbidden { right: Right::Publish.name(), on: "any topic".to_owned() })
     }
 
-    /// Refuses a pattern that is not granted as a whole.
-    pub(crate) fn need_all(&self, right: Right, pattern: &Pattern) -> Result<(), Refusal> {
-        let granted = |token: &Arc<Token>| token.rights().grants_all(right, pattern);
-        if self.token.as_ref().is_none_or(granted) {
+    /// Refuses a pattern of which not all may be read.
+    pub(crate) fn need_to_read_all(&self, pattern: &Pattern) -> Result<(), Refusal> {
+        if self.token.as_ref().is_none_or(|token| token.rights().reads_all(pattern)) {
             return Ok(());
         }
-        Err(Refusal::Forbidden { right: right.name(), on: pattern.to_string() })
+        Err(Refusal::Forbidden { right: Right::Read.name(), on: pattern.to_string() })
     }
 
     /// Refuses who may not see the node's own figures.

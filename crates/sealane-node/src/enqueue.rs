@@ -37,7 +37,7 @@ async fn append(app: &App, request: Request, is_batch: bool) -> Result<Appended,
     accepted(&headers)?;
     let pass = request.extensions().get::<Pass>().cloned().ok_or(Refusal::Unauthorized)?;
     // Nothing is held for who may publish nowhere.
-    pass.need_any(Right::Publish)?;
+    pass.need_to_enqueue()?;
     in_time(app, &pass)?;
     let body = body::read(&app.fair, &pass, request).await?;
     let asked = sealane_protocol::Enqueue::read(body.codec, &body.bytes, is_batch)?;

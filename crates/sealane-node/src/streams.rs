@@ -147,7 +147,7 @@ impl Wish {
     /// another. Streams that begin otherwise are not even looked at.
     fn beginnings<'a>(&'a self, pass: &'a Pass) -> Vec<&'a str> {
         let asked = self.pattern.as_ref().map_or("", Pattern::beginning);
-        let Some(granted) = pass.granted(Right::Read) else { return vec![asked] };
+        let Some(granted) = pass.readable() else { return vec![asked] };
         let narrower = |granted: &'a Pattern| {
             let granted = granted.beginning();
             let is_within = asked.starts_with(granted);

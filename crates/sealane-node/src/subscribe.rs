@@ -16,7 +16,7 @@ use sealane_protocol::limits::MAX_CLIENT_FRAME_BYTES;
 use sealane_protocol::{Error, Start, Subscribe};
 use sealane_stream::Who;
 
-use crate::access::{self, Pass, Right};
+use crate::access::{self, Pass};
 use crate::app::App;
 use crate::connection;
 use crate::query;
@@ -58,7 +58,7 @@ pub(crate) async fn subscribe(
     // What is wrong with a subscription is said on the socket.
     let request = codec.and_then(|codec| {
         let asked = Subscribe::read(parameters?)?;
-        pass.need_all(Right::Read, &asked.pattern)?;
+        pass.need_to_read_all(&asked.pattern)?;
         let who = who(&asked, pass.name());
         let Subscribe { pattern, batch, heartbeat_ms, .. } = asked;
         let heartbeat = heartbeat_ms.map(Duration::from_millis);

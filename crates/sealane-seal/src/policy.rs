@@ -3,7 +3,8 @@
 //! ```text
 //!  type ──► floor ─┐
 //!  link ──► raise ─┼─► class, never below the floor, never beyond the ceiling
-//!  trust ─► raise ─┘
+//!  trust ─► raise ─┘       │
+//!  group ─► floor of groups of more than two ─► class in that group
 //!  battery, rate ────► pace: how often, how much at once, deltas, fragments, cipher
 //! ```
 //!
@@ -76,12 +77,13 @@ impl Policy {
         self.rules.bounds(data_type)
     }
 
-    /// Whether a message of that class may be read: what does not meet its type's floor is dropped.
+    /// Whether a message of that class may be read: what does not meet its type's floor in the
+    /// group is dropped.
     ///
     /// # Errors
     /// [`Refusal::BelowFloor`].
     pub fn admits(&self, data_type: DataType, class: Class, group: &Group) -> Result<(), Refusal> {
-        let floor = self.bounds(data_type).floor;
+        let floor = self.bounds(data_type).floor_in(group);
         if group.meets(class, floor) {
             Ok(())
         } else {
@@ -89,19 +91,26 @@ impl Policy {
         }
     }
 
-    /// The class by which a decision's message is sealed in `group`.
+    /// The class by which a decision's message is sealed in `group`: what was decided, raised to
+    /// the floor of groups of more than two in such a group.
     ///
     /// # Errors
-    /// [`Refusal::NeedsPair`] for class P in a group of more than two.
+    /// [`Refusal::NeedsPair`] where either is P in a group of more than two.
     pub fn class_in(
         &self,
         group: &Group,
         data_type: DataType,
         decision: &Decision,
     ) -> Result<Class, Refusal> {
-        let class = group.class_for(decision.class).ok_or(Refusal::NeedsPair { data_type })?;
-        // What is decided always meets the floor; that it is still so in the group is checked, not
-        // assumed.
+        let needs_pair = Refusal::NeedsPair { data_type };
+        let decided = group.class_for(decision.class).ok_or(needs_pair)?;
+        let floor = self.bounds(data_type).floor_in(group);
+        let class = if group.meets(decided, floor) {
+            decided
+        } else {
+            group.class_for(floor).ok_or(needs_pair)?
+        };
+        // Both ways lead to a class that meets the floor; that it is so is checked, not assumed.
         self.admits(data_type, class, group).map(|()| class)
     }
 

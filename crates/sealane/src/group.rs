@@ -201,7 +201,7 @@ impl Group {
 
     /// Publishes what this authority has ordered and the control stream does not have; gives how
     /// many there were. Behind a removal it marks how far the group's streams had come. Doing it
-    /// again does nothing.
+    /// again does nothing. A token needs `read` and `orders` on [`Group::control_topic`].
     ///
     /// # Errors
     /// [`Error::Group`] if this is not the authority; as [`Client::publish`].
@@ -374,7 +374,7 @@ impl Group {
     }
 
     /// Obeys one message of the control stream, and tells of what changed. What is refused changes
-    /// nothing: anybody who reaches the hub may have written it.
+    /// nothing: whoever may write there may have written it.
     fn obey(&self, stream: &Topic, offset: u64, notice: Result<Notice, Error>) {
         let outcome = notice.and_then(|notice| {
             let mut keys = self.keys();

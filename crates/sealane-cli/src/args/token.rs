@@ -47,6 +47,10 @@ pub struct TokenNew {
     /// Let it make, change and remove streams that match; may be repeated
     #[arg(long, value_name = "PATTERN")]
     pub manage: Vec<Pattern>,
+    /// Let it publish to, make, change and remove the control streams of groups that match, for
+    /// example 'groups/*', which --publish and --manage do not; may be repeated
+    #[arg(long, value_name = "PATTERN")]
+    pub orders: Vec<Pattern>,
     /// Let it see the node's own figures
     #[arg(long)]
     pub observe: bool,

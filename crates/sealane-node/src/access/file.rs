@@ -241,7 +241,10 @@ impl Tokens {
             let name = Value::String(token.name.clone());
             // Writing to a String cannot fail.
             let _ = write!(text, "\n[[token]]\nname = {name}\nhash = \"{hash}\"\n");
-            for right in Right::ALL {
+            // A right that is not granted is left out, so that nodes that do not know it yet read
+            // the file as well.
+            for right in Right::ALL.into_iter().filter(|right| !token.rights.of(*right).is_empty())
+            {
                 let patterns = token.rights.of(right).iter();
                 let patterns = patterns.map(|pattern| Value::String(pattern.to_string()));
                 let _ = writeln!(text, "{} = {}", right.name(), Value::Array(patterns.collect()));
@@ -275,12 +278,13 @@ fn read_token(mut table: Table) -> Result<Token, String> {
     let hash = read_hash(&hash).ok_or_else(|| wrong("its hash is not 64 hexadecimal digits"))?;
     let mut of = |right: Right| patterns(&mut table, right.name()).map_err(|e| wrong(&e));
     let (read, publish, manage) = (of(Right::Read)?, of(Right::Publish)?, of(Right::Manage)?);
+    let orders = of(Right::Orders)?;
     let observe = match table.remove("observe") {
         None => false,
         Some(Value::Boolean(observe)) => observe,
         Some(_) => return Err(wrong("`observe` is true or false")),
     };
-    let rights = Rights { read, publish, manage, observe };
+    let rights = Rights { read, publish, manage, orders, observe };
     let created = time(&mut table, "created")?.unwrap_or(SystemTime::UNIX_EPOCH);
     let expires = time(&mut table, "expires")?;
     match table.keys().next() {
@@ -340,6 +344,7 @@ mod tests {
         let secret = Secret::new([1; 32]);
         let rights = Rights {
             read: vec!["a/**".parse().unwrap(), "b".parse().unwrap()],
+            orders: vec!["groups/*".parse().unwrap()],
             observe: true,
             ..Rights::default()
         };
@@ -375,6 +380,9 @@ mod tests {
             format!("{good}read = 'a'\n"),
             format!("{good}write = ['a']\n"),
             format!("{good}observe = 1\n"),
+            format!("{good}orders = 'groups/**'\n"),
+            format!("{good}orders = ['groups/**/x']\n"),
+            format!("{good}order = ['groups/**']\n"),
             format!("{good}expires = 'soon'\n"),
             format!("{good}[[token]]\nname = 'a'\nhash = '{hash}'\n"),
         ];
@@ -383,7 +391,11 @@ mod tests {
             private(&file, true).unwrap().write_all(text.as_bytes()).unwrap();
             Tokens::read(&file)
         };
-        assert_eq!(read(&good).unwrap().iter().count(), 1);
+        let rights = |text: &str| read(text).unwrap().iter().next().unwrap().rights().clone();
+        assert_eq!(rights(&good), Rights::default());
+        let orders = vec!["groups/**".parse().unwrap()];
+        let expected = Rights { orders, ..Rights::default() };
+        assert_eq!(rights(&format!("{good}orders = ['groups/**']\n")), expected);
         for case in cases {
             assert!(matches!(read(&case), Err(FileError::Content { .. })), "{case}");
         }

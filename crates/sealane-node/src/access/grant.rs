@@ -3,7 +3,7 @@ use std::sync::Arc;
 use sealane_message::Pattern;
 use tokio::sync::watch;
 
-use super::{Access, Pass, Right};
+use super::{Access, Pass};
 use crate::refusal::Refusal;
 
 /// What somebody reads by, for as long as it is granted.
@@ -33,6 +33,6 @@ impl Grant {
 
     fn ask(&mut self) -> Result<(), Refusal> {
         self.pass = self.access.renew(self.pass.clone())?;
-        self.pass.need_all(Right::Read, &self.pattern)
+        self.pass.need_to_read_all(&self.pattern)
     }
 }

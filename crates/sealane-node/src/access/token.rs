@@ -2,6 +2,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::SystemTime;
 
+use sealane_frame::GroupTag;
 use sealane_message::{Pattern, Topic};
 
 /// What every token begins with, so that it is found where it was left by mistake.
@@ -63,11 +64,13 @@ pub enum Right {
     Publish,
     /// Making, changing and removing streams.
     Manage,
+    /// All of both on the control streams of groups, where neither of them is enough.
+    Orders,
 }
 
 impl Right {
     /// All of them.
-    pub const ALL: [Right; 3] = [Right::Read, Right::Publish, Right::Manage];
+    pub const ALL: [Right; 4] = [Right::Read, Right::Publish, Right::Manage, Right::Orders];
 
     /// Its name in files and refusals.
     pub fn name(self) -> &'static str {
@@ -75,8 +78,24 @@ impl Right {
             Right::Read => "read",
             Right::Publish => "publish",
             Right::Manage => "manage",
+            Right::Orders => "orders",
         }
     }
+
+    /// The right that a topic asks for in place of this one. A token that may publish or manage
+    /// everything is not yet trusted with what all members of a group obey.
+    #[must_use]
+    pub fn on(self, topic: &Topic) -> Right {
+        match self {
+            Right::Publish | Right::Manage if is_control(topic) => Right::Orders,
+            right => right,
+        }
+    }
+}
+
+/// Whether a topic is the control stream of a group: `groups/` and the group's tag (spec/group.md).
+fn is_control(topic: &Topic) -> bool {
+    topic.as_str().strip_prefix("groups/").and_then(GroupTag::from_hex).is_some()
 }
 
 /// What a token grants.
@@ -88,6 +107,8 @@ pub struct Rights {
     pub publish: Vec<Pattern>,
     /// What may be made, changed and removed.
     pub manage: Vec<Pattern>,
+    /// Which control streams of groups may be written, made, changed and removed.
+    pub orders: Vec<Pattern>,
     /// Whether the node's own figures may be seen.
     pub observe: bool,
 }
@@ -99,12 +120,15 @@ impl Rights {
             Right::Read => &self.read,
             Right::Publish => &self.publish,
             Right::Manage => &self.manage,
+            Right::Orders => &self.orders,
         }
     }
 
-    /// The pattern that grants a right on a topic.
+    /// The pattern that grants a right on a topic. None of them grants a right that the topic does
+    /// not ask for: `publish` and `manage` mean nothing on control streams, `orders` on any other.
     pub fn granting(&self, right: Right, topic: &Topic) -> Option<&Pattern> {
-        self.of(right).iter().find(|pattern| pattern.matches(topic))
+        let is_asked = right.on(topic) == right && (right != Right::Orders || is_control(topic));
+        self.of(right).iter().find(|pattern| is_asked && pattern.matches(topic))
     }
 
     /// Whether a right on a topic is granted.
@@ -112,9 +136,15 @@ impl Rights {
         self.granting(right, topic).is_some()
     }
 
-    /// Whether a right on all topics of a pattern is granted.
-    pub fn grants_all(&self, right: Right, pattern: &Pattern) -> bool {
-        self.of(right).iter().any(|granted| granted.covers(pattern))
+    /// Whether all topics of a pattern may be read. Of the other rights this cannot be said by the
+    /// patterns alone, since control streams among the topics ask for another right.
+    pub fn reads_all(&self, pattern: &Pattern) -> bool {
+        self.read.iter().any(|granted| granted.covers(pattern))
+    }
+
+    /// Whether there is any topic on which messages may be enqueued.
+    pub fn may_enqueue(&self) -> bool {
+        !(self.publish.is_empty() && self.orders.is_empty())
     }
 }
 
@@ -169,5 +199,42 @@ mod tests {
         }
         assert_eq!(format!("{secret:?}"), "Secret");
         assert_ne!(secret.hash(), Secret::new([8; 32]).hash());
+    }
+
+    #[test]
+    fn control_streams_ask_for_a_right_of_their_own_and_no_other_topic_does() {
+        let asked = |topic: &str| Right::ALL.map(|right| right.on(&topic.parse().unwrap()));
+        let [read, publish, manage, orders] = Right::ALL;
+        for control in ["groups/0a1b2c3d", "groups/00000000", "groups/ffffffff"] {
+            assert_eq!(asked(control), [read, orders, orders, orders], "{control}");
+        }
+        for other in [
+            "groups",
+            "groups/0a1b2c3",
+            "groups/0a1b2c3d0",
+            "groups/0A1B2C3D",
+            "groups/0a1b2c3g",
+            "groups/+a1b2c3d",
+            "groups/0a1b2c3d/x",
+            "Groups/0a1b2c3d",
+            "group/0a1b2c3d",
+            "x/groups/0a1b2c3d",
+            "dead/groups/0a1b2c3d",
+        ] {
+            assert_eq!(asked(other), [read, publish, manage, orders], "{other}");
+        }
+    }
+
+    #[test]
+    fn no_pattern_grants_a_right_that_the_topic_does_not_ask_for() {
+        let all: Vec<Pattern> = vec!["**".parse().unwrap()];
+        let (read, publish, manage, orders) = (all.clone(), all.clone(), all.clone(), all);
+        let rights = Rights { read, publish, manage, orders, observe: false };
+        let granted = |topic: &str| {
+            let topic = topic.parse().unwrap();
+            Right::ALL.map(|right| rights.grants(right, &topic))
+        };
+        assert_eq!(granted("groups/0a1b2c3d"), [true, false, false, true]);
+        assert_eq!(granted("fleet/7"), [true, true, true, false]);
     }
 }

@@ -25,7 +25,7 @@ fn rights() -> Vec<(u8, Rights)> {
         read: patterns(read),
         publish: patterns(publish),
         manage: patterns(manage),
-        observe: false,
+        ..Rights::default()
     };
     vec![
         (1, of(&["**"], &["**"], &["**"])),
@@ -145,7 +145,7 @@ async fn subscriptions_read_what_is_granted_as_a_whole() {
             [("authorization", bearer.as_str()), ("sec-websocket-protocol", &protocols)];
         let places = ["from=first", "consumer=c", ""];
         for (transport, pattern) in transports.iter().flat_map(|t| asked.map(|p| (t, p))) {
-            let granted = rights.grants_all(Right::Read, &pattern.parse().unwrap());
+            let granted = rights.reads_all(&pattern.parse().unwrap());
             for place in places {
                 let what = format!("token {byte} by {}: {pattern} {place}", transport.0);
                 let query = format!("stream={pattern}&{place}");

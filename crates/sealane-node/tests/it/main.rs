@@ -6,6 +6,7 @@ mod delivers_exactly;
 mod ends_by_the_protocol;
 mod enqueues_once;
 mod guards;
+mod guards_orders;
 mod http;
 mod keeps_to_itself;
 mod limits_hold;

@@ -139,8 +139,8 @@ fn token(byte: u8) -> String {
 async fn guarded(limits: Limits) -> Running {
     let hub = hub(limits).await;
     let all = vec!["**".parse().unwrap()];
-    let rights =
-        Rights { read: all.clone(), publish: all.clone(), manage: all.clone(), observe: true };
+    let (read, publish, manage) = (all.clone(), all.clone(), all);
+    let rights = Rights { read, publish, manage, observe: true, ..Rights::default() };
     Tokens::add(hub.folder.path(), "all", &Secret::new([1; 32]), rights, None).unwrap();
     hub.node.reload().unwrap();
     hub

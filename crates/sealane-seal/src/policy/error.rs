@@ -67,7 +67,8 @@ sealane_message::errors! {
             .built_in.letter(), .floor.letter())]
         #[code("SL-POLICY-05", "LowersFloor", exit = Usage)]
         #[cause("a policy file lowers a floor that may not be lowered")]
-        #[hint("Remove the floor; built-in floors of S and P, and that of `unknown`, only go up.")]
+        #[hint("Remove the floor; those of `unknown`, and of types whose built-in floor is S or P, \
+                only go up.")]
         LowersFloor {
             /// The type.
             data_type: DataType,
@@ -122,7 +123,7 @@ sealane_message::errors! {
             data_type: DataType,
             /// Its class.
             class: Class,
-            /// The floor.
+            /// The floor in its group.
             floor: Class,
         },
         /// Caller's fault: what needs class P was to be sent to a group of more than two.

@@ -8,7 +8,7 @@ use crate::limits::{
 use sealane_message::DataType;
 use toml::de::{DeTable, DeValue};
 
-use super::rules::{Rules, may_be_lowered};
+use super::rules::{Rules, group_floor, may_be_lowered};
 use super::{Battery, Fault, Link, Pace, Policy, PolicyError, Rate, Trust};
 use crate::{Class, Suite};
 
@@ -45,28 +45,24 @@ fn of_type(rules: &mut Rules, name: &str, table: &Table<'_>) -> Result<(), Polic
     let data_type = DataType::ALL.iter().find(|known| known.name() == Some(name)).copied();
     let names: Vec<_> = DataType::ALL.iter().filter_map(|known| known.name()).collect();
     let data_type = data_type.ok_or_else(|| table.unknown(name, "[type]", &names))?;
-    table.only(&["floor", "ceiling", "because"])?;
-    let (floor, ceiling) = (table.class("floor")?, table.class("ceiling")?);
+    table.only(&["floor", "group_floor", "ceiling", "because"])?;
     let because = table.reason()?;
     let bounds = rules.bounds_mut(data_type);
-    if let Some(floor) = floor {
-        let built_in = bounds.built_in_floor;
-        if !floor.covers(built_in) {
-            if !may_be_lowered(data_type) {
-                let fault = Fault::LowersFloor { data_type, built_in, floor };
-                return Err(table.error("floor", fault));
-            }
-            if because.is_none() {
-                let key = format!("type.{name}.floor");
-                return Err(table.error("floor", Fault::NoReason { key, built_in, asked: floor }));
-            }
-        }
+    if let Some(floor) = table.floor("floor", data_type, bounds.built_in_floor)? {
         bounds.floor = floor;
+        bounds.group_floor = group_floor(data_type, floor);
         if !bounds.ceiling.covers(floor) {
             bounds.ceiling = floor;
         }
     }
-    if let Some(ceiling) = ceiling {
+    if let Some(floor) = table.floor("group_floor", data_type, bounds.built_in_group_floor)? {
+        if !floor.covers(bounds.floor) {
+            let least = bounds.floor.letter();
+            return Err(table.wrong("group_floor", format!("is at least the floor, {least}")));
+        }
+        bounds.group_floor = floor;
+    }
+    if let Some(ceiling) = table.class("ceiling")? {
         let floor = bounds.floor;
         if !ceiling.covers(floor) {
             let fault = Fault::CeilingBelowFloor { data_type, floor, ceiling };
@@ -212,6 +208,27 @@ impl<'a> Table<'a> {
         let Some(letter) = self.text(key)? else { return Ok(None) };
         let cause = "is A, C, S or P; plaintext is not a class";
         Class::from_letter(letter).map(Some).ok_or_else(|| self.wrong(key, cause))
+    }
+
+    /// A floor of a type; less than what is built in needs a reason, where it is allowed at all.
+    fn floor(
+        &self,
+        key: &str,
+        data_type: DataType,
+        built_in: Class,
+    ) -> Result<Option<Class>, PolicyError> {
+        let Some(floor) = self.class(key)? else { return Ok(None) };
+        if !floor.covers(built_in) {
+            if !may_be_lowered(data_type) {
+                return Err(self.error(key, Fault::LowersFloor { data_type, built_in, floor }));
+            }
+            if self.reason()?.is_none() {
+                let named = format!("{}.{key}", self.name);
+                let fault = Fault::NoReason { key: named, built_in, asked: floor };
+                return Err(self.error(key, fault));
+            }
+        }
+        Ok(Some(floor))
     }
 
     /// What a link or trust asks for; less than what is built in needs a reason.

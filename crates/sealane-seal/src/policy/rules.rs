@@ -1,7 +1,7 @@
 use sealane_message::DataType;
 
 use super::{Battery, Link, Pace, Rate, Sending, Trust};
-use crate::{Class, Suite};
+use crate::{Class, Group, Suite};
 
 /// Between which classes the messages of a type are sealed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -9,11 +9,15 @@ use crate::{Class, Suite};
 pub struct Bounds {
     /// The class that it starts at and never goes below.
     pub floor: Class,
-    /// The class that nothing raises it beyond.
+    /// The floor in a group of more than two, whatever the ceiling: at least `floor`.
+    pub group_floor: Class,
+    /// The class that neither link nor trust raises it beyond.
     pub ceiling: Class,
     /// The floor that is built in.
     pub built_in_floor: Class,
-    /// Why a file lowered the floor, in its words.
+    /// The floor that is built in for groups of more than two.
+    pub built_in_group_floor: Class,
+    /// Why a file lowered a floor, in its words.
     pub because: Option<String>,
 }
 
@@ -64,6 +68,13 @@ fn built_in(data_type: DataType) -> (Class, Class) {
     }
 }
 
+/// The floor in groups of more than two, of types that have one beside their floor. All members of
+/// such a group share the keys of class C, so that any of them could write in the name of another:
+/// what people say to each other is signed. In a pair the other one alone can have written it.
+fn built_in_group_floor(data_type: DataType) -> Option<Class> {
+    (data_type == DataType::CHAT).then_some(Class::Signed)
+}
+
 /// Whether a type is sent at once and whole, whatever the battery and the rate.
 pub(super) fn is_urgent(data_type: DataType) -> bool {
     matches!(
@@ -76,8 +87,9 @@ pub(super) fn is_urgent(data_type: DataType) -> bool {
     )
 }
 
-/// Whether a file may go below the built-in floor of a type, with a reason. S and P stand for what
-/// harms people when it is forged or read; what nobody knows cannot be judged.
+/// Whether a file may go below the built-in floors of a type, with a reason. A type whose floor is
+/// S or P harms people when it is forged or read, in a group of any size; what nobody knows cannot
+/// be judged.
 pub(super) fn may_be_lowered(data_type: DataType) -> bool {
     built_in(data_type).0 == Class::Group && data_type != DataType::UNKNOWN
 }
@@ -85,8 +97,27 @@ pub(super) fn may_be_lowered(data_type: DataType) -> bool {
 impl Bounds {
     fn built_in(data_type: DataType) -> Bounds {
         let (floor, ceiling) = built_in(data_type);
-        Bounds { floor, ceiling, built_in_floor: floor, because: None }
+        let group_floor = group_floor(data_type, floor);
+        Bounds {
+            floor,
+            group_floor,
+            ceiling,
+            built_in_floor: floor,
+            built_in_group_floor: group_floor,
+            because: None,
+        }
     }
+
+    /// The floor of messages in this group.
+    pub(super) fn floor_in(&self, group: &Group) -> Class {
+        if group.is_pair() { self.floor } else { self.group_floor }
+    }
+}
+
+/// The floor in groups of more than two that goes with a floor, where no file gives one: the one
+/// that is built in, unless the floor asks for more. That may be P, which nothing meets there.
+pub(super) fn group_floor(data_type: DataType, floor: Class) -> Class {
+    built_in_group_floor(data_type).filter(|built_in| built_in.covers(floor)).unwrap_or(floor)
 }
 
 impl Rules {

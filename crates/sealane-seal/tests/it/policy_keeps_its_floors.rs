@@ -64,30 +64,30 @@ fn all_numbers_have_a_class_and_strange_ones_that_of_unknown() {
     }
 }
 
-/// The table of `spec/policy.md`.
+/// The table of `spec/policy.md`: floor, group floor and ceiling.
 #[test]
 fn the_floors_and_ceilings_that_are_built_in() {
     let table = [
-        ("unknown", "C", "P"),
-        ("counter", "A", "C"),
-        ("heartbeat", "A", "C"),
-        ("vitals", "C", "P"),
-        ("location", "C", "P"),
-        ("chat", "C", "P"),
-        ("receipt", "C", "P"),
-        ("emergency", "S", "S"),
-        ("acknowledgement", "S", "S"),
-        ("clear", "S", "S"),
-        ("control", "S", "S"),
-        ("command", "P", "P"),
-        ("sensitive-chat", "P", "P"),
+        ("unknown", "CCP"),
+        ("counter", "AAC"),
+        ("heartbeat", "AAC"),
+        ("vitals", "CCP"),
+        ("location", "CCP"),
+        ("chat", "CSP"),
+        ("receipt", "CCP"),
+        ("emergency", "SSS"),
+        ("acknowledgement", "SSS"),
+        ("clear", "SSS"),
+        ("control", "SSS"),
+        ("command", "PPP"),
+        ("sensitive-chat", "PPP"),
     ];
     assert_eq!(table.len(), DataType::ALL.len());
     let policy = Policy::default();
-    for (name, floor, ceiling) in table {
+    for (name, letters) in table {
         let bounds = policy.bounds(name.parse().unwrap());
-        let letters = (bounds.floor.letter().to_string(), bounds.ceiling.letter().to_string());
-        assert_eq!(letters, (floor.to_owned(), ceiling.to_owned()), "{name}");
+        let classes = [bounds.floor, bounds.group_floor, bounds.ceiling];
+        assert_eq!(classes.map(Class::letter).iter().collect::<String>(), letters, "{name}");
     }
 }
 
@@ -158,12 +158,70 @@ fn a_message_that_needs_a_pair_is_not_sent_to_more() {
         let decision = policy.decide(data_type, &Conditions::default());
         policy.class_in(group, data_type, &decision)
     };
-    assert_eq!(class(&group, DataType::CHAT), Ok(Class::Group));
-    assert_eq!(class(&pair, DataType::CHAT), Ok(Class::Peer));
+    assert_eq!(class(&group, DataType::LOCATION), Ok(Class::Group));
+    assert_eq!(class(&pair, DataType::LOCATION), Ok(Class::Peer));
     assert_eq!(class(&pair, DataType::COMMAND), Ok(Class::Peer));
     let refused = class(&group, DataType::COMMAND).unwrap_err();
     assert_eq!(refused, Refusal::NeedsPair { data_type: DataType::COMMAND });
     assert_eq!(refused.info().code, "SL-POLICY-09");
+}
+
+/// Every policy, group and condition at once: `group_keeps_its_floor` of the laws says the rest.
+#[test]
+fn chat_is_signed_in_a_group_of_people_and_is_for_two_in_a_pair() {
+    let (group, pair) = (group(Suite::Aes256Gcm), pair(Suite::Aes256Gcm));
+    let chat = DataType::CHAT;
+    let policy = |lines: &str| Policy::from_toml(&format!("version = 1\n{lines}")).unwrap();
+    let classes = |policy: &Policy, link, trust| {
+        let decision = policy.decide(chat, &Conditions { link, trust, ..Conditions::default() });
+        [&group, &pair].map(|group| policy.class_in(group, chat, &decision))
+    };
+    let built_in = Policy::default();
+    for link in Link::ALL {
+        for trust in [Trust::Verified, Trust::Member] {
+            assert_eq!(classes(&built_in, link, trust), [Ok(Class::Signed), Ok(Class::Peer)]);
+        }
+        let needs_pair = Err(Refusal::NeedsPair { data_type: chat });
+        assert_eq!(classes(&built_in, link, Trust::Unknown), [needs_pair, Ok(Class::Peer)]);
+    }
+    let usual = |lines: &str| classes(&policy(lines), Link::Hub, Trust::Member);
+    let because = "type.chat.because = 'x'";
+    // The group floor stays where a file lowers the floor, the ceiling or both.
+    let signed = Ok(Class::Signed);
+    let low = format!("type.chat.floor = 'A'\ntype.chat.ceiling = 'A'\n{because}");
+    assert_eq!(usual(&low), [signed, Ok(Class::Authenticated)]);
+    assert_eq!(usual("type.chat.ceiling = 'C'"), [signed, Ok(Class::Peer)]);
+    assert_eq!(usual("type.chat.floor = 'S'"), [signed, signed]);
+    // Whoever asks for less says so, and whoever asks for P sends to pairs alone.
+    let less = format!("type.chat.group_floor = 'C'\n{because}");
+    assert_eq!(usual(&less), [Ok(Class::Group), Ok(Class::Peer)]);
+    assert_eq!(usual("type.chat.floor = 'P'")[0], Err(Refusal::NeedsPair { data_type: chat }));
+}
+
+#[test]
+fn chat_that_any_member_can_have_written_is_not_shown() {
+    let (group, pair) = (group(Suite::Aes256Gcm), pair(Suite::Aes256Gcm));
+    let admitted = |policy: &Policy, group: &Group, data_type| {
+        let classes = Class::ALL.into_iter().filter(|class| group.allows(*class));
+        let shown = classes.filter(|class| policy.admits(data_type, *class, group).is_ok());
+        shown.map(Class::letter).collect::<String>()
+    };
+    let built_in = Policy::default();
+    assert_eq!(admitted(&built_in, &group, DataType::CHAT), "S");
+    assert_eq!(admitted(&built_in, &pair, DataType::CHAT), "SP");
+    assert_eq!(admitted(&built_in, &group, DataType::LOCATION), "CS");
+    assert_eq!(admitted(&built_in, &group, DataType::SENSITIVE_CHAT), "");
+    let refused = built_in.admits(DataType::CHAT, Class::Group, &group).unwrap_err();
+    assert_eq!(refused.info().name, "BelowFloor");
+    assert_eq!(refused.to_string(), "a message of type `chat` came in class C, its floor is S");
+    let two = Policy::from_toml("version = 1\ntype.chat.floor = 'P'").unwrap();
+    assert_eq!(admitted(&two, &group, DataType::CHAT), "", "the floor P is not met by S");
+    let text = "version = 1\ntype.chat = { group_floor = 'C', because = 'x' }";
+    assert_eq!(admitted(&Policy::from_toml(text).unwrap(), &group, DataType::CHAT), "CS");
+    let text = "version = 1\ntype.location.group_floor = 'S'";
+    let stricter = Policy::from_toml(text).unwrap();
+    assert_eq!(admitted(&stricter, &group, DataType::LOCATION), "S");
+    assert_eq!(admitted(&stricter, &pair, DataType::LOCATION), "SP");
 }
 
 /// A member seals a location so that all can read it: it opens, and is dropped by its class.
@@ -194,6 +252,7 @@ fn class() -> impl Strategy<Value = &'static str> {
 /// Lines of a policy file: often valid, sometimes not.
 fn line() -> impl Strategy<Value = String> {
     let types = (0..DataType::ALL.len()).prop_map(|index| DataType::ALL[index]);
+    let types_of_groups = types.clone();
     let because = prop_oneof![Just(", because = 'a reason'"), Just("")];
     prop_oneof![
         (types.clone(), class(), because.clone()).prop_map(|(name, class, because)| format!(
@@ -201,6 +260,9 @@ fn line() -> impl Strategy<Value = String> {
         )),
         (types, class(), class(), because.clone()).prop_map(|(name, floor, ceiling, because)| {
             format!("type.{name} = {{floor='{floor}', ceiling='{ceiling}'{because}}}")
+        }),
+        (types_of_groups, class(), because.clone()).prop_map(|(name, floor, because)| {
+            format!("type.{name} = {{group_floor='{floor}'{because}}}")
         }),
         ((0..4_usize), class(), because.clone()).prop_map(|(link, class, because)| {
             format!("link.{} = {{raise='{class}'{because}}}", Link::ALL[link].name())

@@ -47,6 +47,16 @@ const BAD: &[(&str, usize, &str)] = &[
     ("version = 1\n[type.location]\nfloor = 'A'", 3, "NoReason"),
     ("version = 1\ntype = { location = { floor = 'A' } }", 2, "NoReason"),
     ("version = 1\n\"type\".\"loc\\u0061tion\".'floor' = 'A'", 2, "NoReason"),
+    ("version = 1\n[type.chat]\ngroup_floor = 'C'", 3, "NoReason"),
+    ("version = 1\n[type.chat]\nfloor = 'S'\ngroup_floor = 'P'", 4, "NoReason"),
+    ("version = 1\n[type.counter]\nfloor = 'C'\ngroup_floor = 'A'", 4, "PolicyValue"),
+    ("version = 1\n[type.chat]\ngroup_floor = 'A'\nbecause = 'x'", 3, "PolicyValue"),
+    ("version = 1\n[type.chat]\ngroup_floor = 'none'\nbecause = 'x'", 3, "PolicyValue"),
+    ("version = 1\n[type.chat]\ngroup-floor = 'S'", 3, "PolicyUnknownKey"),
+    ("version = 1\n[link.hub]\ngroup_floor = 'S'", 3, "PolicyUnknownKey"),
+    ("version = 1\n[type.emergency]\ngroup_floor = 'C'\nbecause = 'x'", 3, "LowersFloor"),
+    ("version = 1\n[type.command]\ngroup_floor = 'S'\nbecause = 'x'", 3, "LowersFloor"),
+    ("version = 1\n[type.unknown]\ngroup_floor = 'A'\nbecause = 'x'", 3, "LowersFloor"),
     ("version = 1\n[link.foreign]\nraise = 'A'", 3, "NoReason"),
     ("version = 1\n[link.hub]\nraise = 'A'", 3, "NoReason"),
     ("version = 1\n[trust.unknown]\nraise = 'S'", 3, "NoReason"),
@@ -104,6 +114,8 @@ fn a_file_changes_what_it_says_and_nothing_else() {
         because = 'the map of buses is public'
         [type.counter]
         floor = 'S'
+        [type.vitals]
+        group_floor = 'S'
         [adapt]
         battery_percent = 50
         [adapt.saving]
@@ -114,9 +126,14 @@ fn a_file_changes_what_it_says_and_nothing_else() {
     assert_eq!(location.because.as_deref(), Some("the map of buses is public"));
     let counter = policy.bounds(DataType::COUNTER);
     assert_eq!((counter.floor, counter.ceiling), (Class::Signed, Class::Signed));
+    // The floor in groups goes with the floor, up and down.
+    assert_eq!(location.group_floor, Class::Authenticated);
+    assert_eq!(counter.group_floor, Class::Signed);
+    let vitals = policy.bounds(DataType::VITALS);
+    assert_eq!((vitals.floor, vitals.group_floor), (Class::Group, Class::Signed));
     let built_in = Policy::default();
     for data_type in DataType::ALL {
-        if ![DataType::LOCATION, DataType::COUNTER].contains(data_type) {
+        if ![DataType::LOCATION, DataType::COUNTER, DataType::VITALS].contains(data_type) {
             assert_eq!(policy.bounds(*data_type), built_in.bounds(*data_type));
             let calm = Conditions::default();
             assert_eq!(policy.decide(*data_type, &calm), built_in.decide(*data_type, &calm));

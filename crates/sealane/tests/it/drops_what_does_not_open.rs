@@ -93,6 +93,7 @@ async fn what_a_member_seals_wrongly_is_dropped_too() {
         (Class::Authenticated, DataType::LOCATION, 1, &map[..], "BelowFloor"),
         (Class::Group, DataType::EMERGENCY, 1, map, "BelowFloor"),
         (Class::Authenticated, DataType::from_number(4711), 1, map, "BelowFloor"),
+        (Class::Group, DataType::CHAT, 1, map, "BelowFloor"),
         (Class::Group, DataType::LOCATION, 1, b"[1]", "NoEnvelope"),
         (Class::Group, DataType::LOCATION, 1, b"{\"n\":1,\"n\":2}", "NoEnvelope"),
         (Class::Group, DataType::LOCATION, 2, map, "NoEnvelope"),
@@ -108,7 +109,7 @@ async fn what_a_member_seals_wrongly_is_dropped_too() {
     assert_eq!(number(&next(&mut log).await), 1);
     let names = refusals(&mut events, cases.len()).await;
     assert_eq!(names, cases.map(|(.., name)| name));
-    assert_eq!(log.seal_counts().below_floor, 3);
+    assert_eq!(log.seal_counts().below_floor, 4);
 }
 
 #[tokio::test]

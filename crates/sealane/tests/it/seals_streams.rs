@@ -125,6 +125,8 @@ async fn several_senders_are_told_apart() {
         let seal = message.seal.clone().unwrap();
         let sender = if n % 2 == 0 { "base" } else { "car" };
         assert_eq!((number(&message), seal.sender.as_str()), (n, sender));
+        // Neither could have written it in the name of the other.
+        assert_eq!(seal.class, Class::Signed);
     }
 }
 
@@ -161,9 +163,12 @@ async fn a_pair_talks_in_class_p() {
     let (base, car) = (base.group(&client).await, car.group(&client).await);
     base.publish_orders().await.unwrap();
     base.publish("pair", DataType::COMMAND, &numbered(7)).await.unwrap();
+    base.publish("pair", DataType::CHAT, &numbered(8)).await.unwrap();
     let mut pair = car.subscribe("pair").from(Start::First).await.unwrap();
     let message = next(&mut pair).await;
     assert_eq!((number(&message), message.seal.unwrap().class), (7, Class::Peer));
+    let message = next(&mut pair).await;
+    assert_eq!((number(&message), message.seal.unwrap().class), (8, Class::Peer));
 }
 
 #[tokio::test]

@@ -32,6 +32,32 @@ fn the_deciding_rule_is_named() {
 }
 
 #[test]
+fn the_class_in_a_group_and_in_a_pair_is_said() {
+    let home = tempfile::tempdir().unwrap();
+    let explain = |args: &[&str]| said(&policy(home.path(), &[&["explain"], args].concat()));
+    let chat = explain(&["chat"]);
+    assert!(chat.contains("\n  in a group   class S, its floor there\n"), "{chat}");
+    assert!(chat.contains("\n  in a pair    class P\n"), "{chat}");
+    let command = explain(&["command"]);
+    assert!(command.contains("\n  in a group   not sent: it needs class P\n"), "{command}");
+    assert!(!explain(&["location"]).contains("in a group"));
+    let file = home.path().join("policy.toml");
+    std::fs::write(
+        &file,
+        "version = 1\n[type.chat]\ngroup_floor = 'C'\nbecause = 'a club of old friends'\n",
+    )
+    .unwrap();
+    let classes = |args: &[&str]| {
+        let explained = json(&explain(&[args, &["--json"]].concat()));
+        ["floor", "groupFloor", "inGroup", "inPair"].map(|name| text(&explained, name))
+    };
+    assert_eq!(classes(&["chat"]), ["C", "S", "S", "P"]);
+    assert_eq!(classes(&["chat", "--file", file.to_str().unwrap()]), ["C", "C", "C", "P"]);
+    let command = json(&explain(&["command", "--json"]));
+    assert_eq!(command.field("inGroup"), Some(&sealane::Value::Null));
+}
+
+#[test]
 fn every_reachable_class_is_listed() {
     let home = tempfile::tempdir().unwrap();
     let table = said(&policy(home.path(), &["check"]));
@@ -39,9 +65,10 @@ fn every_reachable_class_is_listed() {
         let row = table.lines().find(|line| line.starts_with(name)).unwrap();
         row.split_whitespace().skip(2).collect::<Vec<_>>().join(" ")
     };
-    assert_eq!(cells("counter"), "A C A C");
-    assert_eq!(cells("location"), "C P C P");
-    assert_eq!(cells("emergency"), "S S S");
+    assert_eq!(cells("counter"), "A A C A C");
+    assert_eq!(cells("location"), "C C P C P");
+    assert_eq!(cells("chat"), "C S P C P");
+    assert_eq!(cells("emergency"), "S S S S");
     let records = said(&policy(home.path(), &["check", "--json"]));
     assert_eq!(records.lines().count(), 13);
 }

@@ -58,6 +58,52 @@ fn a_token_opens_what_it_grants_until_it_is_taken_back() {
 }
 
 #[test]
+fn whoever_may_publish_everything_gives_no_orders_to_a_group() {
+    let node = NodeProcess::start();
+    node.run(&["key", "new", "base"]);
+    node.run(&["group", "new", "fleet"]);
+    node.run(&["group", "rotate", "fleet"]);
+    let tag = text(&json(&node.run(&["--json", "group", "show", "fleet"])), "tag");
+    let control = format!("groups/{tag}");
+    let member = make(&node, &["member", "--read", "**", "--publish", "**", "--manage", "**"]);
+    let authority = make(&node, &["base", "--read", "groups/*", "--orders", "groups/*"]);
+    wait_until_guarded(&node);
+    let with = |token: &str, args: &[&str]| {
+        let mut command = node.command(args);
+        let output = command.env("SEALANE_TOKEN", token).output().unwrap();
+        let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+        (output.status.code(), said)
+    };
+    for args in [
+        &["group", "publish", "fleet"][..],
+        &["pub", &control, "junk"],
+        &["stream", "new", &control],
+        &["stream", "rm", &control, "--yes"],
+    ] {
+        let (code, said) = with(&member, args);
+        assert_eq!(code, Some(4), "{args:?}: {said}");
+        let missing = format!("does not grant orders on {control}");
+        assert!(said.contains(&missing) && said.contains("SL-NODE-07"), "{args:?}: {said}");
+    }
+    let (code, said) = with(&authority, &["group", "publish", "fleet"]);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains(&format!("1 orders published to {control}")), "{said}");
+    assert_eq!(with(&authority, &["pub", "fleet/1", "{}"]).0, Some(4));
+
+    let data = node.home().join("data");
+    let ask = |args: &[&str]| {
+        let mut command = node.command(args);
+        String::from_utf8(command.env("SEALANE_DATA", &data).output().unwrap().stdout).unwrap()
+    };
+    assert!(ask(&["token", "ls"]).contains("base\n  read     groups/*\n  orders   groups/*\n"));
+    let explained = ask(&["explain", "access", "base", &control]);
+    assert!(explained.contains("orders   yes, by groups/*"), "{explained}");
+    let explained = ask(&["explain", "access", "member", &control]);
+    assert!(explained.contains("publish  no: this topic asks for orders"), "{explained}");
+    assert!(explained.contains("orders   no\n"), "{explained}");
+}
+
+#[test]
 fn logs_are_json_and_hold_no_body_and_no_token() {
     let folder = tempfile::tempdir().unwrap();
     let mut child = sealane(folder.path())

@@ -135,8 +135,8 @@ impl Hub {
     pub(crate) fn start(net: &Net) -> Hub {
         let data = tempfile::tempdir().unwrap();
         let all: Vec<Pattern> = vec!["**".parse().unwrap()];
-        let rights =
-            Rights { read: all.clone(), publish: all.clone(), manage: all, observe: false };
+        let (read, publish, manage, orders) = (all.clone(), all.clone(), all.clone(), all);
+        let rights = Rights { read, publish, manage, orders, observe: false };
         Tokens::add(data.path(), "members", &token(), rights, None).unwrap();
         Hub { child: spawn(net, data.path()), data }
     }

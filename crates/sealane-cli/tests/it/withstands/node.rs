@@ -33,7 +33,8 @@ impl Node {
         {
             let all: Vec<Pattern> = vec![pattern.parse().unwrap()];
             let observe = name == "good";
-            let rights = Rights { read: all.clone(), publish: all.clone(), manage: all, observe };
+            let (read, publish, manage) = (all.clone(), all.clone(), all);
+            let rights = Rights { read, publish, manage, observe, ..Rights::default() };
             Tokens::add(folder.path(), name, &secret, rights, None).unwrap();
         }
         // What is measured is the node, not the disk.
