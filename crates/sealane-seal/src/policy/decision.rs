@@ -1,6 +1,6 @@
 use sealane_message::DataType;
 
-use super::rules::{Rules, is_urgent};
+use super::rules::Rules;
 use super::{Conditions, Link, Rate, Trust};
 use crate::{Class, Suite};
 
@@ -107,7 +107,7 @@ fn sending(rules: &Rules, data_type: DataType, conditions: &Conditions, pace: Pa
     let sending = *rules.pace(pace);
     let link = rules.link(conditions.link).fragment_bytes;
     let sending = Sending { fragment_bytes: sending.fragment_bytes.min(link), ..sending };
-    if is_urgent(data_type) {
+    if data_type.is_urgent() {
         return Sending { rate_max: None, batch_ms: 0, delta: false, ..sending };
     }
     sending

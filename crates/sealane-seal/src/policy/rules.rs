@@ -75,18 +75,6 @@ fn built_in_group_floor(data_type: DataType) -> Option<Class> {
     (data_type == DataType::CHAT).then_some(Class::Signed)
 }
 
-/// Whether a type is sent at once and whole, whatever the battery and the rate.
-pub(super) fn is_urgent(data_type: DataType) -> bool {
-    matches!(
-        data_type,
-        DataType::EMERGENCY
-            | DataType::ACKNOWLEDGEMENT
-            | DataType::CLEAR
-            | DataType::CONTROL
-            | DataType::COMMAND
-    )
-}
-
 /// Whether a file may go below the built-in floors of a type, with a reason. A type whose floor is
 /// S or P harms people when it is forged or read, in a group of any size; what nobody knows cannot
 /// be judged.
