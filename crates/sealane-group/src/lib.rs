@@ -42,6 +42,8 @@
     deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)
 )]
 
+#[cfg(feature = "test-kind")]
+mod agreed;
 mod card;
 mod certificate;
 mod charter;
@@ -52,6 +54,7 @@ mod examine;
 mod folder;
 mod identity;
 mod invitation;
+mod kind;
 pub mod limits;
 mod marks;
 mod member;
@@ -68,6 +71,8 @@ mod text;
 mod vectors;
 mod wire;
 
+#[cfg(feature = "test-kind")]
+pub use agreed::{Agreed, Present};
 pub use card::Card;
 pub use document::Document;
 pub use error::{ERRORS, Error};
@@ -75,6 +80,7 @@ pub use examine::examine;
 pub use folder::KeyFolder;
 pub use identity::{Fingerprint, Identity, PublicKey, seal_to};
 pub use invitation::Past;
+pub use kind::Membership;
 pub use marks::Mark;
 pub use member::{ControlCursor, Healed, Invited, Member, NewGroup};
 pub use notice::{Heartbeat, Notice, read_orders, write_orders};

@@ -5,6 +5,7 @@ use sealane_frame::{GroupTag, PeerTag, Roster as LinkRoster};
 use sealane_seal::{Binding, Epoch, Epochs, Group, GroupId, History, Slot, Suite, Term};
 
 use crate::folder::IdentityKeys;
+use crate::sender::Source;
 use crate::state::GroupState;
 use crate::{Change, EpochSource, Error, Fingerprint, Mark, Notice, Roster, Sender};
 
@@ -127,6 +128,12 @@ impl Member {
         self.state.is_copied
     }
 
+    /// What the member is called that had that slot in that epoch.
+    pub fn name_of(&self, slot: Slot, epoch: Epoch) -> Option<&str> {
+        let entry = self.state.roster.entry(slot);
+        entry.filter(|entry| entry.term().holds(epoch)).map(crate::Entry::name)
+    }
+
     /// How many orders this member has obeyed.
     pub fn orders(&self) -> u64 {
         self.state.orders
@@ -220,7 +227,8 @@ impl Member {
     ///
     /// [`Error::Behind`], [`Error::Removed`], [`Error::Io`].
     pub fn sender(&self) -> Result<Sender, Error> {
-        Sender::open(&self.keys, &self.name)
+        let (keys, name) = (Arc::clone(&self.keys), self.name.clone());
+        Sender::open(Source::Folder { keys, name })
     }
 
     /// Reads again what the folder has.
@@ -269,8 +277,8 @@ impl EpochSource for Member {
         &self.state.epochs
     }
 
-    fn terms(&self) -> impl Iterator<Item = Term> {
-        self.state.roster.entries().iter().map(crate::Entry::term)
+    fn terms(&self) -> Vec<Term> {
+        self.state.roster.entries().iter().map(crate::Entry::term).collect()
     }
 
     fn live_from(&self) -> Epoch {

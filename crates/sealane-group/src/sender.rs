@@ -3,7 +3,11 @@ use std::sync::Arc;
 use sealane_frame::{
     ANNOUNCEMENT_TYPE, Draft, FrameBuf, GroupTag, HeaderFields, Kind, LinkContext, PeerTag,
 };
-use sealane_seal::{Announcement, Binding, Class, Epoch, Epochs, Sealer, SenderContext, Slot};
+use sealane_seal::limits::MAX_COUNTER;
+use sealane_seal::{
+    Announcement, Binding, Class, Epoch, EpochSecret, Epochs, Group, History, Sealer,
+    SenderContext, SigningKey, Slot,
+};
 
 use crate::Error;
 use crate::crypto::random;
@@ -22,11 +26,10 @@ const FIRST_BLOCK: u64 = 1 << 10;
 /// processes of one folder, copies of the folder and forks never meet. Counters on disk keep the
 /// order of a slot's messages over restarts.
 pub struct Sender {
-    keys: Arc<IdentityKeys>,
-    name: String,
+    source: Source,
     sealer: Sealer,
     tag: GroupTag,
-    source: PeerTag,
+    address: PeerTag,
     /// The counters below it are this sender's to use.
     until: u64,
     next_block: u64,
@@ -35,6 +38,28 @@ pub struct Sender {
     orders: u64,
     /// The process that drew the context.
     process: u32,
+}
+
+/// Where a sender learns what it seals under.
+#[derive(Clone)]
+pub(crate) enum Source {
+    /// A key folder, and the group's name there.
+    Folder { keys: Arc<IdentityKeys>, name: String },
+    #[cfg(feature = "test-kind")]
+    Agreed(Box<crate::Agreed>),
+}
+
+/// A member's place in its group at one moment.
+pub(crate) struct Standing {
+    pub(crate) group: Group,
+    pub(crate) history: History,
+    pub(crate) slot: Slot,
+    pub(crate) epoch: Epoch,
+    pub(crate) secret: EpochSecret,
+    pub(crate) tag: GroupTag,
+    pub(crate) source: PeerTag,
+    pub(crate) orders: u64,
+    pub(crate) signing: SigningKey,
 }
 
 /// What a folder keeps of the senders of a group: the order of its messages, no safety.
@@ -48,43 +73,112 @@ pub(crate) struct Counters {
     pub(crate) start: u64,
 }
 
-impl Sender {
-    pub(crate) fn open(keys: &Arc<IdentityKeys>, name: &str) -> Result<Sender, Error> {
-        let lock = keys.lock()?;
-        let state = keys.load(&lock, name)?;
-        state.check_sealing()?;
-        Sender::reserve(keys, name, &lock, &state, FIRST_BLOCK)
+/// Counters from one up to a bound.
+struct Block {
+    next: u64,
+    until: u64,
+    start: u64,
+}
+
+impl Source {
+    /// What is sealed under now.
+    fn standing(&self) -> Result<Standing, Error> {
+        match self {
+            Source::Folder { keys, name } => {
+                let state = keys.load(&keys.lock()?, name)?;
+                state.check_sealing()?;
+                Standing::of(keys, &state)
+            }
+            #[cfg(feature = "test-kind")]
+            Source::Agreed(agreed) => agreed.standing(),
+        }
     }
 
-    /// A sender under a context of its own, with a block of counters behind all that were reserved.
-    pub(crate) fn reserve(
+    /// A block of counters behind all that were reserved, and a start behind the last.
+    fn reserve(&self, slot: Slot, epoch: Epoch, count: u64) -> Result<Block, Error> {
+        match self {
+            Source::Folder { keys, name } => {
+                let lock = keys.lock()?;
+                Block::reserve(keys, &lock, name, slot, epoch, count)
+            }
+            #[cfg(feature = "test-kind")]
+            Source::Agreed(_) => Ok(Block { next: 0, until: u64::MAX, start: now_ms() }),
+        }
+    }
+}
+
+impl Standing {
+    pub(crate) fn of(keys: &IdentityKeys, state: &GroupState) -> Result<Standing, Error> {
+        let epoch = state.epochs.newest();
+        Ok(Standing {
+            group: state.charter.group(),
+            history: state.charter.history,
+            slot: state.slot,
+            epoch,
+            secret: state.epochs.secret(epoch).ok_or(Error::Cipher)?.clone(),
+            tag: state.tag(),
+            source: state.peer_tag(state.slot).ok_or(Error::Removed)?,
+            orders: state.orders,
+            signing: keys.identity().signing_key()?,
+        })
+    }
+}
+
+impl Block {
+    fn reserve(
+        keys: &IdentityKeys,
+        lock: &Lock,
+        name: &str,
+        slot: Slot,
+        epoch: Epoch,
+        count: u64,
+    ) -> Result<Block, Error> {
+        let before = keys.counters(lock, name)?;
+        let next = before.next(slot, epoch);
+        let until = next.saturating_add(count).min(MAX_COUNTER + 1);
+        let start = now_ms().max(before.start.saturating_add(1));
+        let after = Counters { slot: slot.number(), epoch, bound: until, start };
+        keys.save_counters(lock, name, &after)?;
+        Ok(Block { next, until, start })
+    }
+}
+
+impl Sender {
+    pub(crate) fn open(source: Source) -> Result<Sender, Error> {
+        let standing = source.standing()?;
+        let block = source.reserve(standing.slot, standing.epoch, FIRST_BLOCK)?;
+        Sender::with(source, standing, &block)
+    }
+
+    /// A sender of an authority that holds the lock of its folder, for one order.
+    pub(crate) fn of_order(
         keys: &Arc<IdentityKeys>,
         name: &str,
         lock: &Lock,
         state: &GroupState,
-        count: u64,
     ) -> Result<Sender, Error> {
-        let epoch = state.epochs.newest();
-        let secret = state.epochs.secret(epoch).ok_or(Error::Cipher)?.clone();
-        let epochs = Epochs::new(state.id(), state.charter.history, epoch, secret);
-        let before = keys.counters(lock, name)?;
-        let next = before.next(state.slot, epoch);
-        let (until, start) = (next.saturating_add(count), now_ms().max(before.start + 1));
-        let after = Counters { slot: state.slot.number(), epoch, bound: until, start };
-        keys.save_counters(lock, name, &after)?;
+        let standing = Standing::of(keys, state)?;
+        let block = Block::reserve(keys, lock, name, standing.slot, standing.epoch, 1)?;
+        let source = Source::Folder { keys: Arc::clone(keys), name: name.to_owned() };
+        Sender::with(source, standing, &block)
+    }
+
+    /// A sender under a context of its own.
+    fn with(source: Source, standing: Standing, block: &Block) -> Result<Sender, Error> {
+        let Standing { group, history, slot, epoch, secret, tag, orders, signing, .. } = standing;
+        let epochs = Epochs::new(group.id(), history, epoch, secret);
         let context = SenderContext(random()?);
-        let mut sealer = Sealer::new(state.charter.group(), state.slot, context, &epochs, next)?;
-        sealer.set_signing_key(keys.identity().signing_key()?);
+        let mut sealer = Sealer::new(group, slot, context, &epochs, block.next)?;
+        sealer.set_signing_key(signing);
         Ok(Sender {
-            keys: Arc::clone(keys),
-            name: name.to_owned(),
+            source,
             sealer,
-            tag: state.tag(),
-            source: state.peer_tag(state.slot).ok_or(Error::Removed)?,
-            until,
-            next_block: count.saturating_mul(2).clamp(FIRST_BLOCK, MAX_COUNTER_BLOCK),
-            start,
-            orders: state.orders,
+            tag,
+            address: standing.source,
+            until: block.until,
+            next_block: 2 * FIRST_BLOCK,
+            start: block.start,
+            orders,
             process: std::process::id(),
         })
     }
@@ -112,7 +206,7 @@ impl Sender {
     /// A header of that class to all of the group, from this member.
     pub fn fields(&self, class: Class, data_type: u16) -> HeaderFields {
         let [orders, ..] = self.orders.to_le_bytes();
-        HeaderFields { class, orders, ..HeaderFields::new(self.tag, self.source, data_type) }
+        HeaderFields { class, orders, ..HeaderFields::new(self.tag, self.address, data_type) }
     }
 
     /// Seals a body, bound to where it is to be read, into a frame of the full form. Nothing is
@@ -182,20 +276,18 @@ impl Sender {
         self.seal(&fields, &Binding::link(), &body, buf)
     }
 
-    /// Goes on with what the folder knows now: another call or process may have obeyed orders.
+    /// Goes on with what is known of the group now: another call or process may have obeyed orders.
     ///
     /// # Errors
     ///
     /// [`Error::Removed`], [`Error::Behind`], [`Error::Io`].
     pub fn follow(&mut self) -> Result<(), Error> {
-        let lock = self.keys.lock()?;
-        let state = self.keys.load(&lock, &self.name)?;
-        state.check_sealing()?;
-        let now = (state.epochs.newest(), state.slot, state.orders);
-        if now == (self.epoch(), self.slot(), self.orders) {
+        let now = self.source.standing()?;
+        if (now.epoch, now.slot, now.orders) == (self.epoch(), self.slot(), self.orders) {
             return Ok(());
         }
-        *self = Sender::reserve(&self.keys, &self.name, &lock, &state, self.next_block)?;
+        let block = self.source.reserve(now.slot, now.epoch, FIRST_BLOCK)?;
+        *self = Sender::with(self.source.clone(), now, &block)?;
         Ok(())
     }
 
@@ -204,13 +296,13 @@ impl Sender {
     fn ready(&mut self) -> Result<(), Error> {
         if std::process::id() != self.process {
             // A fork has copied the keys: both would go on with the same counters.
-            *self = Sender::open(&self.keys, &self.name)?;
+            *self = Sender::open(self.source.clone())?;
         }
         match self.sealer.next_counter() {
             Ok(next) if next < self.until => Ok(()),
             Ok(_) => self.refill(),
             Err(_) => {
-                *self = Sender::open(&self.keys, &self.name)?;
+                *self = Sender::open(self.source.clone())?;
                 Ok(())
             }
         }
@@ -223,25 +315,12 @@ impl Sender {
         if self.sealer.next_counter()? < self.until {
             return Ok(());
         }
-        let lock = self.keys.lock()?;
-        let before = self.keys.counters(&lock, &self.name)?;
-        let next = before.next(self.slot(), self.epoch()).max(self.until);
-        let until = next.saturating_add(self.next_block);
-        self.keys.save_counters(
-            &lock,
-            &self.name,
-            &Counters {
-                slot: self.slot().number(),
-                epoch: self.epoch(),
-                bound: until,
-                start: before.start.max(self.start),
-            },
-        )?;
-        self.sealer.go_on_at(next);
-        self.until = until;
+        let block = self.source.reserve(self.slot(), self.epoch(), self.next_block)?;
+        self.sealer.go_on_at(block.next);
+        self.until = block.until;
         self.next_block = self.next_block.saturating_mul(2).min(MAX_COUNTER_BLOCK);
-        debug_assert!(self.sealer.next_counter().is_ok_and(|next| next < until));
-        Ok(())
+        // At the end of an epoch's counters there is none left.
+        self.sealer.next_counter().map(|_| ()).map_err(Error::from)
     }
 }
 

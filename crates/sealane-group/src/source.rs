@@ -17,7 +17,7 @@ pub trait EpochSource {
     fn epochs(&self) -> &Epochs;
 
     /// Who has, and had, which slot in which epochs.
-    fn terms(&self) -> impl Iterator<Item = Term>;
+    fn terms(&self) -> Vec<Term>;
 
     /// The epoch before which nothing is taken live any more, since a member was removed then.
     fn live_from(&self) -> Epoch;

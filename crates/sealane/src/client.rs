@@ -7,7 +7,7 @@ use hyper::Method;
 use hyper::header::HeaderValue;
 use sealane_codec::Codec;
 #[cfg(feature = "group")]
-use sealane_group::Member;
+use sealane_group::Membership;
 use sealane_message::{Topic, Value};
 use sealane_protocol::{Health, Range, StreamState};
 
@@ -138,8 +138,8 @@ impl Client {
     ///
     /// # Errors
     /// [`Error::NotReachable`], or the hub's refusal of its control stream.
-    pub async fn group(&self, member: Member) -> Result<Group, Error> {
-        Group::open(self, member).await
+    pub async fn group(&self, member: impl Into<Membership>) -> Result<Group, Error> {
+        Group::open(self, member.into()).await
     }
 
     /// A handle that publishes to one stream in the background, in batches and in order.

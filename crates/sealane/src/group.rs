@@ -13,7 +13,7 @@ use bytes::Bytes;
 use parking_lot::{Mutex, MutexGuard};
 use sealane_codec::Codec;
 use sealane_frame::GroupTag;
-use sealane_group::{Change, Mark, Member, Notice};
+use sealane_group::{Change, Mark, Membership, Notice};
 use sealane_message::{DataType, Topic, Value};
 use sealane_seal::policy::{Conditions, Decision, Policy};
 use sealane_seal::{Binding, Epoch};
@@ -65,7 +65,7 @@ impl Drop for Inner {
 
 impl Group {
     /// Reads the group's control stream to its end, and follows it from then on.
-    pub(crate) async fn open(client: &Client, member: Member) -> Result<Group, Error> {
+    pub(crate) async fn open(client: &Client, member: Membership) -> Result<Group, Error> {
         let tag = member.tag();
         let (events, _) = broadcast::channel(MAX_EVENTS);
         let inner = Inner {
@@ -208,9 +208,9 @@ impl Group {
     pub async fn publish_orders(&self) -> Result<usize, Error> {
         let from = self.inner.control.lock().await.shown();
         let mut count = self.resend_orders(from).await?;
-        if self.keys().member()?.owes_marks() {
+        if self.keys().provisioned()?.owes_marks() {
             let marks = self.streams_of_group().await?;
-            let notices = self.keys().member()?.mark(&marks)?;
+            let notices = self.keys().provisioned()?.mark(&marks)?;
             count += control::publish(&self.inner.client, self.inner.tag, &notices).await?;
         }
         self.inner.control.lock().await.catch_up(self).await?;
@@ -223,7 +223,7 @@ impl Group {
     /// # Errors
     /// As [`Group::publish_orders`].
     pub async fn resend_orders(&self, from: u64) -> Result<usize, Error> {
-        let notices = self.keys().member()?.notices(from)?;
+        let notices = self.keys().provisioned()?.notices(from)?;
         control::publish(&self.inner.client, self.inner.tag, &notices).await
     }
 
@@ -232,7 +232,7 @@ impl Group {
     /// # Errors
     /// As [`Group::publish_orders`].
     pub async fn beat(&self) -> Result<(), Error> {
-        let notice = self.keys().member()?.heartbeat()?;
+        let notice = self.keys().provisioned()?.heartbeat()?;
         control::publish(&self.inner.client, self.inner.tag, &[notice]).await.map(|_| ())
     }
 

@@ -328,7 +328,7 @@ impl Issue<'_> {
     fn give(&mut self, order: &Order) -> Result<(), Error> {
         let keys = &self.member.keys;
         let number = self.state.orders;
-        let mut sender = Sender::reserve(keys, &self.member.name, self.lock, &self.state, 1)?;
+        let mut sender = Sender::of_order(keys, &self.member.name, self.lock, &self.state)?;
         let fields = HeaderFields {
             kind: Kind::Control,
             priority: Priority::High,

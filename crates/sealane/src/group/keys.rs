@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use bytes::Bytes;
 use sealane_codec::{Codec, Kind as ValueKind, Transcoder};
 use sealane_frame::{Compression, FrameBuf, FrameView, GroupTag, HEADER_BYTES, Kind, open_stored};
-use sealane_group::{Change, EpochSource, Mark, Member, Notice, Sender};
+use sealane_group::{Change, EpochSource, Mark, Member, Membership, Notice, Sender};
 use sealane_message::{DataType, Topic};
 use sealane_protocol::Sealed;
 use sealane_protocol::limits::{MAX_ENVELOPE_BYTES, MAX_ENVELOPE_DEPTH, MAX_ENVELOPE_VALUES};
@@ -18,7 +18,7 @@ use crate::error::Unshown;
 use crate::publish::too_large;
 
 pub(crate) struct GroupKeys {
-    member: Member,
+    member: Membership,
     /// The member's group and its tag, which never change and are hashes of much.
     group: Group,
     tag: GroupTag,
@@ -75,7 +75,7 @@ pub(crate) struct Shown {
 }
 
 impl GroupKeys {
-    pub(super) fn new(member: Member) -> Result<GroupKeys, Error> {
+    pub(super) fn new(member: Membership) -> Result<GroupKeys, Error> {
         let opener = member.opener()?;
         Ok(GroupKeys {
             group: member.group(),
@@ -96,11 +96,12 @@ impl GroupKeys {
         self.policy.decide(data_type, &self.conditions)
     }
 
-    /// The member, as its folder has it now: another process may have changed it.
-    pub(super) fn member(&mut self) -> Result<&mut Member, Error> {
+    /// The member of a group with an authority, as its folder has it now: another process may have
+    /// changed it.
+    pub(super) fn provisioned(&mut self) -> Result<&mut Member, Error> {
         self.member.reload()?;
         self.follow()?;
-        Ok(&mut self.member)
+        Ok(self.member.provisioned()?)
     }
 
     /// Has opener and sender go on with what the member knows now. A sender that stayed would seal
@@ -114,7 +115,7 @@ impl GroupKeys {
         Ok(self.member.mark_here(marks)?)
     }
 
-    pub(super) fn known(&self) -> &Member {
+    pub(super) fn known(&self) -> &Membership {
         &self.member
     }
 
@@ -130,7 +131,7 @@ impl GroupKeys {
     /// Takes a notice, and goes on in the newest epoch. Another process of the folder may have
     /// taken it before.
     pub(super) fn obey(&mut self, notice: &Notice) -> Result<Vec<Change>, Error> {
-        let stamp = |member: &Member| (member.epochs().newest(), member.orders());
+        let stamp = |member: &Membership| (member.epochs().newest(), member.orders());
         let before = stamp(&self.member);
         let outcome = self.member.apply(notice);
         if stamp(&self.member) != before || self.member.is_removed() {
@@ -234,8 +235,8 @@ impl GroupKeys {
         }
         let envelope = Bytes::from(frame).slice(body);
         check(&mut self.scratch, codec, &envelope).map_err(|_| Unshown::NoEnvelope)?;
-        let entry = self.member.roster().entry(opened.slot());
-        let sender = entry.map(|entry| entry.name().to_owned()).unwrap_or_default();
+        let sender =
+            self.member.name_of(opened.slot(), opened.epoch()).unwrap_or_default().to_owned();
         let (orders, live_from) = (header.orders(), self.member.live_from());
         Ok(Shown { opened, data_type, codec, sender, time_ms, orders, live_from, envelope })
     }

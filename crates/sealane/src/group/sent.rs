@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use sealane_codec::Codec;
-use sealane_group::Member;
+use sealane_group::Membership;
 use sealane_message::{DataType, Topic};
 use sealane_seal::{Binding, Epoch};
 
@@ -95,7 +95,7 @@ impl Streams {
     }
 
     /// Those in which nobody has marked where the last removal began.
-    pub(super) fn unmarked(&self, member: &Member) -> Vec<Topic> {
+    pub(super) fn unmarked(&self, member: &Membership) -> Vec<Topic> {
         if !member.has_removed() {
             return Vec::new();
         }

@@ -12,6 +12,7 @@ mod resumes_where_it_was;
 mod scripted;
 mod seals_streams;
 mod served;
+mod serves_another_kind_of_group;
 mod shares_work_among_members;
 mod speaks_the_protocol;
 mod speaks_tls;

@@ -1,0 +1,223 @@
+//! The kinds of group, behind one type that senders, readers and clients hold.
+
+use sealane_frame::{GroupTag, PeerTag};
+use sealane_seal::{Binding, Epoch, Epochs, Group, History, Slot, Term};
+
+#[cfg(feature = "test-kind")]
+use crate::Agreed;
+use crate::{Change, ControlCursor, EpochSource, Error, Mark, Member, Notice, Sender};
+
+/// This process in a group, whatever decides who is in it.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Membership {
+    /// An authority decides, by orders.
+    Provisioned(Member),
+    /// The members decide among themselves: for tests, in place of conversations. Slots are given
+    /// again, and epochs come from outside.
+    #[cfg(feature = "test-kind")]
+    Agreed(Agreed),
+}
+
+impl From<Member> for Membership {
+    fn from(member: Member) -> Membership {
+        Membership::Provisioned(member)
+    }
+}
+
+#[cfg(feature = "test-kind")]
+impl From<Agreed> for Membership {
+    fn from(agreed: Agreed) -> Membership {
+        Membership::Agreed(agreed)
+    }
+}
+
+/// The same method of whichever kind it is.
+macro_rules! each {
+    ($membership:expr, $kind:ident => $call:expr) => {
+        match $membership {
+            Membership::Provisioned($kind) => $call,
+            #[cfg(feature = "test-kind")]
+            Membership::Agreed($kind) => $call,
+        }
+    };
+}
+
+/// What only groups with an authority have; others answer with what stands behind the semicolon.
+macro_rules! provisioned {
+    ($membership:expr, $member:ident => $call:expr; $otherwise:expr) => {
+        match $membership {
+            Membership::Provisioned($member) => $call,
+            #[cfg(feature = "test-kind")]
+            Membership::Agreed(_) => $otherwise,
+        }
+    };
+}
+
+impl Membership {
+    /// The group's address in frames.
+    pub fn tag(&self) -> GroupTag {
+        each!(self, kind => kind.tag())
+    }
+
+    /// The own address in frames.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Removed`].
+    pub fn source(&self) -> Result<PeerTag, Error> {
+        each!(self, kind => kind.source())
+    }
+
+    /// What becomes of epochs that have been read.
+    pub fn history(&self) -> History {
+        self.epochs().history()
+    }
+
+    /// What the member is called that had that slot in that epoch.
+    pub fn name_of(&self, slot: Slot, epoch: Epoch) -> Option<&str> {
+        each!(self, kind => kind.name_of(slot, epoch))
+    }
+
+    /// How many orders, or changes that members agreed on, are obeyed.
+    pub fn orders(&self) -> u64 {
+        each!(self, kind => kind.orders())
+    }
+
+    /// Whether this member is none any more.
+    pub fn is_removed(&self) -> bool {
+        each!(self, kind => kind.is_removed())
+    }
+
+    /// A sender in the own slot.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Behind`], [`Error::Removed`], [`Error::Io`].
+    pub fn sender(&self) -> Result<Sender, Error> {
+        each!(self, kind => kind.sender())
+    }
+
+    /// Whether it may seal.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Removed`], [`Error::Behind`].
+    pub fn check_sealing(&self) -> Result<(), Error> {
+        each!(self, kind => kind.check_sealing())
+    }
+
+    /// Reads again what is kept of the group.
+    ///
+    /// # Errors
+    ///
+    /// As [`Member::reload`].
+    pub fn reload(&mut self) -> Result<(), Error> {
+        provisioned!(self, member => member.reload(); Ok(()))
+    }
+
+    /// The member of a group with an authority.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotAuthority`] where nobody gives orders.
+    pub fn provisioned(&mut self) -> Result<&mut Member, Error> {
+        provisioned!(self, member => Ok(member); Err(Error::NotAuthority))
+    }
+
+    /// See [`Member::check_heartbeat`].
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn check_heartbeat(&self, now_ms: u64) -> Result<(), Error> {
+        provisioned!(self, member => member.check_heartbeat(now_ms); Ok(()))
+    }
+
+    /// See [`Member::is_strict`].
+    pub fn is_strict(&self) -> bool {
+        provisioned!(self, member => member.is_strict(); false)
+    }
+
+    /// See [`Member::is_copied`].
+    pub fn is_copied(&self) -> bool {
+        provisioned!(self, member => member.is_copied(); false)
+    }
+
+    /// See [`Member::first_epoch`].
+    pub fn first_epoch(&self, stream: &Binding, generation: u64, offset: u64) -> Epoch {
+        provisioned!(self, member => member.first_epoch(stream, generation, offset); Epoch(0))
+    }
+
+    /// See [`Member::has_removed`].
+    pub fn has_removed(&self) -> bool {
+        provisioned!(self, member => member.has_removed(); false)
+    }
+
+    /// See [`Member::is_marked`].
+    pub fn is_marked(&self, stream: &Binding) -> bool {
+        provisioned!(self, member => member.is_marked(stream); true)
+    }
+
+    /// See [`Member::mark_here`].
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn mark_here(&mut self, marks: &[Mark]) -> Result<(), Error> {
+        provisioned!(self, member => member.mark_here(marks); Ok(()))
+    }
+
+    /// See [`Member::shown_by`].
+    pub fn shown_by(&self, notice: &Notice) -> Option<u64> {
+        provisioned!(self, member => member.shown_by(notice); None)
+    }
+
+    /// See [`Member::control_cursor`].
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn control_cursor(&self, hub: &[u8; 16]) -> Result<Option<ControlCursor>, Error> {
+        provisioned!(self, member => member.control_cursor(hub); Ok(None))
+    }
+
+    /// See [`Member::save_control_cursor`].
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn save_control_cursor(&self, cursor: ControlCursor) -> Result<(), Error> {
+        provisioned!(self, member => member.save_control_cursor(cursor); Ok(()))
+    }
+}
+
+impl EpochSource for Membership {
+    fn group(&self) -> Group {
+        each!(self, kind => kind.group())
+    }
+
+    fn slot(&self) -> Slot {
+        each!(self, kind => kind.slot())
+    }
+
+    fn epochs(&self) -> &Epochs {
+        each!(self, kind => kind.epochs())
+    }
+
+    fn terms(&self) -> Vec<Term> {
+        each!(self, kind => kind.terms())
+    }
+
+    fn live_from(&self) -> Epoch {
+        each!(self, kind => kind.live_from())
+    }
+
+    fn apply(&mut self, notice: &Notice) -> Result<Vec<Change>, Error> {
+        each!(self, kind => kind.apply(notice))
+    }
+
+    fn passed(&mut self, epoch: Epoch) -> Result<(), Error> {
+        each!(self, kind => kind.passed(epoch))
+    }
+}
