@@ -4,14 +4,14 @@ use std::hint::black_box;
 
 use aws_lc_rs::aead::{AES_256_GCM, Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
 use sealane_codec::event;
-use sealane_frame::{FrameBuf, open_frame};
+use sealane_frame::{AUTHENTICATED_BYTES, FrameBuf, open_frame};
 use sealane_message::event::{Action, Content, Event, EventId, Message};
-use sealane_seal::{Class, Suite};
+use sealane_seal::{Binding, Class, Suite};
 
 use super::{Error, Row, Table};
 use crate::baseline::triple::{self, Base64, Numbers, Rich};
 use crate::measure::{self, Cost, Figure, Plan, Variant};
-use crate::members::Members;
+use crate::members::{GROUP_ID, Members};
 
 /// What an event carries.
 #[derive(Clone, Copy, PartialEq)]
@@ -58,29 +58,35 @@ pub(crate) struct Ends {
 
 impl Ends {
     pub(crate) fn new(suite: Suite) -> Result<Self, Error> {
-        let members = Members::new(Class::Group, suite, 0);
+        let members = Members::new(Class::Group, suite, 0, Binding::conversation(GROUP_ID));
         let members = members.map_err(|_| Error::Broken("sealing"))?;
         Ok(Self { members, buf: FrameBuf::new() })
     }
 
-    /// Encode, seal, frame; parse, open, accept, decode. Gives the bytes of the frame.
+    /// Encode, seal, frame; parse, open, decode, store the session where that is due, accept. Gives
+    /// the bytes of the frame.
     pub(crate) fn round_trip(&mut self, event: &Event<'_>, is_owned: bool) -> Option<usize> {
         let Self { members, buf } = self;
-        members.reserve(1).ok()?;
+        members.ready().ok()?;
         let mut draft = buf.draft();
         event::encode(event, draft.body()).ok()?;
-        let frame = draft.seal(&mut members.sealer, &members.fields).ok()?;
+        let Members { sealer, opener, fields, binding, sessions, .. } = members;
+        let frame = draft.seal(sealer, fields, binding).ok()?;
         let length = frame.len();
-        let received = open_frame(&mut members.opener, frame).ok()?;
+        let received = open_frame(opener, binding, frame).ok()?;
         let read = event::decode(received.body).ok()?;
         match is_owned {
             true => drop(black_box(read.into_owned())),
             false => drop(black_box(read)),
         }
-        received.accept();
+        sessions.accept(received).ok()?;
         Some(length)
     }
 }
+
+/// What a sealed event authenticates beside its body: an SFrame header of 4 bytes, group, binding,
+/// and the frame's header behind its length. `spec/seal.md`, section *Associated data*.
+const ASSOCIATED_BYTES: usize = 4 + 32 + Binding::BYTES + 2 + AUTHENTICATED_BYTES;
 
 /// The least that two ends can do: copy in, seal in place, open in place, copy out.
 struct Floor {
@@ -109,7 +115,7 @@ impl Floor {
         let Self { key, text, out, .. } = self;
         text.clear();
         text.extend_from_slice(body);
-        let associated = || Aad::from(&[9; 85]);
+        let associated = || Aad::from(&[9; ASSOCIATED_BYTES]);
         let tag = key.seal_in_place_separate_tag(nonce(), associated(), text).ok()?;
         key.open_in_place_separate_tag(nonce(), associated(), tag.as_ref(), text).ok()?;
         out.clear();

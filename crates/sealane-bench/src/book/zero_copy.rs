@@ -10,7 +10,7 @@ use super::{Correction, Error, Name, Report, Row, Table};
 use crate::baseline::forward::{Address, Control, Data, Down, Heartbeat, Message, Packet, Up};
 use crate::baseline::forward::{down_into, up_into};
 use crate::measure::{self, Cost, Figure, Plan, Unit, Variant};
-use crate::members::{Members, RELAY};
+use crate::members::{self, Members, RELAY};
 
 const FROM: Address = [1; 6];
 const TO: Address = [2; 6];
@@ -180,10 +180,12 @@ fn owned<'a>(down: &Down<'_>) -> Down<'a> {
 
 fn sealed(payload: &[u8]) -> Result<Vec<u8>, Error> {
     let broken = |_| Error::Broken("sealing");
-    let mut members = Members::new(Class::Group, Suite::Aes256Gcm, 0).map_err(broken)?;
+    let members = Members::new(Class::Group, Suite::Aes256Gcm, 0, members::documents());
+    let Members { mut sealer, fields, binding, .. } =
+        members.map_err(|_| Error::Broken("sealing"))?;
     let mut buf = FrameBuf::new();
-    let (sealer, fields) = (&mut members.sealer, &members.fields);
-    let mut frame = seal_frame(sealer, fields, payload, &mut buf).map_err(broken)?.to_vec();
+    let frame = seal_frame(&mut sealer, &fields, &binding, payload, &mut buf);
+    let mut frame = frame.map_err(broken)?.to_vec();
     forward_in_place(&mut frame, RELAY, RELAY).map_err(broken)?;
     Ok(frame)
 }

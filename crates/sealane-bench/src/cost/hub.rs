@@ -1,13 +1,15 @@
 //! Ways over a hub: real processes, real sockets, a real disk.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use sealane::{Client, Subscription};
 use sealane_codec::Codec;
-use sealane_frame::{FrameBuf, open_frame, seal_frame};
+use sealane_frame::{FrameBuf, open_stored, seal_frame};
 use sealane_message::Value;
 use sealane_protocol::Sealed;
+use sealane_seal::{Binding, Epoch, Opened, SenderContext, Slot};
 
 use super::Error;
 use super::step::Coder;
@@ -88,6 +90,7 @@ struct Ends {
     client: Client,
     readings: Subscription,
     members: Members,
+    shown: Shown,
     buf: FrameBuf,
     writer: Coder,
     reader: Coder,
@@ -99,12 +102,14 @@ impl Ends {
     fn new(way: Way, client: Client, readings: Subscription) -> Result<Self, Error> {
         let (class, suite) = way.seal.unwrap_or(Way::USUAL_SEAL);
         let failed = |_| load::Error::Process("sealing");
-        let members = Members::new(class, suite, way.codec as u8).map_err(failed)?;
+        let members = Members::new(class, suite, way.codec as u8, Binding::stream(TOPIC));
+        let members = members.map_err(failed)?;
         Ok(Self {
             way,
             client,
             readings,
             members,
+            shown: Shown::default(),
             buf: FrameBuf::new(),
             writer: Coder::new(way.codec),
             reader: Coder::new(way.codec),
@@ -164,7 +169,7 @@ impl Ends {
 
     /// What is published: a map around the value, or a frame that its body is sealed in.
     fn envelope(&mut self, value: &Value) -> Result<Vec<u8>, Error> {
-        let failed = |_| load::Error::Process("sealing");
+        let failed = || load::Error::Process("sealing");
         if self.way.seal.is_none() {
             let mut out = Vec::new();
             let mut writer = sealane_codec::Writer::new(self.way.codec, &mut out);
@@ -176,9 +181,10 @@ impl Ends {
         }
         self.body.clear();
         self.writer.encode(value, &mut self.body);
-        self.members.reserve(1).map_err(failed)?;
-        let Members { sealer, fields, .. } = &mut self.members;
-        let frame = seal_frame(sealer, fields, &self.body, &mut self.buf).map_err(failed)?;
+        self.members.ready().map_err(|_| failed())?;
+        let Members { sealer, fields, binding, .. } = &mut self.members;
+        let frame = seal_frame(sealer, fields, binding, &self.body, &mut self.buf);
+        let frame = frame.map_err(|_| failed())?;
         let mut out = Vec::with_capacity(frame.len() + 64);
         Sealed { id: None, frame: (&*frame).into() }.write(self.way.codec, &mut out);
         Ok(out)
@@ -193,9 +199,60 @@ impl Ends {
         }
         let sealed = Sealed::read(codec, envelope).ok().flatten().ok_or_else(failed)?;
         let mut frame = sealed.frame.into_owned();
-        let received = open_frame(&mut self.members.opener, &mut frame).map_err(|_| failed())?;
-        self.reader.decode(received.body).map_err(|_| failed())?;
-        received.accept();
+        let Members { opener, binding, .. } = &mut self.members;
+        let stored = open_stored(opener, Epoch(0), binding, &mut frame).map_err(|_| failed())?;
+        if !self.shown.is_new(&stored.opened) {
+            return Err(failed().into());
+        }
+        self.reader.decode(stored.body).map_err(|_| failed())?;
         Ok(())
+    }
+}
+
+/// The counters of each start of a sender that a reader of a stream has shown, as ranges: its
+/// client remembers them, since a stored message opens as often as it comes.
+#[derive(Default)]
+struct Shown(BTreeMap<(Epoch, Slot, SenderContext), BTreeMap<u64, u64>>);
+
+impl Shown {
+    /// Whether the message was not shown before.
+    fn is_new(&mut self, opened: &Opened) -> bool {
+        let sender = (opened.epoch(), opened.slot(), opened.context());
+        let (ranges, counter) = (self.0.entry(sender).or_default(), opened.counter());
+        match ranges.range_mut(..=counter).next_back() {
+            Some((_, last)) if counter <= *last => return false,
+            Some((_, last)) if *last + 1 == counter => *last = counter,
+            _ => drop(ranges.insert(counter, counter)),
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sealane_seal::{Class, Suite};
+
+    use super::*;
+
+    #[test]
+    fn what_comes_again_is_not_shown_again() {
+        let (mut shown, mut buf, binding) =
+            (Shown::default(), FrameBuf::new(), Binding::stream(TOPIC));
+        for _ in 0..2 {
+            let ends = Members::new(Class::Group, Suite::Aes256Gcm, 3, binding).unwrap();
+            let Members { mut sealer, mut opener, fields, .. } = ends;
+            let mut next = || {
+                let frame = seal_frame(&mut sealer, &fields, &binding, b"x", &mut buf).unwrap();
+                open_stored(&mut opener, Epoch(0), &binding, frame).unwrap().opened
+            };
+            // The same counters in both rounds, of another start of the sender.
+            let [first, second, third] = [next(), next(), next()];
+            for opened in [&first, &third, &second] {
+                assert!(shown.is_new(opened));
+            }
+            for opened in [&first, &second, &third] {
+                assert!(!shown.is_new(opened));
+            }
+        }
     }
 }

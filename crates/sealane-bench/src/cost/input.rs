@@ -317,18 +317,20 @@ mod tests {
     #[test]
     fn frames_are_read_as_what_they_carry() {
         use sealane_frame::{FrameBuf, seal_frame};
-        use sealane_seal::{Class, Suite};
+        use sealane_seal::{Binding, Class, Suite};
+
+        use crate::members::Members;
 
         let mut all = vec![];
         for class in Class::ALL {
-            let mut members =
-                crate::members::Members::new(class, Suite::Aes256Gcm, Codec::Cbor as u8).unwrap();
-            let (sealer, fields) = (&mut members.sealer, &members.fields);
+            let binding = Binding::stream("in");
+            let members = Members::new(class, Suite::Aes256Gcm, Codec::Cbor as u8, binding);
+            let Members { mut sealer, fields, binding, .. } = members.unwrap();
             for length in [0, 1, 300] {
                 let mut buf = FrameBuf::new();
-                all.extend_from_slice(
-                    seal_frame(sealer, fields, &vec![7; length], &mut buf).unwrap(),
-                );
+                let body = vec![7; length];
+                let frame = seal_frame(&mut sealer, &fields, &binding, &body, &mut buf);
+                all.extend_from_slice(frame.unwrap());
             }
         }
         let mut sample = Sample::default();

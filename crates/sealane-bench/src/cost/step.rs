@@ -10,7 +10,7 @@ use sealane_frame::{
 use sealane_message::Value;
 use sealane_seal::Form;
 
-use crate::members::{Members, READER, RELAY};
+use crate::members::{self, Members, READER, RELAY};
 
 /// One step of a message's way, as it is timed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -66,7 +66,7 @@ impl Step {
 }
 
 /// A frame to its body, where it stands.
-type Open = for<'f> fn(&mut Members, Form, &'f mut [u8]) -> Result<&'f [u8], FrameError>;
+type Open = for<'f> fn(&mut Members, Form, &'f mut [u8]) -> Result<&'f [u8], members::Error>;
 
 /// The calls that a row is made of. Tests take one out and see that there is no row without it.
 #[derive(Debug, Clone, Copy)]
@@ -180,9 +180,9 @@ fn seal<'b>(
     members: &mut Members,
     form: Form,
 ) -> Result<&'b mut [u8], FrameError> {
-    let Members { sealer, fields, dictionary, roster, .. } = members;
+    let Members { sealer, fields, binding, dictionary, roster, .. } = members;
     match form {
-        Form::Full => draft.seal(sealer, fields),
+        Form::Full => draft.seal(sealer, fields, binding),
         Form::Compact => {
             let link = sealane_frame::LinkContext {
                 dictionary,
@@ -190,7 +190,7 @@ fn seal<'b>(
                 next_hop: RELAY,
                 previous_hop: crate::members::SENDER,
             };
-            draft.seal_compact(sealer, fields, &link)
+            draft.seal_compact(sealer, fields, binding, &link)
         }
     }
 }
@@ -207,21 +207,23 @@ fn relay(frame: &mut [u8], form: Form) -> Result<(), FrameError> {
     }
 }
 
+/// A live message: the window moves, and the session of its sender is stored first where it asks
+/// for that.
 fn open<'f>(
     members: &mut Members,
     form: Form,
     frame: &'f mut [u8],
-) -> Result<&'f [u8], FrameError> {
-    let Members { opener, dictionary, roster, .. } = members;
+) -> Result<&'f [u8], members::Error> {
+    let Members { opener, binding, dictionary, roster, sessions, .. } = members;
     let received = match form {
-        Form::Full => open_frame(opener, frame)?,
+        Form::Full => open_frame(opener, binding, frame)?,
         Form::Compact => {
             let (next_hop, previous_hop) = (READER, RELAY);
             let link = sealane_frame::LinkContext { dictionary, roster, next_hop, previous_hop };
-            open_compact(opener, frame, &link)?
+            open_compact(opener, binding, frame, &link)?
         }
     };
     let body = received.body;
-    received.accept();
+    sessions.accept(received)?;
     Ok(body)
 }

@@ -16,7 +16,7 @@ use sealane_seal::{Class, Epoch, Form, Suite};
 use super::step::{Coder, Press, Step};
 use super::way::{compression_name, suite_name};
 use crate::measure::{self, Cost, Plan, Variant};
-use crate::members::{Members, RELAY, SENDER};
+use crate::members::{Members, RELAY, SENDER, documents};
 
 /// One variant of one step.
 #[derive(Debug, Clone)]
@@ -205,12 +205,13 @@ fn sealed_alone<'a>(
 ) -> Option<Row<'a>> {
     /// As many bytes as a frame authenticates.
     const META: &[u8; AUTHENTICATED_BYTES] = &[3; AUTHENTICATED_BYTES];
-    let mut members = Members::new(class, suite, Codec::Cbor as u8).ok()?;
+    let mut members = members(class, suite)?;
     let mut out = Vec::new();
     let mut seal = move |body: &[u8]| {
         out.clear();
-        members.reserve(1).ok()?;
-        members.sealer.append(class, Form::Full, META, body, &mut out).ok()?;
+        members.ready().ok()?;
+        let Members { sealer, binding, .. } = &mut members;
+        sealer.append(class, Form::Full, binding, META, body, &mut out).ok()?;
         Some(black_box(&out).len())
     };
     let after = bodies.iter().map(|body| seal(body)).sum::<Option<usize>>()?;
@@ -231,10 +232,9 @@ fn framed<'a>(
     bodies: &'a [Vec<u8>],
     name: &str,
 ) -> Option<Row<'a>> {
-    let mut members = Members::new(class, suite, Codec::Cbor as u8).ok()?;
+    let mut members = members(class, suite)?;
     let mut buf = FrameBuf::new();
     let mut seal = move |body: &[u8]| {
-        members.reserve(1).ok()?;
         let frame = frame(&mut members, form, body, &mut buf)?;
         Some(black_box(frame).len())
     };
@@ -252,7 +252,7 @@ fn framed<'a>(
 
 /// From a store, which may be read again: a copy of the frame is opened each time.
 fn opened<'a>(class: Class, suite: Suite, bodies: &[Vec<u8>], name: &str) -> Option<Row<'a>> {
-    let mut members = Members::new(class, suite, Codec::Cbor as u8).ok()?;
+    let mut members = members(class, suite)?;
     let frames = frames(&mut members, Form::Full, bodies)?;
     let (mut copy, bytes) = (Vec::new(), (mean(&frames), mean(bodies)));
     let works = Works::new();
@@ -262,12 +262,17 @@ fn opened<'a>(class: Class, suite: Suite, bodies: &[Vec<u8>], name: &str) -> Opt
         for frame in &frames {
             copy.clear();
             copy.extend_from_slice(frame);
-            let stored = open_stored(&mut members.opener, Epoch(0), &mut copy);
+            let Members { opener, binding, .. } = &mut members;
+            let stored = open_stored(opener, Epoch(0), binding, &mut copy);
             all &= black_box(stored.is_ok());
         }
         opened.note(all);
     });
     Some(Row { step: Step::Open, bytes, variant, works })
+}
+
+fn members(class: Class, suite: Suite) -> Option<Members> {
+    Members::new(class, suite, Codec::Cbor as u8, documents()).ok()
 }
 
 fn frame<'b>(
@@ -276,25 +281,25 @@ fn frame<'b>(
     body: &[u8],
     buf: &'b mut FrameBuf,
 ) -> Option<&'b mut [u8]> {
-    let Members { sealer, fields, dictionary, roster, .. } = members;
+    members.ready().ok()?;
+    let Members { sealer, fields, binding, dictionary, roster, .. } = members;
     let (next_hop, previous_hop) = (RELAY, SENDER);
     let link = LinkContext { dictionary, roster, next_hop, previous_hop };
     match form {
-        Form::Full => seal_frame(sealer, fields, body, buf).ok(),
-        Form::Compact => seal_compact(sealer, fields, body, &link, buf).ok(),
+        Form::Full => seal_frame(sealer, fields, binding, body, buf).ok(),
+        Form::Compact => seal_compact(sealer, fields, binding, body, &link, buf).ok(),
     }
 }
 
 fn frames(members: &mut Members, form: Form, bodies: &[Vec<u8>]) -> Option<Vec<Vec<u8>>> {
     let mut buf = FrameBuf::new();
-    members.reserve(bodies.len() as u64).ok()?;
     let frame = |body: &Vec<u8>| Some(frame(members, form, body, &mut buf)?.to_vec());
     bodies.iter().map(frame).collect()
 }
 
 /// A link in memory, and a relay on each form.
 fn hops<'a>(bodies: &[Vec<u8>]) -> Option<Vec<Row<'a>>> {
-    let make = || Members::new(Class::Group, Suite::Aes256Gcm, Codec::Cbor as u8).ok();
+    let make = || members(Class::Group, Suite::Aes256Gcm);
     let mut full = frames(&mut make()?, Form::Full, bodies)?;
     let mut compact = frames(&mut make()?, Form::Compact, bodies)?;
     let (bytes, small, carried) = (mean(&full), mean(&compact), full.clone());

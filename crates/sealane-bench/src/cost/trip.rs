@@ -11,7 +11,7 @@ use sealane_seal::{Class, Form, Suite};
 
 use super::step::{Coder, Press, Step, Steps};
 use super::way::Way;
-use crate::members::Members;
+use crate::members::{Members, documents};
 
 /// Why a way has no figures: one of its steps did not do its work.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -136,7 +136,7 @@ impl<'s> Trip<'s> {
     pub(crate) fn new(steps: Steps, way: Way, sample: &'s [Value]) -> Result<Self, Refused> {
         let make = || {
             let (class, suite) = way.seal.unwrap_or((Class::Group, Suite::Aes256Gcm));
-            let members = Members::new(class, suite, way.codec as u8);
+            let members = Members::new(class, suite, way.codec as u8, documents());
             let (coder, buf) = (Coder::new(way.codec), FrameBuf::new());
             let sender = Sender { coder, press: press(way)?, body: vec![], buf };
             let reader = Reader { coder: Coder::new(way.codec), press: press(way)?, body: vec![] };
@@ -200,7 +200,7 @@ impl<'s> Trip<'s> {
     ) -> Result<(Bytes, Value), Failed> {
         let (steps, form, members) = (self.steps, self.way.form, &mut self.members);
         let mut bytes = Bytes::default();
-        members.reserve(1).map_err(failed(Step::Seal))?;
+        members.ready().map_err(failed(Step::Seal))?;
         let draft = self.sender.write(&steps, message, members, &mut bytes, probe)?;
         let frame = (steps.seal)(draft, members, form).map_err(failed(Step::Seal))?;
         bytes.wire = frame.len() as u64;
@@ -360,9 +360,10 @@ mod tests {
         let without = [
             (Step::Encode, Steps { encode: |_, _, _| (), ..product }),
             (Step::Compress, Steps { compress: |_, _, _| (), ..product }),
-            (Step::Open, Steps { seal: |mut draft, _, _| Ok(unsealed(&mut draft)), ..product }),
+            (Step::Seal, Steps { seal: |mut draft, _, _| Ok(unsealed(&mut draft)), ..product }),
             (Step::Carry, Steps { carry: |_, _| Ok(()), ..product }),
             (Step::Relay, Steps { relay: |_, _| Ok(()), ..product }),
+            (Step::Open, Steps { open: elsewhere, ..product }),
             (Step::Decompress, Steps { open: |_, _, frame| Ok(&frame[66..]), ..product }),
             (Step::Decompress, Steps { decompress: |_, _, _| (), ..product }),
             (Step::Decode, Steps { decode: |_, _| Ok(Value::Null), ..product }),
@@ -371,10 +372,20 @@ mod tests {
         for (step, steps) in without {
             let refused = Trip::new(steps, zstd(), &sample).unwrap().verify().unwrap_err();
             // Without a seal there is no frame either, which the relay is the first to see.
-            let first = if step == Step::Open { Step::Relay } else { step };
+            let first = if step == Step::Seal { Step::Relay } else { step };
             assert_eq!(refused.step, first, "{refused}");
         }
         assert!(Trip::new(product, zstd(), &sample).unwrap().verify().is_ok());
+    }
+
+    /// Opens a frame as one of another place than it was sealed for.
+    fn elsewhere<'f>(
+        members: &mut Members,
+        form: Form,
+        frame: &'f mut [u8],
+    ) -> Result<&'f [u8], crate::members::Error> {
+        members.binding = sealane_seal::Binding::stream("elsewhere");
+        (Steps::PRODUCT.open)(members, form, frame)
     }
 
     /// Bytes that were not sealed. They live as long as the program: the draft's are used up.

@@ -6,16 +6,19 @@ use sealane::{Client, GroupTag, Value};
 use sealane_codec::Codec;
 use sealane_frame::{FrameBuf, HeaderFields, PeerTag, seal_frame};
 use sealane_protocol::Sealed;
-use sealane_seal::{EpochSecret, Epochs, Group, GroupId, History, Sealer, Slot, Suite, Witness};
+use sealane_seal::{Binding, Epoch, EpochSecret, Epochs, Group, History, Sealer, Slot, Suite};
 
 use super::client::Acks;
 use super::deliver::folder;
 use super::node::NodeProcess;
 use super::worker::{Work, Worker};
 use super::{Error, Options, Row};
+use crate::members::{self, GROUP_ID};
 use crate::programs::Programs;
 
 const GROUP: GroupTag = GroupTag::from_bytes([9; 4]);
+/// The stream that sealed messages are kept in, and bound to.
+const SEALED_TOPIC: &str = "load/sealed";
 
 /// Bytes of a body: a reading, and a document.
 const BODIES: [usize; 2] = [100, 8192];
@@ -185,25 +188,24 @@ fn open(codec: Codec, bytes: usize) -> Source {
 /// The same bodies, really sealed: class C, MessagePack within.
 fn sealed(codec: Codec, bytes: usize) -> Result<Source, Error> {
     let failed = |_| Error::Process("sealing");
-    let group = Group::new(GroupId([7; 32]), Suite::Aes256Gcm);
+    let group = Group::new(GROUP_ID, Suite::Aes256Gcm);
     let secret = EpochSecret::new([1; 32]);
-    let epochs = Epochs::provisioned(group.id(), History::Kept, &secret).map_err(failed)?;
+    let epochs = Epochs::new(group.id(), History::Kept, Epoch(0), secret);
     let slot = Slot::new(1).ok_or(Error::Process("sealing"))?;
-    let mut sealer = Sealer::fresh(group, slot, &epochs, Witness([0; 32])).map_err(failed)?;
-    let block = sealer.reserve(BATCH as u64).map_err(failed)?;
-    sealer.confirm(block).map_err(failed)?;
+    let context = members::draw_context().map_err(Error::io("randomness"))?;
+    let mut sealer = Sealer::new(group, slot, context, &epochs, 0).map_err(failed)?;
     let source = PeerTag::from_hash([3; 8]);
     let fields =
         HeaderFields { codec: Codec::MsgPack as u8, ..HeaderFields::new(GROUP, source, 1) };
-    let mut buf = FrameBuf::new();
+    let (binding, mut buf) = (Binding::stream(SEALED_TOPIC), FrameBuf::new());
     let mut batch = Vec::with_capacity(BATCH);
     let body = envelope(Codec::MsgPack, bytes);
     for _ in 0..count(bytes) {
-        let frame = seal_frame(&mut sealer, &fields, &body, &mut buf);
+        let frame = seal_frame(&mut sealer, &fields, &binding, &body, &mut buf);
         let frame = frame.map_err(|_| Error::Process("sealing"))?;
         let mut out = Vec::with_capacity(frame.len() + 64);
         Sealed { id: None, frame: (&*frame).into() }.write(codec, &mut out);
         batch.push(out);
     }
-    Ok(Source { kind: "sealed", sealed: Some(GROUP), topic: "load/sealed".into(), batch })
+    Ok(Source { kind: "sealed", sealed: Some(GROUP), topic: SEALED_TOPIC.into(), batch })
 }

@@ -1,12 +1,14 @@
 //! Sealed streams: the hub keeps and delivers frames that it cannot open, as it does all else.
 
+use std::hash::{BuildHasher, RandomState};
 use std::time::{Duration, Instant};
 
 use sealane_codec::{Codec, Writer};
 use sealane_frame::{FrameBuf, GroupTag, HeaderFields, PeerTag, open_stored, seal_frame};
 use sealane_protocol::Sealed;
 use sealane_seal::{
-    Epoch, EpochSecret, Epochs, Group, GroupId, History, Opener, Sealer, Slot, Suite, Witness,
+    Binding, Epoch, EpochSecret, Epochs, Group, GroupId, History, Opener, Sealer, SenderContext,
+    Slot, Suite,
 };
 use serde_json::{Value, json};
 
@@ -18,32 +20,34 @@ const TAG: &str = "0a1b2c3d";
 /// What every body holds, and what no file of the hub may.
 const SECRET: &str = "the way to the treasure";
 
-/// A group of two members with its keys, of which the hub has none.
+/// A group of two members with its keys, of which the hub has none. What they write is bound to one
+/// stream.
 struct Members {
     tag: GroupTag,
+    stream: Binding,
     sealer: Sealer,
     opener: Opener,
 }
 
 impl Members {
-    fn of(tag: &str) -> Members {
+    fn of(tag: &str, topic: &str) -> Members {
         let group = Group::new(GroupId([7; 32]), Suite::Aes256Gcm);
-        let epochs = || {
-            let secret = EpochSecret::new([1; 32]);
-            Epochs::provisioned(group.id(), History::Kept, &secret).unwrap()
-        };
-        let witness = Witness([0; 32]);
-        let mut sealer = Sealer::fresh(group, Slot::new(1).unwrap(), &epochs(), witness).unwrap();
-        let block = sealer.reserve(100_000).unwrap();
-        sealer.confirm(block).unwrap();
-        let opener = Opener::new(group, Slot::new(2), epochs()).unwrap();
-        Members { tag: GroupTag::from_hex(tag).unwrap(), sealer, opener }
+        let secret = EpochSecret::new([1; 32]);
+        let epochs = Epochs::new(group.id(), History::Kept, Epoch(0), secret);
+        // Keys of a hasher are random.
+        let context = SenderContext(RandomState::new().hash_one(topic).to_be_bytes());
+        let slot = Slot::new(1).unwrap();
+        let sealer = Sealer::new(group, slot, context, &epochs, 0).unwrap();
+        let opener = Opener::new(group, Slot::new(2), epochs).unwrap();
+        let (tag, stream) = (GroupTag::from_hex(tag).unwrap(), Binding::stream(topic));
+        Members { tag, stream, sealer, opener }
     }
 
     fn seal(&mut self, body: &[u8]) -> Vec<u8> {
         let source = PeerTag::from_hash([3; 8]);
         let fields = HeaderFields::new(self.tag, source, 7);
-        seal_frame(&mut self.sealer, &fields, body, &mut FrameBuf::new()).unwrap().to_vec()
+        let (sealer, stream, mut buf) = (&mut self.sealer, &self.stream, FrameBuf::new());
+        seal_frame(sealer, &fields, stream, body, &mut buf).unwrap().to_vec()
     }
 
     /// Frames whose bodies are the secret and a number, and their envelopes in JSON.
@@ -59,7 +63,7 @@ impl Members {
     /// The body within an envelope as it was delivered.
     fn open(&mut self, envelope: &Value) -> String {
         let mut frame = frame_of(envelope);
-        let stored = open_stored(&mut self.opener, Epoch(0), &mut frame).unwrap();
+        let stored = open_stored(&mut self.opener, Epoch(0), &self.stream, &mut frame).unwrap();
         String::from_utf8(stored.body.to_vec()).unwrap()
     }
 
@@ -123,10 +127,10 @@ async fn a_stream_stays_what_it_was_made() {
 
 #[tokio::test]
 async fn the_first_message_makes_the_stream_what_it_is_itself() {
-    let (hub, mut members) = (Running::start().await, Members::of(TAG));
+    let (hub, mut members) = (Running::start().await, Members::of(TAG, "s"));
     hub.enqueue("s", members.envelope("m0", b"x")).await;
     assert_eq!(hub.state("s").await["sealed"], TAG);
-    let mut other = Members::of("ffffffff");
+    let mut other = Members::of("ffffffff", "s");
     assert_eq!(refused(&hub, "s", json!({"id": "x"})).await, conflict("NotSealed"));
     assert_eq!(refused(&hub, "s", other.envelope("x", b"x")).await, conflict("SealMismatch"));
     hub.enqueue("open", json!({})).await;
@@ -142,7 +146,7 @@ async fn the_first_message_makes_the_stream_what_it_is_itself() {
 
 #[tokio::test]
 async fn what_is_no_frame_is_refused_by_name() {
-    let (hub, mut members) = (Running::start().await, Members::of(TAG));
+    let (hub, mut members) = (Running::start().await, Members::of(TAG, "s"));
     put(&hub, "s", TAG).await;
     let good = members.seal(SECRET.as_bytes());
     let malformed = (422, "FrameMalformed".to_owned());
@@ -151,8 +155,8 @@ async fn what_is_no_frame_is_refused_by_name() {
     }
     let longer = [good.as_slice(), b"x"].concat();
     assert_eq!(refused(&hub, "s", in_json(None, &longer)).await, malformed);
-    // Version, kind, flags, body length, sequence and spare byte are not what they can be.
-    for at in [17, 18, 19, 43, 47, 63] {
+    // Version, kind, flags, body length and sequence are not what they can be.
+    for at in [17, 18, 19, 43, 47] {
         let mut bad = good.clone();
         bad[at] ^= 0x80;
         assert_eq!(refused(&hub, "s", in_json(None, &bad)).await, malformed, "byte {at}");
@@ -174,7 +178,7 @@ async fn what_is_no_frame_is_refused_by_name() {
 
 #[tokio::test]
 async fn every_codec_carries_the_same_frame_and_only_the_frame_is_kept() {
-    let (hub, mut members) = (Running::start().await, Members::of(TAG));
+    let (hub, mut members) = (Running::start().await, Members::of(TAG, "s"));
     let frame = members.seal(format!("{SECRET} 0").as_bytes());
     for codec in [Codec::Json, Codec::MsgPack, Codec::Cbor] {
         let (mut envelope, mut body) = (Vec::new(), Vec::new());
@@ -210,7 +214,7 @@ async fn every_codec_carries_the_same_frame_and_only_the_frame_is_kept() {
 
 #[tokio::test]
 async fn an_id_is_added_where_there_is_none() {
-    let (hub, mut members) = (Running::start().await, Members::of(TAG));
+    let (hub, mut members) = (Running::start().await, Members::of(TAG, "s"));
     let frame = members.seal(b"x");
     let reply = hub.enqueue("s", in_json(None, &frame)).await;
     let mut reader = hub.subscribe("stream=s&from=first").await;
@@ -220,7 +224,7 @@ async fn an_id_is_added_where_there_is_none() {
 
 #[tokio::test]
 async fn consumers_share_redeliver_and_resume_what_nobody_here_can_read() {
-    let (hub, mut members) = (Running::start().await, Members::of(TAG));
+    let (hub, mut members) = (Running::start().await, Members::of(TAG, "s"));
     batch(&hub, "s", members.seal_numbered(0, 5)).await;
     let mut first = hub.subscribe("stream=s&consumer=c&codec=msgpack").await;
     first.credit(3).await;
@@ -242,7 +246,7 @@ async fn consumers_share_redeliver_and_resume_what_nobody_here_can_read() {
 
 #[tokio::test]
 async fn readers_replay_seek_and_follow_by_pattern() {
-    let (hub, mut members) = (Running::start().await, Members::of(TAG));
+    let (hub, mut members) = (Running::start().await, Members::of(TAG, "mesh/0a1b2c3d/7"));
     let mut pattern = hub.subscribe("stream=mesh/**&from=first&codec=cbor").await;
     pattern.credit(100).await;
     batch(&hub, "mesh/0a1b2c3d/7", members.seal_numbered(0, 10)).await;
@@ -264,7 +268,7 @@ async fn readers_replay_seek_and_follow_by_pattern() {
 
 #[tokio::test]
 async fn conditions_keys_delays_and_bounds_hold_for_sealed_streams_too() {
-    let (hub, mut members) = (Running::start().await, Members::of(TAG));
+    let (hub, mut members) = (Running::start().await, Members::of(TAG, "s"));
     let envelope = members.envelope("m0", b"x");
     let body = json!({"to": "s", "envelope": envelope, "expect": 0});
     let key = [("idempotency-key", "k")];
@@ -301,7 +305,7 @@ async fn conditions_keys_delays_and_bounds_hold_for_sealed_streams_too() {
 
 #[tokio::test]
 async fn a_dead_letter_still_opens_for_the_members() {
-    let (hub, mut members) = (Running::start().await, Members::of(TAG));
+    let (hub, mut members) = (Running::start().await, Members::of(TAG, "s"));
     batch(&hub, "s", members.seal_numbered(0, 1)).await;
     let mut member = hub.subscribe("stream=s&consumer=c&max_attempts=1").await;
     member.credit(1).await;
@@ -321,7 +325,7 @@ async fn a_dead_letter_still_opens_for_the_members() {
 
 #[tokio::test]
 async fn no_file_of_the_hub_holds_a_body_of_a_sealed_stream() {
-    let (hub, mut members) = (Running::start().await, Members::of(TAG));
+    let (hub, mut members) = (Running::start().await, Members::of(TAG, "s"));
     let holds = |hub: &Running| {
         let files = std::fs::read_dir(hub.folder.path()).unwrap();
         let mut files = files.map(|file| std::fs::read(file.unwrap().path()).unwrap());
