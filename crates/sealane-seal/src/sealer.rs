@@ -260,3 +260,6 @@ fn keys(
     }
     Ok(keys)
 }
+
+#[cfg(test)]
+mod tests;
