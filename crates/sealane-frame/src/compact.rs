@@ -148,8 +148,8 @@ impl<'a> CompactView<'a> {
 ///
 /// What [`FrameView::parse`] refuses, and [`FrameError::NoCompactForm`] when this link's context
 /// would not give the same full frame again: the hops are not those of the link, the context was
-/// not announced on it, dictionary or roster lack what is needed, the group's epoch is not near, or the
-/// headers would be longer than the form allows.
+/// not announced on it, dictionary or roster lack what is needed, the group's epoch is not near, or
+/// the headers would be longer than the form allows.
 pub fn to_compact(
     frame: &[u8],
     link: &LinkContext<'_>,

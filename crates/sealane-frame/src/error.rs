@@ -77,8 +77,8 @@ sealane_message::errors! {
         #[error("the frame has no compact form on this link")]
         #[code("SL-FRAME-11", "NoCompactForm")]
         #[cause("the frame holds what the compact form of this link does not carry")]
-        #[hint("Withhold the time, define the dictionary byte and the member's slot, or use the \
-                full form.")]
+        #[hint("Define the dictionary byte and the member's slot, announce the sender's context, \
+                or use the full form.")]
         NoCompactForm,
         /// The connection has not defined this dictionary byte.
         #[error("a dictionary byte that was not defined")]

@@ -376,7 +376,7 @@ mod tests {
     fn hop_limits_are_clamped() {
         let mut fields = HeaderFields::new(GroupTag::default(), PeerTag::NOBODY, 0);
         fields.hop_limit = 255;
-        let mut header = Header::new(&fields, 0, 0).unwrap();
+        let mut header = Header::new(&fields, 0, 0, SenderContext([0; 8])).unwrap();
         assert_eq!(header.as_bytes()[16], MAX_HOP_LIMIT);
         header.hops_mut().limit = 200;
         assert_eq!(header.hop_limit(), MAX_HOP_LIMIT);

@@ -1,6 +1,6 @@
 //! A frame to its body, where it stands.
 
-use sealane_seal::{Announced, Attached, Binding, Epoch, Form, Opened, Opener, Pending};
+use sealane_seal::{Announced, Attached, Binding, Class, Epoch, Form, Opened, Opener, Pending};
 
 use crate::header::{HEADER_BYTES, Header};
 use crate::{CompactView, FrameError, FrameView, Kind, LinkContext};
@@ -114,7 +114,8 @@ pub fn open_announcement<'o>(
     frame: &mut [u8],
 ) -> Result<Announced<'o>, FrameError> {
     let (header, _, sealed) = parts(frame)?;
-    if (header.kind(), header.data_type()) != (Kind::Control, ANNOUNCEMENT_TYPE) {
+    let what = (header.kind(), header.data_type(), header.class());
+    if what != (Kind::Control, ANNOUNCEMENT_TYPE, Class::Signed) {
         return Err(FrameError::HeadersDisagree);
     }
     let binding = Binding::link();

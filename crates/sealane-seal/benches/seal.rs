@@ -20,6 +20,7 @@ const WARM_UP_ROUNDS: usize = 5;
 const ROUNDS: usize = 61;
 /// As many bytes as the frame of a message authenticates.
 const META: &[u8; 47] = &[3; 47];
+const CONTEXT: SenderContext = SenderContext([4; 8]);
 
 struct Row {
     name: String,
@@ -128,47 +129,60 @@ fn print(class: Class, size: usize, rows: &mut [Row]) {
 struct Ours {
     sealer: Sealer,
     opener: Opener,
+    binding: Binding,
     messages: Vec<(Vec<u8>, Range<usize>)>,
 }
 
 fn ours(suite: Suite, class: Class, size: usize) -> Row {
     let group = Group::new(GroupId([1; 32]), suite);
-    let secret = EpochSecret::new([2; 32]);
-    let epochs = Epochs::provisioned(group.id(), History::Kept, &secret).unwrap();
-    let slot = Slot::new(3).unwrap();
-    let mut sealer = Sealer::fresh(group, slot, &epochs, Witness([0; 32])).unwrap();
-    let signing = SigningKey::from_seed(&[5; 32]).unwrap();
-    let mut opener = Opener::new(group, None, epochs).unwrap();
-    opener.set_signer(slot, &signing.verifying_key()).unwrap();
-    sealer.set_signing_key(signing);
+    let (sealer, opener) = met(group);
     let room = size + class.head_bytes() + class.tail_bytes();
     let messages = vec![(vec![7; room], 0..0); messages_of(size)];
-    let state = Rc::new(RefCell::new(Ours { sealer, opener, messages }));
+    let binding = Binding::stream("fleet/7");
+    let state = Rc::new(RefCell::new(Ours { sealer, opener, binding, messages }));
     let other = Rc::clone(&state);
     let head = class.head_bytes();
     let clear = if class == Class::Authenticated { size } else { 0 };
     let seal = move |index: usize| {
-        let Ours { sealer, messages, .. } = &mut *state.borrow_mut();
-        if sealer.remaining() == 0 {
-            let block = sealer.reserve(limits::MAX_RESERVED_COUNTERS).unwrap();
-            sealer.confirm(block).unwrap();
-        }
+        let Ours { sealer, messages, binding, .. } = &mut *state.borrow_mut();
         let (buf, place) = &mut messages[index];
-        let body = head..head + size;
-        *place = sealer.seal_in_place(class, Form::Full, META, black_box(buf), body).unwrap();
+        let (buf, body) = (black_box(buf), head..head + size);
+        *place = sealer.seal_in_place(class, Form::Full, binding, META, buf, body).unwrap();
     };
     let open = move |index: usize| {
-        let Ours { opener, messages, .. } = &mut *other.borrow_mut();
+        let Ours { opener, messages, binding, .. } = &mut *other.borrow_mut();
         let (buf, place) = &mut messages[index];
         let sealed = black_box(&mut buf[place.clone()]);
-        black_box(opener.open_live(Form::Full, META, sealed, clear).unwrap().accept());
+        let attached = Attached { context: CONTEXT, binding, meta: META };
+        let mut pending = opener.open_live(Form::Full, &attached, sealed, clear).unwrap();
+        black_box(pending.to_store(0));
+        black_box(pending.accept());
     };
     let name = format!("sealane {suite:?}");
     Row { name, size, seal: Step::new(seal), open: Step::new(open) }
 }
 
-/// As many bytes as our associated data: header, group, length, meta.
-const ASSOCIATED: [u8; 85] = [3; 85];
+/// A sender, and a reader that has heard it announce itself.
+fn met(group: Group) -> (Sealer, Opener) {
+    let secret = EpochSecret::new([2; 32]);
+    let epochs = Epochs::new(group.id(), History::Kept, Epoch(0), secret);
+    let slot = Slot::new(3).unwrap();
+    let mut sealer = Sealer::new(group, slot, CONTEXT, &epochs, 0).unwrap();
+    let signing = SigningKey::from_seed(&[5; 32]).unwrap();
+    let mut opener = Opener::new(group, None, epochs).unwrap();
+    let verifying_key = signing.verifying_key();
+    opener.set_terms([Term { slot, since: Epoch(0), until: None, verifying_key }]).unwrap();
+    sealer.set_signing_key(signing);
+    let (body, mut sealed) = (Announcement { start: 1, orders: 0 }.to_bytes(), Vec::new());
+    let (class, binding) = (Class::Signed, Binding::link());
+    sealer.append(class, Form::Full, &binding, META, &body, &mut sealed).unwrap();
+    let attached = Attached { context: CONTEXT, binding: &binding, meta: META };
+    let _ = opener.open_announcement(&attached, &mut sealed).unwrap().accept();
+    (sealer, opener)
+}
+
+/// As many bytes as our associated data: header, group, binding, length, meta.
+const ASSOCIATED: [u8; 101] = [3; 101];
 
 /// The cipher alone, with a prepared key, a counter as nonce, in place, on a text that begins where
 /// ours does, and as many bytes to authenticate as ours, laid out beforehand.

@@ -2,6 +2,8 @@
 
 #[path = "../tests/it/shared/cases.rs"]
 mod cases;
+#[path = "../tests/it/shared/live.rs"]
+mod live;
 #[path = "../tests/it/shared/world.rs"]
 mod world;
 

@@ -41,3 +41,6 @@ impl Announcement {
         Ok(Announcement { start, orders })
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -18,14 +18,25 @@ pub(crate) fn key(
     context: SenderContext,
     id: KeyId,
 ) -> Result<Key, Error> {
-    let mut base = Zeroizing::new([0; SECRET_BYTES]);
-    expand(b"", secret, &[b"Sealane 1.0 sender context ", &context.0], base.as_mut_slice())?;
     let mut key = Zeroizing::new([0; KEY_BYTES]);
-    let salt = schedule(suite, base.as_slice(), id, &mut key)?;
+    let salt = of_context(suite, secret, context, id, &mut key)?;
     Key::new(suite, &key, salt)
 }
 
-/// Fills in the key and gives the salt.
+/// Fills in the key of a context and gives the salt.
+fn of_context(
+    suite: Suite,
+    secret: &[u8; SECRET_BYTES],
+    context: SenderContext,
+    id: KeyId,
+    key: &mut [u8; KEY_BYTES],
+) -> Result<[u8; SALT_BYTES], Error> {
+    let mut base = Zeroizing::new([0; SECRET_BYTES]);
+    expand(b"", secret, &[b"Sealane 1.0 sender context ", &context.0], base.as_mut_slice())?;
+    schedule(suite, base.as_slice(), id, key)
+}
+
+/// Fills in the key of a base key and gives the salt.
 fn schedule(
     suite: Suite,
     secret: &[u8],

@@ -116,11 +116,18 @@ impl Opener {
     ) -> Result<Opened, Error> {
         let layout = Layout::find(self.group, form, near, sealed, clear)?;
         let epoch = layout.header.key.epoch(near);
+        self.admit(layout.header.key.slot, epoch)?;
         self.open(epoch, attached, sealed, &layout)?;
         Ok(layout.opened(self.group.id(), epoch, attached.context))
     }
 
-    /// Opens what stands at `layout`, in that epoch.
+    /// Whether a message of that slot and epoch can open at all: asked before anything is derived.
+    fn admit(&self, slot: Slot, epoch: Epoch) -> Result<(), Error> {
+        self.epochs.secret(epoch).ok_or(Error::EpochUnknown)?;
+        self.terms.check(slot, epoch)
+    }
+
+    /// Opens what stands at `layout`, in an epoch that is admitted.
     fn open(
         &mut self,
         epoch: Epoch,
@@ -128,7 +135,6 @@ impl Opener {
         sealed: &mut [u8],
         layout: &Layout,
     ) -> Result<(), Error> {
-        self.terms.check(layout.header.key.slot, epoch)?;
         let is_clear = layout.header.key.class == Class::Authenticated;
         let clear = sealed.get(..layout.clear).filter(|_| is_clear);
         self.associated.fill(&layout.header, attached, clear)?;
@@ -188,3 +194,6 @@ impl fmt::Debug for Opener {
         out.finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

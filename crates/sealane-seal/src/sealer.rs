@@ -266,3 +266,6 @@ fn keys(
     }
     Ok(keys)
 }
+
+#[cfg(test)]
+mod tests;

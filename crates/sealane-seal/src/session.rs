@@ -19,6 +19,8 @@ pub(crate) struct Session {
 
 /// A block that was used up faster than this doubles.
 const SHORT_MS: u64 = 500;
+/// A block that was not used up within this is given up: its sender has become slower.
+const LONG_MS: u64 = 1000;
 
 impl Session {
     pub(crate) fn new(context: SenderContext, start: u64, epoch: Epoch) -> Session {
@@ -27,15 +29,31 @@ impl Session {
 
     /// The ceiling that has to be stored before a counter is accepted, if it has to be: far enough
     /// ahead that a fast sender does not make the reader write for each message, and no farther
-    /// than what it sends in about a second.
+    /// than what it sends in about a second. Of a sender that became slower it is a lower one.
     pub(crate) fn raise(&self, epoch: Epoch, counter: u64, now_ms: u64) -> Option<Raise> {
-        if epoch == self.window.epoch() && counter < self.ceiling {
+        let is_same = epoch == self.window.epoch();
+        let accepted = if is_same { self.window.next() } else { 0 };
+        let least = accepted.max(counter + 1);
+        let passed_ms = now_ms.saturating_sub(self.raised_ms);
+        let is_ahead = is_same && counter < self.ceiling;
+        if is_ahead && (passed_ms < LONG_MS || least == self.ceiling) {
             return None;
         }
-        let is_short = self.block > 0 && now_ms.saturating_sub(self.raised_ms) < SHORT_MS;
-        let block = if is_short { self.block * 2 } else { self.block / 2 };
+        let block = match passed_ms {
+            ..SHORT_MS => self.block * 2,
+            SHORT_MS..LONG_MS => self.block / 2,
+            LONG_MS.. => 1,
+        };
         let block = block.clamp(1, MAX_CEILING_BLOCK);
-        Some(Raise { ceiling: counter + block, block, raised_ms: now_ms })
+        Some(Raise { ceiling: least + block - 1, block, raised_ms: now_ms })
+    }
+
+    /// Takes a lower ceiling over at once: it may be stored by now, whether its message is accepted
+    /// or not.
+    pub(crate) fn lower(&mut self, epoch: Epoch, ceiling: u64) {
+        if epoch == self.window.epoch() {
+            self.ceiling = self.ceiling.min(ceiling);
+        }
     }
 
     /// Marks a counter, under a ceiling that was stored.
@@ -45,7 +63,10 @@ impl Session {
             self.ceiling = 0;
         }
         if let Some(Raise { ceiling, block, raised_ms }) = raise {
-            debug_assert!(ceiling >= self.ceiling, "ceilings only rise");
+            debug_assert!(
+                ceiling > counter && ceiling >= self.window.next(),
+                "a ceiling lies above all that was accepted"
+            );
             (self.ceiling, self.block, self.raised_ms) = (ceiling, block, raised_ms);
         }
         self.window.accept(counter);
@@ -53,7 +74,7 @@ impl Session {
 }
 
 /// A ceiling that is to be stored.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Raise {
     pub(crate) ceiling: u64,
     block: u64,
@@ -132,3 +153,6 @@ impl SessionState {
         Ok(SessionState { slot, epoch, context, start, ceiling })
     }
 }
+
+#[cfg(test)]
+mod tests;

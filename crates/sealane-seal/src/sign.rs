@@ -37,7 +37,7 @@ impl fmt::Debug for SigningKey {
 }
 
 /// A member's public key, as the roster has it.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct VerifyingKey(ParsedPublicKey);
 
 impl VerifyingKey {

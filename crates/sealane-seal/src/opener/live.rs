@@ -56,19 +56,19 @@ impl Opener {
     ///
     /// # Errors
     ///
-    /// As [`Opener::open_live`]; [`Error::TooManyTrials`]; [`Error::Replayed`] if the start is not
-    /// later than the last; [`Error::Malformed`] for another body.
+    /// As [`Opener::open_live`]; [`Error::TooManyTrials`]; [`Error::Replayed`] if epoch and start
+    /// are not above those of the slot's session; [`Error::Malformed`] for another body.
     pub fn open_announcement(
         &mut self,
         attached: &Attached<'_>,
         sealed: &mut [u8],
     ) -> Result<Announced<'_>, Error> {
         let layout = Layout::find(self.group, Form::Full, self.epochs.newest(), sealed, 0)?;
-        let (slot, counter) = (layout.header.key.slot, layout.header.counter);
-        let epoch = self.live_epoch(&layout.header)?;
         if layout.header.key.class != Class::Signed {
             return Err(Error::Class);
         }
+        let (slot, counter) = (layout.header.key.slot, layout.header.counter);
+        let epoch = self.live_epoch(&layout.header)?;
         let known = self.sessions.get(slot).copied();
         match known.filter(|session| session.context == attached.context) {
             Some(session) => session.check(epoch, counter)?,
@@ -80,13 +80,15 @@ impl Opener {
         let announcement = Announcement::from_bytes(body)?;
         let session = match known {
             Some(session) if session.context == attached.context => session,
-            Some(session) if session.start >= announcement.start => return Err(Error::Replayed),
+            Some(session) if !session.is_before(epoch, announcement.start) => {
+                return Err(Error::Replayed);
+            }
             _ => Session::new(attached.context, announcement.start, epoch),
         };
         Ok(Announced { opener: self, opened, announcement, session, raise: None })
     }
 
-    /// The epoch of a live message, if it may still come.
+    /// The epoch of a live message, if one of that slot may still come.
     fn live_epoch(&self, header: &SframeHeader) -> Result<Epoch, Error> {
         if Some(header.key.slot) == self.own {
             return Err(Error::Reflected);
@@ -97,7 +99,7 @@ impl Opener {
         if is_late || epoch < self.live_floor {
             return Err(Error::EpochPast);
         }
-        self.epochs.secret(epoch).map(|_| epoch).ok_or(Error::EpochUnknown)
+        self.admit(header.key.slot, epoch).map(|()| epoch)
     }
 }
 
@@ -109,6 +111,13 @@ impl Session {
             same if same == epoch => self.window.check(counter),
             _ => Ok(()),
         }
+    }
+
+    /// Whether a start that is announced in `epoch` comes after this one. A later epoch is enough:
+    /// otherwise one whose clock was wrong, or who left the group, could keep the slot from whoever
+    /// has it next.
+    fn is_before(&self, epoch: Epoch, start: u64) -> bool {
+        (self.window.epoch(), self.start) < (epoch, start)
     }
 
     fn state(&self, slot: Slot, epoch: Epoch, ceiling: u64) -> SessionState {
@@ -137,9 +146,11 @@ impl Pending<'_> {
     /// `now_ms` is any clock that does not go back.
     pub fn to_store(&mut self, now_ms: u64) -> Option<SessionState> {
         let (slot, epoch) = (self.opened.slot(), self.opened.epoch());
-        let session = self.opener.sessions.get(slot)?;
-        self.raise = session.raise(epoch, self.opened.counter(), now_ms);
-        self.raise.map(|raise| session.state(slot, epoch, raise.ceiling))
+        let session = self.opener.sessions.get_mut(slot)?;
+        let raise = session.raise(epoch, self.opened.counter(), now_ms)?;
+        self.raise = Some(raise);
+        session.lower(epoch, raise.ceiling);
+        Some(session.state(slot, epoch, raise.ceiling))
     }
 
     /// Moves the sender's session.
@@ -181,8 +192,13 @@ impl Announced<'_> {
     /// What has to be stored durably before the announcement is accepted.
     pub fn to_store(&mut self, now_ms: u64) -> Option<SessionState> {
         let (slot, epoch) = (self.opened.slot(), self.opened.epoch());
-        self.raise = self.session.raise(epoch, self.opened.counter(), now_ms);
-        self.raise.map(|raise| self.session.state(slot, epoch, raise.ceiling))
+        let raise = self.session.raise(epoch, self.opened.counter(), now_ms)?;
+        self.raise = Some(raise);
+        let known = self.opener.sessions.get_mut(slot);
+        if let Some(known) = known.filter(|known| known.context == self.session.context) {
+            known.lower(epoch, raise.ceiling);
+        }
+        Some(self.session.state(slot, epoch, raise.ceiling))
     }
 
     /// Begins the session, or goes on with it if the sender announced itself again.

@@ -25,6 +25,11 @@ impl<T> Slots<T> {
     pub(super) fn set(&mut self, slot: Slot, new: T) {
         put(&mut self.0, usize::from(slot.number()), new);
     }
+
+    #[cfg(test)]
+    pub(super) fn entries(&self) -> &[Option<Box<T>>] {
+        &self.0
+    }
 }
 
 /// Whose key it is: one start of a sender, in one epoch.
@@ -47,6 +52,11 @@ impl SlotKeys {
 
     pub(super) fn set(&mut self, id: KeyId, of: KeyOf, key: Key) {
         put(&mut self.0, index(id), (of, key));
+    }
+
+    #[cfg(test)]
+    pub(super) fn entries(&self) -> &[Option<Box<(KeyOf, Key)>>] {
+        &self.0
     }
 
     pub(super) fn retain(&mut self, keep: impl Fn(Epoch) -> bool) {

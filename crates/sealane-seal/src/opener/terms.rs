@@ -32,16 +32,14 @@ pub(super) struct Terms {
 }
 
 impl Terms {
-    /// Takes the terms in place of those that were known. Keys that stay are not parsed again.
+    /// Takes the terms in place of those that were known, or none of them. Keys that stay are not
+    /// parsed again.
     pub(super) fn set(&mut self, terms: impl IntoIterator<Item = Term>) -> Result<(), Error> {
         let mut fresh = Slots::<Vec<(Term, VerifyingKey)>>::default();
         for term in terms {
-            let kept = self.slots.get_mut(term.slot).and_then(|known| {
-                let at = known.iter().position(|(k, _)| k.verifying_key == term.verifying_key)?;
-                Some(known.swap_remove(at).1)
-            });
-            let key = match kept {
-                Some(key) => key,
+            let mut known = self.slots.get(term.slot).into_iter().flatten();
+            let key = match known.find(|(known, _)| known.verifying_key == term.verifying_key) {
+                Some((_, key)) => key.clone(),
                 None => VerifyingKey::new(&term.verifying_key)?,
             };
             match fresh.get_mut(term.slot) {

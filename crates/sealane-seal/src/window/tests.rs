@@ -26,8 +26,6 @@ fn agrees(counters: impl IntoIterator<Item = u64>) {
             assert_eq!(window.check(counter), Err(Error::Replayed));
         }
     }
-    let state = WindowState { slot: Slot::new(5).unwrap(), window };
-    assert_eq!(WindowState::from_bytes(&state.to_bytes()), Ok(state));
 }
 
 #[test]
@@ -57,20 +55,26 @@ proptest! {
     }
 }
 
+/// What a restart leaves of a window: nothing below its end is taken, and all from there on is.
 #[test]
-fn the_state_of_a_sender_is_small() {
-    const { assert!(WindowState::BYTES <= 160 && size_of::<Window>() <= 160) };
+fn a_closed_window_takes_nothing_below_its_end() {
+    for next in [0, 1, 63, 64, 1023, 1024, 1025, 5000, 1 << 39] {
+        let closed = Window::closed_below(Epoch(3), next);
+        for back in (1..=next.min(3000)).filter(|back| *back < 70 || back % 97 == 0) {
+            let expected = if back > WINDOW_BITS { Error::Stale } else { Error::Replayed };
+            assert_eq!(closed.check(next - back), Err(expected), "{back} below {next}");
+        }
+        for ahead in [0, 1, 63, 64, 1023, 1024, 1025, 4096] {
+            let mut window = closed;
+            window.accept(next + ahead);
+            let least = next.max((next + ahead + 1).saturating_sub(WINDOW_BITS));
+            (least..next + ahead).for_each(|skipped| assert_eq!(window.check(skipped), Ok(())));
+            assert!((next.saturating_sub(9)..next).all(|below| window.check(below).is_err()));
+        }
+    }
 }
 
 #[test]
-fn a_damaged_state_is_refused() {
-    let state = WindowState { slot: Slot::new(1023).unwrap(), window: Window::new(Epoch(9)) };
-    let bytes = state.to_bytes();
-    assert_eq!(WindowState::from_bytes(&bytes[1..]), Err(Error::Malformed));
-    assert_eq!(WindowState::from_bytes(&[&bytes[..], &[0]].concat()), Err(Error::Malformed));
-    for (at, value) in [(0, 2), (1, 4), (11, 1)] {
-        let mut bytes = bytes;
-        bytes[at] = value;
-        assert_eq!(WindowState::from_bytes(&bytes), Err(Error::Malformed), "{at}");
-    }
+fn what_is_kept_of_a_sender_is_small() {
+    const { assert!(size_of::<Window>() <= 160 && size_of::<crate::session::Session>() <= 208) };
 }

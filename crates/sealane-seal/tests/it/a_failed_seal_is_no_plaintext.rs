@@ -10,14 +10,15 @@ fn fails(sealer: &mut Sealer, class: Class, meta: &[u8], room: (usize, usize), e
     let (before, after) = room;
     let mut buf = [&vec![0xee; before][..], BODY, &vec![0xee; after]].concat();
     let body = before..before + BODY.len();
-    let counter = sealer.next_counter();
-    let sealed = sealer.seal_in_place(class, Form::Full, meta, &mut buf, body.clone());
+    let (counter, binding) = (sealer.next_counter(), Binding::stream(TOPIC));
+    let sealed = sealer.seal_in_place(class, Form::Full, &binding, meta, &mut buf, body.clone());
     assert_eq!(sealed, Err(error));
     assert!(buf[body].iter().all(|byte| *byte == 0), "{error:?}");
     assert_eq!(sealer.next_counter(), counter, "no counter was used up");
     let mut out = b"sent before".to_vec();
     if room == (ROOM, class.tail_bytes()) {
-        assert_eq!(sealer.append(class, Form::Full, meta, BODY, &mut out), Err(error));
+        let appended = sealer.append(class, Form::Full, &binding, meta, BODY, &mut out);
+        assert_eq!(appended, Err(error));
         assert_eq!(out, b"sent before");
     }
 }
@@ -28,10 +29,12 @@ fn for_every_reason() {
         let (many, two) = (group(suite), pair(suite));
         let epochs = epochs(many);
         let mut ready = sealer(many, slot(1), &epochs);
-        let mut unsigned = Sealer::fresh(many, slot(1), &epochs, Witness([4; 32])).unwrap();
+        let mut unsigned = Sealer::new(many, slot(1), CONTEXT, &epochs, 0).unwrap();
+        let used_up = limits::MAX_COUNTER + 1;
+        let mut used_up = sealer_of(many, slot(1), &epochs, CONTEXT, used_up);
         for class in [Class::Authenticated, Class::Group, Class::Signed] {
             let room = (ROOM, class.tail_bytes());
-            fails(&mut unsigned, class, META, room, Error::NotReserved);
+            fails(&mut used_up, class, META, room, Error::CountersUsedUp);
             fails(&mut ready, class, &[0; 257], room, Error::TooLarge);
             fails(&mut ready, class, META, (ROOM, 0), Error::NoRoom);
             fails(&mut ready, class, META, (ROOM, 15), Error::NoRoom);
@@ -40,7 +43,6 @@ fn for_every_reason() {
                 fails(&mut ready, class, META, (1, 80), Error::NoRoom);
             }
         }
-        lease(&mut unsigned, 10);
         fails(&mut unsigned, Class::Signed, META, (ROOM, 80), Error::NoSigningKey);
         fails(&mut ready, Class::Peer, META, (ROOM, 16), Error::Class);
         let mut peer = sealer(two, slot(0), &world::epochs(two));
@@ -55,7 +57,8 @@ fn for_a_body_that_is_too_large() {
     for class in [Class::Authenticated, Class::Group] {
         let mut buf = vec![1; ROOM + limits::MAX_SEALED_BODY_BYTES + 1 + class.tail_bytes()];
         let body = ROOM..ROOM + limits::MAX_SEALED_BODY_BYTES + 1;
-        let sealed = sealer.seal_in_place(class, Form::Full, META, &mut buf, body.clone());
+        let (form, binding) = (Form::Full, Binding::link());
+        let sealed = sealer.seal_in_place(class, form, &binding, META, &mut buf, body.clone());
         assert_eq!(sealed, Err(Error::TooLarge));
         assert!(buf[body].iter().all(|byte| *byte == 0));
     }
@@ -67,8 +70,9 @@ fn for_a_body_outside_of_the_buffer() {
     let group = group(Suite::Aes256Gcm);
     let mut sealer = sealer(group, slot(1), &epochs(group));
     for body in [9..200, 90..120, 200..300, 20..10, usize::MAX..usize::MAX] {
-        let mut buf = [7; 100];
-        let sealed = sealer.seal_in_place(Class::Group, Form::Full, META, &mut buf, body.clone());
+        let (mut buf, class, binding) = ([7; 100], Class::Group, Binding::link());
+        let place = body.clone();
+        let sealed = sealer.seal_in_place(class, Form::Full, &binding, META, &mut buf, place);
         assert_eq!(sealed, Err(Error::NoRoom), "{body:?}");
         assert!(
             buf.get(body.start..).unwrap_or_default().iter().all(|b| *b == 0)
@@ -80,14 +84,14 @@ fn for_a_body_outside_of_the_buffer() {
 #[test]
 fn a_pair_has_two_slots() {
     let group = pair(Suite::Aes256Gcm);
-    let fresh = Sealer::fresh(group, slot(2), &epochs(group), Witness([0; 32]));
-    assert_eq!(fresh.unwrap_err(), Error::Class);
+    let sealer = Sealer::new(group, slot(2), CONTEXT, &epochs(group), 0);
+    assert_eq!(sealer.unwrap_err(), Error::Class);
 }
 
 #[test]
 fn epochs_of_another_group_are_refused() {
     let (here, there) = (group(Suite::Aes256Gcm), pair(Suite::Aes256Gcm));
-    let fresh = Sealer::fresh(here, slot(1), &epochs(there), Witness([0; 32]));
-    assert_eq!(fresh.unwrap_err(), Error::EpochUnknown);
+    let sealer = Sealer::new(here, slot(1), CONTEXT, &epochs(there), 0);
+    assert_eq!(sealer.unwrap_err(), Error::EpochUnknown);
     assert_eq!(Opener::new(here, None, epochs(there)).unwrap_err(), Error::EpochUnknown);
 }

@@ -9,25 +9,37 @@ use crate::shared::world::*;
 use counting::allocations_of;
 use sealane_seal::*;
 
-/// What one round of sealing in place and opening live, and one of appending and opening from a
-/// store, ask for once warm.
+/// Messages of a round.
+const MESSAGES: usize = 4;
+
+/// What a round of sealing in place and opening live, and of appending and opening from a store, in
+/// both forms, asks for once warm.
 fn warm(suite: Suite, class: Class, size: usize) -> usize {
     let group = group_of(suite, class);
     let epochs = epochs(group);
     let (mut sender, mut reader) = (sealer(group, slot(1), &epochs), opener(group, &epochs));
+    introduce(&mut sender, &mut reader);
+    let (binding, context, mut now_ms) = (Binding::stream(TOPIC), sender.context(), 0);
+    let attached = Attached { context, binding: &binding, meta: META };
     let clear = if class == Class::Authenticated { size } else { 0 };
     let head = class.head_bytes();
     let mut buf = vec![5; head + size + class.tail_bytes()];
     let mut out = Vec::with_capacity(buf.len() + limits::MAX_HEADER_BYTES);
     let body = vec![5; size];
     let mut round = || {
-        let place = sender.seal_in_place(class, Form::Full, META, &mut buf, head..head + size);
-        let sealed = &mut buf[place.unwrap()];
-        let opened = reader.open_live(Form::Full, META, sealed, clear).unwrap().accept();
-        assert!(sealed[opened.body()].iter().all(|byte| *byte == 5));
-        out.clear();
-        sender.append(class, Form::Compact, META, &body, &mut out).unwrap();
-        reader.open_stored(Epoch(0), Form::Compact, META, &mut out, clear).unwrap();
+        for form in [Form::Full, Form::Compact] {
+            let body_at = head..head + size;
+            let place = sender.seal_in_place(class, form, &binding, META, &mut buf, body_at);
+            let sealed = &mut buf[place.unwrap()];
+            let mut pending = reader.open_live(form, &attached, sealed, clear).unwrap();
+            now_ms += 1000;
+            assert!(pending.to_store(now_ms).is_some(), "a ceiling is stored, too");
+            let opened = pending.accept();
+            assert!(sealed[opened.body()].iter().all(|byte| *byte == 5));
+            out.clear();
+            sender.append(class, form, &binding, META, &body, &mut out).unwrap();
+            reader.open_stored(Epoch(0), form, &attached, &mut out, clear).unwrap();
+        }
     };
     round();
     allocations_of(round)
@@ -39,7 +51,7 @@ fn the_count_sees_rust_and_c() {
     // The library allocates the context of a key in C.
     let group = group(Suite::Aes256Gcm);
     let epochs = epochs(group);
-    let made = allocations_of(|| drop(Sealer::fresh(group, slot(1), &epochs, Witness([0; 32]))));
+    let made = allocations_of(|| drop(Sealer::new(group, slot(1), CONTEXT, &epochs, 0)));
     assert!(made >= 3, "{made}");
 }
 
@@ -62,26 +74,27 @@ fn in_class_s_only_within_the_signature_library() {
             let signatures = library_alone(size);
             assert_eq!(warm(suite, Class::Signed, size), signatures, "{suite:?} {size}");
             println!(
-                "class S, {size} bytes: {signatures} allocations in the library for two messages"
+                "class S, {size} bytes: {signatures} allocations in the library for {MESSAGES} \
+                 messages"
             );
         }
     }
 }
 
-/// What the library asks for to sign two messages and to verify them.
+/// What the library asks for to sign the messages of a round and to verify them.
 fn library_alone(size: usize) -> usize {
     use aws_lc_rs::signature::{ED25519, Ed25519KeyPair, KeyPair, ParsedPublicKey};
     let pair = Ed25519KeyPair::from_seed_unchecked(&[9; 32]).unwrap();
     let public = ParsedPublicKey::new(&ED25519, pair.public_key()).unwrap();
     let message = vec![5; size];
-    let twice = || {
-        for _ in 0..2 {
+    let round = || {
+        for _ in 0..MESSAGES {
             let signature = pair.sign(&message);
             public.verify_sig(&message, signature.as_ref()).unwrap();
         }
     };
-    twice();
-    allocations_of(twice)
+    round();
+    allocations_of(round)
 }
 
 #[test]
@@ -90,15 +103,19 @@ fn when_refusing() {
         let group = group(suite);
         let epochs = epochs(group);
         let (mut sender, mut reader) = (sealer(group, slot(1), &epochs), opener(group, &epochs));
+        introduce(&mut sender, &mut reader);
         let first = seal(&mut sender, Class::Group, Form::Full, META, BODY);
         first.live(&mut reader).unwrap();
         let mut forged = seal(&mut sender, Class::Group, Form::Full, META, BODY).bytes;
         *forged.last_mut().unwrap() ^= 1;
         let mut replayed = first.bytes.clone();
         let mut refuse = || {
-            assert!(reader.open_live(Form::Full, META, &mut forged, 0).is_err());
-            assert!(reader.open_live(Form::Full, META, &mut replayed, 0).is_err());
-            assert!(reader.open_live(Form::Full, META, &mut replayed[..5], 0).is_err());
+            let known = first.attached();
+            let unknown = Attached { context: SenderContext([0; 8]), ..known };
+            assert!(reader.open_live(Form::Full, &known, &mut forged, 0).is_err());
+            assert!(reader.open_live(Form::Full, &known, &mut replayed, 0).is_err());
+            assert!(reader.open_live(Form::Full, &known, &mut replayed[..5], 0).is_err());
+            assert!(reader.open_live(Form::Full, &unknown, &mut replayed, 0).is_err());
         };
         // The library makes room for its list of errors once per thread.
         refuse();

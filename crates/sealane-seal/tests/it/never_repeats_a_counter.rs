@@ -1,215 +1,152 @@
-//! No key and counter are used twice, whatever is restarted, copied or restored.
+//! No key and nonce are used twice, whatever is restarted, copied, restored or forked.
 
 use std::collections::BTreeSet;
 
-use crate::shared::world::{self, *};
+use crate::shared::world::*;
 use proptest::prelude::*;
 use sealane_seal::*;
 
-const HERE: Witness = Witness([4; 32]);
-const ELSEWHERE: Witness = Witness([5; 32]);
+/// A body of zeros shows the key stream.
+const ZEROS: [u8; 32] = [0; 32];
 
-fn fresh(epochs: &Epochs) -> Sealer {
-    Sealer::fresh(group(Suite::Aes256Gcm), slot(1), epochs, HERE).unwrap()
+fn context(number: u64) -> SenderContext {
+    SenderContext(number.to_be_bytes())
 }
 
-fn resume(stored: &[u8], epochs: &Epochs, witness: Witness) -> Result<Sealer, Error> {
-    let state = CounterState::from_bytes(stored).unwrap();
-    Sealer::resume(group(Suite::Aes256Gcm), &state, epochs, witness)
+/// The ciphertext of a body, and its tag.
+fn parts(message: &Sealed, body: &[u8]) -> (Vec<u8>, Vec<u8>) {
+    let (text, tag) = message.bytes.split_at(message.bytes.len() - limits::TAG_BYTES);
+    let header = message.header().encode(message.form).len();
+    (text[header..header + body.len()].to_vec(), tag.to_vec())
+}
+
+fn xor(left: &[u8], right: &[u8]) -> Vec<u8> {
+    left.iter().zip(right).map(|(left, right)| left ^ right).collect()
 }
 
 fn counter(sealer: &mut Sealer) -> Result<u64, Error> {
     let mut out = Vec::new();
     let expected = sealer.next_counter();
-    let sealed = sealer.append(Class::Group, Form::Full, META, BODY, &mut out);
+    let binding = Binding::link();
+    let sealed = sealer.append(Class::Group, Form::Full, &binding, META, BODY, &mut out);
     assert_eq!(sealed.is_ok(), expected.is_ok());
     sealed?;
     Ok(SframeHeader::parse(&out, Form::Full, sealer.epoch()).unwrap().0.counter)
 }
 
+/// Two starts of one slot, in one epoch, at one counter: a copied disk, a restored snapshot, a
+/// cloned machine, a forked process.
 #[test]
-fn nothing_is_sealed_before_a_block_is_stored() {
-    let epochs = epochs(group(Suite::Aes256Gcm));
-    let mut sealer = fresh(&epochs);
-    assert_eq!(counter(&mut sealer), Err(Error::NotReserved));
-    let block = sealer.reserve(2).unwrap();
-    assert!(block.is_first());
-    assert_eq!(counter(&mut sealer), Err(Error::NotReserved), "asked for is not stored");
-    sealer.confirm(block).unwrap();
-    assert_eq!(sealer.remaining(), 2);
-    assert_eq!(counter(&mut sealer), Ok(0));
-    let next = sealer.reserve(2).unwrap();
-    assert!(!next.is_first());
-    assert_eq!(counter(&mut sealer), Ok(1), "the block in use does not wait for the next");
-    assert_eq!(counter(&mut sealer), Err(Error::NotReserved));
-    sealer.confirm(next).unwrap();
-    assert_eq!(counter(&mut sealer), Ok(2));
+fn two_starts_with_one_counter_share_no_key_stream() {
+    let (one, other) = (BODY, &BODY.iter().map(|byte| byte ^ 0x5a).collect::<Vec<_>>()[..]);
+    for suite in Suite::ALL {
+        for class in [Class::Group, Class::Signed, Class::Peer] {
+            let group = group_of(suite, class);
+            let epochs = epochs(group);
+            let start = |number| sealer_of(group, slot(1), &epochs, context(number), 77);
+            let sealed = |number, body| seal(&mut start(number), class, Form::Full, META, body);
+            let first = sealed(0, one);
+            // The control: under the same context the two-time pad shows both bodies.
+            let again = sealed(0, other);
+            assert_eq!(first.bytes[..4], again.bytes[..4], "slot, epoch and counter are the same");
+            let texts = |again: &Sealed| xor(&parts(&first, one).0, &parts(again, other).0);
+            assert_eq!(texts(&again), xor(one, other), "{suite:?} {class:?}");
+            for bit in 0..64 {
+                let again = sealed(1 << bit, other);
+                assert_eq!(first.bytes[..4], again.bytes[..4]);
+                let same = xor(&texts(&again), &xor(one, other));
+                assert!(same.iter().filter(|byte| **byte == 0).count() < 8, "{suite:?} {bit}");
+            }
+        }
+    }
+}
+
+/// In class A, too: a tag of one start is not that of another over the same body.
+#[test]
+fn two_starts_with_one_counter_share_no_tag() {
+    for suite in Suite::ALL {
+        for class in Class::ALL {
+            let group = group_of(suite, class);
+            let epochs = epochs(group);
+            let mut tags = BTreeSet::new();
+            for number in 0..100 {
+                let mut sealer = sealer_of(group, slot(1), &epochs, context(number), 77);
+                let message = seal(&mut sealer, class, Form::Full, META, BODY);
+                assert!(tags.insert(parts(&message, &[]).1), "{suite:?} {class:?} {number}");
+            }
+        }
+    }
 }
 
 #[test]
-fn a_restart_goes_on_at_the_stored_bound() {
-    let mut epochs = epochs(group(Suite::Aes256Gcm));
-    let mut sealer = fresh(&epochs);
-    let block = sealer.reserve(100).unwrap();
-    let stored = block.state().to_bytes();
-    sealer.confirm(block).unwrap();
-    assert_eq!(counter(&mut sealer), Ok(0));
-    let mut again = resume(&stored, &epochs, HERE).unwrap();
-    assert_eq!(counter(&mut again), Err(Error::NotReserved));
-    let block = again.reserve(1).unwrap();
-    assert!(!block.is_first());
-    again.confirm(block).unwrap();
-    assert_eq!(counter(&mut again), Ok(100));
-
-    epochs.advance(Epoch(1)).unwrap();
-    let mut later = resume(&stored, &epochs, HERE).unwrap();
-    assert_eq!(counter(&mut later), Err(Error::NotReserved), "a new epoch reserves anew");
-    lease(&mut later, 1);
-    assert_eq!((later.epoch(), counter(&mut later)), (Epoch(1), Ok(0)));
-}
-
-#[test]
-fn a_copied_or_foreign_state_is_refused() {
-    let epochs = epochs(group(Suite::Aes256Gcm));
-    let block = fresh(&epochs).reserve(100).unwrap();
-    let stored = block.state().to_bytes();
-    assert_eq!(resume(&stored, &epochs, ELSEWHERE).unwrap_err(), Error::ClonedState);
-    let other = Group::new(GroupId([1; 32]), Suite::Aes256Gcm);
-    let state = CounterState::from_bytes(&stored).unwrap();
-    let other_epochs = world::epochs(other);
-    let resumed = Sealer::resume(other, &state, &other_epochs, HERE);
-    assert_eq!(resumed.unwrap_err(), Error::ClonedState);
-}
-
-#[test]
-fn a_state_ahead_of_the_secrets_is_not_resumed() {
-    let group = group(Suite::Aes256Gcm);
-    let block = fresh(&epochs_at(group, 2)).reserve(1).unwrap();
-    let stored = block.state().to_bytes();
-    assert_eq!(resume(&stored, &epochs(group), HERE).unwrap_err(), Error::EpochUnknown);
-}
-
-#[test]
-fn who_hears_itself_falls_silent() {
+fn many_starts_give_as_many_key_streams() {
     let group = group(Suite::Aes256Gcm);
     let epochs = epochs(group);
-    let mut reader = opener(group, &epochs);
-    let (mut first, mut clone) = (sealer(group, slot(1), &epochs), sealer(group, slot(1), &epochs));
-    let own = seal(&mut first, Class::Group, Form::Full, META, BODY);
-    let (own, _) = own.stored(&mut reader, 0).unwrap();
-    first.heard(&own).expect("what was sealed here is no clone");
-    seal(&mut clone, Class::Group, Form::Full, META, BODY);
-    let foreign = seal(&mut clone, Class::Group, Form::Full, META, BODY);
-    let (foreign, _) = foreign.stored(&mut reader, 0).unwrap();
-    assert_eq!(first.heard(&foreign), Err(Error::ClonedState));
-    assert_eq!(counter(&mut first), Err(Error::ClonedState));
-    assert_eq!(first.reserve(1).unwrap_err(), Error::ClonedState);
-    assert_eq!(first.heard(&own), Err(Error::ClonedState), "for good");
-}
-
-#[test]
-fn a_reservation_does_not_outlive_its_epoch() {
-    let mut epochs = epochs(group(Suite::Aes256Gcm));
-    let mut sealer = fresh(&epochs);
-    let block = sealer.reserve(5).unwrap();
-    assert_eq!(sealer.enter_newest(&epochs), Err(Error::EpochStep));
-    epochs.advance(Epoch(1)).unwrap();
-    sealer.enter_newest(&epochs).unwrap();
-    assert_eq!(sealer.confirm(block), Err(Error::EpochStep));
-    assert_eq!(counter(&mut sealer), Err(Error::NotReserved));
+    let mut streams = BTreeSet::new();
+    for number in 0..2000 {
+        let mut sealer = sealer_of(group, slot(1), &epochs, context(number), 0);
+        for _ in 0..2 {
+            let message = seal(&mut sealer, Class::Group, Form::Compact, META, &ZEROS);
+            assert!(streams.insert(parts(&message, &ZEROS).0), "{number}");
+        }
+    }
 }
 
 #[test]
 fn the_last_counter_is_the_last() {
-    let epochs = epochs(group(Suite::Aes256Gcm));
-    let block = fresh(&epochs).reserve(1).unwrap();
-    let mut stored = block.state().to_bytes();
-    stored[43..51].copy_from_slice(&limits::MAX_COUNTER.to_be_bytes());
-    let mut sealer = resume(&stored, &epochs, HERE).unwrap();
-    lease(&mut sealer, 1000);
-    assert_eq!(sealer.remaining(), 1);
+    let group = group(Suite::Aes256Gcm);
+    let epochs = epochs(group);
+    assert_eq!(limits::MAX_COUNTER, (1 << 40) - 1);
+    let mut sealer = sealer_of(group, slot(1), &epochs, CONTEXT, limits::MAX_COUNTER - 1);
+    assert_eq!(counter(&mut sealer), Ok(limits::MAX_COUNTER - 1));
     assert_eq!(counter(&mut sealer), Ok(limits::MAX_COUNTER));
     assert_eq!(counter(&mut sealer), Err(Error::CountersUsedUp));
-    assert_eq!(sealer.reserve(1).unwrap_err(), Error::CountersUsedUp);
-}
-
-/// The bound behind the last counter is that of a sender which has used them all up.
-#[test]
-fn a_state_whose_counters_are_used_up_is_read_and_gives_none() {
-    let epochs = epochs(group(Suite::Aes256Gcm));
-    let mut stored = fresh(&epochs).reserve(1).unwrap().state().to_bytes();
-    stored[43..51].copy_from_slice(&(limits::MAX_COUNTER + 1).to_be_bytes());
-    let mut sealer = resume(&stored, &epochs, HERE).unwrap();
-    assert_eq!(sealer.reserve(1).unwrap_err(), Error::CountersUsedUp);
-    assert_eq!(counter(&mut sealer), Err(Error::CountersUsedUp));
-    stored[43..51].copy_from_slice(&(limits::MAX_COUNTER + 2).to_be_bytes());
-    assert_eq!(CounterState::from_bytes(&stored), Err(Error::Malformed));
-}
-
-#[test]
-fn a_damaged_state_is_refused() {
-    let epochs = epochs(group(Suite::Aes256Gcm));
-    let stored = fresh(&epochs).reserve(1).unwrap().state().to_bytes();
-    assert_eq!(CounterState::from_bytes(&stored[1..]), Err(Error::Malformed));
-    assert_eq!(CounterState::from_bytes(&[&stored[..], &[0]].concat()), Err(Error::Malformed));
-    for (at, value) in [(0, 2), (33, 4), (43, 1)] {
-        let mut bytes = stored;
-        bytes[at] = value;
-        assert_eq!(CounterState::from_bytes(&bytes), Err(Error::Malformed), "{at}");
+    assert_eq!(sealer.next_counter(), Err(Error::CountersUsedUp));
+    for next in [limits::MAX_COUNTER + 1, u64::MAX] {
+        let mut sealer = sealer_of(group, slot(1), &epochs, context(1), next);
+        assert_eq!(counter(&mut sealer), Err(Error::CountersUsedUp), "{next}");
     }
 }
 
 #[derive(Debug, Clone)]
 enum Step {
-    Seal,
-    Reserve(u64),
-    /// Stores the reservation and stops before confirming it.
-    StoreAndStop(u64),
-    Stop,
-    Advance,
+    Seal(Class),
+    /// Another start, with whatever counter its disk has.
+    Start(u64),
+    /// The same start enters the next epoch, with whatever counter.
+    Advance(u64),
 }
 
 fn step() -> impl Strategy<Value = Step> {
+    let class = prop_oneof![Just(Class::Group), Just(Class::Signed)];
     prop_oneof![
-        6 => Just(Step::Seal),
-        3 => (1..5_u64).prop_map(Step::Reserve),
-        1 => (1..5_u64).prop_map(Step::StoreAndStop),
-        1 => Just(Step::Stop),
-        1 => Just(Step::Advance),
+        6 => class.prop_map(Step::Seal),
+        2 => (0..5_u64).prop_map(Step::Start),
+        1 => (0..5_u64).prop_map(Step::Advance),
     ]
 }
 
 proptest! {
+    /// Law: whatever counters a slot's starts begin with, no key stream comes twice.
     #[test]
     fn through_any_life(steps in prop::collection::vec(step(), 1..60)) {
-        let mut epochs = epochs(group(Suite::Aes256Gcm));
-        let (mut sealer, mut used) = (fresh(&epochs), BTreeSet::new());
-        let mut disk = None;
-        let restart = |disk: &Option<[u8; CounterState::BYTES]>, epochs: &Epochs| match disk {
-            Some(stored) => resume(stored, epochs, HERE).unwrap(),
-            None => fresh(epochs),
-        };
+        let group = group(Suite::Aes256Gcm);
+        let mut epochs = epochs(group);
+        let (mut starts, mut streams) = (0, BTreeSet::new());
+        let mut sealer = sealer_of(group, slot(1), &epochs, context(starts), 0);
         for step in steps {
             match step {
-                Step::Seal => {
-                    if let Ok(counter) = counter(&mut sealer) {
-                        prop_assert!(used.insert((sealer.epoch(), counter)));
-                    }
+                Step::Seal(class) => {
+                    let message = seal(&mut sealer, class, Form::Full, META, &ZEROS);
+                    prop_assert!(streams.insert(parts(&message, &ZEROS).0));
                 }
-                Step::Reserve(count) => {
-                    let block = sealer.reserve(count).unwrap();
-                    prop_assert_eq!(block.is_first(), disk.is_none());
-                    disk = Some(block.state().to_bytes());
-                    sealer.confirm(block).unwrap();
+                Step::Start(next) => {
+                    starts += 1;
+                    sealer = sealer_of(group, slot(1), &epochs, context(starts), next);
                 }
-                Step::StoreAndStop(count) => {
-                    disk = Some(sealer.reserve(count).unwrap().state().to_bytes());
-                    sealer = restart(&disk, &epochs);
-                }
-                Step::Stop => sealer = restart(&disk, &epochs),
-                Step::Advance => {
-                    epochs.advance(Epoch(epochs.newest().0 + 1)).unwrap();
-                    sealer.enter_newest(&epochs).unwrap();
+                Step::Advance(next) => {
+                    drop(advance(&mut epochs));
+                    sealer = sealer_of(group, slot(1), &epochs, context(starts), next);
                 }
             }
         }

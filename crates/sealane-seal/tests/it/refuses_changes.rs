@@ -1,4 +1,4 @@
-//! Whatever is authenticated cannot be changed: no bit, no class, no meta, no group.
+//! Whatever is authenticated cannot be changed: no bit, no class, no context, no meta, no group.
 
 use crate::shared::peer;
 use crate::shared::world::*;
@@ -19,12 +19,12 @@ fn five() -> [(Suite, Class, Form, &'static [u8]); 5] {
 fn is_refused(opener: &mut Opener, changed: &Sealed, plain: &[u8], what: &str) {
     let before = state(opener);
     let mut bytes = changed.bytes.clone();
-    let live = opener.open_live(changed.form, &changed.meta, &mut bytes, changed.clear);
+    let live = opener.open_live(changed.form, &changed.attached(), &mut bytes, changed.clear);
     let live = live.map(Pending::accept).expect_err(what);
     leaves_nothing(&changed.bytes, &bytes, live, plain, changed.class);
     let mut bytes = changed.bytes.clone();
     let (form, clear) = (changed.form, changed.clear);
-    let stored = opener.open_stored(Epoch(0), form, &changed.meta, &mut bytes, clear);
+    let stored = opener.open_stored(Epoch(0), form, &changed.attached(), &mut bytes, clear);
     leaves_nothing(&changed.bytes, &bytes, stored.expect_err(what), plain, changed.class);
     assert_eq!(state(opener), before, "{what}");
 }
@@ -48,6 +48,7 @@ fn every_byte_and_every_bit_of_five_messages() {
         let epochs = epochs(group);
         let mut sender = sealer(group, slot(1), &epochs);
         let mut reader = opener(group, &epochs);
+        introduce(&mut sender, &mut reader);
         seal(&mut sender, class, form, META, b"before").live(&mut reader).unwrap();
         let message = seal(&mut sender, class, form, META, body);
         for at in 0..message.bytes.len() {
@@ -63,6 +64,11 @@ fn every_byte_and_every_bit_of_five_messages() {
                 changed.meta[at] ^= 1 << bit;
                 is_refused(&mut reader, &changed, body, &format!("{class:?} meta {at} bit {bit}"));
             }
+        }
+        for bit in 0..64 {
+            let mut changed = message.clone();
+            changed.context.0[bit / 8] ^= 1 << (bit % 8);
+            is_refused(&mut reader, &changed, body, &format!("{class:?} context {bit}"));
         }
         for len in 0..message.bytes.len() {
             let mut changed = message.clone();
@@ -80,9 +86,9 @@ fn another_class_slot_epoch_or_counter_in_the_header() {
         let epochs = epochs(group);
         let mut sender = sealer(group, slot(1), &epochs);
         let mut reader = opener(group, &epochs);
+        introduce(&mut sender, &mut reader);
         let message = seal(&mut sender, class, form, META, body);
-        let header = message.bytes[message.clear..].to_vec();
-        let (header, len) = SframeHeader::parse(&header, form, Epoch(0)).unwrap();
+        let header = message.header();
         let mut others: Vec<SframeHeader> = Class::ALL
             .into_iter()
             .filter(|other| *other != class)
@@ -90,13 +96,11 @@ fn another_class_slot_epoch_or_counter_in_the_header() {
             .collect();
         others.push(SframeHeader { key: KeyId { slot: slot(0), ..header.key }, ..header });
         others.push(SframeHeader { key: KeyId { epoch_low: 1, ..header.key }, ..header });
-        for counter in [1, 1000, limits::MAX_COUNTER] {
+        for counter in [0, 2, 1000, limits::MAX_COUNTER] {
             others.push(SframeHeader { counter, ..header });
         }
         for other in others {
-            let mut changed = message.clone();
-            let place = changed.clear..changed.clear + len;
-            changed.bytes.splice(place, other.encode(form).iter().copied());
+            let changed = message.with_header(other, form);
             is_refused(&mut reader, &changed, body, &format!("{class:?} as {other:?}"));
         }
         assert!(message.live(&mut reader).is_ok());
@@ -109,6 +113,7 @@ fn a_body_does_not_move_between_clear_and_ciphertext() {
     let epochs = epochs(group);
     let mut sender = sealer(group, slot(1), &epochs);
     let mut reader = opener(group, &epochs);
+    introduce(&mut sender, &mut reader);
     let clear = seal(&mut sender, Class::Authenticated, Form::Full, META, BODY);
     let secret = seal(&mut sender, Class::Group, Form::Full, META, BODY);
     for len in 0..clear.bytes.len() {
@@ -143,10 +148,15 @@ fn another_group_suite_or_secret() {
         (home, EpochSecret::new([2; 32])),
     ];
     for (group, secret) in strangers {
-        let epochs = Epochs::agreed(group.id(), History::Kept, Epoch(0), secret);
-        is_refused(&mut opener(group, &epochs), &message, BODY, &format!("{group:?}"));
+        let epochs = Epochs::new(group.id(), History::Kept, Epoch(0), secret);
+        let mut stranger = opener(group, &epochs);
+        expect(&mut stranger, 1, CONTEXT);
+        is_refused(&mut stranger, &message, BODY, &format!("{group:?}"));
+        assert_eq!(message.live(&mut stranger).unwrap_err(), Error::NotAuthentic);
     }
-    assert!(message.live(&mut opener(home, &epochs)).is_ok());
+    let mut reader = opener(home, &epochs);
+    expect(&mut reader, 1, CONTEXT);
+    assert!(message.live(&mut reader).is_ok());
 }
 
 #[test]
@@ -156,40 +166,112 @@ fn a_member_cannot_sign_for_another() {
     let mut posing = sealer(group, slot(1), &epochs);
     posing.set_signing_key(signing_key(slot(2)));
     let message = seal(&mut posing, Class::Signed, Form::Full, META, BODY);
+    let announced = announcement(&mut posing, 1);
     let mut reader = opener(group, &epochs);
+    assert_eq!(announced.announce(&mut reader).unwrap_err(), Error::Signature);
+    assert_eq!(reader.announced(slot(1)), None);
+    expect(&mut reader, 1, CONTEXT);
     is_refused(&mut reader, &message, BODY, "signed with another's key");
     assert_eq!(message.live(&mut reader).unwrap_err(), Error::Signature);
 
-    let message = seal(&mut sealer(group, slot(3), &epochs), Class::Signed, Form::Full, META, BODY);
-    reader.remove_signer(slot(3));
-    assert_eq!(message.live(&mut reader).unwrap_err(), Error::UnknownSigner);
+    let mut honest = sealer(group, slot(3), &epochs);
+    let message = seal(&mut honest, Class::Signed, Form::Full, META, BODY);
+    reader.set_terms((0..3).map(term)).unwrap();
+    assert_eq!(message.stored(&mut reader, 0).unwrap_err(), Error::NotMember);
+    let mut told_nothing = Opener::new(group, None, epochs.clone()).unwrap();
+    assert_eq!(message.stored(&mut told_nothing, 0).unwrap_err(), Error::NotMember);
 }
 
-/// Another member can compute every key; the signed epoch is what stops this one.
+/// What slot 1 has signed, as it lies within the ciphertext, in the hands of another member, who
+/// holds the group's secrets and so can compute every key.
+struct Insider {
+    group: Group,
+    epochs: Epochs,
+    message: Sealed,
+    body_and_signature: Vec<u8>,
+}
+
+impl Insider {
+    fn new() -> Insider {
+        let group = group(Suite::Aes256Gcm);
+        let epochs = epochs_at(group, 256);
+        let mut sender = sealer(group, slot(1), &epochs_at(group, 0));
+        let message = seal(&mut sender, Class::Signed, Form::Full, META, BODY);
+        let base = peer::base(epochs.secret(Epoch(0)).unwrap().expose(), message.context);
+        let metadata = peer::metadata(group, &message.binding, &message.meta);
+        let body_and_signature = peer::open(&base, &metadata, &message.bytes).unwrap();
+        assert_eq!(body_and_signature.len(), BODY.len() + limits::SIGNATURE_BYTES);
+        Insider { group, epochs, message, body_and_signature }
+    }
+
+    /// Seals it again as `place` says, under that header, and reads it there.
+    fn wraps(&self, epoch: u64, header: SframeHeader, place: &Sealed) -> Result<(), Error> {
+        let base = peer::base(self.epochs.secret(Epoch(epoch)).unwrap().expose(), place.context);
+        let metadata = peer::metadata(self.group, &place.binding, &place.meta);
+        let bytes = peer::seal(&base, header, &metadata, &self.body_and_signature);
+        let wrapped = Sealed { bytes, ..place.clone() };
+        let mut reader = opener(self.group, &self.epochs);
+        let stored = wrapped.stored(&mut reader, epoch).map(|_| ());
+        if epoch == self.epochs.newest().0 {
+            expect(&mut reader, header.key.slot.number(), place.context);
+            assert_eq!(wrapped.live(&mut reader).map(|_| ()), stored);
+        }
+        stored
+    }
+}
+
+/// The control of the tests below: what is wrapped again just as it was opens.
+#[test]
+fn an_insider_wraps_what_is_the_same() {
+    let insider = Insider::new();
+    assert_eq!(insider.wraps(0, insider.message.header(), &insider.message), Ok(()));
+}
+
+/// The signed epoch is what stops this one: key id and associated data are the same.
 #[test]
 fn a_signed_body_cannot_be_wrapped_again_256_epochs_later() {
-    let group = group(Suite::Aes256Gcm);
-    let (early, late) = (epochs(group), epochs_at(group, 256));
-    let mut sender = sealer(group, slot(1), &early);
-    let message = seal(&mut sender, Class::Signed, Form::Full, META, BODY);
-    let (_, signed) = message.live(&mut opener(group, &early)).unwrap();
-    assert_eq!(signed, BODY);
-    let mut again = sealer(group, slot(1), &late);
-    again.set_signing_key(signing_key(slot(1)));
-    let honest = seal(&mut again, Class::Signed, Form::Full, META, BODY);
-    assert_eq!(honest.bytes[..3], message.bytes[..3], "the same header");
+    let insider = Insider::new();
+    let header = insider.message.header();
+    assert_eq!(KeyId::new(slot(1), Class::Signed, Epoch(256)), header.key, "the same header");
+    assert_eq!(insider.wraps(256, header, &insider.message), Err(Error::Signature));
+}
 
-    // The insider: the early signature under the late key.
-    let metadata = peer::metadata(group, META);
-    let secret = |epochs: &Epochs| *epochs.secret(epochs.newest()).unwrap().expose();
-    let plain = peer::open(&secret(&early), &metadata, &message.bytes).unwrap();
-    assert_eq!(plain.len(), BODY.len() + limits::SIGNATURE_BYTES);
-    let (header, _) = SframeHeader::parse(&message.bytes, Form::Full, Epoch(0)).unwrap();
-    let bytes = peer::seal(&secret(&late), header, &metadata, &plain);
-    let wrapped = Sealed { bytes, ..message };
-    let mut reader = opener(group, &late);
-    assert_eq!(wrapped.live(&mut reader).unwrap_err(), Error::Signature);
-    assert!(honest.live(&mut reader).is_ok());
+#[test]
+fn a_signed_body_cannot_be_wrapped_again_under_another_context() {
+    let insider = Insider::new();
+    let header = insider.message.header();
+    for bit in [0, 7, 31, 63] {
+        let mut place = insider.message.clone();
+        place.context.0[bit / 8] ^= 1 << (bit % 8);
+        assert_eq!(insider.wraps(0, header, &place), Err(Error::Signature), "{bit}");
+    }
+}
+
+#[test]
+fn a_signed_body_cannot_be_wrapped_again_for_another_place() {
+    let insider = Insider::new();
+    let header = insider.message.header();
+    let group = GroupId([9; 32]);
+    for binding in [Binding::link(), Binding::stream("fleet/8"), Binding::conversation(group)] {
+        let place = Sealed { binding, ..insider.message.clone() };
+        assert_eq!(insider.wraps(0, header, &place), Err(Error::Signature), "{binding:?}");
+    }
+    let place = Sealed { meta: b"type 8, codec 3".to_vec(), ..insider.message.clone() };
+    assert_eq!(insider.wraps(0, header, &place), Err(Error::Signature), "other meta");
+}
+
+#[test]
+fn a_signed_body_cannot_be_wrapped_again_with_another_counter_or_slot() {
+    let insider = Insider::new();
+    let header = insider.message.header();
+    let others = [
+        SframeHeader { counter: 1, ..header },
+        SframeHeader { counter: limits::MAX_COUNTER, ..header },
+        SframeHeader { key: KeyId { slot: slot(2), ..header.key }, ..header },
+    ];
+    for other in others {
+        assert_eq!(insider.wraps(0, other, &insider.message), Err(Error::Signature), "{other:?}");
+    }
 }
 
 /// A body of one byte too many is refused by its length, before anything is opened; one byte less
@@ -199,6 +281,9 @@ fn a_body_that_is_too_long_is_refused_by_its_length() {
     for class in [Class::Group, Class::Signed, Class::Peer, Class::Authenticated] {
         let group = group_of(Suite::Aes256Gcm, class);
         let mut reader = opener(group, &epochs(group));
+        expect(&mut reader, 1, CONTEXT);
+        let binding = Binding::stream(TOPIC);
+        let attached = Attached { context: CONTEXT, binding: &binding, meta: META };
         let key = KeyId { slot: slot(1), class, epoch_low: 0 };
         let header = SframeHeader { key, counter: 0 }.encode(Form::Full);
         let signature = if class == Class::Signed { limits::SIGNATURE_BYTES } else { 0 };
@@ -207,7 +292,7 @@ fn a_body_that_is_too_long_is_refused_by_its_length() {
             let mut bytes = vec![0; clear];
             bytes.extend_from_slice(&header);
             bytes.resize(header.len() + body + signature + limits::TAG_BYTES, 0);
-            let opened = reader.open_live(Form::Full, META, &mut bytes, clear);
+            let opened = reader.open_live(Form::Full, &attached, &mut bytes, clear);
             opened.map(|_| ()).unwrap_err()
         };
         let most = limits::MAX_SEALED_BODY_BYTES;

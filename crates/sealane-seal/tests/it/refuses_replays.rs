@@ -11,12 +11,19 @@ fn refused(message: &Sealed, opener: &mut Opener, expected: Error) {
     assert_eq!(state(opener), before);
 }
 
+/// A sender, and a reader that knows it.
+fn met(group: Group, epochs: &Epochs) -> (Sealer, Opener) {
+    let (mut sender, mut reader) = (sealer(group, slot(1), epochs), opener(group, epochs));
+    introduce(&mut sender, &mut reader);
+    (sender, reader)
+}
+
 #[test]
 fn in_the_same_epoch() {
     for suite in Suite::ALL {
         let group = group(suite);
         let epochs = epochs(group);
-        let (mut sender, mut reader) = (sealer(group, slot(1), &epochs), opener(group, &epochs));
+        let (mut sender, mut reader) = met(group, &epochs);
         let messages: Vec<_> =
             (0..20).map(|n| seal(&mut sender, Class::ALL[n % 3], Form::Full, META, BODY)).collect();
         for message in messages.iter().rev() {
@@ -35,11 +42,9 @@ fn in_the_same_epoch() {
 fn in_the_other_form() {
     let group = group(Suite::Aes256Gcm);
     let epochs = epochs(group);
-    let (mut sender, mut reader) = (sealer(group, slot(1), &epochs), opener(group, &epochs));
+    let (mut sender, mut reader) = met(group, &epochs);
     let full = seal(&mut sender, C, Form::Full, META, BODY);
-    let (header, len) = SframeHeader::parse(&full.bytes, Form::Full, Epoch(0)).unwrap();
-    let mut compact = Sealed { form: Form::Compact, ..full.clone() };
-    compact.bytes.splice(..len, header.encode(Form::Compact).iter().copied());
+    let compact = full.with_header(full.header(), Form::Compact);
     assert_eq!(compact.stored(&mut reader, 0).unwrap().1, BODY, "the forms are one message");
     full.live(&mut reader).unwrap();
     refused(&compact, &mut reader, Error::Replayed);
@@ -49,25 +54,24 @@ fn in_the_other_form() {
 fn in_the_next_epoch_and_the_one_after() {
     let group = group(Suite::ChaCha20Poly1305);
     let mut epochs = epochs(group);
-    let (mut sender, mut reader) = (sealer(group, slot(1), &epochs), opener(group, &epochs));
+    let (mut sender, mut reader) = met(group, &epochs);
     let mut quiet = sealer(group, slot(2), &epochs);
+    introduce(&mut quiet, &mut reader);
     let old = seal(&mut sender, C, Form::Full, META, BODY);
     let never_seen = seal(&mut sender, C, Form::Full, META, BODY);
     let late = seal(&mut quiet, C, Form::Full, META, BODY);
     let too_late = seal(&mut quiet, C, Form::Full, META, BODY);
     old.live(&mut reader).unwrap();
 
-    epochs.advance(Epoch(1)).unwrap();
-    reader.advance(Epoch(1)).unwrap();
+    reader.insert(Epoch(1), advance(&mut epochs)).unwrap();
     refused(&old, &mut reader, Error::Replayed);
-    sender.enter_newest(&epochs).unwrap();
-    lease(&mut sender, 10);
+    let mut sender = sealer(group, slot(1), &epochs);
     seal(&mut sender, C, Form::Full, META, b"new").live(&mut reader).unwrap();
     refused(&old, &mut reader, Error::EpochPast);
     refused(&never_seen, &mut reader, Error::EpochPast);
     late.live(&mut reader).expect("on its way when the epoch changed");
 
-    reader.advance(Epoch(2)).unwrap();
+    reader.insert(Epoch(2), advance(&mut epochs)).unwrap();
     refused(&too_late, &mut reader, Error::EpochPast);
     assert_eq!(too_late.stored(&mut reader, 0).unwrap().1, BODY, "a store is not live");
 }
@@ -76,45 +80,50 @@ fn in_the_next_epoch_and_the_one_after() {
 fn after_a_restart() {
     let group = group(Suite::Aes256Gcm);
     let epochs = epochs(group);
-    let (mut sender, mut reader) = (sealer(group, slot(1), &epochs), opener(group, &epochs));
+    let (mut sender, mut reader) = met(group, &epochs);
     let messages: Vec<_> = (0..3).map(|_| seal(&mut sender, C, Form::Full, META, BODY)).collect();
     messages[0].live(&mut reader).unwrap();
     let mut bytes = messages[2].bytes.clone();
-    let pending = reader.open_live(Form::Full, META, &mut bytes, 0).unwrap();
-    let stored = pending.window().to_bytes();
+    let attached = messages[2].attached();
+    let mut pending = reader.open_live(Form::Full, &attached, &mut bytes, 0).unwrap();
+    let stored = pending.to_store(0).unwrap();
     drop(pending);
-    assert_eq!(reader.windows().count(), 1);
-    assert_ne!(reader.windows().next().unwrap().to_bytes(), stored, "not accepted, not moved");
+    assert_eq!(stored.ceiling(), messages[2].header().counter + 1);
+    messages[2].live(&mut reader).expect("not accepted, not moved");
 
     let mut again = opener(group, &epochs);
-    again.restore(&WindowState::from_bytes(&stored).unwrap());
-    refused(&messages[0], &mut again, Error::Replayed);
-    refused(&messages[2], &mut again, Error::Replayed);
-    messages[1].live(&mut again).unwrap();
+    again.restore(&SessionState::from_bytes(&stored.to_bytes()).unwrap());
+    for message in &messages {
+        refused(message, &mut again, Error::Replayed);
+    }
+    seal(&mut sender, C, Form::Full, META, BODY).live(&mut again).unwrap();
 }
 
 #[test]
-fn when_the_windows_were_lost() {
+fn when_the_sessions_were_lost() {
     let group = group(Suite::Aes256Gcm);
     let mut epochs = epochs(group);
     let mut sender = sealer(group, slot(1), &epochs);
+    let announced = announcement(&mut sender, 5);
     let message = seal(&mut sender, C, Form::Full, META, BODY);
     let mut reader = opener(group, &epochs);
     reader.set_live_floor(Epoch(1));
+    assert_eq!(announced.announce(&mut reader).unwrap_err(), Error::EpochPast);
     refused(&message, &mut reader, Error::EpochPast);
-    epochs.advance(Epoch(1)).unwrap();
-    sender.enter_newest(&epochs).unwrap();
-    lease(&mut sender, 10);
+    reader.insert(Epoch(1), advance(&mut epochs)).unwrap();
+    let mut sender = sealer(group, slot(1), &epochs);
+    refused(&seal(&mut sender, C, Form::Full, META, BODY), &mut reader, Error::Unannounced);
+    announcement(&mut sender, 5).announce(&mut reader).unwrap();
     seal(&mut sender, C, Form::Full, META, BODY).live(&mut reader).unwrap();
     refused(&message, &mut reader, Error::EpochPast);
+    assert_eq!(announced.announce(&mut reader).unwrap_err(), Error::EpochPast);
 }
 
 #[test]
 fn behind_the_window() {
     let group = group(Suite::Aes256Gcm);
     let epochs = epochs(group);
-    let (mut sender, mut reader) = (sealer(group, slot(1), &epochs), opener(group, &epochs));
-    lease(&mut sender, 1000);
+    let (mut sender, mut reader) = met(group, &epochs);
     let messages: Vec<_> =
         (0..1026).map(|_| seal(&mut sender, C, Form::Full, META, BODY)).collect();
     messages[1025].live(&mut reader).unwrap();
@@ -127,13 +136,11 @@ fn behind_the_window() {
 fn a_forged_counter_jump_moves_nothing() {
     let group = group(Suite::Aes256Gcm);
     let epochs = epochs(group);
-    let (mut sender, mut reader) = (sealer(group, slot(1), &epochs), opener(group, &epochs));
+    let (mut sender, mut reader) = met(group, &epochs);
     seal(&mut sender, C, Form::Full, META, BODY).live(&mut reader).unwrap();
     let next = seal(&mut sender, C, Form::Full, META, BODY);
-    let (header, len) = SframeHeader::parse(&next.bytes, Form::Full, Epoch(0)).unwrap();
-    let mut forged = next.clone();
-    let jumped = SframeHeader { counter: limits::MAX_COUNTER, ..header }.encode(Form::Full);
-    forged.bytes.splice(..len, jumped.iter().copied());
+    let jumped = SframeHeader { counter: limits::MAX_COUNTER, ..next.header() };
+    let forged = next.with_header(jumped, Form::Full);
     refused(&forged, &mut reader, Error::NotAuthentic);
     next.live(&mut reader).expect("the session lives");
 }
@@ -146,16 +153,18 @@ fn a_reflection_is_not_read() {
         let (mut here, mut there) =
             (sealer(group, slot(0), &epochs), sealer(group, slot(1), &epochs));
         let mut reader = Opener::new(group, Some(slot(0)), epochs.clone()).unwrap();
+        reader.set_terms((0..2).map(term)).unwrap();
+        let announced = announcement(&mut here, 1);
+        assert_eq!(announced.announce(&mut reader).unwrap_err(), Error::Reflected);
+        introduce(&mut there, &mut reader);
         let (ours, theirs) = (
             seal(&mut here, class, Form::Full, META, BODY),
             seal(&mut there, class, Form::Full, META, BODY),
         );
         refused(&ours, &mut reader, Error::Reflected);
-        let (header, len) =
-            SframeHeader::parse(&ours.bytes[ours.clear..], Form::Full, Epoch(0)).unwrap();
-        let mut turned = ours.clone();
+        let header = ours.header();
         let other = SframeHeader { key: KeyId { slot: slot(1), ..header.key }, ..header };
-        turned.bytes.splice(turned.clear..turned.clear + len, other.encode(Form::Full).to_vec());
+        let turned = ours.with_header(other, Form::Full);
         refused(&turned, &mut reader, Error::NotAuthentic);
         assert_ne!(ours.bytes[ours.bytes.len() - 16..], theirs.bytes[theirs.bytes.len() - 16..]);
         theirs.live(&mut reader).unwrap();

@@ -1,4 +1,5 @@
-//! Suite 5 of the full form is SFrame: another implementation opens ours, and we open its own.
+//! Suite 5 of the full form is SFrame under the base key of a context: another implementation
+//! opens ours, and we open its own.
 
 use crate::shared::peer;
 use crate::shared::world::*;
@@ -16,35 +17,30 @@ fn places() -> impl Iterator<Item = (Class, u16, u64, u64)> {
     })
 }
 
-/// A sealer whose next counter is `counter`.
-fn at_counter(group: Group, slot: Slot, epochs: &Epochs, counter: u64) -> Sealer {
-    let witness = Witness([4; 32]);
-    let first = Sealer::fresh(group, slot, epochs, witness).unwrap();
-    let mut bytes = first.reserve(1).unwrap().state().to_bytes();
-    bytes[43..51].copy_from_slice(&counter.to_be_bytes());
-    let state = CounterState::from_bytes(&bytes).unwrap();
-    let mut sealer = Sealer::resume(group, &state, epochs, witness).unwrap();
-    lease(&mut sealer, 10);
-    sealer
-}
-
 #[test]
 fn both_ways() {
     for (class, number, epoch, counter) in places() {
         let group = group_of(Suite::Aes256Gcm, class);
         let epochs = epochs_at(group, epoch);
         let secret = *epochs.secret(Epoch(epoch)).unwrap().expose();
-        let metadata = peer::metadata(group, META);
-        let mut sealer = at_counter(group, slot(number), &epochs, counter);
+        let context = SenderContext((counter << 20 | u64::from(number)).to_be_bytes());
+        let base = peer::base(&secret, context);
+        let mut sealer = sealer_of(group, slot(number), &epochs, context, counter);
         let ours = seal(&mut sealer, class, Form::Full, META, BODY);
-        assert_eq!(peer::open(&secret, &metadata, &ours.bytes).as_deref(), Some(BODY));
-        assert_eq!(peer::open(&secret, b"other", &ours.bytes), None);
+        let metadata = peer::metadata(group, &Binding::stream(TOPIC), META);
+        assert_eq!(peer::open(&base, &metadata, &ours.bytes).as_deref(), Some(BODY));
+        assert_eq!(peer::open(&secret, &metadata, &ours.bytes), None, "not the epoch's secret");
+        let elsewhere = peer::metadata(group, &Binding::link(), META);
+        assert_eq!(peer::open(&base, &elsewhere, &ours.bytes), None);
 
         let key = KeyId::new(slot(number), class, Epoch(epoch));
-        let theirs = peer::seal(&secret, SframeHeader { key, counter }, &metadata, BODY);
+        let theirs = peer::seal(&base, SframeHeader { key, counter }, &metadata, BODY);
         assert_eq!(theirs, ours.bytes);
         let theirs = Sealed { bytes: theirs, ..ours };
-        let (opened, body) = theirs.live(&mut opener(group, &epochs)).unwrap();
+        let mut reader = Opener::new(group, None, epochs.clone()).unwrap();
+        expect(&mut reader, number, context);
+        assert_eq!(theirs.stored(&mut reader, epoch).unwrap().1, BODY);
+        let (opened, body) = theirs.live(&mut reader).unwrap();
         assert_eq!(
             (opened.slot(), opened.epoch(), opened.counter()),
             (slot(number), Epoch(epoch), counter)
