@@ -4,10 +4,10 @@ use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use sealane::Value;
+use sealane::{GroupBeater, Value};
 use sealane_group::{
-    Card, Change, Document, Entry, EpochSource, Fingerprint, KeyFolder, Member, NewGroup, Notice,
-    read_orders, write_orders,
+    Beater, Card, Change, Document, Entry, EpochSource, Fingerprint, KeyFolder, Member, NewGroup,
+    Notice, read_orders, write_orders,
 };
 use sealane_seal::{Epoch, History, Slot};
 
@@ -39,6 +39,9 @@ pub fn run(args: &Group, terminal: &mut Terminal) -> Result<(), Failure> {
         GroupVerb::Join { file, authority, name } => {
             let invitation = read_document(Document::Invitation, file)?;
             join(&folder, &invitation, *authority, name.as_deref(), terminal)
+        }
+        GroupVerb::Beater { group, card, orders, .. } => {
+            beater(folder.group(group)?, card.as_deref(), orders.as_deref(), terminal)
         }
         GroupVerb::Heal { group, cards, drop_silent, orders } => {
             heal(folder.group(group)?, cards, *drop_silent, orders.as_deref(), terminal)
@@ -84,14 +87,20 @@ pub fn run(args: &Group, terminal: &mut Terminal) -> Result<(), Failure> {
 /// # Errors
 /// What the key folder or the hub refuses.
 pub async fn publish(args: &Group, file: &File, terminal: &mut Terminal) -> Result<(), Failure> {
+    if let GroupVerb::Beat { beater: Some(path), every, .. } = &args.verb {
+        return beat_as_beater(args, path, *every, file, terminal).await;
+    }
     let (name, is_asked) = match &args.verb {
         GroupVerb::Publish { group } => (group, true),
         GroupVerb::Invite { group, .. }
         | GroupVerb::Revoke { group, .. }
         | GroupVerb::Rotate { group, .. }
         | GroupVerb::Heal { group, .. }
+        | GroupVerb::Beater { group, .. }
         | GroupVerb::Renew { group, .. } => (group, args.server.is_some()),
-        GroupVerb::Resend { group, .. } | GroupVerb::Beat { group, .. } => (group, true),
+        GroupVerb::Resend { group, .. } | GroupVerb::Beat { group: Some(group), .. } => {
+            (group, true)
+        }
         _ => return Ok(()),
     };
     if !is_asked {
@@ -103,7 +112,7 @@ pub async fn publish(args: &Group, file: &File, terminal: &mut Terminal) -> Resu
         let group = client.group(member).await?;
         let count = match &args.verb {
             GroupVerb::Resend { from, .. } => group.resend_orders(*from).await?,
-            GroupVerb::Beat { every, .. } => beat(&group, *every).await?,
+            GroupVerb::Beat { every, .. } => beat(*every, async || group.beat().await).await?,
             _ => group.publish_orders().await?,
         };
         Ok((count, group.control_topic()))
@@ -132,10 +141,13 @@ pub async fn publish(args: &Group, file: &File, terminal: &mut Terminal) -> Resu
 }
 
 /// One heartbeat, or one in each interval until Ctrl-C. Gives how many.
-async fn beat(group: &sealane::Group, every: Option<Duration>) -> Result<usize, sealane::Error> {
+async fn beat(
+    every: Option<Duration>,
+    mut once: impl AsyncFnMut() -> Result<(), sealane::Error>,
+) -> Result<usize, sealane::Error> {
     let mut count = 0;
     loop {
-        group.beat().await?;
+        once().await?;
         count += 1;
         let Some(every) = every else { return Ok(count) };
         tokio::select! {
@@ -143,6 +155,48 @@ async fn beat(group: &sealane::Group, every: Option<Duration>) -> Result<usize, 
             _ = tokio::signal::ctrl_c() => return Ok(count),
         }
     }
+}
+
+async fn beat_as_beater(
+    args: &Group,
+    path: &Path,
+    every: Option<Duration>,
+    file: &File,
+    terminal: &mut Terminal,
+) -> Result<(), Failure> {
+    let beater = Beater::from_bytes(&read_document(Document::Beater, path)?)?;
+    let (name, topic) = (beater.group_name().to_owned(), beater.control_topic());
+    let client = file.client(args.server.as_ref(), None)?;
+    let identity = open(&args.keys)?.into_identity();
+    let mut beater = GroupBeater::new(&client, beater, identity);
+    let count = beat(every, async || beater.beat().await.map(|_| ())).await?;
+    if terminal.json() {
+        return terminal.record(vec![
+            ("group", name.as_str().into()),
+            ("stream", topic.as_str().into()),
+            ("published", (count as u64).into()),
+        ]);
+    }
+    terminal.line(format_args!("{count} heartbeats published to {topic}"))
+}
+
+fn beater(
+    mut member: Member,
+    card: Option<&Path>,
+    orders: Option<&Path>,
+    terminal: &mut Terminal,
+) -> Result<(), Failure> {
+    let Some(card) = card else {
+        let notices = member.set_beater(None)?;
+        return told(&member, &notices, orders, terminal);
+    };
+    let card = Card::from_bytes(&read_document(Document::Card, card)?)?;
+    let notices = member.set_beater(Some(card.public().verifying_key()))?;
+    write_file(orders, &notices)?;
+    hand_on(Document::Beater, &member.beater_file(), false, terminal)?;
+    let (name, fingerprint) = (card.name(), card.public().fingerprint());
+    say(terminal, &format!("Heartbeats of {name} ({fingerprint}) count, and open nothing."));
+    Ok(())
 }
 
 fn invite(folder: &KeyFolder, verb: &GroupVerb, terminal: &mut Terminal) -> Result<(), Failure> {

@@ -16,6 +16,8 @@ pub enum Document {
     Renewal,
     /// What was encrypted to an identity.
     Letter,
+    /// What a beater has to know of a group.
+    Beater,
     /// An identity and its groups, to be kept elsewhere.
     Backup,
     /// The identity's file in the key folder.
@@ -48,6 +50,7 @@ impl Document {
             Document::Order => b"SLOR",
             Document::Renewal => b"SLRN",
             Document::Letter => b"SLLT",
+            Document::Beater => b"SLBE",
             Document::Backup => b"SLBK",
             Document::IdentityFile => b"SLID",
             Document::CardsFile => b"SLCS",
@@ -67,6 +70,7 @@ impl fmt::Display for Document {
             Document::Order => "order",
             Document::Renewal => "renewal",
             Document::Letter => "encrypted key",
+            Document::Beater => "beater file",
             Document::Backup => "backup",
             Document::IdentityFile => "identity file",
             Document::CardsFile => "file of waiting cards",

@@ -23,7 +23,7 @@ use files::{FolderKey, How};
 /// What the folder's handles share.
 pub(crate) struct IdentityKeys {
     root: PathBuf,
-    identity: Identity,
+    identity: Arc<Identity>,
     key: Option<FolderKey>,
 }
 
@@ -65,7 +65,7 @@ impl KeyFolder {
             }
             other => other,
         })?;
-        Ok(KeyFolder { keys: Arc::new(IdentityKeys { root, identity, key }) })
+        Ok(KeyFolder { keys: Arc::new(IdentityKeys { root, identity: Arc::new(identity), key }) })
     }
 
     /// Opens a folder.
@@ -83,7 +83,13 @@ impl KeyFolder {
         let opened = passphrase::open(Document::IdentityFile, &bytes, passphrase);
         let (payload, key) = opened.map_err(damaged)?;
         let identity = read_identity(&payload).map_err(damaged)?;
-        Ok(KeyFolder { keys: Arc::new(IdentityKeys { root: root.to_owned(), identity, key }) })
+        Ok(KeyFolder {
+            keys: Arc::new(IdentityKeys {
+                root: root.to_owned(),
+                identity: Arc::new(identity),
+                key,
+            }),
+        })
     }
 
     /// Whether [`KeyFolder::open`] needs a passphrase.
@@ -119,6 +125,11 @@ impl KeyFolder {
     /// Whose it is.
     pub fn identity(&self) -> &Identity {
         &self.keys.identity
+    }
+
+    /// The identity alone, for a machine that is in no group.
+    pub fn into_identity(self) -> Arc<Identity> {
+        Arc::clone(&self.keys.identity)
     }
 
     /// Makes a card for an authority to invite: good for one join, in this folder only.

@@ -82,7 +82,7 @@ pub use identity::{Fingerprint, Identity, PublicKey, seal_to};
 pub use invitation::Past;
 pub use kind::Membership;
 pub use marks::Mark;
-pub use member::{ControlCursor, Healed, Invited, Member, NewGroup};
+pub use member::{Beater, ControlCursor, Healed, Invited, Member, NewGroup};
 pub use notice::{Heartbeat, Notice, read_orders, write_orders};
 pub use roster::{Entry, Roster};
 pub use sender::Sender;

@@ -11,6 +11,7 @@ use crate::{Change, EpochSource, Error, Fingerprint, Mark, Notice, Roster, Sende
 
 mod apply;
 mod authority;
+mod beater;
 mod control;
 mod join;
 #[cfg(test)]
@@ -18,6 +19,7 @@ mod tests;
 
 pub(crate) use apply::now_ms;
 pub use authority::{Healed, Invited};
+pub use beater::Beater;
 pub use control::ControlCursor;
 
 /// What a group is to be, for good.

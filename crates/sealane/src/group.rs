@@ -1,5 +1,6 @@
 //! Groups: what is published is sealed, and what is read is opened, by keys that the hub has not.
 
+mod beater;
 mod control;
 mod keys;
 mod reading;
@@ -26,6 +27,7 @@ use crate::publish::{Publish, PublishBatch};
 use crate::publisher::Publisher;
 use crate::subscribe::Subscribe;
 use crate::{Client, Error, Event, Message, SealCounts};
+pub use beater::GroupBeater;
 use control::Control;
 use keys::{GroupKeys, SealedNow, now_ms};
 pub(crate) use reading::Reading;

@@ -83,7 +83,7 @@ pub use client::Client;
 pub use error::{ERRORS, Error};
 pub use event::{Event, Events};
 #[cfg(feature = "group")]
-pub use group::{Group, GroupReader};
+pub use group::{Group, GroupBeater, GroupReader};
 pub use hub_error::HubError;
 pub use message::Message;
 pub use publish::{Publish, PublishBatch, PublishLater, Published, PublishedBatch, Scheduled};

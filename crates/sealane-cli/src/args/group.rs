@@ -113,10 +113,29 @@ pub enum GroupVerb {
         #[arg(long, value_name = "FILE")]
         orders: Option<PathBuf>,
     },
-    /// Publish heartbeats: members know then that no order was held back
-    Beat {
+    /// Name a machine whose heartbeats count beside this authority's, by its card; write what it has
+    /// to know: sealane group beater GROUP CARD > FILE
+    Beater {
         /// The group
         group: String,
+        /// Its card
+        #[arg(required_unless_present = "none")]
+        card: Option<PathBuf>,
+        /// No heartbeats but this authority's count any more
+        #[arg(long, conflicts_with = "card")]
+        none: bool,
+        /// Write what the members must be told into this file
+        #[arg(long, value_name = "FILE")]
+        orders: Option<PathBuf>,
+    },
+    /// Publish heartbeats: members know then that no order was held back
+    Beat {
+        /// The group that this is the authority of
+        #[arg(required_unless_present = "beater")]
+        group: Option<String>,
+        /// Beat for the group of this file, as its beater
+        #[arg(long, value_name = "FILE", conflicts_with = "group")]
+        beater: Option<PathBuf>,
         /// Go on, once in this time [default: once]
         #[arg(long, value_name = "TIME", value_parser = crate::times::duration)]
         every: Option<std::time::Duration>,

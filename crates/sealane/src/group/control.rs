@@ -19,7 +19,7 @@ use crate::subscribe::Subscribe;
 use crate::{Client, Error, Event, HubError, Message, Start, Subscription};
 
 /// Notices of one request.
-const PAGE: usize = 500;
+pub(super) const PAGE: usize = 500;
 
 /// Orders of one request.
 const PUBLISHED_AT_ONCE: usize = 64;
@@ -200,10 +200,17 @@ pub(super) async fn publish(
     tag: GroupTag,
     notices: &[Notice],
 ) -> Result<usize, Error> {
-    let topic = topic(tag);
+    publish_to(client, topic(tag).as_str(), notices).await
+}
+
+pub(super) async fn publish_to(
+    client: &Client,
+    topic: &str,
+    notices: &[Notice],
+) -> Result<usize, Error> {
     for some in notices.chunks(PUBLISHED_AT_ONCE) {
         let some: Vec<Vec<u8>> = some.iter().map(|notice| envelope(notice.as_bytes())).collect();
-        client.publish_batch(topic.as_str(), Codec::MsgPack, &some).await?;
+        client.publish_batch(topic, Codec::MsgPack, &some).await?;
     }
     Ok(notices.len())
 }
@@ -218,7 +225,7 @@ fn envelope(notice: &[u8]) -> Vec<u8> {
     envelope
 }
 
-fn notice(message: &Message) -> Result<Notice, Error> {
+pub(super) fn notice(message: &Message) -> Result<Notice, Error> {
     Ok(Notice::from_bytes(&bytes(message)?)?)
 }
 

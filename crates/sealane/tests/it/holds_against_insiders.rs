@@ -3,9 +3,11 @@
 
 use std::time::Duration;
 
-use sealane::{Client, Codec, DataType, Event, Group, Start, Value};
+use sealane::{Client, Codec, DataType, Event, Group, GroupBeater, Start, Value};
 use sealane_frame::{FrameBuf, HeaderFields, seal_frame};
-use sealane_group::{Card, ControlCursor, EpochSource, KeyFolder, Member, NewGroup, Notice, Past};
+use sealane_group::{
+    Beater, Card, ControlCursor, EpochSource, KeyFolder, Member, NewGroup, Notice, Past,
+};
 use sealane_protocol::Sealed;
 use sealane_seal::{Binding, Class, Epoch, Epochs, Sealer, SenderContext, Slot};
 
@@ -286,6 +288,29 @@ async fn without_a_heartbeat_members_say_so_and_strict_ones_seal_only_what_is_ur
         group.catch_up().await.unwrap();
         assert!(group.warnings().is_empty());
         publish(&group, "log", 2).await;
+    }
+}
+
+#[tokio::test]
+async fn a_beater_that_holds_no_secret_keeps_members_fresh_and_nobody_else_does() {
+    let (_folder, _node, client) = node().await;
+    let base = authority(NewGroup { heartbeat_age_s: 1, ..NewGroup::default() });
+    let car = invite(&base, "car", Past::All);
+    let (clock, stranger) = (Person::new("clock"), Person::new("stranger"));
+    let key = *clock.keys.identity().public().verifying_key();
+    base.member().set_beater(Some(&key)).unwrap();
+    let ops = base.group(&client).await;
+    assert_eq!(ops.publish_orders().await.unwrap(), 3);
+    let group = car.group(&client).await;
+    tokio::time::sleep(Duration::from_millis(2100)).await;
+    assert_eq!(group.warnings().len(), 1);
+    let told = base.member().beater_file();
+    for (person, is_named) in [(stranger, false), (clock, true)] {
+        let beater = Beater::from_bytes(&told).unwrap();
+        let mut beater = GroupBeater::new(&client, beater, person.keys.into_identity());
+        assert_eq!(beater.beat().await.unwrap(), 3);
+        group.catch_up().await.unwrap();
+        assert_eq!(group.warnings().is_empty(), is_named);
     }
 }
 

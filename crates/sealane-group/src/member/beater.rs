@@ -1,0 +1,72 @@
+use sealane_frame::GroupTag;
+use sealane_seal::Epoch;
+
+use crate::charter::Charter;
+use crate::member::control_topic;
+use crate::notice::Heartbeat;
+use crate::wire::{Reader, begin, put_part};
+use crate::{Document, Error, Identity, Member, Notice};
+
+/// What a beater has to know of a group: whose orders it counts, and where they are. It holds no
+/// secret of the group, and opens nothing.
+#[derive(Clone)]
+pub struct Beater {
+    charter: Charter,
+    tag: GroupTag,
+}
+
+impl Member {
+    /// What a beater of this group has to know, to be handed to it.
+    pub fn beater_file(&self) -> Vec<u8> {
+        let mut bytes = begin(Document::Beater);
+        put_part(&mut bytes, &self.state.charter.to_bytes());
+        bytes.extend(self.tag().to_bytes());
+        bytes
+    }
+}
+
+impl Beater {
+    /// Reads what [`Member::beater_file`] wrote.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Malformed`], [`Error::NewerVersion`], [`Error::OlderVersion`].
+    pub fn from_bytes(bytes: &[u8]) -> Result<Beater, Error> {
+        let mut reader = Reader::open(Document::Beater, bytes)?;
+        let charter = Charter::from_bytes(Document::Beater, reader.part()?)?;
+        let tag = GroupTag::from_bytes(reader.array()?);
+        reader.end()?;
+        Ok(Beater { charter, tag })
+    }
+
+    /// The stream of the group's orders, to which it publishes.
+    pub fn control_topic(&self) -> String {
+        control_topic(self.tag)
+    }
+
+    /// What the group's authority calls it.
+    pub fn group_name(&self) -> &str {
+        &self.charter.name
+    }
+
+    /// How many orders there are at least, by a notice that the authority has signed.
+    pub fn shown_by(&self, notice: &Notice) -> Option<u64> {
+        notice.shown(&self.charter)
+    }
+
+    /// A heartbeat: so many orders were seen at that time.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Cipher`] when the library refuses.
+    pub fn beat(&self, identity: &Identity, orders: u64, time_ms: u64) -> Result<Notice, Error> {
+        let heartbeat = Heartbeat { orders, epoch: Epoch(0), time_ms };
+        Notice::heartbeat(&identity.signer()?, self.charter.id(), heartbeat)
+    }
+}
+
+impl std::fmt::Debug for Beater {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Beater").field("group", &self.charter.name).finish_non_exhaustive()
+    }
+}
