@@ -30,6 +30,8 @@ pub enum Document {
     CountersFile,
     /// How far control streams were read, in the key folder.
     ControlFile,
+    /// What was accepted of live senders, in the key folder.
+    SessionsFile,
 }
 
 impl Document {
@@ -57,6 +59,7 @@ impl Document {
             Document::GroupFile => b"SLGR",
             Document::CountersFile => b"SLCN",
             Document::ControlFile => b"SLHB",
+            Document::SessionsFile => b"SLSS",
         }
     }
 }
@@ -77,6 +80,7 @@ impl fmt::Display for Document {
             Document::GroupFile => "group file",
             Document::CountersFile => "counters file",
             Document::ControlFile => "file of control streams",
+            Document::SessionsFile => "file of live sessions",
         })
     }
 }

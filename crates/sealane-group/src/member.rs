@@ -56,7 +56,7 @@ impl Default for NewGroup {
 /// What changes is written to the folder before a call returns. What other processes have changed
 /// is seen by [`Member::reload`], and before every change.
 pub struct Member {
-    keys: Arc<IdentityKeys>,
+    pub(crate) keys: Arc<IdentityKeys>,
     name: String,
     state: GroupState,
     /// Orders that came before others that they follow, by their number.

@@ -112,6 +112,12 @@ impl SessionState {
         self.ceiling
     }
 
+    /// The same session, of which nothing is accepted any more: its sender has to start anew.
+    #[must_use]
+    pub fn closed(self) -> SessionState {
+        SessionState { ceiling: MAX_COUNTER + MAX_CEILING_BLOCK, ..self }
+    }
+
     pub(crate) fn session(&self) -> Session {
         let window = Window::closed_below(self.epoch, self.ceiling);
         let ceiling = self.ceiling;
