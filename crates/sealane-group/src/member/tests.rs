@@ -167,6 +167,23 @@ fn healing_tells_nothing_to_old_keys() {
     assert!((0..4).all(|at| found.by_key(slots[at], &new[at]).is_none()));
 }
 
+/// A frame holds its number as well, so that not even the authority's signature puts it elsewhere.
+#[test]
+fn a_frame_under_another_number_is_refused() {
+    let mut fleet = Fleet::of(1);
+    let given = fleet.base.advance().unwrap();
+    let number = given[0].number().unwrap();
+    let signer = fleet.base.keys.identity().signer().unwrap();
+    let frame = given[0].frame().unwrap();
+    let again = Notice::order(&signer, fleet.base.id(), number + 1, frame).unwrap();
+    let member = &mut fleet.members[0];
+    member.apply(&given[0]).unwrap();
+    assert!(matches!(member.apply(&again), Err(Error::Malformed(_))));
+    // The authority has said that there is such an order, so that something is amiss.
+    assert!(matches!(member.sender(), Err(Error::Behind { .. })));
+    assert_eq!((member.orders(), member.epochs().newest()), (number + 1, Epoch(1)));
+}
+
 /// What thousands of orders to rotate lead to, without giving all of them.
 fn age(member: &mut Member, newest: u64) {
     let lock = member.keys.lock().unwrap();
