@@ -4,8 +4,8 @@ use std::cell::RefCell;
 use std::path::PathBuf;
 
 use sealane_group::{
-    Card, Change, Document, EpochSource, Error, Fingerprint, KeyFolder, Member, NewGroup, Notice,
-    Past, PublicKey, examine, read_orders, write_orders,
+    Card, Document, EpochSource, Error, Fingerprint, KeyFolder, Member, NewGroup, Notice, Past,
+    PublicKey, examine, read_orders, write_orders,
 };
 
 /// An authority, a member, and a folder with a card that waits for the invitation.
@@ -32,6 +32,11 @@ impl World {
         let invited = base.invite(&Card::from_bytes(&card)?, Past::All)?;
         let mut notices = invited.notices;
         notices.extend(base.rotate()?);
+        notices.extend(base.advance()?);
+        notices.extend(base.set_beater(Some(&[7; 32]))?);
+        notices.push(base.heartbeat()?);
+        let fresh = Card::from_bytes(&car.card()?)?;
+        notices.extend(base.heal(&[fresh], false)?.notices);
         notices.extend(base.renew(None)?);
         let (root, invitation) = (folder.path().to_owned(), invited.invitation);
         Ok(World { root, member, waiting, card, invitation, notices, _folder: folder })
@@ -83,7 +88,7 @@ pub fn invitation(bytes: &[u8]) {
     });
 }
 
-/// Orders: their bodies, files of them, and notices that come to a member.
+/// Orders: their bodies behind their data type, files of them, and notices that come to a member.
 pub fn order(bytes: &[u8]) {
     for document in [Document::Order, Document::Renewal] {
         if let Some(written) = coded(examine(document, bytes)) {
@@ -94,25 +99,26 @@ pub fn order(bytes: &[u8]) {
         assert_eq!(write_orders(&notices), bytes);
     }
     WORLD.with_borrow_mut(|world| {
-        if let Some(notice) = coded(Notice::from_bytes(bytes)) {
-            unmoved(&mut world.member, &notice);
-        }
+        unmoved(&mut world.member, bytes);
         let [choice, difference @ ..] = bytes else { return };
         let notice = &world.notices[usize::from(*choice) % world.notices.len()];
-        let behind = 1 + sealane_frame::RELAY_BYTES;
-        let bytes = notice.as_bytes();
-        if let Some(changed) = changed(&bytes[behind..], difference) {
-            let changed = [&bytes[..behind], &changed].concat();
-            unmoved(&mut world.member, &coded(Notice::from_bytes(&changed)).expect("a notice"));
+        if let Some(changed) = changed(notice.as_bytes(), difference) {
+            unmoved(&mut world.member, &changed);
         }
     });
 }
 
-fn unmoved(member: &mut Member, notice: &Notice) {
-    let before = (member.epochs().newest(), member.roster().clone());
-    let change = coded(member.apply(notice));
-    assert!(matches!(change, None | Some(Change::Nothing)), "a forged order was obeyed");
-    assert_eq!((member.epochs().newest(), member.roster().clone()), before);
+/// A notice that nobody has signed changes nothing, and says nothing that it was obeyed.
+fn unmoved(member: &mut Member, notice: &[u8]) {
+    let Some(notice) = coded(Notice::from_bytes(notice)) else { return };
+    let state = |member: &Member| {
+        let known = (member.orders(), member.check_sealing().is_ok());
+        (member.epochs().newest(), known, member.roster().clone())
+    };
+    let before = state(member);
+    let changes = coded(member.apply(&notice));
+    assert!(changes.is_none_or(|changes| changes.is_empty()), "a forged order was obeyed");
+    assert_eq!(state(member), before);
 }
 
 /// The files of a key folder: the first byte chooses which.
@@ -122,7 +128,7 @@ pub fn folder(bytes: &[u8]) {
     }
     coded(KeyFolder::is_protected_backup(bytes));
     let [choice, bytes @ ..] = bytes else { return };
-    let files = ["identity", "cards", "groups/fleet/group", "groups/fleet/counters-1"];
+    let files = ["identity", "cards", "groups/fleet/group", "groups/fleet/counters"];
     let name = files[usize::from(*choice) % files.len()];
     WORLD.with_borrow(|world| {
         let root = world.root.join("car");

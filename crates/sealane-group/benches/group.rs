@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use sealane_frame::{FrameBuf, open_stored};
 use sealane_group::{Card, EpochSource, KeyFolder, Member, NewGroup, Past};
-use sealane_seal::{Class, Epoch, Suite};
+use sealane_seal::{Binding, Class, Epoch, Suite};
 
 const WARM_UP_ROUNDS: usize = 5;
 const ROUNDS: usize = 41;
@@ -39,20 +39,20 @@ impl Row {
 fn messages(member: &Member, suite: &str) {
     let (mut sender, mut opener) = (member.sender().unwrap(), member.opener().unwrap());
     let (fields, body) = (sender.fields(Class::Group, 1), vec![7; BODY_BYTES]);
-    let (mut buf, mut frame) = (FrameBuf::new(), Vec::new());
+    let (binding, mut buf, mut frame) = (Binding::stream("log"), FrameBuf::new(), Vec::new());
     let (mut seal, mut open) = (Row::default(), Row::default());
     for _ in 0..ROUNDS {
         seal.time(MESSAGES, || {
             for _ in 0..MESSAGES {
-                black_box(sender.seal(&fields, &body, &mut buf).unwrap());
+                black_box(sender.seal(&fields, &binding, &body, &mut buf).unwrap());
             }
         });
-        let sealed = sender.seal(&fields, &body, &mut buf).unwrap().to_vec();
+        let sealed = sender.seal(&fields, &binding, &body, &mut buf).unwrap().to_vec();
         open.time(MESSAGES, || {
             for _ in 0..MESSAGES {
                 frame.clear();
                 frame.extend_from_slice(&sealed);
-                black_box(open_stored(&mut opener, Epoch(0), &mut frame).unwrap().body);
+                black_box(open_stored(&mut opener, Epoch(0), &binding, &mut frame).unwrap().body);
             }
         });
     }
@@ -63,10 +63,11 @@ fn messages(member: &Member, suite: &str) {
 fn members(base: &mut Member, folder: &std::path::Path) {
     let (mut invite, mut join, mut rotate) = (Row::default(), Row::default(), Row::default());
     for at in 0..ROUNDS {
-        let keys = KeyFolder::create(&folder.join(format!("m{at}")), "member", None).unwrap();
+        let name = format!("m{at}");
+        let keys = KeyFolder::create(&folder.join(&name), &name, None).unwrap();
         let card = Card::from_bytes(&keys.card().unwrap()).unwrap();
         let mut invited = None;
-        invite.time(1, || invited = Some(base.invite(&card, Past::None).unwrap()));
+        invite.time(1, || invited = Some(base.invite(&card, Past::All).unwrap()));
         let invitation = invited.unwrap().invitation;
         join.time(1, || drop(keys.join(&invitation, None, None).unwrap()));
         rotate.time(1, || drop(base.rotate().unwrap()));

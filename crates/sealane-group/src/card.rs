@@ -60,10 +60,19 @@ impl Card {
         identity: &Identity,
         name: Option<&str>,
     ) -> Result<(Vec<u8>, Waiting), Error> {
+        let waiting = Waiting { nonce: random()?, seed: Zeroizing::new(random()?) };
+        Ok((Card::write(identity, name, &waiting)?, waiting))
+    }
+
+    /// The bytes of a card with that nonce and key.
+    pub(crate) fn write(
+        identity: &Identity,
+        name: Option<&str>,
+        waiting: &Waiting,
+    ) -> Result<Vec<u8>, Error> {
         if let Some(name) = name.filter(|name| !is_name(name)) {
             return Err(Error::Name(name.to_owned()));
         }
-        let waiting = Waiting { nonce: random()?, seed: Zeroizing::new(random()?) };
         let mut bytes = begin(Document::Card);
         bytes.extend(identity.public().to_bytes());
         bytes.extend(waiting.nonce);
@@ -71,7 +80,7 @@ impl Card {
         put_name(&mut bytes, name.unwrap_or(identity.name()));
         put_part(&mut bytes, &[]);
         identity.signer()?.append(LABEL, &mut bytes)?;
-        Ok((bytes, waiting))
+        Ok(bytes)
     }
 
     /// What the member calls itself.

@@ -463,13 +463,16 @@ impl IdentityKeys {
             numbers.extend(number.filter(|number| *number >= from));
         }
         numbers.sort_unstable();
-        let read = |number| {
-            let path = self.notice_path(name, number)?;
-            let (bytes, _) =
-                files::read_private(&path)?.ok_or_else(|| Error::Damaged(path.clone()))?;
-            Notice::from_bytes(&bytes).map_err(|_| Error::Damaged(path))
-        };
+        let missing = |number| Error::Damaged(folder.join(format!("{number:08}")));
+        let read = |number| self.notice(name, number)?.ok_or_else(|| missing(number));
         numbers.into_iter().map(read).collect()
+    }
+
+    /// The notice that was given under a number, if it is kept here.
+    pub(crate) fn notice(&self, name: &str, number: u64) -> Result<Option<Notice>, Error> {
+        let path = self.notice_path(name, number)?;
+        let Some((bytes, _)) = files::read_private(&path)? else { return Ok(None) };
+        Notice::from_bytes(&bytes).map(Some).map_err(|_| Error::Damaged(path))
     }
 
     fn notice_path(&self, name: &str, number: u64) -> Result<PathBuf, Error> {

@@ -133,6 +133,7 @@ pub(crate) fn open(
         certificates: Vec::new(),
         orders,
         known: orders,
+        claimed: 0,
         marks,
         marked: Epoch(0),
         beater: (beater != [0; 32]).then_some(beater),

@@ -295,17 +295,17 @@ impl EpochSource for Member {
         let lock = self.keys.lock()?;
         let mut state = self.keys.load(&lock, &self.name)?;
         let before = state.clone();
-        let outcome = apply::apply(&mut state, &self.keys, &lock, &mut self.held, &verified);
+        let (keys, name, held) = (&self.keys, &self.name, &mut self.held);
+        let mut folder = apply::Folder { keys, name, lock: &lock, held, answered: Vec::new() };
+        let outcome = apply::apply(&mut state, &mut folder, &verified);
+        let answered = folder.answered;
         // What an order that could not be obeyed has shown is kept as well.
         if !apply::is_same(&before, &state) {
             self.keys.save(&lock, &self.name, &state)?;
         }
-        if let apply::Verified::Renewal(renewal) = &verified
-            && state.epochs.newest() == renewal.epoch
-            && let Some(nonce) = renewal.card(state.slot)
-        {
-            // The state holds what the card was for.
-            self.keys.use_card(&lock, &nonce)?;
+        // The state holds what these cards were for.
+        for nonce in &answered {
+            self.keys.use_card(&lock, nonce)?;
         }
         self.state = state;
         outcome

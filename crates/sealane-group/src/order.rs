@@ -15,7 +15,7 @@ use crate::{Document, Error};
 const CERTIFY: u16 = 1;
 const ADVANCE: u16 = 4;
 const ADMIT: u16 = 5;
-const REKEY: u16 = 6;
+pub(crate) const REKEY: u16 = 6;
 const MARK: u16 = 7;
 const BEATER: u16 = 8;
 

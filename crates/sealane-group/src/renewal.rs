@@ -4,7 +4,7 @@
 use sealane_seal::{Epoch, EpochSecret, GroupId, Slot};
 use zeroize::Zeroizing;
 
-use crate::card::Card;
+use crate::card::{Card, Waiting};
 use crate::charter::Charter;
 use crate::crypto::{AuthoritySigner, NONCE_BYTES, open_box, random, seal_box, wrap};
 use crate::folder::{IdentityKeys, Lock};
@@ -160,13 +160,21 @@ impl<'a> Renewal<'a> {
         let Some(found) = cards.iter().position(|waiting| waiting.nonce == fresh.nonce) else {
             return Ok(None);
         };
-        let waiting = cards.swap_remove(found);
+        self.open_with(fresh, &cards.swap_remove(found)).map(Some)
+    }
+
+    /// The secret and the new pairwise key that were encrypted to a card.
+    fn open_with(
+        &self,
+        fresh: &Fresh<'_>,
+        waiting: &Waiting,
+    ) -> Result<(EpochSecret, Zeroizing<[u8; 32]>), Error> {
         let info = fresh_info(self.group, self.epoch, fresh.slot, &fresh.nonce);
         let opened = waiting.wrapping()?.open(&info, &[], fresh.sealed);
         let opened = opened.ok_or(Error::NotForUs(Document::Renewal))?;
         let secret = opened.plaintext.as_slice().try_into();
         let secret = secret.map_err(|_| Error::Malformed(Document::Renewal))?;
-        Ok(Some((EpochSecret::new(secret), opened.exported)))
+        Ok((EpochSecret::new(secret), opened.exported))
     }
 
     /// The card of this folder that it answers, if any: it is used up once the state is kept.
@@ -222,6 +230,53 @@ pub(crate) mod tests {
 
     pub(crate) fn opened_roster(secret: [u8; 32], head: &[u8], sealed: &[u8]) -> Option<Roster> {
         open_roster(&EpochSecret::new(secret), head, sealed).ok()
+    }
+
+    /// A renewal, as whoever holds any key of it finds it.
+    pub(crate) struct Found {
+        renewal: Vec<u8>,
+        charter: Charter,
+    }
+
+    impl Found {
+        /// Both signatures must verify.
+        pub(crate) fn read(charter: &Charter, renewal: &[u8]) -> Found {
+            Renewal::read(charter, renewal).unwrap();
+            Found { renewal: renewal.to_vec(), charter: charter.clone() }
+        }
+
+        fn inside(&self) -> Renewal<'_> {
+            Renewal::read(&self.charter, &self.renewal).unwrap()
+        }
+
+        /// Slots that have a wrap, and slots that brought fresh cards.
+        pub(crate) fn slots(&self) -> [Vec<u16>; 2] {
+            let renewal = self.inside();
+            let wraps = renewal.wraps.wraps.iter().map(|(slot, _)| slot.number());
+            let fresh = renewal.fresh.iter().map(|fresh| fresh.slot.number());
+            [wraps.collect(), fresh.collect()]
+        }
+
+        /// The secret of whoever has that pairwise key.
+        pub(crate) fn by_key(&self, slot: Slot, key: &[u8; 32]) -> Option<EpochSecret> {
+            let renewal = self.inside();
+            let whose = WrapId { group: renewal.group, epoch: renewal.epoch, slot };
+            renewal.wraps.unwrap(whose, key)
+        }
+
+        /// The secret and the new pairwise key of whoever has that card.
+        pub(crate) fn by_card(
+            &self,
+            waiting: &Waiting,
+        ) -> Option<(EpochSecret, Zeroizing<[u8; 32]>)> {
+            let renewal = self.inside();
+            renewal.fresh.iter().find_map(|fresh| renewal.open_with(fresh, waiting).ok())
+        }
+
+        pub(crate) fn roster(&self, secret: &EpochSecret) -> Option<Roster> {
+            let renewal = self.inside();
+            open_roster(secret, renewal.head, renewal.roster).ok()
+        }
     }
 
     #[test]

@@ -336,3 +336,62 @@ impl std::fmt::Debug for Sender {
         f.debug_struct("Sender").field("sealer", &self.sealer).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use sealane_frame::FrameView;
+
+    use super::*;
+    use crate::{KeyFolder, NewGroup};
+
+    /// What a fork finds: a sender that another process has made. `tests/it` forks in earnest.
+    #[test]
+    fn a_sender_of_another_process_draws_keys_of_its_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let keys = KeyFolder::create(&folder.path().join("base"), "base", None).unwrap();
+        let base = keys.new_group("fleet", NewGroup::default()).unwrap();
+        let mut sender = base.sender().unwrap();
+        let (before, start) = (sender.context(), sender.start);
+        let (fields, log) = (sender.fields(Class::Group, 1), Binding::stream("log"));
+        let mut buf = FrameBuf::new();
+        let mut sealed_by = |sender: &mut Sender, is_draft: bool| {
+            let frame = if is_draft {
+                let draft = buf.draft();
+                sender.seal_draft(&fields, &log, draft).unwrap()
+            } else {
+                sender.seal(&fields, &log, b"x", &mut buf).unwrap()
+            };
+            FrameView::parse(frame).unwrap().header().context()
+        };
+        assert_eq!(sealed_by(&mut sender, false), before);
+        let mut drawn = vec![before];
+        for is_draft in [false, true] {
+            sender.process ^= 1;
+            drawn.push(sealed_by(&mut sender, is_draft));
+            assert_eq!(sender.process, std::process::id());
+            assert_eq!(sealed_by(&mut sender, is_draft), drawn[drawn.len() - 1], "drawn once");
+        }
+        // To announce itself is to seal, too, and each start is later than all before it.
+        sender.process ^= 1;
+        sender.announce(&mut buf).unwrap();
+        drawn.push(sender.context());
+        let distinct: std::collections::HashSet<_> = drawn.iter().collect();
+        assert_eq!(distinct.len(), 4, "{drawn:?}");
+        assert!(sender.start >= start + 3);
+    }
+
+    #[test]
+    fn a_context_that_is_used_up_is_followed_by_another() {
+        let folder = tempfile::tempdir().unwrap();
+        let keys = KeyFolder::create(&folder.path().join("base"), "base", None).unwrap();
+        let base = keys.new_group("fleet", NewGroup::default()).unwrap();
+        let mut sender = base.sender().unwrap();
+        let before = sender.context();
+        // As a sealer says after 2^32 messages.
+        sender.sealer.go_on_at(u64::MAX);
+        assert!(sender.sealer.next_counter().is_err());
+        let (fields, log) = (sender.fields(Class::Group, 1), Binding::stream("log"));
+        sender.seal(&fields, &log, b"x", &mut FrameBuf::new()).unwrap();
+        assert_ne!(sender.context(), before);
+    }
+}

@@ -44,6 +44,8 @@ pub(crate) struct GroupState {
     pub(crate) orders: u64,
     /// How many orders were given, by what the authority has signed.
     pub(crate) known: u64,
+    /// The same, by the beater's word alone: forgotten when it is dismissed.
+    pub(crate) claimed: u64,
     /// An epoch whose secret this member is still to be told, or its newest.
     pub(crate) awaited: Epoch,
     pub(crate) marks: Marks,
@@ -66,9 +68,10 @@ pub(crate) struct Beat {
 }
 
 impl Beat {
-    /// How old it is, by the worse of the two clocks.
+    /// How old it is, by the worse of the two clocks. A clock here that was put back since it came
+    /// makes it as old as the clock was put back.
     pub(crate) fn age_ms(self, now_ms: u64) -> u64 {
-        now_ms.saturating_sub(self.time_ms.min(self.came_ms))
+        now_ms.saturating_sub(self.time_ms).max(now_ms.abs_diff(self.came_ms))
     }
 }
 
@@ -88,7 +91,19 @@ impl GroupState {
 
     /// Whether orders are known that were not obeyed, or an epoch whose secret has not come.
     pub(crate) fn is_behind(&self) -> bool {
-        self.known > self.orders || self.awaited > self.epochs.newest()
+        self.all_known() > self.orders || self.awaited > self.epochs.newest()
+    }
+
+    /// How many orders were given, by whoever may say so.
+    fn all_known(&self) -> u64 {
+        self.known.max(self.claimed)
+    }
+
+    /// Forgets what the beater alone has said, which may have been wrong.
+    pub(crate) fn dismiss_beater(&mut self) {
+        self.claimed = 0;
+        // A time that lies ahead would turn away all heartbeats until then.
+        self.beat.time_ms = self.beat.time_ms.min(self.beat.came_ms);
     }
 
     /// Why nothing may be sealed, if that is so.
@@ -97,7 +112,7 @@ impl GroupState {
             return Err(Error::Removed);
         }
         if self.is_behind() {
-            return Err(Error::Behind { missing: self.orders, known: self.known });
+            return Err(Error::Behind { missing: self.orders, known: self.all_known() });
         }
         Ok(())
     }
@@ -138,7 +153,7 @@ impl GroupState {
         }
         bytes.extend((self.certificates.len() as u16).to_be_bytes());
         self.certificates.iter().for_each(|certificate| put_part(&mut bytes, certificate));
-        let words = [self.orders, self.known, self.awaited.0, self.marked.0];
+        let words = [self.orders, self.known, self.claimed, self.awaited.0, self.marked.0];
         bytes.extend(words.into_iter().flat_map(u64::to_be_bytes));
         self.marks.put(&mut bytes);
         bytes.extend(self.beater.unwrap_or_default());
@@ -185,7 +200,7 @@ impl GroupState {
         for _ in 0..count {
             certificates.push(reader.part()?.to_vec());
         }
-        let (orders, known) = (reader.u64()?, reader.u64()?);
+        let (orders, known, claimed) = (reader.u64()?, reader.u64()?, reader.u64()?);
         let (awaited, marked) = (Epoch(reader.u64()?), Epoch(reader.u64()?));
         let marks = Marks::read(&mut reader)?;
         let beater: [u8; 32] = reader.array()?;
@@ -207,6 +222,7 @@ impl GroupState {
             certificates,
             orders,
             known,
+            claimed,
             awaited,
             marks,
             marked,

@@ -12,7 +12,7 @@ use crate::certificate::Certificate;
 use crate::folder::{IdentityKeys, Lock};
 use crate::limits::MAX_ORDERS_HELD;
 use crate::notice::{Heartbeat, Parsed};
-use crate::order::{Numbered, Order, Rekey, WrapId};
+use crate::order::{Numbered, Order, REKEY, Rekey, WrapId};
 use crate::renewal::Renewal;
 use crate::state::{Beat, GroupState};
 use crate::{Change, Document, Error, Notice};
@@ -20,8 +20,20 @@ use crate::{Change, Document, Error, Notice};
 /// A notice that the authority, or its beater, has signed.
 pub(super) enum Verified<'a> {
     Order { number: u64, notice: &'a Notice },
-    Renewal(Renewal<'a>),
-    Heartbeat(Heartbeat),
+    Renewal { renewal: Renewal<'a>, notice: &'a Notice },
+    Heartbeat { heartbeat: Heartbeat, is_authoritys: bool },
+}
+
+/// The folder that a member obeys in.
+pub(super) struct Folder<'a> {
+    pub(super) keys: &'a IdentityKeys,
+    /// What the group is called there.
+    pub(super) name: &'a str,
+    pub(super) lock: &'a Lock,
+    /// Orders and renewals that came before others that they follow.
+    pub(super) held: &'a mut BTreeMap<u64, Notice>,
+    /// The cards that renewals have answered: to be used up once the state is kept.
+    pub(super) answered: Vec<[u8; 32]>,
 }
 
 /// Checks who signed a notice. Gives nothing for one that cannot change anything.
@@ -46,19 +58,21 @@ pub(super) fn verify<'a>(
             Ok(Some(Verified::Order { number, notice }))
         }
         Parsed::Renewal(bytes) => {
-            Ok(Some(Verified::Renewal(Renewal::read(&state.charter, bytes)?)))
+            let renewal = Renewal::read(&state.charter, bytes)?;
+            Ok(Some(Verified::Renewal { renewal, notice }))
         }
         Parsed::Heartbeat(heartbeat) => {
             let is_newer = heartbeat.time_ms > state.beat.time_ms;
             if !is_newer && heartbeat.orders <= state.known {
                 return Ok(None);
             }
-            let by_beater = |error| match &state.beater {
-                Some(key) => notice.verified(group, key),
-                None => Err(error),
-            };
-            notice.verified(group, authority).or_else(by_beater)?;
-            Ok(Some(Verified::Heartbeat(heartbeat)))
+            let by_authority = notice.verified(group, authority).map(|_| ());
+            let is_authoritys = by_authority.is_ok();
+            let is_by = |key: &[u8; 32]| notice.verified(group, key).is_ok();
+            if !is_authoritys && !state.beater.as_ref().is_some_and(is_by) {
+                by_authority?;
+            }
+            Ok(Some(Verified::Heartbeat { heartbeat, is_authoritys }))
         }
     }
 }
@@ -66,49 +80,71 @@ pub(super) fn verify<'a>(
 /// Changes the state by a notice that was verified. On an error what it has shown stays.
 pub(super) fn apply(
     state: &mut GroupState,
-    keys: &IdentityKeys,
-    lock: &Lock,
-    held: &mut BTreeMap<u64, Notice>,
+    folder: &mut Folder<'_>,
     verified: &Verified<'_>,
 ) -> Result<Vec<Change>, Error> {
-    let own = keys.identity().public().verifying_key();
+    let own = folder.keys.identity().public().verifying_key();
     let is_authority = state.charter.authority.curve == *own;
     match verified {
-        Verified::Heartbeat(heartbeat) => Ok(beat(state, is_authority, *heartbeat)),
-        Verified::Renewal(renewal) if is_authority => known_here(state, keys, renewal.number),
-        Verified::Order { number, .. } if is_authority => known_here(state, keys, *number),
-        Verified::Renewal(renewal) => {
-            let change = renew(state, keys, lock, renewal)?;
-            held.retain(|number, _| *number >= state.orders);
-            Ok(change.into_iter().collect())
+        Verified::Heartbeat { heartbeat, is_authoritys } => {
+            if is_authority && *is_authoritys && heartbeat.orders > state.orders {
+                return Err(elsewhere(state, folder.keys));
+            }
+            Ok(beat(state, is_authority, *is_authoritys, *heartbeat))
         }
-        Verified::Order { number, notice } => in_turn(state, held, *number, notice),
+        Verified::Renewal { renewal, notice } if is_authority => {
+            known_here(state, folder, renewal.number, notice)
+        }
+        Verified::Order { number, notice } if is_authority => {
+            known_here(state, folder, *number, notice)
+        }
+        Verified::Renewal { renewal, .. }
+            if renewal.epoch <= state.epochs.newest() || renewal.number < state.orders =>
+        {
+            Ok(Vec::new())
+        }
+        Verified::Renewal { renewal, .. } if renewal.is_anew => begin_anew(state, folder, renewal),
+        Verified::Renewal { renewal, notice } => in_turn(state, folder, renewal.number, notice),
+        Verified::Order { number, notice } => in_turn(state, folder, *number, notice),
     }
 }
 
 /// Whether two states are the same but for what no order changes.
 pub(super) fn is_same(one: &GroupState, other: &GroupState) -> bool {
-    (one.orders, one.known, one.beat, one.is_removed, one.is_copied, one.awaited)
-        == (other.orders, other.known, other.beat, other.is_removed, other.is_copied, other.awaited)
+    let known = |of: &GroupState| (of.orders, of.known, of.claimed, of.awaited, of.beat);
+    let flags = |of: &GroupState| (of.is_removed, of.is_copied);
+    (known(one), flags(one)) == (known(other), flags(other))
 }
 
-/// An authority hears what it has given itself. An order of its own key beyond those shows that a
-/// copy of its folder is at work.
+/// An authority hears what it has given itself. Another order of its own key, beyond those or with
+/// the number of one of them, shows that a copy of its folder is at work.
 fn known_here(
     state: &mut GroupState,
-    keys: &IdentityKeys,
+    folder: &Folder<'_>,
     number: u64,
+    notice: &Notice,
 ) -> Result<Vec<Change>, Error> {
-    if number < state.orders {
-        return Ok(Vec::new());
-    }
-    state.is_copied = true;
-    Err(Error::Elsewhere(keys.path().to_owned()))
+    let is_given = number < state.orders
+        && folder.keys.notice(folder.name, number)?.is_none_or(|given| given == *notice);
+    if is_given { Ok(Vec::new()) } else { Err(elsewhere(state, folder.keys)) }
 }
 
-fn beat(state: &mut GroupState, is_authority: bool, heartbeat: Heartbeat) -> Vec<Change> {
-    if !is_authority {
+/// Marks an authority whose key gives orders elsewhere, too.
+fn elsewhere(state: &mut GroupState, keys: &IdentityKeys) -> Error {
+    state.is_copied = true;
+    Error::Elsewhere(keys.path().to_owned())
+}
+
+fn beat(
+    state: &mut GroupState,
+    is_authority: bool,
+    is_authoritys: bool,
+    heartbeat: Heartbeat,
+) -> Vec<Change> {
+    if is_authoritys {
         state.known = state.known.max(heartbeat.orders);
+    } else if !is_authority {
+        state.claimed = state.claimed.max(heartbeat.orders);
     }
     if heartbeat.time_ms > state.beat.time_ms {
         state.beat = Beat { time_ms: heartbeat.time_ms, came_ms: now_ms() };
@@ -116,10 +152,10 @@ fn beat(state: &mut GroupState, is_authority: bool, heartbeat: Heartbeat) -> Vec
     vec![Change::Heartbeat(heartbeat)]
 }
 
-/// Obeys an order if it is its turn, and then those that were held for it.
+/// Obeys an order or a renewal if it is its turn, and then those that were held for it.
 fn in_turn(
     state: &mut GroupState,
-    held: &mut BTreeMap<u64, Notice>,
+    folder: &mut Folder<'_>,
     number: u64,
     notice: &Notice,
 ) -> Result<Vec<Change>, Error> {
@@ -128,30 +164,82 @@ fn in_turn(
     if number < state.orders {
         return Ok(Vec::new());
     }
-    held.insert(number, notice.clone());
-    while held.len() > MAX_ORDERS_HELD {
-        held.pop_last();
+    folder.held.insert(number, notice.clone());
+    while folder.held.len() > MAX_ORDERS_HELD {
+        folder.held.pop_last();
     }
     let mut changes = Vec::new();
-    while let Some(next) = held.remove(&state.orders) {
-        let mut after = state.clone();
-        changes.extend(obey(&mut after, &next)?);
-        after.orders += 1;
-        debug_assert!(after.orders <= after.known, "what was obeyed is known");
-        *state = after;
-        if state.is_removed {
-            return Ok(changes);
-        }
+    if let Some(next) = folder.held.remove(&state.orders) {
+        changes.extend(obey(state, folder, &next)?);
+        go_on(state, folder, &mut changes);
     }
-    if state.known > state.orders {
+    if !state.is_removed && state.known > state.orders {
         changes.push(Change::Held { missing: state.orders });
     }
     Ok(changes)
 }
 
-/// Obeys the order whose turn it is.
-fn obey(state: &mut GroupState, notice: &Notice) -> Result<Option<Change>, Error> {
-    let (data_type, body) = open(state, notice.frame().unwrap_or_default())?;
+/// Steps over all orders that were given elsewhere, and obeys those behind the new beginning.
+fn begin_anew(
+    state: &mut GroupState,
+    folder: &mut Folder<'_>,
+    renewal: &Renewal<'_>,
+) -> Result<Vec<Change>, Error> {
+    state.known = state.known.max(renewal.number.saturating_add(1));
+    let mut after = state.clone();
+    let mut changes = vec![renew(&mut after, folder, renewal)?];
+    *state = after;
+    let orders = state.orders;
+    folder.held.retain(|number, _| *number >= orders);
+    go_on(state, folder, &mut changes);
+    if !state.is_removed && state.known > state.orders {
+        changes.push(Change::Held { missing: state.orders });
+    }
+    Ok(changes)
+}
+
+/// Obeys what was held and has its turn now. One that cannot be obeyed leaves the member behind, and
+/// what was obeyed before it stands.
+fn go_on(state: &mut GroupState, folder: &mut Folder<'_>, changes: &mut Vec<Change>) {
+    while !state.is_removed
+        && let Some(next) = folder.held.remove(&state.orders)
+    {
+        match obey(state, folder, &next) {
+            Ok(change) => changes.extend(change),
+            Err(_) => return,
+        }
+    }
+}
+
+/// Obeys the order or the renewal whose turn it is. On an error the state is as before.
+fn obey(
+    state: &mut GroupState,
+    folder: &mut Folder<'_>,
+    notice: &Notice,
+) -> Result<Option<Change>, Error> {
+    let mut after = state.clone();
+    let change = match notice.parse()? {
+        Parsed::Order { frame, .. } => obey_order(&mut after, frame)?,
+        Parsed::Renewal(bytes) => {
+            let renewal = Renewal::read(&state.charter, bytes)?;
+            if renewal.epoch <= state.epochs.newest() {
+                return Err(Error::Malformed(Document::Renewal));
+            }
+            Some(renew(&mut after, folder, &renewal)?)
+        }
+        Parsed::Heartbeat(_) => return Err(Error::Malformed(Document::Order)),
+    };
+    after.orders = state.orders + 1;
+    after.known = after.known.max(after.orders);
+    *state = after;
+    Ok(change)
+}
+
+fn obey_order(state: &mut GroupState, frame: &[u8]) -> Result<Option<Change>, Error> {
+    if is_erased_part(state, frame)? {
+        return Ok(None);
+    }
+    let (data_type, body) = open(state, frame)?;
     let Numbered { number, order } = Order::from_bytes(data_type, &body)?;
     if number != state.orders {
         return Err(Error::Malformed(Document::Order));
@@ -168,10 +256,23 @@ fn obey(state: &mut GroupState, notice: &Notice) -> Result<Option<Change>, Error
             Ok(Some(Change::Marked(marks.len())))
         }
         Order::Beater(key) => {
+            state.dismiss_beater();
             state.beater = key;
             Ok(Some(Change::Beater(key)))
         }
     }
+}
+
+/// Whether an order whose turn it is can only be a further part of the re-key that has begun the
+/// present epoch. Parts are sealed in the epoch that ends: a forward-secret member that has found
+/// its secret in an earlier part may have erased that epoch's, and needs no other part.
+fn is_erased_part(state: &GroupState, frame: &[u8]) -> Result<bool, Error> {
+    let view = FrameView::parse(frame)?;
+    let (key, newest) = (view.seal_header().key, state.epochs.newest());
+    let before = Epoch(newest.0.wrapping_sub(1));
+    let is_of_it = KeyId::new(key.slot, key.class, before) == key;
+    let is_rekey = view.header().data_type() == REKEY;
+    Ok(is_rekey && is_of_it && state.epochs.secret(before).is_none())
 }
 
 /// Opens a control frame of the authority: its data type and body.
@@ -280,16 +381,13 @@ fn rekey(state: &mut GroupState, order: &Rekey) -> Result<Option<Change>, Error>
     Ok(Some(Change::Rekeyed { epoch: order.epoch, removed: order.removed.clone() }))
 }
 
+/// Takes a renewal of a later epoch. On an error the folder's cards are as before.
 fn renew(
     state: &mut GroupState,
-    keys: &IdentityKeys,
-    lock: &Lock,
+    folder: &mut Folder<'_>,
     renewal: &Renewal<'_>,
-) -> Result<Option<Change>, Error> {
-    if renewal.epoch <= state.epochs.newest() || renewal.number < state.orders {
-        return Ok(None);
-    }
-    let opened = renewal.open(state, keys, lock)?;
+) -> Result<Change, Error> {
+    let opened = renewal.open(state, folder.keys, folder.lock)?;
     let own = state.roster.entry(state.slot).map(|entry| entry.verifying);
     let opened = opened.filter(|opened| {
         let listed = opened.roster.entry(state.slot).filter(|entry| entry.removed.is_none());
@@ -299,7 +397,7 @@ fn renew(
     state.known = state.known.max(state.orders);
     let Some(opened) = opened else {
         state.is_removed = true;
-        return Ok(Some(Change::Removed));
+        return Ok(Change::Removed);
     };
     let removed = gone(state, &opened.roster);
     state.epochs.insert(renewal.epoch, opened.secret)?;
@@ -311,7 +409,8 @@ fn renew(
         state.live_from = renewal.epoch;
     }
     state.roster = opened.roster;
-    Ok(Some(Change::Rekeyed { epoch: renewal.epoch, removed }))
+    folder.answered.extend(renewal.card(state.slot));
+    Ok(Change::Rekeyed { epoch: renewal.epoch, removed })
 }
 
 /// Who was a member and is none in another roster.

@@ -47,6 +47,7 @@ impl Member {
             certificates: Vec::new(),
             orders: 0,
             known: 0,
+            claimed: 0,
             awaited: Epoch(0),
             marks: Marks::default(),
             marked: Epoch(0),

@@ -3,12 +3,14 @@
 
 use std::collections::BTreeSet;
 
-use sealane_frame::open_stored;
-use sealane_seal::EpochSecret;
+use sealane_frame::{FrameBuf, open_stored};
+use sealane_seal::{Class, EpochSecret};
 use tempfile::TempDir;
 
 use super::*;
+use crate::notice::Parsed;
 use crate::order::{Order, Rekey, WrapId};
+use crate::renewal::tests::Found;
 use crate::{Card, KeyFolder, Past};
 
 struct Fleet {
@@ -37,14 +39,30 @@ impl Fleet {
         keys.join(&invited.invitation, None, None).unwrap()
     }
 
+    /// Gives a fresh secret to the members in those places, who bring fresh cards.
+    fn heal(&mut self, places: &[usize], drops_silent: bool) -> Notice {
+        let card = |at: &usize| {
+            let path = self.folder.path().join(format!("car{at}"));
+            let keys = KeyFolder::open(&path, None).unwrap();
+            Card::from_bytes(&keys.card().unwrap()).unwrap()
+        };
+        let cards: Vec<Card> = places.iter().map(card).collect();
+        let mut healed = self.base.heal(&cards, drops_silent).unwrap();
+        assert_eq!(healed.notices.len(), 1);
+        healed.notices.remove(0)
+    }
+
     /// The order to go to a fresh secret, as any reader of its frame sees it.
     fn rekey(&self, notices: &[Notice]) -> Rekey {
         let [notice] = notices else { panic!("{} notices", notices.len()) };
         let mut frame = notice.frame().unwrap().to_vec();
         let mut reader = self.base.opener().unwrap();
         let before = Epoch(self.base.epochs().newest().0 - 1);
-        let body = open_stored(&mut reader, before, &mut frame).unwrap().body.to_vec();
-        match Order::from_bytes(&body).unwrap() {
+        let control = Binding::stream(&self.base.control_topic());
+        let stored = open_stored(&mut reader, before, &control, &mut frame).unwrap();
+        let read = Order::from_bytes(stored.header.data_type(), stored.body).unwrap();
+        assert_eq!(Some(read.number), notice.number());
+        match read.order {
             Order::Rekey(order) => order,
             other => panic!("{other:?}"),
         }
@@ -89,7 +107,14 @@ fn a_slot_that_was_replaced_is_wrapped_nothing() {
     let mut fleet = Fleet::of(3);
     let old = fleet.members.remove(1);
     let keys = KeyFolder::open(&fleet.folder.path().join("car1"), None).unwrap();
-    let new = fleet.join(&keys);
+    let card = Card::from_bytes(&keys.card().unwrap()).unwrap();
+    let invited = fleet.base.invite(&card, Past::All).unwrap();
+    // Not by the order that retires it, which comes before the invitation's secret is handed over.
+    let order = fleet.rekey(&invited.notices[..1]);
+    assert_eq!(order.removed, [old.slot()]);
+    assert_eq!(wrapped(&order), fleet.members.iter().map(|one| one.slot().number()).collect());
+    assert!(fleet.stolen(&order, &old).is_none());
+    let new = keys.join(&invited.invitation, None, None).unwrap();
     assert_ne!(new.slot(), old.slot());
     let notices = fleet.base.rotate().unwrap();
     let order = fleet.rekey(&notices);
@@ -97,4 +122,130 @@ fn a_slot_that_was_replaced_is_wrapped_nothing() {
     assert_eq!(wrapped(&order), slots.into());
     assert!(fleet.stolen(&order, &old).is_none());
     assert!(fleet.stolen(&order, &new).is_some());
+}
+
+/// A member that brought a fresh card is told nothing by its old key, which a copy may have; one
+/// that was dropped is told nothing at all.
+#[test]
+fn healing_tells_nothing_to_old_keys() {
+    let mut fleet = Fleet::of(4);
+    let old: Vec<_> = fleet.members.iter().map(|one| one.state.wrap_key.clone()).collect();
+    let slots: Vec<Slot> = fleet.members.iter().map(|one| one.slot()).collect();
+    let read = |fleet: &Fleet, notice: &Notice| {
+        let Parsed::Renewal(bytes) = notice.parse().unwrap() else { panic!("another notice") };
+        Found::read(&fleet.base.state.charter, bytes)
+    };
+    let given = fleet.base.notices(0).unwrap();
+    for member in &mut fleet.members {
+        given.iter().for_each(|notice| drop(member.apply(notice).unwrap()));
+    }
+    let healed = fleet.heal(&[0, 2], false);
+    let found = read(&fleet, &healed);
+    assert_eq!(found.slots(), [vec![2, 4], vec![1, 3]]);
+    let opened = |at: usize| found.by_key(slots[at], &old[at]).is_some();
+    assert_eq!([opened(0), opened(1), opened(2), opened(3)], [false, true, false, true]);
+    for member in &mut fleet.members {
+        member.apply(&healed).unwrap();
+        assert_eq!(member.epochs().newest(), Epoch(1));
+    }
+    let new: Vec<_> = fleet.members.iter().map(|one| one.state.wrap_key.clone()).collect();
+    let is_new: Vec<bool> = old.iter().zip(&new).map(|(old, new)| old != new).collect();
+    assert_eq!(is_new, [true, false, true, false]);
+    // From then on orders go by the new keys.
+    let notices = fleet.base.rotate().unwrap();
+    let order = fleet.rekey(&notices);
+    let opens = |at: usize, key: &[u8; 32]| {
+        let whose = WrapId { group: fleet.base.id(), epoch: order.epoch, slot: slots[at] };
+        order.wraps.unwrap(whose, key).is_some()
+    };
+    assert!((0..4).all(|at| opens(at, &new[at])));
+    assert!(!opens(0, &old[0]) && !opens(2, &old[2]));
+
+    let dropped = fleet.heal(&[1], true);
+    let found = read(&fleet, &dropped);
+    assert_eq!(found.slots(), [vec![], vec![2]]);
+    assert!((0..4).all(|at| found.by_key(slots[at], &new[at]).is_none()));
+}
+
+/// A frame holds its number as well, so that not even the authority's signature puts it elsewhere.
+#[test]
+fn a_frame_under_another_number_is_refused() {
+    let mut fleet = Fleet::of(1);
+    let given = fleet.base.advance().unwrap();
+    let number = given[0].number().unwrap();
+    let signer = fleet.base.keys.identity().signer().unwrap();
+    let frame = given[0].frame().unwrap();
+    let again = Notice::order(&signer, fleet.base.id(), number + 1, frame).unwrap();
+    let member = &mut fleet.members[0];
+    member.apply(&given[0]).unwrap();
+    assert!(matches!(member.apply(&again), Err(Error::Malformed(_))));
+    // The authority has said that there is such an order, so that something is amiss.
+    assert!(matches!(member.sender(), Err(Error::Behind { .. })));
+    assert_eq!((member.orders(), member.epochs().newest()), (number + 1, Epoch(1)));
+}
+
+/// What thousands of orders to rotate lead to, without giving all of them.
+fn age(member: &mut Member, newest: u64) {
+    let lock = member.keys.lock().unwrap();
+    for epoch in 1..=newest {
+        let secret = *blake3::hash(&epoch.to_be_bytes()).as_bytes();
+        member.state.epochs.insert(Epoch(epoch), EpochSecret::new(secret)).unwrap();
+    }
+    member.state.awaited = Epoch(newest);
+    member.keys.save(&lock, &member.name, &member.state).unwrap();
+}
+
+#[test]
+fn a_removal_never_fails_for_the_number_of_epochs() {
+    let mut fleet = Fleet::of(3);
+    let notices = fleet.base.notices(0).unwrap();
+    for member in &mut fleet.members {
+        notices.iter().for_each(|notice| drop(member.apply(notice).unwrap()));
+        age(member, 4190);
+    }
+    age(&mut fleet.base, 4190);
+    let mut reader = fleet.members[0].opener().unwrap();
+    let bound = sealane_seal::limits::MAX_EPOCHS_HELD;
+    let mut thief = fleet.members.pop().unwrap();
+    for at in 0..10 {
+        let notices = match at {
+            3 => fleet.base.advance().unwrap(),
+            6 => fleet.base.revoke(&[thief.slot()]).unwrap(),
+            _ => fleet.base.rotate().unwrap(),
+        };
+        for member in &mut fleet.members {
+            assert_eq!(member.apply(&notices[0]).unwrap().len(), 1);
+        }
+        if at <= 6 {
+            thief.apply(&notices[0]).unwrap();
+        }
+    }
+    assert!(thief.is_removed());
+    let newest = Epoch(4200);
+    for member in fleet.members.iter().chain([&fleet.base]) {
+        let held: Vec<u64> = member.epochs().held().map(|(epoch, _)| epoch.0).collect();
+        assert_eq!((held.len(), member.epochs().newest()), (bound, newest));
+        assert_eq!(held[0], 4200 - bound as u64 + 1, "the oldest leaves");
+        member.sender().unwrap();
+    }
+    // A reader that was full goes on, a newcomer is handed all that there is, and nothing is lost
+    // on the way through the file.
+    let frame = {
+        let mut sender = fleet.base.sender().unwrap();
+        let fields = sender.fields(Class::Group, 1);
+        let mut buf = FrameBuf::new();
+        sender.seal(&fields, &Binding::stream("log"), b"x", &mut buf).unwrap().to_vec()
+    };
+    fleet.members[0].refresh(&mut reader).unwrap();
+    let log = Binding::stream("log");
+    open_stored(&mut reader, newest, &log, &mut frame.clone()).unwrap();
+    let keys = KeyFolder::create(&fleet.folder.path().join("new"), "new", None).unwrap();
+    let new = fleet.join(&keys);
+    assert_eq!(new.epochs().held().count(), bound);
+    let healed = fleet.heal(&[0], true);
+    assert_eq!(fleet.members[0].apply(&fleet.base.notices(0).unwrap()[8]).ok(), Some(vec![]));
+    let missed = fleet.base.notices(fleet.members[0].orders()).unwrap();
+    missed.iter().for_each(|notice| drop(fleet.members[0].apply(notice).unwrap()));
+    assert_eq!(fleet.members[0].epochs().newest(), Epoch(4201));
+    assert!(fleet.members[0].apply(&healed).unwrap().is_empty());
 }

@@ -86,3 +86,94 @@ fn wraps_of_other_keys_places_and_salts_differ_all_over() {
         assert_ne!(first[..32], other[..32]);
     }
 }
+
+/// One order of each kind, as the vectors have them.
+pub(crate) fn one_of_each(certificate: &[u8], rekey: Rekey) -> Vec<(&'static str, Order)> {
+    let mark = |name: &str, generation, next| Mark {
+        stream: sealane_seal::Binding::stream(name),
+        generation,
+        next,
+    };
+    let hash = *blake3::hash(certificate).as_bytes();
+    let epoch = Epoch(0x0102_0304_0506);
+    vec![
+        ("certify", Order::Certify(certificate.to_vec())),
+        ("advance", Order::Advance(epoch)),
+        ("admit", Order::Admit { slot: slot(1), certificate: hash, replaces: None }),
+        (
+            "admit in place of another",
+            Order::Admit { slot: slot(1000), certificate: hash, replaces: Some(slot(5)) },
+        ),
+        ("re-key", Order::Rekey(rekey)),
+        ("mark", Order::Mark { epoch, marks: vec![mark("a", 1, 2), mark("b/c", u64::MAX, 3)] }),
+        ("beater", Order::Beater(Some([9; 32]))),
+        ("no beater", Order::Beater(None)),
+    ]
+}
+
+fn rekey() -> Rekey {
+    Rekey { epoch: Epoch(AT.epoch), removed: vec![slot(7), slot(9)], wraps: wraps() }
+}
+
+#[test]
+fn every_order_reads_back_and_no_other_length_does() {
+    for (what, order) in one_of_each(b"a certificate", rekey()) {
+        let bytes = order.to_bytes(77);
+        let read = Order::from_bytes(order.data_type(), &bytes).unwrap();
+        assert_eq!(read, Numbered { number: 77, order: order.clone() }, "{what}");
+        if matches!(order, Order::Certify(_)) {
+            // It is as long as its frame; what it says is read with its signatures.
+            continue;
+        }
+        for end in 0..bytes.len() {
+            assert!(Order::from_bytes(order.data_type(), &bytes[..end]).is_err(), "{what} {end}");
+        }
+        let longer = [&bytes[..], &[0]].concat();
+        assert!(Order::from_bytes(order.data_type(), &longer).is_err(), "{what}");
+    }
+    for data_type in [0, 2, 3, 9, u16::MAX] {
+        assert!(Order::from_bytes(data_type, &Order::Beater(None).to_bytes(0)).is_err());
+    }
+}
+
+#[test]
+fn wraps_that_contradict_themselves_are_refused() {
+    let read = |change: fn(&mut Rekey)| {
+        let mut rekey = rekey();
+        change(&mut rekey);
+        let order = Order::Rekey(rekey);
+        Order::from_bytes(REKEY, &order.to_bytes(0)).is_ok()
+    };
+    assert!(read(|_| {}));
+    assert!(read(|rekey| rekey.wraps.wraps.clear()));
+    assert!(!read(|rekey| rekey.wraps.wraps.swap(0, 1)), "not in order");
+    assert!(!read(|rekey| rekey.wraps.wraps[1] = rekey.wraps.wraps[0]), "one slot twice");
+    assert!(!read(|rekey| rekey.wraps.first = slot(AT.slot + 1)), "a wrap before the first");
+    assert!(!read(|rekey| rekey.wraps.last = slot(AT.slot)), "a wrap behind the last");
+    let many = |count: u16| {
+        let wraps = (0..count).map(|number| (slot(number), [0; WRAPPED_BYTES])).collect();
+        let (first, last, salt) = (slot(0), slot(1023), SALT);
+        let wraps = Wraps { first, last, salt, wraps };
+        let order = Order::Rekey(Rekey { epoch: Epoch(1), removed: Vec::new(), wraps });
+        Order::from_bytes(REKEY, &order.to_bytes(0)).is_ok()
+    };
+    assert!(many(1024));
+}
+
+/// A member of any slot finds itself covered by one part, and only by one.
+#[test]
+fn parts_cover_every_slot_once() {
+    for count in [0, 1, 255, 256, 257, 512, 513, 1000] {
+        let keys: Vec<_> =
+            (1..=count).map(|number| (slot(number), Zeroizing::new([1; 32]))).collect();
+        let secret = EpochSecret::new(SECRET);
+        let parts = Wraps::make(&secret, GroupId([1; 32]), Epoch(1), &keys, SALT).unwrap();
+        assert_eq!(parts.len(), usize::from(count).div_ceil(MAX_ORDER_WRAPS).max(1), "{count}");
+        for number in 0..1024 {
+            let covering: Vec<_> = parts.iter().filter(|part| part.covers(slot(number))).collect();
+            assert_eq!(covering.len(), 1, "{number} of {count}");
+            let has = covering[0].wraps.iter().any(|(of, _)| of.number() == number);
+            assert_eq!(has, (1..=count).contains(&number));
+        }
+    }
+}

@@ -1,13 +1,35 @@
 //! An authority whose folder was copied or restored gives no order under old numbers: it begins
-//! anew, far ahead, under a fresh secret.
+//! anew, far ahead, under a fresh secret. Of two that nothing tells apart, the one that hears the
+//! other gives none any more.
 
-use crate::shared::{Place, apply, copy, invite, join, open, seal};
+use crate::shared::{
+    Place, apply, card, clone, copy, invite, join, named, open, reopen, seal, state,
+};
 use sealane_frame::FrameView;
-use sealane_group::{Card, Change, EpochSource, Error, KeyFolder, NewGroup, Past};
-use sealane_seal::{Class, Epoch, Slot};
+use sealane_group::{Change, EpochSource, Mark, Member, NewGroup, Past};
+use sealane_seal::{Binding, Class, Epoch, Slot};
 
-fn is_refused<T>(outcome: Result<T, Error>) {
-    assert_eq!(outcome.err().expect("a copy went on").info().name, "CopiedFolder");
+fn slot(number: u16) -> Slot {
+    Slot::new(number).unwrap()
+}
+
+/// No order and no heartbeat comes of it, and nothing changes.
+fn gives_nothing(authority: &mut Member, place: &Place, name: &str) {
+    let van = card(&place.keys(&format!("van of {name}")));
+    let before = state(&place.path(name));
+    let mark = Mark { stream: Binding::stream("log"), generation: 1, next: 2 };
+    let refused = [
+        named(authority.invite(&van, Past::All)),
+        named(authority.rotate()),
+        named(authority.advance()),
+        named(authority.revoke(&[slot(1)])),
+        named(authority.heal(&[van], false)),
+        named(authority.mark(&[mark])),
+        named(authority.set_beater(Some(&[1; 32]))),
+        named(authority.heartbeat()),
+    ];
+    assert_eq!(refused, ["CopiedFolder"; 8]);
+    assert_eq!(state(&place.path(name)), before);
 }
 
 #[test]
@@ -21,26 +43,22 @@ fn a_copied_authority_gives_no_order_before_it_renews() {
     apply(&mut car, &notices).unwrap();
     let old = seal(&mut base.sender().unwrap(), Class::Group, b"old");
 
-    let keys = KeyFolder::open(&place.path("copy"), None).unwrap();
-    let mut copied = keys.group("fleet").unwrap();
-    let card = Card::from_bytes(&place.keys("van").card().unwrap()).unwrap();
-    is_refused(copied.invite(&card, Past::All));
-    is_refused(copied.rotate());
-    is_refused(copied.advance());
-    is_refused(copied.revoke(&[Slot::new(1).unwrap()]));
-    is_refused(copied.sender().map(|_| ()));
+    let mut copied = reopen(&place.path("copy"));
+    gives_nothing(&mut copied, &place, "copy");
+    // As a member it seals, like every copy.
+    let frame = seal(&mut copied.sender().unwrap(), Class::Group, b"copy");
+    assert_eq!(open(&mut car.opener().unwrap(), &frame).unwrap(), b"copy");
     // Reading on does not make it whole.
     copied.passed(Epoch(0)).unwrap();
-    is_refused(copied.rotate());
+    assert_eq!(named(copied.rotate()), "CopiedFolder");
+    assert_eq!(named(reopen(&place.path("copy")).rotate()), "CopiedFolder");
 
     let renewed = copied.renew(None).unwrap();
-    assert_eq!(copied.epochs().newest(), Epoch(64));
-    assert!(copied.roster().number() > base.roster().number());
-    assert_eq!(
-        apply(&mut car, &renewed).unwrap(),
-        [Change::Rekeyed { epoch: Epoch(64), removed: vec![Slot::new(2).unwrap()] }]
-    );
-    assert_eq!(apply(&mut car, &renewed).unwrap(), [Change::Nothing]);
+    assert_eq!((copied.epochs().newest(), copied.orders()), (Epoch(64), 129));
+    let rekeyed = Change::Rekeyed { epoch: Epoch(64), removed: vec![slot(2)] };
+    assert_eq!(apply(&mut car, &renewed).unwrap(), [rekeyed]);
+    assert!(apply(&mut car, &renewed).unwrap().is_empty());
+    assert_eq!((car.orders(), car.live_from()), (129, Epoch(64)));
     assert_eq!(apply(&mut bus, &renewed).unwrap(), [Change::Removed]);
     let new = seal(&mut copied.sender().unwrap(), Class::Group, b"new");
     assert_eq!(open(&mut car.opener().unwrap(), &new).unwrap(), b"new");
@@ -49,15 +67,41 @@ fn a_copied_authority_gives_no_order_before_it_renews() {
     assert_eq!(slot(&new), slot(&old));
 
     // It invites again, the one that was left out too; the roster of the others follows.
-    let van = place.keys("van2");
+    let van = place.keys("van");
     let invited = invite(&mut copied, &van);
     let van = van.join(&invited.invitation, None, None).unwrap();
     apply(&mut car, &invited.notices).unwrap();
     assert_eq!(car.roster(), van.roster());
 
-    // The original hears of it and gives no order any more.
-    let mut base = KeyFolder::open(&place.path("base"), None).unwrap().group("fleet").unwrap();
-    is_refused(apply(&mut base, &renewed));
+    // The original hears of it and gives no order any more, until it begins anew itself.
+    let mut base = reopen(&place.path("base"));
+    assert_eq!(named(apply(&mut base, &renewed)), "CopiedFolder");
+    gives_nothing(&mut base, &place, "base");
+    base.renew(Some(copied.epochs().newest())).unwrap();
+    assert_eq!(base.epochs().newest(), Epoch(128));
+    base.rotate().unwrap();
+}
+
+/// Orders behind a new beginning may come before it.
+#[test]
+fn orders_that_follow_a_renewal_wait_for_it() {
+    let place = Place::new();
+    let (mut base, mut members) = place.fleet(3, NewGroup::default());
+    // Of what lies before it the members hear nothing: it is stepped over.
+    base.rotate().unwrap();
+    let renewed = base.renew(None).unwrap();
+    let rotated = base.rotate().unwrap();
+    let missing = members[0].orders();
+    assert_eq!(apply(&mut members[0], &rotated).unwrap(), [Change::Held { missing }]);
+    assert_eq!(named(members[0].sender()), "Behind");
+    let told = apply(&mut members[0], &renewed).unwrap();
+    let rekeyed = |epoch| Change::Rekeyed { epoch: Epoch(epoch), removed: vec![] };
+    assert_eq!(told, [rekeyed(128), rekeyed(129)]);
+    apply(&mut members[1], &[renewed, rotated].concat()).unwrap();
+    for member in &members {
+        assert_eq!((member.orders(), member.epochs().newest()), (base.orders(), Epoch(129)));
+        member.sender().unwrap();
+    }
 }
 
 #[test]
@@ -69,24 +113,75 @@ fn an_older_file_of_an_authority_gives_no_order() {
     let file = "groups/fleet/group";
     let older = std::fs::read(place.path("kept").join(file)).unwrap();
     std::fs::write(place.path("base").join(file), older).unwrap();
-    let mut base = KeyFolder::open(&place.path("base"), None).unwrap().group("fleet").unwrap();
-    let card = Card::from_bytes(&place.keys("van").card().unwrap()).unwrap();
-    is_refused(base.invite(&card, Past::All));
+    let mut base = reopen(&place.path("base"));
+    gives_nothing(&mut base, &place, "base");
     base.renew(Some(Epoch(1000))).unwrap();
     assert_eq!(base.epochs().newest(), Epoch(1088));
-    base.invite(&card, Past::All).unwrap();
+    invite(&mut base, &place.keys("van"));
+}
+
+/// Two folders that no witness tells apart, as those of a machine that was cloned.
+#[test]
+fn a_cloned_authority_that_hears_the_other_gives_no_order() {
+    let place = Place::new();
+    let (mut base, mut members) = place.fleet(2, NewGroup::default());
+    let folders = ["one", "two", "three", "four"].map(|name| {
+        clone(&place.path("base"), &place.path(name));
+        place.path(name)
+    });
+    let [mut one, mut two, mut three, mut four] = folders.each_ref().map(|path| reopen(path));
+    // Each gives an order under the same number, and the first one goes on.
+    let given = one.rotate().unwrap();
+    let other = two.rotate().unwrap();
+    assert_eq!(given[0].number(), other[0].number());
+    let further = one.rotate().unwrap();
+    assert!(apply(&mut one, &[&given[..], &further].concat()).unwrap().is_empty());
+    for (authority, name, heard) in [(&mut one, "one", &other[0]), (&mut two, "two", &given[0])] {
+        assert_eq!(named(authority.apply(heard)), "CopiedFolder", "{name}");
+        gives_nothing(authority, &place, name);
+    }
+    // One that has given nothing hears an order, or only that there are more.
+    assert_eq!(named(three.apply(&further[0])), "CopiedFolder");
+    let beat = reopen(&place.path("base")).heartbeat().unwrap();
+    assert_eq!(four.apply(&beat).unwrap().len(), 1, "as many as it has given itself");
+    base.rotate().unwrap();
+    assert_eq!(named(four.apply(&base.heartbeat().unwrap())), "CopiedFolder");
+    gives_nothing(&mut four, &place, "four");
+
+    // The members follow whom they hear first, and the one that begins anew beyond it.
+    apply(&mut members[0], &[&given[..], &further].concat()).unwrap();
+    assert!(apply(&mut members[0], &other).unwrap().is_empty());
+    let renewed = two.renew(None).unwrap();
+    apply(&mut members[0], &renewed).unwrap();
+    assert_eq!(members[0].roster(), two.roster());
+    assert_eq!(members[0].orders(), two.orders());
+    let rotated = two.rotate().unwrap();
+    apply(&mut members[0], &rotated).unwrap();
+    members[0].sender().unwrap();
 }
 
 #[test]
 fn only_an_authority_gives_orders() {
     let place = Place::new();
-    let mut base = place.keys("base").new_group("fleet", NewGroup::default()).unwrap();
-    let (mut car, _) = join(&mut base, &place.keys("car"));
-    let card = Card::from_bytes(&place.keys("van").card().unwrap()).unwrap();
-    assert!(matches!(car.invite(&card, Past::All), Err(Error::NotAuthority)));
-    assert!(matches!(car.rotate(), Err(Error::NotAuthority)));
-    assert!(matches!(car.renew(None), Err(Error::NotAuthority)));
-    assert!(matches!(car.notices(0), Err(Error::NotAuthority)));
-    assert!(matches!(base.revoke(&[base.slot()]), Err(Error::Refused(_))));
-    assert!(matches!(base.revoke(&[Slot::new(9).unwrap()]), Err(Error::UnknownMember(_))));
+    let (mut base, mut members) = place.fleet(2, NewGroup::default());
+    let car = &mut members[0];
+    let van = card(&place.keys("van"));
+    let before = state(&place.path("car1"));
+    let mark = Mark { stream: Binding::stream("log"), generation: 1, next: 2 };
+    let refused = [
+        named(car.invite(&van, Past::All)),
+        named(car.rotate()),
+        named(car.advance()),
+        named(car.revoke(&[slot(0)])),
+        named(car.heal(&[van], false)),
+        named(car.mark(&[mark])),
+        named(car.set_beater(None)),
+        named(car.heartbeat()),
+        named(car.renew(None)),
+        named(car.notices(0)),
+    ];
+    assert_eq!(refused, ["NotAuthority"; 10]);
+    assert_eq!(state(&place.path("car1")), before);
+    assert_eq!(named(base.revoke(&[base.slot()])), "GroupRefused");
+    assert_eq!(named(base.revoke(&[slot(9)])), "UnknownMember");
 }

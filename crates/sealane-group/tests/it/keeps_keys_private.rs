@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use crate::shared::{Place, forward_secret, invite, join, open, seal};
+use crate::shared::{Place, forward_secret, join, named, open, seal};
 use sealane_group::{EpochSource, Error, Identity, KeyFolder, NewGroup, seal_to};
 use sealane_seal::Class;
 
@@ -83,7 +83,7 @@ fn a_passphrase_hides_all_secrets() {
 }
 
 #[test]
-fn a_backup_brings_back_what_can_be_read_and_no_counters() {
+fn a_backup_brings_back_what_can_be_read_and_goes_on() {
     let place = Place::new();
     let mut base = place.keys("base").new_group("fleet", NewGroup::default()).unwrap();
     let mut quiet = place.keys("quiet").new_group("quiet", forward_secret()).unwrap();
@@ -107,19 +107,25 @@ fn a_backup_brings_back_what_can_be_read_and_no_counters() {
         assert_eq!(restored.identity().open(b"vault", &letter).unwrap().as_slice(), b"key");
         assert_eq!(restored.groups().unwrap(), ["fleet"]);
         let member = restored.group("fleet").unwrap();
+        assert!(member.is_copied() && member.slot() == car.slot());
         assert_eq!(open(&mut member.opener().unwrap(), &early).unwrap(), b"early");
-        assert!(matches!(member.sender(), Err(Error::Elsewhere(_))));
+        // It seals under keys of its own, in the slot that it has.
+        let frame = seal(&mut member.sender().unwrap(), Class::Group, b"back");
+        assert_eq!(open(&mut base.opener().unwrap(), &frame).unwrap(), b"back");
         let again = KeyFolder::restore(&root, &backup, passphrase);
         assert!(matches!(again, Err(Error::IdentityExists(_))));
         if passphrase.is_some() {
             let refused = KeyFolder::restore(&place.path("three"), &backup, None);
             assert!(matches!(refused, Err(Error::PassphraseMissing)));
         }
-        let invited = invite(&mut base, &restored);
-        let member = restored.join(&invited.invitation, None, None).unwrap();
-        assert_ne!(member.slot(), car.slot());
-        seal(&mut member.sender().unwrap(), Class::Group, b"x");
     }
+    // The backup of an authority reads and seals, and gives no order.
+    let backup = KeyFolder::open(&place.path("base"), None).unwrap().backup(None).unwrap();
+    let restored = KeyFolder::restore(&place.path("base2"), &backup, None).unwrap();
+    let mut restored = restored.group("fleet").unwrap();
+    let frame = seal(&mut restored.sender().unwrap(), Class::Group, b"base");
+    assert_eq!(open(&mut car.opener().unwrap(), &frame).unwrap(), b"base");
+    assert_eq!(named(restored.rotate()), "CopiedFolder");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! From cards and invitations to messages that all members open, through every kind of order.
 
-use crate::shared::{Place, apply, invite, invite_with, join, open, seal};
+use crate::shared::{Place, apply, card, invite, invite_with, join, named, open, seal};
 use sealane_frame::FrameError;
 use sealane_group::{
     Change, EpochSource, Error, KeyFolder, NewGroup, Past, read_orders, write_orders,
@@ -17,12 +17,12 @@ fn members_open_what_members_seal() {
     let mut base = place.keys("base").new_group("fleet", NewGroup::default()).unwrap();
     let (mut car, _) = join(&mut base, &place.keys("car"));
     let (mut bus, notices) = join(&mut base, &place.keys("bus"));
-    let told = apply(&mut car, &notices).unwrap();
-    assert_eq!(told[1], Change::Admitted { slot: slot(2), replaces: None });
-    assert_eq!(apply(&mut car, &notices).unwrap(), [Change::Nothing, Change::Nothing]);
+    let admitted = Change::Admitted { slot: slot(2), replaces: None };
+    assert_eq!(apply(&mut car, &notices).unwrap(), [Change::Certified(slot(2)), admitted]);
+    assert!(apply(&mut car, &notices).unwrap().is_empty());
     assert_eq!(car.roster(), base.roster());
     assert_eq!(bus.roster(), base.roster());
-    assert_eq!(car.tag(), bus.tag());
+    assert_eq!((car.tag(), car.orders()), (bus.tag(), base.orders()));
 
     let mut readers = [&base, &car, &bus].map(|member| member.opener().unwrap());
     for (at, member) in [&base, &car, &bus].into_iter().enumerate() {
@@ -42,13 +42,10 @@ fn members_open_what_members_seal() {
     let told = apply(&mut car, &advanced).unwrap();
     assert_eq!(told, [Change::Advanced(Epoch(1))]);
     let rotated = base.rotate().unwrap();
-    assert!(matches!(bus.apply(&rotated[0]), Err(Error::OrderMissing)));
-    apply(&mut bus, &advanced).unwrap();
     for member in [&mut car, &mut bus] {
-        assert_eq!(
-            apply(member, &rotated).unwrap(),
-            [Change::Rekeyed { epoch: Epoch(2), removed: vec![] }]
-        );
+        apply(member, &advanced).unwrap();
+        let told = apply(member, &rotated).unwrap();
+        assert_eq!(told, [Change::Rekeyed { epoch: Epoch(2), removed: vec![] }]);
     }
     let frame = seal(&mut car.sender().unwrap(), Class::Signed, b"later");
     let [_, _, mut reader] = readers;
@@ -64,10 +61,14 @@ fn a_sender_follows_the_group_and_a_folder_reopens() {
     let keys = place.keys("car");
     let (mut car, _) = join(&mut base, &keys);
     let mut sender = car.sender().unwrap();
+    let before = (sender.context(), sender.orders());
+    sender.follow().unwrap();
+    assert_eq!((sender.context(), sender.orders()), before, "nothing has changed");
     apply(&mut car, &base.rotate().unwrap()).unwrap();
     assert_eq!(sender.epoch(), Epoch(0));
     sender.follow().unwrap();
-    assert_eq!(sender.epoch(), Epoch(1));
+    assert_eq!((sender.epoch(), sender.orders()), (Epoch(1), base.orders()));
+    assert_ne!(sender.context(), before.0);
     drop((car, keys));
 
     let keys = KeyFolder::open(&place.path("car"), None).unwrap();
@@ -85,17 +86,28 @@ fn a_sender_follows_the_group_and_a_folder_reopens() {
 fn a_late_member_reads_the_past_as_far_as_it_was_handed() {
     let place = Place::new();
     let mut base = place.keys("base").new_group("fleet", NewGroup::default()).unwrap();
-    let early = seal(&mut base.sender().unwrap(), Class::Group, b"early");
+    let mut frames = vec![seal(&mut base.sender().unwrap(), Class::Group, b"early")];
     base.rotate().unwrap();
-    for (name, past, expected) in [
-        ("all", Past::All, Ok(b"early".to_vec())),
-        ("none", Past::None, Err(FrameError::Seal(SealError::EpochUnknown))),
-    ] {
+    for (name, past, held) in [("all", Past::All, 0..2), ("none", Past::None, 2..3)] {
+        frames.push(seal(&mut base.sender().unwrap(), Class::Group, b"just before"));
         let keys = place.keys(name);
         let invited = invite_with(&mut base, &keys, past);
         let member = keys.join(&invited.invitation, None, None).unwrap();
-        assert_eq!(open(&mut member.opener().unwrap(), &early), expected, "{name}");
+        let epochs: Vec<u64> = member.epochs().held().map(|(epoch, _)| epoch.0).collect();
+        assert_eq!(epochs, held.collect::<Vec<u64>>(), "{name}");
+        let mut reader = member.opener().unwrap();
+        for frame in &frames {
+            let opened = open(&mut reader, frame);
+            let closed = FrameError::Seal(SealError::EpochUnknown);
+            assert_eq!(opened.err(), (past == Past::None).then_some(closed), "{name}");
+        }
     }
+    // The newcomer who reads nothing of the past has begun an epoch: the others are told.
+    assert_eq!(base.epochs().newest(), Epoch(2));
+    let mut all = KeyFolder::open(&place.path("all"), None).unwrap().group("fleet").unwrap();
+    let told = apply(&mut all, &base.notices(0).unwrap()).unwrap();
+    assert_eq!(told[0], Change::Rekeyed { epoch: Epoch(2), removed: vec![] });
+    assert_eq!(all.roster(), base.roster());
 }
 
 #[test]
@@ -106,9 +118,8 @@ fn a_pair_has_two_members_and_class_p() {
     let (two, _) = join(&mut one, &place.keys("two"));
     let frame = seal(&mut two.sender().unwrap(), Class::Peer, b"psst");
     assert_eq!(open(&mut one.opener().unwrap(), &frame).unwrap(), b"psst");
-    let card = place.keys("three").card().unwrap();
-    let card = sealane_group::Card::from_bytes(&card).unwrap();
-    assert!(matches!(one.invite(&card, Past::All), Err(Error::RosterFull)));
+    let refused = one.invite(&card(&place.keys("three")), Past::All);
+    assert!(matches!(refused, Err(Error::RosterFull)));
 }
 
 #[test]
@@ -119,17 +130,52 @@ fn who_joins_again_gets_a_new_slot_and_the_old_is_retired() {
     let (first, _) = join(&mut base, &keys);
     let (mut bus, _) = join(&mut base, &place.keys("bus"));
     let early = seal(&mut first.sender().unwrap(), Class::Signed, b"early");
-    base.rotate().unwrap();
-    let invited = invite_with(&mut base, &keys, Past::None);
+    let invited = invite(&mut base, &keys);
     assert_eq!((invited.slot, invited.replaces), (slot(3), Some(slot(1))));
     let second = keys.join(&invited.invitation, None, None).unwrap();
-    assert_eq!(second.slot(), slot(3));
+    assert_eq!((second.slot(), second.epochs().newest()), (slot(3), Epoch(1)));
     assert_eq!(open(&mut second.opener().unwrap(), &early).unwrap(), b"early");
-    apply(&mut bus, &base.notices(0).unwrap()).unwrap();
+    let told = apply(&mut bus, &invited.notices).unwrap();
+    assert_eq!(
+        told,
+        [
+            Change::Rekeyed { epoch: Epoch(1), removed: vec![slot(1)] },
+            Change::Certified(slot(3)),
+            Change::Admitted { slot: slot(3), replaces: Some(slot(1)) },
+        ]
+    );
     assert_eq!(bus.roster(), base.roster());
     assert_eq!(bus.roster().members().count(), 3);
     let frame = seal(&mut second.sender().unwrap(), Class::Signed, b"again");
     assert_eq!(open(&mut bus.opener().unwrap(), &frame).unwrap(), b"again");
+    // It keeps what it held even where nothing of the past is handed.
+    let invited = invite_with(&mut base, &keys, Past::None);
+    let third = keys.join(&invited.invitation, None, None).unwrap();
+    assert_eq!(open(&mut third.opener().unwrap(), &early).unwrap(), b"early");
+}
+
+#[test]
+fn nobody_is_invited_under_a_name_that_looks_like_a_members() {
+    let place = Place::new();
+    let mut base = place.keys("base").new_group("fleet", NewGroup::default()).unwrap();
+    join(&mut base, &place.keys("car1"));
+    let stranger = place.keys("stranger");
+    let as_name = |name| {
+        let card = stranger.card_as(Some(name)).unwrap();
+        sealane_group::Card::from_bytes(&card).unwrap()
+    };
+    for name in ["car1", "CAR1", "carl", " car1 ", "\u{441}ar1", "b\u{430}se", "Base"] {
+        let refused = base.invite(&as_name(name), Past::All);
+        assert_eq!(named(refused), "NameTaken", "{name}");
+    }
+    let invited = base.invite(&as_name("car2"), Past::All).unwrap();
+    // A name is free again when its member is gone.
+    base.revoke(&[invited.slot]).unwrap();
+    let again = place.keys("another").card_as(Some("Car2")).unwrap();
+    base.invite(&sealane_group::Card::from_bytes(&again).unwrap(), Past::All).unwrap();
+    // And nobody is the authority a second time.
+    let own = KeyFolder::open(&place.path("base"), None).unwrap();
+    assert_eq!(named(base.invite(&card(&own), Past::All)), "GroupRefused");
 }
 
 #[test]
@@ -139,6 +185,7 @@ fn orders_travel_as_one_file() {
     let (mut car, _) = join(&mut base, &place.keys("car"));
     let mut notices = invite(&mut base, &place.keys("bus")).notices;
     notices.extend(base.rotate().unwrap());
+    notices.push(base.heartbeat().unwrap());
     let file = write_orders(&notices);
     assert_eq!(read_orders(&file).unwrap(), notices);
     apply(&mut car, &read_orders(&file).unwrap()).unwrap();

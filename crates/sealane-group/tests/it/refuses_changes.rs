@@ -1,30 +1,15 @@
-//! Cards, invitations, orders and files that were cut, changed, replayed or meant for others are
-//! refused by name, and nothing changes.
+//! Cards, invitations, orders, renewals, backups and files that were cut, changed, replayed or meant
+//! for others are refused by name, and nothing changes.
 
-use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use crate::shared::{Place, apply, invite, join};
-use sealane_frame::{FrameBuf, HeaderFields, Kind, RELAY_BYTES};
+use crate::shared::{Place, apply, card, files, invite, join, named, reopen};
+use sealane_frame::{FrameBuf, HeaderFields, Kind};
 use sealane_group::{
     Card, Change, EpochSource, Error, Fingerprint, KeyFolder, Member, NewGroup, Notice, Past,
 };
-use sealane_seal::Class;
-
-/// Every file below a folder, but for the lock.
-fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
-    let mut found = BTreeMap::new();
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            found.extend(files(&path));
-        } else {
-            found.insert(path.clone(), fs::read(&path).unwrap());
-        }
-    }
-    found
-}
+use sealane_seal::{Binding, Class};
 
 /// All that differ from the bytes in one bit of a byte, or by being shorter or longer.
 fn changed(bytes: &[u8], step: usize) -> Vec<(usize, Vec<u8>)> {
@@ -38,37 +23,35 @@ fn changed(bytes: &[u8], step: usize) -> Vec<(usize, Vec<u8>)> {
     flipped.chain(cut).chain(longer).collect()
 }
 
-fn named<T>(outcome: Result<T, Error>, at: usize) -> &'static str {
-    let error = outcome.err().unwrap_or_else(|| panic!("the change at {at} was taken"));
-    assert!(!error.to_string().is_empty() && error.info().code.starts_with("SL-"), "{error}");
-    error.info().name
+fn is_one_of<T>(outcome: Result<T, Error>, names: &[&str], at: usize) {
+    let name = outcome.err().unwrap_or_else(|| panic!("the change at {at} was taken")).info().name;
+    assert!(names.contains(&name), "{name} at {at}");
 }
+
+const OF_DOCUMENTS: &[&str] =
+    &["MalformedDocument", "DocumentSignature", "NewerVersion", "OlderVersion"];
 
 #[test]
 fn changed_cards_are_refused() {
     let place = Place::new();
     let card = place.keys("car").card().unwrap();
     for (at, changed) in changed(&card, 1) {
-        let name = named(Card::from_bytes(&changed), at);
-        assert!(
-            ["MalformedDocument", "DocumentSignature", "NewerVersion"].contains(&name),
-            "{name}"
-        );
+        is_one_of(Card::from_bytes(&changed), OF_DOCUMENTS, at);
     }
-    assert!(matches!(Card::from_bytes(&[]), Err(Error::Malformed(_))));
-    let newer = [&card[..4], &[2], &card[5..]].concat();
-    assert!(matches!(Card::from_bytes(&newer), Err(Error::NewerVersion { version: 2, .. })));
+    for end in 0..card.len() {
+        assert_eq!(named(Card::from_bytes(&card[..end])), "MalformedDocument", "{end}");
+    }
 }
 
 #[test]
 fn changed_invitations_are_refused_and_the_card_goes_on_waiting() {
-    let place = Place::new();
+    let place = Place::quick();
     let mut base = place.keys("base").new_group("fleet", NewGroup::default()).unwrap();
     let keys = place.keys("car");
     let invited = invite(&mut base, &keys);
     let before = files(&place.path("car"));
-    for (at, changed) in changed(&invited.invitation, 3) {
-        named(keys.join(&changed, None, None), at);
+    for (at, changed) in changed(&invited.invitation, 5) {
+        named_at(keys.join(&changed, None, None), at);
     }
     assert!(matches!(
         place.keys("other").join(&invited.invitation, None, None),
@@ -81,6 +64,11 @@ fn changed_invitations_are_refused_and_the_card_goes_on_waiting() {
     assert!(matches!(keys.join(&invited.invitation, None, Some("../up")), Err(Error::Name(_))));
     assert_eq!(files(&place.path("car")), before);
     keys.join(&invited.invitation, Some(base.authority()), None).unwrap();
+}
+
+fn named_at<T>(outcome: Result<T, Error>, at: usize) -> &'static str {
+    assert!(outcome.is_err(), "the change at {at} was taken");
+    named(outcome)
 }
 
 #[test]
@@ -99,45 +87,56 @@ fn one_name_is_one_group() {
     assert!(matches!(keys.new_group("Boats", NewGroup::default()), Err(Error::Name(_))));
 }
 
-fn refuses_all(member: &mut Member, folder: &Path, notice: &Notice, relayed: bool, step: usize) {
+/// Whatever is changed in a notice whose turn it is, nothing comes of it.
+fn refuses_all(member: &mut Member, folder: &Path, notice: &Notice, step: usize) {
     let before = files(folder);
     for (at, changed) in changed(notice.as_bytes(), step) {
-        // Relays change these, and no seal protects them.
-        if relayed && (1..=RELAY_BYTES).contains(&at) && changed.len() == notice.as_bytes().len() {
-            continue;
+        let read = Notice::from_bytes(&changed);
+        let is_old = matches!(&read, Ok(one) if one.number().is_some_and(|n| n < member.orders()));
+        match read.and_then(|notice| member.apply(&notice)) {
+            // The number in clear says that it was obeyed already.
+            Ok(told) => assert!(is_old && told.is_empty(), "the change at {at} was taken"),
+            refused => drop(named_at(refused, at)),
         }
-        let outcome = Notice::from_bytes(&changed).and_then(|notice| member.apply(&notice));
-        if matches!(outcome, Ok(Change::Nothing)) {
-            // The epoch in the header says that it is older than all that is held.
-            continue;
-        }
-        named(outcome, at);
     }
     assert_eq!(files(folder), before);
 }
 
 #[test]
 fn changed_orders_are_refused() {
-    let place = Place::new();
-    let mut base = place.keys("base").new_group("fleet", NewGroup::default()).unwrap();
-    let (mut car, _) = join(&mut base, &place.keys("car"));
+    let place = Place::quick();
+    let (mut base, mut members) = place.fleet(3, NewGroup::default());
+    let (car, folder) = (&mut members[0], place.path("car1"));
+    let fresh = card(&KeyFolder::open(&folder, None).unwrap());
     let admitted = invite(&mut base, &place.keys("bus")).notices;
-    let folder = place.path("car");
-    refuses_all(&mut car, &folder, &admitted[0], true, 5);
+    refuses_all(car, &folder, &admitted[0], 5);
     car.apply(&admitted[0]).unwrap();
-    refuses_all(&mut car, &folder, &admitted[1], true, 1);
+    refuses_all(car, &folder, &admitted[1], 1);
     car.apply(&admitted[1]).unwrap();
-    let rotated = base.rotate().unwrap();
-    refuses_all(&mut car, &folder, &rotated[0], true, 1);
-    let renewed = base.renew(None).unwrap();
-    refuses_all(&mut car, &folder, &renewed[0], false, 3);
-    apply(&mut car, &[&rotated[..], &renewed[..]].concat()).unwrap();
+    for notices in [
+        base.rotate().unwrap(),
+        base.advance().unwrap(),
+        base.set_beater(Some(&[3; 32])).unwrap(),
+        base.revoke(&[members_slot(2)]).unwrap(),
+    ] {
+        refuses_all(car, &folder, &notices[0], 1);
+        apply(car, &notices).unwrap();
+    }
+    for notices in [base.heal(&[fresh], false).unwrap().notices, base.renew(None).unwrap()] {
+        refuses_all(car, &folder, &notices[0], 3);
+        apply(car, &notices).unwrap();
+    }
+    assert_eq!((car.orders(), car.roster()), (base.orders(), base.roster()));
     // Replays of all that was ever said change nothing.
     let before = files(&folder);
     for notice in base.notices(0).unwrap() {
-        assert_eq!(car.apply(&notice).unwrap(), Change::Nothing);
+        assert!(car.apply(&notice).unwrap().is_empty());
     }
     assert_eq!(files(&folder), before);
+}
+
+fn members_slot(number: u16) -> sealane_seal::Slot {
+    sealane_seal::Slot::new(number).unwrap()
 }
 
 #[test]
@@ -148,12 +147,34 @@ fn orders_that_come_too_early_wait_for_those_before_them() {
     let one = invite(&mut base, &place.keys("bus")).notices;
     let two = invite(&mut base, &place.keys("van")).notices;
     let three = base.rotate().unwrap();
-    assert!(matches!(car.apply(&one[1]), Err(Error::CertificateMissing)));
-    car.apply(&two[0]).unwrap();
-    assert!(matches!(car.apply(&two[1]), Err(Error::OrderMissing)));
-    assert!(matches!(car.apply(&three[0]), Err(Error::OrderMissing)));
-    apply(&mut car, &[one, two, three].concat()).unwrap();
-    assert_eq!(car.roster(), base.roster());
+    let held = [Change::Held { missing: car.orders() }];
+    for early in [&one[1], &two[1], &two[0], &three[0]] {
+        assert_eq!(car.apply(early).unwrap(), held);
+        assert_eq!(named(car.check_sealing()), "Behind");
+    }
+    assert_eq!(car.apply(&one[0]).unwrap().len(), 5, "all of them have their turn");
+    assert_eq!((car.roster(), car.orders()), (base.roster(), base.orders()));
+    car.sender().unwrap();
+}
+
+/// More than are held come early: the earliest are kept, and the others may come again.
+#[test]
+fn no_more_orders_are_held_than_the_bound() {
+    let place = Place::quick();
+    let (mut base, mut members) = place.fleet(2, NewGroup::default());
+    let car = &mut members[0];
+    let bound = sealane_group::limits::MAX_ORDERS_HELD;
+    let given: Vec<Notice> = (0..bound + 10).flat_map(|_| base.set_beater(None).unwrap()).collect();
+    for notice in given[1..].iter().rev() {
+        assert_eq!(car.apply(notice).unwrap(), [Change::Held { missing: car.orders() }]);
+    }
+    let told = car.apply(&given[0]).unwrap();
+    let stands = Change::Held { missing: car.orders() };
+    assert_eq!((told.len(), told.last()), (bound + 1, Some(&stands)));
+    assert_eq!(named(car.check_sealing()), "Behind");
+    apply(car, &given).unwrap();
+    assert_eq!(car.orders(), base.orders());
+    car.check_sealing().unwrap();
 }
 
 #[test]
@@ -165,30 +186,36 @@ fn orders_of_members_and_of_other_groups_are_refused() {
     apply(&mut car, &notices).unwrap();
     let before = files(&place.path("car"));
 
-    // A member wraps the authority's own words, or words of its own.
+    // A member seals the authority's own words, under the authority's signature of another order.
+    let signed = base.notices(0).unwrap().pop().unwrap();
+    let signature = signed.as_bytes().last_chunk::<64>().unwrap();
     let mut sender = bus.sender().unwrap();
-    for (class, data_type, kind, expected) in [
-        (Class::Signed, 2, Kind::Control, "UnauthorizedOrder"),
-        (Class::Signed, 1, Kind::Control, "UnauthorizedOrder"),
-        (Class::Group, 2, Kind::Control, "MalformedDocument"),
-        (Class::Signed, 2, Kind::Message, "MalformedDocument"),
-        (Class::Signed, 3, Kind::Control, "MalformedDocument"),
+    let control = Binding::stream(&base.control_topic());
+    for (class, data_type, kind) in [
+        (Class::Signed, 4, Kind::Control),
+        (Class::Signed, 1, Kind::Control),
+        (Class::Group, 4, Kind::Control),
+        (Class::Signed, 4, Kind::Message),
+        (Class::Signed, 3, Kind::Control),
     ] {
         let fields = HeaderFields { kind, ..sender.fields(class, data_type) };
-        let advance = [1, 1, 0, 0, 0, 0, 0, 0, 0, 1];
+        let number = car.orders().to_be_bytes();
+        let advance = [&number[..], &[0, 0, 0, 0, 0, 0, 0, 1]].concat();
         let mut buf = FrameBuf::new();
-        let frame = sender.seal(&fields, &advance, &mut buf).unwrap();
-        assert_eq!(named(car.apply(&Notice::from_frame(frame)), 0), expected);
+        let frame = sender.seal(&fields, &control, &advance, &mut buf).unwrap();
+        let bytes = [&[1], &number[..], frame, signature].concat();
+        let outcome = Notice::from_bytes(&bytes).and_then(|notice| car.apply(&notice));
+        assert_eq!(named(outcome), "DocumentSignature");
     }
 
     let mut other = place.keys("other").new_group("boats", NewGroup::default()).unwrap();
     let (mut boat, _) = join(&mut other, &place.keys("boat"));
     for notices in [other.rotate().unwrap(), invite(&mut other, &place.keys("b2")).notices] {
         for notice in notices {
-            assert_eq!(named(car.apply(&notice), 0), "OtherGroup");
+            assert_eq!(named(car.apply(&notice)), "OtherGroup");
         }
     }
-    assert_eq!(named(car.apply(&other.renew(None).unwrap()[0]), 0), "OtherGroup");
+    assert_eq!(named(car.apply(&other.renew(None).unwrap()[0])), "OtherGroup");
     assert!(boat.apply(&base.rotate().unwrap()[0]).is_err());
     assert_eq!(files(&place.path("car")), before);
 }
@@ -198,20 +225,24 @@ fn one_card_is_invited_once() {
     let place = Place::new();
     let mut base = place.keys("base").new_group("fleet", NewGroup::default()).unwrap();
     let keys = place.keys("car");
-    let card = Card::from_bytes(&keys.card().unwrap()).unwrap();
+    let card = card(&keys);
     let invited = base.invite(&card, Past::All).unwrap();
     keys.join(&invited.invitation, None, None).unwrap();
-    // Invited again, it would need to wait again; the folder has forgotten it.
-    let again = base.invite(&card, Past::All).unwrap();
-    assert!(matches!(keys.join(&again.invitation, None, None), Err(Error::UnknownCard)));
+    let before = files(&place.path("base"));
+    // Whoever brings it again, and also after a restart: who has recorded it gets no second slot.
+    assert_eq!(named(base.invite(&card, Past::All)), "UnknownCard");
+    assert_eq!(named(reopen(&place.path("base")).invite(&card, Past::None)), "UnknownCard");
+    assert_eq!(files(&place.path("base")), before);
 }
 
+/// What each file of a folder is refused as when it was changed.
 #[test]
 fn damaged_files_are_named() {
-    let place = Place::new();
+    let place = Place::quick();
     let mut base = place.keys("base").new_group("fleet", NewGroup::default()).unwrap();
     let keys = place.keys("car");
-    join(&mut base, &keys);
+    let (car, _) = join(&mut base, &keys);
+    car.sender().unwrap();
     keys.card().unwrap();
     let root = place.path("car");
     let open = || {
@@ -219,22 +250,38 @@ fn damaged_files_are_named() {
         keys.group("fleet")?.sender()?;
         keys.card().map(|_| ())
     };
-    for name in ["identity", "cards", "groups/fleet/group", "groups/fleet/counters-1"] {
+    let of_files = ["DamagedFile", "NewerVersion", "OlderVersion", "PassphraseMissing"];
+    for (name, step) in
+        [("identity", 1), ("cards", 3), ("groups/fleet/group", 17), ("groups/fleet/counters", 5)]
+    {
         let path = root.join(name);
         let whole = fs::read(&path).unwrap();
-        for (at, changed) in changed(&whole, 11) {
-            let mut told = Vec::new();
+        for (at, changed) in changed(&whole, step) {
             // In place, so that the file stays the one it was.
             fs::write(&path, &changed).unwrap();
-            if let Err(error) = open() {
-                told.push(error.info().name);
+            match open() {
+                // Counters are the order of messages and nothing else.
+                Ok(()) => assert!(name.ends_with("counters"), "{name} at {at} was taken"),
+                Err(error) => assert!(of_files.contains(&error.info().name), "{name}: {error}"),
             }
             fs::write(&path, &whole).unwrap();
-            let is_named =
-                ["DamagedFile", "NewerVersion", "CopiedFolder"].iter().any(|name| told == [*name]);
-            // Cards of another place are left out, and nothing is said.
-            assert!(is_named || name == "cards", "{name} at {at}: {told:?}");
         }
     }
     open().unwrap();
+}
+
+#[test]
+fn changed_backups_are_refused() {
+    let place = Place::quick();
+    let mut base = place.keys("base").new_group("fleet", NewGroup::default()).unwrap();
+    let keys = place.keys("car");
+    join(&mut base, &keys);
+    let backup = keys.backup(None).unwrap();
+    let root = place.path("restored");
+    for (at, changed) in changed(&backup, 3) {
+        let names = ["MalformedDocument", "NewerVersion", "OlderVersion", "PassphraseMissing"];
+        is_one_of(KeyFolder::restore(&root, &changed, None), &names, at);
+    }
+    assert!(!root.exists(), "a refused backup left something behind");
+    KeyFolder::restore(&root, &backup, None).unwrap();
 }
