@@ -90,7 +90,7 @@ impl Members {
 /// The fields of an announcement by who sends `fields`.
 pub(crate) fn announcing(fields: &HeaderFields) -> HeaderFields {
     let (kind, class, data_type) = (Kind::Control, Class::Signed, ANNOUNCEMENT_TYPE);
-    HeaderFields { kind, class, data_type, ..*fields }
+    HeaderFields { kind, class, data_type, codec: 0, ..*fields }
 }
 
 /// The link from the sender to the relay.
