@@ -4,11 +4,11 @@ use std::collections::HashMap;
 
 use sealane_frame::limits::{MAX_PARTIAL_BYTES, MAX_PARTIAL_FRAMES};
 use sealane_frame::{
-    Batch, CompactView, Dictionary, Entry, Fragment, FrameError, FrameView, GroupTag, LinkContext,
-    PeerTag, Progress, Reassembly, Roster, Unit, forward_compact_in_place, forward_in_place,
-    to_compact, to_full,
+    Announced, Batch, CompactView, Dictionary, Entry, Fragment, FrameError, FrameView, GroupTag,
+    LinkContext, PeerTag, Progress, Reassembly, Roster, Unit, forward_compact_in_place,
+    forward_in_place, to_compact, to_full,
 };
-use sealane_seal::{Epoch, Slot};
+use sealane_seal::{Epoch, SenderContext, Slot};
 
 const OWN: PeerTag = PeerTag::from_bytes([0x52; 8]);
 const NEXT: PeerTag = PeerTag::from_bytes([0x53; 8]);
@@ -32,6 +32,8 @@ pub fn frame(bytes: &[u8]) {
     let header = view.header();
     assert_eq!(header.as_bytes(), &bytes[..64]);
     assert_eq!(header.sequence(), view.seal_header().counter);
+    assert_eq!(header.context().0, bytes[55..63]);
+    assert_eq!(header.orders(), bytes[63]);
     let may_relay = header.hop_limit() > 0;
     let is_ours = header.next_hop() == OWN || header.next_hop() == PeerTag::BROADCAST;
     assert_eq!(forwarded.is_ok(), may_relay && is_ours);
@@ -144,6 +146,11 @@ fn context() -> (Dictionary, Roster) {
     for group in [[0xa1; 4], [0; 4]].map(GroupTag::from_bytes) {
         for slot in [0, 1, 2, 700].map(|slot| Slot::new(slot).expect("a slot")) {
             roster.insert(group, slot, PeerTag::from_bytes([9; 8])).expect("room");
+            // Slot 2 has not announced itself.
+            if slot.number() != 2 {
+                let announced = Announced { context: SenderContext([0xc7; 8]), orders: 7 };
+                roster.announce(group, slot, announced).expect("a known slot");
+            }
         }
         roster.set_epoch(group, Epoch(300));
     }

@@ -8,7 +8,7 @@ use sealane_seal::limits::{MAX_COUNTER, MAX_SLOT};
 use sealane_seal::{Class, Suite};
 
 /// Counters and data types that take most bytes where both still fit the compact form.
-const LONGEST: [(u64, u16); 2] = [(MAX_COUNTER - 9, 0xff), (u32::MAX as u64 - 9, u16::MAX)];
+const LONGEST: [(u64, u16); 2] = [(u32::MAX as u64 - 9, 0xff), ((1 << 24) - 10, u16::MAX)];
 
 #[test]
 fn the_compact_form_adds_27_bytes_or_31_for_peers_or_91_with_a_signature() {
@@ -25,7 +25,9 @@ fn the_compact_form_adds_27_bytes_or_31_for_peers_or_91_with_a_signature() {
                 let (sealer, fields) = (&mut members.sealer, members.fields);
                 let link = members::link(&members.dictionary, &members.roster);
                 let mut buf = FrameBuf::new();
-                let frame = seal_compact(sealer, &fields, &[7; 100], &link, &mut buf).unwrap();
+                let binding = members::binding();
+                let body = &[7; 100];
+                let frame = seal_compact(sealer, &fields, &binding, body, &link, &mut buf).unwrap();
                 // A pair has slots 0 and 1 and so may save a byte.
                 let spared = usize::from(class == Class::Peer);
                 assert!((100 + bound(class) - spared..=100 + bound(class)).contains(&frame.len()));
@@ -79,7 +81,8 @@ fn large_bodies_fit_their_bounds() {
             let counter = MAX_COUNTER - 9;
             let mut members = Members::starting_at(class, Suite::Aes256Gcm, counter);
             let (body, mut buf) = (vec![7; body_bytes], FrameBuf::new());
-            let frame = seal_frame(&mut members.sealer, &members.fields, &body, &mut buf).unwrap();
+            let (sealer, binding) = (&mut members.sealer, members::binding());
+            let frame = seal_frame(sealer, &members.fields, &binding, &body, &mut buf).unwrap();
             assert!(frame.len() <= bound, "{class:?}: {}", frame.len());
         }
     }
@@ -106,16 +109,19 @@ struct Frames {
     compact: usize,
 }
 
-/// Seals an event under a counter that takes most bytes.
+/// Seals an event under a counter that takes most bytes, in the compact form those that fit it.
 fn sealed(class: Class, event: &Event<'_>) -> Frames {
-    let mut members = Members::starting_at(class, Suite::Aes256Gcm, MAX_COUNTER - 9);
+    let binding = members::binding();
     let mut buf = FrameBuf::new();
+    let mut long = Members::starting_at(class, Suite::Aes256Gcm, MAX_COUNTER - 9);
     let mut draft = buf.draft();
     event::encode(event, draft.body()).unwrap();
-    let full = draft.seal(&mut members.sealer, &members.fields).unwrap().len();
+    let full = draft.seal(&mut long.sealer, &long.fields, &binding).unwrap().len();
+    let mut members = Members::starting_at(class, Suite::Aes256Gcm, u32::MAX as u64 - 9);
     let mut draft = buf.draft();
     event::encode(event, draft.body()).unwrap();
     let link = members::link(&members.dictionary, &members.roster);
-    let compact = draft.seal_compact(&mut members.sealer, &members.fields, &link).unwrap().len();
+    let (sealer, fields) = (&mut members.sealer, &members.fields);
+    let compact = draft.seal_compact(sealer, fields, &binding, &link).unwrap().len();
     Frames { full, compact }
 }

@@ -1,6 +1,6 @@
 //! Frames come whole out of their parts, in any order, and within bounds.
 
-use crate::shared::members::Members;
+use crate::shared::members::{self, Members};
 use proptest::prelude::*;
 use sealane_frame::limits::{
     MAX_PARTIAL_AGE_MS, MAX_PARTIAL_BYTES, MAX_PARTIAL_FRAMES, MAX_PARTIAL_PEERS,
@@ -76,7 +76,8 @@ fn a_joined_frame_opens_and_one_with_a_foreign_part_does_not() {
     let mut members = Members::new(Class::Signed);
     let mut buf = FrameBuf::new();
     let body = bytes(5000, 1);
-    let frame = seal_frame(&mut members.sealer, &members.fields, &body, &mut buf).unwrap();
+    let (sealer, binding) = (&mut members.sealer, members::binding());
+    let frame = seal_frame(sealer, &members.fields, &binding, &body, &mut buf).unwrap();
     let mut reassembly = Reassembly::new();
     let mut forged = frame.to_vec();
     forged[300] ^= 1;
@@ -84,7 +85,7 @@ fn a_joined_frame_opens_and_one_with_a_foreign_part_does_not() {
     for (units, opens) in units.iter().zip([true, false]) {
         for unit in units {
             if let Progress::Whole(whole) = push(&mut reassembly, 1, 0, unit).unwrap() {
-                assert_eq!(open_frame(&mut members.opener, whole).is_ok(), opens);
+                assert_eq!(open_frame(&mut members.opener, &binding, whole).is_ok(), opens);
             }
         }
     }
@@ -218,9 +219,10 @@ fn peers_are_bounded() {
 #[test]
 fn a_batch_holds_frames_and_fragments() {
     let mut members = Members::new(Class::Group);
-    let (mut buf, mut unit) = (FrameBuf::new(), vec![]);
+    let (mut buf, mut unit, binding) = (FrameBuf::new(), vec![], members::binding());
     for body in [&b"one"[..], b"two"] {
-        let frame = seal_frame(&mut members.sealer, &members.fields, body, &mut buf).unwrap();
+        let (sealer, fields) = (&mut members.sealer, &members.fields);
+        let frame = seal_frame(sealer, fields, &binding, body, &mut buf).unwrap();
         Batch::append(&mut unit, frame).unwrap();
     }
     Batch::append(&mut unit, &parts(&bytes(100, 1), 5, 40)[0]).unwrap();
@@ -229,6 +231,7 @@ fn a_batch_holds_frames_and_fragments() {
     assert!(matches!(items[..], [Unit::Frame(_), Unit::Frame(_), Unit::Fragment(_)]));
     for (item, body) in items.iter().zip([&b"one"[..], b"two"]) {
         let Unit::Frame(frame) = item else { panic!("no frame") };
-        assert_eq!(open_frame(&mut members.opener, &mut frame.to_vec()).unwrap().body, body);
+        let mut frame = frame.to_vec();
+        assert_eq!(open_frame(&mut members.opener, &binding, &mut frame).unwrap().body, body);
     }
 }

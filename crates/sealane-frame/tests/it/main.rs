@@ -1,6 +1,7 @@
 //! The promises of `sealane-frame`, each in a file of its own.
 
 mod allocates_nothing;
+mod announces_contexts;
 mod byte_promises;
 mod corpus;
 mod joins_fragments;

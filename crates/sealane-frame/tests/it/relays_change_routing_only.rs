@@ -12,8 +12,8 @@ use sealane_seal::Class;
 const BODY: &[u8] = b"all well";
 
 fn frame(members: &mut Members) -> Vec<u8> {
-    let mut buf = FrameBuf::new();
-    seal_frame(&mut members.sealer, &members.fields, BODY, &mut buf).unwrap().to_vec()
+    let (mut buf, binding) = (FrameBuf::new(), members::binding());
+    seal_frame(&mut members.sealer, &members.fields, &binding, BODY, &mut buf).unwrap().to_vec()
 }
 
 #[test]
@@ -24,11 +24,13 @@ fn a_frame_opens_whatever_stands_in_the_relays_bytes() {
         for bit in 0..RELAY_BYTES * 8 {
             let mut flipped = frame.clone();
             flipped[bit / 8] ^= 1 << (bit % 8);
-            assert_eq!(open_frame(&mut members.opener, &mut flipped).unwrap().body, BODY);
+            let opened = open_frame(&mut members.opener, &members::binding(), &mut flipped);
+            assert_eq!(opened.unwrap().body, BODY);
         }
         let mut wiped = frame.clone();
         wiped[..RELAY_BYTES].fill(0xff);
-        let received = open_frame(&mut members.opener, &mut wiped).unwrap();
+        let binding = members::binding();
+        let received = open_frame(&mut members.opener, &binding, &mut wiped).unwrap();
         assert_eq!(received.header.hop_limit(), MAX_HOP_LIMIT);
         assert_eq!(received.header.authenticated(), &frame[RELAY_BYTES..64]);
     }
@@ -102,8 +104,9 @@ fn a_compact_frame_is_sent_on_in_place() {
     for class in CLASSES {
         let mut members = Members::new(class);
         let link = members::link(&members.dictionary, &members.roster);
-        let mut buf = FrameBuf::new();
-        let frame = seal_compact(&mut members.sealer, &members.fields, BODY, &link, &mut buf);
+        let (mut buf, binding) = (FrameBuf::new(), members::binding());
+        let (sealer, fields) = (&mut members.sealer, &members.fields);
+        let frame = seal_compact(sealer, fields, &binding, BODY, &link, &mut buf);
         let frame = frame.unwrap();
         let before = frame.to_vec();
         for hops in (0..MAX_HOP_LIMIT).rev() {
@@ -113,7 +116,8 @@ fn a_compact_frame_is_sent_on_in_place() {
         }
         assert_eq!(forward_compact_in_place(frame, 9), Err(FrameError::HopLimitSpent));
         assert_eq!(frame[1..], before[1..]);
-        assert_eq!(open_compact(&mut members.opener, frame, &link).unwrap().body, BODY);
+        let opened = open_compact(&mut members.opener, &binding, frame, &link);
+        assert_eq!(opened.unwrap().body, BODY);
     }
     assert_eq!(forward_compact_in_place(&mut [0x8f, 1], 0), Err(FrameError::TooShort));
     assert_eq!(forward_compact_in_place(&mut [0x7f, 1, 1], 0), Err(FrameError::UnknownVersion));

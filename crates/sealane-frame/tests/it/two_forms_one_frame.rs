@@ -1,20 +1,43 @@
 //! The compact form loses nothing: full to compact to full, and compact to full to compact.
 
-use crate::shared::members::{self, CLASSES, GROUP_TAG, Members, READER, RELAY, SENDER};
+use crate::shared::members::{
+    self, CLASSES, CONTEXT, EPOCH, GROUP_TAG, Members, READER, RELAY, SENDER,
+};
 use proptest::prelude::*;
 use sealane_frame::limits::MAX_HOP_LIMIT;
 use sealane_frame::{
-    CompactView, Compression, Dictionary, Entry, FrameBuf, FrameError, Header, HeaderFields, Kind,
-    LinkContext, PeerTag, Priority, Roster, open_compact, open_frame, seal_compact, seal_frame,
-    to_compact, to_full,
+    Announced, CompactView, Compression, Dictionary, Entry, FrameBuf, FrameError, Header,
+    HeaderFields, Kind, LinkContext, PeerTag, Priority, Roster, open_compact, open_frame,
+    seal_compact, seal_frame, to_compact, to_full,
 };
 use sealane_seal::limits::MAX_COUNTER;
-use sealane_seal::{Class, Epoch, Form, KeyId, Slot, Suite};
+use sealane_seal::{Class, Epoch, Form, KeyId, SenderContext, SframeHeader, Slot, Suite};
+
+/// Which message a frame carries.
+#[derive(Clone, Copy)]
+struct Name {
+    key: KeyId,
+    counter: u64,
+    context: SenderContext,
+}
+
+impl Name {
+    fn new(slot: Slot, class: Class, epoch: Epoch) -> Name {
+        Name { key: KeyId::new(slot, class, epoch), counter: 5, context: CONTEXT }
+    }
+
+    /// Whether both headers are short enough for the compact form.
+    fn fits(&self, fields: &HeaderFields) -> bool {
+        let head = SframeHeader { key: self.key, counter: self.counter }.encode(Form::Compact);
+        head.len() + if fields.data_type < 0x100 { 4 } else { 5 } <= 11
+    }
+}
 
 /// A frame whose seal is a pattern: forms can be changed without keys.
-fn unsealed(fields: &HeaderFields, key: KeyId, counter: u64, body_bytes: usize) -> Vec<u8> {
-    let header = Header::new(fields, body_bytes, counter).unwrap();
-    let head = sealane_seal::SframeHeader { key, counter }.encode(Form::Full);
+fn unsealed(fields: &HeaderFields, name: Name, body_bytes: usize) -> Vec<u8> {
+    let Name { key, counter, context } = name;
+    let header = Header::new(fields, body_bytes, counter, context).unwrap();
+    let head = SframeHeader { key, counter }.encode(Form::Full);
     let text: Vec<u8> = (0..body_bytes).map(|at| at as u8 ^ 0x5c).collect();
     let mut frame = header.as_bytes().to_vec();
     if fields.class == Class::Authenticated {
@@ -29,26 +52,36 @@ fn unsealed(fields: &HeaderFields, key: KeyId, counter: u64, body_bytes: usize) 
     frame
 }
 
-/// The context that says what a compact frame of `fields` does not.
-fn context(fields: &HeaderFields, slot: Slot, byte: u8, near: Epoch) -> (Dictionary, Roster) {
+/// What the link knows beside the message.
+#[derive(Clone, Copy)]
+struct Known {
+    /// The dictionary byte.
+    byte: u8,
+    near: Epoch,
+}
+
+/// What says what a compact frame of `fields` does not.
+fn context(fields: &HeaderFields, name: Name, known: Known) -> (Dictionary, Roster) {
     let (mut dictionary, mut roster) = (Dictionary::new(), Roster::new());
-    dictionary.define(byte, Entry::of(fields)).unwrap();
-    roster.insert(fields.group, slot, fields.source).unwrap();
-    roster.set_epoch(fields.group, near);
+    dictionary.define(known.byte, Entry::of(fields)).unwrap();
+    roster.insert(fields.group, name.key.slot, fields.source).unwrap();
+    roster.set_epoch(fields.group, known.near);
+    let announced = Announced { context: name.context, orders: fields.orders };
+    roster.announce(fields.group, name.key.slot, announced).unwrap();
     (dictionary, roster)
 }
 
 /// Checks both ways; gives the compact form's length.
 fn there_and_back(
     fields: &HeaderFields,
-    key: KeyId,
-    counter: u64,
-    (byte, near, body_bytes): (u8, Epoch, usize),
+    name: Name,
+    known: Known,
+    body_bytes: usize,
 ) -> Result<usize, FrameError> {
-    let (dictionary, roster) = context(fields, key.slot, byte, near);
+    let (dictionary, roster) = context(fields, name, known);
     let (next_hop, previous_hop) = (fields.next_hop, fields.previous_hop);
     let link = LinkContext { dictionary: &dictionary, roster: &roster, next_hop, previous_hop };
-    let full = unsealed(fields, key, counter, body_bytes);
+    let full = unsealed(fields, name, body_bytes);
     let (mut compact, mut back, mut again) = (vec![], vec![], vec![]);
     to_compact(&full, &link, &mut compact)?;
     to_full(&compact, &link, &mut back)?;
@@ -56,6 +89,9 @@ fn there_and_back(
     to_compact(&back, &link, &mut again)?;
     assert_eq!(again, compact);
     let view = CompactView::parse(&compact, &link).unwrap();
+    let header = view.header(&link).unwrap();
+    assert_eq!((header.context(), header.orders()), (name.context, fields.orders));
+    assert_eq!(compact[2], name.context.low());
     let bound = if fields.class == Class::Peer { 15 } else { 11 };
     assert!(view.header_bytes() <= bound, "{}", view.header_bytes());
     Ok(compact.len())
@@ -65,7 +101,7 @@ fn there_and_back(
 fn every_combination_of_the_small_fields() {
     let (slot, near) = (Slot::new(700).unwrap(), Epoch(3));
     for class in CLASSES {
-        let key = KeyId::new(slot, class, near);
+        let name = Name { counter: 77, ..Name::new(slot, class, near) };
         for kind in Kind::ALL {
             for priority in Priority::ALL {
                 for compression in Compression::ALL {
@@ -79,7 +115,7 @@ fn every_combination_of_the_small_fields() {
                             compression,
                             ..HeaderFields::new(GROUP_TAG, SENDER, 0x21)
                         };
-                        there_and_back(&fields, key, 77, (9, near, 20)).unwrap();
+                        there_and_back(&fields, name, Known { byte: 9, near }, 20).unwrap();
                     }
                 }
             }
@@ -90,38 +126,81 @@ fn every_combination_of_the_small_fields() {
 #[test]
 fn every_slot_data_type_dictionary_byte_and_epoch() {
     let fields = HeaderFields::new(GROUP_TAG, SENDER, 0x21);
-    let key = KeyId::new(Slot::new(700).unwrap(), Class::Group, Epoch(0));
+    let (slot, class) = (Slot::new(700).unwrap(), Class::Group);
+    let (name, known) = (Name::new(slot, class, Epoch(0)), Known { byte: 0, near: Epoch(0) });
     for slot in (0..=1023).map(|slot| Slot::new(slot).unwrap()) {
-        there_and_back(&fields, KeyId { slot, ..key }, 5, (0, Epoch(0), 1)).unwrap();
+        there_and_back(&fields, Name::new(slot, class, Epoch(0)), known, 1).unwrap();
     }
     for data_type in 0..=u16::MAX {
         let fields = HeaderFields { data_type, ..fields };
-        there_and_back(&fields, key, 5, (0, Epoch(0), 0)).unwrap();
+        there_and_back(&fields, name, known, 0).unwrap();
     }
     for byte in 0..=u8::MAX {
-        there_and_back(&fields, key, 5, (byte, Epoch(0), 0)).unwrap();
+        there_and_back(&fields, name, Known { byte, ..known }, 0).unwrap();
     }
     for epoch in (0..600).map(Epoch) {
-        let key = KeyId::new(key.slot, key.class, epoch);
+        let name = Name::new(slot, class, epoch);
         for away in 0..=7 {
-            let least = Epoch(epoch.0.saturating_sub(away));
-            there_and_back(&fields, key, 5, (0, least, 0)).unwrap();
-            there_and_back(&fields, key, 5, (0, Epoch(epoch.0 + away), 0)).unwrap();
+            for near in [epoch.0.saturating_sub(away), epoch.0 + away].map(Epoch) {
+                there_and_back(&fields, name, Known { near, ..known }, 0).unwrap();
+            }
         }
     }
 }
 
 #[test]
+fn every_byte_of_contexts_and_orders() {
+    let slot = Slot::new(700).unwrap();
+    for value in 0..=u8::MAX {
+        let known = Known { byte: 0, near: EPOCH };
+        let fields = HeaderFields { orders: value, ..HeaderFields::new(GROUP_TAG, SENDER, 0x21) };
+        for at in 0..SenderContext::BYTES {
+            let mut name = Name::new(slot, Class::Group, EPOCH);
+            name.context.0[at] = value;
+            there_and_back(&fields, name, known, 3).unwrap();
+        }
+    }
+}
+
+/// Counters below 2^32 fit with data types of one byte, those below 2^24 with all, and no others.
+#[test]
 fn every_length_of_a_counter() {
-    for data_type in [0xff, 0x100] {
+    let known = Known { byte: 0, near: Epoch(0) };
+    for (data_type, first_too_long) in [(0xff, 1 << 32), (0x100, 1 << 24), (0xffff, 1 << 24)] {
         let fields = HeaderFields::new(GROUP_TAG, SENDER, data_type);
-        let key = KeyId::new(Slot::new(700).unwrap(), Class::Group, Epoch(0));
+        let name = Name::new(Slot::new(700).unwrap(), Class::Group, Epoch(0));
         for bits in 0..=40 {
-            let counter = ((1_u64 << bits) - 1).min(MAX_COUNTER);
-            let made = there_and_back(&fields, key, counter, (0, Epoch(0), 9));
-            let fits = data_type < 0x100 || counter <= u32::MAX.into();
-            assert_eq!(made.is_ok(), fits, "{data_type} {counter}: {made:?}");
-            assert!(made.is_ok() || made == Err(FrameError::NoCompactForm));
+            for counter in [(1_u64 << bits) - 1, (1_u64 << bits).min(MAX_COUNTER)] {
+                let name = Name { counter, ..name };
+                let made = there_and_back(&fields, name, known, 9);
+                let fits = counter < first_too_long;
+                assert_eq!(made.is_ok(), fits, "{data_type} {counter}: {made:?}");
+                assert!(made.is_ok() || made == Err(FrameError::NoCompactForm));
+            }
+        }
+    }
+}
+
+/// As above, for whoever seals: the last counter that fits, and the next one.
+#[test]
+fn a_counter_that_does_not_fit_is_not_sealed() {
+    for class in CLASSES {
+        for (data_type, last) in [(0x21, (1 << 32) - 1), (0x121, (1 << 24) - 1)] {
+            let mut members = Members::starting_at(class, Suite::Aes256Gcm, last);
+            let (mut buf, binding) = (FrameBuf::new(), members::binding());
+            members.fields.data_type = data_type;
+            let link = members::link(&members.dictionary, &members.roster);
+            let (sealer, fields) = (&mut members.sealer, &members.fields);
+            seal_compact(sealer, fields, &binding, b"last", &link, &mut buf).unwrap();
+            let next = seal_compact(sealer, fields, &binding, b"next", &link, &mut buf);
+            if class == Class::Peer {
+                // Key ids of slots 0 and 1 take a byte less, so that the counter may take it.
+                next.unwrap();
+            } else {
+                assert_eq!(next.err(), Some(FrameError::NoCompactForm));
+                assert_eq!(sealer.next_counter(), Ok(last + 1), "no counter was spent");
+            }
+            seal_frame(sealer, fields, &binding, b"next", &mut buf).unwrap();
         }
     }
 }
@@ -130,8 +209,9 @@ fn every_length_of_a_counter() {
 fn what_the_link_does_not_say_has_no_compact_form() {
     let fields = HeaderFields { next_hop: RELAY, ..HeaderFields::new(GROUP_TAG, SENDER, 0x21) };
     let slot = Slot::new(700).unwrap();
-    let key = KeyId::new(slot, Class::Group, Epoch(20));
-    let (dictionary, mut roster) = context(&fields, slot, 0, Epoch(20));
+    let name = Name::new(slot, Class::Group, Epoch(20));
+    let known = Known { byte: 0, near: Epoch(20) };
+    let (dictionary, mut roster) = context(&fields, name, known);
     let odd = [
         HeaderFields { next_hop: READER, ..fields },
         HeaderFields { previous_hop: READER, ..fields },
@@ -139,24 +219,29 @@ fn what_the_link_does_not_say_has_no_compact_form() {
         HeaderFields { codec: 1, ..fields },
         HeaderFields { priority: Priority::High, ..fields },
         HeaderFields { source: READER, ..fields },
-        HeaderFields { time_ms: 1, ..fields },
+        HeaderFields { orders: 1, ..fields },
     ];
-    let refused = |fields, key, roster: &Roster| {
+    let refused = |fields, name, roster: &Roster| {
         let link =
             LinkContext { dictionary: &dictionary, roster, next_hop: RELAY, previous_hop: SENDER };
         let mut out = vec![];
-        let made = to_compact(&unsealed(&fields, key, 5, 9), &link, &mut out);
+        let made = to_compact(&unsealed(&fields, name, 9), &link, &mut out);
         assert!(made.is_ok() || out.is_empty());
         made.err()
     };
-    assert_eq!(refused(fields, key, &roster), None);
+    assert_eq!(refused(fields, name, &roster), None);
     for fields in odd {
-        assert_eq!(refused(fields, key, &roster), Some(FrameError::NoCompactForm), "{fields:?}");
+        assert_eq!(refused(fields, name, &roster), Some(FrameError::NoCompactForm), "{fields:?}");
     }
-    let other = KeyId { slot: Slot::new(701).unwrap(), ..key };
+    for bit in [0, 7, 31, 63] {
+        let mut other = name;
+        other.context.0[bit / 8] ^= 1 << (bit % 8);
+        assert_eq!(refused(fields, other, &roster), Some(FrameError::NoCompactForm), "{bit}");
+    }
+    let other = Name::new(Slot::new(701).unwrap(), Class::Group, Epoch(20));
     assert_eq!(refused(fields, other, &roster), Some(FrameError::NoCompactForm));
     roster.set_epoch(GROUP_TAG, Epoch(40));
-    assert_eq!(refused(fields, key, &roster), Some(FrameError::NoCompactForm));
+    assert_eq!(refused(fields, name, &roster), Some(FrameError::NoCompactForm));
 }
 
 #[test]
@@ -166,19 +251,19 @@ fn what_is_sealed_in_one_form_opens_in_the_other() {
             let mut members = Members::starting_at(class, suite, 300);
             let link = members::link(&members.dictionary, &members.roster);
             let (sealer, opener) = (&mut members.sealer, &mut members.opener);
-            let mut buf = FrameBuf::new();
-            let full = seal_frame(sealer, &members.fields, b"one", &mut buf).unwrap();
+            let (mut buf, binding) = (FrameBuf::new(), members::binding());
+            let full = seal_frame(sealer, &members.fields, &binding, b"one", &mut buf).unwrap();
             let mut compact = vec![];
             to_compact(full, &link, &mut compact).unwrap();
-            let received = open_compact(opener, &mut compact, &link).unwrap();
+            let received = open_compact(opener, &binding, &mut compact, &link).unwrap();
             assert_eq!((received.body, received.header.as_bytes()), (&b"one"[..], &full[..64]));
             let _ = received.accept();
 
-            let mut buf = FrameBuf::new();
-            let compact = seal_compact(sealer, &members.fields, b"two", &link, &mut buf).unwrap();
-            let mut full = vec![];
+            let (mut buf, fields) = (FrameBuf::new(), &members.fields);
+            let compact = seal_compact(sealer, fields, &binding, b"two", &link, &mut buf);
+            let (compact, mut full) = (compact.unwrap(), vec![]);
             to_full(compact, &link, &mut full).unwrap();
-            let received = open_frame(opener, &mut full).unwrap();
+            let received = open_frame(opener, &binding, &mut full).unwrap();
             assert_eq!((received.body, received.header.fields()), (&b"two"[..], members.fields));
             let _ = received.accept();
         }
@@ -189,8 +274,9 @@ fn what_is_sealed_in_one_form_opens_in_the_other() {
 fn odd_compact_frames_are_refused() {
     let members = Members::new(Class::Group);
     let link = members::link(&members.dictionary, &members.roster);
-    // First byte, dictionary byte, data type, SFrame header of slot 700, class C, epoch 0.
-    let head = [0x8f, 4, 0x21, 0x95, 0xaf, 0x10];
+    // First byte, dictionary byte, last byte of the context, data type, SFrame header of slot 700,
+    // class C, epoch 4 mod 16.
+    let head = [0x8f, 4, b'1', 0x21, 0x95, 0xaf, 0x14];
     let tag = [7; 16];
     let with = |change: &dyn Fn(&mut Vec<u8>)| {
         let mut bytes = [&head[..], b"body", &tag].concat();
@@ -199,25 +285,31 @@ fn odd_compact_frames_are_refused() {
         view.and_then(|view| view.header(&link)).err()
     };
     assert_eq!(with(&|_| ()), None);
-    assert_eq!(with(&|bytes| bytes.truncate(2)), Some(FrameError::TooShort));
+    assert_eq!(with(&|bytes| bytes.truncate(3)), Some(FrameError::TooShort));
     assert_eq!(with(&|bytes| bytes[0] = 0x4f), Some(FrameError::UnknownVersion));
     assert_eq!(with(&|bytes| bytes[1] = 5), Some(FrameError::UnknownEntry));
     let zero_high = |bytes: &mut Vec<u8>| {
         bytes[0] |= 0x40;
-        bytes.insert(3, 0);
+        bytes.insert(4, 0);
     };
     assert_eq!(with(&zero_high), Some(FrameError::ReservedBits));
-    assert_eq!(with(&|bytes| bytes[3] = 0xb5), Some(FrameError::BadSealHeader));
-    assert_eq!(with(&|bytes| bytes[5] = 0x20), Some(FrameError::HeadersDisagree));
-    assert_eq!(with(&|bytes| bytes[4] = 0xae), Some(FrameError::UnknownSource));
-    assert_eq!(with(&|bytes| bytes.truncate(21)), Some(FrameError::LengthMismatch));
+    assert_eq!(with(&|bytes| bytes[4] = 0xb5), Some(FrameError::BadSealHeader));
+    let long = |bytes: &mut Vec<u8>| drop(bytes.splice(4..5, [0x9c, 0xaf, 0x14, 1, 0, 0, 0, 0]));
+    assert_eq!(with(&long), Some(FrameError::BadSealHeader), "headers of 12 bytes");
+    assert_eq!(with(&|bytes| bytes[6] = 0x24), Some(FrameError::HeadersDisagree));
+    assert_eq!(with(&|bytes| bytes[5] = 0xae), Some(FrameError::UnknownSource));
+    assert_eq!(with(&|bytes| bytes.truncate(22)), Some(FrameError::LengthMismatch));
+    for low in (0..=u8::MAX).filter(|low| *low != CONTEXT.low()) {
+        assert_eq!(with(&|bytes| bytes[2] = low), Some(FrameError::Unannounced), "{low}");
+    }
 }
 
 fn any_fields() -> impl Strategy<Value = HeaderFields> {
-    let small = (0..4_usize, 0..4_usize, 0..4_usize, 0..3_usize, 0..=MAX_HOP_LIMIT, any::<u8>());
+    let bytes = any::<[u8; 2]>();
+    let small = (0..4_usize, 0..4_usize, 0..4_usize, 0..3_usize, 0..=MAX_HOP_LIMIT, bytes);
     let tags = (any::<[u8; 8]>(), any::<[u8; 8]>(), any::<[u8; 8]>(), any::<[u8; 8]>());
     (small, tags, any::<[u8; 4]>(), any::<u16>()).prop_map(|(small, tags, group, data_type)| {
-        let (kind, class, priority, compression, hop_limit, codec) = small;
+        let (kind, class, priority, compression, hop_limit, [codec, orders]) = small;
         let [next_hop, previous_hop, source, destination] =
             [tags.0, tags.1, tags.2, tags.3].map(PeerTag::from_bytes);
         HeaderFields {
@@ -233,7 +325,7 @@ fn any_fields() -> impl Strategy<Value = HeaderFields> {
             group: sealane_frame::GroupTag::from_bytes(group),
             source,
             destination,
-            time_ms: 0,
+            orders,
         }
     })
 }
@@ -249,14 +341,16 @@ proptest! {
         bits in 0..=40_u32,
         low: u64,
         byte: u8,
+        context: [u8; 8],
         body_bytes in 0..300_usize,
     ) {
         let counter = low & ((1 << bits) - 1);
         let epoch = Epoch(epoch.into());
         let key = KeyId::new(Slot::new(slot).unwrap(), fields.class, epoch);
+        let name = Name { key, counter, context: SenderContext(context) };
         let near = Epoch(epoch.0 + away);
-        let made = there_and_back(&fields, key, counter, (byte, near, body_bytes));
-        let fits = fields.data_type < 0x100 || counter <= u32::MAX.into();
-        prop_assert!(made.is_ok() || !fits && made == Err(FrameError::NoCompactForm), "{:?}", made);
+        let made = there_and_back(&fields, name, Known { byte, near }, body_bytes);
+        prop_assert_eq!(made.is_ok(), name.fits(&fields), "{:?}", made);
+        prop_assert!(made.is_ok() || made == Err(FrameError::NoCompactForm));
     }
 }

@@ -1,10 +1,13 @@
 //! Members of a group who send to each other, with fixed keys.
 #![allow(dead_code, reason = "each test file that includes this one uses a part of it")]
 
-use sealane_frame::{Dictionary, Entry, GroupTag, HeaderFields, LinkContext, PeerTag, Roster};
+use sealane_frame::{
+    ANNOUNCEMENT_TYPE, Announced, Dictionary, Entry, FrameBuf, GroupTag, HeaderFields, Kind,
+    LinkContext, PeerTag, Roster, seal_frame,
+};
 use sealane_seal::{
-    Class, CounterState, EpochSecret, Epochs, Group, GroupId, History, Opener, Sealer, SigningKey,
-    Slot, Suite, Witness,
+    Announcement, Binding, Class, Epoch, EpochSecret, Epochs, Group, GroupId, History, Opener,
+    Sealer, SenderContext, SessionState, SigningKey, Slot, Suite, Term,
 };
 
 pub(crate) const CLASSES: [Class; 4] = Class::ALL;
@@ -12,6 +15,12 @@ pub(crate) const GROUP_TAG: GroupTag = GroupTag::from_bytes([0xa1, 0xa2, 0xa3, 0
 pub(crate) const SENDER: PeerTag = PeerTag::from_hash([0x51; 8]);
 pub(crate) const RELAY: PeerTag = PeerTag::from_hash([0x52; 8]);
 pub(crate) const READER: PeerTag = PeerTag::from_hash([0x53; 8]);
+pub(crate) const EPOCH: Epoch = Epoch(20);
+/// What the sender has announced.
+pub(crate) const CONTEXT: SenderContext = SenderContext(*b"start 01");
+pub(crate) const ORDERS: u8 = 7;
+/// The stream that frames are made for.
+pub(crate) const TOPIC: &str = "fleet/7";
 
 /// The sender and the reader of frames of one class.
 pub(crate) struct Members {
@@ -28,30 +37,60 @@ impl Members {
         Self::starting_at(class, Suite::Aes256Gcm, 0)
     }
 
+    /// Members whose sender has announced itself before.
     pub(crate) fn starting_at(class: Class, suite: Suite, counter: u64) -> Self {
+        let mut members = Self::strangers(class, suite, counter);
+        let own = members.sealer.slot();
+        members.opener.restore(&session(own, CONTEXT));
+        let announced = Announced { context: CONTEXT, orders: ORDERS };
+        members.roster.announce(GROUP_TAG, own, announced).unwrap();
+        members
+    }
+
+    /// Members whose sender has not.
+    pub(crate) fn strangers(class: Class, suite: Suite, counter: u64) -> Self {
         let is_pair = class == Class::Peer;
-        let make = if is_pair { Group::pair } else { Group::new };
-        let group = make(GroupId([7; 32]), suite);
-        let [own, other] = if is_pair { [1, 0] } else { [700, 2] };
-        let [own, other] = [own, other].map(|slot| Slot::new(slot).unwrap());
-        let secret = EpochSecret::new([1; 32]);
-        let epochs = Epochs::provisioned(group.id(), History::Kept, &secret).unwrap();
-        let signing = SigningKey::from_seed(&[3; 32]).unwrap();
+        let group = group(is_pair, suite);
+        let (own, other) = if is_pair { (slot(1), slot(0)) } else { (slot(700), slot(2)) };
+        let epochs = epochs(group);
         let mut opener = Opener::new(group, Some(other), epochs.clone()).unwrap();
-        opener.set_signer(own, &signing.verifying_key()).unwrap();
-        let mut sealer = sealer(group, own, &epochs, counter);
-        sealer.set_signing_key(signing);
+        opener.set_terms([term(own)]).unwrap();
+        let sealer = sealer(group, own, &epochs, CONTEXT, counter);
         let fields = HeaderFields {
             next_hop: RELAY,
             destination: READER,
             class,
+            orders: ORDERS,
             ..HeaderFields::new(GROUP_TAG, SENDER, 0x21)
         };
         let (mut dictionary, mut roster) = (Dictionary::new(), Roster::new());
         dictionary.define(4, Entry::of(&fields)).unwrap();
         roster.insert(GROUP_TAG, own, SENDER).unwrap();
+        roster.set_epoch(GROUP_TAG, EPOCH);
         Self { sealer, opener, fields, dictionary, roster }
     }
+
+    /// The sender starts again, under another context.
+    pub(crate) fn start_again(&mut self, context: SenderContext) {
+        let group = group(self.fields.class == Class::Peer, Suite::Aes256Gcm);
+        let next = self.sealer.next_counter().unwrap();
+        self.sealer = sealer(group, self.sealer.slot(), &epochs(group), context, next);
+    }
+
+    /// A frame in which the sender announces itself.
+    pub(crate) fn announcement(&mut self, announcement: Announcement) -> Vec<u8> {
+        let [orders, ..] = announcement.orders.to_le_bytes();
+        let fields = HeaderFields { orders, ..announcing(&self.fields) };
+        let mut buf = FrameBuf::new();
+        let (binding, body) = (Binding::link(), announcement.to_bytes());
+        seal_frame(&mut self.sealer, &fields, &binding, &body, &mut buf).unwrap().to_vec()
+    }
+}
+
+/// The fields of an announcement by who sends `fields`.
+pub(crate) fn announcing(fields: &HeaderFields) -> HeaderFields {
+    let (kind, class, data_type) = (Kind::Control, Class::Signed, ANNOUNCEMENT_TYPE);
+    HeaderFields { kind, class, data_type, codec: 0, ..*fields }
 }
 
 /// The link from the sender to the relay.
@@ -59,20 +98,52 @@ pub(crate) fn link<'a>(dictionary: &'a Dictionary, roster: &'a Roster) -> LinkCo
     LinkContext { dictionary, roster, next_hop: RELAY, previous_hop: SENDER }
 }
 
-/// A sealer that goes on at `counter`, as after a restart.
-fn sealer(group: Group, slot: Slot, epochs: &Epochs, counter: u64) -> Sealer {
-    let fresh = Sealer::fresh(group, slot, epochs, Witness([0; 32])).unwrap();
-    let mut state = fresh.reserve(1).unwrap().state().to_bytes();
-    // The bound of a stored state: `spec/seal.md`, section *Counters*.
-    state[43..51].copy_from_slice(&counter.to_be_bytes());
-    let state = CounterState::from_bytes(&state).unwrap();
-    let mut sealer = Sealer::resume(group, &state, epochs, Witness([0; 32])).unwrap();
-    let block = sealer.reserve(1 << 20).unwrap();
-    sealer.confirm(block).unwrap();
+/// Where frames belong.
+pub(crate) fn binding() -> Binding {
+    Binding::stream(TOPIC)
+}
+
+fn group(is_pair: bool, suite: Suite) -> Group {
+    let make = if is_pair { Group::pair } else { Group::new };
+    make(GroupId([7; 32]), suite)
+}
+
+fn slot(number: u16) -> Slot {
+    Slot::new(number).unwrap()
+}
+
+fn epochs(group: Group) -> Epochs {
+    Epochs::new(group.id(), History::Kept, EPOCH, EpochSecret::new([1; 32]))
+}
+
+fn sealer(
+    group: Group,
+    slot: Slot,
+    epochs: &Epochs,
+    context: SenderContext,
+    counter: u64,
+) -> Sealer {
+    let mut sealer = Sealer::new(group, slot, context, epochs, counter).unwrap();
+    sealer.set_signing_key(signing_key());
     sealer
 }
 
-/// What verifies class S of the sender.
-pub(crate) fn verifying_key() -> [u8; 32] {
-    SigningKey::from_seed(&[3; 32]).unwrap().verifying_key()
+/// The sender's time in its slot.
+pub(crate) fn term(slot: Slot) -> Term {
+    let verifying_key = signing_key().verifying_key();
+    Term { slot, since: Epoch(0), until: None, verifying_key }
+}
+
+/// A session of which nothing was accepted yet: `spec/seal.md`, section *Session at rest*.
+pub(crate) fn session(slot: Slot, context: SenderContext) -> SessionState {
+    let mut state = [0; SessionState::BYTES];
+    state[0] = 1;
+    state[1..3].copy_from_slice(&slot.number().to_be_bytes());
+    state[3..11].copy_from_slice(&EPOCH.0.to_be_bytes());
+    state[11..19].copy_from_slice(&context.0);
+    SessionState::from_bytes(&state).unwrap()
+}
+
+fn signing_key() -> SigningKey {
+    SigningKey::from_seed(&[3; 32]).unwrap()
 }
