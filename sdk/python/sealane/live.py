@@ -10,8 +10,9 @@ from .refused import Refused
 WINDOW = 1024
 MAX_TRIALS = 64
 MAX_BLOCK = 1024
-#: A block of counters that is used up sooner is followed by a larger one.
-BLOCK_SECONDS = 0.5
+#: A ceiling that is needed sooner lies further ahead, and one that is needed later less far.
+GROW_SECONDS = 0.5
+SHRINK_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
@@ -90,11 +91,17 @@ class Session:
         self.next = max(self.next, counter + 1)
         self.accepted = {one for one in self.accepted if one >= self.next - WINDOW} | {counter}
 
-    def raise_ceiling(self, counter: int, now: float) -> None:
-        """Puts the ceiling a block above a counter: larger ones for senders that are fast."""
-        fast = now - self.stored_at <= BLOCK_SECONDS
-        self.block = min(self.block * 2, MAX_BLOCK) if fast else max(self.block // 2, 1)
-        self.ceiling, self.stored_at = counter + self.block, now
+    def ahead(self, counter: int, now: float) -> "Session | None":
+        """The session to store before a counter is accepted, if there is one."""
+        passed = now - self.stored_at
+        if passed < GROW_SECONDS:
+            block = min(self.block * 2, MAX_BLOCK)
+        else:
+            block = max(self.block // 2, 1) if passed < SHRINK_SECONDS else 1
+        highest = max(self.next - 1, counter)
+        ceiling = highest + block
+        is_due = counter >= self.ceiling or passed >= SHRINK_SECONDS and ceiling < self.ceiling
+        return replace(self, ceiling=ceiling, block=block, stored_at=now) if is_due else None
 
 
 class Live:
@@ -164,11 +171,10 @@ class Live:
             session = session.entered(opened.epoch)
         else:
             session.check(opened.counter)
-        if opened.counter >= session.ceiling:
-            higher = replace(session)
-            higher.raise_ceiling(opened.counter, self._clock())
-            self._store(higher.encode())
-            session = higher
+        ahead = session.ahead(opened.counter, self._clock())
+        if ahead:
+            self._store(ahead.encode())
+            session = ahead
         session.take(opened.counter)
         self.sessions[opened.slot] = session
 
@@ -188,8 +194,10 @@ class Live:
         self.trials -= 1
 
     def _check_start(self, heard: Heard) -> None:
-        session = self.sessions.get(heard.opened.slot)
-        if heard.announcement is None or session is None:
+        """Refuses an announcement of a new context that did not start after the session."""
+        opened, told = heard.opened, heard.announcement
+        session = self.sessions.get(opened.slot)
+        if told is None or session is None or session.context == opened.context:
             return
-        if session.context != heard.opened.context and heard.announcement.start <= session.start:
+        if opened.epoch <= session.epoch and told.start <= session.start:
             raise Refused("SL-SEAL-05")
