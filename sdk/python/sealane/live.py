@@ -8,7 +8,7 @@ from . import seal
 from .refused import Refused
 
 WINDOW = 1024
-MAX_TRIALS = 64
+MAX_TRIALS = 32
 MAX_BLOCK = 1024
 #: A ceiling that is needed sooner lies further ahead, and one that is needed later less far.
 GROW_SECONDS = 0.5
@@ -145,9 +145,9 @@ class Live:
             raise Refused("SL-SEAL-09")
         if header.slot == self.own:
             raise Refused("SL-SEAL-11")
-        session = self._checked_epoch(header.slot, header.epoch)
+        session = self._session(header.slot, header.epoch, sealed.context)
         layout.admit()
-        if session is None or session.context != sealed.context:
+        if session is None:
             self._try_context(is_announcement)
         elif session.epoch == header.epoch:
             session.check(header.counter)
@@ -160,8 +160,8 @@ class Live:
     def accept(self, heard: Heard) -> None:
         """Moves the session of the sender. What was accepted since `open` is refused again."""
         opened = heard.opened
-        session = self._checked_epoch(opened.slot, opened.epoch)
-        if session is None or session.context != opened.context:
+        session = self._session(opened.slot, opened.epoch, opened.context)
+        if session is None:
             if heard.announcement is None:
                 raise Refused("SL-SEAL-12")
             self._check_start(heard)
@@ -178,11 +178,12 @@ class Live:
         session.take(opened.counter)
         self.sessions[opened.slot] = session
 
-    def _checked_epoch(self, slot: int, epoch: int) -> Session | None:
-        """The session of a slot, if an epoch is not past for it."""
+    def _session(self, slot: int, epoch: int, context: bytes) -> Session | None:
+        """The session of a context, if there is one. Refuses an epoch that is past."""
         session = self.sessions.get(slot)
-        heard = session.epoch if session else 0
-        if epoch < max(self.newest - 1, self.floor, heard):
+        if session and session.context != context:
+            session = None
+        if epoch < max(self.newest - 1, self.floor, session.epoch if session else 0):
             raise Refused("SL-SEAL-07")
         return session
 
@@ -194,10 +195,10 @@ class Live:
         self.trials -= 1
 
     def _check_start(self, heard: Heard) -> None:
-        """Refuses an announcement of a new context that did not start after the session."""
+        """Refuses a new context that is not of a later epoch, and did not start later in its own."""
         opened, told = heard.opened, heard.announcement
         session = self.sessions.get(opened.slot)
         if told is None or session is None or session.context == opened.context:
             return
-        if opened.epoch <= session.epoch and told.start <= session.start:
+        if (opened.epoch, told.start) <= (session.epoch, session.start):
             raise Refused("SL-SEAL-05")

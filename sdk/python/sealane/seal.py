@@ -176,7 +176,7 @@ class Layout:
             raise Refused("SL-SEAL-02")
         if klass == "A" and end > start or klass != "A" and clear > 0:
             raise Refused("SL-SEAL-09")
-        if max(clear, end - least) > MAX_BODY or len(sealed.meta) > MAX_META:
+        if max(clear, end - least) > MAX_BODY:
             raise Refused("SL-SEAL-16")
         self.klass, self.clear, self.text = klass, data[:clear], data[start:]
 
@@ -192,6 +192,8 @@ class Layout:
 
     def open(self) -> Opened:
         """Applies the key, and in class S verifies the signature."""
+        if len(self.sealed.meta) > MAX_META:
+            raise Refused("SL-SEAL-16")
         header, associated = self.header, self._associated()
         base = _base(self.keys.secrets[header.epoch], self.sealed.context)
         number = header.key_id().to_bytes(8, "big") + self.keys.suite.to_bytes(2, "big")

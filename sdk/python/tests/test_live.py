@@ -122,7 +122,9 @@ class Sessions(unittest.TestCase):
             self.assertEqual(reader.code(starts(10, epoch=epoch)), expected)
         self.assertIsNone(reader.code(says(0, epoch=7)))
         self.assertEqual(reader.code(says(1, epoch=6)), "SL-SEAL-07")
-        self.assertEqual(reader.code(starts(11, B, epoch=6)), "SL-SEAL-07")
+        self.assertEqual(reader.code(starts(11, B, epoch=6)), "SL-SEAL-05")
+        self.assertEqual(reader.code(says(1, B, epoch=6)), "SL-SEAL-12")
+        self.assertEqual(reader.code(starts(11, B, epoch=5)), "SL-SEAL-07")
         self.assertEqual(reader.code(says(0, epoch=7)), "SL-SEAL-05")
 
     def test_the_floor(self):
