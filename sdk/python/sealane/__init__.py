@@ -1,12 +1,38 @@
 """Reads Sealane's frames. The specification is spec/seal.md and spec/frame.md."""
 
-from .frame import Header, Link, OpenedFrame, forward, open, open_compact
+from .frame import (
+    Announced,
+    Header,
+    Link,
+    OpenedFrame,
+    expand,
+    forward,
+    forward_compact,
+    open,
+    open_compact,
+    open_live,
+)
+from .live import Announcement, Heard, Live, Session
 from .refused import Refused
-from .seal import Keys, Live, Opened, open_stored, ratchet
+from .seal import (
+    BOUND_TO_LINK,
+    Keys,
+    Opened,
+    Sealed,
+    Term,
+    bound_to_conversation,
+    bound_to_stream,
+    open_stored,
+    ratchet,
+)
 from .units import Joiner
 
 __all__ = [
+    "BOUND_TO_LINK",
+    "Announced",
+    "Announcement",
     "Header",
+    "Heard",
     "Joiner",
     "Keys",
     "Link",
@@ -14,9 +40,17 @@ __all__ = [
     "Opened",
     "OpenedFrame",
     "Refused",
+    "Sealed",
+    "Session",
+    "Term",
+    "bound_to_conversation",
+    "bound_to_stream",
+    "expand",
     "forward",
+    "forward_compact",
     "open",
     "open_compact",
+    "open_live",
     "open_stored",
     "ratchet",
 ]

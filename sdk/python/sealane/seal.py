@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from blake3 import blake3
 from cryptography.exceptions import InvalidSignature, InvalidTag
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM, ChaCha20Poly1305
@@ -18,8 +19,42 @@ SIGNATURE = 64
 MAX_BODY = 16 << 20
 MAX_META = 256
 MAX_COUNTER = (1 << 40) - 1
-MAX_EPOCHS_AHEAD = 1024
-WINDOW = 1024
+
+
+def _binding(kind: int, name: bytes) -> bytes:
+    context = "Sealane 1.0 binding"
+    return blake3(bytes([kind]) + name, derive_key_context=context).digest()[:16]
+
+
+#: Where a message belongs that two neighbours tell each other and nobody keeps.
+BOUND_TO_LINK = _binding(0, b"")
+
+
+def bound_to_stream(topic: str) -> bytes:
+    """Where a message of a stream belongs."""
+    return _binding(1, topic.encode())
+
+
+def bound_to_conversation(group_id: bytes) -> bytes:
+    """Where a message of a conversation belongs."""
+    return _binding(2, group_id)
+
+
+@dataclass(frozen=True)
+class Term:
+    """A time in which a member has a slot."""
+
+    slot: int
+    #: Its first epoch, and the first one no more or None.
+    first: int
+    end: int | None
+    #: The member's Ed25519 public key.
+    key: bytes
+
+    def holds(self, slot: int, epoch: int) -> bool:
+        """Whether the member has this slot in this epoch."""
+        began, ended = self.first <= epoch, self.end is not None and self.end <= epoch
+        return self.slot == slot and began and not ended
 
 
 @dataclass
@@ -31,30 +66,45 @@ class Keys:
     is_pair: bool = False
     #: Epoch secrets by epoch.
     secrets: dict[int, bytes] = field(default_factory=dict)
-    #: Ed25519 public keys by slot.
-    signers: dict[int, bytes] = field(default_factory=dict)
+    #: The terms of the members. None are told, or all: who has no term is no member then.
+    terms: list[Term] | None = None
     #: The epoch of the reader's cursor.
     near: int = 0
 
-    @classmethod
-    def provisioned(cls, group_id: bytes, secret: bytes, **others) -> "Keys":
-        """The keys of a group whose epoch 0 follows from a provisioned secret."""
-        first = _hkdf(group_id, secret, b"Sealane 1.0 first epoch", 32)
-        return cls(group_id, secrets={0: first}, **others)
+    def verifying_key(self, slot: int, epoch: int) -> bytes | None:
+        """The key of the member who has a slot in an epoch."""
+        found = (term.key for term in self.terms or [] if term.holds(slot, epoch))
+        return next(found, None)
+
+
+@dataclass(frozen=True)
+class Sealed:
+    """Sealed bytes, and what their reader is told with them."""
+
+    data: bytes
+    #: The sender context, which the frame carries or the link knows.
+    context: bytes
+    #: Where the reader found the message: one of the `bound_to` functions gives it.
+    binding: bytes
+    #: The authenticated part of the frame's full header.
+    meta: bytes = b""
+    form: str = "full"
+    #: How many bytes of `data` stand before the SFrame header: the body of class A.
+    clear: int = 0
 
 
 @dataclass(frozen=True)
 class SealHeader:
-    """An SFrame header (RFC 9605, section 4.3)."""
+    """An SFrame header (RFC 9605, section 4.3), with its epoch completed."""
 
     slot: int
     klass: int
-    epoch_low: int
+    epoch: int
     counter: int
 
     def key_id(self) -> int:
         """The canonical key id: that of the full form."""
-        return self.slot << 10 | self.klass << 8 | self.epoch_low
+        return self.slot << 10 | self.klass << 8 | self.epoch & 255
 
     def encode(self) -> bytes:
         """The header in the full form."""
@@ -65,18 +115,19 @@ class SealHeader:
 
 @dataclass(frozen=True)
 class Opened:
-    """An authentic message."""
+    """An authentic message. Group, epoch, slot, context and counter name it."""
 
     body: bytes
     klass: str
     slot: int
     epoch: int
     counter: int
+    context: bytes
 
 
 def ratchet(group_id: bytes, secret: bytes, to: int) -> bytes:
     """The secret of epoch `to` from that of the epoch before it."""
-    return _hkdf(group_id, secret, b"Sealane 1.0 next epoch " + to.to_bytes(8, "big"), 32)
+    return _hkdf(group_id, secret, b"Sealane 1.0 next epoch " + to.to_bytes(8, "big"))
 
 
 def nearest(low: int, bits: int, near: int) -> int:
@@ -96,88 +147,30 @@ def parse_header(data: bytes, form: str, near: int) -> tuple[SealHeader, int]:
     slot, klass, low = key >> (bits + 2), key >> bits & 3, key & ((1 << bits) - 1)
     if slot > 1023 or counter > MAX_COUNTER:
         raise Refused("SL-SEAL-01")
-    return SealHeader(slot, klass, nearest(low, bits, near) & 255, counter), at
+    return SealHeader(slot, klass, nearest(low, bits, near), counter), at
 
 
-def open_stored(keys: Keys, form: str, meta: bytes, sealed: bytes, clear: int) -> Opened:
+def open_stored(keys: Keys, sealed: Sealed) -> Opened:
     """Opens a message from a store, in the epoch that its key id means near to the cursor."""
-    place = _Place(keys, form, keys.near, sealed, clear)
-    return place.open(meta, nearest(place.header.epoch_low, 8, keys.near))
+    layout = Layout(keys, sealed, keys.near)
+    layout.admit()
+    return layout.open()
 
 
-class Live:
-    """Opens messages as they come from a link. What opens is accepted at once."""
+class Layout:
+    """Where the parts of sealed bytes stand. To make one checks header, class and lengths."""
 
-    def __init__(self, keys: Keys, own: int | None = None):
-        self.keys = keys
-        self.own = own
-        self.newest = max(keys.secrets)
-        #: By slot: the epoch, and the counters that were accepted in it.
-        self._windows: dict[int, tuple[int, set[int]]] = {}
-
-    def open(self, form: str, meta: bytes, sealed: bytes, clear: int) -> Opened:
-        """Opens a message, or refuses it with nothing moved."""
-        place = _Place(self.keys, form, self.newest, sealed, clear)
-        header = place.header
-        if header.slot == self.own:
-            raise Refused("SL-SEAL-11")
-        likely = nearest(header.epoch_low, 8, self.newest)
-        heard, _ = self._windows.get(header.slot, (None, None))
-        last = self.newest + MAX_EPOCHS_AHEAD
-        epochs = [likely]
-        if form == "full" and heard != likely:
-            epochs += range(likely + 256, last + 1, 256)
-        refusal = Refused("SL-SEAL-08")
-        for epoch in epochs:
-            try:
-                self._check(header, epoch)
-                self._ratchet(epoch)
-                opened = place.open(meta, epoch)
-            except Refused as refused:
-                if refusal.code == "SL-SEAL-08":
-                    refusal = refused
-                continue
-            self._accept(opened)
-            return opened
-        raise refusal
-
-    def _check(self, header: SealHeader, epoch: int) -> None:
-        heard, accepted = self._windows.get(header.slot, (epoch, set()))
-        if epoch < self.newest - 1 or heard > epoch:
-            raise Refused("SL-SEAL-07")
-        if heard < epoch:
-            return
-        if accepted and header.counter < max(accepted) + 1 - WINDOW:
-            raise Refused("SL-SEAL-06")
-        if header.counter in accepted:
-            raise Refused("SL-SEAL-05")
-
-    def _ratchet(self, to: int) -> None:
-        secrets = self.keys.secrets
-        if to > self.newest + MAX_EPOCHS_AHEAD:
-            return
-        for epoch in range(max(secrets) + 1, to + 1):
-            secrets[epoch] = ratchet(self.keys.group_id, secrets[epoch - 1], epoch)
-
-    def _accept(self, opened: Opened) -> None:
-        self.newest = max(self.newest, opened.epoch)
-        heard, accepted = self._windows.get(opened.slot, (opened.epoch, set()))
-        accepted = accepted if heard == opened.epoch else set()
-        self._windows[opened.slot] = (opened.epoch, accepted | {opened.counter})
-
-
-class _Place:
-    """Where the parts of sealed bytes stand."""
-
-    def __init__(self, keys: Keys, form: str, near: int, sealed: bytes, clear: int):
-        if clear > len(sealed):
+    def __init__(self, keys: Keys, sealed: Sealed, near: int):
+        data, clear = sealed.data, sealed.clear
+        if clear > len(data):
             raise Refused("SL-SEAL-02")
         self.keys = keys
-        self.header, length = parse_header(sealed[clear:], form, near)
+        self.sealed = sealed
+        self.header, length = parse_header(data[clear:], sealed.form, near)
         klass, slot = CLASSES[self.header.klass], self.header.slot
         if klass == ("C" if keys.is_pair else "P") or keys.is_pair and slot > 1:
             raise Refused("SL-SEAL-09")
-        start, end = clear + length, len(sealed) - TAG
+        start, end = clear + length, len(data) - TAG
         least = start + (SIGNATURE if klass == "S" else 0)
         if end < least:
             raise Refused("SL-SEAL-02")
@@ -185,57 +178,64 @@ class _Place:
             raise Refused("SL-SEAL-09")
         if max(clear, end - least) > MAX_BODY:
             raise Refused("SL-SEAL-16")
-        self.klass, self.clear, self.text = klass, sealed[:clear], sealed[start:]
+        self.klass, self.clear, self.text = klass, data[:clear], data[start:]
 
-    def open(self, meta: bytes, epoch: int) -> Opened:
-        """Applies the key of an epoch."""
-        if len(meta) > MAX_META:
-            raise Refused("SL-SEAL-16")
+    def admit(self) -> None:
+        """Checks that the epoch's secret is held, and that somebody has the slot in it."""
+        slot, epoch = self.header.slot, self.header.epoch
         if epoch not in self.keys.secrets:
             raise Refused("SL-SEAL-08")
-        associated = self._associated(meta)
+        if self.keys.terms is None and self.klass != "S":
+            return
+        if self.keys.verifying_key(slot, epoch) is None:
+            raise Refused("SL-SEAL-10")
+
+    def open(self) -> Opened:
+        """Applies the key, and in class S verifies the signature."""
+        if len(self.sealed.meta) > MAX_META:
+            raise Refused("SL-SEAL-16")
+        header, associated = self.header, self._associated()
+        base = _base(self.keys.secrets[header.epoch], self.sealed.context)
+        number = header.key_id().to_bytes(8, "big") + self.keys.suite.to_bytes(2, "big")
+        key = _hkdf(b"", base, b"SFrame 1.0 Secret key " + number)
+        salt = _hkdf(b"", base, b"SFrame 1.0 Secret salt " + number, 12)
+        nonce = (int.from_bytes(salt, "big") ^ header.counter).to_bytes(12, "big")
         try:
-            plain = self._cipher(epoch).decrypt(self._nonce(epoch), self.text, associated)
+            plain = CIPHERS[self.keys.suite](key).decrypt(nonce, self.text, associated)
         except InvalidTag:
             raise Refused("SL-SEAL-03") from None
-        if self.klass == "S":
-            plain = self._verified(plain, associated, epoch)
         body = self.clear if self.klass == "A" else plain
-        return Opened(body, self.klass, self.header.slot, epoch, self.header.counter)
+        if self.klass == "S":
+            body = self._verified(plain, associated)
+        named = (header.slot, header.epoch, header.counter, self.sealed.context)
+        return Opened(body, self.klass, *named)
 
-    def _associated(self, meta: bytes) -> bytes:
-        parts = [self.header.encode(), self.keys.group_id, len(meta).to_bytes(2, "big"), meta]
+    def _associated(self) -> bytes:
+        meta = self.sealed.meta
+        parts = [self.header.encode(), self.keys.group_id, self.sealed.binding]
+        parts += [len(meta).to_bytes(2, "big"), meta]
         if self.klass == "A":
             parts += [len(self.clear).to_bytes(4, "big"), self.clear]
         return b"".join(parts)
 
-    def _derive(self, epoch: int, label: bytes, length: int) -> bytes:
-        info = self.header.key_id().to_bytes(8, "big") + self.keys.suite.to_bytes(2, "big")
-        secret = self.keys.secrets[epoch]
-        return _hkdf(b"", secret, b"SFrame 1.0 Secret " + label + b" " + info, length)
-
-    def _cipher(self, epoch: int):
-        return CIPHERS[self.keys.suite](self._derive(epoch, b"key", 32))
-
-    def _nonce(self, epoch: int) -> bytes:
-        salt = int.from_bytes(self._derive(epoch, b"salt", 12), "big")
-        return (salt ^ self.header.counter).to_bytes(12, "big")
-
-    def _verified(self, plain: bytes, associated: bytes, epoch: int) -> bytes:
+    def _verified(self, plain: bytes, associated: bytes) -> bytes:
         body, signature = plain[:-SIGNATURE], plain[-SIGNATURE:]
-        signer = self.keys.signers.get(self.header.slot)
-        if signer is None:
-            raise Refused("SL-SEAL-10")
-        lengths = epoch.to_bytes(8, "big") + len(associated).to_bytes(4, "big")
-        signed = b"Sealane 1.0 signature " + lengths + associated + body
+        parts = [b"Sealane 1.0 signature ", self.header.epoch.to_bytes(8, "big")]
+        parts += [self.sealed.context, len(associated).to_bytes(4, "big"), associated, body]
+        key = self.keys.verifying_key(self.header.slot, self.header.epoch)
         try:
-            Ed25519PublicKey.from_public_bytes(signer).verify(signature, signed)
+            Ed25519PublicKey.from_public_bytes(key).verify(signature, b"".join(parts))
         except InvalidSignature:
             raise Refused("SL-SEAL-04") from None
         return body
 
 
-def _hkdf(salt: bytes, secret: bytes, info: bytes, length: int) -> bytes:
+def _base(secret: bytes, context: bytes) -> bytes:
+    """SFrame's base key: each start of a sender has its own."""
+    return _hkdf(b"", secret, b"Sealane 1.0 sender context " + context)
+
+
+def _hkdf(salt: bytes, secret: bytes, info: bytes, length: int = 32) -> bytes:
     return HKDF(SHA512(), length, salt, info).derive(secret)
 
 
