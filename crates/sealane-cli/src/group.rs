@@ -4,7 +4,7 @@ use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use sealane::{GroupBeater, Value};
+use sealane::{GroupBeater, Retry, Value};
 use sealane_group::{
     Beater, Card, Change, Document, Entry, EpochSource, Fingerprint, KeyFolder, Member, NewGroup,
     Notice, read_orders, write_orders,
@@ -15,6 +15,7 @@ use crate::args::group::{Group, GroupVerb};
 use crate::config::File;
 use crate::key::{hand_on, open, read_document, redirected, say};
 use crate::terminal::table;
+use crate::times::{now_ms, show_duration};
 use crate::{Failure, Terminal};
 
 /// Makes, joins, changes and shows groups.
@@ -41,26 +42,31 @@ pub fn run(args: &Group, terminal: &mut Terminal) -> Result<(), Failure> {
             join(&folder, &invitation, *authority, name.as_deref(), terminal)
         }
         GroupVerb::Beater { group, card, orders, .. } => {
-            beater(folder.group(group)?, card.as_deref(), orders.as_deref(), terminal)
+            let way = Way { file: orders.as_deref(), is_published: args.server.is_some() };
+            beater(folder.group(group)?, card.as_deref(), way, terminal)
         }
         GroupVerb::Heal { group, cards, drop_silent, orders } => {
-            heal(folder.group(group)?, cards, *drop_silent, orders.as_deref(), terminal)
+            let way = Way { file: orders.as_deref(), is_published: args.server.is_some() };
+            heal(folder.group(group)?, cards, *drop_silent, way, terminal)
         }
         GroupVerb::Revoke { group, members, orders } => {
             let mut member = folder.group(group)?;
             let slots = slots(&member, members)?;
             let notices = member.revoke(&slots)?;
-            told(&member, &notices, orders.as_deref(), terminal)
+            let way = Way { file: orders.as_deref(), is_published: args.server.is_some() };
+            told(&member, &notices, way, terminal)
         }
         GroupVerb::Rotate { group, advance, orders } => {
             let mut member = folder.group(group)?;
             let notices = if *advance { member.advance()? } else { member.rotate()? };
-            told(&member, &notices, orders.as_deref(), terminal)
+            let way = Way { file: orders.as_deref(), is_published: args.server.is_some() };
+            told(&member, &notices, way, terminal)
         }
         GroupVerb::Renew { group, beyond, orders } => {
             let mut member = folder.group(group)?;
             let notices = member.renew(beyond.map(Epoch))?;
-            told(&member, &notices, orders.as_deref(), terminal)
+            let way = Way { file: orders.as_deref(), is_published: args.server.is_some() };
+            told(&member, &notices, way, terminal)
         }
         GroupVerb::Orders { group, from } => {
             redirected("redirect the orders into a file: sealane group orders GROUP > FILE")?;
@@ -79,6 +85,15 @@ pub fn run(args: &Group, terminal: &mut Terminal) -> Result<(), Failure> {
         GroupVerb::Show { group } => show(&folder.group(group)?, terminal),
         GroupVerb::Leave { group, yes } => leave(&folder, group, *yes, terminal),
     }
+}
+
+/// How orders get to the members.
+#[derive(Clone, Copy)]
+struct Way<'a> {
+    /// The file that they are written into.
+    file: Option<&'a Path>,
+    /// Whether they are published at once.
+    is_published: bool,
 }
 
 /// Publishes what was ordered, if that was asked for. The orders are in the key folder by then, so
@@ -112,20 +127,29 @@ pub async fn publish(args: &Group, file: &File, terminal: &mut Terminal) -> Resu
         let group = client.group(member).await?;
         let count = match &args.verb {
             GroupVerb::Resend { from, .. } => group.resend_orders(*from).await?,
-            GroupVerb::Beat { every, .. } => beat(*every, async || group.beat().await).await?,
+            GroupVerb::Beat { every, .. } => {
+                beat(*every, terminal, async || group.beat().await).await?
+            }
             _ => group.publish_orders().await?,
         };
         Ok((count, group.control_topic()))
     };
-    let (count, topic) = published.await.inspect_err(|_: &sealane::Error| {
-        let again = format!("sealane group publish {name}");
-        say(terminal, &format!("The orders are given and not published. Do it later: {again}"));
-    })?;
     let is_beat = matches!(args.verb, GroupVerb::Beat { .. });
-    let what = if is_beat { "heartbeats" } else { "orders" };
-    let message = format!("{count} {what} published to {topic}");
     let is_own_verb =
         is_beat || matches!(args.verb, GroupVerb::Publish { .. } | GroupVerb::Resend { .. });
+    let (count, topic) = published.await.inspect_err(|_: &sealane::Error| {
+        if !is_own_verb {
+            let again = format!("sealane group publish {name}");
+            say(terminal, &format!("The orders are given and not published. Do it later: {again}"));
+        }
+    })?;
+    let what = match (is_beat, count) {
+        (true, 1) => "heartbeat",
+        (true, _) => "heartbeats",
+        (false, 1) => "order",
+        (false, _) => "orders",
+    };
+    let message = format!("{count} {what} published to {topic}");
     if !is_own_verb {
         say(terminal, &message);
         return Ok(());
@@ -140,15 +164,22 @@ pub async fn publish(args: &Group, file: &File, terminal: &mut Terminal) -> Resu
     terminal.line(message)
 }
 
-/// One heartbeat, or one in each interval until Ctrl-C. Gives how many.
+/// One heartbeat, or one in each interval until Ctrl-C. Gives how many. A hub that is away for a
+/// while does not end it: members would say that no heartbeat comes, long after the hub is back.
 async fn beat(
     every: Option<Duration>,
+    terminal: &Terminal,
     mut once: impl AsyncFnMut() -> Result<(), sealane::Error>,
 ) -> Result<usize, sealane::Error> {
     let mut count = 0;
     loop {
-        once().await?;
-        count += 1;
+        match once().await {
+            Ok(()) => count += 1,
+            Err(error) if every.is_none() || error.info().retry == Retry::Never => {
+                return Err(error);
+            }
+            Err(error) => say(terminal, &format!("no heartbeat this time: {error}")),
+        }
         let Some(every) = every else { return Ok(count) };
         tokio::select! {
             () = tokio::time::sleep(every) => {}
@@ -169,7 +200,7 @@ async fn beat_as_beater(
     let client = file.client(args.server.as_ref(), None)?;
     let identity = open(&args.keys)?.into_identity();
     let mut beater = GroupBeater::new(&client, beater, identity);
-    let count = beat(every, async || beater.beat().await.map(|_| ())).await?;
+    let count = beat(every, terminal, async || beater.beat().await.map(|_| ())).await?;
     if terminal.json() {
         return terminal.record(vec![
             ("group", name.as_str().into()),
@@ -183,16 +214,16 @@ async fn beat_as_beater(
 fn beater(
     mut member: Member,
     card: Option<&Path>,
-    orders: Option<&Path>,
+    way: Way<'_>,
     terminal: &mut Terminal,
 ) -> Result<(), Failure> {
     let Some(card) = card else {
         let notices = member.set_beater(None)?;
-        return told(&member, &notices, orders, terminal);
+        return told(&member, &notices, way, terminal);
     };
     let card = Card::from_bytes(&read_document(Document::Card, card)?)?;
     let notices = member.set_beater(Some(card.public().verifying_key()))?;
-    write_file(orders, &notices)?;
+    write_file(way.file, &notices)?;
     hand_on(Document::Beater, &member.beater_file(), false, terminal)?;
     let (name, fingerprint) = (card.name(), card.public().fingerprint());
     say(terminal, &format!("Heartbeats of {name} ({fingerprint}) count, and open nothing."));
@@ -207,13 +238,14 @@ fn invite(folder: &KeyFolder, verb: &GroupVerb, terminal: &mut Terminal) -> Resu
     write_file(orders.as_deref(), &invited.notices)?;
     hand_on(Document::Invitation, &invited.invitation, *text, terminal)?;
     let (name, slot) = (card.name(), invited.slot.number());
-    let mut message = format!(
-        "{name} ({}) has slot {slot}. They see this fingerprint with: sealane key show",
-        card.public().fingerprint()
-    );
+    let mut message = format!("{name} has slot {slot}.");
     if let Some(old) = invited.replaces {
         message.push_str(&format!(" Slot {} is retired.", old.number()));
     }
+    message.push_str(&format!(
+        "\nTheir fingerprint, which they see with `sealane key show`: {}",
+        card.public().fingerprint()
+    ));
     message.push_str(&format!(
         "\nThe authority's fingerprint, for their --authority: {}",
         member.authority()
@@ -240,7 +272,7 @@ fn heal(
     mut member: Member,
     cards: &[PathBuf],
     drops_silent: bool,
-    orders: Option<&Path>,
+    way: Way<'_>,
     terminal: &mut Terminal,
 ) -> Result<(), Failure> {
     let read = |path: &PathBuf| Ok(Card::from_bytes(&read_document(Document::Card, path)?)?);
@@ -248,11 +280,26 @@ fn heal(
     let healed = member.heal(&cards, drops_silent)?;
     let name = |slot: &Slot| member.roster().entry(*slot).map_or("?", Entry::name).to_owned();
     let silent: Vec<String> = healed.silent.iter().map(name).collect();
-    if !silent.is_empty() {
-        let what = if drops_silent { "removed" } else { "on their old keys" };
-        say(terminal, &format!("Without a fresh card, {what}: {}", silent.join(", ")));
+    if terminal.json() {
+        write_file(way.file, &healed.notices)?;
+        let mut fields = told_fields(&member, &healed.notices);
+        let silent = silent.iter().map(|name| name.as_str().into()).collect();
+        fields.push(("silent", Value::Array(silent)));
+        return terminal.record(fields);
     }
-    told(&member, &healed.notices, orders, terminal)
+    if !silent.is_empty() {
+        let names = silent.join(", ");
+        let what = if drops_silent {
+            format!("Removed, for want of a fresh card: {names}")
+        } else {
+            format!(
+                "Without a fresh card: {names}\nThey get the fresh secret by their old keys, and a \
+                 copy of their folders follows. Ask them for cards, or remove them: --drop-silent"
+            )
+        };
+        say(terminal, &what);
+    }
+    told(&member, &healed.notices, way, terminal)
 }
 
 fn slots(member: &Member, members: &[String]) -> Result<Vec<Slot>, Failure> {
@@ -267,28 +314,32 @@ fn slots(member: &Member, members: &[String]) -> Result<Vec<Slot>, Failure> {
 fn told(
     member: &Member,
     notices: &[Notice],
-    orders: Option<&Path>,
+    way: Way<'_>,
     terminal: &mut Terminal,
 ) -> Result<(), Failure> {
-    write_file(orders, notices)?;
-    let bytes: usize = notices.iter().map(|notice| notice.as_bytes().len()).sum();
-    let (epoch, members) = (member.epochs().newest().0, member.roster().members().count());
+    write_file(way.file, notices)?;
     if terminal.json() {
-        return terminal.record(vec![
-            ("group", member.name().into()),
-            ("epoch", epoch.into()),
-            ("members", (members as u64).into()),
-            ("orders", (notices.len() as u64).into()),
-            ("orderBytes", (bytes as u64).into()),
-        ]);
+        return terminal.record(told_fields(member, notices));
     }
+    let (epoch, members) = (member.epochs().newest().0, member.roster().members().count());
     let name = member.name();
     terminal.line(format_args!("{name}: epoch {epoch}, {members} members"))?;
-    if orders.is_none() {
+    if way.file.is_none() && !way.is_published {
         let next = "Members follow once they have the orders";
         say(terminal, &format!("{next}: sealane group publish {name}, or group orders > FILE."));
     }
     Ok(())
+}
+
+fn told_fields(member: &Member, notices: &[Notice]) -> Vec<(&'static str, Value)> {
+    let bytes: usize = notices.iter().map(|notice| notice.as_bytes().len()).sum();
+    vec![
+        ("group", member.name().into()),
+        ("epoch", member.epochs().newest().0.into()),
+        ("members", (member.roster().members().count() as u64).into()),
+        ("orders", (notices.len() as u64).into()),
+        ("orderBytes", (bytes as u64).into()),
+    ]
 }
 
 fn write_file(path: Option<&Path>, notices: &[Notice]) -> Result<(), Failure> {
@@ -297,9 +348,12 @@ fn write_file(path: Option<&Path>, notices: &[Notice]) -> Result<(), Failure> {
         .map_err(|cause| Failure::File { file: path.to_owned(), cause: cause.to_string() })
 }
 
+/// Obeys orders. What is missing between them is the error at the end.
 fn apply(mut member: Member, bytes: &[u8], terminal: &mut Terminal) -> Result<(), Failure> {
     for notice in read_orders(bytes)? {
-        for change in member.apply(&notice)? {
+        let mut changes = member.apply(&notice)?;
+        changes.retain(|change| !matches!(change, Change::Held { .. }));
+        for change in changes {
             if terminal.json() {
                 terminal.record(vec![
                     ("group", member.name().into()),
@@ -321,7 +375,6 @@ fn change_name(change: &Change) -> &'static str {
         Change::Advanced(_) => "advanced",
         Change::Rekeyed { .. } => "rekeyed",
         Change::Removed => "removed",
-        Change::Held { .. } => "held",
         Change::Marked(_) => "marked",
         Change::Beater(_) => "beater",
         Change::Heartbeat(_) => "heartbeat",
@@ -342,7 +395,7 @@ fn in_words(change: &Change) -> String {
             format!("epoch {}, without slot {}", epoch.0, removed.join(", "))
         }
         Change::Removed => "this member was removed from the group".to_owned(),
-        Change::Held { missing } => format!("held until order {missing} comes"),
+        Change::Marked(1) => "the removal is marked in 1 stream".to_owned(),
         Change::Marked(streams) => format!("the removal is marked in {streams} streams"),
         Change::Beater(Some(_)) => "another key's heartbeats count".to_owned(),
         Change::Beater(None) => "only the authority's heartbeats count".to_owned(),
@@ -367,9 +420,17 @@ fn role(member: &Member) -> &'static str {
 }
 
 fn list(folder: &KeyFolder, terminal: &mut Terminal) -> Result<(), Failure> {
-    let mut rows = Vec::new();
+    let (mut rows, mut unreadable) = (Vec::new(), None);
     for name in folder.groups()? {
-        let member = folder.group(&name)?;
+        let member = match folder.group(&name) {
+            Ok(member) => member,
+            Err(error) => {
+                // The others are shown all the same; it can be left with `sealane group leave`.
+                say(terminal, &format!("{name} cannot be read: {error}"));
+                unreadable = unreadable.or(Some(error));
+                continue;
+            }
+        };
         if terminal.json() {
             terminal.record(fields(&member))?;
             continue;
@@ -383,11 +444,11 @@ fn list(folder: &KeyFolder, terminal: &mut Terminal) -> Result<(), Failure> {
             history(&member).to_owned(),
         ]);
     }
-    if terminal.json() {
-        return Ok(());
+    if !terminal.json() {
+        let head = ["GROUP", "SLOT", "ROLE", "MEMBERS", "EPOCH", "HISTORY"];
+        terminal.write(table(&head, &rows).as_bytes())?;
     }
-    let head = ["GROUP", "SLOT", "ROLE", "MEMBERS", "EPOCH", "HISTORY"];
-    terminal.write(table(&head, &rows).as_bytes())
+    unreadable.map_or(Ok(()), |error| Err(error.into()))
 }
 
 fn suite(member: &Member) -> &'static str {
@@ -413,7 +474,10 @@ fn show(member: &Member, terminal: &mut Terminal) -> Result<(), Failure> {
         ("epochs held", held(member)),
         ("orders", orders(member)),
     ];
-    for (name, value) in lines {
+    let heartbeats = heartbeats(member).map(|said| ("heartbeats", said));
+    let copied = "yes: it was copied or restored; two copies at work look like one member";
+    let copied = member.is_copied().then(|| ("copied", copied.to_owned()));
+    for (name, value) in lines.into_iter().chain(heartbeats).chain(copied) {
         terminal.line(format_args!("{name:<12}{value}"))?;
     }
     let head = ["MEMBER", "SLOT", "SINCE", "REMOVED", "KEY"];
@@ -434,6 +498,20 @@ fn row(entry: &Entry) -> Vec<String> {
 /// The beginning of a member's key, by which it can be named.
 fn key(entry: &Entry) -> String {
     entry.verifying_key().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// How old heartbeats may be, if the charter says so, and whether the newest is older.
+fn heartbeats(member: &Member) -> Option<String> {
+    let allowed_s = u64::from(member.heartbeat_age_s());
+    if allowed_s == 0 {
+        return None;
+    }
+    let strict = if member.is_strict() { ", or only what is urgent is sealed" } else { "" };
+    let stale = match member.check_heartbeat(now_ms()) {
+        Err(_) => "; the newest is older",
+        Ok(()) => "",
+    };
+    Some(format!("one in {} at least{strict}{stale}", show_duration(allowed_s * 1000)))
 }
 
 /// How many orders were obeyed, and why nothing is sealed if that is so.
@@ -482,6 +560,9 @@ fn fields(member: &Member) -> Vec<(&'static str, Value)> {
         ("role", role(member).into()),
         ("epoch", member.epochs().newest().0.into()),
         ("epochs", Value::Array(epochs)),
+        ("heartbeatAgeS", u64::from(member.heartbeat_age_s()).into()),
+        ("strict", member.is_strict().into()),
+        ("stale", member.check_heartbeat(now_ms()).is_err().into()),
         ("orders", member.orders().into()),
         ("behind", member.check_sealing().is_err().into()),
         ("copied", member.is_copied().into()),
@@ -495,7 +576,9 @@ fn leave(
     yes: bool,
     terminal: &mut Terminal,
 ) -> Result<(), Failure> {
-    folder.group(group)?;
+    if !folder.groups()?.iter().any(|name| name == group) {
+        return Err(sealane_group::Error::UnknownGroup(group.to_owned()).into());
+    }
     if !yes && std::io::stdin().is_terminal() && terminal.interactive() {
         eprint!("forget {group} and all its keys in this folder? [y/N] ");
         std::io::stderr().flush().map_err(Failure::Output)?;

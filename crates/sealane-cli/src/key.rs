@@ -43,11 +43,21 @@ pub fn run(args: &Key, terminal: &mut Terminal) -> Result<(), Failure> {
         }
         KeyVerb::Passphrase { new } => {
             let folder = open(&args.keys)?;
-            let passphrase = Passphrase::choose(new.as_deref())?;
+            // The environment and --passphrase-file hold the old one.
+            let chosen = Passphrase::choose_other(new.as_deref());
+            let passphrase = chosen.map_err(|failure| match failure {
+                Failure::Group(sealane_group::Error::PassphraseMissing) => Failure::Usage(
+                    "a new passphrase is typed on a terminal, or read from a file: --new FILE",
+                ),
+                other => other,
+            })?;
             folder.change_passphrase(passphrase.bytes())?;
-            let about =
-                "The passphrase is changed. Backups open with the one that they were made with.";
-            say(terminal, about);
+            if terminal.json() {
+                let path = folder.path().display().to_string();
+                return terminal.record(vec![("folder", path.into()), ("changed", true.into())]);
+            }
+            terminal.line("The passphrase is changed.")?;
+            say(terminal, "Backups open with the one that they were made with.");
             Ok(())
         }
         KeyVerb::Backup => {
@@ -162,8 +172,13 @@ pub(crate) fn hand_on(
 
 /// Reads a document that somebody handed on, as bytes or as text.
 pub(crate) fn read_document(document: Document, path: &Path) -> Result<Vec<u8>, Failure> {
+    if path == Path::new("-") && std::io::stdin().is_terminal() {
+        eprintln!("Paste the {document}, then press Ctrl-D in an empty line.");
+    }
     let bytes = read(path)?;
-    if sealane_group::is_text(&bytes) {
+    // People paste what stands around it too. Documents of bytes begin with their letters.
+    let is_text = |text: &str| text.lines().any(|line| sealane_group::is_text(line.as_bytes()));
+    if std::str::from_utf8(&bytes).is_ok_and(is_text) {
         return Ok(sealane_group::from_text(document, &bytes)?);
     }
     Ok(bytes)

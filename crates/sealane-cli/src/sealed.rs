@@ -8,6 +8,7 @@ use sealane_protocol::Sealed;
 use crate::Failure;
 use crate::args::key::KeysArgs;
 use crate::config::File;
+use crate::terminal::harmless;
 
 /// What a sealed message is to who cannot open it; none where the message is open.
 ///
@@ -73,11 +74,14 @@ pub async fn open(
 ) -> Result<Group, Failure> {
     let (policy, _) = crate::policy::load(None, file)?;
     let member = crate::key::open(keys)?.group(group)?;
-    let group = client.group(member).await?.with_policy(policy);
+    Ok(client.group(member).await?.with_policy(policy))
+}
+
+/// Says on standard error what people should know of the group before they trust what they see.
+pub fn warn(group: &Group) {
     for warning in group.warnings() {
-        eprintln!("sealane: {warning} [{}]", warning.code());
+        eprintln!("sealane: {} [{}]", harmless(&warning.to_string()), warning.code());
     }
-    Ok(group)
 }
 
 /// Looks once more for orders, behind what was published: what fell behind a removal meanwhile is
@@ -89,5 +93,8 @@ pub async fn settle(group: &Group) -> Result<(), Failure> {
     let events = tokio::spawn(crate::subscribe::tell(group.events()));
     let outcome = group.catch_up().await;
     events.abort();
-    Ok(outcome?)
+    outcome?;
+    // What keeps a message from being sealed is said by the failure of that.
+    warn(group);
+    Ok(())
 }

@@ -23,6 +23,9 @@ pub async fn run(args: &Sub, file: &File, terminal: &mut Terminal) -> Result<(),
         Some(name) => Some(sealed::open(&client, &args.keys, name, file).await?),
         None => None,
     };
+    if let Some(group) = &group {
+        sealed::warn(group);
+    }
     let subscribe = match &group {
         Some(group) => group.subscribe(&args.pattern),
         None => client.subscribe(&args.pattern),

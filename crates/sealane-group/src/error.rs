@@ -72,8 +72,9 @@ sealane_message::errors! {
         #[error("the {document} has version {version}, from before the first release")]
         #[code("SL-GROUP-30", "OlderVersion")]
         #[cause("a document is of a version from before the first release")]
-        #[hint("Make it anew: the identity stays good; found the group again with `sealane group \
-                new`, and have its members join by new cards.")]
+        #[hint("Make it anew: the identity stays good. Leave the old group with `sealane group \
+                leave GROUP`, found it again with `sealane group new`, and have its members join \
+                by new cards.")]
         OlderVersion {
             /// What it is.
             document: Document,
@@ -107,9 +108,9 @@ sealane_message::errors! {
         #[hint("Give the sender this folder's card: `sealane key card`.")]
         NotForUs(Document),
         /// The invitation's card was not made here, or was used up.
-        #[error("the invitation answers a card that is not waiting in this folder")]
+        #[error("the card was used before, or does not wait in this folder")]
         #[code("SL-GROUP-12", "UnknownCard")]
-        #[cause("an invitation answers no card that waits here")]
+        #[cause("a card was used before, or an invitation answers none that waits here")]
         #[hint("Make a new card with `sealane key card` and have it invited; a card joins once.")]
         UnknownCard,
         /// An authority's folder that was copied or restored, or cards that were.

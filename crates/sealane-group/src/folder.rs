@@ -202,15 +202,17 @@ impl KeyFolder {
         Member::open(&self.keys, name)
     }
 
-    /// Forgets a group and its secrets in this folder.
+    /// Forgets a group and its secrets in this folder, also one that this version cannot read.
     ///
     /// # Errors
     ///
     /// [`Error::UnknownGroup`], [`Error::Io`].
     pub fn leave(&self, name: &str) -> Result<(), Error> {
-        let lock = self.keys.lock()?;
-        self.keys.load(&lock, name)?;
+        let _lock = self.keys.lock()?;
         let folder = self.keys.group_folder(name)?;
+        if !folder.join("group").exists() {
+            return Err(Error::UnknownGroup(name.to_owned()));
+        }
         fs::remove_dir_all(&folder).map_err(Error::io(&folder))?;
         files::sync_folder(&folder)
     }

@@ -164,6 +164,11 @@ impl Member {
         Err(Error::Stale { age_s, allowed_s })
     }
 
+    /// How old the authority's newest heartbeat may be, in seconds; 0: any age.
+    pub fn heartbeat_age_s(&self) -> u32 {
+        self.state.charter.heartbeat_age_s
+    }
+
     /// Whether members without a heartbeat seal nothing but what is urgent.
     pub fn is_strict(&self) -> bool {
         self.state.charter.is_strict

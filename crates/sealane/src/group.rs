@@ -238,13 +238,15 @@ impl Group {
         control::publish(&self.inner.client, self.inner.tag, &[notice]).await.map(|_| ())
     }
 
-    /// What people should know though nothing is refused for it: that the folder was copied or
-    /// restored, that no heartbeat has come for longer than the group's charter allows.
+    /// What people should know before they trust what they read: that this member was removed or
+    /// has not obeyed all orders, that the control stream has lost some, that the folder was copied
+    /// or restored, that no heartbeat has come for longer than the group's charter allows.
     pub fn warnings(&self) -> Vec<Error> {
         let keys = self.keys();
+        let behind = keys.check_orders().err();
         let stale = keys.known().check_heartbeat(now_ms()).err().map(Error::from);
         let copied = keys.known().is_copied().then_some(Error::CopiedKeys);
-        stale.into_iter().chain(copied).collect()
+        behind.into_iter().chain(stale).chain(copied).collect()
     }
 
     /// Streams that are sealed for this group, and their dead letters, with where they end.

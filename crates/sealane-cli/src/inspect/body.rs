@@ -1,8 +1,34 @@
 //! What a body says, as its codec has it.
 
-use sealane::{Codec, Value};
+use sealane::{Codec, DataType, Value};
+use sealane_frame::{Header, Kind};
 
-use super::hex;
+use super::{hex, words};
+
+/// What a header says about its body.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Head {
+    /// The codec's number.
+    pub(super) codec: u8,
+    pub(super) compression: &'static str,
+    /// Whether the time at which it was made stands before it.
+    pub(super) is_timed: bool,
+}
+
+impl Head {
+    pub(super) fn of(header: &Header) -> Self {
+        Self {
+            codec: header.codec(),
+            compression: words::compression(header.flags()),
+            is_timed: is_timed(header.kind(), header.data_type()),
+        }
+    }
+}
+
+/// Whether bodies of that kind and type begin with a time.
+pub(super) fn is_timed(kind: Kind, data_type: u16) -> bool {
+    kind == Kind::Message && DataType::from_number(data_type).is_urgent()
+}
 
 /// A body that can be read.
 #[derive(Debug, Clone, PartialEq)]
@@ -10,6 +36,8 @@ pub(super) struct Body {
     pub(super) shown: Shown,
     /// Why it is not shown by its codec.
     pub(super) note: Option<String>,
+    /// When it was made, by its sender's clock.
+    pub(super) time_ms: Option<u64>,
 }
 
 /// How a body is shown.
@@ -24,9 +52,24 @@ pub(super) enum Shown {
 }
 
 impl Body {
-    /// Reads a body in the codec of that number, compressed as `compression` names it.
-    pub(super) fn read(codec: u8, compression: &str, bytes: &[u8]) -> Self {
-        let raw = |note| Self { shown: Shown::Bytes(bytes.to_vec()), note };
+    /// Reads a body, and the time before it if it has one.
+    pub(super) fn read(head: Head, bytes: &[u8]) -> Self {
+        if !head.is_timed {
+            return Self::shown(head, bytes);
+        }
+        match bytes.split_first_chunk() {
+            Some((time, bytes)) => {
+                Self { time_ms: Some(u64::from_le_bytes(*time)), ..Self::shown(head, bytes) }
+            }
+            None => {
+                let note = "without the time that an urgent message begins with".to_owned();
+                Self { shown: Shown::Bytes(bytes.to_vec()), note: Some(note), time_ms: None }
+            }
+        }
+    }
+
+    fn shown(Head { codec, compression, .. }: Head, bytes: &[u8]) -> Self {
+        let raw = |note| Self { shown: Shown::Bytes(bytes.to_vec()), note, time_ms: None };
         if compression != "none" {
             return raw(Some(format!("compressed ({compression}): shown as it travels")));
         }
@@ -34,13 +77,13 @@ impl Body {
             let note = (codec != 0).then(|| format!("{codec} is no codec that is known"));
             return match std::str::from_utf8(bytes) {
                 Ok(text) if !bytes.is_empty() && text.chars().all(is_printable) => {
-                    Self { shown: Shown::Text(text.to_owned()), note }
+                    Self { shown: Shown::Text(text.to_owned()), note, time_ms: None }
                 }
                 _ => raw(note),
             };
         };
         match sealane_codec::decode(codec, bytes) {
-            Ok(value) => Self { shown: Shown::Value(value), note: None },
+            Ok(value) => Self { shown: Shown::Value(value), note: None, time_ms: None },
             Err(error) => raw(Some(format!("not {}: {error}", codec.name()))),
         }
     }
@@ -90,24 +133,33 @@ fn cut(line: &str, columns: usize) -> Vec<String> {
 mod tests {
     use super::*;
 
+    fn plain(codec: u8) -> Head {
+        Head { codec, compression: "none", is_timed: false }
+    }
+
     #[test]
     fn bodies_are_shown_as_their_codec_says() {
-        let lines = |codec, bytes: &[u8]| Body::read(codec, "none", bytes).lines(20);
+        let lines = |codec, bytes: &[u8]| Body::read(plain(codec), bytes).lines(20);
         assert_eq!(lines(1, b"{\"a\": 1}"), ["{\"a\":1}"]);
         assert_eq!(lines(2, b"\x81\xa1a\x01"), ["{\"a\":1}"]);
         assert_eq!(lines(3, b"\xa1\x61a\x01"), ["{\"a\":1}"]);
         assert_eq!(lines(0, b"hello\n\nyou"), ["hello", "", "you"]);
         assert!(lines(0, b"\xff\x00")[0].starts_with("000000  ff 00"));
         assert_eq!(lines(0, &[b'x'; 45]).iter().map(String::len).max(), Some(20));
-        let wrong = Body::read(3, "none", b"\xff");
+        let wrong = Body::read(plain(3), b"\xff");
         assert!(wrong.note.is_some_and(|note| note.starts_with("not cbor: ")));
-        assert!(Body::read(1, "lz4", b"1").note.is_some());
+        let compressed = Head { compression: "lz4", ..plain(1) };
+        assert!(Body::read(compressed, b"1").note.is_some());
+        let timed = Head { is_timed: true, ..plain(1) };
+        let body = Body::read(timed, b"\x01\x01\0\0\0\0\0\x002");
+        assert_eq!((body.time_ms, body.lines(9)), (Some(257), vec!["2".to_owned()]));
+        assert!(Body::read(timed, b"2").note.is_some());
     }
 
     #[test]
     fn nothing_in_a_body_steers_the_terminal() {
         for codec in [0, 1] {
-            let body = Body::read(codec, "none", "\"\u{9b}31m\u{202e}\u{7f}\"".as_bytes());
+            let body = Body::read(plain(codec), "\"\u{9b}31m\u{202e}\u{7f}\"".as_bytes());
             let shown = body.lines(90).join("");
             assert!(shown.chars().all(is_printable), "{shown:?}");
         }

@@ -6,7 +6,7 @@ use sealane_seal::limits::{SIGNATURE_BYTES, TAG_BYTES};
 use sealane_seal::{Class, Epoch};
 
 use super::account::{Account, Origin, Part, What};
-use super::body::Body;
+use super::body::{self, Body};
 use super::dictionary::Known;
 use super::form::FrameForm;
 use super::walk::{Walk, count};
@@ -149,7 +149,9 @@ fn judge(frame: &[u8], known: &Known, account: &mut Account) -> Option<Vec<u8>> 
     );
     if class == Class::Authenticated {
         let clear = rest.get(..body_bytes).unwrap_or_default();
-        account.body = Some(Body::read(codec, words::compression(flags), clear));
+        let compression = words::compression(flags);
+        let head = body::Head { codec, compression, is_timed: is_timed(frame) };
+        account.body = Some(Body::read(head, clear));
     }
     let mut full = Vec::new();
     match to_full(frame, &link, &mut full) {
@@ -173,6 +175,15 @@ fn judge(frame: &[u8], known: &Known, account: &mut Account) -> Option<Vec<u8>> 
             None
         }
     }
+}
+
+/// Whether the body begins with a time, by the kind and data type of the prefix.
+fn is_timed(frame: &[u8]) -> bool {
+    let [first, _, _, low, rest @ ..] = frame else { return false };
+    let is_wide = first & 0x40 != 0;
+    let high = rest.first().copied().filter(|_| is_wide).unwrap_or_default();
+    let kind = Kind::from_id(first >> 4 & 3);
+    kind.is_some_and(|kind| body::is_timed(kind, u16::from_le_bytes([*low, high])))
 }
 
 /// Why a prefix is none.

@@ -41,6 +41,7 @@ over Ethernet, Linux cooked, loopback and raw IP.
 The file of --dictionary says what the ends of one direction of a link know, in hexadecimal:
   04 a1a2a3a4 ffffffffffffffff 03 05      dictionary byte; group tag, destination, codec, flags
   slot 7 a1a2a3a4 5151515151515151        who has slot 7 of that group
+  context 7 a1a2a3a4 0102030405060708 12  what slot 7 announced: its context, its count of orders
   epoch a1a2a3a4 21                       near which epoch that group is [default: 0]
 
 The file of --group-keys is TOML, with one table for each group and secret; none of it is ever
@@ -50,10 +51,8 @@ printed:
   id = \"0707…\"                     # 32 bytes
   suite = \"AES_256_GCM_SHA512_128\" # the default, or CHACHA20_POLY1305_SHA512_128; 5 or 0xf001
   pair = false                     # whether it is a group of two
-  secret = \"…\"                     # 32 bytes: the secret of this epoch ...
-  epoch = 21                       # ... from which up to 1,024 later ones are reached,
-  ratchets = true                  # unless the group's secrets do not follow from each other
-  provisioned = \"…\"                # instead of secret and epoch: the secret of epoch 0 on
+  secret = \"…\"                     # 32 bytes: the secret of ...
+  epoch = 21                       # ... this epoch
   signers = { 7 = \"…\" }            # the Ed25519 keys that verify class S, by slot
 
 With --json each frame, fragment and batch is one line, and a last line has the counts:
@@ -65,7 +64,8 @@ With --json each frame, fragment and batch is one line, and a last line has the 
   fields      a list of part (relay, authenticated, sframe, body, tag, link, unit, unknown),
               offset, length, hex, field, value, meaning
   opening     with --group-keys: result (opened, noKeys or refused), epoch, slot, counter, error
-  body        the body, by its codec; bodyText or bodyHex if it has none; bodyNote says why
+  body        the body, by its codec; bodyText or bodyHex if it has none; bodyNote says why;
+              bodyTimeMs: when an urgent message was made, by its sender's clock
 
 Exit codes:
   0  all was read; what lacks a dictionary or keys is not refused

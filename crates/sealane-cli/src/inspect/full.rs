@@ -4,7 +4,7 @@ use sealane_frame::{FrameView, VERSION};
 use sealane_seal::{Class, Epoch};
 
 use super::account::{Account, Origin, Part, What};
-use super::body::Body;
+use super::body::{self, Body};
 use super::form::FrameForm;
 use super::seal::{self, Sealed};
 use super::walk::{Walk, count};
@@ -39,10 +39,8 @@ pub(super) fn explain(frame: &[u8], origin: &Origin) -> Account {
     account.rows = walk.rows;
     match FrameView::parse(frame) {
         Ok(view) => {
-            let read = |clear| {
-                Body::read(view.header().codec(), words::compression(view.header().flags()), clear)
-            };
-            account.body = view.clear_body().map(read);
+            let head = body::Head::of(view.header());
+            account.body = view.clear_body().map(|clear| Body::read(head, clear));
         }
         Err(error) => account.refusal = Some(error.into()),
     }

@@ -10,8 +10,8 @@ use sealane_seal::{
 use toml::{Table, Value};
 
 use super::account::Refusal;
-use super::body::Body;
-use super::{hex, words};
+use super::body::{self, Body};
+use super::hex;
 use crate::Failure;
 
 /// The groups whose keys are held.
@@ -127,12 +127,11 @@ impl Held {
             match open_stored(&mut self.opener, self.start, binding, &mut copy) {
                 Ok(stored) => {
                     let header = stored.header;
-                    let compression = words::compression(header.flags());
                     return Ok(Opening::Opened {
                         epoch: stored.opened.epoch().0,
                         slot: stored.opened.slot().number(),
                         counter: stored.opened.counter(),
-                        body: Body::read(header.codec(), compression, stored.body),
+                        body: Body::read(body::Head::of(&header), stored.body),
                     });
                 }
                 Err(error) => refusal = refusal.or(Some(error)),

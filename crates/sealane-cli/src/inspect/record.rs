@@ -91,6 +91,9 @@ fn opened(opening: &Opening) -> Value {
 }
 
 fn body(body: &Body, fields: &mut Vec<(&'static str, Value)>) {
+    if let Some(time_ms) = body.time_ms {
+        fields.push(("bodyTimeMs", time_ms.into()));
+    }
     fields.push(match &body.shown {
         Shown::Value(value) => ("body", value.clone()),
         Shown::Text(text) => ("bodyText", text.as_str().into()),

@@ -165,6 +165,9 @@ impl Show {
 
     fn body(self, title: &str, body: &Body, lines: &mut Vec<String>) {
         lines.push(format!("  {}", self.paint(Style::Heading, title)));
+        if let Some(time_ms) = body.time_ms {
+            lines.push(format!("    made {} by its sender's clock", words::moment(time_ms)));
+        }
         if let Some(note) = &body.note {
             let note = wrap(&printable(note), COLUMNS - 4);
             lines.extend(note.iter().map(|line| format!("    {}", self.paint(Style::Bad, line))));

@@ -140,12 +140,18 @@ impl GroupKeys {
         Ok(outcome?)
     }
 
-    /// Why nothing may be sealed now, if that is so.
-    pub(super) fn check_sealing(&self, data_type: DataType, now_ms: u64) -> Result<(), Error> {
+    /// Whether this is a member that knows of all orders.
+    pub(super) fn check_orders(&self) -> Result<(), Error> {
         self.member.check_sealing()?;
         if let Some(RolledBack { shown, seen }) = self.rolled_back {
             return Err(sealane_group::Error::RolledBack { shown, seen }.into());
         }
+        Ok(())
+    }
+
+    /// Why nothing may be sealed now, if that is so.
+    pub(super) fn check_sealing(&self, data_type: DataType, now_ms: u64) -> Result<(), Error> {
+        self.check_orders()?;
         if self.member.is_strict() && !data_type.is_urgent() {
             self.member.check_heartbeat(now_ms)?;
         }

@@ -2,8 +2,9 @@ use std::path::Path;
 use std::process::{Output, Stdio};
 
 use sealane::Value;
-use sealane_frame::{Batch, Fragment};
-use sealane_seal::Class;
+use sealane_frame::{Batch, Fragment, Kind};
+use sealane_message::DataType;
+use sealane_seal::{Binding, Class};
 
 use crate::cli::{json, on_terminal, sealane, text};
 
@@ -11,7 +12,7 @@ mod captures;
 mod members;
 
 use captures::{ethernet_ipv4, ipv4, ipv6, pcap, pcapng};
-use members::{BYTE, SECRET, Sender, hex, write};
+use members::{BYTE, ORDERS, SECRET, Sender, hex, write};
 
 const BODY: &[u8] = br#"{"lat": 48.2, "text": "hello"}"#;
 const WRONG: &str = "0000000000000000000000000000000000000000000000000000000000000001";
@@ -104,13 +105,15 @@ fn a_full_frame_of_every_class_is_explained_byte_by_byte() {
             ("group tag", 23, 4, "authenticated"),
             ("body length", 43, 4, "authenticated"),
             ("sequence", 47, 8, "authenticated"),
-            ("spare", 63, 1, "authenticated"),
+            ("context", 55, 8, "authenticated"),
+            ("orders", 63, 1, "authenticated"),
             ("tag", frame.len() as u64 - 16, 16, "tag"),
         ] {
             let row = row(record, field);
             let is = (number(row, "offset"), number(row, "length"), text(row, "part"));
             assert_eq!(is, (at, length, part.to_owned()), "{field}");
         }
+        assert_eq!(number(row(record, "orders"), "value"), ORDERS.into());
         let flags = row(record, "flags").field("value").unwrap();
         assert_eq!(text(flags, "class"), letter);
         let key = row(record, "key id").field("value").unwrap();
@@ -124,8 +127,9 @@ fn a_full_frame_of_every_class_is_explained_byte_by_byte() {
 #[test]
 fn the_text_names_what_a_relay_could_change_and_fits_its_columns() {
     let mut sender = Sender::new(Class::Authenticated);
-    sender.fields.time_ms = u64::MAX;
-    let (code, out) = run(&sender.full(BODY), &[]);
+    sender.fields.data_type = DataType::EMERGENCY.number();
+    let timed = [&u64::MAX.to_le_bytes(), BODY].concat();
+    let (code, out) = run(&sender.full(&timed), &[]);
     assert_eq!(code, 0);
     let at = |what: &str| out.find(what).unwrap_or_else(|| panic!("no {what} in {out}"));
     assert!(at("a relay could change") < at("next hop"), "{out}");
@@ -176,10 +180,9 @@ fn a_frame_that_was_damaged_is_explained_as_far_as_it_goes() {
     }
     let frame = Sender::new(Class::Group).full(BODY);
     for (at, value, code, name) in [
-        (17, 2, "SL-FRAME-02", "UnknownFrameVersion"),
+        (17, 3, "SL-FRAME-02", "UnknownFrameVersion"),
         (18, 9, "SL-FRAME-03", "UnknownFrameKind"),
         (19, 0xc1, "SL-FRAME-04", "ReservedBits"),
-        (63, 1, "SL-FRAME-04", "ReservedBits"),
         (43, 0xff, "SL-FRAME-05", "FrameLengthMismatch"),
         (47, 9, "SL-FRAME-08", "HeadersDisagree"),
     ] {
@@ -236,12 +239,19 @@ fn what_the_roster_lacks_is_named() {
     let mut sender = Sender::new(Class::Group);
     let frame = sender.compact(BODY);
     let dictionary = std::fs::read_to_string(sender.dictionary(folder.path())).unwrap();
-    let entries: String =
-        dictionary.lines().filter(|line| !line.contains("slot")).collect::<Vec<_>>().join("\n");
-    let entries = write(folder.path(), "entries", entries.as_bytes());
-    let (code, lines, _) = records(&frame, &["--dictionary", path(&entries)]);
-    assert_eq!((code, text(&lines[0], "status").as_str()), (0, "partial"));
-    assert!(text(&lines[0], "missing").contains("`slot 700 GROUP TAG`"), "{lines:?}");
+    let without = |words: &[&str]| -> String {
+        let kept = dictionary.lines().filter(|line| !words.iter().any(|word| line.contains(word)));
+        kept.map(|line| format!("{line}\n")).collect()
+    };
+    for (words, missing) in [
+        (&["slot", "context"][..], "`slot 700 GROUP TAG`"),
+        (&["context"], "`context 700 GROUP CONTEXT ORDERS`"),
+    ] {
+        let entries = write(folder.path(), "entries", without(words).as_bytes());
+        let (code, lines, _) = records(&frame, &["--dictionary", path(&entries)]);
+        assert_eq!((code, text(&lines[0], "status").as_str()), (0, "partial"));
+        assert!(text(&lines[0], "missing").contains(missing), "{lines:?}");
+    }
 }
 
 #[test]
@@ -278,6 +288,75 @@ fn keys_open_every_class_and_wrong_keys_say_why_not() {
     let (code, lines, summary) = records(&stranger.full(BODY), &["--keys", path(&keys)]);
     assert_eq!((code, number(&summary, "noKeys")), (0, 1));
     assert_eq!(text(lines[0].field("opening").unwrap(), "result"), "noKeys");
+}
+
+#[test]
+fn a_frame_of_version_1_is_explained_so_far_and_refused_by_its_version() {
+    let mut frame = Sender::new(Class::Group).full(BODY);
+    frame[17] = 1;
+    let (code, out) = run(&frame, &[]);
+    assert_eq!(code, 1);
+    assert!(out.contains("unknown: not 2"), "{out}");
+    assert!(out.contains("refused: UnknownFrameVersion [SL-FRAME-02]"), "{out}");
+    assert!(out.contains("hint: "), "{out}");
+    let (_, lines, _) = records(&frame, &[]);
+    covers(&lines[0], &frame);
+    assert_eq!(number(row(&lines[0], "version"), "value"), 1);
+    let error = lines[0].field("error").unwrap();
+    assert_eq!(text(error, "code"), "SL-FRAME-02");
+}
+
+#[test]
+fn a_frame_opens_for_the_place_that_it_was_made_for_and_no_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut sender = Sender::new(Class::Group);
+    let keys = sender.keys(folder.path(), SECRET);
+    let keys = ["--keys", path(&keys)];
+    let opens = |frame: &[u8], topic: &[&str]| {
+        let (code, lines, _) = records(frame, &[&keys, topic].concat());
+        let opening = lines[0].field("opening").unwrap();
+        let is_open = text(opening, "result") == "opened";
+        assert_eq!(code, i32::from(!is_open));
+        is_open
+    };
+    let of_link = sender.full(BODY);
+    assert!(opens(&of_link, &[]));
+    assert!(!opens(&of_link, &["--topic", "fleet/7"]));
+    sender.binding = Binding::stream("fleet/7");
+    let of_stream = sender.full(BODY);
+    assert!(opens(&of_stream, &["--topic", "fleet/7"]));
+    assert!(!opens(&of_stream, &["--topic", "fleet/8"]));
+    assert!(!opens(&of_stream, &[]));
+    // An order is made for its control stream, however it travels.
+    sender.fields.kind = Kind::Control;
+    sender.binding = Binding::stream("groups/a1a2a3a4");
+    let order = sender.full(BODY);
+    assert!(opens(&order, &[]) && opens(&order, &["--topic", "groups/a1a2a3a4"]));
+    sender.binding = Binding::link();
+    assert!(opens(&sender.full(BODY), &[]), "what neighbours tell each other is control too");
+}
+
+#[test]
+fn the_time_of_an_urgent_message_is_told_apart_from_its_body() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut sender = Sender::new(Class::Signed);
+    sender.fields.data_type = DataType::EMERGENCY.number();
+    let keys = sender.keys(folder.path(), SECRET);
+    let made_ms: u64 = 1_700_000_000_250;
+    let frame = sender.full(&[&made_ms.to_le_bytes(), BODY].concat());
+    let (code, lines, _) = records(&frame, &["--keys", path(&keys)]);
+    assert_eq!(code, 0);
+    assert_eq!(number(&lines[0], "bodyTimeMs"), made_ms);
+    assert_eq!(lines[0].field("body"), Some(&json(std::str::from_utf8(BODY).unwrap())));
+    let (_, out) = run(&frame, &["--keys", path(&keys)]);
+    assert!(out.contains("made 2023-11-14T22:13:20.250Z by its sender's clock"), "{out}");
+    assert!(out.contains(r#"{"lat":48.2,"text":"hello"}"#), "{out}");
+    let (_, lines, _) = records(&sender.full(b"short"), &["--keys", path(&keys)]);
+    assert!(text(&lines[0], "bodyNote").contains("without the time"), "{lines:?}");
+    // Control frames number their bodies themselves.
+    sender.fields.kind = Kind::Control;
+    let (_, lines, _) = records(&sender.full(BODY), &["--keys", path(&keys)]);
+    assert_eq!(lines[0].field("bodyTimeMs"), None);
 }
 
 #[test]

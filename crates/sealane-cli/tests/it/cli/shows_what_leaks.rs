@@ -4,7 +4,8 @@ use sealane::{Codec, GroupTag, Value};
 use sealane_frame::{FrameBuf, HeaderFields, PeerTag, seal_frame};
 use sealane_protocol::Sealed;
 use sealane_seal::{
-    Class, EpochSecret, Epochs, Group, GroupId, History, Sealer, Slot, Suite, Witness,
+    Binding, Class, Epoch, EpochSecret, Epochs, Group, GroupId, History, Sealer, SenderContext,
+    Slot, Suite,
 };
 
 use crate::cli::{NodeProcess, json, text};
@@ -16,17 +17,18 @@ const SECRET: &str = "the way to the treasure";
 fn publish(node: &NodeProcess, topic: &str) {
     let group = Group::new(GroupId([7; 32]), Suite::Aes256Gcm);
     let secret = EpochSecret::new([1; 32]);
-    let epochs = Epochs::provisioned(group.id(), History::Kept, &secret).unwrap();
+    let epochs = Epochs::new(group.id(), History::Kept, Epoch(0), secret);
     let slot = Slot::new(5).unwrap();
-    let mut sealer = Sealer::fresh(group, slot, &epochs, Witness([0; 32])).unwrap();
-    let block = sealer.reserve(10).unwrap();
-    sealer.confirm(block).unwrap();
+    let context = SenderContext([9; 8]);
+    let mut sealer = Sealer::new(group, slot, context, &epochs, 0).unwrap();
+    let binding = Binding::stream(topic);
     let (tag, source) = (GroupTag::from_hex(TAG).unwrap(), PeerTag::from_hash([3; 8]));
     for (n, class) in [Class::Group, Class::Group, Class::Authenticated].into_iter().enumerate() {
         let codec = Codec::MsgPack as u8;
-        let fields = HeaderFields { class, codec, ..HeaderFields::new(tag, source, 7) };
+        let fields = HeaderFields { class, codec, orders: 3, ..HeaderFields::new(tag, source, 7) };
         let mut buf = FrameBuf::new();
-        let frame = seal_frame(&mut sealer, &fields, SECRET.as_bytes(), &mut buf).unwrap();
+        let frame =
+            seal_frame(&mut sealer, &fields, &binding, SECRET.as_bytes(), &mut buf).unwrap();
         let id = Some(format!("m{n}").into());
         let mut envelope = Vec::new();
         Sealed { id, frame: (&*frame).into() }.write(Codec::Json, &mut envelope);
@@ -107,7 +109,8 @@ fn leaks_are_what_headers_say_and_what_lies_in_clear() {
         ("destination tag", 1, &["everybody"]),
         ("slot", 1, &["5"]),
         ("sequence", 3, &["0", "1", "2"]),
-        ("time", 1, &["withheld"]),
+        ("sender context", 1, &["0909090909090909"]),
+        ("orders obeyed, low 8 bits", 1, &["3"]),
     ] {
         let row = field(&rows, name);
         assert_eq!(row.field("distinct").and_then(Value::as_u64), Some(distinct), "{name}");

@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use sealane_frame::{
-    Dictionary, Entry, FrameBuf, GroupTag, HeaderFields, LinkContext, PeerTag, Roster,
+    Announced, Dictionary, Entry, FrameBuf, GroupTag, HeaderFields, LinkContext, PeerTag, Roster,
     seal_compact, seal_frame,
 };
 use sealane_seal::{
-    Class, Epoch, EpochSecret, Epochs, Group, GroupId, History, Sealer, SigningKey, Slot, Suite,
-    Witness,
+    Binding, Class, Epoch, EpochSecret, Epochs, Group, GroupId, History, Sealer, SenderContext,
+    SigningKey, Slot, Suite,
 };
 
 pub(crate) const SECRET: &str = "5ec7e75ec7e75ec7e75ec7e75ec7e75ec7e75ec7e75ec7e75ec7e75ec7e75ec7";
@@ -17,6 +17,9 @@ const SENDER: PeerTag = PeerTag::from_hash([0x51; 8]);
 const RELAY: PeerTag = PeerTag::from_hash([0x52; 8]);
 const READER: PeerTag = PeerTag::from_hash([0x53; 8]);
 const SIGNING_SEED: [u8; 32] = [3; 32];
+const CONTEXT: SenderContext = SenderContext(*b"a start!");
+/// How many orders the sender has obeyed.
+pub(crate) const ORDERS: u8 = 7;
 pub(crate) const BYTE: u8 = 4;
 
 /// A sender of one class.
@@ -24,6 +27,8 @@ pub(crate) struct Sender {
     sealer: Sealer,
     slot: Slot,
     pub(crate) fields: HeaderFields,
+    /// What its frames are made for.
+    pub(crate) binding: Binding,
 }
 
 impl Sender {
@@ -33,11 +38,8 @@ impl Sender {
         let make = if is_pair { Group::pair } else { Group::new };
         let group = make(GroupId([7; 32]), Suite::Aes256Gcm);
         let slot = Slot::new(if is_pair { 1 } else { 700 }).unwrap();
-        let mut epochs = Epochs::provisioned(group.id(), History::Kept, &secret()).unwrap();
-        epochs.advance(Epoch(300)).unwrap();
-        let mut sealer = Sealer::fresh(group, slot, &epochs, Witness([0; 32])).unwrap();
-        let block = sealer.reserve(1000).unwrap();
-        sealer.confirm(block).unwrap();
+        let epochs = Epochs::new(group.id(), History::Kept, Epoch(300), secret());
+        let mut sealer = Sealer::new(group, slot, CONTEXT, &epochs, 0).unwrap();
         sealer.set_signing_key(SigningKey::from_seed(&SIGNING_SEED).unwrap());
         let tag = GroupTag::from_bytes(TAG);
         let fields = HeaderFields {
@@ -45,19 +47,24 @@ impl Sender {
             destination: READER,
             class,
             codec: 1,
+            orders: ORDERS,
             ..HeaderFields::new(tag, SENDER, 0x21)
         };
-        Self { sealer, slot, fields }
+        Self { sealer, slot, fields, binding: Binding::link() }
     }
 
     pub(crate) fn full(&mut self, body: &[u8]) -> Vec<u8> {
-        seal_frame(&mut self.sealer, &self.fields, body, &mut FrameBuf::new()).unwrap().to_vec()
+        let mut buf = FrameBuf::new();
+        let frame = seal_frame(&mut self.sealer, &self.fields, &self.binding, body, &mut buf);
+        frame.unwrap().to_vec()
     }
 
     pub(crate) fn compact(&mut self, body: &[u8]) -> Vec<u8> {
         let (mut dictionary, mut roster) = (Dictionary::new(), Roster::new());
         dictionary.define(BYTE, Entry::of(&self.fields)).unwrap();
         roster.insert(self.fields.group, self.slot, SENDER).unwrap();
+        let announced = Announced { context: CONTEXT, orders: ORDERS };
+        roster.announce(self.fields.group, self.slot, announced).unwrap();
         roster.set_epoch(self.fields.group, Epoch(300));
         let link = LinkContext {
             dictionary: &dictionary,
@@ -66,17 +73,19 @@ impl Sender {
             previous_hop: SENDER,
         };
         let mut buf = FrameBuf::new();
-        seal_compact(&mut self.sealer, &self.fields, body, &link, &mut buf).unwrap().to_vec()
+        let (sealer, fields) = (&mut self.sealer, &self.fields);
+        let frame = seal_compact(sealer, fields, &self.binding, body, &link, &mut buf);
+        frame.unwrap().to_vec()
     }
 
     /// What `--dictionary` needs for its compact frames.
     pub(crate) fn dictionary(&self, folder: &Path) -> PathBuf {
         let entry = hex(&Entry::of(&self.fields).to_bytes());
-        let [group, tag] = [hex(&TAG), hex(&SENDER.to_bytes())];
+        let [group, tag, context] = [hex(&TAG), hex(&SENDER.to_bytes()), hex(&CONTEXT.0)];
         let slot = self.slot.number();
         let text = format!(
             "# what the link knows\n{BYTE:02x} {entry}\nslot {slot} {group} {tag}\n\
-             epoch {group} 301\n"
+             context {slot} {group} {context} {ORDERS}\nepoch {group} 301\n"
         );
         write(folder, "link.txt", text.as_bytes())
     }
@@ -85,7 +94,7 @@ impl Sender {
     pub(crate) fn keys(&self, folder: &Path, secret: &str) -> PathBuf {
         let verifying = SigningKey::from_seed(&SIGNING_SEED).unwrap().verifying_key();
         let text = format!(
-            "[[group]]\ntag = \"{}\"\nid = \"{}\"\npair = {}\nprovisioned = \"{secret}\"\n\
+            "[[group]]\ntag = \"{}\"\nid = \"{}\"\npair = {}\nsecret = \"{secret}\"\nepoch = 300\n\
              signers = {{ 700 = \"{}\" }}\n",
             hex(&TAG),
             hex(&[7; 32]),
