@@ -9,6 +9,7 @@ from .frame import (
     forward,
     forward_compact,
     open,
+    open_announcement,
     open_compact,
     open_live,
 )
@@ -49,6 +50,7 @@ __all__ = [
     "forward",
     "forward_compact",
     "open",
+    "open_announcement",
     "open_compact",
     "open_live",
     "open_stored",

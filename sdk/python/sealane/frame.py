@@ -17,6 +17,8 @@ MAX_COMPACT_FRONT = {True: 15, False: 11}
 #: Data types of messages that are urgent: spec/policy.md.
 URGENT = {7, 8, 9, 10, 11}
 TIME = 8
+#: Kind, data type and class of an announcement.
+ANNOUNCEMENT = (1, 3, "S")
 
 
 @dataclass(frozen=True)
@@ -134,18 +136,23 @@ def open_compact(frame: bytes, keys: seal.Keys, link: Link, binding: bytes) -> O
 
 
 def open_live(
-    frame: bytes,
-    reader: live.Live,
-    binding: bytes,
-    link: Link | None = None,
-    is_announcement: bool = False,
+    frame: bytes, reader: live.Live, binding: bytes, link: Link | None = None
 ) -> OpenedFrame:
-    """Opens a frame that came over a link: of the compact form, if a link is given."""
+    """Opens a frame that came over a link: of the compact form, if what the link knows is given."""
     if link is None:
         header, sealed = _full(frame, reader.newest, binding)
     else:
         header, sealed = _compact(frame, reader.newest, link, binding)
-    heard = reader.open(sealed, is_announcement)
+    heard = reader.open(sealed)
+    return _opened(header, heard.opened, heard)
+
+
+def open_announcement(frame: bytes, reader: live.Live) -> OpenedFrame:
+    """Opens the frame by which a neighbour announces itself. It has the full form only."""
+    header, sealed = _full(frame, reader.newest, seal.BOUND_TO_LINK)
+    if (header.kind, header.data_type, seal.CLASSES[header.klass]) != ANNOUNCEMENT:
+        raise Refused("SL-FRAME-08")
+    heard = reader.open(sealed, is_announcement=True)
     return _opened(header, heard.opened, heard)
 
 

@@ -195,7 +195,7 @@ class Live:
         self.trials -= 1
 
     def _check_start(self, heard: Heard) -> None:
-        """Refuses a new context that is not of a later epoch, and did not start later in its own."""
+        """Refuses a new context of an earlier epoch, or of one in which it started no later."""
         opened, told = heard.opened, heard.announcement
         session = self.sessions.get(opened.slot)
         if told is None or session is None or session.context == opened.context:

@@ -188,11 +188,10 @@ class Links(unittest.TestCase):
         made = frame(orders=44)
         reader, known = sealane.Live(keys(made.message)), link(made, announced={})
         told = announcement(10, 300, counter=0, bound=binding(LINK))
-        greeting = made.but(message=told, kind=1)
+        greeting = made.but(message=told, kind=1, data_type=3)
         early = refusal(lambda: sealane.open_live(made.compact(), reader, PLACE, known))
         self.assertEqual(early, "SL-FRAME-22")
-        place = sealane.BOUND_TO_LINK
-        opened = sealane.open_live(greeting.full(), reader, place, is_announcement=True)
+        opened = sealane.open_announcement(greeting.full(), reader)
         reader.accept(opened.heard)
         known.announce(opened)
         for counter in (4, 5):
@@ -203,12 +202,18 @@ class Links(unittest.TestCase):
             reader.accept(work().heard)
             self.assertEqual(refusal(work), "SL-SEAL-05")
 
-    def test_an_announcement_is_bound_to_the_link(self):
-        greeting = Frame(announcement(10, 300, bound=PLACE), kind=1)
-        reader = sealane.Live(keys(greeting.message))
-        place = sealane.BOUND_TO_LINK
-        work = lambda: sealane.open_live(greeting.full(), reader, place, is_announcement=True)
-        self.assertEqual(refusal(work), "SL-SEAL-03")
+    def test_what_is_no_announcement_is_refused(self):
+        greeting = Frame(announcement(10, 300, bound=binding(LINK)), kind=1, data_type=3)
+        for other, expected in (
+            (greeting, None),
+            (greeting.but(kind=0), "SL-FRAME-08"),
+            (greeting.but(data_type=2), "SL-FRAME-08"),
+            (greeting.but(message=greeting.message.but(klass="C")), "SL-FRAME-08"),
+            (greeting.but(message=greeting.message.but(bound=PLACE)), "SL-SEAL-03"),
+        ):
+            reader = sealane.Live(keys(greeting.message))
+            work = lambda: sealane.open_announcement(other.full(), reader)
+            self.assertEqual(refusal(work), expected)
 
 
 if __name__ == "__main__":

@@ -3,47 +3,69 @@
 import unittest
 
 import sealane
+from test_seal import place, terms
 from vectors import cases, refusal
 
 
 def keys(case: dict) -> sealane.Keys:
     given = case["keys"]
-    return sealane.Keys.provisioned(
+    return sealane.Keys(
         bytes.fromhex(given["group_id"]),
-        bytes.fromhex(given["secret"]),
-        suite=case["suite"],
-        is_pair=given["is_pair"],
-        signers={slot: bytes.fromhex(key) for slot, key in given["signers"]},
+        case["suite"],
+        given["is_pair"],
+        {given["epoch"]: bytes.fromhex(given["secret"])},
+        terms(given["terms"]),
+        given["epoch"],
     )
 
 
-def opened(case: dict) -> sealane.OpenedFrame:
-    frame = bytes.fromhex(case["frame"])
-    if case["form"] == "full":
-        return sealane.open(frame, keys(case))
-    given = case["link"]
-    link = sealane.Link(
+def link(given: dict) -> sealane.Link:
+    known = sealane.Link(
         bytes.fromhex(given["next_hop"]),
         bytes.fromhex(given["previous_hop"]),
         {byte: bytes.fromhex(entry) for byte, entry in given["dictionary"]},
-        {(bytes.fromhex(group), slot): bytes.fromhex(tag) for group, slot, tag in given["roster"]},
     )
-    return sealane.open_compact(frame, keys(case), link)
+    for one in given["roster"]:
+        member = (bytes.fromhex(one["group"]), one["slot"])
+        known.roster[member] = bytes.fromhex(one["tag"])
+        if one["context"] is not None:
+            announced = sealane.Announced(bytes.fromhex(one["context"]), one["orders"])
+            known.announced[member] = announced
+    return known
+
+
+def ways(case: dict) -> list:
+    """The ways to read a frame, which agree."""
+    frame, held, found_in = bytes.fromhex(case["frame"]), keys(case), place(case["binding"])
+    if case["read"] == "announcement":
+        reader = sealane.Live(held, case["keys"]["own_slot"])
+        return [lambda: sealane.open_announcement(frame, reader)]
+    if case["form"] == "full":
+        return [lambda: sealane.open(frame, held, found_in)]
+    known, near = link(case["link"]), case["link"]["epoch"]
+    return [
+        lambda: sealane.open_compact(frame, held, known, found_in),
+        lambda: sealane.open(sealane.expand(frame, known, near), held, found_in),
+    ]
 
 
 class Frames(unittest.TestCase):
     def test_frames(self):
         for case in cases("frame/frames.json"):
-            with self.subTest(case["name"], suite=case["suite"]):
-                if case["error"]:
-                    self.assertEqual(refusal(lambda: opened(case)), case["error"])
-                    continue
-                frame, expected = opened(case), case["opened"]
-                self.assertEqual(frame.body.hex(), expected["body"])
-                self.assertEqual(frame.header.encode().hex(), expected["header"])
-                said = (frame.klass, frame.slot, frame.epoch, frame.header.sequence)
-                names = ("class", "slot", "epoch", "sequence")
-                self.assertEqual(said, tuple(expected[name] for name in names))
+            for number, way in enumerate(ways(case)):
+                with self.subTest(case["name"], suite=case["suite"], way=number):
+                    if case["error"]:
+                        self.assertEqual(refusal(way), case["error"])
+                    else:
+                        self.check(way(), case["opened"])
+
+    def check(self, frame: sealane.OpenedFrame, expected: dict):
+        header = frame.header
+        self.assertEqual(frame.body.hex(), expected["body"])
+        self.assertEqual(header.encode().hex(), expected["header"])
+        said = (frame.klass, frame.slot, frame.epoch, header.sequence, header.context.hex())
+        names = ("class", "slot", "epoch", "sequence", "context", "orders")
+        self.assertEqual((*said, header.orders), tuple(expected[name] for name in names))
 
     def test_what_a_relay_sends_on(self):
         for case in cases("frame/relayed.json"):
