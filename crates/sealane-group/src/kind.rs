@@ -12,23 +12,23 @@ use crate::{Change, ControlCursor, EpochSource, Error, Mark, Member, Notice, Sen
 #[non_exhaustive]
 pub enum Membership {
     /// An authority decides, by orders.
-    Provisioned(Member),
+    Provisioned(Box<Member>),
     /// The members decide among themselves: for tests, in place of conversations. Slots are given
     /// again, and epochs come from outside.
     #[cfg(feature = "test-kind")]
-    Agreed(Agreed),
+    Agreed(Box<Agreed>),
 }
 
 impl From<Member> for Membership {
     fn from(member: Member) -> Membership {
-        Membership::Provisioned(member)
+        Membership::Provisioned(Box::new(member))
     }
 }
 
 #[cfg(feature = "test-kind")]
 impl From<Agreed> for Membership {
     fn from(agreed: Agreed) -> Membership {
-        Membership::Agreed(agreed)
+        Membership::Agreed(Box::new(agreed))
     }
 }
 

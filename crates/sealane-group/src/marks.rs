@@ -46,8 +46,8 @@ struct Kept {
 pub(crate) struct Marks(Vec<Kept>);
 
 impl Marks {
-    /// Takes marks of the removal that began `epoch`, in place of others of the same streams. Beyond
-    /// the bound those of the oldest epochs leave.
+    /// Takes marks of the removal that began `epoch`, in place of others of the same streams.
+    /// Beyond the bound those of the oldest epochs leave.
     pub(crate) fn add(&mut self, epoch: Epoch, marks: &[Mark]) {
         let is_new = |kept: &Kept| marks.iter().any(|mark| mark.stream == kept.mark.stream);
         self.0.retain(|kept| kept.epoch != epoch || !is_new(kept));

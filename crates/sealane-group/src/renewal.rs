@@ -49,6 +49,12 @@ pub(crate) struct OpenedRenewal {
     pub(crate) wrap_key: Option<Zeroizing<[u8; 32]>>,
 }
 
+/// A fresh secret, and the pairwise key that its card has brought.
+struct FreshKeys {
+    secret: EpochSecret,
+    wrap_key: Zeroizing<[u8; 32]>,
+}
+
 /// What a renewal is to say.
 pub(crate) struct Plan<'a> {
     pub(crate) number: u64,
@@ -134,7 +140,7 @@ impl<'a> Renewal<'a> {
     ) -> Result<Option<OpenedRenewal>, Error> {
         let (secret, wrap_key) = match self.fresh.iter().find(|fresh| fresh.slot == state.slot) {
             Some(fresh) => match self.open_fresh(fresh, keys, lock)? {
-                Some((secret, key)) => (secret, Some(key)),
+                Some(FreshKeys { secret, wrap_key }) => (secret, Some(wrap_key)),
                 None => return Ok(None),
             },
             None => {
@@ -155,7 +161,7 @@ impl<'a> Renewal<'a> {
         fresh: &Fresh<'_>,
         keys: &IdentityKeys,
         lock: &Lock,
-    ) -> Result<Option<(EpochSecret, Zeroizing<[u8; 32]>)>, Error> {
+    ) -> Result<Option<FreshKeys>, Error> {
         let mut cards = keys.cards(lock)?.unwrap_or_default();
         let Some(found) = cards.iter().position(|waiting| waiting.nonce == fresh.nonce) else {
             return Ok(None);
@@ -164,17 +170,13 @@ impl<'a> Renewal<'a> {
     }
 
     /// The secret and the new pairwise key that were encrypted to a card.
-    fn open_with(
-        &self,
-        fresh: &Fresh<'_>,
-        waiting: &Waiting,
-    ) -> Result<(EpochSecret, Zeroizing<[u8; 32]>), Error> {
+    fn open_with(&self, fresh: &Fresh<'_>, waiting: &Waiting) -> Result<FreshKeys, Error> {
         let info = fresh_info(self.group, self.epoch, fresh.slot, &fresh.nonce);
         let opened = waiting.wrapping()?.open(&info, &[], fresh.sealed);
         let opened = opened.ok_or(Error::NotForUs(Document::Renewal))?;
         let secret = opened.plaintext.as_slice().try_into();
         let secret = secret.map_err(|_| Error::Malformed(Document::Renewal))?;
-        Ok((EpochSecret::new(secret), opened.exported))
+        Ok(FreshKeys { secret: EpochSecret::new(secret), wrap_key: opened.exported })
     }
 
     /// The card of this folder that it answers, if any: it is used up once the state is kept.

@@ -54,7 +54,7 @@ pub(super) fn report(plan: &Plan, progress: &mut dyn FnMut(f64)) -> Result<Repor
         title: "Latency of one document".into(),
         note: "Published: what encryption added, in a debug build. Baseline: RustCrypto's \
                ChaCha20-Poly1305, a random nonce, fresh buffers. Sealane: class C in the compact \
-               form, of a sender that has announced itself; its session is stored where that is due."
+               form, of a sender that announced itself; its session is stored where that is due."
             .into(),
         rows: vec![],
     };

@@ -48,8 +48,7 @@ pub enum GroupVerb {
         #[arg(long, requires = "heartbeat_age")]
         strict: bool,
     },
-    /// Write an invitation for the holder of a card: as text to paste on a terminal or with
-    /// --text, else as bytes
+    /// Write an invitation for the holder of a card
     Invite {
         /// The group
         group: String,
@@ -58,7 +57,7 @@ pub enum GroupVerb {
         /// Which earlier epochs the new member can read
         #[arg(long, value_name = "EPOCHS", default_value = "all")]
         history: Handed,
-        /// Write text that can be pasted
+        /// Write text that can be pasted, as on a terminal
         #[arg(long)]
         text: bool,
         /// Write what the other members must be told into this file
@@ -87,8 +86,7 @@ pub enum GroupVerb {
         #[arg(long, value_name = "FILE")]
         orders: Option<PathBuf>,
     },
-    /// Give all members a fresh secret under the keys that they have; a copy of a member's folder
-    /// follows: against that, heal
+    /// Give all members a fresh secret; a copy of a member's folder follows: for that, heal
     Rotate {
         /// The group
         group: String,
@@ -113,8 +111,7 @@ pub enum GroupVerb {
         #[arg(long, value_name = "FILE")]
         orders: Option<PathBuf>,
     },
-    /// Name a machine whose heartbeats count beside this authority's, by its card; write what it has
-    /// to know: sealane group beater GROUP CARD > FILE
+    /// Name a machine whose heartbeats count, and write what it has to know into a file
     Beater {
         /// The group
         group: String,

@@ -205,8 +205,8 @@ fn witness(file: &File, path: &Path) -> Result<[u8; 32], Error> {
     Ok(*hasher.finalize().as_bytes())
 }
 
-/// What tells this machine from others, if anything does. Its name does not: a container has another
-/// one each time that it is deployed.
+/// What tells this machine from others, if anything does. Its name does not: a container has
+/// another one each time that it is deployed.
 fn machine() -> [u8; 32] {
     let mut hasher = blake3::Hasher::new_derive_key("Sealane 1.0 machine");
     let read = |path: &&str| fs::read(path).ok().filter(|id| !id.is_empty());

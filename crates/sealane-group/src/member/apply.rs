@@ -198,8 +198,8 @@ fn begin_anew(
     Ok(changes)
 }
 
-/// Obeys what was held and has its turn now. One that cannot be obeyed leaves the member behind, and
-/// what was obeyed before it stands.
+/// Obeys what was held and has its turn now. One that cannot be obeyed leaves the member behind,
+/// and what was obeyed before it stands.
 fn go_on(state: &mut GroupState, folder: &mut Folder<'_>, changes: &mut Vec<Change>) {
     while !state.is_removed
         && let Some(next) = folder.held.remove(&state.orders)

@@ -23,9 +23,9 @@ fn record(sender: &mut Sender, count: usize) -> Vec<Vec<u8>> {
 fn play(reader: &mut LiveReader, recorded: &[Vec<u8>], now_ms: u64) -> (usize, bool) {
     let (first, frames) = recorded.split_first().unwrap();
     let is_announced = reader.announced(&mut first.clone(), now_ms).is_ok();
-    let accepted = frames.iter().filter(|frame| {
-        reader.open(&Binding::link(), &mut (*frame).clone(), now_ms).is_ok()
-    });
+    let accepted = frames
+        .iter()
+        .filter(|frame| reader.open(&Binding::link(), &mut (*frame).clone(), now_ms).is_ok());
     (accepted.count(), is_announced)
 }
 
@@ -43,7 +43,8 @@ fn name(error: &Error) -> &'static str {
 fn a_recording_is_played_in_vain_before_and_after_every_restart() {
     let place = Place::new();
     let (base, car) = fleet(&place);
-    let (first, second) = (record(&mut car.sender().unwrap(), 50), record(&mut car.sender().unwrap(), 50));
+    let (first, second) =
+        (record(&mut car.sender().unwrap(), 50), record(&mut car.sender().unwrap(), 50));
     let mut reader = base.live_reader().unwrap();
     assert_eq!(play(&mut reader, &first, 0), (50, true));
     assert_eq!(play(&mut reader, &first, 1), (0, false), "the whole again");
@@ -76,7 +77,8 @@ fn a_reader_that_stops_in_the_middle_refuses_little_and_hears_nothing_twice() {
             drop(reader);
             reader = base.live_reader().unwrap();
         }
-        heard[at] += usize::from(reader.open(&Binding::link(), &mut frame.clone(), at as u64).is_ok());
+        heard[at] +=
+            usize::from(reader.open(&Binding::link(), &mut frame.clone(), at as u64).is_ok());
     }
     for frame in frames {
         assert!(reader.open(&Binding::link(), &mut frame.clone(), 9999).is_err());

@@ -1,6 +1,6 @@
 //! No two messages are sealed under one key and counter, whatever was copied: by processes at once,
-//! killed or forked, by copies of a folder, by a disk that was put back, by containers of one image.
-//! And none of them is locked out for it.
+//! killed or forked, by copies of a folder, by a disk that was put back, by containers of one
+//! image. And none of them is locked out for it.
 //!
 //! `SEALANE_NONCES` says how many messages each sender seals, 10,000 by default.
 

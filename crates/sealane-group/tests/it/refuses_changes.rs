@@ -1,5 +1,5 @@
-//! Cards, invitations, orders, renewals, backups and files that were cut, changed, replayed or meant
-//! for others are refused by name, and nothing changes.
+//! Cards, invitations, orders, renewals, backups and files that were cut, changed, replayed or
+//! meant for others are refused by name, and nothing changes.
 
 use std::fs;
 use std::path::Path;
