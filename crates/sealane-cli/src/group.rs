@@ -24,6 +24,7 @@ use crate::{Failure, Terminal};
 /// What the key folder or the group refuses.
 pub fn run(args: &Group, terminal: &mut Terminal) -> Result<(), Failure> {
     let folder = open(&args.keys)?;
+    let way = |file| Way { file, is_published: args.server.is_some() };
     match &args.verb {
         GroupVerb::New { name, history, pair, suite, heartbeat_age, strict } => {
             let age_s = heartbeat_age.map_or(0, |age| age.as_secs().max(1));
@@ -42,31 +43,27 @@ pub fn run(args: &Group, terminal: &mut Terminal) -> Result<(), Failure> {
             join(&folder, &invitation, *authority, name.as_deref(), terminal)
         }
         GroupVerb::Beater { group, card, orders, .. } => {
-            let way = Way { file: orders.as_deref(), is_published: args.server.is_some() };
-            beater(folder.group(group)?, card.as_deref(), way, terminal)
+            beater(folder.group(group)?, card.as_deref(), way(orders.as_deref()), terminal)
         }
         GroupVerb::Heal { group, cards, drop_silent, orders } => {
-            let way = Way { file: orders.as_deref(), is_published: args.server.is_some() };
+            let way = way(orders.as_deref());
             heal(folder.group(group)?, cards, *drop_silent, way, terminal)
         }
         GroupVerb::Revoke { group, members, orders } => {
             let mut member = folder.group(group)?;
             let slots = slots(&member, members)?;
             let notices = member.revoke(&slots)?;
-            let way = Way { file: orders.as_deref(), is_published: args.server.is_some() };
-            told(&member, &notices, way, terminal)
+            told(&member, &notices, way(orders.as_deref()), terminal)
         }
         GroupVerb::Rotate { group, advance, orders } => {
             let mut member = folder.group(group)?;
             let notices = if *advance { member.advance()? } else { member.rotate()? };
-            let way = Way { file: orders.as_deref(), is_published: args.server.is_some() };
-            told(&member, &notices, way, terminal)
+            told(&member, &notices, way(orders.as_deref()), terminal)
         }
         GroupVerb::Renew { group, beyond, orders } => {
             let mut member = folder.group(group)?;
             let notices = member.renew(beyond.map(Epoch))?;
-            let way = Way { file: orders.as_deref(), is_published: args.server.is_some() };
-            told(&member, &notices, way, terminal)
+            told(&member, &notices, way(orders.as_deref()), terminal)
         }
         GroupVerb::Orders { group, from } => {
             redirected("redirect the orders into a file: sealane group orders GROUP > FILE")?;
@@ -149,19 +146,28 @@ pub async fn publish(args: &Group, file: &File, terminal: &mut Terminal) -> Resu
         (false, 1) => "order",
         (false, _) => "orders",
     };
-    let message = format!("{count} {what} published to {topic}");
     if !is_own_verb {
-        say(terminal, &message);
+        say(terminal, &format!("{count} {what} published to {topic}"));
         return Ok(());
     }
+    published_line(name, topic.as_str(), count, what, terminal)
+}
+
+fn published_line(
+    group: &str,
+    topic: &str,
+    count: usize,
+    what: &str,
+    terminal: &mut Terminal,
+) -> Result<(), Failure> {
     if terminal.json() {
         return terminal.record(vec![
-            ("group", name.as_str().into()),
-            ("stream", topic.as_str().into()),
+            ("group", group.into()),
+            ("stream", topic.into()),
             ("published", (count as u64).into()),
         ]);
     }
-    terminal.line(message)
+    terminal.line(format_args!("{count} {what} published to {topic}"))
 }
 
 /// One heartbeat, or one in each interval until Ctrl-C. Gives how many. A hub that is away for a
@@ -201,14 +207,7 @@ async fn beat_as_beater(
     let identity = open(&args.keys)?.into_identity();
     let mut beater = GroupBeater::new(&client, beater, identity);
     let count = beat(every, terminal, async || beater.beat().await.map(|_| ())).await?;
-    if terminal.json() {
-        return terminal.record(vec![
-            ("group", name.as_str().into()),
-            ("stream", topic.as_str().into()),
-            ("published", (count as u64).into()),
-        ]);
-    }
-    terminal.line(format_args!("{count} heartbeats published to {topic}"))
+    published_line(&name, &topic, count, "heartbeats", terminal)
 }
 
 fn beater(
