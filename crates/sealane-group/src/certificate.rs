@@ -115,3 +115,44 @@ pub(crate) fn read_slot(reader: &mut Reader<'_>) -> Result<Option<Slot>, Error> 
         slot => Slot::new(slot).map(Some).ok_or_else(|| reader.malformed()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::vectors::{authority, card, charter, identity};
+
+    #[test]
+    fn a_certificate_holds_for_its_group_and_as_it_is_only() {
+        let signer = authority().authority().unwrap();
+        let card = Card::from_bytes(&card()).unwrap();
+        let slot = Slot::new(1).unwrap();
+        let seat = Seat { slot, since: Epoch(3), replaces: None };
+        let charter = charter();
+        let made = Certificate::make(&signer, charter.id(), &card, seat).unwrap();
+        let read = |bytes: &[u8]| Certificate::from_bytes(&charter, bytes);
+        assert_eq!(read(&made.bytes).unwrap(), made);
+        for at in 0..made.bytes.len() {
+            let mut changed = made.bytes.clone();
+            changed[at] ^= 1 << (at % 8);
+            assert!(read(&changed).is_err(), "{at}");
+            assert!(read(&made.bytes[..at]).is_err(), "{at}");
+        }
+        assert!(read(&[&made.bytes[..], &[0]].concat()).is_err());
+        // Of another group of the same authority, and of another authority.
+        let of_other = Certificate::make(&signer, GroupId([1; 32]), &card, seat).unwrap();
+        assert!(matches!(read(&of_other.bytes), Err(Error::OtherGroup(_))));
+        let other = identity("base", 99).authority().unwrap();
+        let by_other = Certificate::make(&other, charter.id(), &card, seat).unwrap();
+        assert!(matches!(read(&by_other.bytes), Err(Error::Signature(_))));
+        for version in [1, 3] {
+            let mut changed = made.bytes.clone();
+            changed[4] = version;
+            let error = read(&changed).unwrap_err();
+            let is_named = matches!(
+                error,
+                Error::OlderVersion { version: 1, .. } | Error::NewerVersion { version: 3, .. }
+            );
+            assert!(is_named, "{error}");
+        }
+    }
+}

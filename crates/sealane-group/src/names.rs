@@ -25,6 +25,10 @@ mod tests {
             ("base", "b\u{430}se"),
             ("bob1", "bobl"),
             ("car", "\u{441}ar"),
+            ("base", "ba\u{ad}s\u{200b}e"),
+            ("base", "\u{ff42}ase"),
+            ("car 1", "car\u{a0}1"),
+            ("m", "rn"),
         ] {
             assert!(are_alike(one, other), "{one} {other}");
         }

@@ -46,15 +46,15 @@ fn file() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../vectors/group/keys.json")
 }
 
-fn identity(name: &str, seed: u8) -> Identity {
+pub(crate) fn identity(name: &str, seed: u8) -> Identity {
     Identity::from_seed(name, Zeroizing::new([seed; 32])).unwrap()
 }
 
-fn authority() -> Identity {
+pub(crate) fn authority() -> Identity {
     identity("base", 10)
 }
 
-fn charter() -> Charter {
+pub(crate) fn charter() -> Charter {
     let verifier = authority().authority().unwrap().verifier().unwrap();
     // AES-256-GCM, more than two, kept, strict, an hour.
     let mut bytes = vec![0, 5, 4, 0, 0, 0x0e, 0x10];
@@ -75,7 +75,7 @@ fn waiting() -> Waiting {
     Waiting { nonce: [12; 32], seed: Zeroizing::new([13; 32]) }
 }
 
-fn card() -> Vec<u8> {
+pub(crate) fn card() -> Vec<u8> {
     Card::write(&identity("car 1", 14), None, &waiting()).unwrap()
 }
 

@@ -27,7 +27,14 @@ pub(crate) fn put_part(out: &mut Vec<u8>, part: &[u8]) {
 
 /// Whether a text may name a member, an identity or a group.
 pub(crate) fn is_name(name: &str) -> bool {
-    (1..=MAX_NAME_BYTES).contains(&name.len()) && !name.chars().any(char::is_control)
+    let is_refused = |c: char| c.is_control() || turns_text(c);
+    (1..=MAX_NAME_BYTES).contains(&name.len()) && !name.chars().any(is_refused)
+}
+
+/// Whether a character turns the direction of those behind it (Unicode's `Bidi_Control`), so that
+/// a name would be shown as another one.
+fn turns_text(c: char) -> bool {
+    matches!(c, '\u{61c}' | '\u{200e}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// Reads a table from its front. What is missing or left over is [`Error::Malformed`].

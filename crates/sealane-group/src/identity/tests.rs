@@ -49,7 +49,8 @@ fn fingerprints_read_back_and_secrets_have_no_text_form() {
 
 #[test]
 fn names_are_checked() {
-    for name in ["", "a\nb", &"x".repeat(65)] {
+    // The last two would be shown as `base`.
+    for name in ["", "a\nb", &"x".repeat(65), "\u{202e}esab", "\u{2067}esab\u{2069}"] {
         assert!(matches!(Identity::generate(name), Err(Error::Name(_))));
     }
 }

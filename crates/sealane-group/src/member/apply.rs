@@ -36,6 +36,13 @@ pub(super) struct Folder<'a> {
     pub(super) answered: Vec<[u8; 32]>,
 }
 
+impl Folder<'_> {
+    /// Other processes of the folder, or a renewal, may have gone on without what is held here.
+    fn forget_before(&mut self, number: u64) {
+        *self.held = self.held.split_off(&number);
+    }
+}
+
 /// Checks who signed a notice. Gives nothing for one that cannot change anything.
 pub(super) fn verify<'a>(
     state: &GroupState,
@@ -164,6 +171,7 @@ fn in_turn(
     if number < state.orders {
         return Ok(Vec::new());
     }
+    folder.forget_before(state.orders);
     folder.held.insert(number, notice.clone());
     while folder.held.len() > MAX_ORDERS_HELD {
         folder.held.pop_last();
@@ -189,8 +197,7 @@ fn begin_anew(
     let mut after = state.clone();
     let mut changes = vec![renew(&mut after, folder, renewal)?];
     *state = after;
-    let orders = state.orders;
-    folder.held.retain(|number, _| *number >= orders);
+    folder.forget_before(state.orders);
     go_on(state, folder, &mut changes);
     if !state.is_removed && state.known > state.orders {
         changes.push(Change::Held { missing: state.orders });

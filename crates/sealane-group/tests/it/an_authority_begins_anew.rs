@@ -160,6 +160,34 @@ fn a_cloned_authority_that_hears_the_other_gives_no_order() {
     members[0].sender().unwrap();
 }
 
+/// Several processes of one folder that give orders at once: each has a number of its own.
+#[test]
+fn orders_that_are_given_at_once_have_numbers_of_their_own() {
+    let place = Place::quick();
+    let (base, mut members) = place.fleet(2, NewGroup::default());
+    let first = base.orders();
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let mut base = reopen(&place.path("base"));
+                (0..10).for_each(|_| drop(base.rotate().unwrap()));
+            });
+        }
+    });
+    let given = base.notices(first).unwrap();
+    let numbers: Vec<u64> = given.iter().filter_map(|notice| notice.number()).collect();
+    assert_eq!(numbers, (first..first + 40).collect::<Vec<u64>>());
+    // The member has several processes as well, each of which hears a part of them.
+    let mut other = reopen(&place.path("car1"));
+    for (at, notice) in given.iter().enumerate() {
+        let process = if at / 3 % 2 == 0 { &mut members[0] } else { &mut other };
+        process.apply(notice).unwrap();
+    }
+    other.reload().unwrap();
+    assert_eq!((other.orders(), other.epochs().newest()), (first + 40, Epoch(40)));
+    other.sender().unwrap();
+}
+
 #[test]
 fn only_an_authority_gives_orders() {
     let place = Place::new();

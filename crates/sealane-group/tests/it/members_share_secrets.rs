@@ -82,6 +82,65 @@ fn a_sender_follows_the_group_and_a_folder_reopens() {
     assert!(keys.groups().unwrap().is_empty());
 }
 
+/// A sender that nobody tells of orders hears of them where its block of counters ends.
+#[test]
+fn a_sender_follows_by_itself_in_the_end() {
+    let place = Place::new();
+    let (mut base, mut members) = place.fleet(3, NewGroup::default());
+    let mut senders = [0, 1].map(|at: usize| members[at].sender().unwrap());
+    let notices = base.revoke(&[slot(2)]).unwrap();
+    members.iter_mut().for_each(|member| drop(apply(member, &notices).unwrap()));
+    let (fields, binding) = (senders[0].fields(Class::Group, 1), crate::shared::log());
+    let mut buf = sealane_frame::FrameBuf::new();
+    for _ in 0..1024 {
+        for sender in &mut senders {
+            sender.seal(&fields, &binding, b"x", &mut buf).unwrap();
+        }
+    }
+    let [stays, gone] = &mut senders;
+    assert_eq!((stays.epoch(), gone.epoch()), (Epoch(0), Epoch(0)));
+    stays.seal(&fields, &binding, b"x", &mut buf).unwrap();
+    assert_eq!(stays.epoch(), Epoch(1));
+    assert_eq!(named(gone.seal(&fields, &binding, b"x", &mut buf).map(|_| ())), "RemovedMember");
+    // Whoever is behind is stopped there as well.
+    let mut sender = members[0].sender().unwrap();
+    let missing = base.rotate().unwrap();
+    let held = base.rotate().unwrap();
+    apply(&mut members[0], &held).unwrap();
+    let sealed = (0..5000).find_map(|at| {
+        let outcome = sender.seal(&fields, &binding, b"x", &mut buf);
+        outcome.err().map(|error| (at, error.info().name))
+    });
+    assert_eq!(sealed, Some((1024, "Behind")));
+    apply(&mut members[0], &missing).unwrap();
+    sender.seal(&fields, &binding, b"x", &mut buf).unwrap();
+    assert_eq!(sender.epoch(), Epoch(3));
+}
+
+#[test]
+fn who_joins_late_obeys_what_was_given_meanwhile() {
+    let place = Place::new();
+    let (mut base, _) = place.fleet(2, NewGroup::default());
+    let late = ["late", "gone"].map(|name| {
+        let keys = place.keys(name);
+        let invited = invite(&mut base, &keys);
+        (keys, invited)
+    });
+    base.rotate().unwrap();
+    base.revoke(&[late[1].1.slot]).unwrap();
+    base.set_beater(Some(&[1; 32])).unwrap();
+    let [mut stays, mut gone] = late.map(|(keys, invited)| {
+        let member = keys.join(&invited.invitation, None, None).unwrap();
+        assert_eq!(member.epochs().newest(), Epoch(0));
+        member
+    });
+    let notices = base.notices(0).unwrap();
+    apply(&mut stays, &notices).unwrap();
+    assert_eq!((stays.orders(), stays.roster()), (base.orders(), base.roster()));
+    assert_eq!(named(apply(&mut gone, &notices)), "RemovedMember");
+    assert!(gone.is_removed() && gone.epochs().newest() < base.epochs().newest());
+}
+
 #[test]
 fn a_late_member_reads_the_past_as_far_as_it_was_handed() {
     let place = Place::new();
