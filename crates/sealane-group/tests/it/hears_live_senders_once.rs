@@ -131,5 +131,6 @@ fn a_reader_that_has_lost_its_sessions_waits_for_the_next_epoch() {
         car.apply(notice).unwrap();
     }
     reader.follow(&base).unwrap();
+    assert_eq!(play(&mut reader, &fresh, 2), (0, false), "the epoch before is not taken any more");
     assert_eq!(play(&mut reader, &record(&mut car.sender().unwrap(), 3), 2), (3, true));
 }

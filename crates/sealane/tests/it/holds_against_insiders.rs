@@ -115,6 +115,7 @@ async fn a_removed_member_writes_under_nobodys_name_behind_its_removal() {
     revoke(&base, "mal");
     // The order, and one that marks how far both streams had come.
     assert_eq!(ops.publish_orders().await.unwrap(), 2);
+    assert_eq!(ops.publish_orders().await.unwrap(), 0, "once is enough");
     // In a stream with newer messages, and in one without.
     sender.catch_up().await.unwrap();
     publish(&sender, "log", 1).await;
@@ -140,6 +141,37 @@ async fn a_removed_member_writes_under_nobodys_name_behind_its_removal() {
     assert_eq!(read, [0, 0, 1]);
     assert!(is_silent(&mut all).await);
     assert_eq!(all.seal_counts().behind_removal, 8);
+}
+
+/// The authority's marks do not come: it was cut off behind the removal, or sees no such stream.
+#[tokio::test]
+async fn without_a_mark_the_first_message_behind_a_removal_is_one() {
+    let (_folder, _node, client) = node().await;
+    let (base, car) = fleet(&client).await;
+    let mal = invite(&base, "mal", Past::All);
+    let (old, sender) = (mal.member(), car.group(&client).await);
+    base.group(&client).await.publish_orders().await.unwrap();
+    sender.catch_up().await.unwrap();
+    publish(&sender, "log", 0).await;
+    let given = base.member().orders();
+    revoke(&base, "mal");
+    for notice in base.member().notices(given).unwrap() {
+        enqueue_notice(&client, &sender, &notice).await;
+    }
+    // Who has met the stream remembers where it ended, also for a reader that begins anew.
+    sender.catch_up().await.unwrap();
+    enqueue(&client, "log", &as_member(&mal, &old, 0).seal("log", 666)).await;
+    let mut met = car.group(&client).await.subscribe("log").from(Start::First).await.unwrap();
+    assert_eq!(numbers(&mut met, 1).await, [0]);
+    assert!(is_silent(&mut met).await);
+    // Who has not, reads what stands before the first message of the new epoch, and nothing behind.
+    publish(&sender, "log", 1).await;
+    enqueue(&client, "log", &as_member(&mal, &old, 1).seal("log", 667)).await;
+    let stranger = invite(&base, "late", Past::All).group(&client).await;
+    let mut all = stranger.subscribe("log").from(Start::First).await.unwrap();
+    assert_eq!(numbers(&mut all, 3).await, [0, 666, 1]);
+    assert!(is_silent(&mut all).await);
+    assert_eq!(all.seal_counts().behind_removal, 1);
 }
 
 #[tokio::test]
@@ -190,6 +222,7 @@ async fn a_member_that_missed_an_order_seals_nothing_until_it_has_it() {
     let (_folder, _node, client) = node().await;
     let (base, car) = fleet(&client).await;
     let group = car.group(&client).await;
+    publish(&group, "log", 0).await;
     invite(&base, "mal", Past::All);
     revoke(&base, "mal");
     let missed = base.member().orders() - 3;
