@@ -135,7 +135,7 @@ pub async fn publish(args: &Group, file: &File, terminal: &mut Terminal) -> Resu
     let is_own_verb =
         is_beat || matches!(args.verb, GroupVerb::Publish { .. } | GroupVerb::Resend { .. });
     let (count, topic) = published.await.inspect_err(|_: &sealane::Error| {
-        if true {
+        if !is_own_verb {
             let again = format!("sealane group publish {name}");
             say(terminal, &format!("The orders are given and not published. Do it later: {again}"));
         }
@@ -351,6 +351,7 @@ fn write_file(path: Option<&Path>, notices: &[Notice]) -> Result<(), Failure> {
 fn apply(mut member: Member, bytes: &[u8], terminal: &mut Terminal) -> Result<(), Failure> {
     for notice in read_orders(bytes)? {
         let mut changes = member.apply(&notice)?;
+        changes.retain(|change| !matches!(change, Change::Held { .. }));
         for change in changes {
             if terminal.json() {
                 terminal.record(vec![

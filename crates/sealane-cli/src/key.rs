@@ -44,7 +44,7 @@ pub fn run(args: &Key, terminal: &mut Terminal) -> Result<(), Failure> {
         KeyVerb::Passphrase { new } => {
             let folder = open(&args.keys)?;
             // The environment and --passphrase-file hold the old one.
-            let chosen = Passphrase::choose(new.as_deref());
+            let chosen = Passphrase::choose_other(new.as_deref());
             let passphrase = chosen.map_err(|failure| match failure {
                 Failure::Group(sealane_group::Error::PassphraseMissing) => Failure::Usage(
                     "a new passphrase is typed on a terminal, or read from a file: --new FILE",
@@ -177,7 +177,7 @@ pub(crate) fn read_document(document: Document, path: &Path) -> Result<Vec<u8>, 
     }
     let bytes = read(path)?;
     // People paste what stands around it too. Documents of bytes begin with their letters.
-    let is_text = |text: &str| sealane_group::is_text(text.as_bytes());
+    let is_text = |text: &str| text.lines().any(|line| sealane_group::is_text(line.as_bytes()));
     if std::str::from_utf8(&bytes).is_ok_and(is_text) {
         return Ok(sealane_group::from_text(document, &bytes)?);
     }

@@ -24,7 +24,7 @@ pub async fn run(args: &Sub, file: &File, terminal: &mut Terminal) -> Result<(),
         None => None,
     };
     if let Some(group) = &group {
-        let _ = group;
+        sealed::warn(group);
     }
     let subscribe = match &group {
         Some(group) => group.subscribe(&args.pattern),
@@ -149,7 +149,7 @@ fn who(seal: &Seal, now_ms: u64) -> String {
     };
     let age = seal.age_ms(now_ms).map(|age_ms| {
         let age = crate::times::show_duration(age_ms);
-        if seal.is_old(0) { format!(", OLD: {age}") } else { format!(", {age} ago") }
+        if seal.is_old(now_ms) { format!(", OLD: {age}") } else { format!(", {age} ago") }
     });
     let sender = harmless(&seal.sender);
     let (letter, age) = (seal.class.letter(), age.unwrap_or_default());

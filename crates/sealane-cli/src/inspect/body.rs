@@ -27,7 +27,7 @@ impl Head {
 
 /// Whether bodies of that kind and type begin with a time.
 pub(super) fn is_timed(kind: Kind, data_type: u16) -> bool {
-    kind != Kind::Message && DataType::from_number(data_type).is_urgent()
+    kind == Kind::Message && DataType::from_number(data_type).is_urgent()
 }
 
 /// A body that can be read.

@@ -75,7 +75,7 @@ impl CaptureKeys {
             Err(error) => return Opening::Refused(error.into()),
         };
         let bindings = match &self.topic {
-            Some(topic) => vec![Binding::stream(topic), Binding::link()],
+            Some(topic) => vec![Binding::stream(topic)],
             // An order is made for the control stream of its group, however it travels.
             None if kind == Kind::Control => {
                 vec![Binding::stream(&format!("groups/{tag}")), Binding::link()]
