@@ -27,7 +27,8 @@ fn publish(node: &NodeProcess, topic: &str) {
         let codec = Codec::MsgPack as u8;
         let fields = HeaderFields { class, codec, orders: 3, ..HeaderFields::new(tag, source, 7) };
         let mut buf = FrameBuf::new();
-        let frame = seal_frame(&mut sealer, &fields, &binding, SECRET.as_bytes(), &mut buf).unwrap();
+        let frame =
+            seal_frame(&mut sealer, &fields, &binding, SECRET.as_bytes(), &mut buf).unwrap();
         let id = Some(format!("m{n}").into());
         let mut envelope = Vec::new();
         Sealed { id, frame: (&*frame).into() }.write(Codec::Json, &mut envelope);
