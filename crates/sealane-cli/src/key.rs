@@ -138,8 +138,8 @@ fn restore(keys: &KeysArgs, file: &Path, terminal: &mut Terminal) -> Result<(), 
     show(&folder, false, terminal)?;
     say(
         terminal,
-        "Groups can be read and sent to. If the old folder is still in use, take a new identity for\n\
-         one of the two. In groups that you are the authority of: sealane group renew.",
+        "Groups can be read and sent to. If the old folder is still in use, take a new identity\n\
+         for one of the two. In groups that you are the authority of: sealane group renew.",
     );
     Ok(())
 }
@@ -156,8 +156,8 @@ pub(crate) fn redirected(otherwise: &'static str) -> Result<(), Failure> {
     if std::io::stdout().is_terminal() { Err(Failure::Usage(otherwise)) } else { Ok(()) }
 }
 
-/// Writes a document for somebody else: as text where people look at it or ask for it, as bytes into
-/// files.
+/// Writes a document for somebody else: as text where people look at it or ask for it, as bytes
+/// into files.
 pub(crate) fn hand_on(
     document: Document,
     bytes: &[u8],

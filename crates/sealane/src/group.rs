@@ -274,7 +274,8 @@ impl Group {
             let publish =
                 self.publish_raw(late.stream.as_str(), late.data_type, late.codec, late.envelope);
             if let Err(error) = publish.await {
-                tracing::warn!(stream = %late.stream, code = error.code(), %error, "not sealed again");
+                let stream = &late.stream;
+                tracing::warn!(%stream, code = error.code(), %error, "not sealed again");
             }
         }
         let unmarked = self.inner.streams.lock().unmarked(self.keys().known());
@@ -328,8 +329,8 @@ impl Group {
         });
     }
 
-    /// Seals an envelope for a stream, and gives the sealed envelope in MessagePack, for who enqueues
-    /// it by other means: what [`Group::publish_raw`] sends.
+    /// Seals an envelope for a stream, and gives the sealed envelope in MessagePack, for who
+    /// enqueues it by other means: what [`Group::publish_raw`] sends.
     ///
     /// # Errors
     /// [`Error::Policy`], [`Error::Group`], [`Error::NoEnvelope`], [`Error::TooLarge`].

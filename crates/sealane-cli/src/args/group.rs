@@ -48,8 +48,7 @@ pub enum GroupVerb {
         #[arg(long, requires = "heartbeat_age")]
         strict: bool,
     },
-    /// Write an invitation for the holder of a card: as text to paste on a terminal or with
-    /// --text, else as bytes
+    /// Write an invitation for the holder of a card; text on terminals, else bytes
     Invite {
         /// The group
         group: String,
@@ -58,7 +57,7 @@ pub enum GroupVerb {
         /// Which earlier epochs the new member can read
         #[arg(long, value_name = "EPOCHS", default_value = "all")]
         history: Handed,
-        /// Write text that can be pasted
+        /// Write text that can be pasted, into files too
         #[arg(long)]
         text: bool,
         /// Write what the other members must be told into this file
@@ -87,8 +86,7 @@ pub enum GroupVerb {
         #[arg(long, value_name = "FILE")]
         orders: Option<PathBuf>,
     },
-    /// Give all members a fresh secret under the keys that they have; a copy of a member's folder
-    /// follows: against that, heal
+    /// Give all members a fresh secret under their keys; copies of their folders follow, see heal
     Rotate {
         /// The group
         group: String,

@@ -246,7 +246,7 @@ impl GroupKeys {
         Ok(Shown { opened, data_type, codec, sender, time_ms, orders, live_from, envelope })
     }
 
-    /// The first epoch that may be read at a place: of a dead letter, also in the stream of letters.
+    /// The first epoch that may be read at a place: of a dead letter, where that is kept.
     fn first_epoch(&self, binding: &Binding, place: Place<'_>) -> Epoch {
         let Place { stream, kept_in, generation, offset } = place;
         if stream == kept_in {

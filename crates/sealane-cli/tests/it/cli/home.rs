@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 
 use sealane::Value;
 
-use crate::cli::{feed, json, sealane, text};
+use crate::cli::{feed, json, sealane};
 
 pub(crate) struct Home {
     folder: tempfile::TempDir,
