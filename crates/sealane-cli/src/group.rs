@@ -347,11 +347,13 @@ fn write_file(path: Option<&Path>, notices: &[Notice]) -> Result<(), Failure> {
         .map_err(|cause| Failure::File { file: path.to_owned(), cause: cause.to_string() })
 }
 
-/// Obeys orders. What is missing between them is the error at the end.
+/// Obeys orders, also that which removes this member. What is missing between them is the error at
+/// the end.
 fn apply(mut member: Member, bytes: &[u8], terminal: &mut Terminal) -> Result<(), Failure> {
     for notice in read_orders(bytes)? {
         let mut changes = member.apply(&notice)?;
         changes.retain(|change| !matches!(change, Change::Held { .. }));
+        let is_removed = changes.contains(&Change::Removed);
         for change in changes {
             if terminal.json() {
                 terminal.record(vec![
@@ -362,6 +364,10 @@ fn apply(mut member: Member, bytes: &[u8], terminal: &mut Terminal) -> Result<()
             } else {
                 terminal.line(in_words(&change))?;
             }
+        }
+        if is_removed {
+            // Nothing that follows is for this member.
+            return Ok(());
         }
     }
     Ok(member.check_sealing()?)
@@ -559,7 +565,7 @@ fn fields(member: &Member) -> Vec<(&'static str, Value)> {
         ("role", role(member).into()),
         ("epoch", member.epochs().newest().0.into()),
         ("epochs", Value::Array(epochs)),
-        ("heartbeatAgeS", u64::from(member.heartbeat_age_s()).into()),
+        ("heartbeatAgeMs", (u64::from(member.heartbeat_age_s()) * 1000).into()),
         ("strict", member.is_strict().into()),
         ("stale", member.check_heartbeat(now_ms()).is_err().into()),
         ("orders", member.orders().into()),

@@ -48,7 +48,7 @@ pub enum GroupVerb {
         #[arg(long, requires = "heartbeat_age")]
         strict: bool,
     },
-    /// Write an invitation for the holder of a card
+    /// Write an invitation for the holder of a card; text on terminals, else bytes
     Invite {
         /// The group
         group: String,
@@ -57,7 +57,7 @@ pub enum GroupVerb {
         /// Which earlier epochs the new member can read
         #[arg(long, value_name = "EPOCHS", default_value = "all")]
         history: Handed,
-        /// Write text that can be pasted, as on a terminal
+        /// Write text that can be pasted, into files too
         #[arg(long)]
         text: bool,
         /// Write what the other members must be told into this file
@@ -86,7 +86,7 @@ pub enum GroupVerb {
         #[arg(long, value_name = "FILE")]
         orders: Option<PathBuf>,
     },
-    /// Give all members a fresh secret; a copy of a member's folder follows: for that, heal
+    /// Give all members a fresh secret under their keys; copies of their folders follow, see heal
     Rotate {
         /// The group
         group: String,

@@ -47,16 +47,16 @@ pub enum KeyVerb {
         #[arg(long)]
         public: bool,
     },
-    /// Write a card for an authority to invite, good for one join
+    /// Write a card for an authority to invite, good for one join; text on terminals, else bytes
     Card {
         /// Another name on the card than the identity's
         #[arg(long, value_name = "NAME")]
         name: Option<String>,
-        /// Write text that can be pasted, as on a terminal
+        /// Write text that can be pasted, into files too
         #[arg(long)]
         text: bool,
     },
-    /// Change the passphrase of the key folder; the terminal asks for the new one
+    /// Change the passphrase of the key folder; the new one is typed, or read from --new FILE
     Passphrase {
         /// Read the new passphrase from the first line of this file
         #[arg(long, value_name = "FILE")]

@@ -5,7 +5,7 @@ use std::path::Path;
 use sealane_frame::{FrameError, FrameView, GroupTag, Kind, open_stored};
 use sealane_seal::limits::MAX_SLOT;
 use sealane_seal::{
-    Binding, Epoch, EpochSecret, Epochs, Group, GroupId, History, Opener, Slot, Suite, Term,
+    Binding, Class, Epoch, EpochSecret, Epochs, Group, GroupId, History, Opener, Slot, Suite, Term,
 };
 use toml::{Table, Value};
 
@@ -39,6 +39,8 @@ struct Held {
     tag: GroupTag,
     start: Epoch,
     opener: Opener,
+    /// For class S: it knows the signers, and nobody else as a member.
+    signed: Opener,
 }
 
 impl CaptureKeys {
@@ -105,7 +107,8 @@ impl Held {
         let group = if is_pair { Group::pair(id, suite) } else { Group::new(id, suite) };
         let epochs = epochs(table, id)?;
         let start = epochs.newest();
-        let mut opener = Opener::new(group, None, epochs).map_err(|error| error.to_string())?;
+        let opener = |epochs| Opener::new(group, None, epochs).map_err(|error| error.to_string());
+        let mut signed = opener(epochs.clone())?;
         let mut terms = Vec::new();
         for (slot, key) in table.get("signers").map_or(Ok(&Table::new()), signers)? {
             let number = slot.parse().ok().and_then(Slot::new);
@@ -113,18 +116,20 @@ impl Held {
             let key = key.as_str().and_then(hex::array);
             let key = key.ok_or(format!("the key of signer {slot} has 64 digits"))?;
             terms.push(Term { slot: number, since: Epoch(0), until: None, verifying_key: key });
-            let set = opener.set_terms(terms.iter().copied());
+            let set = signed.set_terms(terms.iter().copied());
             set.map_err(|_| format!("the key of signer {slot} is no Ed25519 key"))?;
         }
-        Ok(Held { tag, start, opener })
+        Ok(Held { tag, start, opener: opener(epochs)?, signed })
     }
 
     /// Tries the places that the frame may be made for.
     fn open(&mut self, frame: &[u8], bindings: &[Binding]) -> Result<Opening, FrameError> {
+        let class = FrameView::parse(frame)?.header().class();
+        let opener = if class == Class::Signed { &mut self.signed } else { &mut self.opener };
         let mut refusal = None;
         for binding in bindings {
             let mut copy = frame.to_vec();
-            match open_stored(&mut self.opener, self.start, binding, &mut copy) {
+            match open_stored(opener, self.start, binding, &mut copy) {
                 Ok(stored) => {
                     let header = stored.header;
                     return Ok(Opening::Opened {

@@ -4,9 +4,13 @@ mod decides_classes;
 mod explains_frames;
 mod explains_itself;
 mod fails_by_name;
+mod fleet;
 mod goes_on_after_kill;
 mod guards_nodes;
+mod hands_cards_on;
 mod hands_over;
+mod heals_groups;
+mod home;
 mod keeps_a_day;
 mod keeps_vaults;
 mod moves_messages;
@@ -15,6 +19,7 @@ mod passes_over_strangers;
 mod seals_messages;
 mod shares_keys;
 mod shows_what_leaks;
+mod warns_of_orders;
 mod writes_json;
 
 #[path = "../../../sealane/tests/it/scripted.rs"]

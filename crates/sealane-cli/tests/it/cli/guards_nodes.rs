@@ -87,7 +87,7 @@ fn whoever_may_publish_everything_gives_no_orders_to_a_group() {
     }
     let (code, said) = with(&authority, &["group", "publish", "fleet"]);
     assert_eq!(code, Some(0), "{said}");
-    assert!(said.contains(&format!("1 orders published to {control}")), "{said}");
+    assert!(said.contains(&format!("1 order published to {control}")), "{said}");
     assert_eq!(with(&authority, &["pub", "fleet/1", "{}"]).0, Some(4));
 
     let data = node.home().join("data");

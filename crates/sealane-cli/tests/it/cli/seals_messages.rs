@@ -1,55 +1,9 @@
 //! Two people, one hub that sees nothing: everything by command.
 
-use std::path::{Path, PathBuf};
-use std::process::Output;
+use std::path::Path;
 
-use crate::cli::{NodeProcess, feed, json, text};
-
-/// The key folder of somebody, beside the node's data.
-fn keys(node: &NodeProcess, who: &str) -> PathBuf {
-    node.home().join(who)
-}
-
-fn output(node: &NodeProcess, who: &str, args: &[&str]) -> Output {
-    node.command(args).env("SEALANE_KEYS", keys(node, who)).output().unwrap()
-}
-
-fn run(node: &NodeProcess, who: &str, args: &[&str]) -> Vec<u8> {
-    let output = output(node, who, args);
-    assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
-    output.stdout
-}
-
-fn said(node: &NodeProcess, who: &str, args: &[&str]) -> String {
-    String::from_utf8(run(node, who, args)).unwrap()
-}
-
-/// Runs a verb that writes bytes, into a file.
-fn file(node: &NodeProcess, who: &str, name: &str, args: &[&str]) -> String {
-    let path = node.home().join(name);
-    std::fs::write(&path, run(node, who, args)).unwrap();
-    path.to_str().unwrap().to_owned()
-}
-
-/// A base that is the authority of `fleet`, and members who have joined.
-fn fleet(members: &[&str]) -> NodeProcess {
-    let node = NodeProcess::start();
-    run(&node, "base", &["key", "new", "base"]);
-    run(&node, "base", &["group", "new", "fleet"]);
-    for who in members {
-        run(&node, who, &["key", "new", who]);
-        let card = file(&node, who, "card", &["key", "card"]);
-        let invite = ["group", "invite", "fleet", &card, "--server", &node.address];
-        let invitation = file(&node, "base", "invitation", &invite);
-        run(&node, who, &["group", "join", &invitation]);
-    }
-    node
-}
-
-fn lines(node: &NodeProcess, who: &str, topic: &str, count: &str) -> String {
-    let args = ["sub", topic, "--group", "fleet", "--from", "first", "--json", "-n", count];
-    said(node, who, &args)
-}
+use super::fleet::{first_line_of_errors, fleet, keys, lines, output, run, said};
+use crate::cli::{feed, json, text};
 
 #[test]
 fn what_one_publishes_another_reads_with_its_sender_and_class() {
@@ -73,7 +27,7 @@ fn what_one_publishes_another_reads_with_its_sender_and_class() {
     assert_eq!(seals[1], seal("car", "S", "emergency"));
     assert_eq!(seals[2], seal("base", "C", "unknown"));
     let plain = said(&node, "car", &["sub", "places/7", "--group", "fleet", "--from", "3", "-n1"]);
-    assert_eq!(plain, "{\"data\":\"two\"}\n");
+    assert_eq!(plain, "base [C, unsigned] {\"data\":\"two\"}\n");
     // Without keys it is seen that it is sealed, and no more.
     let blind = node.run(&["sub", "places/7", "--from", "first", "-n", "1"]);
     assert!(!blind.contains("48.2") && blind.contains("\"class\":\"C\""), "{blind}");
@@ -122,19 +76,4 @@ fn a_removed_member_reads_nothing_that_follows() {
     let refused = output(&node, "thief", &["pub", "s", "x", "--group", "fleet"]);
     assert!(String::from_utf8_lossy(&refused.stderr).contains("SL-GROUP-24"));
     assert!(Path::new(&keys(&node, "thief")).exists());
-}
-
-/// Runs a verb until it says this on standard error.
-fn first_line_of_errors(command: &mut std::process::Command, part: &str) -> String {
-    use std::io::BufRead;
-    let mut child = command
-        .stdout(std::process::Stdio::null())
-        .stderr(std::process::Stdio::piped())
-        .spawn()
-        .unwrap();
-    let lines = std::io::BufReader::new(child.stderr.take().unwrap()).lines();
-    let found = lines.map_while(Result::ok).find(|line| line.contains(part));
-    child.kill().unwrap();
-    child.wait().unwrap();
-    found.unwrap_or_else(|| panic!("nothing said: {part}"))
 }

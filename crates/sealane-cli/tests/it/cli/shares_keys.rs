@@ -1,70 +1,9 @@
 //! Keys and groups through the program: two folders, a card, an invitation, orders.
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Output;
 
-use sealane::Value;
-
+use super::home::{Home, members, number};
 use crate::cli::{json, sealane, text};
-
-struct Home {
-    folder: tempfile::TempDir,
-}
-
-impl Home {
-    fn new() -> Home {
-        Home { folder: tempfile::tempdir().unwrap() }
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
-    }
-
-    /// Runs a verb with the key folder of somebody.
-    fn output(&self, who: &str, args: &[&str]) -> Output {
-        let mut command = sealane(self.folder.path());
-        command.args(args).env("SEALANE_KEYS", self.path(who)).output().unwrap()
-    }
-
-    /// What a verb wrote that succeeded.
-    fn run(&self, who: &str, args: &[&str]) -> Vec<u8> {
-        let output = self.output(who, args);
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{args:?}: {said}");
-        output.stdout
-    }
-
-    fn show(&self, who: &str, args: &[&str]) -> Value {
-        json(&String::from_utf8(self.run(who, &[args, &["--json"]].concat())).unwrap())
-    }
-
-    /// The exit code and the error code of a verb that failed, which wrote no data.
-    fn fails(&self, who: &str, args: &[&str]) -> (i32, String) {
-        let output = self.output(who, args);
-        assert!(output.stdout.is_empty(), "data although it failed");
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert!(said.contains("\n  hint: "), "{said}");
-        let code = said.split(['[', ']']).nth(1).unwrap_or_default();
-        (output.status.code().unwrap(), code.to_owned())
-    }
-
-    /// Writes what a verb gives into a file, and gives its path.
-    fn file(&self, name: &str, who: &str, args: &[&str]) -> String {
-        let path = self.path(name);
-        fs::write(&path, self.run(who, args)).unwrap();
-        path.display().to_string()
-    }
-}
-
-fn number(value: &Value, name: &str) -> u64 {
-    value.field(name).and_then(Value::as_u64).unwrap_or_else(|| panic!("{name}"))
-}
-
-fn members(value: &Value) -> usize {
-    let Some(Value::Array(members)) = value.field("members") else { panic!("no members") };
-    members.iter().filter(|one| one.field("removed") == Some(&Value::Null)).count()
-}
 
 #[test]
 fn a_card_and_an_invitation_join_two_folders_and_a_revocation_parts_them() {
@@ -145,18 +84,12 @@ fn failures_have_names_hints_and_exit_codes() {
     assert!(home.run("car", &["explain", "SL-GROUP-12"]).starts_with(b"SL-GROUP-12 UnknownCard"));
 }
 
-fn copy(from: &Path, to: &Path) {
-    assert!(
-        std::process::Command::new("cp").arg("-a").args([from, to]).status().unwrap().success()
-    );
-}
-
 #[test]
 fn a_copied_authority_is_told_to_renew() {
     let home = Home::new();
     home.run("base", &["key", "new", "base"]);
     home.run("base", &["group", "new", "fleet"]);
-    copy(&home.path("base"), &home.path("copy"));
+    home.copy("base", "copy");
     let refused = home.fails("copy", &["group", "rotate", "fleet"]);
     assert_eq!(refused, (1, "SL-GROUP-13".to_owned()));
     let renewed = home.show("copy", &["group", "renew", "fleet"]);
@@ -181,7 +114,7 @@ fn a_backup_needs_its_passphrase_and_nothing_is_asked_on_the_command_line() {
     fs::write(home.path("backup"), run("car", &["key", "backup"])).unwrap();
     let backup = home.path("backup").display().to_string();
     assert_eq!(home.fails("new", &["key", "restore", &backup]).1, "SL-GROUP-08");
-    let mut restore = sealane(home.folder.path());
+    let mut restore = sealane(home.folder());
     restore.args(["key", "restore", &backup, "--json"]).env("SEALANE_KEYS", home.path("new"));
     let wrong = restore.env("SEALANE_PASSPHRASE", "wrong").output().unwrap();
     assert!(String::from_utf8_lossy(&wrong.stderr).contains("SL-GROUP-09"));

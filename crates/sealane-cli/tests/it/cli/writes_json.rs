@@ -7,6 +7,7 @@ use std::process::Command;
 
 use sealane::Value;
 
+use super::fleet::{file, fleet, said};
 use crate::cli::{NodeProcess, json, sealane};
 
 const PAGE: &str = include_str!("../../../../../docs/JSON.md");
@@ -125,10 +126,40 @@ fn verbs_without_a_hub_write_what_the_page_says() {
         ("group show GROUP", &["group", "new", "fleet"]),
         ("group show GROUP", &["group", "show", "fleet"]),
         ("group rotate GROUP", &["group", "rotate", "fleet"]),
+        ("group show GROUP", &["group", "forget", "fleet", "--before", "1"]),
         ("group leave GROUP", &["group", "leave", "fleet", "--yes"]),
     ] {
         page.compare(name, &run(home, args));
     }
+}
+
+#[test]
+fn groups_at_a_hub_write_what_the_page_says() {
+    let (node, page) = (fleet(&["car"]), Page::read());
+    let card = file(&node, "car", "fresh", &["key", "card"]);
+    for (name, args) in [
+        ("pub TOPIC BODY", &["pub", "s", "hello", "--group", "fleet", "--type", "emergency"][..]),
+        ("sub PATTERN", &["sub", "s", "--group", "fleet", "--from", "first", "-n", "1"]),
+        ("sub PATTERN", &["sub", "s", "--from", "first", "-n", "1"]),
+        ("stream leaks TOPIC", &["stream", "leaks", "s"]),
+        ("group rotate GROUP", &["group", "heal", "fleet", &card]),
+        ("group publish GROUP", &["group", "publish", "fleet"]),
+        ("group publish GROUP", &["group", "resend", "fleet"]),
+        ("group publish GROUP", &["group", "beat", "fleet"]),
+    ] {
+        page.compare(name, &said(&node, "base", &[&["--json"], args].concat()));
+    }
+    let orders = file(&node, "base", "orders", &["group", "orders", "fleet"]);
+    let apply = ["--json", "group", "apply", "fleet", &orders];
+    page.compare("group apply GROUP FILE", &said(&node, "car", &apply));
+    let phrases = ["one", "two"].map(|phrase| {
+        let path = node.home().join(phrase);
+        fs::write(&path, phrase).unwrap();
+        path.display().to_string()
+    });
+    run(&node.home(), &["key", "new", "locked", "--passphrase-file", &phrases[0]]);
+    let change = ["key", "passphrase", "--passphrase-file", &phrases[0], "--new", &phrases[1]];
+    page.compare("key passphrase", &run(&node.home(), &change));
 }
 
 #[test]

@@ -69,9 +69,9 @@ impl<'n> Member<'n> {
     /// Reads so many messages and gives their bodies.
     pub(crate) fn read(&self, topic: &str, group: &str, how: &[&str], count: usize) -> Vec<String> {
         let count = count.to_string();
-        let args = [&["sub", topic, "--group", group, "-n", &count], how].concat();
+        let args = [&["--json", "sub", topic, "--group", group, "-n", &count], how].concat();
         let out = String::from_utf8(self.run(&args)).unwrap();
-        out.lines().map(|line| text(line, "data")).collect()
+        out.lines().map(body).collect()
     }
 
     /// Reads as a consumer until every body was there, and is killed once it has printed `each`.
@@ -83,7 +83,7 @@ impl<'n> Member<'n> {
     ) -> BTreeSet<String> {
         let mut seen = BTreeSet::new();
         while seen.len() < wanted {
-            let mut command = self.command(&["sub", topic, "--consumer", "patrol"]);
+            let mut command = self.command(&["--json", "sub", topic, "--consumer", "patrol"]);
             command.args(["--group", group]).stdout(Stdio::piped()).stderr(Stdio::null());
             let mut child = command.spawn().unwrap();
             let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
@@ -93,7 +93,7 @@ impl<'n> Member<'n> {
             child.wait().unwrap();
             // What it had printed it may have acknowledged; the last line may be cut off.
             let rest = lines.map(Result::unwrap).filter(|line| line.ends_with('}'));
-            seen.extend(first.into_iter().chain(rest).map(|line| text(&line, "data")));
+            seen.extend(first.into_iter().chain(rest).map(|line| body(&line)));
         }
         seen
     }
@@ -104,14 +104,17 @@ impl<'n> Member<'n> {
         sealane_codec::decode(Codec::Json, line.trim_ascii()).unwrap()
     }
 
-    /// Every file of the key folder that says anything, but for orders: those are published.
+    /// Every file of the key folder that holds anything secret: orders are published, and counters
+    /// and places in control streams are numbers and times that the hub has, too.
     pub(crate) fn key_files(&self) -> Vec<(PathBuf, Vec<u8>)> {
         let mut files = Vec::new();
         walk(&self.keys(), &mut |path, content| {
             files.push((path.strip_prefix(self.keys()).unwrap().to_owned(), content));
         });
-        let is_order = |path: &Path| path.iter().any(|part| part == "orders");
-        files.retain(|(path, content)| content.len() >= PIECE_BYTES && !is_order(path));
+        let is_open = |path: &Path| {
+            path.iter().any(|part| part == "orders" || part == "counters" || part == "control")
+        };
+        files.retain(|(path, content)| content.len() >= PIECE_BYTES && !is_open(path));
         assert!(!files.is_empty());
         files
     }
@@ -179,6 +182,13 @@ fn spawn(net: &Net, data: &Path) -> Child {
 fn text(line: &str, name: &str) -> String {
     let value = sealane_codec::decode(Codec::Json, line.trim().as_bytes()).unwrap();
     value.field(name).and_then(Value::as_text).unwrap_or_else(|| panic!("{line}")).to_owned()
+}
+
+/// What one published, of a line that another reads.
+fn body(line: &str) -> String {
+    let value = sealane_codec::decode(Codec::Json, line.trim().as_bytes()).unwrap();
+    let data = value.field("envelope").and_then(|envelope| envelope.field("data"));
+    data.and_then(Value::as_text).unwrap_or_else(|| panic!("{line}")).to_owned()
 }
 
 fn walk(folder: &Path, each: &mut dyn FnMut(&Path, Vec<u8>)) {

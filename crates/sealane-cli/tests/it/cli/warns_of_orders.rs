@@ -1,0 +1,188 @@
+//! What members do, and are told, when orders or heartbeats are held back; and what they see of who
+//! sent a message and when.
+
+use std::io::BufRead;
+use std::process::{Command, Stdio};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use sealane::{DataType, Value};
+use sealane_seal::Class;
+
+use super::fleet::{
+    copy, fails, first_line_of_errors, fleet, fleet_with, keys, output, run, said, seal_by_hand,
+};
+use crate::cli::{NodeProcess, json, text};
+
+/// The control stream of the group.
+fn control(node: &NodeProcess) -> String {
+    let shown = said(node, "base", &["--json", "group", "show", "fleet"]);
+    format!("groups/{}", text(&json(&shown), "tag"))
+}
+
+fn published(node: &NodeProcess, args: &[&str]) -> u64 {
+    let written = json(&said(node, "base", &[args, &["--json"]].concat()));
+    written.field("published").and_then(Value::as_u64).unwrap()
+}
+
+/// What a reader says on standard error who reads one message that it can open.
+fn warned(node: &NodeProcess, who: &str) -> String {
+    let args = ["sub", "s", "--group", "fleet", "--from", "first", "-n", "1"];
+    let output = output(node, who, &args);
+    assert!(output.status.success() && !output.stdout.is_empty());
+    String::from_utf8(output.stderr).unwrap()
+}
+
+const PUB: [&str; 5] = ["pub", "s", "hello", "--group", "fleet"];
+
+#[test]
+fn who_is_behind_seals_nothing_and_readers_are_warned() {
+    let node = fleet(&["car"]);
+    run(&node, "car", &PUB);
+    for _ in 0..2 {
+        run(&node, "base", &["group", "rotate", "fleet"]);
+    }
+    let gap = node.home().join("gap").display().to_string();
+    let orders = run(&node, "base", &["group", "orders", "fleet", "--from", "3"]);
+    std::fs::write(&gap, orders).unwrap();
+    let said = fails(&node, "car", &["group", "apply", "fleet", &gap], 1);
+    assert!(said.contains("order 2 of the authority is missing; 4 were given [SL-GROUP-22]"));
+    assert!(fails(&node, "car", &PUB, 1).contains("[SL-GROUP-22]"));
+    assert!(warned(&node, "car").contains("is missing; 4 were given [SL-GROUP-22]"));
+    assert_eq!(published(&node, &["group", "publish", "fleet"]), 2);
+    run(&node, "car", &PUB);
+    assert_eq!(warned(&node, "car"), "");
+}
+
+#[test]
+fn a_control_stream_that_lost_orders_closes_senders_until_it_has_them_again() {
+    let node = fleet(&["car"]);
+    run(&node, "car", &PUB);
+    let control = control(&node);
+    for again in [&["group", "publish", "fleet"][..], &["group", "resend", "fleet"]] {
+        node.run(&["stream", "rm", &control, "--yes"]);
+        let said = fails(&node, "car", &PUB, 1);
+        assert!(said.contains("ends at order 0, and has shown 2 before [SL-GROUP-31]"), "{said}");
+        assert!(warned(&node, "car").contains("[SL-GROUP-31]"));
+        assert_eq!(published(&node, again), 2, "{again:?}");
+        run(&node, "car", &PUB);
+    }
+    assert_eq!(published(&node, &["group", "resend", "fleet", "--from", "1"]), 1);
+    let said = said(&node, "base", &["group", "resend", "fleet", "--from", "9"]);
+    assert_eq!(said, format!("0 orders published to {control}\n"));
+    assert!(fails(&node, "car", &["group", "resend", "fleet"], 1).contains("[SL-GROUP-20]"));
+}
+
+#[test]
+fn without_heartbeats_a_strict_group_seals_only_what_is_urgent() {
+    let node = fleet_with(&["--heartbeat-age", "1s", "--strict"], &["car"]);
+    run(&node, "base", &["group", "beat", "fleet"]);
+    std::thread::sleep(Duration::from_millis(2_100));
+    let refused = fails(&node, "car", &PUB, 1);
+    assert!(refused.contains("the charter allows 1 s [SL-GROUP-32]"), "{refused}");
+    let urgent = output(&node, "car", &[&PUB[..], &["--type", "emergency"]].concat());
+    assert!(urgent.status.success());
+    assert!(String::from_utf8_lossy(&urgent.stderr).contains("[SL-GROUP-32]"));
+    assert!(warned(&node, "car").contains("[SL-GROUP-32]"));
+    let shown = said(&node, "car", &["group", "show", "fleet"]);
+    assert!(shown.contains("is sealed; the newest is older\n"), "{shown}");
+    let beat = said(&node, "base", &["group", "beat", "fleet"]);
+    assert_eq!(beat, format!("1 heartbeat published to {}\n", control(&node)));
+    run(&node, "car", &PUB);
+}
+
+#[test]
+fn without_heartbeats_another_group_goes_on_and_says_so() {
+    let node = fleet_with(&["--heartbeat-age", "1s"], &["car"]);
+    std::thread::sleep(Duration::from_millis(2_100));
+    let output = output(&node, "car", &PUB);
+    assert!(output.status.success());
+    assert!(
+        String::from_utf8_lossy(&output.stderr).contains("the charter allows 1 s [SL-GROUP-32]")
+    );
+}
+
+#[test]
+fn heartbeats_go_on_until_they_are_ended_and_only_the_authority_gives_them() {
+    let node = fleet(&["car"]);
+    let control = control(&node);
+    let stands = || {
+        let info = json(&node.run(&["--json", "stream", "info", &control]));
+        info.field("count").and_then(Value::as_u64).unwrap()
+    };
+    let before = stands();
+    let refused = fails(&node, "car", &["group", "beat", "fleet"], 1);
+    assert!(refused.starts_with("sealane: error: ") && refused.contains("[SL-GROUP-20]"));
+    let mut beating = node.command(&["group", "beat", "fleet", "--every", "50ms", "--json"]);
+    beating.env("SEALANE_KEYS", keys(&node, "base")).stdout(Stdio::piped());
+    let mut beating = beating.spawn().unwrap();
+    while stands() < before + 3 {
+        assert!(beating.try_wait().unwrap().is_none(), "it ended by itself");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    Command::new("kill").args(["-INT", &beating.id().to_string()]).status().unwrap();
+    let output = beating.wait_with_output().unwrap();
+    assert!(output.status.success());
+    let written = json(output.stdout.lines().next().unwrap().unwrap().as_str());
+    let count = written.field("published").and_then(Value::as_u64).unwrap();
+    assert_eq!((text(&written, "stream"), count), (control.clone(), stands() - before));
+}
+
+#[test]
+fn a_removal_is_published_with_its_marks_and_what_is_written_behind_them_is_not_shown() {
+    let node = fleet(&["car", "thief"]);
+    run(&node, "thief", &PUB);
+    copy(&node, "thief", "ghost");
+    let control = control(&node);
+    let revoked = output(&node, "base", &["group", "revoke", "fleet", "thief"]);
+    let told = String::from_utf8(revoked.stderr).unwrap();
+    assert!(told.contains("sealane group publish fleet"), "{told}");
+    let said_so = said(&node, "base", &["group", "publish", "fleet"]);
+    assert_eq!(said_so, format!("2 orders published to {control}\n"), "the removal, and its marks");
+    assert_eq!(published(&node, &["group", "publish", "fleet"]), 0);
+    let late = (Class::Group, DataType::LOCATION);
+    seal_by_hand(&node, "ghost", "s", late, b"{\"data\":\"late\"}");
+    run(&node, "car", &PUB);
+    for who in ["base", "car"] {
+        let read = ["sub", "s", "--group", "fleet", "--from", "first", "-n", "2"];
+        assert!(!said(&node, who, &read).contains("late"));
+        let mut sub = node.command(&read);
+        sub.env("SEALANE_KEYS", keys(&node, who));
+        let told = first_line_of_errors(&mut sub, "s offset 1 is not shown");
+        assert!(told.contains("[SL-CLIENT-13]"), "{told}");
+    }
+    let apply = node.home().join("all").display().to_string();
+    std::fs::write(&apply, run(&node, "base", &["group", "orders", "fleet"])).unwrap();
+    copy(&node, "ghost", "other");
+    let told = said(&node, "other", &["group", "apply", "fleet", &apply]);
+    assert!(told.ends_with("this member was removed from the group\n"), "{told}");
+    let orders = ["group", "revoke", "fleet", "car", "--server", &node.address];
+    let revoked = output(&node, "base", &orders);
+    let told = String::from_utf8(revoked.stderr).unwrap();
+    assert_eq!(told, format!("2 orders published to {control}\n"));
+}
+
+#[test]
+fn each_message_says_who_sent_it_how_sure_that_is_and_how_old_an_urgent_one_is() {
+    let node = fleet(&["car"]);
+    run(&node, "car", &[&PUB[..], &["--type", "location"]].concat());
+    run(&node, "car", &[&PUB[..], &["--type", "emergency"]].concat());
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    let made_ms = u64::try_from(now.as_millis()).unwrap() - 3_600_000;
+    let body = [&made_ms.to_le_bytes()[..], b"{\"data\":\"help\"}"].concat();
+    seal_by_hand(&node, "car", "s", (Class::Signed, DataType::EMERGENCY), &body);
+    let read = ["sub", "s", "--group", "fleet", "--from", "first", "-n", "3"];
+    let shown = said(&node, "base", &read);
+    let lines: Vec<_> = shown.lines().collect();
+    assert_eq!(lines[0], r#"car [C, unsigned] {"data":"hello"}"#);
+    assert!(lines[1].starts_with("car [S, signed, ") && lines[1].contains("s ago] {"), "{shown}");
+    assert!(lines[2].starts_with("car [S, signed, OLD: 1h"), "{shown}");
+    assert!(lines[2].ends_with(r#"] {"data":"help"}"#), "{shown}");
+    let written = said(&node, "base", &[&read[..], &["--json"]].concat());
+    let seals: Vec<Value> =
+        written.lines().map(|line| json(line).field("seal").unwrap().clone()).collect();
+    assert_eq!(seals[0].field("timeMs"), Some(&Value::Null));
+    assert_eq!(seals[2].field("timeMs"), Some(&made_ms.into()));
+    let old: Vec<_> = seals.iter().map(|seal| seal.field("old").unwrap().clone()).collect();
+    assert_eq!(old, [false.into(), false.into(), true.into()]);
+    assert_eq!(text(&seals[0], "context").len(), 16);
+}
