@@ -272,7 +272,8 @@ pub(crate) mod tests {
             waiting: &Waiting,
         ) -> Option<(EpochSecret, Zeroizing<[u8; 32]>)> {
             let renewal = self.inside();
-            renewal.fresh.iter().find_map(|fresh| renewal.open_with(fresh, waiting).ok())
+            let keys = renewal.fresh.iter().find_map(|f| renewal.open_with(f, waiting).ok())?;
+            Some((keys.secret, keys.wrap_key))
         }
 
         pub(crate) fn roster(&self, secret: &EpochSecret) -> Option<Roster> {

@@ -34,7 +34,9 @@ pub(crate) fn is_name(name: &str) -> bool {
 /// Whether a character turns the direction of those behind it (Unicode's `Bidi_Control`), so that
 /// a name would be shown as another one.
 fn turns_text(c: char) -> bool {
-    matches!(c, '\u{61c}' | '\u{200e}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    let is_embedding = ('\u{202a}'..='\u{202e}').contains(&c);
+    let is_isolate = ('\u{2066}'..='\u{2069}').contains(&c);
+    matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}') || is_embedding || is_isolate
 }
 
 /// Reads a table from its front. What is missing or left over is [`Error::Malformed`].

@@ -101,11 +101,11 @@ fn cards_that_cannot_heal_are_refused() {
     assert_eq!(refused(&[one.clone(), stranger]), "UnknownMember");
     assert_eq!(refused(&[own]), "UnknownMember");
     assert_eq!(state(&place.path("base")), before);
-    assert_eq!(named(members[0].heal(&[one.clone()], false)), "NotAuthority");
+    assert_eq!(named(members[0].heal(std::slice::from_ref(&one), false)), "NotAuthority");
     // A card heals once, whoever brings it again, and joins no more.
-    let healed = base.heal(&[one.clone()], false).unwrap();
+    let healed = base.heal(std::slice::from_ref(&one), false).unwrap();
     apply(&mut members[0], &healed.notices).unwrap();
-    assert_eq!(named(base.heal(&[one.clone()], false)), "UnknownCard");
+    assert_eq!(named(base.heal(std::slice::from_ref(&one), false)), "UnknownCard");
     assert_eq!(named(base.invite(&one, Past::All)), "UnknownCard");
     // And one that has joined does not heal.
     let bus = place.keys("bus");
