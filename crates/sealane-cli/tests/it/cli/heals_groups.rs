@@ -31,7 +31,6 @@ fn a_copy_of_a_folder_does_not_follow_a_healed_group() {
     for who in ["car", "bus"] {
         assert_eq!(number(&home.show(who, &["group", "show", "fleet"]), "epoch"), 1, "{who}");
     }
-    // A copy that was made with the fresh card in it follows, as it is the same then.
     assert_eq!(home.fails("base", &heal), failure(1, "SL-GROUP-12"), "a card heals once");
 }
 

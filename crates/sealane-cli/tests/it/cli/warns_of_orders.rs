@@ -103,28 +103,35 @@ fn without_heartbeats_another_group_goes_on_and_says_so() {
 
 #[test]
 fn heartbeats_go_on_until_they_are_ended_and_only_the_authority_gives_them() {
-    let node = fleet(&["car"]);
+    let mut node = fleet(&["car"]);
     let control = control(&node);
-    let stands = || {
+    let stands = |node: &NodeProcess| {
         let info = json(&node.run(&["--json", "stream", "info", &control]));
         info.field("count").and_then(Value::as_u64).unwrap()
     };
-    let before = stands();
+    let before = stands(&node);
     let refused = fails(&node, "car", &["group", "beat", "fleet"], 1);
     assert!(refused.starts_with("sealane: error: ") && refused.contains("[SL-GROUP-20]"));
     let mut beating = node.command(&["group", "beat", "fleet", "--every", "50ms", "--json"]);
     beating.env("SEALANE_KEYS", keys(&node, "base")).stdout(Stdio::piped());
     let mut beating = beating.spawn().unwrap();
-    while stands() < before + 3 {
-        assert!(beating.try_wait().unwrap().is_none(), "it ended by itself");
-        std::thread::sleep(Duration::from_millis(20));
+    for _ in 0..2 {
+        let wanted = stands(&node) + 3;
+        while stands(&node) < wanted {
+            assert!(beating.try_wait().unwrap().is_none(), "it ended by itself");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        // A hub that comes back is told again.
+        node.kill_and_restart();
     }
     Command::new("kill").args(["-INT", &beating.id().to_string()]).status().unwrap();
     let output = beating.wait_with_output().unwrap();
     assert!(output.status.success());
     let written = json(output.stdout.lines().next().unwrap().unwrap().as_str());
     let count = written.field("published").and_then(Value::as_u64).unwrap();
-    assert_eq!((text(&written, "stream"), count), (control.clone(), stands() - before));
+    assert_eq!(text(&written, "stream"), control);
+    // What the hub stored and could not acknowledge any more was not counted.
+    assert!((6..=stands(&node) - before).contains(&count), "{count}");
 }
 
 #[test]
