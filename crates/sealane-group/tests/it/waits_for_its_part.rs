@@ -49,7 +49,7 @@ fn nobody_seals_between_the_parts() {
     // Nor after a restart.
     let mut last = reopen(&place.path("last"));
     assert_eq!(named(last.check_sealing()), "Behind");
-    assert_eq!(apply(&mut last, &parts).unwrap(), [rekeyed.clone()]);
+    assert_eq!(apply(&mut last, &parts).unwrap(), std::slice::from_ref(&rekeyed));
     assert_eq!(last.sender().unwrap().epoch(), Epoch(1));
     sender.follow().unwrap();
     assert_eq!(sender.epoch(), Epoch(1));
