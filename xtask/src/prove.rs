@@ -47,6 +47,7 @@ enum Runs {
 
 const NODE: &str = "sealane-node";
 const CLI: &str = "sealane-cli";
+const GROUP: &str = "sealane-group";
 /// With it, latencies that a proof is of decide, which in the daily tests are only printed.
 const DEMANDS: (&str, &str) = ("SEALANE_DEMANDS", "1");
 /// The target of every package's promises.
@@ -88,6 +89,12 @@ const PROOFS: &[Proof] = &[
         shows: "a full disk: refused with an error, nothing acknowledged, service resumes",
         runs: Runs::Test { package: CLI, named: "survives_full_disk" },
         environment: &[],
+    },
+    Proof {
+        name: "nonces",
+        shows: "a million messages of copies, forks, disks put back, containers: no nonce twice",
+        runs: Runs::Test { package: GROUP, named: "never_repeats_a_nonce" },
+        environment: &[("SEALANE_NONCES", "1000000")],
     },
     Proof {
         name: "sealed",
