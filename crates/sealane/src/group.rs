@@ -7,6 +7,7 @@ mod reading;
 mod seen;
 mod sent;
 
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -251,21 +252,27 @@ impl Group {
 
     /// Streams that are sealed for this group, and their dead letters, with where they end.
     async fn streams_of_group(&self) -> Result<Vec<Mark>, Error> {
-        let mut marks = Vec::new();
+        let (mut names, mut marks, mut letters) = (HashSet::new(), Vec::new(), Vec::new());
         let mut list = self.inner.client.streams();
         loop {
             let page = list.await?;
-            for state in &page.streams {
-                let name = state.stream.as_str();
-                if state.sealed == Some(self.inner.tag) || name.starts_with("dead/") {
-                    marks.push(mark(&state.stream, state.generation, state.next));
+            for state in page.streams {
+                let end = mark(&state.stream, state.generation, state.next);
+                if state.sealed == Some(self.inner.tag) {
+                    names.insert(state.stream.as_str().to_owned());
+                    marks.push(end);
+                } else if let Some(of) = state.stream.as_str().strip_prefix(DEAD) {
+                    letters.push((of.to_owned(), end));
                 }
             }
             match page.next {
                 Some(last) => list = self.inner.client.streams().after(last),
-                None => return Ok(marks),
+                None => break,
             }
         }
+        let of_group = letters.into_iter().filter(|(of, _)| names.contains(of));
+        marks.extend(of_group.map(|(_, end)| end));
+        Ok(marks)
     }
 
     /// Seals again what fell behind a removal, and remembers where streams stood when one was
@@ -415,6 +422,9 @@ impl Group {
         let _ = self.inner.events.send(event);
     }
 }
+
+/// What the topics of dead letters begin with, before the stream that they are of.
+const DEAD: &str = "dead/";
 
 fn mark(stream: &Topic, generation: u64, next: u64) -> Mark {
     Mark { stream: Binding::stream(stream.as_str()), generation, next }

@@ -9,9 +9,9 @@ use sealane_protocol::Sealed;
 use sealane_seal::policy::Refusal as PolicyRefusal;
 use sealane_seal::{Epoch, Error as SealError};
 
-use super::Group;
 use super::keys::Place;
 use super::seen::{Identity, Origin, Seen, Sight, Start};
+use super::{DEAD, Group};
 use crate::error::Unshown;
 use crate::{Message, Seal, SealCounts};
 
@@ -119,8 +119,7 @@ fn find(message: &Message) -> Result<Found, Unshown> {
     let text = |name: &str| -> Option<Cow<'_, str>> {
         sealane_codec::read_text(message.codec, field(name)?).ok()
     };
-    if !message.stream.as_str().starts_with("dead/")
-        || text("type").as_deref() != Some("dead-letter")
+    if !message.stream.as_str().starts_with(DEAD) || text("type").as_deref() != Some("dead-letter")
     {
         return Err(Unshown::NotSealed);
     }

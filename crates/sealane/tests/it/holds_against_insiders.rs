@@ -401,6 +401,27 @@ async fn a_dead_letter_opens_with_the_stream_that_it_names_and_no_other() {
     assert_eq!(refusals(&mut events, 1).await, ["NotAuthentic"]);
 }
 
+#[tokio::test]
+async fn a_dead_letter_of_a_removed_member_is_held_to_the_mark_of_its_own_stream() {
+    let (_folder, _node, client) = node().await;
+    let (base, car) = fleet(&client).await;
+    let mal = invite(&base, "mal", Past::All);
+    let old = mal.member();
+    let ops = base.group(&client).await;
+    ops.publish_orders().await.unwrap();
+    publish(&car.group(&client).await, "log", 7).await;
+    bury(&client, "log", &frames(&client, "log").await.remove(0)).await;
+    revoke(&base, "mal");
+    assert_eq!(ops.publish_orders().await.unwrap(), 2);
+    bury(&client, "log", &as_member(&mal, &old, 1).seal("log", 666)).await;
+    let reader = car.group(&client).await;
+    let mut dead = reader.subscribe("dead/log").from(Start::First).await.unwrap();
+    let mut events = dead.events();
+    assert_eq!(number(&next(&mut dead).await), 7);
+    assert_eq!(refusals(&mut events, 1).await, ["AfterRemoval"]);
+    assert!(is_silent(&mut dead).await);
+}
+
 #[test]
 fn what_fell_behind_a_removal_is_sealed_again() {
     let hub = tokio::runtime::Runtime::new().unwrap();
