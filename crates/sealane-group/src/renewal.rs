@@ -41,18 +41,19 @@ struct Fresh<'a> {
     sealed: &'a [u8],
 }
 
+/// What a renewal tells whoever brought a fresh card.
+pub(crate) struct ByCard {
+    pub(crate) secret: EpochSecret,
+    /// The new pairwise key.
+    pub(crate) key: Zeroizing<[u8; 32]>,
+}
+
 /// What a member finds in a renewal.
 pub(crate) struct OpenedRenewal {
     pub(crate) secret: EpochSecret,
     pub(crate) roster: Roster,
     /// The new pairwise key, if this member brought a fresh card.
     pub(crate) wrap_key: Option<Zeroizing<[u8; 32]>>,
-}
-
-/// A fresh secret, and the pairwise key that its card has brought.
-struct FreshKeys {
-    secret: EpochSecret,
-    wrap_key: Zeroizing<[u8; 32]>,
 }
 
 /// What a renewal is to say.
@@ -140,7 +141,7 @@ impl<'a> Renewal<'a> {
     ) -> Result<Option<OpenedRenewal>, Error> {
         let (secret, wrap_key) = match self.fresh.iter().find(|fresh| fresh.slot == state.slot) {
             Some(fresh) => match self.open_fresh(fresh, keys, lock)? {
-                Some(FreshKeys { secret, wrap_key }) => (secret, Some(wrap_key)),
+                Some(ByCard { secret, key }) => (secret, Some(key)),
                 None => return Ok(None),
             },
             None => {
@@ -161,7 +162,7 @@ impl<'a> Renewal<'a> {
         fresh: &Fresh<'_>,
         keys: &IdentityKeys,
         lock: &Lock,
-    ) -> Result<Option<FreshKeys>, Error> {
+    ) -> Result<Option<ByCard>, Error> {
         let mut cards = keys.cards(lock)?.unwrap_or_default();
         let Some(found) = cards.iter().position(|waiting| waiting.nonce == fresh.nonce) else {
             return Ok(None);
@@ -169,14 +170,14 @@ impl<'a> Renewal<'a> {
         self.open_with(fresh, &cards.swap_remove(found)).map(Some)
     }
 
-    /// The secret and the new pairwise key that were encrypted to a card.
-    fn open_with(&self, fresh: &Fresh<'_>, waiting: &Waiting) -> Result<FreshKeys, Error> {
+    /// What was encrypted to a card.
+    fn open_with(&self, fresh: &Fresh<'_>, waiting: &Waiting) -> Result<ByCard, Error> {
         let info = fresh_info(self.group, self.epoch, fresh.slot, &fresh.nonce);
         let opened = waiting.wrapping()?.open(&info, &[], fresh.sealed);
         let opened = opened.ok_or(Error::NotForUs(Document::Renewal))?;
         let secret = opened.plaintext.as_slice().try_into();
         let secret = secret.map_err(|_| Error::Malformed(Document::Renewal))?;
-        Ok(FreshKeys { secret: EpochSecret::new(secret), wrap_key: opened.exported })
+        Ok(ByCard { secret: EpochSecret::new(secret), key: opened.exported })
     }
 
     /// The card of this folder that it answers, if any: it is used up once the state is kept.
@@ -266,11 +267,8 @@ pub(crate) mod tests {
             renewal.wraps.unwrap(whose, key)
         }
 
-        /// The secret and the new pairwise key of whoever has that card.
-        pub(crate) fn by_card(
-            &self,
-            waiting: &Waiting,
-        ) -> Option<(EpochSecret, Zeroizing<[u8; 32]>)> {
+        /// What whoever has that card is told.
+        pub(crate) fn by_card(&self, waiting: &Waiting) -> Option<ByCard> {
             let renewal = self.inside();
             let keys = renewal.fresh.iter().find_map(|f| renewal.open_with(f, waiting).ok())?;
             Some((keys.secret, keys.wrap_key))

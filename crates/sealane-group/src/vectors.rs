@@ -226,7 +226,7 @@ fn made(kept: &Kept) -> Value {
         .collect();
     let (listed, sealed) = sealed_roster(SECRET, HEAD);
     let found = Found::read(&charter(), &kept.renewal);
-    let (_, new_key) = found.by_card(&waiting()).unwrap();
+    let by_card = found.by_card(&waiting()).unwrap();
     json!({
         "charter": hex(&charter().to_bytes()),
         "group": hex(&group().0),
@@ -260,7 +260,7 @@ fn made(kept: &Kept) -> Value {
         "renewal": {
             "members": keys(&MEMBERS[1..]),
             "silent": keys(&[MEMBERS[0], REMOVED]),
-            "fresh": { "slot": 1, "once": hex(&waiting().seed[..]), "key": hex(&new_key[..]) },
+            "fresh": { "slot": 1, "once": hex(&waiting().seed[..]), "key": hex(&by_card.key[..]) },
             "entries": entries(&roster()),
             "bytes": hex(&kept.renewal),
         },
@@ -399,8 +399,8 @@ fn the_renewal_opens() {
     let fresh = &about["fresh"];
     let card = Card::from_bytes(&unhex(&all["card"]["bytes"])).unwrap();
     let waiting = Waiting { nonce: card.nonce, seed: Zeroizing::new(array(&fresh["once"])) };
-    let (by_card, key) = found.by_card(&waiting).unwrap();
-    assert_eq!((*by_card.expose(), *key), (secret, array(&fresh["key"])));
+    let by_card = found.by_card(&waiting).unwrap();
+    assert_eq!((*by_card.secret.expose(), *by_card.key), (secret, array(&fresh["key"])));
     for (slot, key) in listed(&about["members"]) {
         assert_eq!(*found.by_key(slot, &key).unwrap().expose(), secret);
     }
@@ -409,6 +409,6 @@ fn the_renewal_opens() {
     }
     let other = Waiting { nonce: card.nonce, seed: Zeroizing::new([0; 32]) };
     assert!(found.by_card(&other).is_none());
-    assert_eq!(entries(&found.roster(&by_card).unwrap()), about["entries"]);
+    assert_eq!(entries(&found.roster(&by_card.secret).unwrap()), about["entries"]);
     assert!(found.roster(&EpochSecret::new([0; 32])).is_none());
 }

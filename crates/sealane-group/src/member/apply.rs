@@ -105,10 +105,11 @@ pub(super) fn apply(
         Verified::Order { number, notice } if is_authority => {
             known_here(state, folder, *number, notice)
         }
-        Verified::Renewal { renewal, .. }
-            if renewal.epoch <= state.epochs.newest() || renewal.number < state.orders =>
-        {
-            Ok(Vec::new())
+        Verified::Renewal { renewal, .. } if renewal.number < state.orders => Ok(Vec::new()),
+        Verified::Renewal { renewal, .. } if renewal.epoch <= state.epochs.newest() => {
+            // The authority has begun anew, and not far enough: nobody knows what it gives now.
+            state.known = state.known.max(renewal.number.saturating_add(1));
+            Ok(vec![Change::Held { missing: state.orders }])
         }
         Verified::Renewal { renewal, .. } if renewal.is_anew => begin_anew(state, folder, renewal),
         Verified::Renewal { renewal, notice } => in_turn(state, folder, renewal.number, notice),

@@ -22,6 +22,9 @@ use crate::{Card, Error, Member, Notice, Sender, renewal};
 /// How far a renewal jumps at least, and to multiples of what: at most 127 epochs, so that the low
 /// bits in key ids still tell which epoch is meant.
 const RENEWAL_STEP: u64 = 64;
+/// The same of the number of orders, which no key id names: more than anybody gives between two
+/// backups.
+const RENEWAL_ORDERS: u64 = 1 << 20;
 
 /// An invitation, and what the others must be told.
 #[derive(Debug, Clone)]
@@ -245,11 +248,11 @@ impl Member {
         if !self.is_authority() {
             return Err(Error::NotAuthority);
         }
-        let far = |from: u64| {
-            from.saturating_add(RENEWAL_STEP).div_ceil(RENEWAL_STEP).saturating_mul(RENEWAL_STEP)
-        };
+        let far =
+            |from: u64, step: u64| from.saturating_add(step).div_ceil(step).saturating_mul(step);
         let newest = state.epochs.newest().max(beyond.unwrap_or_default());
-        let (epoch, number) = (Epoch(far(newest.0)), far(state.orders.max(newest.0)));
+        let epoch = Epoch(far(newest.0, RENEWAL_STEP));
+        let number = far(state.orders.max(newest.0), RENEWAL_ORDERS);
         state.live_from = epoch;
         state.is_copied = false;
         let notice = self.fresh_start(&mut state, &[], number, epoch, true)?;

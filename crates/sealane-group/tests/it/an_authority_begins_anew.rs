@@ -6,8 +6,11 @@ use crate::shared::{
     Place, apply, card, clone, copy, invite, join, named, open, reopen, seal, state,
 };
 use sealane_frame::FrameView;
-use sealane_group::{Change, EpochSource, Mark, Member, NewGroup, Past};
+use sealane_group::{Change, EpochSource, KeyFolder, Mark, Member, NewGroup, Past};
 use sealane_seal::{Binding, Class, Epoch, Slot};
+
+/// How many orders a group counts whose first renewal was the last one.
+const BEHIND_RENEWAL: u64 = (2 << 20) + 1;
 
 fn slot(number: u16) -> Slot {
     Slot::new(number).unwrap()
@@ -54,11 +57,11 @@ fn a_copied_authority_gives_no_order_before_it_renews() {
     assert_eq!(named(reopen(&place.path("copy")).rotate()), "CopiedFolder");
 
     let renewed = copied.renew(None).unwrap();
-    assert_eq!((copied.epochs().newest(), copied.orders()), (Epoch(64), 129));
+    assert_eq!((copied.epochs().newest(), copied.orders()), (Epoch(64), BEHIND_RENEWAL));
     let rekeyed = Change::Rekeyed { epoch: Epoch(64), removed: vec![slot(2)] };
     assert_eq!(apply(&mut car, &renewed).unwrap(), [rekeyed]);
     assert!(apply(&mut car, &renewed).unwrap().is_empty());
-    assert_eq!((car.orders(), car.live_from()), (129, Epoch(64)));
+    assert_eq!((car.orders(), car.live_from()), (BEHIND_RENEWAL, Epoch(64)));
     assert_eq!(apply(&mut bus, &renewed).unwrap(), [Change::Removed]);
     let new = seal(&mut copied.sender().unwrap(), Class::Group, b"new");
     assert_eq!(open(&mut car.opener().unwrap(), &new).unwrap(), b"new");
@@ -80,6 +83,48 @@ fn a_copied_authority_gives_no_order_before_it_renews() {
     base.renew(Some(copied.epochs().newest())).unwrap();
     assert_eq!(base.epochs().newest(), Epoch(128));
     base.rotate().unwrap();
+}
+
+/// However many orders were given since the backup was made, the members follow; and where epochs
+/// have gone on too far for the renewal to be ahead of them, they say that something is missing.
+#[test]
+fn a_backup_that_is_far_behind_is_renewed_beyond_it() {
+    let place = Place::quick();
+    let (mut base, mut members) = place.fleet(3, NewGroup::default());
+    let backup = KeyFolder::open(&place.path("base"), None).unwrap().backup(None).unwrap();
+    let mut given = Vec::new();
+    for at in 0..300 {
+        let order = if at % 10 == 0 { base.rotate() } else { base.set_beater(None) };
+        given.extend(order.unwrap());
+    }
+    apply(&mut members[0], &given).unwrap();
+    let restored = KeyFolder::restore(&place.path("restored"), &backup, None).unwrap();
+    let mut restored = restored.group("fleet").unwrap();
+    let renewed = restored.renew(None).unwrap();
+    let rekeyed = |epoch| Change::Rekeyed { epoch: Epoch(epoch), removed: vec![] };
+    // Both who has obeyed all that the backup does not know and who has obeyed none of it.
+    for member in &mut members {
+        assert_eq!(apply(member, &renewed).unwrap(), [rekeyed(64)]);
+        assert_eq!(member.orders(), restored.orders());
+    }
+    // A second backup of the same time begins anew under the same number: it is told the epoch.
+    given = (0..70).flat_map(|_| restored.rotate().unwrap()).collect();
+    members.iter_mut().for_each(|member| drop(apply(member, &given).unwrap()));
+    let again = KeyFolder::restore(&place.path("again"), &backup, None).unwrap();
+    let mut again = again.group("fleet").unwrap();
+    for notice in again.renew(None).unwrap() {
+        assert!(members[0].apply(&notice).unwrap().is_empty(), "the number was used");
+    }
+    let missing = members[0].orders();
+    let too_near = again.renew(None).unwrap();
+    assert_eq!(again.epochs().newest(), Epoch(128));
+    assert_eq!(apply(&mut members[0], &too_near).unwrap(), [Change::Held { missing }]);
+    assert_eq!(named(members[0].sender()), "Behind");
+    let renewed = again.renew(Some(members[0].epochs().newest())).unwrap();
+    for member in &mut members {
+        assert_eq!(apply(member, &renewed).unwrap(), [rekeyed(256)]);
+        member.sender().unwrap();
+    }
 }
 
 /// Orders behind a new beginning may come before it.

@@ -177,6 +177,24 @@ fn no_more_orders_are_held_than_the_bound() {
     car.check_sealing().unwrap();
 }
 
+/// What one process holds and another has obeyed does not stand in the way of what follows.
+#[test]
+fn orders_that_another_process_has_obeyed_are_held_no_more() {
+    let place = Place::quick();
+    let (mut base, mut members) = place.fleet(2, NewGroup::default());
+    let (one, mut two) = (&mut members[0], reopen(&place.path("car1")));
+    let bound = sealane_group::limits::MAX_ORDERS_HELD;
+    let given: Vec<Notice> = (0..bound + 3).flat_map(|_| base.set_beater(None).unwrap()).collect();
+    for notice in &given[1..=bound] {
+        one.apply(notice).unwrap();
+    }
+    apply(&mut two, &given[..=bound]).unwrap();
+    let missing = two.orders();
+    assert_eq!(one.apply(&given[bound + 2]).unwrap(), [Change::Held { missing }]);
+    assert_eq!(one.apply(&given[bound + 1]).unwrap().len(), 2);
+    assert_eq!(one.orders(), base.orders());
+}
+
 #[test]
 fn orders_of_members_and_of_other_groups_are_refused() {
     let place = Place::new();

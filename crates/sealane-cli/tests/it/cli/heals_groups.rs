@@ -17,13 +17,14 @@ fn a_copy_of_a_folder_does_not_follow_a_healed_group() {
     let card = home.file("fresh", "car", &["key", "card"]);
     let heal = ["group", "heal", "fleet", &card, "--orders", &orders];
     let healed = home.output("base", &heal);
+    // The car has missed that the bus came: a heal is obeyed in its turn, behind that.
+    assert_eq!(home.fails("car", &["group", "apply", "fleet", &orders]).1, "SL-GROUP-22");
+    let orders = home.file("all", "base", &["group", "orders", "fleet"]);
     let said = String::from_utf8(healed.stderr).unwrap();
     assert!(said.contains("Without a fresh card: bus\n") && said.contains("--drop-silent"));
     assert_eq!(healed.stdout, b"fleet: epoch 1, 3 members\n");
-    assert_eq!(
-        home.says("car", &["group", "apply", "fleet", &orders]),
-        "epoch 1, with a fresh secret\n"
-    );
+    let told = home.says("car", &["group", "apply", "fleet", &orders]);
+    assert!(told.ends_with("\nepoch 1, with a fresh secret\n"), "{told}");
     home.run("bus", &["group", "apply", "fleet", &orders]);
     let copied = home.show("thief", &["group", "apply", "fleet", &orders]);
     assert_eq!((text(&copied, "change"), number(&copied, "epoch")), ("removed".into(), 0));
