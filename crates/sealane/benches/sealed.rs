@@ -91,7 +91,8 @@ async fn row(client: &Client, group: &Group, codec: Codec, size: usize) -> Row {
 fn round(group: &Group, row: &mut Row) {
     let started = cpu_us();
     for _ in 0..MESSAGES {
-        let sealed = group.seal("bench", DataType::LOCATION, row.codec, black_box(&row.envelope));
+        let sealed =
+            group.seal("bench/sealed", DataType::LOCATION, row.codec, black_box(&row.envelope));
         black_box(sealed.unwrap());
     }
     row.sealed.push((cpu_us() - started) / MESSAGES as f64);
