@@ -5,6 +5,7 @@ mod get;
 mod key;
 mod list;
 mod put;
+mod repair;
 mod show;
 mod unlock;
 
@@ -43,6 +44,7 @@ fn verb(args: &args::Vault, location: &Location, terminal: &mut Terminal) -> Res
         VaultVerb::Find { pattern } => list::find(pattern, location, terminal),
         VaultVerb::Status => show::status(location, terminal),
         VaultVerb::Verify { read_data } => care::verify(*read_data, location, terminal),
+        VaultVerb::Repair { paths } => repair::run(paths, location, terminal),
         VaultVerb::Drill(drill) => care::drill(drill, location, terminal),
         VaultVerb::Prune(prune) => care::prune(prune, location, terminal),
         VaultVerb::Recover { to, snapshot, paths } => {

@@ -7,6 +7,7 @@ mod leaks;
 mod live;
 mod prune;
 mod recover;
+mod repair;
 mod verify;
 
 pub use drill::{DrillOptions, DrillReport};
@@ -15,4 +16,5 @@ pub use inspect::Fact;
 pub use leaks::{LeakGroup, Leaks, leaks};
 pub use prune::{Keep, PruneOptions, PruneReport};
 pub use recover::Recovered;
+pub use repair::RepairReport;
 pub use verify::VerifyReport;

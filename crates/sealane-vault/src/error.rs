@@ -234,6 +234,32 @@ sealane_message::errors! {
         #[cause("a slot is the last that opens its vault")]
         #[hint("Add another passphrase or recovery code first.")]
         LastSlot,
+        /// A place holds another vault, or another owner's, than it was pinned to.
+        #[error("`{place}` was exchanged: it holds {found}, and {pinned} was expected")]
+        #[code("SL-VAULT-40", "VaultExchanged")]
+        #[cause("a place holds another vault, or one of another owner, than was expected there")]
+        #[hint("Do not put anything there: whoever made it reads what is put. If you replaced the \
+                vault yourself, name the new one once with --expect VAULT:OWNER.")]
+        Exchanged {
+            /// Where the vault is.
+            place: String,
+            /// The vault and owner that were expected.
+            pinned: String,
+            /// The vault and owner that are there.
+            found: String,
+        },
+        /// A recovery wrote nothing at all.
+        #[error("nothing was recovered")]
+        #[code("SL-VAULT-41", "NothingRecovered")]
+        #[cause("a recovery found nothing to restore")]
+        #[hint("Name an older snapshot with --snapshot, and compare with a copy of the objects.")]
+        NothingRecovered,
+        /// A file of more pieces than a reader takes.
+        #[error("`{0}` has too many pieces")]
+        #[code("SL-VAULT-42", "TooManyPieces")]
+        #[cause("a file has more pieces than readers of a vault take")]
+        #[hint("It has very many holes: leave it out with --exclude, or fill the holes.")]
+        TooManyPieces(String),
         /// The system gave no thread.
         #[error("a thread could not be started")]
         #[code("SL-VAULT-31", "VaultThread")]
@@ -244,6 +270,27 @@ sealane_message::errors! {
 }
 
 impl Error {
+    /// Whether an object is not what it was when it was written, or is no object of the vault.
+    /// Such an object is skipped and named; everything else is a failure of the work itself.
+    pub(crate) fn is_damage(&self) -> bool {
+        use Error::{Malformed, Missing, NotAuthentic, Signature, TooLarge, Truncated, Version};
+        matches!(
+            self,
+            Malformed { .. }
+                | Missing(_)
+                | NotAuthentic { .. }
+                | Signature(_)
+                | TooLarge { .. }
+                | Truncated(_)
+                | Version(_)
+        )
+    }
+
+    /// The message with its code, as reports name it.
+    pub(crate) fn named(&self) -> String {
+        format!("{self} [{}]", self.info().code)
+    }
+
     /// A failure of the store at `key`, with a full one told apart.
     pub(crate) fn store(key: &str, cause: io::Error) -> Error {
         let full = [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded];

@@ -6,4 +6,5 @@ pub(crate) mod header;
 pub(crate) mod index;
 pub(crate) mod pack;
 pub(crate) mod page;
+pub(crate) mod roster;
 pub(crate) mod snapshot;

@@ -19,7 +19,7 @@ use crate::format::page::{Entry, compare, read_page};
 use crate::vault::{Snapshot, Vault};
 
 impl Vault {
-    /// The entries of a snapshot, in order.
+    /// The entries of a snapshot, in order. Behind a page that is lost, the next one follows.
     ///
     /// # Errors
     /// Each item: [`Error::Missing`], [`Error::NotAuthentic`], [`Error::Malformed`], and what the
@@ -86,6 +86,8 @@ impl Iterator for Entries<'_> {
             let id = self.pages.next()?;
             let page = match self.chunks.read(id, ChunkKind::Page).and_then(read_page) {
                 Ok(page) => page,
+                // What follows does not depend on it.
+                Err(error) if error.is_damage() => return Some(Err(error)),
                 Err(error) => {
                     self.pages = [].iter();
                     return Some(Err(error));

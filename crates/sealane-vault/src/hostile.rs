@@ -1,11 +1,20 @@
 //! What must hold for any bytes that a store may serve, behind a cipher or not: the fuzz targets
-//! and the replay of their corpus call this.
+//! and the replay of their corpus call this. And what a writer gone bad can put into a vault, for
+//! the tests that do.
 
+use crate::format::chunk::{ChunkHead, ChunkKind, Compression, Descriptor, Id};
 use crate::format::config::Config;
-use crate::format::pack::{read_trailer, write_trailer};
-use crate::format::page::{PageDraft, read_list, read_page, write_pieces};
-use crate::format::snapshot::{Sealed, read_body};
+use crate::format::header::{Kind, ObjectHeader};
+use crate::format::index::{index_key, write_indexes};
+use crate::format::pack::{Pack, pack_key, read_trailer, seal_trailer, write_trailer};
+use crate::format::page::{Entry, PageDraft, Piece, read_list, read_page, write_pieces};
+use crate::format::roster::Roster;
+use crate::format::snapshot::{self, Body, Link, Sealed, read_body, snapshot_key};
 use crate::keys::{KeySlot, slot_key};
+use crate::put::{ChunkSealer, now_ns};
+use crate::vault::Vault;
+use crate::wire::from_hex;
+use crate::{Counts, Error};
 
 /// Reads what follows the first byte as the part of a vault that this byte names.
 ///
@@ -13,7 +22,7 @@ use crate::keys::{KeySlot, slot_key};
 /// If what was read is not written again as the same.
 pub fn part(bytes: &[u8]) {
     let Some((what, bytes)) = bytes.split_first() else { return };
-    match what % 7 {
+    match what % 8 {
         0 => drop(Config::read(bytes)),
         1 => slot(bytes),
         2 => snapshot(bytes),
@@ -30,8 +39,135 @@ pub fn part(bytes: &[u8]) {
                 assert_eq!(written, bytes);
             }
         }
-        _ => page(bytes),
+        6 => page(bytes),
+        _ => roster(bytes),
     }
+}
+
+fn roster(bytes: &[u8]) {
+    if let (Some(vault), Some(number)) = (array(bytes, 8), array(bytes, 24)) {
+        let key = crate::format::roster::roster_key(u64::from_le_bytes(number));
+        drop(Roster::read(&key, bytes, &vault, &[0; 32]));
+    }
+}
+
+/// A chunk of a pack that lies: `plain` under any id.
+#[derive(Debug, Clone)]
+pub struct Lie {
+    /// 0 data, 1 a page, 2 a list.
+    pub kind: u8,
+    /// The id that it claims; none is the true one.
+    pub id: Option<Id>,
+    /// What is sealed.
+    pub plain: Vec<u8>,
+}
+
+fn chunk_kind(kind: u8) -> ChunkKind {
+    match kind {
+        1 => ChunkKind::Page,
+        2 => ChunkKind::List,
+        _ => ChunkKind::Data,
+    }
+}
+
+/// The id that a key of the vault, a writer's too, gives a content.
+pub fn id(vault: &Vault, kind: u8, plain: &[u8]) -> Id {
+    vault.naming().id(chunk_kind(kind), plain)
+}
+
+/// The plaintext of a page.
+pub fn page_of(entries: &[Entry]) -> Vec<u8> {
+    let mut draft = PageDraft::default();
+    entries.iter().for_each(|entry| draft.push(entry));
+    draft.plaintext()
+}
+
+/// The plaintext of a list.
+pub fn list_of(pieces: &[Piece]) -> Vec<u8> {
+    let mut out = Vec::new();
+    write_pieces(&mut out, pieces);
+    out
+}
+
+/// Puts a pack of lies into the store; gives its size.
+///
+/// # Errors
+/// What the store fails for.
+pub fn plant_pack(vault: &Vault, lies: &[Lie]) -> Result<u64, Error> {
+    let header = ObjectHeader { kind: Kind::Pack, ..vault.header() }.write();
+    let mut sealer = ChunkSealer::new(vault.naming(), vault.sealing());
+    let mut out = header.clone();
+    let mut heads = Vec::new();
+    for lie in lies {
+        let kind = chunk_kind(lie.kind);
+        let head = ChunkHead {
+            id: lie.id.unwrap_or_else(|| id(vault, lie.kind, &lie.plain)),
+            descriptor: Descriptor { kind, compression: Compression::Zstd(3) },
+            plain_bytes: lie.plain.len() as u32,
+            sealed_bytes: 0,
+        };
+        heads.push(sealer.append(head, &lie.plain, &mut out)?);
+    }
+    let end = seal_trailer(vault.sealing(), &header, out.len() as u64, &heads)?;
+    out.extend_from_slice(&end);
+    vault.store().put(&pack_key(blake3::hash(&out).as_bytes()), &out)?;
+    Ok(out.len() as u64)
+}
+
+/// Puts an index into the store that says a pack holds chunks of these ids.
+///
+/// # Errors
+/// What the store fails for.
+pub fn plant_index(vault: &Vault, pack: &str, size: u64, ids: &[Id]) -> Result<(), Error> {
+    let hash = pack.rsplit('/').next().and_then(from_hex).unwrap_or_default();
+    let kind = ChunkKind::Data;
+    let descriptor = Descriptor { kind, compression: Compression::None };
+    let chunks = ids.iter();
+    let chunks =
+        chunks.map(|&id| ChunkHead { id, descriptor, plain_bytes: 1, sealed_bytes: 17 }).collect();
+    // A header as the owner's packs have it.
+    let header = ObjectHeader { kind: Kind::Pack, wrapped: None, ..vault.header() }.write();
+    let lie = Pack { hash, size, header, chunks };
+    for object in write_indexes(vault.sealing(), &vault.header(), &[lie])? {
+        vault.store().put(&index_key(blake3::hash(&object).as_bytes()), &object)?;
+    }
+    Ok(())
+}
+
+/// A link as somebody with a writer's key can make it.
+#[derive(Debug, Clone, Default)]
+pub struct FalseLink {
+    /// Its number.
+    pub number: u64,
+    /// What it says of the one before it.
+    pub previous: [u8; 32],
+    /// Snapshots that it says were removed.
+    pub removed: Vec<(u64, [u8; 32])>,
+    /// Its pages.
+    pub pages: Vec<Id>,
+}
+
+/// Puts a link into the store, signed with the vault's key, which may be a writer's.
+///
+/// # Errors
+/// What the store fails for.
+pub fn plant_link(vault: &Vault, link: FalseLink) -> Result<(), Error> {
+    let body = Body {
+        prune: false,
+        time_ns: now_ns(),
+        source: "a writer".to_owned(),
+        note: String::new(),
+        counts: Counts::default(),
+        compression: Compression::None,
+        listing: None,
+        pages: link.pages,
+        roster: 0,
+    };
+    let FalseLink { number, previous, removed, .. } = link;
+    let signed = Link { number, previous, signer: vault.signer_id(), removed };
+    let header = ObjectHeader { kind: Kind::Snapshot, ..vault.header() };
+    let object = snapshot::write(&header, &signed, &body, vault.sealing(), vault.signer())?;
+    vault.store().put(&snapshot_key(number), &object).map(|_| ())
 }
 
 fn slot(bytes: &[u8]) {

@@ -54,7 +54,7 @@ mod wire;
 
 pub use care::{
     DrillOptions, DrillReport, Fact, Found, Keep, LeakGroup, Leaks, PruneOptions, PruneReport,
-    Recovered, VerifyReport, leaks,
+    Recovered, RepairReport, VerifyReport, leaks,
 };
 pub use error::{ERRORS, Error};
 pub use format::chunk::{Compression, Id};

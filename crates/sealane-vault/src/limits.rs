@@ -8,7 +8,9 @@ sealane_message::limits! {
     /// A pack. A larger one is not read.
     MAX_PACK_BYTES: u64 = 64 << 20, "bytes";
     /// A pack's trailer. A longer one is refused before memory is taken.
-    MAX_TRAILER_BYTES: usize = 32 << 20, "bytes";
+    MAX_TRAILER_BYTES: usize = 20 << 20, "bytes";
+    /// Chunks at which a vault's pack is closed, however small they are.
+    MAX_PACK_CHUNKS: usize = 1 << 18, "chunks";
     /// An index object. A put whose trailers are longer writes several.
     MAX_INDEX_BYTES: usize = 32 << 20, "bytes";
     /// A snapshot object. A put that would need a larger one is refused.
@@ -19,6 +21,10 @@ sealane_message::limits! {
     MAX_SLOT_BYTES: usize = 4096, "bytes";
     /// Key slots of one vault. A further one is refused.
     MAX_VAULT_SLOTS: usize = 256, "slots";
+    /// The owner's signed list of key slots.
+    MAX_ROSTER_BYTES: usize = 32 << 10, "bytes";
+    /// Passphrase slots that no owner's list names and that are tried nevertheless.
+    MAX_UNLISTED_PASSPHRASES: usize = 16, "slots";
     /// A report of a proven restore.
     MAX_REPORT_BYTES: usize = 64 << 10, "bytes";
     /// Memory that a passphrase slot may ask for. One that asks for more is refused.
@@ -37,6 +43,12 @@ sealane_message::limits! {
     MAX_PAGE_ENTRIES: usize = 1024, "entries";
     /// Pieces of one file that stand in its entry, or in one list. More are written as lists.
     MAX_PIECES: usize = 1024, "pieces";
+    /// Lists of one file. A put refuses a file that would need more.
+    MAX_FILE_LISTS: usize = 1 << 16, "lists";
+    /// Pieces of all files of one page. A page that has more is refused.
+    MAX_PAGE_PIECES: usize = 1 << 17, "pieces";
+    /// What is read of a pack at once at least: parts of it begin and end at multiples of this.
+    READ_BLOCK_BYTES: u64 = 256 << 10, "bytes";
     /// Threads that compress and seal. More are not started.
     MAX_VAULT_THREADS: usize = 64, "threads";
     /// The file of one n2s blob, which is read whole. A larger one is refused.

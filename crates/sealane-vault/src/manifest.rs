@@ -10,12 +10,12 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::Error;
-use crate::format::chunk::{ChunkHead, Descriptor, Id};
+use crate::format::chunk::{ChunkHead, ChunkKind, Descriptor, Id};
 use crate::format::pack::{Hash, Pack};
-use crate::format::page::{Piece, read_list, write_pieces};
+use crate::format::page::{Piece, read_remembered, write_pieces};
 use crate::wire::hex;
 
-const VERSION: i64 = 1;
+const VERSION: i64 = 2;
 const TABLES: &str = "
     CREATE TABLE IF NOT EXISTS pack (
         number INTEGER PRIMARY KEY, hash BLOB NOT NULL UNIQUE, size INTEGER NOT NULL,
@@ -23,6 +23,7 @@ const TABLES: &str = "
     CREATE TABLE IF NOT EXISTS chunk (
         id BLOB NOT NULL, pack INTEGER NOT NULL, offset INTEGER NOT NULL,
         descriptor INTEGER NOT NULL, plain INTEGER NOT NULL, sealed INTEGER NOT NULL,
+        state INTEGER NOT NULL DEFAULT 0,
         PRIMARY KEY (id, pack)) WITHOUT ROWID;
     CREATE TABLE IF NOT EXISTS seen (
         path BLOB PRIMARY KEY, size INTEGER NOT NULL, mtime_ns INTEGER NOT NULL,
@@ -31,10 +32,40 @@ const TABLES: &str = "
     CREATE TABLE IF NOT EXISTS read_index (hash BLOB PRIMARY KEY) WITHOUT ROWID;
 ";
 
-const LOCATION: &str = "
-    SELECT hash, header, size, offset, descriptor, plain, sealed
+/// What was opened before comes first, then what the owner wrote, then what will stay.
+const PLACES: &str = "
+    SELECT hash, header, size, offset, descriptor, plain, sealed, state
     FROM chunk JOIN pack ON pack.number = chunk.pack WHERE id = ?
-    ORDER BY condemned LIMIT 1";
+    ORDER BY state = 2, state != 1 AND length(header) > 24, condemned LIMIT 64";
+
+/// Length of a header under the vault's own key. Only the owner can write a trailer behind one.
+const OWN: &str = "length(pack.header) = 24";
+
+/// Who uses a manifest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reads {
+    /// The owner, who knows the store's packs by their trailers.
+    Everything,
+    /// A writer, who knows only what it wrote.
+    Nothing,
+}
+
+/// What is known of a chunk in a pack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum State {
+    /// It was opened, and is what its id says.
+    Opened = 1,
+    /// It does not open: it counts as absent.
+    Bad = 2,
+}
+
+/// What was learned of a chunk in a pack.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Learned {
+    pub(crate) id: Id,
+    pub(crate) pack: Hash,
+    pub(crate) state: State,
+}
 
 /// Where a chunk lies.
 #[derive(Debug, Clone)]
@@ -44,6 +75,8 @@ pub(crate) struct Location {
     pub(crate) pack_bytes: u64,
     pub(crate) offset: u64,
     pub(crate) head: ChunkHead,
+    /// Whether the chunk is known not to open there.
+    pub(crate) bad: bool,
 }
 
 /// What a file looked like.
@@ -62,9 +95,9 @@ pub(crate) struct Manifest {
 
 impl Manifest {
     /// The manifest in a state folder. One that is damaged or of another version is made anew.
-    pub(crate) fn open(folder: &Path) -> Result<Manifest, Error> {
+    pub(crate) fn open(folder: &Path, reads: Reads) -> Result<Manifest, Error> {
         let path = folder.join("manifest.db");
-        match Manifest::try_open(&path) {
+        match Manifest::try_open(&path, reads) {
             Ok(manifest) => Ok(manifest),
             Err(Error::Manifest(error)) if is_damage(&error) => {
                 for suffix in ["", "-wal", "-shm"] {
@@ -72,33 +105,40 @@ impl Manifest {
                     name.push(suffix);
                     let _ = std::fs::remove_file(PathBuf::from(name));
                 }
-                Manifest::try_open(&path)
+                Manifest::try_open(&path, reads)
             }
             Err(error) => Err(error),
         }
     }
 
-    fn try_open(path: &Path) -> Result<Manifest, Error> {
+    fn try_open(path: &Path, reads: Reads) -> Result<Manifest, Error> {
         let database = Connection::open(path)?;
         database.busy_timeout(std::time::Duration::from_secs(30))?;
         database.pragma_update(None, "journal_mode", "WAL")?;
         // What a power cut loses is read from the store again.
         database.pragma_update(None, "synchronous", "NORMAL")?;
-        Manifest::prepare(database)
+        Manifest::prepare(database, reads)
     }
 
     /// A manifest that lives as long as this value.
     pub(crate) fn in_memory() -> Result<Manifest, Error> {
-        Manifest::prepare(Connection::open_in_memory()?)
+        Manifest::prepare(Connection::open_in_memory()?, Reads::Everything)
     }
 
-    fn prepare(database: Connection) -> Result<Manifest, Error> {
+    fn prepare(database: Connection, reads: Reads) -> Result<Manifest, Error> {
         let version: i64 = database.query_row("PRAGMA user_version", [], |row| row.get(0))?;
         if version > VERSION {
             return Err(Error::Version("manifest.db".to_owned()));
         }
         // Otherwise each new value of a parameter has its statement prepared again.
         database.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+        if version == 1 {
+            // Another process may be doing the same.
+            database.execute_batch("BEGIN IMMEDIATE")?;
+            let renewed = renew(&database, reads);
+            database.execute_batch(if renewed.is_ok() { "COMMIT" } else { "ROLLBACK" })?;
+            renewed?;
+        }
         database.execute_batch(TABLES)?;
         database.pragma_update(None, "user_version", VERSION)?;
         Ok(Manifest { database })
@@ -184,31 +224,90 @@ impl Manifest {
         Ok(())
     }
 
-    /// The ids of all chunks that will stay.
-    pub(crate) fn chunk_ids(&self) -> Result<HashSet<Id, crate::put::IdHash>, Error> {
-        let sql = "SELECT id FROM chunk JOIN pack ON pack.number = chunk.pack
-                   WHERE NOT pack.condemned";
-        let mut rows = self.database.prepare(sql)?;
+    /// The ids of all chunks that will stay and that a put need not keep again: those that the
+    /// owner sealed, and of others those that were opened once. A writer has only its own.
+    pub(crate) fn kept_ids(&self, reads: Reads) -> Result<HashSet<Id, crate::put::IdHash>, Error> {
+        let trusted = match reads {
+            Reads::Everything => format!("AND ({OWN} OR state = 1)"),
+            Reads::Nothing => String::new(),
+        };
+        let sql = format!(
+            "SELECT id FROM chunk JOIN pack ON pack.number = chunk.pack
+             WHERE NOT pack.condemned AND state != 2 {trusted}"
+        );
+        let mut rows = self.database.prepare(&sql)?;
         let ids = rows.query_map([], |row| row.get(0).map(Id))?.collect::<Result<_, _>>()?;
         Ok(ids)
     }
 
-    pub(crate) fn locate(&self, id: &Id) -> Result<Location, Error> {
-        let mut rows = self.database.prepare_cached(LOCATION)?;
-        let found = rows
-            .query_row([id.0], |row| {
-                let (descriptor, plain, sealed) = (row.get(4)?, row.get(5)?, row.get(6)?);
-                let bounds: (i64, i64) = (row.get(2)?, row.get(3)?);
-                Ok((row.get(0)?, row.get(1)?, bounds, descriptor, plain, sealed))
-            })
-            .optional()?;
-        let (pack, header, (size, offset), descriptor, plain_bytes, sealed_bytes) =
-            found.ok_or_else(|| Error::Missing(format!("chunk {id}")))?;
-        let malformed = Error::Malformed { what: "the manifest" };
-        let descriptor = Descriptor::from_byte(descriptor).ok_or(malformed)?;
-        let head = ChunkHead { id: *id, descriptor, plain_bytes, sealed_bytes }.check()?;
-        let (pack_bytes, offset) = (size as u64, offset as u64);
-        Ok(Location { pack, header, pack_bytes, offset, head })
+    /// Whether every place of a chunk is known to be bad.
+    pub(crate) fn is_bad(&self, id: &Id) -> Result<bool, Error> {
+        let sql = "SELECT min(state = 2) FROM chunk WHERE id = ?";
+        let mut row = self.database.prepare_cached(sql)?;
+        Ok(row.query_row([id.0], |row| row.get::<_, Option<bool>>(0))?.unwrap_or(false))
+    }
+
+    /// The places of chunks that are known to be bad.
+    pub(crate) fn bad_places(&self) -> Result<HashSet<(Id, Hash)>, Error> {
+        let sql = "SELECT id, hash FROM chunk JOIN pack ON pack.number = chunk.pack
+                   WHERE state = 2";
+        let mut rows = self.database.prepare(sql)?;
+        let places = rows.query_map([], |row| Ok((Id(row.get(0)?), row.get(1)?)))?;
+        Ok(places.collect::<Result<_, _>>()?)
+    }
+
+    /// Notes what was learned of chunks.
+    pub(crate) fn learn(&self, learned: &[Learned]) -> Result<(), Error> {
+        let mut update = self.database.prepare_cached(
+            "UPDATE chunk SET state = ?
+             WHERE id = ? AND pack = (SELECT number FROM pack WHERE hash = ?)",
+        )?;
+        for learned in learned {
+            update.execute(params![learned.state as i64, learned.id.0, learned.pack])?;
+        }
+        Ok(())
+    }
+
+    /// Counts all chunks of a pack as absent.
+    pub(crate) fn doubt_pack(&self, pack: &Hash) -> Result<(), Error> {
+        let sql = "UPDATE chunk SET state = 2
+                   WHERE pack = (SELECT number FROM pack WHERE hash = ?)";
+        self.database.execute(sql, [pack])?;
+        Ok(())
+    }
+
+    /// The chunks of a pack.
+    pub(crate) fn chunks_of(&self, pack: &Hash) -> Result<Vec<(Id, ChunkKind)>, Error> {
+        let sql = "SELECT id, descriptor FROM chunk
+                   WHERE pack = (SELECT number FROM pack WHERE hash = ?)";
+        let mut statement = self.database.prepare_cached(sql)?;
+        let mut rows = statement.query([pack])?;
+        let mut chunks = Vec::new();
+        while let Some(row) = rows.next()? {
+            let malformed = Error::Malformed { what: "the manifest" };
+            let descriptor = Descriptor::from_byte(row.get(1)?).ok_or(malformed)?;
+            chunks.push((Id(row.get(0)?), descriptor.kind));
+        }
+        Ok(chunks)
+    }
+
+    /// Where a chunk lies, the likeliest place first.
+    pub(crate) fn places(&self, id: &Id) -> Result<Vec<Location>, Error> {
+        let mut statement = self.database.prepare_cached(PLACES)?;
+        let mut rows = statement.query([id.0])?;
+        let mut places = Vec::new();
+        while let Some(row) = rows.next()? {
+            let malformed = Error::Malformed { what: "the manifest" };
+            let descriptor = Descriptor::from_byte(row.get(4)?).ok_or(malformed)?;
+            let (plain_bytes, sealed_bytes) = (row.get(5)?, row.get(6)?);
+            let head = ChunkHead { id: *id, descriptor, plain_bytes, sealed_bytes }.check()?;
+            let (size, offset): (i64, i64) = (row.get(2)?, row.get(3)?);
+            let (pack_bytes, offset) = (size as u64, offset as u64);
+            let (pack, header) = (row.get(0)?, row.get(1)?);
+            let bad = row.get::<_, i64>(7)? == State::Bad as i64;
+            places.push(Location { pack, header, pack_bytes, offset, head, bad });
+        }
+        if places.is_empty() { Err(Error::Missing(format!("chunk {id}"))) } else { Ok(places) }
     }
 
     pub(crate) fn seen(&self, path: &[u8]) -> Result<Option<(Look, Vec<Piece>)>, Error> {
@@ -227,7 +326,7 @@ impl Manifest {
                 Ok((look, row.get::<_, Vec<u8>>(5)?))
             })
             .optional()?;
-        Ok(found.and_then(|(look, pieces)| Some((look, read_list(&pieces).ok()?))))
+        Ok(found.and_then(|(look, pieces)| Some((look, read_remembered(&pieces).ok()?))))
     }
 
     pub(crate) fn see(&self, path: &[u8], look: &Look, pieces: &[Piece]) -> Result<(), Error> {
@@ -254,6 +353,21 @@ impl std::fmt::Debug for Manifest {
     }
 }
 
+/// Brings a manifest of version 1 to this one. What files looked like stays; what it says of packs
+/// may come from an index that a writer made, so that the owner reads it again.
+fn renew(database: &Connection, reads: Reads) -> Result<(), Error> {
+    let version: i64 = database.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+    if version != 1 {
+        return Ok(());
+    }
+    database.execute_batch("ALTER TABLE chunk ADD COLUMN state INTEGER NOT NULL DEFAULT 0")?;
+    if reads == Reads::Everything {
+        database.execute_batch("DELETE FROM chunk; DELETE FROM pack; DELETE FROM read_index")?;
+    }
+    database.pragma_update(None, "user_version", VERSION)?;
+    Ok(())
+}
+
 fn is_damage(error: &rusqlite::Error) -> bool {
     use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
     matches!(error.sqlite_error_code(), Some(DatabaseCorrupt | NotADatabase))
@@ -261,17 +375,26 @@ fn is_damage(error: &rusqlite::Error) -> bool {
 
 /// Where the manifest of a vault lies, unless another folder is named.
 pub(crate) fn state_folder(named: Option<&Path>, vault: &[u8; 16]) -> Result<PathBuf, Error> {
-    let base = match named {
-        Some(folder) => folder.to_owned(),
-        None => default_state().ok_or(Error::NoState)?,
-    };
-    let folder = base.join(hex(vault));
-    let made = std::fs::create_dir_all(&folder).and_then(|()| {
-        use std::os::unix::fs::PermissionsExt;
-        std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o700))
-    });
-    made.map_err(|cause| Error::file(&folder, cause))?;
+    let folder = state_base(named)?.join(hex(vault));
+    private_folder(&folder)?;
     Ok(folder)
+}
+
+/// The folder of what is remembered of all vaults.
+pub(crate) fn state_base(named: Option<&Path>) -> Result<PathBuf, Error> {
+    match named {
+        Some(folder) => Ok(folder.to_owned()),
+        None => default_state().ok_or(Error::NoState),
+    }
+}
+
+/// Makes a folder that only its owner enters.
+pub(crate) fn private_folder(folder: &Path) -> Result<(), Error> {
+    let made = std::fs::create_dir_all(folder).and_then(|()| {
+        use std::os::unix::fs::PermissionsExt;
+        std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o700))
+    });
+    made.map_err(|cause| Error::file(folder, cause))
 }
 
 fn default_state() -> Option<PathBuf> {
@@ -289,11 +412,11 @@ mod tests {
     #[test]
     fn a_look_is_prepared_once() {
         let folder = tempfile::tempdir().unwrap();
-        let manifest = Manifest::open(folder.path()).unwrap();
+        let manifest = Manifest::open(folder.path(), Reads::Everything).unwrap();
         for byte in 0..100 {
-            assert!(matches!(manifest.locate(&Id([byte; 24])), Err(Error::Missing(_))));
+            assert!(matches!(manifest.places(&Id([byte; 24])), Err(Error::Missing(_))));
         }
-        let statement = manifest.database.prepare_cached(LOCATION).unwrap();
+        let statement = manifest.database.prepare_cached(PLACES).unwrap();
         assert_eq!(statement.get_status(StatementStatus::RePrepare), 0);
         assert!(statement.get_status(StatementStatus::Run) >= 100);
     }

@@ -32,6 +32,7 @@ use crate::manifest::Look;
 pub(crate) use pack::Packed;
 pub(crate) use read::now_ns;
 pub(crate) use run::{Source, put, repack};
+pub(crate) use seal::ChunkSealer;
 pub use walk::measure;
 
 /// How to put.

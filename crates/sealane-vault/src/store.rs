@@ -38,6 +38,9 @@ pub enum Put {
     Existed,
 }
 
+/// The file in the spool that keeps a little room free for what makes room.
+const RESERVE: &str = "reserve";
+
 /// A name in the spool that nobody else has.
 pub(crate) fn spool_name(kind: &str) -> String {
     static NAMES: AtomicU64 = AtomicU64::new(0);
@@ -109,6 +112,17 @@ impl Store {
         }
     }
 
+    /// Frees the room that is kept for what makes room. Gives whether there was any.
+    ///
+    /// # Errors
+    /// [`Error::Store`].
+    pub(crate) fn use_reserve(&self) -> Result<bool, Error> {
+        match self {
+            Store::Folder(folder) => folder.use_reserve(),
+            Store::S3(_) => Ok(false),
+        }
+    }
+
     /// A whole object of at most `max` bytes.
     ///
     /// # Errors
@@ -169,6 +183,9 @@ impl Store {
 fn sweep(spool: &Path, before: impl Fn(&Path)) {
     for file in std::fs::read_dir(spool).into_iter().flatten().flatten() {
         let age = file.metadata().and_then(|meta| meta.modified()).map(|time| time.elapsed());
+        if file.file_name() == RESERVE {
+            continue;
+        }
         if matches!(age, Ok(Ok(age)) if age > Duration::from_millis(MAX_SPOOL_AGE_MS)) {
             before(&file.path());
             // What cannot be removed now is found again the next time.

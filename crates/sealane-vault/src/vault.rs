@@ -3,9 +3,12 @@
 mod chain;
 mod commit;
 mod keys;
+mod pin;
 mod sync;
+mod trust;
+mod walk;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,20 +17,23 @@ use crate::Error;
 use crate::format::config::{CONFIG_KEY, Config, Metadata};
 use crate::format::header::{Kind, ObjectHeader, VaultId};
 use crate::format::page::{Entry, Node};
+use crate::format::roster::Roster;
 use crate::format::snapshot::SignerId;
 use crate::keys::{
-    Cost, Key, KeySlot, Naming, NewSecret, SLOT_PREFIX, Sealing, Secret, Signer, derive,
+    Cost, Key, KeySlot, Naming, NewSecret, Sealing, Secret, Signer, SlotKind, derive,
     owner_identity, random, slot_key,
 };
-use crate::limits::{MAX_CONFIG_BYTES, MAX_SLOT_BYTES, MAX_VAULT_SLOTS};
-use crate::manifest::{Manifest, state_folder};
-use crate::put::{self, PutOptions, PutReport, Source, now_ns};
+use crate::limits::{MAX_CONFIG_BYTES, MAX_UNLISTED_PASSPHRASES};
+use crate::manifest::{Manifest, Reads, state_folder};
+use crate::put::{self, PutOptions, PutReport, Skipped, Source, now_ns};
 use crate::store::{Put, Store};
 use crate::wire::hex;
 
 pub use chain::Snapshot;
 pub use keys::SlotInfo;
+use pin::{Anchor, Pin};
 pub(crate) use sync::hash_of;
+pub(crate) use trust::slots;
 
 /// How to open a vault.
 #[derive(Debug, Clone, Default)]
@@ -37,8 +43,11 @@ pub struct OpenOptions {
     pub state: Option<PathBuf>,
     /// A head that the store must have: `number:hash`, as [`Vault::head_text`] gives it.
     pub expect_head: Option<String>,
-    /// Use the objects alone: nothing that this machine remembers, and no index. For recovery;
-    /// whether the store was rolled back is not checked.
+    /// The vault and owner that the place must hold: `vault:owner`, as [`Vault::anchor`] gives it.
+    /// Given and found, it takes the place of what this machine remembers of that place.
+    pub expect: Option<String>,
+    /// Use the objects alone: no manifest and no index, and if need be no config. For recovery;
+    /// whether the store was rolled back is not checked, and nothing is remembered.
     pub objects_alone: bool,
 }
 
@@ -58,6 +67,8 @@ pub struct Vault {
     state: Option<PathBuf>,
     manifest: Manifest,
     sessions: Mutex<HashMap<Vec<u8>, Arc<Sealing>>>,
+    roster: Mutex<Roster>,
+    warnings: Mutex<BTreeMap<String, String>>,
 }
 
 impl Vault {
@@ -87,7 +98,10 @@ impl Vault {
             store.delete(&slot_key(&slot))?;
             return Err(Error::Exists);
         }
-        Vault::unlocked(store, config, &main, options)
+        let vault = Vault::unlocked(store, config, &main, options, Roster::default())?;
+        Pin::made(&vault.store, &vault.config, options)?;
+        vault.sign_slots_once()?;
+        Ok(vault)
     }
 
     /// Opens the vault in `store`, brings the manifest up to date, and checks that the store has
@@ -97,19 +111,69 @@ impl Vault {
     /// [`Error::NoVault`], [`Error::WrongKey`], [`Error::RolledBack`], [`Error::Forked`],
     /// [`Error::Chain`], and what the store fails for.
     pub fn open(store: Store, secret: &Secret<'_>, options: &OpenOptions) -> Result<Vault, Error> {
-        let config = read_config(&store)?;
+        let config = match read_config(&store) {
+            Ok(config) => config,
+            Err(error) if options.objects_alone => {
+                return Vault::open_without_config(store, secret, options, error);
+            }
+            Err(error) => return Err(error),
+        };
+        let pin = Pin::check(&store, &config, options)?;
+        let remembered = if options.objects_alone {
+            None
+        } else {
+            let state = state_folder(options.state.as_deref(), &config.vault)?;
+            Vault::remembered_roster(Some(&state))
+        };
+        let (roster, mut foreign) = trust::newest(&store, &config, remembered.as_deref())?;
         let vault = match secret {
-            Secret::Writer(key) => Vault::for_writer(store, config, key, options)?,
+            Secret::Writer(key) => Vault::for_writer(store, config, key, options, roster)?,
             secret => {
-                let main = unlock(&store, &config.vault, secret)?;
-                Vault::unlocked(store, config, &main, options)?
+                let unlocked = unlock(&store, &config.vault, secret, &roster, Some(&config.owner))?;
+                foreign.extend(unlocked.foreign);
+                Vault::unlocked(store, config, &unlocked.main, options, roster)?
             }
         };
+        vault.warn(foreign);
         if !options.objects_alone {
+            pin.keep()?;
             vault.sync()?;
+            vault.remember_roster()?;
         }
         vault.check_head(options.expect_head.as_deref())?;
+        if !options.objects_alone {
+            vault.sign_slots_once()?;
+        }
         Ok(vault)
+    }
+
+    /// Opens a vault that has lost its config: the slots name the vault, and the main key its
+    /// owner.
+    fn open_without_config(
+        store: Store,
+        secret: &Secret<'_>,
+        options: &OpenOptions,
+        error: Error,
+    ) -> Result<Vault, Error> {
+        let mut vaults: Vec<VaultId> = Vec::new();
+        for object in store.list(crate::keys::SLOT_PREFIX)? {
+            let head = store.get(&object.key, crate::limits::MAX_SLOT_BYTES);
+            let id = head.ok().and_then(|head| head.get(8..24)?.try_into().ok());
+            vaults.extend(id.filter(|id| !vaults.contains(id)));
+        }
+        for id in vaults {
+            let Ok(unlocked) = unlock(&store, &id, secret, &Roster::default(), None) else { continue };
+            let signer = Signer::from_seed(&derive("signing", &unlocked.main, &id))?;
+            let owner = signer.verifying_key();
+            let config =
+                Config { vault: id, metadata: Metadata::Sealed, created_ns: now_ns(), owner };
+            Pin::check(&store, &config, options)?;
+            let (roster, _) = trust::newest(&store, &config, None)?;
+            let vault = Vault::unlocked(store, config, &unlocked.main, options, roster)?;
+            vault.warn([Skipped { path: CONFIG_KEY.to_owned(), reason: error.named() }]);
+            return Ok(vault);
+        }
+        Err(error)
     }
 
     fn unlocked(
@@ -117,13 +181,14 @@ impl Vault {
         config: Config,
         main: &Key,
         options: &OpenOptions,
+        roster: Roster,
     ) -> Result<Vault, Error> {
         let id = config.vault;
         let signer = Signer::from_seed(&derive("signing", main, &id))?;
         if signer.verifying_key() != config.owner {
             return Err(Error::Signature(CONFIG_KEY.to_owned()));
         }
-        let (state, manifest) = open_manifest(options, &id)?;
+        let (state, manifest) = open_manifest(options, &id, Reads::Everything)?;
         Ok(Vault {
             naming: Naming::derive(main, &id),
             sealing: Arc::new(Sealing::derive(main, &id)?),
@@ -134,6 +199,8 @@ impl Vault {
             manifest,
             state,
             sessions: Mutex::default(),
+            roster: Mutex::new(roster),
+            warnings: Mutex::default(),
             store,
             config,
         })
@@ -144,6 +211,7 @@ impl Vault {
         config: Config,
         key: &crate::keys::WriterKey,
         options: &OpenOptions,
+        roster: Roster,
     ) -> Result<Vault, Error> {
         if key.vault != config.vault || key.owner_verifying != config.owner {
             return Err(Error::WrongKey);
@@ -152,7 +220,7 @@ impl Vault {
         let info = session_info(&config.vault);
         let wrapped = sealane_group::seal_to(&key.owner, &info, secret.as_slice());
         let wrapped = wrapped.map_err(|_| Error::Library("cipher"))?;
-        let (state, manifest) = open_manifest(options, &config.vault)?;
+        let (state, manifest) = open_manifest(options, &config.vault, Reads::Nothing)?;
         Ok(Vault {
             naming: key.naming.clone(),
             sealing: Arc::new(Sealing::derive(&secret, &config.vault)?),
@@ -163,6 +231,8 @@ impl Vault {
             manifest,
             state,
             sessions: Mutex::default(),
+            roster: Mutex::new(roster),
+            warnings: Mutex::default(),
             store,
             config,
         })
@@ -208,6 +278,27 @@ impl Vault {
         hex(&self.config.vault)
     }
 
+    /// The vault and its owner, `vault:owner`: what a place is pinned to, and what
+    /// [`OpenOptions::expect`] takes.
+    pub fn anchor(&self) -> String {
+        Anchor::of(&self.config).to_string()
+    }
+
+    /// What was found in the store that is not the vault's, or is missing, and was skipped.
+    pub fn warnings(&self) -> Vec<Skipped> {
+        let warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
+        let skipped =
+            |(path, reason): (&String, &String)| Skipped { path: path.clone(), reason: reason.clone() };
+        warnings.iter().map(skipped).collect()
+    }
+
+    pub(crate) fn warn(&self, skipped: impl IntoIterator<Item = Skipped>) {
+        let mut warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
+        for skipped in skipped {
+            warnings.entry(skipped.path).or_insert(skipped.reason);
+        }
+    }
+
     /// Whether names can be read without a key.
     pub fn metadata(&self) -> Metadata {
         self.config.metadata
@@ -226,6 +317,10 @@ impl Vault {
         self.state.as_deref().ok_or(Error::NoState)
     }
 
+    pub(crate) fn config(&self) -> &Config {
+        &self.config
+    }
+
     pub(crate) fn vault_id(&self) -> &VaultId {
         &self.config.vault
     }
@@ -234,12 +329,21 @@ impl Vault {
         &self.manifest
     }
 
+    /// How far this key reads.
+    pub(crate) fn reads(&self) -> Reads {
+        if self.main.is_some() { Reads::Everything } else { Reads::Nothing }
+    }
+
     pub(crate) fn naming(&self) -> &Naming {
         &self.naming
     }
 
     pub(crate) fn sealing(&self) -> &Sealing {
         &self.sealing
+    }
+
+    pub(crate) fn signer_id(&self) -> SignerId {
+        self.signer_id
     }
 
     pub(crate) fn signer(&self) -> &Signer {
@@ -285,12 +389,13 @@ impl std::fmt::Debug for Vault {
 fn open_manifest(
     options: &OpenOptions,
     vault: &VaultId,
+    reads: Reads,
 ) -> Result<(Option<PathBuf>, Manifest), Error> {
     if options.objects_alone {
         return Ok((None, Manifest::in_memory()?));
     }
     let state = state_folder(options.state.as_deref(), vault)?;
-    let manifest = Manifest::open(&state)?;
+    let manifest = Manifest::open(&state, reads)?;
     Ok((Some(state), manifest))
 }
 
@@ -306,26 +411,40 @@ pub(crate) fn read_config(store: &Store) -> Result<Config, Error> {
     }
 }
 
-/// All slots of the vault. What an interrupted `init` left of another is not among them.
-pub(crate) fn slots(store: &Store, vault: &VaultId) -> Result<Vec<KeySlot>, Error> {
-    let objects = store.list(SLOT_PREFIX)?;
-    if objects.len() > MAX_VAULT_SLOTS {
-        return Err(Error::TooLarge { what: SLOT_PREFIX.to_owned() });
-    }
-    let mut slots = Vec::new();
-    for object in objects {
-        let bytes = store.get(&object.key, MAX_SLOT_BYTES)?;
-        if bytes.get(8..24) == Some(vault) {
-            slots.push(KeySlot::read(&object.key, bytes, vault)?);
-        }
-    }
-    Ok(slots)
+/// The main key, and what lay among the slots that is none.
+struct Unlocked {
+    main: Key,
+    foreign: Vec<Skipped>,
 }
 
-fn unlock(store: &Store, vault: &VaultId, secret: &Secret<'_>) -> Result<Key, Error> {
-    for slot in slots(store, vault)? {
-        if let Some(main) = slot.open(secret, vault)? {
-            return Ok(main);
+fn unlock(
+    store: &Store,
+    vault: &VaultId,
+    secret: &Secret<'_>,
+    roster: &Roster,
+    owner: Option<&[u8; 32]>,
+) -> Result<Unlocked, Error> {
+    let found = slots(store, vault, roster)?;
+    let mut unlisted = 0;
+    for slot in &found.slots {
+        if roster.number > 0 && roster.listed(&slot.id).is_none() {
+            // A stranger could make everybody pay for passphrases that open nothing.
+            unlisted += usize::from(slot.kind == SlotKind::Passphrase);
+            if unlisted > MAX_UNLISTED_PASSPHRASES {
+                continue;
+            }
+        }
+        match slot.open(secret, vault) {
+            Ok(Some(main)) => {
+                let signer = Signer::from_seed(&derive("signing", &main, vault))?;
+                // Anyone can make a slot for a public key, with a main key of their own in it.
+                if owner.is_none_or(|owner| signer.verifying_key() == *owner) {
+                    return Ok(Unlocked { main, foreign: found.foreign });
+                }
+            }
+            Ok(None) => {}
+            Err(error) if error.is_damage() => {}
+            Err(error) => return Err(error),
         }
     }
     Err(Error::WrongKey)

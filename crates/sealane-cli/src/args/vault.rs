@@ -53,6 +53,9 @@ pub struct Vault {
     /// The head that the store must have, as `status` prints it, for a machine that remembers none
     #[arg(long, global = true, value_name = "HEAD")]
     pub expect_head: Option<String>,
+    /// The vault and owner that the place must hold, as `status` and the recovery kit print them
+    #[arg(long, global = true, value_name = "VAULT:OWNER")]
+    pub expect: Option<String>,
     /// What to do
     #[command(subcommand)]
     pub verb: VaultVerb,
@@ -86,6 +89,12 @@ pub enum VaultVerb {
         /// Read every byte of every pack, too
         #[arg(long)]
         read_data: bool,
+    },
+    /// Bring back what can be brought back, and say what cannot
+    Repair {
+        /// Sources to put again: what of them is damaged in the vault is kept anew
+        #[arg(value_name = "PATH")]
+        paths: Vec<PathBuf>,
     },
     /// Prove that it restores: from the objects alone, compared on disk, with a signed report
     Drill(VaultDrill),
@@ -336,7 +345,8 @@ pub enum KeyVerb {
         #[arg(long, value_name = "TEXT", default_value = "")]
         label: String,
     },
-    /// Remove a slot; who copied it and knows its secret still opens the vault
+    /// Remove a slot; who copied it and knows its secret still opens the vault. Of a writer, what
+    /// it has kept so far stays, and nothing that it adds is believed
     Rm {
         /// The slot's id, as `key ls` prints it
         id: String,

@@ -28,7 +28,10 @@ pub(super) fn init(
     let (store, cost) = (location.store()?, Cost::default());
     let vault = Vault::init(store, passphrase.bytes(), cost, metadata, &location.options)?;
     if terminal.json() {
-        terminal.record(vec![("vault", Value::from(vault.id()))])?;
+        terminal.record(vec![
+            ("vault", Value::from(vault.id())),
+            ("anchor", Value::from(vault.anchor())),
+        ])?;
     } else {
         terminal.line(format_args!("made vault {} in {}", vault.id(), vault.store().location()))?;
     }
@@ -85,15 +88,17 @@ fn recovery(vault: &Vault, terminal: &mut Terminal) -> Result<(), Failure> {
         return terminal.record(vec![
             ("recoveryCode", Value::from(text.as_str())),
             ("head", Value::from(head)),
+            ("anchor", Value::from(vault.anchor())),
         ]);
     }
     terminal.line(format_args!(
         "\nRecovery kit: print this and keep it apart from the machine.\n\
-         \x20 vault  {}\n\x20 place  {}\n\x20 head   {head}\n\x20 code   {}\n\n\
+         \x20 place   {}\n\x20 expect  {}\n\x20 head    {head}\n\x20 code    {}\n\n\
          Anyone with this code and the objects reads everything. To restore with nothing else:\n\
-         \x20 sealane vault recover --vault PLACE --recovery-file - --to FOLDER",
-        vault.id(),
+         \x20 sealane vault recover --vault PLACE --recovery-file - --expect VAULT:OWNER \
+         --to FOLDER",
         vault.store().location(),
+        vault.anchor(),
         text.as_str()
     ))
 }
@@ -113,6 +118,8 @@ fn list(vault: &Vault, terminal: &mut Terminal) -> Result<(), Failure> {
                 ("slot", Value::from(slot.id.as_str())),
                 ("kind", Value::from(kind(slot.kind))),
                 ("label", label.map_or(Value::Null, Value::from)),
+                ("until", slot.until.map_or(Value::Null, Value::from)),
+                ("signed", Value::from(slot.signed)),
             ])
         });
     }
@@ -122,7 +129,10 @@ fn list(vault: &Vault, terminal: &mut Terminal) -> Result<(), Failure> {
             let cost = slot.cost.map(|cost| {
                 format!("{} KiB, {} passes, {} lanes", cost.memory_kib, cost.passes, cost.lanes)
             });
-            let label = slot.label.clone().unwrap_or_default();
+            let mut label = slot.label.clone().unwrap_or_default();
+            if let Some(until) = slot.until {
+                label = format!("{label} (removed; believed up to snapshot {until})");
+            }
             vec![slot.id.clone(), kind(slot.kind).to_owned(), cost.unwrap_or(label)]
         })
         .collect();

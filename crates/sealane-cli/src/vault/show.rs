@@ -22,6 +22,7 @@ pub(super) fn status(location: &Location, terminal: &mut Terminal) -> Result<(),
         });
         return terminal.record(vec![
             ("vault", Value::from(vault.id())),
+            ("anchor", Value::from(vault.anchor())),
             ("location", Value::from(vault.store().location())),
             ("head", Value::from(head)),
             ("snapshots", Value::from(snapshots.len() as u64)),
@@ -33,6 +34,7 @@ pub(super) fn status(location: &Location, terminal: &mut Terminal) -> Result<(),
         ]);
     }
     terminal.line(format_args!("vault        {}", vault.id()))?;
+    terminal.line(format_args!("expect       {}", vault.anchor()))?;
     terminal.line(format_args!("place        {}", vault.store().location()))?;
     terminal.line(format_args!("head         {head}"))?;
     terminal.line(format_args!("snapshots    {}", snapshots.len()))?;

@@ -32,6 +32,7 @@ impl Location {
             options: OpenOptions {
                 state: args.state.clone(),
                 expect_head: args.expect_head.clone(),
+                expect: args.expect.clone(),
                 objects_alone: false,
             },
         })
@@ -52,6 +53,14 @@ impl Location {
     }
 
     fn open_with(&self, options: &OpenOptions) -> Result<Vault, Failure> {
+        let vault = self.unlock(options)?;
+        for warning in vault.warnings() {
+            eprintln!("sealane: warning: `{}`: {}", warning.path, warning.reason);
+        }
+        Ok(vault)
+    }
+
+    fn unlock(&self, options: &OpenOptions) -> Result<Vault, Failure> {
         let store = self.store()?;
         if let Some(file) = &self.key_file {
             let key: WriterKey = secret_line(file)?.parse()?;

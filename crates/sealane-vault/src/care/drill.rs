@@ -113,7 +113,12 @@ impl Vault {
         };
         let mut chunks = Chunks::new(self, &manifest)?;
         for entry in Entries::new(Chunks::new(self, &manifest)?, &snapshot.body.pages) {
-            let entry = entry?;
+            let entry = match entry {
+                Ok(entry) => entry,
+                // The restore has named it.
+                Err(error) if error.is_damage() => continue,
+                Err(error) => return Err(error),
+            };
             if wanted(&entry) {
                 match self.compare(&mut chunks, scratch, &entry) {
                     Ok(()) => {
@@ -175,16 +180,22 @@ impl Vault {
             }
             Node::File { size, pieces } if found.is_file() && found.len() == *size => {
                 let file = File::open(&path).map_err(|error| error.to_string())?;
-                let pieces = chunks.flatten(pieces).map_err(|error| error.to_string())?;
-                self.compare_content(&file, &pieces).map_err(|error| error.to_string())
+                let mut at = 0;
+                for piece in pieces {
+                    let parts = chunks.parts(piece).map_err(|error| error.to_string())?;
+                    let same = self.compare_content(&file, at, &parts);
+                    same.map_err(|error| error.to_string())?;
+                    at += piece.bytes();
+                }
+                Ok(())
             }
             _ => Err("its kind or size differs".to_owned()),
         }
     }
 
-    fn compare_content(&self, file: &File, pieces: &[Piece]) -> std::io::Result<()> {
+    fn compare_content(&self, file: &File, at: u64, pieces: &[Piece]) -> std::io::Result<()> {
         let differs = || std::io::Error::other("its content differs");
-        let mut at = 0;
+        let mut at = at;
         let mut data = Vec::new();
         for piece in pieces {
             let mut left = piece.bytes();
@@ -223,27 +234,35 @@ impl Vault {
     /// The last drill in which everything came back: the last proven restore.
     ///
     /// # Errors
-    /// [`Error::NotOwner`], [`Error::Signature`], and what the store fails for.
+    /// [`Error::NotOwner`], and what the store fails for. Reports that the owner did not sign are
+    /// skipped and named by [`Vault::warnings`].
     pub fn last_proven(&self) -> Result<Option<DrillReport>, Error> {
         self.owner("read reports")?;
         for object in self.store().list("reports/")?.iter().rev() {
-            let bytes = self.store().get(&object.key, MAX_REPORT_BYTES)?;
-            verify(&self.signer().verifying_key(), &object.key, &bytes)?;
-            let signed = bytes.get(..bytes.len().saturating_sub(64)).unwrap_or_default();
-            let mut reader = Reader::new("a report", signed);
-            let header =
-                ObjectHeader::read(&mut reader, &object.key, Kind::Report, Some(self.vault_id()))?;
-            let at = signed.len() - reader.left();
-            let (head, record) = signed.split_at_checked(at).unwrap_or_default();
-            let text = self.sealing_of(&header)?.open_record(&object.key, head, record)?;
-            let malformed = Error::Malformed { what: "a report" };
-            let value: Value = serde_json::from_slice(&text).map_err(|_| malformed)?;
-            let malformed = Error::Malformed { what: "a report" };
-            let report = DrillReport::from_json(&value).ok_or(malformed)?;
-            if report.failed.is_empty() {
-                return Ok(Some(report));
+            match self.read_report(&object.key) {
+                Ok(report) if report.failed.is_empty() => return Ok(Some(report)),
+                Ok(_) => {}
+                Err(error) if error.is_damage() => {
+                    self.warn([Skipped { path: object.key.clone(), reason: error.named() }]);
+                }
+                Err(error) => return Err(error),
             }
         }
         Ok(None)
+    }
+
+    /// A report that the owner signed.
+    pub(super) fn read_report(&self, key: &str) -> Result<DrillReport, Error> {
+        let bytes = self.store().get(key, MAX_REPORT_BYTES)?;
+        verify(&self.signer().verifying_key(), key, &bytes)?;
+        let signed = bytes.get(..bytes.len().saturating_sub(64)).unwrap_or_default();
+        let mut reader = Reader::new("a report", signed);
+        let header = ObjectHeader::read(&mut reader, key, Kind::Report, Some(self.vault_id()))?;
+        let at = signed.len() - reader.left();
+        let (head, record) = signed.split_at_checked(at).unwrap_or_default();
+        let text = self.sealing_of(&header)?.open_record(key, head, record)?;
+        let malformed = Error::Malformed { what: "a report" };
+        let value: Value = serde_json::from_slice(&text).map_err(|_| malformed)?;
+        DrillReport::from_json(&value).ok_or(Error::Malformed { what: "a report" })
     }
 }

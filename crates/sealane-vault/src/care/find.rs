@@ -8,6 +8,7 @@ use crate::Error;
 use crate::format::chunk::ChunkKind;
 use crate::format::page::{Entry, Node, read_page};
 use crate::get::Chunks;
+use crate::put::Skipped;
 use crate::vault::Vault;
 
 /// An entry that was looked for.
@@ -43,7 +44,16 @@ impl Vault {
                 if !pages.insert(*page) {
                     continue;
                 }
-                for entry in chunks.read(page, ChunkKind::Page).and_then(read_page)? {
+                let entries = match chunks.read(page, ChunkKind::Page).and_then(read_page) {
+                    Ok(entries) => entries,
+                    Err(error) if error.is_damage() => {
+                        let path = format!("snapshot {}", snapshot.number);
+                        self.warn([Skipped { path, reason: error.named() }]);
+                        continue;
+                    }
+                    Err(error) => return Err(error),
+                };
+                for entry in entries {
                     let path = Path::new(std::ffi::OsStr::from_bytes(&entry.path));
                     let folder = matches!(entry.node, Node::Folder);
                     let state = (entry.path.clone(), entry.mtime_ns, entry.size());

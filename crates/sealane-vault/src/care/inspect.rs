@@ -3,9 +3,10 @@ use crate::format::chunk::ChunkKind;
 use crate::format::header::{Kind, ObjectHeader};
 use crate::format::index::read_index;
 use crate::format::pack::{Hash, Pack, pack_key};
+use crate::format::roster::{Listed, NO_END};
 use crate::format::snapshot::snapshot_number;
 use crate::limits::MAX_INDEX_BYTES;
-use crate::vault::{Vault, slots};
+use crate::vault::Vault;
 use crate::wire::{from_hex, hex};
 
 /// A field of an object: what it is called, and its value in words.
@@ -42,10 +43,20 @@ impl Vault {
                 self.inspect_snapshot(number)
             }
             "keys" => {
-                let slots = slots(self.store(), self.vault_id())?;
+                let slots = self.all_slots()?;
                 let slot = slots.iter().find(|slot| hex(&slot.id) == name);
                 let slot = slot.ok_or_else(|| Error::Missing(key.to_owned()))?;
                 Ok(vec![fact("kind", Kind::Slot as u8), fact("slot", format!("{:?}", slot.kind))])
+            }
+            "roster" => {
+                let row = |slot: &Listed| {
+                    let until = match slot.until {
+                        NO_END => String::new(),
+                        until => format!(", believed up to {until}"),
+                    };
+                    (hex(&slot.id), format!("{:?}{until}", slot.kind))
+                };
+                Ok(self.roster().slots.iter().map(row).collect())
             }
             _ => Err(Error::Missing(key.to_owned())),
         }
@@ -57,6 +68,7 @@ impl Vault {
             fact("vault", self.id()),
             fact("metadata", format!("{:?}", self.metadata()).to_lowercase()),
             fact("owner", hex(&self.signer().verifying_key())),
+            fact("anchor", self.anchor()),
         ]
     }
 

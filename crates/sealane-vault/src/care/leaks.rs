@@ -1,4 +1,5 @@
 use crate::Error;
+use crate::format::roster::Roster;
 use crate::format::config::Metadata;
 use crate::keys::{Cost, SlotKind};
 use crate::store::Store;
@@ -79,7 +80,7 @@ pub fn leaks(store: &Store) -> Result<Leaks, Error> {
         }
         None => Vec::new(),
     };
-    let slots = slots(store, &config.vault)?;
+    let slots = slots(store, &config.vault, &Roster::default())?.slots;
     Ok(Leaks {
         vault: hex(&config.vault),
         created_ns: config.created_ns,

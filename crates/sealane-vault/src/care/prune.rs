@@ -3,16 +3,16 @@ use std::time::Duration;
 
 use super::live::Live;
 use crate::Error;
-use crate::format::chunk::{ChunkKind, Compression, Id};
-use crate::format::header::{Kind, ObjectHeader};
+use crate::format::chunk::{ChunkKind, Id};
+use crate::format::header::{HEADER_BYTES, Kind, ObjectHeader};
 use crate::format::index::read_index;
 use crate::format::pack::{Hash, Pack, pack_key};
-use crate::format::snapshot::{Body, Counts, snapshot_key};
+use crate::format::snapshot::snapshot_key;
 use crate::get::Chunks;
 use crate::keys::verify;
 use crate::limits::MAX_INDEX_BYTES;
 use crate::listing::listing_key;
-use crate::put::{IdHash, now_ns, repack};
+use crate::put::{IdHash, Skipped, now_ns, repack};
 use crate::vault::{Snapshot, Vault, hash_of};
 use crate::wire::{Reader, hex};
 
@@ -101,7 +101,9 @@ impl Vault {
     /// interrupted is completed by the next.
     pub fn prune(&self, options: &PruneOptions) -> Result<PruneReport, Error> {
         self.owner("prune")?;
-        self.check_chain(None)?;
+        if let Some(broken) = self.walk(None)?.broken {
+            return Err(Error::Chain(broken));
+        }
         let snapshots = self.snapshots()?;
         let keep = options.keep.choose(&snapshots);
         let mut report = PruneReport { kept: keep.len() as u64, ..PruneReport::default() };
@@ -112,13 +114,18 @@ impl Vault {
         let packs = self.all_packs()?;
         let live = self.live(if options.dry_run { Some(&keep) } else { None })?;
         let marks = self.marks()?;
-        let plan = Plan::new(&packs, &live, &marks);
+        let plan = self.plan(&packs, &live, &marks)?;
         report.repacked = plan.repack.len() as u64;
         if options.dry_run {
             report.condemned = plan.needless.len() as u64;
             return Ok(report);
         }
-        self.rewrite(&packs, &plan)?;
+        let mut plan = plan;
+        for lost in self.rewrite(&packs, &plan)? {
+            // What cannot be read may still be brought back: its pack stays.
+            plan.repack.remove(&lost);
+            plan.stuck.insert(lost);
+        }
         let grace =
             if options.now { 0 } else { i64::try_from(GRACE.as_nanos()).unwrap_or(i64::MAX) };
         self.let_go(&packs, &plan, &marks, grace, &mut report)?;
@@ -130,17 +137,15 @@ impl Vault {
     /// Names the removed in the chain first, and removes them then.
     fn remove_snapshots(&self, all: &[Snapshot], keep: &HashSet<u64>) -> Result<(), Error> {
         let signers = self.signers()?;
-        let mut removed = Vec::new();
+        let chain = self.walk(None)?;
+        // The prunes before it are named again by the one that is being written.
+        let mut removed = chain.removed;
         let mut gone = Vec::new();
         let mut listings = HashSet::new();
         let snapshots: HashMap<u64, &Snapshot> = all.iter().map(|s| (s.number, s)).collect();
         let newest = all.last().map_or(0, |snapshot| snapshot.number);
-        for number in self.snapshot_numbers()? {
+        for number in chain.links {
             let sealed = self.load(number, &signers)?;
-            if sealed.link.removed.len() > removed.len() {
-                // The prunes before it are named again by the one that is being written.
-                removed.clone_from(&sealed.link.removed);
-            }
             match snapshots.get(&number) {
                 Some(_) if keep.contains(&number) => {}
                 Some(snapshot) => {
@@ -157,17 +162,7 @@ impl Vault {
         if gone.is_empty() {
             return Ok(());
         }
-        let body = Body {
-            prune: true,
-            time_ns: now_ns(),
-            source: String::new(),
-            note: String::new(),
-            counts: Counts::default(),
-            compression: Compression::None,
-            listing: None,
-            pages: Vec::new(),
-        };
-        self.append(&body, removed)?;
+        self.append(&self.remark(), removed)?;
         for snapshot in all.iter().filter(|snapshot| keep.contains(&snapshot.number)) {
             snapshot.body.listing.iter().for_each(|hash| {
                 listings.remove(hash);
@@ -180,8 +175,18 @@ impl Vault {
     }
 
     fn all_packs(&self) -> Result<Vec<Pack>, Error> {
-        let objects = self.pack_objects()?;
-        objects.iter().map(|(hash, size)| self.read_pack(hash, *size)).collect()
+        let mut packs = Vec::new();
+        for (hash, size) in self.pack_objects()? {
+            match self.read_pack(&hash, size) {
+                Ok(pack) => packs.push(pack),
+                // What is in it is not known, and it stays.
+                Err(error) if error.is_damage() => {
+                    self.warn([Skipped { path: pack_key(&hash), reason: error.named() }]);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(packs)
     }
 
     /// All chunks that the snapshots of the store need, or those of `only`.
@@ -189,12 +194,21 @@ impl Vault {
         self.sync()?;
         let mut chunks = Chunks::new(self, self.manifest())?;
         let mut live = Live::default();
-        for snapshot in self.snapshots()? {
-            if only.is_some_and(|only| !only.contains(&snapshot.number)) {
+        let chain = self.walk(None)?.links;
+        for snapshot in self.all_snapshots()? {
+            let of_chain = chain.contains(&snapshot.number);
+            if of_chain && only.is_some_and(|only| !only.contains(&snapshot.number)) {
                 continue;
             }
             for page in &snapshot.body.pages {
-                live.add_page(&mut chunks, page, &mut |_, _| Ok(()))?;
+                match live.add_page(&mut chunks, page, &mut |_, _| Ok(())) {
+                    // A writer may name pages that nobody ever kept.
+                    Err(error) if snapshot.by_writer && error.is_damage() => {
+                        let path = format!("snapshot {}", snapshot.number);
+                        self.warn([Skipped { path, reason: error.named() }]);
+                    }
+                    other => other?,
+                }
             }
         }
         Ok(live)
@@ -204,15 +218,27 @@ impl Vault {
     fn marks(&self) -> Result<HashMap<Hash, i64>, Error> {
         let mut marks = HashMap::new();
         for object in self.store().list("condemned/")? {
-            let bytes = self.store().get(&object.key, 256)?;
-            verify(&self.signer().verifying_key(), &object.key, &bytes)?;
-            let mut reader = Reader::new("a mark", &bytes);
-            ObjectHeader::read(&mut reader, &object.key, Kind::Condemned, Some(self.vault_id()))?;
-            if let Some(hash) = hash_of(&object) {
-                marks.insert(hash, reader.i64()?);
+            let Some(hash) = hash_of(&object) else { continue };
+            match self.read_mark(&object.key) {
+                Ok(since) => {
+                    marks.insert(hash, since);
+                }
+                Err(error) if error.is_damage() => {
+                    self.warn([Skipped { path: object.key, reason: error.named() }]);
+                }
+                Err(error) => return Err(error),
             }
         }
         Ok(marks)
+    }
+
+    /// Since when a pack is condemned, if the owner says so.
+    pub(super) fn read_mark(&self, key: &str) -> Result<i64, Error> {
+        let bytes = self.store().get(key, 256)?;
+        verify(&self.signer().verifying_key(), key, &bytes)?;
+        let mut reader = Reader::new("a mark", &bytes);
+        ObjectHeader::read(&mut reader, key, Kind::Condemned, Some(self.vault_id()))?;
+        reader.i64()
     }
 
     fn mark(&self, hash: &Hash) -> Result<(), Error> {
@@ -222,8 +248,9 @@ impl Vault {
         self.store().put(&mark_key(hash), &object).map(|_| ())
     }
 
-    /// Writes what is needed of packs that are mostly needless into new ones.
-    fn rewrite(&self, packs: &[Pack], plan: &Plan) -> Result<(), Error> {
+    /// Writes what is needed of packs that are mostly needless into new ones. Gives the packs of
+    /// which something could not be read.
+    fn rewrite(&self, packs: &[Pack], plan: &Plan) -> Result<HashSet<Hash>, Error> {
         let mut chunks = Chunks::new(self, self.manifest())?;
         let wanted = packs.iter().filter(|pack| plan.repack.contains(&pack.hash));
         let wanted: Vec<(Id, ChunkKind)> = wanted
@@ -234,10 +261,19 @@ impl Vault {
             .collect();
         let mut done = HashSet::<Id, IdHash>::default();
         let mut next = wanted.iter().filter(|(id, _)| done.insert(*id));
+        let mut lost = HashSet::new();
         let packs = repack(self, &mut || {
-            next.next().map(|(id, kind)| chunks.seal_again(id, *kind)).transpose()
+            for (id, kind) in next.by_ref() {
+                match chunks.seal_again(id, *kind) {
+                    Ok(sealed) => return Ok(Some(sealed)),
+                    Err(error) if error.is_damage() => lost.extend(plan.homes.get(id)),
+                    Err(error) => return Err(error),
+                }
+            }
+            Ok(None)
         })?;
-        self.keep_packs(&packs)
+        self.keep_packs(&packs)?;
+        Ok(lost)
     }
 
     fn let_go(
@@ -248,7 +284,7 @@ impl Vault {
         grace: i64,
         report: &mut PruneReport,
     ) -> Result<(), Error> {
-        for pack in packs {
+        for pack in packs.iter().filter(|pack| !plan.stuck.contains(&pack.hash)) {
             let needless = plan.needless.contains(&pack.hash) || plan.repack.contains(&pack.hash);
             let since = marks.get(&pack.hash);
             if !needless {
@@ -281,7 +317,11 @@ impl Vault {
         for object in self.store().list("index/")? {
             let open = |header: &ObjectHeader| self.sealing_of(header);
             let bytes = self.store().get(&object.key, MAX_INDEX_BYTES)?;
-            let packs = read_index(&object.key, &bytes, self.vault_id(), open)?;
+            let packs = match read_index(&object.key, &bytes, self.vault_id(), open) {
+                Ok(packs) => packs,
+                Err(error) if error.is_damage() => continue,
+                Err(error) => return Err(error),
+            };
             if packs.iter().all(|pack| !there.contains(&pack.hash)) {
                 self.store().delete(&object.key)?;
             }
@@ -295,6 +335,7 @@ fn mark_key(hash: &Hash) -> String {
 }
 
 /// What is to happen to which pack.
+#[derive(Default)]
 struct Plan {
     /// Where each chunk that is needed is to be read from.
     homes: HashMap<Id, Hash, IdHash>,
@@ -302,20 +343,62 @@ struct Plan {
     needless: HashSet<Hash>,
     /// Packs of which only a part is needed, or that are small and many.
     repack: HashSet<Hash>,
+    /// Packs of which something is needed that cannot be read: they stay as they are.
+    stuck: HashSet<Hash>,
+}
+
+/// The packs that claim to have a chunk, the likeliest first.
+#[derive(Default)]
+struct Claimed {
+    packs: Vec<Hash>,
+    /// Whether the first is the owner's, and stays.
+    sure: bool,
+}
+
+impl Vault {
+    /// Decides where each chunk that is needed is to be kept from now on. A writer can claim to
+    /// have any chunk; where it is not the only one, its claim is tried first.
+    fn plan(
+        &self,
+        packs: &[Pack],
+        live: &Live,
+        marks: &HashMap<Hash, i64>,
+    ) -> Result<Plan, Error> {
+        let mut sorted: Vec<&Pack> = packs.iter().collect();
+        sorted.sort_by_key(|pack| (marks.contains_key(&pack.hash), pack.header.len() > HEADER_BYTES));
+        let bad = self.manifest().bad_places()?;
+        let mut claims: HashMap<Id, Claimed, IdHash> = HashMap::default();
+        for pack in sorted {
+            let sure = pack.header.len() == HEADER_BYTES && !marks.contains_key(&pack.hash);
+            for head in pack.chunks.iter().filter(|head| live.ids.contains(&head.id)) {
+                let claimed = claims.entry(head.id).or_default();
+                if !bad.contains(&(head.id, pack.hash)) {
+                    claimed.sure |= sure && claimed.packs.is_empty();
+                    claimed.packs.push(pack.hash);
+                }
+            }
+        }
+        let mut chunks = Chunks::new(self, self.manifest())?;
+        let mut homes: HashMap<Id, Hash, IdHash> = HashMap::default();
+        for (id, claimed) in claims {
+            let mut home = claimed.packs.first().copied();
+            if !claimed.sure && claimed.packs.len() > 1 {
+                for pack in &claimed.packs {
+                    if chunks.opens_in(&id, pack)? {
+                        home = Some(*pack);
+                        break;
+                    }
+                }
+            }
+            homes.extend(home.map(|home| (id, home)));
+        }
+        Ok(Plan::new(packs, homes))
+    }
 }
 
 impl Plan {
-    fn new(packs: &[Pack], live: &Live, marks: &HashMap<Hash, i64>) -> Plan {
-        let mut homes: HashMap<Id, Hash, IdHash> = HashMap::default();
-        // A chunk that lies in several packs is at home in one that will stay.
-        let (marked, staying): (Vec<_>, Vec<_>) =
-            packs.iter().partition(|pack| marks.contains_key(&pack.hash));
-        for pack in staying.into_iter().chain(marked) {
-            for head in pack.chunks.iter().filter(|head| live.ids.contains(&head.id)) {
-                homes.entry(head.id).or_insert(pack.hash);
-            }
-        }
-        let mut plan = Plan { homes, needless: HashSet::new(), repack: HashSet::new() };
+    fn new(packs: &[Pack], homes: HashMap<Id, Hash, IdHash>) -> Plan {
+        let mut plan = Plan { homes, ..Plan::default() };
         let mut small = Vec::new();
         for pack in packs {
             let sealed = |needed: bool| -> u64 {

@@ -26,7 +26,7 @@ impl Vault {
     /// snapshot. Objects that are damaged cost what is in them, and are named.
     ///
     /// # Errors
-    /// What the store or the target fails for as a whole.
+    /// [`Error::NothingRecovered`], and what the store or the target fails for as a whole.
     pub fn recover_to(
         &self,
         number: Option<u64>,
@@ -50,6 +50,11 @@ impl Vault {
                 restore(chunks()?, entries.into_iter().map(Ok), target, options)?
             }
         };
+        let restored = report.files + report.folders + report.links + report.unchanged;
+        // Where something failed, that is named instead.
+        if restored == 0 && report.failed.is_empty() && failed.is_empty() {
+            return Err(Error::NothingRecovered);
+        }
         failed.append(&mut report.failed);
         report.failed = failed;
         Ok(Recovered { snapshot: snapshot.map(|snapshot| snapshot.number), report })
@@ -79,7 +84,10 @@ impl Vault {
         number: Option<u64>,
         failed: &mut Vec<Skipped>,
     ) -> Result<Option<Snapshot>, Error> {
-        let there = self.snapshot_numbers()?;
+        let chain = self.walk(None)?;
+        failed.extend(chain.problems);
+        // What the chain leads to comes before what only claims to belong to it.
+        let there = [chain.loose, chain.links].concat();
         for &found in there.iter().rev().filter(|&&found| number.is_none_or(|n| n == found)) {
             match self.snapshot(Some(found)) {
                 Ok(snapshot) => return Ok(Some(snapshot)),

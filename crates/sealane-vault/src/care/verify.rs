@@ -1,13 +1,18 @@
+use std::collections::HashSet;
+
 use super::live::Live;
 use crate::Error;
+use crate::format::config::CONFIG_KEY;
 use crate::format::header::ObjectHeader;
 use crate::format::index::read_index;
-use crate::format::pack::{Pack, pack_key};
+use crate::format::pack::{Hash, Pack, pack_key};
 use crate::format::page::Piece;
+use crate::format::roster::roster_key;
+use crate::format::snapshot::Sealed;
 use crate::get::Chunks;
 use crate::limits::{MAX_INDEX_BYTES, MAX_PACK_BYTES};
 use crate::listing::listing_key;
-use crate::manifest::Manifest;
+use crate::manifest::{Learned, Manifest, State};
 use crate::put::Skipped;
 use crate::vault::Vault;
 
@@ -25,12 +30,17 @@ pub struct VerifyReport {
     pub read_bytes: u64,
     /// What is wrong: which object or path, and why.
     pub problems: Vec<Skipped>,
+    /// Packs that are not what they were, by the hash that names them.
+    pub(super) bad_packs: Vec<Hash>,
 }
 
 impl VerifyReport {
-    fn problem(&mut self, path: &str, error: &Error) {
-        let reason = format!("{error} [{}]", error.info().code);
-        self.problems.push(Skipped { path: path.to_owned(), reason });
+    pub(super) fn problem(&mut self, path: &str, error: &Error) {
+        self.name(path, &error.named());
+    }
+
+    fn name(&mut self, path: &str, reason: &str) {
+        self.problems.push(Skipped { path: path.to_owned(), reason: reason.to_owned() });
     }
 }
 
@@ -39,16 +49,64 @@ impl Vault {
     /// `read_data` also that every byte of every pack is what was written. Uses nothing that this
     /// machine remembers.
     ///
+    /// What it finds bad counts as absent from then on, so that the next put keeps it anew.
+    ///
     /// # Errors
     /// [`Error::NotOwner`], and what the store fails for as a whole. What is wrong with single
     /// objects is in [`VerifyReport::problems`].
     pub fn verify(&self, read_data: bool) -> Result<VerifyReport, Error> {
         self.owner("verify")?;
         let mut report = VerifyReport::default();
-        if let Err(error) = self.check_chain(None) {
-            report.problem("snapshots/", &error);
-        }
+        self.verify_signed(&mut report)?;
         let manifest = Manifest::in_memory()?;
+        let packs = self.verify_trailers(&manifest, &mut report)?;
+        self.verify_indexes(&mut report)?;
+        if read_data {
+            let mut chunks = Chunks::new(self, &manifest)?;
+            let mut learned = Vec::new();
+            for pack in &packs {
+                if let Err(error) = self.verify_pack(pack, &mut chunks, &mut learned) {
+                    report.problem(&pack_key(&pack.hash), &error);
+                    report.bad_packs.push(pack.hash);
+                }
+                report.read_bytes += pack.size;
+            }
+            manifest.transaction(|manifest| manifest.learn(&learned))?;
+            self.manifest().transaction(|manifest| manifest.learn(&learned))?;
+        }
+        self.verify_snapshots(&manifest, &mut report)?;
+        Ok(report)
+    }
+
+    /// Config, slots, reports and marks: what the owner signed.
+    fn verify_signed(&self, report: &mut VerifyReport) -> Result<(), Error> {
+        match crate::vault::read_config(self.store()) {
+            Err(error) if error.is_damage() || matches!(error, Error::NoVault(_)) => {
+                report.problem(CONFIG_KEY, &error);
+            }
+            other => drop(other?),
+        }
+        report.problems.extend(self.check_roster()?);
+        for object in self.store().list("reports/")? {
+            match self.read_report(&object.key) {
+                Err(error) if error.is_damage() => report.problem(&object.key, &error),
+                other => drop(other?),
+            }
+        }
+        for object in self.store().list("condemned/")? {
+            match self.read_mark(&object.key) {
+                Err(error) if error.is_damage() => report.problem(&object.key, &error),
+                other => drop(other?),
+            }
+        }
+        Ok(())
+    }
+
+    fn verify_trailers(
+        &self,
+        manifest: &Manifest,
+        report: &mut VerifyReport,
+    ) -> Result<Vec<Pack>, Error> {
         let mut packs = Vec::new();
         for (hash, size) in self.pack_objects()? {
             match self.read_pack(&hash, size) {
@@ -57,21 +115,15 @@ impl Vault {
                     packs.push(pack);
                     report.packs += 1;
                 }
-                Err(error) => report.problem(&pack_key(&hash), &error),
-            }
-        }
-        self.verify_indexes(&mut report)?;
-        self.verify_snapshots(&manifest, &mut report)?;
-        if read_data {
-            let mut chunks = Chunks::new(self, &manifest)?;
-            for pack in &packs {
-                if let Err(error) = self.verify_pack(pack, &mut chunks) {
-                    report.problem(&pack_key(&pack.hash), &error);
+                Err(error) if error.is_damage() => {
+                    report.problem(&pack_key(&hash), &error);
+                    report.bad_packs.push(hash);
+                    self.manifest().doubt_pack(&hash)?;
                 }
-                report.read_bytes += pack.size;
+                Err(error) => return Err(error),
             }
         }
-        Ok(report)
+        Ok(packs)
     }
 
     fn verify_indexes(&self, report: &mut VerifyReport) -> Result<(), Error> {
@@ -93,72 +145,139 @@ impl Vault {
         manifest: &Manifest,
         report: &mut VerifyReport,
     ) -> Result<(), Error> {
+        let chain = self.walk(None)?;
+        report.problems.extend(chain.problems);
         let mut chunks = Chunks::new(self, manifest)?;
-        let mut live = Live::default();
+        let mut checked = Checked::default();
         let signers = self.signers()?;
-        for number in self.snapshot_numbers()? {
+        let mut numbers = [chain.links, chain.loose].concat();
+        numbers.sort_unstable();
+        let mut named = 0;
+        for number in numbers {
             let before = report.problems.len();
             let name = format!("snapshot {number}");
-            let body = self
-                .load(number, &signers)
-                .and_then(|sealed| sealed.open(self.sealing_of(&sealed.header)?.as_ref()));
-            let body = match body {
-                Ok(body) if body.prune => continue,
-                Ok(body) => body,
+            let read = self.load(number, &signers).and_then(|sealed| {
+                let body = sealed.open(self.sealing_of(&sealed.header)?.as_ref())?;
+                Ok((sealed, body))
+            });
+            let body = match read {
+                Ok((sealed, body)) => {
+                    named = named.max(if is_owners(&sealed) { body.roster } else { 0 });
+                    body
+                }
                 Err(error) => {
                     report.problem(&name, &error);
                     continue;
                 }
             };
+            if body.prune {
+                continue;
+            }
             for page in &body.pages {
-                let mut missing = Vec::new();
-                let added = live.add_page(&mut chunks, page, &mut |piece, path| {
-                    if let Err(error) = check_piece(manifest, piece) {
-                        missing.push((path.to_owned(), error));
-                    }
-                    Ok(())
-                });
-                missing.iter().for_each(|(path, error)| report.problem(path, error));
-                if let Err(error) = added {
-                    report.problem(&name, &error);
-                }
+                checked.page(manifest, &mut chunks, page, &name, report)?;
             }
             if let Some(hash) = body.listing {
-                let key = listing_key(&hash);
-                match self.store().get(&key, usize::MAX) {
-                    Ok(bytes) if blake3::hash(&bytes).as_bytes() == &hash => {}
-                    Ok(_) => report.problem(&key, &Error::Malformed { what: "a listing" }),
-                    Err(error) => report.problem(&key, &error),
-                }
+                self.verify_listing(&hash, report);
             }
             report.snapshots += u64::from(report.problems.len() == before);
         }
-        report.chunks = live.ids.len() as u64;
+        if named > self.roster().number {
+            let reason = "the owner's list of slots is missing, or was rolled back";
+            report.name(&roster_key(named), reason);
+        }
+        report.chunks = checked.live.ids.len() as u64;
         Ok(())
     }
 
-    fn verify_pack(&self, pack: &Pack, chunks: &mut Chunks<'_>) -> Result<(), Error> {
+    fn verify_listing(&self, hash: &Hash, report: &mut VerifyReport) {
+        let key = listing_key(hash);
+        match self.store().get(&key, usize::MAX) {
+            Ok(bytes) if blake3::hash(&bytes).as_bytes() == hash => {}
+            Ok(_) => report.problem(&key, &Error::Malformed { what: "a listing" }),
+            Err(error) => report.problem(&key, &error),
+        }
+    }
+
+    /// Opens every chunk of a pack, and gives the first error that there is.
+    fn verify_pack(
+        &self,
+        pack: &Pack,
+        chunks: &mut Chunks<'_>,
+        learned: &mut Vec<Learned>,
+    ) -> Result<(), Error> {
         let key = pack_key(&pack.hash);
         let most = usize::try_from(MAX_PACK_BYTES).unwrap_or(usize::MAX);
         let bytes = self.store().get(&key, most)?;
-        if blake3::hash(&bytes).as_bytes() != &pack.hash {
-            return Err(Error::NotAuthentic { what: format!("`{key}`") });
-        }
+        let whole = blake3::hash(&bytes).as_bytes() == &pack.hash;
+        let changed = || Error::NotAuthentic { what: format!("`{key}`") };
+        let mut outcome = if whole { Ok(()) } else { Err(changed()) };
         let mut offset = pack.header.len();
         for head in &pack.chunks {
             let end = offset + head.sealed_bytes as usize;
-            let sealed = bytes.get(offset..end).ok_or_else(|| Error::Truncated(key.clone()))?;
-            chunks.check(pack, head, sealed)?;
+            let sealed = bytes.get(offset..end).unwrap_or_default();
+            let opened = chunks.check(pack, head, sealed);
+            let state = if opened.is_ok() { State::Opened } else { State::Bad };
+            learned.push(Learned { id: head.id, pack: pack.hash, state });
+            outcome = outcome.and(opened);
             offset = end;
+        }
+        outcome
+    }
+}
+
+fn is_owners(sealed: &Sealed) -> bool {
+    sealed.link.signer == [0; 8]
+}
+
+/// Pages and chunks that were checked for a snapshot before.
+#[derive(Default)]
+struct Checked {
+    live: Live,
+    lost: HashSet<crate::format::chunk::Id>,
+}
+
+impl Checked {
+    fn page(
+        &mut self,
+        manifest: &Manifest,
+        chunks: &mut Chunks<'_>,
+        page: &crate::format::chunk::Id,
+        name: &str,
+        report: &mut VerifyReport,
+    ) -> Result<(), Error> {
+        let mut missing = Vec::new();
+        let added = self.live.add_page(chunks, page, &mut |piece, path| {
+            if let Err(error) = check_piece(manifest, piece) {
+                missing.push((path.to_owned(), error));
+            }
+            Ok(())
+        });
+        missing.iter().for_each(|(path, error)| report.problem(path, error));
+        match added {
+            Ok(()) if self.lost.contains(page) => {
+                report.problem(name, &Error::Missing(format!("chunk {page}")));
+            }
+            Ok(()) => {}
+            Err(error) if error.is_damage() => {
+                self.lost.insert(*page);
+                report.problem(name, &error);
+            }
+            Err(error) => return Err(error),
         }
         Ok(())
     }
 }
 
-/// Whether a piece of a file is where the manifest says, with the length that the file says.
+/// Whether a piece of a file has a place that is not known to be bad, with the length that the
+/// file says.
 fn check_piece(manifest: &Manifest, piece: &Piece) -> Result<(), Error> {
     let Piece::Chunk { bytes, id } = piece else { return Ok(()) };
-    let location = manifest.locate(id)?;
-    let same = u64::from(location.head.plain_bytes) == *bytes;
-    if same { Ok(()) } else { Err(Error::Malformed { what: "a chunk's length" }) }
+    let places = manifest.places(id)?;
+    if places.iter().all(|place| u64::from(place.head.plain_bytes) != *bytes) {
+        return Err(Error::Malformed { what: "a chunk's length" });
+    }
+    if manifest.is_bad(id)? {
+        return Err(Error::NotAuthentic { what: format!("chunk {id}") });
+    }
+    Ok(())
 }

@@ -20,6 +20,7 @@ pub(crate) enum Kind {
     Snapshot = 5,
     Report = 6,
     Condemned = 7,
+    Roster = 8,
 }
 
 /// The first bytes of an object.

@@ -1,6 +1,8 @@
 use super::chunk::Id;
 use crate::Error;
-use crate::limits::{MAX_PAGE_ENTRIES, MAX_PATH_BYTES, MAX_PIECES};
+use crate::limits::{
+    MAX_FILE_LISTS, MAX_PAGE_ENTRIES, MAX_PAGE_PIECES, MAX_PATH_BYTES, MAX_PIECES,
+};
 use crate::wire::{Reader, put_bytes, put_varint};
 
 const VERSION: u8 = 1;
@@ -198,19 +200,28 @@ fn read_piece(reader: &mut Reader<'_>, lists: bool) -> Result<Piece, Error> {
     if bytes == 0 { Err(reader.malformed()) } else { Ok(piece) }
 }
 
-fn read_pieces(reader: &mut Reader<'_>, lists: bool) -> Result<Vec<Piece>, Error> {
-    let count = reader.length(reader.left() / 2)?;
-    let mut pieces = Vec::with_capacity(count.min(MAX_PIECES));
+/// Reads at most `most` pieces; a count above that is refused before memory is taken.
+fn read_pieces(reader: &mut Reader<'_>, most: usize, lists: bool) -> Result<Vec<Piece>, Error> {
+    let count = reader.length(most.min(reader.left() / 2))?;
+    let mut pieces = Vec::with_capacity(count);
     for _ in 0..count {
         pieces.push(read_piece(reader, lists)?);
     }
     Ok(pieces)
 }
 
+/// The pieces of a file as this machine remembers them, however many.
+pub(crate) fn read_remembered(plaintext: &[u8]) -> Result<Vec<Piece>, Error> {
+    let mut reader = Reader::new("the manifest", plaintext);
+    let pieces = read_pieces(&mut reader, usize::MAX, false)?;
+    reader.end()?;
+    Ok(pieces)
+}
+
 /// The pieces of a list.
 pub(crate) fn read_list(plaintext: &[u8]) -> Result<Vec<Piece>, Error> {
     let mut reader = Reader::new("a list of chunks", plaintext);
-    let pieces = read_pieces(&mut reader, false)?;
+    let pieces = read_pieces(&mut reader, MAX_PIECES, false)?;
     reader.end()?;
     Ok(pieces)
 }
@@ -223,10 +234,14 @@ pub(crate) fn read_page(plaintext: &[u8]) -> Result<Vec<Entry>, Error> {
     }
     let count = reader.length(MAX_PAGE_ENTRIES)?;
     let mut entries: Vec<Entry> = Vec::with_capacity(count);
+    let mut left = MAX_PAGE_PIECES;
     for _ in 0..count {
         let row = reader.bytes(plaintext.len())?;
         let last = entries.last().map_or(&[][..], |entry| &entry.path);
-        let entry = read_entry(Reader::new("a page", row), last)?;
+        let entry = read_entry(Reader::new("a page", row), last, left)?;
+        if let Node::File { pieces, .. } = &entry.node {
+            left -= pieces.len();
+        }
         let sorted = last.is_empty() || compare(last, &entry.path).is_lt();
         if !sorted || !is_path(&entry.path) {
             return Err(reader.malformed());
@@ -237,7 +252,7 @@ pub(crate) fn read_page(plaintext: &[u8]) -> Result<Vec<Entry>, Error> {
     Ok(entries)
 }
 
-fn read_entry(mut reader: Reader<'_>, last: &[u8]) -> Result<Entry, Error> {
+fn read_entry(mut reader: Reader<'_>, last: &[u8], most: usize) -> Result<Entry, Error> {
     let kind = reader.u8()?;
     let shared = reader.length(last.len())?;
     let rest = reader.bytes(MAX_PATH_BYTES)?;
@@ -250,7 +265,7 @@ fn read_entry(mut reader: Reader<'_>, last: &[u8]) -> Result<Entry, Error> {
     let mtime_ns = reader.i64()?;
     let node = match kind {
         0 => Node::Folder,
-        1 => read_file(&mut reader)?,
+        1 => read_file(&mut reader, most)?,
         2 => Node::Link { target: reader.bytes(MAX_PATH_BYTES)?.to_vec() },
         _ => return Err(reader.malformed()),
     };
@@ -268,20 +283,11 @@ fn read_entry(mut reader: Reader<'_>, last: &[u8]) -> Result<Entry, Error> {
     Ok(Entry { path, mode, uid, gid, mtime_ns, node, hard_link })
 }
 
-fn read_file(reader: &mut Reader<'_>) -> Result<Node, Error> {
+fn read_file(reader: &mut Reader<'_>, most: usize) -> Result<Node, Error> {
     let size = reader.varint()?;
-    let pieces = read_pieces(reader, true)?;
+    let pieces = read_pieces(reader, most.min(MAX_FILE_LISTS), true)?;
     let sum = pieces.iter().try_fold(0_u64, |sum, piece| sum.checked_add(piece.bytes()));
     if sum == Some(size) { Ok(Node::File { size, pieces }) } else { Err(reader.malformed()) }
-}
-
-/// Skips what a later version of the format may have added.
-pub(crate) fn skip_extensions(mut reader: Reader<'_>) -> Result<(), Error> {
-    while reader.left() > 0 {
-        reader.varint()?;
-        reader.bytes(reader.left())?;
-    }
-    Ok(())
 }
 
 #[cfg(test)]

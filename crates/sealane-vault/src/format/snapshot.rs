@@ -19,6 +19,9 @@ pub(crate) fn snapshot_number(key: &str) -> Option<u64> {
     digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())?
 }
 
+/// The extension that names the owner's list of slots.
+const ROSTER: u64 = 2;
+
 /// What a put kept, in numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
@@ -49,6 +52,8 @@ pub(crate) struct Body {
     pub(crate) compression: Compression,
     pub(crate) listing: Option<Hash>,
     pub(crate) pages: Vec<Id>,
+    /// The number of the owner's list of slots when this was written; 0 where none was.
+    pub(crate) roster: u64,
 }
 
 /// The part of a link that anyone can read and check.
@@ -110,6 +115,12 @@ fn write_body(body: &Body) -> Vec<u8> {
     put_bytes(&mut out, body.listing.as_ref().map_or(&[][..], |hash| hash));
     put_varint(&mut out, body.pages.len() as u64);
     body.pages.iter().for_each(|id| out.extend_from_slice(&id.0));
+    if body.roster > 0 {
+        let mut number = Vec::new();
+        put_varint(&mut number, body.roster);
+        put_varint(&mut out, ROSTER);
+        put_bytes(&mut out, &number);
+    }
     out
 }
 
@@ -177,9 +188,16 @@ pub(crate) fn read_body(plaintext: &[u8]) -> Result<Body, Error> {
     for _ in 0..count {
         pages.push(Id(reader.array()?));
     }
-    super::page::skip_extensions(reader)?;
+    let mut roster = 0;
+    while reader.left() > 0 {
+        let tag = reader.varint()?;
+        let value = reader.bytes(reader.left())?;
+        if tag == ROSTER {
+            roster = Reader::new("a snapshot", value).varint()?;
+        }
+    }
     let compression = descriptor.compression;
-    Ok(Body { prune: what == 1, time_ns, source, note, counts, compression, listing, pages })
+    Ok(Body { prune: what == 1, time_ns, source, note, counts, compression, listing, pages, roster })
 }
 
 fn text(bytes: &[u8]) -> Result<String, Error> {

@@ -1,14 +1,15 @@
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::Error;
 use crate::compress::Decompressor;
 use crate::format::chunk::{ChunkHead, ChunkKind, Id};
-use crate::format::header::{Kind, ObjectHeader};
+use crate::format::header::{HEADER_BYTES, Kind, ObjectHeader};
 use crate::format::pack::{Hash, Pack, pack_key};
 use crate::format::page::{Piece, read_list};
 use crate::keys::Sealing;
-use crate::manifest::{Location, Manifest};
+use crate::limits::READ_BLOCK_BYTES;
+use crate::manifest::{Learned, Location, Manifest, State};
 use crate::vault::Vault;
 use crate::wire::Reader;
 
@@ -24,6 +25,8 @@ pub(crate) struct Chunks<'a> {
     window: Window,
     opened: Vec<u8>,
     plain: Vec<u8>,
+    /// Chunks of others that were opened here, and chunks that were not what they should be.
+    learned: HashSet<(Id, Hash, bool)>,
 }
 
 /// A part of a pack as it lies in the store.
@@ -58,6 +61,7 @@ impl<'a> Chunks<'a> {
             window: Window::default(),
             opened: Vec::new(),
             plain: Vec::new(),
+            learned: HashSet::new(),
         })
     }
 
@@ -69,15 +73,47 @@ impl<'a> Chunks<'a> {
         self.vault
     }
 
-    /// The plaintext of a chunk.
+    /// The plaintext of a chunk, from the first of its places that gives it.
     pub(crate) fn read(&mut self, id: &Id, kind: ChunkKind) -> Result<&[u8], Error> {
-        let location = self.manifest.locate(id)?;
+        self.read_at(id, kind)?;
+        Ok(&self.plain)
+    }
+
+    fn read_at(&mut self, id: &Id, kind: ChunkKind) -> Result<Location, Error> {
+        let mut failed = None;
+        for location in self.manifest.places(id)? {
+            let read = self.try_read(&location, kind);
+            // What the owner sealed counts as kept already.
+            if read.is_err() || location.header.len() > HEADER_BYTES {
+                self.learned.insert((*id, location.pack, read.is_ok()));
+            }
+            match read {
+                Ok(()) => return Ok(location),
+                Err(error) if error.is_damage() => failed = failed.or(Some(error)),
+                Err(error) => return Err(error),
+            }
+        }
+        Err(failed.unwrap_or_else(|| Error::Missing(format!("chunk {id}"))))
+    }
+
+    fn try_read(&mut self, location: &Location, kind: ChunkKind) -> Result<(), Error> {
         if location.head.descriptor.kind != kind {
             return Err(Error::Malformed { what: "a chunk's kind" });
         }
-        self.fetch(&location)?;
-        self.open(&location)?;
-        Ok(&self.plain)
+        self.fetch(location)?;
+        self.open(location)
+    }
+
+    /// Whether the chunk opens in this very pack.
+    pub(crate) fn opens_in(&mut self, id: &Id, pack: &Hash) -> Result<bool, Error> {
+        for location in self.manifest.places(id)?.iter().filter(|at| at.pack == *pack) {
+            match self.try_read(location, location.head.descriptor.kind) {
+                Ok(()) => return Ok(true),
+                Err(error) if error.is_damage() => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(false)
     }
 
     /// Opens a chunk that stands in the window.
@@ -105,8 +141,7 @@ impl<'a> Chunks<'a> {
         id: &Id,
         kind: ChunkKind,
     ) -> Result<(ChunkHead, Vec<u8>), Error> {
-        let location = self.manifest.locate(id)?;
-        self.read(id, kind)?;
+        let location = self.read_at(id, kind)?;
         let mut sealed = self.opened.clone();
         self.vault.sealing().seal_chunk(&location.head, &mut sealed, 0)?;
         Ok((location.head, sealed))
@@ -124,7 +159,12 @@ impl<'a> Chunks<'a> {
         self.window.bytes.clear();
         self.window.bytes.extend_from_slice(sealed);
         let header = pack.header.clone();
-        self.open(&Location { pack: pack.hash, header, pack_bytes: 0, offset: 0, head: *head })
+        let head = *head;
+        let at = Location { pack: pack.hash, header, pack_bytes: 0, offset: 0, head, bad: false };
+        let opened = self.open(&at);
+        // The chunk does not lie there, so that nothing else may be read from what is here.
+        self.window = Window::default();
+        opened
     }
 
     fn sealing(&mut self, location: &Location) -> Result<Arc<Sealing>, Error> {
@@ -138,6 +178,8 @@ impl<'a> Chunks<'a> {
     }
 
     /// Brings a chunk into the window, and more where chunks are read in order.
+    ///
+    /// Reads begin and end at whole blocks: where chunks begin is not for the store to see.
     fn fetch(&mut self, location: &Location) -> Result<(), Error> {
         let length = location.head.sealed_bytes as usize;
         if self.window.get(&location.pack, location.offset, length).is_some() {
@@ -146,15 +188,22 @@ impl<'a> Chunks<'a> {
         let in_order = self.window.pack == location.pack
             && location.offset >= self.window.from
             && location.offset <= self.window.end();
-        let wanted = if in_order { AHEAD_BYTES.max(length as u64) } else { length as u64 };
-        let left = location.pack_bytes.saturating_sub(location.offset);
-        let wanted = usize::try_from(wanted.min(left)).unwrap_or(length).max(length);
-        self.window.bytes.resize(wanted, 0);
+        let ahead = if in_order { AHEAD_BYTES } else { 0 };
+        let (from, to) = blocks(location, ahead);
+        // What is here of the first blocks already is not read again.
+        let held = if in_order { self.window.end().min(to).saturating_sub(from) } else { 0 };
+        let drop = usize::try_from(from.saturating_sub(self.window.from)).unwrap_or(usize::MAX);
+        let held = usize::try_from(held).unwrap_or(0);
+        if held > 0 {
+            self.window.bytes.copy_within(drop..drop + held, 0);
+        }
+        let total = usize::try_from(to - from).map_err(|_| Error::Library("memory"))?;
+        self.window.bytes.resize(total, 0);
         self.window.pack = location.pack;
-        self.window.from = location.offset;
+        self.window.from = from;
         let key = pack_key(&location.pack);
-        let store = self.vault.store();
-        let read = store.get_range(&key, location.offset, &mut self.window.bytes);
+        let rest = self.window.bytes.get_mut(held..).unwrap_or_default();
+        let read = self.vault.store().get_range(&key, from + held as u64, rest);
         if read.is_err() {
             // What is in the window now, is no part of any pack.
             self.window.bytes.clear();
@@ -162,16 +211,14 @@ impl<'a> Chunks<'a> {
         read
     }
 
-    /// The chunks and holes of a file, with lists read.
-    pub(crate) fn flatten(&mut self, pieces: &[Piece]) -> Result<Vec<Piece>, Error> {
-        let mut flat = Vec::with_capacity(pieces.len());
-        for piece in pieces {
-            match piece {
-                Piece::List { bytes, id } => flat.extend(self.list(*bytes, id)?),
-                other => flat.push(*other),
-            }
+    /// A part of a file: the pieces of a list, or the one piece that it is.
+    ///
+    /// One list is in memory at a time, however many a file has.
+    pub(crate) fn parts(&mut self, piece: &Piece) -> Result<Vec<Piece>, Error> {
+        match piece {
+            Piece::List { bytes, id } => self.list(*bytes, id),
+            other => Ok(vec![*other]),
         }
-        Ok(flat)
     }
 
     /// The pieces of a list that stands for `bytes`.
@@ -194,5 +241,55 @@ impl<'a> Chunks<'a> {
         self.data(bytes, id)?;
         std::mem::swap(&mut self.plain, out);
         Ok(())
+    }
+}
+
+impl Drop for Chunks<'_> {
+    /// Notes what was learned, so that the next put relies on what opens and keeps anew what does
+    /// not. That is a shortcut: what cannot be noted is found again.
+    fn drop(&mut self) {
+        let learned = self.learned.drain().map(|(id, pack, opened)| Learned {
+            id,
+            pack,
+            state: if opened { State::Opened } else { State::Bad },
+        });
+        let learned: Vec<Learned> = learned.collect();
+        if !learned.is_empty() {
+            let _ = self.manifest.transaction(|manifest| manifest.learn(&learned));
+        }
+    }
+}
+
+/// The blocks that a chunk lies in, and those that `ahead` bytes behind it reach; none ends behind
+/// the pack.
+fn blocks(location: &Location, ahead: u64) -> (u64, u64) {
+    let end = location.offset + u64::from(location.head.sealed_bytes);
+    let to = end.max(location.offset + ahead).next_multiple_of(READ_BLOCK_BYTES);
+    let from = location.offset - location.offset % READ_BLOCK_BYTES;
+    (from, to.min(location.pack_bytes).max(end))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::chunk::{Compression, Descriptor};
+
+    #[test]
+    fn a_read_tells_nothing_of_where_chunks_begin() {
+        let block = READ_BLOCK_BYTES;
+        let descriptor = Descriptor { kind: ChunkKind::Data, compression: Compression::None };
+        for (offset, sealed_bytes, ahead) in
+            [(24, 17, 0), (block - 1, 2, 0), (3 * block, 4 << 20, 0), (5, 100, AHEAD_BYTES)]
+        {
+            let head = ChunkHead { id: Id([1; 24]), descriptor, plain_bytes: 1, sealed_bytes };
+            let pack_bytes = 30 << 20;
+            let pack = [0; 32];
+            let at = Location { pack, header: vec![], pack_bytes, offset, head, bad: false };
+            let (from, to) = blocks(&at, ahead);
+            assert_eq!((from % block, to % block), (0, 0), "{offset}");
+            assert!(from <= offset && offset + u64::from(sealed_bytes) <= to);
+            let small = Location { pack_bytes: offset + u64::from(sealed_bytes) + 9, ..at };
+            assert_eq!(blocks(&small, 64 << 20).1, small.pack_bytes);
+        }
     }
 }

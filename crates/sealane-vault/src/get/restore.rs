@@ -65,7 +65,7 @@ impl GetOptions {
 /// Restores what `entries` give.
 pub(crate) fn restore(
     chunks: Chunks<'_>,
-    entries: impl Iterator<Item = Result<Entry, Error>>,
+    mut entries: impl Iterator<Item = Result<Entry, Error>>,
     target: &Path,
     options: &GetOptions,
 ) -> Result<GetReport, Error> {
@@ -100,10 +100,15 @@ pub(crate) fn restore(
         let mut restore =
             Restore { chunks, target: root, options, interrupted, first_names, steps, empty };
         let read = manifest.view(|| {
-            for entry in entries {
-                let entry = entry?;
-                if options.wants(&entry.path) {
-                    restore.entry(entry)?;
+            for entry in entries.by_ref() {
+                match entry {
+                    Ok(entry) if options.wants(&entry.path) => restore.entry(entry)?,
+                    Ok(_) => {}
+                    // What else there is, comes back without it.
+                    Err(error) if error.is_damage() => {
+                        restore.give(Step::Failed("a page of the snapshot".to_owned(), error))?;
+                    }
+                    Err(error) => return Err(error),
                 }
             }
             restore.unlinked()
@@ -215,7 +220,7 @@ impl Restore<'_> {
             return self.give(Step::HardLink(entry, first));
         }
         let Node::File { pieces, .. } = &mut entry.node else { return Ok(()) };
-        let pieces = self.chunks.flatten(&std::mem::take(pieces))?;
+        let pieces = std::mem::take(pieces);
         let file = self.target.draft(&entry.path)?;
         let kept = self.kept(&file, &entry, &pieces)?;
         let name = entry.hard_link.clone().unwrap_or_else(|| entry.path.clone());
@@ -237,15 +242,17 @@ impl Restore<'_> {
         let file = self.target.open_file(&entry.path)?;
         let mut held = Vec::new();
         let mut at = 0;
-        for piece in self.chunks.flatten(pieces)? {
-            // Into a hole nothing was written that could be lost.
-            if let Piece::Chunk { bytes, id } = piece {
-                let holds = self.holds(&file, at, bytes, &id, &mut held);
-                if !holds.map_err(|cause| failed(entry, cause))? {
-                    return Ok(false);
+        for piece in pieces {
+            for part in self.chunks.parts(piece)? {
+                // Into a hole nothing was written that could be lost.
+                if let Piece::Chunk { bytes, id } = part {
+                    let holds = self.holds(&file, at, bytes, &id, &mut held);
+                    if !holds.map_err(|cause| failed(entry, cause))? {
+                        return Ok(false);
+                    }
                 }
+                at += part.bytes();
             }
-            at += piece.bytes();
         }
         Ok(true)
     }
@@ -291,16 +298,18 @@ impl Restore<'_> {
             return Ok(kept);
         }
         let mut held = Vec::new();
-        for piece in pieces {
-            let Piece::Chunk { bytes, id } = piece else { break };
-            if kept.length + bytes > left {
-                break;
+        'file: for piece in pieces {
+            for part in self.chunks.parts(piece)? {
+                let Piece::Chunk { bytes, id } = part else { break 'file };
+                if kept.length + bytes > left {
+                    break 'file;
+                }
+                let holds = self.holds(file, kept.length, bytes, &id, &mut held);
+                if !holds.map_err(|cause| failed(entry, cause))? {
+                    break 'file;
+                }
+                kept = Kept { pieces: kept.pieces + 1, length: kept.length + bytes };
             }
-            let holds = self.holds(file, kept.length, *bytes, id, &mut held);
-            if !holds.map_err(|cause| failed(entry, cause))? {
-                break;
-            }
-            kept = Kept { pieces: kept.pieces + 1, length: kept.length + bytes };
         }
         if kept.length < left {
             file.set_len(kept.length).map_err(|cause| failed(entry, cause))?;
@@ -310,17 +319,20 @@ impl Restore<'_> {
 
     /// Hands on what of a file is not there yet.
     fn content(&mut self, pieces: &[Piece], kept: usize) -> Result<(), Error> {
-        let mut at = 0;
-        for (number, piece) in pieces.iter().enumerate() {
-            if let Piece::Chunk { bytes, id } = piece
-                && number >= kept
-            {
-                let mut data = self.empty.try_recv().unwrap_or_default();
-                self.chunks.take(*bytes, id, &mut data)?;
-                self.give(Step::Data(at, data))?;
+        let (mut at, mut number) = (0, 0);
+        for piece in pieces {
+            for part in self.chunks.parts(piece)? {
+                if let Piece::Chunk { bytes, id } = &part
+                    && number >= kept
+                {
+                    let mut data = self.empty.try_recv().unwrap_or_default();
+                    self.chunks.take(*bytes, id, &mut data)?;
+                    self.give(Step::Data(at, data))?;
+                }
+                number += 1;
+                at += part.bytes();
+                self.progress(part.bytes());
             }
-            at += piece.bytes();
-            self.progress(piece.bytes());
         }
         Ok(())
     }

@@ -71,6 +71,27 @@ pub enum SlotKind {
     Writer,
 }
 
+impl SlotKind {
+    pub(crate) fn to_byte(self) -> u8 {
+        match self {
+            SlotKind::Passphrase => 1,
+            SlotKind::Recovery => 2,
+            SlotKind::Identity => 3,
+            SlotKind::Writer => 4,
+        }
+    }
+
+    pub(crate) fn from_byte(byte: u8) -> Option<SlotKind> {
+        match byte {
+            1 => Some(SlotKind::Passphrase),
+            2 => Some(SlotKind::Recovery),
+            3 => Some(SlotKind::Identity),
+            4 => Some(SlotKind::Writer),
+            _ => None,
+        }
+    }
+}
+
 /// A key slot.
 #[derive(Debug, Clone)]
 pub(crate) struct KeySlot {
@@ -86,13 +107,7 @@ impl KeySlot {
         let mut reader = Reader::new("a key slot", &bytes);
         ObjectHeader::read(&mut reader, key, Kind::Slot, Some(vault))?;
         let id = reader.array()?;
-        let kind = match reader.u8()? {
-            1 => SlotKind::Passphrase,
-            2 => SlotKind::Recovery,
-            3 => SlotKind::Identity,
-            4 => SlotKind::Writer,
-            _ => return Err(reader.malformed()),
-        };
+        let kind = SlotKind::from_byte(reader.u8()?).ok_or(reader.malformed())?;
         let body = bytes.len() - reader.left();
         let mut cost = None;
         if kind == SlotKind::Passphrase {
@@ -203,6 +218,11 @@ impl KeySlot {
         };
         let opened = opened.map(Zeroizing::new);
         Ok(opened.and_then(|plain| plain.first_chunk().map(|main| Zeroizing::new(*main))))
+    }
+
+    /// BLAKE3 of the object.
+    pub(crate) fn hash(&self) -> [u8; 32] {
+        *blake3::hash(&self.bytes).as_bytes()
     }
 
     /// The writer's verifying key, if this slot names one under the owner's signature.

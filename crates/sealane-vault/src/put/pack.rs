@@ -13,7 +13,9 @@ use crate::format::header::{Kind, ObjectHeader};
 use crate::format::pack::{Pack, seal_trailer};
 use crate::format::page::{Entry, Node, PageDraft, Piece, write_pieces};
 use crate::format::snapshot::Counts;
-use crate::limits::{MAX_PAGE_ENTRIES, MAX_PIECES, PACK_TARGET_BYTES};
+use crate::limits::{
+    MAX_FILE_LISTS, MAX_PACK_CHUNKS, MAX_PAGE_ENTRIES, MAX_PIECES, PACK_TARGET_BYTES,
+};
 use crate::listing::Listing;
 use crate::manifest::{Look, Manifest};
 use crate::store::spool_name;
@@ -194,6 +196,9 @@ impl<'a> Packer<'a> {
                 if found.has_other_names {
                     self.first_names.insert(entry.path.clone(), pieces.clone());
                 }
+                if pieces.len().div_ceil(MAX_PIECES) > MAX_FILE_LISTS {
+                    return Err(Error::TooManyPieces(entry.shown()));
+                }
                 if pieces.len() > MAX_PIECES {
                     *pieces = self.lists(pieces, uploader)?;
                 }
@@ -295,7 +300,7 @@ impl<'a> Packer<'a> {
             }
         };
         pack.append(head, sealed)?;
-        if pack.size >= PACK_TARGET_BYTES {
+        if pack.size >= PACK_TARGET_BYTES || pack.chunks.len() >= MAX_PACK_CHUNKS {
             self.close(uploader)?;
         }
         Ok(())

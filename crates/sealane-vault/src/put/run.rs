@@ -46,14 +46,14 @@ pub(crate) fn put(
         return Err(Error::TooLarge { what: "the note".to_owned() });
     }
     vault.sync()?;
-    let claims = Claims::new(vault.manifest().chunk_ids()?);
+    let claims = Claims::new(vault.manifest().kept_ids(vault.reads())?);
     let spool = vault.store().spool()?;
     let plain = vault.metadata() == Metadata::Plain && !options.dry_run;
     let listing = if plain { Some(Listing::create(&spool)?) } else { None };
     let sealer = ChunkSealer::new(vault.naming(), vault.sealing());
     let packer = Packer::new(sealer, &claims, vault.header(), &spool, listing)
         .dry(options.dry_run)
-        .remembering(Manifest::open(vault.state()?)?);
+        .remembering(Manifest::open(vault.state()?, vault.reads())?);
     let (mut packed, packs, skipped) = pipeline(vault, source, options, &claims, packer)?;
     if options.dry_run {
         let head = vault.head_text()?;

@@ -46,7 +46,7 @@ impl<'a> ChunkSealer<'a> {
     }
 
     /// Appends the sealed form of a chunk that is named already, and completes what is said of it.
-    pub(super) fn append(
+    pub(crate) fn append(
         &mut self,
         mut head: ChunkHead,
         plaintext: &[u8],

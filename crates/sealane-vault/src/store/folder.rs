@@ -19,6 +19,9 @@ const ONCE_BYTES: u64 = 1 << 20;
 /// Only who goes through an object in order reads so much at once.
 const IN_ORDER_BYTES: u64 = 4 << 20;
 
+/// Room that is kept free for the link of a prune, which names what it removes before it does.
+const RESERVE_BYTES: usize = 64 << 10;
+
 /// Objects as files of one folder.
 #[derive(Debug)]
 pub struct Folder {
@@ -39,8 +42,24 @@ impl Folder {
     pub(crate) fn spool(&self) -> Result<PathBuf, Error> {
         let folder = self.root.join("tmp");
         fs::create_dir_all(&folder).map_err(|cause| Error::store("tmp", cause))?;
-        self.swept.get_or_init(|| super::sweep(&folder, |_| {}));
+        self.swept.get_or_init(|| {
+            super::sweep(&folder, |_| {});
+            // Where there is no room for it now, a prune has to do without.
+            let reserve = folder.join(super::RESERVE);
+            if !reserve.exists() && fs::write(&reserve, vec![b'.'; RESERVE_BYTES]).is_err() {
+                let _ = fs::remove_file(&reserve);
+            }
+        });
         Ok(folder)
+    }
+
+    /// Lets the room go that is kept for a prune's link.
+    pub(crate) fn use_reserve(&self) -> Result<bool, Error> {
+        match fs::remove_file(self.root.join("tmp").join(super::RESERVE)) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(cause) => Err(Error::store("tmp", cause)),
+        }
     }
 
     pub(crate) fn put(&self, key: &str, bytes: &[u8]) -> Result<Put, Error> {

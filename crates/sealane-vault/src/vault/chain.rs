@@ -1,14 +1,13 @@
 use std::collections::HashMap;
-use std::fs::{self, File};
-use std::io::Write;
+use std::fs;
 
-use super::{Vault, slots};
+use super::trust::SignerKey;
+use super::{Vault, pin};
 use crate::Error;
 use crate::format::pack::Hash;
-use crate::format::snapshot::{Body, Counts, Sealed, SignerId, snapshot_key, snapshot_number};
-use crate::keys::SlotKind;
-use crate::limits::MAX_SNAPSHOT_BYTES;
-use crate::store::spool_name;
+use crate::format::roster::roster_key;
+use crate::format::snapshot::{Body, Counts, Sealed, SignerId, snapshot_number};
+use crate::put::Skipped;
 use crate::wire::{from_hex, hex};
 
 /// The newest link: its number, and the hash of its object.
@@ -34,42 +33,101 @@ pub struct Snapshot {
 }
 
 impl Vault {
-    /// All snapshots, oldest first.
+    /// All snapshots of the chain, oldest first.
     ///
     /// # Errors
-    /// [`Error::NotOwner`], [`Error::Signature`], [`Error::NotAuthentic`], and what the store
-    /// fails for.
+    /// [`Error::NotOwner`], and what the store fails for. What is not believed or does not connect
+    /// is skipped and named by [`Vault::warnings`].
     pub fn snapshots(&self) -> Result<Vec<Snapshot>, Error> {
         self.owner("read snapshots")?;
+        let chain = self.walk(None)?;
+        self.warn(chain.problems);
+        self.read_snapshots(&chain.links)
+    }
+
+    /// Every snapshot that is believed, whether or not the chain leads to it: what may be needed.
+    pub(crate) fn all_snapshots(&self) -> Result<Vec<Snapshot>, Error> {
+        let mut chain = self.walk(None)?;
+        chain.links.append(&mut chain.loose);
+        chain.links.sort_unstable();
+        self.read_snapshots(&chain.links)
+    }
+
+    fn read_snapshots(&self, numbers: &[u64]) -> Result<Vec<Snapshot>, Error> {
         let signers = self.signers()?;
         let mut snapshots = Vec::new();
-        for number in self.snapshot_numbers()? {
-            let sealed = self.load(number, &signers)?;
-            let body = sealed.open(self.sealing_of(&sealed.header)?.as_ref())?;
-            if !body.prune {
-                snapshots.push(snapshot(&sealed, body));
+        for &number in numbers {
+            match self.read_snapshot(number, &signers) {
+                Ok(Some(snapshot)) => snapshots.push(snapshot),
+                Ok(None) => {}
+                Err(error) if error.is_damage() => self.warn([Skipped {
+                    path: format!("snapshot {number}"),
+                    reason: error.named(),
+                }]),
+                Err(error) => return Err(error),
             }
         }
         Ok(snapshots)
     }
 
-    /// One snapshot; without a number the newest.
+    fn read_snapshot(
+        &self,
+        number: u64,
+        signers: &HashMap<SignerId, SignerKey>,
+    ) -> Result<Option<Snapshot>, Error> {
+        let sealed = self.load(number, signers)?;
+        let body = sealed.open(self.sealing_of(&sealed.header)?.as_ref())?;
+        if sealed.link.signer == SignerId::default() && body.roster > self.roster().number {
+            self.warn([Skipped {
+                path: roster_key(body.roster),
+                reason: "the owner's list of slots was rolled back: a writer that was removed may \
+                         be believed"
+                    .to_owned(),
+            }]);
+        }
+        Ok((!body.prune).then(|| snapshot(&sealed, body)))
+    }
+
+    /// The highest number of a list of slots that the owner's links name.
+    pub(crate) fn named_roster(&self) -> Result<u64, Error> {
+        let signers = self.signers()?;
+        let mut named = 0;
+        for number in self.walk(None)?.links.into_iter().rev() {
+            let sealed = self.load(number, &signers)?;
+            if sealed.link.signer != SignerId::default() {
+                continue;
+            }
+            match sealed.open(self.sealing_of(&sealed.header)?.as_ref()) {
+                Ok(body) => named = named.max(body.roster),
+                Err(error) if error.is_damage() => continue,
+                Err(error) => return Err(error),
+            }
+            // Numbers rise along the chain.
+            break;
+        }
+        Ok(named)
+    }
+
+    /// One snapshot; without a number the newest of the chain. One that is named may be loose.
     ///
     /// # Errors
     /// [`Error::NoSnapshot`], and as [`Vault::snapshots`].
     pub fn snapshot(&self, number: Option<u64>) -> Result<Snapshot, Error> {
         self.owner("read snapshots")?;
         let signers = self.signers()?;
-        let there = self.snapshot_numbers()?;
-        let wanted = there.iter().rev().filter(|there| number.is_none_or(|n| n == **there));
-        for &number in wanted {
-            let sealed = self.load(number, &signers)?;
-            let body = sealed.open(self.sealing_of(&sealed.header)?.as_ref())?;
-            if !body.prune {
-                return Ok(snapshot(&sealed, body));
+        let none = |name: String| Error::NoSnapshot(name);
+        if let Some(number) = number {
+            if !self.snapshot_numbers()?.contains(&number) {
+                return Err(none(number.to_string()));
             }
+            return self.read_snapshot(number, &signers)?.ok_or_else(|| none(number.to_string()));
         }
-        Err(Error::NoSnapshot(number.map_or_else(|| "latest".to_owned(), |n| n.to_string())))
+        let head = self.head()?.map(|(number, _)| number);
+        let newest = head.map(|head| self.read_snapshot(head, &signers));
+        if let Some(Ok(Some(snapshot))) = newest {
+            return Ok(snapshot);
+        }
+        self.snapshots()?.pop().ok_or_else(|| none("latest".to_owned()))
     }
 
     pub(crate) fn snapshot_numbers(&self) -> Result<Vec<u64>, Error> {
@@ -77,76 +135,11 @@ impl Vault {
         Ok(objects.iter().filter_map(|object| snapshot_number(&object.key)).collect())
     }
 
-    /// The keys that may sign snapshots.
-    pub(crate) fn signers(&self) -> Result<HashMap<SignerId, [u8; 32]>, Error> {
-        let mut signers = HashMap::from([(SignerId::default(), self.config.owner)]);
-        for slot in slots(&self.store, &self.config.vault)? {
-            if slot.kind == SlotKind::Writer {
-                signers.insert(slot.id, slot.writer(&self.config.owner)?);
-            }
-        }
-        Ok(signers)
-    }
-
-    /// A link whose signature verifies.
-    pub(crate) fn load(
-        &self,
-        number: u64,
-        signers: &HashMap<SignerId, [u8; 32]>,
-    ) -> Result<Sealed, Error> {
-        let key = snapshot_key(number);
-        let bytes = self.store.get(&key, MAX_SNAPSHOT_BYTES)?;
-        let sealed = Sealed::read(number, bytes, &self.config.vault)?;
-        let signer = signers.get(&sealed.link.signer).ok_or(Error::Signature(key))?;
-        sealed.check_signature(signer)?;
-        Ok(sealed)
-    }
-
-    /// The newest link, after checking the chain back to `from`, or to its beginning.
-    pub(crate) fn check_chain(&self, from: Option<Head>) -> Result<Option<Head>, Error> {
-        let there = self.snapshot_numbers()?;
-        let newest = there.last().copied().unwrap_or(0);
-        let first = from.map_or(1, |(number, _)| number);
-        if from.is_some() && newest < first {
-            return Err(Error::RolledBack { seen: first, found: newest });
-        }
-        let signers = self.signers()?;
-        let mut links = HashMap::new();
-        for &number in there.iter().filter(|&&number| number >= first) {
-            links.insert(number, self.load(number, &signers)?);
-        }
-        // Each prune repeats what those before it removed, so that the newest names all.
-        let removed = links.values().filter(|sealed| !sealed.link.removed.is_empty());
-        let removed = removed.max_by_key(|sealed| sealed.link.number);
-        let removed: HashMap<u64, Hash> =
-            removed.map(|sealed| sealed.link.removed.iter().copied().collect()).unwrap_or_default();
-        let mut expected = from.map(|(_, hash)| hash);
-        for number in first..=newest {
-            let hash = match links.get(&number) {
-                Some(sealed) => {
-                    if number > first || from.is_none() {
-                        let previous = if number == 1 { Some([0; 32]) } else { expected };
-                        if previous != Some(sealed.link.previous) {
-                            return Err(Error::Chain(number));
-                        }
-                    }
-                    sealed.hash
-                }
-                None => *removed.get(&number).ok_or(Error::Chain(number))?,
-            };
-            if number == first && from.is_some_and(|(_, seen)| seen != hash) {
-                return Err(Error::Forked(number));
-            }
-            expected = Some(hash);
-        }
-        Ok(expected.filter(|_| newest > 0).map(|hash| (newest, hash)))
-    }
-
     /// Checks the store against the head that was seen here, and one that the user names.
     pub(super) fn check_head(&self, named: Option<&str>) -> Result<(), Error> {
         if let Some(named) = named {
             let head = parse_head(named).ok_or_else(|| Error::NoSnapshot(named.to_owned()))?;
-            self.check_chain(Some(head))?;
+            self.walk(Some(head))?;
         }
         // Without a state folder there is nothing to compare with.
         if self.state.is_some() { self.head().map(|_| ()) } else { Ok(()) }
@@ -154,13 +147,19 @@ impl Vault {
 
     /// The newest link, checked back to what was seen here, which it then is.
     pub(crate) fn head(&self) -> Result<Option<Head>, Error> {
+        Ok(self.behind()?.0)
+    }
+
+    /// The newest link, and the first number behind it that is free.
+    pub(super) fn behind(&self) -> Result<(Option<Head>, u64), Error> {
         let seen = self.seen_head()?;
-        let head = self.check_chain(seen)?;
-        match head {
+        let chain = self.walk(seen)?;
+        self.warn(chain.problems);
+        match chain.head {
             Some(head) if Some(head) != seen => self.remember_head(head)?,
             _ => {}
         }
-        Ok(head)
+        Ok((chain.head, chain.next))
     }
 
     /// The head as people write it down: `number:hash`.
@@ -186,15 +185,7 @@ impl Vault {
 
     pub(crate) fn remember_head(&self, head: Head) -> Result<(), Error> {
         let Some(state) = &self.state else { return Ok(()) };
-        let path = state.join("head");
-        let draft = state.join(spool_name("head"));
-        let written = File::create(&draft).and_then(|mut file| {
-            writeln!(file, "{}", head_text(head))?;
-            file.sync_all()?;
-            fs::rename(&draft, &path)?;
-            File::open(state)?.sync_all()
-        });
-        written.map_err(|cause| Error::file(&path, cause))
+        pin::write(&state.join("head"), format!("{}\n", head_text(head)))
     }
 }
 

@@ -31,6 +31,7 @@ impl Vault {
             compression: options.compression,
             listing,
             pages: packed.pages.clone(),
+            roster: self.roster().number,
         };
         let head = self.append(&body, Vec::new())?;
         Ok((head.0, head_text(head)))
@@ -66,7 +67,7 @@ impl Vault {
             gone.iter().try_for_each(|gone| manifest.forget_pack(gone))?;
             manifest.condemn(&condemned)
         })?;
-        let stays = self.manifest.chunk_ids()?;
+        let stays = self.manifest.kept_ids(self.reads())?;
         let all_stay = packed.relied.iter().all(|id| stays.contains(id));
         if all_stay { Ok(()) } else { Err(Error::Pruned) }
     }
@@ -76,17 +77,30 @@ impl Vault {
         let header = ObjectHeader { kind: Kind::Snapshot, ..self.header() };
         let mut link = Link { number: 0, previous: [0; 32], signer: self.signer_id, removed };
         for _ in 0..TRIES {
-            let (last, previous) = self.head()?.unwrap_or_default();
-            link.number = last + 1;
-            link.previous = previous;
+            let (head, next) = self.behind()?;
+            link.number = next;
+            link.previous = head.unwrap_or_default().1;
             let object = snapshot::write(&header, &link, body, &self.sealing, &self.signer)?;
-            if self.store.put(&snapshot_key(link.number), &object)? == Put::Created {
+            if self.put_link(&snapshot_key(link.number), &object, body)? == Put::Created {
                 let head = (link.number, *blake3::hash(&object).as_bytes());
                 self.remember_head(head)?;
                 return Ok(head);
             }
         }
         Err(Error::Raced)
+    }
+}
+
+impl Vault {
+    /// Creates a link. A prune may take the room that the store keeps in reserve, since it makes
+    /// more room than that.
+    fn put_link(&self, key: &str, object: &[u8], body: &Body) -> Result<Put, Error> {
+        match self.store.put(key, object) {
+            Err(Error::StoreFull { .. }) if body.prune && self.store.use_reserve()? => {
+                self.store.put(key, object)
+            }
+            other => other,
+        }
     }
 }
 

@@ -1,12 +1,16 @@
 use sealane_group::PublicKey;
 
-use super::{Vault, slots};
+use super::Vault;
 use crate::Error;
+use crate::format::chunk::Compression;
+use crate::format::roster::NO_END;
+use crate::format::snapshot::{Body, Counts};
 use crate::keys::{
     Cost, Key, KeySlot, NewSecret, RecoveryCode, Signer, SlotKind, WriterKey, owner_identity,
     random, slot_key,
 };
 use crate::limits::MAX_VAULT_SLOTS;
+use crate::put::now_ns;
 use crate::store::Put;
 use crate::wire::{from_hex, hex};
 
@@ -22,6 +26,10 @@ pub struct SlotInfo {
     pub cost: Option<Cost>,
     /// A writer's label.
     pub label: Option<String>,
+    /// For a writer that was removed: the number of its last snapshot that is believed.
+    pub until: Option<u64>,
+    /// Whether the owner's signed list names it as it is.
+    pub signed: bool,
 }
 
 impl Vault {
@@ -30,12 +38,18 @@ impl Vault {
     /// # Errors
     /// What the store fails for; [`Error::Malformed`].
     pub fn slots(&self) -> Result<Vec<SlotInfo>, Error> {
-        let slots = slots(&self.store, &self.config.vault)?;
-        let info = |slot: &KeySlot| SlotInfo {
-            id: hex(&slot.id),
-            kind: slot.kind,
-            cost: slot.cost,
-            label: slot.writer_label(&self.sealing).filter(|_| slot.kind == SlotKind::Writer),
+        let slots = self.all_slots()?;
+        let roster = self.roster();
+        let info = |slot: &KeySlot| {
+            let listed = roster.listed(&slot.id);
+            SlotInfo {
+                id: hex(&slot.id),
+                kind: slot.kind,
+                cost: slot.cost,
+                label: slot.writer_label(&self.sealing).filter(|_| slot.kind == SlotKind::Writer),
+                until: listed.map(|listed| listed.until).filter(|until| *until != NO_END),
+                signed: listed.is_some_and(|listed| listed.hash == slot.hash()),
+            }
         };
         Ok(slots.iter().map(info).collect())
     }
@@ -78,13 +92,20 @@ impl Vault {
     }
 
     fn add_slot(&self, id: &[u8; 8], object: &[u8]) -> Result<String, Error> {
-        if slots(&self.store, &self.config.vault)?.len() >= MAX_VAULT_SLOTS {
+        if self.roster().slots.len() >= MAX_VAULT_SLOTS {
             return Err(Error::TooLarge { what: "keys/".to_owned() });
         }
-        match self.store.put(&slot_key(id), object)? {
-            Put::Created => Ok(hex(id)),
-            Put::Existed => Err(Error::Library("randomness")),
+        let key = slot_key(id);
+        if self.store.put(&key, object)? == Put::Existed {
+            return Err(Error::Library("randomness"));
         }
+        let slot = KeySlot::read(&key, object.to_vec(), &self.config.vault)?;
+        let listed = self.listed(&slot);
+        self.list_slots(&mut |slots| {
+            slots.retain(|listed| listed.id != slot.id);
+            slots.extend(listed.clone());
+        })?;
+        Ok(hex(id))
     }
 
     /// Adds a writer: the key of a host that adds and cannot read.
@@ -111,8 +132,10 @@ impl Vault {
         })
     }
 
-    /// Removes a slot. Whoever copied it and knows its secret still opens the vault; a writer's
-    /// snapshots are no longer accepted.
+    /// Removes a slot. Whoever copied it and knows its secret still opens the vault.
+    ///
+    /// A writer's slot stays, so that its snapshots stay readable everywhere; the owner signs up
+    /// to which of them the writer is believed, and a link of the chain names that list.
     ///
     /// # Errors
     /// [`Error::NotOwner`], [`Error::LastSlot`], [`Error::Missing`].
@@ -120,12 +143,46 @@ impl Vault {
         self.owner("remove keys")?;
         let missing = || Error::Missing(format!("keys/{id}"));
         let id: [u8; 8] = from_hex(id).ok_or_else(missing)?;
-        let slots = slots(&self.store, &self.config.vault)?;
+        let slots = self.all_slots()?;
         let slot = slots.iter().find(|slot| slot.id == id).ok_or_else(missing)?;
+        if slot.kind == SlotKind::Writer {
+            return self.end_writer(slot);
+        }
         let opening = slots.iter().filter(|slot| slot.kind != SlotKind::Writer).count();
-        if slot.kind != SlotKind::Writer && opening <= 1 {
+        if opening <= 1 {
             return Err(Error::LastSlot);
         }
+        self.list_slots(&mut |slots| slots.retain(|listed| listed.id != id))?;
         self.store.delete(&slot_key(&id))
+    }
+
+    fn end_writer(&self, slot: &KeySlot) -> Result<(), Error> {
+        let until = self.head()?.map_or(0, |(number, _)| number);
+        let listed = self.listed(slot);
+        self.list_slots(&mut |slots| {
+            if !slots.iter().any(|listed| listed.id == slot.id) {
+                slots.extend(listed.clone());
+            }
+            let ended = slots.iter_mut().filter(|listed| listed.id == slot.id);
+            ended.for_each(|listed| listed.until = listed.until.min(until));
+        })?;
+        // The chain names the list, so that a store that takes it back is found out.
+        let removed = self.walk(None)?.removed;
+        self.append(&self.remark(), removed).map(|_| ())
+    }
+
+    /// A link that keeps no files: the owner's remark on the chain.
+    pub(crate) fn remark(&self) -> Body {
+        Body {
+            prune: true,
+            time_ns: now_ns(),
+            source: String::new(),
+            note: String::new(),
+            counts: Counts::default(),
+            compression: Compression::None,
+            listing: None,
+            pages: Vec::new(),
+            roster: self.roster().number,
+        }
     }
 }

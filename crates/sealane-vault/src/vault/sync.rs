@@ -27,7 +27,7 @@ impl Vault {
                         Ok(pack) => manifest.add_pack(&pack)?,
                         // What is in it is missing then: a put keeps it anew, and `verify` and
                         // whoever needs it say so.
-                        Err(error) if is_damage(&error) => {}
+                        Err(error) if error.is_damage() => {}
                         Err(error) => return Err(error),
                     }
                 }
@@ -48,11 +48,19 @@ impl Vault {
                 Err(Error::Missing(_)) => continue,
                 Err(error) => return Err(error),
             };
-            let open = |header: &ObjectHeader| self.sealing_of(header);
+            // Whoever seals an index may put into it what it likes of any pack; what a writer says
+            // is read from the trailers of its own packs.
+            let open = |header: &ObjectHeader| match header.wrapped {
+                None => self.sealing_of(header),
+                Some(_) => Err(Error::Malformed { what: "an index" }),
+            };
             let packs = match read_index(&object.key, &bytes, &self.config.vault, open) {
                 Ok(packs) => packs,
                 // All that it says stands in the packs, too.
-                Err(error) if is_damage(&error) => continue,
+                Err(error) if error.is_damage() => {
+                    manifest.index_read(&hash)?;
+                    continue;
+                }
                 Err(error) => return Err(error),
             };
             for pack in packs {
@@ -90,26 +98,18 @@ impl Vault {
     pub(crate) fn manifest_from_packs(&self) -> Result<Manifest, Error> {
         let manifest = Manifest::in_memory()?;
         manifest.transaction(|manifest| {
-            self.pack_objects()?
-                .iter()
-                .try_for_each(|(hash, size)| manifest.add_pack(&self.read_pack(hash, *size)?))
+            for (hash, size) in self.pack_objects()? {
+                match self.read_pack(&hash, size) {
+                    Ok(pack) => manifest.add_pack(&pack)?,
+                    // What is in it is missing then, and named by whoever needs it.
+                    Err(error) if error.is_damage() => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            Ok(())
         })?;
         Ok(manifest)
     }
-}
-
-/// Whether an object is not what it was when it was written.
-fn is_damage(error: &Error) -> bool {
-    use Error::{Malformed, Missing, NotAuthentic, TooLarge, Truncated, Version};
-    matches!(
-        error,
-        Malformed { .. }
-            | Missing(_)
-            | NotAuthentic { .. }
-            | TooLarge { .. }
-            | Truncated(_)
-            | Version(_)
-    )
 }
 
 /// The hash that ends an object's key.

@@ -9,7 +9,9 @@ use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use sealane_vault::{Cost, Metadata, OpenOptions, Secret, Store, Vault};
+use sealane_vault::{
+    Cost, GetOptions, Metadata, OpenOptions, Secret, Skipped, Store, Vault, WriterKey,
+};
 
 pub(crate) const PASSPHRASE: &[u8] = b"correct horse battery staple";
 
@@ -233,6 +235,20 @@ impl Place {
         Vault::open(self.store(), &Secret::Passphrase(PASSPHRASE), &self.options())
     }
 
+    /// Opens it where nothing of it is remembered.
+    pub(crate) fn open_afresh(&self, state: &str) -> Vault {
+        let options = OpenOptions { state: Some(self.path(state)), ..OpenOptions::default() };
+        Vault::open(self.store(), &Secret::Passphrase(PASSPHRASE), &options).unwrap()
+    }
+
+    /// Restores a snapshot, the newest unless one is named, into a new folder; gives what failed.
+    pub(crate) fn restores(&self, vault: &Vault, number: Option<u64>) -> (PathBuf, Vec<Skipped>) {
+        let target = tempfile::tempdir_in(self.folder.path()).unwrap().keep();
+        let snapshot = vault.snapshot(number).unwrap();
+        let got = vault.get_to(&snapshot, &target, &GetOptions::default()).unwrap();
+        (target.join("source"), got.failed)
+    }
+
     /// Makes the source folder and fills it.
     pub(crate) fn source(&self, fill: impl FnOnce(&Path)) -> PathBuf {
         let source = self.path("source");
@@ -252,6 +268,35 @@ impl Place {
             })
             .collect()
     }
+}
+
+/// The key of a host that adds to a vault, and how that host opens it.
+pub(crate) struct Host {
+    pub(crate) key: WriterKey,
+    pub(crate) slot: String,
+    state: PathBuf,
+}
+
+impl Host {
+    pub(crate) fn of(place: &Place, owner: &Vault, name: &str) -> Host {
+        let key = owner.add_writer(name).unwrap();
+        let mut slots = owner.slots().unwrap().into_iter();
+        let slot = slots.find(|slot| slot.label.as_deref() == Some(name)).unwrap().id;
+        Host { key, slot, state: place.path(name) }
+    }
+
+    pub(crate) fn open(&self, place: &Place) -> Vault {
+        let options = OpenOptions { state: Some(self.state.clone()), ..OpenOptions::default() };
+        Vault::open(place.store(), &Secret::Writer(&self.key), &options).unwrap()
+    }
+}
+
+/// A snapshot's number and the hash of its object, as a head tells them.
+pub(crate) fn head(vault: &Vault) -> (u64, [u8; 32]) {
+    let text = vault.head_text().unwrap();
+    let (number, hash) = text.split_once(':').unwrap();
+    let byte = |at: usize| u8::from_str_radix(&hash[2 * at..2 * at + 2], 16).unwrap();
+    (number.parse().unwrap(), std::array::from_fn(byte))
 }
 
 /// Changes one byte of a file.

@@ -1,0 +1,159 @@
+use std::collections::HashSet;
+use std::path::PathBuf;
+
+use crate::Error;
+use crate::format::chunk::{ChunkKind, Id};
+use crate::format::config::CONFIG_KEY;
+use crate::format::header::ObjectHeader;
+use crate::format::index::read_index;
+use crate::format::pack::{Hash, pack_key};
+use crate::get::Chunks;
+use crate::keys::SlotKind;
+use crate::limits::MAX_INDEX_BYTES;
+use crate::put::{PutOptions, PutReport, Skipped, repack};
+use crate::vault::{Vault, read_config};
+
+/// What a repair did, and what it could not do.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct RepairReport {
+    /// Problems that there were.
+    pub found: u64,
+    /// Objects that were written anew or cleared away, by key.
+    pub mended: Vec<String>,
+    /// Chunks that were brought back from what is left of damaged packs.
+    pub rescued: u64,
+    /// What was put again from sources; none without sources.
+    pub put: Option<PutReport>,
+    /// What is still wrong: only a copy of the objects or the sources bring it back.
+    pub lost: Vec<Skipped>,
+}
+
+impl Vault {
+    /// Brings back what can be brought back: from `sources`, which are put again as a snapshot,
+    /// from second copies, and from the whole chunks of damaged packs. What is damaged and of no
+    /// further use is removed, so that a copy of it can take its place.
+    ///
+    /// # Errors
+    /// [`Error::NotOwner`], and what the store fails for. What stays lost is in
+    /// [`RepairReport::lost`].
+    pub fn repair(
+        &self,
+        sources: &[PathBuf],
+        options: &PutOptions,
+    ) -> Result<RepairReport, Error> {
+        self.owner("repair")?;
+        let mut mended = Vec::new();
+        if self.mend_config()? {
+            mended.push(CONFIG_KEY.to_owned());
+        }
+        let found = self.verify(true)?;
+        self.mend_slots(&mut mended)?;
+        let put = match sources {
+            [] => None,
+            sources => Some(self.put_paths(sources, options)?),
+        };
+        let rescued = self.rescue(&found.bad_packs)?;
+        for pack in &found.bad_packs {
+            self.store().delete(&pack_key(pack))?;
+            mended.push(pack_key(pack));
+        }
+        self.clear_indexes(&mut mended)?;
+        self.sync()?;
+        let lost = self.verify(true)?.problems;
+        Ok(RepairReport { found: found.problems.len() as u64, mended, rescued, put, lost })
+    }
+
+    /// Writes the config again if it is lost: the main key and the vault's id tell all of it but
+    /// the time, and whether names were to be readable, which they are not from then on.
+    ///
+    /// # Errors
+    /// [`Error::NotOwner`], and what the store fails for.
+    pub fn mend_config(&self) -> Result<bool, Error> {
+        self.owner("repair")?;
+        match read_config(self.store()) {
+            Ok(_) => return Ok(false),
+            Err(error) if error.is_damage() => self.store().delete(CONFIG_KEY)?,
+            Err(Error::NoVault(_)) => {}
+            Err(error) => return Err(error),
+        }
+        self.store().put(CONFIG_KEY, &self.config().write(self.signer())?)?;
+        Ok(true)
+    }
+
+    /// Signs a new list of the slots that are whole. Writers stay in it, since it holds their keys.
+    fn mend_slots(&self, mended: &mut Vec<String>) -> Result<(), Error> {
+        if self.check_roster()?.is_empty() && self.named_roster()? <= self.roster().number {
+            return Ok(());
+        }
+        let slots = self.all_slots()?;
+        let whole: HashSet<([u8; 8], Hash)> =
+            slots.iter().map(|slot| (slot.id, slot.hash())).collect();
+        let keeps = |id, hash, kind| kind == SlotKind::Writer || whole.contains(&(id, hash));
+        let before = self.roster();
+        if before.slots.iter().all(|slot| keeps(slot.id, slot.hash, slot.kind))
+            && before.number >= self.named_roster()?
+            && self.newest_roster()? == before.number
+        {
+            // What is left are strangers' objects, which are skipped.
+            return Ok(());
+        }
+        self.list_slots(&mut |slots| slots.retain(|slot| keeps(slot.id, slot.hash, slot.kind)))?;
+        mended.push(crate::format::roster::roster_key(self.roster().number));
+        Ok(())
+    }
+
+    /// Writes the chunks of damaged packs that still open, and that no other pack has, into new
+    /// packs. Gives how many those are.
+    fn rescue(&self, bad: &[Hash]) -> Result<u64, Error> {
+        let mut wanted: Vec<(Id, ChunkKind)> = Vec::new();
+        for pack in bad {
+            for (id, kind) in self.manifest().chunks_of(pack)? {
+                let places = self.manifest().places(&id)?;
+                if places.iter().all(|place| place.bad || bad.contains(&place.pack)) {
+                    wanted.push((id, kind));
+                }
+            }
+        }
+        wanted.sort_unstable_by_key(|(id, _)| *id);
+        wanted.dedup_by_key(|(id, _)| *id);
+        let mut chunks = Chunks::new(self, self.manifest())?;
+        let mut wanted = wanted.iter();
+        let mut rescued = 0;
+        let packs = repack(self, &mut || {
+            for (id, kind) in wanted.by_ref() {
+                match chunks.seal_again(id, *kind) {
+                    Ok(sealed) => {
+                        rescued += 1;
+                        return Ok(Some(sealed));
+                    }
+                    Err(error) if error.is_damage() => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            Ok(None)
+        })?;
+        self.keep_packs(&packs)?;
+        Ok(rescued)
+    }
+
+    /// Removes indexes that cannot be read: they are shortcuts to what stands in the packs.
+    fn clear_indexes(&self, mended: &mut Vec<String>) -> Result<(), Error> {
+        for object in self.store().list("index/")? {
+            let open = |header: &ObjectHeader| self.sealing_of(header);
+            let read = self
+                .store()
+                .get(&object.key, MAX_INDEX_BYTES)
+                .and_then(|bytes| read_index(&object.key, &bytes, self.vault_id(), open));
+            match read {
+                Ok(_) => {}
+                Err(error) if error.is_damage() => {
+                    self.store().delete(&object.key)?;
+                    mended.push(object.key);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,161 @@
+//! Which vault a place holds: remembered at the first use, refused when it changes.
+//!
+//! A store can make a vault of its own for somebody's public key and put it in the place of theirs.
+//! Nothing in such a vault is wrong; only who remembers which vault it was can tell.
+
+use std::fmt;
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use super::OpenOptions;
+use crate::Error;
+use crate::format::config::Config;
+use crate::format::header::VaultId;
+use crate::manifest::{private_folder, state_base};
+use crate::store::{Store, spool_name};
+use crate::wire::{from_hex, hex};
+
+/// A vault and its owner: what a place is pinned to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Anchor {
+    vault: VaultId,
+    owner: [u8; 16],
+}
+
+impl Anchor {
+    pub(crate) fn of(config: &Config) -> Anchor {
+        let hash = blake3::derive_key("sealane vault v1 owner fingerprint", &config.owner);
+        let (owner, _) = hash.split_first_chunk().unwrap_or((&[0; 16], &[]));
+        Anchor { vault: config.vault, owner: *owner }
+    }
+}
+
+impl fmt::Display for Anchor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", hex(&self.vault), hex(&self.owner))
+    }
+}
+
+impl FromStr for Anchor {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Anchor, Error> {
+        let parse = || {
+            let (vault, owner) = text.trim().split_once(':')?;
+            Some(Anchor { vault: from_hex(vault)?, owner: from_hex(owner)? })
+        };
+        parse().ok_or(Error::Malformed { what: "the vault and owner that are expected" })
+    }
+}
+
+/// What a machine remembers of a place, and of a vault wherever it is.
+pub(super) struct Pin {
+    files: Option<[PathBuf; 2]>,
+    place: String,
+    found: Anchor,
+    expected: bool,
+}
+
+impl Pin {
+    /// Compares what `store` holds with what the user expects and what is remembered here.
+    ///
+    /// Without anything remembered the first use is trusted; [`Pin::keep`] remembers it then.
+    pub(super) fn check(
+        store: &Store,
+        config: &Config,
+        options: &OpenOptions,
+    ) -> Result<Pin, Error> {
+        let pin = Pin::new(store, config, options)?;
+        let expected = options.expect.as_deref().map(Anchor::from_str).transpose()?;
+        if let Some(expected) = expected {
+            pin.compare(expected)?;
+            return Ok(Pin { expected: true, ..pin });
+        }
+        for file in pin.files.iter().flatten() {
+            if let Some(pinned) = read(file)? {
+                pin.compare(pinned)?;
+            }
+        }
+        Ok(pin)
+    }
+
+    fn new(store: &Store, config: &Config, options: &OpenOptions) -> Result<Pin, Error> {
+        let place = store.location();
+        let files = match state_base(options.state.as_deref()) {
+            Ok(base) => Some([
+                base.join("places").join(hex(&place_name(store, &place))),
+                base.join(hex(&config.vault)).join("owner"),
+            ]),
+            Err(_) if options.objects_alone => None,
+            Err(error) => return Err(error),
+        };
+        Ok(Pin { files, place, found: Anchor::of(config), expected: false })
+    }
+
+    fn compare(&self, pinned: Anchor) -> Result<(), Error> {
+        if pinned == self.found {
+            return Ok(());
+        }
+        Err(Error::Exchanged {
+            place: self.place.clone(),
+            pinned: pinned.to_string(),
+            found: self.found.to_string(),
+        })
+    }
+
+    /// Remembers what is in the place, after it was opened with a key that fits.
+    pub(super) fn keep(&self) -> Result<(), Error> {
+        for file in self.files.iter().flatten() {
+            if self.expected || read(file)?.is_none() {
+                write(file, &format!("{}\n{}\n", self.found, self.place))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Remembers a vault that was made here just now, whatever was in the place before.
+    pub(super) fn made(
+        store: &Store,
+        config: &Config,
+        options: &OpenOptions,
+    ) -> Result<(), Error> {
+        Pin { expected: true, ..Pin::new(store, config, options)? }.keep()
+    }
+}
+
+/// One name for all ways to write a place.
+fn place_name(store: &Store, place: &str) -> [u8; 16] {
+    let place = match store {
+        Store::Folder(_) => std::path::absolute(place)
+            .map(|path| path.canonicalize().unwrap_or(path).into_os_string())
+            .unwrap_or_else(|_| place.into()),
+        Store::S3(_) => place.into(),
+    };
+    let hash = blake3::hash(place.as_encoded_bytes());
+    let (name, _) = hash.as_bytes().split_first_chunk().unwrap_or((&[0; 16], &[]));
+    *name
+}
+
+fn read(file: &Path) -> Result<Option<Anchor>, Error> {
+    match fs::read_to_string(file) {
+        Ok(text) => text.lines().next().unwrap_or_default().parse().map(Some),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(cause) => Err(Error::file(file, cause)),
+    }
+}
+
+/// Writes a file of the state folder, whole or not at all.
+pub(super) fn write(file: &Path, content: impl AsRef<[u8]>) -> Result<(), Error> {
+    let folder = file.parent().unwrap_or(Path::new("."));
+    private_folder(folder)?;
+    let draft = folder.join(spool_name("draft"));
+    let written = File::create(&draft).and_then(|mut open| {
+        open.write_all(content.as_ref())?;
+        open.sync_all()?;
+        fs::rename(&draft, file)?;
+        File::open(folder)?.sync_all()
+    });
+    written.map_err(|cause| Error::file(file, cause))
+}

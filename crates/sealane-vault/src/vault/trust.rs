@@ -1,0 +1,266 @@
+//! Who may sign: the owner's list of slots, and what is not in it.
+
+use std::collections::HashMap;
+use std::fs;
+use std::sync::PoisonError;
+
+use super::{Vault, pin};
+use crate::Error;
+use crate::format::config::Config;
+use crate::format::header::VaultId;
+use crate::format::roster::{Listed, NO_END, ROSTER_PREFIX, Roster, roster_key, roster_number};
+use crate::format::snapshot::SignerId;
+use crate::keys::{KeySlot, SLOT_PREFIX, SlotKind, slot_key};
+use crate::limits::{MAX_ROSTER_BYTES, MAX_SLOT_BYTES, MAX_VAULT_SLOTS};
+use crate::put::Skipped;
+use crate::store::{Put, Store};
+
+/// A signer as links name it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SignerKey {
+    pub(crate) verifying: [u8; 32],
+    /// The number of the last link that is believed of it.
+    pub(crate) until: u64,
+}
+
+/// The slots of a store, and what lies among them that is none.
+#[derive(Debug, Default)]
+pub(crate) struct Slots {
+    pub(crate) slots: Vec<KeySlot>,
+    pub(crate) foreign: Vec<Skipped>,
+}
+
+/// All slots of the vault, those first that the owner's list names; the rest is skipped and named.
+pub(crate) fn slots(store: &Store, vault: &VaultId, roster: &Roster) -> Result<Slots, Error> {
+    let mut found = Slots::default();
+    let mut keys: Vec<String> = roster.slots.iter().map(|slot| slot_key(&slot.id)).collect();
+    let listed = keys.len();
+    let objects = store.list(SLOT_PREFIX)?.into_iter().map(|object| object.key);
+    let unlisted = objects.filter(|key| !keys.contains(key)).collect::<Vec<_>>();
+    keys.extend(unlisted);
+    for (number, key) in keys.into_iter().enumerate() {
+        if number >= listed + MAX_VAULT_SLOTS {
+            skip(&mut found.foreign, &key, "there are more slots than a vault has");
+            break;
+        }
+        let bytes = match store.get(&key, MAX_SLOT_BYTES) {
+            Ok(bytes) => bytes,
+            Err(error) if error.is_damage() => {
+                skip(&mut found.foreign, &key, error.named());
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
+        let read = KeySlot::read(&key, bytes, vault);
+        match read {
+            Ok(slot) => {
+                match roster.listed(&slot.id) {
+                    Some(listed) if listed.hash != slot.hash() => {
+                        skip(&mut found.foreign, &key, "it is not what the owner signed");
+                    }
+                    None if roster.number > 0 => {
+                        skip(&mut found.foreign, &key, "the owner's list of slots lacks it");
+                    }
+                    _ => {}
+                }
+                found.slots.push(slot);
+            }
+            Err(error) => skip(&mut found.foreign, &key, error.named()),
+        }
+    }
+    Ok(found)
+}
+
+fn skip(foreign: &mut Vec<Skipped>, key: &str, reason: impl Into<String>) {
+    foreign.push(Skipped { path: key.to_owned(), reason: reason.into() });
+}
+
+/// The newest list that the owner signed, from the store or as this machine remembers it.
+pub(super) fn newest(
+    store: &Store,
+    config: &Config,
+    remembered: Option<&[u8]>,
+) -> Result<(Roster, Vec<Skipped>), Error> {
+    let mut foreign = Vec::new();
+    let mut newest = Roster::default();
+    for object in store.list(ROSTER_PREFIX)?.iter().rev() {
+        let bytes = match store.get(&object.key, MAX_ROSTER_BYTES) {
+            Ok(bytes) => bytes,
+            Err(error) if error.is_damage() => {
+                skip(&mut foreign, &object.key, error.named());
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
+        match Roster::read(&object.key, &bytes, &config.vault, &config.owner) {
+            Ok(roster) => {
+                newest = roster;
+                break;
+            }
+            Err(error) => skip(&mut foreign, &object.key, error.named()),
+        }
+    }
+    let kept = remembered.and_then(|bytes| {
+        let number = bytes.get(24..32)?.try_into().map(u64::from_le_bytes).ok()?;
+        Roster::read(&roster_key(number), bytes, &config.vault, &config.owner).ok()
+    });
+    if let Some(kept) = kept.filter(|kept| kept.number > newest.number) {
+        skip(
+            &mut foreign,
+            &roster_key(kept.number),
+            "the newest list of slots is missing; what is remembered here holds",
+        );
+        newest = kept;
+    }
+    Ok((newest, foreign))
+}
+
+impl Vault {
+    /// The owner's list of slots.
+    pub(crate) fn roster(&self) -> Roster {
+        self.roster.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The slots, with what is wrong among them named as a warning.
+    pub(crate) fn all_slots(&self) -> Result<Vec<KeySlot>, Error> {
+        let found = slots(&self.store, &self.config.vault, &self.roster())?;
+        self.warn(found.foreign);
+        Ok(found.slots)
+    }
+
+    /// The keys that may sign snapshots, and how far each is believed.
+    pub(crate) fn signers(&self) -> Result<HashMap<SignerId, SignerKey>, Error> {
+        let owner = SignerKey { verifying: self.config.owner, until: NO_END };
+        let mut signers = HashMap::from([(SignerId::default(), owner)]);
+        let roster = self.roster();
+        for slot in self.all_slots()? {
+            if slot.kind == SlotKind::Writer {
+                match slot.writer(&self.config.owner) {
+                    Ok(verifying) => {
+                        signers.insert(slot.id, SignerKey { verifying, until: NO_END });
+                    }
+                    Err(error) => self.warn([Skipped {
+                        path: slot_key(&slot.id),
+                        reason: error.named(),
+                    }]),
+                }
+            }
+        }
+        for listed in roster.slots.iter().filter(|listed| listed.kind == SlotKind::Writer) {
+            let key = SignerKey { verifying: listed.writer, until: listed.until };
+            signers.insert(listed.id, key);
+        }
+        Ok(signers)
+    }
+
+    /// The number of the newest list that the store has.
+    pub(crate) fn newest_roster(&self) -> Result<u64, Error> {
+        Ok(newest(&self.store, &self.config, None)?.0.number)
+    }
+
+    /// What is wrong with the slots and the owner's list of them.
+    pub(crate) fn check_roster(&self) -> Result<Vec<Skipped>, Error> {
+        let roster = self.roster();
+        let (there, mut problems) = newest(&self.store, &self.config, None)?;
+        problems.append(&mut slots(&self.store, &self.config.vault, &roster)?.foreign);
+        if there.number < roster.number {
+            let reason = "the newest list of slots is missing";
+            skip(&mut problems, &roster_key(roster.number), reason);
+        }
+        Ok(problems)
+    }
+
+    /// Signs what slots there are, in a vault that has no list yet. A store that cannot be written
+    /// to leaves it unsigned, which is a warning.
+    pub(super) fn sign_slots_once(&self) -> Result<(), Error> {
+        if self.roster().number > 0 {
+            return Ok(());
+        }
+        let unsigned = |reason: &str| {
+            self.warn([Skipped { path: ROSTER_PREFIX.to_owned(), reason: reason.to_owned() }]);
+        };
+        if self.main.is_none() || self.state.is_none() {
+            unsigned("Unsigned: the owner has signed no list of slots yet");
+            return Ok(());
+        }
+        let named = self.named_roster()?;
+        if named > 0 {
+            unsigned("the owner's list of slots is missing: `sealane vault repair` signs a new one");
+            return Ok(());
+        }
+        match self.list_slots(&mut |_| {}) {
+            Err(Error::Store { .. } | Error::StoreFull { .. }) => {
+                unsigned("Unsigned: the list of slots could not be written");
+                Ok(())
+            }
+            other => other,
+        }
+    }
+
+    /// Writes a new list: the slots that there are, changed by `change`.
+    pub(crate) fn list_slots(&self, change: &mut dyn FnMut(&mut Vec<Listed>)) -> Result<(), Error> {
+        self.owner("sign slots")?;
+        let mut roster = self.roster();
+        if roster.number == 0 {
+            for slot in self.all_slots()? {
+                roster.slots.extend(self.listed(&slot));
+            }
+        }
+        change(&mut roster.slots);
+        let there = self.store.list(ROSTER_PREFIX)?;
+        let mut taken: Vec<u64> = there.iter().filter_map(|at| roster_number(&at.key)).collect();
+        taken.sort_unstable();
+        let named = self.named_roster()?;
+        roster.number = roster.number.max(named) + 1;
+        while taken.binary_search(&roster.number).is_ok() {
+            roster.number += 1;
+        }
+        let object = roster.write(&self.config.vault, &self.signer)?;
+        if self.store.put(&roster_key(roster.number), &object)? == Put::Existed {
+            // Another machine of the owner was faster; what it wrote is read by the next open.
+            return Err(Error::Raced);
+        }
+        if let Some(state) = &self.state {
+            pin::write(&state.join("roster"), &object)?;
+        }
+        *self.roster.lock().unwrap_or_else(PoisonError::into_inner) = roster;
+        Ok(())
+    }
+
+    /// What a list says of a slot that is as it was made.
+    pub(crate) fn listed(&self, slot: &KeySlot) -> Option<Listed> {
+        let writer = match slot.kind {
+            SlotKind::Writer => slot.writer(&self.config.owner).ok()?,
+            _ => [0; 32],
+        };
+        let (id, kind, hash) = (slot.id, slot.kind, slot.hash());
+        Some(Listed { id, kind, hash, writer, until: NO_END })
+    }
+
+    /// The list that this machine remembers.
+    pub(super) fn remembered_roster(state: Option<&std::path::Path>) -> Option<Vec<u8>> {
+        fs::read(state?.join("roster")).ok()
+    }
+
+    /// Keeps the newest list where the next open looks for it.
+    pub(super) fn remember_roster(&self) -> Result<(), Error> {
+        let (Some(state), roster) = (&self.state, self.roster()) else { return Ok(()) };
+        if roster.number == 0 {
+            return Ok(());
+        }
+        let file = state.join("roster");
+        let held = fs::read(&file).ok();
+        match self.store.get(&roster_key(roster.number), MAX_ROSTER_BYTES) {
+            Ok(bytes) if held.as_ref() != Some(&bytes) => {
+                let is_it = Roster::read(
+                    &roster_key(roster.number),
+                    &bytes,
+                    &self.config.vault,
+                    &self.config.owner,
+                );
+                if is_it.is_ok() { pin::write(&file, &bytes) } else { Ok(()) }
+            }
+            _ => Ok(()),
+        }
+    }
+}

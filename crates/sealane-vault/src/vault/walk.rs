@@ -1,0 +1,315 @@
+//! The chain of links, found among whatever lies in `snapshots/`.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::Vault;
+use super::chain::Head;
+use super::trust::SignerKey;
+use crate::Error;
+use crate::format::pack::Hash;
+use crate::format::snapshot::{Sealed, SignerId, snapshot_key, snapshot_number};
+use crate::limits::MAX_SNAPSHOT_BYTES;
+use crate::put::Skipped;
+
+/// Whose word a link is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Standing {
+    Owner,
+    Writer,
+    /// Nobody's who is believed: it holds its place in the chain, and is no snapshot.
+    Nobody,
+}
+
+/// A link, without its sealed part.
+#[derive(Debug, Clone)]
+struct Found {
+    hash: Hash,
+    previous: Hash,
+    standing: Standing,
+}
+
+/// What lies under a number.
+enum At {
+    Link(Found),
+    /// An object that is no link of this vault, or damaged.
+    Foreign,
+    /// The owner removed it, and said so.
+    Removed(Hash),
+}
+
+/// The chain as a walk found it.
+#[derive(Debug, Default)]
+pub(crate) struct Chain {
+    pub(crate) head: Option<Head>,
+    /// The first number behind the head that nothing takes.
+    pub(crate) next: u64,
+    /// Numbers of the links that are believed, oldest first.
+    pub(crate) links: Vec<u64>,
+    /// Numbers of links that are believed and that no link of the chain leads to.
+    pub(crate) loose: Vec<u64>,
+    /// Whether the owner's links name some that are not there.
+    pub(crate) broken: Option<u64>,
+    /// What the owner has removed, newest list first.
+    pub(crate) removed: Vec<(u64, Hash)>,
+    /// What is not part of the chain, and what is missing.
+    pub(crate) problems: Vec<Skipped>,
+}
+
+impl Vault {
+    /// Walks the chain from its beginning, or from a head that was seen.
+    ///
+    /// A link belongs to the chain if it names the hash of the one before it and nothing free lies
+    /// between them. The owner's links vouch for what they name. Everything else is skipped: it
+    /// costs nobody anything but a name in [`Chain::problems`].
+    pub(crate) fn walk(&self, from: Option<Head>) -> Result<Chain, Error> {
+        let first = from.map_or(1, |(number, _)| number);
+        let mut chain = Chain::default();
+        let mut there = self.read_links(first, &mut chain)?;
+        if let Some(seen) = from {
+            start(seen, &there, &mut chain)?;
+        }
+        for (number, hash) in &chain.removed {
+            if *number >= first {
+                there.entry(*number).or_insert(At::Removed(*hash));
+            }
+        }
+        let positions = Walk::new(from.unwrap_or_default()).run(&there, &mut chain);
+        chain.head = positions.last().copied().filter(|(number, _)| *number > 0);
+        let believed = |number: &u64| match there.get(number) {
+            Some(At::Link(found)) => found.standing != Standing::Nobody,
+            _ => false,
+        };
+        let numbers = positions.iter().map(|(number, _)| *number);
+        chain.links = numbers.filter(|number| believed(number)).collect();
+        chain.loose.retain(|number| believed(number));
+        Ok(chain)
+    }
+
+    /// Every object from `first` on, told apart; and what the owner's newest list has removed.
+    fn read_links(&self, first: u64, chain: &mut Chain) -> Result<BTreeMap<u64, At>, Error> {
+        let signers = self.signers()?;
+        let mut there = BTreeMap::new();
+        for object in self.store.list("snapshots/")? {
+            let Some(number) = snapshot_number(&object.key) else {
+                chain.problem(&object.key, "it is no link of the chain");
+                continue;
+            };
+            if number < first {
+                continue;
+            }
+            match self.read_link(number, &signers) {
+                Ok((sealed, standing)) => {
+                    there.insert(number, At::Link(self.found(sealed, standing, chain)));
+                }
+                // A prune may remove one while this looks.
+                Err(Error::Missing(_)) => {}
+                Err(error) if error.is_damage() => {
+                    chain.problem(&object.key, &error.named());
+                    there.insert(number, At::Foreign);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(there)
+    }
+
+    fn found(&self, sealed: Sealed, standing: Standing, chain: &mut Chain) -> Found {
+        let link = sealed.link;
+        let key = snapshot_key(link.number);
+        if standing == Standing::Nobody {
+            chain.problem(&key, "its signer is not believed: it is no snapshot");
+        }
+        if standing == Standing::Owner {
+            if !link.removed.is_empty() {
+                chain.removed.clone_from(&link.removed);
+            }
+        } else if !link.removed.is_empty() {
+            chain.problem(&key, "it names removed snapshots, which only the owner may");
+        }
+        Found { hash: sealed.hash, previous: link.previous, standing }
+    }
+
+    fn read_link(
+        &self,
+        number: u64,
+        signers: &HashMap<SignerId, SignerKey>,
+    ) -> Result<(Sealed, Standing), Error> {
+        let bytes = self.store.get(&snapshot_key(number), MAX_SNAPSHOT_BYTES)?;
+        let sealed = Sealed::read(number, bytes, &self.config.vault)?;
+        let Some(signer) = signers.get(&sealed.link.signer) else {
+            return Ok((sealed, Standing::Nobody));
+        };
+        sealed.check_signature(&signer.verifying)?;
+        let standing = match sealed.link.signer {
+            owner if owner == SignerId::default() => Standing::Owner,
+            _ if number <= signer.until => Standing::Writer,
+            _ => Standing::Nobody,
+        };
+        Ok((sealed, standing))
+    }
+
+    /// A link that is believed.
+    pub(crate) fn load(
+        &self,
+        number: u64,
+        signers: &HashMap<SignerId, SignerKey>,
+    ) -> Result<Sealed, Error> {
+        match self.read_link(number, signers)? {
+            (_, Standing::Nobody) => Err(Error::Signature(snapshot_key(number))),
+            (sealed, _) => Ok(sealed),
+        }
+    }
+}
+
+/// Compares the store with a head that was seen.
+fn start(seen: Head, there: &BTreeMap<u64, At>, chain: &mut Chain) -> Result<(), Error> {
+    let (number, hash) = seen;
+    let follows = |at: &At| matches!(at, At::Link(found) if found.previous == hash);
+    match there.get(&number) {
+        Some(At::Link(found)) if found.hash == hash => Ok(()),
+        Some(At::Link(found)) if found.standing != Standing::Nobody => Err(Error::Forked(number)),
+        // Its place in the chain is known; what it held is lost, and named already.
+        Some(_) => Ok(()),
+        None if chain.removed.contains(&(number, hash)) => Ok(()),
+        None if there.values().any(follows) => {
+            chain.broken = Some(number);
+            chain.problem(&snapshot_key(number), &Error::Chain(number).named());
+            Ok(())
+        }
+        None => {
+            let newest = there.keys().next_back().copied().filter(|newest| *newest < number);
+            Err(Error::RolledBack { seen: number, found: newest.unwrap_or(0) })
+        }
+    }
+}
+
+impl Chain {
+    fn problem(&mut self, key: &str, reason: &str) {
+        self.problems.push(Skipped { path: key.to_owned(), reason: reason.to_owned() });
+    }
+
+    /// Names what is missing between two numbers, as one.
+    fn missing(&mut self, from: u64, to: u64) {
+        let path = if from == to {
+            snapshot_key(from)
+        } else {
+            format!("{} to {to:010}", snapshot_key(from))
+        };
+        self.problem(&path, &Error::Chain(from).named());
+    }
+}
+
+struct Walk {
+    positions: Vec<Head>,
+    /// The number that the next link must have.
+    next: u64,
+    loose: BTreeMap<u64, Found>,
+}
+
+impl Walk {
+    fn new(from: Head) -> Walk {
+        Walk { positions: vec![from], next: from.0 + 1, loose: BTreeMap::new() }
+    }
+
+    fn head(&self) -> Head {
+        self.positions.last().copied().unwrap_or_default()
+    }
+
+    fn run(mut self, there: &BTreeMap<u64, At>, chain: &mut Chain) -> Vec<Head> {
+        let first = self.next;
+        for (&number, at) in there.range(first..) {
+            let gap = number > self.next;
+            match at {
+                At::Removed(hash) => {
+                    if gap {
+                        chain.missing(self.next, number - 1);
+                    }
+                    self.push(number, *hash);
+                }
+                At::Foreign if gap => {}
+                At::Foreign => self.next += 1,
+                At::Link(found) => {
+                    let owner = found.standing == Standing::Owner;
+                    if found.previous == self.head().1 && (owner || !gap) {
+                        self.push(number, found.hash);
+                    } else if owner {
+                        self.vouch(number, found, there, chain);
+                    } else {
+                        self.loose.insert(number, found.clone());
+                        self.next += u64::from(!gap);
+                    }
+                }
+            }
+        }
+        self.name_loose(there, chain);
+        chain.next = self.next;
+        self.positions
+    }
+
+    fn push(&mut self, number: u64, hash: Hash) {
+        self.positions.push((number, hash));
+        self.next = number + 1;
+    }
+
+    /// Takes the owner's link, and before it what it leads to: the owner saw all of that.
+    fn vouch(
+        &mut self,
+        number: u64,
+        found: &Found,
+        there: &BTreeMap<u64, At>,
+        chain: &mut Chain,
+    ) {
+        let mut back = vec![(number, found.hash)];
+        let mut wanted = found.previous;
+        loop {
+            let known = self.positions.iter().rposition(|(_, hash)| *hash == wanted);
+            if let Some(known) = known {
+                for (number, _) in self.positions.split_off(known + 1) {
+                    if let Some(At::Link(found)) = there.get(&number) {
+                        self.loose.insert(number, found.clone());
+                    }
+                }
+                break;
+            }
+            let loose = self.loose.iter().find(|(_, found)| found.hash == wanted);
+            let Some((&at, _)) = loose else {
+                self.name_hole(back.last().map_or(number, |(number, _)| *number), there, chain);
+                break;
+            };
+            if let Some(found) = self.loose.remove(&at) {
+                back.push((at, found.hash));
+                wanted = found.previous;
+            }
+        }
+        self.positions.extend(back.into_iter().rev());
+        self.next = number + 1;
+    }
+
+    /// Names what is missing between the chain so far and the link `before`.
+    fn name_hole(&self, before: u64, there: &BTreeMap<u64, At>, chain: &mut Chain) {
+        chain.broken.get_or_insert(before.saturating_sub(1));
+        let mut from = self.head().0 + 1;
+        for &number in there.range(from..=before).map(|(number, _)| number) {
+            if from < number {
+                chain.missing(from, number - 1);
+            }
+            from = number + 1;
+        }
+    }
+
+    fn name_loose(&mut self, there: &BTreeMap<u64, At>, chain: &mut Chain) {
+        for (&number, found) in &self.loose {
+            chain.loose.push(number);
+            // What nobody believed was named already.
+            if found.standing != Standing::Nobody {
+                let mut reason = String::from("no link of the chain leads to it");
+                let before = there.range(..number).next_back().map_or(0, |(number, _)| *number);
+                if before + 1 < number {
+                    reason = format!("{reason}; {} is not there", snapshot_key(number - 1));
+                }
+                chain.problem(&snapshot_key(number), &reason);
+            }
+        }
+        debug_assert!(self.positions.is_sorted_by_key(|(number, _)| *number));
+    }
+}

@@ -1,0 +1,115 @@
+//! A writer that is removed is believed up to the snapshot that was the newest then: what it kept
+//! is read everywhere, and what it adds later by nobody.
+
+use std::fs;
+
+use crate::shared::{Host, Place, head};
+use sealane_vault::hostile::{self, FalseLink};
+use sealane_vault::{PutOptions, Vault};
+
+fn put(vault: &Vault, name: &str) -> u64 {
+    vault.put_reader(name, &mut name.as_bytes(), &PutOptions::default()).unwrap().snapshot
+}
+
+fn numbers(vault: &Vault) -> Vec<u64> {
+    vault.snapshots().unwrap().iter().map(|snapshot| snapshot.number).collect()
+}
+
+#[test]
+fn what_it_kept_stays_readable_on_every_machine() {
+    let place = Place::new();
+    let owner = place.init();
+    let host = Host::of(&place, &owner, "host");
+    put(&owner, "a");
+    put(&host.open(&place), "b");
+    owner.remove_slot(&host.slot).unwrap();
+    for vault in [place.open(), place.open_afresh("fresh")] {
+        assert_eq!(numbers(&vault), [1, 2]);
+        let mut out = Vec::new();
+        let snapshot = vault.snapshot(Some(2)).unwrap();
+        vault.file(&snapshot, b"b").unwrap().read_range(0, 9, &mut out).unwrap();
+        assert_eq!((out.as_slice(), vault.warnings().as_slice()), (&b"b"[..], &[][..]));
+        assert_eq!(vault.verify(true).unwrap().problems, []);
+    }
+    let slots = place.open().slots().unwrap();
+    let slot = slots.iter().find(|slot| slot.id == host.slot).unwrap();
+    assert_eq!(slot.until, Some(2));
+}
+
+#[test]
+fn what_it_adds_later_is_no_snapshot_and_stops_nobody() {
+    let place = Place::new();
+    let owner = place.init();
+    let (bad, good) = (Host::of(&place, &owner, "bad"), Host::of(&place, &owner, "good"));
+    put(&bad.open(&place), "a");
+    owner.remove_slot(&bad.slot).unwrap();
+    let after = put(&bad.open(&place), "after");
+    let then = put(&good.open(&place), "good");
+    let last = put(&place.open(), "last");
+    for vault in [place.open(), place.open_afresh("fresh")] {
+        assert_eq!(numbers(&vault), [1, then, last]);
+        let refused = vault.snapshot(Some(after)).unwrap_err();
+        assert_eq!(refused.info().name, "VaultSignature");
+        let named = |at: &sealane_vault::Skipped| at.path.ends_with(&after.to_string());
+        assert!(vault.verify(true).unwrap().problems.iter().any(named));
+    }
+}
+
+/// A store that helps the writer takes the list back.
+#[test]
+fn a_store_that_takes_the_list_back_is_named() {
+    let place = Place::new();
+    let owner = place.init();
+    let host = Host::of(&place, &owner, "bad");
+    put(&host.open(&place), "a");
+    owner.remove_slot(&host.slot).unwrap();
+    put(&host.open(&place), "after");
+    let lists = place.store().list("roster/").unwrap();
+    fs::remove_file(place.path("vault").join(&lists.last().unwrap().key)).unwrap();
+    // Who has seen it holds to it.
+    assert_eq!(numbers(&place.open()), [1]);
+    // Who has not is told by the chain that there was one.
+    let fresh = place.open_afresh("fresh");
+    let named = |at: &sealane_vault::Skipped| at.path.starts_with("roster/");
+    assert!(fresh.verify(false).unwrap().problems.iter().any(named));
+    fresh.snapshots().unwrap();
+}
+
+#[test]
+fn a_slot_that_an_earlier_version_removed_makes_nothing_unreadable() {
+    let place = Place::new();
+    let owner = place.init();
+    let host = Host::of(&place, &owner, "host");
+    put(&host.open(&place), "a");
+    put(&owner, "b");
+    let other = Host::of(&place, &owner, "other");
+    put(&other.open(&place), "c");
+    fs::remove_file(place.path("vault/keys").join(&host.slot)).unwrap();
+    fs::remove_dir_all(place.path("vault/roster")).unwrap();
+    let later = place.open_afresh("fresh");
+    assert_eq!(numbers(&later), [2, 3]);
+    assert!(!later.warnings().is_empty());
+    assert_eq!(put(&later, "d"), 4);
+}
+
+#[test]
+fn a_writer_does_not_push_others_out_of_the_chain() {
+    let place = Place::new();
+    let owner = place.init();
+    let (bad, good) = (Host::of(&place, &owner, "bad"), Host::of(&place, &owner, "good"));
+    put(&owner, "a");
+    let first = head(&owner);
+    // It takes a number ahead, and later the one that it left free.
+    let writer = bad.open(&place);
+    let link = |number| FalseLink { number, previous: first.1, ..FalseLink::default() };
+    hostile::plant_link(&writer, link(3)).unwrap();
+    assert_eq!(put(&good.open(&place), "b"), 2);
+    assert_eq!(put(&owner, "c"), 4);
+    hostile::plant_link(&writer, link(6)).unwrap();
+    assert_eq!(put(&good.open(&place), "d"), 5);
+    for vault in [place.open(), place.open_afresh("fresh")] {
+        assert_eq!(numbers(&vault), [1, 2, 4, 5]);
+        assert_eq!(put(&vault, "e"), vault.snapshot(None).unwrap().number);
+        break;
+    }
+}

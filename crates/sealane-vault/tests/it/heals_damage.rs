@@ -1,0 +1,212 @@
+//! Damage costs what was damaged: that is named, all else comes back byte for byte, and the next
+//! put of a source that is whole makes the vault whole again.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use crate::shared::{Host, PASSPHRASE, Place, assert_same, flip, odd_files};
+use sealane_vault::{
+    Error, GetOptions, OpenOptions, PutOptions, RecoveryCode, Secret, Store, Vault,
+};
+
+/// A vault with the first state of a tree and a second one, a writer's copy among them.
+struct Kept {
+    place: Place,
+    code: RecoveryCode,
+    objects: BTreeMap<String, Vec<u8>>,
+}
+
+fn kept() -> Kept {
+    let place = Place::new();
+    let source = place.source(|folder| {
+        odd_files(folder);
+        fs::write(folder.join("text"), crate::shared::Seed(4).text(50_000)).unwrap();
+    });
+    let owner = place.init();
+    let code = owner.add_recovery("paper").unwrap();
+    owner.put_paths(std::slice::from_ref(&source), &PutOptions::default()).unwrap();
+    fs::write(source.join("text"), crate::shared::Seed(5).text(60_000)).unwrap();
+    let host = Host::of(&place, &owner, "host");
+    host.open(&place).put_reader("of a host", &mut &b"host"[..], &Default::default()).unwrap();
+    owner.put_paths(&[source], &PutOptions::default()).unwrap();
+    let objects = place.objects();
+    Kept { place, code, objects }
+}
+
+impl Kept {
+    /// The vault as it was, but for one object; opened by whoever remembers nothing.
+    fn with(&self, key: &str, bytes: Option<&[u8]>) -> (Place, Result<Vault, Error>) {
+        let place = Place::new();
+        for (name, content) in &self.objects {
+            let content = if name == key { bytes } else { Some(content.as_slice()) };
+            let path = place.path("vault").join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            content.into_iter().for_each(|content| fs::write(&path, content).unwrap());
+        }
+        let opened = self.open(&place);
+        (place, opened)
+    }
+
+    /// Opens with the passphrase, and with the paper where its slot is gone.
+    fn open(&self, place: &Place) -> Result<Vault, Error> {
+        let store = || Store::open(place.path("vault").to_str().unwrap()).unwrap();
+        let open = |secret: &Secret<'_>| Vault::open(store(), secret, &place.options());
+        match open(&Secret::Passphrase(PASSPHRASE)) {
+            Err(Error::WrongKey) => open(&Secret::Recovery(&self.code)),
+            Err(Error::NoVault(_) | Error::Malformed { .. } | Error::Signature(_)) => {
+                // Only the config is that important, and a repair writes it again.
+                let options = OpenOptions { objects_alone: true, ..place.options() };
+                let secret = Secret::Passphrase(PASSPHRASE);
+                let vault = Vault::open(store(), &secret, &options)?;
+                assert!(vault.mend_config()?);
+                open(&secret)
+            }
+            other => other,
+        }
+    }
+}
+
+/// Whether the vault is whole without the object: a shortcut, or one that a newer one replaces.
+fn is_spare(kept: &Kept, key: &str) -> bool {
+    let newest = kept.objects.keys().filter(|key| key.starts_with("roster/")).next_back();
+    key.starts_with("index/") || key.starts_with("roster/") && newest.is_some_and(|at| at != key)
+}
+
+/// Whatever lies in `found` is as it is in `truth`; gives how many files of that are not there.
+fn compare(found: &Path, truth: &Path) -> usize {
+    let truth = crate::shared::looks(truth).0;
+    if !found.exists() {
+        return truth.len();
+    }
+    let found = crate::shared::looks(found).0;
+    let partial = |path: &Path| path.to_string_lossy().ends_with(".part");
+    for (path, look) in found.iter().filter(|(path, _)| !partial(path)) {
+        if let Some(expected) = truth.get(path) {
+            assert_eq!(look, expected, "{}", path.display());
+        }
+    }
+    truth.keys().filter(|path| !found.contains_key(*path)).count()
+}
+
+#[test]
+fn each_object_lost_in_turn_is_named_and_all_else_comes_back() {
+    let kept = kept();
+    for (key, whole) in &kept.objects {
+        let (place, opened) = kept.with(key, None);
+        let vault = opened.unwrap_or_else(|error| panic!("{key}: {error}"));
+        let problems = vault.verify(true).unwrap().problems;
+        let newest = key.ends_with("0000000003");
+        let spare = is_spare(&kept, key) || key == "config" || newest;
+        assert_eq!(problems.is_empty(), spare, "{key}: {problems:?}");
+        let own = key.starts_with("snapshots/") || key.starts_with("keys/");
+        if own && !newest {
+            assert!(problems.iter().all(|problem| problem.path.contains(key)), "{problems:?}");
+        }
+        let number = if newest { 1 } else { 3 };
+        let (target, failed) = place.restores(&vault, Some(number));
+        let lost = if newest { 0 } else { compare(&target, &kept.place.path("source")) };
+        assert_eq!(lost > 0, !failed.is_empty(), "{key}: {failed:?}");
+        assert!(failed.is_empty() || key.starts_with("packs/"), "{key}");
+        // The copy of the object brings all of it back.
+        fs::write(place.path("vault").join(key), whole).unwrap();
+        let vault = kept.open(&place).unwrap();
+        let (target, failed) = place.restores(&vault, Some(3));
+        assert_eq!(failed, [], "{key}");
+        assert_same(&kept.place.path("source"), &target);
+    }
+}
+
+#[test]
+fn bit_rot_in_each_object_and_a_put_of_the_source_make_it_whole() {
+    let kept = kept();
+    let source = kept.place.path("source");
+    for (key, whole) in &kept.objects {
+        for part in [3, 11, 19] {
+            let mut rotten = whole.clone();
+            let at = whole.len() * part / 20;
+            rotten[at] ^= 1;
+            let (place, opened) = kept.with(key, Some(&rotten));
+            let vault = opened.unwrap_or_else(|error| panic!("{key} at {at}: {error}"));
+            let found = vault.verify(true).unwrap().problems;
+            let named = !found.is_empty() || key == "config";
+            assert!(named || key.starts_with("roster/") && is_spare(&kept, key), "{key} at {at}");
+            vault.put_paths(std::slice::from_ref(&source), &PutOptions::default()).unwrap();
+            for vault in [&vault, &kept.open(&place).unwrap()] {
+                let (target, failed) = place.restores(vault, None);
+                assert_eq!(failed, [], "{key} at {at}");
+                assert_same(&source, &target);
+            }
+            let repaired = vault.repair(&[], &PutOptions::default()).unwrap();
+            // A link cannot be made again, and what only the first state had has no source.
+            let first = |path: &str| path.starts_with("snapshot") || path.ends_with("text");
+            let lost = repaired.lost.iter().all(|lost| lost.path.contains(key) || first(&lost.path));
+            assert!(lost, "{key} at {at}: {:?}", repaired.lost);
+            let afresh = OpenOptions { state: Some(place.path("x")), ..OpenOptions::default() };
+            let secret = Secret::Recovery(&kept.code);
+            if let Ok(fresh) = Vault::open(place.store(), &secret, &afresh) {
+                let (target, failed) = place.restores(&fresh, None);
+                assert_eq!(failed, [], "{key} at {at}");
+                assert_same(&source, &target);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_second_whole_copy_is_used_by_every_reader() {
+    let place = Place::new();
+    let content = crate::shared::Seed(6).random(20_000);
+    let source = place.source(|folder| fs::write(folder.join("file"), &content).unwrap());
+    let owner = place.init();
+    owner.put_paths(std::slice::from_ref(&source), &PutOptions::default()).unwrap();
+    let own = place.store().list("packs/").unwrap().remove(0);
+    let host = Host::of(&place, &owner, "host");
+    host.open(&place).put_paths(std::slice::from_ref(&source), &Default::default()).unwrap();
+    // A byte of the data and, beyond it, a byte of the page.
+    for at in [10_000, own.size - 500] {
+        let path = place.path("vault").join(&own.key);
+        flip(&path, at);
+        for (state, number) in [("state", 1), ("fresh", 1), ("fresh", 2)] {
+            let (target, failed) = place.restores(&place.open_afresh(state), Some(number));
+            assert_eq!(failed, [], "{state} {number} {at}");
+            assert_same(&source, &target);
+        }
+        let options = OpenOptions { objects_alone: true, ..place.options() };
+        let vault = Vault::open(place.store(), &Secret::Passphrase(PASSPHRASE), &options).unwrap();
+        let target = tempfile::tempdir().unwrap();
+        let got = vault.recover_to(Some(1), target.path(), &GetOptions::default()).unwrap();
+        assert_eq!(got.report.failed, []);
+        let repaired = place.open().repair(&[], &PutOptions::default()).unwrap();
+        assert_eq!(repaired.lost, []);
+        let (target, failed) = place.restores(&place.open_afresh("then"), Some(1));
+        assert_eq!(failed, []);
+        assert_same(&source, &target);
+        break;
+    }
+}
+
+#[test]
+fn a_repair_says_what_it_brought_back_and_what_it_cannot() {
+    let kept = kept();
+    let packs: Vec<_> = kept.objects.iter().filter(|(key, _)| key.starts_with("packs/")).collect();
+    let (key, whole) = packs.iter().max_by_key(|(_, bytes)| bytes.len()).unwrap();
+    let mut rotten = (*whole).clone();
+    let at = rotten.len() / 2;
+    rotten[at] ^= 1;
+    let (place, vault) = kept.with(key, Some(&rotten));
+    let vault = vault.unwrap();
+    let without = vault.repair(&[], &PutOptions::default()).unwrap();
+    assert!(without.rescued > 0 && without.put.is_none());
+    assert!(without.mended.contains(*key) && !place.path("vault").join(key).exists());
+    assert!(!without.lost.is_empty() && without.lost.len() <= 2, "{:?}", without.lost);
+    let source = kept.place.path("source");
+    let with = vault.repair(std::slice::from_ref(&source), &PutOptions::default()).unwrap();
+    let (target, failed) = place.restores(&kept.open(&place).unwrap(), None);
+    assert_eq!(failed, []);
+    assert_same(&source, &target);
+    assert!(with.lost.len() <= without.lost.len());
+    // A copy of the pack takes its place again.
+    fs::write(place.path("vault").join(key), whole).unwrap();
+    assert_eq!(kept.open(&place).unwrap().verify(true).unwrap().problems, []);
+}

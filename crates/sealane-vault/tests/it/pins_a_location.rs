@@ -1,0 +1,117 @@
+//! A place holds the vault that it held when it was first used: a store that puts another there,
+//! made for the victim's public key, is refused by name and reads nothing.
+
+use std::fs;
+
+use crate::shared::{CHEAP, PASSPHRASE, Place};
+use sealane_group::Identity;
+use sealane_vault::{Error, Metadata, OpenOptions, PutOptions, Secret, Store, Vault};
+
+/// A vault that somebody opens by identity, and another that the store made for that identity and
+/// has put in its place.
+fn exchanged(place: &Place, victim: &Identity) {
+    let own = place.init();
+    own.add_identity(victim.public(), "victim").unwrap();
+    open(place, victim, None).unwrap();
+    let store = Store::open(place.path("evil").to_str().unwrap()).unwrap();
+    let options = OpenOptions { state: Some(place.path("thief")), ..OpenOptions::default() };
+    let evil = Vault::init(store, b"of the store", CHEAP, Metadata::Sealed, &options).unwrap();
+    evil.add_identity(victim.public(), "victim").unwrap();
+    fs::rename(place.path("vault"), place.path("held")).unwrap();
+    fs::rename(place.path("evil"), place.path("vault")).unwrap();
+}
+
+fn open(place: &Place, identity: &Identity, expect: Option<String>) -> Result<Vault, Error> {
+    let options = OpenOptions { expect, ..place.options() };
+    Vault::open(place.store(), &Secret::Identity(identity), &options)
+}
+
+#[test]
+fn a_vault_that_was_exchanged_is_refused_by_name() {
+    let (place, victim) = (Place::new(), Identity::generate("victim").unwrap());
+    exchanged(&place, &victim);
+    let refused = open(&place, &victim, None).unwrap_err();
+    assert_eq!(refused.info().name, "VaultExchanged");
+    assert!(refused.to_string().contains(place.path("vault").to_str().unwrap()), "{refused}");
+    assert_eq!(place.store().list("packs/").unwrap(), []);
+    // A recovery on the same machine knows it, too.
+    let alone = OpenOptions { objects_alone: true, ..place.options() };
+    let alone = Vault::open(place.store(), &Secret::Identity(&victim), &alone);
+    assert_eq!(alone.unwrap_err().info().name, "VaultExchanged");
+    // And so it is by another way to write the same place.
+    let other = format!("{}/../vault", place.path("vault").display());
+    let store = Store::open(&other).unwrap();
+    let refused = Vault::open(store, &Secret::Identity(&victim), &place.options());
+    assert_eq!(refused.unwrap_err().info().name, "VaultExchanged");
+    // The true one is taken as before.
+    fs::rename(place.path("vault"), place.path("evil")).unwrap();
+    fs::rename(place.path("held"), place.path("vault")).unwrap();
+    assert!(open(&place, &victim, None).is_ok());
+}
+
+#[test]
+fn a_machine_that_remembers_nothing_is_told_what_to_expect() {
+    let (place, victim) = (Place::new(), Identity::generate("victim").unwrap());
+    exchanged(&place, &victim);
+    let held = Store::open(place.path("held").to_str().unwrap()).unwrap();
+    let own = Vault::open(held, &Secret::Passphrase(PASSPHRASE), &place.options()).unwrap();
+    fs::remove_dir_all(place.path("state")).unwrap();
+    let refused = open(&place, &victim, Some(own.anchor())).unwrap_err();
+    assert_eq!(refused.info().name, "VaultExchanged");
+    // A refused vault was not remembered. Who says nothing trusts the first use.
+    let evil = open(&place, &victim, None).unwrap();
+    assert_ne!(evil.anchor(), own.anchor());
+    let refused = open(&place, &victim, Some("nonsense".to_owned())).unwrap_err();
+    assert_eq!(refused.info().name, "ObjectMalformed");
+}
+
+#[test]
+fn whoever_replaced_the_vault_says_so_once() {
+    let (place, victim) = (Place::new(), Identity::generate("victim").unwrap());
+    exchanged(&place, &victim);
+    let fresh = OpenOptions { state: Some(place.path("fresh")), ..OpenOptions::default() };
+    let anchor = Vault::open(place.store(), &Secret::Identity(&victim), &fresh).unwrap().anchor();
+    assert!(open(&place, &victim, None).is_err());
+    assert!(open(&place, &victim, Some(anchor)).is_ok());
+    assert!(open(&place, &victim, None).is_ok());
+}
+
+/// The same vault id with an owner of the store's own.
+#[test]
+fn another_owner_under_the_same_id_is_refused_anywhere() {
+    let (place, victim) = (Place::new(), Identity::generate("victim").unwrap());
+    exchanged(&place, &victim);
+    let evil = fs::read(place.path("vault/config")).unwrap();
+    let id = evil[8..24].iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let owner = place.path("state").join(id);
+    fs::create_dir_all(&owner).unwrap();
+    let (_, known) = place.path("state").read_dir().unwrap().fold((0, None), |(n, known), entry| {
+        let file = entry.unwrap().path().join("owner");
+        (n + 1, known.or_else(|| fs::read(file).ok()))
+    });
+    fs::write(owner.join("owner"), known.unwrap()).unwrap();
+    fs::remove_dir_all(place.path("state/places")).unwrap();
+    assert_eq!(open(&place, &victim, None).unwrap_err().info().name, "VaultExchanged");
+}
+
+#[test]
+fn a_vault_from_before_is_signed_at_the_first_open_with_the_main_key() {
+    let place = Place::new();
+    let owner = place.init();
+    let key = owner.add_writer("host").unwrap();
+    drop(owner);
+    fs::remove_dir_all(place.path("vault/roster")).unwrap();
+    fs::remove_dir_all(place.path("state")).unwrap();
+    // A writer cannot sign it.
+    let options = OpenOptions { state: Some(place.path("host")), ..OpenOptions::default() };
+    let writer = Vault::open(place.store(), &Secret::Writer(&key), &options).unwrap();
+    let warnings = writer.warnings();
+    assert!(warnings.len() == 1 && warnings[0].reason.starts_with("Unsigned"), "{warnings:?}");
+    assert_eq!(place.store().list("roster/").unwrap(), []);
+    assert_eq!(place.open().warnings(), []);
+    assert_eq!(place.store().list("roster/").unwrap().len(), 1);
+    assert!(place.open().slots().unwrap().iter().all(|slot| slot.signed));
+    let writer = Vault::open(place.store(), &Secret::Writer(&key), &options).unwrap();
+    assert_eq!(writer.warnings(), []);
+    writer.put_reader("a", &mut &b"a"[..], &PutOptions::default()).unwrap();
+}
