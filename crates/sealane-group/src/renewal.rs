@@ -270,8 +270,7 @@ pub(crate) mod tests {
         /// What whoever has that card is told.
         pub(crate) fn by_card(&self, waiting: &Waiting) -> Option<ByCard> {
             let renewal = self.inside();
-            let keys = renewal.fresh.iter().find_map(|f| renewal.open_with(f, waiting).ok())?;
-            Some((keys.secret, keys.wrap_key))
+            renewal.fresh.iter().find_map(|fresh| renewal.open_with(fresh, waiting).ok())
         }
 
         pub(crate) fn roster(&self, secret: &EpochSecret) -> Option<Roster> {
