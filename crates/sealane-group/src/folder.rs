@@ -1,6 +1,7 @@
 //! The key folder: an identity, the cards that it handed out, and its groups.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::ops::Range;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -455,14 +456,14 @@ impl IdentityKeys {
         files::write_raw(&path, notice.as_bytes(), How::Replace)
     }
 
-    /// The notices that were given, from that number on, in their order.
-    pub(crate) fn notices(&self, name: &str, from: u64) -> Result<Vec<Notice>, Error> {
+    /// The notices of those numbers that are kept here, in their order.
+    pub(crate) fn notices(&self, name: &str, which: Range<u64>) -> Result<Vec<Notice>, Error> {
         let folder = self.group_folder(name)?.join("orders");
         let mut numbers = Vec::new();
         for entry in fs::read_dir(&folder).map_err(Error::io(&folder))? {
             let entry = entry.map_err(Error::io(&folder))?;
             let number = entry.file_name().to_str().and_then(|name| name.parse::<u64>().ok());
-            numbers.extend(number.filter(|number| *number >= from));
+            numbers.extend(number.filter(|number| which.contains(number)));
         }
         numbers.sort_unstable();
         let missing = |number| Error::Damaged(folder.join(format!("{number:08}")));

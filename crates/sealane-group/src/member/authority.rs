@@ -291,8 +291,10 @@ impl Member {
         if !self.is_authority() {
             return Err(Error::NotAuthority);
         }
-        let _lock = self.keys.lock()?;
-        self.keys.notices(&self.name, from)
+        let lock = self.keys.lock()?;
+        // Behind those stands at most what was cut off halfway: it was never given.
+        let given = self.keys.load(&lock, &self.name)?.orders;
+        self.keys.notices(&self.name, from..given)
     }
 
     fn load_for_orders(&self, lock: &Lock) -> Result<GroupState, Error> {

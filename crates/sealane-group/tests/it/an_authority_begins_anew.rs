@@ -233,6 +233,34 @@ fn orders_that_are_given_at_once_have_numbers_of_their_own() {
     other.sender().unwrap();
 }
 
+/// The power went between the notice and the state: the removal was never given, and the next order
+/// has its number.
+#[test]
+fn an_order_that_was_cut_off_halfway_is_never_given() {
+    let place = Place::new();
+    let mut base = place.keys("base").new_group("fleet", NewGroup::default()).unwrap();
+    let (mut car, _) = join(&mut base, &place.keys("car"));
+    let file = place.path("base/groups/fleet/group");
+    let (before, given) = (std::fs::read(&file).unwrap(), base.orders());
+    base.revoke(&[slot(1)]).unwrap();
+    let cut_off = place.path(&format!("base/groups/fleet/orders/{given:08}"));
+    assert!(cut_off.is_file());
+    // In place: the file stays the one that was written here.
+    let written = std::fs::OpenOptions::new().write(true).truncate(true).open(&file).unwrap();
+    std::io::Write::write_all(&mut &written, &before).unwrap();
+    let mut base = reopen(&place.path("base"));
+    assert_eq!(base.orders(), given);
+    assert_eq!(base.notices(given).unwrap(), []);
+    let shown: Vec<_> = base.notices(0).unwrap().iter().filter_map(|one| one.number()).collect();
+    assert_eq!(shown, (0..given).collect::<Vec<_>>());
+    drop(written);
+    if named(base.rotate()) == "CopiedFolder" {
+        // Older content in a file that is newer is told, as any copy is.
+        apply(&mut car, &base.renew(None).unwrap()).unwrap();
+    }
+    assert!(!car.is_removed());
+}
+
 #[test]
 fn only_an_authority_gives_orders() {
     let place = Place::new();
