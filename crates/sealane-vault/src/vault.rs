@@ -392,7 +392,7 @@ fn open_manifest(
     reads: Reads,
 ) -> Result<(Option<PathBuf>, Manifest), Error> {
     if options.objects_alone {
-        return Ok((None, Manifest::in_memory()?));
+        return Ok((None, Manifest::temporary()?));
     }
     let state = state_folder(options.state.as_deref(), vault)?;
     let manifest = Manifest::open(&state, reads)?;

@@ -15,7 +15,11 @@ pub(super) fn run(
 ) -> Result<(), Failure> {
     let vault = opened(location)?;
     let options = PutOptions { note: "repair".to_owned(), ..PutOptions::default() };
+    let known = vault.warnings();
     let report = vault.repair(paths, &options)?;
+    for warning in vault.warnings().iter().filter(|warning| !known.contains(warning)) {
+        eprintln!("sealane: warning: `{}`: {}", warning.path, warning.reason);
+    }
     show(&report, terminal)?;
     if let Some(put) = &report.put {
         skipped(&put.skipped, terminal)?;

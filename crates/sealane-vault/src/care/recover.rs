@@ -62,7 +62,7 @@ impl Vault {
 
     /// A manifest from all trailers that open, and all pages that they name.
     fn read_packs(&self, failed: &mut Vec<Skipped>) -> Result<(Manifest, Vec<Id>), Error> {
-        let manifest = Manifest::in_memory()?;
+        let manifest = Manifest::temporary()?;
         let mut pages = Vec::new();
         for (hash, size) in self.pack_objects()? {
             match self.read_pack(&hash, size) {

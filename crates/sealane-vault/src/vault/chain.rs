@@ -92,18 +92,16 @@ impl Vault {
     pub(crate) fn named_roster(&self) -> Result<u64, Error> {
         let signers = self.signers()?;
         let mut named = 0;
-        for number in self.walk(None)?.links.into_iter().rev() {
+        for number in self.walk(None)?.links {
             let sealed = self.load(number, &signers)?;
             if sealed.link.signer != SignerId::default() {
                 continue;
             }
             match sealed.open(self.sealing_of(&sealed.header)?.as_ref()) {
                 Ok(body) => named = named.max(body.roster),
-                Err(error) if error.is_damage() => continue,
+                Err(error) if error.is_damage() => {}
                 Err(error) => return Err(error),
             }
-            // Numbers rise along the chain.
-            break;
         }
         Ok(named)
     }
