@@ -234,6 +234,20 @@ sealane_message::errors! {
         #[cause("a slot is the last that opens its vault")]
         #[hint("Add another passphrase or recovery code first.")]
         LastSlot,
+        /// The bucket's server writes where an object is, whatever it is told.
+        #[error("the store `{0}` ignores `If-None-Match`: it writes over objects that are there")]
+        #[code("SL-VAULT-40", "StoreOverwrites", exit = Storage)]
+        #[cause("the server of a bucket ignores `If-None-Match: *` and writes over objects")]
+        #[hint("Two who put at the same time would lose a snapshot there, and neither would notice. \
+                Use a newer version of the server, another bucket, or a folder.")]
+        Overwrites(String),
+        /// The store said yes to an object, and does not have it.
+        #[error("the store said that it has `{0}`, and does not have it")]
+        #[code("SL-VAULT-41", "StoreForgot", retry = Later, exit = Storage)]
+        #[cause("the store of a vault does not have an object that it said it had")]
+        #[hint("Nothing that needs it was reported as kept: run it again. If no `prune --now` ran at \
+                the same time, the store loses data.")]
+        Forgot(String),
         /// The system gave no thread.
         #[error("a thread could not be started")]
         #[code("SL-VAULT-31", "VaultThread")]

@@ -64,7 +64,7 @@ impl Vault {
     /// Makes a vault in `store`, with a first slot for `passphrase`.
     ///
     /// # Errors
-    /// [`Error::Exists`], and what the store fails for.
+    /// [`Error::Exists`], [`Error::Overwrites`], and what the store fails for.
     pub fn init(
         store: Store,
         passphrase: &[u8],
@@ -75,6 +75,7 @@ impl Vault {
         if store.size(CONFIG_KEY)?.is_some() {
             return Err(Error::Exists);
         }
+        store.check_condition()?;
         let id: VaultId = random()?;
         let main = Key::new(random()?);
         let signer = Signer::from_seed(&derive("signing", &main, &id))?;
@@ -82,8 +83,8 @@ impl Vault {
         let config = Config { vault: id, metadata, created_ns: now_ns(), owner };
         let secret = NewSecret::Passphrase(passphrase, cost);
         let (slot, object) = KeySlot::write(&id, &main, "first", &secret)?;
-        store.put(&slot_key(&slot), &object)?;
-        if store.put(CONFIG_KEY, &config.write(&signer)?)? == Put::Existed {
+        store.put_and_read(&slot_key(&slot), &object)?;
+        if store.put_and_read(CONFIG_KEY, &config.write(&signer)?)? == Put::Existed {
             store.delete(&slot_key(&slot))?;
             return Err(Error::Exists);
         }

@@ -101,6 +101,9 @@ impl Vault {
     /// interrupted is completed by the next.
     pub fn prune(&self, options: &PruneOptions) -> Result<PruneReport, Error> {
         self.owner("prune")?;
+        if !options.dry_run {
+            self.store().check_condition()?;
+        }
         self.check_chain(None)?;
         let snapshots = self.snapshots()?;
         let keep = options.keep.choose(&snapshots);

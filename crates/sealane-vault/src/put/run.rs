@@ -45,6 +45,9 @@ pub(crate) fn put(
     if options.note.len() > MAX_NOTE_BYTES {
         return Err(Error::TooLarge { what: "the note".to_owned() });
     }
+    if !options.dry_run {
+        vault.store().check_condition()?;
+    }
     vault.sync()?;
     let claims = Claims::new(vault.manifest().chunk_ids()?);
     let spool = vault.store().spool()?;

@@ -1,9 +1,11 @@
+use std::collections::HashMap;
+
 use super::Vault;
 use super::chain::{Head, head_text};
 use crate::Error;
 use crate::format::header::{Kind, ObjectHeader};
 use crate::format::index::{index_key, write_indexes};
-use crate::format::pack::{Hash, Pack};
+use crate::format::pack::{Hash, Pack, pack_key};
 use crate::format::snapshot::{self, Body, Link, snapshot_key};
 use crate::put::{Packed, PutOptions, now_ns};
 use crate::store::Put;
@@ -21,7 +23,7 @@ impl Vault {
         options: &PutOptions,
     ) -> Result<(u64, String), Error> {
         self.keep_packs(packs)?;
-        self.check_relied(packed)?;
+        self.check_relied(packed, packs)?;
         let body = Body {
             prune: false,
             time_ns: now_ns(),
@@ -51,21 +53,24 @@ impl Vault {
         })
     }
 
-    /// Refuses to refer to chunks whose pack a prune will remove.
-    fn check_relied(&self, packed: &Packed) -> Result<(), Error> {
+    /// Refuses to refer to chunks whose pack a prune will remove, and to `new` packs that the store
+    /// took and does not have.
+    fn check_relied(&self, packed: &Packed, new: &[Pack]) -> Result<(), Error> {
         let condemned = self.condemned()?;
-        let gone = {
-            let there = self.pack_objects()?.into_iter().map(|(hash, _)| hash).collect();
-            let known = self.manifest.packs()?;
-            known.difference(&there).copied().collect::<Vec<Hash>>()
-        };
-        if condemned.is_empty() && gone.is_empty() {
+        let there: HashMap<Hash, u64> = self.pack_objects()?.into_iter().collect();
+        let lost = new.iter().find(|pack| there.get(&pack.hash) != Some(&pack.size));
+        let gone: Vec<Hash> =
+            self.manifest.packs()?.into_iter().filter(|hash| !there.contains_key(hash)).collect();
+        if condemned.is_empty() && gone.is_empty() && lost.is_none() {
             return Ok(());
         }
         self.manifest.transaction(|manifest| {
             gone.iter().try_for_each(|gone| manifest.forget_pack(gone))?;
             manifest.condemn(&condemned)
         })?;
+        if let Some(lost) = lost {
+            return Err(Error::Forgot(pack_key(&lost.hash)));
+        }
         let stays = self.manifest.chunk_ids()?;
         let all_stay = packed.relied.iter().all(|id| stays.contains(id));
         if all_stay { Ok(()) } else { Err(Error::Pruned) }
@@ -80,7 +85,7 @@ impl Vault {
             link.number = last + 1;
             link.previous = previous;
             let object = snapshot::write(&header, &link, body, &self.sealing, &self.signer)?;
-            if self.store.put(&snapshot_key(link.number), &object)? == Put::Created {
+            if self.store.put_and_read(&snapshot_key(link.number), &object)? == Put::Created {
                 let head = (link.number, *blake3::hash(&object).as_bytes());
                 self.remember_head(head)?;
                 return Ok(head);

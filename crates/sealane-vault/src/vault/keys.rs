@@ -81,7 +81,7 @@ impl Vault {
         if slots(&self.store, &self.config.vault)?.len() >= MAX_VAULT_SLOTS {
             return Err(Error::TooLarge { what: "keys/".to_owned() });
         }
-        match self.store.put(&slot_key(id), object)? {
+        match self.store.put_and_read(&slot_key(id), object)? {
             Put::Created => Ok(hex(id)),
             Put::Existed => Err(Error::Library("randomness")),
         }
