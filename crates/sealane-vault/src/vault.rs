@@ -26,6 +26,7 @@ use crate::store::{Put, Store};
 use crate::wire::hex;
 
 pub use chain::Snapshot;
+pub(crate) use commit::host;
 pub use keys::SlotInfo;
 pub(crate) use sync::hash_of;
 

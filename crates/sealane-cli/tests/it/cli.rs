@@ -8,6 +8,7 @@ mod goes_on_after_kill;
 mod guards_nodes;
 mod hands_over;
 mod keeps_a_day;
+mod keeps_each_host;
 mod keeps_vaults;
 mod moves_messages;
 mod operates_nodes;

@@ -275,15 +275,6 @@ fn read_file(reader: &mut Reader<'_>) -> Result<Node, Error> {
     if sum == Some(size) { Ok(Node::File { size, pieces }) } else { Err(reader.malformed()) }
 }
 
-/// Skips what a later version of the format may have added.
-pub(crate) fn skip_extensions(mut reader: Reader<'_>) -> Result<(), Error> {
-    while reader.left() > 0 {
-        reader.varint()?;
-        reader.bytes(reader.left())?;
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -10,6 +10,7 @@ use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 use rustix::fs::{FileType, Stat};
 
 use super::chunks::Chunks;
+use super::is_in;
 use super::target::Target;
 use super::write::{Flush, Step, Writer, check_replaceable, ends_all, failed};
 use crate::Error;
@@ -53,12 +54,9 @@ pub struct GetReport {
 }
 
 impl GetOptions {
-    pub(crate) fn wants(&self, path: &[u8]) -> bool {
-        let inside = |wanted: &Vec<u8>| {
-            let rest = path.strip_prefix(wanted.as_slice());
-            rest.is_some_and(|rest| rest.is_empty() || rest.first() == Some(&b'/'))
-        };
-        self.paths.is_empty() || self.paths.iter().any(inside)
+    /// Whether a path is one of those, or in one.
+    pub fn wants(&self, path: &[u8]) -> bool {
+        self.paths.is_empty() || self.paths.iter().any(|wanted| is_in(path, wanted))
     }
 }
 

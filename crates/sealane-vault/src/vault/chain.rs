@@ -30,6 +30,12 @@ pub struct Snapshot {
     pub counts: Counts,
     /// Whether a writer's key made it.
     pub by_writer: bool,
+    /// The slot of the writer that signed it; none is the owner.
+    pub signer: Option<String>,
+    /// Where on its host the files were, sorted; empty if it does not say.
+    pub paths: Vec<Vec<u8>>,
+    /// Its tags, sorted.
+    pub tags: Vec<String>,
     pub(crate) body: Body,
 }
 
@@ -53,7 +59,26 @@ impl Vault {
         Ok(snapshots)
     }
 
-    /// One snapshot; without a number the newest.
+    /// Gives the snapshots, newest first, to `take` until that gives something back.
+    pub(crate) fn search<T>(
+        &self,
+        take: &mut dyn FnMut(Snapshot) -> Result<Option<T>, Error>,
+    ) -> Result<Option<T>, Error> {
+        self.owner("read snapshots")?;
+        let signers = self.signers()?;
+        for number in self.snapshot_numbers()?.into_iter().rev() {
+            let sealed = self.load(number, &signers)?;
+            let body = sealed.open(self.sealing_of(&sealed.header)?.as_ref())?;
+            if !body.prune
+                && let Some(taken) = take(snapshot(&sealed, body))?
+            {
+                return Ok(Some(taken));
+            }
+        }
+        Ok(None)
+    }
+
+    /// One snapshot; without a number the newest, whoever made it. [`Vault::newest`] asks whose.
     ///
     /// # Errors
     /// [`Error::NoSnapshot`], and as [`Vault::snapshots`].
@@ -208,13 +233,18 @@ fn parse_head(text: &str) -> Option<Head> {
 }
 
 fn snapshot(sealed: &Sealed, body: Body) -> Snapshot {
+    let signer = sealed.link.signer;
+    let signer = (signer != SignerId::default()).then(|| hex(&signer));
     Snapshot {
         number: sealed.link.number,
         time_ns: body.time_ns,
         source: body.source.clone(),
         note: body.note.clone(),
         counts: body.counts,
-        by_writer: sealed.link.signer != SignerId::default(),
+        by_writer: signer.is_some(),
+        signer,
+        paths: body.paths.clone(),
+        tags: body.tags.clone(),
         body,
     }
 }

@@ -20,19 +20,22 @@ impl Vault {
         packed: &Packed,
         packs: &[Pack],
         listing: Option<Hash>,
+        paths: Vec<Vec<u8>>,
         options: &PutOptions,
     ) -> Result<(u64, String), Error> {
         self.keep_packs(packs)?;
         self.check_relied(packed, packs)?;
         let body = Body {
             prune: false,
-            time_ns: now_ns(),
-            source: host(),
+            time_ns: options.time_ns.unwrap_or_else(now_ns),
+            source: options.host.clone().unwrap_or_else(host),
             note: options.note.clone(),
             counts: packed.counts,
             compression: options.compression,
             listing,
             pages: packed.pages.clone(),
+            paths,
+            tags: options.tags.clone(),
         };
         let head = self.append(&body, Vec::new())?;
         Ok((head.0, head_text(head)))
@@ -95,6 +98,7 @@ impl Vault {
     }
 }
 
-fn host() -> String {
+/// The name of this machine.
+pub(crate) fn host() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }

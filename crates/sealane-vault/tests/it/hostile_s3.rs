@@ -129,7 +129,7 @@ fn serve(client: TcpStream, bucket: &Bucket) {
         "PUT" => (put(bucket, &request), Vec::new()),
         "GET" if request.key.is_empty() => (200, list(bucket, &request)),
         "GET" | "HEAD" => get(bucket, &request),
-        "DELETE" => (remove(bucket, &[request.key.clone()]), Vec::new()),
+        "DELETE" => (remove(bucket, std::slice::from_ref(&request.key)), Vec::new()),
         _ => {
             let text = String::from_utf8(request.body.clone()).unwrap();
             let keys = text.split("<Key>").skip(1).filter_map(|rest| rest.split_once("</Key>"));

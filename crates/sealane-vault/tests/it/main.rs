@@ -5,6 +5,7 @@ mod deep_paths;
 mod determinism;
 mod hides_everything;
 mod hostile_s3;
+mod keeps_by_group;
 mod keeps_in_s3;
 mod notices_tampering;
 mod python_restores;
