@@ -199,7 +199,7 @@ sealane_message::errors! {
         NoSnapshot(String),
         /// No entry has that path.
         #[error("the snapshot has no `{0}`")]
-        #[code("SL-VAULT-27", "NoEntry", exit = Usage)]
+        #[code("SL-VAULT-27", "NoEntry")]
         #[cause("a snapshot has no such path")]
         #[hint("`sealane vault ls SNAPSHOT` lists its paths.")]
         NoEntry(String),

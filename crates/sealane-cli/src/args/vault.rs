@@ -65,16 +65,20 @@ pub enum VaultVerb {
     /// Make a vault, and print its recovery code
     Init(VaultInit),
     /// Keep files and folders as the next snapshot
+    #[command(alias = "backup")]
     Put(VaultPut),
     /// Restore a snapshot or a part of it, or write a range of a file to standard output
+    #[command(alias = "restore")]
     Get(VaultGet),
     /// List snapshots, or what one of them keeps
+    #[command(alias = "snapshots")]
     Ls(VaultLs),
     /// Look for paths through the snapshots of this host and the owner
     Find(VaultFind),
     /// Show what the vault holds, its head, and the last proven restore
     Status,
     /// Check that the chain is whole and that all that its snapshots need is there
+    #[command(alias = "check")]
     Verify {
         /// Read every byte of every pack, too
         #[arg(long)]
@@ -83,6 +87,7 @@ pub enum VaultVerb {
     /// Prove that it restores: from the objects alone, compared on disk, with a signed report
     Drill(VaultDrill),
     /// Remove snapshots, and what none of the others needs
+    #[command(alias = "forget")]
     Prune(VaultPrune),
     /// Restore from the objects and a key and nothing else, as far as they are whole
     Recover {

@@ -60,16 +60,44 @@ impl GetOptions {
     }
 }
 
-/// Restores what `entries` give.
+/// Restores what `entries` give. Paths of which they give nothing are named as failed, and if
+/// nothing is wanted of them at all, the target stays as it was.
 pub(crate) fn restore(
     chunks: Chunks<'_>,
     entries: impl Iterator<Item = Result<Entry, Error>>,
     target: &Path,
     options: &GetOptions,
 ) -> Result<GetReport, Error> {
-    if options.dry_run {
-        return count(entries, options);
-    }
+    let mut missing: Vec<&Vec<u8>> = options.paths.iter().collect();
+    let mut report = {
+        let wanted = entries.filter(|entry| {
+            let Ok(entry) = entry else { return true };
+            missing.retain(|wanted| !is_in(&entry.path, wanted));
+            options.wants(&entry.path)
+        });
+        let mut wanted = wanted.peekable();
+        let nothing = !options.paths.is_empty() && wanted.peek().is_none();
+        match (nothing, options.dry_run) {
+            (true, _) => GetReport::default(),
+            (false, true) => count(wanted)?,
+            (false, false) => write(chunks, wanted, target, options)?,
+        }
+    };
+    report.failed.extend(missing.into_iter().map(|path| {
+        let path = String::from_utf8_lossy(path).into_owned();
+        let error = Error::NoEntry(path.clone());
+        Skipped { path, reason: format!("{error} [{}]", error.info().code) }
+    }));
+    Ok(report)
+}
+
+/// Restores all that `entries` give.
+fn write(
+    chunks: Chunks<'_>,
+    entries: impl Iterator<Item = Result<Entry, Error>>,
+    target: &Path,
+    options: &GetOptions,
+) -> Result<GetReport, Error> {
     let manifest = chunks.manifest();
     let root = Target::open(target)?;
     let interrupted = root.mark(target)?;
@@ -99,10 +127,7 @@ pub(crate) fn restore(
             Restore { chunks, target: root, options, interrupted, first_names, steps, empty };
         let read = manifest.view(|| {
             for entry in entries {
-                let entry = entry?;
-                if options.wants(&entry.path) {
-                    restore.entry(entry)?;
-                }
+                restore.entry(entry?)?;
             }
             restore.unlinked()
         });
@@ -117,16 +142,10 @@ pub(crate) fn restore(
 }
 
 /// What a restore would do in an empty target.
-fn count(
-    entries: impl Iterator<Item = Result<Entry, Error>>,
-    options: &GetOptions,
-) -> Result<GetReport, Error> {
+fn count(entries: impl Iterator<Item = Result<Entry, Error>>) -> Result<GetReport, Error> {
     let mut report = GetReport::default();
     for entry in entries {
-        let entry = entry?;
-        if options.wants(&entry.path) {
-            report.count(&entry);
-        }
+        report.count(&entry?);
     }
     Ok(report)
 }

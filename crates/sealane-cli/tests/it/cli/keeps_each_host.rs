@@ -170,3 +170,57 @@ fn the_newest_is_that_of_this_host_and_is_named() {
     assert_eq!(home.run(&["ls", "--host", "server", "--json"]).lines().count(), 2);
     assert_eq!(left(&home), [1, 2, 3, 4]);
 }
+
+#[test]
+fn paths_that_match_nothing_fail_by_name() {
+    let home = home();
+    home.run(&["put", "docs"]);
+    for words in [
+        &["get", "1", "nothing/here", "--to", "out"][..],
+        &["get", "1", "docs/letter.txt", "nothing/here", "--to", "out"],
+        &["get", "latest", "nothing/here", "--to", "out"],
+        &["get", "1", "nothing/here", "--dry-run"],
+        &["get", "1", "nothing/here", "--range", "0+1"],
+        &["recover", "nothing/here", "--to", "out"],
+        &["ls", "1", "nothing/here"],
+        &["ls", "latest", "nothing/here"],
+        &["find", "nothing/here"],
+    ] {
+        let (code, said) = failed(home.vault(words).output().unwrap());
+        assert!(code == 1 && said.contains("nothing/here"), "{words:?}: {code} {said}");
+        assert!(said.contains("hint:"), "{words:?}: {said}");
+        assert!(!home.path().join("out").exists(), "{words:?}");
+    }
+    // What is there comes back from objects alone, and what is not is named.
+    let (code, said) =
+        failed(home.vault(&["recover", "docs/deep", "none", "--to", "out"]).output().unwrap());
+    assert!(code == 1 && said.contains("`none`") && !said.contains("docs/deep"), "{said}");
+    assert!(home.path().join("out/docs/deep/data.bin").exists());
+    // A path may be written as people write paths; the root is all.
+    assert_eq!(home.run(&["ls", "1", "./docs/deep/"]).lines().count(), 3);
+    assert_eq!(home.run(&["ls", "1", "/"]).lines().count(), 5);
+}
+
+#[test]
+fn words_of_others_mean_the_same() {
+    let home = home();
+    home.run(&["backup", "docs"]);
+    home.run(&["backup", "docs"]);
+    assert_eq!(home.run(&["snapshots", "--json"]).lines().count(), 2);
+    home.run(&["check"]);
+    home.run(&["restore", "latest", "--to", "back"]);
+    assert_eq!(fs::read(home.path().join("back/docs/letter.txt")).unwrap(), b"dear reader");
+    home.run(&["forget", "--keep-last", "1"]);
+    assert_eq!(left(&home), [2]);
+    let help = home.run(&["--help"]);
+    for word in ["backup", "restore ", "snapshots ", "check ", "forget"] {
+        assert!(!help.lines().any(|line| line.trim_start().starts_with(word)), "{word}: {help}");
+    }
+    // Where `restore` lacks a word it says which, and a slip of the fingers is sent to it, too.
+    let (code, said) = failed(home.vault(&["restore"]).output().unwrap());
+    assert!(code == 2 && said.contains("--to") && !said.contains("recover"), "{said}");
+    for slip in ["restor", "restroe", "Restore"] {
+        let (code, said) = failed(home.vault(&[slip]).output().unwrap());
+        assert!(code == 2 && said.contains("'restore'"), "{slip}: {said}");
+    }
+}
