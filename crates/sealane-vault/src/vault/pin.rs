@@ -116,11 +116,7 @@ impl Pin {
     }
 
     /// Remembers a vault that was made here just now, whatever was in the place before.
-    pub(super) fn made(
-        store: &Store,
-        config: &Config,
-        options: &OpenOptions,
-    ) -> Result<(), Error> {
+    pub(super) fn made(store: &Store, config: &Config, options: &OpenOptions) -> Result<(), Error> {
         Pin { expected: true, ..Pin::new(store, config, options)? }.keep()
     }
 }

@@ -252,13 +252,7 @@ impl Walk {
     }
 
     /// Takes the owner's link, and before it what it leads to: the owner saw all of that.
-    fn vouch(
-        &mut self,
-        number: u64,
-        found: &Found,
-        there: &BTreeMap<u64, At>,
-        chain: &mut Chain,
-    ) {
+    fn vouch(&mut self, number: u64, found: &Found, there: &BTreeMap<u64, At>, chain: &mut Chain) {
         let mut back = vec![(number, found.hash)];
         let mut wanted = found.previous;
         loop {

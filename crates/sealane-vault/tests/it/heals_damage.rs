@@ -140,7 +140,8 @@ fn bit_rot_in_each_object_and_a_put_of_the_source_make_it_whole() {
             let repaired = vault.repair(&[], &PutOptions::default()).unwrap();
             // A link cannot be made again, and what only the first state had has no source.
             let first = |path: &str| path.starts_with("snapshot") || path.ends_with("text");
-            let lost = repaired.lost.iter().all(|lost| lost.path.contains(key) || first(&lost.path));
+            let lost =
+                repaired.lost.iter().all(|lost| lost.path.contains(key) || first(&lost.path));
             assert!(lost, "{key} at {at}: {:?}", repaired.lost);
             let afresh = OpenOptions { state: Some(place.path("x")), ..OpenOptions::default() };
             let secret = Secret::Recovery(&kept.code);

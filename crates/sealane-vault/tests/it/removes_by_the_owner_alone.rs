@@ -27,8 +27,11 @@ fn a_writer_does_not_hide_that_snapshots_were_deleted() {
     let writer = host.open(&place);
     let (number, previous) = head(&writer);
     let removed = vec![(1, [1; 32]), (2, [2; 32]), (3, previous)];
-    hostile::plant_link(&writer, FalseLink { number: number + 1, previous, removed, pages: vec![] })
-        .unwrap();
+    hostile::plant_link(
+        &writer,
+        FalseLink { number: number + 1, previous, removed, pages: vec![] },
+    )
+    .unwrap();
     for number in 1..=3 {
         fs::remove_file(place.path(&format!("vault/snapshots/{number:010}"))).unwrap();
     }
@@ -43,7 +46,7 @@ fn a_writer_does_not_hide_that_snapshots_were_deleted() {
     // A prune does not make the lie its own.
     put(&owner, "d");
     let keep = Keep { last: 1, ..Keep::default() };
-    let pruned = owner.prune(&PruneOptions { keep, now: true, dry_run: false });
+    let pruned = owner.prune(&PruneOptions { keep, now: true, ..PruneOptions::default() });
     let told = names(&place.open_afresh("later"));
     assert!(pruned.is_err() || told.contains("snapshots/0000000001"), "{pruned:?} {told}");
 }
@@ -58,7 +61,7 @@ fn what_the_owner_removed_is_not_missing() {
     put(&owner, "c");
     put(&host.open(&place), "d");
     let keep = Keep { last: 2, ..Keep::default() };
-    let pruned = owner.prune(&PruneOptions { keep, now: true, dry_run: false }).unwrap();
+    let pruned = owner.prune(&PruneOptions { keep, now: true, ..PruneOptions::default() }).unwrap();
     assert_eq!((pruned.kept, pruned.removed), (2, 2));
     let fresh = place.open_afresh("fresh");
     assert_eq!(names(&fresh), "");

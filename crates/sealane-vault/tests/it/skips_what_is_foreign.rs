@@ -5,7 +5,7 @@ use std::fs;
 use crate::shared::{Host, PASSPHRASE, Place, assert_same, head};
 use sealane_vault::hostile::{self, FalseLink};
 use sealane_vault::{
-    DrillOptions, GetOptions, Keep, OpenOptions, PruneOptions, PutOptions, Secret, Vault,
+    DrillOptions, GetOptions, Keep, OpenOptions, PruneOptions, PutOptions, Secret, Vault, Whose,
 };
 
 /// Every verb works, and `key` is named by all of them.
@@ -22,11 +22,11 @@ fn works(place: &Place, key: &str) {
         assert_eq!(failed, []);
         assert_same(&source, &target);
         vault.put_paths(std::slice::from_ref(&source), &PutOptions::default()).unwrap();
-        vault.find("*", &mut |_| Ok(())).unwrap();
+        vault.find("*", &Whose::default(), &mut |_| Ok(())).unwrap();
         let scratch = tempfile::tempdir().unwrap();
         assert_eq!(vault.drill(scratch.path(), &DrillOptions::default()).unwrap().failed, []);
         let keep = Keep { last: 3, ..Keep::default() };
-        vault.prune(&PruneOptions { keep, now: true, dry_run: false }).unwrap();
+        vault.prune(&PruneOptions { keep, now: true, ..PruneOptions::default() }).unwrap();
         let id = vault.add_passphrase(b"other", crate::shared::CHEAP, "other").unwrap();
         vault.remove_slot(&id).unwrap();
         let problems = vault.verify(true).unwrap().problems;
@@ -135,8 +135,7 @@ fn a_slot_with_a_flipped_bit_stops_nobody_who_opens_by_another() {
         fs::write(&path, &whole).unwrap();
     }
     fs::remove_file(&path).unwrap();
-    let vault =
-        Vault::open(place.store(), &Secret::Identity(&identity), &place.options()).unwrap();
+    let vault = Vault::open(place.store(), &Secret::Identity(&identity), &place.options()).unwrap();
     assert!(vault.verify(false).unwrap().problems.iter().any(|at| at.path.contains(&slot.id)));
     // A repair signs a list of what is left.
     let repaired = vault.repair(&[], &PutOptions::default()).unwrap();
