@@ -162,7 +162,9 @@ impl Vault {
             vaults.extend(id.filter(|id| !vaults.contains(id)));
         }
         for id in vaults {
-            let Ok(unlocked) = unlock(&store, &id, secret, &Roster::default(), None) else { continue };
+            let Ok(unlocked) = unlock(&store, &id, secret, &Roster::default(), None) else {
+                continue;
+            };
             let signer = Signer::from_seed(&derive("signing", &unlocked.main, &id))?;
             let owner = signer.verifying_key();
             let config =
@@ -287,8 +289,10 @@ impl Vault {
     /// What was found in the store that is not the vault's, or is missing, and was skipped.
     pub fn warnings(&self) -> Vec<Skipped> {
         let warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
-        let skipped =
-            |(path, reason): (&String, &String)| Skipped { path: path.clone(), reason: reason.clone() };
+        let skipped = |(path, reason): (&String, &String)| Skipped {
+            path: path.clone(),
+            reason: reason.clone(),
+        };
         warnings.iter().map(skipped).collect()
     }
 

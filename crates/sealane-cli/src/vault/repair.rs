@@ -42,12 +42,7 @@ fn may_lack_config(error: &Error) -> bool {
     use Error::{Malformed, NoVault, Signature, TooLarge, Truncated, Version};
     matches!(
         error,
-        NoVault(_)
-            | Malformed { .. }
-            | Truncated(_)
-            | TooLarge { .. }
-            | Version(_)
-            | Signature(_)
+        NoVault(_) | Malformed { .. } | Truncated(_) | TooLarge { .. } | Version(_) | Signature(_)
     )
 }
 

@@ -358,14 +358,10 @@ struct Claimed {
 impl Vault {
     /// Decides where each chunk that is needed is to be kept from now on. A writer can claim to
     /// have any chunk; where it is not the only one, its claim is tried first.
-    fn plan(
-        &self,
-        packs: &[Pack],
-        live: &Live,
-        marks: &HashMap<Hash, i64>,
-    ) -> Result<Plan, Error> {
+    fn plan(&self, packs: &[Pack], live: &Live, marks: &HashMap<Hash, i64>) -> Result<Plan, Error> {
         let mut sorted: Vec<&Pack> = packs.iter().collect();
-        sorted.sort_by_key(|pack| (marks.contains_key(&pack.hash), pack.header.len() > HEADER_BYTES));
+        sorted
+            .sort_by_key(|pack| (marks.contains_key(&pack.hash), pack.header.len() > HEADER_BYTES));
         let bad = self.manifest().bad_places()?;
         let mut claims: HashMap<Id, Claimed, IdHash> = HashMap::default();
         for pack in sorted {

@@ -38,11 +38,7 @@ impl Vault {
     /// # Errors
     /// [`Error::NotOwner`], and what the store fails for. What stays lost is in
     /// [`RepairReport::lost`].
-    pub fn repair(
-        &self,
-        sources: &[PathBuf],
-        options: &PutOptions,
-    ) -> Result<RepairReport, Error> {
+    pub fn repair(&self, sources: &[PathBuf], options: &PutOptions) -> Result<RepairReport, Error> {
         self.owner("repair")?;
         let mut mended = Vec::new();
         if self.mend_config()? {
@@ -91,9 +87,8 @@ impl Vault {
         let slots = self.all_slots()?;
         let whole: HashSet<([u8; 8], Hash)> =
             slots.iter().map(|slot| (slot.id, slot.hash())).collect();
-        let keeps = |slot: &Listed| {
-            slot.kind == SlotKind::Writer || whole.contains(&(slot.id, slot.hash))
-        };
+        let keeps =
+            |slot: &Listed| slot.kind == SlotKind::Writer || whole.contains(&(slot.id, slot.hash));
         let before = self.roster();
         let known = before.number >= self.named_roster()?;
         if known && before.slots.iter().all(keeps) && self.newest_roster()? == before.number {

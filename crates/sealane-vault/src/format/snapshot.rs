@@ -197,7 +197,17 @@ pub(crate) fn read_body(plaintext: &[u8]) -> Result<Body, Error> {
         }
     }
     let compression = descriptor.compression;
-    Ok(Body { prune: what == 1, time_ns, source, note, counts, compression, listing, pages, roster })
+    Ok(Body {
+        prune: what == 1,
+        time_ns,
+        source,
+        note,
+        counts,
+        compression,
+        listing,
+        pages,
+        roster,
+    })
 }
 
 fn text(bytes: &[u8]) -> Result<String, Error> {

@@ -60,10 +60,8 @@ impl Vault {
             match self.read_snapshot(number, &signers) {
                 Ok(Some(snapshot)) => snapshots.push(snapshot),
                 Ok(None) => {}
-                Err(error) if error.is_damage() => self.warn([Skipped {
-                    path: format!("snapshot {number}"),
-                    reason: error.named(),
-                }]),
+                Err(error) if error.is_damage() => self
+                    .warn([Skipped { path: format!("snapshot {number}"), reason: error.named() }]),
                 Err(error) => return Err(error),
             }
         }

@@ -139,10 +139,9 @@ impl Vault {
                     Ok(verifying) => {
                         signers.insert(slot.id, SignerKey { verifying, until: NO_END });
                     }
-                    Err(error) => self.warn([Skipped {
-                        path: slot_key(&slot.id),
-                        reason: error.named(),
-                    }]),
+                    Err(error) => {
+                        self.warn([Skipped { path: slot_key(&slot.id), reason: error.named() }])
+                    }
                 }
             }
         }
@@ -185,7 +184,9 @@ impl Vault {
         }
         let named = self.named_roster()?;
         if named > 0 {
-            unsigned("the owner's list of slots is missing: `sealane vault repair` signs a new one");
+            unsigned(
+                "the owner's list of slots is missing: `sealane vault repair` signs a new one",
+            );
             return Ok(());
         }
         match self.list_slots(&mut |_| {}) {

@@ -83,9 +83,14 @@ fn bombed(bomb: impl FnOnce(&Vault) -> (Vec<Lie>, Vec<Id>)) -> tempfile::TempDir
     let folder = tempfile::tempdir().unwrap();
     let cost = Cost { memory_kib: 64, passes: 1, lanes: 1 };
     let secret = (b"secret", cost, Metadata::Sealed);
-    let owner =
-        Vault::init(store(folder.path()), secret.0, secret.1, secret.2, &options(folder.path(), "o"))
-            .unwrap();
+    let owner = Vault::init(
+        store(folder.path()),
+        secret.0,
+        secret.1,
+        secret.2,
+        &options(folder.path(), "o"),
+    )
+    .unwrap();
     owner.put_reader("quiet", &mut &b"quiet"[..], &PutOptions::default()).unwrap();
     let key = owner.add_writer("bad").unwrap();
     let options = options(folder.path(), "w");
@@ -131,9 +136,8 @@ fn lists(references: usize, holes: usize) -> tempfile::TempDir {
 fn a_hostile_pack_costs_a_reader_little_memory() {
     let quiet = bombed(|writer| paged(writer, vec![], &file(vec![Piece::Hole { bytes: 5 }])));
     let quiet = most(|| reads(quiet.path(), "fresh"));
-    let holes = bombed(|writer| {
-        paged(writer, vec![], &file(vec![Piece::Hole { bytes: 1 }; 2_000_000]))
-    });
+    let holes =
+        bombed(|writer| paged(writer, vec![], &file(vec![Piece::Hole { bytes: 1 }; 2_000_000])));
     let trailer = bombed(|_| {
         let lie = |number: u32| Lie { kind: 0, id: None, plain: number.to_le_bytes().to_vec() };
         ((0..770_000).map(lie).collect(), vec![])

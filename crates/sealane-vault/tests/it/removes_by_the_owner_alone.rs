@@ -27,8 +27,11 @@ fn a_writer_does_not_hide_that_snapshots_were_deleted() {
     let writer = host.open(&place);
     let (number, previous) = head(&writer);
     let removed = vec![(1, [1; 32]), (2, [2; 32]), (3, previous)];
-    hostile::plant_link(&writer, FalseLink { number: number + 1, previous, removed, pages: vec![] })
-        .unwrap();
+    hostile::plant_link(
+        &writer,
+        FalseLink { number: number + 1, previous, removed, pages: vec![] },
+    )
+    .unwrap();
     for number in 1..=3 {
         fs::remove_file(place.path(&format!("vault/snapshots/{number:010}"))).unwrap();
     }

@@ -98,6 +98,26 @@ fn what_is_no_slot() {
 }
 
 #[test]
+fn a_slot_with_a_main_key_of_a_strangers_own_opens_nothing() {
+    let (place, host) = vault();
+    let identity = sealane_group::Identity::generate("anna").unwrap();
+    place.open().add_identity(identity.public(), "anna").unwrap();
+    let key = hostile::plant_slot(&host.open(&place), identity.public()).unwrap();
+    // Also where no list tells which slots are the owner's.
+    for lists in [true, false] {
+        if !lists {
+            fs::remove_dir_all(place.path("vault/roster")).unwrap();
+        }
+        let state = Some(place.path(&format!("lists {lists}")));
+        let options = OpenOptions { state, ..OpenOptions::default() };
+        let secret = Secret::Identity(&identity);
+        let vault = Vault::open(place.store(), &secret, &options).unwrap();
+        assert_eq!(vault.anchor(), place.open().anchor());
+        assert!(!lists || vault.warnings().iter().any(|at| at.path == key));
+    }
+}
+
+#[test]
 fn more_slots_than_a_vault_has() {
     let (place, _) = vault();
     for number in 0..300 {
@@ -135,8 +155,7 @@ fn a_slot_with_a_flipped_bit_stops_nobody_who_opens_by_another() {
         fs::write(&path, &whole).unwrap();
     }
     fs::remove_file(&path).unwrap();
-    let vault =
-        Vault::open(place.store(), &Secret::Identity(&identity), &place.options()).unwrap();
+    let vault = Vault::open(place.store(), &Secret::Identity(&identity), &place.options()).unwrap();
     assert!(vault.verify(false).unwrap().problems.iter().any(|at| at.path.contains(&slot.id)));
     // A repair signs a list of what is left.
     let repaired = vault.repair(&[], &PutOptions::default()).unwrap();

@@ -96,9 +96,8 @@ fn equal_files_of_two_hosts_cost_their_bytes_twice_until_a_prune() {
         let put = host.open(&place).put_paths(std::slice::from_ref(&source), &Default::default());
         assert_eq!(put.unwrap().counts.new_bytes, 0);
     }
-    let stored = || -> u64 {
-        place.store().list("packs/").unwrap().iter().map(|pack| pack.size).sum()
-    };
+    let stored =
+        || -> u64 { place.store().list("packs/").unwrap().iter().map(|pack| pack.size).sum() };
     let twice = stored();
     assert!(twice > 6 << 20 && twice < (6 << 20) + 20_000, "{twice}");
     let keep = Keep { last: 4, ..Keep::default() };
