@@ -68,6 +68,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         "snapshots": told.collect::<Result<Vec<_>, _>>()?,
     });
     fs::write(folder.join("vault.json"), format!("{text:#}\n"))?;
+    fs::remove_dir_all(folder.join("store/tmp"))?;
     fs::remove_dir_all(&work)?;
     Ok(())
 }
