@@ -134,5 +134,21 @@ fn a_full_disk_is_named_and_what_was_kept_stays() {
     vault.succeeds(&["verify", "--read-data"]);
     vault.succeeds(&["get", "--to", "restored"]);
     crate::vault::assert_same(&source, &folder.path().join("restored/source"));
+    // Not a byte is left, and a prune makes room all the same.
+    fill_up(&folder.path().join("mounted/filler"));
+    std::fs::remove_file(source.join("third")).unwrap();
+    vault.fails(&["put", "source"], "SL-VAULT-02");
+    vault.succeeds(&["prune", "--keep-last", "1", "--now"]);
+    vault.succeeds(&["put", "source"]);
+    vault.succeeds(&["verify", "--read-data"]);
     drop(mounted);
+}
+
+/// Writes a file until the disk has no byte left.
+fn fill_up(path: &std::path::Path) {
+    use std::io::Write;
+    let mut file = std::fs::File::create(path).unwrap();
+    for size in [1 << 20, 4096, 1] {
+        while file.write_all(&vec![7; size]).is_ok() {}
+    }
 }

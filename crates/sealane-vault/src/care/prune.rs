@@ -100,11 +100,18 @@ impl Vault {
             return Ok(report);
         }
         let mut plan = plan;
-        for lost in self.rewrite(&packs, &plan)? {
+        let stuck = match self.rewrite(&packs, &plan) {
+            Ok(lost) => lost,
+            // What needs no room is done first; the next prune has it then.
+            Err(Error::StoreFull { .. }) => plan.repack.clone(),
+            Err(error) => return Err(error),
+        };
+        for pack in stuck {
             // What cannot be read may still be brought back: its pack stays.
-            plan.repack.remove(&lost);
-            plan.stuck.insert(lost);
+            plan.repack.remove(&pack);
+            plan.stuck.insert(pack);
         }
+        report.repacked = plan.repack.len() as u64;
         let grace =
             if options.now { 0 } else { i64::try_from(GRACE.as_nanos()).unwrap_or(i64::MAX) };
         self.let_go(&packs, &plan, &marks, grace, &mut report)?;

@@ -89,19 +89,19 @@ impl Vault {
             Err(error) if error.is_damage() || matches!(error, Error::NoVault(_)) => {
                 report.problem(CONFIG_KEY, &error);
             }
-            other => drop(other?),
+            other => other.map(|_| ())?,
         }
         report.problems.extend(self.check_roster()?);
         for object in self.store().list("reports/")? {
             match self.read_report(&object.key) {
                 Err(error) if error.is_damage() => report.problem(&object.key, &error),
-                other => drop(other?),
+                other => other.map(|_| ())?,
             }
         }
         for object in self.store().list("condemned/")? {
             match self.read_mark(&object.key) {
                 Err(error) if error.is_damage() => report.problem(&object.key, &error),
-                other => drop(other?),
+                other => other.map(|_| ())?,
             }
         }
         Ok(())

@@ -23,10 +23,10 @@ pub(crate) fn snapshot_number(key: &str) -> Option<u64> {
 
 /// The extension that names where the files were.
 const PATHS: u64 = 1;
-/// The extension that names tags.
-const TAGS: u64 = 2;
 /// The extension that names the owner's list of slots.
-const ROSTER: u64 = 3;
+const ROSTER: u64 = 2;
+/// The extension that names tags.
+const TAGS: u64 = 3;
 
 /// What a put kept, in numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -125,13 +125,13 @@ fn write_body(body: &Body) -> Vec<u8> {
     put_varint(&mut out, body.pages.len() as u64);
     body.pages.iter().for_each(|id| out.extend_from_slice(&id.0));
     put_list(&mut out, PATHS, &body.paths);
-    put_list(&mut out, TAGS, &body.tags);
     if body.roster > 0 {
         let mut number = Vec::new();
         put_varint(&mut number, body.roster);
         put_varint(&mut out, ROSTER);
         put_bytes(&mut out, &number);
     }
+    put_list(&mut out, TAGS, &body.tags);
     out
 }
 

@@ -109,7 +109,7 @@ impl Pin {
     pub(super) fn keep(&self) -> Result<(), Error> {
         for file in self.files.iter().flatten() {
             if self.expected || read(file)?.is_none() {
-                write(file, &format!("{}\n{}\n", self.found, self.place))?;
+                write(file, format!("{}\n{}\n", self.found, self.place))?;
             }
         }
         Ok(())

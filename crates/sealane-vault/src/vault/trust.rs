@@ -208,7 +208,12 @@ impl Vault {
     /// Writes a new list: the slots that there are, changed by `change`.
     pub(crate) fn list_slots(&self, change: &mut dyn FnMut(&mut Vec<Listed>)) -> Result<(), Error> {
         self.owner("sign slots")?;
+        // Another machine of the owner may have written one since this vault was opened.
+        let (there, _) = newest(&self.store, &self.config, None)?;
         let mut roster = self.roster();
+        if there.number > roster.number {
+            roster = there;
+        }
         if roster.number == 0 {
             for slot in self.all_slots()? {
                 roster.slots.extend(self.listed(&slot));

@@ -284,3 +284,26 @@ fn a_dry_run_says_what_the_prune_does() {
         assert_eq!(place.open().prune(&options).unwrap().removed, 0, "seed {seed}");
     }
 }
+
+#[test]
+fn what_a_lost_page_named_is_not_said_to_be_no_entry() {
+    let place = Place::new();
+    let source = place.source(|folder| fs::write(folder.join("file"), b"content").unwrap());
+    let vault = place.init();
+    vault.put_paths(&[source], &PutOptions::default()).unwrap();
+    let wanted = vec![b"source/file".to_vec()];
+    for pack in place.store().list("packs/").unwrap() {
+        place.store().delete(&pack.key).unwrap();
+    }
+    let vault = place.open();
+    let newest = vault.newest(&Whose::default(), &wanted).unwrap();
+    for dry_run in [true, false] {
+        let options = GetOptions { paths: wanted.clone(), dry_run, ..GetOptions::default() };
+        let report = vault.get_to(&newest, &place.path("back"), &options).unwrap();
+        let failed = format!("{:?}", report.failed);
+        assert!(failed.contains("page") && failed.contains("SL-VAULT-03"), "{failed}");
+    }
+    // What lies in it is not known, and the snapshot counts as one of its own.
+    let groups = vault.retention(&prune(Keep { last: 1, ..Keep::default() })).unwrap();
+    assert_eq!(groups.len(), 1);
+}

@@ -18,6 +18,8 @@ fn works(place: &Place, key: &str) {
         assert!(!vault.snapshots().unwrap().is_empty());
         let newest = vault.snapshot(None).unwrap();
         assert!(newest.counts.files > 0, "{key}");
+        let own = vault.newest(&Whose::default(), &[b"source/file".to_vec()]).unwrap();
+        assert!(own.signer.is_none() && own.counts.files > 0, "{key}");
         let (target, failed) = place.restores(&vault, None);
         assert_eq!(failed, []);
         assert_same(&source, &target);
@@ -94,6 +96,26 @@ fn what_is_no_slot() {
         fs::write(place.path("vault").join(key), bytes).unwrap();
         works(&place, key);
         fs::remove_file(place.path("vault").join(key)).unwrap();
+    }
+}
+
+#[test]
+fn a_slot_with_a_main_key_of_a_strangers_own_opens_nothing() {
+    let (place, host) = vault();
+    let identity = sealane_group::Identity::generate("anna").unwrap();
+    place.open().add_identity(identity.public(), "anna").unwrap();
+    let key = hostile::plant_slot(&host.open(&place), identity.public()).unwrap();
+    // Also where no list tells which slots are the owner's.
+    for lists in [true, false] {
+        if !lists {
+            fs::remove_dir_all(place.path("vault/roster")).unwrap();
+        }
+        let state = Some(place.path(&format!("lists {lists}")));
+        let options = OpenOptions { state, ..OpenOptions::default() };
+        let secret = Secret::Identity(&identity);
+        let vault = Vault::open(place.store(), &secret, &options).unwrap();
+        assert_eq!(vault.anchor(), place.open().anchor());
+        assert!(!lists || vault.warnings().iter().any(|at| at.path == key));
     }
 }
 
