@@ -96,9 +96,18 @@ impl Vault {
         let secret = NewSecret::Passphrase(passphrase, cost);
         let (slot, object) = KeySlot::write(&id, &main, "first", &secret)?;
         store.put_and_read(&slot_key(&slot), &object)?;
-        if store.put_and_read(CONFIG_KEY, &config.write(&signer)?)? == Put::Existed {
-            store.delete(&slot_key(&slot))?;
-            return Err(Error::Exists);
+        match store.put_and_read(CONFIG_KEY, &config.write(&signer)?) {
+            Ok(Put::Created) => {}
+            // Without its config the slot opens nothing, and would be a stranger's to the next.
+            Ok(Put::Existed) => {
+                store.delete(&slot_key(&slot))?;
+                return Err(Error::Exists);
+            }
+            Err(error @ (Error::Forgot(_) | Error::Overwrites(_))) => {
+                store.delete(&slot_key(&slot))?;
+                return Err(error);
+            }
+            Err(error) => return Err(error),
         }
         let vault = Vault::unlocked(store, config, &main, options, Roster::default())?;
         Pin::made(&vault.store, &vault.config, options)?;

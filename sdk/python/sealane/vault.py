@@ -488,9 +488,13 @@ def check_path(path: bytes) -> bytes:
 
 
 def chosen(vault: Vault, number: int | None = None) -> list[Entry]:
-    """The entries of a snapshot, of the newest if none is named."""
+    """The entries of a snapshot; if none is named, of the owner's newest.
+
+    A writer's is taken without its number only where the owner has none.
+    """
     kept = [snapshot for snapshot in vault.snapshots() if not snapshot.is_prune]
     kept = [snapshot for snapshot in kept if number in (None, snapshot.number)]
+    kept.sort(key=lambda snapshot: (snapshot.is_owners, snapshot.number))
     if not kept:
         raise Refused(MISSING)
     return list(vault.entries(kept[-1].pages))

@@ -1,6 +1,7 @@
 """The reader of vaults against good ones and bad ones."""
 
 import os
+import shutil
 import tempfile
 import unittest
 from pathlib import Path
@@ -28,6 +29,17 @@ class TestVectors(unittest.TestCase):
         for name in ("vault", "vault2"):
             with self.subTest(name):
                 self.reads(name)
+
+    def test_a_writers_snapshot_is_not_taken_for_the_owners(self):
+        told = cases("vault/vault.json")
+        with tempfile.TemporaryDirectory() as folder:
+            shutil.copytree(FOLDER / "vault" / "store", folder, dirs_exist_ok=True)
+            (Path(folder) / "snapshots" / "0000000005").unlink()
+            vault = Vault(Folder(folder), passphrase=told["passphrase"].encode())
+            newest = vault.snapshots()[-1]
+            self.assertEqual((newest.number, newest.is_owners), (4, False))
+            self.assertEqual(chosen(vault), chosen(vault, 3))
+            self.assertNotEqual(chosen(vault), chosen(vault, 4))
 
     def reads(self, name: str) -> None:
         told = cases(f"{name}/vault.json")
