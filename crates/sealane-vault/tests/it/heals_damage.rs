@@ -69,7 +69,7 @@ impl Kept {
 
 /// Whether the vault is whole without the object: a shortcut, or one that a newer one replaces.
 fn is_spare(kept: &Kept, key: &str) -> bool {
-    let newest = kept.objects.keys().filter(|key| key.starts_with("roster/")).next_back();
+    let newest = kept.objects.keys().rfind(|key| key.starts_with("roster/"));
     key.starts_with("index/") || key.starts_with("roster/") && newest.is_some_and(|at| at != key)
 }
 
