@@ -72,7 +72,14 @@ fn a_store_that_takes_the_list_back_is_named() {
     let fresh = place.open_afresh("fresh");
     let named = |at: &sealane_vault::Skipped| at.path.starts_with("roster/");
     assert!(fresh.verify(false).unwrap().problems.iter().any(named));
-    fresh.snapshots().unwrap();
+    // Nor does anybody sign a new one that believes the writer again, but who repairs.
+    fs::remove_dir_all(place.path("vault/roster")).unwrap();
+    let other = place.open_afresh("other");
+    assert!(other.warnings().iter().any(named));
+    assert_eq!(place.store().list("roster/").unwrap(), []);
+    other.repair(&[], &PutOptions::default()).unwrap();
+    let until = other.slots().unwrap().iter().find_map(|slot| slot.until);
+    assert!(until.is_some(), "{until:?}");
 }
 
 #[test]
