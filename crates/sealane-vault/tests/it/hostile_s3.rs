@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// What the server does with a request to create an object.
+#[allow(dead_code, reason = "each test file uses a part of it")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Way {
     /// It keeps the object if none is there, as it should.

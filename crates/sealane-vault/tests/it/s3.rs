@@ -75,6 +75,7 @@ pub(crate) fn request(port: u16, what: &str) -> String {
 }
 
 /// What the proxy does with a request.
+#[allow(dead_code, reason = "each test file uses a part of it")]
 pub(crate) enum Answer {
     /// The server answers.
     Pass,
@@ -83,7 +84,6 @@ pub(crate) enum Answer {
     /// The proxy answers with this status, and the server hears nothing.
     Status(u16),
     /// The server does it, and its answer is lost with the connection.
-    #[allow(dead_code, reason = "the tests of the command line lose no answer")]
     Lost,
     /// The server hears nothing of `If-None-Match`, and writes over what is there.
     Unconditional,
