@@ -137,6 +137,11 @@ pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
     shown(text, |c| c.is_control() && c != '\n')
 }
 
+/// The same for text that is a part of one line: an end of a line is shown, too.
+pub(crate) fn one_line(text: &str) -> Cow<'_, str> {
+    shown(text, char::is_control)
+}
+
 /// The same text with the characters that are hidden escaped.
 fn shown(text: &str, is_hidden: impl Fn(char) -> bool) -> Cow<'_, str> {
     if !text.contains(&is_hidden) {

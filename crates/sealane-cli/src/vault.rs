@@ -4,18 +4,20 @@ mod care;
 mod get;
 mod key;
 mod list;
+mod prune;
 mod put;
 mod repair;
 mod show;
 mod unlock;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use sealane::Value;
-use sealane_vault::{Error, Skipped, Snapshot, Vault};
+use sealane_vault::{Error, Skipped, Snapshot, Vault, Whose};
 
 use crate::args::vault::{self as args, VaultVerb};
+use crate::terminal::one_line;
 use crate::{Failure, Terminal};
 
 pub(crate) use unlock::Location;
@@ -38,15 +40,13 @@ fn verb(args: &args::Vault, location: &Location, terminal: &mut Terminal) -> Res
         VaultVerb::Init(init) => key::init(init, location, terminal),
         VaultVerb::Put(put) => put::run(put, location, terminal),
         VaultVerb::Get(get) => get::run(get, location, terminal),
-        VaultVerb::Ls { snapshot, path } => {
-            list::run(snapshot.as_deref(), path.as_deref(), location, terminal)
-        }
-        VaultVerb::Find { pattern } => list::find(pattern, location, terminal),
+        VaultVerb::Ls(ls) => list::run(ls, location, terminal),
+        VaultVerb::Find(find) => list::find(find, location, terminal),
         VaultVerb::Status => show::status(location, terminal),
         VaultVerb::Verify { read_data } => care::verify(*read_data, location, terminal),
         VaultVerb::Repair { paths } => repair::run(paths, location, terminal),
         VaultVerb::Drill(drill) => care::drill(drill, location, terminal),
-        VaultVerb::Prune(prune) => care::prune(prune, location, terminal),
+        VaultVerb::Prune(prune) => prune::run(prune, location, terminal),
         VaultVerb::Recover { to, snapshot, paths } => {
             care::recover(to, *snapshot, paths, location, terminal)
         }
@@ -57,13 +57,55 @@ fn verb(args: &args::Vault, location: &Location, terminal: &mut Terminal) -> Res
     }
 }
 
-/// The snapshot of a number or of `latest`.
-fn snapshot(vault: &Vault, name: &str) -> Result<Snapshot, Failure> {
-    let number = match name {
-        "latest" => None,
-        number => Some(number.parse().map_err(|_| Error::NoSnapshot(number.to_owned()))?),
-    };
-    Ok(vault.snapshot(number)?)
+/// The snapshot of a number. For `latest` it is the newest of these that has the paths, and it is
+/// named.
+fn snapshot(
+    vault: &Vault,
+    name: &str,
+    whose: &Whose,
+    paths: &[Vec<u8>],
+    terminal: &Terminal,
+) -> Result<Snapshot, Failure> {
+    if name != "latest" {
+        let number = name.parse().map_err(|_| Error::NoSnapshot(name.to_owned()))?;
+        let snapshot = vault.snapshot(Some(number))?;
+        vault.check_paths(&snapshot, paths)?;
+        return Ok(snapshot);
+    }
+    let known = vault.warnings();
+    let snapshot = vault.newest(whose, paths);
+    // A newer one that cannot be read was passed over.
+    warn_anew(vault, &known);
+    let snapshot = snapshot?;
+    if !terminal.json() {
+        let (number, host, time) = (snapshot.number, &snapshot.source, time(snapshot.time_ns));
+        let line = format!("snapshot {number} of {host}, {time}: {}", places(&snapshot.paths));
+        eprintln!("sealane: {}", one_line(line.trim_end_matches([':', ' '])));
+    }
+    Ok(snapshot)
+}
+
+/// Prints what was found since the warnings that are known.
+fn warn_anew(vault: &Vault, known: &[Skipped]) {
+    for warning in vault.warnings().iter().filter(|warning| !known.contains(warning)) {
+        eprintln!("sealane: warning: `{}`: {}", warning.path, warning.reason);
+    }
+}
+
+fn whose(args: &args::Whose) -> Whose {
+    Whose { host: args.host.clone(), signer: args.signer.clone(), anyone: args.anyone }
+}
+
+/// Where files were, for people.
+fn places(paths: &[Vec<u8>]) -> String {
+    let shown: Vec<_> = paths.iter().map(|path| String::from_utf8_lossy(path)).collect();
+    shown.join(", ")
+}
+
+/// Paths of a snapshot as they were named. One that names its root is as good as none.
+fn wanted<'a>(paths: impl IntoIterator<Item = &'a PathBuf>) -> Vec<Vec<u8>> {
+    let paths: Vec<Vec<u8>> = paths.into_iter().map(|path| path_bytes(path)).collect();
+    if paths.iter().any(Vec::is_empty) { Vec::new() } else { paths }
 }
 
 /// Names what was left out; that is a failure in the end.
@@ -91,7 +133,10 @@ fn path_bytes(path: &Path) -> Vec<u8> {
     while let [rest @ .., b'/'] = bytes {
         bytes = rest;
     }
-    bytes.to_vec()
+    while let [b'/', rest @ ..] | [b'.', b'/', rest @ ..] = bytes {
+        bytes = rest;
+    }
+    if bytes == b"." { Vec::new() } else { bytes.to_vec() }
 }
 
 /// Text of a path; what is no UTF-8 is replaced.

@@ -1,7 +1,8 @@
-//! Writes `vectors/vault`: `cargo run -p sealane-vault --example vault_vectors`
+//! Writes `vectors/vault2`: `cargo run -p sealane-vault --example vault_vectors`
 //!
 //! The vault that it makes has keys and salts of its own each time; the one that is kept stands for
-//! all vaults of the format's version 1 that are out there.
+//! all vaults with an owner's list of slots that are out there. `vectors/vault` is of before there
+//! were such lists, and stays.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -22,7 +23,7 @@ const PASSPHRASE: &str = "the vault of the vectors";
 const COST: Cost = Cost { memory_kib: 64, passes: 1, lanes: 1 };
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors/vault");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors/vault2");
     let work = std::env::temp_dir().join(format!("vault-vectors-{}", std::process::id()));
     if folder.exists() {
         fs::remove_dir_all(&folder)?;
@@ -50,6 +51,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     writer.put_paths(std::slice::from_ref(&source), &PutOptions::default())?;
     vault.put_paths(std::slice::from_ref(&source), &PutOptions::default())?;
 
+    // What the writer adds after it was removed is no snapshot.
+    let slots = vault.slots()?;
+    let slot = slots.iter().find(|slot| slot.label.as_deref() == Some("a host"));
+    vault.remove_slot(slot.map_or("", |slot| &slot.id))?;
+    writer.put_paths(std::slice::from_ref(&source), &PutOptions::default())?;
+    fs::write(source.join("changes"), "the last ".repeat(500))?;
+    vault.put_paths(std::slice::from_ref(&source), &PutOptions::default())?;
+
     let snapshots = vault.snapshots()?;
     let told = snapshots.iter().map(|snapshot| told(&vault, snapshot));
     let text = json!({
@@ -59,6 +68,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         "snapshots": told.collect::<Result<Vec<_>, _>>()?,
     });
     fs::write(folder.join("vault.json"), format!("{text:#}\n"))?;
+    fs::remove_dir_all(folder.join("store/tmp"))?;
     fs::remove_dir_all(&work)?;
     Ok(())
 }

@@ -8,13 +8,17 @@ mod live;
 mod prune;
 mod recover;
 mod repair;
+mod retain;
 mod verify;
+mod whose;
 
 pub use drill::{DrillOptions, DrillReport};
 pub use find::Found;
 pub use inspect::Fact;
 pub use leaks::{LeakGroup, Leaks, leaks};
-pub use prune::{Keep, PruneOptions, PruneReport};
+pub use prune::{PruneOptions, PruneReport};
 pub use recover::Recovered;
 pub use repair::RepairReport;
+pub use retain::{Group, GroupBy, Keep, Retention, Verdict};
 pub use verify::VerifyReport;
+pub use whose::Whose;

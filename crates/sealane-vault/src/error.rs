@@ -199,7 +199,7 @@ sealane_message::errors! {
         NoSnapshot(String),
         /// No entry has that path.
         #[error("the snapshot has no `{0}`")]
-        #[code("SL-VAULT-27", "NoEntry", exit = Usage)]
+        #[code("SL-VAULT-27", "NoEntry")]
         #[cause("a snapshot has no such path")]
         #[hint("`sealane vault ls SNAPSHOT` lists its paths.")]
         NoEntry(String),
@@ -260,6 +260,44 @@ sealane_message::errors! {
         #[cause("a file has more pieces than readers of a vault take")]
         #[hint("It has very many holes: leave it out with --exclude, or fill the holes.")]
         TooManyPieces(String),
+        /// The bucket's server writes where an object is, whatever it is told.
+        #[error("the store `{0}` ignores `If-None-Match`: it writes over objects that are there")]
+        #[code("SL-VAULT-43", "StoreOverwrites", exit = Storage)]
+        #[cause("the server of a bucket ignores `If-None-Match: *` and writes over objects")]
+        #[hint("Two who put at the same time would lose a snapshot there, and neither would \
+                notice. Use a newer version of the server, another bucket, or a folder.")]
+        Overwrites(String),
+        /// The store said yes to an object, and does not have it.
+        #[error("the store said that it has `{0}`, and does not have it")]
+        #[code("SL-VAULT-44", "StoreForgot", retry = Later, exit = Storage)]
+        #[cause("the store of a vault does not have an object that it said it had")]
+        #[hint("Nothing that needs it was reported as kept: run it again. If no `prune --now` ran \
+                at the same time, the store loses data.")]
+        Forgot(String),
+        /// Only others have snapshots in the vault.
+        #[error("there is no snapshot of {asked}; the newest of others are {there}")]
+        #[code("SL-VAULT-45", "NoOwnSnapshot", exit = Usage)]
+        #[cause("a vault has no snapshot of this host and the owner, and no other was named")]
+        #[hint("Name a snapshot by its number, as `sealane vault ls` lists them, or say whose with \
+                --host and --signer.")]
+        NoOwnSnapshot {
+            /// Whose was asked for.
+            asked: String,
+            /// Whose there are, with their numbers.
+            there: String,
+        },
+        /// No path of the snapshots that were looked through matches.
+        #[error("no path in the snapshots of {whose} matches `{pattern}`")]
+        #[code("SL-VAULT-46", "NoMatch")]
+        #[cause("no path in the snapshots that were looked through matches a pattern")]
+        #[hint("Patterns are as in a .gitignore: *.pdf, or accounts/2024/*. --anyone looks through \
+                the snapshots of all hosts and signers.")]
+        NoMatch {
+            /// The pattern.
+            pattern: String,
+            /// Whose snapshots they are.
+            whose: String,
+        },
         /// The system gave no thread.
         #[error("a thread could not be started")]
         #[code("SL-VAULT-31", "VaultThread")]

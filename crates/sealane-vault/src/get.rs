@@ -38,7 +38,8 @@ impl Vault {
         StoredFile::new(chunks, entry)
     }
 
-    /// Restores a snapshot, or a part of it, into `target`, which need not exist.
+    /// Restores a snapshot, or a part of it, into `target`, which need not exist. Where it has
+    /// nothing at one of the paths, nothing is written.
     ///
     /// Files that are there with the right size and time are left as they are. While a restore runs
     /// the target holds a file `.sealane-restoring`. Where one is left, the machine may have
@@ -46,17 +47,37 @@ impl Vault {
     /// stays until a restore of all of a snapshot finds nothing wrong.
     ///
     /// # Errors
-    /// What the target folder or the store fails for as a whole. Single files that cannot be
-    /// restored are named in [`GetReport::failed`].
+    /// [`Error::NoEntry`], and what the target folder or the store fails for as a whole. Single
+    /// files that cannot be restored are named in [`GetReport::failed`].
     pub fn get_to(
         &self,
         snapshot: &Snapshot,
         target: &Path,
         options: &GetOptions,
     ) -> Result<GetReport, Error> {
+        self.check_paths(snapshot, &options.paths)?;
         let chunks = Chunks::new(self, self.manifest())?;
         let pages = Chunks::new(self, self.manifest())?;
         restore(chunks, Entries::new(pages, &snapshot.body.pages), target, options)
+    }
+
+    /// Refuses paths at which a snapshot has nothing, and names all of them. Where a page is lost,
+    /// nobody knows what it named: such a path is not refused.
+    ///
+    /// # Errors
+    /// [`Error::NoEntry`], and as [`Vault::entries`].
+    pub fn check_paths(&self, snapshot: &Snapshot, paths: &[Vec<u8>]) -> Result<(), Error> {
+        let mut chunks = Chunks::new(self, self.manifest())?;
+        let mut missing = Vec::new();
+        for path in paths {
+            match has(&mut chunks, &snapshot.body.pages, path) {
+                Ok(false) => missing.push(String::from_utf8_lossy(path)),
+                Ok(true) => {}
+                Err(error) if error.is_damage() => {}
+                Err(error) => return Err(error),
+            }
+        }
+        if missing.is_empty() { Ok(()) } else { Err(Error::NoEntry(missing.join("`, `"))) }
     }
 }
 
@@ -111,22 +132,52 @@ impl std::fmt::Debug for Entries<'_> {
     }
 }
 
-/// The entry of a path, by halving the pages.
-fn find(chunks: &mut Chunks<'_>, pages: &[Id], path: &[u8]) -> Result<Entry, Error> {
-    let missing = || Error::NoEntry(String::from_utf8_lossy(path).into_owned());
+/// Whether something lies at `path` or in it.
+pub(crate) fn has(chunks: &mut Chunks<'_>, pages: &[Id], path: &[u8]) -> Result<bool, Error> {
+    let first = first_from(chunks, pages, path)?;
+    Ok(first.is_some_and(|first| is_in(&first.path, path)))
+}
+
+/// Whether `path` is `folder` or in it.
+pub(crate) fn is_in(path: &[u8], folder: &[u8]) -> bool {
+    let rest = path.strip_prefix(folder);
+    rest.is_some_and(|rest| matches!(rest, [] | [b'/', ..]))
+}
+
+/// The first components of all paths.
+pub(crate) fn roots(chunks: &mut Chunks<'_>, pages: &[Id]) -> Result<Vec<Vec<u8>>, Error> {
+    let mut roots: Vec<Vec<u8>> = Vec::new();
+    let mut from = Vec::new();
+    while let Some(next) = first_from(chunks, pages, &from)? {
+        let root = next.path.split(|byte| *byte == b'/').next().unwrap_or_default();
+        // No component holds a zero, so that nothing comes between a name and this one.
+        from = [root, &b"\0"[..]].concat();
+        roots.push(root.to_vec());
+    }
+    Ok(roots)
+}
+
+/// The first entry that does not come before `path`, by halving the pages.
+fn first_from(chunks: &mut Chunks<'_>, pages: &[Id], path: &[u8]) -> Result<Option<Entry>, Error> {
     let (mut low, mut high) = (0, pages.len());
+    let mut first = None;
     while low < high {
         let middle = usize::midpoint(low, high);
-        let id = pages.get(middle).ok_or_else(missing)?;
+        let Some(id) = pages.get(middle) else { break };
         let page = chunks.read(id, ChunkKind::Page).and_then(read_page)?;
-        let (Some(first), Some(last)) = (page.first(), page.last()) else { return Err(missing()) };
-        if compare(path, &first.path).is_lt() {
-            high = middle;
-        } else if compare(path, &last.path).is_gt() {
-            low = middle + 1;
-        } else {
-            return page.into_iter().find(|entry| entry.path == path).ok_or_else(missing);
+        match page.into_iter().find(|entry| !compare(&entry.path, path).is_lt()) {
+            Some(entry) => {
+                first = Some(entry);
+                high = middle;
+            }
+            None => low = middle + 1,
         }
     }
-    Err(missing())
+    Ok(first)
+}
+
+/// The entry of a path.
+fn find(chunks: &mut Chunks<'_>, pages: &[Id], path: &[u8]) -> Result<Entry, Error> {
+    let found = first_from(chunks, pages, path)?.filter(|found| found.path == path);
+    found.ok_or_else(|| Error::NoEntry(String::from_utf8_lossy(path).into_owned()))
 }

@@ -10,7 +10,7 @@ use crate::format::pack::{Pack, pack_key, read_trailer, seal_trailer, write_trai
 use crate::format::page::{Entry, PageDraft, Piece, read_list, read_page, write_pieces};
 use crate::format::roster::Roster;
 use crate::format::snapshot::{self, Body, Link, Sealed, read_body, snapshot_key};
-use crate::keys::{KeySlot, slot_key};
+use crate::keys::{KeySlot, NewSecret, slot_key};
 use crate::put::{ChunkSealer, now_ns};
 use crate::vault::Vault;
 use crate::wire::from_hex;
@@ -134,6 +134,23 @@ pub fn plant_index(vault: &Vault, pack: &str, size: u64, ids: &[Id]) -> Result<(
     Ok(())
 }
 
+/// Puts a slot into the store that opens for an identity, with a main key of a stranger's own.
+///
+/// # Errors
+/// What the store fails for.
+pub fn plant_slot(vault: &Vault, identity: &sealane_group::PublicKey) -> Result<String, Error> {
+    let main = crate::keys::Key::new([7; 32]);
+    let secret = NewSecret::Identity(identity);
+    // It comes before every other one by its name.
+    loop {
+        let (id, object) = KeySlot::write(vault.vault_id(), &main, "", &secret)?;
+        if id.first() == Some(&0) {
+            vault.store().put(&slot_key(&id), &object)?;
+            return Ok(slot_key(&id));
+        }
+    }
+}
+
 /// A link as somebody with a writer's key can make it.
 #[derive(Debug, Clone, Default)]
 pub struct FalseLink {
@@ -161,6 +178,8 @@ pub fn plant_link(vault: &Vault, link: FalseLink) -> Result<(), Error> {
         compression: Compression::None,
         listing: None,
         pages: link.pages,
+        paths: Vec::new(),
+        tags: Vec::new(),
         roster: 0,
     };
     let FalseLink { number, previous, removed, .. } = link;

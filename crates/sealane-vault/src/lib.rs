@@ -53,8 +53,8 @@ mod vault;
 mod wire;
 
 pub use care::{
-    DrillOptions, DrillReport, Fact, Found, Keep, LeakGroup, Leaks, PruneOptions, PruneReport,
-    Recovered, RepairReport, VerifyReport, leaks,
+    DrillOptions, DrillReport, Fact, Found, Group, GroupBy, Keep, LeakGroup, Leaks, PruneOptions,
+    PruneReport, Recovered, RepairReport, Retention, Verdict, VerifyReport, Whose, leaks,
 };
 pub use error::{ERRORS, Error};
 pub use format::chunk::{Compression, Id};

@@ -37,6 +37,12 @@ sealane_message::limits! {
     MAX_LABEL_BYTES: usize = 64, "bytes";
     /// A snapshot's note. A longer one is refused.
     MAX_NOTE_BYTES: usize = 4096, "bytes";
+    /// The name of a snapshot's host. A longer one is refused.
+    MAX_HOST_BYTES: usize = 1024, "bytes";
+    /// A snapshot's tag. A longer one is refused.
+    MAX_TAG_BYTES: usize = 64, "bytes";
+    /// Tags of one snapshot. More are refused.
+    MAX_TAGS: usize = 64, "tags";
     /// A path within a vault, and a link's target. A longer one is refused.
     MAX_PATH_BYTES: usize = 4096, "bytes";
     /// Entries of one page of a snapshot.

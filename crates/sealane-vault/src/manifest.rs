@@ -121,8 +121,9 @@ impl Manifest {
     }
 
     /// A manifest that lives as long as this value.
-    pub(crate) fn in_memory() -> Result<Manifest, Error> {
-        Manifest::prepare(Connection::open_in_memory()?, Reads::Everything)
+    /// What does not fit into a small part of memory goes to a file without a name.
+    pub(crate) fn temporary() -> Result<Manifest, Error> {
+        Manifest::prepare(Connection::open("")?, Reads::Everything)
     }
 
     fn prepare(database: Connection, reads: Reads) -> Result<Manifest, Error> {

@@ -48,6 +48,13 @@ pub struct PutOptions {
     pub exclude_from: Vec<PathBuf>,
     /// What the snapshot says about itself.
     pub note: String,
+    /// Words by which a prune and people tell snapshots apart.
+    pub tags: Vec<String>,
+    /// The host that the snapshot names; none is this machine. Where a machine gets another name
+    /// with each start, one that stays keeps its snapshots together.
+    pub host: Option<String>,
+    /// When the snapshot says that it was made, in nanoseconds since 1970-01-01 UTC; none is now.
+    pub time_ns: Option<i64>,
     /// Finds out what would be kept, and writes nothing.
     pub dry_run: bool,
     /// Where to count what is done.

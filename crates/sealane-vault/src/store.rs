@@ -89,6 +89,37 @@ impl Store {
         }
     }
 
+    /// Creates a small object that others rely on. It counts as created once the store has given it
+    /// back.
+    ///
+    /// # Errors
+    /// As [`Store::put`]; [`Error::Forgot`] when it is not there then, [`Error::Overwrites`] when
+    /// another is.
+    pub(crate) fn put_and_read(&self, key: &str, bytes: &[u8]) -> Result<Put, Error> {
+        if self.put(key, bytes)? == Put::Existed {
+            return Ok(Put::Existed);
+        }
+        match self.get(key, bytes.len()) {
+            Ok(found) if found == bytes => Ok(Put::Created),
+            Ok(_) | Err(Error::TooLarge { .. }) => Err(Error::Overwrites(self.location())),
+            Err(Error::Missing(key)) => Err(Error::Forgot(key)),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Refuses a store that writes over objects although it is told not to. Each opened store is
+    /// asked once, with an object of a few bytes that is removed again.
+    ///
+    /// # Errors
+    /// [`Error::Overwrites`], [`Error::Forgot`], [`Error::Store`].
+    pub(crate) fn check_condition(&self) -> Result<(), Error> {
+        match self {
+            // The system's call is the condition.
+            Store::Folder(_) => Ok(()),
+            Store::S3(bucket) => bucket.check_condition(),
+        }
+    }
+
     /// Creates an object from a finished file of [`Store::spool`], durable on return. The file is
     /// gone afterwards, whether the key was free or not.
     ///

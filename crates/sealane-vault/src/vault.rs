@@ -30,6 +30,7 @@ use crate::store::{Put, Store};
 use crate::wire::hex;
 
 pub use chain::Snapshot;
+pub(crate) use commit::host;
 pub use keys::SlotInfo;
 use pin::{Anchor, Pin};
 pub(crate) use sync::hash_of;
@@ -75,7 +76,7 @@ impl Vault {
     /// Makes a vault in `store`, with a first slot for `passphrase`.
     ///
     /// # Errors
-    /// [`Error::Exists`], and what the store fails for.
+    /// [`Error::Exists`], [`Error::Overwrites`], and what the store fails for.
     pub fn init(
         store: Store,
         passphrase: &[u8],
@@ -86,6 +87,7 @@ impl Vault {
         if store.size(CONFIG_KEY)?.is_some() {
             return Err(Error::Exists);
         }
+        store.check_condition()?;
         let id: VaultId = random()?;
         let main = Key::new(random()?);
         let signer = Signer::from_seed(&derive("signing", &main, &id))?;
@@ -93,10 +95,19 @@ impl Vault {
         let config = Config { vault: id, metadata, created_ns: now_ns(), owner };
         let secret = NewSecret::Passphrase(passphrase, cost);
         let (slot, object) = KeySlot::write(&id, &main, "first", &secret)?;
-        store.put(&slot_key(&slot), &object)?;
-        if store.put(CONFIG_KEY, &config.write(&signer)?)? == Put::Existed {
-            store.delete(&slot_key(&slot))?;
-            return Err(Error::Exists);
+        store.put_and_read(&slot_key(&slot), &object)?;
+        match store.put_and_read(CONFIG_KEY, &config.write(&signer)?) {
+            Ok(Put::Created) => {}
+            // Without its config the slot opens nothing, and would be a stranger's to the next.
+            Ok(Put::Existed) => {
+                store.delete(&slot_key(&slot))?;
+                return Err(Error::Exists);
+            }
+            Err(error @ (Error::Forgot(_) | Error::Overwrites(_))) => {
+                store.delete(&slot_key(&slot))?;
+                return Err(error);
+            }
+            Err(error) => return Err(error),
         }
         let vault = Vault::unlocked(store, config, &main, options, Roster::default())?;
         Pin::made(&vault.store, &vault.config, options)?;
@@ -162,7 +173,9 @@ impl Vault {
             vaults.extend(id.filter(|id| !vaults.contains(id)));
         }
         for id in vaults {
-            let Ok(unlocked) = unlock(&store, &id, secret, &Roster::default(), None) else { continue };
+            let Ok(unlocked) = unlock(&store, &id, secret, &Roster::default(), None) else {
+                continue;
+            };
             let signer = Signer::from_seed(&derive("signing", &unlocked.main, &id))?;
             let owner = signer.verifying_key();
             let config =
@@ -287,8 +300,10 @@ impl Vault {
     /// What was found in the store that is not the vault's, or is missing, and was skipped.
     pub fn warnings(&self) -> Vec<Skipped> {
         let warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
-        let skipped =
-            |(path, reason): (&String, &String)| Skipped { path: path.clone(), reason: reason.clone() };
+        let skipped = |(path, reason): (&String, &String)| Skipped {
+            path: path.clone(),
+            reason: reason.clone(),
+        };
         warnings.iter().map(skipped).collect()
     }
 
@@ -392,7 +407,7 @@ fn open_manifest(
     reads: Reads,
 ) -> Result<(Option<PathBuf>, Manifest), Error> {
     if options.objects_alone {
-        return Ok((None, Manifest::in_memory()?));
+        return Ok((None, Manifest::temporary()?));
     }
     let state = state_folder(options.state.as_deref(), vault)?;
     let manifest = Manifest::open(&state, reads)?;

@@ -18,14 +18,16 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCMSIV
 from cryptography.hazmat.primitives.kdf.argon2 import Argon2id
 
 from .refused import Refused
+from .vault_chain import Snapshot, read_chain
 
 MAGIC, HEADER, TAG, NONCE, ID = b"SLVT", 24, 16, 12, 24
 CONFIG, SLOT, PACK, SNAPSHOT = 1, 2, 3, 5
 DATA, PAGE, LIST = 0, 1, 2
 KINDS = {DATA: "data-ids", PAGE: "page-ids", LIST: "list-ids"}
-MAX_CHUNK, MAX_TRAILER, MAX_PACK = 4 << 20, 32 << 20, 64 << 20
+MAX_CHUNK, MAX_TRAILER, MAX_PACK = 4 << 20, 20 << 20, 64 << 20
 MAX_CONFIG, MAX_SLOT, MAX_SNAPSHOT = 256, 4096, 32 << 20
 MAX_PATH, MAX_PAGE_ENTRIES, MAX_PIECES = 4096, 1024, 1024
+MAX_FILE_LISTS, MAX_PAGE_PIECES = 1 << 16, 1 << 17
 MAX_KDF_KIB, MAX_KDF_PASSES, MAX_KDF_LANES = 1 << 20, 16, 16
 DIGITS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
@@ -269,17 +271,6 @@ class Entry:
     same_as: bytes | None = None
 
 
-class Snapshot(NamedTuple):
-    """A link of the chain."""
-
-    number: int
-    hash: bytes
-    previous: bytes
-    removed: dict[int, bytes]
-    is_prune: bool
-    pages: list[bytes]
-
-
 class Vault:
     """An unlocked vault."""
 
@@ -293,17 +284,22 @@ class Vault:
         if config[-96:-64] != self.keys.verifying():
             raise Refused(SIGNATURE)
         check_signature(config, self.keys.verifying())
-        self.places: dict[bytes, Place] = {}
+        self.places: dict[bytes, list[Place]] = {}
         self.trailers: dict[str, list[tuple[bytes, Place]]] = {}
         #: Packs whose trailer cannot be read, and why.
         self.damaged: dict[str, str] = {}
+        #: What is no part of the chain or is missing from it, and why.
+        self.foreign: dict[str, str] = {}
         for key in store.names("packs"):
             try:
                 self.trailers[key] = self._trailer(key)
             except Refused as refused:
                 self.damaged[key] = refused.code
         for ident, place in (chunk for chunks in self.trailers.values() for chunk in chunks):
-            self.places.setdefault(ident, place)
+            self.places.setdefault(ident, []).append(place)
+        # What only the owner can have written comes first.
+        for places in self.places.values():
+            places.sort(key=lambda place: place.keys is not self.keys)
 
     def _unlock(self, vault_id: bytes, passphrase: bytes | None, code: str | None) -> Keys:
         secret = None if code is None else recovery_code(code)
@@ -346,10 +342,16 @@ class Vault:
         return chunks
 
     def chunk(self, ident: bytes, kind: int, place: Place | None = None) -> bytes:
-        """A chunk's plaintext, compared with its id."""
-        place = place or self.places.get(ident)
-        if place is None:
-            raise Refused(MISSING)
+        """A chunk's plaintext, from the first of its places that gives it."""
+        failure = Refused(MISSING)
+        for place in [place] if place else self.places.get(ident, []):
+            try:
+                return self._chunk_at(ident, kind, place)
+            except Refused as refused:
+                failure = refused
+        raise failure
+
+    def _chunk_at(self, ident: bytes, kind: int, place: Place) -> bytes:
         if place.descriptor >> 6 != kind or not 1 <= place.plain <= MAX_CHUNK:
             raise Refused(MALFORMED)
         sealed = self.store.range(place.pack, place.offset, place.sealed)
@@ -364,58 +366,8 @@ class Vault:
         return plain
 
     def snapshots(self) -> list[Snapshot]:
-        """The chain from the oldest to the newest that is there, each link compared."""
-        read = (self._snapshot(key) for key in self.store.names("snapshots"))
-        found = {snapshot.number: snapshot for snapshot in read}
-        newest_first = sorted(found, reverse=True)
-        removed = next((found[n].removed for n in newest_first if found[n].removed), {})
-        expected = None
-        for number in range(max(found, default=0), 0, -1):
-            snapshot = found.get(number)
-            known = snapshot.hash if snapshot else removed.get(number)
-            if known is None:
-                raise Refused(MISSING)
-            if expected not in (None, known):
-                raise Refused(SIGNATURE)
-            # What a removed one said of the one before it is gone with it.
-            expected = snapshot.previous if snapshot else None
-        if expected not in (None, bytes(32)):
-            raise Refused(SIGNATURE)
-        return [found[number] for number in sorted(found)]
-
-    def _snapshot(self, key: str) -> Snapshot:
-        data = self.store.get(key, MAX_SNAPSHOT)
-        reader = check_header(data, SNAPSHOT, self.keys.vault_id)
-        number, previous, signer = reader.number(8), reader.take(32), reader.take(8)
-        if key != f"snapshots/{number:010}" or number == 0:
-            raise Refused(MALFORMED)
-        check_signature(data, self._signer(signer))
-        count = reader.number(4)
-        if count * 40 > reader.rest():
-            raise Refused(TRUNCATED)
-        pairs = [(reader.number(8), reader.take(32)) for _ in range(count)]
-        sealed = reader.take(reader.rest() - 64)
-        plain = Reader(self.keys.of(data).record(sealed, data[: reader.at - len(sealed)]))
-        if plain.number(1) != 1:
-            raise Refused(VERSION)
-        what, _time = plain.number(1), plain.take(8)
-        _source, _note = plain.bytes(4096), plain.bytes(4096)
-        _counts, _compression = [plain.varint() for _ in range(7)], plain.take(1)
-        if what > 1 or len(plain.bytes(32)) not in (0, 32):
-            raise Refused(MALFORMED)
-        pages = [plain.take(ID) for _ in range(plain.varint(plain.rest() // ID))]
-        extensions(plain)
-        return Snapshot(number, blake3(data).digest(), previous, dict(pairs), what == 1, pages)
-
-    def _signer(self, slot: bytes) -> bytes:
-        if slot == bytes(8):
-            return self.keys.verifying()
-        data = self.store.get(f"keys/{slot.hex()}", MAX_SLOT)
-        check_signature(data, self.keys.verifying())
-        reader = check_header(data, SLOT, self.keys.vault_id)
-        if reader.take(9) != slot + b"\4":
-            raise Refused(SIGNATURE)
-        return reader.take(32)
+        """The believed links of the chain, oldest first; what is foreign is in `foreign`."""
+        return read_chain(self)
 
     def entries(self, pages: list[bytes]) -> Iterator[Entry]:
         """The entries of a snapshot, in their order."""
@@ -482,13 +434,14 @@ def read_piece(reader: Reader, nested: bool = False) -> Piece:
 
 def read_page(data: bytes, before: list[bytes]) -> Iterator[Entry]:
     """The entries of one page, which go on where the page before it ended."""
-    reader, path = Reader(data), b""
+    reader, path, left = Reader(data), b"", MAX_PAGE_PIECES
     if reader.number(1) != 1:
         raise Refused(VERSION)
     for _ in range(reader.varint(MAX_PAGE_ENTRIES)):
         entry = read_entry(Reader(reader.bytes(MAX_CHUNK)), path)
         path, parts = entry.path, entry.path.split(b"/")
-        if parts <= before:
+        left -= len(entry.pieces)
+        if parts <= before or left < 0:
             raise Refused(MALFORMED)
         before = parts
         yield entry
@@ -505,7 +458,7 @@ def read_entry(reader: Reader, before: bytes) -> Entry:
     entry = Entry(path, kind, mode, owner, reader.number(8, signed=True))
     if kind == 1:
         entry.size = reader.varint(1 << 62)
-        entry.pieces = [read_piece(reader) for _ in range(reader.varint(MAX_PIECES))]
+        entry.pieces = [read_piece(reader) for _ in range(reader.varint(MAX_FILE_LISTS))]
         if sum(piece.length for piece in entry.pieces) != entry.size:
             raise Refused(MALFORMED)
     elif kind == 2:
@@ -535,9 +488,13 @@ def check_path(path: bytes) -> bytes:
 
 
 def chosen(vault: Vault, number: int | None = None) -> list[Entry]:
-    """The entries of a snapshot, of the newest if none is named."""
+    """The entries of a snapshot; if none is named, of the owner's newest.
+
+    A writer's is taken without its number only where the owner has none.
+    """
     kept = [snapshot for snapshot in vault.snapshots() if not snapshot.is_prune]
     kept = [snapshot for snapshot in kept if number in (None, snapshot.number)]
+    kept.sort(key=lambda snapshot: (snapshot.is_owners, snapshot.number))
     if not kept:
         raise Refused(MISSING)
     return list(vault.entries(kept[-1].pages))

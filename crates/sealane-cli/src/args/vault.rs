@@ -1,6 +1,7 @@
 //! `sealane vault`.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 
@@ -67,24 +68,20 @@ pub enum VaultVerb {
     /// Make a vault, and print its recovery code
     Init(VaultInit),
     /// Keep files and folders as the next snapshot
+    #[command(alias = "backup")]
     Put(VaultPut),
     /// Restore a snapshot or a part of it, or write a range of a file to standard output
+    #[command(alias = "restore")]
     Get(VaultGet),
     /// List snapshots, or what one of them keeps
-    Ls {
-        /// The snapshot's number, or `latest`; none lists the snapshots
-        snapshot: Option<String>,
-        /// Only what is in this path
-        path: Option<String>,
-    },
-    /// Look for paths through all snapshots
-    Find {
-        /// A pattern, as a line of a .gitignore: *.pdf, or accounts/2024/*
-        pattern: String,
-    },
+    #[command(alias = "snapshots")]
+    Ls(VaultLs),
+    /// Look for paths through the snapshots of this host and the owner
+    Find(VaultFind),
     /// Show what the vault holds, its head, and the last proven restore
     Status,
     /// Check that the chain is whole and that all that its snapshots need is there
+    #[command(alias = "check")]
     Verify {
         /// Read every byte of every pack, too
         #[arg(long)]
@@ -99,13 +96,15 @@ pub enum VaultVerb {
     /// Prove that it restores: from the objects alone, compared on disk, with a signed report
     Drill(VaultDrill),
     /// Remove snapshots, and what none of the others needs
+    #[command(alias = "forget")]
     Prune(VaultPrune),
     /// Restore from the objects and a key and nothing else, as far as they are whole
     Recover {
         /// Where to restore to; it need not exist
         #[arg(long, value_name = "DIR")]
         to: PathBuf,
-        /// The snapshot's number [default: the newest that is readable]
+        /// The snapshot's number [default: the newest that is readable, of this host and the owner
+        /// if there is one]
         #[arg(long, value_name = "N")]
         snapshot: Option<u64>,
         /// Only these paths and what is in them
@@ -142,28 +141,115 @@ pub struct VaultDrill {
     pub scratch: Option<PathBuf>,
 }
 
+/// Whose snapshots are meant where no number says which.
+#[derive(Debug, Args, Clone)]
+pub struct Whose {
+    /// Of this host [default: this machine]
+    #[arg(long, value_name = "HOST")]
+    pub host: Option<String>,
+    /// Of this writer, by its slot as `key ls` prints it [default: the owner]
+    #[arg(long, value_name = "SLOT")]
+    pub signer: Option<String>,
+    /// Of all hosts and signers, or of those that are named
+    #[arg(long)]
+    pub anyone: bool,
+}
+
+/// `sealane vault ls`.
+#[derive(Debug, Args)]
+pub struct VaultLs {
+    /// The snapshot's number, or `latest`: the newest of this host and the owner that has the path;
+    /// none lists the snapshots
+    pub snapshot: Option<String>,
+    /// Only what is in this path
+    pub path: Option<PathBuf>,
+    #[command(flatten)]
+    #[expect(
+        missing_docs,
+        reason = "flattened, and its own documentation would replace the verb's"
+    )]
+    pub whose: Whose,
+}
+
+/// `sealane vault find`.
+#[derive(Debug, Args)]
+pub struct VaultFind {
+    /// A pattern, as a line of a .gitignore: *.pdf, or accounts/2024/*
+    pub pattern: String,
+    #[command(flatten)]
+    #[expect(
+        missing_docs,
+        reason = "flattened, and its own documentation would replace the verb's"
+    )]
+    pub whose: Whose,
+}
+
+const PRUNE_HELP: &str = "\
+Rules count within a group, so that no host, signer or folder uses up what is kept of another. The
+newest snapshot of each group is always kept. Hours, days, weeks, months and years are those of the
+calendar in UTC, by the time that a snapshot says. Needs a key that reads.
+
+Examples:
+  sealane vault prune --keep-daily 7 --keep-weekly 4 --keep-monthly 12 --dry-run
+  sealane vault prune --keep-within 30d --keep-yearly 10 --keep-tag 'before the move'";
+
 /// `sealane vault prune`.
 #[derive(Debug, Args)]
-#[command(after_help = "The newest snapshot is always kept. Needs a key that reads.")]
+#[command(after_help = PRUNE_HELP)]
 pub struct VaultPrune {
-    /// Keep so many of the newest snapshots
+    /// Keep so many of the newest snapshots of each group
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     pub keep_last: usize,
+    /// Keep the newest of each of so many hours
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    pub keep_hourly: usize,
     /// Keep the newest of each of so many days
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     pub keep_daily: usize,
-    /// Keep the newest of each of so many weeks
+    /// Keep the newest of each of so many weeks, which begin on Monday
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     pub keep_weekly: usize,
-    /// Keep the newest of each of so many months of 30 days
+    /// Keep the newest of each of so many months of the calendar
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     pub keep_monthly: usize,
+    /// Keep the newest of each of so many years
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    pub keep_yearly: usize,
+    /// Keep all that are no older than this before the newest of their group: 30d, or 1year 6months
+    #[arg(long, value_name = "TIME", value_parser = times::duration)]
+    pub keep_within: Option<Duration>,
+    /// Keep all with this tag; may be given several times
+    #[arg(long, value_name = "TAG")]
+    pub keep_tag: Vec<String>,
+    /// What makes a group: signer, host, paths and tags, with commas between them, or none.
+    /// Without signer, a writer's snapshots count as those of the host that they name
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "signer,host,paths")]
+    #[arg(hide_possible_values = true)]
+    pub group_by: Vec<GroupBy>,
     /// Remove data at once instead of a day later; only where nobody puts at the same time
     #[arg(long)]
     pub now: bool,
-    /// Say what would be removed, and write nothing
+    /// Say what would be removed and why, and write nothing
     #[arg(long)]
     pub dry_run: bool,
+    /// Do not ask on a terminal
+    #[arg(long, short)]
+    pub yes: bool,
+}
+
+/// What the snapshots of a group have in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum GroupBy {
+    /// Who signed them.
+    Signer,
+    /// The host that they name.
+    Host,
+    /// Where the files were.
+    Paths,
+    /// Their tags.
+    Tags,
+    /// Nothing: all snapshots are one group.
+    None,
 }
 
 /// `sealane vault init`.
@@ -201,6 +287,12 @@ pub struct VaultPut {
     /// What the snapshot says about itself
     #[arg(long, value_name = "TEXT", default_value = "")]
     pub note: String,
+    /// A word by which `prune --keep-tag` knows it; may be given several times
+    #[arg(long, value_name = "TAG")]
+    pub tag: Vec<String>,
+    /// The host that the snapshot names, for machines whose name changes [default: its name]
+    #[arg(long, value_name = "HOST")]
+    pub host: Option<String>,
     #[command(flatten)]
     #[expect(
         missing_docs,
@@ -242,7 +334,7 @@ pub enum Compression {
 /// `sealane vault get`.
 #[derive(Debug, Args)]
 pub struct VaultGet {
-    /// The snapshot's number, or `latest`
+    /// The snapshot's number, or `latest`: the newest of this host and the owner that has the paths
     #[arg(default_value = "latest")]
     pub snapshot: String,
     /// Only these paths and what is in them
@@ -260,6 +352,12 @@ pub struct VaultGet {
     /// Say what would be restored, and write nothing
     #[arg(long)]
     pub dry_run: bool,
+    #[command(flatten)]
+    #[expect(
+        missing_docs,
+        reason = "flattened, and its own documentation would replace the verb's"
+    )]
+    pub whose: Whose,
 }
 
 /// Bytes of a file.
@@ -345,8 +443,7 @@ pub enum KeyVerb {
         #[arg(long, value_name = "TEXT", default_value = "")]
         label: String,
     },
-    /// Remove a slot; who copied it and knows its secret still opens the vault. Of a writer, what
-    /// it has kept so far stays, and nothing that it adds is believed
+    /// Remove a slot; who copied it still opens the vault. A writer is believed up to now
     Rm {
         /// The slot's id, as `key ls` prints it
         id: String,

@@ -1,12 +1,13 @@
-//! `sealane vault verify`, `drill`, `prune` and `recover`.
+//! `sealane vault verify`, `drill` and `recover`.
 
 use std::path::{Path, PathBuf};
 
 use sealane::Value;
-use sealane_vault::{DrillOptions, DrillReport, GetOptions, Keep, PruneOptions, PruneReport};
+use sealane_vault::{DrillOptions, DrillReport, GetOptions};
 
-use super::{Location, ms, path_bytes, size, skipped};
-use crate::args::vault::{VaultDrill, VaultPrune};
+use super::{Location, ms, size, skipped, wanted};
+use crate::args::vault::VaultDrill;
+use crate::terminal::one_line;
 use crate::{Failure, Terminal};
 
 pub(super) fn verify(
@@ -84,49 +85,6 @@ pub(super) fn drill_record(report: &DrillReport) -> Vec<(&'static str, Value)> {
     ]
 }
 
-pub(super) fn prune(
-    args: &VaultPrune,
-    location: &Location,
-    terminal: &mut Terminal,
-) -> Result<(), Failure> {
-    let keep = Keep {
-        last: args.keep_last,
-        daily: args.keep_daily,
-        weekly: args.keep_weekly,
-        monthly: args.keep_monthly,
-    };
-    if keep == Keep::default() {
-        return Err(Failure::Usage("say which snapshots to keep, for example --keep-last 10"));
-    }
-    let options = PruneOptions { keep, now: args.now, dry_run: args.dry_run };
-    let report = location.open()?.prune(&options)?;
-    show_prune(&report, args.dry_run, terminal)
-}
-
-fn show_prune(report: &PruneReport, dry: bool, terminal: &mut Terminal) -> Result<(), Failure> {
-    if terminal.json() {
-        return terminal.record(vec![
-            ("kept", Value::from(report.kept)),
-            ("removed", Value::from(report.removed)),
-            ("condemned", Value::from(report.condemned)),
-            ("repacked", Value::from(report.repacked)),
-            ("removedPacks", Value::from(report.removed_packs)),
-            ("removedBytes", Value::from(report.removed_bytes)),
-            ("dryRun", Value::from(dry)),
-        ]);
-    }
-    let would = if dry { "would keep" } else { "kept" };
-    terminal.line(format_args!(
-        "{would} {} snapshots, removed {}; packs: {} rewritten, {} condemned, {} removed ({})",
-        report.kept,
-        report.removed,
-        report.repacked,
-        report.condemned,
-        report.removed_packs,
-        size(report.removed_bytes)
-    ))
-}
-
 pub(super) fn recover(
     to: &Path,
     snapshot: Option<u64>,
@@ -135,11 +93,17 @@ pub(super) fn recover(
     terminal: &mut Terminal,
 ) -> Result<(), Failure> {
     let vault = location.open_objects()?;
-    let paths = paths.iter().map(|path| path_bytes(path)).collect();
-    let options = GetOptions { paths, ..GetOptions::default() };
+    let options = GetOptions { paths: wanted(paths), ..GetOptions::default() };
     let recovered = vault.recover_to(snapshot, to, &options)?;
-    if recovered.snapshot.is_none() && !terminal.json() {
-        terminal.line("no snapshot is readable: restored every file that the packs name")?;
+    if !terminal.json() {
+        match (recovered.snapshot, &recovered.host) {
+            (Some(number), Some(host)) => {
+                eprintln!("sealane: {}", one_line(&format!("snapshot {number} of {host}")));
+            }
+            _ => {
+                terminal.line("no snapshot is readable: restored every file that the packs name")?
+            }
+        }
     }
     super::get::show(&recovered.report, recovered.snapshot.unwrap_or(0), terminal)?;
     skipped(&recovered.report.failed, terminal)

@@ -8,7 +8,7 @@ use sealane::Value;
 use sealane_vault::{GetOptions, GetReport, Progress, Snapshot, Vault};
 
 use super::put::watched;
-use super::{Location, path_bytes, size, skipped, snapshot};
+use super::{Location, path_bytes, size, skipped, snapshot, wanted, whose};
 use crate::args::vault::{ByteRange, VaultGet};
 use crate::{Failure, Terminal};
 
@@ -18,7 +18,8 @@ pub(super) fn run(
     terminal: &mut Terminal,
 ) -> Result<(), Failure> {
     let vault = location.open()?;
-    let snapshot = snapshot(&vault, &args.snapshot)?;
+    let paths = wanted(&args.paths);
+    let snapshot = snapshot(&vault, &args.snapshot, &whose(&args.whose), &paths, terminal)?;
     if let Some(range) = args.range {
         let [path] = args.paths.as_slice() else {
             return Err(Failure::Usage("--range needs a snapshot and the path of one file"));
@@ -27,7 +28,7 @@ pub(super) fn run(
     }
     let progress = Arc::new(Progress::default());
     let options = GetOptions {
-        paths: args.paths.iter().map(|path| path_bytes(path)).collect(),
+        paths,
         overwrite: args.overwrite,
         dry_run: args.dry_run,
         progress: Some(Arc::clone(&progress)),

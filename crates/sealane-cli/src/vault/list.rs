@@ -1,34 +1,38 @@
 //! `sealane vault ls`.
 
 use sealane::Value;
-use sealane_vault::{Entry, Node, Snapshot, Vault};
+use sealane_vault::{Entry, GetOptions, Node, Snapshot, Vault, Whose};
 
-use super::{Location, ms, shown, size, snapshot, time};
+use super::{Location, ms, places, shown, size, snapshot, time, wanted, whose};
+use crate::args::vault::{VaultFind, VaultLs};
 use crate::terminal::table;
 use crate::{Failure, Terminal};
 
 pub(super) fn run(
-    name: Option<&str>,
-    path: Option<&str>,
+    args: &VaultLs,
     location: &Location,
     terminal: &mut Terminal,
 ) -> Result<(), Failure> {
     let vault = location.open()?;
-    match name {
-        None => snapshots(&vault, terminal),
-        Some(name) => {
-            let snapshot = snapshot(&vault, name)?;
-            let path = path.unwrap_or_default().trim_end_matches('/').as_bytes();
-            entries(&vault, &snapshot, terminal, |entry| {
-                let rest = entry.path.strip_prefix(path);
-                path.is_empty() || rest.is_some_and(|rest| matches!(rest, [] | [b'/', ..]))
-            })
-        }
-    }
+    let whose = whose(&args.whose);
+    let Some(name) = &args.snapshot else {
+        // A list leaves nobody out unless it is told to.
+        let all = match whose == Whose::default() {
+            true => vault.snapshots()?,
+            false => {
+                let named = whose.host.is_none() || whose.signer.is_none();
+                vault.snapshots_of(&Whose { anyone: named, ..whose })?
+            }
+        };
+        return snapshots(&all, terminal);
+    };
+    let paths = wanted(&args.path);
+    let snapshot = snapshot(&vault, name, &whose, &paths, terminal)?;
+    let options = GetOptions { paths, ..GetOptions::default() };
+    entries(&vault, &snapshot, terminal, |entry| options.wants(&entry.path))
 }
 
-fn snapshots(vault: &Vault, terminal: &mut Terminal) -> Result<(), Failure> {
-    let snapshots = vault.snapshots()?;
+fn snapshots(snapshots: &[Snapshot], terminal: &mut Terminal) -> Result<(), Failure> {
     if terminal.json() {
         return snapshots.iter().try_for_each(|snapshot| terminal.record(record(snapshot)));
     }
@@ -42,11 +46,15 @@ fn snapshots(vault: &Vault, terminal: &mut Terminal) -> Result<(), Failure> {
                 snapshot.counts.files.to_string(),
                 size(snapshot.counts.bytes),
                 size(snapshot.counts.stored_bytes),
+                snapshot.signer.clone().unwrap_or_else(|| "owner".to_owned()),
+                places(&snapshot.paths),
+                snapshot.tags.join(", "),
                 snapshot.note.clone(),
             ]
         })
         .collect();
-    let head = ["snapshot", "time", "source", "files", "size", "new", "note"];
+    let head =
+        ["snapshot", "time", "source", "files", "size", "new", "signer", "paths", "tags", "note"];
     terminal.write(table(&head, &rows).as_bytes())
 }
 
@@ -57,6 +65,9 @@ fn record(snapshot: &Snapshot) -> Vec<(&'static str, Value)> {
         ("source", Value::from(snapshot.source.as_str())),
         ("note", Value::from(snapshot.note.as_str())),
         ("byWriter", Value::from(snapshot.by_writer)),
+        ("signer", snapshot.signer.as_deref().map_or(Value::Null, Value::from)),
+        ("paths", Value::Array(snapshot.paths.iter().map(|path| shown(path)).collect())),
+        ("tags", Value::Array(snapshot.tags.iter().map(|tag| tag.as_str().into()).collect())),
         ("files", Value::from(snapshot.counts.files)),
         ("bytes", Value::from(snapshot.counts.bytes)),
         ("newBytes", Value::from(snapshot.counts.new_bytes)),
@@ -82,13 +93,13 @@ pub(super) fn entries(
 
 /// `sealane vault find`.
 pub(super) fn find(
-    pattern: &str,
+    args: &VaultFind,
     location: &Location,
     terminal: &mut Terminal,
 ) -> Result<(), Failure> {
     let vault = location.open()?;
     let mut outcome = Ok(());
-    vault.find(pattern, &mut |found| {
+    vault.find(&args.pattern, &whose(&args.whose), &mut |found| {
         if outcome.is_ok() {
             outcome = show(found.snapshot, &found.entry, true, terminal);
         }

@@ -26,6 +26,9 @@ pub(super) fn run(
         exclude: args.exclude.clone(),
         exclude_from: args.exclude_from.clone(),
         note: args.note.clone(),
+        tags: args.tag.clone(),
+        host: args.host.clone(),
+        time_ns: None,
         dry_run: args.dry_run,
         progress: Some(Arc::clone(&progress)),
     };

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use sealane::Value;
 use sealane_vault::{Error, PutOptions, RepairReport, Vault};
 
-use super::{Location, skipped};
+use super::{Location, skipped, warn_anew};
 use crate::{Failure, Terminal};
 
 pub(super) fn run(
@@ -15,7 +15,9 @@ pub(super) fn run(
 ) -> Result<(), Failure> {
     let vault = opened(location)?;
     let options = PutOptions { note: "repair".to_owned(), ..PutOptions::default() };
+    let known = vault.warnings();
     let report = vault.repair(paths, &options)?;
+    warn_anew(&vault, &known);
     show(&report, terminal)?;
     if let Some(put) = &report.put {
         skipped(&put.skipped, terminal)?;
@@ -38,12 +40,7 @@ fn may_lack_config(error: &Error) -> bool {
     use Error::{Malformed, NoVault, Signature, TooLarge, Truncated, Version};
     matches!(
         error,
-        NoVault(_)
-            | Malformed { .. }
-            | Truncated(_)
-            | TooLarge { .. }
-            | Version(_)
-            | Signature(_)
+        NoVault(_) | Malformed { .. } | Truncated(_) | TooLarge { .. } | Version(_) | Signature(_)
     )
 }
 

@@ -54,9 +54,7 @@ impl Location {
 
     fn open_with(&self, options: &OpenOptions) -> Result<Vault, Failure> {
         let vault = self.unlock(options)?;
-        for warning in vault.warnings() {
-            eprintln!("sealane: warning: `{}`: {}", warning.path, warning.reason);
-        }
+        super::warn_anew(&vault, &[]);
         Ok(vault)
     }
 

@@ -12,6 +12,7 @@ mod hands_over;
 mod heals_groups;
 mod home;
 mod keeps_a_day;
+mod keeps_each_host;
 mod keeps_vaults;
 mod moves_messages;
 mod operates_nodes;

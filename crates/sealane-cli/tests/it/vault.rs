@@ -20,10 +20,14 @@ impl Vault {
 
     /// Makes one at `place`, with further variables.
     pub(crate) fn init_at(folder: &Path, place: &str, environment: Vec<(String, String)>) -> Vault {
-        let (folder, place) = (folder.to_owned(), place.to_owned());
-        let vault = Vault { folder, place, environment };
+        let vault = Vault::at(folder, place, environment);
         vault.succeeds(&["init", "--no-recovery"]);
         vault
+    }
+
+    /// The place of one that is not made yet.
+    pub(crate) fn at(folder: &Path, place: &str, environment: Vec<(String, String)>) -> Vault {
+        Vault { folder: folder.to_owned(), place: place.to_owned(), environment }
     }
 
     /// The same vault as another machine, or another way, sees it.

@@ -4,10 +4,14 @@
 #[path = "../../../sealane-vault/tests/it/s3.rs"]
 mod s3;
 
+#[path = "../../../sealane-vault/tests/it/hostile_s3.rs"]
+mod hostile_s3;
+
 use std::path::Path;
 
 use crate::durable::disk;
 use crate::vault::Vault;
+use hostile_s3::{HostileS3, Way};
 use s3::{Answer, Proxy, Server};
 
 /// Files of bytes that do not compress.
@@ -47,6 +51,30 @@ fn a_bucket_that_fails_within_a_put_loses_nothing() {
     vault.succeeds(&["get", "--to", "restored"]);
     let restored = folder.path().join("restored/source");
     crate::vault::assert_same(&folder.path().join("source"), &restored);
+}
+
+#[test]
+fn a_bucket_that_writes_over_objects_is_refused() {
+    let (server, folder) = (HostileS3::start(), tempfile::tempdir().unwrap());
+    fill(&folder.path().join("source"), "first", 1);
+    let environment = Server::environment(server.port, folder.path());
+    let vault = Vault::init_at(folder.path(), "s3://bucket/one", environment.clone());
+    vault.succeeds(&["put", "source"]);
+    server.rule(|_| Way::Overwrites);
+    let other = Vault::at(folder.path(), "s3://bucket/another", environment);
+    for (vault, verb) in [(&other, &["init"][..]), (&vault, &["put", "source"])] {
+        let said = vault.fails(verb, "SL-VAULT-43");
+        assert!(said.contains("s3://bucket/") && said.contains("hint:"), "{said}");
+        assert_eq!(vault.run(verb).status.code(), Some(5));
+    }
+    assert_eq!(server.keys("another/"), [""; 0]);
+    assert_eq!(server.keys("snapshots/").len(), 1);
+    server.rule(|key| if key.contains("/snapshots/") { Way::Forgets } else { Way::Honest });
+    vault.fails(&["put", "source"], "SL-VAULT-44");
+    server.rule(|_| Way::Honest);
+    vault.succeeds(&["put", "source"]);
+    vault.succeeds(&["verify", "--read-data"]);
+    assert_eq!(server.keys("snapshots/").len(), 2);
 }
 
 #[test]
@@ -106,5 +134,21 @@ fn a_full_disk_is_named_and_what_was_kept_stays() {
     vault.succeeds(&["verify", "--read-data"]);
     vault.succeeds(&["get", "--to", "restored"]);
     crate::vault::assert_same(&source, &folder.path().join("restored/source"));
+    // Not a byte is left, and a prune makes room all the same.
+    fill_up(&folder.path().join("mounted/filler"));
+    std::fs::remove_file(source.join("third")).unwrap();
+    vault.fails(&["put", "source"], "SL-VAULT-02");
+    vault.succeeds(&["prune", "--keep-last", "1", "--now"]);
+    vault.succeeds(&["put", "source"]);
+    vault.succeeds(&["verify", "--read-data"]);
     drop(mounted);
+}
+
+/// Writes a file until the disk has no byte left.
+fn fill_up(path: &std::path::Path) {
+    use std::io::Write;
+    let mut file = std::fs::File::create(path).unwrap();
+    for size in [1 << 20, 4096, 1] {
+        while file.write_all(&vec![7; size]).is_ok() {}
+    }
 }

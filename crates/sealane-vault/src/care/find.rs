@@ -4,6 +4,7 @@ use std::path::Path;
 
 use ignore::gitignore::GitignoreBuilder;
 
+use super::whose::Whose;
 use crate::Error;
 use crate::format::chunk::ChunkKind;
 use crate::format::page::{Entry, Node, read_page};
@@ -22,14 +23,16 @@ pub struct Found {
 }
 
 impl Vault {
-    /// Looks for paths that match `pattern`, as a line of a `.gitignore` does, through all
-    /// snapshots, newest first. Each state of a path is given once.
+    /// Looks for paths that match `pattern`, as a line of a `.gitignore` does, through the
+    /// snapshots of these, newest first. Each state of a path is given once.
     ///
     /// # Errors
-    /// [`Error::Pattern`], and as [`Vault::entries`].
+    /// [`Error::Pattern`], [`Error::NoMatch`] when nothing was found, [`Error::NoOwnSnapshot`], and
+    /// as [`Vault::entries`].
     pub fn find(
         &self,
         pattern: &str,
+        whose: &Whose,
         found: &mut dyn FnMut(Found) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let wrong = |error: ignore::Error| Error::Pattern(error.to_string());
@@ -39,7 +42,7 @@ impl Vault {
         let mut chunks = Chunks::new(self, self.manifest())?;
         let mut pages = HashSet::new();
         let mut given = HashSet::new();
-        for snapshot in self.snapshots()?.into_iter().rev() {
+        for snapshot in self.snapshots_of(whose)?.into_iter().rev() {
             for page in &snapshot.body.pages {
                 if !pages.insert(*page) {
                     continue;
@@ -62,6 +65,10 @@ impl Vault {
                     }
                 }
             }
+        }
+        if given.is_empty() {
+            let (pattern, whose) = (pattern.to_owned(), whose.shown());
+            return Err(Error::NoMatch { pattern, whose });
         }
         Ok(())
     }

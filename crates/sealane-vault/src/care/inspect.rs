@@ -84,12 +84,19 @@ impl Vault {
             fact("timeMs", body.time_ns.div_euclid(1_000_000)),
             fact("source", body.source),
             fact("note", body.note),
+            fact("paths", shown(&body.paths)),
+            fact("tags", body.tags.join(", ")),
             fact("files", body.counts.files),
             fact("bytes", body.counts.bytes),
             fact("pages", body.pages.len()),
             fact("removed", sealed.link.removed.len()),
         ])
     }
+}
+
+fn shown(paths: &[Vec<u8>]) -> String {
+    let paths: Vec<_> = paths.iter().map(|path| String::from_utf8_lossy(path)).collect();
+    paths.join(", ")
 }
 
 fn pack_facts(pack: &Pack) -> Vec<Fact> {

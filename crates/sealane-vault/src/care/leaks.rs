@@ -1,6 +1,6 @@
 use crate::Error;
-use crate::format::roster::Roster;
 use crate::format::config::Metadata;
+use crate::format::roster::Roster;
 use crate::keys::{Cost, SlotKind};
 use crate::store::Store;
 use crate::vault::{read_config, slots};

@@ -1,14 +1,15 @@
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::Duration;
 
 use super::live::Live;
+use super::retain::{Candidate, Group, GroupBy, Keep, Retention};
 use crate::Error;
 use crate::format::chunk::{ChunkKind, Id};
 use crate::format::header::{HEADER_BYTES, Kind, ObjectHeader};
 use crate::format::index::read_index;
 use crate::format::pack::{Hash, Pack, pack_key};
 use crate::format::snapshot::snapshot_key;
-use crate::get::Chunks;
+use crate::get::{Chunks, roots};
 use crate::keys::verify;
 use crate::limits::MAX_INDEX_BYTES;
 use crate::listing::listing_key;
@@ -21,24 +22,16 @@ const SMALL_BYTES: u64 = 8 << 20;
 /// How many are many.
 const SMALL_PACKS: usize = 16;
 
-/// Which snapshots to keep. The newest is always kept.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Keep {
-    /// So many of the newest.
-    pub last: usize,
-    /// The newest of each of so many days (UTC) that have one.
-    pub daily: usize,
-    /// Of each of so many weeks, which begin on Monday.
-    pub weekly: usize,
-    /// Of each of so many months of 30 days.
-    pub monthly: usize,
-}
-
 /// How to prune.
 #[derive(Debug, Clone, Default)]
 pub struct PruneOptions {
-    /// Which snapshots to keep.
+    /// Which snapshots to keep of each group.
     pub keep: Keep,
+    /// What makes a group.
+    pub group_by: GroupBy,
+    /// Removes no snapshot but these, as far as the rules do not keep them: what somebody has seen
+    /// and agreed to. None agrees to all.
+    pub approved: Option<BTreeSet<u64>>,
     /// Removes what is not needed at once. Only where nobody puts at the same time: a put that
     /// relies on data that is removed meanwhile would lose it.
     pub now: bool,
@@ -50,6 +43,8 @@ pub struct PruneOptions {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PruneReport {
+    /// What was decided on each snapshot, and why.
+    pub groups: Vec<Retention>,
     /// Snapshots that are kept.
     pub kept: u64,
     /// Snapshots that were removed.
@@ -68,46 +63,30 @@ pub struct PruneReport {
 /// the marks and writing its snapshot.
 const GRACE: Duration = Duration::from_secs(24 * 3600);
 
-impl Keep {
-    /// The numbers of the snapshots to keep, from all, oldest first.
-    fn choose(&self, snapshots: &[Snapshot]) -> HashSet<u64> {
-        const DAY_NS: i64 = 24 * 3600 * 1_000_000_000;
-        let mut kept: HashSet<u64> =
-            snapshots.iter().rev().take(self.last.max(1)).map(|snapshot| snapshot.number).collect();
-        // 1970-01-01 was a Thursday.
-        let rules = [(self.daily, 1, 0), (self.weekly, 7, 3), (self.monthly, 30, 0)];
-        for (count, days, shift) in rules {
-            let mut periods = HashSet::new();
-            for snapshot in snapshots.iter().rev() {
-                let period = (snapshot.time_ns.div_euclid(DAY_NS) + shift).div_euclid(days);
-                if periods.len() >= count {
-                    break;
-                }
-                if periods.insert(period) {
-                    kept.insert(snapshot.number);
-                }
-            }
-        }
-        kept
-    }
-}
-
 impl Vault {
-    /// Removes snapshots, and in two steps the packs that no snapshot needs: a pack is condemned
-    /// first and removed by a prune a day later, so that a put at the same time loses nothing.
+    /// Removes the snapshots that no rule keeps, and in two steps the packs that no snapshot needs:
+    /// a pack is condemned first and removed by a prune a day later, so that a put at the same time
+    /// loses nothing.
     ///
     /// # Errors
     /// [`Error::NotOwner`], [`Error::Chain`], and what the store fails for. A prune that is
     /// interrupted is completed by the next.
     pub fn prune(&self, options: &PruneOptions) -> Result<PruneReport, Error> {
         self.owner("prune")?;
+        if !options.dry_run {
+            self.store().check_condition()?;
+        }
         if let Some(broken) = self.walk(None)?.broken {
             return Err(Error::Chain(broken));
         }
         let snapshots = self.snapshots()?;
-        let keep = options.keep.choose(&snapshots);
-        let mut report = PruneReport { kept: keep.len() as u64, ..PruneReport::default() };
-        report.removed = snapshots.len() as u64 - report.kept;
+        let groups = self.judge(&snapshots, options)?;
+        let verdicts = groups.iter().flat_map(|group| &group.verdicts);
+        let staying = verdicts.filter(|verdict| verdict.stays).map(|verdict| verdict.snapshot);
+        let keep: HashSet<u64> = staying.collect();
+        let kept = keep.len() as u64;
+        let removed = snapshots.len() as u64 - kept;
+        let mut report = PruneReport { groups, kept, removed, ..PruneReport::default() };
         if !options.dry_run {
             self.remove_snapshots(&snapshots, &keep)?;
         }
@@ -121,17 +100,87 @@ impl Vault {
             return Ok(report);
         }
         let mut plan = plan;
-        for lost in self.rewrite(&packs, &plan)? {
+        let stuck = match self.rewrite(&packs, &plan) {
+            Ok(lost) => lost,
+            // What needs no room is done first; the next prune has it then.
+            Err(Error::StoreFull { .. }) => plan.repack.clone(),
+            Err(error) => return Err(error),
+        };
+        for pack in stuck {
             // What cannot be read may still be brought back: its pack stays.
-            plan.repack.remove(&lost);
-            plan.stuck.insert(lost);
+            plan.repack.remove(&pack);
+            plan.stuck.insert(pack);
         }
+        report.repacked = plan.repack.len() as u64;
         let grace =
             if options.now { 0 } else { i64::try_from(GRACE.as_nanos()).unwrap_or(i64::MAX) };
         self.let_go(&packs, &plan, &marks, grace, &mut report)?;
         self.remove_empty_indexes()?;
         self.sync()?;
         Ok(report)
+    }
+
+    /// What a prune with these options would do with each snapshot, and why. Nothing is written.
+    ///
+    /// # Errors
+    /// [`Error::NotOwner`], and as [`Vault::snapshots`].
+    pub fn retention(&self, options: &PruneOptions) -> Result<Vec<Retention>, Error> {
+        self.judge(&self.snapshots()?, options)
+    }
+
+    fn judge(
+        &self,
+        snapshots: &[Snapshot],
+        options: &PruneOptions,
+    ) -> Result<Vec<Retention>, Error> {
+        let mut chunks = Chunks::new(self, self.manifest())?;
+        let candidate = |snapshot: &Snapshot| -> Result<Candidate, Error> {
+            Ok(Candidate {
+                number: snapshot.number,
+                time_ns: snapshot.time_ns,
+                group: self.group(snapshot, options.group_by, &mut chunks)?,
+                tags: snapshot.tags.clone(),
+            })
+        };
+        let candidates = snapshots.iter().map(candidate).collect::<Result<Vec<_>, _>>()?;
+        let mut groups = options.keep.judge(&candidates, now_ns());
+        if let Some(approved) = &options.approved {
+            let verdicts = groups.iter_mut().flat_map(|group| &mut group.verdicts);
+            for verdict in verdicts.filter(|one| !one.stays && !approved.contains(&one.snapshot)) {
+                verdict.stays = true;
+                verdict.reasons = vec!["was not shown as one that goes".to_owned()];
+            }
+        }
+        Ok(groups)
+    }
+
+    fn group(
+        &self,
+        snapshot: &Snapshot,
+        by: GroupBy,
+        chunks: &mut Chunks<'_>,
+    ) -> Result<Group, Error> {
+        let paths = match (by.paths, snapshot.paths.is_empty()) {
+            (false, _) => None,
+            (true, false) => Some(snapshot.paths.clone()),
+            (true, true) => match roots(chunks, &snapshot.body.pages) {
+                Ok(roots) => Some(roots),
+                // A writer may name pages that nobody ever kept: that stops no prune.
+                Err(error) if error.is_damage() => {
+                    let path = format!("snapshot {}", snapshot.number);
+                    self.warn([Skipped { path, reason: error.named() }]);
+                    Some(Vec::new())
+                }
+                Err(error) => return Err(error),
+            },
+        };
+        let signer = || snapshot.signer.clone().unwrap_or_else(|| "owner".to_owned());
+        Ok(Group {
+            signer: by.signer.then(signer),
+            host: by.host.then(|| snapshot.source.clone()),
+            paths,
+            tags: by.tags.then(|| snapshot.tags.clone()),
+        })
     }
 
     /// Names the removed in the chain first, and removes them then.
@@ -358,14 +407,10 @@ struct Claimed {
 impl Vault {
     /// Decides where each chunk that is needed is to be kept from now on. A writer can claim to
     /// have any chunk; where it is not the only one, its claim is tried first.
-    fn plan(
-        &self,
-        packs: &[Pack],
-        live: &Live,
-        marks: &HashMap<Hash, i64>,
-    ) -> Result<Plan, Error> {
+    fn plan(&self, packs: &[Pack], live: &Live, marks: &HashMap<Hash, i64>) -> Result<Plan, Error> {
         let mut sorted: Vec<&Pack> = packs.iter().collect();
-        sorted.sort_by_key(|pack| (marks.contains_key(&pack.hash), pack.header.len() > HEADER_BYTES));
+        sorted
+            .sort_by_key(|pack| (marks.contains_key(&pack.hash), pack.header.len() > HEADER_BYTES));
         let bad = self.manifest().bad_places()?;
         let mut claims: HashMap<Id, Claimed, IdHash> = HashMap::default();
         for pack in sorted {

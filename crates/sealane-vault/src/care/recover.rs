@@ -1,6 +1,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use super::whose::Whose;
 use crate::Error;
 use crate::format::chunk::{ChunkKind, Id};
 use crate::format::pack::pack_key;
@@ -17,13 +18,19 @@ pub struct Recovered {
     /// The snapshot that was restored; none when there was none left, and then every file that the
     /// packs name was.
     pub snapshot: Option<u64>,
+    /// The host that it names.
+    pub host: Option<String>,
     /// What was restored.
     pub report: GetReport,
 }
 
 impl Vault {
     /// Restores from the objects and the key alone: no manifest, no index, and if need be no
-    /// snapshot. Objects that are damaged cost what is in them, and are named.
+    /// snapshot. Objects that are damaged cost what is in them, and are named; so are paths of
+    /// which nothing was found.
+    ///
+    /// Without a number it is the newest readable snapshot of this host and the owner, and where
+    /// there is none, the newest of all.
     ///
     /// # Errors
     /// [`Error::NothingRecovered`], and what the store or the target fails for as a whole.
@@ -57,12 +64,13 @@ impl Vault {
         }
         failed.append(&mut report.failed);
         report.failed = failed;
-        Ok(Recovered { snapshot: snapshot.map(|snapshot| snapshot.number), report })
+        let number = snapshot.as_ref().map(|snapshot| snapshot.number);
+        Ok(Recovered { snapshot: number, host: snapshot.map(|snapshot| snapshot.source), report })
     }
 
     /// A manifest from all trailers that open, and all pages that they name.
     fn read_packs(&self, failed: &mut Vec<Skipped>) -> Result<(Manifest, Vec<Id>), Error> {
-        let manifest = Manifest::in_memory()?;
+        let manifest = Manifest::temporary()?;
         let mut pages = Vec::new();
         for (hash, size) in self.pack_objects()? {
             match self.read_pack(&hash, size) {
@@ -88,16 +96,28 @@ impl Vault {
         failed.extend(chain.problems);
         // What the chain leads to comes before what only claims to belong to it.
         let there = [chain.loose, chain.links].concat();
+        let own = Whose { anyone: number.is_some(), ..Whose::default() };
+        // The newest of others, and how much was damaged up to there.
+        let mut others: Option<Snapshot> = None;
+        let mut before = 0;
         for &found in there.iter().rev().filter(|&&found| number.is_none_or(|n| n == found)) {
             match self.snapshot(Some(found)) {
-                Ok(snapshot) => return Ok(Some(snapshot)),
+                Ok(snapshot) if own.has(&snapshot) => return Ok(Some(snapshot)),
+                Ok(snapshot) if others.is_none() => {
+                    others = Some(snapshot);
+                    before = failed.len();
+                }
+                Ok(_) => {}
                 // A prune is no snapshot.
                 Err(Error::NoSnapshot(_)) => {}
                 Err(error @ Error::Store { .. }) => return Err(error),
                 Err(error) => name(failed, &format!("snapshot {found}"), &error),
             }
         }
-        Ok(None)
+        if others.is_some() {
+            failed.truncate(before);
+        }
+        Ok(others)
     }
 }
 

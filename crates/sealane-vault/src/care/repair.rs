@@ -7,6 +7,7 @@ use crate::format::config::CONFIG_KEY;
 use crate::format::header::ObjectHeader;
 use crate::format::index::read_index;
 use crate::format::pack::{Hash, pack_key};
+use crate::format::roster::{Listed, roster_key};
 use crate::get::Chunks;
 use crate::keys::SlotKind;
 use crate::limits::MAX_INDEX_BYTES;
@@ -37,12 +38,9 @@ impl Vault {
     /// # Errors
     /// [`Error::NotOwner`], and what the store fails for. What stays lost is in
     /// [`RepairReport::lost`].
-    pub fn repair(
-        &self,
-        sources: &[PathBuf],
-        options: &PutOptions,
-    ) -> Result<RepairReport, Error> {
+    pub fn repair(&self, sources: &[PathBuf], options: &PutOptions) -> Result<RepairReport, Error> {
         self.owner("repair")?;
+        self.store().check_condition()?;
         let mut mended = Vec::new();
         if self.mend_config()? {
             mended.push(CONFIG_KEY.to_owned());
@@ -77,11 +75,12 @@ impl Vault {
             Err(Error::NoVault(_)) => {}
             Err(error) => return Err(error),
         }
-        self.store().put(CONFIG_KEY, &self.config().write(self.signer())?)?;
+        self.store().put_and_read(CONFIG_KEY, &self.config().write(self.signer())?)?;
         Ok(true)
     }
 
     /// Signs a new list of the slots that are whole. Writers stay in it, since it holds their keys.
+    /// Where a newer list is lost, nobody knows which writers it ended, so that all end.
     fn mend_slots(&self, mended: &mut Vec<String>) -> Result<(), Error> {
         if self.check_roster()?.is_empty() && self.named_roster()? <= self.roster().number {
             return Ok(());
@@ -89,17 +88,33 @@ impl Vault {
         let slots = self.all_slots()?;
         let whole: HashSet<([u8; 8], Hash)> =
             slots.iter().map(|slot| (slot.id, slot.hash())).collect();
-        let keeps = |id, hash, kind| kind == SlotKind::Writer || whole.contains(&(id, hash));
+        let keeps =
+            |slot: &Listed| slot.kind == SlotKind::Writer || whole.contains(&(slot.id, slot.hash));
         let before = self.roster();
-        if before.slots.iter().all(|slot| keeps(slot.id, slot.hash, slot.kind))
-            && before.number >= self.named_roster()?
-            && self.newest_roster()? == before.number
-        {
+        let known = before.number >= self.named_roster()?;
+        if known && before.slots.iter().all(keeps) && self.newest_roster()? == before.number {
             // What is left are strangers' objects, which are skipped.
             return Ok(());
         }
-        self.list_slots(&mut |slots| slots.retain(|slot| keeps(slot.id, slot.hash, slot.kind)))?;
-        mended.push(crate::format::roster::roster_key(self.roster().number));
+        let head = self.head()?.map_or(0, |(number, _)| number);
+        let unlisted: Vec<Listed> = slots.iter().filter_map(|slot| self.listed(slot)).collect();
+        self.list_slots(&mut |slots| {
+            slots.retain(keeps);
+            if !known {
+                let new = unlisted.iter().filter(|new| before.listed(&new.id).is_none());
+                slots.extend(new.cloned());
+                // Which of them had been removed stood in the list that is lost.
+                let writers = slots.iter_mut().filter(|slot| slot.kind == SlotKind::Writer);
+                writers.for_each(|writer| writer.until = writer.until.min(head));
+            }
+        })?;
+        let key = roster_key(self.roster().number);
+        if !known {
+            let reason = "the newest list is lost: no writer is believed from here on; add them \
+                          anew";
+            self.warn([Skipped { path: key.clone(), reason: reason.to_owned() }]);
+        }
+        mended.push(key);
         Ok(())
     }
 

@@ -10,10 +10,11 @@ use crate::format::page::Piece;
 use crate::format::roster::roster_key;
 use crate::format::snapshot::Sealed;
 use crate::get::Chunks;
-use crate::limits::{MAX_INDEX_BYTES, MAX_PACK_BYTES};
+use crate::limits::MAX_INDEX_BYTES;
 use crate::listing::listing_key;
 use crate::manifest::{Learned, Manifest, State};
 use crate::put::Skipped;
+use crate::store::Store;
 use crate::vault::Vault;
 
 /// What a verification found.
@@ -58,21 +59,25 @@ impl Vault {
         self.owner("verify")?;
         let mut report = VerifyReport::default();
         self.verify_signed(&mut report)?;
-        let manifest = Manifest::in_memory()?;
+        let manifest = Manifest::temporary()?;
         let packs = self.verify_trailers(&manifest, &mut report)?;
         self.verify_indexes(&mut report)?;
         if read_data {
             let mut chunks = Chunks::new(self, &manifest)?;
-            let mut learned = Vec::new();
             for pack in &packs {
-                if let Err(error) = self.verify_pack(pack, &mut chunks, &mut learned) {
+                let learn = |learned: &[Learned]| {
+                    manifest.transaction(|manifest| manifest.learn(learned))?;
+                    self.manifest().transaction(|manifest| manifest.learn(learned))
+                };
+                if let Err(error) = self.verify_pack(pack, &mut chunks, &learn) {
+                    if !error.is_damage() {
+                        return Err(error);
+                    }
                     report.problem(&pack_key(&pack.hash), &error);
                     report.bad_packs.push(pack.hash);
                 }
                 report.read_bytes += pack.size;
             }
-            manifest.transaction(|manifest| manifest.learn(&learned))?;
-            self.manifest().transaction(|manifest| manifest.learn(&learned))?;
         }
         self.verify_snapshots(&manifest, &mut report)?;
         Ok(report)
@@ -84,19 +89,19 @@ impl Vault {
             Err(error) if error.is_damage() || matches!(error, Error::NoVault(_)) => {
                 report.problem(CONFIG_KEY, &error);
             }
-            other => drop(other?),
+            other => other.map(|_| ())?,
         }
         report.problems.extend(self.check_roster()?);
         for object in self.store().list("reports/")? {
             match self.read_report(&object.key) {
                 Err(error) if error.is_damage() => report.problem(&object.key, &error),
-                other => drop(other?),
+                other => other.map(|_| ())?,
             }
         }
         for object in self.store().list("condemned/")? {
             match self.read_mark(&object.key) {
                 Err(error) if error.is_damage() => report.problem(&object.key, &error),
-                other => drop(other?),
+                other => other.map(|_| ())?,
             }
         }
         Ok(())
@@ -203,25 +208,96 @@ impl Vault {
         &self,
         pack: &Pack,
         chunks: &mut Chunks<'_>,
-        learned: &mut Vec<Learned>,
+        learn: &dyn Fn(&[Learned]) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let key = pack_key(&pack.hash);
-        let most = usize::try_from(MAX_PACK_BYTES).unwrap_or(usize::MAX);
-        let bytes = self.store().get(&key, most)?;
-        let whole = blake3::hash(&bytes).as_bytes() == &pack.hash;
-        let changed = || Error::NotAuthentic { what: format!("`{key}`") };
-        let mut outcome = if whole { Ok(()) } else { Err(changed()) };
-        let mut offset = pack.header.len();
+        let mut bytes = Streamed::new(self.store(), pack);
+        let mut learned = Vec::with_capacity(LEARNED_AT_ONCE);
+        let mut outcome = Ok(());
+        let mut offset = pack.header.len() as u64;
         for head in &pack.chunks {
-            let end = offset + head.sealed_bytes as usize;
-            let sealed = bytes.get(offset..end).unwrap_or_default();
-            let opened = chunks.check(pack, head, sealed);
+            let opened = match bytes.get(offset, head.sealed_bytes as usize) {
+                Ok(sealed) => chunks.check(pack, head, sealed),
+                Err(error) if error.is_damage() => Err(error),
+                Err(error) => return Err(error),
+            };
             let state = if opened.is_ok() { State::Opened } else { State::Bad };
             learned.push(Learned { id: head.id, pack: pack.hash, state });
+            if learned.len() == LEARNED_AT_ONCE {
+                learn(&learned)?;
+                learned.clear();
+            }
             outcome = outcome.and(opened);
-            offset = end;
+            offset += u64::from(head.sealed_bytes);
         }
-        outcome
+        learn(&learned)?;
+        outcome.and(bytes.finish())
+    }
+}
+
+/// Chunks whose state is noted at once.
+const LEARNED_AT_ONCE: usize = 4096;
+
+/// A pack that is read from front to back and hashed on the way.
+struct Streamed<'a> {
+    store: &'a Store,
+    pack: &'a Pack,
+    hasher: blake3::Hasher,
+    held: Vec<u8>,
+    /// Where what is held begins.
+    from: u64,
+}
+
+impl<'a> Streamed<'a> {
+    const BLOCK: u64 = 4 << 20;
+
+    fn new(store: &'a Store, pack: &'a Pack) -> Self {
+        Streamed { store, pack, hasher: blake3::Hasher::new(), held: Vec::new(), from: 0 }
+    }
+
+    /// The bytes at a place that lies behind those asked for before.
+    fn get(&mut self, offset: u64, length: usize) -> Result<&[u8], Error> {
+        while self.from + (self.held.len() as u64) < offset + length as u64 {
+            let done = usize::try_from(offset - self.from).unwrap_or(usize::MAX);
+            let done = done.min(self.held.len());
+            self.held.drain(..done);
+            self.from += done as u64;
+            self.read()?;
+        }
+        let at = usize::try_from(offset - self.from).unwrap_or(usize::MAX);
+        let found = self.held.get(at..).and_then(|held| held.get(..length));
+        found.ok_or_else(|| Error::Truncated(pack_key(&self.pack.hash)))
+    }
+
+    fn end(&self) -> u64 {
+        self.from + self.held.len() as u64
+    }
+
+    /// Reads the next block, which there must be.
+    fn read(&mut self) -> Result<(), Error> {
+        let key = pack_key(&self.pack.hash);
+        let end = self.end();
+        let length = Self::BLOCK.min(self.pack.size.saturating_sub(end));
+        if length == 0 {
+            return Err(Error::Truncated(key));
+        }
+        let held = self.held.len();
+        self.held.resize(held + usize::try_from(length).unwrap_or(0), 0);
+        let block = self.held.get_mut(held..).unwrap_or_default();
+        self.store.get_range(&key, end, block)?;
+        self.hasher.update(block);
+        Ok(())
+    }
+
+    /// Reads what is left, and compares the whole with the hash that names the pack.
+    fn finish(mut self) -> Result<(), Error> {
+        while self.end() < self.pack.size {
+            self.from = self.end();
+            self.held.clear();
+            self.read()?;
+        }
+        let same = self.hasher.finalize().as_bytes() == &self.pack.hash;
+        let changed = || Error::NotAuthentic { what: format!("`{}`", pack_key(&self.pack.hash)) };
+        if same { Ok(()) } else { Err(changed()) }
     }
 }
 

@@ -107,6 +107,8 @@ pub(crate) fn read_pack(
     store.get_range(&key, offset, &mut record)?;
     let associated = [header_bytes.as_slice(), &offset.to_le_bytes()].concat();
     let trailer = open(&header)?.open_record(&key, &associated, &record)?;
+    // Both together would be the most that a hostile pack costs.
+    drop(record);
     let chunks = read_trailer(&trailer)?;
     let sealed: u64 = chunks.iter().map(|chunk| u64::from(chunk.sealed_bytes)).sum();
     if header_bytes.len() as u64 + sealed != offset {

@@ -3,7 +3,9 @@ use super::header::{Kind, ObjectHeader, VaultId};
 use super::pack::Hash;
 use crate::Error;
 use crate::keys::{Sealing, Signer, verify};
-use crate::limits::{MAX_NOTE_BYTES, MAX_SNAPSHOT_BYTES};
+use crate::limits::{
+    MAX_HOST_BYTES, MAX_NOTE_BYTES, MAX_PATH_BYTES, MAX_SNAPSHOT_BYTES, MAX_TAG_BYTES,
+};
 use crate::wire::{Reader, put_bytes, put_varint};
 
 /// The slot id of a signer; zeros for the owner.
@@ -19,8 +21,12 @@ pub(crate) fn snapshot_number(key: &str) -> Option<u64> {
     digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())?
 }
 
+/// The extension that names where the files were.
+const PATHS: u64 = 1;
 /// The extension that names the owner's list of slots.
 const ROSTER: u64 = 2;
+/// The extension that names tags.
+const TAGS: u64 = 3;
 
 /// What a put kept, in numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -52,6 +58,9 @@ pub(crate) struct Body {
     pub(crate) compression: Compression,
     pub(crate) listing: Option<Hash>,
     pub(crate) pages: Vec<Id>,
+    /// Where on its host the files were; empty in snapshots that do not say it.
+    pub(crate) paths: Vec<Vec<u8>>,
+    pub(crate) tags: Vec<String>,
     /// The number of the owner's list of slots when this was written; 0 where none was.
     pub(crate) roster: u64,
 }
@@ -115,13 +124,57 @@ fn write_body(body: &Body) -> Vec<u8> {
     put_bytes(&mut out, body.listing.as_ref().map_or(&[][..], |hash| hash));
     put_varint(&mut out, body.pages.len() as u64);
     body.pages.iter().for_each(|id| out.extend_from_slice(&id.0));
+    put_list(&mut out, PATHS, &body.paths);
     if body.roster > 0 {
         let mut number = Vec::new();
         put_varint(&mut number, body.roster);
         put_varint(&mut out, ROSTER);
         put_bytes(&mut out, &number);
     }
+    put_list(&mut out, TAGS, &body.tags);
     out
+}
+
+/// An extension that is a list; an empty one is left out.
+fn put_list(out: &mut Vec<u8>, tag: u64, list: &[impl AsRef<[u8]>]) {
+    if list.is_empty() {
+        return;
+    }
+    let mut value = Vec::new();
+    put_varint(&mut value, list.len() as u64);
+    list.iter().for_each(|item| put_bytes(&mut value, item.as_ref()));
+    put_varint(out, tag);
+    put_bytes(out, &value);
+}
+
+/// The items of such an extension, sorted, each once. A snapshot whose list is not one is read as
+/// one without, so that what it keeps stays readable.
+fn read_list(value: &[u8], most: usize) -> Vec<Vec<u8>> {
+    let mut reader = Reader::new("a snapshot", value);
+    let mut read = || -> Result<Vec<Vec<u8>>, Error> {
+        let count = reader.length(value.len())?;
+        (0..count).map(|_| Ok(reader.bytes(most)?.to_vec())).collect()
+    };
+    let mut list = read().unwrap_or_default();
+    list.sort();
+    list.dedup();
+    list
+}
+
+impl Body {
+    fn extend(&mut self, tag: u64, value: &[u8]) -> Result<(), Error> {
+        match tag {
+            PATHS => self.paths = read_list(value, MAX_PATH_BYTES),
+            TAGS => {
+                let tags = read_list(value, MAX_TAG_BYTES).into_iter();
+                self.tags = tags.filter_map(|tag| String::from_utf8(tag).ok()).collect();
+            }
+            ROSTER => self.roster = Reader::new("a snapshot", value).varint()?,
+            // A later version of the format may have added it.
+            _ => {}
+        }
+        Ok(())
+    }
 }
 
 impl Sealed {
@@ -167,7 +220,7 @@ pub(crate) fn read_body(plaintext: &[u8]) -> Result<Body, Error> {
         return Err(reader.malformed());
     }
     let time_ns = reader.i64()?;
-    let source = text(reader.bytes(1024)?)?;
+    let source = text(reader.bytes(MAX_HOST_BYTES)?)?;
     let note = text(reader.bytes(MAX_NOTE_BYTES)?)?;
     let counts = Counts {
         files: reader.varint()?,
@@ -188,16 +241,25 @@ pub(crate) fn read_body(plaintext: &[u8]) -> Result<Body, Error> {
     for _ in 0..count {
         pages.push(Id(reader.array()?));
     }
-    let mut roster = 0;
+    let mut body = Body {
+        prune: what == 1,
+        time_ns,
+        source,
+        note,
+        counts,
+        compression: descriptor.compression,
+        listing,
+        pages,
+        paths: Vec::new(),
+        tags: Vec::new(),
+        roster: 0,
+    };
     while reader.left() > 0 {
         let tag = reader.varint()?;
         let value = reader.bytes(reader.left())?;
-        if tag == ROSTER {
-            roster = Reader::new("a snapshot", value).varint()?;
-        }
+        body.extend(tag, value)?;
     }
-    let compression = descriptor.compression;
-    Ok(Body { prune: what == 1, time_ns, source, note, counts, compression, listing, pages, roster })
+    Ok(body)
 }
 
 fn text(bytes: &[u8]) -> Result<String, Error> {

@@ -10,6 +10,7 @@ use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 use rustix::fs::{FileType, Stat};
 
 use super::chunks::Chunks;
+use super::is_in;
 use super::target::Target;
 use super::write::{Flush, Step, Writer, check_replaceable, ends_all, failed};
 use crate::Error;
@@ -53,25 +54,50 @@ pub struct GetReport {
 }
 
 impl GetOptions {
-    pub(crate) fn wants(&self, path: &[u8]) -> bool {
-        let inside = |wanted: &Vec<u8>| {
-            let rest = path.strip_prefix(wanted.as_slice());
-            rest.is_some_and(|rest| rest.is_empty() || rest.first() == Some(&b'/'))
-        };
-        self.paths.is_empty() || self.paths.iter().any(inside)
+    /// Whether a path is one of those, or in one.
+    pub fn wants(&self, path: &[u8]) -> bool {
+        self.paths.is_empty() || self.paths.iter().any(|wanted| is_in(path, wanted))
     }
 }
 
-/// Restores what `entries` give.
+/// Restores what `entries` give. Paths of which they give nothing are named as failed, and if
+/// nothing is wanted of them at all, the target stays as it was.
 pub(crate) fn restore(
     chunks: Chunks<'_>,
-    mut entries: impl Iterator<Item = Result<Entry, Error>>,
+    entries: impl Iterator<Item = Result<Entry, Error>>,
     target: &Path,
     options: &GetOptions,
 ) -> Result<GetReport, Error> {
-    if options.dry_run {
-        return count(entries, options);
-    }
+    let mut missing: Vec<&Vec<u8>> = options.paths.iter().collect();
+    let mut report = {
+        let wanted = entries.filter(|entry| {
+            let Ok(entry) = entry else { return true };
+            missing.retain(|wanted| !is_in(&entry.path, wanted));
+            options.wants(&entry.path)
+        });
+        let mut wanted = wanted.peekable();
+        let nothing = !options.paths.is_empty() && wanted.peek().is_none();
+        match (nothing, options.dry_run) {
+            (true, _) => GetReport::default(),
+            (false, true) => count(wanted)?,
+            (false, false) => write(chunks, wanted, target, options)?,
+        }
+    };
+    report.failed.extend(missing.into_iter().map(|path| {
+        let path = String::from_utf8_lossy(path).into_owned();
+        let error = Error::NoEntry(path.clone());
+        Skipped { path, reason: format!("{error} [{}]", error.info().code) }
+    }));
+    Ok(report)
+}
+
+/// Restores all that `entries` give.
+fn write(
+    chunks: Chunks<'_>,
+    entries: impl Iterator<Item = Result<Entry, Error>>,
+    target: &Path,
+    options: &GetOptions,
+) -> Result<GetReport, Error> {
     let manifest = chunks.manifest();
     let root = Target::open(target)?;
     let interrupted = root.mark(target)?;
@@ -100,10 +126,9 @@ pub(crate) fn restore(
         let mut restore =
             Restore { chunks, target: root, options, interrupted, first_names, steps, empty };
         let read = manifest.view(|| {
-            for entry in entries.by_ref() {
+            for entry in entries {
                 match entry {
-                    Ok(entry) if options.wants(&entry.path) => restore.entry(entry)?,
-                    Ok(_) => {}
+                    Ok(entry) => restore.entry(entry)?,
                     // What else there is, comes back without it.
                     Err(error) if error.is_damage() => {
                         restore.give(Step::Failed("a page of the snapshot".to_owned(), error))?;
@@ -124,15 +149,16 @@ pub(crate) fn restore(
 }
 
 /// What a restore would do in an empty target.
-fn count(
-    entries: impl Iterator<Item = Result<Entry, Error>>,
-    options: &GetOptions,
-) -> Result<GetReport, Error> {
+fn count(entries: impl Iterator<Item = Result<Entry, Error>>) -> Result<GetReport, Error> {
     let mut report = GetReport::default();
     for entry in entries {
-        let entry = entry?;
-        if options.wants(&entry.path) {
-            report.count(&entry);
+        match entry {
+            Ok(entry) => report.count(&entry),
+            Err(error) if error.is_damage() => {
+                let path = "a page of the snapshot".to_owned();
+                report.failed.push(Skipped { path, reason: error.named() });
+            }
+            Err(error) => return Err(error),
         }
     }
     Ok(report)

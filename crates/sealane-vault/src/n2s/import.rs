@@ -49,7 +49,7 @@ impl Vault {
             }
             None
         };
-        let mut report = put::put(self, Source::Each(&mut next), options)?;
+        let mut report = put::put(self, Source::Each { from: store, next: &mut next }, options)?;
         skipped.append(&mut report.skipped);
         Ok(PutReport { skipped, ..report })
     }

@@ -1,6 +1,6 @@
 use std::collections::HashSet;
 use std::io::Read;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{Scope, ScopedJoinHandle};
 
@@ -9,7 +9,7 @@ use super::pack::{Packed, Packer};
 use super::read::{Jobs, Reader};
 use super::seal::ChunkSealer;
 use super::upload::Uploader;
-use super::walk::{Excludes, Walk};
+use super::walk::{Excludes, Walk, places};
 use super::{Job, PutOptions, PutReport, Skipped};
 use crate::Error;
 use crate::chunker::Chunker;
@@ -17,7 +17,7 @@ use crate::format::chunk::{ChunkHead, Compression};
 use crate::format::config::Metadata;
 use crate::format::pack::Pack;
 use crate::format::page::{Entry, Node};
-use crate::limits::{MAX_NOTE_BYTES, MAX_VAULT_THREADS};
+use crate::limits::{MAX_HOST_BYTES, MAX_NOTE_BYTES, MAX_TAG_BYTES, MAX_TAGS, MAX_VAULT_THREADS};
 use crate::listing::Listing;
 use crate::manifest::Manifest;
 use crate::vault::Vault;
@@ -29,7 +29,23 @@ pub(crate) enum Source<'a> {
     /// One file, from a reader.
     Reader(Entry, &'a mut dyn Read),
     /// Entries in their order, each with its content unless it is a link, until there are none.
-    Each(&'a mut NextEntry<'a>),
+    Each {
+        /// Where they come from on this machine.
+        from: &'a Path,
+        /// Gives the next.
+        next: &'a mut NextEntry<'a>,
+    },
+}
+
+impl Source<'_> {
+    /// What tells the snapshots of this source from those of others of the same host.
+    fn places(&self) -> Result<Vec<Vec<u8>>, Error> {
+        match self {
+            Source::Paths(roots) => places(roots),
+            Source::Reader(entry, _) => Ok(vec![entry.path.clone()]),
+            Source::Each { from, .. } => places(&[(*from).to_owned()]),
+        }
+    }
 }
 
 /// Gives the next entry, and names what is left out.
@@ -42,8 +58,10 @@ pub(crate) fn put(
     source: Source<'_>,
     options: &PutOptions,
 ) -> Result<PutReport, Error> {
-    if options.note.len() > MAX_NOTE_BYTES {
-        return Err(Error::TooLarge { what: "the note".to_owned() });
+    check_words(options)?;
+    let places = source.places()?;
+    if !options.dry_run {
+        vault.store().check_condition()?;
     }
     vault.sync()?;
     let claims = Claims::new(vault.manifest().kept_ids(vault.reads())?);
@@ -61,9 +79,25 @@ pub(crate) fn put(
         return Ok(PutReport { snapshot: 0, head, counts: packed.counts, packs, skipped });
     }
     let listing = packed.listing.take().map(|listing| listing.finish(vault.store())).transpose()?;
-    let (snapshot, head) = vault.commit(&packed, &packs, listing, options)?;
+    let (snapshot, head) = vault.commit(&packed, &packs, listing, places, options)?;
     let packs = packs.len() as u64;
     Ok(PutReport { snapshot, head, counts: packed.counts, packs, skipped })
+}
+
+/// Refuses what a reader of the snapshot would refuse.
+fn check_words(options: &PutOptions) -> Result<(), Error> {
+    let host = options.host.as_deref().unwrap_or_default();
+    let tag = options.tags.iter().map(String::len).max().unwrap_or(0);
+    let checks = [
+        ("the note", options.note.len(), MAX_NOTE_BYTES),
+        ("the host's name", host.len(), MAX_HOST_BYTES),
+        ("a tag", tag, MAX_TAG_BYTES),
+        ("the list of tags", options.tags.len(), MAX_TAGS),
+    ];
+    match checks.into_iter().find(|(_, is, most)| is > most) {
+        Some((what, ..)) => Err(Error::TooLarge { what: what.to_owned() }),
+        None => Ok(()),
+    }
 }
 
 /// Writes chunks that are sealed already into new packs, all durable on return.
@@ -155,7 +189,7 @@ fn read(
             reader.reader(entry, source)?;
             Ok(Vec::new())
         }
-        Source::Each(next) => {
+        Source::Each { next, .. } => {
             let mut skipped = Vec::new();
             while let Some((entry, content)) = next(&mut skipped) {
                 match entry.node {

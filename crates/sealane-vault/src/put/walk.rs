@@ -1,5 +1,6 @@
+use std::ffi::OsStr;
 use std::fs::Metadata;
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
@@ -126,6 +127,19 @@ fn named(roots: &[PathBuf]) -> Result<Vec<(Vec<u8>, PathBuf)>, Error> {
         _ => None,
     });
     twice.map_or(Ok(named), |path| Err(Error::Root(path)))
+}
+
+/// Where the roots are on this machine, however they were named: with the links on the way to them
+/// followed, sorted.
+pub(super) fn places(roots: &[PathBuf]) -> Result<Vec<Vec<u8>>, Error> {
+    let place = |(name, root): (Vec<u8>, PathBuf)| {
+        let parent = root.parent().and_then(|parent| parent.canonicalize().ok());
+        let place = parent.map_or(root, |parent| parent.join(OsStr::from_bytes(&name)));
+        place.into_os_string().into_vec()
+    };
+    let mut places: Vec<Vec<u8>> = named(roots)?.into_iter().map(place).collect();
+    places.sort();
+    Ok(places)
 }
 
 /// Files and bytes that a put of `roots` would read, for who shows progress.

@@ -236,6 +236,22 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_little_room_is_kept_for_what_makes_room() {
+        let folder = tempfile::tempdir().unwrap();
+        let reserve = folder.path().join("tmp/reserve");
+        Folder::new(folder.path()).spool().unwrap();
+        // It is older than anything that a run left behind.
+        let old = std::time::SystemTime::now() - std::time::Duration::from_secs(9 * 24 * 3600);
+        File::open(&reserve).unwrap().set_modified(old).unwrap();
+        let store = Folder::new(folder.path());
+        store.spool().unwrap();
+        assert_eq!(fs::metadata(&reserve).unwrap().len(), RESERVE_BYTES as u64);
+        assert_eq!(store.list("").unwrap(), []);
+        assert!(store.use_reserve().unwrap() && !reserve.exists());
+        assert!(!store.use_reserve().unwrap());
+    }
+
+    #[test]
     fn creates_once_lists_and_removes() {
         let folder = tempfile::tempdir().unwrap();
         let store = Folder::new(folder.path());

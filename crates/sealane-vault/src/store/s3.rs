@@ -1,5 +1,6 @@
 //! Objects in a bucket, behind the same blocking calls as a folder.
 
+mod probe;
 mod upload;
 
 use std::collections::BTreeMap;
@@ -35,6 +36,8 @@ pub struct S3 {
     runtime: &'static Runtime,
     spool: PathBuf,
     swept: OnceLock<()>,
+    /// Set once the server has shown that it creates an object only where none is.
+    asked: OnceLock<()>,
 }
 
 impl S3 {
@@ -60,16 +63,30 @@ impl S3 {
         location: &str,
         variables: impl IntoIterator<Item = (String, String)>,
     ) -> Result<S3, Error> {
+        let silence = Duration::from_millis(MAX_S3_SILENCE_MS);
+        S3::with_patience(location, variables, silence)
+    }
+
+    /// The same with a server that may be silent for no longer than `silence`: tests do not wait
+    /// for minutes.
+    #[doc(hidden)]
+    pub fn with_patience(
+        location: &str,
+        variables: impl IntoIterator<Item = (String, String)>,
+        silence: Duration,
+    ) -> Result<S3, Error> {
         let variables: BTreeMap<String, String> = variables.into_iter().collect();
         let invalid = |what: &str| Error::store(location, io::Error::other(what.to_owned()));
         let rest = location.strip_prefix("s3://").ok_or_else(|| invalid("not an s3:// address"))?;
         let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
         let prefix = Location::parse(prefix).map_err(|_| invalid("the prefix is malformed"))?;
-        let bucket = client(bucket, &variables).map_err(|cause| failure(location, cause))?;
+        let bucket =
+            client(bucket, &variables, silence).map_err(|cause| failure(location, cause))?;
         let runtime = runtime().map_err(|cause| Error::store(location, cause))?;
         let spool = spool_folder(location, &variables);
         let location = location.to_owned();
-        Ok(S3 { location, bucket, prefix, runtime, spool, swept: OnceLock::new() })
+        let (swept, asked) = (OnceLock::new(), OnceLock::new());
+        Ok(S3 { location, bucket, prefix, runtime, spool, swept, asked })
     }
 
     pub(crate) fn location(&self) -> &str {
@@ -84,18 +101,26 @@ impl S3 {
     }
 
     pub(crate) fn put(&self, key: &str, bytes: &[u8]) -> Result<Put, Error> {
-        let at = self.at(key);
-        let payload = bytes.to_vec().into();
-        let put = self.bucket.put_opts(&at, payload, PutMode::Create.into());
-        match self.wait(put) {
-            Ok(_) => Ok(Put::Created),
+        match self.create(key, bytes) {
             // The first of two attempts may have arrived although its answer did not.
-            Err(object_store::Error::AlreadyExists { .. }) => match self.get(key, bytes.len()) {
+            Ok(Put::Existed) => match self.get(key, bytes.len()) {
                 Ok(found) if found == bytes => Ok(Put::Created),
                 Ok(_) | Err(Error::TooLarge { .. }) => Ok(Put::Existed),
                 Err(error) => Err(error),
             },
+            Ok(Put::Created) => Ok(Put::Created),
             Err(cause) => Err(failure(key, cause)),
+        }
+    }
+
+    /// Asks for an object where none is, and gives the server's answer as it was.
+    fn create(&self, key: &str, bytes: &[u8]) -> object_store::Result<Put> {
+        let at = self.at(key);
+        let payload = bytes.to_vec().into();
+        match self.wait(self.bucket.put_opts(&at, payload, PutMode::Create.into())) {
+            Ok(_) => Ok(Put::Created),
+            Err(object_store::Error::AlreadyExists { .. }) => Ok(Put::Existed),
+            Err(cause) => Err(cause),
         }
     }
 
@@ -224,7 +249,11 @@ fn runtime() -> io::Result<&'static Runtime> {
 }
 
 /// The client of one bucket, from the environment.
-fn client(bucket: &str, variables: &BTreeMap<String, String>) -> object_store::Result<AmazonS3> {
+fn client(
+    bucket: &str,
+    variables: &BTreeMap<String, String>,
+    silence: Duration,
+) -> object_store::Result<AmazonS3> {
     let mut builder = AmazonS3Builder::new();
     for (name, value) in variables.iter().filter(|(name, _)| name.starts_with("AWS_")) {
         // What the client has no use for is for others.
@@ -238,7 +267,7 @@ fn client(bucket: &str, variables: &BTreeMap<String, String>) -> object_store::R
     let options = ClientOptions::new()
         .with_timeout_disabled()
         .with_connect_timeout(Duration::from_millis(MAX_S3_CONNECT_MS))
-        .with_read_timeout(Duration::from_millis(MAX_S3_SILENCE_MS))
+        .with_read_timeout(silence)
         .with_allow_http(asked || endpoint.is_some_and(|endpoint| is_this_machine(&endpoint)));
     let retry = RetryConfig {
         max_retries: MAX_S3_RETRIES,

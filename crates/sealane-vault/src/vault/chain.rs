@@ -29,6 +29,12 @@ pub struct Snapshot {
     pub counts: Counts,
     /// Whether a writer's key made it.
     pub by_writer: bool,
+    /// The slot of the writer that signed it; none is the owner.
+    pub signer: Option<String>,
+    /// Where on its host the files were, sorted; empty if it does not say.
+    pub paths: Vec<Vec<u8>>,
+    /// Its tags, sorted.
+    pub tags: Vec<String>,
     pub(crate) body: Body,
 }
 
@@ -57,17 +63,25 @@ impl Vault {
         let signers = self.signers()?;
         let mut snapshots = Vec::new();
         for &number in numbers {
-            match self.read_snapshot(number, &signers) {
-                Ok(Some(snapshot)) => snapshots.push(snapshot),
-                Ok(None) => {}
-                Err(error) if error.is_damage() => self.warn([Skipped {
-                    path: format!("snapshot {number}"),
-                    reason: error.named(),
-                }]),
-                Err(error) => return Err(error),
-            }
+            snapshots.extend(self.readable(number, &signers)?);
         }
         Ok(snapshots)
+    }
+
+    /// A snapshot if it is one and can be read; damage is named as a warning.
+    fn readable(
+        &self,
+        number: u64,
+        signers: &HashMap<SignerId, SignerKey>,
+    ) -> Result<Option<Snapshot>, Error> {
+        match self.read_snapshot(number, signers) {
+            Err(error) if error.is_damage() => {
+                let path = format!("snapshot {number}");
+                self.warn([Skipped { path, reason: error.named() }]);
+                Ok(None)
+            }
+            other => other,
+        }
     }
 
     fn read_snapshot(
@@ -92,23 +106,49 @@ impl Vault {
     pub(crate) fn named_roster(&self) -> Result<u64, Error> {
         let signers = self.signers()?;
         let mut named = 0;
-        for number in self.walk(None)?.links.into_iter().rev() {
+        for number in self.walk(None)?.links {
             let sealed = self.load(number, &signers)?;
             if sealed.link.signer != SignerId::default() {
                 continue;
             }
             match sealed.open(self.sealing_of(&sealed.header)?.as_ref()) {
                 Ok(body) => named = named.max(body.roster),
-                Err(error) if error.is_damage() => continue,
+                Err(error) if error.is_damage() => {}
                 Err(error) => return Err(error),
             }
-            // Numbers rise along the chain.
-            break;
         }
         Ok(named)
     }
 
-    /// One snapshot; without a number the newest of the chain. One that is named may be loose.
+    /// Gives the snapshots of the chain, newest first, to `take` until that gives something back.
+    /// The head needs no walk through the rest, and is what most ask for.
+    pub(crate) fn search<T>(
+        &self,
+        take: &mut dyn FnMut(Snapshot) -> Result<Option<T>, Error>,
+    ) -> Result<Option<T>, Error> {
+        self.owner("read snapshots")?;
+        let signers = self.signers()?;
+        let head = self.head()?.map(|(number, _)| number);
+        if let Some(head) = head
+            && let Some(snapshot) = self.readable(head, &signers)?
+            && let Some(taken) = take(snapshot)?
+        {
+            return Ok(Some(taken));
+        }
+        let chain = self.walk(None)?;
+        self.warn(chain.problems);
+        for number in chain.links.into_iter().rev().filter(|number| Some(*number) != head) {
+            if let Some(snapshot) = self.readable(number, &signers)?
+                && let Some(taken) = take(snapshot)?
+            {
+                return Ok(Some(taken));
+            }
+        }
+        Ok(None)
+    }
+
+    /// One snapshot; without a number the newest of the chain, whoever made it. One that is named
+    /// may be loose. [`Vault::newest`] asks whose.
     ///
     /// # Errors
     /// [`Error::NoSnapshot`], and as [`Vault::snapshots`].
@@ -122,12 +162,7 @@ impl Vault {
             }
             return self.read_snapshot(number, &signers)?.ok_or_else(|| none(number.to_string()));
         }
-        let head = self.head()?.map(|(number, _)| number);
-        let newest = head.map(|head| self.read_snapshot(head, &signers));
-        if let Some(Ok(Some(snapshot))) = newest {
-            return Ok(snapshot);
-        }
-        self.snapshots()?.pop().ok_or_else(|| none("latest".to_owned()))
+        self.search(&mut |snapshot| Ok(Some(snapshot)))?.ok_or_else(|| none("latest".to_owned()))
     }
 
     pub(crate) fn snapshot_numbers(&self) -> Result<Vec<u64>, Error> {
@@ -199,13 +234,18 @@ fn parse_head(text: &str) -> Option<Head> {
 }
 
 fn snapshot(sealed: &Sealed, body: Body) -> Snapshot {
+    let signer = sealed.link.signer;
+    let signer = (signer != SignerId::default()).then(|| hex(&signer));
     Snapshot {
         number: sealed.link.number,
         time_ns: body.time_ns,
         source: body.source.clone(),
         note: body.note.clone(),
         counts: body.counts,
-        by_writer: sealed.link.signer != SignerId::default(),
+        by_writer: signer.is_some(),
+        signer,
+        paths: body.paths.clone(),
+        tags: body.tags.clone(),
         body,
     }
 }

@@ -1,9 +1,11 @@
+use std::collections::HashMap;
+
 use super::Vault;
 use super::chain::{Head, head_text};
 use crate::Error;
 use crate::format::header::{Kind, ObjectHeader};
 use crate::format::index::{index_key, write_indexes};
-use crate::format::pack::{Hash, Pack};
+use crate::format::pack::{Hash, Pack, pack_key};
 use crate::format::snapshot::{self, Body, Link, snapshot_key};
 use crate::put::{Packed, PutOptions, now_ns};
 use crate::store::Put;
@@ -18,20 +20,23 @@ impl Vault {
         packed: &Packed,
         packs: &[Pack],
         listing: Option<Hash>,
+        paths: Vec<Vec<u8>>,
         options: &PutOptions,
     ) -> Result<(u64, String), Error> {
         self.keep_packs(packs)?;
-        self.check_relied(packed)?;
+        self.check_relied(packed, packs)?;
         let body = Body {
             prune: false,
-            time_ns: now_ns(),
-            source: host(),
+            time_ns: options.time_ns.unwrap_or_else(now_ns),
+            source: options.host.clone().unwrap_or_else(host),
             note: options.note.clone(),
             counts: packed.counts,
             compression: options.compression,
             listing,
             pages: packed.pages.clone(),
             roster: self.roster().number,
+            paths,
+            tags: options.tags.clone(),
         };
         let head = self.append(&body, Vec::new())?;
         Ok((head.0, head_text(head)))
@@ -52,21 +57,24 @@ impl Vault {
         })
     }
 
-    /// Refuses to refer to chunks whose pack a prune will remove.
-    fn check_relied(&self, packed: &Packed) -> Result<(), Error> {
+    /// Refuses to refer to chunks whose pack a prune will remove, and to `new` packs that the store
+    /// took and does not have.
+    fn check_relied(&self, packed: &Packed, new: &[Pack]) -> Result<(), Error> {
         let condemned = self.condemned()?;
-        let gone = {
-            let there = self.pack_objects()?.into_iter().map(|(hash, _)| hash).collect();
-            let known = self.manifest.packs()?;
-            known.difference(&there).copied().collect::<Vec<Hash>>()
-        };
-        if condemned.is_empty() && gone.is_empty() {
+        let there: HashMap<Hash, u64> = self.pack_objects()?.into_iter().collect();
+        let lost = new.iter().find(|pack| there.get(&pack.hash) != Some(&pack.size));
+        let gone: Vec<Hash> =
+            self.manifest.packs()?.into_iter().filter(|hash| !there.contains_key(hash)).collect();
+        if condemned.is_empty() && gone.is_empty() && lost.is_none() {
             return Ok(());
         }
         self.manifest.transaction(|manifest| {
             gone.iter().try_for_each(|gone| manifest.forget_pack(gone))?;
             manifest.condemn(&condemned)
         })?;
+        if let Some(lost) = lost {
+            return Err(Error::Forgot(pack_key(&lost.hash)));
+        }
         let stays = self.manifest.kept_ids(self.reads())?;
         let all_stay = packed.relied.iter().all(|id| stays.contains(id));
         if all_stay { Ok(()) } else { Err(Error::Pruned) }
@@ -95,15 +103,16 @@ impl Vault {
     /// Creates a link. A prune may take the room that the store keeps in reserve, since it makes
     /// more room than that.
     fn put_link(&self, key: &str, object: &[u8], body: &Body) -> Result<Put, Error> {
-        match self.store.put(key, object) {
+        match self.store.put_and_read(key, object) {
             Err(Error::StoreFull { .. }) if body.prune && self.store.use_reserve()? => {
-                self.store.put(key, object)
+                self.store.put_and_read(key, object)
             }
             other => other,
         }
     }
 }
 
-fn host() -> String {
+/// The name of this machine.
+pub(crate) fn host() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }

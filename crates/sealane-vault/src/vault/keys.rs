@@ -96,7 +96,7 @@ impl Vault {
             return Err(Error::TooLarge { what: "keys/".to_owned() });
         }
         let key = slot_key(id);
-        if self.store.put(&key, object)? == Put::Existed {
+        if self.store.put_and_read(&key, object)? == Put::Existed {
             return Err(Error::Library("randomness"));
         }
         let slot = KeySlot::read(&key, object.to_vec(), &self.config.vault)?;
@@ -182,6 +182,8 @@ impl Vault {
             compression: Compression::None,
             listing: None,
             pages: Vec::new(),
+            paths: Vec::new(),
+            tags: Vec::new(),
             roster: self.roster().number,
         }
     }

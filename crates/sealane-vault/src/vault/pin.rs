@@ -109,18 +109,14 @@ impl Pin {
     pub(super) fn keep(&self) -> Result<(), Error> {
         for file in self.files.iter().flatten() {
             if self.expected || read(file)?.is_none() {
-                write(file, &format!("{}\n{}\n", self.found, self.place))?;
+                write(file, format!("{}\n{}\n", self.found, self.place))?;
             }
         }
         Ok(())
     }
 
     /// Remembers a vault that was made here just now, whatever was in the place before.
-    pub(super) fn made(
-        store: &Store,
-        config: &Config,
-        options: &OpenOptions,
-    ) -> Result<(), Error> {
+    pub(super) fn made(store: &Store, config: &Config, options: &OpenOptions) -> Result<(), Error> {
         Pin { expected: true, ..Pin::new(store, config, options)? }.keep()
     }
 }

@@ -96,7 +96,7 @@ impl Vault {
 
     /// A manifest made from the packs alone.
     pub(crate) fn manifest_from_packs(&self) -> Result<Manifest, Error> {
-        let manifest = Manifest::in_memory()?;
+        let manifest = Manifest::temporary()?;
         manifest.transaction(|manifest| {
             for (hash, size) in self.pack_objects()? {
                 match self.read_pack(&hash, size) {

@@ -139,10 +139,9 @@ impl Vault {
                     Ok(verifying) => {
                         signers.insert(slot.id, SignerKey { verifying, until: NO_END });
                     }
-                    Err(error) => self.warn([Skipped {
-                        path: slot_key(&slot.id),
-                        reason: error.named(),
-                    }]),
+                    Err(error) => {
+                        self.warn([Skipped { path: slot_key(&slot.id), reason: error.named() }])
+                    }
                 }
             }
         }
@@ -185,11 +184,20 @@ impl Vault {
         }
         let named = self.named_roster()?;
         if named > 0 {
-            unsigned("the owner's list of slots is missing: `sealane vault repair` signs a new one");
+            unsigned(
+                "the owner's list of slots is missing: `sealane vault repair` signs a new one",
+            );
             return Ok(());
         }
         match self.list_slots(&mut |_| {}) {
-            Err(Error::Store { .. } | Error::StoreFull { .. }) => {
+            // Whoever reads is not stopped by a store that does not keep what is written; the first
+            // put is.
+            Err(
+                Error::Store { .. }
+                | Error::StoreFull { .. }
+                | Error::Forgot(_)
+                | Error::Overwrites(_),
+            ) => {
                 unsigned("Unsigned: the list of slots could not be written");
                 Ok(())
             }
@@ -200,7 +208,12 @@ impl Vault {
     /// Writes a new list: the slots that there are, changed by `change`.
     pub(crate) fn list_slots(&self, change: &mut dyn FnMut(&mut Vec<Listed>)) -> Result<(), Error> {
         self.owner("sign slots")?;
+        // Another machine of the owner may have written one since this vault was opened.
+        let (there, _) = newest(&self.store, &self.config, None)?;
         let mut roster = self.roster();
+        if there.number > roster.number {
+            roster = there;
+        }
         if roster.number == 0 {
             for slot in self.all_slots()? {
                 roster.slots.extend(self.listed(&slot));
@@ -216,7 +229,7 @@ impl Vault {
             roster.number += 1;
         }
         let object = roster.write(&self.config.vault, &self.signer)?;
-        if self.store.put(&roster_key(roster.number), &object)? == Put::Existed {
+        if self.store.put_and_read(&roster_key(roster.number), &object)? == Put::Existed {
             // Another machine of the owner was faster; what it wrote is read by the next open.
             return Err(Error::Raced);
         }

@@ -252,13 +252,7 @@ impl Walk {
     }
 
     /// Takes the owner's link, and before it what it leads to: the owner saw all of that.
-    fn vouch(
-        &mut self,
-        number: u64,
-        found: &Found,
-        there: &BTreeMap<u64, At>,
-        chain: &mut Chain,
-    ) {
+    fn vouch(&mut self, number: u64, found: &Found, there: &BTreeMap<u64, At>, chain: &mut Chain) {
         let mut back = vec![(number, found.hash)];
         let mut wanted = found.previous;
         loop {
@@ -287,13 +281,19 @@ impl Walk {
 
     /// Names what is missing between the chain so far and the link `before`.
     fn name_hole(&self, before: u64, there: &BTreeMap<u64, At>, chain: &mut Chain) {
-        chain.broken.get_or_insert(before.saturating_sub(1));
+        let last = before.saturating_sub(1);
+        chain.broken.get_or_insert(last);
         let mut from = self.head().0 + 1;
+        let named = chain.problems.len();
         for &number in there.range(from..=before).map(|(number, _)| number) {
             if from < number {
                 chain.missing(from, number - 1);
             }
             from = number + 1;
+        }
+        // What lies there is named already, or is not what the owner's link saw.
+        if chain.problems.len() == named && !matches!(there.get(&last), Some(At::Foreign)) {
+            chain.missing(last, last);
         }
     }
 

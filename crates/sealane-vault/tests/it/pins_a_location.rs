@@ -85,10 +85,11 @@ fn another_owner_under_the_same_id_is_refused_anywhere() {
     let id = evil[8..24].iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     let owner = place.path("state").join(id);
     fs::create_dir_all(&owner).unwrap();
-    let (_, known) = place.path("state").read_dir().unwrap().fold((0, None), |(n, known), entry| {
-        let file = entry.unwrap().path().join("owner");
-        (n + 1, known.or_else(|| fs::read(file).ok()))
-    });
+    let (_, known) =
+        place.path("state").read_dir().unwrap().fold((0, None), |(n, known), entry| {
+            let file = entry.unwrap().path().join("owner");
+            (n + 1, known.or_else(|| fs::read(file).ok()))
+        });
     fs::write(owner.join("owner"), known.unwrap()).unwrap();
     fs::remove_dir_all(place.path("state/places")).unwrap();
     assert_eq!(open(&place, &victim, None).unwrap_err().info().name, "VaultExchanged");

@@ -5,10 +5,16 @@ use std::fs;
 
 use crate::shared::{Host, Place, head};
 use sealane_vault::hostile::{self, FalseLink};
-use sealane_vault::{Keep, PruneOptions, PutOptions, Vault};
+use sealane_vault::{GroupBy, Keep, PruneOptions, PutOptions, Vault};
 
 fn put(vault: &Vault, name: &str) -> u64 {
     vault.put_reader(name, &mut name.as_bytes(), &PutOptions::default()).unwrap().snapshot
+}
+
+/// A prune that counts all snapshots as one group.
+fn of_all(keep: Keep) -> PruneOptions {
+    let group_by = GroupBy { signer: false, host: false, paths: false, tags: false };
+    PruneOptions { keep, group_by, now: true, ..PruneOptions::default() }
 }
 
 fn names(vault: &Vault) -> String {
@@ -27,8 +33,11 @@ fn a_writer_does_not_hide_that_snapshots_were_deleted() {
     let writer = host.open(&place);
     let (number, previous) = head(&writer);
     let removed = vec![(1, [1; 32]), (2, [2; 32]), (3, previous)];
-    hostile::plant_link(&writer, FalseLink { number: number + 1, previous, removed, pages: vec![] })
-        .unwrap();
+    hostile::plant_link(
+        &writer,
+        FalseLink { number: number + 1, previous, removed, pages: vec![] },
+    )
+    .unwrap();
     for number in 1..=3 {
         fs::remove_file(place.path(&format!("vault/snapshots/{number:010}"))).unwrap();
     }
@@ -43,7 +52,7 @@ fn a_writer_does_not_hide_that_snapshots_were_deleted() {
     // A prune does not make the lie its own.
     put(&owner, "d");
     let keep = Keep { last: 1, ..Keep::default() };
-    let pruned = owner.prune(&PruneOptions { keep, now: true, dry_run: false });
+    let pruned = owner.prune(&of_all(keep));
     let told = names(&place.open_afresh("later"));
     assert!(pruned.is_err() || told.contains("snapshots/0000000001"), "{pruned:?} {told}");
 }
@@ -58,7 +67,7 @@ fn what_the_owner_removed_is_not_missing() {
     put(&owner, "c");
     put(&host.open(&place), "d");
     let keep = Keep { last: 2, ..Keep::default() };
-    let pruned = owner.prune(&PruneOptions { keep, now: true, dry_run: false }).unwrap();
+    let pruned = owner.prune(&of_all(keep)).unwrap();
     assert_eq!((pruned.kept, pruned.removed), (2, 2));
     let fresh = place.open_afresh("fresh");
     assert_eq!(names(&fresh), "");

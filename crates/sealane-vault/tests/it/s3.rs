@@ -75,6 +75,7 @@ pub(crate) fn request(port: u16, what: &str) -> String {
 }
 
 /// What the proxy does with a request.
+#[allow(dead_code, reason = "each test file uses a part of it")]
 pub(crate) enum Answer {
     /// The server answers.
     Pass,
@@ -83,8 +84,9 @@ pub(crate) enum Answer {
     /// The proxy answers with this status, and the server hears nothing.
     Status(u16),
     /// The server does it, and its answer is lost with the connection.
-    #[allow(dead_code, reason = "the tests of the command line lose no answer")]
     Lost,
+    /// The server hears nothing of `If-None-Match`, and writes over what is there.
+    Unconditional,
 }
 
 /// Decides by method and target, such as `PUT /bucket/a/config?partNumber=2`.
@@ -144,6 +146,7 @@ fn serve(client: TcpStream, server: u16, rule: &Mutex<Box<Rule>>, seen: &Mutex<V
             format!("HTTP/1.1 {status} Fault\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
                 .into_bytes()
         }
+        Answer::Unconditional => forward(server, &without_condition(&head), &body),
         Answer::Pass | Answer::Late(_) | Answer::Lost => forward(server, &head, &body),
     };
     if !lost {
@@ -173,6 +176,11 @@ fn read_request(client: &mut BufReader<TcpStream>) -> Option<(String, String, Ve
     let mut body = vec![0; length];
     client.read_exact(&mut body).ok()?;
     Some((head, what, body))
+}
+
+fn without_condition(head: &str) -> String {
+    let condition = |line: &&str| !line.to_ascii_lowercase().starts_with("if-none-match:");
+    head.split_inclusive('\n').filter(condition).collect()
 }
 
 /// One request at a time: moto looks whether a key is free and takes it in two steps.

@@ -5,7 +5,7 @@ use std::fs;
 use crate::shared::{Host, PASSPHRASE, Place, assert_same, head};
 use sealane_vault::hostile::{self, FalseLink};
 use sealane_vault::{
-    DrillOptions, GetOptions, Keep, OpenOptions, PruneOptions, PutOptions, Secret, Vault,
+    DrillOptions, GetOptions, Keep, OpenOptions, PruneOptions, PutOptions, Secret, Vault, Whose,
 };
 
 /// Every verb works, and `key` is named by all of them.
@@ -18,15 +18,17 @@ fn works(place: &Place, key: &str) {
         assert!(!vault.snapshots().unwrap().is_empty());
         let newest = vault.snapshot(None).unwrap();
         assert!(newest.counts.files > 0, "{key}");
+        let own = vault.newest(&Whose::default(), &[b"source/file".to_vec()]).unwrap();
+        assert!(own.signer.is_none() && own.counts.files > 0, "{key}");
         let (target, failed) = place.restores(&vault, None);
         assert_eq!(failed, []);
         assert_same(&source, &target);
         vault.put_paths(std::slice::from_ref(&source), &PutOptions::default()).unwrap();
-        vault.find("*", &mut |_| Ok(())).unwrap();
+        vault.find("*", &Whose::default(), &mut |_| Ok(())).unwrap();
         let scratch = tempfile::tempdir().unwrap();
         assert_eq!(vault.drill(scratch.path(), &DrillOptions::default()).unwrap().failed, []);
         let keep = Keep { last: 3, ..Keep::default() };
-        vault.prune(&PruneOptions { keep, now: true, dry_run: false }).unwrap();
+        vault.prune(&PruneOptions { keep, now: true, ..PruneOptions::default() }).unwrap();
         let id = vault.add_passphrase(b"other", crate::shared::CHEAP, "other").unwrap();
         vault.remove_slot(&id).unwrap();
         let problems = vault.verify(true).unwrap().problems;
@@ -98,6 +100,26 @@ fn what_is_no_slot() {
 }
 
 #[test]
+fn a_slot_with_a_main_key_of_a_strangers_own_opens_nothing() {
+    let (place, host) = vault();
+    let identity = sealane_group::Identity::generate("anna").unwrap();
+    place.open().add_identity(identity.public(), "anna").unwrap();
+    let key = hostile::plant_slot(&host.open(&place), identity.public()).unwrap();
+    // Also where no list tells which slots are the owner's.
+    for lists in [true, false] {
+        if !lists {
+            fs::remove_dir_all(place.path("vault/roster")).unwrap();
+        }
+        let state = Some(place.path(&format!("lists {lists}")));
+        let options = OpenOptions { state, ..OpenOptions::default() };
+        let secret = Secret::Identity(&identity);
+        let vault = Vault::open(place.store(), &secret, &options).unwrap();
+        assert_eq!(vault.anchor(), place.open().anchor());
+        assert!(!lists || vault.warnings().iter().any(|at| at.path == key));
+    }
+}
+
+#[test]
 fn more_slots_than_a_vault_has() {
     let (place, _) = vault();
     for number in 0..300 {
@@ -135,8 +157,7 @@ fn a_slot_with_a_flipped_bit_stops_nobody_who_opens_by_another() {
         fs::write(&path, &whole).unwrap();
     }
     fs::remove_file(&path).unwrap();
-    let vault =
-        Vault::open(place.store(), &Secret::Identity(&identity), &place.options()).unwrap();
+    let vault = Vault::open(place.store(), &Secret::Identity(&identity), &place.options()).unwrap();
     assert!(vault.verify(false).unwrap().problems.iter().any(|at| at.path.contains(&slot.id)));
     // A repair signs a list of what is left.
     let repaired = vault.repair(&[], &PutOptions::default()).unwrap();
@@ -153,8 +174,10 @@ fn recovering_nothing_is_a_failure() {
     let options = OpenOptions { objects_alone: true, ..place.options() };
     let vault = Vault::open(place.store(), &Secret::Passphrase(PASSPHRASE), &options).unwrap();
     let target = place.path("target");
-    let empty = vault.recover_to(None, &target, &GetOptions::default()).unwrap_err();
+    let newer = Some(number + 1);
+    let empty = vault.recover_to(newer, &target, &GetOptions::default()).unwrap_err();
     assert_eq!(empty.info().name, "NothingRecovered");
-    let older = vault.recover_to(Some(1), &target, &GetOptions::default()).unwrap();
-    assert_eq!(older.report.files, 1);
+    // Without a number the owner's older one comes before it.
+    let older = vault.recover_to(None, &target, &GetOptions::default()).unwrap();
+    assert_eq!((older.snapshot, older.report.files), (Some(1), 1));
 }

@@ -33,7 +33,7 @@ fn garbage_under_the_id_of_a_file_does_not_keep_that_file_from_being_kept() {
     let problems = owner.verify(true).unwrap().problems;
     assert!(problems.len() == 1 && problems[0].path.starts_with("packs/"), "{problems:?}");
     let keep = Keep { last: 1, ..Keep::default() };
-    place.open().prune(&PruneOptions { keep, now: true, dry_run: false }).unwrap();
+    place.open().prune(&PruneOptions { keep, now: true, ..PruneOptions::default() }).unwrap();
     let (target, failed) = place.restores(&place.open_afresh("pruned"), None);
     assert_eq!(failed, []);
     assert_same(&source, &target);
@@ -53,7 +53,7 @@ fn of_two_writers_that_claim_a_chunk_a_prune_keeps_the_one_that_has_it() {
     let put = good.open(&place).put_paths(std::slice::from_ref(&source), &PutOptions::default());
     assert_eq!(put.unwrap().counts.new_bytes, 10_000);
     let keep = Keep { last: 1, ..Keep::default() };
-    place.open().prune(&PruneOptions { keep, now: true, dry_run: false }).unwrap();
+    place.open().prune(&PruneOptions { keep, now: true, ..PruneOptions::default() }).unwrap();
     let (target, failed) = place.restores(&place.open_afresh("fresh"), None);
     assert_eq!(failed, []);
     assert_same(&source, &target);
@@ -96,13 +96,12 @@ fn equal_files_of_two_hosts_cost_their_bytes_twice_until_a_prune() {
         let put = host.open(&place).put_paths(std::slice::from_ref(&source), &Default::default());
         assert_eq!(put.unwrap().counts.new_bytes, 0);
     }
-    let stored = || -> u64 {
-        place.store().list("packs/").unwrap().iter().map(|pack| pack.size).sum()
-    };
+    let stored =
+        || -> u64 { place.store().list("packs/").unwrap().iter().map(|pack| pack.size).sum() };
     let twice = stored();
     assert!(twice > 6 << 20 && twice < (6 << 20) + 20_000, "{twice}");
     let keep = Keep { last: 4, ..Keep::default() };
-    place.open().prune(&PruneOptions { keep, now: true, dry_run: false }).unwrap();
+    place.open().prune(&PruneOptions { keep, now: true, ..PruneOptions::default() }).unwrap();
     let once = stored();
     assert!(once < (3 << 20) + 20_000, "{once}");
     // What a restore has opened, the owner need not keep again.

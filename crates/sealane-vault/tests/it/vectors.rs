@@ -1,5 +1,6 @@
-//! The vault in `vectors/vault`, which an earlier version wrote, reads as it was written; and what
-//! is put into it again is cut, named and found as it was then.
+//! The vaults in `vectors/vault`, of before there were lists of slots, and `vectors/vault2`, which
+//! earlier versions wrote, read as they were written; and what is put into them again is cut, named
+//! and found as it was then.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,18 +10,20 @@ use serde_json::Value;
 
 use crate::shared::Place;
 
-fn vectors() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors/vault")
+const VAULTS: [&str; 2] = ["vault", "vault2"];
+
+fn vectors(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors").join(name)
 }
 
-fn told() -> Value {
-    serde_json::from_slice(&fs::read(vectors().join("vault.json")).unwrap()).unwrap()
+fn told(name: &str) -> Value {
+    serde_json::from_slice(&fs::read(vectors(name).join("vault.json")).unwrap()).unwrap()
 }
 
 /// The vault, copied, since opening it may write.
-fn place() -> Place {
+fn place(name: &str) -> Place {
     let place = Place::new();
-    let objects = Store::open(vectors().join("store").to_str().unwrap()).unwrap();
+    let objects = Store::open(vectors(name).join("store").to_str().unwrap()).unwrap();
     for object in objects.list("").unwrap() {
         let path = place.path("vault").join(&object.key);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -58,48 +61,67 @@ fn check(entry: &Entry, told: &Value, content: &[u8]) {
 }
 
 #[test]
-fn a_vault_of_version_1_reads_as_it_was_written() {
-    let told = told();
-    let passphrase = told["passphrase"].as_str().unwrap();
-    let code = recovery(&told);
-    for secret in [Secret::Passphrase(passphrase.as_bytes()), Secret::Recovery(&code)] {
-        let place = place();
-        let vault = open(&place, &secret);
-        assert_eq!(told["head"], vault.head_text().unwrap());
-        let snapshots = vault.snapshots().unwrap();
-        assert_eq!(snapshots.len(), 5);
-        assert_eq!(told["snapshots"].as_array().unwrap().len(), snapshots.len());
-        for (snapshot, told) in snapshots.iter().zip(told["snapshots"].as_array().unwrap()) {
-            let entries: Vec<Entry> =
-                vault.entries(snapshot).unwrap().collect::<Result<_, _>>().unwrap();
-            let told = told["entries"].as_array().unwrap();
-            assert_eq!(entries.len(), told.len());
-            for (entry, told) in entries.iter().zip(told) {
-                let mut content = Vec::new();
-                if let Node::File { size, .. } = entry.node {
-                    let mut file = vault.file(snapshot, &entry.path).unwrap();
-                    file.read_range(0, size, &mut content).unwrap();
-                }
-                check(entry, told, &content);
-            }
+fn vaults_of_version_1_read_as_they_were_written() {
+    for name in VAULTS {
+        let told = told(name);
+        let passphrase = told["passphrase"].as_str().unwrap();
+        let code = recovery(&told);
+        for secret in [Secret::Passphrase(passphrase.as_bytes()), Secret::Recovery(&code)] {
+            let place = place(name);
+            reads(&told, &open(&place, &secret));
         }
     }
 }
 
+fn reads(told: &Value, vault: &Vault) {
+    assert_eq!(told["head"], vault.head_text().unwrap());
+    let snapshots = vault.snapshots().unwrap();
+    assert_eq!(told["snapshots"].as_array().unwrap().len(), snapshots.len());
+    for (snapshot, told) in snapshots.iter().zip(told["snapshots"].as_array().unwrap()) {
+        assert_eq!(told["number"], snapshot.number);
+        let entries: Vec<Entry> =
+            vault.entries(snapshot).unwrap().collect::<Result<_, _>>().unwrap();
+        let told = told["entries"].as_array().unwrap();
+        assert_eq!(entries.len(), told.len());
+        for (entry, told) in entries.iter().zip(told) {
+            let mut content = Vec::new();
+            if let Node::File { size, .. } = entry.node {
+                let mut file = vault.file(snapshot, &entry.path).unwrap();
+                file.read_range(0, size, &mut content).unwrap();
+            }
+            check(entry, told, &content);
+        }
+    }
+}
+
+/// The one of before is signed by that, and has nothing else to say.
+#[test]
+fn a_vault_of_before_there_were_lists_verifies_and_is_signed() {
+    let told = told("vault");
+    let place = place("vault");
+    let vault = open(&place, &Secret::Recovery(&recovery(&told)));
+    assert_eq!(vault.warnings(), []);
+    assert_eq!(vault.verify(true).unwrap().problems, []);
+    assert_eq!(place.store().list("roster/").unwrap().len(), 1);
+    assert_eq!(vault.snapshots().unwrap().len(), 5);
+}
+
 #[test]
 fn what_is_put_again_is_cut_and_named_as_it_was_then() {
-    let told = told();
-    let place = place();
-    let vault = open(&place, &Secret::Recovery(&recovery(&told)));
-    let newest = vault.snapshot(None).unwrap();
-    let target = place.path("target");
-    let got = vault.get_to(&newest, &target, &Default::default()).unwrap();
-    assert_eq!(got.failed, []);
-    let put = vault.put_paths(&[target.join("source")], &PutOptions::default()).unwrap();
-    assert_eq!((put.counts.new_chunks, put.skipped), (0, vec![]));
-    let cut = vault.entries(&newest).unwrap().any(|entry| match entry.unwrap().node {
-        Node::File { pieces, .. } => pieces.len() > 1 && pieces[1].bytes() > 1 << 18,
-        _ => false,
-    });
-    assert!(cut, "no file was cut by its content");
+    for name in VAULTS {
+        let told = told(name);
+        let place = place(name);
+        let vault = open(&place, &Secret::Recovery(&recovery(&told)));
+        let newest = vault.snapshot(None).unwrap();
+        let target = place.path("target");
+        let got = vault.get_to(&newest, &target, &Default::default()).unwrap();
+        assert_eq!(got.failed, []);
+        let put = vault.put_paths(&[target.join("source")], &PutOptions::default()).unwrap();
+        assert_eq!((put.counts.new_chunks, put.skipped), (0, vec![]));
+        let cut = vault.entries(&newest).unwrap().any(|entry| match entry.unwrap().node {
+            Node::File { pieces, .. } => pieces.len() > 1 && pieces[1].bytes() > 1 << 18,
+            _ => false,
+        });
+        assert!(cut, "no file was cut by its content");
+    }
 }

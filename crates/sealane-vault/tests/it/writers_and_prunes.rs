@@ -25,7 +25,8 @@ fn a_writer_adds_and_cannot_read() {
     assert_eq!(host.snapshots().map_err(name).unwrap_err(), "WriterCannot");
     assert_eq!(host.verify(false).map_err(name).unwrap_err(), "WriterCannot");
     assert_eq!(host.add_recovery("x").map_err(name).unwrap_err(), "WriterCannot");
-    let prune = PruneOptions { keep: Keep { last: 1, ..Keep::default() }, ..Default::default() };
+    let keep = Keep { last: 1, ..Keep::default() };
+    let prune = PruneOptions { keep, ..PruneOptions::default() };
     assert_eq!(host.prune(&prune).map_err(name).unwrap_err(), "WriterCannot");
 
     let owner = place.open();
@@ -76,7 +77,7 @@ fn a_prune_keeps_what_is_needed_and_removes_the_rest_in_two_steps() {
         vault.put_paths(std::slice::from_ref(&source), &PutOptions::default()).unwrap();
     }
     let keep = Keep { last: 1, ..Keep::default() };
-    let dry = PruneOptions { keep, dry_run: true, ..PruneOptions::default() };
+    let dry = PruneOptions { keep: keep.clone(), dry_run: true, ..PruneOptions::default() };
     let before = place.objects();
     let dry = vault.prune(&dry).unwrap();
     assert_eq!((dry.kept, dry.removed), (1, 3));
@@ -97,7 +98,7 @@ fn a_prune_keeps_what_is_needed_and_removes_the_rest_in_two_steps() {
 
     let keep = Keep { last: 2, ..Keep::default() };
     let vault = place.open();
-    let report = vault.prune(&PruneOptions { keep, now: true, dry_run: false }).unwrap();
+    let report = vault.prune(&PruneOptions { keep, now: true, ..PruneOptions::default() }).unwrap();
     assert_eq!(report.removed, 0);
     assert!(report.removed_packs >= 2, "{report:?}");
     assert!(place.open().verify(true).unwrap().problems.is_empty());

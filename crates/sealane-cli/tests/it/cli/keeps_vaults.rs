@@ -8,10 +8,10 @@ use crate::cli::{json, sealane, text};
 
 const PASSPHRASE: &str = "a passphrase of the tests";
 
-struct Home(tempfile::TempDir);
+pub(super) struct Home(tempfile::TempDir);
 
 impl Home {
-    fn new() -> Home {
+    pub(super) fn new() -> Home {
         let home = Home(tempfile::tempdir().unwrap());
         fs::create_dir_all(home.path().join("docs/deep")).unwrap();
         fs::write(home.path().join("docs/letter.txt"), "dear reader").unwrap();
@@ -20,22 +20,22 @@ impl Home {
         home
     }
 
-    fn path(&self) -> &Path {
+    pub(super) fn path(&self) -> &Path {
         self.0.path()
     }
 
-    fn vault(&self, args: &[&str]) -> Command {
+    pub(super) fn vault(&self, args: &[&str]) -> Command {
         let mut command = sealane(self.path());
         command.arg("vault").args(args).current_dir(self.path());
         command.env("SEALANE_VAULT", "store").env("SEALANE_PASSPHRASE", PASSPHRASE);
         command
     }
 
-    fn run(&self, args: &[&str]) -> String {
+    pub(super) fn run(&self, args: &[&str]) -> String {
         done(self.vault(args).output().unwrap())
     }
 
-    fn init(self) -> Home {
+    pub(super) fn init(self) -> Home {
         self.run(&["init"]);
         self
     }
@@ -47,7 +47,7 @@ fn done(output: Output) -> String {
 }
 
 /// The exit code, and what was said.
-fn failed(output: Output) -> (i32, String) {
+pub(super) fn failed(output: Output) -> (i32, String) {
     (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
 }
 
@@ -112,7 +112,13 @@ fn a_writers_key_adds_and_does_not_read() {
     let (code, said) = failed(read);
     assert!(code == 1 && said.contains("SL-VAULT-25"), "{code} {said}");
     assert!(home.run(&["key", "ls"]).contains("field"));
-    home.run(&["get", "--to", "back"]);
+    // A writer's snapshot is taken for the owner's only by whoever says so.
+    let (code, said) = failed(home.vault(&["get", "--to", "back"]).output().unwrap());
+    assert!(code == 2 && said.contains("SL-VAULT-45") && said.contains("by writer"), "{said}");
+    let slots = home.run(&["key", "ls", "--json"]);
+    let slots: Vec<_> = slots.lines().map(json).collect();
+    let slot = slots.iter().find(|slot| text(slot, "kind") == "writer").unwrap();
+    home.run(&["get", "--signer", &text(slot, "slot"), "--to", "back"]);
     assert_eq!(fs::read(home.path().join("back/docs/letter.txt")).unwrap(), b"dear reader");
 }
 

@@ -1,0 +1,171 @@
+//! `sealane vault prune`.
+
+use std::collections::BTreeSet;
+use std::io::{IsTerminal, Write};
+
+use sealane::Value;
+use sealane_vault::{Group, GroupBy, Keep, PruneOptions, PruneReport, Retention, Vault, Verdict};
+
+use super::{Location, ms, places, shown, size, time, warn_anew};
+use crate::args::vault::{GroupBy as By, VaultPrune};
+use crate::terminal::one_line;
+use crate::{Failure, Terminal};
+
+pub(super) fn run(
+    args: &VaultPrune,
+    location: &Location,
+    terminal: &mut Terminal,
+) -> Result<(), Failure> {
+    let keep = keep(args);
+    if keep == Keep::default() {
+        return Err(Failure::Usage("say which snapshots to keep, for example --keep-last 10"));
+    }
+    let group_by = group_by(&args.group_by)?;
+    let options =
+        PruneOptions { keep, group_by, approved: None, now: args.now, dry_run: args.dry_run };
+    let vault = location.open()?;
+    let known = vault.warnings();
+    let groups = vault.retention(&options)?;
+    warn_anew(&vault, &known);
+    if !terminal.json() {
+        show(&groups, terminal)?;
+    }
+    let going = groups.iter().flat_map(|group| &group.verdicts).filter(|verdict| !verdict.stays);
+    let going: BTreeSet<u64> = going.map(|verdict| verdict.snapshot).collect();
+    if !args.dry_run && !args.yes {
+        ask(going.len(), terminal)?;
+    }
+    summary(&vault, PruneOptions { approved: Some(going), ..options }, terminal)
+}
+
+fn keep(args: &VaultPrune) -> Keep {
+    Keep {
+        last: args.keep_last,
+        hourly: args.keep_hourly,
+        daily: args.keep_daily,
+        weekly: args.keep_weekly,
+        monthly: args.keep_monthly,
+        yearly: args.keep_yearly,
+        within: args.keep_within,
+        tags: args.keep_tag.clone(),
+    }
+}
+
+fn group_by(list: &[By]) -> Result<GroupBy, Failure> {
+    if list.contains(&By::None) && list.len() > 1 {
+        return Err(Failure::Usage("--group-by none goes with nothing else"));
+    }
+    let has = |by| list.contains(&by);
+    Ok(GroupBy {
+        signer: has(By::Signer),
+        host: has(By::Host),
+        paths: has(By::Paths),
+        tags: has(By::Tags),
+    })
+}
+
+/// Asks whoever sits at a terminal, unless nothing goes.
+fn ask(count: usize, terminal: &mut Terminal) -> Result<(), Failure> {
+    if count == 0 || !std::io::stdin().is_terminal() || !terminal.interactive() {
+        return Ok(());
+    }
+    terminal.flush()?;
+    eprint!("remove {count} snapshots? [y/N] ");
+    std::io::stderr().flush().map_err(Failure::Output)?;
+    let mut answer = String::new();
+    std::io::stdin().read_line(&mut answer).map_err(Failure::Input)?;
+    match answer.trim().eq_ignore_ascii_case("y") {
+        true => Ok(()),
+        false => Err(Failure::Usage("nothing was removed")),
+    }
+}
+
+/// What stays and what goes, and why.
+fn show(groups: &[Retention], terminal: &mut Terminal) -> Result<(), Failure> {
+    for Retention { group, verdicts, .. } in groups {
+        let stay = verdicts.iter().filter(|verdict| verdict.stays).count();
+        let goes = verdicts.len() - stay;
+        let name = one_line(&title(group)).into_owned();
+        terminal.line(format_args!("{name}: {stay} stay, {goes} go"))?;
+        for Verdict { snapshot, time_ns, stays, reasons, .. } in verdicts {
+            let what = if *stays { "stays" } else { "goes " };
+            let (time, why) = (time(*time_ns), reasons.join("; "));
+            terminal.line(format_args!("  {what} {snapshot:>6}  {time}  {}", one_line(&why)))?;
+        }
+    }
+    Ok(())
+}
+
+/// A group as people know it.
+fn title(group: &Group) -> String {
+    let signer = group.signer.as_ref().map(|signer| match signer.as_str() {
+        "owner" => signer.clone(),
+        writer => format!("writer {writer}"),
+    });
+    let host = group.host.as_ref().map(|host| format!("on {host}"));
+    let paths = group.paths.as_ref().map(|paths| places(paths));
+    let tags = group.tags.as_ref().map(|tags| format!("tags {}", tags.join(", ")));
+    let parts: Vec<String> = [signer, host, paths, tags].into_iter().flatten().collect();
+    if parts.is_empty() { "all snapshots".to_owned() } else { parts.join(" ") }
+}
+
+fn summary(vault: &Vault, options: PruneOptions, terminal: &mut Terminal) -> Result<(), Failure> {
+    let report = vault.prune(&options)?;
+    if terminal.json() {
+        return terminal.record(record(&report, options.dry_run));
+    }
+    let (would, removed) = match options.dry_run {
+        true => ("would keep", "remove"),
+        false => ("kept", "removed"),
+    };
+    terminal.line(format_args!(
+        "{would} {} snapshots, {removed} {}; packs: {} rewritten, {} condemned, {} removed ({})",
+        report.kept,
+        report.removed,
+        report.repacked,
+        report.condemned,
+        report.removed_packs,
+        size(report.removed_bytes)
+    ))
+}
+
+fn record(report: &PruneReport, dry: bool) -> Vec<(&'static str, Value)> {
+    vec![
+        ("kept", Value::from(report.kept)),
+        ("removed", Value::from(report.removed)),
+        ("condemned", Value::from(report.condemned)),
+        ("repacked", Value::from(report.repacked)),
+        ("removedPacks", Value::from(report.removed_packs)),
+        ("removedBytes", Value::from(report.removed_bytes)),
+        ("groups", Value::Array(report.groups.iter().map(group_value).collect())),
+        ("dryRun", Value::from(dry)),
+    ]
+}
+
+fn group_value(Retention { group, verdicts, .. }: &Retention) -> Value {
+    let text = |text: &Option<String>| text.as_deref().map_or(Value::Null, Value::from);
+    let paths = group.paths.as_ref().map(|paths| paths.iter().map(|path| shown(path)).collect());
+    let tags = group.tags.as_ref();
+    let tags = tags.map(|tags| tags.iter().map(|tag| tag.as_str().into()).collect());
+    map(vec![
+        ("signer", text(&group.signer)),
+        ("source", text(&group.host)),
+        ("paths", paths.map_or(Value::Null, Value::Array)),
+        ("tags", tags.map_or(Value::Null, Value::Array)),
+        ("snapshots", Value::Array(verdicts.iter().map(verdict_value).collect())),
+    ])
+}
+
+fn verdict_value(verdict: &Verdict) -> Value {
+    let reasons = verdict.reasons.iter().map(|reason| reason.as_str().into()).collect();
+    map(vec![
+        ("snapshot", Value::from(verdict.snapshot)),
+        ("timeMs", Value::from(ms(verdict.time_ns))),
+        ("stays", Value::from(verdict.stays)),
+        ("reasons", Value::Array(reasons)),
+    ])
+}
+
+fn map(fields: Vec<(&str, Value)>) -> Value {
+    Value::Map(fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+}

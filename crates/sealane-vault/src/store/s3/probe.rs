@@ -1,0 +1,82 @@
+//! Whether a bucket's server creates an object only where none is.
+//!
+//! A vault takes the next number of its chain by creating an object under the condition that none
+//! is there. A server that ignores the condition lets the later of two writers replace the snapshot
+//! of the earlier one, and tells both that all is well.
+
+use super::{Put, S3, failure, says};
+use crate::Error;
+use crate::keys::random;
+use crate::wire::hex;
+
+const PREFIX: &str = "probe/";
+
+/// What two writes under one key have shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shown {
+    /// The server keeps to what it had first.
+    Kept,
+    /// It writes over it.
+    Replaced,
+    /// The object is gone.
+    Nothing,
+}
+
+impl S3 {
+    /// Asks the server once.
+    pub(crate) fn check_condition(&self) -> Result<(), Error> {
+        if self.asked.get().is_some() {
+            return Ok(());
+        }
+        // What a run that may not remove objects has left is asked for again, lest each run leaves
+        // one more.
+        let left = self.list(PREFIX)?.into_iter().next().map(|object| object.key);
+        let shown = left.map_or_else(|| Ok(Shown::Nothing), |left| self.ask_twice(&left))?;
+        // Others may have removed that name between two writes. They do not know this one.
+        let own = name()?;
+        let shown = if shown == Shown::Kept { shown } else { self.ask_twice(&own)? };
+        match shown {
+            Shown::Kept => {
+                self.asked.get_or_init(|| ());
+                Ok(())
+            }
+            Shown::Replaced => Err(Error::Overwrites(self.location.clone())),
+            Shown::Nothing => Err(Error::Forgot(own)),
+        }
+    }
+
+    /// Writes two contents under one key. The second is to be refused, and the first to be there.
+    fn ask_twice(&self, key: &str) -> Result<Shown, Error> {
+        let (first, second) = (content()?, content()?);
+        if self.ask(key, &first)? == Put::Existed {
+            return Ok(Shown::Kept);
+        }
+        let refused = self.ask(key, &second)? == Put::Existed;
+        let shown = match self.get(key, first.len()) {
+            Ok(found) if refused && found == first => Ok(Shown::Kept),
+            Ok(_) => Ok(Shown::Replaced),
+            Err(Error::Missing(_)) => Ok(Shown::Nothing),
+            Err(error) => Err(error),
+        };
+        // Credentials that only add leave it behind. No reader looks there.
+        let _ = self.delete(key);
+        shown
+    }
+
+    fn ask(&self, key: &str, content: &[u8]) -> Result<Put, Error> {
+        self.create(key, content).map_err(|cause| match says(&cause, &["501", "NotImplemented"]) {
+            true => Error::Overwrites(self.location.clone()),
+            false => failure(key, cause),
+        })
+    }
+}
+
+fn name() -> Result<String, Error> {
+    Ok(format!("{PREFIX}{}", hex(&random::<8>()?)))
+}
+
+/// A sentence for whoever finds it, of the same length each time.
+fn content() -> Result<Vec<u8>, Error> {
+    let number = hex(&random::<8>()?);
+    Ok(format!("A vault asked here whether objects are written over: {number}\n").into_bytes())
+}

@@ -1,0 +1,187 @@
+"""The chain of a vault's snapshots: written from spec/vault.md, sections 2 and 7."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from blake3 import blake3
+
+from .refused import Refused
+
+if TYPE_CHECKING:
+    from .vault import Vault
+
+NO_END = (1 << 64) - 1
+OWNER = bytes(8)
+MAX_ROSTER, ROSTER = 32 << 10, 8
+
+
+class Snapshot(NamedTuple):
+    """A link of the chain."""
+
+    number: int
+    hash: bytes
+    previous: bytes
+    removed: dict[int, bytes]
+    is_prune: bool
+    pages: list[bytes]
+    is_owners: bool
+    #: Whether its signer is believed: a link that is not holds its place and is no snapshot.
+    is_believed: bool
+
+
+def read_chain(vault: Vault) -> list[Snapshot]:
+    """The believed links of the chain, oldest first. What is foreign is named in the vault."""
+    found: dict[int, Snapshot] = {}
+    taken: set[int] = set()
+    signers = read_signers(vault)
+    for key in vault.store.names("snapshots"):
+        try:
+            link = read_link(vault, key, signers)
+            found[link.number] = link
+            taken.add(link.number)
+            if not link.is_believed:
+                vault.foreign[key] = "SL-VAULT-09"
+        except Refused as refused:
+            vault.foreign[key] = refused.code
+            name = key.rpartition("/")[2]
+            if name.isdigit() and len(name) == 10:
+                taken.add(int(name))
+    walk = Walk(found, taken)
+    chain = walk.run()
+    for number in walk.missing:
+        vault.foreign.setdefault(f"snapshots/{number:010}", "SL-VAULT-03")
+    for number in sorted(found):
+        if found[number] not in chain:
+            vault.foreign.setdefault(f"snapshots/{number:010}", "SL-VAULT-23")
+    return [link for link in chain if link.is_believed]
+
+
+class Walk:
+    """Finds the chain among the links that there are."""
+
+    def __init__(self, found: dict[int, Snapshot], taken: set[int]):
+        self.found, self.taken = found, taken
+        newest = (found[number] for number in sorted(found, reverse=True))
+        owners = (link.removed for link in newest if link.is_owners and link.removed)
+        self.removed: dict[int, bytes] = next(owners, {})
+        #: Hashes of the chain, each with its link or, where the owner removed it, none.
+        self.chain: list[tuple[bytes, Snapshot | None]] = [(bytes(32), None)]
+        self.next = 1
+        #: Numbers before which the chain does not lead on.
+        self.missing: list[int] = []
+
+    def run(self) -> list[Snapshot]:
+        """The links, oldest first."""
+        for number in sorted(self.taken | set(self.removed)):
+            link, gap = self.found.get(number), number > self.next
+            if number not in self.taken:
+                self.push(number, self.removed[number], None)
+            elif link and link.previous == self.chain[-1][0] and (link.is_owners or not gap):
+                self.push(number, link.hash, link)
+            elif link and link.is_owners:
+                self.vouch(link)
+            elif not gap:
+                self.next += 1
+        return [link for _, link in self.chain if link]
+
+    def push(self, number: int, hashed: bytes, link: Snapshot | None) -> None:
+        self.chain.append((hashed, link))
+        self.next = number + 1
+
+    def vouch(self, link: Snapshot) -> None:
+        """Takes the owner's link, and what it leads back to."""
+        by_hash = {other.hash: other for other in self.found.values() if other.number < link.number}
+        back = [link]
+        while True:
+            wanted = back[-1].previous
+            at = next((n for n, (hashed, _) in enumerate(self.chain) if hashed == wanted), None)
+            if at is not None:
+                del self.chain[at + 1 :]
+                break
+            if wanted not in by_hash:
+                self.missing.append(back[-1].number - 1)
+                break
+            back.append(by_hash[wanted])
+        self.chain.extend((one.hash, one) for one in reversed(back))
+        self.next = link.number + 1
+
+
+def read_signers(vault: Vault) -> dict[bytes, tuple[bytes, int]]:
+    """By slot id: a key that may sign, and the last number that is believed of it."""
+    from .vault import MAX_SLOT, SLOT, check_header, check_signature
+
+    owner = vault.keys.verifying()
+    signers = {OWNER: (owner, NO_END)}
+    for key in vault.store.names("keys"):
+        try:
+            data = vault.store.get(key, MAX_SLOT)
+            reader = check_header(data, SLOT, vault.keys.vault_id)
+            slot, kind = reader.take(8), reader.number(1)
+            if kind == 4 and key == f"keys/{slot.hex()}":
+                check_signature(data, owner)
+                signers[slot] = (reader.take(32), NO_END)
+        except Refused as refused:
+            vault.foreign[key] = refused.code
+    signers.update(read_roster(vault, owner))
+    return signers
+
+
+def read_roster(vault: Vault, owner: bytes) -> dict[bytes, tuple[bytes, int]]:
+    """The writers of the newest list of slots that the owner signed."""
+    from .vault import MALFORMED, check_header, check_signature
+
+    for key in reversed(vault.store.names("roster")):
+        try:
+            data = vault.store.get(key, MAX_ROSTER)
+            reader = check_header(data, ROSTER, vault.keys.vault_id)
+            number, count, writers = reader.number(8), reader.number(2), {}
+            for _ in range(count):
+                slot, kind, _hash = reader.take(8), reader.number(1), reader.take(32)
+                writer, until = reader.take(32), reader.number(8)
+                if kind == 4:
+                    writers[slot] = (writer, until)
+            reader.take(64)
+            reader.end()
+            check_signature(data, owner)
+            if key != f"roster/{number:010}":
+                raise Refused(MALFORMED)
+            return writers
+        except Refused as refused:
+            vault.foreign[key] = refused.code
+    return {}
+
+
+def read_link(vault: Vault, key: str, signers: dict[bytes, tuple[bytes, int]]) -> Snapshot:
+    """A link; one that nobody signs who is believed has no pages."""
+    from .vault import ID, MALFORMED, MAX_SNAPSHOT, SNAPSHOT, TRUNCATED, VERSION
+    from .vault import Reader, check_header, check_signature, extensions
+
+    data = vault.store.get(key, MAX_SNAPSHOT)
+    reader = check_header(data, SNAPSHOT, vault.keys.vault_id)
+    number, previous, signer = reader.number(8), reader.take(32), reader.take(8)
+    if key != f"snapshots/{number:010}" or number == 0:
+        raise Refused(MALFORMED)
+    count = reader.number(4)
+    if count * 40 + 64 > reader.rest():
+        raise Refused(TRUNCATED)
+    pairs = {reader.number(8): reader.take(32) for _ in range(count)}
+    hashed, owners = blake3(data).digest(), signer == OWNER
+    verifying, until = signers.get(signer, (None, 0))
+    if verifying is not None:
+        check_signature(data, verifying)
+    if verifying is None or number > until:
+        return Snapshot(number, hashed, previous, {}, False, [], False, False)
+    sealed = reader.take(reader.rest() - 64)
+    plain = Reader(vault.keys.of(data).record(sealed, data[: reader.at - len(sealed)]))
+    if plain.number(1) != 1:
+        raise Refused(VERSION)
+    what, _time = plain.number(1), plain.take(8)
+    _source, _note = plain.bytes(4096), plain.bytes(4096)
+    _counts, _compression = [plain.varint() for _ in range(7)], plain.take(1)
+    if what > 1 or len(plain.bytes(32)) not in (0, 32):
+        raise Refused(MALFORMED)
+    pages = [plain.take(ID) for _ in range(plain.varint(plain.rest() // ID))]
+    extensions(plain)
+    removed = pairs if owners else {}
+    return Snapshot(number, hashed, previous, removed, what == 1, pages, owners, True)
