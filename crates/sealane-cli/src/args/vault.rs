@@ -443,8 +443,7 @@ pub enum KeyVerb {
         #[arg(long, value_name = "TEXT", default_value = "")]
         label: String,
     },
-    /// Remove a slot; who copied it and knows its secret still opens the vault. Of a writer, what
-    /// it has kept so far stays, and nothing that it adds is believed
+    /// Remove a slot, or end a writer; who copied a slot and its secret still opens the vault
     Rm {
         /// The slot's id, as `key ls` prints it
         id: String,
