@@ -443,7 +443,7 @@ pub enum KeyVerb {
         #[arg(long, value_name = "TEXT", default_value = "")]
         label: String,
     },
-    /// Remove a slot; who copied it still opens the vault. A writer is believed up to now
+    /// Remove a slot, or end a writer; who copied a slot and its secret still opens the vault
     Rm {
         /// The slot's id, as `key ls` prints it
         id: String,

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use rustix::fd::BorrowedFd;
-use rustix::fs::{Advice, AtFlags, CWD, RenameFlags, fadvise, linkat, renameat_with, unlinkat};
+use rustix::fs::{
+    Advice, AtFlags, CWD, RenameFlags, fadvise, linkat, renameat_with, statvfs, unlinkat,
+};
 use rustix::io::Errno;
 use rustix::path::Arg;
 
@@ -21,6 +23,9 @@ const IN_ORDER_BYTES: u64 = 4 << 20;
 
 /// Room that is kept free for the link of a prune, which names what it removes before it does.
 const RESERVE_BYTES: usize = 64 << 10;
+
+/// Room that has to be free for that: what a prune has just freed is for the next put.
+const RESERVE_FROM_BYTES: u64 = 1 << 20;
 
 /// Objects as files of one folder.
 #[derive(Debug)]
@@ -46,7 +51,9 @@ impl Folder {
             super::sweep(&folder, |_| {});
             // Where there is no room for it now, a prune has to do without.
             let reserve = folder.join(super::RESERVE);
-            if !reserve.exists() && fs::write(&reserve, vec![b'.'; RESERVE_BYTES]).is_err() {
+            let room = statvfs(&folder).map(|disk| disk.f_bavail.saturating_mul(disk.f_frsize));
+            let is_wanted = room.is_ok_and(|room| room >= RESERVE_FROM_BYTES) && !reserve.exists();
+            if is_wanted && fs::write(&reserve, vec![b'.'; RESERVE_BYTES]).is_err() {
                 let _ = fs::remove_file(&reserve);
             }
         });
