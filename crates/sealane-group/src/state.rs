@@ -271,14 +271,14 @@ mod tests {
         let mut bytes = Vec::new();
         put_epochs(&mut bytes, &held);
         let mut reader = Reader::new(Document::GroupFile, &bytes);
-        let epochs = read_epochs(&mut reader, GroupId([1; 16]), History::Kept)?;
+        let epochs = read_epochs(&mut reader, GroupId([1; 32]), History::Kept)?;
         Ok(epochs.held().map(|(epoch, _)| epoch.0).collect())
     }
 
     #[test]
     fn epochs_are_read_in_order_and_once() {
         assert_eq!(read(&[1, 2, 9]).unwrap(), [1, 2, 9]);
-        for order in [&[2, 1] as &[u64], &[1, 1], &[1, 3, 2], &[]] {
+        for order in [[2, 1].as_slice(), &[1, 1], &[1, 3, 2], &[]] {
             assert!(matches!(read(order), Err(Error::Malformed(_))), "{order:?}");
         }
     }
