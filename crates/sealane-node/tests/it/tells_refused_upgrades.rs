@@ -58,41 +58,34 @@ async fn refused(hub: &Running, name: &str) -> u64 {
     metric(hub, &format!("sealane_carry_refused_total{{code=\"{name}\"}}")).await
 }
 
+/// A request that is refused.
+struct Case<'a> {
+    what: &'static str,
+    query: &'static str,
+    headers: &'a [(&'static str, &'a str)],
+    name: &'static str,
+    close: u16,
+}
+
 #[tokio::test]
 async fn each_reason_is_told_in_the_agreed_codec_with_its_code_and_counted_once() {
     let hub = guarded(1000).await;
     let (known, unknown) = (bearer(&reader()), bearer(&Secret::new([9; 32])));
-    let table: [(&str, &str, &[(&'static str, &str)], Ending); 6] = [
-        (QUERY, "no token", &[], Ending::new("Unauthorized", 1008)),
-        (QUERY, "unknown", &[("authorization", &unknown)], Ending::new("Unauthorized", 1008)),
-        (
-            QUERY,
-            "another site",
-            &[("authorization", &known), ("origin", "http://evil.example")],
-            Ending::new("OriginRefused", 1008),
-        ),
-        (
-            "stream=fleet&consumer=c",
-            "no right",
-            &[("authorization", &known)],
-            Ending::new("Forbidden", 1008),
-        ),
-        (
-            "stream=orders&colour=blue",
-            "a parameter",
-            &[("authorization", &known)],
-            Ending::new("InvalidParameter", 1003),
-        ),
-        (
-            "stream=orders&colour=%ff",
-            "a query",
-            &[("authorization", &known)],
-            Ending::new("InvalidParameter", 1003),
-        ),
+    let known = [("authorization", known.as_str())];
+    let unknown = [("authorization", unknown.as_str())];
+    let elsewhere = [known[0], ("origin", "http://evil.example")];
+    let case = |what, query, headers, name, close| Case { what, query, headers, name, close };
+    let table = [
+        case("no token", QUERY, &[], "Unauthorized", 1008),
+        case("unknown", QUERY, &unknown, "Unauthorized", 1008),
+        case("another site", QUERY, &elsewhere, "OriginRefused", 1008),
+        case("no right", "stream=fleet&consumer=c", &known, "Forbidden", 1008),
+        case("a parameter", "stream=orders&colour=blue", &known, "InvalidParameter", 1003),
+        case("a query", "stream=orders&colour=%ff", &known, "InvalidParameter", 1003),
     ];
-    for (query, what, headers, expected) in table {
+    for Case { what, query, headers, name, close } in table {
+        let expected = Ending::new(name, close);
         for codec in Codec::ALL {
-            let name = expected.error.as_deref().unwrap();
             let before = refused(&hub, name).await;
             let by_query = format!("{query}&codec={}", codec.name());
             let offered = [headers, &[(PROTOCOL, codec.name())]].concat();
