@@ -26,4 +26,5 @@ mod socket;
 mod stays_fair;
 mod stock_clients;
 mod strict_order;
+mod tells_refused_upgrades;
 mod tells_the_form;
