@@ -9,7 +9,7 @@ use tokio::net::TcpListener;
 /// How a subscription of this client is refused.
 async fn refusal(client: Client, codec: Codec) -> (String, String) {
     let subscribe = client.subscribe("orders").from(Start::First).codec(codec);
-    let error = subscribe.await.err().expect("a refusal");
+    let error = subscribe.await.expect_err("a refusal");
     assert!(matches!(error, Error::Refused(_)), "{error:?}");
     assert!(!error.hint().is_empty() && !error.to_string().is_empty());
     (error.refusal().unwrap().to_owned(), error.code().to_owned())
