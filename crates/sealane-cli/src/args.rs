@@ -156,6 +156,10 @@ pub struct Up {
     /// Messages that one token may enqueue in a second [default: 100000]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
     pub enqueue_rate: Option<u64>,
+    /// Remove streams below `reply/` that had nothing for so long and that nobody reads
+    /// [default: never]
+    #[arg(long, value_name = "TIME", value_parser = times::duration)]
+    pub reply_ttl: Option<Duration>,
 }
 
 /// `sealane pub`.
