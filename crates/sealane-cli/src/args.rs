@@ -178,6 +178,9 @@ pub struct Pub {
     /// The hub stores what comes with this key once
     #[arg(long, alias = "key", value_name = "KEY")]
     pub idempotency_key: Option<String>,
+    /// The hub stores the same message in this stream once, whoever brings it
+    #[arg(long, conflicts_with_all = ["idempotency_key", "delay"])]
+    pub once: bool,
     /// The codec of the envelope: json, msgpack or cbor [default: json] [env: SEALANE_CODEC]
     #[arg(long)]
     pub codec: Option<String>,
