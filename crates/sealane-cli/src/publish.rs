@@ -73,7 +73,7 @@ fn published(done: &Published, terminal: &mut Terminal) -> Result<(), Failure> {
             ("replayed", done.replayed.into()),
         ]);
     }
-    let replayed = if done.replayed { ", stored before under this key" } else { "" };
+    let replayed = if done.replayed { ", stored before" } else { "" };
     let Published { stream, offset, id, level, .. } = done;
     terminal.line(format_args!("{stream} offset {offset} id {id} level {level}{replayed}"))
 }

@@ -341,8 +341,7 @@ mod tests {
         let topics = paths(&["a", "b", "dead"], 4);
         let topics: Vec<Topic> = topics.iter().map(|topic| topic.parse().unwrap()).collect();
         let patterns = paths(&["a", "b", "dead", "*", "**"], 3);
-        let patterns: Vec<Pattern> =
-            patterns.iter().filter_map(|text| text.parse().ok()).collect();
+        let patterns: Vec<Pattern> = patterns.iter().filter_map(|text| text.parse().ok()).collect();
         for granted in &patterns {
             for asked in &patterns {
                 let mut of_asked = topics.iter().filter(|topic| asked.matches(topic));

@@ -197,7 +197,9 @@ async fn dead_letters_that_can_have_no_stream_are_counted_and_cost_nobody_an_ack
             if frame["deliver"].is_object() {
                 failed += 1;
                 let (stream, offset) = (&frame["stream"], &frame["offset"]);
-                socket.send(json!({"nack": {"stream": stream, "from": offset, "to": offset}})).await;
+                socket
+                    .send(json!({"nack": {"stream": stream, "from": offset, "to": offset}}))
+                    .await;
             }
             assert!(start.elapsed() < Duration::from_secs(20), "{failed} came");
         }
