@@ -124,7 +124,7 @@ fn unmoved(member: &mut Member, notice: &[u8]) {
 /// The files of a key folder: the first byte chooses which.
 pub fn folder(bytes: &[u8]) {
     if let Some(written) = coded(examine(Document::GroupFile, bytes)) {
-        assert_eq!(written, bytes);
+        assert!(written == bytes, "a folder's file that is written otherwise than it was read");
     }
     coded(KeyFolder::is_protected_backup(bytes));
     let [choice, bytes @ ..] = bytes else { return };

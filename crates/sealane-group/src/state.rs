@@ -242,7 +242,7 @@ pub(crate) fn put_epochs(out: &mut Vec<u8>, held: &[(Epoch, &EpochSecret)]) {
     }
 }
 
-/// Reads at least one epoch.
+/// Reads at least one epoch, the oldest first and each once.
 pub(crate) fn read_epochs(
     reader: &mut Reader<'_>,
     group: GroupId,
@@ -253,9 +253,33 @@ pub(crate) fn read_epochs(
     for _ in 0..count {
         let (epoch, secret) = (Epoch(reader.u64()?), EpochSecret::new(reader.array()?));
         match &mut epochs {
+            Some(epochs) if epochs.newest() >= epoch => return Err(reader.malformed()),
             Some(epochs) => epochs.insert(epoch, secret).map_err(|_| reader.malformed())?,
             None => epochs = Some(Epochs::new(group, history, epoch, secret)),
         }
     }
     epochs.ok_or_else(|| reader.malformed())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(order: &[u64]) -> Result<Vec<u64>, Error> {
+        let secret = EpochSecret::new([7; 32]);
+        let held: Vec<_> = order.iter().map(|epoch| (Epoch(*epoch), &secret)).collect();
+        let mut bytes = Vec::new();
+        put_epochs(&mut bytes, &held);
+        let mut reader = Reader::new(Document::GroupFile, &bytes);
+        let epochs = read_epochs(&mut reader, GroupId([1; 32]), History::Kept)?;
+        Ok(epochs.held().map(|(epoch, _)| epoch.0).collect())
+    }
+
+    #[test]
+    fn epochs_are_read_in_order_and_once() {
+        assert_eq!(read(&[1, 2, 9]).unwrap(), [1, 2, 9]);
+        for order in [[2, 1].as_slice(), &[1, 1], &[1, 3, 2], &[]] {
+            assert!(matches!(read(order), Err(Error::Malformed(_))), "{order:?}");
+        }
+    }
 }

@@ -16,6 +16,7 @@ use crate::probe::Probe;
 use crate::readers::Readers;
 use crate::refusal::{Refusal, Refused};
 use crate::served::Serving;
+use crate::upgrade::Telling;
 
 /// What all requests share.
 pub(crate) struct App {
@@ -24,6 +25,7 @@ pub(crate) struct App {
     pub(crate) stopping: watch::Receiver<bool>,
     /// WebSockets and event sources that are served.
     pub(crate) serving: Serving,
+    pub(crate) telling: Telling,
     pub(crate) permits: Arc<Permits>,
     pub(crate) access: Arc<Access>,
     pub(crate) fair: Fair,
@@ -49,6 +51,7 @@ impl App {
             access,
             stopping,
             serving: Serving::default(),
+            telling: Telling::default(),
             permits: Permits::new(config.limits.connections_per_address.max(1)),
             fair: Fair::new(config.limits),
             refused: Refused::new(),

@@ -14,7 +14,7 @@ use sealane_codec::{Codec, CodecError, records};
 use sealane_protocol::limits::MAX_CLIENT_FRAME_BYTES;
 use sealane_protocol::{Error, Features, ServerFrame, read_ops, write_batch};
 use sealane_stream::{Output, Subscription, take_encoded};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 use tokio_tungstenite::tungstenite::{self, error::ProtocolError};
 
 use crate::access::{Grant, Pass};
@@ -72,23 +72,20 @@ enum End {
     Refused(Refusal),
 }
 
-pub(crate) async fn serve(
-    app: Arc<App>,
-    socket: WebSocket,
-    pass: Pass,
-    request: Result<(Codec, Request), Refusal>,
-) {
-    // Held until the connection has ended, its farewell included.
-    let served = app.serving.enter();
-    let request = served.as_ref().map_err(|error| error.clone().into()).and(request);
-    let codec = request.as_ref().map_or(Codec::Json, |(codec, _)| *codec);
-    let mut connection = Connection::new(app.clone(), socket, codec);
-    let end = match request {
-        Ok((_, request)) => connection.run(pass, request).await,
-        Err(refusal) => End::Refused(refusal),
-    };
+pub(crate) async fn serve(app: Arc<App>, socket: WebSocket, pass: Pass, request: Request) {
+    let mut connection = Connection::new(app, socket, request.codec);
+    let end = connection.run(pass, request).await;
+    if let End::Refused(refusal) = &end {
+        connection.app.refused.note(refusal);
+    }
     // A client that does not read is not waited for.
-    let _ = tokio::time::timeout(FAREWELL, connection.farewell(end)).await;
+    let _ = timeout(FAREWELL, connection.farewell(end)).await;
+}
+
+/// Says why a socket is refused, which has been counted, and closes it.
+pub(crate) async fn refuse(app: Arc<App>, socket: WebSocket, codec: Codec, refusal: Refusal) {
+    let mut connection = Connection::new(app, socket, codec);
+    let _ = timeout(FAREWELL, connection.farewell(End::Refused(refusal))).await;
 }
 
 impl Connection {
@@ -357,7 +354,6 @@ impl Connection {
             }
             End::Refused(refusal) => refusal,
         };
-        self.app.refused.note(&refusal);
         let wire = refusal.wire();
         let draining = matches!(refusal, Refusal::Hub(Error::Draining));
         if !draining && self.send_frame(&ServerFrame::Error(wire.clone())).is_err() {

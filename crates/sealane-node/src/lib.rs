@@ -51,6 +51,7 @@ mod socket;
 mod streams;
 mod subscribe;
 mod tls;
+mod upgrade;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};

@@ -61,4 +61,7 @@ sealane_message::limits! {
     MAX_SHOWN_CONNECTIONS: usize = 100, "connections";
     /// Subscriptions of one node. A further one is refused.
     MAX_SUBSCRIPTIONS: usize = 50_000, "subscriptions";
+    /// WebSockets that are refused and are being told why, at once. A further one is refused by an
+    /// answer of HTTP.
+    MAX_TOLD_REFUSALS: usize = 256, "WebSockets";
 }

@@ -107,7 +107,8 @@ sealane_message::errors! {
         #[cause("the token has enqueued more messages than it may")]
         #[hint("Wait as `Retry-After` says, or start the node with `--enqueue-rate`.")]
         TooFast(Duration),
-        /// The address has shown many tokens that are not known.
+        /// The address has shown many tokens that are not known; it may go on after this time.
+        #[error("the address has shown too many tokens that are not known; wait {} s", seconds(.0))]
         #[code("SL-NODE-16", "TooManyGuesses")]
         #[cause("the address has shown too many tokens that are not known")]
         #[hint("Wait as `Retry-After` says; tokens that hold are taken all the same.")]
@@ -141,6 +142,11 @@ sealane_message::errors! {
     }
 }
 
+/// Whole seconds, rounded up.
+fn seconds(wait: &Duration) -> u64 {
+    wait.as_secs() + 1
+}
+
 /// What was refused, by name.
 pub(crate) struct Refused(Mutex<BTreeMap<&'static str, u64>>);
 
@@ -168,10 +174,10 @@ impl Refused {
 
 impl Refusal {
     /// How many seconds the client is to wait before it tries again: whole ones
-    /// (RFC 9110 §10.2.3), rounded up.
+    /// (RFC 9110 §10.2.3).
     pub(crate) fn retry_after(&self) -> Option<u64> {
         match self {
-            Refusal::TooFast(wait) | Refusal::Guesses(wait) => Some(wait.as_secs() + 1),
+            Refusal::TooFast(wait) | Refusal::Guesses(wait) => Some(seconds(wait)),
             Refusal::Crowded | Refusal::Connections | Refusal::Hub(Error::StorageBusy) => Some(2),
             _ => None,
         }
@@ -228,7 +234,8 @@ impl Refusal {
                 | Error::NoStore(_) => 1011,
                 _ => 1003,
             },
-            Refusal::Unauthorized | Refusal::Forbidden { .. } => 1008,
+            Refusal::Unauthorized | Refusal::Forbidden { .. } | Refusal::Site(_) => 1008,
+            Refusal::Guesses(_) => 1013,
             Refusal::WebSocket(_) => 1002,
             _ => 1003,
         }

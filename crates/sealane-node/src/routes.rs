@@ -9,7 +9,7 @@ use axum::middleware::{from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get, post};
 use axum::{Extension, Router};
-use sealane_protocol::Health;
+use sealane_protocol::{Error, Health};
 
 use crate::access::{Pass, cross_site};
 use crate::app::App;
@@ -17,7 +17,7 @@ use crate::peer::Peer;
 use crate::ready::ready;
 use crate::refusal::Refusal;
 use crate::reply::{Fill, Reason, answer};
-use crate::{console, enqueue, events, head, streams, subscribe};
+use crate::{console, enqueue, events, head, streams, subscribe, upgrade};
 
 /// The description of the routes for other programs.
 const OPENAPI: &str = include_str!("../openapi.json");
@@ -26,21 +26,32 @@ const OPENAPI: &str = include_str!("../openapi.json");
 struct Route {
     path: &'static str,
     methods: &'static str,
-    /// Whether it needs a token where there are any.
-    guarded: bool,
+    kind: Kind,
     serve: MethodRouter<Arc<App>>,
 }
 
+/// Who may ask, and how a refusal is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Anybody: there is nothing of anybody in the answer.
+    Open,
+    /// Whoever brings a token, where there are any.
+    Guarded,
+    /// The same, for a WebSocket.
+    Socket,
+}
+
 fn routes() -> Vec<Route> {
-    let guarded = |path, methods, serve| Route { path, methods, guarded: true, serve };
-    let open = |path, serve| Route { path, methods: "get", guarded: false, serve };
+    let guarded = |path, methods, serve| Route { path, methods, kind: Kind::Guarded, serve };
+    let socket = |path, serve| Route { path, methods: "get", kind: Kind::Socket, serve };
+    let open = |path, serve| Route { path, methods: "get", kind: Kind::Open, serve };
     let topic = get(streams::show).put(streams::configure).delete(streams::remove);
     vec![
         guarded("/v1/enqueue", "post", post(enqueue::one)),
         guarded("/v1/enqueue/batch", "post", post(enqueue::batch)),
         guarded("/v1/streams", "get", get(streams::list)),
         guarded("/v1/streams/{*topic}", "get put delete", topic),
-        guarded("/v1/subscribe", "get", get(subscribe::subscribe)),
+        socket("/v1/subscribe", get(subscribe::subscribe)),
         guarded("/v1/events", "get", get(events::events)),
         guarded("/metrics", "get", get(metrics)),
         open("/v1/openapi.json", get(openapi)),
@@ -53,10 +64,10 @@ fn routes() -> Vec<Route> {
 
 pub(crate) fn router(app: Arc<App>) -> Router {
     let mut router = Router::new();
-    for Route { path, methods, guarded, serve } in routes() {
+    for Route { path, methods, kind, serve } in routes() {
         let serve = serve.fallback(move |request| wrong_method(request, methods));
-        let admit = from_fn_with_state(app.clone(), admit);
-        router = router.route(path, if guarded { serve.layer(admit) } else { serve });
+        let admit = from_fn_with_state((app.clone(), kind), admit);
+        router = router.route(path, if kind == Kind::Open { serve } else { serve.layer(admit) });
     }
     router
         .fallback(not_found)
@@ -73,18 +84,26 @@ async fn openapi() -> Response {
 }
 
 /// Lets those through who may be here; what they may do is for the route to ask.
-async fn admit(State(app): State<Arc<App>>, mut request: Request, next: Next) -> Response {
-    let peer = request.extensions().get::<Peer>().copied();
-    match app.admit(request.headers(), peer) {
-        Ok(_) if app.is_stopping() => {
-            answer(request.headers(), Err(sealane_protocol::Error::Draining.into()))
-        }
+async fn admit(
+    State((app, kind)): State<(Arc<App>, Kind)>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    match pass(&app, &request) {
         Ok(pass) => {
             request.extensions_mut().insert(pass);
             next.run(request).await
         }
+        Err(refusal) if kind == Kind::Socket => upgrade::refuse(&app, request, refusal).await,
         Err(refusal) => answer(request.headers(), Err(refusal)),
     }
+}
+
+/// Who sends a request; a node that stops takes none.
+fn pass(app: &App, request: &Request) -> Result<Pass, Refusal> {
+    let peer = request.extensions().get::<Peer>().copied();
+    let pass = app.admit(request.headers(), peer)?;
+    if app.is_stopping() { Err(Error::Draining.into()) } else { Ok(pass) }
 }
 
 async fn count(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
@@ -232,9 +251,9 @@ mod tests {
                 let what = format!("{method} {}", route.path);
                 assert!(names.insert(operation["operationId"].as_str().unwrap()), "{what}");
                 let needs_none = operation["security"].as_array().is_some_and(Vec::is_empty);
-                assert_eq!(needs_none, !route.guarded, "{what}");
+                assert_eq!(needs_none, route.kind == Kind::Open, "{what}");
                 let codes = operation["responses"].as_object().unwrap();
-                assert_eq!(codes.contains_key("401"), route.guarded, "{what}");
+                assert_eq!(codes.contains_key("401"), !needs_none, "{what}");
                 assert!(codes.keys().any(|code| code.starts_with(['1', '2'])), "{what}");
             }
         }

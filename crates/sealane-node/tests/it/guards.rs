@@ -81,14 +81,9 @@ fn verbs(name: &str) -> Vec<(&'static str, String, String, Right, String)> {
     ]
 }
 
-/// The status that an upgrade is refused with.
-async fn refused(hub: &Running, headers: &str) -> u16 {
-    let request = format!(
-        "GET /v1/subscribe?stream=orders&from=new HTTP/1.1\r\nhost: localhost\r\n{headers}\
-         connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\n\
-         sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
-    );
-    http::exchange(hub.address(), request.as_bytes()).await.status
+/// How a subscription with these headers ends.
+async fn refused(hub: &Running, headers: &[(&'static str, &str)]) -> Ending {
+    Socket::open(hub.address(), "stream=orders&from=new", headers).await.ending().await
 }
 
 /// 403 where the right is missing, and never where it is there.
@@ -209,7 +204,7 @@ async fn without_a_token_nothing_but_health_and_the_console_answers() {
         assert_eq!(ask("GET", "/health").await.status, 200);
         assert_eq!(ask("GET", "/").await.status, 200);
     }
-    assert_eq!(refused(&hub, "").await, 401);
+    assert_eq!(refused(&hub, &[]).await, Ending::new("Unauthorized", 1008));
 }
 
 #[tokio::test]
@@ -348,7 +343,8 @@ async fn pages_of_other_sites_are_refused() {
         let reply = ask(vec![("origin", origin.to_owned())]).await;
         assert_eq!((reply.status, reply.error().as_str()), (403, "OriginRefused"), "{origin}");
     }
-    assert_eq!(refused(&hub, "origin: http://evil.example\r\n").await, 403);
+    let elsewhere = refused(&hub, &[("origin", "http://evil.example")]).await;
+    assert_eq!(elsewhere, Ending::new("OriginRefused", 1008));
     // A name that somebody else had point here.
     let raw = "GET /v1/streams HTTP/1.1\r\nhost: evil.example\r\nconnection: close\r\n\r\n";
     assert_eq!(http::exchange(hub.address(), raw.as_bytes()).await.status, 403);

@@ -27,4 +27,5 @@ mod socket;
 mod stays_fair;
 mod stock_clients;
 mod strict_order;
+mod tells_refused_upgrades;
 mod tells_the_form;

@@ -30,6 +30,8 @@ pub(crate) struct Socket {
     pub(crate) protocol: Option<String>,
     /// The first frame: `subscribed`, or an error.
     pub(crate) first: Value,
+    /// The codec that the first frame was read in.
+    pub(crate) first_in: Codec,
 }
 
 /// One delivery.
@@ -76,6 +78,7 @@ impl Socket {
             decoder: records::Decoder::new(),
             protocol: protocol.map(|name| name.to_str().unwrap().to_owned()),
             first: Value::Null,
+            first_in: Codec::Json,
         };
         socket.first = socket.first_frame().await;
         socket
@@ -88,6 +91,7 @@ impl Socket {
         let read = |codec| Some((codec, sealane_codec::decode(codec, &bytes).ok()?));
         let (codec, value) = Codec::ALL.into_iter().find_map(read).expect("a frame of some codec");
         let agreed = value.field("codec").and_then(|name| name.as_text());
+        self.first_in = codec;
         self.codec = agreed.and_then(Codec::from_name).unwrap_or(codec);
         self.read(&bytes)
     }

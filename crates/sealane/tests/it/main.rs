@@ -6,6 +6,7 @@ mod follows_orders;
 mod holds_against_insiders;
 mod keeps_to_its_credit;
 mod members;
+mod names_refusals;
 mod passes_over_strangers;
 mod publishes_in_the_background;
 mod resumes_where_it_was;

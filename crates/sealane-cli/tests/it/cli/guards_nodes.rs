@@ -58,6 +58,24 @@ fn a_token_opens_what_it_grants_until_it_is_taken_back() {
 }
 
 #[test]
+fn a_subscription_that_is_refused_says_the_hubs_name_for_it() {
+    let node = NodeProcess::start();
+    let secret = make(&node, &["reader", "--read", "fleet/**"]);
+    wait_until_guarded(&node);
+    let sub = ["sub", "orders", "--from", "first"];
+    let refused = |command: &mut Command, code: &str| {
+        let output = command.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.code() == Some(4) && output.stdout.is_empty(), "{said}");
+        assert!(said.contains(code) && said.contains("hint: "), "{said}");
+        said
+    };
+    refused(&mut node.command(&sub), "SL-NODE-06");
+    let said = refused(node.command(&sub).env("SEALANE_TOKEN", secret), "SL-NODE-07");
+    assert!(said.contains("read on orders"), "{said}");
+}
+
+#[test]
 fn whoever_may_publish_everything_gives_no_orders_to_a_group() {
     let node = NodeProcess::start();
     node.run(&["key", "new", "base"]);

@@ -1,0 +1,129 @@
+//! The upgrade to a WebSocket: which codec is agreed on, and how a refusal is told.
+//!
+//! A browser shows a page nothing of an upgrade that HTTP refuses. A refused socket is therefore
+//! opened, told why, and closed (spec/hub.md §4). It is read no further and serves nothing.
+
+use std::sync::Arc;
+
+use axum::extract::ws::WebSocketUpgrade;
+use axum::extract::{FromRequestParts, RawQuery, Request};
+use axum::http::header::{ACCEPT, SEC_WEBSOCKET_PROTOCOL};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::response::Response;
+use sealane_codec::{Codec, negotiate};
+use sealane_protocol::Error;
+use tokio::sync::Semaphore;
+
+use crate::access;
+use crate::app::App;
+use crate::connection;
+use crate::limits::MAX_TOLD_REFUSALS;
+use crate::query;
+use crate::refusal::Refusal;
+use crate::reply::{Reason, answer};
+
+/// What is read of a socket that is refused: more ends it.
+const REFUSED_BYTES: usize = 4096;
+
+/// The places for refused sockets that are being told why.
+pub(crate) struct Telling(Arc<Semaphore>);
+
+impl Default for Telling {
+    fn default() -> Self {
+        Self(Arc::new(Semaphore::new(MAX_TOLD_REFUSALS)))
+    }
+}
+
+/// Refuses a request that asks for a WebSocket, or should have asked for one.
+pub(crate) async fn refuse(app: &Arc<App>, request: Request, refusal: Refusal) -> Response {
+    let (mut parts, _) = request.into_parts();
+    let Ok(mut upgrade) = WebSocketUpgrade::from_request_parts(&mut parts, &()).await else {
+        return answer(&parts.headers, Err(refusal));
+    };
+    let parameters = query::read(RawQuery(parts.uri.query().map(str::to_owned)));
+    let codec = codec(&parameters.unwrap_or_default(), &parts.headers);
+    echo(&mut upgrade, &parts.headers, &codec);
+    tell(app, upgrade, &parts.headers, codec.unwrap_or(Codec::Json), refusal)
+}
+
+/// Opens a socket only to say on it why it is refused. Where no place for that is left, or the
+/// node stops, the refusal is an answer of HTTP.
+pub(crate) fn tell(
+    app: &Arc<App>,
+    upgrade: WebSocketUpgrade,
+    headers: &HeaderMap,
+    codec: Codec,
+    refusal: Refusal,
+) -> Response {
+    let place = app.telling.0.clone().try_acquire_owned();
+    let (Ok(place), Some(alive)) = (place, app.alive()) else {
+        return answer(headers, Err(refusal));
+    };
+    let upgrade = upgrade
+        .read_buffer_size(REFUSED_BYTES)
+        .max_message_size(REFUSED_BYTES)
+        .max_frame_size(REFUSED_BYTES);
+    let (app, reason) = (app.clone(), Reason(refusal.info().name));
+    let mut response = upgrade.on_upgrade(move |socket| async move {
+        connection::refuse(app, socket, codec, refusal).await;
+        drop((place, alive));
+    });
+    // The refusal is counted now, whether the client waits for the upgrade or not.
+    response.extensions_mut().insert(reason);
+    response
+}
+
+/// The codec of a socket: the first that is present of `?codec=`, the offered sub-protocols,
+/// `Accept`; none: JSON.
+pub(crate) fn codec(
+    parameters: &[(String, String)],
+    headers: &HeaderMap,
+) -> Result<Codec, Refusal> {
+    let unknown = |unknown| Refusal::Codec(StatusCode::NOT_ACCEPTABLE, unknown);
+    if let Some((_, name)) = parameters.iter().find(|(key, _)| key == "codec") {
+        let codec = negotiate::query(name).map_err(unknown)?;
+        // A browser ends a connection that answers none of the sub-protocols that it offered.
+        let mut offered = codecs(headers).peekable();
+        if offered.peek().is_some() && !offered.any(|name| name == codec.name()) {
+            let cause = "is not among the sub-protocols that are offered";
+            return Err(Error::parameter("codec", cause).into());
+        }
+        return Ok(codec);
+    }
+    if let Some(codec) = negotiate::subprotocols(codecs(headers)).map_err(unknown)? {
+        return Ok(codec);
+    }
+    let accept = headers.get(ACCEPT).and_then(|value| value.to_str().ok());
+    let codec = accept.map(|accept| negotiate::accept(accept).map_err(unknown)).transpose()?;
+    Ok(codec.flatten().unwrap_or(Codec::Json))
+}
+
+/// Says the agreed codec where sub-protocols were offered, if it is one of them. Of a refused
+/// offer the first is said, for browsers to open the connection and be told why.
+pub(crate) fn echo(
+    upgrade: &mut WebSocketUpgrade,
+    headers: &HeaderMap,
+    codec: &Result<Codec, Refusal>,
+) {
+    let said = match codec {
+        Ok(codec) => codecs(headers).find(|name| *name == codec.name()),
+        Err(_) => codecs(headers).next(),
+    };
+    // A browser that offers nothing but its token takes no other answer.
+    let said = said.or_else(|| offered(headers).next());
+    if let Some(said) = said.and_then(|name| HeaderValue::from_str(name).ok()) {
+        upgrade.set_selected_protocol(said);
+    }
+}
+
+/// The offered sub-protocols but those that bring a token.
+fn codecs(headers: &HeaderMap) -> impl Iterator<Item = &str> {
+    offered(headers).filter(|name| !access::is_token(name))
+}
+
+/// The offered sub-protocols in the client's order, which the upgrade itself does not keep.
+fn offered(headers: &HeaderMap) -> impl Iterator<Item = &str> {
+    let lists = headers.get_all(SEC_WEBSOCKET_PROTOCOL).iter();
+    let names = lists.filter_map(|list| list.to_str().ok()).flat_map(|list| list.split(','));
+    names.map(str::trim).filter(|name| !name.is_empty())
+}
