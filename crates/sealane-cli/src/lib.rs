@@ -15,6 +15,7 @@ pub mod envelope;
 pub mod explain;
 mod failure;
 pub mod group;
+mod hints;
 pub mod inspect;
 pub mod key;
 pub mod leaks;
@@ -38,7 +39,9 @@ use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use clap::Parser;
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
 pub use failure::{ERRORS, Failure, exit};
 pub use terminal::Terminal;
@@ -88,6 +91,7 @@ fn start(cli: Cli) -> Result<(), Failure> {
 /// What the verb failed for.
 pub async fn run(cli: Cli, terminal: &mut Terminal) -> Result<(), Failure> {
     let file = config::File::find(cli.config.as_deref(), &config::environment);
+    hints::say(&cli.command);
     match cli.command {
         Command::Up(args) => up::run(&args, &file?, terminal).await,
         Command::Pub(args) => publish::run(&args, &file?, terminal).await,
@@ -117,17 +121,22 @@ pub async fn run(cli: Cli, terminal: &mut Terminal) -> Result<(), Failure> {
     }
 }
 
-/// Messages of the program itself go to standard error; `SEALANE_LOG` chooses which,
-/// `SEALANE_LOG_FORMAT` whether they are lines of JSON.
+/// Messages of the program itself go to standard error; `SEALANE_LOG` chooses which, by a level or
+/// by `TARGET=LEVEL,...`, `SEALANE_LOG_FORMAT` whether they are lines of JSON.
 fn log(is_node: bool) {
-    let default = if is_node { "info" } else { "error" };
-    let filter = EnvFilter::try_from_env("SEALANE_LOG").unwrap_or_else(|_| default.into());
+    let default = if is_node { LevelFilter::INFO } else { LevelFilter::ERROR };
+    let asked = std::env::var("SEALANE_LOG").ok().and_then(|text| text.parse().ok());
+    let filter = asked.unwrap_or_else(|| Targets::new().with_default(default));
     let colour = std::env::var_os("NO_COLOR").is_none() && std::io::stderr().is_terminal();
     let subscriber = tracing_subscriber::fmt()
-        .with_env_filter(filter)
+        .with_max_level(LevelFilter::TRACE)
         .with_writer(std::io::stderr)
         .with_ansi(colour);
     let is_json = std::env::var_os("SEALANE_LOG_FORMAT").is_some_and(|format| format == "json");
     // Who calls this as a library may have a subscriber already.
-    let _ = if is_json { subscriber.json().try_init() } else { subscriber.try_init() };
+    let _ = if is_json {
+        subscriber.json().finish().with(filter).try_init()
+    } else {
+        subscriber.finish().with(filter).try_init()
+    };
 }

@@ -1,5 +1,7 @@
 //! Objects in a bucket, behind the same blocking calls as a folder.
 
+mod dial;
+mod http;
 mod probe;
 mod upload;
 
@@ -19,6 +21,8 @@ use object_store::path::Path as Location;
 use object_store::{ClientOptions, ObjectStore, ObjectStoreExt, PutMode, RetryConfig};
 use tokio::runtime::{Handle, Runtime};
 
+use self::dial::Road;
+use self::http::Connector;
 use super::{Object, Put};
 use crate::Error;
 
@@ -26,8 +30,9 @@ use crate::Error;
 ///
 /// Region, endpoint and credentials come from the environment: `AWS_REGION`, `AWS_ENDPOINT_URL`,
 /// `AWS_ACCESS_KEY_ID` and `AWS_SECRET_ACCESS_KEY`, or the role of the machine. Plain HTTP is
-/// spoken with this machine alone unless `AWS_ALLOW_HTTP=true`. Its calls block the thread that
-/// makes them, within a runtime too.
+/// spoken with this machine alone unless `AWS_ALLOW_HTTP=true`. `HTTPS_PROXY` or `ALL_PROXY` is the
+/// way to it, unless `NO_PROXY` has its name; `AWS_CA_BUNDLE` takes the place of the certificates
+/// that the system trusts. Its calls block the thread that makes them, within a runtime too.
 #[derive(Debug)]
 pub struct S3 {
     location: String,
@@ -80,8 +85,9 @@ impl S3 {
         let rest = location.strip_prefix("s3://").ok_or_else(|| invalid("not an s3:// address"))?;
         let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
         let prefix = Location::parse(prefix).map_err(|_| invalid("the prefix is malformed"))?;
+        let road = Road::new(&variables).map_err(|cause| Error::store(location, cause))?;
         let bucket =
-            client(bucket, &variables, silence).map_err(|cause| failure(location, cause))?;
+            client(bucket, &variables, road, silence).map_err(|cause| failure(location, cause))?;
         let runtime = runtime().map_err(|cause| Error::store(location, cause))?;
         let spool = spool_folder(location, &variables);
         let location = location.to_owned();
@@ -252,6 +258,7 @@ fn runtime() -> io::Result<&'static Runtime> {
 fn client(
     bucket: &str,
     variables: &BTreeMap<String, String>,
+    road: Road,
     silence: Duration,
 ) -> object_store::Result<AmazonS3> {
     let mut builder = AmazonS3Builder::new();
@@ -274,7 +281,12 @@ fn client(
         retry_timeout: Duration::from_millis(MAX_S3_RETRY_MS),
         ..RetryConfig::default()
     };
-    builder.with_bucket_name(bucket).with_client_options(options).with_retry(retry).build()
+    builder
+        .with_bucket_name(bucket)
+        .with_http_connector(Connector { road })
+        .with_client_options(options)
+        .with_retry(retry)
+        .build()
 }
 
 /// Unencrypted only within this machine, or when asked for: the objects are sealed, credentials and

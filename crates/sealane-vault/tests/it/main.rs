@@ -12,6 +12,7 @@ mod keeps_in_s3;
 mod notices_tampering;
 mod pins_a_location;
 mod python_restores;
+mod reaches_buckets;
 mod reads_n2s;
 mod recovers_from_objects;
 mod refuses_bad_buckets;
