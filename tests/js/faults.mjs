@@ -205,6 +205,17 @@ async function keepsTheRefusalOfASealedStream(page) {
   assert.ok(await page.getByText(/^NotSealed: /).isVisible(), 'the next look at it takes it away');
 }
 
+// The list is drawn anew each second: whoever uses the keyboard stays where they are.
+async function keepsTheFocusInAList(page) {
+  await page.goto('about:blank');
+  await page.goto(`http://${target}/#/`);
+  const link = page.locator('.streams').getByRole('link', { name: 'pages', exact: true });
+  await link.focus();
+  await page.waitForTimeout(2500);
+  await page.keyboard.press('Enter');
+  await page.getByRole('heading', { name: 'pages', exact: true }).waitFor();
+}
+
 const topics = (page) => page.locator('.streams tbody a').allInnerTexts();
 
 async function showsStreamsBeyondTheFirstPage(page) {
@@ -303,6 +314,7 @@ const PARTS = {
       tellsMessagesApart,
       publishesToANewTopic,
       keepsTheRefusalOfASealedStream,
+      keepsTheFocusInAList,
       showsStreamsBeyondTheFirstPage,
     ],
   },

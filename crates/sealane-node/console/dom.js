@@ -12,12 +12,19 @@ export function el(name, properties = {}, ...children) {
   return element;
 }
 
-/** Replaces what an element holds. */
+/** Replaces what an element holds. What had the focus has it again, if it is still there. */
 export function fill(element, ...children) {
+  const focused = element.contains(document.activeElement) ? keyOf(document.activeElement) : null;
   element.replaceChildren(
     ...children.flat().filter((child) => child !== undefined && child !== null),
   );
+  if (focused === null) return;
+  const all = [...element.querySelectorAll("a, button")];
+  all.find((child) => keyOf(child) === focused)?.focus({ preventScroll: true });
 }
+
+/** What tells one link or button of a list from the others. */
+const keyOf = (element) => element.dataset.key ?? element.getAttribute("href");
 
 /** Where the page shows a stream, or a view of it. Segments are encoded, slashes stay. */
 export const streamHref = (topic, view = "") =>
