@@ -1,5 +1,5 @@
-//! Whoever makes contexts up costs a live reader a bounded number of keys, and keeps nobody out for
-//! long.
+//! Whoever makes contexts up costs a live reader a bounded number of keys, and disturbs no session
+//! that the reader knows.
 
 use crate::shared::world::*;
 use sealane_seal::*;

@@ -3,7 +3,7 @@
 use sealane::Value;
 
 use super::home::{Home, members, number};
-use crate::cli::{sealane, text};
+use crate::cli::{json, sealane, text};
 
 fn failure(code: i32, name: &str) -> (i32, String) {
     (code, name.to_owned())
@@ -26,7 +26,8 @@ fn a_copy_of_a_folder_does_not_follow_a_healed_group() {
     let told = home.says("car", &["group", "apply", "fleet", &orders]);
     assert!(told.ends_with("\nepoch 1, with a fresh secret\n"), "{told}");
     home.run("bus", &["group", "apply", "fleet", &orders]);
-    let copied = home.show("thief", &["group", "apply", "fleet", &orders]);
+    let lines = home.says("thief", &["group", "apply", "fleet", &orders, "--json"]);
+    let copied = json(lines.lines().last().unwrap());
     assert_eq!((text(&copied, "change"), number(&copied, "epoch")), ("removed".into(), 0));
     assert_eq!(home.fails("thief", &["group", "apply", "fleet", &orders]).1, "SL-GROUP-24");
     for who in ["car", "bus"] {
