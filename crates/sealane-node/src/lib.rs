@@ -34,6 +34,7 @@ mod enqueue;
 mod events;
 mod fair;
 mod followed;
+mod frames;
 mod head;
 pub mod limits;
 mod peer;
