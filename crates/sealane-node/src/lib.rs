@@ -39,6 +39,7 @@ mod head;
 pub mod limits;
 mod peer;
 mod probe;
+mod publish;
 mod query;
 mod readers;
 mod ready;

@@ -253,11 +253,11 @@ fn status(error: &Error) -> StatusCode {
     match error {
         Error::InvalidEnvelope(_) | Error::FrameMalformed(_) => StatusCode::UNPROCESSABLE_ENTITY,
         Error::UnknownStream(_) => StatusCode::NOT_FOUND,
+        Error::NumberSkipped { .. } | Error::NumberForgotten { .. } => StatusCode::CONFLICT,
+        Error::SessionTaken => StatusCode::CONFLICT,
         Error::OffsetMismatch { .. } | Error::KeyReused => StatusCode::CONFLICT,
         Error::NotSealed { .. } | Error::SealMismatch { .. } => StatusCode::CONFLICT,
         Error::StreamRemoved => StatusCode::CONFLICT,
-        Error::NumberSkipped { .. } | Error::NumberForgotten { .. } => StatusCode::CONFLICT,
-        Error::SessionTaken => StatusCode::CONFLICT,
         Error::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
         Error::TooMany { .. } => StatusCode::TOO_MANY_REQUESTS,
         Error::StorageFull => StatusCode::INSUFFICIENT_STORAGE,

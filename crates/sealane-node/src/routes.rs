@@ -17,7 +17,7 @@ use crate::peer::Peer;
 use crate::ready::ready;
 use crate::refusal::Refusal;
 use crate::reply::{Fill, Reason, answer};
-use crate::{console, enqueue, events, head, streams, subscribe, upgrade};
+use crate::{console, enqueue, events, head, publish, streams, subscribe, upgrade};
 
 /// The description of the routes for other programs.
 const OPENAPI: &str = include_str!("../openapi.json");
@@ -52,6 +52,7 @@ fn routes() -> Vec<Route> {
         guarded("/v1/streams", "get", get(streams::list)),
         guarded("/v1/streams/{*topic}", "get put delete", topic),
         socket("/v1/subscribe", get(subscribe::subscribe)),
+        socket("/v1/publish", get(publish::publish)),
         guarded("/v1/events", "get", get(events::events)),
         guarded("/metrics", "get", get(metrics)),
         open("/v1/openapi.json", get(openapi)),

@@ -46,8 +46,8 @@ sealane_message::errors! {
         #[error("a frame's `{0}` is unknown or has the wrong type{form}", form = form(.0))]
         #[code("SL-HUB-05", "UnknownOp")]
         #[cause("a frame has an unknown field or a wrong type")]
-        #[hint("Clients send credit, ack, nack (with delayMs) and seek; numbers are integers from \
-                0.")]
+        #[hint("Readers send credit, ack, nack (with delayMs) and seek, publishers send publish; \
+                numbers are integers from 0.")]
         UnknownOp(String),
         /// A body of a request with an unknown field.
         #[error("the body has an unknown field `{field}`; expected {expected}")]
@@ -285,6 +285,10 @@ fn form(field: &str) -> &'static str {
         "seek" => concat!(
             r#"; expected {"seek": {"offset": N}}, with "generation": N beside "offset" if you "#,
             r#"like, and "stream": TOPIC if the subscription names a pattern"#
+        ),
+        "publish" => concat!(
+            r#"; expected {"publish": {"to": TOPIC, "n": N, "envelope": {…}}} or an array of "#,
+            r#"such items"#
         ),
         _ => "",
     }

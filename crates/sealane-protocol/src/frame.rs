@@ -114,6 +114,12 @@ impl WireError {
         let mut writer = Writer::new(codec, out);
         writer.map(1);
         writer.key("error");
+        self.write_fields(&mut writer);
+        writer.end();
+    }
+
+    /// Writes the map that stands in `error`.
+    pub(crate) fn write_fields(&self, writer: &mut Writer<'_>) {
         writer.map(4 + usize::from(self.next.is_some()));
         let texts = [
             ("code", self.code.as_ref()),
@@ -129,7 +135,6 @@ impl WireError {
             writer.key("next");
             writer.u64(next);
         }
-        writer.end();
         writer.end();
     }
 }
@@ -224,10 +229,7 @@ impl ServerFrame {
                 write_text(writer, "stream", stream);
                 write_text(writer, "codec", codec.name());
                 write_number(writer, "time", *time_ms);
-                writer.key("features");
-                writer.array(features.names().len());
-                features.names().for_each(|name| writer.text(name));
-                writer.end();
+                features.write(writer);
                 if let Some(joined) = joined {
                     joined.write_fields(writer);
                 }
@@ -310,7 +312,7 @@ impl ServerFrame {
                 stream: fields.text("stream")?.into_owned(),
                 codec: Codec::from_name(&fields.text("codec")?).ok_or(Malformed::Field("codec"))?,
                 time_ms: fields.number("time")?,
-                features: read_features(&fields),
+                features: Features::read(&fields),
                 joined: fields.raw("offset").map(|_| Joined::read(&fields)).transpose()?,
             }),
             "joined" => Ok(Self::Joined(Joined::read(&fields)?)),
@@ -341,15 +343,6 @@ fn read_batch(codec: Codec, raw: &[u8], frame: &Bytes) -> Result<Vec<Deliver>, M
         }
     }
     Ok(deliveries)
-}
-
-/// A hub from before features were listed has the base of version 1.
-fn read_features(fields: &Fields<'_>) -> Features {
-    if fields.raw("features").is_none() {
-        return Features::base();
-    }
-    let names = fields.texts("features").unwrap_or_default();
-    names.into_iter().map(Cow::into_owned).collect()
 }
 
 impl Deliver {
@@ -386,7 +379,7 @@ impl Joined {
 }
 
 impl WireError {
-    fn read(fields: &Fields<'_>) -> Result<Self, Malformed> {
+    pub(crate) fn read(fields: &Fields<'_>) -> Result<Self, Malformed> {
         Ok(Self {
             code: fields.text("code")?.into_owned().into(),
             message: fields.text("message")?.into_owned(),

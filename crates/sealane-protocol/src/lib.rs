@@ -39,6 +39,7 @@ mod level;
 pub mod limits;
 mod op;
 mod page;
+mod publish;
 mod sealed;
 mod state;
 mod subscribe;
@@ -52,6 +53,10 @@ pub use health::Health;
 pub use level::{HubLevel, Level, UnknownLevel};
 pub use op::{Mark, Op, read_ops};
 pub use page::{Page, Range};
+pub use publish::{
+    NotPlaced, Numbers, Placed, PublishAsked, PublishFrame, PublishItem, PublishQuery,
+    read_publish, write_publish,
+};
 pub use sealed::{Sealed, write_sealed};
 pub use state::{
     Change, ConnectionState, ConsumerState, List, Retention, StreamState, Streams, write_removed,

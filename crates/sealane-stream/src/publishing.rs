@@ -145,9 +145,12 @@ impl Publishing {
     ///
     /// # Errors
     /// [`Error::Draining`].
-    pub async fn room(&self, items: &[Item]) -> Result<Room, Error> {
-        let room = self.queue.clone().acquire_many_owned(cost(items)).await;
-        room.map(Room).map_err(|_| Error::Draining)
+    pub fn room(&self, items: &[Item]) -> impl Future<Output = Result<Room, Error>> + Send + use<> {
+        let (queue, cost) = (self.queue.clone(), cost(items));
+        async move {
+            let room = queue.acquire_many_owned(cost).await;
+            room.map(Room).map_err(|_| Error::Draining)
+        }
     }
 
     /// Has messages stored, in order; each has its answer coming. The places of the last `keep` of
@@ -171,8 +174,8 @@ impl Publishing {
         self.outbox.unless_taken(|| self.registry.send(Command::Publish(publish)))
     }
 
-    /// Answers that an item is refused, which never comes to the hub.
-    pub fn refuse(&self, item: &Item, error: Error) {
+    /// Answers that an item is refused, which never comes to the writer.
+    fn refuse(&self, item: &Item, error: Error) {
         self.outbox.tell([item.told(Err(error))]);
     }
 

@@ -160,6 +160,34 @@ async fn subscriptions_read_what_is_granted_as_a_whole() {
 }
 
 #[tokio::test]
+async fn publishing_sockets_take_what_is_granted_item_by_item() {
+    let hub = guarded().await;
+    for (byte, rights) in rights() {
+        let bearer = format!("Bearer {}", secret(byte).reveal());
+        let headers = [("authorization", bearer.as_str())];
+        let mut socket = Socket::open_at(hub.address(), "/v1/publish", &headers).await;
+        if rights.publish.is_empty() {
+            assert_eq!(socket.ending().await, Ending::new("Forbidden", 1008), "token {byte}");
+            continue;
+        }
+        let item = |name| json!({"to": name, "n": 1, "envelope": {}});
+        socket.send(json!({"publish": TOPICS.map(item)})).await;
+        let mut answered = 0;
+        while answered < TOPICS.len() {
+            let frame = socket.frame().await;
+            let (place, refusal) = (&frame["published"]["stream"], &frame["refused"]);
+            let Some(name) = place.as_str().or(refusal["stream"].as_str()) else { continue };
+            let granted = rights.grants(Right::Publish, &name.parse().unwrap());
+            assert_eq!(place.is_string(), granted, "token {byte}: {frame}");
+            assert!(granted || refusal["error"]["code"] == "Forbidden", "token {byte}: {frame}");
+            answered += 1;
+        }
+        Tokens::revoke(hub.folder.path(), &byte.to_string()).unwrap();
+        assert_eq!(socket.ending().await, Ending::new("Unauthorized", 1008), "token {byte}");
+    }
+}
+
+#[tokio::test]
 async fn a_patterns_reader_gets_the_messages_of_no_other_stream() {
     let hub = guarded().await;
     let protocols = format!("json, sealane.token.{}", secret(2).reveal());

@@ -16,6 +16,7 @@ mod means_one_thing;
 mod names_damage;
 mod negotiates;
 mod operates;
+mod publishes_by_socket;
 mod redelivers;
 mod resumes;
 mod retains;
