@@ -74,6 +74,7 @@ mod publish;
 mod publisher;
 mod request;
 mod seal;
+mod socket;
 mod stream;
 mod subscribe;
 mod subscription;
