@@ -178,6 +178,10 @@ pub struct Pub {
     /// The hub stores what comes with this key once
     #[arg(long, alias = "key", value_name = "KEY")]
     pub idempotency_key: Option<String>,
+    /// Where the hub does not answer, try again for so long; nothing is stored twice [default: 0s;
+    /// lines of standard input: 10s]
+    #[arg(long, value_name = "TIME", value_parser = times::duration)]
+    pub retry: Option<Duration>,
     /// The hub stores the same message in this stream once, whoever brings it
     #[arg(long, conflicts_with_all = ["idempotency_key", "delay"])]
     pub once: bool,
