@@ -222,7 +222,8 @@ impl Refusal {
             Refusal::Hub(error) => match error {
                 Error::Decode { .. } => 1007,
                 Error::TooLarge { .. } => 1009,
-                Error::TooMany { .. } => 1008,
+                Error::TooMany { .. } | Error::CreditExceeded { .. } => 1008,
+                Error::SessionTaken => 1008,
                 Error::StreamRemoved | Error::Draining => 1001,
                 Error::StorageBusy => 1013,
                 Error::StorageFull
@@ -255,6 +256,8 @@ fn status(error: &Error) -> StatusCode {
         Error::OffsetMismatch { .. } | Error::KeyReused => StatusCode::CONFLICT,
         Error::NotSealed { .. } | Error::SealMismatch { .. } => StatusCode::CONFLICT,
         Error::StreamRemoved => StatusCode::CONFLICT,
+        Error::NumberSkipped { .. } | Error::NumberForgotten { .. } => StatusCode::CONFLICT,
+        Error::SessionTaken => StatusCode::CONFLICT,
         Error::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
         Error::TooMany { .. } => StatusCode::TOO_MANY_REQUESTS,
         Error::StorageFull => StatusCode::INSUFFICIENT_STORAGE,

@@ -26,8 +26,8 @@ use std::time::{Duration, Instant};
 
 use crate::limits::{MAX_COMMIT_BYTES, MAX_COMMIT_MESSAGES};
 
-pub use command::Appended;
-pub(crate) use command::{Append, Command, Configure, check_seal};
+pub(crate) use command::{Append, Command, Configure, Publish, check_seal};
+pub use command::{Appended, Item};
 
 use crate::registry::Registry;
 use crate::store::{Fault, Next, Settings, Writes};

@@ -35,6 +35,19 @@ CREATE INDEX delayed_stream ON delayed (stream);
 INSERT INTO meta VALUES ('stream', 1);
 ";
 
+/// The table that version 4 brought, for new stores and for old ones.
+pub(super) const SINCE_4: &str = "
+CREATE TABLE session (
+    stream  INTEGER NOT NULL,
+    session BLOB NOT NULL,
+    n       INTEGER NOT NULL,
+    places  BLOB NOT NULL,
+    hour    INTEGER NOT NULL,
+    PRIMARY KEY (stream, session)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX session_hour ON session (hour);
+";
+
 /// What each earlier version lacks: the first is what brings version 1 to version 2.
 const MIGRATIONS: [&[&str]; VERSION as usize - 1] = [
     &["ALTER TABLE stream ADD COLUMN sealed BLOB CHECK (length(sealed) = 4)"],
@@ -56,6 +69,7 @@ const MIGRATIONS: [&[&str]; VERSION as usize - 1] = [
          UPDATE meta SET value = 1 + max((SELECT coalesce(max(number), 0) FROM stream),
              (SELECT coalesce(max(stream), 0) FROM removed)) WHERE name = 'stream'",
     ],
+    &[SINCE_4],
 ];
 
 /// Brings a store of an earlier version to this one, all or nothing.

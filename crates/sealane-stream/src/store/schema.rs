@@ -11,7 +11,7 @@ use crate::consumer::pieces;
 use crate::{ConsumerSettings, Level, Retention};
 
 /// The version of the data format; a store of a newer one is refused.
-pub(super) const VERSION: i64 = 3;
+pub(super) const VERSION: i64 = 4;
 
 /// Bytes of a database page: larger than SQLite's default because blocks are, measured in
 /// docs/decisions/0002-blocks-in-sqlite.md.
@@ -239,8 +239,8 @@ fn create(connection: &Connection) -> Result<(), Fault> {
     connection.pragma_update(None, "wal_autocheckpoint", 0)?;
     connection.pragma_update(None, "temp_store", "MEMORY")?;
     if version == 0 {
-        let since_3 = migrate::SINCE_3;
-        let all = format!("BEGIN; {SCHEMA} {since_3} PRAGMA user_version = {VERSION}; COMMIT;");
+        let since = [migrate::SINCE_3, migrate::SINCE_4].concat();
+        let all = format!("BEGIN; {SCHEMA} {since} PRAGMA user_version = {VERSION}; COMMIT;");
         connection.execute_batch(&all)?;
     } else if version < VERSION {
         migrate::run(connection, version)?;

@@ -15,7 +15,7 @@ use crate::{Change, ConsumerSettings, Level, Retention};
 /// The writer's connection. Every call but [`Writes::begin`], [`Writes::commit`] and those that
 /// look something up belongs into a transaction.
 pub(crate) struct Writes {
-    connection: Connection,
+    pub(super) connection: Connection,
     synced: bool,
     buffer: BytesMut,
     /// Pages of the write-ahead log, as the last commit left it.
@@ -265,7 +265,7 @@ impl Writes {
     }
 
     /// Removes up to `limit` rows that a removed stream has left; returns how many idempotency
-    /// keys and delayed messages were among them, and whether nothing is left.
+    /// keys, sessions and delayed messages were among them, and whether nothing is left.
     pub(crate) fn sweep(&self, stream: u32, limit: u64) -> Result<Swept, Fault> {
         let range = params![key(stream, 0), last_key(stream), (limit / 64).max(1)];
         let blocks = self.change(
@@ -286,11 +286,12 @@ impl Writes {
              (SELECT number FROM delayed WHERE stream = ?1 LIMIT ?2)",
             params![stream, limit],
         )?;
-        let done = keys < limit && delayed < limit;
+        let sessions = self.sweep_sessions(stream, limit)?;
+        let done = keys < limit && delayed < limit && sessions < limit;
         if done {
             self.run("DELETE FROM removed WHERE stream = ?1", [stream])?;
         }
-        Ok(Swept { keys, delayed, done })
+        Ok(Swept { keys, delayed, sessions, done })
     }
 
     /// Streams that were removed and have left something.
@@ -505,17 +506,17 @@ impl Writes {
         self.connection.close().map_err(|(_, error)| error.into())
     }
 
-    fn number(&self, query: &str) -> Result<u64, Fault> {
+    pub(super) fn number(&self, query: &str) -> Result<u64, Fault> {
         let number: i64 = self.connection.query_row(query, [], |row| row.get(0))?;
         Ok(number as u64)
     }
 
-    fn run(&self, query: &str, params: impl rusqlite::Params) -> Result<(), Fault> {
+    pub(super) fn run(&self, query: &str, params: impl rusqlite::Params) -> Result<(), Fault> {
         self.change(query, params).map(|_| ())
     }
 
     /// Runs a statement; returns how many rows it changed.
-    fn change(&self, query: &str, params: impl rusqlite::Params) -> Result<u64, Fault> {
+    pub(super) fn change(&self, query: &str, params: impl rusqlite::Params) -> Result<u64, Fault> {
         #[cfg(test)]
         self.trouble.statement()?;
         Ok(self.connection.prepare_cached(query)?.execute(params)? as u64)
@@ -527,6 +528,7 @@ impl Writes {
 pub(crate) struct Swept {
     pub(crate) keys: u64,
     pub(crate) delayed: u64,
+    pub(crate) sessions: u64,
     /// Whether nothing of the stream is left.
     pub(crate) done: bool,
 }

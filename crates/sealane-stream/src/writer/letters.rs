@@ -114,7 +114,7 @@ fn bury(
         budget.bytes = budget.bytes.saturating_sub(letter.body.len());
         let now_ms = plan.now_ms;
         let staged = plan.staged(grave);
-        staged.is_given = true;
+        staged.waits = true;
         staged.push(vec![letter], now_ms);
         buried.lettered += 1;
     }

@@ -3,6 +3,8 @@
 //! Nothing here writes, and nothing is seen by anybody else before the plan is stored. A plan can
 //! therefore be stored again when a first attempt has failed.
 
+mod publish;
+
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
@@ -81,6 +83,8 @@ pub(super) struct Plan {
     pub(super) sweeps: Option<u32>,
     /// Idempotency keys that the last attempt has stored.
     pub(super) keys_stored: u64,
+    /// Sessions that the last attempt has stored and that had no row.
+    pub(super) sessions_stored: u64,
     /// The rows of `progress` below this one went with the last attempt; 0: none.
     pub(super) progress_dropped: u64,
     /// Whether only what removes is stored.
@@ -167,6 +171,7 @@ impl Plan {
             retains: false,
             sweeps: None,
             keys_stored: 0,
+            sessions_stored: 0,
             progress_dropped: 0,
             is_stripped: false,
             answers: Vec::new(),
@@ -179,10 +184,12 @@ impl Plan {
     /// from this commit or a later one.
     pub(super) fn add(&mut self, planner: &mut Planner, command: Command) -> Result<(), Fault> {
         let asks = usize::from(command.topic().is_some());
+        let is_single = !matches!(command, Command::Publish(_));
         let before = self.answers.len() + self.deferred.len();
         let planned = self.plan(planner, command);
         let after = self.answers.len() + self.deferred.len();
-        debug_assert!(planned.is_err() || after == before + asks, "one answer, or deferred");
+        let is_answered = planned.is_err() || !is_single || after == before + asks;
+        debug_assert!(is_answered, "one answer, or deferred");
         planned
     }
 
@@ -194,6 +201,7 @@ impl Plan {
         }
         match command {
             Command::Append(append) => self.append(planner, append)?,
+            Command::Publish(publish) => return self.publish(planner, publish),
             Command::Configure(configure) => self.configure(planner, configure),
             Command::Remove(topic, reply) => match self.target(planner, &topic) {
                 Target::Known(_) if self.made.contains_key(&topic) => {
@@ -251,7 +259,7 @@ impl Plan {
     /// and so does the stream that it is given to.
     pub(super) fn publish_memory(&mut self, registry: &Registry) -> Vec<Staged> {
         let is_early = |staged: &Staged| {
-            staged.level == Level::Memory && !staged.is_given && staged.has_records()
+            staged.level == Level::Memory && !staged.waits && staged.has_records()
         };
         let made: HashSet<u32> = self.made.values().map(|stream| stream.number).collect();
         let early = self.gains.extract_if(.., |number, s| is_early(s) && !made.contains(number));
@@ -284,7 +292,7 @@ impl Plan {
         let stays = |(_, answer): &(Option<u32>, Answer)| match answer {
             Answer::Remove(..) => true,
             Answer::Configure(_, Ok((stream, _))) => !added.contains(&stream.number),
-            Answer::Configure(_, Err(_)) | Answer::Append(..) => false,
+            Answer::Configure(_, Err(_)) | Answer::Append(..) | Answer::Publish(..) => false,
         };
         let (kept, failed): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.answers).into_iter().partition(stays);

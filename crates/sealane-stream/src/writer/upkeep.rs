@@ -6,10 +6,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use crate::limits::{MAX_IDEMPOTENCY_AGE_MS, MAX_IDEMPOTENCY_KEYS};
+use crate::limits::{
+    MAX_IDEMPOTENCY_AGE_MS, MAX_IDEMPOTENCY_KEYS, MAX_SESSION_AGE_HOURS, MAX_SESSIONS,
+};
 use sealane_protocol::limits::MAX_OFFSET;
 
 use super::plan::{Plan, Planner};
+use super::staged::HOUR_MS;
 use crate::block::{Offsets, read_block};
 use crate::envelope::Envelope;
 use crate::now_ms;
@@ -37,6 +40,10 @@ pub(super) struct Upkeep {
     pub(super) delayed: u64,
     /// Idempotency keys.
     keys: u64,
+    /// Rows of publishing sessions.
+    sessions: u64,
+    /// The hour for which old sessions were forgotten last.
+    aged_hour: u64,
     /// Numbers of removed streams that have left something in the store.
     pub(super) sweeping: BTreeSet<u32>,
     retained: Instant,
@@ -47,6 +54,9 @@ pub(super) struct Upkeep {
 #[derive(Default)]
 struct Removed {
     keys: u64,
+    sessions: u64,
+    /// Whether no more sessions are too old.
+    aged: bool,
     swept: Option<(u32, Swept)>,
 }
 
@@ -56,6 +66,8 @@ impl Upkeep {
             next_due_ms: writes.delayed(0, 0, 0)?.1,
             delayed: writes.count_delayed()?,
             keys: writes.count_keys()?,
+            sessions: writes.count_sessions()?,
+            aged_hour: 0,
             sweeping: writes.removed()?.into_iter().collect(),
             retained: Instant::now(),
             removed: Removed::default(),
@@ -74,17 +86,26 @@ impl Upkeep {
 
     /// Whether there is something to do by the clock.
     pub(super) fn wants_a_commit(&self, registry: &Registry, now_ms: u64, flush: bool) -> bool {
-        self.is_due(now_ms) || self.wants_retention(registry) || (flush && self.is_sweeping())
+        let retains = self.wants_retention(registry, now_ms);
+        self.is_due(now_ms) || retains || (flush && self.is_sweeping())
     }
 
-    fn wants_retention(&self, registry: &Registry) -> bool {
-        (self.keys > 0 || registry.bounded.load(Ordering::Relaxed))
-            && self.retained.elapsed() >= RETAIN_EVERY
+    fn wants_retention(&self, registry: &Registry, now_ms: u64) -> bool {
+        let is_wanted = self.keys > 0
+            || self.has_old_sessions(now_ms)
+            || registry.bounded.load(Ordering::Relaxed);
+        is_wanted && self.retained.elapsed() >= RETAIN_EVERY
+    }
+
+    /// Whether sessions may have to go: once an hour, and when there are too many.
+    fn has_old_sessions(&self, now_ms: u64) -> bool {
+        let is_due = self.sessions > 0 && now_ms / HOUR_MS > self.aged_hour;
+        is_due || self.sessions > MAX_SESSIONS as u64
     }
 
     /// Plans what the clock asks for.
     pub(super) fn plan(&self, plan: &mut Plan, registry: &Registry, flush: bool) {
-        plan.retains = self.wants_retention(registry);
+        plan.retains = self.wants_retention(registry, plan.now_ms);
         plan.sweeps = self.sweeping.first().copied().filter(|_| flush);
         plan.has_flushed |= plan.sweeps.is_some();
     }
@@ -130,6 +151,9 @@ impl Upkeep {
                 retain(plan, writes, &stream)?;
             }
             self.removed.keys = self.drop_keys(plan.now_ms, writes)?;
+            if self.has_old_sessions(plan.now_ms) {
+                self.drop_sessions(plan.now_ms / HOUR_MS, writes)?;
+            }
         }
         if let Some(stream) = plan.sweeps {
             self.removed.swept = Some((stream, writes.sweep(stream, ROWS_DROPPED)?));
@@ -151,6 +175,17 @@ impl Upkeep {
         Ok(old + more)
     }
 
+    fn drop_sessions(&mut self, hour: u64, writes: &Writes) -> Result<(), Fault> {
+        let old = writes.drop_sessions(hour.saturating_sub(MAX_SESSION_AGE_HOURS), ROWS_DROPPED)?;
+        let excess = self.sessions.saturating_sub(old).saturating_sub(MAX_SESSIONS as u64);
+        let more = match excess {
+            0 => 0,
+            excess => writes.drop_sessions(u64::MAX, excess.min(ROWS_DROPPED))?,
+        };
+        (self.removed.sessions, self.removed.aged) = (old + more, old < ROWS_DROPPED);
+        Ok(())
+    }
+
     /// The commit stands.
     pub(super) fn settle(&mut self, plan: &Plan) {
         self.next_due_ms = plan.next_due_ms;
@@ -163,10 +198,16 @@ impl Upkeep {
         self.delayed += delayed.map(|delayed| delayed.records.len() as u64).sum::<u64>();
         self.delayed = self.delayed.saturating_sub(plan.released.len() as u64);
         self.keys = (self.keys + plan.keys_stored).saturating_sub(self.removed.keys);
+        let sessions = self.sessions + plan.sessions_stored;
+        self.sessions = sessions.saturating_sub(self.removed.sessions);
+        if self.removed.aged {
+            self.aged_hour = plan.now_ms / HOUR_MS;
+        }
         self.sweeping.extend(plan.removing.values().map(|stream| stream.number));
         if let Some((stream, swept)) = self.removed.swept.take() {
             self.keys = self.keys.saturating_sub(swept.keys);
             self.delayed = self.delayed.saturating_sub(swept.delayed);
+            self.sessions = self.sessions.saturating_sub(swept.sessions);
             if swept.done {
                 self.sweeping.remove(&stream);
             }
@@ -191,7 +232,7 @@ fn give(plan: &mut Plan, stream: &Arc<Stream>, row: DelayedRow) {
     match record {
         Some(record) if staged.next < MAX_OFFSET => {
             let envelope = Envelope { content: record.content, id: record.id, body: record.body };
-            staged.is_given = true;
+            staged.waits = true;
             staged.push(vec![envelope], now_ms);
         }
         Some(_) => tracing::error!(stream = %stream.topic, "has no offset for a delayed message"),

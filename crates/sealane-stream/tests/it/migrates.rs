@@ -69,7 +69,7 @@ async fn a_store_of_version_1_keeps_everything_and_takes_sealed_streams() {
     hub.configure(&sealed, Change { sealed: Some(GROUP), ..Change::default() }).await.unwrap();
     hub.close().unwrap();
 
-    assert_eq!(version(folder.path()), 3);
+    assert_eq!(version(folder.path()), 4);
     let hub = open(folder.path()).unwrap();
     assert_eq!(hub.stream(&sealed).unwrap().sealed, Some(GROUP));
     let info = hub.stream(&topic).unwrap();
@@ -89,9 +89,9 @@ fn a_migration_that_fails_leaves_the_store_as_it_was() {
 #[test]
 fn a_store_of_a_newer_version_is_refused_and_untouched() {
     let folder = old_store();
-    sqlite(folder.path()).pragma_update(None, "user_version", 4).unwrap();
+    sqlite(folder.path()).pragma_update(None, "user_version", 5).unwrap();
     let before = std::fs::read(folder.path().join("streams.db")).unwrap();
     let refused = open(folder.path()).map(drop).unwrap_err();
-    assert!(refused.to_string().contains("data format is 4"), "{refused}");
+    assert!(refused.to_string().contains("data format is 5"), "{refused}");
     assert_eq!(std::fs::read(folder.path().join("streams.db")).unwrap(), before);
 }
