@@ -57,7 +57,9 @@ pub use enqueue::{Enqueue, Enqueued, Outcome};
 pub use error::{ERRORS, Error};
 pub use features::{FEATURES, Features};
 pub use fields::Malformed;
-pub use frame::{Deliver, Joined, Position, ServerFrame, WireError, write_batch, write_deliver};
+pub use frame::{
+    Deliver, DeliverHead, Joined, Position, ServerFrame, WireError, write_batch, write_deliver,
+};
 pub use health::Health;
 pub use level::{HubLevel, Level, UnknownLevel};
 pub use op::{Mark, Op, read_ops};

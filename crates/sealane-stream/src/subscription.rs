@@ -18,14 +18,14 @@ use bytes::Bytes;
 use sealane_codec::Codec;
 use sealane_message::{Pattern, Topic};
 use sealane_protocol::limits::MAX_CREDIT;
-use sealane_protocol::{HubLevel, Joined, Mark, Op, ServerFrame, write_deliver};
+use sealane_protocol::{HubLevel, Joined, Mark, Op, ServerFrame};
 
 use crate::block::Block;
 use crate::consumer::Member;
 use crate::registry::Registry;
 use crate::signal::{Met, Signal};
 use crate::stream::Stream;
-use crate::{ConsumerChange, Error, Position, Start, now_ms};
+use crate::{ConsumerChange, Error, Start, now_ms};
 use in_flight::{Delivered, InFlight};
 use lane::{Lane, Work};
 use lanes::Lanes;
@@ -494,12 +494,7 @@ impl Delivery {
         if self.attempt == 1 {
             return self.block.frame(self.index, codec);
         }
-        let envelope = self.block.envelope(self.index, codec);
-        let mut frame = Vec::with_capacity(envelope.len() + self.block.topic.as_str().len() + 96);
-        let position = Position { generation: self.block.generation, offset: self.offset() };
-        let stream = &self.block.topic;
-        write_deliver(codec.at_rest(), &envelope, stream, position, self.attempt, &mut frame);
-        frame.into()
+        self.block.frame_again(self.index, codec, self.attempt)
     }
 
     /// The stream that it is of.
