@@ -26,6 +26,7 @@ pub mod policy;
 pub mod publish;
 pub mod request;
 pub mod sealed;
+mod show;
 pub mod stream;
 pub mod subscribe;
 mod terminal;

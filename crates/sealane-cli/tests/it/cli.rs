@@ -14,6 +14,7 @@ mod home;
 mod keeps_a_day;
 mod keeps_each_host;
 mod keeps_vaults;
+mod manages_consumers;
 mod moves_messages;
 mod operates_nodes;
 mod passes_over_strangers;
