@@ -175,6 +175,44 @@ sealane_message::errors! {
         #[cause("the stream was deleted while it was used")]
         #[hint("Subscribe again; the stream is made anew by its next message.")]
         StreamRemoved,
+        /// No consumer of that name.
+        #[error("{stream} has no consumer `{consumer}`")]
+        #[code("SL-HUB-35", "UnknownConsumer")]
+        #[cause("the stream has no consumer of that name")]
+        #[hint("A consumer is made by its first member; `sealane consumer ls TOPIC` lists them.")]
+        UnknownConsumer {
+            /// The stream.
+            stream: String,
+            /// The name that was asked for.
+            consumer: String,
+        },
+        /// The consumer was removed while it was used.
+        #[error("the consumer was removed")]
+        #[code("SL-HUB-32", "ConsumerRemoved")]
+        #[cause("the consumer was removed while it was used")]
+        #[hint("Subscribe again to make it anew, from the first message or from where you say.")]
+        ConsumerRemoved,
+        /// A place that no message has yet.
+        #[error("the stream's next offset is {next}, which is before that")]
+        #[code("SL-HUB-33", "BeyondEnd")]
+        #[cause("the place that was asked for is beyond the end of the stream")]
+        #[hint("Name an offset up to the stream's `next`, as `sealane stream info` shows it, or \
+                `new`.")]
+        BeyondEnd {
+            /// The offset of the next message.
+            next: u64,
+        },
+        /// No delayed message of that id.
+        #[error("{stream} holds no message `{id}` back")]
+        #[code("SL-HUB-34", "NotDelayed")]
+        #[cause("no message of that id is held back for the stream")]
+        #[hint("It may have come already; `sealane delayed ls TOPIC` lists what is held back.")]
+        NotDelayed {
+            /// The stream.
+            stream: String,
+            /// The id that was asked for.
+            id: String,
+        },
         /// The hub is closing.
         #[error("the hub is closing")]
         #[code("SL-HUB-16", "Draining", retry = Reconnect, exit = NotReachable)]

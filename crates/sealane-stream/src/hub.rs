@@ -1,5 +1,7 @@
 //! The hub: streams on disk, and everything that is done with them.
 
+mod manage;
+
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -483,6 +485,7 @@ impl ConsumerEntry {
             redelivered: consumer.redelivered,
             dead_lettered: self.dead_lettered.load(Ordering::Relaxed),
             dead_dropped: self.dead_dropped.load(Ordering::Relaxed),
+            paused_ms: consumer.paused_ms,
         }
     }
 }

@@ -57,7 +57,6 @@ mod subscription;
 mod writer;
 
 pub use block::take_encoded;
-pub use consumer::ConsumerSettings;
 pub use envelope::{Envelope, Ids};
 pub use hub::{Enqueue, Hub, HubConfig, IdempotencyKey, Listed, Page};
 pub use metrics::Metrics;
@@ -67,8 +66,8 @@ pub use subscription::{Delivery, Output, Subscription, Who};
 pub use writer::{Appended, Item};
 
 pub use sealane_protocol::{
-    Change, ConsumerChange, ConsumerState, ERRORS, Error, Level, Position, Retention, Start,
-    StreamState,
+    Change, ConsumerChange, ConsumerSettings, ConsumerState, ERRORS, Error, Level, Position,
+    Retention, Start, StreamState,
 };
 
 use std::time::{SystemTime, UNIX_EPOCH};

@@ -18,6 +18,9 @@ sealane_message::limits! {
     /// the limit a subscription that follows more than its share is closed. Each takes about 180
     /// bytes of the node's memory.
     MAX_FOLLOWED_STREAMS: usize = 2_000_000, "streams";
+    /// Unfinished messages that the state of a consumer shows, the oldest ones. Further ones are
+    /// counted and not shown.
+    MAX_SHOWN_PENDING: usize = 1000, "messages";
     /// Messages that wait for the writer. At the limit enqueuing waits.
     MAX_WRITE_QUEUE_MESSAGES: usize = 65_536, "messages";
     /// Bytes that wait for the writer. At the limit enqueuing waits.

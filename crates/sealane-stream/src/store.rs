@@ -3,6 +3,7 @@
 mod backup;
 mod fault;
 mod migrate;
+mod purge;
 mod read;
 mod room;
 mod schema;

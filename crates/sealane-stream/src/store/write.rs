@@ -78,6 +78,7 @@ pub(crate) struct ConsumerWrite<'a> {
     pub(crate) name: &'a str,
     pub(crate) owner: &'a str,
     pub(crate) settings: ConsumerSettings,
+    pub(crate) paused_ms: u64,
     pub(crate) dead_lettered: u64,
     pub(crate) dead_dropped: u64,
     /// Rows of `progress` up to this one are part of `state`.
@@ -304,10 +305,10 @@ impl Writes {
     /// Stores a consumer's settings and state.
     pub(crate) fn consumer(&self, row: &ConsumerWrite<'_>) -> Result<(), Fault> {
         self.run(
-            "INSERT INTO consumer VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
+            "INSERT INTO consumer VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
              ON CONFLICT (number) DO UPDATE SET max_in_flight = ?5, ack_wait_ms = ?6,
                  max_attempts = ?7, dead_lettered = ?8, dead_dropped = ?9, since = ?10,
-                 state = ?11",
+                 state = ?11, paused_ms = ?12",
             params![
                 row.number,
                 row.stream,
@@ -320,6 +321,7 @@ impl Writes {
                 row.dead_dropped,
                 row.since,
                 row.state,
+                row.paused_ms,
             ],
         )
     }
@@ -404,8 +406,8 @@ impl Writes {
         self.buffer.clear();
         write_record(stream, record, &mut self.buffer);
         self.run(
-            "INSERT INTO delayed (due_ms, stream, data) VALUES (?1, ?2, ?3)",
-            params![due_ms, stream, &self.buffer[..]],
+            "INSERT INTO delayed (due_ms, stream, data, id) VALUES (?1, ?2, ?3, ?4)",
+            params![due_ms, stream, &self.buffer[..], &record.id[..]],
         )
     }
 

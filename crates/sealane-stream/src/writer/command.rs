@@ -7,6 +7,7 @@ use sealane_frame::GroupTag;
 use sealane_message::Topic;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
+use super::manage::Manage;
 use crate::envelope::Envelope;
 use crate::publishing::{Answered, Outbox, Placed};
 use crate::store::{Fault, Key};
@@ -22,6 +23,7 @@ pub(crate) enum Command {
     Publish(Publish),
     Configure(Configure),
     Remove(Topic, Reply<()>),
+    Manage(Manage),
     /// Note that offsets, both ends included, cannot be read.
     Damage(Arc<Stream>, (u64, u64)),
     /// Consumers have changed.
@@ -117,6 +119,20 @@ pub(crate) enum Refusal {
         limit: u64,
     },
     UnknownStream(Topic),
+    UnknownConsumer {
+        stream: Topic,
+        consumer: String,
+    },
+    /// The place is beyond the end of the stream.
+    BeyondEnd {
+        next: u64,
+    },
+    /// What is to be skipped begins beyond what the consumer is given next.
+    NotGivenYet,
+    NotDelayed {
+        stream: Topic,
+        id: String,
+    },
     NotSealed {
         group: GroupTag,
     },
@@ -135,6 +151,16 @@ impl From<Refusal> for Error {
             Refusal::KeyReused => Error::KeyReused,
             Refusal::TooMany { what, limit } => Error::TooMany { what, limit },
             Refusal::UnknownStream(topic) => Error::UnknownStream(topic.to_string()),
+            Refusal::UnknownConsumer { stream, consumer } => {
+                Error::UnknownConsumer { stream: stream.to_string(), consumer }
+            }
+            Refusal::BeyondEnd { next } => Error::BeyondEnd { next },
+            Refusal::NotGivenYet => {
+                Error::parameter("skip", "begins beyond the consumer's next offset")
+            }
+            Refusal::NotDelayed { stream, id } => {
+                Error::NotDelayed { stream: stream.to_string(), id }
+            }
             Refusal::NotSealed { group } => Error::NotSealed { group },
             Refusal::SealMismatch { stream, asked } => Error::SealMismatch { stream, asked },
             Refusal::Unstorable(fault) => fault.into(),
@@ -164,6 +190,7 @@ impl Command {
             Command::Append(append) => Some(&append.topic),
             Command::Configure(configure) => Some(&configure.topic),
             Command::Remove(topic, _) => Some(topic),
+            Command::Manage(manage) => Some(&manage.topic),
             Command::Publish(_) | Command::Damage(..) | Command::Dirty | Command::Stop(_) => None,
         }
     }
@@ -203,6 +230,7 @@ impl Command {
                 true
             }
             Command::Configure(configure) => configure.reply.send(Err(error)).is_ok(),
+            Command::Manage(manage) => manage.reply.send(Err(error)).is_ok(),
             Command::Remove(_, reply) | Command::Stop(reply) => reply.send(Err(error)).is_ok(),
             Command::Damage(..) | Command::Dirty => true,
         };
@@ -215,6 +243,12 @@ pub(super) enum Answer {
     Publish(Arc<Outbox>, Answered),
     Configure(Reply<(Arc<Stream>, bool)>, Result<(Arc<Stream>, bool), Refusal>),
     Remove(Reply<()>, Result<(), Refusal>),
+    Manage {
+        reply: Reply<u64>,
+        result: Result<u64, Refusal>,
+        /// Whether it only takes something off the store.
+        removes: bool,
+    },
 }
 
 impl Answer {
@@ -225,6 +259,9 @@ impl Answer {
             Answer::Publish(outbox, answered) => outbox.tell([answered]),
             Answer::Configure(reply, result) => drop(reply.send(result.map_err(Error::from))),
             Answer::Remove(reply, result) => drop(reply.send(result.map_err(Error::from))),
+            Answer::Manage { reply, result, .. } => {
+                drop(reply.send(result.map_err(Error::from)));
+            }
         }
     }
 
@@ -238,6 +275,7 @@ impl Answer {
             }
             Answer::Configure(reply, _) => drop(reply.send(Err(error))),
             Answer::Remove(reply, _) => drop(reply.send(Err(error))),
+            Answer::Manage { reply, .. } => drop(reply.send(Err(error))),
         }
     }
 }

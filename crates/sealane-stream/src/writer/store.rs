@@ -1,5 +1,6 @@
 //! The transaction of a plan.
 
+use super::manage;
 use super::plan::Plan;
 use super::progress::Progress;
 use super::staged::Staged;
@@ -63,5 +64,6 @@ pub(super) fn store(
             writes.damage(stream.number, *range, plan.now_ms)?;
         }
     }
+    manage::store(plan, writes)?;
     progress.store(plan, writes)
 }

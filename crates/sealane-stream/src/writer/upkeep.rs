@@ -24,6 +24,10 @@ use crate::stream::Stream;
 const RETAIN_EVERY: Duration = Duration::from_millis(250);
 /// Blocks of one stream that one commit removes, so that no commit takes long.
 const TRIM_BLOCKS: usize = 256;
+/// The same of a stream that was purged, since it may have a block for each message.
+const PURGE_BLOCKS: usize = 4096;
+/// Bytes of one stream's blocks that one commit removes, and one block more.
+const TRIM_BYTES: u64 = 64 << 20;
 /// Keys that one commit forgets, and rows of removed streams; of their blocks a 64th.
 const ROWS_DROPPED: u64 = 4096;
 /// Delayed messages that one commit releases.
@@ -124,6 +128,10 @@ impl Upkeep {
             planner.writes.delayed(plan.now_ms, RELEASE_MESSAGES, RELEASE_BYTES)?;
         plan.next_due_ms = next_due_ms;
         for row in due {
+            // It never comes, by this very commit.
+            if plan.managed.cancelled.contains(&row.number) {
+                continue;
+            }
             plan.released.push(row.number);
             let stream = planner.registry.by_number(row.stream);
             // What was held back for a stream that is gone goes with it.
@@ -196,7 +204,8 @@ impl Upkeep {
         let earliest = delayed.clone().map(|delayed| delayed.due_ms).min();
         self.next_due_ms = self.next_due_ms.into_iter().chain(earliest).min();
         self.delayed += delayed.map(|delayed| delayed.records.len() as u64).sum::<u64>();
-        self.delayed = self.delayed.saturating_sub(plan.released.len() as u64);
+        let gone = plan.released.len() + plan.managed.cancelled.len();
+        self.delayed = self.delayed.saturating_sub(gone as u64);
         self.keys = (self.keys + plan.keys_stored).saturating_sub(self.removed.keys);
         let sessions = self.sessions + plan.sessions_stored;
         self.sessions = sessions.saturating_sub(self.removed.sessions);
@@ -242,25 +251,36 @@ fn give(plan: &mut Plan, stream: &Arc<Stream>, row: DelayedRow) {
 
 /// Removes what one stream need not keep.
 fn retain(plan: &mut Plan, writes: &Writes, stream: &Arc<Stream>) -> Result<(), Fault> {
-    let (retention, next, mut left) = {
+    let (retention, first, next, mut left, has_purged) = {
         let state = stream.state.lock();
-        (state.retention, state.next, state.bytes)
+        (state.retention, state.first, state.next, state.bytes, state.has_purged)
     };
-    if retention.keeps_all() || plan.removing.contains_key(&stream.topic) {
+    let is_bounded = !retention.keeps_all() || has_purged;
+    let is_leaving = plan.removing.contains_key(&stream.topic);
+    // A purge stores the extent of its stream itself.
+    if !is_bounded || is_leaving || plan.managed.purged.contains_key(&stream.number) {
         return Ok(());
     }
+    let limit = if has_purged { PURGE_BLOCKS } else { TRIM_BLOCKS };
+    let mut taken = 0;
     let too_old = plan.now_ms.saturating_sub(retention.max_age_ms);
     let too_many = next.saturating_sub(retention.max_count);
-    let trimmed = writes.trim(stream.number, TRIM_BLOCKS, |last, last_ms, bytes| {
+    let trimmed = writes.trim(stream.number, limit, |last, last_ms, bytes| {
         let by_age = retention.max_age_ms > 0 && last_ms < too_old;
         let by_count = retention.max_count > 0 && last < too_many;
         let by_bytes = retention.max_bytes > 0 && left.saturating_sub(bytes) >= retention.max_bytes;
+        let was_purged = last < first;
         // What is not readable yet stays: it is being stored by this very commit.
-        let expired = last < next && (by_age || by_count || by_bytes);
+        let expired = last < next && (was_purged || by_age || by_count || by_bytes);
+        let has_room = taken < TRIM_BYTES;
+        taken += bytes;
         left -= if expired { bytes.min(left) } else { 0 };
-        expired
+        expired && has_room
     })?;
-    let Some(trimmed) = trimmed else { return Ok(()) };
+    let Some(trimmed) = trimmed else {
+        stream.state.lock().has_purged = false;
+        return Ok(());
+    };
     // From now on a reader that finds nothing there does not take it for damage.
     plan.trimmed.push((stream.clone(), trimmed));
     let ended = {

@@ -77,6 +77,36 @@ async fn a_store_of_version_1_keeps_everything_and_takes_sealed_streams() {
     assert_eq!((hub.count(), hub.count_sealed()), (3, 1));
 }
 
+#[tokio::test]
+async fn what_a_store_of_version_3_holds_back_is_known_by_its_id() {
+    let folder = tempfile::tempdir().unwrap();
+    let topic = "later".parse().unwrap();
+    let hub = open(folder.path()).unwrap();
+    let long = "m".repeat(128);
+    for id in ["short", &long] {
+        let raw = format!(r#"{{"id":"{id}"}}"#);
+        let mut scratch = Transcoder::new();
+        let envelope = Envelope::read(&mut scratch, hub.ids(), Codec::Json, raw.as_bytes());
+        let envelopes = vec![envelope.unwrap()];
+        let delay_ms = Some(3_600_000);
+        hub.enqueue(Enqueue { envelopes, delay_ms, ..enqueue(&hub, "later") }).await.unwrap();
+    }
+    hub.close().unwrap();
+    // As version 3 left it.
+    let older = "DROP INDEX delayed_id; DROP INDEX delayed_stream;
+         ALTER TABLE delayed DROP COLUMN id; CREATE INDEX delayed_stream ON delayed (stream);
+         ALTER TABLE consumer DROP COLUMN paused_ms; DROP TABLE session;
+         PRAGMA user_version = 3;";
+    sqlite(folder.path()).execute_batch(older).unwrap();
+
+    let hub = open(folder.path()).unwrap();
+    let list = sealane_protocol::ListDelayed { after: None, limit: 10 };
+    let page = hub.delayed(&topic, list).await.unwrap();
+    let ids: Vec<&str> = page.delayed.iter().map(|message| message.id.as_str()).collect();
+    assert_eq!(ids, ["short", &long]);
+    assert_eq!(hub.cancel(&topic, long).await.unwrap().cancelled, 1);
+}
+
 #[test]
 fn a_migration_that_fails_leaves_the_store_as_it_was() {
     let folder = old_store();
