@@ -30,6 +30,8 @@ mod body;
 mod clock;
 mod connection;
 mod console;
+mod consumers;
+mod delayed;
 mod enqueue;
 mod events;
 mod fair;

@@ -93,7 +93,7 @@ pub struct WireError {
     pub hint: Cow<'static, str>,
     /// The code for `sealane explain`.
     pub reference: Cow<'static, str>,
-    /// The next offset, beside `OffsetMismatch`.
+    /// The next offset, beside `OffsetMismatch` and `BeyondEnd`; the next `n`, beside `NumberSkipped`.
     pub next: Option<u64>,
 }
 
@@ -137,7 +137,10 @@ impl WireError {
 impl From<&Error> for WireError {
     fn from(error: &Error) -> Self {
         let mut wire = WireError::new(error.info(), error.to_string());
-        if let Error::OffsetMismatch { next } = error {
+        if let Error::OffsetMismatch { next }
+        | Error::NumberSkipped { next }
+        | Error::BeyondEnd { next } = error
+        {
             wire.next = Some(*next);
         }
         wire

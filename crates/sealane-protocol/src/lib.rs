@@ -29,6 +29,8 @@
     deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)
 )]
 
+mod consumer;
+mod delayed;
 mod enqueue;
 mod error;
 mod features;
@@ -39,10 +41,18 @@ mod level;
 pub mod limits;
 mod op;
 mod page;
+mod purge;
 mod sealed;
 mod state;
 mod subscribe;
 
+pub use consumer::{
+    ConsumerInfo, ConsumerVerb, Consumers, PendingMessage, read_consumer_query,
+    write_consumer_removed,
+};
+pub use delayed::{
+    Cancelled, DelayedMessage, DelayedPage, DelayedPlace, ListDelayed, read_cancel_query,
+};
 pub use enqueue::{Enqueue, Enqueued, Outcome};
 pub use error::{ERRORS, Error};
 pub use features::{FEATURES, Features};
@@ -52,8 +62,9 @@ pub use health::Health;
 pub use level::{HubLevel, Level, UnknownLevel};
 pub use op::{Mark, Op, read_ops};
 pub use page::{Page, Range};
+pub use purge::{Purge, Purged};
 pub use sealed::{Sealed, write_sealed};
 pub use state::{
     Change, ConnectionState, ConsumerState, List, Retention, StreamState, Streams, write_removed,
 };
-pub use subscribe::{ConsumerChange, Start, Subscribe};
+pub use subscribe::{ConsumerChange, ConsumerSettings, Start, Subscribe};
