@@ -23,8 +23,10 @@ pub mod pages;
 mod passphrase;
 pub mod policy;
 pub mod publish;
+pub mod relay;
 pub mod request;
 pub mod sealed;
+mod signals;
 pub mod stream;
 pub mod subscribe;
 mod terminal;
@@ -106,6 +108,7 @@ pub async fn run(cli: Cli, terminal: &mut Terminal) -> Result<(), Failure> {
             group::run(&args, terminal)?;
             group::publish(&args, &file?, terminal).await
         }
+        Command::Relay(args) => relay::run(&args, terminal).await,
         Command::Config(args) => config::show(&args, &file?, terminal),
         Command::Token(args) => token::run(&args, &file?, terminal),
         Command::Top(args) => top::run(&args, &file?, terminal).await,

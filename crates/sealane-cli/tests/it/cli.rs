@@ -17,6 +17,7 @@ mod keeps_vaults;
 mod moves_messages;
 mod operates_nodes;
 mod passes_over_strangers;
+mod relays_without_keys;
 mod seals_messages;
 mod shares_keys;
 mod shows_what_leaks;
