@@ -110,6 +110,8 @@ pub enum Command {
     Backup(operate::Backup),
     /// Make a data folder of a backup; every stream begins a new generation
     Restore(operate::Restore),
+    /// Pass frames on from network to network, without any key
+    Relay(operate::Relay),
     /// Show the settings in effect
     Config(Config),
     /// Say what an error code means

@@ -24,9 +24,11 @@ pub mod pages;
 mod passphrase;
 pub mod policy;
 pub mod publish;
+pub mod relay;
 pub mod request;
 pub mod sealed;
 mod show;
+mod signals;
 pub mod stream;
 pub mod subscribe;
 mod terminal;
@@ -110,6 +112,7 @@ pub async fn run(cli: Cli, terminal: &mut Terminal) -> Result<(), Failure> {
             group::run(&args, terminal)?;
             group::publish(&args, &file?, terminal).await
         }
+        Command::Relay(args) => relay::run(&args, terminal).await,
         Command::Config(args) => config::show(&args, &file?, terminal),
         Command::Token(args) => token::run(&args, &file?, terminal),
         Command::Top(args) => top::run(&args, &file?, terminal).await,
