@@ -172,8 +172,7 @@ fn a_hostile_pack_costs_a_reader_little_memory() {
         ("two million holes in an entry", holes),
         ("a trailer of 770,000 chunks", trailer),
     ];
-    for (what, folder) in bombs.into_iter().chain([("a snapshot of four million tags", tagged())])
-    {
+    for (what, folder) in bombs.into_iter().chain([("a snapshot of four million tags", tagged())]) {
         let held = most(|| reads(folder.path(), "fresh"));
         println!("{what}: {held} bytes, quiet {quiet}");
         assert!(held <= quiet + BOUND, "{what}: {held} bytes, quiet {quiet}");
