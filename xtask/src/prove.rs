@@ -192,7 +192,7 @@ const PROOFS: &[Proof] = &[
     },
     Proof {
         name: "vaultkill",
-        shows: "200 kills of `vault put`: the next run completes, nothing refers to nothing",
+        shows: "200 kills each of put, prune, repair, key rotate: the next run completes",
         runs: Runs::Test { package: CLI, named: "vault_outlives_kill" },
         environment: &[("SEALANE_KILLS", "200")],
     },
