@@ -15,6 +15,7 @@ pub(crate) mod worker;
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub(crate) use append::again_and_again;
 pub use append::raw_appends;
 pub use report::{Machine, Report, Row};
 pub use worker::work;

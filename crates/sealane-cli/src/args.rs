@@ -156,6 +156,10 @@ pub struct Up {
     /// Messages that one token may enqueue in a second [default: 100000]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
     pub enqueue_rate: Option<u64>,
+    /// Remove streams below `reply/` that had nothing for so long and that nobody reads
+    /// [default: never]
+    #[arg(long, value_name = "TIME", value_parser = times::duration)]
+    pub reply_ttl: Option<Duration>,
 }
 
 /// `sealane pub`.
@@ -174,6 +178,9 @@ pub struct Pub {
     /// The hub stores what comes with this key once
     #[arg(long, alias = "key", value_name = "KEY")]
     pub idempotency_key: Option<String>,
+    /// The hub stores the same message in this stream once, whoever brings it
+    #[arg(long, conflicts_with_all = ["idempotency_key", "delay"])]
+    pub once: bool,
     /// The codec of the envelope: json, msgpack or cbor [default: json] [env: SEALANE_CODEC]
     #[arg(long)]
     pub codec: Option<String>,

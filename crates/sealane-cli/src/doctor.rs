@@ -7,11 +7,13 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Resource, getrlimit};
 use sealane::Client;
-use sealane_node::access::Tokens;
+use sealane_message::Pattern;
+use sealane_node::access::{Right, Token, Tokens};
 
 use crate::args::operate::Doctor;
 use crate::config::{File, Key};
 use crate::times::show_bytes;
+use crate::token::ORDERS_OPEN;
 use crate::{Failure, Terminal, stream};
 
 /// Room below which a disk counts as nearly full.
@@ -238,12 +240,28 @@ fn tokens(data: &Path, findings: &mut Findings) {
             let said = format!("{}", tokens.iter().count());
             if mode == 0 {
                 findings.good("tokens", said);
+                tokens.iter().for_each(|token| open_patterns(token, findings));
             } else {
                 let who = format!("{said}, in a file that others can read or write");
                 findings.bad("tokens", format!("{who}: chmod 600 {}", path.display()));
             }
         }
         Err(error) => findings.bad("tokens", error.to_string()),
+    }
+}
+
+/// What a token's patterns that begin with a wildcard do not grant.
+fn open_patterns(token: &Token, findings: &mut Findings) {
+    let (rights, name) = (token.rights(), token.name());
+    if rights.orders.iter().any(Pattern::begins_open) {
+        findings.warning("orders", format!("{name}: {ORDERS_OPEN}"));
+    }
+    let is_open = |right: &Right| rights.of(*right).iter().any(Pattern::begins_open);
+    let open = [Right::Read, Right::Publish, Right::Manage].into_iter().filter(is_open);
+    let named: Vec<&str> = open.map(Right::name).collect();
+    if !named.is_empty() {
+        let rights = named.join(", ");
+        findings.good("patterns", format!("{name}: `**` of {rights} leaves out dead/ and groups/"));
     }
 }
 

@@ -15,6 +15,7 @@ pub mod envelope;
 pub mod explain;
 mod failure;
 pub mod group;
+mod hints;
 pub mod inspect;
 pub mod key;
 pub mod leaks;
@@ -90,6 +91,7 @@ fn start(cli: Cli) -> Result<(), Failure> {
 /// What the verb failed for.
 pub async fn run(cli: Cli, terminal: &mut Terminal) -> Result<(), Failure> {
     let file = config::File::find(cli.config.as_deref(), &config::environment);
+    hints::say(&cli.command);
     match cli.command {
         Command::Up(args) => up::run(&args, &file?, terminal).await,
         Command::Pub(args) => publish::run(&args, &file?, terminal).await,

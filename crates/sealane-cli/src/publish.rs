@@ -24,8 +24,10 @@ pub async fn run(args: &Pub, file: &File, terminal: &mut Terminal) -> Result<(),
     let codec = file.setting(Key::Codec, args.codec.as_ref()).codec()?;
     let client = file.client(args.hub.server.as_ref(), args.codec.as_ref())?;
     if args.body.as_deref() == Some("-") {
-        if args.delay.is_some() || args.expect.is_some() || args.idempotency_key.is_some() {
-            return Err(Failure::Usage("`-` goes without --delay, --expect and --idempotency-key"));
+        let is_single = args.delay.is_some() || args.expect.is_some() || args.once;
+        if is_single || args.idempotency_key.is_some() {
+            let lines = "`-` goes without --delay, --expect, --once and --idempotency-key";
+            return Err(Failure::Usage(lines));
         }
         return lines(&client, args, file, codec, terminal).await;
     }
@@ -45,6 +47,9 @@ pub async fn run(args: &Pub, file: &File, terminal: &mut Terminal) -> Result<(),
     };
     if let Some(key) = &args.idempotency_key {
         publish = publish.key(key);
+    }
+    if args.once {
+        publish = publish.once();
     }
     match (args.delay, args.expect) {
         (Some(delay), _) => scheduled(&publish.delay(delay).await?, terminal),
@@ -68,7 +73,7 @@ fn published(done: &Published, terminal: &mut Terminal) -> Result<(), Failure> {
             ("replayed", done.replayed.into()),
         ]);
     }
-    let replayed = if done.replayed { ", stored before under this key" } else { "" };
+    let replayed = if done.replayed { ", stored before" } else { "" };
     let Published { stream, offset, id, level, .. } = done;
     terminal.line(format_args!("{stream} offset {offset} id {id} level {level}{replayed}"))
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use sealane::Value;
-use sealane_message::Topic;
+use sealane_message::{Pattern, Topic};
 use sealane_node::access::{Right, Rights, Secret, Token, Tokens};
 
 use crate::args::token::{Token as Args, TokenNew, TokenVerb};
@@ -33,6 +33,10 @@ pub fn run(args: &Args, file: &File, terminal: &mut Terminal) -> Result<(), Fail
     }
 }
 
+/// What orders of no group are.
+pub(crate) const ORDERS_OPEN: &str =
+    "`*` and `**` at the beginning stand for no group: orders are of `groups/*`, or of groups/TAG";
+
 fn make(new: &TokenNew, folder: &Path, terminal: &mut Terminal) -> Result<(), Failure> {
     let rights = Rights {
         read: new.read.clone(),
@@ -44,6 +48,9 @@ fn make(new: &TokenNew, folder: &Path, terminal: &mut Terminal) -> Result<(), Fa
     if rights == Rights::default() {
         let needs = "a token needs --read, --publish, --manage, --orders or --observe";
         return Err(Failure::Usage(needs));
+    }
+    if rights.orders.iter().any(Pattern::begins_open) {
+        eprintln!("sealane: warning: {ORDERS_OPEN}");
     }
     let mut random = [0; 32];
     getrandom::fill(&mut random).map_err(|e| Failure::Runtime(std::io::Error::other(e)))?;
@@ -97,6 +104,16 @@ fn list(folder: &Path, terminal: &mut Terminal) -> Result<(), Failure> {
         );
     }
     Ok(())
+}
+
+/// Whether a pattern would grant the right on a topic that were not a system's own.
+fn is_open(token: &Token, right: Right, topic: &Topic) -> bool {
+    topic.system().is_some() && token.rights().of(right).iter().any(Pattern::begins_open)
+}
+
+/// The pattern of all topics of a system.
+fn below(topic: &Topic) -> String {
+    topic.system().map_or_else(String::new, |system| format!("{}/**", system.name()))
 }
 
 fn until(token: &Token) -> String {
@@ -156,6 +173,9 @@ pub fn explain(
             let because = match granting {
                 Some(pattern) => format!("yes, by {pattern}"),
                 None if asked != right => format!("no: this topic asks for {}", asked.name()),
+                None if is_valid && is_open(token, right, &topic) => {
+                    format!("no: `**` does not stand for it; name it, as in {}", below(&topic))
+                }
                 None if is_valid => "no".to_owned(),
                 None => format!("no:{}", until(token)),
             };

@@ -25,8 +25,18 @@ pub async fn run(args: &Up, file: &File, terminal: &mut Terminal) -> Result<(), 
     let origins = args.origin.clone();
     let (tls, limits) = (tls(args, file)?, limits(args));
     let secure = tls.is_some();
-    let config =
-        Config { listen, data: data.clone(), level, origins, tls, limits, ..Config::default() };
+    let reply_ttl = args.reply_ttl;
+    let data_folder = data.clone();
+    let config = Config {
+        listen,
+        data: data_folder,
+        level,
+        origins,
+        tls,
+        limits,
+        reply_ttl,
+        ..Config::default()
+    };
     raise_open_files();
     let node = Node::start(config).await?;
     started(&node, &data, level, secure, terminal)?;

@@ -36,5 +36,5 @@ mod value;
 
 pub use data_type::{DataType, UnknownDataType};
 pub use error::{ErrorInfo, Exit, Retry};
-pub use topic::{ERRORS, Pattern, Topic, TopicError};
+pub use topic::{ERRORS, Pattern, System, Topic, TopicError};
 pub use value::Value;

@@ -18,6 +18,11 @@ impl Topic {
         &self.0
     }
 
+    /// The system whose own topic this is; none: it is anybody's.
+    pub fn system(&self) -> Option<System> {
+        System::of(first(&self.0))
+    }
+
     /// The topic below `self`, for example the replies or the dead letters of a stream.
     ///
     /// # Errors
@@ -65,14 +70,46 @@ impl AsRef<str> for Topic {
     }
 }
 
+/// What has topics of its own: all whose first segment is its name. A pattern that begins with a
+/// wildcard does not reach them, so that `**` is what people wrote, and what keeps a system going
+/// is read, granted and counted apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum System {
+    /// Dead letters, which the hub writes.
+    Dead,
+    /// What groups obey.
+    Groups,
+}
+
+impl System {
+    /// All of them.
+    pub const ALL: [System; 2] = [System::Dead, System::Groups];
+
+    /// The first segment of its topics.
+    pub fn name(self) -> &'static str {
+        match self {
+            System::Dead => "dead",
+            System::Groups => "groups",
+        }
+    }
+
+    fn of(segment: &str) -> Option<System> {
+        System::ALL.into_iter().find(|system| system.name() == segment)
+    }
+}
+
 /// A set of topics: `*` stands for one segment, a last `**` for the rest, of any length, none
-/// included. A pattern without either names one topic.
+/// included. A pattern without either names one topic. A first segment that is a wildcard stands
+/// for no [`System`]'s name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Pattern(Topic);
 
 impl Pattern {
     /// Whether `topic` belongs to the set.
     pub fn matches(&self, topic: &Topic) -> bool {
+        if self.begins_open() && topic.system().is_some() {
+            return false;
+        }
         let mut names = topic.as_str().split('/');
         for segment in self.0.as_str().split('/') {
             match segment {
@@ -87,6 +124,9 @@ impl Pattern {
 
     /// Whether every topic of `other` belongs to this set, too.
     pub fn covers(&self, other: &Pattern) -> bool {
+        if self.begins_open() && System::of(first(other.as_str())).is_some() {
+            return false;
+        }
         // No topic is empty, so that everything is a segment and the rest.
         let asked = if other.as_str() == "**" { "*/**" } else { other.as_str() };
         let mut asked = asked.split('/');
@@ -100,6 +140,11 @@ impl Pattern {
             }
         }
         asked.next().is_none()
+    }
+
+    /// Whether its first segment is a wildcard, so that no [`System`]'s topic belongs to the set.
+    pub fn begins_open(&self) -> bool {
+        self.as_str().starts_with('*')
     }
 
     /// The one topic that this pattern names, if it has no wildcard.
@@ -180,6 +225,10 @@ crate::errors! {
     }
 }
 
+fn first(text: &str) -> &str {
+    text.split('/').next().unwrap_or_default()
+}
+
 fn segments(text: &str) -> Result<std::str::Split<'_, char>, TopicError> {
     if text.len() > MAX_TOPIC_BYTES || text.split('/').count() > MAX_TOPIC_SEGMENTS {
         return Err(TopicError::TooLong);
@@ -214,6 +263,23 @@ mod tests {
         assert!(matches("**", "a/b/c"));
         assert!(matches("a/b", "a/b"));
         assert!(!matches("a/b", "a/b/c"));
+    }
+
+    #[test]
+    fn the_topics_of_systems_are_matched_by_their_names_alone() {
+        let of_systems = ["dead", "dead/a", "dead/a/b", "groups/0a1b2c3d", "groups/a/b"];
+        for topic in of_systems {
+            for open in ["**", "*", "*/*", "*/**", "*/a", "*/a/b", "*/*/b", "*/0a1b2c3d"] {
+                assert!(!matches(open, topic), "{open} {topic}");
+            }
+            assert!(matches(topic, topic));
+        }
+        assert!(matches("dead/**", "dead/a/b") && matches("dead/*", "dead/a"));
+        assert!(matches("groups/*", "groups/0a1b2c3d") && matches("groups/**", "groups/a/b"));
+        // Names that only begin alike, or stand elsewhere, are anybody's.
+        for topic in ["deadline/a", "a/dead/b", "group/a", "Groups/a", "reply/dead"] {
+            assert!(matches("**", topic), "{topic}");
+        }
     }
 
     #[test]
@@ -272,10 +338,10 @@ mod tests {
 
     #[test]
     fn what_covers_a_pattern_matches_all_that_it_matches() {
-        let topics = paths(&["a", "b", "c"], 4);
+        let topics = paths(&["a", "b", "dead"], 4);
         let topics: Vec<Topic> = topics.iter().map(|topic| topic.parse().unwrap()).collect();
-        let patterns: Vec<Pattern> =
-            paths(&["a", "b", "*", "**"], 3).iter().filter_map(|text| text.parse().ok()).collect();
+        let patterns = paths(&["a", "b", "dead", "*", "**"], 3);
+        let patterns: Vec<Pattern> = patterns.iter().filter_map(|text| text.parse().ok()).collect();
         for granted in &patterns {
             for asked in &patterns {
                 let mut of_asked = topics.iter().filter(|topic| asked.matches(topic));

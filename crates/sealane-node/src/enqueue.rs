@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use axum::extract::{Request, State};
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::Response;
 use bytes::Bytes;
 use sealane_codec::{Codec, Transcoder};
@@ -18,6 +18,9 @@ use crate::app::App;
 use crate::body;
 use crate::refusal::Refusal;
 use crate::reply::{Fill, accepted, answer};
+
+/// What the header is called that says for whom a request is done once.
+const SCOPE: &str = "idempotency-scope";
 
 pub(crate) async fn one(State(app): State<Arc<App>>, request: Request) -> Response {
     let headers = request.headers().clone();
@@ -43,16 +46,49 @@ async fn append(app: &App, request: Request, is_batch: bool) -> Result<Appended,
     let asked = sealane_protocol::Enqueue::read(body.codec, &body.bytes, is_batch)?;
     // Nothing more is worked out for who may not publish there.
     pass.need(Right::Publish, &asked.to)?;
-    let mut enqueue = read(app, asked, body.codec)?;
-    if let Some(key) = headers.get("idempotency-key") {
-        let name = pass.name().as_bytes();
-        enqueue.key = Some(IdempotencyKey::new(name, key.as_bytes(), &body.bytes)?);
-    }
+    let once = Once::read(&headers)?;
+    let mut enqueue = read(app, &asked, body.codec)?;
+    enqueue.key = match once {
+        None => None,
+        Some(Once::Key(key)) => {
+            Some(IdempotencyKey::new(pass.name().as_bytes(), key, &body.bytes)?)
+        }
+        // Whoever came first could else say when it is stored for all.
+        Some(Once::Content) if asked.delay_ms.is_some() => {
+            return Err(Error::parameter("delayMs", "goes without `Idempotency-Scope`").into());
+        }
+        Some(Once::Content) => {
+            Some(IdempotencyKey::of_content(&asked.envelopes, &enqueue.envelopes))
+        }
+    };
     if pass.has_token() {
         let count = enqueue.envelopes.len();
         app.fair.enqueued.charge(&pass.name().to_owned(), count, Instant::now());
     }
     Ok(app.hub.enqueue(enqueue).await?)
+}
+
+/// By what the hub knows a request again, so that it is done once.
+enum Once<'a> {
+    /// A key of the client's, which is its own.
+    Key(&'a [u8]),
+    /// The messages themselves, whoever brings them.
+    Content,
+}
+
+impl<'a> Once<'a> {
+    fn read(headers: &'a HeaderMap) -> Result<Option<Self>, Error> {
+        let key = headers.get("idempotency-key").map(HeaderValue::as_bytes);
+        let mut scopes = headers.get_all(SCOPE).iter().map(HeaderValue::as_bytes);
+        match (scopes.next(), scopes.next(), key) {
+            (None, _, key) => Ok(key.map(Once::Key)),
+            (Some(b"stream"), None, None) => Ok(Some(Once::Content)),
+            (Some(b"stream"), None, Some(_)) => {
+                Err(Error::parameter("Idempotency-Scope", "goes without `Idempotency-Key`"))
+            }
+            _ => Err(Error::parameter("Idempotency-Scope", "is not `stream`, given once")),
+        }
+    }
 }
 
 /// Refuses who has enqueued too much lately, before the body is read.
@@ -64,7 +100,11 @@ fn in_time(app: &App, pass: &Pass) -> Result<(), Refusal> {
     wait.map_or(Ok(()), |wait| Err(Refusal::TooFast(wait)))
 }
 
-fn read(app: &App, asked: sealane_protocol::Enqueue<'_>, codec: Codec) -> Result<Enqueue, Refusal> {
+fn read(
+    app: &App,
+    asked: &sealane_protocol::Enqueue<'_>,
+    codec: Codec,
+) -> Result<Enqueue, Refusal> {
     let sealane_protocol::Enqueue { to, envelopes, expect, delay_ms, .. } = asked;
     if envelopes.len() > MAX_BATCH_MESSAGES {
         let limit = MAX_BATCH_MESSAGES as u64;
@@ -75,9 +115,10 @@ fn read(app: &App, asked: sealane_protocol::Enqueue<'_>, codec: Codec) -> Result
     }
     let envelopes = SCRATCH.with_borrow_mut(|scratch| {
         let read = |raw| Envelope::read(scratch, app.hub.ids(), codec, raw);
-        envelopes.into_iter().map(read).collect::<Result<Vec<_>, _>>()
+        envelopes.iter().copied().map(read).collect::<Result<Vec<_>, _>>()
     })?;
-    Ok(Enqueue { topic: to, envelopes, expect, delay_ms, key: None })
+    let (topic, expect, delay_ms) = (to.clone(), *expect, *delay_ms);
+    Ok(Enqueue { topic, envelopes, expect, delay_ms, key: None })
 }
 
 fn write(appended: Appended, is_batch: bool) -> Fill {

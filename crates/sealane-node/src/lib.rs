@@ -42,6 +42,7 @@ mod query;
 mod readers;
 mod ready;
 mod refusal;
+mod replies;
 mod reply;
 mod routes;
 mod served;
@@ -87,6 +88,9 @@ pub struct Config {
     pub tls: Option<TlsFiles>,
     /// What one client may take.
     pub limits: Limits,
+    /// How long a stream below `reply/` may have nothing new and no reader before it is removed;
+    /// none: it stays.
+    pub reply_ttl: Option<Duration>,
 }
 
 impl Default for Config {
@@ -99,6 +103,7 @@ impl Default for Config {
             origins: Vec::new(),
             tls: None,
             limits: Limits::default(),
+            reply_ttl: None,
         }
     }
 }
@@ -212,6 +217,9 @@ impl Node {
         let (alive, connections) = mpsc::channel(1);
         let app = Arc::new(App::new(hub, access.clone(), &config, stopping.clone(), alive));
         tokio::spawn(access.follow(stopping.clone()));
+        if let Some(ttl) = config.reply_ttl {
+            tokio::spawn(replies::tidy(app.clone(), ttl, stopping.clone()));
+        }
         if let Some(tls) = tls.clone() {
             tokio::spawn(tls.follow(stopping));
         }

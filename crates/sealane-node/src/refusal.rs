@@ -55,7 +55,8 @@ sealane_message::errors! {
         #[error("the token does not grant {right} on {on}")]
         #[code("SL-NODE-07", "Forbidden")]
         #[cause("the token does not grant this")]
-        #[hint("`sealane explain access TOKEN TOPIC` on the node's machine says what it grants.")]
+        #[hint("`sealane explain access TOKEN TOPIC` on the node's machine says what it grants; \
+                `**` does not stand for `dead/…` and `groups/…`.")]
         Forbidden {
             right: &'static str,
             on: String,

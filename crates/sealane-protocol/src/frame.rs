@@ -294,7 +294,7 @@ impl ServerFrame {
     pub fn read(codec: Codec, frame: &Bytes) -> Result<Self, Malformed> {
         let fields = Fields::read(codec, frame)?;
         if fields.raw("deliver").is_some() {
-            return Ok(Self::Deliver(Deliver::read(&fields, frame)?));
+            return Ok(Self::Deliver(Deliver::read(&fields, frame, None)?));
         }
         if let Some(raw) = fields.raw("batch") {
             return Ok(Self::Batch(read_batch(codec, raw, frame)?));
@@ -331,12 +331,13 @@ const SHOWN_CHARS: usize = 64;
 /// The deliveries of a batch. What else a newer hub puts into one costs no credit and is passed
 /// over.
 fn read_batch(codec: Codec, raw: &[u8], frame: &Bytes) -> Result<Vec<Deliver>, Malformed> {
-    let all = sealane_codec::elements(codec, raw)?;
-    let mut deliveries = Vec::with_capacity(all.len());
-    for raw in all {
-        let fields = Fields::read(codec, raw)?;
+    let maps = sealane_codec::maps(codec, raw)?;
+    let mut deliveries: Vec<Deliver> = Vec::with_capacity(maps.iter().len());
+    for map in maps.iter() {
+        let fields = Fields::of(codec, map);
         if fields.raw("deliver").is_some() {
-            deliveries.push(Deliver::read(&fields, frame)?);
+            let before = deliveries.last().map(|deliver| &deliver.stream);
+            deliveries.push(Deliver::read(&fields, frame, before)?);
         }
     }
     Ok(deliveries)
@@ -352,10 +353,21 @@ fn read_features(fields: &Fields<'_>) -> Features {
 }
 
 impl Deliver {
-    fn read(fields: &Fields<'_>, frame: &Bytes) -> Result<Self, Malformed> {
+    /// Reads a delivery. Deliveries of one stream mostly come together and then share its name
+    /// with the one `before`.
+    fn read(
+        fields: &Fields<'_>,
+        frame: &Bytes,
+        before: Option<&Topic>,
+    ) -> Result<Self, Malformed> {
         let attempt = fields.number("attempt")?;
+        let name = fields.text("stream")?;
+        let stream = match before {
+            Some(before) if before.as_str() == name => before.clone(),
+            _ => name.parse()?,
+        };
         Ok(Self {
-            stream: fields.topic("stream")?,
+            stream,
             offset: fields.number("offset")?,
             generation: fields.number("generation")?,
             attempt: u32::try_from(attempt).map_err(|_| Malformed::Field("attempt"))?,
@@ -417,6 +429,7 @@ mod tests {
                 envelope: envelope.into(),
             };
             let reason = "damaged".to_owned();
+            let other = Deliver { stream: "fleet/8".parse().unwrap(), ..deliver.clone() };
             let all = [
                 ServerFrame::Subscribed {
                     stream: "fleet/7".into(),
@@ -435,7 +448,7 @@ mod tests {
                 ServerFrame::Joined(joined.clone()),
                 ServerFrame::Gap { stream: stream.clone(), from: 1, to: 4, reason },
                 ServerFrame::Deliver(deliver.clone()),
-                ServerFrame::Batch(vec![deliver.clone(), deliver]),
+                ServerFrame::Batch(vec![deliver.clone(), other, deliver.clone(), deliver]),
                 ServerFrame::Heartbeat(12),
                 ServerFrame::Error(WireError::from(&Error::OffsetMismatch { next: 8 })),
                 ServerFrame::Unknown("resting".into()),

@@ -2,7 +2,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use sealane_codec::{Codec, CodecError, Kind, Transcoder, Writer};
-use sealane_frame::{FrameView, GroupTag};
+use sealane_frame::{FrameView, GroupTag, RELAY_BYTES};
 use sealane_protocol::Sealed;
 use sealane_protocol::limits::{
     MAX_ENVELOPE_BYTES, MAX_ENVELOPE_DEPTH, MAX_ENVELOPE_VALUES, MAX_ID_BYTES,
@@ -108,6 +108,15 @@ impl Envelope {
         match self.content {
             Content::Open(_) => None,
             Content::Sealed => Some(FrameView::parse(&self.body).ok()?.header().group()),
+        }
+    }
+
+    /// What a frame is wherever it passed: without the bytes that relays write. None: the message is
+    /// open.
+    pub(crate) fn sealed_content(&self) -> Option<&[u8]> {
+        match self.content {
+            Content::Open(_) => None,
+            Content::Sealed => self.body.get(RELAY_BYTES..),
         }
     }
 

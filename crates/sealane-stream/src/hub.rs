@@ -73,6 +73,25 @@ impl IdempotencyKey {
         let key = [&(token.len() as u32).to_le_bytes(), token, key].concat();
         Ok(Self(Key { key, body: hash }))
     }
+
+    /// The key that the hub itself makes of messages: the same ones are stored once, whoever brings
+    /// them. Each is given as it came, and as it was read. No client can name such a key, or have it
+    /// for other messages.
+    pub fn of_content(came: &[&[u8]], read: &[Envelope]) -> Self {
+        let mut hasher = blake3::Hasher::new_derive_key("sealane message of a stream v1");
+        for (raw, envelope) in came.iter().zip(read) {
+            let content = envelope.sealed_content().unwrap_or(raw);
+            hasher.update(&[envelope.content.id()]);
+            // Its length, so that no two lists of messages are the same bytes.
+            hasher.update(&(content.len() as u64).to_le_bytes());
+            hasher.update(content);
+        }
+        let hash = hasher.finalize();
+        let mut body = [0; 16];
+        hasher.finalize_xof().fill(&mut body);
+        // No token's name is so long.
+        Self(Key { key: [&u32::MAX.to_le_bytes(), hash.as_bytes().as_slice()].concat(), body })
+    }
 }
 
 /// Streams that were found among others.

@@ -48,6 +48,7 @@ mod metrics;
 #[cfg(test)]
 mod model;
 mod registry;
+mod rooms;
 mod signal;
 mod store;
 mod stream;

@@ -3,8 +3,12 @@
 sealane_message::limits! {
     /// Answers to `seek` that a connection has not read. One that asks for more is closed.
     MAX_WAITING_ANSWERS: usize = 1024, "answers";
-    /// Streams of one hub. A further one is refused.
+    /// Streams of one hub, those below `dead/` and `groups/` not counted. A further one is refused.
     MAX_STREAMS: usize = 100_000, "streams";
+    /// Streams below `dead/`. Letters that would take a further one are counted as dropped.
+    MAX_DEAD_STREAMS: usize = 100_000, "streams";
+    /// Streams below `groups/`. A further one is refused.
+    MAX_GROUP_STREAMS: usize = 10_000, "streams";
     /// Consumers of one stream, its inbox included. A further one is refused.
     MAX_CONSUMERS: usize = 4096, "consumers";
     /// Consumers of one stream that one token made; all that come without a token count as one. A

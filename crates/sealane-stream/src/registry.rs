@@ -15,6 +15,7 @@ use crate::block::Block;
 use crate::checkpoint::Log;
 use crate::consumer::Member;
 use crate::metrics::Metrics;
+use crate::rooms::Rooms;
 use crate::signal::{Met, Signal};
 use crate::store::{Fault, Reads, StreamRow};
 use crate::stream::{ConsumerEntry, Stream};
@@ -54,6 +55,7 @@ struct Patterns {
 struct Streams {
     by_topic: BTreeMap<Topic, Arc<Stream>>,
     by_number: HashMap<u32, Arc<Stream>>,
+    rooms: Rooms,
 }
 
 impl Registry {
@@ -114,6 +116,11 @@ impl Registry {
     /// How many streams there are.
     pub(crate) fn count(&self) -> usize {
         self.streams.read().by_topic.len()
+    }
+
+    /// How many of them there are in each room.
+    pub(crate) fn rooms(&self) -> Rooms {
+        self.streams.read().rooms
     }
 
     /// How many of them are sealed.
@@ -187,7 +194,9 @@ impl Registry {
     /// Takes out a stream that is removed from the store; whoever reads it is told.
     pub(crate) fn remove(&self, stream: &Arc<Stream>) {
         let mut streams = self.streams.write();
-        streams.by_topic.remove(&stream.topic);
+        if streams.by_topic.remove(&stream.topic).is_some() {
+            streams.rooms.remove(&stream.topic);
+        }
         streams.by_number.remove(&stream.number);
         drop(streams);
         stream.removed.store(true, Ordering::SeqCst);
@@ -326,7 +335,9 @@ impl Registry {
 
 impl Streams {
     fn add(&mut self, stream: Arc<Stream>) {
-        self.by_topic.insert(stream.topic.clone(), stream.clone());
+        if self.by_topic.insert(stream.topic.clone(), stream.clone()).is_none() {
+            self.rooms.add(&stream.topic);
+        }
         self.by_number.insert(stream.number, stream);
     }
 }

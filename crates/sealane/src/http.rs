@@ -24,6 +24,15 @@ use crate::{Error, HubError};
 /// An answer that is not whole in this time counts as lost.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// By what the hub knows a repeated request.
+#[derive(Debug, Clone)]
+pub(crate) enum Once {
+    /// An idempotency key.
+    Key(String),
+    /// The messages themselves, in their stream.
+    Content,
+}
+
 /// One request.
 #[derive(Debug, Clone)]
 pub(crate) struct Call {
@@ -31,7 +40,7 @@ pub(crate) struct Call {
     pub(crate) path: String,
     pub(crate) body: Option<(Codec, Bytes)>,
     pub(crate) accept: Codec,
-    pub(crate) key: Option<String>,
+    pub(crate) once: Option<Once>,
     /// Whether it may be sent again when its answer was lost.
     pub(crate) repeatable: bool,
 }
@@ -43,13 +52,14 @@ impl Call {
             path: path.into(),
             body: None,
             accept: Codec::Json,
-            key: None,
+            once: None,
             repeatable: true,
         }
     }
 
-    pub(crate) fn post(path: &str, codec: Codec, body: Bytes, key: String) -> Self {
-        Self { method: Method::POST, body: Some((codec, body)), key: Some(key), ..Self::get(path) }
+    pub(crate) fn post(path: &str, codec: Codec, body: Bytes, once: Once) -> Self {
+        let (body, once) = (Some((codec, body)), Some(once));
+        Self { method: Method::POST, body, once, ..Self::get(path) }
     }
 
     fn request(
@@ -68,9 +78,11 @@ impl Call {
         if let Some(token) = token {
             request = request.header(AUTHORIZATION, token);
         }
-        if let Some(key) = &self.key {
-            request = request.header("idempotency-key", key);
-        }
+        request = match &self.once {
+            Some(Once::Key(key)) => request.header("idempotency-key", key),
+            Some(Once::Content) => request.header("idempotency-scope", "stream"),
+            None => request,
+        };
         let body = self.body.as_ref().map(|(_, body)| body.clone()).unwrap_or_default();
         request.body(Full::new(body)).map_err(|error| Error::Protocol(error.to_string()))
     }

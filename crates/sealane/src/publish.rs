@@ -10,7 +10,7 @@ use sealane_protocol::limits::MAX_ENVELOPE_BYTES;
 use sealane_protocol::{Enqueue, Enqueued, Outcome, Position};
 
 use crate::group::{Group, SEALED_IN, Sent};
-use crate::http::{Answer, Call};
+use crate::http::{Answer, Call, Once};
 use crate::{Client, Error, HubLevel};
 
 /// A message that is stored.
@@ -76,7 +76,7 @@ pub struct Publish {
     codec: Codec,
     envelope: Bytes,
     expect: Option<u64>,
-    key: Option<String>,
+    once: Option<Once>,
     seal: Option<(Group, DataType)>,
 }
 
@@ -84,7 +84,7 @@ impl Publish {
     pub(crate) fn new(client: &Client, topic: &str, codec: Codec, envelope: Bytes) -> Self {
         let client = client.clone();
         let topic = check(topic, codec, &envelope);
-        Self { client, topic, codec, envelope, expect: None, key: None, seal: None }
+        Self { client, topic, codec, envelope, expect: None, once: None, seal: None }
     }
 
     pub(crate) fn value(client: &Client, topic: &str, value: &Value) -> Self {
@@ -109,7 +109,15 @@ impl Publish {
     /// another process repeats it. Without one the library makes a key for its own repetitions. A
     /// message that is sealed anew is another one: the hub refuses it with `KeyReused`.
     pub fn key(mut self, key: impl Into<String>) -> Self {
-        self.key = Some(key.into());
+        self.once = Some(Once::Key(key.into()));
+        self
+    }
+
+    /// The hub stores this message in its stream once, whoever brings it: what it knows it by are
+    /// the message's own bytes, of a sealed frame those that no relay changes. A hub that is older
+    /// than this does not know it, and stores it each time. It does not go with [`Publish::delay`].
+    pub fn once(mut self) -> Self {
+        self.once = Some(Once::Content);
         self
     }
 
@@ -136,9 +144,9 @@ impl Publish {
         let (envelopes, expect) = (vec![envelope.as_ref()], self.expect);
         let enqueue = Enqueue { to: topic, envelopes, is_batch: false, expect, delay_ms };
         enqueue.write(codec, &mut body);
-        let key = self.key.unwrap_or_else(|| self.client.make_key());
+        let once = self.once.unwrap_or_else(|| Once::Key(self.client.make_key()));
         let path = Enqueue::path(false);
-        let answer = self.client.call(&Call::post(path, codec, body.into(), key)).await?;
+        let answer = self.client.call(&Call::post(path, codec, body.into(), once)).await?;
         Ok(Answered { answer, sent })
     }
 }
@@ -265,7 +273,8 @@ impl IntoFuture for PublishBatch {
         Box::pin(async move {
             self.topic?;
             let key = self.key.unwrap_or_else(|| self.client.make_key());
-            let call = Call::post(Enqueue::path(true), self.codec, self.body.into(), key);
+            let once = Once::Key(key);
+            let call = Call::post(Enqueue::path(true), self.codec, self.body.into(), once);
             let answer = self.client.call(&call).await?;
             let enqueued = Enqueued::read(answer.codec, &answer.body)?;
             let Position { generation, offset } = position(&enqueued)?;

@@ -22,6 +22,9 @@ pub(crate) enum Work {
     Pace { topic: String, rate: u64, bytes: usize, each: Duration },
     /// Read over `connections` connections with `query` until `count` came to each.
     Read { query: String, connections: usize, codecs: String, acks: Acks, count: u64, end_ms: u64 },
+    /// Read `count` messages of `topic`, `batch` to a frame, as a program does that uses the
+    /// client library.
+    Follow { topic: String, codec: Codec, batch: usize, count: u64 },
     /// Open `connections` connections with `query` and hold them until the input closes.
     Hold { query: String, connections: usize, codecs: String, count: u64 },
 }
@@ -33,6 +36,8 @@ pub(crate) struct Outcome {
     pub(crate) seconds: f64,
     pub(crate) p50_us: f64,
     pub(crate) p99_us: f64,
+    /// Bytes that a reader got; 0 where nobody counts them.
+    pub(crate) bytes: u64,
 }
 
 /// A client's process.
@@ -59,10 +64,10 @@ impl Worker {
         let text = String::from_utf8_lossy(&output.stdout);
         let line = text.lines().last().unwrap_or_default();
         let numbers: Vec<f64> = line.split(' ').filter_map(|n| n.parse().ok()).collect();
-        let &[count, seconds, p50_us, p99_us] = numbers.as_slice() else {
+        let &[count, seconds, p50_us, p99_us, bytes] = numbers.as_slice() else {
             return Err(Error::Process("client"));
         };
-        Ok(Outcome { count: count as u64, seconds, p50_us, p99_us })
+        Ok(Outcome { count: count as u64, seconds, p50_us, p99_us, bytes: bytes as u64 })
     }
 
     /// Waits until the client says that its connections stand.
@@ -97,6 +102,13 @@ impl Work {
                 (*acks as u8).to_string(),
                 count.to_string(),
                 end_ms.to_string(),
+            ],
+            Work::Follow { topic, codec, batch, count } => vec![
+                "follow".into(),
+                topic.clone(),
+                codec.name().into(),
+                batch.to_string(),
+                count.to_string(),
             ],
             Work::Hold { query, connections, codecs, count } => vec![
                 "hold".into(),
@@ -136,6 +148,12 @@ impl Work {
                 count: number(5)?,
                 end_ms: number(6)?,
             },
+            "follow" => Work::Follow {
+                topic: text(1)?,
+                codec: Codec::from_name(&text(2)?)?,
+                batch: size(3)?,
+                count: number(4)?,
+            },
             "hold" => Work::Hold {
                 query: text(1)?,
                 connections: size(2)?,
@@ -170,12 +188,16 @@ pub async fn work(arguments: &[String]) -> Result<(), Error> {
             )
             .await
         }
+        Work::Follow { topic, codec, batch, count } => {
+            let client = sealane::Client::connect(address)?;
+            follow(client.subscribe(&topic).codec(codec).batch(batch), count).await
+        }
         Work::Hold { query, connections, codecs, count } => {
             hold(address, Readers { query: &query, connections, codecs: &codecs }, count).await
         }
     };
-    let Outcome { count, seconds, p50_us, p99_us } = outcome?;
-    println!("{count} {seconds} {p50_us} {p99_us}");
+    let Outcome { count, seconds, p50_us, p99_us, bytes } = outcome?;
+    println!("{count} {seconds} {p50_us} {p99_us} {bytes}");
     Ok(())
 }
 
@@ -207,9 +229,7 @@ async fn append(
     }
     let mut all = Seen::default();
     while let Some(seen) = tasks.join_next().await {
-        let seen = seen.map_err(|_| Error::Process("client"))??;
-        all.count += seen.count;
-        all.latencies_us.extend(seen.latencies_us);
+        all.add(seen.map_err(|_| Error::Process("client"))??);
     }
     Ok(outcome(all, start))
 }
@@ -272,11 +292,21 @@ async fn read(
     let (mut all, mut held) = (Seen::default(), Vec::new());
     while let Some(seen) = tasks.join_next().await {
         let (seen, reader) = seen.map_err(|_| Error::Process("client"))??;
-        all.count += seen.count;
-        all.latencies_us.extend(seen.latencies_us);
+        all.add(seen);
         held.push(reader);
     }
     Ok(outcome(all, start))
+}
+
+async fn follow(subscribe: sealane::Subscribe, count: u64) -> Result<Outcome, Error> {
+    let start = Instant::now();
+    let mut messages = subscribe.from(sealane::Start::First).limit(count).await?;
+    let mut seen = Seen::default();
+    while let Some(message) = messages.next().await {
+        std::hint::black_box(message?);
+        seen.count += 1;
+    }
+    Ok(outcome(seen, start))
 }
 
 async fn hold(address: &str, readers: Readers<'_>, count: u64) -> Result<Outcome, Error> {
@@ -297,9 +327,7 @@ async fn hold(address: &str, readers: Readers<'_>, count: u64) -> Result<Outcome
     println!("ready");
     let mut all = Seen::default();
     while let Some(seen) = tasks.join_next().await {
-        let seen = seen.map_err(|_| Error::Process("client"))??;
-        all.count += seen.count;
-        all.latencies_us.extend(seen.latencies_us);
+        all.add(seen.map_err(|_| Error::Process("client"))??);
     }
     if count == 0 {
         let mut rest = Vec::new();
@@ -312,7 +340,7 @@ fn outcome(mut seen: Seen, start: Instant) -> Outcome {
     let seconds = start.elapsed().as_secs_f64();
     let p50_us = super::client::percentile(&mut seen.latencies_us, 0.5);
     let p99_us = super::client::percentile(&mut seen.latencies_us, 0.99);
-    Outcome { count: seen.count, seconds, p50_us, p99_us }
+    Outcome { count: seen.count, seconds, p50_us, p99_us, bytes: seen.bytes }
 }
 
 fn cycle(codecs: &str) -> impl Iterator<Item = Codec> {

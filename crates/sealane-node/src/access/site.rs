@@ -15,7 +15,8 @@ use crate::app::App;
 use crate::refusal::Refusal;
 
 /// What pages of listed sites may send beside what every page may.
-const ALLOWED: &str = "authorization, content-type, accept, idempotency-key, last-event-id";
+const ALLOWED: &str = "authorization, content-type, accept, idempotency-key, idempotency-scope, \
+                       last-event-id";
 
 /// The other sites whose pages may use this hub.
 #[derive(Debug, Clone, Default)]

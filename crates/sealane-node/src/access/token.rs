@@ -227,14 +227,18 @@ mod tests {
 
     #[test]
     fn no_pattern_grants_a_right_that_the_topic_does_not_ask_for() {
-        let all: Vec<Pattern> = vec!["**".parse().unwrap()];
-        let (read, publish, manage, orders) = (all.clone(), all.clone(), all.clone(), all);
-        let rights = Rights { read, publish, manage, orders, observe: false };
-        let granted = |topic: &str| {
-            let topic = topic.parse().unwrap();
-            Right::ALL.map(|right| rights.grants(right, &topic))
+        let granted = |pattern: &str, topic: &str| {
+            let all: Vec<Pattern> = vec![pattern.parse().unwrap()];
+            let (read, publish, manage, orders) = (all.clone(), all.clone(), all.clone(), all);
+            let rights = Rights { read, publish, manage, orders, observe: false };
+            Right::ALL.map(|right| rights.grants(right, &topic.parse().unwrap()))
         };
-        assert_eq!(granted("groups/0a1b2c3d"), [true, false, false, true]);
-        assert_eq!(granted("fleet/7"), [true, true, true, false]);
+        assert_eq!(granted("groups/*", "groups/0a1b2c3d"), [true, false, false, true]);
+        assert_eq!(granted("**", "fleet/7"), [true, true, true, false]);
+        // What systems have of their own is granted by its name alone.
+        for topic in ["groups/0a1b2c3d", "groups/other", "dead/fleet/7", "dead"] {
+            assert_eq!(granted("**", topic), [false; 4], "{topic}");
+        }
+        assert_eq!(granted("dead/**", "dead/fleet/7"), [true, true, true, false]);
     }
 }

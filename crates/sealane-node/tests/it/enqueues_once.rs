@@ -81,6 +81,79 @@ async fn batches_and_delayed_messages_have_keys_too() {
     reader.is_silent().await;
 }
 
+async fn scoped(hub: &Running, path: &str, body: Value) -> Reply {
+    hub.post_with(path, &[("idempotency-scope", "stream")], body).await
+}
+
+#[tokio::test]
+async fn the_same_message_is_stored_once_whoever_brings_it() {
+    let hub = Running::start().await;
+    let body = json!({"to": "a", "envelope": {"n": 1}});
+    let first = scoped(&hub, "/v1/enqueue", body.clone()).await.json();
+    assert_eq!((&first["offset"], &first["replayed"]), (&json!(0), &Value::Null));
+    // Around the message nothing counts, and it has the id that the hub gave it first.
+    for body in [body.clone(), json!({"envelope": {"n": 1}, "to": "a"})] {
+        let again = scoped(&hub, "/v1/enqueue", body).await.json();
+        assert_eq!((&again["replayed"], &again["id"]), (&json!(true), &first["id"]));
+    }
+    // Another message, the same one in another stream, and without the scope.
+    let other = scoped(&hub, "/v1/enqueue", json!({"to": "a", "envelope": {"n": 2}})).await;
+    assert_eq!(other.json()["offset"], 1);
+    let elsewhere = scoped(&hub, "/v1/enqueue", json!({"to": "b", "envelope": {"n": 1}})).await;
+    assert_eq!(elsewhere.json()["replayed"], Value::Null);
+    assert_eq!(hub.post("/v1/enqueue", body.clone()).await.json()["offset"], 2);
+    // A batch is all of its messages.
+    let batch = json!({"to": "a", "envelopes": [{"n": 1}, {"n": 2}]});
+    let first = scoped(&hub, "/v1/enqueue/batch", batch.clone()).await.json();
+    assert_eq!((&first["offset"], &first["count"]), (&json!(3), &json!(2)));
+    let again = scoped(&hub, "/v1/enqueue/batch", batch).await.json();
+    assert_eq!((&again["replayed"], &again["ids"]), (&json!(true), &first["ids"]));
+    let crashed = hub.crashed().await;
+    let hub = hub.restart().await;
+    for hub in [&crashed, &hub] {
+        assert_eq!(scoped(hub, "/v1/enqueue", body.clone()).await.json()["replayed"], true);
+        assert_eq!(hub.state("a").await["next"], 5);
+    }
+}
+
+#[tokio::test]
+async fn gateways_that_hear_the_same_at_once_store_it_once_and_keep_nobody_out() {
+    let hub = Running::start().await;
+    let body = json!({"to": "a", "envelope": {"n": 1}});
+    let replies = (0..16).map(|_| scoped(&hub, "/v1/enqueue", body.clone()));
+    let replies = futures_util::future::join_all(replies).await;
+    assert!(replies.iter().all(|reply| reply.status == 200));
+    assert_eq!(replies.iter().filter(|reply| reply.json()["replayed"].is_null()).count(), 1);
+    // No key of a client's is one of these: neither does it hold one, nor is it held by one.
+    let hash = blake3::Hasher::new_derive_key("sealane message of a stream v1");
+    for key in ["0".repeat(32), hash.finalize().to_hex().to_string()] {
+        let free = keyed(&hub, &key, body.clone()).await.json();
+        assert_eq!(free["replayed"], Value::Null);
+    }
+    assert_eq!(hub.state("a").await["next"], 3);
+}
+
+#[tokio::test]
+async fn a_scope_that_is_unclear_is_refused_by_name() {
+    let hub = Running::start().await;
+    let one = json!({"to": "a", "envelope": {}});
+    let late = json!({"to": "a", "envelope": {}, "delayMs": 1000});
+    let scope = ("idempotency-scope", "stream");
+    for (headers, body, name) in [
+        (&[("idempotency-scope", "hub")][..], &one, "Idempotency-Scope"),
+        (&[("idempotency-scope", "")], &one, "Idempotency-Scope"),
+        (&[scope, scope], &one, "Idempotency-Scope"),
+        (&[scope, ("idempotency-key", "k")], &one, "Idempotency-Scope"),
+        (&[scope], &late, "delayMs"),
+    ] {
+        let reply = hub.post_with("/v1/enqueue", headers, body.clone()).await;
+        let (said, code) = (reply.text(), reply.error());
+        assert_eq!((reply.status, code.as_str()), (400, "InvalidParameter"), "{headers:?} {said}");
+        assert!(said.contains(&format!("`{name}`")), "{said}");
+    }
+    assert_eq!(hub.get("/v1/streams/a").await.status, 404);
+}
+
 #[tokio::test]
 async fn a_refused_request_leaves_its_key_free() {
     let hub = Running::start().await;

@@ -12,16 +12,17 @@ use crate::socket::Socket;
 /// The control stream of a group, and that of another.
 const CONTROL: [&str; 2] = ["groups/0a1b2c3d", "groups/ffffffff"];
 /// Topics that are no control streams, however much they look like one.
-const OTHERS: [&str; 9] = [
-    "fleet/7",
+const OTHERS: [&str; 3] = ["fleet/7", "x/groups/0a1b2c3d", "group/0a1b2c3d"];
+/// Topics below those of systems that are none either: a pattern names them, or does not match.
+const OF_SYSTEMS: [&str; 8] = [
     "groups",
     "groups/0a1b2c3",
     "groups/0a1b2c3d0",
     "groups/0A1B2C3D",
     "groups/0a1b2c3g",
     "groups/0a1b2c3d/x",
-    "x/groups/0a1b2c3d",
     "dead/groups/0a1b2c3d",
+    "dead/fleet/7",
 ];
 
 /// What a token may do, said by hand: the test does not ask the code that it tests.
@@ -31,6 +32,8 @@ struct Case {
     orders: [bool; 2],
     /// What it may do in [`OTHERS`].
     others: Others,
+    /// What it may do in [`OF_SYSTEMS`].
+    of_systems: Others,
 }
 
 #[derive(Clone, Copy)]
@@ -45,13 +48,17 @@ const MANAGE: Others = Others { publish: false, manage: true };
 const BOTH: Others = Others { publish: true, manage: true };
 
 impl Case {
+    fn of(&self, topic: &str) -> Others {
+        if OF_SYSTEMS.contains(&topic) { self.of_systems } else { self.others }
+    }
+
     /// What a refusal says was missing; none: the verb is done.
     fn missing(&self, verb: &Verb, topic: &str) -> Option<String> {
         let control = CONTROL.iter().position(|control| *control == topic);
         let (is_granted, right) = match control {
             Some(at) => (self.orders[at], "orders"),
-            None if verb.publishes => (self.others.publish, "publish"),
-            None => (self.others.manage, "manage"),
+            None if verb.publishes => (self.of(topic).publish, "publish"),
+            None => (self.of(topic).manage, "manage"),
         };
         let has_none = self.rights.publish.is_empty() && self.rights.orders.is_empty();
         match is_granted {
@@ -67,7 +74,10 @@ fn cases() -> Vec<Case> {
     let all = || vec!["**".parse().unwrap()];
     let these = |texts: &[&str]| texts.iter().map(|text| text.parse().unwrap()).collect();
     let none = Rights::default;
-    let case = |rights, orders, others| Case { rights, orders, others };
+    let case = |rights, orders, others| Case { rights, orders, others, of_systems: NEITHER };
+    let of_systems =
+        |rights, of_systems| Case { rights, orders: [false; 2], others: NEITHER, of_systems };
+    let systems = || these(&["groups/**", "dead/**"]);
     let orders = |texts: &[&str]| Rights { orders: these(texts), ..none() };
     let without = Rights { read: all(), publish: all(), manage: all(), observe: true, ..none() };
     vec![
@@ -78,10 +88,13 @@ fn cases() -> Vec<Case> {
         case(Rights { manage: these(&CONTROL), ..none() }, [false; 2], NEITHER),
         case(orders(&["groups/**"]), [true; 2], NEITHER),
         case(orders(&["groups/*"]), [true; 2], NEITHER),
-        case(orders(&["**"]), [true; 2], NEITHER),
+        case(orders(&["**"]), [false; 2], NEITHER),
+        case(orders(&["*/*"]), [false; 2], NEITHER),
+        of_systems(Rights { publish: systems(), ..none() }, PUBLISH),
+        of_systems(Rights { manage: systems(), ..none() }, MANAGE),
         case(orders(&[CONTROL[0]]), [true, false], NEITHER),
         case(orders(&["fleet/**", CONTROL[1]]), [false, true], NEITHER),
-        case(Rights { orders: all(), ..without }, [true; 2], BOTH),
+        case(Rights { orders: these(&["groups/*"]), ..without }, [true; 2], BOTH),
         case(Rights { read: all(), ..none() }, [false; 2], NEITHER),
     ]
 }
@@ -151,7 +164,7 @@ fn verbs(topic: &str) -> Vec<Verb> {
 async fn control_streams_are_changed_by_who_may_give_orders_and_by_nobody_else() {
     let hub = guarded(cases().into_iter().map(|case| case.rights)).await;
     for (byte, case) in (1..).zip(cases()) {
-        for topic in CONTROL.into_iter().chain(OTHERS) {
+        for topic in CONTROL.into_iter().chain(OTHERS).chain(OF_SYSTEMS) {
             for verb in verbs(topic) {
                 let reply = ask(&hub, byte, verb.method, &verb.path, &verb.body).await;
                 let (status, text) = (reply.status, reply.text());
@@ -170,7 +183,7 @@ async fn control_streams_are_changed_by_who_may_give_orders_and_by_nobody_else()
 
 #[tokio::test]
 async fn what_is_refused_leaves_the_orders_as_they_are() {
-    let all: Vec<Pattern> = vec!["**".parse().unwrap()];
+    let all: Vec<Pattern> = ["**", "groups/**"].map(|text| text.parse().unwrap()).into();
     let (read, publish, manage) = (all.clone(), all.clone(), all.clone());
     let flooding = Rights { read, publish, manage, ..Rights::default() };
     let authority = Rights { read: all.clone(), orders: all, ..Rights::default() };
@@ -206,7 +219,7 @@ async fn orders_read_nothing() {
 /// The hub writes dead letters by itself, without a right of the consumer's.
 #[tokio::test]
 async fn the_dead_letters_of_a_control_stream_lie_elsewhere() {
-    let all: Vec<Pattern> = vec!["**".parse().unwrap()];
+    let all: Vec<Pattern> = ["groups/**", "dead/**"].map(|text| text.parse().unwrap()).into();
     let reader = Rights { read: all.clone(), ..Rights::default() };
     let authority = Rights { read: all.clone(), orders: all, ..Rights::default() };
     let hub = guarded([reader, authority]).await;

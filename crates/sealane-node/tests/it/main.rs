@@ -8,6 +8,7 @@ mod enqueues_once;
 mod guards;
 mod guards_orders;
 mod http;
+mod keeps_systems_apart;
 mod keeps_to_itself;
 mod limits_hold;
 mod lists_what_is_granted;

@@ -102,6 +102,52 @@ fn conflict(name: &str) -> (u16, String) {
     (409, name.to_owned())
 }
 
+/// A frame that two gateways have heard over different relays is one message, and a changed one
+/// takes nobody's place.
+#[tokio::test]
+async fn a_frame_is_stored_once_whatever_way_it_came() {
+    let hub = Running::start().await;
+    let mut members = Members::of(TAG, "a");
+    let frame = members.seal(SECRET.as_bytes());
+    let publish = async |frame: &[u8], id: Option<&str>| {
+        let body = json!({"to": "a", "envelope": in_json(id, frame)});
+        let scope = [("idempotency-scope", "stream")];
+        let reply = hub.post_with("/v1/enqueue", &scope, body).await;
+        assert_eq!(reply.status, 200, "{}", reply.text());
+        reply.json()
+    };
+    // Somebody who changes what is sealed comes first.
+    let mut forged = frame.clone();
+    *forged.last_mut().unwrap() ^= 1;
+    assert_eq!(publish(&forged, None).await["offset"], 0);
+    let first = publish(&frame, None).await;
+    assert_eq!((&first["offset"], &first["replayed"]), (&json!(1), &Value::Null));
+    for at in [0, 8, 16] {
+        let mut relayed = frame.clone();
+        relayed[at] ^= 1;
+        for id in [None, Some("mine")] {
+            let again = publish(&relayed, id).await;
+            assert_eq!((&again["replayed"], &again["id"]), (&json!(true), &first["id"]), "{at}");
+        }
+    }
+    assert_eq!(publish(&members.seal(SECRET.as_bytes()), None).await["offset"], 2);
+    // In another codec the frame is the same.
+    let mut body = Vec::new();
+    let mut writer = Writer::new(Codec::Cbor, &mut body);
+    writer.map(2);
+    writer.key("to");
+    writer.text("a");
+    writer.key("envelope");
+    let mut envelope = Vec::new();
+    let sealed = Sealed { id: None, frame: frame.as_slice().into() };
+    sealed.write(Codec::Cbor, &mut envelope);
+    writer.raw(&envelope);
+    writer.end();
+    let headers = [("idempotency-scope", "stream"), ("content-type", "application/cbor")];
+    let reply = http::request(hub.address(), "POST", "/v1/enqueue", &headers, &body).await;
+    assert_eq!((reply.status, &reply.json()["replayed"]), (200, &json!(true)));
+}
+
 #[tokio::test]
 async fn a_stream_stays_what_it_was_made() {
     let hub = Running::start().await;

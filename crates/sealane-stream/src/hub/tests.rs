@@ -6,6 +6,7 @@ use sealane_codec::{Codec, Transcoder};
 use sealane_protocol::{Mark, Op};
 
 use super::*;
+use crate::limits::{MAX_GROUP_STREAMS, MAX_STREAMS};
 
 fn open(folder: &tempfile::TempDir) -> Hub {
     let (folder, level) = (folder.path().to_owned(), Level::Os);
@@ -152,4 +153,47 @@ async fn acknowledgements_outlive_a_kill_on_a_full_disk() {
 
     let info = open(&folder).stream(&topic).unwrap();
     assert_eq!((info.consumers[0].next, info.consumers[0].in_flight), (5, 1));
+}
+
+/// Who may make streams of all other names takes no group its control stream, and no message its
+/// dead letter.
+#[tokio::test]
+async fn systems_have_room_for_their_streams_when_there_is_none_for_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = open(&folder);
+    // Known to the registry, and to no store: they are never written.
+    let known = |topic: String, number| {
+        let row = store::StreamRow {
+            number,
+            topic: topic.parse().unwrap(),
+            level: Level::Os,
+            created_ms: 0,
+            retention: Retention::default(),
+            sealed: None,
+            first: 0,
+            next: 0,
+            last_ms: 0,
+            bytes: 0,
+            generations: vec![(0, 1)],
+            damaged: Vec::new(),
+            consumers: Vec::new(),
+        };
+        hub.registry.insert(&Arc::new(Stream::new(row)));
+    };
+    let first = 1_000_000;
+    (0..MAX_STREAMS as u32).for_each(|n| known(format!("flood/{n}"), first + n));
+    let refused = |what, limit: usize| Err(Error::TooMany { what, limit: limit as u64 });
+    let make = async |topic: &str| hub.enqueue(messages(&hub, topic, 1)).await.map(|_| ());
+    assert_eq!(make("more").await, refused("streams", MAX_STREAMS));
+    assert_eq!(make("groups/0a1b2c3d").await, Ok(()));
+    assert_eq!(make("dead/flood/1").await, Ok(()));
+    (1..MAX_GROUP_STREAMS as u32).for_each(|n| known(format!("groups/{n}"), 2_000_000 + n));
+    assert_eq!(make("groups/more").await, refused("streams below `groups/`", MAX_GROUP_STREAMS));
+    assert_eq!(make("dead/flood/2").await, Ok(()));
+    // One that goes makes room for one of its kind.
+    hub.remove(&"groups/0a1b2c3d".parse().unwrap()).await.unwrap();
+    assert_eq!(make("more").await, refused("streams", MAX_STREAMS));
+    assert_eq!(make("groups/more").await, Ok(()));
+    hub.store_trouble.fail_at(1, store::Fault::Failed("the rows are not there".into()), true);
+    let _ = hub.close();
 }

@@ -6,10 +6,10 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
-use crate::limits::{MAX_DELAYED, MAX_STREAMS};
+use crate::limits::MAX_DELAYED;
 use bytes::Bytes;
 use sealane_frame::GroupTag;
-use sealane_message::Topic;
+use sealane_message::{System, Topic};
 use sealane_protocol::limits::MAX_OFFSET;
 
 use super::command::{Answer, Append, Appended, Command, Configure, Refusal, Reply, check_seal};
@@ -22,13 +22,11 @@ use crate::Level;
 use crate::block::Record;
 use crate::envelope::Envelope;
 use crate::registry::Registry;
+use crate::rooms::{Room, Rooms};
 use crate::store::{
     Fault, Key, KeyRow, Next, STREAM_NUMBERS, Settings, StreamRow, Trimmed, Writes,
 };
 use crate::stream::{ConsumerEntry, Stream};
-
-/// What the topics of dead letters begin with. Their streams are open: the hub writes there.
-pub(super) const DEAD: &str = "dead/";
 
 /// What planning looks at and counts by.
 pub(super) struct Planner<'a> {
@@ -49,10 +47,14 @@ pub(super) struct Plan {
     pub(super) gains: BTreeMap<u32, Staged>,
     /// Streams that are made.
     pub(super) made: BTreeMap<Topic, Arc<Stream>>,
+    /// How many they are.
+    rooms_made: Rooms,
     /// Settings that change, by the stream's number.
     pub(super) settings: BTreeMap<u32, (Arc<Stream>, Settings)>,
     /// Streams that go. Who asks for their topics comes after that, in the next commit.
     pub(super) removing: BTreeMap<Topic, Arc<Stream>>,
+    /// How many they are.
+    rooms_left: Rooms,
     pub(super) delayed: Vec<Delayed>,
     /// Delayed messages that are delayed no more, by the numbers of their rows.
     pub(super) released: Vec<i64>,
@@ -146,8 +148,10 @@ impl Plan {
             now_ms,
             gains: BTreeMap::new(),
             made: BTreeMap::new(),
+            rooms_made: Rooms::default(),
             settings: BTreeMap::new(),
             removing: BTreeMap::new(),
+            rooms_left: Rooms::default(),
             delayed: Vec::new(),
             released: Vec::new(),
             damage: Vec::new(),
@@ -324,12 +328,13 @@ impl Plan {
         topic: &Topic,
         sealed: Option<GroupTag>,
     ) -> Result<Arc<Stream>, Refusal> {
-        if let Some(asked) = sealed.filter(|_| topic.as_str().starts_with(DEAD)) {
+        if let Some(asked) = sealed.filter(|_| topic.system() == Some(System::Dead)) {
             return Err(Refusal::SealMismatch { stream: None, asked });
         }
-        let count = planner.registry.count() + self.made.len();
-        if count.saturating_sub(self.removing.len()) >= MAX_STREAMS {
-            return Err(Refusal::TooMany { what: "streams", limit: MAX_STREAMS as u64 });
+        let count = planner.registry.rooms().taken(topic) + self.rooms_made.taken(topic);
+        let Room { what, limit } = Room::of(topic);
+        if count.saturating_sub(self.rooms_left.taken(topic)) >= limit {
+            return Err(Refusal::TooMany { what, limit: limit as u64 });
         }
         let number = planner.number(&self.made);
         let made = Made { topic, sealed, now_ms: self.now_ms };
@@ -337,14 +342,15 @@ impl Plan {
         let row = StreamRow::new(number, generation, planner.defaults, made);
         let stream = Arc::new(Stream::new(row));
         self.made.insert(topic.clone(), stream.clone());
+        self.rooms_made.add(topic);
         Ok(stream)
     }
 
     /// The stream of dead letters of `stream`; none where there can be none.
     pub(super) fn grave(&mut self, planner: &mut Planner, stream: &Stream) -> Grave {
-        let topic = format!("{DEAD}{}", stream.topic).parse::<Topic>();
+        let topic = format!("{}/{}", System::Dead.name(), stream.topic).parse::<Topic>();
         let Ok(topic) = topic else { return Grave::None };
-        if stream.topic.as_str().starts_with(DEAD) {
+        if stream.topic.system() == Some(System::Dead) {
             return Grave::None;
         }
         match self.target(planner, &topic) {
@@ -363,6 +369,7 @@ impl Plan {
         self.gains.remove(&stream.number);
         self.settings.remove(&stream.number);
         self.delayed.retain(|delayed| delayed.stream.number != stream.number);
+        self.rooms_left.add(&topic);
         self.removing.insert(topic, stream);
     }
 

@@ -53,8 +53,12 @@ impl Hammer {
             hammer.spawn(move |all| all.again("ask", |http, turn| ask(all, http, number, turn)));
         }
         // Whatever there is, once, and none of it is done.
-        let everything = "stream=**&consumer=reaper&max_attempts=1&batch=64";
-        hammer.spawn(move |all| all.consume(everything, "nack"));
+        for everything in [
+            "stream=**&consumer=reaper&max_attempts=1&batch=64",
+            "stream=dead/**&consumer=reaper&max_attempts=1&batch=64",
+        ] {
+            hammer.spawn(move |all| all.consume(everything, "nack"));
+        }
         hammer.spawn(|all| all.again("deep", |http, _| enqueue(http, DEEP, 100)));
         hammer
     }

@@ -83,7 +83,9 @@ fn whoever_may_publish_everything_gives_no_orders_to_a_group() {
     node.run(&["group", "rotate", "fleet"]);
     let tag = text(&json(&node.run(&["--json", "group", "show", "fleet"])), "tag");
     let control = format!("groups/{tag}");
-    let member = make(&node, &["member", "--read", "**", "--publish", "**", "--manage", "**"]);
+    let rights = ["--read", "**", "--read", "groups/*", "--publish", "**", "--manage", "**"];
+    let member = make(&node, &[&["member"][..], &rights].concat());
+    make(&node, &["guest", "--read", "**"]);
     let authority = make(&node, &["base", "--read", "groups/*", "--orders", "groups/*"]);
     wait_until_guarded(&node);
     let with = |token: &str, args: &[&str]| {
@@ -119,6 +121,17 @@ fn whoever_may_publish_everything_gives_no_orders_to_a_group() {
     let explained = ask(&["explain", "access", "member", &control]);
     assert!(explained.contains("publish  no: this topic asks for orders"), "{explained}");
     assert!(explained.contains("orders   no\n"), "{explained}");
+    let explained = ask(&["explain", "access", "guest", &control]);
+    assert!(explained.contains("read     no: `**` does not stand for it"), "{explained}");
+    assert!(explained.contains("groups/**"), "{explained}");
+    // What grants no orders is said when it is made, and by the doctor afterwards.
+    let made = node.command(&["token", "new", "vain", "--orders", "**", "--data"]);
+    let made = { made }.arg(&data).output().unwrap();
+    let said = String::from_utf8(made.stderr).unwrap();
+    assert!(said.contains("sealane: warning: `*` and `**` at the beginning"), "{said}");
+    let found = ask(&["doctor"]);
+    assert!(found.contains("warning  orders      vain: "), "{found}");
+    assert!(found.contains("member: `**` of read, publish, manage leaves out dead/"), "{found}");
 }
 
 #[test]

@@ -178,3 +178,38 @@ fn a_message_tells_a_terminal_nothing_and_a_pipe_all() {
     assert!(shown.contains(r#"{"id":"m\u009b2J","x":"\u007f"}"#), "{shown}");
     assert!(!shown.contains(['\u{9b}', '\u{7f}']), "{shown:?}");
 }
+
+#[test]
+fn a_message_that_two_bring_is_stored_once() {
+    let node = NodeProcess::start();
+    for replayed in [false, true] {
+        let line = json(&node.run(&["--json", "pub", "a", r#"{"n":1}"#, "--once"]));
+        assert_eq!(line.field("replayed"), Some(&replayed.into()));
+        assert_eq!(line.field("offset").and_then(Value::as_u64), Some(0));
+    }
+    let again = node.run(&["pub", "a", r#"{"n":1}"#, "--once"]);
+    assert!(again.ends_with(", stored before\n"), "{again}");
+    let later = node.command(&["pub", "a", "{}", "--once", "--delay", "1s"]).output().unwrap();
+    assert_eq!(later.status.code(), Some(2), "whoever is first says when for all");
+}
+
+#[test]
+fn what_other_systems_write_is_warned_of_and_taken_as_it_is() {
+    let node = NodeProcess::start();
+    for (args, said) in [
+        (&["pub", "fleet.7.place", "{}"][..], "in `fleet/7/place`"),
+        (&["pub", "fleet/+/place", "{}"], "`*` stands for one name"),
+        (&["stream", "ls", "fleet.>"], "in `fleet/**`"),
+        (&["token", "new", "a", "--read", "fleet/#"], "`**` stands for all that follows"),
+    ] {
+        let output = node.command(args).env("SEALANE_DATA", node.home()).output().unwrap();
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{args:?}: {error}");
+        assert!(error.starts_with("sealane: warning: `") && error.contains(said), "{error}");
+    }
+    // They are the names that they were given, and are listed without a word.
+    let output = node.command(&["stream", "ls", "**"]).output().unwrap();
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
+    let listed = String::from_utf8(output.stdout).unwrap();
+    assert!(listed.contains("fleet.7.place") && listed.contains("fleet/+/place"), "{listed}");
+}

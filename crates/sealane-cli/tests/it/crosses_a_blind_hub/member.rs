@@ -137,7 +137,7 @@ pub(crate) struct Hub {
 impl Hub {
     pub(crate) fn start(net: &Net) -> Hub {
         let data = tempfile::tempdir().unwrap();
-        let all: Vec<Pattern> = vec!["**".parse().unwrap()];
+        let all: Vec<Pattern> = ["**", "groups/*"].map(|text| text.parse().unwrap()).into();
         let (read, publish, manage, orders) = (all.clone(), all.clone(), all.clone(), all);
         let rights = Rights { read, publish, manage, orders, observe: false };
         Tokens::add(data.path(), "members", &token(), rights, None).unwrap();

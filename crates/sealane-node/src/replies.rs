@@ -1,0 +1,61 @@
+//! Streams of answers that nobody fetched. `reply/` is a convention of clients (spec/hub.md §3): the
+//! hub knows no requests, and removes nothing unless the node is started so.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sealane_message::Topic;
+use sealane_stream::StreamState;
+use tokio::sync::watch;
+
+use crate::app::App;
+use crate::clock::{now_ms, stopped};
+
+/// What the topics of answers begin with.
+const REPLIES: &str = "reply/";
+/// The time between two looks, where a stream's time is not shorter.
+const LOOK_EVERY: Duration = Duration::from_secs(30);
+/// Streams that are looked at before others have their turn.
+const LOOKS: usize = 256;
+
+/// Removes streams of answers that had nothing new for `ttl` and have no reader, until the node
+/// stops.
+pub(crate) async fn tidy(app: Arc<App>, ttl: Duration, mut stopping: watch::Receiver<bool>) {
+    let every = (ttl / 4).clamp(Duration::from_millis(100), LOOK_EVERY);
+    let ttl_ms = u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX);
+    loop {
+        tokio::select! {
+            () = tokio::time::sleep(every) => {}
+            () = stopped(&mut stopping) => return,
+        }
+        let before_ms = now_ms().saturating_sub(ttl_ms);
+        if let Err(error) = look(&app, before_ms).await {
+            tracing::warn!(%error, "streams of answers stay longer than they are to");
+        }
+    }
+}
+
+/// Removes those that are older.
+async fn look(app: &App, before_ms: u64) -> Result<(), sealane_protocol::Error> {
+    let mut after: Option<Topic> = None;
+    loop {
+        let listed = app.hub.streams(REPLIES, after.as_ref(), LOOKS, |_| true);
+        for state in listed.streams.into_iter().filter(|state| is_left(state, before_ms)) {
+            match app.hub.remove(&state.stream).await {
+                // Whoever asked may have come first.
+                Ok(()) | Err(sealane_protocol::Error::UnknownStream(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        after = listed.next;
+        if after.is_none() {
+            return Ok(());
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+fn is_left(state: &StreamState, before_ms: u64) -> bool {
+    let is_read = state.readers > 0 || state.consumers.iter().any(|consumer| consumer.members > 0);
+    !is_read && state.created_ms.max(state.last_ms) < before_ms
+}

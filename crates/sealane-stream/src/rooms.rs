@@ -1,0 +1,79 @@
+//! How many streams there may be: each system's topics have room of their own, so that who may make
+//! any others takes no group its control stream, and no message its dead letter.
+
+use sealane_message::{System, Topic};
+
+use crate::limits::{MAX_DEAD_STREAMS, MAX_GROUP_STREAMS, MAX_STREAMS};
+
+/// Streams by whose they are.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Rooms {
+    others: usize,
+    dead: usize,
+    groups: usize,
+}
+
+/// A room that a stream takes a place of.
+pub(crate) struct Room {
+    pub(crate) what: &'static str,
+    pub(crate) limit: usize,
+}
+
+impl Room {
+    pub(crate) fn of(topic: &Topic) -> Room {
+        match topic.system() {
+            None => Room { what: "streams", limit: MAX_STREAMS },
+            Some(System::Dead) => Room { what: "streams below `dead/`", limit: MAX_DEAD_STREAMS },
+            Some(System::Groups) => {
+                Room { what: "streams below `groups/`", limit: MAX_GROUP_STREAMS }
+            }
+        }
+    }
+}
+
+impl Rooms {
+    /// How many there are in the room of this topic.
+    pub(crate) fn taken(&self, topic: &Topic) -> usize {
+        match topic.system() {
+            None => self.others,
+            Some(System::Dead) => self.dead,
+            Some(System::Groups) => self.groups,
+        }
+    }
+
+    pub(crate) fn add(&mut self, topic: &Topic) {
+        *self.room(topic) += 1;
+    }
+
+    pub(crate) fn remove(&mut self, topic: &Topic) {
+        let taken = self.room(topic);
+        debug_assert!(*taken > 0, "a stream that was never counted");
+        *taken = taken.saturating_sub(1);
+    }
+
+    fn room(&mut self, topic: &Topic) -> &mut usize {
+        match topic.system() {
+            None => &mut self.others,
+            Some(System::Dead) => &mut self.dead,
+            Some(System::Groups) => &mut self.groups,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_system_has_room_of_its_own() {
+        let topics = ["a", "a/dead", "dead/a", "groups/0a1b2c3d"].map(|t| t.parse().unwrap());
+        let mut rooms = Rooms::default();
+        topics.iter().for_each(|topic| rooms.add(topic));
+        assert_eq!(rooms, Rooms { others: 2, dead: 1, groups: 1 });
+        assert_eq!(topics.each_ref().map(|topic| rooms.taken(topic)), [2, 2, 1, 1]);
+        let limits = topics.each_ref().map(|topic| Room::of(topic).limit);
+        assert_eq!(limits, [MAX_STREAMS, MAX_STREAMS, MAX_DEAD_STREAMS, MAX_GROUP_STREAMS]);
+        rooms.remove(&topics[2]);
+        assert_eq!(rooms, Rooms { others: 2, dead: 0, groups: 1 });
+    }
+}
