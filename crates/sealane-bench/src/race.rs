@@ -22,8 +22,8 @@ use crate::load::Machine;
 use crate::programs::Programs;
 use heat::{Contender, Effort, HEATS, Heat, Lap, Track};
 
-pub use fan_out::work;
 pub use demand::{Demand, Measure};
+pub use fan_out::work;
 pub use row::Row;
 pub use said::{Said, SaidError};
 

@@ -193,7 +193,9 @@ pub fn read_bytes(codec: Codec, bytes: &[u8]) -> Result<Cow<'_, [u8]>, CodecErro
 /// [`CodecError`] where `bytes` is not one such number.
 pub fn read_u64(codec: Codec, bytes: &[u8]) -> Result<u64, CodecError> {
     const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
-    if codec == Codec::Json && let Some(number) = json::plain_number(bytes) {
+    if codec == Codec::Json
+        && let Some(number) = json::plain_number(bytes)
+    {
         return Ok(number);
     }
     let wrong = CodecError::WrongKind { expected: Kind::Int };

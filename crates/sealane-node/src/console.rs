@@ -30,10 +30,13 @@ const FILES: &[File] = files! {
     "hub.js": SCRIPT,
     "json.js": SCRIPT,
     "main.js": SCRIPT,
+    "messages.js": SCRIPT,
     "overview.js": SCRIPT,
+    "pages.js": SCRIPT,
+    "publish.js": SCRIPT,
+    "rows.js": SCRIPT,
     "sizes.js": SCRIPT,
     "stream.js": SCRIPT,
-    "tail.js": SCRIPT,
 };
 
 /// Nothing from anywhere else is loaded, asked or framed, and no script stands in a page.

@@ -355,11 +355,7 @@ fn read_features(fields: &Fields<'_>) -> Features {
 impl Deliver {
     /// Reads a delivery. Deliveries of one stream mostly come together and then share its name
     /// with the one `before`.
-    fn read(
-        fields: &Fields<'_>,
-        frame: &Bytes,
-        before: Option<&Topic>,
-    ) -> Result<Self, Malformed> {
+    fn read(fields: &Fields<'_>, frame: &Bytes, before: Option<&Topic>) -> Result<Self, Malformed> {
         let attempt = fields.number("attempt")?;
         let name = fields.text("stream")?;
         let stream = match before {
