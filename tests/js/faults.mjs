@@ -168,6 +168,21 @@ async function tellsMessagesApart(page) {
   assert.equal(await rows(page).first().locator('summary code').innerText(), '{"n":7}');
 }
 
+async function saysWhenAMessageWasStored(page) {
+  const began = Date.now();
+  await show(page, target, 'stored');
+  await settled(page);
+  await enqueue(target, 'stored', numbered(0, 1));
+  const check = async () => {
+    const shown = await rows(page).first().locator('summary time').innerText();
+    const ms = Date.parse(shown.replace(' ', 'T'));
+    assert.ok(began <= ms && ms <= Date.now(), `${shown} is not the time of storing`);
+  };
+  await check();
+  await press(page, 'Newest');
+  await check();
+}
+
 async function publishesToANewTopic(page) {
   await page.goto(`http://${target}/#/`);
   await page.getByRole('link', { name: 'Publish', exact: true }).click();
@@ -312,6 +327,7 @@ const PARTS = {
       countsNoGapAsAMessage,
       showsAFrameWithATimeThatIsNone,
       tellsMessagesApart,
+      saysWhenAMessageWasStored,
       publishesToANewTopic,
       keepsTheRefusalOfASealedStream,
       keepsTheFocusInAList,

@@ -8,6 +8,7 @@ mod append;
 pub(crate) mod client;
 mod deliver;
 pub(crate) mod node;
+pub(crate) mod publisher;
 mod report;
 mod sealed;
 pub(crate) mod worker;

@@ -9,6 +9,7 @@ pub mod args;
 pub mod backup;
 pub mod bench;
 pub mod config;
+pub mod consumer;
 pub mod demo;
 pub mod doctor;
 pub mod envelope;
@@ -23,8 +24,11 @@ pub mod pages;
 mod passphrase;
 pub mod policy;
 pub mod publish;
+pub mod relay;
 pub mod request;
 pub mod sealed;
+mod show;
+mod signals;
 pub mod stream;
 pub mod subscribe;
 mod terminal;
@@ -98,6 +102,8 @@ pub async fn run(cli: Cli, terminal: &mut Terminal) -> Result<(), Failure> {
         Command::Sub(args) => subscribe::run(&args, &file?, terminal).await,
         Command::Request(args) => request::request(&args, &file?, terminal).await,
         Command::Reply(args) => request::reply(&args, &file?, terminal).await,
+        Command::Consumer(args) => consumer::run(&args, &file?, terminal).await,
+        Command::Delayed(args) => consumer::delayed(&args, &file?, terminal).await,
         Command::Stream(args) => stream::run(&args, &file?, terminal).await,
         Command::Policy(args) => policy::run(&args, &file?, terminal),
         Command::Vault(args) => vault::run(&args, terminal),
@@ -106,6 +112,7 @@ pub async fn run(cli: Cli, terminal: &mut Terminal) -> Result<(), Failure> {
             group::run(&args, terminal)?;
             group::publish(&args, &file?, terminal).await
         }
+        Command::Relay(args) => relay::run(&args, terminal).await,
         Command::Config(args) => config::show(&args, &file?, terminal),
         Command::Token(args) => token::run(&args, &file?, terminal),
         Command::Top(args) => top::run(&args, &file?, terminal).await,

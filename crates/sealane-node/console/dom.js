@@ -77,6 +77,38 @@ export function moment(ms) {
   return el("time", { title: local && `${local} local time` }, time(ms));
 }
 
+const DURATIONS = [
+  [86_400_000, "d"],
+  [3_600_000, "h"],
+  [60_000, "min"],
+  [1000, "s"],
+];
+
+/** Milliseconds in the largest unit of which there are two. */
+export function lasted(ms) {
+  const [size, unit] = DURATIONS.find(([size]) => ms >= 2 * size) ?? [1, "ms"];
+  return `${count(Math.floor(ms / size))} ${unit}`;
+}
+
+/** A table that scrolls within the page where it is wider. */
+export const table = (head, body) =>
+  el("div", { class: "scroll" }, el("table", {}, el("thead", {}, el("tr", {}, head)), body));
+
+/** Heads of a table, the first as text and the others as numbers. */
+export const heads = (names) =>
+  names.map((name, index) => el("th", { scope: "col", class: index && "number" }, name));
+
+/** A number in a table. */
+export const cell = (value, warn) =>
+  el("td", { class: `number ${warn ? "warn" : ""}` }, count(value));
+
+/** Anything else on the side of the numbers. */
+export const right = (...children) => el("td", { class: "number" }, ...children);
+
+/** A button that is not the first thing to do. */
+export const button = (label, onclick, key) =>
+  el("button", { type: "button", class: "quiet", onclick, "data-key": key }, label);
+
 const SVG = "http://www.w3.org/2000/svg";
 
 /** A line of the last values, scaled to its own highest. */

@@ -47,7 +47,8 @@ async function call(path, init) {
   throw new Refused(error.code, error.message, error.hint);
 }
 
-const path = (topic) => `/v1/streams/${topic.split("/").map(encodeURIComponent).join("/")}`;
+const path = (topic, kind = "streams") =>
+  `/v1/${kind}/${topic.split("/").map(encodeURIComponent).join("/")}`;
 
 /** Streams behind the topic `after`, at most `limit`; `next`: where the next page begins. */
 async function page({ after, pattern, limit }) {
@@ -120,6 +121,39 @@ export async function enqueue(topic, envelope, { key, delayMs } = {}) {
   const began = performance.now();
   const answer = JSON.parse(await call("/v1/enqueue", { method: "POST", headers, body }));
   return { answer, ms: performance.now() - began };
+}
+
+const ofConsumer = (topic, consumer) =>
+  `${path(topic, "consumers")}?${new URLSearchParams({ consumer })}`;
+
+/** The consumers of a stream, by their names. */
+export const consumers = async (topic) =>
+  JSON.parse(await call(path(topic, "consumers"))).consumers;
+
+/** One consumer, with the first of the messages that it was given and has not finished. */
+export const consumer = async (topic, name) => JSON.parse(await call(ofConsumer(topic, name)));
+
+/** Does something to a consumer (spec/hub.md, Steering a consumer). How it is then. */
+export async function steer(topic, name, verb) {
+  const headers = { "content-type": "application/json" };
+  const init = { method: "POST", headers, body: JSON.stringify(verb) };
+  return JSON.parse(await call(ofConsumer(topic, name), init));
+}
+
+/** Removes a consumer. */
+export const removeConsumer = (topic, name) =>
+  call(ofConsumer(topic, name), { method: "DELETE" });
+
+/** Messages that are held back, from the place `after` on; `next`: where the next page begins. */
+export async function delayed(topic, after, limit) {
+  const query = new URLSearchParams(after === undefined ? { limit } : { after, limit });
+  return JSON.parse(await call(`${path(topic, "delayed")}?${query}`));
+}
+
+/** Cancels all messages of an id that are held back. */
+export async function cancel(topic, id) {
+  const query = new URLSearchParams({ id });
+  return JSON.parse(await call(`${path(topic, "delayed")}?${query}`, { method: "DELETE" }));
 }
 
 /** The node's metrics by name; null where the token does not show them. */

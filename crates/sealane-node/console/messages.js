@@ -1,6 +1,6 @@
 // The messages of a stream: page by page from any place, or as they come.
 
-import { count, el, fill } from "./dom.js";
+import { button, count, el, fill } from "./dom.js";
 import { offset, stream, Tail } from "./hub.js";
 import { pageBefore, pageFrom, placeOf } from "./pages.js";
 import { refusal, row } from "./rows.js";
@@ -203,8 +203,6 @@ export class Messages {
     this.#steer();
   }
 }
-
-const button = (label, onclick) => el("button", { type: "button", class: "quiet", onclick }, label);
 
 /** The last page of a stream; of one that is not there yet, the place where it will begin. */
 async function lastPage(topic) {

@@ -69,5 +69,6 @@ function sealedParts(sealed) {
     el("dt", {}, name),
     el("dd", {}, String(value)),
   ]);
-  return [[el("span", { class: "chip sealed" }, "sealed"), el("code", {}, words)], el("dl", {}, list)];
+  const chip = el("span", { class: "chip sealed" }, "sealed");
+  return [[chip, el("code", {}, words)], el("dl", {}, list)];
 }

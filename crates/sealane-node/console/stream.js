@@ -1,13 +1,21 @@
-// One stream: its state, and a view of its messages, consumers, codecs, or of publishing to it.
+// One stream: its state, and a view of its messages, readers, codecs, or of publishing to it.
 
-import { bytes, count, el, fill, streamHref, time } from "./dom.js";
-import { lag, range, stream } from "./hub.js";
+import { bytes, count, el, fill, heads, lasted, right, streamHref, table, time } from "./dom.js";
+import { range, stream } from "./hub.js";
 import { entry } from "./json.js";
+import { Delayed } from "./delayed.js";
 import { Messages } from "./messages.js";
 import { Publish } from "./publish.js";
+import { Readers } from "./readers.js";
 import { sizes } from "./sizes.js";
 
-const VIEWS = { messages: "Messages", publish: "Publish", readers: "Readers", cost: "Codec cost" };
+const VIEWS = {
+  messages: "Messages",
+  publish: "Publish",
+  readers: "Readers",
+  delayed: "Delayed",
+  cost: "Codec cost",
+};
 
 export class StreamPage {
   #topic;
@@ -40,7 +48,7 @@ export class StreamPage {
         el("div", {}, el("dt", {}, name), el("dd", {}, value)),
       ]),
     );
-    this.#view.show?.(state);
+    await this.#view.show?.(state);
   }
 
   close() {
@@ -65,7 +73,7 @@ function facts(state) {
 /** What at least is kept: 0 is no bound. */
 function kept({ maxAgeMs, maxCount, maxBytes }) {
   const bounds = [
-    maxAgeMs > 0 && `${count(Math.round(maxAgeMs / 1000))} s`,
+    maxAgeMs > 0 && lasted(maxAgeMs),
     maxCount > 0 && `${count(maxCount)} messages`,
     maxBytes > 0 && bytes(maxBytes),
   ].filter(Boolean);
@@ -75,81 +83,10 @@ function kept({ maxAgeMs, maxCount, maxBytes }) {
 const make = {
   messages: (topic) => new Messages(topic),
   publish: (topic) => new Publish(topic),
-  readers: () => new Readers(),
+  readers: (topic) => new Readers(topic),
+  delayed: (topic) => new Delayed(topic),
   cost: (topic) => new Cost(topic),
 };
-
-/** A table that scrolls within the page where it is wider. */
-function table(head, body) {
-  return el("div", { class: "scroll" }, el("table", {}, el("thead", {}, el("tr", {}, head)), body));
-}
-
-/** Heads of a table, the first as text and the others as numbers. */
-const heads = (names) =>
-  names.map((name, index) => el("th", { scope: "col", class: index && "number" }, name));
-
-const cell = (value, warn) => el("td", { class: `number ${warn ? "warn" : ""}` }, count(value));
-
-class Readers {
-  #consumers = el("tbody");
-  #connections = el("tbody");
-  #note = el("p", { class: "note" });
-
-  constructor() {
-    const shared = ["Consumer", "Members", "Next offset", "In flight", "Lag", "Redelivered"];
-    const each = ["Connection", "Credit", "In flight", "Delivered", "Codec", "Since"];
-    this.element = el(
-      "div",
-      {},
-      table(heads([...shared, "Dead letters"]), this.#consumers),
-      el("h3", {}, "Connections"),
-      table(heads(each), this.#connections),
-      this.#note,
-    );
-  }
-
-  show(state) {
-    fill(this.#consumers, state.consumers.map((consumer) => shares(consumer, state.next)));
-    fill(this.#connections, state.connections.map(reads));
-    const alone = state.readers === 1 ? "1 connection reads" : `${state.readers} connections read`;
-    this.#note.textContent =
-      `${alone} this stream, members of consumers included. ` +
-      "Whoever has no credit left is sent nothing until it grants more.";
-  }
-}
-
-const named = (consumer) => (consumer === "" ? "inbox" : consumer);
-
-/** Those who share the messages. */
-function shares(consumer, next) {
-  const behind = lag(consumer, next);
-  return el(
-    "tr",
-    {},
-    el("td", {}, named(consumer.consumer)),
-    cell(consumer.members),
-    cell(consumer.next),
-    cell(consumer.inFlight),
-    cell(behind, behind > 0),
-    cell(consumer.redelivered),
-    cell(consumer.deadLettered, consumer.deadLettered > 0),
-  );
-}
-
-/** One connection that reads. */
-function reads({ consumer, pattern, credit, inFlight, delivered, codec, sinceMs }) {
-  const who = consumer === null ? "reads for itself" : `member of ${named(consumer)}`;
-  return el(
-    "tr",
-    {},
-    el("td", {}, `${who}, ${pattern}`),
-    cell(credit, credit === 0),
-    cell(inFlight),
-    cell(delivered),
-    el("td", { class: "number" }, codec),
-    el("td", { class: "number" }, time(sinceMs)),
-  );
-}
 
 /** Messages that the comparison of codecs looks at. */
 const SAMPLE = 500;

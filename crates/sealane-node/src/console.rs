@@ -25,6 +25,8 @@ macro_rules! files {
 const INDEX: &str = include_str!("../console/index.html");
 const FILES: &[File] = files! {
     "console.css": "text/css; charset=utf-8",
+    "consumer.js": SCRIPT,
+    "delayed.js": SCRIPT,
     "dom.js": SCRIPT,
     "frame.js": SCRIPT,
     "hub.js": SCRIPT,
@@ -34,6 +36,7 @@ const FILES: &[File] = files! {
     "overview.js": SCRIPT,
     "pages.js": SCRIPT,
     "publish.js": SCRIPT,
+    "readers.js": SCRIPT,
     "rows.js": SCRIPT,
     "sizes.js": SCRIPT,
     "stream.js": SCRIPT,

@@ -11,6 +11,7 @@ use tokio::net::TcpStream;
 
 use super::Error;
 use super::client::{Acks, Reader, Seen, envelope, never, now_us};
+use super::publisher::{Pipeline, Publisher};
 use crate::programs::Programs;
 
 /// A client's work. It travels as text, one argument each.
@@ -18,6 +19,8 @@ use crate::programs::Programs;
 pub(crate) enum Work {
     /// Enqueue over `connections` connections in batches of `size`; 1 is a request each.
     Append { topic: String, connections: usize, size: usize, bytes: usize, each: Duration },
+    /// Publish over `connections` sockets for a while, each message an item of its own.
+    Publish { topic: String, connections: usize, pipeline: Pipeline, bytes: usize, each: Duration },
     /// Enqueue `rate` messages a second, each with the time at which it was sent.
     Pace { topic: String, rate: u64, bytes: usize, each: Duration },
     /// Read over `connections` connections with `query` until `count` came to each.
@@ -91,6 +94,15 @@ impl Work {
                 bytes.to_string(),
                 ms(each),
             ],
+            Work::Publish { topic, connections, pipeline, bytes, each } => vec![
+                "publish".into(),
+                topic.clone(),
+                connections.to_string(),
+                pipeline.window.to_string(),
+                pipeline.frame.to_string(),
+                bytes.to_string(),
+                ms(each),
+            ],
             Work::Pace { topic, rate, bytes, each } => {
                 vec!["pace".into(), topic.clone(), rate.to_string(), bytes.to_string(), ms(each)]
             }
@@ -132,6 +144,13 @@ impl Work {
                 size: size(3)?,
                 bytes: size(4)?,
                 each: ms(5)?,
+            },
+            "publish" => Work::Publish {
+                topic: text(1)?,
+                connections: size(2)?,
+                pipeline: Pipeline { window: number(3)?, frame: number(4)? },
+                bytes: size(5)?,
+                each: ms(6)?,
             },
             "pace" => {
                 Work::Pace { topic: text(1)?, rate: number(2)?, bytes: size(3)?, each: ms(4)? }
@@ -175,6 +194,13 @@ pub async fn work(arguments: &[String]) -> Result<(), Error> {
     let outcome = match work {
         Work::Append { topic, connections, size, bytes, each } => {
             append(address, &topic, connections, size, bytes, each).await
+        }
+        Work::Publish { topic, connections, pipeline, bytes, each } => {
+            let mut publishers = Vec::with_capacity(connections);
+            for _ in 0..connections {
+                publishers.push(Publisher::open(address, &topic, plain_envelope(bytes)).await?);
+            }
+            publish(publishers, pipeline, each).await
         }
         Work::Pace { topic, rate, bytes, each } => pace(address, &topic, rate, bytes, each).await,
         Work::Read { query, connections, codecs, acks, count, end_ms } => {
@@ -257,6 +283,22 @@ async fn pace(
         exchange(&mut socket, &post(address, topic, &envelopes)).await?;
     }
     Ok(Outcome { count: sent, seconds: start.elapsed().as_secs_f64(), ..Outcome::default() })
+}
+
+async fn publish(
+    publishers: Vec<Publisher>,
+    pipeline: Pipeline,
+    each: Duration,
+) -> Result<Outcome, Error> {
+    let (start, mut tasks) = (Instant::now(), tokio::task::JoinSet::new());
+    for publisher in publishers {
+        tasks.spawn(publisher.run(pipeline, start + each));
+    }
+    let mut all = Seen::default();
+    while let Some(seen) = tasks.join_next().await {
+        all.add(seen.map_err(|_| Error::Process("client"))??);
+    }
+    Ok(outcome(all, start))
 }
 
 /// The connections that a worker reads with.
@@ -356,9 +398,13 @@ pub(crate) async fn connect(address: &str) -> Result<TcpStream, Error> {
 
 /// One enqueue of `size` envelopes; without ids of their own, so that the request can be repeated.
 fn request(address: &str, topic: &str, size: usize, bytes: usize) -> Vec<u8> {
+    post(address, topic, &vec![plain_envelope(bytes); size])
+}
+
+/// An envelope that has so many bytes with the id that the hub adds.
+fn plain_envelope(bytes: usize) -> Vec<u8> {
     let filler = "x".repeat(bytes.saturating_sub(28));
-    let one = format!(r#"{{"data":"{filler}"}}"#).into_bytes();
-    post(address, topic, &vec![one; size])
+    format!(r#"{{"data":"{filler}"}}"#).into_bytes()
 }
 
 pub(crate) fn post(address: &str, topic: &str, envelopes: &[Vec<u8>]) -> Vec<u8> {

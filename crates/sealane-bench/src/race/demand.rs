@@ -20,6 +20,16 @@ impl Ask {
         Self { of, beside: Some(theirs), measure: Measure::Rate, bound: least }
     }
 
+    /// The same for each second of the server's CPU.
+    pub(super) const fn rate_per_core(of: Side, least: f64, theirs: Side) -> Self {
+        Self { of, beside: Some(theirs), measure: Measure::RatePerCore, bound: Some(least) }
+    }
+
+    /// A median latency of at most so many microseconds above that of each of `theirs`.
+    pub(super) const fn p50_above(of: Side, most_us: f64, theirs: Side) -> Self {
+        Self { of, beside: Some(theirs), measure: Measure::P50AboveUs, bound: Some(most_us) }
+    }
+
     /// At most so many microseconds of the server's CPU for each message.
     pub(super) const fn cpu(of: Side, most_us: f64) -> Self {
         Self { of, beside: None, measure: Measure::CpuUs, bound: Some(most_us) }
@@ -169,23 +179,12 @@ mod tests {
             with(Side::HttpBatches, None, 10.0),
             with(Side::File, Some(200.0), 0.0),
         ];
-        let above = |of, most| Ask {
-            of,
-            beside: Some(Side::File),
-            measure: Measure::P50AboveUs,
-            bound: Some(most),
-        };
         let asked = [
-            above(Side::Http, 120.0),
-            above(Side::Http, 99.0),
-            above(Side::HttpBatches, 120.0),
+            Ask::p50_above(Side::Http, 120.0, Side::File),
+            Ask::p50_above(Side::Http, 99.0, Side::File),
+            Ask::p50_above(Side::HttpBatches, 120.0, Side::File),
             Ask::cpu(Side::Http, 40.0),
-            Ask {
-                of: Side::Http,
-                beside: Some(Side::HttpBatches),
-                measure: Measure::RatePerCore,
-                bound: Some(0.8),
-            },
+            Ask::rate_per_core(Side::Http, 0.8, Side::HttpBatches),
         ];
         let verdicts: Vec<(Measure, f64, bool)> =
             of(&asked, &rows).iter().map(|d| (d.measure, d.value, d.is_met())).collect();

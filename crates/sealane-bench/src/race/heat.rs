@@ -7,6 +7,7 @@ use super::demand::Ask;
 use super::nats::Sync;
 use super::{Error, Peers, Side, fan_out, nats, ours, sqlite};
 use crate::load::client::Acks;
+use crate::load::publisher::Pipeline;
 use crate::programs::Programs;
 
 /// One question. Its contenders answer it in turn, round after round.
@@ -26,6 +27,8 @@ pub(super) enum Contender {
     Sqlite { group: usize },
     /// Enqueues to a node: connections, and messages of each request.
     Append { level: &'static str, connections: usize, size: usize },
+    /// Messages over publishing sockets of a node, fsynced before their answers.
+    Publish { connections: usize, pipeline: Pipeline },
     /// `nats bench js pub VERB`.
     JetStream { sync: Sync, verb: &'static str, clients: usize },
     /// A backlog read by a consumer of a node, every message acknowledged.
@@ -43,8 +46,15 @@ pub(super) enum Contender {
 }
 
 use Contender::{
-    Append, Centrifugo, Core, Deliver, Floor, JetRead, JetStream, Live, Readers, Sqlite,
+    Append, Centrifugo, Core, Deliver, Floor, JetRead, JetStream, Live, Publish, Readers, Sqlite,
 };
+
+/// The next message is sent once the last one is answered.
+const ALONE: Pipeline = Pipeline { window: 1, frame: 1 };
+/// As many messages as the hub gives credit for, a frame each.
+const SINGLES: Pipeline = Pipeline { window: u64::MAX, frame: 1 };
+/// As many messages as the hub gives credit for, up to so many in a frame.
+const FRAMES: Pipeline = Pipeline { window: u64::MAX, frame: 500 };
 
 pub(super) const HEATS: &[Heat] = &[
     Heat {
@@ -55,10 +65,14 @@ pub(super) const HEATS: &[Heat] = &[
             Append { level: "disk", connections: 1, size: 1 },
             Append { level: "os", connections: 1, size: 1 },
             Append { level: "memory", connections: 1, size: 1 },
+            Publish { connections: 1, pipeline: ALONE },
             JetStream { sync: Sync::Default, verb: "sync", clients: 1 },
             JetStream { sync: Sync::Always, verb: "sync", clients: 1 },
         ],
         asked: &[
+            Ask::p50_above(Side::Socket, 120.0, Side::File),
+            Ask::rate(Side::Socket, Some(1.3), Side::PeerSynced),
+            Ask::rate(Side::Socket, None, Side::PeerUnsynced),
             Ask::rate(Side::Http, None, Side::PeerUnsynced),
             Ask::rate(Side::Http, None, Side::PeerSynced),
         ],
@@ -71,10 +85,13 @@ pub(super) const HEATS: &[Heat] = &[
             Append { level: "disk", connections: 64, size: 1 },
             Append { level: "os", connections: 64, size: 1 },
             Append { level: "memory", connections: 64, size: 1 },
+            Publish { connections: 64, pipeline: ALONE },
             JetStream { sync: Sync::Default, verb: "sync", clients: 64 },
             JetStream { sync: Sync::Always, verb: "sync", clients: 64 },
         ],
         asked: &[
+            Ask::rate(Side::Socket, Some(2.5), Side::Http),
+            Ask::cpu(Side::Socket, 20.0),
             Ask::cpu(Side::Http, 40.0),
             Ask::rate(Side::Http, Some(1.0), Side::PeerUnsynced),
             Ask::rate(Side::Http, Some(10.0), Side::PeerSynced),
@@ -88,6 +105,8 @@ pub(super) const HEATS: &[Heat] = &[
             Append { level: "disk", connections: 1, size: 500 },
             Append { level: "os", connections: 1, size: 500 },
             Append { level: "memory", connections: 1, size: 500 },
+            Publish { connections: 1, pipeline: SINGLES },
+            Publish { connections: 1, pipeline: FRAMES },
             JetStream { sync: Sync::Default, verb: "async", clients: 1 },
             JetStream { sync: Sync::Always, verb: "async", clients: 1 },
             JetStream { sync: Sync::Later, verb: "async", clients: 1 },
@@ -95,7 +114,10 @@ pub(super) const HEATS: &[Heat] = &[
             JetStream { sync: Sync::Always, verb: "batch", clients: 1 },
         ],
         asked: &[
+            Ask::rate_per_core(Side::Socket, 0.8, Side::HttpBatches),
+            Ask::rate(Side::Socket, Some(3.0), Side::PeerUnsynced),
             Ask::rate(Side::HttpBatches, Some(1.0), Side::PeerUnsynced),
+            Ask::rate(Side::HttpBatches, Some(1.0), Side::PeerUnsyncedBatches),
             Ask::rate(Side::HttpBatches, Some(10.0), Side::PeerSynced),
         ],
     },
@@ -117,7 +139,11 @@ pub(super) const HEATS: &[Heat] = &[
     Heat {
         name: "fan-out over WebSocket",
         contenders: &[Readers { batch: 1 }, Readers { batch: 64 }, Centrifugo],
-        asked: &[Ask::rate(Side::Ours, Some(3.0), Side::Peer)],
+        asked: &[
+            Ask::rate(Side::Ours, Some(3.0), Side::Peer),
+            // The clients, who cost both the same, are on the same cores.
+            Ask::rate_per_core(Side::Ours, 3.0, Side::Peer),
+        ],
     },
 ];
 
@@ -175,6 +201,9 @@ impl Contender {
             Append { level, connections, size } => {
                 ours::append(track, level, connections, size, effort).await
             }
+            Publish { connections, pipeline } => {
+                ours::publish(track, connections, pipeline, effort).await
+            }
             JetStream { sync, verb, clients } => {
                 nats::publish(track, sync, verb, clients, effort).await
             }
@@ -194,6 +223,9 @@ impl Contender {
             Sqlite { group } => format!("plain SQLite, groups of {group}"),
             Append { size: 1, .. } => "Sealane, HTTP enqueue".into(),
             Append { size, .. } => format!("Sealane, HTTP batches of {size}"),
+            Publish { pipeline: ALONE, .. } => "Sealane, socket".into(),
+            Publish { pipeline: SINGLES, .. } => "Sealane, socket, pipelined".into(),
+            Publish { pipeline, .. } => format!("Sealane, socket, frames to {}", pipeline.frame),
             JetStream { verb: "sync", .. } => "JetStream, js pub sync".into(),
             JetStream { verb, .. } => format!("JetStream, js pub {verb} of 500"),
             Deliver { batch: 1, .. } => "Sealane consumer, each by id".into(),
@@ -214,7 +246,7 @@ impl Contender {
             Sqlite { .. } => "FULL",
             Append { level, .. } => level,
             JetStream { sync, .. } => sync.durability(),
-            Deliver { .. } => "disk",
+            Publish { .. } | Deliver { .. } => "disk",
             JetRead { .. } => Sync::Default.durability(),
             Live | Readers { .. } => "memory",
             Core | Centrifugo => "none",
@@ -224,7 +256,7 @@ impl Contender {
     pub(super) fn connections(self, track: &Track<'_>) -> usize {
         match self {
             Floor { .. } | Sqlite { .. } => 0,
-            Append { connections, .. } => connections,
+            Append { connections, .. } | Publish { connections, .. } => connections,
             JetStream { clients, .. } => clients,
             Deliver { .. } | JetRead { .. } => 1,
             Live | Core => 2,
@@ -238,13 +270,18 @@ impl Contender {
             Floor { .. } => Side::File,
             Append { level: "disk", size: 1, .. } => Side::Http,
             Append { level: "disk", .. } => Side::HttpBatches,
+            Publish { pipeline: ALONE | SINGLES, .. } => Side::Socket,
             Deliver { .. } => Side::OursAcked,
+            JetStream { sync: Sync::Default, verb: "batch", .. } => Side::PeerUnsyncedBatches,
             JetStream { sync: Sync::Default, .. } => Side::PeerUnsynced,
             JetStream { sync: Sync::Always, .. } => Side::PeerSynced,
             JetRead { .. } => Side::PeerAcked,
             Live | Readers { .. } => Side::Ours,
             Core | Centrifugo => Side::Peer,
-            Sqlite { .. } | Append { .. } | JetStream { sync: Sync::Later, .. } => Side::Beside,
+            Sqlite { .. }
+            | Append { .. }
+            | Publish { .. }
+            | JetStream { sync: Sync::Later, .. } => Side::Beside,
         }
     }
 

@@ -10,6 +10,7 @@ use super::heat::{AFTER, Effort, Lap, Track};
 use super::server::folder;
 use crate::load::client::Acks;
 use crate::load::node::NodeProcess;
+use crate::load::publisher::Pipeline;
 use crate::load::worker::{Outcome, Work, Worker};
 
 const TOPIC: &str = "race/run";
@@ -40,6 +41,21 @@ pub(super) async fn append(
     let before = node.cpu_s();
     let (bytes, each) = (track.body + AROUND, effort.each);
     let work = Work::Append { topic: TOPIC.into(), connections, size, bytes, each };
+    published(track, &node, before, &work).await
+}
+
+/// Publishes over sockets from a process of their own.
+pub(super) async fn publish(
+    track: &Track<'_>,
+    connections: usize,
+    pipeline: Pipeline,
+    effort: Effort,
+) -> Result<Lap, Error> {
+    let data = folder(track.data)?;
+    let node = NodeProcess::start(track.programs, data.path(), "disk")?;
+    let before = node.cpu_s();
+    let (bytes, each) = (track.body + AROUND, effort.each);
+    let work = Work::Publish { topic: TOPIC.into(), connections, pipeline, bytes, each };
     published(track, &node, before, &work).await
 }
 

@@ -108,6 +108,14 @@ async fn its_faults_do_not_come_back() {
 }
 
 #[tokio::test]
+async fn it_steers_consumers_and_cancels_what_is_held_back() {
+    let hub = Running::start().await;
+    let address = hub.address().to_string();
+    let work = move || run("consumers.mjs", &[&address]);
+    tokio::task::spawn_blocking(work).await.unwrap();
+}
+
+#[tokio::test]
 async fn a_token_that_only_reads_sees_in_it_all_that_it_may_read() {
     let hub = Running::start().await;
     hub.enqueue_numbered("orders", 0, 3).await;

@@ -36,6 +36,8 @@ use crate::Error;
 #[derive(Debug)]
 pub struct S3 {
     location: String,
+    /// The location behind the address of its server, as far as one is named.
+    place: String,
     bucket: AmazonS3,
     prefix: Location,
     runtime: &'static Runtime,
@@ -86,17 +88,27 @@ impl S3 {
         let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
         let prefix = Location::parse(prefix).map_err(|_| invalid("the prefix is malformed"))?;
         let road = Road::new(&variables).map_err(|cause| Error::store(location, cause))?;
-        let bucket =
-            client(bucket, &variables, road, silence).map_err(|cause| failure(location, cause))?;
+        let builder = builder(&variables);
+        let place = match endpoint(&builder) {
+            Some(endpoint) => format!("{} {location}", endpoint.trim_end_matches('/')),
+            None => location.to_owned(),
+        };
+        let bucket = client(builder.with_bucket_name(bucket), &variables, road, silence)
+            .map_err(|cause| failure(location, cause))?;
         let runtime = runtime().map_err(|cause| Error::store(location, cause))?;
         let spool = spool_folder(location, &variables);
         let location = location.to_owned();
         let (swept, asked) = (OnceLock::new(), OnceLock::new());
-        Ok(S3 { location, bucket, prefix, runtime, spool, swept, asked })
+        Ok(S3 { location, place, bucket, prefix, runtime, spool, swept, asked })
     }
 
     pub(crate) fn location(&self) -> &str {
         &self.location
+    }
+
+    /// What tells it from a bucket of the same name at another server.
+    pub(crate) fn place(&self) -> &str {
+        &self.place
     }
 
     /// A local folder of this store. What was left there a day ago is removed on the way.
@@ -254,13 +266,8 @@ fn runtime() -> io::Result<&'static Runtime> {
     SHARED.get().ok_or_else(|| io::Error::other("no runtime"))
 }
 
-/// The client of one bucket, from the environment.
-fn client(
-    bucket: &str,
-    variables: &BTreeMap<String, String>,
-    road: Road,
-    silence: Duration,
-) -> object_store::Result<AmazonS3> {
+/// What the environment says of all buckets.
+fn builder(variables: &BTreeMap<String, String>) -> AmazonS3Builder {
     let mut builder = AmazonS3Builder::new();
     for (name, value) in variables.iter().filter(|(name, _)| name.starts_with("AWS_")) {
         // What the client has no use for is for others.
@@ -268,8 +275,23 @@ fn client(
             builder = builder.with_config(key, value);
         }
     }
+    builder
+}
+
+/// The address of the server, if it is not that of AWS.
+fn endpoint(builder: &AmazonS3Builder) -> Option<String> {
     let keys = [AmazonS3ConfigKey::S3Endpoint, AmazonS3ConfigKey::Endpoint];
-    let endpoint = keys.iter().find_map(|key| builder.get_config_value(key));
+    keys.iter().find_map(|key| builder.get_config_value(key))
+}
+
+/// The client of one bucket.
+fn client(
+    builder: AmazonS3Builder,
+    variables: &BTreeMap<String, String>,
+    road: Road,
+    silence: Duration,
+) -> object_store::Result<AmazonS3> {
+    let endpoint = endpoint(&builder);
     let asked = variables.get("AWS_ALLOW_HTTP").is_some_and(|value| value == "true");
     let options = ClientOptions::new()
         .with_timeout_disabled()
@@ -282,7 +304,6 @@ fn client(
         ..RetryConfig::default()
     };
     builder
-        .with_bucket_name(bucket)
         .with_http_connector(Connector { road })
         .with_client_options(options)
         .with_retry(retry)

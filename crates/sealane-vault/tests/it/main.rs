@@ -1,6 +1,7 @@
 //! What a vault promises, one file per promise.
 
 mod believes_a_writer_up_to;
+mod changes_the_main_key;
 mod corpus;
 mod deep_paths;
 mod determinism;
