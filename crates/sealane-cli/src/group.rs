@@ -180,6 +180,8 @@ async fn beat(
     mut once: impl AsyncFnMut() -> Result<(), sealane::Error>,
 ) -> Result<usize, sealane::Error> {
     let mut count = 0;
+    // Listened to from the beginning, since Ctrl-C may come while a heartbeat is under way.
+    let mut ended = tokio::spawn(tokio::signal::ctrl_c());
     loop {
         match once().await {
             Ok(()) => count += 1,
@@ -191,7 +193,7 @@ async fn beat(
         let Some(every) = every else { return Ok(count) };
         tokio::select! {
             () = tokio::time::sleep(every) => {}
-            _ = tokio::signal::ctrl_c() => return Ok(count),
+            _ = &mut ended => return Ok(count),
         }
     }
 }

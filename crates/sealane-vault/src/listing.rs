@@ -54,7 +54,7 @@ impl Listing {
     pub(crate) fn finish(mut self, store: &Store) -> Result<Hash, Error> {
         self.file.flush().map_err(|cause| Error::store("tmp", cause))?;
         let hash = *self.hasher.finalize().as_bytes();
-        store.put_file(&listing_key(&hash), &self.path)?;
+        store.put_hashed(&listing_key(&hash), &self.path, &hash)?;
         Ok(hash)
     }
 }

@@ -311,6 +311,14 @@ impl Manifest {
         Ok(())
     }
 
+    /// Takes back what was found bad of a pack, which has been written again.
+    pub(crate) fn trust_pack(&self, pack: &Hash) -> Result<(), Error> {
+        let sql = "UPDATE chunk SET state = 0
+                   WHERE state = 2 AND pack = (SELECT number FROM pack WHERE hash = ?)";
+        self.database.execute(sql, [pack])?;
+        Ok(())
+    }
+
     /// The chunks of a pack.
     pub(crate) fn chunks_of(&self, pack: &Hash) -> Result<Vec<(Id, ChunkKind)>, Error> {
         let sql = "SELECT id, descriptor FROM chunk

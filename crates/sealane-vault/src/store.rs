@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use crate::format::pack::Hash;
 use crate::limits::MAX_SPOOL_AGE_MS;
 
 pub use folder::Folder;
@@ -17,6 +18,9 @@ pub(crate) use folder::create_from;
 pub use s3::S3;
 
 use crate::Error;
+
+/// What is read at once of an object that is hashed.
+const BLOCK_BYTES: usize = 1 << 20;
 
 /// An object as a listing shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -130,6 +134,38 @@ impl Store {
             Store::Folder(folder) => folder.put_file(key, file),
             Store::S3(bucket) => bucket.put_file(key, file),
         }
+    }
+
+    /// The same for an object that is named by the BLAKE3 hash of its bytes. What lies under that
+    /// name and is not that has been damaged, and is replaced.
+    ///
+    /// # Errors
+    /// As [`Store::put_file`].
+    pub(crate) fn put_hashed(&self, key: &str, file: &Path, hash: &Hash) -> Result<Put, Error> {
+        if self.size(key)?.is_some() && !self.has(key, hash)? {
+            self.delete(key)?;
+        }
+        self.put_file(key, file)
+    }
+
+    /// Whether there is an object whose bytes have this BLAKE3 hash.
+    ///
+    /// # Errors
+    /// [`Error::Store`].
+    pub(crate) fn has(&self, key: &str, hash: &Hash) -> Result<bool, Error> {
+        let Some(size) = self.size(key)? else { return Ok(false) };
+        let (mut hasher, mut block, mut read) = (blake3::Hasher::new(), vec![0; BLOCK_BYTES], 0);
+        while read < size {
+            let left = usize::try_from(size - read).unwrap_or(usize::MAX);
+            let Some(part) = block.get_mut(..left.min(BLOCK_BYTES)) else { break };
+            match self.get_range(key, read, part) {
+                Err(error) if error.is_damage() => return Ok(false),
+                other => other?,
+            }
+            hasher.update(part);
+            read += part.len() as u64;
+        }
+        Ok(hasher.finalize().as_bytes() == hash)
     }
 
     /// The folder in which packs are written before they become objects. It exists on return.

@@ -51,15 +51,31 @@ impl Vault {
             [] => None,
             sources => Some(self.put_paths(sources, options)?),
         };
-        let rescued = self.rescue(&found.bad_packs)?;
-        for pack in &found.bad_packs {
-            self.store().delete(&pack_key(pack))?;
-            mended.push(pack_key(pack));
+        let bad = self.still_bad(found.bad_packs, &mut mended)?;
+        let rescued = self.rescue(&bad)?;
+        for pack in self.still_bad(bad, &mut mended)? {
+            self.store().delete(&pack_key(&pack))?;
+            mended.push(pack_key(&pack));
         }
         self.clear_indexes(&mut mended)?;
         self.sync()?;
         let lost = self.verify(true)?.problems;
         Ok(RepairReport { found: found.problems.len() as u64, mended, rescued, put, lost })
+    }
+
+    /// Those of the packs that are still damaged. The same chunks make the same pack, so that what
+    /// was kept again may lie in its old place.
+    fn still_bad(&self, packs: Vec<Hash>, mended: &mut Vec<String>) -> Result<Vec<Hash>, Error> {
+        let mut bad = Vec::new();
+        for pack in packs {
+            let key = pack_key(&pack);
+            if self.store().has(&key, &pack)? {
+                mended.push(key);
+            } else {
+                bad.push(pack);
+            }
+        }
+        Ok(bad)
     }
 
     /// Writes the config again if it is lost: the main key and the vault's id tell all of it but

@@ -34,7 +34,7 @@ impl<'scope> Uploader<'scope> {
 fn run(store: &Store, finished: &Receiver<(Spooled, Pack)>) -> Result<Vec<Pack>, Error> {
     let mut durable = Vec::new();
     for (file, pack) in finished {
-        store.put_file(&pack_key(&pack.hash), &file.0)?;
+        store.put_hashed(&pack_key(&pack.hash), &file.0, &pack.hash)?;
         durable.push(pack);
     }
     Ok(durable)

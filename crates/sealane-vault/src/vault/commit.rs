@@ -54,7 +54,10 @@ impl Vault {
             hashes.push(hash);
         }
         self.manifest.transaction(|manifest| {
-            packs.iter().try_for_each(|pack| manifest.add_pack(pack, Origin::Owner))?;
+            for pack in packs {
+                manifest.add_pack(pack, Origin::Owner)?;
+                manifest.trust_pack(&pack.hash)?;
+            }
             hashes.iter().try_for_each(|hash| manifest.index_read(hash))
         })
     }

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use crate::shared::{Host, PASSPHRASE, Place, assert_same, flip, odd_files};
 use sealane_vault::{
-    Error, GetOptions, OpenOptions, PutOptions, RecoveryCode, Secret, Store, Vault,
+    Error, GetOptions, OpenOptions, PutOptions, RecoveryCode, Secret, Skipped, Store, Vault,
 };
 
 /// A vault with the first state of a tree and a second one, a writer's copy among them.
@@ -205,4 +205,44 @@ fn a_repair_says_what_it_brought_back_and_what_it_cannot() {
     // A copy of the pack takes its place again.
     fs::write(place.path("vault").join(key), whole).unwrap();
     assert_eq!(kept.open(&place).unwrap().verify(true).unwrap().problems, []);
+}
+
+#[test]
+fn a_pack_that_is_kept_again_takes_its_own_place() {
+    // In the middle of what is kept, and in the list behind it.
+    for (repairs, in_list) in [(false, false), (true, false), (false, true), (true, true)] {
+        let place = Place::new();
+        let source = place.source(|folder| fs::write(folder.join("one"), [7; 100]).unwrap());
+        let owner = place.init();
+        let put = || owner.put_paths(std::slice::from_ref(&source), &PutOptions::default());
+        put().unwrap();
+        let is_pack = |key: &&String| key.starts_with("packs/");
+        let (before, what) = (place.objects(), format!("repair {repairs}, in the list {in_list}"));
+        let packs: Vec<&String> = before.keys().filter(is_pack).collect();
+        for pack in &packs {
+            let size = before[*pack].len() as u64;
+            let at = if in_list { size - 1 } else { size / 2 };
+            flip(&place.path("vault").join(pack), at);
+        }
+        assert!(!owner.verify(true).unwrap().problems.is_empty(), "{what}");
+        if repairs {
+            let paths = std::slice::from_ref(&source);
+            let report = owner.repair(paths, &PutOptions::default()).unwrap();
+            assert!(report.lost.is_empty(), "{what}: {:?}", report.lost);
+        } else {
+            put().unwrap();
+        }
+        // A damaged pack of which only a part was kept again lies there until a repair.
+        let left = owner.verify(true).unwrap().problems;
+        let is_left = |problem: &Skipped| !repairs && problem.path.starts_with("packs/");
+        assert!(left.iter().all(is_left), "{what}: {left:?}");
+        // What is whole again is kept no more.
+        let after = place.objects();
+        assert_eq!(put().unwrap().counts.new_bytes, 0, "{what}");
+        let count = |objects: &BTreeMap<String, Vec<u8>>| objects.keys().filter(is_pack).count();
+        assert_eq!(count(&place.objects()), count(&after), "{what}");
+        let (target, failed) = place.restores(&owner, None);
+        assert!(failed.is_empty(), "{what}: {failed:?}");
+        assert_eq!(compare(&target, &source), 0, "{what}");
+    }
 }
