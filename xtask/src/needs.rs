@@ -30,6 +30,9 @@ const NODE_FOLDER: &str = "tests/js";
 /// What the Python tests import.
 const PYTHON_LIST: &str = "tests/python/requirements.txt";
 
+/// Where the Prometheus of a proof is.
+const PROMETHEUS: &str = "target/prometheus";
+
 /// `cargo xtask needs`.
 pub(crate) fn run(arguments: &[String]) -> Outcome {
     match arguments {
@@ -108,10 +111,32 @@ pub(crate) fn peers() -> Outcome {
     Ok(())
 }
 
+/// Unpacks the Prometheus of Debian into `target/prometheus`: installed it would run as a service.
+pub(crate) fn prometheus() -> Outcome {
+    let folder = process::root().join(PROMETHEUS);
+    if folder.join("usr/bin/prometheus").is_file() {
+        return Ok(());
+    }
+    for name in ["apt-get", "dpkg-deb"] {
+        if !process::has(name) {
+            return Err(format!("`{name}` is missing: it brings the package prometheus of Debian"));
+        }
+    }
+    std::fs::create_dir_all(&folder).map_err(|error| format!("{PROMETHEUS}: {error}"))?;
+    let mut download = process::program("apt-get");
+    process::run(download.args(["download", "prometheus"]).current_dir(&folder))?;
+    let mut files = std::fs::read_dir(&folder).map_err(|error| format!("{PROMETHEUS}: {error}"))?;
+    let is_package = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "deb");
+    let package = files.find_map(|file| Some(file.ok()?.path()).filter(is_package));
+    let package = package.ok_or_else(|| format!("{PROMETHEUS}: no package came"))?;
+    process::run(process::program("dpkg-deb").arg("--extract").arg(package).arg(&folder))
+}
+
 /// The search path of the tests: the Python environment first, and where disk tools live.
 pub(crate) fn search_path() -> std::ffi::OsString {
     let old = std::env::var_os("PATH").unwrap_or_default();
     let mut folders = vec![environment().join("bin")];
+    folders.push(process::root().join(PROMETHEUS).join("usr/bin"));
     folders.extend(std::env::split_paths(&old));
     folders.extend(["/usr/sbin".into(), "/sbin".into()]);
     std::env::join_paths(folders).unwrap_or(old)

@@ -21,6 +21,8 @@ const RACE: &str = "race";
 const MUTANTS: &str = "mutants";
 /// The proof that compiles patches.
 const GROW: &str = "grow";
+/// The proof that needs a Prometheus.
+const METRICS: &str = "metrics";
 /// The proof that needs other people's Python packages.
 const VAULT: &str = "vault";
 
@@ -143,6 +145,12 @@ const PROOFS: &[Proof] = &[
         shows: "a hammered node beside an idle one: nobody else is refused, and how long they wait",
         runs: Runs::Test { package: CLI, named: "bounds_the_node::bystanders_of_a_hammered_node" },
         environment: &[("SEALANE_SECONDS", "60"), DEMANDS],
+    },
+    Proof {
+        name: METRICS,
+        shows: "a Prometheus reads a node, takes the rules, and answers what the dashboard asks",
+        runs: Runs::Test { package: NODE, named: "feeds_prometheus" },
+        environment: &[("SEALANE_PROMETHEUS", "1")],
     },
     Proof {
         name: "upgrade",
@@ -272,6 +280,7 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     match proof.name {
         RACE => crate::needs::peers()?,
         VAULT => crate::needs::install()?,
+        METRICS => crate::needs::prometheus()?,
         _ => {}
     }
     let (words, rest): (Vec<_>, Vec<_>) = rest.iter().partition(|word| *word == DIRTY);

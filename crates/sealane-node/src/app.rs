@@ -15,6 +15,8 @@ use crate::peer::{Peer, Permits};
 use crate::probe::Probe;
 use crate::readers::Readers;
 use crate::refusal::{Refusal, Refused};
+use crate::requests::Requests;
+use crate::routes;
 use crate::served::Serving;
 use crate::upgrade::Telling;
 
@@ -30,6 +32,7 @@ pub(crate) struct App {
     pub(crate) access: Arc<Access>,
     pub(crate) fair: Fair,
     pub(crate) refused: Refused,
+    pub(crate) requests: Requests,
     pub(crate) probe: Probe,
     pub(crate) readers: Arc<Readers>,
     alive: Mutex<Option<Alive>>,
@@ -55,6 +58,7 @@ impl App {
             permits: Permits::new(config.limits.connections_per_address.max(1)),
             fair: Fair::new(config.limits),
             refused: Refused::new(),
+            requests: Requests::new(routes::paths()),
             probe: Probe::new(&config.data),
             readers: Arc::default(),
             alive: Mutex::new(Some(alive)),

@@ -36,6 +36,10 @@ sealane_message::limits! {
     MAX_IDEMPOTENCY_KEYS: usize = 1_000_000, "keys";
     /// How long an idempotency key is kept.
     MAX_IDEMPOTENCY_AGE_MS: u64 = 24 * 3600 * 1000, "milliseconds";
+    /// Streams that have series of their own in `/metrics`. Further ones are summed as `*other*`.
+    MAX_METRIC_STREAMS: usize = 256, "streams";
+    /// Consumers that have series of their own in `/metrics`. Further ones are summed as `*other*`.
+    MAX_METRIC_CONSUMERS: usize = 512, "consumers";
     /// The write-ahead log of the store, and less on a small disk. It is copied into the database
     /// before it grows beyond this.
     MAX_LOG_BYTES: u64 = 32 << 20, "bytes";
