@@ -18,6 +18,7 @@ use crate::refusal::{Refusal, Refused};
 use crate::requests::Requests;
 use crate::routes;
 use crate::served::Serving;
+use crate::spans::Spans;
 use crate::upgrade::Telling;
 
 /// What all requests share.
@@ -33,6 +34,7 @@ pub(crate) struct App {
     pub(crate) fair: Fair,
     pub(crate) refused: Refused,
     pub(crate) requests: Requests,
+    pub(crate) spans: Arc<Spans>,
     pub(crate) probe: Probe,
     pub(crate) readers: Arc<Readers>,
     alive: Mutex<Option<Alive>>,
@@ -59,6 +61,7 @@ impl App {
             fair: Fair::new(config.limits),
             refused: Refused::new(),
             requests: Requests::new(routes::paths()),
+            spans: Arc::default(),
             probe: Probe::new(&config.data),
             readers: Arc::default(),
             alive: Mutex::new(Some(alive)),

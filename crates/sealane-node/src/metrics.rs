@@ -148,6 +148,13 @@ fn gather(app: &App) -> Gathered {
         help: "Refusals, by name.",
         values: Values::Counter(refused.map(point).collect()),
     });
+    for (name, help, value) in [
+        ("sealane_carry_spans_total", "Spans that a collector has taken.", app.spans.sent()),
+        ("sealane_carry_spans_dropped_total", "Spans that none took.", app.spans.dropped()),
+    ] {
+        let values = Values::Counter(vec![Point { labels: vec![], value }]);
+        all.push(Metric { name, help, values });
+    }
     let timings = app.hub.timings().all().into_iter();
     all.extend(timings.map(|timing| {
         let values = Values::Histogram(vec![Timed { labels: vec![], spread: timing.spread }]);

@@ -10,6 +10,7 @@ use axum::middleware::{from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get, post};
 use sealane_protocol::{Error, Health};
+use tracing::Instrument;
 
 use crate::access::{Pass, cross_site};
 use crate::app::App;
@@ -17,6 +18,7 @@ use crate::peer::Peer;
 use crate::ready::ready;
 use crate::refusal::Refusal;
 use crate::reply::{Fill, Reason, answer};
+use crate::trace::Traced;
 use crate::{console, enqueue, events, head, metrics, streams, subscribe, upgrade};
 
 /// The description of the routes for other programs.
@@ -113,7 +115,14 @@ pub(crate) fn paths() -> Vec<&'static str> {
 
 async fn count(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     let (route, began) = (app.requests.of(request.uri().path()), Instant::now());
-    let response = next.run(request).await;
+    let response = match Traced::begin(&request, route.path) {
+        None => next.run(request).await,
+        Some(traced) => {
+            let response = next.run(request).instrument(traced.logged()).await;
+            traced.end(&response).into_iter().for_each(|span| app.spans.note(span));
+            response
+        }
+    };
     route.took.note(began.elapsed());
     if let Some(Reason(name)) = response.extensions().get() {
         app.refused.count(name);

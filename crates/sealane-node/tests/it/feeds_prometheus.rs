@@ -73,6 +73,8 @@ async fn the_dashboard_and_the_rules_ask_for_what_a_node_tells() {
 
 /// What no panel draws: it follows from others, or is told for single streams.
 const SHOWN_OTHERWISE: &[&str] = &[
+    "sealane_carry_spans_dropped_total",
+    "sealane_carry_spans_total",
     "sealane_codec_encoded_total",
     "sealane_stream_consumer_acked_total",
     "sealane_stream_consumer_members",

@@ -29,6 +29,7 @@ mod socket;
 mod stays_fair;
 mod stock_clients;
 mod strict_order;
+mod tells_collectors;
 mod tells_its_figures;
 mod tells_refused_upgrades;
 mod tells_the_form;
