@@ -76,6 +76,7 @@ fn one(codec: Codec, bytes: &[u8]) -> Option<Value> {
     let verdict = Transcoder::new().validate(codec, bytes);
     assert_eq!(verdict.as_ref().err(), read.as_ref().err());
     let _ = (kind(codec, bytes), read_u64(codec, bytes), read_bool(codec, bytes));
+    let _ = sealane_codec::maps(codec, bytes);
     let views = (fields(codec, bytes), elements(codec, bytes), read_text(codec, bytes));
     if let Err(error) = &read {
         assert!(error.info().code.starts_with("SL-CODEC-"));

@@ -6,7 +6,8 @@ mod steps;
 use bytes::Bytes;
 use sealane_codec::{Codec, Writer};
 use sealane_protocol::{
-    Change, Enqueue, Enqueued, Health, Page, Sealed, ServerFrame, StreamState, Streams, read_ops,
+    Change, Enqueue, Enqueued, Health, Page, PublishFrame, Sealed, ServerFrame, StreamState,
+    Streams, read_ops, read_publish, write_publish,
 };
 
 /// A frame from either side, in the codec that the first byte chooses: what is read is written
@@ -18,6 +19,7 @@ pub fn hub(bytes: &[u8]) {
     ops(codec, frame);
     sealed(codec, frame);
     server_frame(codec, frame);
+    publishing(codec, frame);
     requests(codec, frame);
     answers(codec, frame);
     if first >= 128 {
@@ -61,6 +63,24 @@ fn server_frame(codec: Codec, frame: &[u8]) {
     frame.write(codec, &mut written);
     let again = ServerFrame::read(codec, &written.into()).expect("what we write");
     assert_eq!(trimmed(again), trimmed(frame));
+}
+
+/// Both directions of a publishing socket.
+fn publishing(codec: Codec, frame: &[u8]) {
+    for asked in read_publish(codec, frame).unwrap_or_default() {
+        let Ok(item) = asked.item else { continue };
+        assert_eq!((asked.n, asked.to.as_ref()), (item.n, item.to.as_str()));
+        let (mut written, mut framed) = (Vec::new(), Vec::new());
+        item.write(codec, &mut written);
+        write_publish(codec, [written.as_slice()].into_iter(), &mut framed);
+        let again = read_publish(codec, &framed).expect("what we write").remove(0);
+        assert_eq!((again.bytes, again.item), (written.len(), Ok(item)));
+    }
+    if let Ok(told) = PublishFrame::read(codec, &Bytes::copy_from_slice(frame)) {
+        let mut written = Vec::new();
+        told.write(codec, &mut written);
+        assert_eq!(PublishFrame::read(codec, &written.into()), Ok(told));
+    }
 }
 
 fn requests(codec: Codec, body: &[u8]) {

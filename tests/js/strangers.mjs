@@ -87,6 +87,19 @@ function passesOverFrames() {
   assert.deepEqual(socket.sent, [{ credit: 256 }], 'strangers cost no credit');
 }
 
+// A page that goes on to something else is not told that its old connection has ended.
+function tellsOnlyAnEndThatItDidNotMake() {
+  const ends = [];
+  for (const name of ['own', 'other']) {
+    const none = () => {};
+    const closed = () => ends.push(name);
+    const tail = new Tail('a', 'new', { begun: none, message: none, gap: none, closed });
+    if (name === 'own') tail.close();
+    sockets.at(-1).dispatchEvent(new Event('close'));
+  }
+  assert.deepEqual(ends, ['other']);
+}
+
 async function readsAnswers() {
   const stored = { id: 'm', stream: 'a', offset: 3, level: 'orbit', moon: 1 };
   Object.assign(answer, { status: 200, body: JSON.stringify(stored) });
@@ -94,7 +107,8 @@ async function readsAnswers() {
   const gap = { status: 'gap', stream: 'a', from: 1, to: 2, reason: 'meteor' };
   const page = { stream: 'a', messages: [deliver(0)], gaps: [gap], next: 1, end: true, tide: 0 };
   Object.assign(answer, { status: 200, body: JSON.stringify(page) });
-  assert.equal((await range('a', 'first', 10)).length, 1);
+  const { frames, next, end } = await range('a', 'first', 10);
+  assert.deepEqual([frames.length, next, end], [2, 1, true]);
 }
 
 async function keepsTheWordsOfRefusals() {
@@ -113,6 +127,7 @@ async function keepsTheWordsOfRefusals() {
 }
 
 passesOverFrames();
+tellsOnlyAnEndThatItDidNotMake();
 await readsAnswers();
 await keepsTheWordsOfRefusals();
 console.log('what only a newer hub says is passed over');

@@ -117,6 +117,16 @@ const PROOFS: &[Proof] = &[
         environment: &[("SEALANE_READERS", "1000"), ("SEALANE_SECONDS", "60"), DEMANDS],
     },
     Proof {
+        name: "publish",
+        shows: "10,000 publishers on a disk that stalls; 200 kills: nothing lost, nothing twice",
+        runs: Runs::Test { package: CLI, named: "publishes_over_" },
+        environment: &[
+            ("SEALANE_PUBLISHERS", "10000"),
+            ("SEALANE_SECONDS", "10"),
+            ("SEALANE_KILLS", "200"),
+        ],
+    },
+    Proof {
         name: "held",
         shows: "a store that another process holds for a minute: named refusals, reads, the return",
         runs: Runs::Test { package: NODE, named: "another_process_holds" },
@@ -190,7 +200,7 @@ const PROOFS: &[Proof] = &[
     },
     Proof {
         name: "vaultkill",
-        shows: "200 kills of `vault put`: the next run completes, nothing refers to nothing",
+        shows: "200 kills each of put, prune, repair, key rotate: the next run completes",
         runs: Runs::Test { package: CLI, named: "vault_outlives_kill" },
         environment: &[("SEALANE_KILLS", "200")],
     },

@@ -8,6 +8,7 @@ mod append;
 pub(crate) mod client;
 mod deliver;
 pub(crate) mod node;
+pub(crate) mod publisher;
 mod report;
 mod sealed;
 pub(crate) mod worker;
@@ -15,6 +16,7 @@ pub(crate) mod worker;
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub(crate) use append::again_and_again;
 pub use append::raw_appends;
 pub use report::{Machine, Report, Row};
 pub use worker::work;

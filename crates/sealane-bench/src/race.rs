@@ -4,6 +4,7 @@
 //! Each lap starts a server of its own on an empty folder. The first lap of a contender warms up
 //! and says how much the others count.
 
+mod demand;
 mod fan_out;
 mod heat;
 mod nats;
@@ -11,6 +12,7 @@ mod ours;
 mod row;
 mod said;
 mod server;
+mod sqlite;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -20,8 +22,9 @@ use crate::load::Machine;
 use crate::programs::Programs;
 use heat::{Contender, Effort, HEATS, Heat, Lap, Track};
 
+pub use demand::{Demand, Measure};
 pub use fan_out::work;
-pub use row::{Demand, Row};
+pub use row::Row;
 pub use said::{Said, SaidError};
 
 /// What is raced, and for how long.
@@ -76,6 +79,9 @@ pub enum Error {
         /// What it said at last.
         said: String,
     },
+    /// The store that is the floor of ours failed.
+    #[error("SQLite: {0}")]
+    Sqlite(#[from] rusqlite::Error),
     /// The clients of a fan-out failed.
     #[error("the clients failed: {0}")]
     Client(&'static str),
@@ -106,10 +112,14 @@ pub struct Report {
 /// Which part of a comparison a contender is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Side {
-    OursSynced,
+    File,
+    Http,
+    HttpBatches,
+    Socket,
     OursAcked,
     Ours,
     PeerUnsynced,
+    PeerUnsyncedBatches,
     PeerSynced,
     PeerAcked,
     Peer,
@@ -161,6 +171,11 @@ impl Peers {
                 env!("CARGO_PKG_VERSION"),
                 Machine::build()
             ),
+            format!(
+                "SQLite {}: journal_mode WAL, synchronous FULL, a row and a commit for each group, \
+                 as a node stores them",
+                rusqlite::version()
+            ),
             "every server alone on an empty folder, clients in other processes on the same cores, \
              loopback, no TLS; CPU and memory are the server's process"
                 .to_owned(),
@@ -194,7 +209,7 @@ pub async fn run(options: &Options, show: &mut dyn FnMut(&str)) -> Result<Report
             let came = race(heat, &track, options, show).await;
             show(Row::HEAD);
             came.iter().for_each(|(_, row)| show(&row.to_string()));
-            let asked = row::demands(&came);
+            let asked = demand::of(heat.asked, &came);
             asked.iter().for_each(|demand| show(&demand.to_string()));
             demands.extend(asked);
             rows.extend(came.into_iter().map(|(_, row)| row));

@@ -1,5 +1,6 @@
 //! Every verb and flag, defined once.
 
+pub mod consumer;
 pub mod group;
 pub mod key;
 pub mod operate;
@@ -87,6 +88,10 @@ pub enum Command {
     Reply(Reply),
     /// List, show, change and remove streams
     Stream(Stream),
+    /// See and steer consumers: pause, reset, skip, deliver again
+    Consumer(consumer::Consumer),
+    /// List and cancel messages that are held back
+    Delayed(consumer::Delayed),
     /// Say how messages are sealed, and check the rules for it
     Policy(policy::Policy),
     /// Keep files sealed and deduplicated in a folder or bucket, and prove that they come back
@@ -105,6 +110,8 @@ pub enum Command {
     Backup(operate::Backup),
     /// Make a data folder of a backup; every stream begins a new generation
     Restore(operate::Restore),
+    /// Pass frames on from network to network, without any key
+    Relay(operate::Relay),
     /// Show the settings in effect
     Config(Config),
     /// Say what an error code means
@@ -182,6 +189,10 @@ pub struct Pub {
     /// The hub stores what comes with this key once
     #[arg(long, alias = "key", value_name = "KEY")]
     pub idempotency_key: Option<String>,
+    /// Where the hub does not answer, try again for so long; nothing is stored twice [default: 0s;
+    /// lines of standard input: 10s]
+    #[arg(long, value_name = "TIME", value_parser = times::duration)]
+    pub retry: Option<Duration>,
     /// The hub stores the same message in this stream once, whoever brings it
     #[arg(long, conflicts_with_all = ["idempotency_key", "delay"])]
     pub once: bool,
@@ -230,6 +241,15 @@ pub struct Sub {
     /// Acknowledge nothing: it comes again
     #[arg(long)]
     pub no_ack: bool,
+    /// Begin with the last N messages of a topic
+    #[arg(long, value_name = "N", conflicts_with_all = ["from", "consumer", "inbox"])]
+    pub last: Option<u64>,
+    /// End when everything is printed that was there at the beginning
+    #[arg(long, conflicts_with_all = ["consumer", "inbox"])]
+    pub until_end: bool,
+    /// Print bodies alone, on a terminal too
+    #[arg(long)]
+    pub raw: bool,
     /// End after so many messages
     #[arg(long, short = 'n', value_name = "N")]
     pub count: Option<u64>,
@@ -335,6 +355,8 @@ pub enum StreamVerb {
         #[arg(long, short)]
         yes: bool,
     },
+    /// Remove the oldest messages of a stream, or all of them; the stream and its offsets stay
+    Purge(StreamPurge),
     /// Make a stream, open or sealed; it stays what it was made
     New(StreamNew),
     /// Make a stream, or change its durability and retention
@@ -347,6 +369,24 @@ pub enum StreamVerb {
         #[arg(long, short = 'n', value_name = "N", default_value_t = 10_000)]
         count: u64,
     },
+}
+
+/// `sealane stream purge`.
+#[derive(Debug, Args)]
+pub struct StreamPurge {
+    /// Its topic
+    pub topic: String,
+    /// Remove what is before new, an offset, a time (RFC 3339, @MILLISECONDS) or so long ago (-7d)
+    /// [default: new, which is all]
+    #[arg(long, alias = "seq", value_name = "PLACE", value_parser = times::start)]
+    #[arg(allow_hyphen_values = true)]
+    pub before: Option<Start>,
+    /// Keep so many of the last messages
+    #[arg(long, value_name = "N", conflicts_with = "before")]
+    pub keep: Option<u64>,
+    /// Do not ask on a terminal
+    #[arg(long, short)]
+    pub yes: bool,
 }
 
 /// `sealane stream new`.

@@ -3,6 +3,7 @@ use std::path::PathBuf;
 
 use sealane::{Error, Value};
 use sealane_codec::CodecError;
+use sealane_link::LinkError;
 use sealane_message::Exit;
 use sealane_node::StartError;
 use sealane_node::access::FileError;
@@ -128,6 +129,15 @@ sealane_message::errors! {
             file: PathBuf,
             /// What was wrong, and in which line.
             cause: Box<PolicyError>,
+        },
+        /// A relay: its configuration, one of its cards, or its links.
+        #[error("{}: {cause}", file.display())]
+        #[inner(cause)]
+        Link {
+            /// The file.
+            file: PathBuf,
+            /// What was wrong.
+            cause: Box<LinkError>,
         },
         /// A vault.
         #[error("{0}")]

@@ -11,6 +11,7 @@ use sealane_group::{
     Beater, Card, Change, Document, Entry, EpochSource, Fingerprint, KeyFolder, Member, NewGroup,
     Notice, read_orders, write_orders,
 };
+use sealane_link::RelayCard;
 use sealane_seal::{Epoch, Slot};
 
 use crate::args::group::{Group, GroupVerb};
@@ -70,6 +71,7 @@ pub fn run(args: &Group, terminal: &mut Terminal) -> Result<(), Failure> {
             redirected("redirect the orders into a file: sealane group orders GROUP > FILE")?;
             terminal.write(&write_orders(&folder.group(group)?.notices(*from)?))
         }
+        GroupVerb::RelayCard { group } => relay_card(&folder.group(group)?, terminal),
         GroupVerb::Publish { .. } | GroupVerb::Resend { .. } | GroupVerb::Beat { .. } => Ok(()),
         GroupVerb::Forget { group, before } => {
             let mut member = folder.group(group)?;
@@ -300,6 +302,13 @@ fn heal(
         say(terminal, &what);
     }
     told(&member, &healed.notices, way, terminal)
+}
+
+/// The card is text of its own, which relays read as it is.
+fn relay_card(member: &Member, terminal: &mut Terminal) -> Result<(), Failure> {
+    let epoch = member.epochs().newest();
+    let card = RelayCard::new(member.tag(), epoch, member.addresses());
+    terminal.write(card.to_text().as_bytes())
 }
 
 fn slots(member: &Member, members: &[String]) -> Result<Vec<Slot>, Failure> {

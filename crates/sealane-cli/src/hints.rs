@@ -24,7 +24,8 @@ fn named(command: &Command) -> Vec<&str> {
             StreamVerb::New(new) => vec![&new.set.topic],
             StreamVerb::Set(set) => vec![&set.topic],
             // Of a stream that is not there the hub says so.
-            StreamVerb::Info { .. } | StreamVerb::Rm { .. } | StreamVerb::Leaks { .. } => vec![],
+            StreamVerb::Info { .. } | StreamVerb::Rm { .. } => vec![],
+            StreamVerb::Leaks { .. } | StreamVerb::Purge(_) => vec![],
         },
         Command::Token(Token { verb: TokenVerb::New(new), .. }) => {
             let rights = [&new.read, &new.publish, &new.manage, &new.orders];

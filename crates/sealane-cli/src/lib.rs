@@ -9,6 +9,7 @@ pub mod args;
 pub mod backup;
 pub mod bench;
 pub mod config;
+pub mod consumer;
 pub mod demo;
 pub mod doctor;
 pub mod envelope;
@@ -23,8 +24,11 @@ pub mod pages;
 mod passphrase;
 pub mod policy;
 pub mod publish;
+pub mod relay;
 pub mod request;
 pub mod sealed;
+mod show;
+mod signals;
 pub mod stream;
 pub mod subscribe;
 mod terminal;
@@ -39,7 +43,9 @@ use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use clap::Parser;
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
 pub use failure::{ERRORS, Failure, exit};
 pub use terminal::Terminal;
@@ -96,6 +102,8 @@ pub async fn run(cli: Cli, terminal: &mut Terminal) -> Result<(), Failure> {
         Command::Sub(args) => subscribe::run(&args, &file?, terminal).await,
         Command::Request(args) => request::request(&args, &file?, terminal).await,
         Command::Reply(args) => request::reply(&args, &file?, terminal).await,
+        Command::Consumer(args) => consumer::run(&args, &file?, terminal).await,
+        Command::Delayed(args) => consumer::delayed(&args, &file?, terminal).await,
         Command::Stream(args) => stream::run(&args, &file?, terminal).await,
         Command::Policy(args) => policy::run(&args, &file?, terminal),
         Command::Vault(args) => vault::run(&args, terminal),
@@ -104,6 +112,7 @@ pub async fn run(cli: Cli, terminal: &mut Terminal) -> Result<(), Failure> {
             group::run(&args, terminal)?;
             group::publish(&args, &file?, terminal).await
         }
+        Command::Relay(args) => relay::run(&args, terminal).await,
         Command::Config(args) => config::show(&args, &file?, terminal),
         Command::Token(args) => token::run(&args, &file?, terminal),
         Command::Top(args) => top::run(&args, &file?, terminal).await,
@@ -119,17 +128,22 @@ pub async fn run(cli: Cli, terminal: &mut Terminal) -> Result<(), Failure> {
     }
 }
 
-/// Messages of the program itself go to standard error; `SEALANE_LOG` chooses which,
-/// `SEALANE_LOG_FORMAT` whether they are lines of JSON.
+/// Messages of the program itself go to standard error; `SEALANE_LOG` chooses which, by a level or
+/// by `TARGET=LEVEL,...`, `SEALANE_LOG_FORMAT` whether they are lines of JSON.
 fn log(is_node: bool) {
-    let default = if is_node { "info" } else { "error" };
-    let filter = EnvFilter::try_from_env("SEALANE_LOG").unwrap_or_else(|_| default.into());
+    let default = if is_node { LevelFilter::INFO } else { LevelFilter::ERROR };
+    let asked = std::env::var("SEALANE_LOG").ok().and_then(|text| text.parse().ok());
+    let filter = asked.unwrap_or_else(|| Targets::new().with_default(default));
     let colour = std::env::var_os("NO_COLOR").is_none() && std::io::stderr().is_terminal();
     let subscriber = tracing_subscriber::fmt()
-        .with_env_filter(filter)
+        .with_max_level(LevelFilter::TRACE)
         .with_writer(std::io::stderr)
         .with_ansi(colour);
     let is_json = std::env::var_os("SEALANE_LOG_FORMAT").is_some_and(|format| format == "json");
     // Who calls this as a library may have a subscriber already.
-    let _ = if is_json { subscriber.json().try_init() } else { subscriber.try_init() };
+    let _ = if is_json {
+        subscriber.json().finish().with(filter).try_init()
+    } else {
+        subscriber.finish().with(filter).try_init()
+    };
 }

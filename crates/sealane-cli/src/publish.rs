@@ -36,7 +36,7 @@ pub async fn run(args: &Pub, file: &File, terminal: &mut Terminal) -> Result<(),
         None => envelope::encode("{}", codec)?,
     };
     // A person waits: a hub that is not there is said at once.
-    let client = client.patience(Duration::ZERO);
+    let client = client.patience(args.retry.unwrap_or_default());
     let group = match &args.group {
         Some(name) => Some(sealed::open(&client, &args.keys, name, file).await?),
         None => None,
@@ -104,7 +104,11 @@ async fn lines(
     codec: Codec,
     terminal: &mut Terminal,
 ) -> Result<(), Failure> {
-    client.clone().patience(Duration::ZERO).health().await?;
+    client.clone().patience(args.retry.unwrap_or_default()).health().await?;
+    let client = &match args.retry {
+        Some(retry) => client.clone().patience(retry),
+        None => client.clone(),
+    };
     let topic = args.topic.as_str();
     let group = match &args.group {
         Some(name) => Some(sealed::open(client, &args.keys, name, file).await?),

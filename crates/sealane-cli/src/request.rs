@@ -8,9 +8,9 @@ use sealane_protocol::limits::MAX_ENVELOPE_BYTES;
 
 use crate::args::{Reply, Request};
 use crate::config::File;
-use crate::subscribe;
+use crate::show::Printer;
 use crate::terminal::harmless;
-use crate::{Failure, Terminal, envelope};
+use crate::{Failure, Terminal, envelope, subscribe};
 
 /// Publishes a request, and prints the first answer.
 ///
@@ -20,7 +20,7 @@ pub async fn request(args: &Request, file: &File, terminal: &mut Terminal) -> Re
     let body = envelope::value(args.body.as_deref().unwrap_or("{}"))?;
     let client = file.client(args.hub.server.as_ref(), None)?;
     let answer = client.request(&args.topic, &body, args.timeout).await?;
-    subscribe::show(&answer, None, &mut sealane_codec::Transcoder::new(), terminal)?;
+    Printer::new(true, terminal).print(&answer, terminal)?;
     terminal.flush()?;
     // The library removes the stream of the answer in the background, and this process ends now.
     match client.remove(answer.stream.as_str()).await {

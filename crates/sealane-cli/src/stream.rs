@@ -1,13 +1,12 @@
 //! `sealane stream`.
 
-use std::io::{IsTerminal, Write};
 use std::time::Duration;
 
-use sealane::{Client, Configure, ConsumerState, GroupTag, StreamState, Value};
+use sealane::{Client, Configure, ConsumerState, GroupTag, Start, StreamState, Value};
 
-use crate::args::{Stream, StreamNew, StreamSet, StreamVerb};
+use crate::args::{Stream, StreamNew, StreamPurge, StreamSet, StreamVerb};
 use crate::config::File;
-use crate::terminal::table;
+use crate::terminal::{confirm, map, table};
 use crate::times::{show_bytes, show_time};
 use crate::{Failure, Terminal, key, leaks};
 
@@ -21,6 +20,7 @@ pub async fn run(args: &Stream, file: &File, terminal: &mut Terminal) -> Result<
         StreamVerb::Ls { pattern } => list(&client, pattern.as_deref(), terminal).await,
         StreamVerb::Info { topic } => show(&client.stream(topic).await?, terminal),
         StreamVerb::Rm { topic, yes } => remove(&client, topic, *yes, terminal).await,
+        StreamVerb::Purge(purge) => self::purge(&client, purge, terminal).await,
         StreamVerb::New(new) => show(&make(&client, new).await?, terminal),
         StreamVerb::Set(set) => show(&change(&client, set).await?, terminal),
         StreamVerb::Leaks { topic, count } => leaks::run(&client, topic, *count, terminal).await,
@@ -130,9 +130,6 @@ fn consumer_row(consumer: &ConsumerState) -> Vec<String> {
 }
 
 fn fields(state: &StreamState) -> Vec<(&'static str, Value)> {
-    let map = |fields: Vec<(&str, Value)>| {
-        Value::Map(fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
-    };
     let consumers = state.consumers.iter().map(|consumer| {
         map(vec![
             ("consumer", consumer.consumer.as_str().into()),
@@ -142,6 +139,7 @@ fn fields(state: &StreamState) -> Vec<(&'static str, Value)> {
             ("redelivered", consumer.redelivered.into()),
             ("deadLettered", consumer.dead_lettered.into()),
             ("deadDropped", consumer.dead_dropped.into()),
+            ("pausedMs", consumer.paused_ms.into()),
         ])
     });
     let damaged = state
@@ -174,21 +172,43 @@ async fn remove(
     yes: bool,
     terminal: &mut Terminal,
 ) -> Result<(), Failure> {
-    if !yes && std::io::stdin().is_terminal() && terminal.interactive() {
+    if !yes && terminal.asks() {
         let count = client.stream(topic).await?.count;
-        eprint!("remove {topic} with {count} messages? [y/N] ");
-        std::io::stderr().flush().map_err(Failure::Output)?;
-        let mut answer = String::new();
-        std::io::stdin().read_line(&mut answer).map_err(Failure::Input)?;
-        if !answer.trim().eq_ignore_ascii_case("y") {
-            return Err(Failure::Usage("nothing was removed"));
-        }
+        confirm(&format!("remove {topic} with {count} messages?"))?;
     }
     client.remove(topic).await?;
     if terminal.json() {
         return terminal.record(vec![("stream", topic.into()), ("removed", true.into())]);
     }
     terminal.line(format_args!("{topic} removed"))
+}
+
+/// Removes the oldest messages of a stream.
+async fn purge(
+    client: &Client,
+    args: &StreamPurge,
+    terminal: &mut Terminal,
+) -> Result<(), Failure> {
+    let topic = &args.topic;
+    let before = match args.keep {
+        Some(keep) => Start::Offset(client.stream(topic).await?.next.saturating_sub(keep)),
+        None => args.before.unwrap_or(Start::New),
+    };
+    if !args.yes && terminal.asks() {
+        let count = client.stream(topic).await?.count;
+        confirm(&format!("purge {topic}, which has {count} messages?"))?;
+    }
+    let purged = client.purge(topic, before).await?;
+    if terminal.json() {
+        return terminal.record(vec![
+            ("stream", purged.stream.as_str().into()),
+            ("purged", purged.purged.into()),
+            ("first", purged.first.into()),
+            ("next", purged.next.into()),
+        ]);
+    }
+    let (count, first, next) = (purged.purged, purged.first, purged.next);
+    terminal.line(format_args!("{topic}: {count} messages purged, first {first}, next {next}"))
 }
 
 /// Makes a stream. Where there is one already that is what was asked for, it is shown.

@@ -1,23 +1,21 @@
 //! `sealane sub`.
 
-use std::collections::HashSet;
-
 use futures_util::FutureExt;
-use sealane::{Class, Codec, Error, Event, Events, Message, Seal, Subscription, Value};
-use sealane_codec::Transcoder;
+use sealane::{
+    Client, Event, Events, Group, GroupReader, HubError, Message, Start, Subscription, Topic,
+};
 
 use crate::args::Sub;
 use crate::config::{File, Key};
+use crate::show::Printer;
 use crate::terminal::harmless;
-use crate::times::now_ms;
-use crate::{Failure, Terminal, sealed};
+use crate::{Failure, Terminal, sealed, stream};
 
 /// Prints messages, one per line, until the count is reached or Ctrl-C.
 ///
 /// # Errors
 /// The hub's refusal, or output that cannot be written.
 pub async fn run(args: &Sub, file: &File, terminal: &mut Terminal) -> Result<(), Failure> {
-    let codec = file.setting(Key::Codec, args.codec.as_ref()).codec()?;
     let client = file.client(args.hub.server.as_ref(), args.codec.as_ref())?;
     let group = match &args.group {
         Some(name) => Some(sealed::open(&client, &args.keys, name, file).await?),
@@ -26,12 +24,54 @@ pub async fn run(args: &Sub, file: &File, terminal: &mut Terminal) -> Result<(),
     if let Some(group) = &group {
         sealed::warn(group);
     }
+    let printer = Printer::new(args.raw, terminal);
+    let from = match args.last {
+        Some(count) => Some(last(&client, &args.pattern, count).await?),
+        None => args.from,
+    };
+    if args.until_end {
+        let reader = group.as_ref().map(Group::reader);
+        let mut kept = Kept { printer, reader, left: args.count.unwrap_or(u64::MAX) };
+        return kept.print(&client, &args.pattern, from.unwrap_or(Start::First), terminal).await;
+    }
+    follow(args, file, Following { client, group, from, printer }, terminal).await
+}
+
+/// The place of the last messages of a topic.
+async fn last(client: &Client, topic: &str, count: u64) -> Result<Start, Failure> {
+    if topic.parse::<Topic>().is_err() {
+        return Err(Failure::Usage("--last is for one topic, not for a pattern"));
+    }
+    match client.stream(topic).await {
+        Ok(state) => Ok(Start::Offset(state.next.saturating_sub(count).max(state.first))),
+        // Its first message is still to come.
+        Err(error) if error.hub_error() == Some(HubError::UnknownStream) => Ok(Start::First),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// What is read as it comes.
+struct Following {
+    client: Client,
+    group: Option<Group>,
+    from: Option<Start>,
+    printer: Printer,
+}
+
+async fn follow(
+    args: &Sub,
+    file: &File,
+    following: Following,
+    terminal: &mut Terminal,
+) -> Result<(), Failure> {
+    let Following { client, group, from, printer } = following;
+    let codec = file.setting(Key::Codec, args.codec.as_ref()).codec()?;
     let subscribe = match &group {
         Some(group) => group.subscribe(&args.pattern),
         None => client.subscribe(&args.pattern),
     };
     let mut subscribe = subscribe.codec(codec).batch(args.batch);
-    if let Some(start) = args.from {
+    if let Some(start) = from {
         subscribe = subscribe.from(start);
     }
     if let Some(name) = &args.consumer {
@@ -47,7 +87,7 @@ pub async fn run(args: &Sub, file: &File, terminal: &mut Terminal) -> Result<(),
     let events = tokio::spawn(tell(subscription.events()));
     let orders = group.map(|group| tokio::spawn(tell(group.events())));
     let outcome = tokio::select! {
-        outcome = print(&mut subscription, !args.no_ack, terminal) => outcome,
+        outcome = print(&mut subscription, !args.no_ack, printer, terminal) => outcome,
         _ = tokio::signal::ctrl_c() => Ok(()),
     };
     // Also after a failure: what was printed is done, and what happened before is told.
@@ -60,17 +100,82 @@ pub async fn run(args: &Sub, file: &File, terminal: &mut Terminal) -> Result<(),
     outcome
 }
 
+/// Messages that are there already, read without subscribing, stream by stream.
+struct Kept {
+    printer: Printer,
+    reader: Option<GroupReader>,
+    /// How many more are printed.
+    left: u64,
+}
+
+/// Messages that are asked for at once.
+const PAGE_MESSAGES: usize = 1000;
+
+impl Kept {
+    async fn print(
+        &mut self,
+        client: &Client,
+        pattern: &str,
+        from: Start,
+        terminal: &mut Terminal,
+    ) -> Result<(), Failure> {
+        for state in stream::all(client, Some(pattern)).await? {
+            self.print_stream(client, &state.stream, from, state.next, terminal).await?;
+        }
+        terminal.flush()
+    }
+
+    /// What comes behind `end` was not there at the beginning.
+    async fn print_stream(
+        &mut self,
+        client: &Client,
+        topic: &Topic,
+        mut from: Start,
+        end: u64,
+        terminal: &mut Terminal,
+    ) -> Result<(), Failure> {
+        while self.left > 0 {
+            let page = client.read(topic.as_str(), from, PAGE_MESSAGES).await?;
+            for message in page.messages.iter().filter(|message| message.offset < end) {
+                self.print_message(message, terminal)?;
+            }
+            if page.end || page.next >= end {
+                break;
+            }
+            from = Start::Offset(page.next);
+        }
+        Ok(())
+    }
+
+    fn print_message(&mut self, message: &Message, terminal: &mut Terminal) -> Result<(), Failure> {
+        if self.left == 0 {
+            return Ok(());
+        }
+        let is_sealed = sealed::read(message)?.is_some();
+        match self.reader.as_mut().filter(|_| is_sealed).map(|reader| reader.open(message)) {
+            None => self.printer.print(message, terminal)?,
+            Some(Ok(opened)) => self.printer.print(&opened, terminal)?,
+            Some(Err(error)) => {
+                let cause = error.to_string();
+                not_shown(&message.stream, message.offset, &cause, error.code());
+                return Ok(());
+            }
+        }
+        self.left -= 1;
+        Ok(())
+    }
+}
+
 /// Messages that are printed before they are acknowledged together.
 const MAX_PRINTED: usize = 256;
 
 async fn print(
     subscription: &mut Subscription,
     ack: bool,
+    mut printer: Printer,
     terminal: &mut Terminal,
 ) -> Result<(), Failure> {
     let mut printed = Vec::with_capacity(MAX_PRINTED);
-    let mut told = HashSet::new();
-    let mut transcoder = Transcoder::new();
     loop {
         let next = match subscription.next().now_or_never() {
             Some(next) => next,
@@ -81,14 +186,7 @@ async fn print(
         };
         let Some(message) = next else { break };
         let message = message?;
-        let frame = match &message.seal {
-            Some(_) => None,
-            None => sealed::describe(&message)?,
-        };
-        if frame.is_some() && told.insert(message.stream.clone()) {
-            eprintln!("sealane: {} is sealed: shown is what can be seen of it", message.stream);
-        }
-        show(&message, frame, &mut transcoder, terminal)?;
+        printer.print(&message, terminal)?;
         printed.push(message);
         if printed.len() == MAX_PRINTED {
             hand_on(&mut printed, ack, terminal)?;
@@ -102,74 +200,6 @@ fn hand_on(printed: &mut Vec<Message>, ack: bool, terminal: &mut Terminal) -> Re
     terminal.flush()?;
     printed.drain(..).filter(|_| ack).for_each(|message| message.ack());
     Ok(())
-}
-
-/// Writes one message.
-pub(crate) fn show(
-    message: &Message,
-    frame: Option<Value>,
-    transcoder: &mut Transcoder,
-    terminal: &mut Terminal,
-) -> Result<(), Failure> {
-    if terminal.json() {
-        let mut fields = vec![
-            ("stream", message.stream.as_str().into()),
-            ("offset", message.offset.into()),
-            ("generation", message.generation.into()),
-            ("attempt", Value::from(u64::from(message.attempt))),
-            ("envelope", message.value()?),
-        ];
-        fields.extend(frame.map(|frame| ("frame", frame)));
-        fields.extend(message.seal.as_ref().map(|seal| ("seal", seal_fields(seal))));
-        return terminal.record(fields);
-    }
-    if let Some(frame) = frame {
-        let mut line = Vec::with_capacity(256);
-        let id = message.value()?.field("id").cloned().unwrap_or(Value::Null);
-        let shown = Value::Map(vec![("id".into(), id), ("sealed".into(), frame)]);
-        sealane_codec::encode(Codec::Json, &shown, &mut line);
-        return terminal.body(&line);
-    }
-    let mut line = Vec::with_capacity(2 * message.envelope.len() + 64);
-    if let Some(seal) = &message.seal {
-        line.extend_from_slice(who(seal, now_ms()).as_bytes());
-    }
-    transcoder
-        .transcode(message.codec, &message.envelope, Codec::Json, &mut line)
-        .map_err(Error::from)?;
-    terminal.body(&line)
-}
-
-/// Who sent a sealed message, how sure that is, and of an urgent one how old it is.
-fn who(seal: &Seal, now_ms: u64) -> String {
-    let sure = match seal.class {
-        Class::Signed => "signed",
-        Class::Peer => "the other of the two",
-        Class::Group | Class::Authenticated => "unsigned",
-    };
-    let age = seal.age_ms(now_ms).map(|age_ms| {
-        let age = crate::times::show_duration(age_ms);
-        if seal.is_old(now_ms) { format!(", OLD: {age}") } else { format!(", {age} ago") }
-    });
-    let sender = harmless(&seal.sender);
-    let (letter, age) = (seal.class.letter(), age.unwrap_or_default());
-    format!("{sender} [{letter}, {sure}{age}] ")
-}
-
-fn seal_fields(seal: &Seal) -> Value {
-    let fields = [
-        ("group", seal.group.to_string().into()),
-        ("sender", seal.sender.as_str().into()),
-        ("slot", u64::from(seal.slot).into()),
-        ("class", seal.class.letter().to_string().into()),
-        ("type", seal.data_type.to_string().into()),
-        ("epoch", seal.epoch.into()),
-        ("context", seal.context.to_string().into()),
-        ("counter", seal.counter.into()),
-        ("timeMs", seal.time_ms.map_or(Value::Null, Value::from)),
-        ("old", seal.is_old(now_ms()).into()),
-    ];
-    Value::Map(fields.map(|(name, value)| (name.to_owned(), value)).into())
 }
 
 /// Says on standard error what happens beside the messages.
@@ -198,10 +228,7 @@ pub(crate) async fn tell(mut events: Events) {
                 );
             }
             Event::Refused { stream, offset, code, cause, .. } => {
-                eprintln!(
-                    "sealane: {stream} offset {offset} is not shown: {} [{code}]",
-                    harmless(&cause)
-                );
+                not_shown(&stream, offset, &cause, code);
             }
             Event::Superseded { stream, offset } => {
                 eprintln!(
@@ -218,4 +245,8 @@ pub(crate) async fn tell(mut events: Events) {
             _ => {}
         }
     }
+}
+
+fn not_shown(stream: &Topic, offset: u64, cause: &str, code: &str) {
+    eprintln!("sealane: {stream} offset {offset} is not shown: {} [{code}]", harmless(cause));
 }

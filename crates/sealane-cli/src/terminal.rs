@@ -36,6 +36,16 @@ impl Terminal {
         self.json
     }
 
+    /// Whether a terminal shows the data that is written.
+    pub fn screen(&self) -> bool {
+        self.screen
+    }
+
+    /// Whether somebody can be asked before something is removed.
+    pub fn asks(&self) -> bool {
+        self.interactive && std::io::stdin().is_terminal()
+    }
+
     /// Whether somebody watches standard error.
     pub fn interactive(&self) -> bool {
         self.interactive
@@ -118,6 +128,26 @@ impl fmt::Debug for Terminal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Terminal").field("json", &self.json).finish_non_exhaustive()
     }
+}
+
+/// Asks on the terminal, and fails unless the answer is yes.
+///
+/// # Errors
+/// [`Failure::Usage`] for any other answer, [`Failure::Input`], [`Failure::Output`].
+pub(crate) fn confirm(question: &str) -> Result<(), Failure> {
+    eprint!("{} [y/N] ", harmless(question));
+    std::io::stderr().flush().map_err(Failure::Output)?;
+    let mut answer = String::new();
+    std::io::stdin().read_line(&mut answer).map_err(Failure::Input)?;
+    if !answer.trim().eq_ignore_ascii_case("y") {
+        return Err(Failure::Usage("nothing was removed"));
+    }
+    Ok(())
+}
+
+/// A map of these fields.
+pub(crate) fn map(fields: Vec<(&str, Value)>) -> Value {
+    Value::Map(fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
 }
 
 /// A line of JSON with the schema's version.

@@ -1,5 +1,6 @@
 //! Durations, times, places and sizes as people write them.
 
+use std::ops::RangeInclusive;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use sealane::Start;
@@ -35,6 +36,18 @@ pub fn start(text: &str) -> Result<Start, String> {
     rfc3339(text)
         .map(Start::Time)
         .ok_or_else(|| "a place is first, new, an offset, a time (RFC 3339, @MS) or -10m".into())
+}
+
+/// `12`, or `12-15`: both ends are meant.
+///
+/// # Errors
+/// A sentence that says what was expected.
+pub fn offsets(text: &str) -> Result<RangeInclusive<u64>, String> {
+    let (from, to) = text.split_once('-').unwrap_or((text, text));
+    match (from.parse(), to.parse()) {
+        (Ok(from), Ok(to)) if from <= to => Ok(from..=to),
+        _ => Err("offsets are like 12, or 12-15".into()),
+    }
 }
 
 /// `64MiB`, `10kB`, `1000`.
@@ -136,6 +149,15 @@ mod tests {
         assert!(matches!(start("-10m"), Ok(Start::Time(_))));
         assert!(start("yesterday").is_err());
         assert!(start("-x").is_err());
+    }
+
+    #[test]
+    fn offsets_are_one_or_a_range() {
+        assert_eq!(offsets("12"), Ok(12..=12));
+        assert_eq!(offsets("12-15"), Ok(12..=15));
+        for wrong in ["", "-1", "15-12", "1-2-3", "x"] {
+            assert!(offsets(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use rustix::process::{Resource, getrlimit, setrlimit};
 use sealane::Level;
 use sealane_node::{Config, Limits, Node, TlsFiles};
-use tokio::signal::unix::{SignalKind, signal};
 
 use crate::args::Up;
 use crate::config::{File, Key};
+use crate::signals::Signals;
 use crate::{Failure, Terminal};
 
 /// Runs a node until Ctrl-C or SIGTERM, then lets it finish what it holds. A second signal ends
@@ -122,32 +122,4 @@ fn started(
         ))?;
     }
     terminal.flush()
-}
-
-/// The ways to ask a process to stop.
-struct Signals {
-    terminate: tokio::signal::unix::Signal,
-    interrupt: tokio::signal::unix::Signal,
-    hang_up: tokio::signal::unix::Signal,
-}
-
-impl Signals {
-    fn new() -> io::Result<Self> {
-        let terminate = signal(SignalKind::terminate())?;
-        let (interrupt, hang_up) = (SignalKind::interrupt(), SignalKind::hangup());
-        Ok(Self { terminate, interrupt: signal(interrupt)?, hang_up: signal(hang_up)? })
-    }
-
-    async fn next(&mut self) -> &'static str {
-        tokio::select! {
-            _ = self.terminate.recv() => "SIGTERM",
-            _ = self.interrupt.recv() => "Ctrl-C",
-            _ = self.hang_up.recv() => "SIGHUP",
-        }
-    }
-
-    /// Waits for a signal that asks for the end.
-    async fn end(&mut self) {
-        while self.next().await == "SIGHUP" {}
-    }
 }

@@ -7,6 +7,7 @@ mod list;
 mod prune;
 mod put;
 mod repair;
+mod rotate;
 mod show;
 mod unlock;
 

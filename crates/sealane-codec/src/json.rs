@@ -285,14 +285,23 @@ fn refuse_wide_integers(text: &[u8]) -> Result<(), CodecError> {
 /// The offset after the string that begins at `at`.
 pub(crate) fn after_string(text: &[u8], at: usize) -> usize {
     let mut end = at + 1;
-    while let Some(&byte) = text.get(end) {
-        match byte {
-            b'"' => return end + 1,
-            b'\\' => end += 2,
-            _ => end += 1,
+    loop {
+        let rest = text.get(end..).unwrap_or_default();
+        match memchr::memchr2(b'"', b'\\', rest) {
+            Some(found) if rest.get(found) == Some(&b'"') => return end + found + 1,
+            Some(found) => end += found + 2,
+            None => return text.len().max(end),
         }
     }
-    end
+}
+
+/// A number that is digits alone, as most are; none where it takes a parser to say what it is.
+pub(crate) fn plain_number(text: &[u8]) -> Option<u64> {
+    // Nineteen digits always fit, and no number of several digits begins with 0.
+    let is_plain = matches!(text, [b'0'] | [b'1'..=b'9', ..]) && text.len() <= 19;
+    let digit = |byte: &u8| byte.is_ascii_digit().then(|| u64::from(byte - b'0'));
+    let add = |number: u64, byte: &u8| Some(number * 10 + digit(byte)?);
+    if is_plain { text.iter().try_fold(0, add) } else { None }
 }
 
 fn after_number(text: &[u8], at: usize) -> usize {

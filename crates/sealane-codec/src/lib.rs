@@ -55,5 +55,7 @@ mod writer;
 pub use codec::{Codec, Kind};
 pub use error::{CodecError, ERRORS};
 pub use transcoder::{Transcoder, decode, encode};
-pub use view::{Field, elements, fields, kind, read_bool, read_bytes, read_text, read_u64};
+pub use view::{
+    Field, Maps, elements, fields, kind, maps, read_bool, read_bytes, read_text, read_u64,
+};
 pub use writer::Writer;

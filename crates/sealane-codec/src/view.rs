@@ -29,18 +29,78 @@ pub type Field<'a> = (Cow<'a, str>, &'a [u8]);
 /// [`CodecError`] where `bytes` is not one map, malformed, too deep, followed by anything, or has
 /// more than [`MAX_VALUES`] fields.
 pub fn fields(codec: Codec, bytes: &[u8]) -> Result<Vec<Field<'_>>, CodecError> {
-    let fields = match codec {
-        Codec::Json => json_top(bytes, Fields, Kind::Map)?,
-        Codec::MsgPack => binary_fields(&mut MsgPack, bytes)?,
-        Codec::Cbor => binary_fields(&mut Cbor, bytes)?,
-        Codec::MsgPackRecords => binary_fields(&mut NoRecords, bytes)?,
-    };
-    let mut keys: Vec<&str> = fields.iter().map(|(key, _)| key.as_ref()).collect();
-    keys.sort_unstable();
-    if keys.windows(2).any(|pair| matches!(pair, [a, b] if a == b)) {
-        return Err(CodecError::DuplicateKey { at: bytes.len() });
+    let mut fields = Vec::new();
+    match codec {
+        Codec::Json => {
+            json_top(bytes, Fields(&mut fields), Kind::Map)?;
+            refuse_deep_json(bytes, fields.iter().map(|(_, value)| *value), 1)?;
+        }
+        Codec::MsgPack => binary_fields(&mut MsgPack, bytes, &mut fields)?,
+        Codec::Cbor => binary_fields(&mut Cbor, bytes, &mut fields)?,
+        Codec::MsgPackRecords => binary_fields(&mut NoRecords, bytes, &mut fields)?,
     }
+    refuse_twice(&fields, bytes)?;
     Ok(fields)
+}
+
+/// Maps that stand in one array, their fields in one list.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Maps<'a> {
+    fields: Vec<Field<'a>>,
+    /// Where the fields of each map end.
+    ends: Vec<usize>,
+}
+
+impl<'a> Maps<'a> {
+    /// The fields of each map, in order.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &[Field<'a>]> {
+        let mut start = 0;
+        self.ends.iter().map(move |&end| {
+            let map = self.fields.get(start..end).unwrap_or_default();
+            start = end;
+            map
+        })
+    }
+
+    fn close(&mut self) {
+        self.ends.push(self.fields.len());
+    }
+
+    /// Whether there are more maps and fields than values in one datum.
+    fn is_too_large(&self) -> bool {
+        self.ends.len() + self.fields.len() > MAX_VALUES
+    }
+}
+
+/// The fields of every map of an array, found in one pass. What holds for [`fields`] holds here.
+///
+/// # Errors
+/// As [`fields`], where `bytes` is not one array of nothing but maps.
+pub fn maps(codec: Codec, bytes: &[u8]) -> Result<Maps<'_>, CodecError> {
+    let mut maps = Maps::default();
+    match codec {
+        Codec::Json => json_maps(bytes, &mut maps)?,
+        Codec::MsgPack => binary_maps(&mut MsgPack, bytes, &mut maps)?,
+        Codec::Cbor => binary_maps(&mut Cbor, bytes, &mut maps)?,
+        Codec::MsgPackRecords => binary_maps(&mut NoRecords, bytes, &mut maps)?,
+    }
+    maps.iter().try_for_each(|map| refuse_twice(map, bytes))?;
+    Ok(maps)
+}
+
+/// Keys that are compared each with each, which takes no memory.
+const FEW_KEYS: usize = 8;
+
+fn refuse_twice(fields: &[Field<'_>], bytes: &[u8]) -> Result<(), CodecError> {
+    let is_twice = if fields.len() <= FEW_KEYS {
+        let rest = |at: usize| fields.iter().skip(at + 1);
+        fields.iter().enumerate().any(|(at, (key, _))| rest(at).any(|(other, _)| other == key))
+    } else {
+        let mut keys: Vec<&str> = fields.iter().map(|(key, _)| key.as_ref()).collect();
+        keys.sort_unstable();
+        keys.windows(2).any(|pair| matches!(pair, [a, b] if a == b))
+    };
+    if is_twice { Err(CodecError::DuplicateKey { at: bytes.len() }) } else { Ok(()) }
 }
 
 /// An array's elements in order, as the verbatim bytes of each. What holds for [`fields`] holds
@@ -50,7 +110,11 @@ pub fn fields(codec: Codec, bytes: &[u8]) -> Result<Vec<Field<'_>>, CodecError> 
 /// As [`fields`], where `bytes` is not one array.
 pub fn elements(codec: Codec, bytes: &[u8]) -> Result<Vec<&[u8]>, CodecError> {
     match codec {
-        Codec::Json => json_top(bytes, Elements, Kind::Array),
+        Codec::Json => {
+            let elements = json_top(bytes, Elements, Kind::Array)?;
+            refuse_deep_json(bytes, elements.iter().copied(), 1)?;
+            Ok(elements)
+        }
         Codec::MsgPack => binary_elements(&mut MsgPack, bytes),
         Codec::Cbor => binary_elements(&mut Cbor, bytes),
         Codec::MsgPackRecords => binary_elements(&mut NoRecords, bytes),
@@ -129,6 +193,11 @@ pub fn read_bytes(codec: Codec, bytes: &[u8]) -> Result<Cow<'_, [u8]>, CodecErro
 /// [`CodecError`] where `bytes` is not one such number.
 pub fn read_u64(codec: Codec, bytes: &[u8]) -> Result<u64, CodecError> {
     const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
+    if codec == Codec::Json
+        && let Some(number) = json::plain_number(bytes)
+    {
+        return Ok(number);
+    }
     let wrong = CodecError::WrongKind { expected: Kind::Int };
     match scalar(codec, bytes, Kind::Int)? {
         Head::I64(n) => u64::try_from(n).map_err(|_| wrong),
@@ -172,24 +241,55 @@ fn scalar(codec: Codec, bytes: &[u8], expected: Kind) -> Result<Head, CodecError
 fn binary_fields<'a, F: Format>(
     format: &mut F,
     bytes: &'a [u8],
-) -> Result<Vec<Field<'a>>, CodecError> {
+    fields: &mut Vec<Field<'a>>,
+) -> Result<(), CodecError> {
     let mut input = Input::new(bytes);
-    let Head::Map(len) = format.head(&mut input)? else {
+    binary_map(format, &mut input, 0, fields)?;
+    input.finish()
+}
+
+/// Reads the fields of a map that stands inside `level` containers.
+fn binary_map<'a, F: Format>(
+    format: &mut F,
+    input: &mut Input<'a>,
+    level: usize,
+    fields: &mut Vec<Field<'a>>,
+) -> Result<(), CodecError> {
+    let (start, before) = (input.at(), fields.len());
+    let Head::Map(len) = format.head(input)? else {
         return Err(CodecError::WrongKind { expected: Kind::Map });
     };
-    plausible(&input, len, 2, 0)?;
-    let mut fields = Vec::new();
-    while more(&mut input, len, fields.len() as u64) {
+    plausible(input, len, 2, start)?;
+    while more(input, len, (fields.len() - before) as u64) {
         let at = input.at();
-        let len = text_key(format, &mut input)?;
-        let key = string(format, &mut input, len, at)?;
+        let len = text_key(format, input)?;
+        let key = string(format, input, len, at)?;
         let start = input.at();
-        skip(format, &mut input, 1)?;
+        skip(format, input, level + 1)?;
         fields.push((key, input.since(start)));
-        bounded(fields.len(), &input)?;
+        bounded(fields.len(), input)?;
     }
-    input.finish()?;
-    Ok(fields)
+    Ok(())
+}
+
+fn binary_maps<'a, F: Format>(
+    format: &mut F,
+    bytes: &'a [u8],
+    maps: &mut Maps<'a>,
+) -> Result<(), CodecError> {
+    let mut input = Input::new(bytes);
+    let Head::Array(len) = format.head(&mut input)? else {
+        return Err(CodecError::WrongKind { expected: Kind::Array });
+    };
+    plausible(&input, len, 1, 0)?;
+    while more(&mut input, len, maps.ends.len() as u64) {
+        binary_map(format, &mut input, 1, &mut maps.fields)?;
+        maps.close();
+        if maps.is_too_large() {
+            return Err(CodecError::TooLarge { at: input.at() });
+        }
+    }
+    input.finish()
 }
 
 fn binary_elements<'a, F: Format>(
@@ -257,16 +357,22 @@ fn string_bytes<'a, F: Format>(
     Ok(Cow::Owned(bytes))
 }
 
-/// Reads a JSON datum with a visitor that refuses all kinds but one.
 /// By which the parser's error tells that there are more values than there may be.
 const TOO_MANY: &str = "too many values";
 
+fn json_maps<'a>(bytes: &'a [u8], maps: &mut Maps<'a>) -> Result<(), CodecError> {
+    let is_array = json_kind(bytes) == Some(Kind::Array);
+    let expected = if is_array { Kind::Map } else { Kind::Array };
+    json_top(bytes, MapsOf(maps), expected)?;
+    refuse_deep_json(bytes, maps.fields.iter().map(|(_, value)| *value), 2)
+}
+
+/// Reads a JSON datum with a visitor that refuses all kinds but one.
 fn json_top<'a, V: Visitor<'a>>(
     bytes: &'a [u8],
     visitor: V,
     expected: Kind,
 ) -> Result<V::Value, CodecError> {
-    refuse_deep_json(bytes)?;
     let text = json::text(bytes)?;
     let mut parser = serde_json::Deserializer::from_str(text);
     let read = parser.deserialize_any(visitor).map_err(|error| {
@@ -282,14 +388,33 @@ fn json_top<'a, V: Visitor<'a>>(
     Ok(read)
 }
 
-/// Counts brackets outside strings: the parser steps over raw values at any depth.
-fn refuse_deep_json(text: &[u8]) -> Result<(), CodecError> {
-    let mut depth = 0_usize;
-    let mut at = 0;
-    while let Some(&byte) = text.get(at) {
+/// The parser steps over values of any depth, so that the depth of each is looked at behind it.
+/// They stand in `text`, inside `level` containers.
+fn refuse_deep_json<'a>(
+    text: &[u8],
+    mut values: impl Iterator<Item = &'a [u8]>,
+    level: usize,
+) -> Result<(), CodecError> {
+    values.try_for_each(|value| {
+        // So few brackets, wherever they stand, cannot be too deep, and are counted much faster.
+        let is_bracket = |byte: &&u8| matches!(byte, b'[' | b'{');
+        if value.iter().filter(is_bracket).count() <= MAX_DEPTH - level {
+            return Ok(());
+        }
+        let start = (value.as_ptr() as usize).wrapping_sub(text.as_ptr() as usize);
+        count_brackets(value, start, level)
+    })
+}
+
+/// Counts brackets outside strings.
+fn count_brackets(value: &[u8], start: usize, level: usize) -> Result<(), CodecError> {
+    let (mut depth, mut at) = (level, 0);
+    while let Some(&byte) = value.get(at) {
         match byte {
-            b'"' => at = json::after_string(text, at) - 1,
-            b'[' | b'{' if depth == MAX_DEPTH => return Err(CodecError::TooDeep { at }),
+            b'"' => at = json::after_string(value, at) - 1,
+            b'[' | b'{' if depth == MAX_DEPTH => {
+                return Err(CodecError::TooDeep { at: start + at });
+            }
             b'[' | b'{' => depth += 1,
             b']' | b'}' => depth = depth.saturating_sub(1),
             _ => {}
@@ -315,17 +440,26 @@ fn json_kind(bytes: &[u8]) -> Option<Kind> {
     })
 }
 
-struct Fields;
+/// Puts the fields of a map behind those that are there.
+struct Fields<'f, 'de>(&'f mut Vec<Field<'de>>);
 
-impl<'de> Visitor<'de> for Fields {
-    type Value = Vec<Field<'de>>;
+impl<'de> serde::de::DeserializeSeed<'de> for Fields<'_, 'de> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, parser: D) -> Result<(), D::Error> {
+        parser.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Fields<'_, 'de> {
+    type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a map")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut fields = Vec::new();
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        let Fields(fields) = self;
         while let Some(key) = map.next_key_seed(Text)? {
             let value: &RawValue = map.next_value()?;
             fields.push((key, value.get().as_bytes()));
@@ -333,7 +467,28 @@ impl<'de> Visitor<'de> for Fields {
                 return Err(serde::de::Error::custom(TOO_MANY));
             }
         }
-        Ok(fields)
+        Ok(())
+    }
+}
+
+struct MapsOf<'m, 'de>(&'m mut Maps<'de>);
+
+impl<'de> Visitor<'de> for MapsOf<'_, 'de> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an array of maps")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut array: A) -> Result<(), A::Error> {
+        let MapsOf(maps) = self;
+        while array.next_element_seed(Fields(&mut maps.fields))?.is_some() {
+            maps.close();
+            if maps.is_too_large() {
+                return Err(serde::de::Error::custom(TOO_MANY));
+            }
+        }
+        Ok(())
     }
 }
 

@@ -21,10 +21,46 @@ pub fn forward_in_place(
     next_hop: PeerTag,
     own: PeerTag,
 ) -> Result<(), FrameError> {
-    let frame_bytes = frame.len();
-    let header = checked(frame, frame_bytes, own)?;
-    pass_on(header, next_hop, own);
-    Ok(())
+    FrameAtHop::parse(frame, own)?.pass_on(next_hop)
+}
+
+/// A frame that came to a hop, checked as far as a relay checks it: for those who look at the header
+/// before they know where it goes.
+#[derive(Debug)]
+pub struct FrameAtHop<'a> {
+    header: &'a mut Header,
+    own: PeerTag,
+}
+
+impl<'a> FrameAtHop<'a> {
+    /// Reads the header of a frame that `own` is to take, or everybody.
+    ///
+    /// # Errors
+    ///
+    /// What the header alone shows to be no frame, and [`FrameError::NotForUs`].
+    #[inline]
+    pub fn parse(frame: &'a mut [u8], own: PeerTag) -> Result<Self, FrameError> {
+        let frame_bytes = frame.len();
+        checked(frame, frame_bytes, own).map(|header| Self { header, own })
+    }
+
+    /// The header.
+    #[inline]
+    pub fn header(&self) -> &Header {
+        self.header
+    }
+
+    /// Makes it a frame for the next hop, in its buffer: [`forward_in_place`].
+    ///
+    /// # Errors
+    ///
+    /// [`FrameError::HopLimitSpent`]. The frame is left as it was.
+    #[inline]
+    pub fn pass_on(self, next_hop: PeerTag) -> Result<(), FrameError> {
+        may_go_on(self.header)?;
+        pass_on(self.header, next_hop, self.own);
+        Ok(())
+    }
 }
 
 /// Sends all frames of a ring on, oldest first, each in its slot.
@@ -41,7 +77,8 @@ pub fn forward_batch(
     let mut forwarded = 0;
     for run in ring.runs_mut() {
         for (slot, length) in run {
-            let why = match checked(slot, *length, own) {
+            let header = checked(slot, *length, own);
+            let why = match header.and_then(|header| may_go_on(header).map(|()| header)) {
                 Ok(header) => match route(header) {
                     Some(next_hop) => {
                         pass_on(header, next_hop, own);
@@ -59,7 +96,7 @@ pub fn forward_batch(
     forwarded
 }
 
-/// The header of a frame that this hop may send on. The frame is the first `frame_bytes` of `slot`.
+/// The header of a frame that this hop is to take. The frame is the first `frame_bytes` of `slot`.
 #[inline]
 fn checked(slot: &mut [u8], frame_bytes: usize, own: PeerTag) -> Result<&mut Header, FrameError> {
     let header = slot.first_chunk_mut::<HEADER_BYTES>().ok_or(FrameError::TooShort)?;
@@ -68,10 +105,12 @@ fn checked(slot: &mut [u8], frame_bytes: usize, own: PeerTag) -> Result<&mut Hea
     if header.next_hop() != own && header.next_hop() != PeerTag::BROADCAST {
         return Err(FrameError::NotForUs);
     }
-    if header.hop_limit() == 0 {
-        return Err(FrameError::HopLimitSpent);
-    }
     Ok(header)
+}
+
+#[inline]
+fn may_go_on(header: &Header) -> Result<(), FrameError> {
+    if header.hop_limit() == 0 { Err(FrameError::HopLimitSpent) } else { Ok(()) }
 }
 
 #[inline]

@@ -73,7 +73,7 @@ pub use dictionary::{Announced, Dictionary, ENTRY_BYTES, Entry, Roster};
 pub use draft::{Draft, FrameBuf, HEAD_ROOM_BYTES, seal_compact, seal_frame};
 pub use error::{ERRORS, FrameError};
 pub use flags::{Compression, Kind, Priority};
-pub use forward::{forward_batch, forward_in_place};
+pub use forward::{FrameAtHop, forward_batch, forward_in_place};
 pub use fragment::{FRAGMENT_HEADER_BYTES, Fragment};
 pub use header::{AUTHENTICATED_BYTES, HEADER_BYTES, Header, HeaderFields, RELAY_BYTES, VERSION};
 pub use open::{

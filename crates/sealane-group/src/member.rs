@@ -213,16 +213,20 @@ impl Member {
         control_topic(self.tag())
     }
 
+    /// The addresses of all members, by slot. They tell nobody who the members are.
+    pub fn addresses(&self) -> impl Iterator<Item = (Slot, PeerTag)> + '_ {
+        let slots = self.state.roster.members().map(crate::Entry::slot);
+        slots.filter_map(|slot| Some((slot, self.state.peer_tag(slot)?)))
+    }
+
     /// Tells a link the addresses of all members, for frames of the compact form.
     ///
     /// # Errors
     ///
     /// [`Error::Frame`] if the link knows too many already.
     pub fn introduce(&self, link: &mut LinkRoster) -> Result<(), Error> {
-        for entry in self.state.roster.members() {
-            if let Some(tag) = self.state.peer_tag(entry.slot()) {
-                link.insert(self.tag(), entry.slot(), tag)?;
-            }
+        for (slot, address) in self.addresses() {
+            link.insert(self.tag(), slot, address)?;
         }
         link.set_epoch(self.tag(), self.state.epochs.newest());
         Ok(())

@@ -12,12 +12,26 @@ export function el(name, properties = {}, ...children) {
   return element;
 }
 
-/** Replaces what an element holds. */
+/** Replaces what an element holds. What had the focus has it again, if it is still there. */
 export function fill(element, ...children) {
+  const focused = element.contains(document.activeElement) ? keyOf(document.activeElement) : null;
   element.replaceChildren(
     ...children.flat().filter((child) => child !== undefined && child !== null),
   );
+  if (focused === null) return;
+  const all = [...element.querySelectorAll("a, button")];
+  all.find((child) => keyOf(child) === focused)?.focus({ preventScroll: true });
 }
+
+/** What tells one link or button of a list from the others. */
+const keyOf = (element) => element.dataset.key ?? element.getAttribute("href");
+
+/** Where the page shows a stream, or a view of it. Segments are encoded, slashes stay. */
+export const streamHref = (topic, view = "") =>
+  `#/stream/${topic.split("/").map(encodeURIComponent).join("/")}${view && `?${view}`}`;
+
+/** A link to a stream. */
+export const streamLink = (topic) => el("a", { href: streamHref(topic) }, topic);
 
 /** 1234567 as 1,234,567; also for the exact integers of json.js. */
 export function count(value) {
@@ -46,11 +60,54 @@ export function bytes(value) {
   return `${amount.toFixed(digits)} ${UNITS[unit]}`;
 }
 
-/** A time of the hub, milliseconds since 1970. */
+/** The last millisecond that a date of JavaScript can be. */
+const DATE_MAX = 8.64e15;
+
+/** A time of the hub, milliseconds since 1970, in UTC. What is no date stays a number. */
 export function time(ms) {
   const value = Number(ms);
-  return value > 0 ? new Date(value).toISOString().replace("T", " ").replace("Z", "") : "–";
+  if (!(value > 0)) return "–";
+  if (value > DATE_MAX) return `${ms} ms`;
+  return new Date(value).toISOString().replace("T", " ");
 }
+
+/** The same as an element that says the local time when it is pointed at. */
+export function moment(ms) {
+  const local = Number(ms) <= DATE_MAX ? new Date(Number(ms)).toLocaleString() : undefined;
+  return el("time", { title: local && `${local} local time` }, time(ms));
+}
+
+const DURATIONS = [
+  [86_400_000, "d"],
+  [3_600_000, "h"],
+  [60_000, "min"],
+  [1000, "s"],
+];
+
+/** Milliseconds in the largest unit of which there are two. */
+export function lasted(ms) {
+  const [size, unit] = DURATIONS.find(([size]) => ms >= 2 * size) ?? [1, "ms"];
+  return `${count(Math.floor(ms / size))} ${unit}`;
+}
+
+/** A table that scrolls within the page where it is wider. */
+export const table = (head, body) =>
+  el("div", { class: "scroll" }, el("table", {}, el("thead", {}, el("tr", {}, head)), body));
+
+/** Heads of a table, the first as text and the others as numbers. */
+export const heads = (names) =>
+  names.map((name, index) => el("th", { scope: "col", class: index && "number" }, name));
+
+/** A number in a table. */
+export const cell = (value, warn) =>
+  el("td", { class: `number ${warn ? "warn" : ""}` }, count(value));
+
+/** Anything else on the side of the numbers. */
+export const right = (...children) => el("td", { class: "number" }, ...children);
+
+/** A button that is not the first thing to do. */
+export const button = (label, onclick, key) =>
+  el("button", { type: "button", class: "quiet", onclick, "data-key": key }, label);
 
 const SVG = "http://www.w3.org/2000/svg";
 

@@ -1,5 +1,7 @@
 // What a sealed message shows to whoever holds no key: the header of its frame, spec/frame.md.
 
+import { time as shown } from "./dom.js";
+
 const CLASSES = ["A authenticated", "C group", "S signed", "P peer"];
 const CODECS = ["none", "JSON", "MessagePack", "CBOR"];
 const KINDS = ["message", "control", "routing", "gossip"];
@@ -33,6 +35,6 @@ export function visible(bytes) {
     ["destination", hex(bytes.subarray(35, 43))],
     ["body", `${view.getUint32(43, true)} bytes`],
     ["sequence", view.getBigUint64(47, true).toString()],
-    ["time", time === 0n ? "withheld" : new Date(Number(time)).toISOString()],
+    ["time", time === 0n ? "withheld" : shown(time)],
   ];
 }

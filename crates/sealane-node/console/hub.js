@@ -17,8 +17,12 @@ const KEPT = "sealane.token";
 /** The token that requests bring; empty: none. */
 export const token = () => sessionStorage.getItem(KEPT) ?? "";
 
+/** Whether the node has said that the token does not show its metrics. */
+let metricsForbidden = false;
+
 /** Brings this token from now on. */
 export function useToken(text) {
+  metricsForbidden = false;
   if (text) sessionStorage.setItem(KEPT, text);
   else sessionStorage.removeItem(KEPT);
 }
@@ -43,12 +47,46 @@ async function call(path, init) {
   throw new Refused(error.code, error.message, error.hint);
 }
 
-const path = (topic) => `/v1/streams/${topic.split("/").map(encodeURIComponent).join("/")}`;
+const path = (topic, kind = "streams") =>
+  `/v1/${kind}/${topic.split("/").map(encodeURIComponent).join("/")}`;
 
-/** All streams, at most `limit`, by their topics. */
-export async function streams(limit = 1000) {
-  const page = JSON.parse(await call(`/v1/streams?limit=${limit}`));
-  return { list: page.streams, more: page.next !== undefined };
+/** Streams behind the topic `after`, at most `limit`; `next`: where the next page begins. */
+async function page({ after, pattern, limit }) {
+  const query = new URLSearchParams({ limit });
+  if (after) query.set("after", after);
+  if (pattern) query.set("pattern", pattern);
+  return JSON.parse(await call(`/v1/streams?${query}`));
+}
+
+/** Streams of one answer while a list is searched, and answers of one search. */
+const SEARCHED = 1000;
+const SEARCHES_MAX = 20;
+
+/**
+ * Streams behind `after` by their topics, at most `limit`: those that `wanted` matches, a pattern
+ * where it has a `*`, else a part of the topic. `next`: where the next page begins; `asked`: how
+ * many answers it took.
+ */
+export async function streams(wanted, after, limit) {
+  const pattern = wanted.includes("*") ? wanted : undefined;
+  if (!wanted || pattern) {
+    const { streams: list, next } = await page({ after, pattern, limit });
+    return { list, next, asked: 1 };
+  }
+  const list = [];
+  let next = after;
+  for (let asked = 1; ; asked += 1) {
+    const found = await page({ after: next, limit: SEARCHED });
+    list.push(...found.streams.filter((one) => one.stream.includes(wanted)));
+    next = found.next;
+    if (list.length > limit) {
+      list.length = limit;
+      next = list.at(-1).stream;
+    }
+    if (next === undefined || list.length === limit || asked === SEARCHES_MAX) {
+      return { list, next, asked };
+    }
+  }
 }
 
 /** A stream's state. */
@@ -57,11 +95,22 @@ export const stream = async (topic) => JSON.parse(await call(path(topic)));
 /** Messages of a stream, up to the offset `next`, that its consumer has not been given. */
 export const lag = (consumer, next) => Math.max(0, next - consumer.next);
 
-/** The messages from an offset on: deliver frames as json.js reads them. */
+/**
+ * What a stream has from a place on: the frames of messages and gaps in the order of their
+ * offsets, as json.js reads them, the place behind them, whether that is the end, and the length of
+ * the answer.
+ */
 export async function range(topic, from, limit) {
-  const page = read(await call(`${path(topic)}?from=${encodeURIComponent(from)}&limit=${limit}`));
-  return entry(page, "messages").items;
+  const text = await call(`${path(topic)}?from=${encodeURIComponent(from)}&limit=${limit}`);
+  const page = read(text);
+  const [messages, gaps] = ["messages", "gaps"].map((name) => entry(page, name)?.items ?? []);
+  const frames = [...messages, ...gaps].sort((one, other) => offset(one) - offset(other));
+  const next = Number(plain(entry(page, "next")));
+  return { frames, next, end: plain(entry(page, "end")) === "true", size: text.length };
 }
+
+/** The first offset that a frame speaks of. */
+export const offset = (frame) => Number(plain(entry(frame, "offset") ?? entry(frame, "from")));
 
 /** Stores one envelope, given as JSON text. The answer, and how long it took in milliseconds. */
 export async function enqueue(topic, envelope, { key, delayMs } = {}) {
@@ -74,10 +123,49 @@ export async function enqueue(topic, envelope, { key, delayMs } = {}) {
   return { answer, ms: performance.now() - began };
 }
 
-/** The node's metrics by name. */
+const ofConsumer = (topic, consumer) =>
+  `${path(topic, "consumers")}?${new URLSearchParams({ consumer })}`;
+
+/** The consumers of a stream, by their names. */
+export const consumers = async (topic) =>
+  JSON.parse(await call(path(topic, "consumers"))).consumers;
+
+/** One consumer, with the first of the messages that it was given and has not finished. */
+export const consumer = async (topic, name) => JSON.parse(await call(ofConsumer(topic, name)));
+
+/** Does something to a consumer (spec/hub.md, Steering a consumer). How it is then. */
+export async function steer(topic, name, verb) {
+  const headers = { "content-type": "application/json" };
+  const init = { method: "POST", headers, body: JSON.stringify(verb) };
+  return JSON.parse(await call(ofConsumer(topic, name), init));
+}
+
+/** Removes a consumer. */
+export const removeConsumer = (topic, name) =>
+  call(ofConsumer(topic, name), { method: "DELETE" });
+
+/** Messages that are held back, from the place `after` on; `next`: where the next page begins. */
+export async function delayed(topic, after, limit) {
+  const query = new URLSearchParams(after === undefined ? { limit } : { after, limit });
+  return JSON.parse(await call(`${path(topic, "delayed")}?${query}`));
+}
+
+/** Cancels all messages of an id that are held back. */
+export async function cancel(topic, id) {
+  const query = new URLSearchParams({ id });
+  return JSON.parse(await call(`${path(topic, "delayed")}?${query}`, { method: "DELETE" }));
+}
+
+/** The node's metrics by name; null where the token does not show them. */
 export async function metrics() {
+  if (metricsForbidden) return null;
+  const text = await call("/metrics").catch((error) => {
+    metricsForbidden = error.code === "Forbidden";
+    if (!metricsForbidden) throw error;
+  });
+  if (metricsForbidden) return null;
   const values = new Map();
-  for (const line of (await call("/metrics")).split("\n")) {
+  for (const line of text.split("\n")) {
     const found = /^([a-z_]+)(?:\{[^}]*\})? ([0-9.e+]+)$/.exec(line);
     if (found) values.set(found[1], (values.get(found[1]) ?? 0) + Number(found[2]));
   }
@@ -110,7 +198,7 @@ export class Tail {
     const protocols = token() ? ["json", `sealane.token.${token()}`] : [];
     this.#socket = new WebSocket(address, protocols);
     this.#socket.addEventListener("message", (event) => this.#take(read(event.data)));
-    this.#socket.addEventListener("close", () => handlers.closed());
+    this.#socket.addEventListener("close", () => this.#handlers.closed());
   }
 
   get paused() {

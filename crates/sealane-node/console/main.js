@@ -3,6 +3,7 @@
 import { el, fill } from "./dom.js";
 import { health, token, useToken } from "./hub.js";
 import { Overview } from "./overview.js";
+import { PublishPage } from "./publish.js";
 import { StreamPage } from "./stream.js";
 
 const REFRESH_MS = 1000;
@@ -13,13 +14,27 @@ const node = document.querySelector("#node");
 const trouble = document.querySelector("#trouble");
 const main = document.querySelector("main");
 
-/** `#/` is the overview, `#/stream/TOPIC?VIEW` a stream. */
+/** `#/` is the overview, `#/publish` publishes, `#/stream/TOPIC?VIEW` is a stream. */
 function follow() {
   page.close?.();
-  const found = /^#\/stream\/([^?]+)(?:\?(.*))?$/.exec(decodeURI(location.hash));
-  page = found ? new StreamPage(found[1], found[2]) : overview;
+  page = pageOf(location.hash);
   fill(main, page.element);
   refresh();
+}
+
+function pageOf(hash) {
+  if (hash === "#/publish") return new PublishPage();
+  const found = /^#\/stream\/([^?]+)(?:\?(.*))?$/.exec(hash);
+  return found ? new StreamPage(topicOf(found[1]), found[2]) : overview;
+}
+
+/** The topic that stands encoded in an address, or as somebody wrote it there. */
+function topicOf(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
 }
 
 async function refresh() {
@@ -30,11 +45,12 @@ async function refresh() {
     trouble.hidden = true;
   } catch (error) {
     if (asked !== page) return;
-    fill(
-      trouble,
-      el("strong", {}, error.code ?? "Fault"),
-      ` ${error.message}. ${error.hint ?? ""}`,
-    );
+    const code = error.code ?? "Fault";
+    const words = ` ${error.message}. ${error.hint ?? ""}`;
+    // What stands there already is not announced again.
+    if (trouble.hidden || trouble.textContent !== code + words) {
+      fill(trouble, el("strong", {}, code), words);
+    }
     trouble.hidden = false;
   }
 }

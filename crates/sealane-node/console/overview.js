@@ -1,9 +1,14 @@
-// All streams with their depth, rates and lag, and the node's own counters.
+// The streams with their depth, rates and lag, page by page, and the node's own counters.
 
-import { bytes, count, el, fill, rate, spark } from "./dom.js";
+import { bytes, count, el, fill, rate, spark, streamLink } from "./dom.js";
 import { lag, metrics, streams } from "./hub.js";
 
 const HISTORY = 60;
+const TREND = "Last minute";
+/** Streams of one page. */
+const PAGE = 200;
+/** A search that took several answers is repeated only so often. */
+const SEARCH_AGAIN_MS = 10_000;
 const TILES = [
   ["stored", "sealane_stream_stored_total"],
   ["delivered", "sealane_stream_delivered_total"],
@@ -15,45 +20,91 @@ export class Overview {
   #seen = new Map();
   #tiles = el("div", { class: "tiles" });
   #rows = el("tbody");
-  #note = el("p", { class: "note" });
+  #note = el("p", { class: "note", role: "status" });
   #filter = el("input", {
     type: "search",
     placeholder: "Filter topics",
+    title: "a part of the topic, or a pattern: fleet/*/location, fleet/**",
     "aria-label": "Filter topics",
+    oninput: () => this.#turn([]),
   });
-  #last = null;
+  #previous = el(
+    "button",
+    { type: "button", disabled: true, onclick: () => this.#turn(this.#before.slice(0, -1)) },
+    "Previous page",
+  );
+  #next = el(
+    "button",
+    {
+      type: "button",
+      disabled: true,
+      onclick: () => this.#turn([...this.#before, this.#page.next]),
+    },
+    "Next page",
+  );
+  /** The topics behind which this page and those before it begin, but for the first. */
+  #before = [];
+  #page = null;
+  #asked = { at: 0, answers: 0, count: 0 };
 
   constructor() {
-    this.#filter.addEventListener("input", () => this.#last && this.#draw(this.#last));
-    const head = ["Topic", "Depth", "Size", "In / s", "", "Readers", "Lag"].map((name, index) =>
-      el("th", { scope: "col", class: index && "number" }, name),
+    const head = ["Topic", "Depth", "Size", "In / s", TREND, "Readers", "Lag"].map(
+      (name, index) =>
+        el("th", { scope: "col", class: name === TREND ? "trend" : index && "number" }, name),
     );
     this.element = el(
       "section",
       {},
       this.#tiles,
-      el("div", { class: "bar" }, el("h2", {}, "Streams"), this.#filter),
       el(
         "div",
-        { class: "scroll" },
+        { class: "bar" },
+        el("h2", {}, "Streams"),
+        el("a", { href: "#/publish" }, "Publish"),
+        this.#filter,
+      ),
+      el(
+        "div",
+        { class: "scroll streams" },
         el("table", {}, el("thead", {}, el("tr", {}, head)), this.#rows),
       ),
-      this.#note,
+      el("div", { class: "bar" }, this.#previous, this.#next, this.#note),
     );
   }
 
   /** Asks the hub once and draws. */
   async refresh() {
-    const [page, values] = await Promise.all([streams(), metrics()]);
+    const [, values] = await Promise.all([this.#list(), metrics()]);
     const now = performance.now();
-    for (const [, name] of TILES) this.#sample(name, values.get(name) ?? 0, now);
-    for (const stream of page.list) this.#sample(`/${stream.stream}`, stream.next, now);
+    for (const [, name] of TILES) this.#sample(name, values?.get(name) ?? 0, now);
+    this.#drawTiles(values);
+  }
+
+  /** Shows the page that begins behind the last of these topics. */
+  async #turn(before) {
+    this.#before = before;
+    this.#asked.at = 0;
+    // What is refused here the next refresh says.
+    await this.#list().catch(() => {});
+  }
+
+  async #list() {
+    const { at, answers } = this.#asked;
+    const now = performance.now();
+    if (answers > 1 && at > 0 && now - at < SEARCH_AGAIN_MS) return;
+    const count = ++this.#asked.count;
+    const page = await streams(this.#filter.value.trim(), this.#before.at(-1), PAGE);
+    // A later question has been asked meanwhile.
+    if (count !== this.#asked.count) return;
+    Object.assign(this.#asked, { at: now, answers: page.asked });
+    const sampled = performance.now();
+    for (const stream of page.list) this.#sample(`/${stream.stream}`, stream.next, sampled);
     const alive = new Set(page.list.map((stream) => `/${stream.stream}`));
     for (const key of this.#seen.keys()) {
       if (key.startsWith("/") && !alive.has(key)) this.#seen.delete(key);
     }
-    this.#last = { page, values };
-    this.#draw(this.#last);
+    this.#page = page;
+    this.#drawStreams();
   }
 
   /** Keeps the rate of a counter; one that fell has begun anew. */
@@ -70,7 +121,11 @@ export class Overview {
     return this.#seen.get(key)?.rates ?? [];
   }
 
-  #draw({ page, values }) {
+  #drawTiles(values) {
+    if (values === null) {
+      const words = "This token does not show the node's own figures: they take the right observe.";
+      return fill(this.#tiles, el("p", { class: "note" }, words));
+    }
     fill(
       this.#tiles,
       TILES.map(([label, name]) =>
@@ -84,22 +139,30 @@ export class Overview {
         ),
       ),
     );
-    const wanted = this.#filter.value.trim();
-    const shown = page.list.filter((stream) => stream.stream.includes(wanted));
-    fill(
-      this.#rows,
-      shown.map((stream) => this.#row(stream)),
-    );
-    this.#note.textContent = this.#words(page, shown.length, wanted);
   }
 
-  #words(page, shown, wanted) {
-    if (page.list.length === 0) {
-      const command = `sealane pub fleet/7/location '{"lat": 48.2}'`;
-      return `No stream yet. The first message makes one: ${command}`;
+  #drawStreams() {
+    fill(
+      this.#rows,
+      this.#page.list.map((stream) => this.#row(stream)),
+    );
+    this.#previous.disabled = this.#before.length === 0;
+    this.#next.disabled = this.#page.next === undefined;
+    const words = this.#words(this.#page, this.#filter.value.trim());
+    if (this.#note.textContent !== words) this.#note.textContent = words;
+  }
+
+  #words({ list, next, asked }, wanted) {
+    const more = next === undefined ? "" : "; there are more";
+    if (list.length > 0) {
+      const [first, last] = [list[0].stream, list.at(-1).stream];
+      const all = this.#before.length === 0 && !more;
+      return all ? `${count(list.length)} streams` : `${first} to ${last}${more}`;
     }
-    if (page.more) return `The first ${page.list.length} streams; narrow them by their topics.`;
-    return wanted ? `${shown} of ${page.list.length} streams` : "";
+    if (more) return `None in ${asked} answers of the hub; the next page looks further.`;
+    if (this.#before.length > 0) return "No further stream.";
+    if (wanted) return "No stream that may be read has such a topic.";
+    return "No stream yet, or none that may be read. The first message makes one: Publish.";
   }
 
   #row(stream) {
@@ -113,7 +176,7 @@ export class Overview {
       el(
         "td",
         {},
-        el("a", { href: `#/stream/${stream.stream}` }, stream.stream),
+        streamLink(stream.stream),
         " ",
         el(
           "span",
@@ -126,7 +189,7 @@ export class Overview {
       number(count(stream.count)),
       number(bytes(stream.bytes)),
       number(rate(rates.at(-1) ?? 0)),
-      el("td", {}, spark(rates)),
+      el("td", { class: "trend" }, spark(rates)),
       number(`${stream.readers} + ${stream.consumers.length}`),
       el(
         "td",

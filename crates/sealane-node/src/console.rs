@@ -25,15 +25,21 @@ macro_rules! files {
 const INDEX: &str = include_str!("../console/index.html");
 const FILES: &[File] = files! {
     "console.css": "text/css; charset=utf-8",
+    "consumer.js": SCRIPT,
+    "delayed.js": SCRIPT,
     "dom.js": SCRIPT,
     "frame.js": SCRIPT,
     "hub.js": SCRIPT,
     "json.js": SCRIPT,
     "main.js": SCRIPT,
+    "messages.js": SCRIPT,
     "overview.js": SCRIPT,
+    "pages.js": SCRIPT,
+    "publish.js": SCRIPT,
+    "readers.js": SCRIPT,
+    "rows.js": SCRIPT,
     "sizes.js": SCRIPT,
     "stream.js": SCRIPT,
-    "tail.js": SCRIPT,
 };
 
 /// Nothing from anywhere else is loaded, asked or framed, and no script stands in a page.

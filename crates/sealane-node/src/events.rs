@@ -66,7 +66,7 @@ async fn open(
     headers: &HeaderMap,
 ) -> Result<Source, Refusal> {
     let (pattern, from) = read(query)?;
-    let grant = Grant::new(app.access.clone(), pass, pattern.clone())?;
+    let grant = Grant::reading(app.access.clone(), pass, pattern.clone())?;
     let alive = app.alive().filter(|_| !app.is_stopping()).ok_or(Error::Draining)?;
     let served = app.serving.enter()?;
     let (mut cursor, from) = begin(headers, from)?;

@@ -63,7 +63,18 @@ sealane_message::limits! {
     MAX_WAITING_SPANS: usize = 4096, "spans";
     /// Spans that the collector is handed at once. Further ones come with the next.
     MAX_SPANS_AT_ONCE: usize = 512, "spans";
-    /// Subscriptions of one node. A further one is refused.
+    /// Messages that one publishing socket may have unanswered. It is asked for no more than that;
+    /// more than it was asked for closes it.
+    MAX_PUBLISH_CREDIT: u64 = 4096, "messages";
+    /// Bytes that one publishing socket is asked for while the hub has not taken them, and one
+    /// message.
+    MAX_PUBLISH_CREDIT_BYTES: u64 = 1 << 20, "bytes";
+    /// Bytes that it is asked for, however many others there are.
+    MIN_PUBLISH_CREDIT_BYTES: u64 = 4 << 10, "bytes";
+    /// Bytes that publishing sockets are asked for while the hub has not taken them: each is given
+    /// an equal part when it has answers, within the two bounds of one.
+    MAX_ASKED_BYTES: u64 = 32 << 20, "bytes";
+    /// Subscriptions and publishing sockets of one node, together. A further one is refused.
     MAX_SUBSCRIPTIONS: usize = 50_000, "subscriptions";
     /// WebSockets that are refused and are being told why, at once. A further one is refused by an
     /// answer of HTTP.

@@ -48,18 +48,23 @@ impl Readers {
         Entered { readers: self.clone(), member, reader }
     }
 
-    /// Those who read a stream, the longest first, each with what it has in flight.
+    /// Those who read a stream, or who share a consumer of it, the longest first, each with what it
+    /// has in flight.
     pub(crate) fn of(
         &self,
         topic: &Topic,
+        consumer: Option<&str>,
         in_flight: &HashMap<u64, usize>,
     ) -> Vec<ConnectionState> {
         let all = self.all();
-        let mut found: Vec<_> =
-            all.iter().filter(|(_, reader)| reader.pattern.matches(topic)).collect();
+        let is_meant = |reader: &Reader| {
+            let is_member = consumer.is_none() || reader.consumer.as_deref() == consumer;
+            is_member && reader.pattern.matches(topic)
+        };
+        let mut found: Vec<_> = all.iter().filter(|(_, reader)| is_meant(reader)).collect();
         found.sort_by_key(|(member, _)| **member);
         let shown = |(member, reader): (&u64, &Arc<Reader>)| {
-            reader.state(in_flight.get(member).copied().unwrap_or_default())
+            reader.state(*member, in_flight.get(member).copied().unwrap_or_default())
         };
         found.into_iter().take(MAX_SHOWN_CONNECTIONS).map(shown).collect()
     }
@@ -91,8 +96,9 @@ impl Drop for Entered {
 }
 
 impl Reader {
-    fn state(&self, in_flight: usize) -> ConnectionState {
+    fn state(&self, connection: u64, in_flight: usize) -> ConnectionState {
         ConnectionState {
+            connection,
             consumer: self.consumer.clone(),
             pattern: self.pattern.clone(),
             codec: self.codec.to_owned(),

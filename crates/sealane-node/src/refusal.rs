@@ -222,8 +222,9 @@ impl Refusal {
             Refusal::Hub(error) => match error {
                 Error::Decode { .. } => 1007,
                 Error::TooLarge { .. } => 1009,
-                Error::TooMany { .. } => 1008,
-                Error::StreamRemoved | Error::Draining => 1001,
+                Error::TooMany { .. } | Error::CreditExceeded { .. } => 1008,
+                Error::SessionTaken => 1008,
+                Error::StreamRemoved | Error::ConsumerRemoved | Error::Draining => 1001,
                 Error::StorageBusy => 1013,
                 Error::StorageFull
                 | Error::StorageFailed(_)
@@ -251,10 +252,15 @@ impl<E: Into<Error>> From<E> for Refusal {
 fn status(error: &Error) -> StatusCode {
     match error {
         Error::InvalidEnvelope(_) | Error::FrameMalformed(_) => StatusCode::UNPROCESSABLE_ENTITY,
-        Error::UnknownStream(_) => StatusCode::NOT_FOUND,
+        Error::UnknownStream(_) | Error::UnknownConsumer { .. } | Error::NotDelayed { .. } => {
+            StatusCode::NOT_FOUND
+        }
         Error::OffsetMismatch { .. } | Error::KeyReused => StatusCode::CONFLICT,
         Error::NotSealed { .. } | Error::SealMismatch { .. } => StatusCode::CONFLICT,
-        Error::StreamRemoved => StatusCode::CONFLICT,
+        Error::StreamRemoved | Error::ConsumerRemoved => StatusCode::CONFLICT,
+        Error::BeyondEnd { .. } => StatusCode::CONFLICT,
+        Error::NumberSkipped { .. } | Error::NumberForgotten { .. } => StatusCode::CONFLICT,
+        Error::SessionTaken => StatusCode::CONFLICT,
         Error::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
         Error::TooMany { .. } => StatusCode::TOO_MANY_REQUESTS,
         Error::StorageFull => StatusCode::INSUFFICIENT_STORAGE,

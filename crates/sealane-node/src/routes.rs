@@ -19,7 +19,10 @@ use crate::ready::ready;
 use crate::refusal::Refusal;
 use crate::reply::{Fill, Reason, answer};
 use crate::trace::Traced;
-use crate::{console, enqueue, events, head, metrics, streams, subscribe, upgrade};
+use crate::{
+    console, consumers, delayed, enqueue, events, head, metrics, publish, streams, subscribe,
+    upgrade,
+};
 
 /// The description of the routes for other programs.
 const OPENAPI: &str = include_str!("../openapi.json");
@@ -48,12 +51,18 @@ fn routes() -> Vec<Route> {
     let socket = |path, serve| Route { path, methods: "get", kind: Kind::Socket, serve };
     let open = |path, serve| Route { path, methods: "get", kind: Kind::Open, serve };
     let topic = get(streams::show).put(streams::configure).delete(streams::remove);
+    let consumer = get(consumers::show).post(consumers::steer).delete(consumers::remove);
+    let held_back = get(delayed::list).delete(delayed::cancel);
     vec![
         guarded("/v1/enqueue", "post", post(enqueue::one)),
         guarded("/v1/enqueue/batch", "post", post(enqueue::batch)),
         guarded("/v1/streams", "get", get(streams::list)),
         guarded("/v1/streams/{*topic}", "get put delete", topic),
+        guarded("/v1/consumers/{*topic}", "get post delete", consumer),
+        guarded("/v1/delayed/{*topic}", "get delete", held_back),
+        guarded("/v1/purge/{*topic}", "post", post(streams::purge)),
         socket("/v1/subscribe", get(subscribe::subscribe)),
+        socket("/v1/publish", get(publish::publish)),
         guarded("/v1/events", "get", get(events::events)),
         guarded("/metrics", "get", get(metrics::show)),
         open("/v1/openapi.json", get(openapi)),

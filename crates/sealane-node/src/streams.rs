@@ -1,4 +1,4 @@
-//! `/v1/streams` and `/v1/streams/{topic}`.
+//! `/v1/streams`, `/v1/streams/{topic}` and `/v1/purge/{topic}`.
 
 use std::sync::Arc;
 
@@ -10,7 +10,9 @@ use axum::response::Response;
 use sealane_codec::{Codec, Writer};
 use sealane_message::{Pattern, Topic};
 use sealane_protocol::limits::MAX_RANGE_MESSAGES;
-use sealane_protocol::{Change, Error, Joined, List, Range, StreamState, Streams, write_removed};
+use sealane_protocol::{
+    Change, Error, Joined, List, Purge, Range, StreamState, Streams, write_removed,
+};
 use sealane_stream::{Output, Page};
 
 use crate::access::{Pass, Right};
@@ -50,7 +52,7 @@ pub(crate) async fn show(
         let parameters = query::read(query)?;
         if parameters.is_empty() {
             let mut state = app.hub.stream(&topic)?;
-            state.connections = Some(app.readers.of(&topic, &app.hub.in_flight(&topic)?));
+            state.connections = Some(app.readers.of(&topic, None, &app.hub.in_flight(&topic)?));
             return Ok(Box::new(move |writer: &mut Writer<'_>| state.write(writer)) as Fill);
         }
         let range = Range::read(parameters)?;
@@ -93,6 +95,26 @@ pub(crate) async fn remove(
         accepted(&headers)?;
         app.hub.remove(&topic).await?;
         Ok(Box::new(move |writer: &mut Writer<'_>| write_removed(&topic, writer)) as Fill)
+    };
+    answer(&headers, result.await.map(|fill| (StatusCode::OK, fill)))
+}
+
+/// `/v1/purge/{topic}`.
+pub(crate) async fn purge(
+    State(app): State<Arc<App>>,
+    Extension(pass): Extension<Pass>,
+    Path(topic): Path<String>,
+    request: Request,
+) -> Response {
+    let headers = request.headers().clone();
+    let result = async {
+        let topic: Topic = topic.parse().map_err(Error::from)?;
+        pass.need(Right::Manage, &topic)?;
+        accepted(&headers)?;
+        let body = body::read(&app.fair, &pass, request).await?;
+        let Purge { before } = Purge::read(body.codec, &body.bytes)?;
+        let purged = app.hub.purge(&topic, before).await?;
+        Ok(Box::new(move |writer: &mut Writer<'_>| purged.write(writer)) as Fill)
     };
     answer(&headers, result.await.map(|fill| (StatusCode::OK, fill)))
 }

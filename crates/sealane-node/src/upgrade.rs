@@ -63,9 +63,9 @@ pub(crate) fn tell(
         .read_buffer_size(REFUSED_BYTES)
         .max_message_size(REFUSED_BYTES)
         .max_frame_size(REFUSED_BYTES);
-    let (app, reason) = (app.clone(), Reason(refusal.info().name));
+    let reason = Reason(refusal.info().name);
     let mut response = upgrade.on_upgrade(move |socket| async move {
-        connection::refuse(app, socket, codec, refusal).await;
+        connection::refuse(socket, codec, refusal).await;
         drop((place, alive));
     });
     // The refusal is counted now, whether the client waits for the upgrade or not.

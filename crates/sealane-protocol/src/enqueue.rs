@@ -117,6 +117,18 @@ pub enum Outcome {
     Due(u64),
 }
 
+impl Outcome {
+    /// What became of the message so many behind the one that this is of.
+    pub fn behind(self, count: u64) -> Self {
+        match self {
+            Outcome::At(Position { generation, offset }) => {
+                Outcome::At(Position { generation, offset: offset.saturating_add(count) })
+            }
+            Outcome::Due(due_ms) => Outcome::Due(due_ms),
+        }
+    }
+}
+
 impl<'a> Enqueued<'a> {
     /// Writes the answer to a request, which had the form of a batch or not.
     pub fn write(&self, is_batch: bool, writer: &mut Writer<'_>) {

@@ -46,8 +46,8 @@ sealane_message::errors! {
         #[error("a frame's `{0}` is unknown or has the wrong type{form}", form = form(.0))]
         #[code("SL-HUB-05", "UnknownOp")]
         #[cause("a frame has an unknown field or a wrong type")]
-        #[hint("Clients send credit, ack, nack (with delayMs) and seek; numbers are integers from \
-                0.")]
+        #[hint("Readers send credit, ack, nack (with delayMs) and seek, publishers send publish; \
+                numbers are integers from 0.")]
         UnknownOp(String),
         /// A body of a request with an unknown field.
         #[error("the body has an unknown field `{field}`; expected {expected}")]
@@ -175,6 +175,44 @@ sealane_message::errors! {
         #[cause("the stream was deleted while it was used")]
         #[hint("Subscribe again; the stream is made anew by its next message.")]
         StreamRemoved,
+        /// No consumer of that name.
+        #[error("{stream} has no consumer `{consumer}`")]
+        #[code("SL-HUB-35", "UnknownConsumer")]
+        #[cause("the stream has no consumer of that name")]
+        #[hint("A consumer is made by its first member; `sealane consumer ls TOPIC` lists them.")]
+        UnknownConsumer {
+            /// The stream.
+            stream: String,
+            /// The name that was asked for.
+            consumer: String,
+        },
+        /// The consumer was removed while it was used.
+        #[error("the consumer was removed")]
+        #[code("SL-HUB-32", "ConsumerRemoved")]
+        #[cause("the consumer was removed while it was used")]
+        #[hint("Subscribe again to make it anew, from the first message or from where you say.")]
+        ConsumerRemoved,
+        /// A place that no message has yet.
+        #[error("the stream's next offset is {next}, which is before that")]
+        #[code("SL-HUB-33", "BeyondEnd")]
+        #[cause("the place that was asked for is beyond the end of the stream")]
+        #[hint("Name an offset up to the stream's `next`, as `sealane stream info` shows it, or \
+                `new`.")]
+        BeyondEnd {
+            /// The offset of the next message.
+            next: u64,
+        },
+        /// No delayed message of that id.
+        #[error("{stream} holds no message `{id}` back")]
+        #[code("SL-HUB-34", "NotDelayed")]
+        #[cause("no message of that id is held back for the stream")]
+        #[hint("It may have come already; `sealane delayed ls TOPIC` lists what is held back.")]
+        NotDelayed {
+            /// The stream.
+            stream: String,
+            /// The id that was asked for.
+            id: String,
+        },
         /// The hub is closing.
         #[error("the hub is closing")]
         #[code("SL-HUB-16", "Draining", retry = Reconnect, exit = NotReachable)]
@@ -203,6 +241,45 @@ sealane_message::errors! {
             /// The group of the message, or that was asked for.
             asked: GroupTag,
         },
+        /// A number of a publishing session before which others are missing.
+        #[error("the next n of this session in this stream is {next}")]
+        #[code("SL-HUB-27", "NumberSkipped")]
+        #[cause("a message's n is not the next one of its session and stream")]
+        #[hint("What was refused takes no n: send on from `next`, which stands beside the code.")]
+        NumberSkipped {
+            /// The number that comes next.
+            next: u64,
+        },
+        /// A number of a publishing session that is too low for its place to be known.
+        #[error("n {n} came before, and where it is stored is not known any more")]
+        #[code("SL-HUB-28", "NumberForgotten")]
+        #[cause("a message's n is lower than what the hub remembers of its session")]
+        #[hint("Repeat only what was not answered; numbers begin with 1 and grow by 1.")]
+        NumberForgotten {
+            /// The number that was sent.
+            n: u64,
+        },
+        /// A publishing session that goes on on another connection.
+        #[error("the session goes on on another connection")]
+        #[code("SL-HUB-29", "SessionTaken")]
+        #[cause("another connection has named the same publishing session")]
+        #[hint("Give each publisher a session of its own, or let the hub name it.")]
+        SessionTaken,
+        /// More was published on a connection than the hub asked for.
+        #[error("more {what} were published than the hub has given credit for")]
+        #[code("SL-HUB-30", "CreditExceeded")]
+        #[cause("more was published on a connection than the hub has given credit for")]
+        #[hint("Count what you send against the hub's `credit` frames, and wait for more.")]
+        CreditExceeded {
+            /// Of what there was too much.
+            what: &'static str,
+        },
+        /// A condition that this hub does not know.
+        #[error("the condition `{0}` is not known here")]
+        #[code("SL-HUB-31", "UnknownCondition")]
+        #[cause("a message is to be stored under a condition that this hub does not know")]
+        #[hint("Conditions are: `expect`.")]
+        UnknownCondition(String),
         /// The bytes of a sealed message are no frame in the full form.
         #[error("the sealed bytes are no frame: {0}")]
         #[code("SL-HUB-19", "FrameMalformed")]
@@ -246,6 +323,10 @@ fn form(field: &str) -> &'static str {
         "seek" => concat!(
             r#"; expected {"seek": {"offset": N}}, with "generation": N beside "offset" if you "#,
             r#"like, and "stream": TOPIC if the subscription names a pattern"#
+        ),
+        "publish" => concat!(
+            r#"; expected {"publish": {"to": TOPIC, "n": N, "envelope": {…}}} or an array of "#,
+            r#"such items"#
         ),
         _ => "",
     }

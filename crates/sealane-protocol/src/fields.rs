@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use sealane_codec::{Codec, CodecError, Kind};
+use sealane_codec::{Codec, CodecError, Field, Kind};
 use sealane_frame::GroupTag;
 use sealane_message::{Topic, TopicError};
 
@@ -25,12 +25,17 @@ pub enum Malformed {
 /// A map that a hub has written.
 pub(crate) struct Fields<'a> {
     codec: Codec,
-    all: Vec<(Cow<'a, str>, &'a [u8])>,
+    all: Cow<'a, [Field<'a>]>,
 }
 
 impl<'a> Fields<'a> {
     pub(crate) fn read(codec: Codec, raw: &'a [u8]) -> Result<Self, Malformed> {
-        Ok(Self { codec, all: sealane_codec::fields(codec, raw)? })
+        Ok(Self { codec, all: sealane_codec::fields(codec, raw)?.into() })
+    }
+
+    /// Fields that were found already.
+    pub(crate) fn of(codec: Codec, all: &'a [Field<'a>]) -> Self {
+        Self { codec, all: all.into() }
     }
 
     /// The field as it was written; none where it is absent.

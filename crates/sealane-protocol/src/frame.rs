@@ -78,6 +78,8 @@ pub struct Deliver {
     pub generation: u64,
     /// How often it has been delivered, counting this time.
     pub attempt: u32,
+    /// When it was stored, in Unix milliseconds; 0: an older hub does not say it.
+    pub stored_ms: u64,
     /// The envelope, in the connection's codec, a slice of the frame.
     pub envelope: Bytes,
 }
@@ -93,7 +95,7 @@ pub struct WireError {
     pub hint: Cow<'static, str>,
     /// The code for `sealane explain`.
     pub reference: Cow<'static, str>,
-    /// The next offset, beside `OffsetMismatch`.
+    /// The next offset, beside `OffsetMismatch` and `BeyondEnd`; the next `n`, beside `NumberSkipped`.
     pub next: Option<u64>,
 }
 
@@ -114,6 +116,12 @@ impl WireError {
         let mut writer = Writer::new(codec, out);
         writer.map(1);
         writer.key("error");
+        self.write_fields(&mut writer);
+        writer.end();
+    }
+
+    /// Writes the map that stands in `error`.
+    pub(crate) fn write_fields(&self, writer: &mut Writer<'_>) {
         writer.map(4 + usize::from(self.next.is_some()));
         let texts = [
             ("code", self.code.as_ref()),
@@ -130,14 +138,16 @@ impl WireError {
             writer.u64(next);
         }
         writer.end();
-        writer.end();
     }
 }
 
 impl From<&Error> for WireError {
     fn from(error: &Error) -> Self {
         let mut wire = WireError::new(error.info(), error.to_string());
-        if let Error::OffsetMismatch { next } = error {
+        if let Error::OffsetMismatch { next }
+        | Error::NumberSkipped { next }
+        | Error::BeyondEnd { next } = error
+        {
             wire.next = Some(*next);
         }
         wire
@@ -153,27 +163,31 @@ pub struct Position {
     pub offset: u64,
 }
 
-/// Appends `{deliver: envelope, stream, offset, generation, attempt}`; the envelope is spliced.
-pub fn write_deliver(
-    codec: Codec,
-    envelope: &[u8],
-    stream: &Topic,
-    position: Position,
-    attempt: u32,
-    out: &mut Vec<u8>,
-) {
+/// What a deliver frame says of its message.
+#[derive(Debug, Clone, Copy)]
+pub struct DeliverHead<'a> {
+    /// The stream.
+    pub stream: &'a Topic,
+    /// Where it stands there.
+    pub position: Position,
+    /// How often it has been delivered, counting this time.
+    pub attempt: u32,
+    /// When it was stored, in Unix milliseconds.
+    pub stored_ms: u64,
+}
+
+/// Appends `{deliver: envelope, stream, offset, generation, attempt, storedMs}`; the envelope is
+/// spliced.
+pub fn write_deliver(codec: Codec, envelope: &[u8], head: &DeliverHead<'_>, out: &mut Vec<u8>) {
     let mut writer = Writer::new(codec, out);
-    writer.map(5);
+    writer.map(6);
     writer.key("deliver");
     writer.raw(envelope);
-    writer.key("stream");
-    writer.text(stream.as_str());
-    writer.key("offset");
-    writer.u64(position.offset);
-    writer.key("generation");
-    writer.u64(position.generation);
-    writer.key("attempt");
-    writer.u64(u64::from(attempt));
+    write_text(&mut writer, "stream", head.stream.as_str());
+    write_number(&mut writer, "offset", head.position.offset);
+    write_number(&mut writer, "generation", head.position.generation);
+    write_number(&mut writer, "attempt", u64::from(head.attempt));
+    write_number(&mut writer, "storedMs", head.stored_ms);
     writer.end();
 }
 
@@ -197,8 +211,13 @@ impl ServerFrame {
     pub fn write(&self, codec: Codec, out: &mut Vec<u8>) {
         match self {
             ServerFrame::Deliver(d) => {
-                let position = Position { generation: d.generation, offset: d.offset };
-                write_deliver(codec, &d.envelope, &d.stream, position, d.attempt, out);
+                let head = DeliverHead {
+                    stream: &d.stream,
+                    position: Position { generation: d.generation, offset: d.offset },
+                    attempt: d.attempt,
+                    stored_ms: d.stored_ms,
+                };
+                write_deliver(codec, &d.envelope, &head, out);
             }
             ServerFrame::Batch(all) => {
                 let frames: Vec<Vec<u8>> = all
@@ -224,10 +243,7 @@ impl ServerFrame {
                 write_text(writer, "stream", stream);
                 write_text(writer, "codec", codec.name());
                 write_number(writer, "time", *time_ms);
-                writer.key("features");
-                writer.array(features.names().len());
-                features.names().for_each(|name| writer.text(name));
-                writer.end();
+                features.write(writer);
                 if let Some(joined) = joined {
                     joined.write_fields(writer);
                 }
@@ -294,7 +310,7 @@ impl ServerFrame {
     pub fn read(codec: Codec, frame: &Bytes) -> Result<Self, Malformed> {
         let fields = Fields::read(codec, frame)?;
         if fields.raw("deliver").is_some() {
-            return Ok(Self::Deliver(Deliver::read(&fields, frame)?));
+            return Ok(Self::Deliver(Deliver::read(&fields, frame, None)?));
         }
         if let Some(raw) = fields.raw("batch") {
             return Ok(Self::Batch(read_batch(codec, raw, frame)?));
@@ -310,7 +326,7 @@ impl ServerFrame {
                 stream: fields.text("stream")?.into_owned(),
                 codec: Codec::from_name(&fields.text("codec")?).ok_or(Malformed::Field("codec"))?,
                 time_ms: fields.number("time")?,
-                features: read_features(&fields),
+                features: Features::read(&fields),
                 joined: fields.raw("offset").map(|_| Joined::read(&fields)).transpose()?,
             }),
             "joined" => Ok(Self::Joined(Joined::read(&fields)?)),
@@ -331,34 +347,34 @@ const SHOWN_CHARS: usize = 64;
 /// The deliveries of a batch. What else a newer hub puts into one costs no credit and is passed
 /// over.
 fn read_batch(codec: Codec, raw: &[u8], frame: &Bytes) -> Result<Vec<Deliver>, Malformed> {
-    let all = sealane_codec::elements(codec, raw)?;
-    let mut deliveries = Vec::with_capacity(all.len());
-    for raw in all {
-        let fields = Fields::read(codec, raw)?;
+    let maps = sealane_codec::maps(codec, raw)?;
+    let mut deliveries: Vec<Deliver> = Vec::with_capacity(maps.iter().len());
+    for map in maps.iter() {
+        let fields = Fields::of(codec, map);
         if fields.raw("deliver").is_some() {
-            deliveries.push(Deliver::read(&fields, frame)?);
+            let before = deliveries.last().map(|deliver| &deliver.stream);
+            deliveries.push(Deliver::read(&fields, frame, before)?);
         }
     }
     Ok(deliveries)
 }
 
-/// A hub from before features were listed has the base of version 1.
-fn read_features(fields: &Fields<'_>) -> Features {
-    if fields.raw("features").is_none() {
-        return Features::base();
-    }
-    let names = fields.texts("features").unwrap_or_default();
-    names.into_iter().map(Cow::into_owned).collect()
-}
-
 impl Deliver {
-    fn read(fields: &Fields<'_>, frame: &Bytes) -> Result<Self, Malformed> {
+    /// Reads a delivery. Deliveries of one stream mostly come together and then share its name
+    /// with the one `before`.
+    fn read(fields: &Fields<'_>, frame: &Bytes, before: Option<&Topic>) -> Result<Self, Malformed> {
         let attempt = fields.number("attempt")?;
+        let name = fields.text("stream")?;
+        let stream = match before {
+            Some(before) if before.as_str() == name => before.clone(),
+            _ => name.parse()?,
+        };
         Ok(Self {
-            stream: fields.topic("stream")?,
+            stream,
             offset: fields.number("offset")?,
             generation: fields.number("generation")?,
             attempt: u32::try_from(attempt).map_err(|_| Malformed::Field("attempt"))?,
+            stored_ms: fields.number_or_zero("storedMs"),
             envelope: frame.slice_ref(fields.need("deliver")?),
         })
     }
@@ -378,7 +394,7 @@ impl Joined {
 }
 
 impl WireError {
-    fn read(fields: &Fields<'_>) -> Result<Self, Malformed> {
+    pub(crate) fn read(fields: &Fields<'_>) -> Result<Self, Malformed> {
         Ok(Self {
             code: fields.text("code")?.into_owned().into(),
             message: fields.text("message")?.into_owned(),
@@ -414,9 +430,11 @@ mod tests {
                 offset: 5,
                 generation: 9,
                 attempt: 2,
+                stored_ms: 1_700_000_000_123,
                 envelope: envelope.into(),
             };
             let reason = "damaged".to_owned();
+            let other = Deliver { stream: "fleet/8".parse().unwrap(), ..deliver.clone() };
             let all = [
                 ServerFrame::Subscribed {
                     stream: "fleet/7".into(),
@@ -435,7 +453,7 @@ mod tests {
                 ServerFrame::Joined(joined.clone()),
                 ServerFrame::Gap { stream: stream.clone(), from: 1, to: 4, reason },
                 ServerFrame::Deliver(deliver.clone()),
-                ServerFrame::Batch(vec![deliver.clone(), deliver]),
+                ServerFrame::Batch(vec![deliver.clone(), other, deliver.clone(), deliver]),
                 ServerFrame::Heartbeat(12),
                 ServerFrame::Error(WireError::from(&Error::OffsetMismatch { next: 8 })),
                 ServerFrame::Unknown("resting".into()),

@@ -29,6 +29,8 @@
     deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)
 )]
 
+mod consumer;
+mod delayed;
 mod enqueue;
 mod error;
 mod features;
@@ -39,21 +41,37 @@ mod level;
 pub mod limits;
 mod op;
 mod page;
+mod publish;
+mod purge;
 mod sealed;
 mod state;
 mod subscribe;
 
+pub use consumer::{
+    ConsumerInfo, ConsumerVerb, Consumers, PendingMessage, read_consumer_query,
+    write_consumer_removed,
+};
+pub use delayed::{
+    Cancelled, DelayedMessage, DelayedPage, DelayedPlace, ListDelayed, read_cancel_query,
+};
 pub use enqueue::{Enqueue, Enqueued, Outcome};
 pub use error::{ERRORS, Error};
 pub use features::{FEATURES, Features};
 pub use fields::Malformed;
-pub use frame::{Deliver, Joined, Position, ServerFrame, WireError, write_batch, write_deliver};
+pub use frame::{
+    Deliver, DeliverHead, Joined, Position, ServerFrame, WireError, write_batch, write_deliver,
+};
 pub use health::Health;
 pub use level::{HubLevel, Level, UnknownLevel};
 pub use op::{Mark, Op, read_ops};
 pub use page::{Page, Range};
+pub use publish::{
+    NotPlaced, Numbers, Placed, PublishAsked, PublishFrame, PublishItem, PublishQuery,
+    read_publish, write_publish,
+};
+pub use purge::{Purge, Purged};
 pub use sealed::{Sealed, write_sealed};
 pub use state::{
     Change, ConnectionState, ConsumerState, List, Retention, StreamState, Streams, write_removed,
 };
-pub use subscribe::{ConsumerChange, Start, Subscribe};
+pub use subscribe::{ConsumerChange, ConsumerSettings, Start, Subscribe};

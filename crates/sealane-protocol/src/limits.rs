@@ -34,6 +34,11 @@ sealane_message::limits! {
     MAX_DELAY_MS: u64 = 30 * 24 * 3600 * 1000, "milliseconds";
     /// An idempotency key. A longer one is refused.
     MAX_IDEMPOTENCY_KEY_BYTES: usize = 128, "bytes";
+    /// A frame that a publishing socket takes: an envelope of the largest size and what stands
+    /// around it, or many small ones. A larger one closes the connection with 1009.
+    MAX_PUBLISH_FRAME_BYTES: usize = MAX_ENVELOPE_BYTES + (64 << 10), "bytes";
+    /// The name of a publishing session. A longer one is refused.
+    MAX_SESSION_NAME_BYTES: usize = 64, "bytes";
     /// Offsets of one stream: 2^40, a million a second for twelve days, or a thousand for 34 years.
     MAX_OFFSET: u64 = (1 << 40) - 1, "offset";
 }

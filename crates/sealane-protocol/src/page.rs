@@ -118,8 +118,14 @@ mod tests {
             sealane_codec::encode(codec, &sealane_message::Value::Map(Vec::new()), &mut envelope);
             let stream: Topic = "a".parse().unwrap();
             let envelope = envelope.into();
-            let deliver =
-                Deliver { stream: stream.clone(), offset: 4, generation: 2, attempt: 1, envelope };
+            let deliver = Deliver {
+                stream: stream.clone(),
+                offset: 4,
+                generation: 2,
+                attempt: 1,
+                stored_ms: 7,
+                envelope,
+            };
             let mut frame = Vec::new();
             ServerFrame::Deliver(deliver.clone()).write(codec, &mut frame);
             let messages = vec![frame.into()];

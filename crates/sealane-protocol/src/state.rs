@@ -144,7 +144,7 @@ pub struct StreamState {
 }
 
 /// A consumer's state.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct ConsumerState {
     /// Its name.
     pub consumer: String,
@@ -160,11 +160,15 @@ pub struct ConsumerState {
     pub dead_lettered: u64,
     /// Messages that ran out of attempts and could be made no dead letter.
     pub dead_dropped: u64,
+    /// Since when it is paused, in Unix milliseconds; 0: it is not.
+    pub paused_ms: u64,
 }
 
 /// A connection that reads a stream.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ConnectionState {
+    /// Its number, which no other of this run of the hub has.
+    pub connection: u64,
     /// The consumer that it belongs to; none: it reads for itself.
     pub consumer: Option<String>,
     /// What it has subscribed to.
@@ -274,7 +278,7 @@ impl StreamState {
     }
 }
 
-fn all<T>(
+pub(crate) fn all<T>(
     maps: &[Fields<'_>],
     read: impl Fn(&Fields<'_>) -> Result<T, Malformed>,
 ) -> Result<Vec<T>, Malformed> {
@@ -289,15 +293,21 @@ impl ConsumerState {
         next.saturating_sub(self.next)
     }
 
-    fn write(&self, writer: &mut Writer<'_>) {
-        let numbers = [
+    /// Everything but its name.
+    pub(crate) fn numbers(&self) -> Vec<(&'static str, u64)> {
+        vec![
             ("next", self.next),
             ("inFlight", self.in_flight),
             ("members", self.members),
             ("redelivered", self.redelivered),
             ("deadLettered", self.dead_lettered),
             ("deadDropped", self.dead_dropped),
-        ];
+            ("pausedMs", self.paused_ms),
+        ]
+    }
+
+    fn write(&self, writer: &mut Writer<'_>) {
+        let numbers = self.numbers();
         writer.map(1 + numbers.len());
         writer.key("consumer");
         writer.text(&self.consumer);
@@ -305,7 +315,7 @@ impl ConsumerState {
         writer.end();
     }
 
-    fn read(fields: &Fields<'_>) -> Result<Self, Malformed> {
+    pub(crate) fn read(fields: &Fields<'_>) -> Result<Self, Malformed> {
         Ok(Self {
             consumer: fields.text("consumer")?.into_owned(),
             next: fields.number("next")?,
@@ -314,13 +324,15 @@ impl ConsumerState {
             redelivered: fields.number_or_zero("redelivered"),
             dead_lettered: fields.number_or_zero("deadLettered"),
             dead_dropped: fields.number_or_zero("deadDropped"),
+            paused_ms: fields.number_or_zero("pausedMs"),
         })
     }
 }
 
 impl ConnectionState {
-    fn write(&self, writer: &mut Writer<'_>) {
+    pub(crate) fn write(&self, writer: &mut Writer<'_>) {
         let numbers = [
+            ("connection", self.connection),
             ("credit", self.credit),
             ("inFlight", self.in_flight),
             ("delivered", self.delivered),
@@ -340,8 +352,9 @@ impl ConnectionState {
         writer.end();
     }
 
-    fn read(fields: &Fields<'_>) -> Result<Self, Malformed> {
+    pub(crate) fn read(fields: &Fields<'_>) -> Result<Self, Malformed> {
         Ok(Self {
+            connection: fields.number_or_zero("connection"),
             consumer: fields.text("consumer").ok().map(Into::into),
             pattern: fields.text("pattern")?.parse()?,
             codec: fields.text_or_empty("codec"),
@@ -443,7 +456,7 @@ pub fn write_removed(stream: &Topic, writer: &mut Writer<'_>) {
     writer.end();
 }
 
-fn write_numbers(writer: &mut Writer<'_>, numbers: &[(&str, u64)]) {
+pub(crate) fn write_numbers(writer: &mut Writer<'_>, numbers: &[(&str, u64)]) {
     for (key, number) in numbers {
         writer.key(key);
         writer.u64(*number);
@@ -463,6 +476,7 @@ mod tests {
             redelivered: 4,
             dead_lettered: 5,
             dead_dropped: 6,
+            paused_ms: 7,
         };
         StreamState {
             stream: "a/b".parse().unwrap(),
@@ -486,6 +500,7 @@ mod tests {
     #[test]
     fn what_is_written_is_read_back() {
         let connection = ConnectionState {
+            connection: 9,
             consumer: None,
             pattern: "a/*".parse().unwrap(),
             codec: "cbor".into(),

@@ -66,6 +66,32 @@ impl fmt::Display for Start {
     }
 }
 
+/// What a consumer promises its members; each may change it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ConsumerSettings {
+    /// Delivered and unacknowledged messages at most.
+    pub max_in_flight: u32,
+    /// Redeliver what was not acknowledged for so long.
+    pub ack_wait_ms: u64,
+    /// Dead letter after so many deliveries; 0: never.
+    pub max_attempts: u32,
+}
+
+impl Default for ConsumerSettings {
+    fn default() -> Self {
+        Self { max_in_flight: MAX_IN_FLIGHT as u32, ack_wait_ms: 30_000, max_attempts: 0 }
+    }
+}
+
+impl ConsumerSettings {
+    /// Takes what a member changes.
+    pub fn change(&mut self, change: ConsumerChange) {
+        self.max_in_flight = change.max_in_flight.unwrap_or(self.max_in_flight);
+        self.ack_wait_ms = change.ack_wait_ms.unwrap_or(self.ack_wait_ms);
+        self.max_attempts = change.max_attempts.unwrap_or(self.max_attempts);
+    }
+}
+
 /// What a member changes of its consumer's settings.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ConsumerChange {

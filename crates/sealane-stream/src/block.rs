@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use bytes::{BufMut, Bytes, BytesMut};
 use sealane_codec::{Codec, Transcoder, Writer};
 use sealane_message::Topic;
-use sealane_protocol::{Position, write_deliver, write_sealed};
+use sealane_protocol::{DeliverHead, Position, write_deliver, write_sealed};
 
 use crate::envelope::{Content, Envelope};
 
@@ -109,6 +109,24 @@ impl Block {
         }
     }
 
+    /// The deliver frame of a record for a later attempt.
+    pub(crate) fn frame_again(&self, index: usize, codec: Codec, attempt: u32) -> Bytes {
+        let Some(record) = self.records.get(index) else { return Bytes::new() };
+        let envelope = self.envelope(index, codec);
+        let mut frame = Vec::with_capacity(envelope.len() + self.topic.as_str().len() + 120);
+        write_deliver(codec.at_rest(), &envelope, &self.head(record, attempt), &mut frame);
+        frame.into()
+    }
+
+    fn head(&self, record: &Record, attempt: u32) -> DeliverHead<'_> {
+        DeliverHead {
+            stream: &self.topic,
+            position: Position { generation: self.generation, offset: record.offset },
+            attempt,
+            stored_ms: record.time_ms,
+        }
+    }
+
     fn frames(&self, codec: Codec) -> &Frames {
         let slot = match codec {
             Codec::Json => &self.frames[0],
@@ -129,7 +147,7 @@ impl Frames {
             Content::Sealed => record.id.len() + record.body.len(),
         };
         let bodies: usize = block.records.iter().map(size).sum();
-        let each = block.topic.as_str().len() + 96;
+        let each = block.topic.as_str().len() + 120;
         let mut bytes = Vec::with_capacity(bodies + block.records.len() * each);
         let mut spans = Vec::with_capacity(block.records.len());
         let mut scratch = Transcoder::new();
@@ -148,8 +166,7 @@ impl Frames {
                 }
             };
             let start = bytes.len() as u32;
-            let position = Position { generation: block.generation, offset: record.offset };
-            write_deliver(codec, envelope, &block.topic, position, 1, &mut bytes);
+            write_deliver(codec, envelope, &block.head(record, 1), &mut bytes);
             let envelope_bytes = envelope.len() as u32;
             spans.push(Span { start, end: bytes.len() as u32, envelope_bytes });
         }
@@ -331,8 +348,10 @@ mod tests {
         let block = Block::new("a/b".parse().unwrap(), 5, 0, vec![record(0, br#"{"id":"m0"}"#)]);
         for _ in 0..100 {
             let json = block.frame(0, Codec::Json);
-            let expected =
-                r#"{"deliver":{"id":"m0"},"stream":"a/b","offset":0,"generation":5,"attempt":1}"#;
+            let expected = concat!(
+                r#"{"deliver":{"id":"m0"},"stream":"a/b","offset":0,"generation":5,"#,
+                r#""attempt":1,"storedMs":7}"#
+            );
             assert_eq!(json, expected);
             block.frame(0, Codec::MsgPack);
             block.frame(0, Codec::Cbor);

@@ -5,41 +5,15 @@
 //! done. Everything below the cursor that is not pending is done.
 
 mod changes;
+mod steer;
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::ops::Range;
 
-use sealane_protocol::limits::MAX_IN_FLIGHT;
-
-use crate::ConsumerChange;
+use crate::ConsumerSettings;
 pub(crate) use changes::{DeadCounts, pieces, write_counts, write_piece};
 use changes::{Image, Touched, write_varint};
-
-/// What a consumer promises its members; each may change it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ConsumerSettings {
-    /// Delivered and unacknowledged messages at most.
-    pub max_in_flight: u32,
-    /// Redeliver what was not acknowledged for so long.
-    pub ack_wait_ms: u64,
-    /// Dead letter after so many deliveries; 0: never.
-    pub max_attempts: u32,
-}
-
-impl Default for ConsumerSettings {
-    fn default() -> Self {
-        Self { max_in_flight: MAX_IN_FLIGHT as u32, ack_wait_ms: 30_000, max_attempts: 0 }
-    }
-}
-
-impl ConsumerSettings {
-    /// Takes what a member changes.
-    pub(crate) fn change(&mut self, change: ConsumerChange) {
-        self.max_in_flight = change.max_in_flight.unwrap_or(self.max_in_flight);
-        self.ack_wait_ms = change.ack_wait_ms.unwrap_or(self.ack_wait_ms);
-        self.max_attempts = change.max_attempts.unwrap_or(self.max_attempts);
-    }
-}
+pub(crate) use steer::{Steer, Steered};
 
 /// A connection that belongs to a consumer; unique within the process.
 pub(crate) type Member = u64;
@@ -55,6 +29,7 @@ pub(crate) struct Handed {
 enum PendingState {
     InFlight {
         member: Member,
+        since_ms: u64,
         deadline_ms: u64,
     },
     Delayed {
@@ -102,6 +77,8 @@ impl Pending {
 #[derive(Debug)]
 pub(crate) struct Consumer {
     pub(crate) settings: ConsumerSettings,
+    /// Since when nothing is given out, in Unix milliseconds; 0: it is.
+    pub(crate) paused_ms: u64,
     cursor: u64,
     /// By ascending offset; done entries go when they reach the front or outnumber the others.
     pending: VecDeque<Pending>,
@@ -123,6 +100,7 @@ impl Consumer {
     pub(crate) fn new(cursor: u64, settings: ConsumerSettings) -> Self {
         Self {
             settings,
+            paused_ms: 0,
             cursor,
             pending: VecDeque::new(),
             live: 0,
@@ -184,6 +162,7 @@ impl Consumer {
     pub(crate) fn next(&mut self, visible: &Range<u64>) -> Option<u64> {
         self.skip_to(visible.start);
         match self.ready.first() {
+            _ if self.is_paused() => None,
             Some(offset) => Some(*offset),
             None => (!self.is_full() && self.cursor < visible.end).then_some(self.cursor),
         }
@@ -201,7 +180,8 @@ impl Consumer {
         mut fits: impl FnMut(u64) -> bool,
     ) -> Vec<Handed> {
         let deadline_ms = now_ms.saturating_add(self.settings.ack_wait_ms);
-        let state = PendingState::InFlight { member, deadline_ms };
+        let state = PendingState::InFlight { member, since_ms: now_ms, deadline_ms };
+        let max = if self.is_paused() { 0 } else { max };
         let mut out = Vec::new();
         while out.len() < max
             && let Some(offset) = self.ready.first().copied()
@@ -237,9 +217,10 @@ impl Consumer {
 
     /// Whether [`Consumer::take`] would give something.
     pub(crate) fn has_work(&self, visible: &Range<u64>) -> bool {
-        !self.ready.is_empty()
-            || (self.live < self.settings.max_in_flight as usize
-                && self.cursor.max(visible.start) < visible.end)
+        !self.is_paused()
+            && (!self.ready.is_empty()
+                || (self.live < self.settings.max_in_flight as usize
+                    && self.cursor.max(visible.start) < visible.end))
     }
 
     /// Whether nothing more is given until something is acknowledged.
@@ -266,14 +247,14 @@ impl Consumer {
         self.each_in_flight(member, from, to, |entry| again(entry, max, due_ms, now))
     }
 
-    /// When `member` was given the first message from `from` on that it has in flight, as far as
-    /// that is told by its neighbours and by how long it may take.
+    /// When `member` was given the first message from `from` on that it has in flight, if that one
+    /// is among the next few.
     pub(crate) fn given_ms(&self, member: Member, from: u64) -> Option<u64> {
         const LOOKS: usize = 16;
         let near = self.pending.iter().skip(self.start_of(from)).take(LOOKS);
         near.filter(|entry| entry.is_held_by(member)).find_map(|entry| {
-            let PendingState::InFlight { deadline_ms, .. } = entry.state else { return None };
-            Some(deadline_ms.saturating_sub(self.settings.ack_wait_ms))
+            let PendingState::InFlight { since_ms, .. } = entry.state else { return None };
+            Some(since_ms)
         })
     }
 
@@ -377,11 +358,16 @@ impl Consumer {
     /// offset, attempt and due time, in LEB128 (spec/store.md §5). Those of `buried`, which
     /// ascends, count as done.
     pub(crate) fn snapshot(&self, buried: &[u64]) -> Vec<u8> {
+        self.write_state(self.cursor, |entry| entry.kept(buried))
+    }
+
+    /// The same of a consumer whose next offset is `cursor`, with what `keep` says of each message.
+    fn write_state(&self, cursor: u64, keep: impl Fn(&Pending) -> Option<Kept>) -> Vec<u8> {
         let mut out = Vec::with_capacity(16 + self.live * 4);
-        write_varint(self.cursor, &mut out);
+        write_varint(cursor, &mut out);
         let mut previous = 0;
         for entry in &self.pending {
-            let Some(Kept { attempt, due_ms }) = entry.kept(buried) else { continue };
+            let Some(Kept { attempt, due_ms }) = keep(entry) else { continue };
             write_varint(entry.offset - previous, &mut out);
             write_varint(u64::from(attempt), &mut out);
             write_varint(due_ms, &mut out);

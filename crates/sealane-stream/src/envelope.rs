@@ -179,7 +179,8 @@ impl Ids {
         Ok(Self { prefix: base36(u64::from_le_bytes(random) >> 2, 12), count: AtomicU64::new(0) })
     }
 
-    fn next(&self) -> String {
+    /// The next of the series.
+    pub fn next(&self) -> String {
         let count = self.count.fetch_add(1, Ordering::Relaxed);
         format!("{}-{}", self.prefix, base36(count, 1))
     }

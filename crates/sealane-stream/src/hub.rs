@@ -1,5 +1,7 @@
 //! The hub: streams on disk, and everything that is done with them.
 
+mod manage;
+
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -7,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use crate::limits::{MAX_WRITE_QUEUE_BYTES, MAX_WRITE_QUEUE_MESSAGES};
+use crate::limits::MAX_WRITE_QUEUE_MESSAGES;
 use parking_lot::Mutex;
 use sealane_message::{Pattern, Topic};
 use sealane_protocol::Joined;
@@ -18,6 +20,7 @@ use tokio::sync::{Semaphore, oneshot};
 
 use crate::envelope::{Envelope, Ids};
 use crate::metrics::{Figures, Metrics, Timings, figures};
+use crate::publishing::{Publishing, Sessions, queue_cost};
 use crate::registry::Registry;
 use crate::store::{Key, Reads, Settings, Writes};
 use crate::stream::{ConsumerEntry, Stream};
@@ -126,6 +129,7 @@ pub struct Hub {
     registry: Arc<Registry>,
     ids: Ids,
     queue: Arc<Semaphore>,
+    sessions: Arc<Sessions>,
     closing: Arc<AtomicBool>,
     threads: Mutex<Vec<JoinHandle<()>>>,
     level: Level,
@@ -164,6 +168,7 @@ impl Hub {
             registry,
             ids: Ids::new()?,
             queue: Arc::new(Semaphore::new(MAX_WRITE_QUEUE_MESSAGES)),
+            sessions: Arc::default(),
             closing,
             threads: Mutex::new(threads),
             level: config.level,
@@ -259,11 +264,21 @@ impl Hub {
         &self,
         envelopes: &[Envelope],
     ) -> Result<tokio::sync::OwnedSemaphorePermit, Error> {
-        const UNIT_BYTES: usize = MAX_WRITE_QUEUE_BYTES / MAX_WRITE_QUEUE_MESSAGES;
-        let size = |envelope: &Envelope| 1 + envelope.body.len() / UNIT_BYTES;
-        let cost = envelopes.iter().map(size).sum::<usize>().min(MAX_WRITE_QUEUE_MESSAGES);
-        let share = self.queue.clone().acquire_many_owned(cost as u32).await;
+        let share = self.queue.clone().acquire_many_owned(queue_cost(envelopes.iter())).await;
         share.map_err(|_| Error::Draining)
+    }
+
+    /// Goes on with the publishing session `name` of the token `owner`, or begins it. A connection
+    /// that has it is told [`Error::SessionTaken`].
+    ///
+    /// # Errors
+    /// [`Error::Draining`].
+    pub fn publishing(&self, owner: &str, name: &str) -> Result<Publishing, Error> {
+        if self.closing.load(Ordering::Relaxed) {
+            return Err(Error::Draining);
+        }
+        let (registry, queue) = (self.registry.clone(), self.queue.clone());
+        Ok(Publishing::open(registry, queue, self.sessions.clone(), owner, name))
     }
 
     /// Subscribes; also returns what the first frame says of a single stream.
@@ -481,6 +496,7 @@ impl ConsumerEntry {
             redelivered: consumer.redelivered,
             dead_lettered: self.dead_lettered.load(Ordering::Relaxed),
             dead_dropped: self.dead_dropped.load(Ordering::Relaxed),
+            paused_ms: consumer.paused_ms,
         }
     }
 }

@@ -47,6 +47,7 @@ pub mod limits;
 mod metrics;
 #[cfg(test)]
 mod model;
+mod publishing;
 mod registry;
 mod rooms;
 mod signal;
@@ -56,20 +57,20 @@ mod subscription;
 mod writer;
 
 pub use block::take_encoded;
-pub use consumer::ConsumerSettings;
 pub use envelope::{Envelope, Ids};
 pub use hub::{Enqueue, Hub, HubConfig, IdempotencyKey, Listed, Page};
 pub use metrics::{
     Bucket, ConsumerFigures, Counter, Figures, Histogram, Metrics, Spread, StreamFigures, Timing,
     Timings,
 };
+pub use publishing::{Answered, Placed, Publishing, Room};
 pub use store::{Backup, backup, check, restore};
 pub use subscription::{Delivery, Output, Subscription, Who};
-pub use writer::Appended;
+pub use writer::{Appended, Item};
 
 pub use sealane_protocol::{
-    Change, ConsumerChange, ConsumerState, ERRORS, Error, Level, Position, Retention, Start,
-    StreamState,
+    Change, ConsumerChange, ConsumerSettings, ConsumerState, ERRORS, Error, Level, Position,
+    Retention, Start, StreamState,
 };
 
 use std::time::{SystemTime, UNIX_EPOCH};

@@ -18,6 +18,9 @@ sealane_message::limits! {
     /// the limit a subscription that follows more than its share is closed. Each takes about 180
     /// bytes of the node's memory.
     MAX_FOLLOWED_STREAMS: usize = 2_000_000, "streams";
+    /// Unfinished messages that the state of a consumer shows, the oldest ones. Further ones are
+    /// counted and not shown.
+    MAX_SHOWN_PENDING: usize = 1000, "messages";
     /// Messages that wait for the writer. At the limit enqueuing waits.
     MAX_WRITE_QUEUE_MESSAGES: usize = 65_536, "messages";
     /// Bytes that wait for the writer. At the limit enqueuing waits.
@@ -40,6 +43,11 @@ sealane_message::limits! {
     MAX_METRIC_STREAMS: usize = 256, "streams";
     /// Consumers that have series of their own in `/metrics`. Further ones are summed as `*other*`.
     MAX_METRIC_CONSUMERS: usize = 512, "consumers";
+    /// Publishing sessions that are remembered, each counted for every stream. The oldest go first.
+    MAX_SESSIONS: usize = 1_000_000, "sessions";
+    /// How long a publishing session is remembered in a stream that it publishes to no more, and up
+    /// to an hour longer.
+    MAX_SESSION_AGE_HOURS: u64 = 24, "hours";
     /// The write-ahead log of the store, and less on a small disk. It is copied into the database
     /// before it grows beyond this.
     MAX_LOG_BYTES: u64 = 32 << 20, "bytes";

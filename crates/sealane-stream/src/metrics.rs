@@ -94,9 +94,9 @@ counters! {
     nacked = "sealane_stream_nacked_total";
     /// Messages put into deliver frames; once per codec that is read, however many read it.
     encoded = "sealane_codec_encoded_total";
-    /// Messages removed by retention.
+    /// Messages removed by retention and purges.
     retired = "sealane_stream_retired_total";
-    /// Messages removed by retention before a consumer was done with them.
+    /// Messages removed by retention and purges before a consumer was done with them.
     expired = "sealane_stream_expired_total";
     /// Dead letters stored.
     dead_lettered = "sealane_stream_dead_lettered_total";

@@ -67,7 +67,8 @@ impl Registry {
         rows: Vec<StreamRow>,
         writer: Sender<Command>,
     ) -> Self {
-        let is_bounded = is_bounded || rows.iter().any(|row| !row.retention.keeps_all());
+        let is_bounded =
+            is_bounded || rows.iter().any(|row| !row.retention.keeps_all() || row.has_purged);
         let (mut streams, series) = (Streams::default(), Series::default());
         let mut known: Vec<_> = rows.into_iter().map(|row| Arc::new(Stream::new(row))).collect();
         known.sort_by_key(|stream| (stream.created_ms, stream.number));
@@ -318,7 +319,8 @@ impl Registry {
             let mut consumer = entry.state.lock();
             let ready = consumer.expire(now_ms);
             let (dead, settled) = (consumer.has_dead(), consumer.is_settled());
-            if settled || stream.removed.load(Ordering::Relaxed) {
+            let is_gone = entry.removed.load(Ordering::Relaxed);
+            if settled || is_gone || stream.removed.load(Ordering::Relaxed) {
                 entry.timed.store(false, Ordering::SeqCst);
             }
             drop(consumer);

@@ -3,9 +3,11 @@
 mod backup;
 mod fault;
 mod migrate;
+mod purge;
 mod read;
 mod room;
 mod schema;
+mod session;
 #[cfg(test)]
 pub(crate) mod trouble;
 mod write;
@@ -15,6 +17,7 @@ pub(crate) use fault::Fault;
 pub(crate) use read::Reads;
 use room::Room;
 pub(crate) use schema::{ConsumerRow, Next, PAGE_BYTES, StreamRow, open};
+pub(crate) use session::{Next as SessionNext, Session};
 pub(crate) use write::{ConsumerWrite, DelayedRow, Key, KeyRow, Settings, Swept, Trimmed, Writes};
 
 /// Bits of a block's key below the stream's number: the offset.

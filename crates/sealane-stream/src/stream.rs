@@ -54,6 +54,8 @@ pub(crate) struct StreamInner {
     /// (first offset, generation), ascending.
     pub(crate) generations: Vec<(u64, u64)>,
     pub(crate) damaged: Vec<(u64, u64)>,
+    /// Whether the store may have blocks below `first`: they were purged, and go little by little.
+    pub(crate) has_purged: bool,
     pub(crate) consumers: HashMap<Arc<str>, Arc<ConsumerEntry>>,
     /// The most recent blocks, without holes up to `next`.
     tail: VecDeque<Arc<Block>>,
@@ -69,6 +71,8 @@ pub(crate) struct ConsumerEntry {
     pub(crate) owner: Arc<str>,
     pub(crate) state: Mutex<Consumer>,
     pub(crate) members: Mutex<HashMap<Member, Arc<Waiter>>>,
+    /// Set once it is removed from the store, for good.
+    pub(crate) removed: AtomicBool,
     pub(crate) dirty: AtomicBool,
     /// Whether the clock has to look after it.
     pub(crate) timed: AtomicBool,
@@ -132,6 +136,7 @@ impl Stream {
             bytes: row.bytes,
             generations: row.generations,
             damaged: row.damaged,
+            has_purged: row.has_purged,
             consumers: row.consumers.into_iter().map(entry).collect(),
             tail: VecDeque::new(),
             tail_bytes: 0,
@@ -206,6 +211,18 @@ impl Stream {
         state.recent.push_back(block.clone());
     }
 
+    /// The consumer `name`, if there is one.
+    pub(crate) fn known_consumer(&self, name: &str) -> Option<Arc<ConsumerEntry>> {
+        self.state.lock().consumers.get(name).cloned()
+    }
+
+    /// Takes a consumer out that is removed from the store; its members are told.
+    pub(crate) fn lose_consumer(&self, entry: &Arc<ConsumerEntry>) {
+        self.state.lock().consumers.remove(&entry.name);
+        entry.removed.store(true, Ordering::SeqCst);
+        entry.rouse();
+    }
+
     /// The consumer `name`, made at `start` where there is none.
     pub(crate) fn consumer(
         &self,
@@ -260,6 +277,13 @@ impl StreamInner {
             block.first >= from && last >= time_ms
         };
         self.tail.iter().find(is_newer).map_or(self.next, |block| block.first)
+    }
+
+    /// When the message of `offset` was stored, where it is among the recent ones.
+    pub(crate) fn time_of(&self, offset: u64) -> Option<u64> {
+        let index = self.tail.partition_point(|block| block.last < offset);
+        let block = self.tail.get(index).filter(|block| block.first <= offset)?;
+        block.records.get(block.index_of(offset)).map(|record| record.time_ms)
     }
 
     /// Where a reader goes on who has seen everything before `offset` of `generation`, and
@@ -352,6 +376,7 @@ impl ConsumerEntry {
             owner,
             state: Mutex::new(consumer),
             members: Mutex::new(HashMap::new()),
+            removed: AtomicBool::new(false),
             dirty: AtomicBool::new(false),
             timed: AtomicBool::new(false),
             dead_lettered: AtomicU64::new(0),
@@ -365,13 +390,14 @@ impl ConsumerEntry {
         let changes = &row.changes.pieces;
         let mut dead = DeadCounts { lettered: row.dead_lettered, dropped: row.dead_dropped };
         let consumer = Consumer::restore(row.settings, &row.state, changes, &mut dead);
-        let consumer = consumer.unwrap_or_else(|| {
+        let mut consumer = consumer.unwrap_or_else(|| {
             tracing::error!(stream = %topic, consumer = row.name, "begins anew: it is damaged");
             let mut consumer = Consumer::new(0, row.settings);
             // Its row is of no use to what is stored next.
             consumer.is_unstored();
             consumer
         });
+        consumer.paused_ms = row.paused_ms;
         let kept = Kept {
             number: row.number,
             first: row.changes.first,
@@ -389,5 +415,10 @@ impl ConsumerEntry {
     /// Wakes every member that waits for something to do.
     pub(crate) fn wake(&self) {
         self.members.lock().values().for_each(|waiter| waiter.wake());
+    }
+
+    /// Wakes every member, those too that have no credit left.
+    pub(crate) fn rouse(&self) {
+        self.members.lock().values().for_each(|waiter| waiter.rouse());
     }
 }

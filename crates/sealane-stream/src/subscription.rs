@@ -19,19 +19,19 @@ use bytes::Bytes;
 use sealane_codec::Codec;
 use sealane_message::{Pattern, Topic};
 use sealane_protocol::limits::MAX_CREDIT;
-use sealane_protocol::{HubLevel, Joined, Mark, Op, ServerFrame, write_deliver};
+use sealane_protocol::{HubLevel, Joined, Mark, Op, ServerFrame};
 
 use crate::block::Block;
 use crate::consumer::Member;
 use crate::registry::Registry;
 use crate::signal::{Met, Signal};
 use crate::stream::Stream;
-use crate::{ConsumerChange, Error, Position, Start, now_ms};
+use crate::{ConsumerChange, Error, Start, now_ms};
 use in_flight::{Delivered, InFlight};
 use lane::{Lane, Work};
 use lanes::Lanes;
 
-pub(crate) use fetch::read;
+pub(crate) use fetch::{blocking, read};
 pub(crate) use lane::start_offset;
 
 /// Who reads.
@@ -114,7 +114,7 @@ pub struct Subscription {
     lanes: Lanes,
     /// Lanes that may have something, in turn.
     turn: VecDeque<usize>,
-    /// Lanes whose stream was removed, to be told of without credit.
+    /// Lanes whose stream or consumer was removed, to be told of without credit.
     removed: Vec<usize>,
     credit: u64,
     /// Status frames that wait to be taken.
@@ -236,7 +236,8 @@ impl Subscription {
     /// envelopes, unless a single one is larger.
     ///
     /// # Errors
-    /// [`Error::StreamRemoved`] and failures of the store; the connection is to be closed.
+    /// [`Error::StreamRemoved`], [`Error::ConsumerRemoved`] and failures of the store; the
+    /// connection is to be closed.
     pub async fn take(
         &mut self,
         max: usize,
@@ -280,7 +281,7 @@ impl Subscription {
         self.signal.take_ready(&mut ready);
         for index in ready {
             let Some(lane) = self.lanes.get_mut(index) else { continue };
-            if lane.stream.removed.load(Ordering::SeqCst) {
+            if lane.is_gone() {
                 self.removed.push(index);
             } else if !std::mem::replace(&mut lane.queued, true) {
                 self.turn.push_back(index);
@@ -498,12 +499,7 @@ impl Delivery {
         if self.attempt == 1 {
             return self.block.frame(self.index, codec);
         }
-        let envelope = self.block.envelope(self.index, codec);
-        let mut frame = Vec::with_capacity(envelope.len() + self.block.topic.as_str().len() + 96);
-        let position = Position { generation: self.block.generation, offset: self.offset() };
-        let stream = &self.block.topic;
-        write_deliver(codec.at_rest(), &envelope, stream, position, self.attempt, &mut frame);
-        frame.into()
+        self.block.frame_again(self.index, codec, self.attempt)
     }
 
     /// The stream that it is of.

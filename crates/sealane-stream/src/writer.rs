@@ -12,6 +12,7 @@
 mod command;
 mod keys;
 mod letters;
+mod manage;
 mod plan;
 mod progress;
 mod settle;
@@ -26,8 +27,9 @@ use std::time::{Duration, Instant};
 
 use crate::limits::{MAX_COMMIT_BYTES, MAX_COMMIT_MESSAGES};
 
-pub use command::Appended;
-pub(crate) use command::{Append, Command, Configure, check_seal};
+pub(crate) use command::{Append, Command, Configure, Publish, check_seal};
+pub use command::{Appended, Item};
+pub(crate) use manage::{Deed, Manage};
 
 use crate::registry::Registry;
 use crate::store::{Fault, Next, Settings, Writes};
@@ -210,6 +212,7 @@ impl Writer {
         }
         let result = result.and_then(|()| self.upkeep.release(&mut plan, &planner));
         if result.is_ok() {
+            let dirty = plan.managed.spare(&self.registry, dirty);
             let buried = letters::plan(&mut plan, &mut planner, &dirty);
             self.progress.plan(&mut plan, planner.next, dirty, buried);
             self.upkeep.plan(&mut plan, &self.registry, flush);

@@ -1,8 +1,8 @@
-//! Writes `vectors/vault2`: `cargo run -p sealane-vault --example vault_vectors`
+//! Writes `vectors/vault3`: `cargo run -p sealane-vault --example vault_vectors`
 //!
 //! The vault that it makes has keys and salts of its own each time; the one that is kept stands for
-//! all vaults with an owner's list of slots that are out there. `vectors/vault` is of before there
-//! were such lists, and stays.
+//! all vaults whose main key was changed that are out there. `vectors/vault` is of before there were
+//! lists of slots and `vectors/vault2` of before a main key could be changed; both stay.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -13,8 +13,8 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use sealane_vault::{
-    Compression, Cost, Entry, Metadata, Node, OpenOptions, PutOptions, Secret, Snapshot, Store,
-    Vault,
+    Compression, Cost, Entry, Metadata, Node, OpenOptions, PutOptions, RecoveryCode, RotateOptions,
+    Secret, Snapshot, Store, Vault,
 };
 use serde_json::{Value, json};
 
@@ -23,7 +23,7 @@ const PASSPHRASE: &str = "the vault of the vectors";
 const COST: Cost = Cost { memory_kib: 64, passes: 1, lanes: 1 };
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors/vault2");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors/vault3");
     let work = std::env::temp_dir().join(format!("vault-vectors-{}", std::process::id()));
     if folder.exists() {
         fs::remove_dir_all(&folder)?;
@@ -38,7 +38,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let store = || Store::open(&place.to_string_lossy());
     let options = OpenOptions { state: Some(work.join("state")), ..OpenOptions::default() };
     let vault = Vault::init(store()?, PASSPHRASE.as_bytes(), COST, Metadata::Sealed, &options)?;
-    let code = vault.add_recovery("paper")?;
     for compression in [Compression::Zstd(3), Compression::Lz4, Compression::None] {
         // Other content each time, so that every compression has chunks of its own.
         fs::write(source.join("changes"), format!("{compression:?} ").repeat(500))?;
@@ -56,8 +55,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let slot = slots.iter().find(|slot| slot.label.as_deref() == Some("a host"));
     vault.remove_slot(slot.map_or("", |slot| &slot.id))?;
     writer.put_paths(std::slice::from_ref(&source), &PutOptions::default())?;
-    fs::write(source.join("changes"), "the last ".repeat(500))?;
-    vault.put_paths(std::slice::from_ref(&source), &PutOptions::default())?;
+    drop(vault);
+    let (vault, code) = change_twice(&source, &store, &options)?;
 
     let snapshots = vault.snapshots()?;
     let told = snapshots.iter().map(|snapshot| told(&vault, snapshot));
@@ -71,6 +70,31 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     fs::remove_dir_all(folder.join("store/tmp"))?;
     fs::remove_dir_all(&work)?;
     Ok(())
+}
+
+/// Changes the main key twice, with a snapshot of the owner and of a writer under each.
+fn change_twice(
+    source: &Path,
+    store: &dyn Fn() -> Result<Store, sealane_vault::Error>,
+    options: &OpenOptions,
+) -> Result<(Vault, RecoveryCode), Box<dyn std::error::Error>> {
+    let secret = Secret::Passphrase(PASSPHRASE.as_bytes());
+    let key = Vault::open(store()?, &secret, options)?.add_writer("another host")?;
+    let mut last = None;
+    for change in ["first", "second"] {
+        let vault = Vault::open(store()?, &secret, options)?;
+        let rotate = RotateOptions { recovery: true, ..RotateOptions::default() };
+        let rotated = vault.rotate(&secret, options, &rotate)?;
+        fs::write(source.join("changes"), format!("behind the {change} change ").repeat(500))?;
+        rotated.vault.put_paths(&[source.to_owned()], &PutOptions::default())?;
+        let writer = Vault::open(store()?, &Secret::Writer(&key), options)?;
+        writer.put_reader("of a writer", &mut change.as_bytes(), &PutOptions::default())?;
+        last = rotated.recovery;
+    }
+    fs::write(source.join("changes"), "the last ".repeat(500))?;
+    let vault = Vault::open(store()?, &secret, options)?;
+    vault.put_paths(&[source.to_owned()], &PutOptions::default())?;
+    Ok((vault, last.ok_or("no recovery code")?))
 }
 
 /// What a snapshot holds, as any reader must find it.

@@ -274,6 +274,13 @@ sealane_message::errors! {
         #[hint("Nothing that needs it was reported as kept: run it again. If no `prune --now` ran \
                 at the same time, the store loses data.")]
         Forgot(String),
+        /// The main key was changed, or is being changed, by another run.
+        #[error("the vault's main key is being changed")]
+        #[code("SL-VAULT-47", "KeyRotated", retry = Later)]
+        #[cause("the main key of a vault was changed meanwhile, or a change was not completed")]
+        #[hint("Run it again: it opens with the new key, and what was kept need not be kept again. \
+                If a `key rotate` was interrupted, run that again first.")]
+        Rotated,
         /// Only others have snapshots in the vault.
         #[error("there is no snapshot of {asked}; the newest of others are {there}")]
         #[code("SL-VAULT-45", "NoOwnSnapshot", exit = Usage)]

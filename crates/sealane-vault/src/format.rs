@@ -7,4 +7,5 @@ pub(crate) mod index;
 pub(crate) mod pack;
 pub(crate) mod page;
 pub(crate) mod roster;
+pub(crate) mod rotation;
 pub(crate) mod snapshot;

@@ -9,6 +9,7 @@ use crate::format::index::{index_key, write_indexes};
 use crate::format::pack::{Pack, pack_key, read_trailer, seal_trailer, write_trailer};
 use crate::format::page::{Entry, PageDraft, Piece, read_list, read_page, write_pieces};
 use crate::format::roster::Roster;
+use crate::format::rotation::{SealedRotation, rotation_key};
 use crate::format::snapshot::{self, Body, Link, Sealed, read_body, snapshot_key};
 use crate::keys::{KeySlot, NewSecret, slot_key};
 use crate::put::{ChunkSealer, now_ns};
@@ -47,7 +48,9 @@ pub fn part(bytes: &[u8]) {
 fn roster(bytes: &[u8]) {
     if let (Some(vault), Some(number)) = (array(bytes, 8), array(bytes, 24)) {
         let key = crate::format::roster::roster_key(u64::from_le_bytes(number));
-        drop(Roster::read(&key, bytes, &vault, &[0; 32]));
+        drop(Roster::read(&key, bytes, &vault, &[[0; 32]]));
+        let generation = bytes.get(7).copied().unwrap_or_default();
+        drop(SealedRotation::read(&rotation_key(generation), bytes.to_vec(), &vault));
     }
 }
 
@@ -162,6 +165,8 @@ pub struct FalseLink {
     pub removed: Vec<(u64, [u8; 32])>,
     /// Its pages.
     pub pages: Vec<Id>,
+    /// Its tags.
+    pub tags: Vec<String>,
 }
 
 /// Puts a link into the store, signed with the vault's key, which may be a writer's.
@@ -179,8 +184,9 @@ pub fn plant_link(vault: &Vault, link: FalseLink) -> Result<(), Error> {
         listing: None,
         pages: link.pages,
         paths: Vec::new(),
-        tags: Vec::new(),
+        tags: link.tags,
         roster: 0,
+        rotations: Vec::new(),
     };
     let FalseLink { number, previous, removed, .. } = link;
     let signed = Link { number, previous, signer: vault.signer_id(), removed };

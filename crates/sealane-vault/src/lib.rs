@@ -65,4 +65,4 @@ pub use get::{Entries, GetOptions, GetReport, StoredFile};
 pub use keys::{Cost, RecoveryCode, Secret, SlotKind, WriterKey};
 pub use put::{Progress, PutOptions, PutReport, Skipped, measure};
 pub use store::{Folder, Object, Put, S3, Store};
-pub use vault::{OpenOptions, SlotInfo, Snapshot, Vault};
+pub use vault::{OpenOptions, RotateOptions, Rotated, SlotInfo, Snapshot, Vault};

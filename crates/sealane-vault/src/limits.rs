@@ -23,6 +23,10 @@ sealane_message::limits! {
     MAX_VAULT_SLOTS: usize = 256, "slots";
     /// The owner's signed list of key slots.
     MAX_ROSTER_BYTES: usize = 32 << 10, "bytes";
+    /// Times that a vault's main key is changed.
+    MAX_ROTATIONS: u8 = 64, "changes";
+    /// The object of a change of the main key.
+    MAX_ROTATION_BYTES: usize = 32 << 10, "bytes";
     /// Passphrase slots that no owner's list names and that are tried nevertheless.
     MAX_UNLISTED_PASSPHRASES: usize = 16, "slots";
     /// A report of a proven restore.
@@ -43,6 +47,8 @@ sealane_message::limits! {
     MAX_TAG_BYTES: usize = 64, "bytes";
     /// Tags of one snapshot. More are refused.
     MAX_TAGS: usize = 64, "tags";
+    /// Paths of which one snapshot says that it was made of them. More are refused.
+    MAX_SNAPSHOT_PATHS: usize = 1 << 14, "paths";
     /// A path within a vault, and a link's target. A longer one is refused.
     MAX_PATH_BYTES: usize = 4096, "bytes";
     /// Entries of one page of a snapshot.

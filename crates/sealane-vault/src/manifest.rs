@@ -15,11 +15,12 @@ use crate::format::pack::{Hash, Pack};
 use crate::format::page::{Piece, read_remembered, write_pieces};
 use crate::wire::hex;
 
-const VERSION: i64 = 2;
+const VERSION: i64 = 3;
 const TABLES: &str = "
     CREATE TABLE IF NOT EXISTS pack (
         number INTEGER PRIMARY KEY, hash BLOB NOT NULL UNIQUE, size INTEGER NOT NULL,
-        header BLOB NOT NULL, condemned INTEGER NOT NULL DEFAULT 0);
+        header BLOB NOT NULL, condemned INTEGER NOT NULL DEFAULT 0,
+        own INTEGER NOT NULL DEFAULT 0);
     CREATE TABLE IF NOT EXISTS chunk (
         id BLOB NOT NULL, pack INTEGER NOT NULL, offset INTEGER NOT NULL,
         descriptor INTEGER NOT NULL, plain INTEGER NOT NULL, sealed INTEGER NOT NULL,
@@ -34,12 +35,9 @@ const TABLES: &str = "
 
 /// What was opened before comes first, then what the owner wrote, then what will stay.
 const PLACES: &str = "
-    SELECT hash, header, size, offset, descriptor, plain, sealed, state
+    SELECT hash, header, size, offset, descriptor, plain, sealed, state, own
     FROM chunk JOIN pack ON pack.number = chunk.pack WHERE id = ?
-    ORDER BY state = 2, state != 1 AND length(header) > 24, condemned LIMIT 64";
-
-/// Length of a header under the vault's own key. Only the owner can write a trailer behind one.
-const OWN: &str = "length(pack.header) = 24";
+    ORDER BY state = 2, state != 1 AND NOT own, condemned LIMIT 64";
 
 /// Who uses a manifest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,6 +46,15 @@ pub(crate) enum Reads {
     Everything,
     /// A writer, who knows only what it wrote.
     Nothing,
+}
+
+/// Who wrote a pack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// The owner: what its trailer says is so.
+    Owner,
+    /// A writer, or whoever has a main key from before a change: what it says is found out.
+    Other,
 }
 
 /// What is known of a chunk in a pack.
@@ -77,6 +84,8 @@ pub(crate) struct Location {
     pub(crate) head: ChunkHead,
     /// Whether the chunk is known not to open there.
     pub(crate) bad: bool,
+    /// Whether the owner wrote the pack.
+    pub(crate) own: bool,
 }
 
 /// What a file looked like.
@@ -133,7 +142,7 @@ impl Manifest {
         }
         // Otherwise each new value of a parameter has its statement prepared again.
         database.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
-        if version == 1 {
+        if (1..VERSION).contains(&version) {
             // Another process may be doing the same.
             database.execute_batch("BEGIN IMMEDIATE")?;
             let renewed = renew(&database, reads);
@@ -170,11 +179,36 @@ impl Manifest {
         Ok(packs)
     }
 
-    pub(crate) fn add_pack(&self, pack: &Pack) -> Result<(), Error> {
-        let added = self
-            .database
-            .prepare_cached("INSERT OR IGNORE INTO pack (hash, size, header) VALUES (?, ?, ?)")?
-            .execute(params![pack.hash, pack.size as i64, pack.header])?;
+    /// The packs that the owner wrote.
+    pub(crate) fn own_packs(&self) -> Result<HashSet<Hash>, Error> {
+        let mut rows = self.database.prepare("SELECT hash FROM pack WHERE own")?;
+        let packs = rows.query_map([], |row| row.get::<_, Hash>(0))?.collect::<Result<_, _>>()?;
+        Ok(packs)
+    }
+
+    /// Forgets the packs after a change of the main key: which of them are the owner's, is to be
+    /// learned from what the new key seals.
+    pub(crate) fn begin(&self, generation: u8) -> Result<(), Error> {
+        let known = "PRAGMA application_id";
+        let known: i64 = self.database.query_row(known, [], |row| row.get(0))?;
+        if known == i64::from(generation) {
+            return Ok(());
+        }
+        self.transaction(|manifest| {
+            manifest.database.execute_batch(FORGET)?;
+            Ok(manifest.database.pragma_update(None, "application_id", generation)?)
+        })
+    }
+
+    pub(crate) fn add_pack(&self, pack: &Pack, origin: Origin) -> Result<(), Error> {
+        let sql = "INSERT OR IGNORE INTO pack (hash, size, header, own) VALUES (?, ?, ?, ?)";
+        let own = origin == Origin::Owner;
+        let added = self.database.prepare_cached(sql)?.execute(params![
+            pack.hash,
+            pack.size as i64,
+            pack.header,
+            own
+        ])?;
         if added == 0 {
             return Ok(());
         }
@@ -229,7 +263,7 @@ impl Manifest {
     /// owner sealed, and of others those that were opened once. A writer has only its own.
     pub(crate) fn kept_ids(&self, reads: Reads) -> Result<HashSet<Id, crate::put::IdHash>, Error> {
         let trusted = match reads {
-            Reads::Everything => format!("AND ({OWN} OR state = 1)"),
+            Reads::Everything => "AND (pack.own OR state = 1)".to_owned(),
             Reads::Nothing => String::new(),
         };
         let sql = format!(
@@ -306,7 +340,8 @@ impl Manifest {
             let (pack_bytes, offset) = (size as u64, offset as u64);
             let (pack, header) = (row.get(0)?, row.get(1)?);
             let bad = row.get::<_, i64>(7)? == State::Bad as i64;
-            places.push(Location { pack, header, pack_bytes, offset, head, bad });
+            let own = row.get(8)?;
+            places.push(Location { pack, header, pack_bytes, offset, head, bad, own });
         }
         if places.is_empty() { Err(Error::Missing(format!("chunk {id}"))) } else { Ok(places) }
     }
@@ -354,16 +389,23 @@ impl std::fmt::Debug for Manifest {
     }
 }
 
-/// Brings a manifest of version 1 to this one. What files looked like stays; what it says of packs
-/// may come from an index that a writer made, so that the owner reads it again.
+const FORGET: &str = "DELETE FROM chunk; DELETE FROM pack; DELETE FROM read_index";
+
+/// Brings an older manifest to this version. What files looked like stays; what the first says of
+/// packs may come from an index that a writer made, so that the owner reads it again.
 fn renew(database: &Connection, reads: Reads) -> Result<(), Error> {
     let version: i64 = database.query_row("PRAGMA user_version", [], |row| row.get(0))?;
-    if version != 1 {
-        return Ok(());
+    if version == 1 {
+        database.execute_batch("ALTER TABLE chunk ADD COLUMN state INTEGER NOT NULL DEFAULT 0")?;
+        if reads == Reads::Everything {
+            database.execute_batch(FORGET)?;
+        }
     }
-    database.execute_batch("ALTER TABLE chunk ADD COLUMN state INTEGER NOT NULL DEFAULT 0")?;
-    if reads == Reads::Everything {
-        database.execute_batch("DELETE FROM chunk; DELETE FROM pack; DELETE FROM read_index")?;
+    if version < VERSION {
+        database.execute_batch(
+            "ALTER TABLE pack ADD COLUMN own INTEGER NOT NULL DEFAULT 0;
+             UPDATE pack SET own = length(header) = 24",
+        )?;
     }
     database.pragma_update(None, "user_version", VERSION)?;
     Ok(())

@@ -4,6 +4,8 @@ mod chain;
 mod commit;
 mod keys;
 mod pin;
+mod rotate;
+mod succession;
 mod sync;
 mod trust;
 mod walk;
@@ -16,12 +18,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::Error;
 use crate::format::config::{CONFIG_KEY, Config, Metadata};
 use crate::format::header::{Kind, ObjectHeader, VaultId};
+use crate::format::index::index_key;
 use crate::format::page::{Entry, Node};
 use crate::format::roster::Roster;
 use crate::format::snapshot::SignerId;
 use crate::keys::{
     Cost, Key, KeySlot, Naming, NewSecret, Sealing, Secret, Signer, SlotKind, derive,
-    owner_identity, random, slot_key,
+    owner_identity, random, slot_key, verify,
 };
 use crate::limits::{MAX_CONFIG_BYTES, MAX_UNLISTED_PASSPHRASES};
 use crate::manifest::{Manifest, Reads, state_folder};
@@ -33,6 +36,8 @@ pub use chain::Snapshot;
 pub(crate) use commit::host;
 pub use keys::SlotInfo;
 use pin::{Anchor, Pin};
+pub use rotate::{RotateOptions, Rotated};
+use succession::{Succession, Trusted, first_owner, mend_rotations, owner_of};
 pub(crate) use sync::hash_of;
 pub(crate) use trust::slots;
 
@@ -62,7 +67,11 @@ pub struct Vault {
     naming: Naming,
     sealing: Arc<Sealing>,
     wrapped: Option<Vec<u8>>,
-    main: Option<Key>,
+    succession: Succession,
+    /// The main keys of all generations, the newest last; none for a writer.
+    mains: Vec<Key>,
+    /// What they seal.
+    sealings: Vec<Arc<Sealing>>,
     signer: Signer,
     signer_id: SignerId,
     state: Option<PathBuf>,
@@ -109,8 +118,10 @@ impl Vault {
             }
             Err(error) => return Err(error),
         }
-        let vault = Vault::unlocked(store, config, &main, options, Roster::default())?;
-        Pin::made(&vault.store, &vault.config, options)?;
+        let succession = Succession::of_one(owner);
+        let trusted = Trusted { succession, roster: Roster::default(), foreign: Vec::new() };
+        let vault = Vault::unlocked(store, config, &main, options, trusted)?;
+        Pin::made(&vault.store, vault.anchor_of(), options)?;
         vault.sign_slots_once()?;
         Ok(vault)
     }
@@ -129,23 +140,31 @@ impl Vault {
             }
             Err(error) => return Err(error),
         };
-        let pin = Pin::check(&store, &config, options)?;
         let remembered = if options.objects_alone {
             None
         } else {
             let state = state_folder(options.state.as_deref(), &config.vault)?;
             Vault::remembered_roster(Some(&state))
         };
-        let (roster, mut foreign) = trust::newest(&store, &config, remembered.as_deref())?;
-        let vault = match secret {
-            Secret::Writer(key) => Vault::for_writer(store, config, key, options, roster)?,
-            secret => {
-                let unlocked = unlock(&store, &config.vault, secret, &roster, Some(&config.owner))?;
-                foreign.extend(unlocked.foreign);
-                Vault::unlocked(store, config, &unlocked.main, options, roster)?
+        let read = || Succession::read(&store, &config, remembered.as_deref());
+        let mut trusted = read()?;
+        let mut admitted = admit(&store, &config, secret, &trusted, options);
+        if let (Err(Error::WrongKey | Error::Exchanged { .. }), false) = (&admitted, secret.adds())
+            && mend_rotations(&store, &config, secret, &trusted.roster).unwrap_or(false)
+        {
+            trusted = read()?;
+            admitted = admit(&store, &config, secret, &trusted, options);
+        }
+        let Admitted { pin, unlocked } = admitted?;
+        let vault = match (secret, unlocked) {
+            (Secret::Writer(key), _) => Vault::for_writer(store, config, key, options, trusted)?,
+            (_, None) => return Err(Error::WrongKey),
+            (_, Some(unlocked)) => {
+                let vault = Vault::unlocked(store, config, &unlocked.main, options, trusted)?;
+                vault.warn(unlocked.foreign);
+                vault
             }
         };
-        vault.warn(foreign);
         if !options.objects_alone {
             pin.keep()?;
             vault.sync()?;
@@ -173,16 +192,21 @@ impl Vault {
             vaults.extend(id.filter(|id| !vaults.contains(id)));
         }
         for id in vaults {
-            let Ok(unlocked) = unlock(&store, &id, secret, &Roster::default(), None) else {
-                continue;
+            let mut found = None;
+            // A main key that was given up may open a slot, too: its owner is not the last.
+            let mut is_last = |main: &Key| {
+                let owner = first_owner(&store, &id, main)?;
+                let config =
+                    Config { vault: id, metadata: Metadata::Sealed, created_ns: now_ns(), owner };
+                let trusted = Succession::read(&store, &config, None)?;
+                let last = trusted.succession.current() == owner_of(main, &id)?;
+                found = last.then_some((config, trusted));
+                Ok(last)
             };
-            let signer = Signer::from_seed(&derive("signing", &unlocked.main, &id))?;
-            let owner = signer.verifying_key();
-            let config =
-                Config { vault: id, metadata: Metadata::Sealed, created_ns: now_ns(), owner };
-            Pin::check(&store, &config, options)?;
-            let (roster, _) = trust::newest(&store, &config, None)?;
-            let vault = Vault::unlocked(store, config, &unlocked.main, options, roster)?;
+            let unlocked = unlock(&store, &id, secret, &Roster::default(), &mut is_last);
+            let (Ok(unlocked), Some((config, trusted))) = (unlocked, found) else { continue };
+            Pin::check(&store, &config.vault, &trusted.succession, options)?;
+            let vault = Vault::unlocked(store, config, &unlocked.main, options, trusted)?;
             vault.warn([Skipped { path: CONFIG_KEY.to_owned(), reason: error.named() }]);
             return Ok(vault);
         }
@@ -194,19 +218,29 @@ impl Vault {
         config: Config,
         main: &Key,
         options: &OpenOptions,
-        roster: Roster,
+        trusted: Trusted,
     ) -> Result<Vault, Error> {
         let id = config.vault;
+        let Trusted { succession, roster, foreign } = trusted;
         let signer = Signer::from_seed(&derive("signing", main, &id))?;
-        if signer.verifying_key() != config.owner {
+        if signer.verifying_key() != succession.current() {
             return Err(Error::Signature(CONFIG_KEY.to_owned()));
         }
+        let mains = succession.mains(main, &id)?;
+        let sealings = mains.iter().map(|main| Sealing::derive(main, &id).map(Arc::new));
+        let sealings = sealings.collect::<Result<Vec<_>, _>>()?;
+        let sealing = sealings.last().cloned().ok_or(Error::WrongKey)?;
         let (state, manifest) = open_manifest(options, &id, Reads::Everything)?;
-        Ok(Vault {
-            naming: Naming::derive(main, &id),
-            sealing: Arc::new(Sealing::derive(main, &id)?),
+        manifest.begin(succession.generation())?;
+        let metadata = succession.rotation().map(|newest| newest.rotation.metadata);
+        let vault = Vault {
+            // Ids stay: writers know their keys anyway, and snapshots name by them what they keep.
+            naming: Naming::derive(mains.first().unwrap_or(main), &id),
+            sealing,
             wrapped: None,
-            main: Some(main.clone()),
+            succession,
+            mains,
+            sealings,
             signer,
             signer_id: SignerId::default(),
             manifest,
@@ -215,8 +249,10 @@ impl Vault {
             roster: Mutex::new(roster),
             warnings: Mutex::default(),
             store,
-            config,
-        })
+            config: Config { metadata: metadata.unwrap_or(config.metadata), ..config },
+        };
+        vault.warn(foreign);
+        Ok(vault)
     }
 
     fn for_writer(
@@ -224,21 +260,27 @@ impl Vault {
         config: Config,
         key: &crate::keys::WriterKey,
         options: &OpenOptions,
-        roster: Roster,
+        trusted: Trusted,
     ) -> Result<Vault, Error> {
-        if key.vault != config.vault || key.owner_verifying != config.owner {
+        let Trusted { succession, roster, foreign } = trusted;
+        if key.vault != config.vault || !succession.owners().contains(&key.owner_verifying) {
             return Err(Error::WrongKey);
         }
         let secret = Key::new(random()?);
         let info = session_info(&config.vault);
-        let wrapped = sealane_group::seal_to(&key.owner, &info, secret.as_slice());
+        let newest = succession.rotation().map(|newest| newest.rotation.identity.clone());
+        let owner = newest.as_ref().unwrap_or(&key.owner);
+        let wrapped = sealane_group::seal_to(owner, &info, secret.as_slice());
         let wrapped = wrapped.map_err(|_| Error::Library("cipher"))?;
         let (state, manifest) = open_manifest(options, &config.vault, Reads::Nothing)?;
-        Ok(Vault {
+        let metadata = succession.rotation().map(|newest| newest.rotation.metadata);
+        let vault = Vault {
             naming: key.naming.clone(),
             sealing: Arc::new(Sealing::derive(&secret, &config.vault)?),
             wrapped: Some(wrapped),
-            main: None,
+            succession,
+            mains: Vec::new(),
+            sealings: Vec::new(),
             signer: Signer::from_seed(&key.seed)?,
             signer_id: key.slot,
             manifest,
@@ -247,8 +289,10 @@ impl Vault {
             roster: Mutex::new(roster),
             warnings: Mutex::default(),
             store,
-            config,
-        })
+            config: Config { metadata: metadata.unwrap_or(config.metadata), ..config },
+        };
+        vault.warn(foreign);
+        Ok(vault)
     }
 
     /// Keeps files and folders as the next snapshot, each under its last component.
@@ -294,7 +338,16 @@ impl Vault {
     /// The vault and its owner, `vault:owner`: what a place is pinned to, and what
     /// [`OpenOptions::expect`] takes.
     pub fn anchor(&self) -> String {
-        Anchor::of(&self.config).to_string()
+        self.anchor_of().to_string()
+    }
+
+    fn anchor_of(&self) -> Anchor {
+        Anchor::of(&self.config.vault, &self.succession.current())
+    }
+
+    /// How often the main key was changed.
+    pub fn generation(&self) -> u8 {
+        self.succession.generation()
     }
 
     /// What was found in the store that is not the vault's, or is missing, and was skipped.
@@ -312,6 +365,12 @@ impl Vault {
         for skipped in skipped {
             warnings.entry(skipped.path).or_insert(skipped.reason);
         }
+    }
+
+    /// Forgets warnings of paths that begin so.
+    fn unwarn(&self, prefix: &str) {
+        let mut warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
+        warnings.retain(|path, _| !path.starts_with(prefix));
     }
 
     /// Whether names can be read without a key.
@@ -346,7 +405,7 @@ impl Vault {
 
     /// How far this key reads.
     pub(crate) fn reads(&self) -> Reads {
-        if self.main.is_some() { Reads::Everything } else { Reads::Nothing }
+        if !self.mains.is_empty() { Reads::Everything } else { Reads::Nothing }
     }
 
     pub(crate) fn naming(&self) -> &Naming {
@@ -365,20 +424,51 @@ impl Vault {
         &self.signer
     }
 
+    /// The signature of the first main key, which is the config's.
+    pub(crate) fn first_signer(&self) -> Result<Signer, Error> {
+        let first = self.mains.first().ok_or(Error::NotOwner("sign the config"))?;
+        Signer::from_seed(&derive("signing", first, &self.config.vault))
+    }
+
+    /// Whether an index that nobody has damaged is of a main key that does not hold yet: a change
+    /// was begun.
+    pub(crate) fn is_of_next_key(&self, key: &str, bytes: &[u8]) -> bool {
+        let next = bytes.get(7).is_some_and(|generation| *generation == self.generation() + 1);
+        next && index_key(blake3::hash(bytes).as_bytes()) == key
+    }
+
+    /// Checks the signature of an owner, the one of the object's generation.
+    pub(crate) fn verify_owners(
+        &self,
+        header: &ObjectHeader,
+        key: &str,
+        bytes: &[u8],
+    ) -> Result<(), Error> {
+        let owner = self.succession.of(header.generation);
+        verify(owner.ok_or_else(|| Error::Signature(key.to_owned()))?, key, bytes)
+    }
+
     /// The header of what this vault writes.
     pub(crate) fn header(&self) -> ObjectHeader {
-        ObjectHeader { kind: Kind::Pack, vault: self.config.vault, wrapped: self.wrapped.clone() }
+        let (generation, wrapped) = (self.generation(), self.wrapped.clone());
+        ObjectHeader { kind: Kind::Pack, vault: self.config.vault, generation, wrapped }
     }
 
     /// The main key, which `what` needs.
     pub(crate) fn owner(&self, what: &'static str) -> Result<&Key, Error> {
-        self.main.as_ref().ok_or(Error::NotOwner(what))
+        self.mains.last().ok_or(Error::NotOwner(what))
     }
 
     /// The keys of an object with this header.
     pub(crate) fn sealing_of(&self, header: &ObjectHeader) -> Result<Arc<Sealing>, Error> {
-        let Some(wrapped) = &header.wrapped else { return Ok(Arc::clone(&self.sealing)) };
-        let main = self.owner("read")?;
+        self.owner("read")?;
+        let generation = usize::from(header.generation);
+        let unknown = Error::Malformed { what: "the number of a main key" };
+        let (Some(main), Some(own)) = (self.mains.get(generation), self.sealings.get(generation))
+        else {
+            return Err(unknown);
+        };
+        let Some(wrapped) = &header.wrapped else { return Ok(Arc::clone(own)) };
         let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(sealing) = sessions.get(wrapped) {
             return Ok(Arc::clone(sealing));
@@ -426,6 +516,30 @@ pub(crate) fn read_config(store: &Store) -> Result<Config, Error> {
     }
 }
 
+/// What lets a caller in.
+struct Admitted {
+    pin: Pin,
+    /// None for a writer.
+    unlocked: Option<Unlocked>,
+}
+
+fn admit(
+    store: &Store,
+    config: &Config,
+    secret: &Secret<'_>,
+    trusted: &Trusted,
+    options: &OpenOptions,
+) -> Result<Admitted, Error> {
+    let pin = Pin::check(store, &config.vault, &trusted.succession, options)?;
+    if secret.adds() {
+        return Ok(Admitted { pin, unlocked: None });
+    }
+    let owner = trusted.succession.current();
+    let mut accept = |main: &Key| Ok(owner_of(main, &config.vault)? == owner);
+    let unlocked = unlock(store, &config.vault, secret, &trusted.roster, &mut accept)?;
+    Ok(Admitted { pin, unlocked: Some(unlocked) })
+}
+
 /// The main key, and what lay among the slots that is none.
 struct Unlocked {
     main: Key,
@@ -437,7 +551,7 @@ fn unlock(
     vault: &VaultId,
     secret: &Secret<'_>,
     roster: &Roster,
-    owner: Option<&[u8; 32]>,
+    accept: &mut dyn FnMut(&Key) -> Result<bool, Error>,
 ) -> Result<Unlocked, Error> {
     let found = slots(store, vault, roster)?;
     let mut unlisted = 0;
@@ -451,9 +565,8 @@ fn unlock(
         }
         match slot.open(secret, vault) {
             Ok(Some(main)) => {
-                let signer = Signer::from_seed(&derive("signing", &main, vault))?;
                 // Anyone can make a slot for a public key, with a main key of their own in it.
-                if owner.is_none_or(|owner| signer.verifying_key() == *owner) {
+                if accept(&main)? {
                     return Ok(Unlocked { main, foreign: found.foreign });
                 }
             }

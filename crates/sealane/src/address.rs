@@ -74,7 +74,12 @@ const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove
 
 /// `/v1/streams/` and the topic, each segment percent-encoded (spec/topic.md).
 pub(crate) fn stream_path(topic: &str) -> String {
-    let mut path = String::from("/v1/streams");
+    topic_path("/v1/streams", topic)
+}
+
+/// What is asked of a topic there.
+pub(crate) fn topic_path(route: &str, topic: &str) -> String {
+    let mut path = route.to_owned();
     for segment in topic.split('/') {
         path.push('/');
         path.extend(utf8_percent_encode(segment, UNRESERVED));

@@ -232,6 +232,11 @@ impl Client {
         self.pool.trust()
     }
 
+    /// How long a request without an answer is repeated.
+    pub(crate) fn longest_wait(&self) -> Duration {
+        self.patience
+    }
+
     pub(crate) fn make_key(&self) -> String {
         self.keys.make()
     }

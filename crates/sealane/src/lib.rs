@@ -69,11 +69,13 @@ mod group;
 mod http;
 mod hub_error;
 pub mod limits;
+mod manage;
 mod message;
 mod publish;
 mod publisher;
 mod request;
 mod seal;
+mod socket;
 mod stream;
 mod subscribe;
 mod subscription;
@@ -85,6 +87,7 @@ pub use event::{Event, Events};
 #[cfg(feature = "group")]
 pub use group::{Group, GroupBeater, GroupReader};
 pub use hub_error::HubError;
+pub use manage::Consumer;
 pub use message::Message;
 pub use publish::{Publish, PublishBatch, PublishLater, Published, PublishedBatch, Scheduled};
 pub use publisher::{Publisher, Stored};
@@ -95,8 +98,9 @@ pub use sealane_frame::GroupTag;
 pub use sealane_group::{KeyFolder, Member};
 pub use sealane_message::{DataType, Pattern, Retry, Topic, Value};
 pub use sealane_protocol::{
-    ConnectionState, ConsumerState, Health, HubLevel, Level, Retention, StreamState, Streams,
-    WireError,
+    Cancelled, ConnectionState, ConsumerInfo, ConsumerSettings, ConsumerState, DelayedMessage,
+    DelayedPage, DelayedPlace, Health, HubLevel, Level, PendingMessage, Purged, Retention,
+    StreamState, Streams, WireError,
 };
 pub use sealane_seal::{Class, policy};
 pub use stream::{Configure, ListStreams, Page};

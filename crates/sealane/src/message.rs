@@ -23,6 +23,8 @@ pub struct Message {
     pub generation: u64,
     /// How often it has been delivered, counting this time; 1 for who reads for itself.
     pub attempt: u32,
+    /// When the hub stored it, in Unix milliseconds by its clock; 0: an older hub does not say it.
+    pub stored_ms: u64,
     /// The envelope's codec. Of a sealed message it is the publisher's.
     pub codec: Codec,
     /// The envelope, a map; as it was written, but translated where the codecs differ. Of a sealed
@@ -47,6 +49,7 @@ impl Message {
             offset: deliver.offset,
             generation: deliver.generation,
             attempt: deliver.attempt,
+            stored_ms: deliver.stored_ms,
             codec,
             envelope: deliver.envelope,
             seal: None,
@@ -99,6 +102,7 @@ impl fmt::Debug for Message {
             .field("offset", &self.offset)
             .field("generation", &self.generation)
             .field("attempt", &self.attempt)
+            .field("stored_ms", &self.stored_ms)
             .field("codec", &self.codec)
             .field("envelope", &self.envelope)
             .field("seal", &self.seal)

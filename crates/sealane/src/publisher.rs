@@ -1,22 +1,23 @@
+//! Publishing to one stream in the background.
+
+mod pending;
+mod requests;
+mod session;
+
 use std::sync::Arc;
 
 use bytes::Bytes;
 use sealane_codec::Codec;
 use sealane_message::{DataType, Topic, Value};
-use sealane_protocol::limits::{MAX_BATCH_MESSAGES, MAX_ENVELOPE_BYTES};
+use sealane_protocol::limits::MAX_ENVELOPE_BYTES;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
 use crate::group::Group;
 use crate::limits::{MAX_QUEUED_BYTES, MAX_QUEUED_MESSAGES};
 use crate::publish::too_large;
 use crate::{Client, Error};
-
-/// Messages of one request; fewer than a hub takes, so that many publishers take turns.
-const MAX_REQUEST_MESSAGES: usize =
-    if MAX_BATCH_MESSAGES < 4096 { MAX_BATCH_MESSAGES } else { 4096 };
-
-/// Envelope bytes at which a request is full.
-const FULL_REQUEST_BYTES: usize = 4 << 20;
+use requests::Requests;
+use session::{Session, Without};
 
 /// What a publisher has stored so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -30,12 +31,15 @@ pub struct Stored {
     pub generation: Option<u64>,
 }
 
-/// Publishes to one stream in the background, in order: what waits while a request is on its way
-/// goes together with the next, so that the rate follows the load without a timer.
+/// Publishes to one stream in the background, in order, over a socket of its own on which many
+/// messages are under way at once. A lost connection is made again, and what was not answered is
+/// sent again; the hub knows it by its number and stores it once. A hub without such sockets is
+/// sent requests.
 ///
-/// The queue is bounded by messages and bytes; [`Publisher::send`] waits where it is full. The
-/// first error that repeating does not cure ends the publisher: nothing after it is sent, so that
-/// no later message overtakes one that failed. Dropping it sends what is queued.
+/// What waits and is under way is bounded by messages and bytes; [`Publisher::send`] waits at the
+/// bound. The first error that repeating does not cure within [`Client::patience`] ends the
+/// publisher: nothing after it is sent, so that no later message overtakes one that failed.
+/// Dropping it sends what is queued.
 #[derive(Debug, Clone)]
 pub struct Publisher {
     queue: mpsc::Sender<Item>,
@@ -51,9 +55,8 @@ impl Publisher {
     ) -> Result<Self, Error> {
         let (queue, items) = mpsc::channel(MAX_QUEUED_MESSAGES);
         let codec = client.codec();
-        let stored = Stored::default();
-        let worker = Worker { client, topic, codec, seal, stored, failed: None };
-        tokio::spawn(worker.run(items));
+        let seal = seal.map(|(group, data_type)| Sealing { group, data_type });
+        tokio::spawn(run(client, topic, seal, items));
         Ok(Self { queue, bytes: Arc::new(Semaphore::new(MAX_QUEUED_BYTES)), codec })
     }
 
@@ -101,70 +104,25 @@ enum Item {
     Flush(oneshot::Sender<Result<Stored, Error>>),
 }
 
-struct Worker {
-    client: Client,
-    topic: Topic,
-    codec: Codec,
-    seal: Option<(Group, DataType)>,
-    stored: Stored,
-    failed: Option<Error>,
+/// How messages are sealed just before they are sent.
+#[derive(Debug)]
+struct Sealing {
+    group: Group,
+    data_type: DataType,
 }
 
-impl Worker {
-    async fn run(mut self, mut items: mpsc::Receiver<Item>) {
-        let mut taken = Vec::new();
-        while items.recv_many(&mut taken, MAX_REQUEST_MESSAGES).await > 0 {
-            let mut batch = Vec::new();
-            let mut size = 0;
-            for item in taken.drain(..) {
-                match item {
-                    Item::Envelope(envelope, room) => {
-                        size += envelope.len();
-                        batch.push((envelope, room));
-                        if size >= FULL_REQUEST_BYTES {
-                            self.store(&mut batch).await;
-                            size = 0;
-                        }
-                    }
-                    Item::Flush(done) => {
-                        self.store(&mut batch).await;
-                        let outcome = self.failed.clone().map_or(Ok(self.stored), Err);
-                        // Whoever asked may have gone; the outcome stays for the next who asks.
-                        let _ = done.send(outcome);
-                    }
-                }
-            }
-            self.store(&mut batch).await;
+/// Sends what is queued until the publisher is dropped.
+async fn run(client: Client, topic: Topic, seal: Option<Sealing>, mut items: mpsc::Receiver<Item>) {
+    let first = loop {
+        match items.recv().await {
+            None => return,
+            // Nobody is connected to for nothing.
+            Some(Item::Flush(done)) => drop(done.send(Ok(Stored::default()))),
+            Some(envelope) => break envelope,
         }
-    }
-
-    /// Stores the batch, and gives its room back. After a failure it only does the latter, so that
-    /// nobody waits for room that will never be.
-    async fn store(&mut self, batch: &mut Vec<(Bytes, OwnedSemaphorePermit)>) {
-        if batch.is_empty() {
-            return;
-        }
-        let (envelopes, _room): (Vec<_>, Vec<_>) = batch.drain(..).unzip();
-        if self.failed.is_some() {
-            return;
-        }
-        let topic = self.topic.as_str();
-        let publish = match &self.seal {
-            Some((group, data_type)) => {
-                group.publish_batch(topic, *data_type, self.codec, &envelopes)
-            }
-            None => self.client.publish_batch(topic, self.codec, &envelopes),
-        };
-        match publish.await {
-            Ok(published) => {
-                self.stored.messages += published.count;
-                self.stored.next = Some(published.offset + published.count);
-                self.stored.generation = Some(published.generation);
-            }
-            Err(error) => {
-                tracing::warn!(topic = %self.topic, code = error.code(), %error, "publisher ended");
-                self.failed = Some(error);
-            }
-        }
+    };
+    let session = Session::new(client.clone(), topic.clone(), seal);
+    if let Err(Without { taken, seal }) = session.run(first, &mut items).await {
+        Requests::new(client, topic, seal).run(taken, &mut items).await;
     }
 }

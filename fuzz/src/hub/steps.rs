@@ -11,10 +11,10 @@ use std::time::Duration;
 use sealane_codec::{Codec, Transcoder};
 use sealane_frame::GroupTag;
 use sealane_message::{Pattern, Topic};
-use sealane_protocol::{Mark, Op, ServerFrame, read_ops};
+use sealane_protocol::{Mark, Op, Outcome, Position, ServerFrame, read_ops};
 use sealane_stream::{
-    Appended, Change, ConsumerChange, Delivery, Enqueue, Envelope, Error, Hub, HubConfig,
-    IdempotencyKey, Level, Output, Retention, Start, Subscription, Who,
+    Answered, Appended, Change, ConsumerChange, Delivery, Enqueue, Envelope, Error, Hub, HubConfig,
+    IdempotencyKey, Item, Level, Output, Retention, Start, Subscription, Who,
 };
 use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
@@ -106,6 +106,8 @@ struct World {
     positions: HashMap<(Topic, u64, u64), String>,
     /// The generation and offset of the last first delivery to each consumer.
     firsts: HashMap<(String, Topic), (u64, u64)>,
+    /// Where each message of a session is, by session, stream and number.
+    numbered: HashMap<(usize, Topic, u64), Outcome>,
     connections: [Option<Connection>; 2],
     /// Requests that the writer is to find in its queue together.
     together: JoinSet<Option<Result<Appended, Error>>>,
@@ -136,6 +138,7 @@ impl World {
             ids: 0,
             positions: HashMap::new(),
             firsts: HashMap::new(),
+            numbered: HashMap::new(),
             connections: [None, None],
             together: JoinSet::new(),
             is_gathering: false,
@@ -148,6 +151,7 @@ impl World {
 
     fn input(&mut self, mut steps: Steps<'_>) {
         self.inputs += 1;
+        self.numbered.clear();
         for topic in TOPICS {
             let hub = self.hub.clone();
             let topic = topic.parse().expect("a topic");
@@ -167,6 +171,7 @@ impl World {
                 }
                 1 => self.connections[who] = None,
                 2 => self.frame(who, &mut steps),
+                3 if step & 0x10 != 0 => self.publish(who, &mut steps),
                 3 | 4 => self.enqueue(&mut steps),
                 5 => self.enqueue_raw(&mut steps),
                 6 => self.configure(&mut steps),
@@ -290,6 +295,52 @@ impl World {
         self.send(Enqueue { topic, envelopes, expect, delay_ms, key });
     }
 
+    /// A message of one of two sessions: the next, the last again, or one that skips a number. It
+    /// is stored at the end of its stream, or where it was before.
+    fn publish(&mut self, who: usize, steps: &mut Steps<'_>) {
+        self.gathered();
+        let (topic, kind) = (steps.topic(), steps.byte());
+        let known = self.numbered.keys().filter(|(of, on, _)| (*of, on) == (who, &topic));
+        let last = known.map(|(.., n)| *n).max().unwrap_or(0);
+        let n = [last + 1, last + 1, last, last + 2][usize::from(kind & 3)];
+        let envelope = self.envelopes(1, Codec::Json).remove(0);
+        let expect = (kind & 4 != 0).then(|| u64::from(steps.byte()));
+        let delay_ms = (kind & 8 != 0).then(|| u64::from(steps.byte() % 4));
+        let id = envelope.id().to_owned();
+        let end = self.hub.stream(&topic).map_or(0, |stream| stream.next);
+        let item = Item { topic: topic.clone(), n, envelope, expect, delay_ms };
+        let Answered { stream, from, to, result } = self.told(who, item);
+        assert_eq!((&stream, from, to), (&topic, n, n));
+        let placed = match coded(result) {
+            Ok(placed) => placed,
+            Err(error) => {
+                assert!(self.is_failing || !is_of_the_store(&error), "{error}");
+                return;
+            }
+        };
+        let before = self.numbered.insert((who, topic.clone(), n), placed.first);
+        assert!(before.is_none_or(|before| before == placed.first), "{n} is at two places");
+        if let Outcome::At(Position { generation, offset }) = placed.first
+            && offset >= end
+        {
+            let other = self.positions.insert((topic, generation, offset), id);
+            assert!(other.is_none(), "two messages have one position");
+        }
+    }
+
+    fn told(&mut self, who: usize, item: Item) -> Answered {
+        const KEEP: u64 = 16;
+        let hub = self.hub.clone();
+        self.runtime.block_on(async move {
+            let session = hub.publishing("", ["x", "y"][who]).expect("a session");
+            let (items, mut answers) = (vec![item], Vec::new());
+            let room = session.room(&items).await.expect("room");
+            session.publish(items, KEEP, room).expect("a session of its own");
+            session.answers(&mut answers).await.expect("an answer");
+            answers.remove(0)
+        })
+    }
+
     fn enqueue_raw(&mut self, steps: &mut Steps<'_>) {
         let (topic, codec, raw) = (steps.topic(), steps.pick(&CODECS), steps.part());
         let read = Envelope::read(&mut self.scratch, self.hub.ids(), codec, raw);
@@ -362,6 +413,7 @@ impl World {
 
     fn remove(&mut self, steps: &mut Steps<'_>) {
         let (topic, hub, is_failing) = (steps.topic(), self.hub.clone(), self.is_failing);
+        self.numbered.retain(|(_, of, _), _| *of != topic);
         self.request(async move {
             let refused = coded(hub.remove(&topic).await).err().filter(|_| !is_failing);
             assert!(refused.as_ref().is_none_or(|e| !is_of_the_store(e)), "{refused:?}");

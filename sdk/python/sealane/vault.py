@@ -19,6 +19,7 @@ from cryptography.hazmat.primitives.kdf.argon2 import Argon2id
 
 from .refused import Refused
 from .vault_chain import Snapshot, read_chain
+from .vault_owners import MAX_ROTATIONS, Owners
 
 MAGIC, HEADER, TAG, NONCE, ID = b"SLVT", 24, 16, 12, 24
 CONFIG, SLOT, PACK, SNAPSHOT = 1, 2, 3, 5
@@ -106,13 +107,15 @@ class Folder:
 
 
 def check_header(data: bytes, kind: int, vault_id: bytes | None) -> Reader:
-    """A reader behind the header of an object of the vault's own key."""
+    """A reader behind the header of an object."""
     reader = Reader(data)
     if reader.take(4) != MAGIC:
         raise Refused(MALFORMED)
     if reader.number(1) != 1:
         raise Refused(VERSION)
-    if reader.number(1) != kind or reader.number(1) > 1 or reader.number(1) != 0:
+    if reader.number(1) != kind or reader.number(1) > 1:
+        raise Refused(MALFORMED)
+    if reader.number(1) > (0 if kind in (CONFIG, SLOT) else MAX_ROTATIONS):
         raise Refused(MALFORMED)
     if reader.take(16) != (vault_id or data[8:24]):
         raise Refused(NOT_AUTHENTIC)
@@ -278,18 +281,20 @@ class Vault:
         self.store = store
         config = store.get("config", MAX_CONFIG)
         check_header(config, CONFIG, None)
-        self.keys = self._unlock(config[8:24], passphrase, code)
         if len(config) != HEADER + 12 + 1 + 8 + 32 + 64 or config[HEADER + 12] > 1:
             raise Refused(MALFORMED)
-        if config[-96:-64] != self.keys.verifying():
-            raise Refused(SIGNATURE)
-        check_signature(config, self.keys.verifying())
+        check_signature(config, config[-96:-64])
+        self.vault_id = config[8:24]
+        self.owners = Owners(store, self.vault_id, config[-96:-64])
+        #: By generation; the newest is the vault's.
+        self.generations = self._unlock(passphrase, code)
+        self.keys = self.generations[-1]
         self.places: dict[bytes, list[Place]] = {}
         self.trailers: dict[str, list[tuple[bytes, Place]]] = {}
         #: Packs whose trailer cannot be read, and why.
         self.damaged: dict[str, str] = {}
         #: What is no part of the chain or is missing from it, and why.
-        self.foreign: dict[str, str] = {}
+        self.foreign: dict[str, str] = dict(self.owners.foreign)
         for key in store.names("packs"):
             try:
                 self.trailers[key] = self._trailer(key)
@@ -301,18 +306,34 @@ class Vault:
         for places in self.places.values():
             places.sort(key=lambda place: place.keys is not self.keys)
 
-    def _unlock(self, vault_id: bytes, passphrase: bytes | None, code: str | None) -> Keys:
+    def _unlock(self, passphrase: bytes | None, code: str | None) -> list[Keys]:
+        """The keys of all generations, for who opens a slot of the newest main key."""
         secret = None if code is None else recovery_code(code)
         failure = Refused(NOT_AUTHENTIC)
         for key in self.store.names("keys"):
             try:
-                main = open_slot(self.store.get(key, MAX_SLOT), vault_id, passphrase, secret)
+                slot = self.store.get(key, MAX_SLOT)
+                main = open_slot(slot, self.vault_id, passphrase, secret)
             except Refused as refused:
                 failure = refused
                 continue
-            if main is not None:
-                return Keys(main, vault_id)
+            if main is None:
+                continue
+            newest = Keys(main, self.vault_id)
+            # Anyone can make a slot, and one of before a change opens no more.
+            if newest.verifying() == self.owners.keys[-1]:
+                before = self.owners.rotations[-1].open(newest) if self.owners.rotations else []
+                keys = [*(Keys(main, self.vault_id) for main in before), newest]
+                if [one.verifying() for one in keys] != self.owners.keys:
+                    raise Refused(SIGNATURE)
+                return keys
         raise failure
+
+    def keys_of(self, header: bytes) -> Keys:
+        """The keys of an object, by its header."""
+        if header[7] >= len(self.generations):
+            raise Refused(MALFORMED)
+        return self.generations[header[7]].of(header)
 
     def _trailer(self, key: str) -> list[tuple[bytes, Place]]:
         """The chunks of a pack, in order."""
@@ -321,7 +342,7 @@ class Vault:
             raise Refused(TOO_LARGE)
         head, tail = self.store.range(key, 0, 1 << 16), Reader(self.store.range(key, -8, 8))
         head = head[: check_header(head, PACK, self.keys.vault_id).at]
-        keys = self.keys.of(head)
+        keys = self.keys_of(head)
         length = tail.number(4)
         offset = size - 8 - length
         if tail.take(4) != MAGIC:
@@ -361,7 +382,8 @@ class Vault:
         associated = MAGIC + lengths + self.keys.vault_id + ident
         packed = opened(place.keys.chunks, ident[:NONCE], sealed, associated)
         plain = decompressed(packed, place.descriptor & 0x3F, place.plain)
-        if blake3(plain, key=self.keys.ids[kind]).digest()[:ID] != ident:
+        # Ids stay those of the first main key.
+        if blake3(plain, key=self.generations[0].ids[kind]).digest()[:ID] != ident:
             raise Refused(NOT_AUTHENTIC)
         return plain
 

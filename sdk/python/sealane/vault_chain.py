@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from blake3 import blake3
-
 from .refused import Refused
+from .vault_owners import HAND_OVER, NO_END, read_head
 
 if TYPE_CHECKING:
     from .vault import Vault
 
-NO_END = (1 << 64) - 1
 OWNER = bytes(8)
-MAX_ROSTER, ROSTER = 32 << 10, 8
 
 
 class Snapshot(NamedTuple):
@@ -45,7 +42,8 @@ def read_chain(vault: Vault) -> list[Snapshot]:
         except Refused as refused:
             vault.foreign[key] = refused.code
             name = key.rpartition("/")[2]
-            if name.isdigit() and len(name) == 10:
+            known = name.isdigit() and len(name) == 10
+            if known and not vault.owners.lacks(int(name), None):
                 taken.add(int(name))
     walk = Walk(found, taken)
     chain = walk.run()
@@ -111,69 +109,39 @@ def read_signers(vault: Vault) -> dict[bytes, tuple[bytes, int]]:
     """By slot id: a key that may sign, and the last number that is believed of it."""
     from .vault import MAX_SLOT, SLOT, check_header, check_signature
 
-    owner = vault.keys.verifying()
-    signers = {OWNER: (owner, NO_END)}
+    owner, signers = vault.keys.verifying(), {}
     for key in vault.store.names("keys"):
         try:
             data = vault.store.get(key, MAX_SLOT)
             reader = check_header(data, SLOT, vault.keys.vault_id)
             slot, kind = reader.take(8), reader.number(1)
-            if kind == 4 and key == f"keys/{slot.hex()}":
+            if kind == 4 and key == f"keys/{slot.hex()}" and slot not in vault.owners.writers:
                 check_signature(data, owner)
                 signers[slot] = (reader.take(32), NO_END)
         except Refused as refused:
             vault.foreign[key] = refused.code
-    signers.update(read_roster(vault, owner))
-    return signers
-
-
-def read_roster(vault: Vault, owner: bytes) -> dict[bytes, tuple[bytes, int]]:
-    """The writers of the newest list of slots that the owner signed."""
-    from .vault import MALFORMED, check_header, check_signature
-
-    for key in reversed(vault.store.names("roster")):
-        try:
-            data = vault.store.get(key, MAX_ROSTER)
-            reader = check_header(data, ROSTER, vault.keys.vault_id)
-            number, count, writers = reader.number(8), reader.number(2), {}
-            for _ in range(count):
-                slot, kind, _hash = reader.take(8), reader.number(1), reader.take(32)
-                writer, until = reader.take(32), reader.number(8)
-                if kind == 4:
-                    writers[slot] = (writer, until)
-            reader.take(64)
-            reader.end()
-            check_signature(data, owner)
-            if key != f"roster/{number:010}":
-                raise Refused(MALFORMED)
-            return writers
-        except Refused as refused:
-            vault.foreign[key] = refused.code
-    return {}
+    return signers | vault.owners.writers
 
 
 def read_link(vault: Vault, key: str, signers: dict[bytes, tuple[bytes, int]]) -> Snapshot:
     """A link; one that nobody signs who is believed has no pages."""
-    from .vault import ID, MALFORMED, MAX_SNAPSHOT, SNAPSHOT, TRUNCATED, VERSION
-    from .vault import Reader, check_header, check_signature, extensions
+    from .vault import ID, MALFORMED, SIGNATURE, VERSION
+    from .vault import Reader, check_signature, extensions
 
-    data = vault.store.get(key, MAX_SNAPSHOT)
-    reader = check_header(data, SNAPSHOT, vault.keys.vault_id)
-    number, previous, signer = reader.number(8), reader.take(32), reader.take(8)
-    if key != f"snapshots/{number:010}" or number == 0:
-        raise Refused(MALFORMED)
-    count = reader.number(4)
-    if count * 40 + 64 > reader.rest():
-        raise Refused(TRUNCATED)
-    pairs = {reader.number(8): reader.take(32) for _ in range(count)}
-    hashed, owners = blake3(data).digest(), signer == OWNER
-    verifying, until = signers.get(signer, (None, 0))
+    owners, head = vault.owners, read_head(vault.store, key, vault.vault_id)
+    data, number, hashed = head.data, head.number, head.hash
+    is_owners, hands_over = head.signer in (OWNER, HAND_OVER), head.signer == HAND_OVER
+    verifying, until = signers.get(head.signer, (None, 0))
+    if is_owners:
+        verifying, until = owners.at(number), NO_END
     if verifying is not None:
         check_signature(data, verifying)
+    if owners.lacks(number, hashed) or hands_over and (number, hashed) not in owners.hand_overs:
+        raise Refused(SIGNATURE)
     if verifying is None or number > until:
-        return Snapshot(number, hashed, previous, {}, False, [], False, False)
-    sealed = reader.take(reader.rest() - 64)
-    plain = Reader(vault.keys.of(data).record(sealed, data[: reader.at - len(sealed)]))
+        return Snapshot(number, hashed, head.previous, {}, False, [], False, False)
+    sealed = data[head.sealed : -64]
+    plain = Reader(vault.keys_of(data).record(sealed, data[: head.sealed]))
     if plain.number(1) != 1:
         raise Refused(VERSION)
     what, _time = plain.number(1), plain.take(8)
@@ -183,5 +151,5 @@ def read_link(vault: Vault, key: str, signers: dict[bytes, tuple[bytes, int]]) -
         raise Refused(MALFORMED)
     pages = [plain.take(ID) for _ in range(plain.varint(plain.rest() // ID))]
     extensions(plain)
-    removed = pairs if owners else {}
-    return Snapshot(number, hashed, previous, removed, what == 1, pages, owners, True)
+    removed = dict(head.pairs) if is_owners and not hands_over else {}
+    return Snapshot(number, hashed, head.previous, removed, what == 1, pages, is_owners, True)

@@ -7,6 +7,7 @@ import unittest
 from pathlib import Path
 
 from blake3 import blake3
+from cryptography.hazmat.primitives.asymmetric import ed25519
 from sealane import Refused
 from sealane.vault import Folder, Vault, chosen, restore
 from vault_writer import Writer, counted, entry, page, printed_code, varint
@@ -26,7 +27,7 @@ def piece(kind: int, length: int, ident: bytes = b"") -> bytes:
 
 class TestVectors(unittest.TestCase):
     def test_vaults_of_version_1_read_as_they_were_written(self):
-        for name in ("vault", "vault2"):
+        for name in ("vault", "vault2", "vault3"):
             with self.subTest(name):
                 self.reads(name)
 
@@ -40,6 +41,57 @@ class TestVectors(unittest.TestCase):
             self.assertEqual((newest.number, newest.is_owners), (4, False))
             self.assertEqual(chosen(vault), chosen(vault, 3))
             self.assertNotEqual(chosen(vault), chosen(vault, 4))
+
+    def changed(self, change) -> Vault:
+        """The vault whose main key was changed twice, after `change` of its folder."""
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        shutil.copytree(FOLDER / "vault3" / "store", folder.name, dirs_exist_ok=True)
+        change(Path(folder.name))
+        passphrase = cases("vault3/vault.json")["passphrase"].encode()
+        return Vault(Folder(folder.name), passphrase=passphrase)
+
+    def test_a_change_of_the_main_key_that_was_hidden_is_refused(self):
+        for name in ("rotations/001", "rotations/002"):
+            code = refusal(lambda: self.changed(lambda root: (root / name).unlink()))
+            self.assertEqual(code, "SL-VAULT-08", name)
+        whole = self.changed(lambda root: None)
+        self.assertEqual((len(whole.generations), whole.foreign), (3, {}))
+        last = whole.owners.hand_overs[-1][0]
+
+        def lists(root: Path) -> None:
+            for path in (root / "roster").iterdir():
+                path.unlink()
+
+        # Without any list the chain tells which links hand over.
+        self.assertEqual(len(self.changed(lists).generations), 3)
+
+        def hides(root: Path) -> None:
+            lists(root)
+            (root / f"snapshots/{last:010}").unlink()
+
+        self.assertEqual(refusal(lambda: self.changed(hides)), "SL-VAULT-08")
+
+    def test_what_an_old_main_key_signed_later_is_no_link(self):
+        whole = self.changed(lambda root: None)
+        (first, _), (second, _) = whole.owners.hand_overs
+        names = [f"snapshots/{number:010}" for number in (1, 2, first, second)]
+
+        def exchange(root: Path) -> None:
+            # A link that its owner signed truly, and that the hand-over does not name there.
+            data = bytearray((root / names[1]).read_bytes())
+            data[24:32] = (1).to_bytes(8, "little")
+            keys = whole.generations[0]
+            sealed = data[: len(data) - 64]
+            signing = ed25519.Ed25519PrivateKey.from_private_bytes(keys.key("signing"))
+            signature = signing.sign(b"sealane vault v1 signature" + bytes(sealed))
+            (root / names[0]).write_bytes(bytes(sealed) + signature)
+
+        vault = self.changed(exchange)
+        numbers = [link.number for link in vault.snapshots()]
+        self.assertNotIn(1, numbers)
+        self.assertEqual(vault.foreign[names[0]], "SL-VAULT-09")
+        self.assertEqual(numbers[0], 2)
 
     def reads(self, name: str) -> None:
         told = cases(f"{name}/vault.json")

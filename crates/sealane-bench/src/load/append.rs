@@ -4,8 +4,9 @@ use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use super::client::percentile;
 use super::node::NodeProcess;
-use super::worker::{Work, Worker};
+use super::worker::{Outcome, Work, Worker};
 use super::{Error, Options, Row};
 use crate::programs::Programs;
 
@@ -87,27 +88,40 @@ pub fn raw_appends(
     let path = folder.join("raw");
     let mut file = std::fs::File::create(&path).map_err(Error::io("making the raw file"))?;
     let records = vec![b'x'; group * bytes];
-    let (start, mut count) = (Instant::now(), 0);
-    let mut latencies = Vec::new();
-    while start.elapsed() < each {
-        let sent = Instant::now();
+    let append = || {
         file.write_all(&records).map_err(Error::io("writing the raw file"))?;
-        file.sync_data().map_err(Error::io("syncing the raw file"))?;
-        count += group as u64;
-        latencies.push(u32::try_from(sent.elapsed().as_micros()).unwrap_or(u32::MAX));
-    }
-    let seconds = start.elapsed().as_secs_f64();
-    let p50 = super::client::percentile(&mut latencies, 0.5);
-    let p99 = super::client::percentile(&mut latencies, 0.99);
+        file.sync_data().map_err(Error::io("syncing the raw file"))
+    };
+    let seen = again_and_again(each, append)?;
     Ok(Row {
         name: format!("raw append + fdatasync, groups of {group}"),
         level: "disk",
         codec: "-".into(),
         connections: 0,
-        count,
-        seconds,
+        count: seen.count * group as u64,
+        seconds: seen.seconds,
         node_cpu_s: 0.0,
-        latency_us: Some((p50, p99)),
+        latency_us: Some((seen.p50_us, seen.p99_us)),
         note: "the floor".into(),
+    })
+}
+
+/// Does something for a while, and says how often it was done and how long one time took.
+pub(crate) fn again_and_again<E>(
+    each: Duration,
+    mut step: impl FnMut() -> Result<(), E>,
+) -> Result<Outcome, E> {
+    let (start, mut latencies) = (Instant::now(), Vec::new());
+    while start.elapsed() < each {
+        let sent = Instant::now();
+        step()?;
+        latencies.push(u32::try_from(sent.elapsed().as_micros()).unwrap_or(u32::MAX));
+    }
+    Ok(Outcome {
+        count: latencies.len() as u64,
+        seconds: start.elapsed().as_secs_f64(),
+        p50_us: percentile(&mut latencies, 0.5),
+        p99_us: percentile(&mut latencies, 0.99),
+        bytes: 0,
     })
 }

@@ -29,7 +29,18 @@ pub(crate) enum Acks {
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     pub(crate) count: u64,
+    /// Bytes of the frames that came, without what the connection puts around them.
+    pub(crate) bytes: u64,
     pub(crate) latencies_us: Vec<u32>,
+}
+
+impl Seen {
+    /// What several connections saw.
+    pub(crate) fn add(&mut self, other: Seen) {
+        self.count += other.count;
+        self.bytes += other.bytes;
+        self.latencies_us.extend(other.latencies_us);
+    }
 }
 
 pub(crate) struct Reader {
@@ -98,6 +109,7 @@ impl Reader {
             Message::Close(_) => return Err(Error::Process("reader")),
             _ => return Ok(()),
         };
+        seen.bytes += bytes.len() as u64;
         if let Some(id) = first_id(self.codec, &bytes) {
             seen.count += 1;
             note_latency(id, seen);

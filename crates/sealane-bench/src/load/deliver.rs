@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use sealane_codec::Codec;
+
 use super::client::{Acks, never, publish};
 use super::node::NodeProcess;
 use super::worker::{Work, Worker};
@@ -148,28 +150,31 @@ pub(super) async fn replay(programs: &Programs, options: &Options) -> Result<Vec
     let client = sealane::Client::connect(&node.address)?;
     publish(&client, "load/log", count, 5000, options.envelope_bytes, never()).await?;
     let mut rows = Vec::new();
-    for (codec, batch) in [("json", 256), ("json", 1), ("msgpack", 256)] {
-        let before = node.cpu_s();
-        let work = Work::Read {
+    for (codec, batch) in [(Codec::Json, 256), (Codec::Json, 1), (Codec::MsgPack, 256)] {
+        let read = Work::Read {
             query: format!("stream=load/log&from=first&batch={batch}"),
             connections: 1,
-            codecs: codec.into(),
+            codecs: codec.name().into(),
             acks: Acks::None,
             count,
             end_ms: 600_000,
         };
-        let seen = Worker::start(programs, &node.address, &work)?.finish().await?;
-        rows.push(Row {
-            name: format!("replay from disk, frames of {batch}"),
-            level: "os",
-            codec: codec.into(),
-            connections: 1,
-            count: seen.count,
-            seconds: seen.seconds,
-            node_cpu_s: node.cpu_s() - before,
-            latency_us: None,
-            note: String::new(),
-        });
+        let follow = Work::Follow { topic: "load/log".into(), codec, batch, count };
+        for (reader, work) in [("replay from disk", read), ("replay by the client", follow)] {
+            let before = node.cpu_s();
+            let seen = Worker::start(programs, &node.address, &work)?.finish().await?;
+            rows.push(Row {
+                name: format!("{reader}, frames of {batch}"),
+                level: "os",
+                codec: codec.name().into(),
+                connections: 1,
+                count: seen.count,
+                seconds: seen.seconds,
+                node_cpu_s: node.cpu_s() - before,
+                latency_us: None,
+                note: String::new(),
+            });
+        }
     }
     Ok(rows)
 }
@@ -192,7 +197,7 @@ pub(super) async fn fan_out(programs: &Programs, options: &Options) -> Result<Ro
         worker.ready().await?;
         workers.push(worker);
     }
-    let encoded = metric(&node.address, "sealane_codec_encoded_total").await?;
+    let encoded = node.metric("sealane_codec_encoded_total").await?;
     let (start, before) = (Instant::now(), node.cpu_s());
     publish(&client, "load/one", 1, 1, bytes, never()).await?;
     let mut count = 0;
@@ -200,7 +205,7 @@ pub(super) async fn fan_out(programs: &Programs, options: &Options) -> Result<Ro
         count += worker.finish().await?.count;
     }
     let seconds = start.elapsed().as_secs_f64();
-    let encoded = metric(&node.address, "sealane_codec_encoded_total").await? - encoded;
+    let encoded = node.metric("sealane_codec_encoded_total").await? - encoded;
     Ok(Row {
         name: "fan-out of one message".into(),
         level: "disk",
@@ -248,16 +253,4 @@ pub(super) fn folder(options: &Options) -> Result<tempfile::TempDir, Error> {
         None => tempfile::tempdir(),
     };
     folder.map_err(Error::io("making a data folder"))
-}
-
-async fn metric(address: &str, name: &str) -> Result<u64, Error> {
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    let mut socket =
-        tokio::net::TcpStream::connect(address).await.map_err(Error::io("connecting"))?;
-    let request = format!("GET /metrics HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
-    socket.write_all(request.as_bytes()).await.map_err(Error::io("sending"))?;
-    let mut text = String::new();
-    socket.read_to_string(&mut text).await.map_err(Error::io("receiving"))?;
-    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-    line.and_then(|n| n.trim().parse().ok()).ok_or(Error::Process("node"))
 }

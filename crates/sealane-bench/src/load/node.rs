@@ -2,6 +2,9 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
 use super::Error;
 use crate::programs::Programs;
 
@@ -36,6 +39,20 @@ impl NodeProcess {
     /// Seconds of CPU that the node has spent, in user and system mode.
     pub(crate) fn cpu_s(&self) -> f64 {
         cpu_s(self.child.id())
+    }
+
+    /// One of the node's counters, as it stands now.
+    pub(crate) async fn metric(&self, name: &str) -> Result<u64, Error> {
+        let address = &self.address;
+        let connected = TcpStream::connect(address).await;
+        let mut socket = connected.map_err(Error::io("connecting"))?;
+        let request =
+            format!("GET /metrics HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+        socket.write_all(request.as_bytes()).await.map_err(Error::io("sending"))?;
+        let mut text = String::new();
+        socket.read_to_string(&mut text).await.map_err(Error::io("receiving"))?;
+        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        line.and_then(|n| n.trim().parse().ok()).ok_or(Error::Process("node"))
     }
 
     /// Memory that the node holds, in bytes.

@@ -52,6 +52,20 @@ const SHAPES: [Shape; 3] = [
     },
 ];
 
+/// What came of one round.
+#[derive(Default)]
+struct Round {
+    row: Row,
+    /// Bytes of the frames that all readers got.
+    bytes: u64,
+}
+
+impl Round {
+    fn bytes_each(&self) -> f64 {
+        self.bytes as f64 / self.row.count.max(1) as f64
+    }
+}
+
 /// One kind of stream, and the enqueue that is repeated to it.
 struct Source {
     kind: &'static str,
@@ -87,36 +101,44 @@ async fn compare(
         let make = client.configure(&source.topic).max_count(200_000);
         source.sealed.iter().fold(make, |make, group| make.sealed(*group)).await?;
     }
-    let mut rounds: [Vec<Row>; 2] = Default::default();
+    let mut rounds: [Vec<Round>; 2] = Default::default();
     // The first round warms up.
     for number in 0..=ROUNDS {
-        for (rows, source) in rounds.iter_mut().zip(&sources) {
-            let row = round(programs, options, &node, &client, shape, source).await?;
+        for (rounds, source) in rounds.iter_mut().zip(&sources) {
+            let came = round(programs, options, &node, &client, shape, source).await?;
             if number > 0 {
-                rows.push(row);
+                rounds.push(came);
             }
         }
     }
     let [open, sealed] = &rounds;
-    let share = |rate: fn(&Row) -> f64| {
+    let notes = [format!("median of {ROUNDS} rounds in turn"), shares(open, sealed)];
+    let rows = rounds.into_iter().zip(&sources).zip(notes).map(|((rounds, source), note)| {
+        let name = format!("{} {bytes} B, {}", source.kind, shape.name);
+        let middle = median(rounds);
+        let note = format!("{:.0} B each; {note}", middle.bytes_each());
+        Row { name, note, ..middle.row }
+    });
+    Ok(rows.collect())
+}
+
+/// What the sealed rounds are of the open ones. Sealed deliveries are longer: in bytes it is told
+/// whether that is all.
+fn shares(open: &[Round], sealed: &[Round]) -> String {
+    let share = |unit: &str, rate: fn(&Round) -> f64| {
         let shares = open.iter().zip(sealed).map(|(open, sealed)| rate(sealed) / rate(open));
         let mut shares: Vec<f64> = shares.map(|share| share * 100.0).collect();
         shares.sort_by(f64::total_cmp);
-        shares
+        let [low, .., high] = shares.as_slice() else { return String::new() };
+        let middle = shares.get(shares.len() / 2).copied().unwrap_or_default();
+        format!("{middle:.0} % of open {unit} ({low:.0}-{high:.0})")
     };
-    let per_core = |row: &Row| row.rate_per_core().unwrap_or(f64::NAN);
-    let said =
-        [("/s", share(Row::rate)), ("/s per core", share(per_core))].map(|(unit, shares)| {
-            let [low, .., high] = shares.as_slice() else { return String::new() };
-            let middle = shares.get(shares.len() / 2).copied().unwrap_or_default();
-            format!("{middle:.0} % of open {unit} ({low:.0}-{high:.0})")
-        });
-    let notes = [format!("median of {ROUNDS} rounds in turn"), said.join(", ")];
-    let rows = rounds.into_iter().zip(&sources).zip(notes).map(|((rows, source), note)| {
-        let name = format!("{} {bytes} B, {}", source.kind, shape.name);
-        Row { name, note, ..median(rows) }
-    });
-    Ok(rows.collect())
+    let said = [
+        share("/s", |round| round.row.rate()),
+        share("bytes/s", |round| round.row.rate() * round.bytes_each()),
+        share("/s per core", |round| round.row.rate_per_core().unwrap_or(f64::NAN)),
+    ];
+    said.join(", ")
 }
 
 /// Everybody reads what one publisher enqueues for a while.
@@ -127,7 +149,7 @@ async fn round(
     client: &Client,
     shape: &Shape,
     source: &Source,
-) -> Result<Row, Error> {
+) -> Result<Round, Error> {
     let each = options.each / 2;
     let work = Work::Read {
         query: format!("stream={}&{}", source.topic, shape.query),
@@ -148,7 +170,7 @@ async fn round(
         }
     }
     let seen = readers.finish().await?;
-    Ok(Row {
+    let row = Row {
         level: "os",
         codec: shape.codec.name().into(),
         connections: options.readers,
@@ -156,13 +178,14 @@ async fn round(
         seconds: seen.seconds,
         node_cpu_s: node.cpu_s() - before,
         ..Row::default()
-    })
+    };
+    Ok(Round { row, bytes: seen.bytes })
 }
 
-fn median(mut rows: Vec<Row>) -> Row {
-    rows.sort_by(|a, b| a.rate().total_cmp(&b.rate()));
-    let middle = rows.len() / 2;
-    rows.into_iter().nth(middle).unwrap_or_default()
+fn median(mut rounds: Vec<Round>) -> Round {
+    rounds.sort_by(|a, b| a.row.rate().total_cmp(&b.row.rate()));
+    let middle = rounds.len() / 2;
+    rounds.into_iter().nth(middle).unwrap_or_default()
 }
 
 fn count(bytes: usize) -> usize {

@@ -11,6 +11,7 @@ use tokio::net::TcpStream;
 
 use super::Error;
 use super::client::{Acks, Reader, Seen, envelope, never, now_us};
+use super::publisher::{Pipeline, Publisher};
 use crate::programs::Programs;
 
 /// A client's work. It travels as text, one argument each.
@@ -18,10 +19,15 @@ use crate::programs::Programs;
 pub(crate) enum Work {
     /// Enqueue over `connections` connections in batches of `size`; 1 is a request each.
     Append { topic: String, connections: usize, size: usize, bytes: usize, each: Duration },
+    /// Publish over `connections` sockets for a while, each message an item of its own.
+    Publish { topic: String, connections: usize, pipeline: Pipeline, bytes: usize, each: Duration },
     /// Enqueue `rate` messages a second, each with the time at which it was sent.
     Pace { topic: String, rate: u64, bytes: usize, each: Duration },
     /// Read over `connections` connections with `query` until `count` came to each.
     Read { query: String, connections: usize, codecs: String, acks: Acks, count: u64, end_ms: u64 },
+    /// Read `count` messages of `topic`, `batch` to a frame, as a program does that uses the
+    /// client library.
+    Follow { topic: String, codec: Codec, batch: usize, count: u64 },
     /// Open `connections` connections with `query` and hold them until the input closes.
     Hold { query: String, connections: usize, codecs: String, count: u64 },
 }
@@ -33,6 +39,8 @@ pub(crate) struct Outcome {
     pub(crate) seconds: f64,
     pub(crate) p50_us: f64,
     pub(crate) p99_us: f64,
+    /// Bytes that a reader got; 0 where nobody counts them.
+    pub(crate) bytes: u64,
 }
 
 /// A client's process.
@@ -59,10 +67,10 @@ impl Worker {
         let text = String::from_utf8_lossy(&output.stdout);
         let line = text.lines().last().unwrap_or_default();
         let numbers: Vec<f64> = line.split(' ').filter_map(|n| n.parse().ok()).collect();
-        let &[count, seconds, p50_us, p99_us] = numbers.as_slice() else {
+        let &[count, seconds, p50_us, p99_us, bytes] = numbers.as_slice() else {
             return Err(Error::Process("client"));
         };
-        Ok(Outcome { count: count as u64, seconds, p50_us, p99_us })
+        Ok(Outcome { count: count as u64, seconds, p50_us, p99_us, bytes: bytes as u64 })
     }
 
     /// Waits until the client says that its connections stand.
@@ -86,6 +94,15 @@ impl Work {
                 bytes.to_string(),
                 ms(each),
             ],
+            Work::Publish { topic, connections, pipeline, bytes, each } => vec![
+                "publish".into(),
+                topic.clone(),
+                connections.to_string(),
+                pipeline.window.to_string(),
+                pipeline.frame.to_string(),
+                bytes.to_string(),
+                ms(each),
+            ],
             Work::Pace { topic, rate, bytes, each } => {
                 vec!["pace".into(), topic.clone(), rate.to_string(), bytes.to_string(), ms(each)]
             }
@@ -97,6 +114,13 @@ impl Work {
                 (*acks as u8).to_string(),
                 count.to_string(),
                 end_ms.to_string(),
+            ],
+            Work::Follow { topic, codec, batch, count } => vec![
+                "follow".into(),
+                topic.clone(),
+                codec.name().into(),
+                batch.to_string(),
+                count.to_string(),
             ],
             Work::Hold { query, connections, codecs, count } => vec![
                 "hold".into(),
@@ -121,6 +145,13 @@ impl Work {
                 bytes: size(4)?,
                 each: ms(5)?,
             },
+            "publish" => Work::Publish {
+                topic: text(1)?,
+                connections: size(2)?,
+                pipeline: Pipeline { window: number(3)?, frame: number(4)? },
+                bytes: size(5)?,
+                each: ms(6)?,
+            },
             "pace" => {
                 Work::Pace { topic: text(1)?, rate: number(2)?, bytes: size(3)?, each: ms(4)? }
             }
@@ -135,6 +166,12 @@ impl Work {
                 },
                 count: number(5)?,
                 end_ms: number(6)?,
+            },
+            "follow" => Work::Follow {
+                topic: text(1)?,
+                codec: Codec::from_name(&text(2)?)?,
+                batch: size(3)?,
+                count: number(4)?,
             },
             "hold" => Work::Hold {
                 query: text(1)?,
@@ -158,6 +195,13 @@ pub async fn work(arguments: &[String]) -> Result<(), Error> {
         Work::Append { topic, connections, size, bytes, each } => {
             append(address, &topic, connections, size, bytes, each).await
         }
+        Work::Publish { topic, connections, pipeline, bytes, each } => {
+            let mut publishers = Vec::with_capacity(connections);
+            for _ in 0..connections {
+                publishers.push(Publisher::open(address, &topic, plain_envelope(bytes)).await?);
+            }
+            publish(publishers, pipeline, each).await
+        }
         Work::Pace { topic, rate, bytes, each } => pace(address, &topic, rate, bytes, each).await,
         Work::Read { query, connections, codecs, acks, count, end_ms } => {
             let each = Duration::from_millis(end_ms);
@@ -170,12 +214,16 @@ pub async fn work(arguments: &[String]) -> Result<(), Error> {
             )
             .await
         }
+        Work::Follow { topic, codec, batch, count } => {
+            let client = sealane::Client::connect(address)?;
+            follow(client.subscribe(&topic).codec(codec).batch(batch), count).await
+        }
         Work::Hold { query, connections, codecs, count } => {
             hold(address, Readers { query: &query, connections, codecs: &codecs }, count).await
         }
     };
-    let Outcome { count, seconds, p50_us, p99_us } = outcome?;
-    println!("{count} {seconds} {p50_us} {p99_us}");
+    let Outcome { count, seconds, p50_us, p99_us, bytes } = outcome?;
+    println!("{count} {seconds} {p50_us} {p99_us} {bytes}");
     Ok(())
 }
 
@@ -207,9 +255,7 @@ async fn append(
     }
     let mut all = Seen::default();
     while let Some(seen) = tasks.join_next().await {
-        let seen = seen.map_err(|_| Error::Process("client"))??;
-        all.count += seen.count;
-        all.latencies_us.extend(seen.latencies_us);
+        all.add(seen.map_err(|_| Error::Process("client"))??);
     }
     Ok(outcome(all, start))
 }
@@ -237,6 +283,22 @@ async fn pace(
         exchange(&mut socket, &post(address, topic, &envelopes)).await?;
     }
     Ok(Outcome { count: sent, seconds: start.elapsed().as_secs_f64(), ..Outcome::default() })
+}
+
+async fn publish(
+    publishers: Vec<Publisher>,
+    pipeline: Pipeline,
+    each: Duration,
+) -> Result<Outcome, Error> {
+    let (start, mut tasks) = (Instant::now(), tokio::task::JoinSet::new());
+    for publisher in publishers {
+        tasks.spawn(publisher.run(pipeline, start + each));
+    }
+    let mut all = Seen::default();
+    while let Some(seen) = tasks.join_next().await {
+        all.add(seen.map_err(|_| Error::Process("client"))??);
+    }
+    Ok(outcome(all, start))
 }
 
 /// The connections that a worker reads with.
@@ -272,11 +334,21 @@ async fn read(
     let (mut all, mut held) = (Seen::default(), Vec::new());
     while let Some(seen) = tasks.join_next().await {
         let (seen, reader) = seen.map_err(|_| Error::Process("client"))??;
-        all.count += seen.count;
-        all.latencies_us.extend(seen.latencies_us);
+        all.add(seen);
         held.push(reader);
     }
     Ok(outcome(all, start))
+}
+
+async fn follow(subscribe: sealane::Subscribe, count: u64) -> Result<Outcome, Error> {
+    let start = Instant::now();
+    let mut messages = subscribe.from(sealane::Start::First).limit(count).await?;
+    let mut seen = Seen::default();
+    while let Some(message) = messages.next().await {
+        std::hint::black_box(message?);
+        seen.count += 1;
+    }
+    Ok(outcome(seen, start))
 }
 
 async fn hold(address: &str, readers: Readers<'_>, count: u64) -> Result<Outcome, Error> {
@@ -297,9 +369,7 @@ async fn hold(address: &str, readers: Readers<'_>, count: u64) -> Result<Outcome
     println!("ready");
     let mut all = Seen::default();
     while let Some(seen) = tasks.join_next().await {
-        let seen = seen.map_err(|_| Error::Process("client"))??;
-        all.count += seen.count;
-        all.latencies_us.extend(seen.latencies_us);
+        all.add(seen.map_err(|_| Error::Process("client"))??);
     }
     if count == 0 {
         let mut rest = Vec::new();
@@ -312,7 +382,7 @@ fn outcome(mut seen: Seen, start: Instant) -> Outcome {
     let seconds = start.elapsed().as_secs_f64();
     let p50_us = super::client::percentile(&mut seen.latencies_us, 0.5);
     let p99_us = super::client::percentile(&mut seen.latencies_us, 0.99);
-    Outcome { count: seen.count, seconds, p50_us, p99_us }
+    Outcome { count: seen.count, seconds, p50_us, p99_us, bytes: seen.bytes }
 }
 
 fn cycle(codecs: &str) -> impl Iterator<Item = Codec> {
@@ -328,9 +398,13 @@ pub(crate) async fn connect(address: &str) -> Result<TcpStream, Error> {
 
 /// One enqueue of `size` envelopes; without ids of their own, so that the request can be repeated.
 fn request(address: &str, topic: &str, size: usize, bytes: usize) -> Vec<u8> {
+    post(address, topic, &vec![plain_envelope(bytes); size])
+}
+
+/// An envelope that has so many bytes with the id that the hub adds.
+fn plain_envelope(bytes: usize) -> Vec<u8> {
     let filler = "x".repeat(bytes.saturating_sub(28));
-    let one = format!(r#"{{"data":"{filler}"}}"#).into_bytes();
-    post(address, topic, &vec![one; size])
+    format!(r#"{{"data":"{filler}"}}"#).into_bytes()
 }
 
 pub(crate) fn post(address: &str, topic: &str, envelopes: &[Vec<u8>]) -> Vec<u8> {

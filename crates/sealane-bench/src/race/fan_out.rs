@@ -93,7 +93,7 @@ async fn run(
     let &[count, seconds] = numbers.as_slice() else { return Err(Error::Client("no figure")) };
     tokio::time::sleep(AFTER).await;
     let (count, cpu_s) = (count as u64, cpu_s() - before);
-    Ok(Lap { count, seconds, cpu_s, resident_bytes: 0, raw: String::new() })
+    Ok(Lap { count, seconds, cpu_s, ..Lap::default() })
 }
 
 /// What all readers have seen.

@@ -129,6 +129,7 @@ async fn lap(
         cpu_s: server.cpu_s() - before,
         resident_bytes: server.resident_bytes(),
         raw,
+        ..Lap::default()
     })
 }
 

@@ -10,6 +10,7 @@ use super::heat::{AFTER, Effort, Lap, Track};
 use super::server::folder;
 use crate::load::client::Acks;
 use crate::load::node::NodeProcess;
+use crate::load::publisher::Pipeline;
 use crate::load::worker::{Outcome, Work, Worker};
 
 const TOPIC: &str = "race/run";
@@ -22,13 +23,9 @@ const DEADLINE_MS: u64 = 240_000;
 pub(super) fn floor(track: &Track<'_>, group: usize, effort: Effort) -> Result<Lap, Error> {
     let data = folder(track.data)?;
     let row = crate::load::raw_appends(data.path(), group, track.body, effort.each)?;
-    Ok(Lap {
-        count: row.count,
-        seconds: row.seconds,
-        cpu_s: 0.0,
-        resident_bytes: 0,
-        raw: String::new(),
-    })
+    let (p50_us, p99_us) = row.latency_us.unzip();
+    let (count, seconds, group) = (row.count, row.seconds, Some(group as f64));
+    Ok(Lap { count, seconds, p50_us, p99_us, group, ..Lap::default() })
 }
 
 /// Enqueues from a process of their own.
@@ -44,8 +41,37 @@ pub(super) async fn append(
     let before = node.cpu_s();
     let (bytes, each) = (track.body + AROUND, effort.each);
     let work = Work::Append { topic: TOPIC.into(), connections, size, bytes, each };
-    let seen = Worker::start(track.programs, &node.address, &work)?.finish().await?;
-    Ok(lap(&node, before, &seen).await)
+    published(track, &node, before, &work).await
+}
+
+/// Publishes over sockets from a process of their own.
+pub(super) async fn publish(
+    track: &Track<'_>,
+    connections: usize,
+    pipeline: Pipeline,
+    effort: Effort,
+) -> Result<Lap, Error> {
+    let data = folder(track.data)?;
+    let node = NodeProcess::start(track.programs, data.path(), "disk")?;
+    let before = node.cpu_s();
+    let (bytes, each) = (track.body + AROUND, effort.each);
+    let work = Work::Publish { topic: TOPIC.into(), connections, pipeline, bytes, each };
+    published(track, &node, before, &work).await
+}
+
+/// A lap of a process that publishes, with what its answers and the node's commits say.
+async fn published(
+    track: &Track<'_>,
+    node: &NodeProcess,
+    before: f64,
+    work: &Work,
+) -> Result<Lap, Error> {
+    let seen = Worker::start(track.programs, &node.address, work)?.finish().await?;
+    let lap = lap(node, before, &seen).await;
+    let stored = node.metric("sealane_stream_stored_total").await?;
+    let commits = node.metric("sealane_stream_commits_total").await?;
+    let group = Some(stored as f64 / commits.max(1) as f64);
+    Ok(Lap { p50_us: Some(seen.p50_us), p99_us: Some(seen.p99_us), group, ..lap })
 }
 
 /// One member of a consumer reads a backlog from a disk and acknowledges all of it.
@@ -122,6 +148,6 @@ async fn lap(node: &NodeProcess, before: f64, seen: &Outcome) -> Lap {
         seconds: seen.seconds.max(Duration::from_micros(1).as_secs_f64()),
         cpu_s: node.cpu_s() - before,
         resident_bytes: node.resident_bytes(),
-        raw: String::new(),
+        ..Lap::default()
     }
 }

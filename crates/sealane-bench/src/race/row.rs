@@ -1,9 +1,9 @@
-//! What a heat comes to: a row for each contender, and what was demanded.
+//! What a heat comes to: a row for each contender.
 
 use std::fmt;
 
+use super::Error;
 use super::heat::{Contender, Lap, Track};
-use super::{Error, Side};
 
 /// The median lap of one contender.
 #[derive(Debug, Clone, Default)]
@@ -26,6 +26,12 @@ pub struct Row {
     pub cpu_s_per_million: f64,
     /// Memory that the server held at the end, in bytes.
     pub resident_bytes: u64,
+    /// How long a publisher waited for one answer, in microseconds; none: its tool does not say it.
+    pub p50_us: Option<f64>,
+    /// The longest that 99 of 100 answers took.
+    pub p99_us: Option<f64>,
+    /// Messages of a commit, on average; none: the server does not say it.
+    pub group: Option<f64>,
     /// Why there is no figure.
     pub failed: Option<String>,
 }
@@ -53,6 +59,9 @@ impl Row {
         let (Some(first), Some(last)) = (laps.first(), laps.last()) else { return row };
         let Some(middle) = laps.get(laps.len() / 2) else { return row };
         Row {
+            p50_us: median(laps.iter().filter_map(|lap| lap.p50_us)),
+            p99_us: median(laps.iter().filter_map(|lap| lap.p99_us)),
+            group: median(laps.iter().filter_map(|lap| lap.group)),
             per_second: middle.rate(),
             range: (first.rate(), last.rate()),
             cpu_s_per_million: middle.cpu_s / middle.count.max(1) as f64 * 1e6,
@@ -63,7 +72,13 @@ impl Row {
 
     /// The heads of the columns of a row's text form.
     pub const HEAD: &str = "who                                  durable   conns         /s    \
-        slowest    fastest  CPU s/million  RSS MiB";
+        slowest    fastest  CPU s/million  RSS MiB    p50 us    p99 us   group";
+}
+
+fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied()
 }
 
 impl fmt::Display for Row {
@@ -77,94 +92,15 @@ impl fmt::Display for Row {
         write!(f, " {:>10.0} {slowest:>10.0} {fastest:>10.0}", self.per_second)?;
         let mebibytes = self.resident_bytes >> 20;
         // A plain file has no server.
-        if mebibytes == 0 {
-            return Ok(());
+        match mebibytes {
+            0 => write!(f, "{:24}", "")?,
+            _ => write!(f, " {:>14.2} {mebibytes:>8}", self.cpu_s_per_million)?,
         }
-        write!(f, " {:>14.2} {mebibytes:>8}", self.cpu_s_per_million)
-    }
-}
-
-/// What was demanded of two rows of a heat, and what came of it.
-#[derive(Debug, Clone)]
-pub struct Demand {
-    /// Ours, and theirs.
-    pub of: [String; 2],
-    /// Ours divided by theirs.
-    pub times: f64,
-    /// The least that was demanded; nothing was where there is none.
-    pub least: Option<f64>,
-}
-
-impl Demand {
-    fn between(ours: &Row, theirs: &Row, least: Option<f64>) -> Self {
-        let name = |row: &Row| format!("{} ({})", row.contender, row.durability);
-        let times = ours.per_second / theirs.per_second;
-        Demand { of: [name(ours), name(theirs)], times, least }
-    }
-
-    /// Whether it was met.
-    pub fn is_met(&self) -> bool {
-        self.least.is_none_or(|least| self.times >= least)
-    }
-}
-
-impl fmt::Display for Demand {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [ours, theirs] = &self.of;
-        write!(f, "{ours} is {:.2} x {theirs}", self.times)?;
-        match self.least {
-            Some(least) if self.is_met() => write!(f, "; demanded {least} x: met"),
-            Some(least) => write!(f, "; demanded {least} x: MISSED"),
-            None => Ok(()),
-        }
-    }
-}
-
-/// Every one of ours is held against each of theirs.
-pub(super) fn demands(rows: &[(Side, Row)]) -> Vec<Demand> {
-    let mut demands = Vec::new();
-    for (side, ours) in rows.iter().filter(|(_, row)| row.per_second > 0.0) {
-        let against: &[(Side, Option<f64>)] = match side {
-            Side::OursSynced => &[(Side::PeerUnsynced, Some(1.0)), (Side::PeerSynced, Some(10.0))],
-            Side::OursAcked => &[(Side::PeerAcked, Some(3.0))],
-            Side::Ours => &[(Side::Peer, None)],
-            _ => &[],
+        let shown = |figure: Option<f64>, digits: usize| {
+            figure.map(|figure| format!("{figure:.digits$}")).unwrap_or_default()
         };
-        for (theirs, least) in against {
-            let theirs = rows.iter().filter(|(side, row)| side == theirs && row.per_second > 0.0);
-            demands.extend(theirs.map(|(_, theirs)| Demand::between(ours, theirs, *least)));
-        }
-    }
-    demands
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn row(side: Side, contender: &str, per_second: f64) -> (Side, Row) {
-        (side, Row { contender: contender.into(), per_second, ..Row::default() })
-    }
-
-    #[test]
-    fn a_demand_is_held_against_each_of_the_peers() {
-        let rows = [
-            row(Side::OursSynced, "ours", 100.0),
-            row(Side::PeerSynced, "slow", 5.0),
-            row(Side::PeerSynced, "fast", 20.0),
-            row(Side::PeerUnsynced, "lazy", 80.0),
-            row(Side::PeerAcked, "another question", 80.0),
-        ];
-        let [lazy, slow, fast] = <[Demand; 3]>::try_from(demands(&rows)).unwrap();
-        assert!(lazy.is_met() && lazy.to_string().contains("1.25 x lazy"), "{lazy}");
-        assert!(slow.is_met() && slow.to_string().contains("20.00 x slow"), "{slow}");
-        assert!(!fast.is_met() && fast.to_string().contains("5.00 x fast"), "{fast}");
-        assert!(fast.to_string().ends_with("MISSED"), "{fast}");
-    }
-
-    #[test]
-    fn nothing_is_said_of_a_contender_that_failed() {
-        let rows = [row(Side::OursAcked, "ours", 100.0), row(Side::PeerAcked, "theirs", 0.0)];
-        assert!(demands(&rows).is_empty());
+        let (p50, p99) = (shown(self.p50_us, 0), shown(self.p99_us, 0));
+        let figures = format!(" {p50:>9} {p99:>9} {:>7}", shown(self.group, 1));
+        f.write_str(figures.trim_end())
     }
 }

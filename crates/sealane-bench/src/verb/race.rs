@@ -57,17 +57,20 @@ fn records(report: &Report, output: &mut Output) -> Result<(), Failure> {
             ("fastest", Value::F64(fastest)),
             ("cpuSPerMillion", Value::F64(row.cpu_s_per_million)),
             ("residentBytes", row.resident_bytes.into()),
+            ("p50Us", row.p50_us.map_or(Value::Null, Value::F64)),
+            ("p99Us", row.p99_us.map_or(Value::Null, Value::F64)),
+            ("group", row.group.map_or(Value::Null, Value::F64)),
             ("failed", row.failed.as_deref().map_or(Value::Null, Value::from)),
         ])?;
     }
     report.demands.iter().try_for_each(|demand| {
-        let [ours, theirs] = &demand.of;
         output.record(vec![
-            ("ours", ours.as_str().into()),
-            ("theirs", theirs.as_str().into()),
-            ("times", Value::F64(demand.times)),
-            ("demanded", demand.least.map_or(Value::Null, Value::F64)),
-            ("met", demand.least.map_or(Value::Null, |_| demand.is_met().into())),
+            ("ours", demand.ours.as_str().into()),
+            ("theirs", demand.theirs.as_deref().map_or(Value::Null, Value::from)),
+            ("measure", demand.measure.name().into()),
+            ("value", Value::F64(demand.value)),
+            ("demanded", demand.bound.map_or(Value::Null, Value::F64)),
+            ("met", demand.bound.map_or(Value::Null, |_| demand.is_met().into())),
         ])
     })
 }

@@ -177,6 +177,11 @@ pub enum GroupVerb {
         #[arg(long, value_name = "EPOCH")]
         before: u64,
     },
+    /// Write all that a relay may know of the group, its tags: sealane group relay-card GROUP > FILE
+    RelayCard {
+        /// The group
+        group: String,
+    },
     /// Obey the orders in a file
     Apply {
         /// The group

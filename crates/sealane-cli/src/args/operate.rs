@@ -29,6 +29,15 @@ pub struct Restore {
     pub data: Option<String>,
 }
 
+/// `sealane relay`.
+#[derive(Debug, Args)]
+pub struct Relay {
+    /// Its links, neighbours and routes, and the relay cards of its groups: TOML, as
+    /// spec/link.md says. SIGHUP reads it again
+    #[arg(value_name = "CONFIG")]
+    pub file: PathBuf,
+}
+
 /// `sealane doctor`.
 #[derive(Debug, Args)]
 pub struct Doctor {

@@ -44,7 +44,8 @@ pub struct TokenNew {
     /// Let it publish to what matches; may be repeated
     #[arg(long, value_name = "PATTERN")]
     pub publish: Vec<Pattern>,
-    /// Let it make, change and remove streams that match; may be repeated
+    /// Let it make, change, purge and remove streams that match, and steer their consumers; may be
+    /// repeated
     #[arg(long, value_name = "PATTERN")]
     pub manage: Vec<Pattern>,
     /// Let it publish to, make, change and remove the control streams of groups that match, for

@@ -443,9 +443,29 @@ pub enum KeyVerb {
         #[arg(long, value_name = "TEXT", default_value = "")]
         label: String,
     },
-    /// Remove a slot, or end a writer; who copied a slot and its secret still opens the vault
+    /// Change the main key: what was copied of slots and keys opens nothing that is kept later
+    Rotate(KeyRotate),
+    /// Remove a slot, or end a writer; who copied a slot and its secret still opens the vault: see
+    /// `key rotate`
     Rm {
         /// The slot's id, as `key ls` prints it
         id: String,
     },
+}
+
+/// `sealane vault key rotate`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Afterwards the vault is opened by what opened it for this command, by the new \
+                  recovery code, and by the identities named with --also. All other passphrases, \
+                  codes and identities open it no more; writers go on. Other machines follow by \
+                  themselves. Run it again if it was interrupted."
+)]
+pub struct KeyRotate {
+    /// An identity that opens it afterwards, too, by its public key in text; may be repeated
+    #[arg(long, value_name = "PUBLIC")]
+    pub also: Vec<String>,
+    /// Make no new recovery code
+    #[arg(long)]
+    pub no_recovery: bool,
 }

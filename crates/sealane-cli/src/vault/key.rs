@@ -7,7 +7,7 @@ use std::path::Path;
 
 use sealane::Value;
 use sealane_group::PublicKey;
-use sealane_vault::{Cost, Metadata, SlotKind, Vault};
+use sealane_vault::{Cost, Metadata, RecoveryCode, SlotKind, Vault};
 
 use super::Location;
 use crate::args::vault::{self as args, KeyVerb, VaultInit, VaultKey};
@@ -43,8 +43,12 @@ pub(super) fn run(
     location: &Location,
     terminal: &mut Terminal,
 ) -> Result<(), Failure> {
+    if let KeyVerb::Rotate(rotate) = &args.verb {
+        return super::rotate::run(rotate, location, terminal);
+    }
     let vault = location.open()?;
     match &args.verb {
+        KeyVerb::Rotate(_) => Ok(()),
         KeyVerb::Ls => list(&vault, terminal),
         KeyVerb::Passphrase { new_passphrase_file, label } => {
             let new = Passphrase::choose_other(new_passphrase_file.as_deref())?;
@@ -52,10 +56,8 @@ pub(super) fn run(
             added(&id, terminal)
         }
         KeyVerb::Recovery => recovery(&vault, terminal),
-        KeyVerb::Identity { public } => {
-            let public: PublicKey =
-                public.parse().map_err(|_| Failure::Usage("that is no public key in text"))?;
-            let id = vault.add_identity(&public, "")?;
+        KeyVerb::Identity { public: word } => {
+            let id = vault.add_identity(&public(word)?, "")?;
             added(&id, terminal)
         }
         KeyVerb::Writer { out, label } => {
@@ -79,9 +81,22 @@ fn added(id: &str, terminal: &mut Terminal) -> Result<(), Failure> {
     terminal.line(format_args!("added slot {id}"))
 }
 
+/// An identity's public key, as a word.
+pub(super) fn public(word: &str) -> Result<PublicKey, Failure> {
+    word.parse().map_err(|_| Failure::Usage("that is no public key in text"))
+}
+
 /// Adds a recovery code and prints what is to be kept on paper.
 fn recovery(vault: &Vault, terminal: &mut Terminal) -> Result<(), Failure> {
-    let code = vault.add_recovery("recovery code")?;
+    kit(vault, &vault.add_recovery("recovery code")?, terminal)
+}
+
+/// Prints what is to be kept on paper.
+pub(super) fn kit(
+    vault: &Vault,
+    code: &RecoveryCode,
+    terminal: &mut Terminal,
+) -> Result<(), Failure> {
     let text = code.expose();
     let head = vault.head_text()?;
     if terminal.json() {

@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use sealane_vault::{Error, OpenOptions, RecoveryCode, Secret, Store, Vault, WriterKey};
+use sealane_vault::{
+    Error, OpenOptions, RecoveryCode, RotateOptions, Rotated, Secret, Store, Vault, WriterKey,
+};
 
 use super::secret_line;
 use crate::args::key::KeysArgs;
@@ -60,21 +62,39 @@ impl Location {
 
     fn unlock(&self, options: &OpenOptions) -> Result<Vault, Failure> {
         let store = self.store()?;
+        self.with_secret(|secret| Ok(Vault::open(store, secret, options)?))
+    }
+
+    /// Changes the main key; what was given opens the vault afterwards, too.
+    pub(super) fn rotate(&self, rotate: &RotateOptions) -> Result<Rotated, Failure> {
+        let store = self.store()?;
+        self.with_secret(|secret| {
+            let vault = Vault::open(store, secret, &self.options)?;
+            super::warn_anew(&vault, &[]);
+            Ok(vault.rotate(secret, &self.options, rotate)?)
+        })
+    }
+
+    /// Gives what opens the vault to `act`.
+    fn with_secret<T>(
+        &self,
+        act: impl FnOnce(&Secret<'_>) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
         if let Some(file) = &self.key_file {
             let key: WriterKey = secret_line(file)?.parse()?;
-            return Ok(Vault::open(store, &Secret::Writer(&key), options)?);
+            return act(&Secret::Writer(&key));
         }
         if let Some(file) = &self.recovery_file {
             let code: RecoveryCode = secret_line(file)?.parse()?;
-            return Ok(Vault::open(store, &Secret::Recovery(&code), options)?);
+            return act(&Secret::Recovery(&code));
         }
         if self.identity {
             let folder = key::open(&self.keys)?;
-            return Ok(Vault::open(store, &Secret::Identity(folder.identity()), options)?);
+            return act(&Secret::Identity(folder.identity()));
         }
         let passphrase = Passphrase::ask(self.keys.passphrase_file.as_deref())?;
         let passphrase = passphrase.ok_or(Error::NoPassphrase)?;
-        Ok(Vault::open(store, &Secret::Passphrase(passphrase.bytes()), options)?)
+        act(&Secret::Passphrase(passphrase.bytes()))
     }
 
     /// A passphrase for a new vault or slot; on a terminal asked for twice.

@@ -1,5 +1,5 @@
-//! `kill -9` at random moments of `vault put`: the next run completes, all that any snapshot refers
-//! to is there, and at most one pack goes to the store again.
+//! `kill -9` at random moments of `vault put`, `prune`, `repair` and `key rotate`: the next run
+//! completes, all that any snapshot refers to is there, and at most one pack goes to the store again.
 //!
 //! `SEALANE_KILLS` says how often, `SEALANE_SEED` repeats the moments of a run as far as the
 //! scheduler allows.
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::durable::random::{self, Random};
 use crate::vault::Vault;
-use sealane_vault::limits::{MAX_CHUNK_BYTES, PACK_TARGET_BYTES};
+use sealane_vault::limits::{MAX_CHUNK_BYTES, MAX_ROTATIONS, PACK_TARGET_BYTES};
 
 /// New content of each round: two packs or three, so that a round that is sent again is more than
 /// one pack.
@@ -22,7 +22,7 @@ const MAX_AGAIN: u64 = PACK_TARGET_BYTES + MAX_CHUNK_BYTES as u64;
 #[test]
 fn what_was_kept_outlives_kill() {
     let _turn = crate::TURN.blocking_lock();
-    let kills = std::env::var("SEALANE_KILLS").map_or(20, |kills| kills.parse().unwrap());
+    let kills = kills();
     let mut random = Random::new(random::seed());
     let (mut left, mut seen) = (kills, Seen::default());
     while left > 0 {
@@ -107,4 +107,137 @@ fn fill(source: &Path, round: u64, random: &mut Random) -> u64 {
         std::fs::write(source.join(format!("{round:03}-{file:02}")), noise).unwrap();
     }
     total
+}
+
+/// A vault that a recovery code opens, which costs no time.
+struct Small {
+    vault: Vault,
+    folder: tempfile::TempDir,
+    random: Random,
+    /// How long a verb takes here that nobody kills.
+    whole: Duration,
+}
+
+impl Small {
+    fn new(seed: u64) -> Small {
+        let folder = tempfile::tempdir().unwrap();
+        let vault = Vault::at(folder.path(), "vault", vec![]);
+        let said = vault.succeeds(&["init", "--json"]);
+        let code = said.split("\"recoveryCode\":\"").nth(1).unwrap().split('"').next().unwrap();
+        std::fs::write(folder.path().join("code"), code).unwrap();
+        std::fs::create_dir(folder.path().join("source")).unwrap();
+        let (random, whole) = (Random::new(seed), Duration::ZERO);
+        let mut small = Small { vault, folder, random, whole };
+        small.changes(0);
+        small.does(&["put", "source"]);
+        small
+    }
+
+    fn with_code<'a>(verb: &[&'a str]) -> Vec<&'a str> {
+        [verb, &["--recovery-file", "code"]].concat()
+    }
+
+    fn does(&self, verb: &[&str]) -> String {
+        self.vault.succeeds(&Small::with_code(verb))
+    }
+
+    /// Changes a part of the source.
+    fn changes(&mut self, round: u64) {
+        let mut noise = vec![0; 200_000];
+        noise
+            .chunks_mut(8)
+            .for_each(|part| part.copy_from_slice(&self.random.next().to_le_bytes()));
+        let name = format!("source/{}", round % 5);
+        std::fs::write(self.folder.path().join(name), noise).unwrap();
+    }
+
+    /// Runs a verb to its end at first, and then kills it in what it took.
+    fn kills(&mut self, round: u64, verb: &[&str]) {
+        if round == 0 {
+            let start = Instant::now();
+            // A repair names what nothing brings back, and fails.
+            self.vault.run(&Small::with_code(verb));
+            self.whole = start.elapsed();
+            return;
+        }
+        let micros = self.random.within(0..self.whole.as_micros() as u64 * 11 / 10);
+        let moment = Duration::from_micros(micros);
+        self.vault.killed_after(&Small::with_code(verb), || true, moment);
+    }
+
+    fn comes_back(&self) {
+        let _ = std::fs::remove_dir_all(self.folder.path().join("restored"));
+        self.does(&["get", "--to", "restored"]);
+        let restored = self.folder.path().join("restored/source");
+        crate::vault::assert_same(&self.folder.path().join("source"), &restored);
+    }
+}
+
+fn kills() -> u64 {
+    std::env::var("SEALANE_KILLS").map_or(20, |kills| kills.parse().unwrap())
+}
+
+#[test]
+fn a_prune_outlives_kill() {
+    let _turn = crate::TURN.blocking_lock();
+    let mut small = Small::new(random::seed());
+    let prune = ["prune", "--keep-last", "2", "--now"];
+    for round in 0..=kills() {
+        for change in 0..2 {
+            small.changes(2 * round + change);
+            small.does(&["put", "source"]);
+        }
+        small.kills(round, &prune);
+        small.does(&["verify", "--read-data"]);
+        small.does(&prune);
+        small.comes_back();
+        assert!(small.does(&["ls", "--json"]).lines().count() <= 2);
+    }
+    small.does(&["verify", "--read-data"]);
+}
+
+#[test]
+fn a_repair_outlives_kill() {
+    let _turn = crate::TURN.blocking_lock();
+    let mut small = Small::new(random::seed());
+    for round in 0..=kills() {
+        small.changes(round);
+        small.does(&["put", "source"]);
+        let mut packs = crate::vault::objects(&small.folder.path().join("vault/packs"));
+        packs.sort();
+        let (pack, size) = &packs[small.random.within(0..packs.len() as u64) as usize];
+        let mut bytes = std::fs::read(pack).unwrap();
+        bytes[(size / 2) as usize] ^= 1;
+        std::fs::write(pack, bytes).unwrap();
+        small.kills(round, &["repair", "source"]);
+        small.vault.run(&Small::with_code(&["repair", "source"]));
+        small.comes_back();
+        // What only older snapshots had has no source: a prune lets go of those.
+        small.does(&["prune", "--keep-last", "1", "--now"]);
+        small.does(&["verify", "--read-data"]);
+    }
+}
+
+#[test]
+fn a_change_of_the_main_key_outlives_kill() {
+    let _turn = crate::TURN.blocking_lock();
+    let mut small = Small::new(random::seed());
+    let rotate = ["key", "rotate", "--no-recovery"];
+    for round in 0..=kills() {
+        // A vault has no more than so many changes.
+        if small.vault.count("rotations") + 2 > usize::from(MAX_ROTATIONS) {
+            small = Small { whole: small.whole, ..Small::new(small.random.next()) };
+        }
+        small.kills(round, &rotate);
+        small.comes_back();
+        if round % 2 == 0 {
+            small.does(&rotate);
+        }
+        let put = small.does(&["put", "source", "--json"]);
+        assert!(put.contains("\"storedBytes\":0"), "{put}");
+        small.comes_back();
+    }
+    small.does(&rotate);
+    small.does(&["verify", "--read-data"]);
+    small.does(&["key", "recovery"]);
 }

@@ -2,12 +2,14 @@
 //! on, memory stays within its bound, and every refusal is named and counted.
 //!
 //! `SEALANE_CROWD` is how many half-open connections there are, `SEALANE_READERS` how many readers
-//! of whom one stalls, `SEALANE_SECONDS` how long either lasts. What decides is how many messages
+//! of whom one stalls, `SEALANE_PUBLISHERS` how many publish to a disk that stalls,
+//! `SEALANE_SECONDS` how long each lasts. What decides is how many messages
 //! came. Latencies are printed, and decide where `SEALANE_DEMANDS` is set: in the proofs.
 
 mod attack;
 mod clients;
 mod node;
+mod publishers;
 mod socket;
 mod stall;
 
@@ -230,4 +232,11 @@ async fn a_stalled_reader() {
     let _turn = crate::TURN.lock().await;
     let (readers, seconds) = (number("SEALANE_READERS", 50), number("SEALANE_SECONDS", 8));
     stall::run(readers, Duration::from_secs(seconds as u64)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn publishes_over_a_stalled_disk() {
+    let _turn = crate::TURN.lock().await;
+    let (publishers, seconds) = (number("SEALANE_PUBLISHERS", 300), number("SEALANE_SECONDS", 3));
+    publishers::run(publishers, Duration::from_secs(seconds as u64)).await;
 }

@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use crate::shared::counting::peak_of;
+use crate::shared::counting::{allocations_of, peak_of};
 use sealane_codec::limits::{MAX_DEPTH, MAX_VALUES};
-use sealane_codec::{Codec, CodecError, Transcoder, decode, elements, fields, records};
+use sealane_codec::{Codec, CodecError, Transcoder, decode, elements, fields, maps, records};
 
 use Codec::{Cbor, Json, MsgPack, MsgPackRecords};
 
@@ -13,8 +13,11 @@ fn refused_cheaply(codec: Codec, bytes: &[u8]) -> CodecError {
     let (verdict, peak) = peak_of(|| decode(codec, bytes));
     assert!(started.elapsed() < Duration::from_secs(2));
     assert!(peak < 64 * bytes.len() + (64 << 10), "{peak} bytes for {} of input", bytes.len());
-    let (views, peak) = peak_of(|| (fields(codec, bytes).is_ok(), elements(codec, bytes).is_ok()));
-    assert_eq!(views, (false, false));
+    let (views, peak) = peak_of(|| {
+        let lists = (fields(codec, bytes).is_ok(), elements(codec, bytes).is_ok());
+        (lists, maps(codec, bytes).is_ok())
+    });
+    assert_eq!(views, ((false, false), false));
     assert!(peak < 64 * bytes.len() + (64 << 10));
     verdict.unwrap_err()
 }
@@ -44,6 +47,49 @@ fn depth_is_bounded() {
         }
         // Unclosed and empty towers as well.
         refused_cheaply(codec, &nested(open, b"", b"", 100_000));
+    }
+}
+
+/// The views look at the depth of values that the parser only steps over.
+#[test]
+fn a_view_is_as_deep_as_its_datum() {
+    let shapes: [(Codec, [&[u8]; 5]); 3] = [
+        (Json, [b"[", b"1", b"]", b"{\"a\":", b"}"]),
+        (MsgPack, [b"\x91", b"\x01", b"", b"\x81\xa1a", b""]),
+        (Cbor, [b"\x9f", b"\x01", b"\xff", b"\xbf\x61a", b"\xff"]),
+    ];
+    for (codec, [open, inner, close, map, end]) in shapes {
+        for (levels, is_taken) in [(MAX_DEPTH, true), (MAX_DEPTH + 1, false)] {
+            let array = nested(open, inner, close, levels);
+            let in_map = [map, &nested(open, inner, close, levels - 1), end].concat();
+            let rest = nested(open, inner, close, levels - 2);
+            let in_maps = [open, map, &rest, end, close].concat();
+            let verdicts = [
+                elements(codec, &array).map(drop),
+                fields(codec, &in_map).map(drop),
+                maps(codec, &in_maps).map(drop),
+            ];
+            for verdict in verdicts {
+                match verdict {
+                    Ok(()) => assert!(is_taken, "{codec:?} {levels}"),
+                    Err(CodecError::TooDeep { .. }) => assert!(!is_taken, "{codec:?} {levels}"),
+                    Err(other) => panic!("{codec:?} {levels}: {other}"),
+                }
+            }
+        }
+    }
+    let brackets = format!(r#"[{{"a":"{}"}}]"#, "[{\\\"".repeat(10 * MAX_DEPTH));
+    assert_eq!(maps(Json, brackets.as_bytes()).map(|all| all.iter().len()), Ok(1));
+}
+
+/// Deliveries come by hundreds in one array: to find their fields takes no memory for each.
+#[test]
+fn the_fields_of_many_maps_are_two_lists() {
+    let json = format!("[{}{{}}]", r#"{"deliver":{"id":"a"},"offset":7,"attempt":1},"#.repeat(256));
+    let packed = [&b"\xdc\x01\x00"[..], &b"\x82\xa1a\x01\xa1b\x02".repeat(256)].concat();
+    for (codec, array) in [(Json, json.as_bytes()), (MsgPack, &packed)] {
+        let calls = allocations_of(|| drop(maps(codec, array).unwrap()));
+        assert!(calls <= 32, "{codec:?}: {calls} allocations");
     }
 }
 
@@ -133,6 +179,24 @@ fn a_small_input_is_no_large_list_of_its_parts() {
     }
     check(Json, format!("[{}0]", "0,".repeat(MAX_VALUES - 1)).as_bytes(), true);
     check(Json, format!("[{}0]", "0,".repeat(MAX_VALUES)).as_bytes(), false);
+}
+
+/// Each map and each of its fields is a value.
+#[test]
+fn a_small_input_is_no_large_list_of_its_maps() {
+    for (count, is_taken) in [(MAX_VALUES, true), (MAX_VALUES + 1, false)] {
+        let json = format!("[{}{{}}]", "{},".repeat(count - 1));
+        let head = [&[0xdd], (count as u32).to_be_bytes().as_slice()].concat();
+        let packed = [head, vec![0x80; count]].concat();
+        for (codec, array) in [(Json, json.into_bytes()), (MsgPack, packed)] {
+            match maps(codec, &array) {
+                Ok(all) => assert!(is_taken && all.iter().len() == MAX_VALUES, "{codec:?}"),
+                Err(error) => {
+                    assert!(!is_taken && matches!(error, CodecError::TooLarge { .. }), "{error}");
+                }
+            }
+        }
+    }
 }
 
 fn check(codec: Codec, array: &[u8], is_taken: bool) {

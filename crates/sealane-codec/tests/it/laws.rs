@@ -4,8 +4,8 @@ use crate::shared::order::ordered;
 use crate::shared::values::value;
 use proptest::prelude::*;
 use sealane_codec::{
-    Codec, Kind, Transcoder, Writer, decode, elements, encode, fields, kind, read_bool, read_bytes,
-    read_text, read_u64, records,
+    Codec, Kind, Transcoder, Writer, decode, elements, encode, fields, kind, maps, read_bool,
+    read_bytes, read_text, read_u64, records,
 };
 use sealane_message::Value;
 
@@ -164,6 +164,7 @@ fn check_views(codec: Codec, bytes: &[u8], value: &Value) {
             for (span, value) in spans.iter().zip(values) {
                 assert_eq!(&decode(codec, span).unwrap(), value);
             }
+            check_maps(codec, bytes, &spans, values);
             Kind::Array
         }
         Value::Map(pairs) => {
@@ -179,11 +180,24 @@ fn check_views(codec: Codec, bytes: &[u8], value: &Value) {
     assert_eq!(kind(codec, bytes), Some(expected));
 }
 
+/// Maps of an array are found at once as they are one by one.
+fn check_maps(codec: Codec, bytes: &[u8], spans: &[&[u8]], values: &[Value]) {
+    let Ok(all) = maps(codec, bytes) else {
+        assert!(values.iter().any(|value| !matches!(value, Value::Map(_))));
+        return;
+    };
+    assert_eq!(all.iter().len(), spans.len());
+    for (map, span) in all.iter().zip(spans) {
+        assert_eq!(map, fields(codec, span).unwrap());
+    }
+}
+
 fn never_panics(bytes: &[u8]) {
     for codec in Codec::ALL {
         let _ = decode(codec, bytes);
         let _ = fields(codec, bytes);
         let _ = elements(codec, bytes);
+        let _ = maps(codec, bytes);
         let _ = kind(codec, bytes);
         let _ = read_text(codec, bytes);
         let _ = read_bytes(codec, bytes);

@@ -1,7 +1,7 @@
 //! What is outside the data model is refused by every codec, with its cause and place.
 
-use sealane_codec::{Codec, CodecError, ERRORS, Kind, decode, elements, fields, read_u64, records};
-use sealane_codec::{read_bool, read_bytes, read_text};
+use sealane_codec::{Codec, CodecError, ERRORS, Kind, decode, elements, fields, maps};
+use sealane_codec::{read_bool, read_bytes, read_text, read_u64, records};
 
 use Codec::{Cbor, Json, MsgPack, MsgPackRecords};
 
@@ -132,6 +132,22 @@ fn readers_of_one_kind_refuse_others() {
     assert_eq!(read_bytes(Cbor, b"\x41aa"), Err(CodecError::Trailing { at: 2 }));
     assert_eq!(fields(Json, b"[]"), Err(wrong(Kind::Map)));
     assert_eq!(elements(Cbor, b"\xa0"), Err(wrong(Kind::Array)));
+}
+
+#[test]
+fn an_array_of_maps_holds_nothing_else() {
+    let cases: [(Codec, [&[u8]; 4]); 3] = [
+        (Json, [b"{}", b"[{},1]", br#"[{"a":1,"a":2}]"#, b"[{}"]),
+        (MsgPack, [b"\x80", b"\x92\x80\x01", b"\x91\x82\xa1a\x01\xa1a\x02", b"\x92\x80"]),
+        (Cbor, [b"\xa0", b"\x9f\xa0\x01\xff", b"\x81\xa2\x61a\x01\x61a\x02", b"\x9f\xa0"]),
+    ];
+    let wrong = |expected| Err(CodecError::WrongKind { expected });
+    for (codec, [map, mixed, twice, cut]) in cases {
+        assert_eq!(maps(codec, map), wrong(Kind::Array), "{codec:?}");
+        assert_eq!(maps(codec, mixed), wrong(Kind::Map), "{codec:?}");
+        assert_eq!(maps(codec, twice), Err(CodecError::DuplicateKey { at: twice.len() }));
+        assert!(matches!(maps(codec, cut), Err(CodecError::Truncated { .. })), "{codec:?}");
+    }
 }
 
 #[test]

@@ -16,13 +16,13 @@ use crate::http::{self, Reply};
 use crate::running::Running;
 use crate::socket::{Delivered, Socket, offsets, places};
 
-const TAG: &str = "0a1b2c3d";
+pub(crate) const TAG: &str = "0a1b2c3d";
 /// What every body holds, and what no file of the hub may.
 const SECRET: &str = "the way to the treasure";
 
 /// A group of two members with its keys, of which the hub has none. What they write is bound to one
 /// stream.
-struct Members {
+pub(crate) struct Members {
     tag: GroupTag,
     stream: Binding,
     sealer: Sealer,
@@ -30,7 +30,7 @@ struct Members {
 }
 
 impl Members {
-    fn of(tag: &str, topic: &str) -> Members {
+    pub(crate) fn of(tag: &str, topic: &str) -> Members {
         let group = Group::new(GroupId([7; 32]), Suite::Aes256Gcm);
         let secret = EpochSecret::new([1; 32]);
         let epochs = Epochs::new(group.id(), History::Kept, Epoch(0), secret);
@@ -43,7 +43,7 @@ impl Members {
         Members { tag, stream, sealer, opener }
     }
 
-    fn seal(&mut self, body: &[u8]) -> Vec<u8> {
+    pub(crate) fn seal(&mut self, body: &[u8]) -> Vec<u8> {
         let source = PeerTag::from_hash([3; 8]);
         let fields = HeaderFields::new(self.tag, source, 7);
         let (sealer, stream, mut buf) = (&mut self.sealer, &self.stream, FrameBuf::new());
@@ -72,7 +72,7 @@ impl Members {
     }
 }
 
-fn in_json(id: Option<&str>, frame: &[u8]) -> Value {
+pub(crate) fn in_json(id: Option<&str>, frame: &[u8]) -> Value {
     let mut text = Vec::new();
     let sealed = Sealed { id: id.map(Into::into), frame: frame.into() };
     sealed.write(Codec::Json, &mut text);

@@ -60,7 +60,16 @@ impl Socket {
         query: &str,
         headers: &[(&'static str, &str)],
     ) -> Socket {
-        let url = format!("ws://{address}/v1/subscribe?{query}");
+        Socket::open_at(address, &format!("/v1/subscribe?{query}"), headers).await
+    }
+
+    /// Opens a socket at any path and reads its first frame.
+    pub(crate) async fn open_at(
+        address: SocketAddr,
+        path: &str,
+        headers: &[(&'static str, &str)],
+    ) -> Socket {
+        let url = format!("ws://{address}{path}");
         let mut request = url.into_client_request().unwrap();
         for (name, value) in headers {
             let value = HeaderValue::from_str(value).unwrap();

@@ -2,6 +2,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use proptest::prelude::*;
+use sealane_protocol::limits::MAX_IN_FLIGHT;
 
 use super::*;
 
@@ -153,6 +154,26 @@ enum Step {
     Leave(Member),
     Sleep(u64),
     Restart,
+    Steer(Steer),
+}
+
+fn steer() -> impl Strategy<Value = Steer> {
+    prop_oneof![
+        Just(Steer::Pause { since_ms: 5 }),
+        Just(Steer::Resume),
+        (0..60_u64).prop_map(Steer::Reset),
+        (0..60_u64, 0..9_u64).prop_map(|(from, n)| Steer::Skip(from..=from + n)),
+        Just(Steer::Redeliver),
+    ]
+}
+
+/// What the writer looks at before it accepts it.
+fn may_be(steer: &Steer, consumer: &Consumer, end: u64) -> bool {
+    match steer {
+        Steer::Reset(offset) => *offset <= end,
+        Steer::Skip(offsets) => *offsets.start() <= consumer.cursor() && *offsets.end() < end,
+        Steer::Pause { .. } | Steer::Resume | Steer::Redeliver => true,
+    }
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -165,6 +186,7 @@ fn step() -> impl Strategy<Value = Step> {
         member.prop_map(Step::Leave),
         (0..700_u64).prop_map(Step::Sleep),
         Just(Step::Restart),
+        steer().prop_map(Step::Steer),
     ]
 }
 
@@ -204,9 +226,36 @@ impl Model {
                 self.held.retain(|_, (holder, _)| *holder != member);
             }
             Step::Restart => {
-                self.consumer = restore(&self.consumer);
+                let paused_ms = self.consumer.paused_ms;
+                self.consumer = Consumer { paused_ms, ..restore(&self.consumer) };
                 self.held.clear();
             }
+            Step::Steer(steer) => self.steer(steer)?,
+        }
+        Ok(())
+    }
+
+    /// The consumer becomes what was stored beforehand.
+    fn steer(&mut self, steer: Steer) -> Result<(), TestCaseError> {
+        if !may_be(&steer, &self.consumer, self.end) {
+            return Ok(());
+        }
+        let Steered { paused_ms, state } = self.consumer.steered(&steer);
+        self.consumer.steer(&steer, self.now);
+        prop_assert_eq!(self.consumer.snapshot(&[]), state);
+        prop_assert_eq!(self.consumer.paused_ms, paused_ms);
+        match steer {
+            Steer::Pause { .. } | Steer::Resume => {}
+            Steer::Reset(offset) => {
+                self.done = (0..offset).collect();
+                self.held.clear();
+                self.firsts.clear();
+            }
+            Steer::Skip(offsets) => {
+                self.held.retain(|offset, _| !offsets.contains(offset));
+                self.done.extend(offsets);
+            }
+            Steer::Redeliver => self.held.clear(),
         }
         Ok(())
     }
@@ -214,6 +263,7 @@ impl Model {
     fn take(&mut self, member: Member, max: usize) -> Result<(), TestCaseError> {
         let out = take_at(&mut self.consumer, member, max, 0..self.end, self.now);
         prop_assert!(out.len() <= max);
+        prop_assert!(out.is_empty() || !self.consumer.is_paused());
         for Handed { offset, attempt } in out {
             prop_assert!(!self.done.contains(&offset), "{} is done", offset);
             let holder = self.held.insert(offset, (member, self.now + 1000));
@@ -242,6 +292,7 @@ impl Model {
         for member in 1..4 {
             self.consumer.leave(member, self.now);
         }
+        self.steer(Steer::Resume)?;
         for _ in 0..1000 {
             self.now += 500;
             self.consumer.expire(self.now);
@@ -260,7 +311,7 @@ impl Model {
 }
 
 proptest! {
-    /// Whatever members do: nobody holds a message that another holds, nothing is lost or given
+    /// Whatever members do, and those who steer the consumer beside them: nobody holds a message that another holds, nothing is lost or given
     /// again once it is done, first deliveries are in order, and the limit in flight holds.
     #[test]
     fn nothing_is_lost_or_given_twice(steps in prop::collection::vec(step(), 1..120)) {
@@ -349,6 +400,15 @@ impl Stored {
                 }
             }
             Step::Restart => self.store(),
+            Step::Steer(steer) if may_be(&steer, c, self.end) => {
+                self.snapshot = c.steered(&steer).state;
+                self.pieces.clear();
+                // A member goes on while that is being stored.
+                take_at(c, 1, 2, 0..self.end, self.now);
+                c.steer(&steer, self.now);
+                self.store();
+            }
+            Step::Steer(_) => {}
         }
     }
 

@@ -176,6 +176,7 @@ async fn systems_have_room_for_their_streams_when_there_is_none_for_others() {
             bytes: 0,
             generations: vec![(0, 1)],
             damaged: Vec::new(),
+            has_purged: false,
             consumers: Vec::new(),
         };
         hub.registry.insert(&Arc::new(Stream::new(row)));

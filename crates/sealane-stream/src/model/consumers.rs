@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use sealane_message::Topic;
-use sealane_protocol::{Mark, Op, Position};
+use sealane_protocol::{ConsumerVerb, Mark, Op, Position};
 
 use super::Random;
 use super::world::World;
@@ -29,6 +29,8 @@ enum Last {
     Dead {
         is_sure: bool,
     },
+    /// Who runs the hub has skipped it, or set the consumer behind it.
+    Passed,
 }
 
 /// What is known of one consumer of one stream.
@@ -37,6 +39,16 @@ pub(super) struct Ledger {
     last: BTreeMap<Position, Last>,
     /// The greatest offset that came for the first time since the hub was opened.
     first: Option<u64>,
+    is_paused: bool,
+    /// Whether a message may have been given for the first time more than once, and have died so.
+    was_reset: bool,
+}
+
+/// What is done to a consumer or the beginning of its stream.
+#[derive(Debug, Clone)]
+pub(super) enum Verb {
+    Steer(ConsumerVerb),
+    Remove,
 }
 
 impl Ledger {
@@ -45,7 +57,7 @@ impl Ledger {
         for last in self.last.values_mut() {
             match last {
                 Last::Acked { is_sure } | Last::Dead { is_sure } => *is_sure = true,
-                Last::Held { .. } | Last::Back => {}
+                Last::Held { .. } | Last::Back | Last::Passed => {}
             }
         }
     }
@@ -54,14 +66,18 @@ impl Ledger {
     pub(super) fn reopened(&mut self) {
         self.first = None;
         for last in self.last.values_mut() {
-            if !matches!(last, Last::Acked { is_sure: true } | Last::Dead { is_sure: true }) {
-                *last = Last::Back;
+            match last {
+                Last::Acked { is_sure: true } | Last::Dead { is_sure: true } | Last::Passed => {}
+                _ => *last = Last::Back,
             }
         }
     }
 
     /// Messages that must become dead letters.
     pub(super) fn dead(&self) -> usize {
+        if self.was_reset {
+            return 0;
+        }
         self.last.values().filter(|last| matches!(last, Last::Dead { is_sure: true })).count()
     }
 
@@ -74,9 +90,10 @@ impl Ledger {
             let count = letters.iter().filter(is_meant).count();
             let can_be = topic.as_str().starts_with("s/");
             match last {
-                Last::Dead { is_sure: true } if can_be => {
+                Last::Dead { is_sure: true } if can_be && !self.was_reset => {
                     assert_eq!(count, 1, "seed {seed}: {topic} {name} {position:?}: letters");
                 }
+                _ if self.was_reset => {}
                 Last::Acked { .. } => {
                     assert_eq!(count, 0, "seed {seed}: {topic} {name} {position:?} was done");
                 }
@@ -89,13 +106,45 @@ impl Ledger {
         let last = self.last.insert(position, Last::Held { by, attempt });
         let may_come = match last {
             None | Some(Last::Back | Last::Dead { is_sure: false }) => true,
-            Some(Last::Held { .. } | Last::Acked { .. } | Last::Dead { is_sure: true }) => false,
+            Some(Last::Held { .. } | Last::Acked { .. } | Last::Passed) => false,
+            Some(Last::Dead { is_sure: true }) => false,
         };
+        assert!(!self.is_paused, "{what} {position:?} comes to a paused consumer");
         assert!(may_come, "{what} {position:?} comes again (attempt {attempt}), it was {last:?}");
         if attempt == 1 {
             let is_next = self.first.is_none_or(|first| first < position.offset);
             assert!(is_next, "{what} {position:?} comes behind {:?}", self.first);
             self.first = Some(position.offset);
+        }
+    }
+
+    /// Messages of these positions do not come any more.
+    pub(super) fn pass(&mut self, positions: impl IntoIterator<Item = Position>) {
+        self.last.extend(positions.into_iter().map(|position| (position, Last::Passed)));
+    }
+
+    /// What the hub has done is done here; `all` are the messages of the stream.
+    pub(super) fn steer(&mut self, verb: &ConsumerVerb, all: &[Position], name: &str) {
+        match verb {
+            ConsumerVerb::Pause => self.is_paused = true,
+            ConsumerVerb::Resume => self.is_paused = false,
+            ConsumerVerb::Reset(Start::Offset(to)) => {
+                self.last.retain(|position, _| position.offset < *to);
+                self.pass(all.iter().filter(|position| position.offset < *to).copied());
+                self.first = None;
+                self.was_reset = true;
+            }
+            ConsumerVerb::Reset(_) => unreachable!("the model resets to offsets"),
+            ConsumerVerb::Skip(offsets) => {
+                let is_meant = |position: &&Position| offsets.contains(&position.offset);
+                self.pass(all.iter().filter(is_meant).copied());
+            }
+            ConsumerVerb::Redeliver => {
+                let is_held = |(_, last): &(&Position, &Last)| matches!(last, Last::Held { .. });
+                let held: Vec<Position> =
+                    self.last.iter().filter(is_held).map(|(position, _)| *position).collect();
+                held.into_iter().for_each(|position| self.back(position, name));
+            }
         }
     }
 
@@ -177,8 +226,8 @@ impl Members {
         let mut events = Vec::new();
         match member.subscription.take(credit as usize, 1 << 20, &mut events).await {
             Ok(()) => {}
-            // Its stream was removed, and its ledger with it.
-            Err(Error::StreamRemoved) => {
+            // Its stream or consumer was removed, and its ledger with it.
+            Err(Error::StreamRemoved | Error::ConsumerRemoved) => {
                 self.all.swap_remove(at);
                 return;
             }

@@ -3,10 +3,12 @@
 use futures_util::future::join_all;
 use sealane_codec::{Codec, Transcoder};
 use sealane_message::Topic;
+use sealane_protocol::ConsumerVerb;
 
 use super::Random;
+use super::consumers::Verb;
 use super::world::{Message, World};
-use crate::{Appended, Change, Enqueue, Envelope, Error, Hub, IdempotencyKey, Level};
+use crate::{Appended, Change, Enqueue, Envelope, Error, Hub, IdempotencyKey, Level, Start};
 
 /// One request.
 #[derive(Debug, Clone)]
@@ -15,6 +17,9 @@ pub(super) enum Request {
     Delay { topic: Topic, id: String, delay_ms: u64 },
     Configure { topic: Topic, change: Change },
     Remove { topic: Topic },
+    Manage { topic: Topic, consumer: &'static str, verb: Verb },
+    Purge { topic: Topic, before: u64 },
+    Cancel { topic: Topic, id: String },
 }
 
 #[derive(Debug)]
@@ -22,6 +27,9 @@ enum Answer {
     Appended(Appended),
     Configured(bool),
     Removed,
+    Managed,
+    Purged,
+    Cancelled(u64),
 }
 
 /// Sends several requests at once and holds the answers against the model; returns how many.
@@ -55,7 +63,17 @@ fn request(world: &mut World, random: &mut Random) -> Request {
 
 fn new_request(world: &mut World, random: &mut Random) -> Request {
     let topic = world.topic(random);
-    match random.below(20) {
+    match random.below(26) {
+        20 => Request::Purge { before: random.below(2 + world.next(&topic)), topic },
+        21 => {
+            let topic = format!("d/{}", random.below(2)).parse().unwrap();
+            let held = world.known(&topic).and_then(|known| known.delayed.iter().min().cloned());
+            Request::Cancel { topic, id: held.unwrap_or_else(|| "none".into()) }
+        }
+        22..=25 => {
+            let verb = verb(world.next(&topic), random);
+            Request::Manage { topic, consumer: random.pick(&["c0", "c1"]), verb }
+        }
         0 | 1 => Request::Remove { topic },
         2 | 3 => {
             let level = random.one_in(2).then(|| random.pick(&Level::ALL));
@@ -84,6 +102,18 @@ fn new_request(world: &mut World, random: &mut Random) -> Request {
     }
 }
 
+fn verb(next: u64, random: &mut Random) -> Verb {
+    let from = random.below(next + 2);
+    Verb::Steer(match random.below(9) {
+        0 => return Verb::Remove,
+        1 => ConsumerVerb::Pause,
+        2 | 3 => ConsumerVerb::Resume,
+        4 => ConsumerVerb::Reset(Start::Offset(from)),
+        5 | 6 => ConsumerVerb::Skip(from..=from + random.below(3)),
+        _ => ConsumerVerb::Redeliver,
+    })
+}
+
 async fn send(hub: &Hub, request: &Request) -> Result<Answer, Error> {
     match request.clone() {
         Request::Publish { topic, ids, key, expect } => {
@@ -107,6 +137,18 @@ async fn send(hub: &Hub, request: &Request) -> Result<Answer, Error> {
             configured.map(|(_, made)| Answer::Configured(made))
         }
         Request::Remove { topic } => hub.remove(&topic).await.map(|()| Answer::Removed),
+        Request::Manage { topic, consumer, verb: Verb::Remove } => {
+            hub.remove_consumer(&topic, consumer).await.map(|()| Answer::Managed)
+        }
+        Request::Manage { topic, consumer, verb: Verb::Steer(verb) } => {
+            hub.steer(&topic, consumer, verb).await.map(|()| Answer::Managed)
+        }
+        Request::Purge { topic, before } => {
+            hub.purge(&topic, Start::Offset(before)).await.map(|_| Answer::Purged)
+        }
+        Request::Cancel { topic, id } => {
+            hub.cancel(&topic, id).await.map(|done| Answer::Cancelled(done.cancelled))
+        }
     }
 }
 
@@ -159,6 +201,15 @@ fn accepted(world: &mut World, request: Request, answer: Answer) {
             assert!(world.has(&topic), "seed {seed} {topic}: removed what is not there");
             world.remove(&topic);
         }
+        (Request::Manage { topic, consumer, verb }, Answer::Managed) => {
+            world.manage(&topic, consumer, &verb);
+        }
+        (Request::Purge { topic, before }, Answer::Purged) => world.purge(&topic, before),
+        (Request::Cancel { topic, id }, Answer::Cancelled(count)) => {
+            assert_eq!(count, 1, "seed {seed} {topic} {id}");
+            let was_held = world.stream(&topic).delayed.remove(&id);
+            assert!(was_held, "seed {seed} {topic}: {id} was cancelled and not held back");
+        }
         (request, answer) => panic!("seed {seed}: {request:?} is answered {answer:?}"),
     }
 }
@@ -176,6 +227,13 @@ fn refused(world: &mut World, request: &Request, error: Error) {
             let seen = key.and_then(|key| world.stream(topic).keys.get(&key).cloned());
             assert!(seen.is_some_and(|seen| seen.0 != *ids), "seed {seed} {topic}");
         }
+        // These look for their stream before those that come before them in the queue are done.
+        (
+            Request::Manage { .. } | Request::Purge { .. } | Request::Cancel { .. },
+            Error::UnknownStream(_) | Error::UnknownConsumer { .. } | Error::BeyondEnd { .. },
+        ) => {}
+        (Request::Manage { .. }, Error::InvalidParameter { .. }) => {}
+        (Request::Cancel { .. }, Error::NotDelayed { .. }) => {}
         (Request::Remove { topic }, Error::UnknownStream(_)) => {
             assert!(!world.has(topic), "seed {seed} {topic} is there");
         }

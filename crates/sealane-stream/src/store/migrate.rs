@@ -35,6 +35,28 @@ CREATE INDEX delayed_stream ON delayed (stream);
 INSERT INTO meta VALUES ('stream', 1);
 ";
 
+/// What version 4 brought for consumers and delayed messages, for new stores and for old ones.
+pub(super) const CONSUMERS_SINCE_4: &str = "
+ALTER TABLE consumer ADD COLUMN paused_ms INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE delayed ADD COLUMN id BLOB NOT NULL DEFAULT x'';
+DROP INDEX delayed_stream;
+CREATE INDEX delayed_stream ON delayed (stream, due_ms);
+CREATE INDEX delayed_id ON delayed (stream, id);
+";
+
+/// The table that version 4 brought, for new stores and for old ones.
+pub(super) const SINCE_4: &str = "
+CREATE TABLE session (
+    stream  INTEGER NOT NULL,
+    session BLOB NOT NULL,
+    n       INTEGER NOT NULL,
+    places  BLOB NOT NULL,
+    hour    INTEGER NOT NULL,
+    PRIMARY KEY (stream, session)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX session_hour ON session (hour);
+";
+
 /// What each earlier version lacks: the first is what brings version 1 to version 2.
 const MIGRATIONS: [&[&str]; VERSION as usize - 1] = [
     &["ALTER TABLE stream ADD COLUMN sealed BLOB CHECK (length(sealed) = 4)"],
@@ -55,6 +77,14 @@ const MIGRATIONS: [&[&str]; VERSION as usize - 1] = [
              EXCEPT SELECT number FROM stream;
          UPDATE meta SET value = 1 + max((SELECT coalesce(max(number), 0) FROM stream),
              (SELECT coalesce(max(stream), 0) FROM removed)) WHERE name = 'stream'",
+    ],
+    &[
+        SINCE_4,
+        CONSUMERS_SINCE_4,
+        // The id of a record stands behind its head of 18 bytes, the last of which is its length.
+        "UPDATE delayed SET id = substr(data, 19,
+             16 * (instr('0123456789ABCDEF', substr(hex(substr(data, 18, 1)), 1, 1)) - 1)
+             + instr('0123456789ABCDEF', substr(hex(substr(data, 18, 1)), 2, 1)) - 1)",
     ],
 ];
 

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use parking_lot::Mutex;
 use rusqlite::{Connection, OptionalExtension, params};
 use sealane_message::Topic;
+use sealane_protocol::{DelayedMessage, DelayedPlace};
 
 use super::schema::open_for_reading;
 use super::{Fault, key, last_key, offset_of};
@@ -85,6 +86,54 @@ impl Reads {
                 }
             }
             Ok(high)
+        })
+    }
+
+    /// When each of these messages was stored; 0 for those that are not there. Blocks.
+    ///
+    /// The messages of a block were stored together.
+    pub(crate) fn times_of(&self, stream: u32, offsets: &[u64]) -> Result<Vec<u64>, Fault> {
+        self.with(|connection| {
+            let mut query = connection.prepare_cached(
+                "SELECT last_ms FROM block WHERE key >= ?1 AND key <= ?2
+                 ORDER BY key DESC LIMIT 1",
+            )?;
+            let mut time_of = |offset: &u64| {
+                let range = [key(stream, 0), key(stream, *offset)];
+                let found = query.query_row(range, |row| row.get::<_, u64>(0));
+                Ok(found.optional()?.unwrap_or(0))
+            };
+            offsets.iter().map(&mut time_of).collect()
+        })
+    }
+
+    /// Messages of a stream that are held back, in the order in which they come, behind `after`;
+    /// up to `limit` of them, and the place of the last where there are more. Blocks.
+    pub(crate) fn delayed(
+        &self,
+        stream: u32,
+        after: DelayedPlace,
+        limit: usize,
+    ) -> Result<(Vec<DelayedMessage>, Option<DelayedPlace>), Fault> {
+        self.with(|connection| {
+            let mut query = connection.prepare_cached(
+                "SELECT due_ms, number, id, length(data) FROM delayed
+                 WHERE stream = ?1 AND (due_ms, number) > (?2, ?3)
+                 ORDER BY due_ms, number LIMIT ?4",
+            )?;
+            let whole = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+            let (due_ms, number) = (whole(after.due_ms), whole(after.number));
+            let mut rows = query.query(params![stream, due_ms, number, limit + 1])?;
+            let (mut messages, mut last) = (Vec::new(), DelayedPlace::default());
+            while let Some(row) = rows.next()? {
+                if messages.len() == limit {
+                    return Ok((messages, Some(last)));
+                }
+                last = DelayedPlace { due_ms: row.get(0)?, number: row.get(1)? };
+                let id = String::from_utf8_lossy(&row.get::<_, Vec<u8>>(2)?).into_owned();
+                messages.push(DelayedMessage { id, due_ms: last.due_ms, bytes: row.get(3)? });
+            }
+            Ok((messages, None))
         })
     }
 

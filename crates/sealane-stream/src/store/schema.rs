@@ -11,7 +11,7 @@ use crate::consumer::pieces;
 use crate::{ConsumerSettings, Level, Retention};
 
 /// The version of the data format; a store of a newer one is refused.
-pub(super) const VERSION: i64 = 3;
+pub(super) const VERSION: i64 = 4;
 
 /// Bytes of a database page: larger than SQLite's default because blocks are, measured in
 /// docs/decisions/0002-blocks-in-sqlite.md.
@@ -121,6 +121,8 @@ pub(crate) struct StreamRow {
     /// (first offset, generation), ascending; the last one is being written.
     pub(crate) generations: Vec<(u64, u64)>,
     pub(crate) damaged: Vec<(u64, u64)>,
+    /// Whether there are blocks below `first`.
+    pub(crate) has_purged: bool,
     pub(crate) consumers: Vec<ConsumerRow>,
 }
 
@@ -130,6 +132,7 @@ pub(crate) struct ConsumerRow {
     /// The token that made it; empty: none was needed.
     pub(crate) owner: String,
     pub(crate) settings: ConsumerSettings,
+    pub(crate) paused_ms: u64,
     pub(crate) dead_lettered: u64,
     pub(crate) dead_dropped: u64,
     pub(crate) state: Vec<u8>,
@@ -239,8 +242,8 @@ fn create(connection: &Connection) -> Result<(), Fault> {
     connection.pragma_update(None, "wal_autocheckpoint", 0)?;
     connection.pragma_update(None, "temp_store", "MEMORY")?;
     if version == 0 {
-        let since_3 = migrate::SINCE_3;
-        let all = format!("BEGIN; {SCHEMA} {since_3} PRAGMA user_version = {VERSION}; COMMIT;");
+        let since = [migrate::SINCE_3, migrate::SINCE_4, migrate::CONSUMERS_SINCE_4].concat();
+        let all = format!("BEGIN; {SCHEMA} {since} PRAGMA user_version = {VERSION}; COMMIT;");
         connection.execute_batch(&all)?;
     } else if version < VERSION {
         migrate::run(connection, version)?;
@@ -278,6 +281,7 @@ fn read_streams(connection: &Connection) -> Result<Vec<StreamRow>, Fault> {
             bytes: row.get::<_, u64>(9)?,
             generations: read_pairs(connection, number, "first, generation FROM generation")?,
             damaged: read_pairs(connection, number, "first, last FROM damage")?,
+            has_purged: false,
             consumers: read_consumers(connection, number)?,
         };
         read_extent(connection, &mut stream)?;
@@ -296,6 +300,10 @@ fn read_extent(connection: &Connection, stream: &mut StreamRow) -> Result<(), Fa
         )?
         .query_row([from, end], |row| row.get(0))?;
     stream.bytes += bytes as u64;
+    let purged = [key(stream.number, 0), key(stream.number, stream.first)];
+    stream.has_purged = connection
+        .prepare_cached("SELECT 1 FROM block WHERE key >= ?1 AND key < ?2 LIMIT 1")?
+        .exists(purged)?;
     let last = connection
         .prepare_cached(
             "SELECT key, count, last_ms FROM block WHERE key BETWEEN ?1 AND ?2
@@ -323,7 +331,7 @@ fn read_pairs(connection: &Connection, stream: u32, what: &str) -> Result<Vec<(u
 fn read_consumers(connection: &Connection, stream: u32) -> Result<Vec<ConsumerRow>, Fault> {
     let mut query = connection.prepare_cached(
         "SELECT number, name, owner, max_in_flight, ack_wait_ms, max_attempts, dead_lettered,
-                dead_dropped, state FROM consumer WHERE stream = ?1",
+                dead_dropped, state, paused_ms FROM consumer WHERE stream = ?1",
     )?;
     let rows = query.query_map([stream], |row| {
         Ok(ConsumerRow {
@@ -335,6 +343,7 @@ fn read_consumers(connection: &Connection, stream: u32) -> Result<Vec<ConsumerRo
                 ack_wait_ms: row.get::<_, u64>(4)?,
                 max_attempts: row.get(5)?,
             },
+            paused_ms: row.get::<_, u64>(9)?,
             dead_lettered: row.get::<_, u64>(6)?,
             dead_dropped: row.get::<_, u64>(7)?,
             state: row.get(8)?,

@@ -15,7 +15,7 @@ use crate::{Change, ConsumerSettings, Level, Retention};
 /// The writer's connection. Every call but [`Writes::begin`], [`Writes::commit`] and those that
 /// look something up belongs into a transaction.
 pub(crate) struct Writes {
-    connection: Connection,
+    pub(super) connection: Connection,
     synced: bool,
     buffer: BytesMut,
     /// Pages of the write-ahead log, as the last commit left it.
@@ -78,6 +78,7 @@ pub(crate) struct ConsumerWrite<'a> {
     pub(crate) name: &'a str,
     pub(crate) owner: &'a str,
     pub(crate) settings: ConsumerSettings,
+    pub(crate) paused_ms: u64,
     pub(crate) dead_lettered: u64,
     pub(crate) dead_dropped: u64,
     /// Rows of `progress` up to this one are part of `state`.
@@ -265,7 +266,7 @@ impl Writes {
     }
 
     /// Removes up to `limit` rows that a removed stream has left; returns how many idempotency
-    /// keys and delayed messages were among them, and whether nothing is left.
+    /// keys, sessions and delayed messages were among them, and whether nothing is left.
     pub(crate) fn sweep(&self, stream: u32, limit: u64) -> Result<Swept, Fault> {
         let range = params![key(stream, 0), last_key(stream), (limit / 64).max(1)];
         let blocks = self.change(
@@ -286,11 +287,12 @@ impl Writes {
              (SELECT number FROM delayed WHERE stream = ?1 LIMIT ?2)",
             params![stream, limit],
         )?;
-        let done = keys < limit && delayed < limit;
+        let sessions = self.sweep_sessions(stream, limit)?;
+        let done = keys < limit && delayed < limit && sessions < limit;
         if done {
             self.run("DELETE FROM removed WHERE stream = ?1", [stream])?;
         }
-        Ok(Swept { keys, delayed, done })
+        Ok(Swept { keys, delayed, sessions, done })
     }
 
     /// Streams that were removed and have left something.
@@ -303,10 +305,10 @@ impl Writes {
     /// Stores a consumer's settings and state.
     pub(crate) fn consumer(&self, row: &ConsumerWrite<'_>) -> Result<(), Fault> {
         self.run(
-            "INSERT INTO consumer VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
+            "INSERT INTO consumer VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
              ON CONFLICT (number) DO UPDATE SET max_in_flight = ?5, ack_wait_ms = ?6,
                  max_attempts = ?7, dead_lettered = ?8, dead_dropped = ?9, since = ?10,
-                 state = ?11",
+                 state = ?11, paused_ms = ?12",
             params![
                 row.number,
                 row.stream,
@@ -319,6 +321,7 @@ impl Writes {
                 row.dead_dropped,
                 row.since,
                 row.state,
+                row.paused_ms,
             ],
         )
     }
@@ -403,8 +406,8 @@ impl Writes {
         self.buffer.clear();
         write_record(stream, record, &mut self.buffer);
         self.run(
-            "INSERT INTO delayed (due_ms, stream, data) VALUES (?1, ?2, ?3)",
-            params![due_ms, stream, &self.buffer[..]],
+            "INSERT INTO delayed (due_ms, stream, data, id) VALUES (?1, ?2, ?3, ?4)",
+            params![due_ms, stream, &self.buffer[..], &record.id[..]],
         )
     }
 
@@ -505,17 +508,17 @@ impl Writes {
         self.connection.close().map_err(|(_, error)| error.into())
     }
 
-    fn number(&self, query: &str) -> Result<u64, Fault> {
+    pub(super) fn number(&self, query: &str) -> Result<u64, Fault> {
         let number: i64 = self.connection.query_row(query, [], |row| row.get(0))?;
         Ok(number as u64)
     }
 
-    fn run(&self, query: &str, params: impl rusqlite::Params) -> Result<(), Fault> {
+    pub(super) fn run(&self, query: &str, params: impl rusqlite::Params) -> Result<(), Fault> {
         self.change(query, params).map(|_| ())
     }
 
     /// Runs a statement; returns how many rows it changed.
-    fn change(&self, query: &str, params: impl rusqlite::Params) -> Result<u64, Fault> {
+    pub(super) fn change(&self, query: &str, params: impl rusqlite::Params) -> Result<u64, Fault> {
         #[cfg(test)]
         self.trouble.statement()?;
         Ok(self.connection.prepare_cached(query)?.execute(params)? as u64)
@@ -527,6 +530,7 @@ impl Writes {
 pub(crate) struct Swept {
     pub(crate) keys: u64,
     pub(crate) delayed: u64,
+    pub(crate) sessions: u64,
     /// Whether nothing of the stream is left.
     pub(crate) done: bool,
 }

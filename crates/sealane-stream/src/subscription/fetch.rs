@@ -8,7 +8,7 @@ use std::time::Duration;
 use sealane_protocol::ServerFrame;
 
 use super::in_flight::Delivered;
-use super::lane::{Work, describe};
+use super::lane::{Lane, Work, describe};
 use super::{Delivery, Output, Subscription, Turn};
 use crate::block::Block;
 use crate::consumer::{Handed, Member};
@@ -31,7 +31,7 @@ impl Subscription {
     ) -> Result<bool, Error> {
         let Some(lane) = self.lanes.get_mut(index) else { return Ok(false) };
         let stream = lane.stream.clone();
-        if stream.removed.load(Ordering::SeqCst) {
+        if lane.is_gone() {
             return self.lose(index);
         }
         let at = out.len();
@@ -132,7 +132,7 @@ impl Subscription {
         lane.queued = false;
         lane.waiter.arm();
         let visible = stream.state.lock().visible();
-        if entry.state.lock().has_work(&visible) || stream.removed.load(Ordering::SeqCst) {
+        if entry.state.lock().has_work(&visible) || lane.is_gone() {
             lane.waiter.wake();
         }
     }
@@ -180,10 +180,12 @@ impl Subscription {
         out.insert(at, Output::Status(ServerFrame::Joined(joined)));
     }
 
-    /// The stream was removed: a pattern goes on without it.
+    /// The stream, or its consumer, was removed: a pattern goes on without it.
     pub(super) fn lose(&mut self, index: usize) -> Result<bool, Error> {
         if self.pattern.topic().is_some() {
-            return Err(Error::StreamRemoved);
+            let of_stream = |lane: &Lane| lane.stream.removed.load(Ordering::SeqCst);
+            let is_stream = self.lanes.get(index).is_none_or(of_stream);
+            return Err(if is_stream { Error::StreamRemoved } else { Error::ConsumerRemoved });
         }
         if let Some(lane) = self.lanes.take(index) {
             self.registry.unfollow(1);
@@ -387,7 +389,7 @@ fn gap(stream: &Stream, from: u64, to: u64, reason: &str) -> Output {
 }
 
 /// Runs what waits for the disk where it holds nobody up.
-pub(super) async fn blocking<T: Send + 'static>(
+pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {
     let done = tokio::task::spawn_blocking(work).await;

@@ -67,9 +67,24 @@ impl Lane {
                 if let Work::Member { entry } = &lane.work {
                     entry.members.lock().insert(member, lane.waiter.clone());
                 }
+                if lane.is_consumer_gone() {
+                    // Whoever removed it may not have found this member among those to be told.
+                    lane.close(registry, member);
+                    return Err(Error::ConsumerRemoved);
+                }
                 Ok((lane, joined))
             }
         }
+    }
+
+    /// Whether the stream, or the consumer that this is a member of, was removed.
+    pub(super) fn is_gone(&self) -> bool {
+        self.stream.removed.load(Ordering::SeqCst) || self.is_consumer_gone()
+    }
+
+    /// Whether the consumer that this is a member of was removed.
+    fn is_consumer_gone(&self) -> bool {
+        matches!(&self.work, Work::Member { entry } if entry.removed.load(Ordering::SeqCst))
     }
 
     /// A reader's lane, from `next` on.

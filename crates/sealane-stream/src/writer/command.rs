@@ -7,7 +7,9 @@ use sealane_frame::GroupTag;
 use sealane_message::Topic;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
+use super::manage::Manage;
 use crate::envelope::Envelope;
+use crate::publishing::{Answered, Outbox, Placed};
 use crate::store::{Fault, Key};
 use crate::stream::Stream;
 use crate::{Change, Error, Level};
@@ -18,8 +20,10 @@ pub(crate) type Reply<T> = oneshot::Sender<Result<T, Error>>;
 /// order of the queue decides.
 pub(crate) enum Command {
     Append(Append),
+    Publish(Publish),
     Configure(Configure),
     Remove(Topic, Reply<()>),
+    Manage(Manage),
     /// Note that offsets, both ends included, cannot be read.
     Damage(Arc<Stream>, (u64, u64)),
     /// Consumers have changed.
@@ -39,6 +43,40 @@ pub(crate) struct Append {
     pub(crate) reply: Reply<Appended>,
     /// The append's share of the queue, given back when the append is planned.
     pub(crate) _share: OwnedSemaphorePermit,
+}
+
+/// Numbered messages of a session, each accepted or refused by itself.
+pub(crate) struct Publish {
+    /// What the session is stored under.
+    pub(crate) key: Arc<[u8]>,
+    pub(crate) outbox: Arc<Outbox>,
+    /// How many places of messages of one stream are remembered: as many as may be unanswered.
+    pub(crate) keep: u64,
+    pub(crate) items: Vec<Item>,
+    /// Their share of the queue, given back when they are planned.
+    pub(crate) share: OwnedSemaphorePermit,
+}
+
+/// One message of a session.
+#[derive(Debug, Clone)]
+pub struct Item {
+    /// The stream.
+    pub topic: Topic,
+    /// The message's number in the session and the stream, from 1.
+    pub n: u64,
+    /// The message.
+    pub envelope: Envelope,
+    /// The offset that it must get.
+    pub expect: Option<u64>,
+    /// How long it is held back.
+    pub delay_ms: Option<u64>,
+}
+
+impl Item {
+    /// What its session is told of it.
+    pub(crate) fn told(&self, result: Result<Placed, Error>) -> Answered {
+        Answered { stream: self.topic.clone(), from: self.n, to: self.n, result }
+    }
 }
 
 /// A stream that is to be there, with settings.
@@ -81,6 +119,20 @@ pub(crate) enum Refusal {
         limit: u64,
     },
     UnknownStream(Topic),
+    UnknownConsumer {
+        stream: Topic,
+        consumer: String,
+    },
+    /// The place is beyond the end of the stream.
+    BeyondEnd {
+        next: u64,
+    },
+    /// What is to be skipped begins beyond what the consumer is given next.
+    NotGivenYet,
+    NotDelayed {
+        stream: Topic,
+        id: String,
+    },
     NotSealed {
         group: GroupTag,
     },
@@ -99,6 +151,16 @@ impl From<Refusal> for Error {
             Refusal::KeyReused => Error::KeyReused,
             Refusal::TooMany { what, limit } => Error::TooMany { what, limit },
             Refusal::UnknownStream(topic) => Error::UnknownStream(topic.to_string()),
+            Refusal::UnknownConsumer { stream, consumer } => {
+                Error::UnknownConsumer { stream: stream.to_string(), consumer }
+            }
+            Refusal::BeyondEnd { next } => Error::BeyondEnd { next },
+            Refusal::NotGivenYet => {
+                Error::parameter("skip", "begins beyond the consumer's next offset")
+            }
+            Refusal::NotDelayed { stream, id } => {
+                Error::NotDelayed { stream: stream.to_string(), id }
+            }
             Refusal::NotSealed { group } => Error::NotSealed { group },
             Refusal::SealMismatch { stream, asked } => Error::SealMismatch { stream, asked },
             Refusal::Unstorable(fault) => fault.into(),
@@ -122,13 +184,14 @@ const APPEND_BYTES: u64 = 16 << 10;
 const MESSAGE_BYTES: u64 = 64;
 
 impl Command {
-    /// The topic that it asks for.
+    /// The one topic that it asks for.
     pub(super) fn topic(&self) -> Option<&Topic> {
         match self {
             Command::Append(append) => Some(&append.topic),
             Command::Configure(configure) => Some(&configure.topic),
             Command::Remove(topic, _) => Some(topic),
-            Command::Damage(..) | Command::Dirty | Command::Stop(_) => None,
+            Command::Manage(manage) => Some(&manage.topic),
+            Command::Publish(_) | Command::Damage(..) | Command::Dirty | Command::Stop(_) => None,
         }
     }
 
@@ -136,16 +199,23 @@ impl Command {
     pub(super) fn messages(&self) -> usize {
         match self {
             Command::Append(append) => append.envelopes.len(),
+            Command::Publish(publish) => publish.items.len(),
             _ => 1,
         }
     }
 
     /// About how many bytes it adds to the store.
     pub(super) fn bytes(&self) -> u64 {
-        let Command::Append(append) = self else { return 0 };
         let size =
             |envelope: &Envelope| (envelope.body.len() + envelope.id.len()) as u64 + MESSAGE_BYTES;
-        APPEND_BYTES + append.envelopes.iter().map(size).sum::<u64>()
+        let messages: u64 = match self {
+            Command::Append(append) => append.envelopes.iter().map(size).sum(),
+            Command::Publish(publish) => {
+                publish.items.iter().map(|item| size(&item.envelope)).sum()
+            }
+            _ => return 0,
+        };
+        APPEND_BYTES + messages
     }
 
     /// Tells whoever asked that the store failed.
@@ -154,7 +224,13 @@ impl Command {
         // Whoever does not wait any more is not told.
         let _ = match self {
             Command::Append(append) => append.reply.send(Err(error)).is_ok(),
+            Command::Publish(publish) => {
+                let all = publish.items.iter().map(|item| item.told(Err(error.clone())));
+                publish.outbox.tell(all);
+                true
+            }
             Command::Configure(configure) => configure.reply.send(Err(error)).is_ok(),
+            Command::Manage(manage) => manage.reply.send(Err(error)).is_ok(),
             Command::Remove(_, reply) | Command::Stop(reply) => reply.send(Err(error)).is_ok(),
             Command::Damage(..) | Command::Dirty => true,
         };
@@ -164,8 +240,15 @@ impl Command {
 /// What a command is told when its commit has ended.
 pub(super) enum Answer {
     Append(Reply<Appended>, Result<Appended, Refusal>),
+    Publish(Arc<Outbox>, Answered),
     Configure(Reply<(Arc<Stream>, bool)>, Result<(Arc<Stream>, bool), Refusal>),
     Remove(Reply<()>, Result<(), Refusal>),
+    Manage {
+        reply: Reply<u64>,
+        result: Result<u64, Refusal>,
+        /// Whether it only takes something off the store.
+        removes: bool,
+    },
 }
 
 impl Answer {
@@ -173,8 +256,12 @@ impl Answer {
     pub(super) fn send(self) {
         match self {
             Answer::Append(reply, result) => drop(reply.send(result.map_err(Error::from))),
+            Answer::Publish(outbox, answered) => outbox.tell([answered]),
             Answer::Configure(reply, result) => drop(reply.send(result.map_err(Error::from))),
             Answer::Remove(reply, result) => drop(reply.send(result.map_err(Error::from))),
+            Answer::Manage { reply, result, .. } => {
+                drop(reply.send(result.map_err(Error::from)));
+            }
         }
     }
 
@@ -183,8 +270,12 @@ impl Answer {
         let error = Error::from(fault.clone());
         match self {
             Answer::Append(reply, _) => drop(reply.send(Err(error))),
+            Answer::Publish(outbox, answered) => {
+                outbox.tell([Answered { result: Err(error), ..answered }]);
+            }
             Answer::Configure(reply, _) => drop(reply.send(Err(error))),
             Answer::Remove(reply, _) => drop(reply.send(Err(error))),
+            Answer::Manage { reply, .. } => drop(reply.send(Err(error))),
         }
     }
 }

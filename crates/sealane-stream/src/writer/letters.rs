@@ -53,7 +53,8 @@ pub(super) fn plan(
     let mut budget = Budget { bytes: LETTERS_BYTES_MAX, blocks: BLOCKS_READ_MAX };
     for (stream, entry) in with_dead {
         let is_leaving = plan.removing.contains_key(&stream.topic);
-        if is_leaving || stream.removed.load(Ordering::Relaxed) {
+        let is_gone = entry.removed.load(Ordering::Relaxed);
+        if is_leaving || is_gone || stream.removed.load(Ordering::Relaxed) {
             continue;
         }
         let dead = entry.state.lock().dead(share);
@@ -114,7 +115,7 @@ fn bury(
         budget.bytes = budget.bytes.saturating_sub(letter.body.len());
         let now_ms = plan.now_ms;
         let staged = plan.staged(grave);
-        staged.is_given = true;
+        staged.waits = true;
         staged.push(vec![letter], now_ms);
         buried.lettered += 1;
     }

@@ -3,6 +3,9 @@
 //! Nothing here writes, and nothing is seen by anybody else before the plan is stored. A plan can
 //! therefore be stored again when a first attempt has failed.
 
+mod made;
+mod publish;
+
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
@@ -15,6 +18,7 @@ use sealane_protocol::limits::MAX_OFFSET;
 use super::command::{Answer, Append, Appended, Command, Configure, Refusal, Reply, check_seal};
 use super::keys::{replay, write_ids};
 use super::letters::Buried;
+use super::manage::Managed;
 use super::progress::ConsumerPlan;
 use super::staged::Staged;
 use super::upkeep::RELEASE_AGAIN_MS;
@@ -27,6 +31,7 @@ use crate::store::{
     Fault, Key, KeyRow, Next, STREAM_NUMBERS, Settings, StreamRow, Trimmed, Writes,
 };
 use crate::stream::{ConsumerEntry, Stream};
+use made::Made;
 
 /// What planning looks at and counts by.
 pub(super) struct Planner<'a> {
@@ -61,6 +66,8 @@ pub(super) struct Plan {
     pub(super) damage: Vec<(Arc<Stream>, (u64, u64))>,
     pub(super) buried: Vec<Buried>,
     pub(super) consumers: Vec<ConsumerPlan>,
+    /// What those who run the hub do.
+    pub(super) managed: Managed,
     /// Consumers that changed and go with their streams, if the commit stands.
     pub(super) set_aside: Vec<(Arc<Stream>, Arc<ConsumerEntry>)>,
     /// What retention takes off streams, as the last attempt has found it.
@@ -81,11 +88,13 @@ pub(super) struct Plan {
     pub(super) sweeps: Option<u32>,
     /// Idempotency keys that the last attempt has stored.
     pub(super) keys_stored: u64,
+    /// Sessions that the last attempt has stored and that had no row.
+    pub(super) sessions_stored: u64,
     /// The rows of `progress` below this one went with the last attempt; 0: none.
     pub(super) progress_dropped: u64,
     /// Whether only what removes is stored.
     pub(super) is_stripped: bool,
-    answers: Vec<(Option<u32>, Answer)>,
+    pub(super) answers: Vec<(Option<u32>, Answer)>,
     pub(super) deferred: Vec<Command>,
     /// The topics of deferred commands.
     waiting: HashSet<Topic>,
@@ -133,7 +142,7 @@ impl Asked {
 }
 
 /// Which stream a topic stands for.
-enum Target {
+pub(super) enum Target {
     /// One that is there, or that this commit makes.
     Known(Arc<Stream>),
     /// None yet.
@@ -157,6 +166,7 @@ impl Plan {
             damage: Vec::new(),
             buried: Vec::new(),
             consumers: Vec::new(),
+            managed: Managed::default(),
             set_aside: Vec::new(),
             trimmed: Vec::new(),
             has_flushed: false,
@@ -167,6 +177,7 @@ impl Plan {
             retains: false,
             sweeps: None,
             keys_stored: 0,
+            sessions_stored: 0,
             progress_dropped: 0,
             is_stripped: false,
             answers: Vec::new(),
@@ -179,10 +190,12 @@ impl Plan {
     /// from this commit or a later one.
     pub(super) fn add(&mut self, planner: &mut Planner, command: Command) -> Result<(), Fault> {
         let asks = usize::from(command.topic().is_some());
+        let is_single = !matches!(command, Command::Publish(_));
         let before = self.answers.len() + self.deferred.len();
         let planned = self.plan(planner, command);
         let after = self.answers.len() + self.deferred.len();
-        debug_assert!(planned.is_err() || after == before + asks, "one answer, or deferred");
+        let is_answered = planned.is_err() || !is_single || after == before + asks;
+        debug_assert!(is_answered, "one answer, or deferred");
         planned
     }
 
@@ -194,7 +207,9 @@ impl Plan {
         }
         match command {
             Command::Append(append) => self.append(planner, append)?,
+            Command::Publish(publish) => return self.publish(planner, publish),
             Command::Configure(configure) => self.configure(planner, configure),
+            Command::Manage(manage) => self.manage(planner, manage)?,
             Command::Remove(topic, reply) => match self.target(planner, &topic) {
                 Target::Known(_) if self.made.contains_key(&topic) => {
                     self.defer(Command::Remove(topic, reply));
@@ -215,7 +230,7 @@ impl Plan {
     }
 
     /// Leaves a command to the next commit, and with it all that follow for its topic.
-    fn defer(&mut self, command: Command) {
+    pub(super) fn defer(&mut self, command: Command) {
         self.waiting.extend(command.topic().cloned());
         self.deferred.push(command);
     }
@@ -227,6 +242,7 @@ impl Plan {
             || !self.settings.is_empty()
             || !self.released.is_empty()
             || !self.buried.is_empty()
+            || !self.managed.is_empty()
             || self.gains.values().any(|staged| staged.level == Level::Disk)
             || self.delayed.iter().any(|delayed| is_disk(&delayed.stream))
             || self.consumers.iter().any(|consumer| is_disk(&consumer.stream))
@@ -237,7 +253,9 @@ impl Plan {
         let gains: u64 = self.gains.values().map(Staged::bytes).sum();
         let delayed: u64 = self.delayed.iter().map(Delayed::bytes).sum();
         let consumers: u64 = self.consumers.iter().map(ConsumerPlan::bytes).sum();
-        gains + delayed + consumers + ((self.made.len() + self.gains.len()) as u64) * (16 << 10)
+        let managed = self.managed.bytes();
+        let streams = (self.made.len() + self.gains.len()) as u64;
+        gains + delayed + consumers + managed + streams * (16 << 10)
     }
 
     /// No new stream has a generation below: a removed one of its topic may have had it.
@@ -251,7 +269,7 @@ impl Plan {
     /// and so does the stream that it is given to.
     pub(super) fn publish_memory(&mut self, registry: &Registry) -> Vec<Staged> {
         let is_early = |staged: &Staged| {
-            staged.level == Level::Memory && !staged.is_given && staged.has_records()
+            staged.level == Level::Memory && !staged.waits && staged.has_records()
         };
         let made: HashSet<u32> = self.made.values().map(|stream| stream.number).collect();
         let early = self.gains.extract_if(.., |number, s| is_early(s) && !made.contains(number));
@@ -284,7 +302,8 @@ impl Plan {
         let stays = |(_, answer): &(Option<u32>, Answer)| match answer {
             Answer::Remove(..) => true,
             Answer::Configure(_, Ok((stream, _))) => !added.contains(&stream.number),
-            Answer::Configure(_, Err(_)) | Answer::Append(..) => false,
+            Answer::Manage { removes, .. } => *removes,
+            Answer::Configure(_, Err(_)) | Answer::Append(..) | Answer::Publish(..) => false,
         };
         let (kept, failed): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.answers).into_iter().partition(stays);
@@ -295,6 +314,7 @@ impl Plan {
         self.made.clear();
         self.delayed.clear();
         self.buried.clear();
+        self.managed.steered.clear();
         if !std::mem::take(&mut self.released).is_empty() {
             self.next_due_ms = Some(self.now_ms + RELEASE_AGAIN_MS);
         }
@@ -313,7 +333,7 @@ impl Plan {
         }
     }
 
-    fn target(&self, planner: &Planner, topic: &Topic) -> Target {
+    pub(super) fn target(&self, planner: &Planner, topic: &Topic) -> Target {
         if self.removing.contains_key(topic) {
             return Target::Leaving;
         }
@@ -368,6 +388,7 @@ impl Plan {
         stream.state.lock().leaving = u64::MAX;
         self.gains.remove(&stream.number);
         self.settings.remove(&stream.number);
+        self.managed.forget(stream.number);
         self.delayed.retain(|delayed| delayed.stream.number != stream.number);
         self.rooms_left.add(&topic);
         self.removing.insert(topic, stream);
@@ -538,34 +559,6 @@ impl Plan {
         let stream = stream.topic.clone();
         Appended { stream, ids, offset, generation, due_ms, level, replayed: false }
     }
-}
-
-impl StreamRow {
-    /// A new stream, as it is before it has anything.
-    fn new(number: u32, generation: u64, defaults: Settings, made: Made<'_>) -> Self {
-        Self {
-            number,
-            topic: made.topic.clone(),
-            level: defaults.level,
-            created_ms: made.now_ms,
-            retention: defaults.retention,
-            sealed: made.sealed,
-            first: 0,
-            next: 0,
-            last_ms: 0,
-            bytes: 0,
-            generations: vec![(0, generation.max(made.now_ms / 1000))],
-            damaged: Vec::new(),
-            consumers: Vec::new(),
-        }
-    }
-}
-
-/// What is known of a stream before it is made.
-struct Made<'a> {
-    topic: &'a Topic,
-    sealed: Option<GroupTag>,
-    now_ms: u64,
 }
 
 impl Planner<'_> {

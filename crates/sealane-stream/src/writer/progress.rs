@@ -3,11 +3,12 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::manage::Steering;
 use super::plan::Plan;
 use crate::ConsumerSettings;
-use crate::consumer::{DeadCounts, write_counts, write_piece};
+use crate::consumer::{DeadCounts, Steered, write_counts, write_piece};
 use crate::registry::Registry;
 use crate::store::{ConsumerWrite, Fault, Next, Writes};
 use crate::stream::{ConsumerEntry, Stream};
@@ -36,6 +37,7 @@ pub(super) struct ConsumerPlan {
     pub(super) entry: Arc<ConsumerEntry>,
     number: u64,
     settings: ConsumerSettings,
+    paused_ms: u64,
     dead_lettered: u64,
     dead_dropped: u64,
     written: Written,
@@ -94,9 +96,16 @@ impl Progress {
         let forced_by: HashSet<_> = forced.iter().map(|(_, s)| Arc::as_ptr(s)).collect();
         let buried: HashMap<_, _> =
             buried.iter().map(|(entry, offsets)| (Arc::as_ptr(entry), offsets)).collect();
-        let mut seen = HashSet::new();
+        let mut seen: HashSet<_> = plan.managed.consumers().map(Arc::as_ptr).collect();
+        for steering in &plan.managed.steered {
+            plan.consumers.push(steered(steering, next));
+        }
         for (stream, entry) in dirty.into_iter().chain(forced) {
-            if stream.removed.load(Ordering::Relaxed) || !seen.insert(Arc::as_ptr(&entry)) {
+            let is_gone = |flag: &AtomicBool| flag.load(Ordering::Relaxed);
+            if is_gone(&stream.removed)
+                || is_gone(&entry.removed)
+                || !seen.insert(Arc::as_ptr(&entry))
+            {
                 continue;
             }
             if plan.removing.contains_key(&stream.topic) {
@@ -144,6 +153,10 @@ impl Progress {
                 self.forget(first, &entry);
             }
         }
+        for (_, entry) in &plan.managed.lost {
+            let first = std::mem::take(&mut entry.kept.lock().first);
+            self.forget(first, entry);
+        }
         self.next += u64::from(is_used);
         self.first = self.first.max(plan.progress_dropped);
     }
@@ -175,6 +188,7 @@ impl Progress {
                     name: &consumer.entry.name,
                     owner: &consumer.entry.owner,
                     settings: consumer.settings,
+                    paused_ms: consumer.paused_ms,
                     dead_lettered: consumer.dead_lettered,
                     dead_dropped: consumer.dead_dropped,
                     // None of its changes is in the next row, whoever else's are.
@@ -212,14 +226,7 @@ fn describe(
         kept.is_changed = false;
         before
     };
-    let number = match kept.number {
-        0 => {
-            let number = next.consumer;
-            next.consumer += 1;
-            number
-        }
-        number => number,
-    };
+    let number = number(kept.number, next);
     let dead_lettered = entry.dead_lettered.load(Ordering::Relaxed) + more.lettered;
     let dead_dropped = entry.dead_dropped.load(Ordering::Relaxed) + more.dropped;
     let mut consumer = entry.state.lock();
@@ -236,7 +243,46 @@ fn describe(
         }
         None => Written::Whole(consumer.snapshot(buried)),
     };
-    let settings = consumer.settings;
+    let (settings, paused_ms) = (consumer.settings, consumer.paused_ms);
     drop(consumer);
-    ConsumerPlan { stream, entry, number, settings, dead_lettered, dead_dropped, written }
+    ConsumerPlan {
+        stream,
+        entry,
+        number,
+        settings,
+        paused_ms,
+        dead_lettered,
+        dead_dropped,
+        written,
+    }
+}
+
+/// What is stored of a consumer that is steered: all of what it is going to be.
+fn steered(steering: &Steering, next: &mut Next) -> ConsumerPlan {
+    let Steering { stream, entry, steer } = steering;
+    let number = number(entry.kept.lock().number, next);
+    let consumer = entry.state.lock();
+    let settings = consumer.settings;
+    let Steered { paused_ms, state } = consumer.steered(steer);
+    drop(consumer);
+    ConsumerPlan {
+        stream: stream.clone(),
+        entry: entry.clone(),
+        number,
+        settings,
+        paused_ms,
+        dead_lettered: entry.dead_lettered.load(Ordering::Relaxed),
+        dead_dropped: entry.dead_dropped.load(Ordering::Relaxed),
+        written: Written::Whole(state),
+    }
+}
+
+/// The number of a consumer's row; one that has none yet is given the next.
+fn number(known: u64, next: &mut Next) -> u64 {
+    if known > 0 {
+        return known;
+    }
+    let number = next.consumer;
+    next.consumer += 1;
+    number
 }

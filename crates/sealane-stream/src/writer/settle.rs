@@ -29,6 +29,7 @@ pub(super) fn settle(mut plan: Plan, registry: &Registry) -> Vec<Command> {
     for (stream, trimmed) in &plan.trimmed {
         trim(stream, *trimmed, registry);
     }
+    plan.managed.settle(registry);
     for buried in &plan.buried {
         buried.entry.state.lock().bury(&buried.offsets);
         buried.entry.dead_lettered.fetch_add(buried.lettered, Ordering::Relaxed);
@@ -49,6 +50,7 @@ pub(super) fn fail(mut plan: Plan, registry: &Registry, fault: &Fault) {
         let mut state = stream.state.lock();
         state.leaving = state.first;
     }
+    plan.managed.fail();
     for consumer in &plan.consumers {
         consumer.is_unstored(registry);
     }
@@ -65,7 +67,7 @@ fn apply(stream: &Arc<Stream>, settings: Settings, registry: &Registry) {
     registry.bounded.fetch_or(!settings.retention.keeps_all(), Ordering::Relaxed);
 }
 
-fn trim(stream: &Stream, trimmed: Trimmed, registry: &Registry) {
+pub(super) fn trim(stream: &Stream, trimmed: Trimmed, registry: &Registry) {
     let (consumers, first) = {
         let mut state = stream.state.lock();
         let first = state.first.max(trimmed.last + 1);

@@ -8,13 +8,15 @@ use crate::Level;
 use crate::block::{Block, Record};
 use crate::envelope::Envelope;
 use crate::registry::Registry;
-use crate::store::{Fault, KeyRow, Writes};
+use crate::store::{Fault, KeyRow, Session, Writes};
 use crate::stream::Stream;
 
 /// Records of one block, at most; a block is what one reader takes into memory at once.
 const BLOCK_RECORDS: usize = 1024;
 /// Bytes of one block's bodies, unless a single message is larger.
 const BLOCK_BYTES: usize = 256 << 10;
+
+pub(super) const HOUR_MS: u64 = 3_600_000;
 
 pub(super) struct Staged {
     pub(super) stream: Arc<Stream>,
@@ -28,9 +30,11 @@ pub(super) struct Staged {
     pub(super) blocks: Vec<Arc<Block>>,
     /// Idempotency keys that came with the messages.
     pub(super) keys: HashMap<Vec<u8>, KeyRow>,
-    /// Whether the hub itself gives some of the messages, which are taken from elsewhere by this
-    /// very commit: delayed messages and dead letters.
-    pub(super) is_given: bool,
+    /// What publishing sessions have had stored when the commit stands, by their keys.
+    pub(super) sessions: HashMap<Arc<[u8]>, Session>,
+    /// Whether nobody is told before the commit stands: the hub itself gives some of the messages,
+    /// which are taken from elsewhere by this very commit, or a session has messages held back.
+    pub(super) waits: bool,
 }
 
 impl Staged {
@@ -48,7 +52,8 @@ impl Staged {
             records: Vec::new(),
             blocks: Vec::new(),
             keys: HashMap::new(),
-            is_given: false,
+            sessions: HashMap::new(),
+            waits: false,
         }
     }
 
@@ -106,7 +111,15 @@ impl Staged {
         for (key, row) in &self.keys {
             writes.keep_key(number, key, row, now_ms)?;
         }
+        for (key, session) in &self.sessions {
+            writes.keep_session(number, key, session, now_ms / HOUR_MS)?;
+        }
         Ok(())
+    }
+
+    /// Sessions that have no row yet.
+    pub(super) fn new_sessions(&self) -> u64 {
+        self.sessions.values().filter(|session| !session.has_row()).count() as u64
     }
 
     /// The commit that holds it stands.

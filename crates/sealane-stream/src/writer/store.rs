@@ -1,5 +1,6 @@
 //! The transaction of a plan.
 
+use super::manage;
 use super::plan::Plan;
 use super::progress::Progress;
 use super::staged::Staged;
@@ -14,7 +15,7 @@ pub(super) fn store(
     progress: &Progress,
     next: &Next,
 ) -> Result<(), Fault> {
-    plan.keys_stored = 0;
+    (plan.keys_stored, plan.sessions_stored) = (0, 0);
     if !plan.made.is_empty() {
         writes.raise("stream", u64::from(next.stream))?;
     }
@@ -29,12 +30,14 @@ pub(super) fn store(
         for staged in unsaved.iter().filter(|staged| !is_leaving(staged)) {
             staged.store(writes, plan.now_ms)?;
             plan.keys_stored += staged.keys.len() as u64;
+            plan.sessions_stored += staged.new_sessions();
         }
     }
     for staged in plan.gains.values_mut() {
         staged.seal_blocks();
         staged.store(writes, plan.now_ms)?;
         plan.keys_stored += staged.keys.len() as u64;
+        plan.sessions_stored += staged.new_sessions();
     }
     for delayed in &plan.delayed {
         for record in &delayed.records {
@@ -61,5 +64,6 @@ pub(super) fn store(
             writes.damage(stream.number, *range, plan.now_ms)?;
         }
     }
+    manage::store(plan, writes)?;
     progress.store(plan, writes)
 }

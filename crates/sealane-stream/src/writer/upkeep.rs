@@ -6,10 +6,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use crate::limits::{MAX_IDEMPOTENCY_AGE_MS, MAX_IDEMPOTENCY_KEYS};
+use crate::limits::{
+    MAX_IDEMPOTENCY_AGE_MS, MAX_IDEMPOTENCY_KEYS, MAX_SESSION_AGE_HOURS, MAX_SESSIONS,
+};
 use sealane_protocol::limits::MAX_OFFSET;
 
 use super::plan::{Plan, Planner};
+use super::staged::HOUR_MS;
 use crate::block::{Offsets, read_block};
 use crate::envelope::Envelope;
 use crate::now_ms;
@@ -21,6 +24,10 @@ use crate::stream::Stream;
 const RETAIN_EVERY: Duration = Duration::from_millis(250);
 /// Blocks of one stream that one commit removes, so that no commit takes long.
 const TRIM_BLOCKS: usize = 256;
+/// The same of a stream that was purged, since it may have a block for each message.
+const PURGE_BLOCKS: usize = 4096;
+/// Bytes of one stream's blocks that one commit removes, and one block more.
+const TRIM_BYTES: u64 = 64 << 20;
 /// Keys that one commit forgets, and rows of removed streams; of their blocks a 64th.
 const ROWS_DROPPED: u64 = 4096;
 /// Delayed messages that one commit releases.
@@ -37,6 +44,10 @@ pub(super) struct Upkeep {
     pub(super) delayed: u64,
     /// Idempotency keys.
     keys: u64,
+    /// Rows of publishing sessions.
+    sessions: u64,
+    /// The hour for which old sessions were forgotten last.
+    aged_hour: u64,
     /// Numbers of removed streams that have left something in the store.
     pub(super) sweeping: BTreeSet<u32>,
     retained: Instant,
@@ -47,6 +58,9 @@ pub(super) struct Upkeep {
 #[derive(Default)]
 struct Removed {
     keys: u64,
+    sessions: u64,
+    /// Whether no more sessions are too old.
+    aged: bool,
     swept: Option<(u32, Swept)>,
 }
 
@@ -56,6 +70,8 @@ impl Upkeep {
             next_due_ms: writes.delayed(0, 0, 0)?.1,
             delayed: writes.count_delayed()?,
             keys: writes.count_keys()?,
+            sessions: writes.count_sessions()?,
+            aged_hour: 0,
             sweeping: writes.removed()?.into_iter().collect(),
             retained: Instant::now(),
             removed: Removed::default(),
@@ -74,17 +90,26 @@ impl Upkeep {
 
     /// Whether there is something to do by the clock.
     pub(super) fn wants_a_commit(&self, registry: &Registry, now_ms: u64, flush: bool) -> bool {
-        self.is_due(now_ms) || self.wants_retention(registry) || (flush && self.is_sweeping())
+        let retains = self.wants_retention(registry, now_ms);
+        self.is_due(now_ms) || retains || (flush && self.is_sweeping())
     }
 
-    fn wants_retention(&self, registry: &Registry) -> bool {
-        (self.keys > 0 || registry.bounded.load(Ordering::Relaxed))
-            && self.retained.elapsed() >= RETAIN_EVERY
+    fn wants_retention(&self, registry: &Registry, now_ms: u64) -> bool {
+        let is_wanted = self.keys > 0
+            || self.has_old_sessions(now_ms)
+            || registry.bounded.load(Ordering::Relaxed);
+        is_wanted && self.retained.elapsed() >= RETAIN_EVERY
+    }
+
+    /// Whether sessions may have to go: once an hour, and when there are too many.
+    fn has_old_sessions(&self, now_ms: u64) -> bool {
+        let is_due = self.sessions > 0 && now_ms / HOUR_MS > self.aged_hour;
+        is_due || self.sessions > MAX_SESSIONS as u64
     }
 
     /// Plans what the clock asks for.
     pub(super) fn plan(&self, plan: &mut Plan, registry: &Registry, flush: bool) {
-        plan.retains = self.wants_retention(registry);
+        plan.retains = self.wants_retention(registry, plan.now_ms);
         plan.sweeps = self.sweeping.first().copied().filter(|_| flush);
         plan.has_flushed |= plan.sweeps.is_some();
     }
@@ -103,6 +128,10 @@ impl Upkeep {
             planner.writes.delayed(plan.now_ms, RELEASE_MESSAGES, RELEASE_BYTES)?;
         plan.next_due_ms = next_due_ms;
         for row in due {
+            // It never comes, by this very commit.
+            if plan.managed.cancelled.contains(&row.number) {
+                continue;
+            }
             plan.released.push(row.number);
             let stream = planner.registry.by_number(row.stream);
             // What was held back for a stream that is gone goes with it.
@@ -130,6 +159,9 @@ impl Upkeep {
                 retain(plan, writes, &stream)?;
             }
             self.removed.keys = self.drop_keys(plan.now_ms, writes)?;
+            if self.has_old_sessions(plan.now_ms) {
+                self.drop_sessions(plan.now_ms / HOUR_MS, writes)?;
+            }
         }
         if let Some(stream) = plan.sweeps {
             self.removed.swept = Some((stream, writes.sweep(stream, ROWS_DROPPED)?));
@@ -151,6 +183,17 @@ impl Upkeep {
         Ok(old + more)
     }
 
+    fn drop_sessions(&mut self, hour: u64, writes: &Writes) -> Result<(), Fault> {
+        let old = writes.drop_sessions(hour.saturating_sub(MAX_SESSION_AGE_HOURS), ROWS_DROPPED)?;
+        let excess = self.sessions.saturating_sub(old).saturating_sub(MAX_SESSIONS as u64);
+        let more = match excess {
+            0 => 0,
+            excess => writes.drop_sessions(u64::MAX, excess.min(ROWS_DROPPED))?,
+        };
+        (self.removed.sessions, self.removed.aged) = (old + more, old < ROWS_DROPPED);
+        Ok(())
+    }
+
     /// The commit stands.
     pub(super) fn settle(&mut self, plan: &Plan) {
         self.next_due_ms = plan.next_due_ms;
@@ -161,12 +204,19 @@ impl Upkeep {
         let earliest = delayed.clone().map(|delayed| delayed.due_ms).min();
         self.next_due_ms = self.next_due_ms.into_iter().chain(earliest).min();
         self.delayed += delayed.map(|delayed| delayed.records.len() as u64).sum::<u64>();
-        self.delayed = self.delayed.saturating_sub(plan.released.len() as u64);
+        let gone = plan.released.len() + plan.managed.cancelled.len();
+        self.delayed = self.delayed.saturating_sub(gone as u64);
         self.keys = (self.keys + plan.keys_stored).saturating_sub(self.removed.keys);
+        let sessions = self.sessions + plan.sessions_stored;
+        self.sessions = sessions.saturating_sub(self.removed.sessions);
+        if self.removed.aged {
+            self.aged_hour = plan.now_ms / HOUR_MS;
+        }
         self.sweeping.extend(plan.removing.values().map(|stream| stream.number));
         if let Some((stream, swept)) = self.removed.swept.take() {
             self.keys = self.keys.saturating_sub(swept.keys);
             self.delayed = self.delayed.saturating_sub(swept.delayed);
+            self.sessions = self.sessions.saturating_sub(swept.sessions);
             if swept.done {
                 self.sweeping.remove(&stream);
             }
@@ -191,7 +241,7 @@ fn give(plan: &mut Plan, stream: &Arc<Stream>, row: DelayedRow) {
     match record {
         Some(record) if staged.next < MAX_OFFSET => {
             let envelope = Envelope { content: record.content, id: record.id, body: record.body };
-            staged.is_given = true;
+            staged.waits = true;
             staged.push(vec![envelope], now_ms);
         }
         Some(_) => tracing::error!(stream = %stream.topic, "has no offset for a delayed message"),
@@ -201,25 +251,36 @@ fn give(plan: &mut Plan, stream: &Arc<Stream>, row: DelayedRow) {
 
 /// Removes what one stream need not keep.
 fn retain(plan: &mut Plan, writes: &Writes, stream: &Arc<Stream>) -> Result<(), Fault> {
-    let (retention, next, mut left) = {
+    let (retention, first, next, mut left, has_purged) = {
         let state = stream.state.lock();
-        (state.retention, state.next, state.bytes)
+        (state.retention, state.first, state.next, state.bytes, state.has_purged)
     };
-    if retention.keeps_all() || plan.removing.contains_key(&stream.topic) {
+    let is_bounded = !retention.keeps_all() || has_purged;
+    let is_leaving = plan.removing.contains_key(&stream.topic);
+    // A purge stores the extent of its stream itself.
+    if !is_bounded || is_leaving || plan.managed.purged.contains_key(&stream.number) {
         return Ok(());
     }
+    let limit = if has_purged { PURGE_BLOCKS } else { TRIM_BLOCKS };
+    let mut taken = 0;
     let too_old = plan.now_ms.saturating_sub(retention.max_age_ms);
     let too_many = next.saturating_sub(retention.max_count);
-    let trimmed = writes.trim(stream.number, TRIM_BLOCKS, |last, last_ms, bytes| {
+    let trimmed = writes.trim(stream.number, limit, |last, last_ms, bytes| {
         let by_age = retention.max_age_ms > 0 && last_ms < too_old;
         let by_count = retention.max_count > 0 && last < too_many;
         let by_bytes = retention.max_bytes > 0 && left.saturating_sub(bytes) >= retention.max_bytes;
+        let was_purged = last < first;
         // What is not readable yet stays: it is being stored by this very commit.
-        let expired = last < next && (by_age || by_count || by_bytes);
+        let expired = last < next && (was_purged || by_age || by_count || by_bytes);
+        let has_room = taken < TRIM_BYTES;
+        taken += bytes;
         left -= if expired { bytes.min(left) } else { 0 };
-        expired
+        expired && has_room
     })?;
-    let Some(trimmed) = trimmed else { return Ok(()) };
+    let Some(trimmed) = trimmed else {
+        stream.state.lock().has_purged = false;
+        return Ok(());
+    };
     // From now on a reader that finds nothing there does not take it for damage.
     plan.trimmed.push((stream.clone(), trimmed));
     let ended = {

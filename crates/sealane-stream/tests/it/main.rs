@@ -6,3 +6,4 @@ mod corpus;
 mod goes_on;
 mod lists_few;
 mod migrates;
+mod remembers_sessions;

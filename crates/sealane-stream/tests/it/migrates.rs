@@ -69,12 +69,42 @@ async fn a_store_of_version_1_keeps_everything_and_takes_sealed_streams() {
     hub.configure(&sealed, Change { sealed: Some(GROUP), ..Change::default() }).await.unwrap();
     hub.close().unwrap();
 
-    assert_eq!(version(folder.path()), 3);
+    assert_eq!(version(folder.path()), 4);
     let hub = open(folder.path()).unwrap();
     assert_eq!(hub.stream(&sealed).unwrap().sealed, Some(GROUP));
     let info = hub.stream(&topic).unwrap();
     assert_eq!((info.next, info.sealed), (5, None));
     assert_eq!((hub.count(), hub.count_sealed()), (3, 1));
+}
+
+#[tokio::test]
+async fn what_a_store_of_version_3_holds_back_is_known_by_its_id() {
+    let folder = tempfile::tempdir().unwrap();
+    let topic = "later".parse().unwrap();
+    let hub = open(folder.path()).unwrap();
+    let long = "m".repeat(128);
+    for id in ["short", &long] {
+        let raw = format!(r#"{{"id":"{id}"}}"#);
+        let mut scratch = Transcoder::new();
+        let envelope = Envelope::read(&mut scratch, hub.ids(), Codec::Json, raw.as_bytes());
+        let envelopes = vec![envelope.unwrap()];
+        let delay_ms = Some(3_600_000);
+        hub.enqueue(Enqueue { envelopes, delay_ms, ..enqueue(&hub, "later") }).await.unwrap();
+    }
+    hub.close().unwrap();
+    // As version 3 left it.
+    let older = "DROP INDEX delayed_id; DROP INDEX delayed_stream;
+         ALTER TABLE delayed DROP COLUMN id; CREATE INDEX delayed_stream ON delayed (stream);
+         ALTER TABLE consumer DROP COLUMN paused_ms; DROP TABLE session;
+         PRAGMA user_version = 3;";
+    sqlite(folder.path()).execute_batch(older).unwrap();
+
+    let hub = open(folder.path()).unwrap();
+    let list = sealane_protocol::ListDelayed { after: None, limit: 10 };
+    let page = hub.delayed(&topic, list).await.unwrap();
+    let ids: Vec<&str> = page.delayed.iter().map(|message| message.id.as_str()).collect();
+    assert_eq!(ids, ["short", &long]);
+    assert_eq!(hub.cancel(&topic, long).await.unwrap().cancelled, 1);
 }
 
 #[test]
@@ -89,9 +119,9 @@ fn a_migration_that_fails_leaves_the_store_as_it_was() {
 #[test]
 fn a_store_of_a_newer_version_is_refused_and_untouched() {
     let folder = old_store();
-    sqlite(folder.path()).pragma_update(None, "user_version", 4).unwrap();
+    sqlite(folder.path()).pragma_update(None, "user_version", 5).unwrap();
     let before = std::fs::read(folder.path().join("streams.db")).unwrap();
     let refused = open(folder.path()).map(drop).unwrap_err();
-    assert!(refused.to_string().contains("data format is 4"), "{refused}");
+    assert!(refused.to_string().contains("data format is 5"), "{refused}");
     assert_eq!(std::fs::read(folder.path().join("streams.db")).unwrap(), before);
 }

@@ -11,7 +11,7 @@ use crate::format::chunk::ChunkKind;
 use crate::format::header::{Kind, ObjectHeader};
 use crate::format::page::{Entry, Node, Piece};
 use crate::get::{Chunks, Entries, GetOptions, restore};
-use crate::keys::{random, verify};
+use crate::keys::random;
 use crate::limits::MAX_REPORT_BYTES;
 use crate::put::{Skipped, now_ns};
 use crate::vault::Vault;
@@ -254,10 +254,10 @@ impl Vault {
     /// A report that the owner signed.
     pub(super) fn read_report(&self, key: &str) -> Result<DrillReport, Error> {
         let bytes = self.store().get(key, MAX_REPORT_BYTES)?;
-        verify(&self.signer().verifying_key(), key, &bytes)?;
         let signed = bytes.get(..bytes.len().saturating_sub(64)).unwrap_or_default();
         let mut reader = Reader::new("a report", signed);
         let header = ObjectHeader::read(&mut reader, key, Kind::Report, Some(self.vault_id()))?;
+        self.verify_owners(&header, key, &bytes)?;
         let at = signed.len() - reader.left();
         let (head, record) = signed.split_at_checked(at).unwrap_or_default();
         let text = self.sealing_of(&header)?.open_record(key, head, record)?;

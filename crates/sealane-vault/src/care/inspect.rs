@@ -4,6 +4,7 @@ use crate::format::header::{Kind, ObjectHeader};
 use crate::format::index::read_index;
 use crate::format::pack::{Hash, Pack, pack_key};
 use crate::format::roster::{Listed, NO_END};
+use crate::format::rotation::{Rotation, rotation_key};
 use crate::format::snapshot::snapshot_number;
 use crate::limits::MAX_INDEX_BYTES;
 use crate::vault::Vault;
@@ -58,6 +59,10 @@ impl Vault {
                 };
                 Ok(self.roster().slots.iter().map(row).collect())
             }
+            "rotations" => {
+                let change = self.rotations().find(|change| rotation_key(change.generation) == key);
+                change.map(rotation_facts).ok_or_else(|| Error::Missing(key.to_owned()))
+            }
             _ => Err(Error::Missing(key.to_owned())),
         }
     }
@@ -92,6 +97,15 @@ impl Vault {
             fact("removed", sealed.link.removed.len()),
         ])
     }
+}
+
+fn rotation_facts(change: &Rotation) -> Vec<Fact> {
+    vec![
+        fact("generation", change.generation),
+        fact("before", hex(&change.before)),
+        fact("after", hex(&change.after)),
+        fact("slots", change.slots.len()),
+    ]
 }
 
 fn shown(paths: &[Vec<u8>]) -> String {

@@ -5,12 +5,11 @@ use super::live::Live;
 use super::retain::{Candidate, Group, GroupBy, Keep, Retention};
 use crate::Error;
 use crate::format::chunk::{ChunkKind, Id};
-use crate::format::header::{HEADER_BYTES, Kind, ObjectHeader};
+use crate::format::header::{Kind, ObjectHeader};
 use crate::format::index::read_index;
 use crate::format::pack::{Hash, Pack, pack_key};
-use crate::format::snapshot::snapshot_key;
+use crate::format::snapshot::{HANDOVER, snapshot_key};
 use crate::get::{Chunks, roots};
-use crate::keys::verify;
 use crate::limits::MAX_INDEX_BYTES;
 use crate::listing::listing_key;
 use crate::put::{IdHash, Skipped, now_ns, repack};
@@ -76,7 +75,11 @@ impl Vault {
         if !options.dry_run {
             self.store().check_condition()?;
         }
-        if let Some(broken) = self.walk(None)?.broken {
+        let chain = self.walk(None)?;
+        if chain.rotated {
+            return Err(Error::Rotated);
+        }
+        if let Some(broken) = chain.broken {
             return Err(Error::Chain(broken));
         }
         let snapshots = self.snapshots()?;
@@ -195,6 +198,9 @@ impl Vault {
         let newest = all.last().map_or(0, |snapshot| snapshot.number);
         for number in chain.links {
             let sealed = self.load(number, &signers)?;
+            if sealed.link.signer == HANDOVER {
+                continue;
+            }
             match snapshots.get(&number) {
                 Some(_) if keep.contains(&number) => {}
                 Some(snapshot) => {
@@ -284,9 +290,9 @@ impl Vault {
     /// Since when a pack is condemned, if the owner says so.
     pub(super) fn read_mark(&self, key: &str) -> Result<i64, Error> {
         let bytes = self.store().get(key, 256)?;
-        verify(&self.signer().verifying_key(), key, &bytes)?;
         let mut reader = Reader::new("a mark", &bytes);
-        ObjectHeader::read(&mut reader, key, Kind::Condemned, Some(self.vault_id()))?;
+        let header = ObjectHeader::read(&mut reader, key, Kind::Condemned, Some(self.vault_id()))?;
+        self.verify_owners(&header, key, &bytes)?;
         reader.i64()
     }
 
@@ -366,6 +372,9 @@ impl Vault {
         for object in self.store().list("index/")? {
             let open = |header: &ObjectHeader| self.sealing_of(header);
             let bytes = self.store().get(&object.key, MAX_INDEX_BYTES)?;
+            if self.is_of_next_key(&object.key, &bytes) {
+                continue;
+            }
             let packs = match read_index(&object.key, &bytes, self.vault_id(), open) {
                 Ok(packs) => packs,
                 Err(error) if error.is_damage() => continue,
@@ -409,12 +418,12 @@ impl Vault {
     /// have any chunk; where it is not the only one, its claim is tried first.
     fn plan(&self, packs: &[Pack], live: &Live, marks: &HashMap<Hash, i64>) -> Result<Plan, Error> {
         let mut sorted: Vec<&Pack> = packs.iter().collect();
-        sorted
-            .sort_by_key(|pack| (marks.contains_key(&pack.hash), pack.header.len() > HEADER_BYTES));
+        let own = self.manifest().own_packs()?;
+        sorted.sort_by_key(|pack| (marks.contains_key(&pack.hash), !own.contains(&pack.hash)));
         let bad = self.manifest().bad_places()?;
         let mut claims: HashMap<Id, Claimed, IdHash> = HashMap::default();
         for pack in sorted {
-            let sure = pack.header.len() == HEADER_BYTES && !marks.contains_key(&pack.hash);
+            let sure = own.contains(&pack.hash) && !marks.contains_key(&pack.hash);
             for head in pack.chunks.iter().filter(|head| live.ids.contains(&head.id)) {
                 let claimed = claims.entry(head.id).or_default();
                 if !bad.contains(&(head.id, pack.hash)) {
@@ -437,12 +446,12 @@ impl Vault {
             }
             homes.extend(home.map(|home| (id, home)));
         }
-        Ok(Plan::new(packs, homes))
+        Ok(Plan::new(packs, homes, self.generation()))
     }
 }
 
 impl Plan {
-    fn new(packs: &[Pack], homes: HashMap<Id, Hash, IdHash>) -> Plan {
+    fn new(packs: &[Pack], homes: HashMap<Id, Hash, IdHash>, generation: u8) -> Plan {
         let mut plan = Plan { homes, ..Plan::default() };
         let mut small = Vec::new();
         for pack in packs {
@@ -455,7 +464,8 @@ impl Plan {
                 (0, _) => {
                     plan.needless.insert(pack.hash);
                 }
-                (needed, all) if needed * 2 < all => {
+                // Whoever has a main key from before a change reads what it sealed.
+                (needed, all) if needed * 2 < all || pack.generation() < generation => {
                     plan.repack.insert(pack.hash);
                 }
                 _ if pack.size < SMALL_BYTES => small.push(pack.hash),

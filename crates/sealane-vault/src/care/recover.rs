@@ -75,7 +75,7 @@ impl Vault {
         for (hash, size) in self.pack_objects()? {
             match self.read_pack(&hash, size) {
                 Ok(pack) => {
-                    manifest.add_pack(&pack)?;
+                    manifest.add_pack(&pack, self.origin(&pack))?;
                     let named = pack.chunks.iter();
                     let named = named.filter(|head| head.descriptor.kind == ChunkKind::Page);
                     pages.extend(named.map(|head| head.id));

@@ -75,7 +75,7 @@ impl Vault {
             Err(Error::NoVault(_)) => {}
             Err(error) => return Err(error),
         }
-        self.store().put_and_read(CONFIG_KEY, &self.config().write(self.signer())?)?;
+        self.store().put_and_read(CONFIG_KEY, &self.config().write(&self.first_signer()?)?)?;
         Ok(true)
     }
 
@@ -153,14 +153,14 @@ impl Vault {
     }
 
     /// Removes indexes that cannot be read: they are shortcuts to what stands in the packs.
-    fn clear_indexes(&self, mended: &mut Vec<String>) -> Result<(), Error> {
+    pub(crate) fn clear_indexes(&self, mended: &mut Vec<String>) -> Result<(), Error> {
         for object in self.store().list("index/")? {
             let open = |header: &ObjectHeader| self.sealing_of(header);
-            let read = self
-                .store()
-                .get(&object.key, MAX_INDEX_BYTES)
-                .and_then(|bytes| read_index(&object.key, &bytes, self.vault_id(), open));
-            match read {
+            let read = self.store().get(&object.key, MAX_INDEX_BYTES);
+            if read.as_ref().is_ok_and(|bytes| self.is_of_next_key(&object.key, bytes)) {
+                continue;
+            }
+            match read.and_then(|bytes| read_index(&object.key, &bytes, self.vault_id(), open)) {
                 Ok(_) => {}
                 Err(error) if error.is_damage() => {
                     self.store().delete(&object.key)?;

@@ -92,6 +92,7 @@ impl Vault {
             other => other.map(|_| ())?,
         }
         report.problems.extend(self.check_roster()?);
+        report.problems.extend(self.check_rotations()?);
         for object in self.store().list("reports/")? {
             match self.read_report(&object.key) {
                 Err(error) if error.is_damage() => report.problem(&object.key, &error),
@@ -116,7 +117,7 @@ impl Vault {
         for (hash, size) in self.pack_objects()? {
             match self.read_pack(&hash, size) {
                 Ok(pack) => {
-                    manifest.add_pack(&pack)?;
+                    manifest.add_pack(&pack, self.origin(&pack))?;
                     packs.push(pack);
                     report.packs += 1;
                 }
@@ -134,10 +135,12 @@ impl Vault {
     fn verify_indexes(&self, report: &mut VerifyReport) -> Result<(), Error> {
         for object in self.store().list("index/")? {
             let open = |header: &ObjectHeader| self.sealing_of(header);
-            let read = self
-                .store()
-                .get(&object.key, MAX_INDEX_BYTES)
-                .and_then(|bytes| read_index(&object.key, &bytes, self.vault_id(), open));
+            let read = self.store().get(&object.key, MAX_INDEX_BYTES);
+            if read.as_ref().is_ok_and(|bytes| self.is_of_next_key(&object.key, bytes)) {
+                continue;
+            }
+            let read =
+                read.and_then(|bytes| read_index(&object.key, &bytes, self.vault_id(), open));
             if let Err(error) = read {
                 report.problem(&object.key, &error);
             }
@@ -302,7 +305,7 @@ impl<'a> Streamed<'a> {
 }
 
 fn is_owners(sealed: &Sealed) -> bool {
-    sealed.link.signer == [0; 8]
+    sealed.link.is_owners()
 }
 
 /// Pages and chunks that were checked for a snapshot before.

@@ -18,6 +18,16 @@ pub enum Metadata {
     Plain,
 }
 
+impl Metadata {
+    pub(crate) fn from_byte(byte: u8) -> Option<Metadata> {
+        match byte {
+            0 => Some(Metadata::Sealed),
+            1 => Some(Metadata::Plain),
+            _ => None,
+        }
+    }
+}
+
 /// What was fixed when the vault was made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Config {
@@ -29,7 +39,7 @@ pub(crate) struct Config {
 
 impl Config {
     pub(crate) fn write(&self, signer: &Signer) -> Result<Vec<u8>, Error> {
-        let header = ObjectHeader { kind: Kind::Config, vault: self.vault, wrapped: None };
+        let header = ObjectHeader::owners(Kind::Config, &self.vault, 0);
         let mut out = header.write();
         CHUNK_SIZES.iter().for_each(|size| out.extend_from_slice(&size.to_le_bytes()));
         out.push(self.metadata as u8);
@@ -49,11 +59,7 @@ impl Config {
                 return Err(reader.malformed());
             }
         }
-        let metadata = match reader.u8()? {
-            0 => Metadata::Sealed,
-            1 => Metadata::Plain,
-            _ => return Err(reader.malformed()),
-        };
+        let metadata = Metadata::from_byte(reader.u8()?).ok_or(reader.malformed())?;
         let created_ns = reader.i64()?;
         let owner = reader.array()?;
         reader.take(64)?;

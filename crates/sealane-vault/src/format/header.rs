@@ -21,6 +21,7 @@ pub(crate) enum Kind {
     Report = 6,
     Condemned = 7,
     Roster = 8,
+    Rotation = 9,
 }
 
 /// The first bytes of an object.
@@ -28,16 +29,23 @@ pub(crate) enum Kind {
 pub(crate) struct ObjectHeader {
     pub(crate) kind: Kind,
     pub(crate) vault: VaultId,
+    /// How often the main key had been changed when this was written.
+    pub(crate) generation: u8,
     /// The session secret, sealed to the owner; none under the vault's own key.
     pub(crate) wrapped: Option<Vec<u8>>,
 }
 
 impl ObjectHeader {
+    /// The header of what the owner writes.
+    pub(crate) fn owners(kind: Kind, vault: &VaultId, generation: u8) -> ObjectHeader {
+        ObjectHeader { kind, vault: *vault, generation, wrapped: None }
+    }
+
     pub(crate) fn write(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(HEADER_BYTES);
         out.extend_from_slice(MAGIC);
         let session = u8::from(self.wrapped.is_some());
-        out.extend_from_slice(&[VERSION, self.kind as u8, session, 0]);
+        out.extend_from_slice(&[VERSION, self.kind as u8, session, self.generation]);
         out.extend_from_slice(&self.vault);
         if let Some(wrapped) = &self.wrapped {
             out.extend_from_slice(&(wrapped.len() as u16).to_le_bytes());
@@ -59,9 +67,11 @@ impl ObjectHeader {
         if bytes.u8()? != VERSION {
             return Err(Error::Version(key.to_owned()));
         }
-        let [found, session, spare] = bytes.array()?;
+        let [found, session, generation] = bytes.array()?;
         let id: VaultId = bytes.array()?;
-        if found != kind as u8 || spare != 0 || vault.is_some_and(|vault| *vault != id) {
+        // A config is of the first main key, and a slot is opened by whoever holds its secret.
+        let first = matches!(kind, Kind::Config | Kind::Slot) && generation != 0;
+        if found != kind as u8 || first || vault.is_some_and(|vault| *vault != id) {
             return Err(bytes.malformed());
         }
         let wrapped = match session {
@@ -72,6 +82,6 @@ impl ObjectHeader {
             }
             _ => return Err(bytes.malformed()),
         };
-        Ok(ObjectHeader { kind, vault: id, wrapped })
+        Ok(ObjectHeader { kind, vault: id, generation, wrapped })
     }
 }

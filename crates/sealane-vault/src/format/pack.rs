@@ -28,6 +28,13 @@ pub(crate) struct Pack {
     pub(crate) chunks: Vec<ChunkHead>,
 }
 
+impl Pack {
+    /// The main key that sealed it.
+    pub(crate) fn generation(&self) -> u8 {
+        self.header.get(7).copied().unwrap_or(0)
+    }
+}
+
 /// A trailer's plaintext.
 pub(crate) fn write_trailer(chunks: &[ChunkHead]) -> Vec<u8> {
     let mut out = Vec::with_capacity(chunks.len() * 32 + 10);

@@ -25,7 +25,11 @@ pub(crate) fn roster_key(number: u64) -> String {
 pub(crate) struct Roster {
     /// Rises with each list; 0 where there is none yet.
     pub(crate) number: u64,
+    /// The main key whose owner signed it.
+    pub(crate) generation: u8,
     pub(crate) slots: Vec<Listed>,
+    /// The links with which the owners before handed over, one for each generation but the first.
+    pub(crate) handovers: Vec<(u64, Hash)>,
 }
 
 /// A slot of a list.
@@ -47,15 +51,12 @@ impl Roster {
     }
 
     pub(crate) fn write(&self, vault: &VaultId, owner: &Signer) -> Result<Vec<u8>, Error> {
-        let mut out = ObjectHeader { kind: Kind::Roster, vault: *vault, wrapped: None }.write();
+        let mut out = ObjectHeader::owners(Kind::Roster, vault, self.generation).write();
         out.extend_from_slice(&self.number.to_le_bytes());
-        out.extend_from_slice(&(self.slots.len() as u16).to_le_bytes());
-        for slot in &self.slots {
-            out.extend_from_slice(&slot.id);
-            out.push(slot.kind.to_byte());
-            out.extend_from_slice(&slot.hash);
-            out.extend_from_slice(&slot.writer);
-            out.extend_from_slice(&slot.until.to_le_bytes());
+        write_slots(&mut out, &self.slots);
+        for (number, hash) in &self.handovers {
+            out.extend_from_slice(&number.to_le_bytes());
+            out.extend_from_slice(hash);
         }
         owner.sign(&mut out)?;
         if out.len() > MAX_ROSTER_BYTES || self.slots.len() > MAX_VAULT_SLOTS {
@@ -64,34 +65,64 @@ impl Roster {
         Ok(out)
     }
 
-    /// Reads a list that `owner` signed.
+    /// Whether it replaces `other`.
+    pub(crate) fn is_newer(&self, other: &Roster) -> bool {
+        (self.generation, self.number) > (other.generation, other.number)
+    }
+
+    /// Reads a list that one of `owners` signed, each the owner of a generation.
     pub(crate) fn read(
         key: &str,
         bytes: &[u8],
         vault: &VaultId,
-        owner: &[u8; 32],
+        owners: &[[u8; 32]],
     ) -> Result<Roster, Error> {
         let mut reader = Reader::new("a list of slots", bytes);
         let header = ObjectHeader::read(&mut reader, key, Kind::Roster, Some(vault))?;
         let number = reader.u64()?;
-        let count = usize::from(reader.u16()?);
         let named = number > 0 && roster_key(number) == key;
-        if header.wrapped.is_some() || !named || count > MAX_VAULT_SLOTS {
+        if header.wrapped.is_some() || !named {
             return Err(reader.malformed());
         }
-        let mut slots = Vec::with_capacity(count);
-        for _ in 0..count {
-            slots.push(Listed {
-                id: reader.array()?,
-                kind: SlotKind::from_byte(reader.u8()?).ok_or(reader.malformed())?,
-                hash: reader.array()?,
-                writer: reader.array()?,
-                until: reader.u64()?,
-            });
+        let generation = header.generation;
+        let slots = read_slots(&mut reader)?;
+        let mut handovers = Vec::new();
+        for _ in 0..generation {
+            handovers.push((reader.u64()?, reader.array()?));
         }
         reader.take(64)?;
         reader.end()?;
-        verify(owner, key, bytes)?;
-        Ok(Roster { number, slots })
+        let unknown = || Error::Signature(key.to_owned());
+        verify(owners.get(usize::from(generation)).ok_or_else(unknown)?, key, bytes)?;
+        Ok(Roster { number, generation, slots, handovers })
     }
+}
+
+pub(crate) fn write_slots(out: &mut Vec<u8>, slots: &[Listed]) {
+    out.extend_from_slice(&(slots.len() as u16).to_le_bytes());
+    for slot in slots {
+        out.extend_from_slice(&slot.id);
+        out.push(slot.kind.to_byte());
+        out.extend_from_slice(&slot.hash);
+        out.extend_from_slice(&slot.writer);
+        out.extend_from_slice(&slot.until.to_le_bytes());
+    }
+}
+
+pub(crate) fn read_slots(reader: &mut Reader<'_>) -> Result<Vec<Listed>, Error> {
+    let count = usize::from(reader.u16()?);
+    if count > MAX_VAULT_SLOTS {
+        return Err(reader.malformed());
+    }
+    let mut slots = Vec::with_capacity(count);
+    for _ in 0..count {
+        slots.push(Listed {
+            id: reader.array()?,
+            kind: SlotKind::from_byte(reader.u8()?).ok_or(reader.malformed())?,
+            hash: reader.array()?,
+            writer: reader.array()?,
+            until: reader.u64()?,
+        });
+    }
+    Ok(slots)
 }

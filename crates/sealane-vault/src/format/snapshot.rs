@@ -4,12 +4,16 @@ use super::pack::Hash;
 use crate::Error;
 use crate::keys::{Sealing, Signer, verify};
 use crate::limits::{
-    MAX_HOST_BYTES, MAX_NOTE_BYTES, MAX_PATH_BYTES, MAX_SNAPSHOT_BYTES, MAX_TAG_BYTES,
+    MAX_HOST_BYTES, MAX_NOTE_BYTES, MAX_PATH_BYTES, MAX_ROTATION_BYTES, MAX_ROTATIONS,
+    MAX_SNAPSHOT_BYTES, MAX_SNAPSHOT_PATHS, MAX_TAG_BYTES, MAX_TAGS,
 };
 use crate::wire::{Reader, put_bytes, put_varint};
 
 /// The slot id of a signer; zeros for the owner.
 pub(crate) type SignerId = [u8; 8];
+
+/// The owner, in the link with which it hands over to the next main key.
+pub(crate) const HANDOVER: SignerId = [0xff; 8];
 
 pub(crate) fn snapshot_key(number: u64) -> String {
     format!("snapshots/{number:010}")
@@ -27,6 +31,8 @@ const PATHS: u64 = 1;
 const ROSTER: u64 = 2;
 /// The extension that names tags.
 const TAGS: u64 = 3;
+/// The extension of a hand-over that holds copies of the changes of the main key.
+const ROTATIONS: u64 = 4;
 
 /// What a put kept, in numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -63,6 +69,9 @@ pub(crate) struct Body {
     pub(crate) tags: Vec<String>,
     /// The number of the owner's list of slots when this was written; 0 where none was.
     pub(crate) roster: u64,
+    /// In a hand-over a second copy of all changes of the main key, without which the vault is
+    /// closed. Each begins with its generation, so that a sorted list is in their order.
+    pub(crate) rotations: Vec<Vec<u8>>,
 }
 
 /// The part of a link that anyone can read and check.
@@ -71,7 +80,15 @@ pub(crate) struct Link {
     pub(crate) number: u64,
     pub(crate) previous: Hash,
     pub(crate) signer: SignerId,
+    /// In a hand-over the links that the new owner takes over, and first, with number 0, the
+    /// rotation object. In others of the owner the links that were removed.
     pub(crate) removed: Vec<(u64, Hash)>,
+}
+
+impl Link {
+    pub(crate) fn is_owners(&self) -> bool {
+        [SignerId::default(), HANDOVER].contains(&self.signer)
+    }
 }
 
 /// A link as it was read.
@@ -104,7 +121,7 @@ pub(crate) fn write(
     let record = sealing.seal_record(&out, &write_body(body))?;
     out.extend_from_slice(&record);
     signer.sign(&mut out)?;
-    if out.len() > MAX_SNAPSHOT_BYTES {
+    if out.len() > MAX_SNAPSHOT_BYTES || body.paths.len() > MAX_SNAPSHOT_PATHS {
         return Err(Error::TooLarge { what: snapshot_key(link.number) });
     }
     Ok(out)
@@ -132,6 +149,7 @@ fn write_body(body: &Body) -> Vec<u8> {
         put_bytes(&mut out, &number);
     }
     put_list(&mut out, TAGS, &body.tags);
+    put_list(&mut out, ROTATIONS, &body.rotations);
     out
 }
 
@@ -147,13 +165,21 @@ fn put_list(out: &mut Vec<u8>, tag: u64, list: &[impl AsRef<[u8]>]) {
     put_bytes(out, &value);
 }
 
+/// The most that a list may have, lest a writer asks for more memory than its link is long.
+#[derive(Clone, Copy)]
+struct Most {
+    items: usize,
+    /// Of each item.
+    bytes: usize,
+}
+
 /// The items of such an extension, sorted, each once. A snapshot whose list is not one is read as
 /// one without, so that what it keeps stays readable.
-fn read_list(value: &[u8], most: usize) -> Vec<Vec<u8>> {
+fn read_list(value: &[u8], most: Most) -> Vec<Vec<u8>> {
     let mut reader = Reader::new("a snapshot", value);
     let mut read = || -> Result<Vec<Vec<u8>>, Error> {
-        let count = reader.length(value.len())?;
-        (0..count).map(|_| Ok(reader.bytes(most)?.to_vec())).collect()
+        let count = reader.length(most.items)?;
+        (0..count).map(|_| Ok(reader.bytes(most.bytes)?.to_vec())).collect()
     };
     let mut list = read().unwrap_or_default();
     list.sort();
@@ -164,12 +190,20 @@ fn read_list(value: &[u8], most: usize) -> Vec<Vec<u8>> {
 impl Body {
     fn extend(&mut self, tag: u64, value: &[u8]) -> Result<(), Error> {
         match tag {
-            PATHS => self.paths = read_list(value, MAX_PATH_BYTES),
+            PATHS => {
+                self.paths =
+                    read_list(value, Most { items: MAX_SNAPSHOT_PATHS, bytes: MAX_PATH_BYTES })
+            }
             TAGS => {
-                let tags = read_list(value, MAX_TAG_BYTES).into_iter();
+                let tags =
+                    read_list(value, Most { items: MAX_TAGS, bytes: MAX_TAG_BYTES }).into_iter();
                 self.tags = tags.filter_map(|tag| String::from_utf8(tag).ok()).collect();
             }
             ROSTER => self.roster = Reader::new("a snapshot", value).varint()?,
+            ROTATIONS => {
+                let items = usize::from(MAX_ROTATIONS);
+                self.rotations = read_list(value, Most { items, bytes: MAX_ROTATION_BYTES });
+            }
             // A later version of the format may have added it.
             _ => {}
         }
@@ -253,6 +287,7 @@ pub(crate) fn read_body(plaintext: &[u8]) -> Result<Body, Error> {
         paths: Vec::new(),
         tags: Vec::new(),
         roster: 0,
+        rotations: Vec::new(),
     };
     while reader.left() > 0 {
         let tag = reader.varint()?;

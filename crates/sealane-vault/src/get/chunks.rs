@@ -4,7 +4,7 @@ use std::sync::Arc;
 use crate::Error;
 use crate::compress::Decompressor;
 use crate::format::chunk::{ChunkHead, ChunkKind, Id};
-use crate::format::header::{HEADER_BYTES, Kind, ObjectHeader};
+use crate::format::header::{Kind, ObjectHeader};
 use crate::format::pack::{Hash, Pack, pack_key};
 use crate::format::page::{Piece, read_list};
 use crate::keys::Sealing;
@@ -84,7 +84,7 @@ impl<'a> Chunks<'a> {
         for location in self.manifest.places(id)? {
             let read = self.try_read(&location, kind);
             // What the owner sealed counts as kept already.
-            if read.is_err() || location.header.len() > HEADER_BYTES {
+            if read.is_err() || !location.own {
                 self.learned.insert((*id, location.pack, read.is_ok()));
             }
             match read {
@@ -160,7 +160,8 @@ impl<'a> Chunks<'a> {
         self.window.bytes.extend_from_slice(sealed);
         let header = pack.header.clone();
         let head = *head;
-        let at = Location { pack: pack.hash, header, pack_bytes: 0, offset: 0, head, bad: false };
+        let (pack, own) = (pack.hash, true);
+        let at = Location { pack, header, pack_bytes: 0, offset: 0, head, bad: false, own };
         let opened = self.open(&at);
         // The chunk does not lie there, so that nothing else may be read from what is here.
         self.window = Window::default();
@@ -284,7 +285,8 @@ mod tests {
             let head = ChunkHead { id: Id([1; 24]), descriptor, plain_bytes: 1, sealed_bytes };
             let pack_bytes = 30 << 20;
             let pack = [0; 32];
-            let at = Location { pack, header: vec![], pack_bytes, offset, head, bad: false };
+            let at =
+                Location { pack, header: vec![], pack_bytes, offset, head, bad: false, own: true };
             let (from, to) = blocks(&at, ahead);
             assert_eq!((from % block, to % block), (0, 0), "{offset}");
             assert!(from <= offset && offset + u64::from(sealed_bytes) <= to);

@@ -47,6 +47,13 @@ pub enum Secret<'a> {
     Writer(&'a WriterKey),
 }
 
+impl Secret<'_> {
+    /// Whether it adds and does not read.
+    pub(crate) fn adds(&self) -> bool {
+        matches!(self, Secret::Writer(_))
+    }
+}
+
 impl std::fmt::Debug for Secret<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
@@ -130,7 +137,7 @@ impl KeySlot {
 
     fn begin(vault: &VaultId, kind: u8) -> Result<([u8; 8], Vec<u8>), Error> {
         let id = random()?;
-        let mut out = ObjectHeader { kind: Kind::Slot, vault: *vault, wrapped: None }.write();
+        let mut out = ObjectHeader::owners(Kind::Slot, vault, 0).write();
         out.extend_from_slice(&id);
         out.push(kind);
         Ok((id, out))

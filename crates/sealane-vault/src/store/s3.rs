@@ -1,5 +1,7 @@
 //! Objects in a bucket, behind the same blocking calls as a folder.
 
+mod dial;
+mod http;
 mod probe;
 mod upload;
 
@@ -19,6 +21,8 @@ use object_store::path::Path as Location;
 use object_store::{ClientOptions, ObjectStore, ObjectStoreExt, PutMode, RetryConfig};
 use tokio::runtime::{Handle, Runtime};
 
+use self::dial::Road;
+use self::http::Connector;
 use super::{Object, Put};
 use crate::Error;
 
@@ -26,11 +30,14 @@ use crate::Error;
 ///
 /// Region, endpoint and credentials come from the environment: `AWS_REGION`, `AWS_ENDPOINT_URL`,
 /// `AWS_ACCESS_KEY_ID` and `AWS_SECRET_ACCESS_KEY`, or the role of the machine. Plain HTTP is
-/// spoken with this machine alone unless `AWS_ALLOW_HTTP=true`. Its calls block the thread that
-/// makes them, within a runtime too.
+/// spoken with this machine alone unless `AWS_ALLOW_HTTP=true`. `HTTPS_PROXY` or `ALL_PROXY` is the
+/// way to it, unless `NO_PROXY` has its name; `AWS_CA_BUNDLE` takes the place of the certificates
+/// that the system trusts. Its calls block the thread that makes them, within a runtime too.
 #[derive(Debug)]
 pub struct S3 {
     location: String,
+    /// The location behind the address of its server, as far as one is named.
+    place: String,
     bucket: AmazonS3,
     prefix: Location,
     runtime: &'static Runtime,
@@ -80,17 +87,28 @@ impl S3 {
         let rest = location.strip_prefix("s3://").ok_or_else(|| invalid("not an s3:// address"))?;
         let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
         let prefix = Location::parse(prefix).map_err(|_| invalid("the prefix is malformed"))?;
-        let bucket =
-            client(bucket, &variables, silence).map_err(|cause| failure(location, cause))?;
+        let road = Road::new(&variables).map_err(|cause| Error::store(location, cause))?;
+        let builder = builder(&variables);
+        let place = match endpoint(&builder) {
+            Some(endpoint) => format!("{} {location}", endpoint.trim_end_matches('/')),
+            None => location.to_owned(),
+        };
+        let bucket = client(builder.with_bucket_name(bucket), &variables, road, silence)
+            .map_err(|cause| failure(location, cause))?;
         let runtime = runtime().map_err(|cause| Error::store(location, cause))?;
         let spool = spool_folder(location, &variables);
         let location = location.to_owned();
         let (swept, asked) = (OnceLock::new(), OnceLock::new());
-        Ok(S3 { location, bucket, prefix, runtime, spool, swept, asked })
+        Ok(S3 { location, place, bucket, prefix, runtime, spool, swept, asked })
     }
 
     pub(crate) fn location(&self) -> &str {
         &self.location
+    }
+
+    /// What tells it from a bucket of the same name at another server.
+    pub(crate) fn place(&self) -> &str {
+        &self.place
     }
 
     /// A local folder of this store. What was left there a day ago is removed on the way.
@@ -248,12 +266,8 @@ fn runtime() -> io::Result<&'static Runtime> {
     SHARED.get().ok_or_else(|| io::Error::other("no runtime"))
 }
 
-/// The client of one bucket, from the environment.
-fn client(
-    bucket: &str,
-    variables: &BTreeMap<String, String>,
-    silence: Duration,
-) -> object_store::Result<AmazonS3> {
+/// What the environment says of all buckets.
+fn builder(variables: &BTreeMap<String, String>) -> AmazonS3Builder {
     let mut builder = AmazonS3Builder::new();
     for (name, value) in variables.iter().filter(|(name, _)| name.starts_with("AWS_")) {
         // What the client has no use for is for others.
@@ -261,8 +275,23 @@ fn client(
             builder = builder.with_config(key, value);
         }
     }
+    builder
+}
+
+/// The address of the server, if it is not that of AWS.
+fn endpoint(builder: &AmazonS3Builder) -> Option<String> {
     let keys = [AmazonS3ConfigKey::S3Endpoint, AmazonS3ConfigKey::Endpoint];
-    let endpoint = keys.iter().find_map(|key| builder.get_config_value(key));
+    keys.iter().find_map(|key| builder.get_config_value(key))
+}
+
+/// The client of one bucket.
+fn client(
+    builder: AmazonS3Builder,
+    variables: &BTreeMap<String, String>,
+    road: Road,
+    silence: Duration,
+) -> object_store::Result<AmazonS3> {
+    let endpoint = endpoint(&builder);
     let asked = variables.get("AWS_ALLOW_HTTP").is_some_and(|value| value == "true");
     let options = ClientOptions::new()
         .with_timeout_disabled()
@@ -274,7 +303,11 @@ fn client(
         retry_timeout: Duration::from_millis(MAX_S3_RETRY_MS),
         ..RetryConfig::default()
     };
-    builder.with_bucket_name(bucket).with_client_options(options).with_retry(retry).build()
+    builder
+        .with_http_connector(Connector { road })
+        .with_client_options(options)
+        .with_retry(retry)
+        .build()
 }
 
 /// Unencrypted only within this machine, or when asked for: the objects are sealed, credentials and

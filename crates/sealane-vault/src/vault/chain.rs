@@ -2,6 +2,7 @@ use std::collections::HashMap;
 use std::fs;
 
 use super::trust::SignerKey;
+use super::walk::Chain;
 use super::{Vault, pin};
 use crate::Error;
 use crate::format::pack::Hash;
@@ -108,7 +109,7 @@ impl Vault {
         let mut named = 0;
         for number in self.walk(None)?.links {
             let sealed = self.load(number, &signers)?;
-            if sealed.link.signer != SignerId::default() {
+            if !sealed.link.is_owners() {
                 continue;
             }
             match sealed.open(self.sealing_of(&sealed.header)?.as_ref()) {
@@ -182,19 +183,19 @@ impl Vault {
 
     /// The newest link, checked back to what was seen here, which it then is.
     pub(crate) fn head(&self) -> Result<Option<Head>, Error> {
-        Ok(self.behind()?.0)
+        Ok(self.behind()?.head)
     }
 
-    /// The newest link, and the first number behind it that is free.
-    pub(super) fn behind(&self) -> Result<(Option<Head>, u64), Error> {
+    /// The chain from the head that was seen here.
+    pub(super) fn behind(&self) -> Result<Chain, Error> {
         let seen = self.seen_head()?;
-        let chain = self.walk(seen)?;
-        self.warn(chain.problems);
+        let mut chain = self.walk(seen)?;
+        self.warn(chain.problems.drain(..));
         match chain.head {
             Some(head) if Some(head) != seen => self.remember_head(head)?,
             _ => {}
         }
-        Ok((chain.head, chain.next))
+        Ok(chain)
     }
 
     /// The head as people write it down: `number:hash`.

@@ -7,6 +7,7 @@ use crate::format::header::{Kind, ObjectHeader};
 use crate::format::index::{index_key, write_indexes};
 use crate::format::pack::{Hash, Pack, pack_key};
 use crate::format::snapshot::{self, Body, Link, snapshot_key};
+use crate::manifest::Origin;
 use crate::put::{Packed, PutOptions, now_ns};
 use crate::store::Put;
 
@@ -37,6 +38,7 @@ impl Vault {
             roster: self.roster().number,
             paths,
             tags: options.tags.clone(),
+            rotations: Vec::new(),
         };
         let head = self.append(&body, Vec::new())?;
         Ok((head.0, head_text(head)))
@@ -52,7 +54,7 @@ impl Vault {
             hashes.push(hash);
         }
         self.manifest.transaction(|manifest| {
-            packs.iter().try_for_each(|pack| manifest.add_pack(pack))?;
+            packs.iter().try_for_each(|pack| manifest.add_pack(pack, Origin::Owner))?;
             hashes.iter().try_for_each(|hash| manifest.index_read(hash))
         })
     }
@@ -85,9 +87,17 @@ impl Vault {
         let header = ObjectHeader { kind: Kind::Snapshot, ..self.header() };
         let mut link = Link { number: 0, previous: [0; 32], signer: self.signer_id, removed };
         for _ in 0..TRIES {
-            let (head, next) = self.behind()?;
-            link.number = next;
-            link.previous = head.unwrap_or_default().1;
+            let mut behind = self.behind()?;
+            if self.is_rotating()? {
+                // The head that was seen here may lie behind the hand-over, where another run on
+                // this machine saw it.
+                behind = self.walk(None)?;
+            }
+            if behind.rotated {
+                return Err(Error::Rotated);
+            }
+            link.number = behind.next;
+            link.previous = behind.head.unwrap_or_default().1;
             let object = snapshot::write(&header, &link, body, &self.sealing, &self.signer)?;
             if self.put_link(&snapshot_key(link.number), &object, body)? == Put::Created {
                 let head = (link.number, *blake3::hash(&object).as_bytes());

@@ -40,13 +40,18 @@ impl Vault {
     pub fn slots(&self) -> Result<Vec<SlotInfo>, Error> {
         let slots = self.all_slots()?;
         let roster = self.roster();
+        // The owner of that time has sealed a writer's label.
+        let label = |slot: &KeySlot| {
+            let mut sealings = self.sealings.iter().rev();
+            sealings.find_map(|sealing| slot.writer_label(sealing))
+        };
         let info = |slot: &KeySlot| {
             let listed = roster.listed(&slot.id);
             SlotInfo {
                 id: hex(&slot.id),
                 kind: slot.kind,
                 cost: slot.cost,
-                label: slot.writer_label(&self.sealing).filter(|_| slot.kind == SlotKind::Writer),
+                label: label(slot).filter(|_| slot.kind == SlotKind::Writer),
                 until: listed.map(|listed| listed.until).filter(|until| *until != NO_END),
                 signed: listed.is_some_and(|listed| listed.hash == slot.hash()),
             }
@@ -127,7 +132,7 @@ impl Vault {
             slot,
             seed,
             naming: self.naming.clone(),
-            owner_verifying: self.config.owner,
+            owner_verifying: self.succession.current(),
             owner: owner_identity(main, vault)?.public().clone(),
         })
     }
@@ -185,6 +190,7 @@ impl Vault {
             paths: Vec::new(),
             tags: Vec::new(),
             roster: self.roster().number,
+            rotations: Vec::new(),
         }
     }
 }

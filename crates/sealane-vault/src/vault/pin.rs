@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use super::OpenOptions;
+use super::succession::Succession;
 use crate::Error;
-use crate::format::config::Config;
 use crate::format::header::VaultId;
 use crate::manifest::{private_folder, state_base};
 use crate::store::{Store, spool_name};
@@ -25,10 +25,10 @@ pub(crate) struct Anchor {
 }
 
 impl Anchor {
-    pub(crate) fn of(config: &Config) -> Anchor {
-        let hash = blake3::derive_key("sealane vault v1 owner fingerprint", &config.owner);
+    pub(crate) fn of(vault: &VaultId, owner: &[u8; 32]) -> Anchor {
+        let hash = blake3::derive_key("sealane vault v1 owner fingerprint", owner);
         let (owner, _) = hash.split_first_chunk().unwrap_or((&[0; 16], &[]));
-        Anchor { vault: config.vault, owner: *owner }
+        Anchor { vault: *vault, owner: *owner }
     }
 }
 
@@ -53,8 +53,12 @@ impl FromStr for Anchor {
 /// What a machine remembers of a place, and of a vault wherever it is.
 pub(super) struct Pin {
     files: Option<[PathBuf; 2]>,
+    /// Where versions that did not look at a bucket's server remembered the place.
+    before_servers: Option<PathBuf>,
     place: String,
     found: Anchor,
+    /// Those of the owners before, who have signed each other up to the one that was found.
+    before: Vec<Anchor>,
     expected: bool,
 }
 
@@ -64,38 +68,51 @@ impl Pin {
     /// Without anything remembered the first use is trusted; [`Pin::keep`] remembers it then.
     pub(super) fn check(
         store: &Store,
-        config: &Config,
+        vault: &VaultId,
+        succession: &Succession,
         options: &OpenOptions,
     ) -> Result<Pin, Error> {
-        let pin = Pin::new(store, config, options)?;
+        let owners = succession.owners().iter();
+        let mut before: Vec<Anchor> = owners.map(|owner| Anchor::of(vault, owner)).collect();
+        let found = before.pop().unwrap_or(Anchor { vault: *vault, owner: [0; 16] });
+        let pin = Pin { before, ..Pin::new(store, found, options)? };
         let expected = options.expect.as_deref().map(Anchor::from_str).transpose()?;
         if let Some(expected) = expected {
             pin.compare(expected)?;
             return Ok(Pin { expected: true, ..pin });
         }
-        for file in pin.files.iter().flatten() {
-            if let Some(pinned) = read(file)? {
-                pin.compare(pinned)?;
-            }
+        let [place, vault] = match &pin.files {
+            Some(files) => files.each_ref().map(|file| read(file)),
+            None => [Ok(None), Ok(None)],
+        };
+        let older = || pin.before_servers.as_deref().map_or(Ok(None), read);
+        let place = place?.map_or_else(older, |pinned| Ok(Some(pinned)))?;
+        for pinned in [place, vault?].into_iter().flatten() {
+            pin.compare(pinned)?;
         }
         Ok(pin)
     }
 
-    fn new(store: &Store, config: &Config, options: &OpenOptions) -> Result<Pin, Error> {
+    fn new(store: &Store, found: Anchor, options: &OpenOptions) -> Result<Pin, Error> {
         let place = store.location();
-        let files = match state_base(options.state.as_deref()) {
-            Ok(base) => Some([
-                base.join("places").join(hex(&place_name(store, &place))),
-                base.join(hex(&config.vault)).join("owner"),
-            ]),
+        let base = match state_base(options.state.as_deref()) {
+            Ok(base) => Some(base),
             Err(_) if options.objects_alone => None,
             Err(error) => return Err(error),
         };
-        Ok(Pin { files, place, found: Anchor::of(config), expected: false })
+        let at = |base: &PathBuf, name: [u8; 16]| base.join("places").join(hex(&name));
+        let files = base
+            .as_ref()
+            .map(|base| [at(base, place_name(store)), base.join(hex(&found.vault)).join("owner")]);
+        let before_servers = match store {
+            Store::S3(_) => base.as_ref().map(|base| at(base, named(place.as_bytes()))),
+            Store::Folder(_) => None,
+        };
+        Ok(Pin { files, before_servers, place, found, before: Vec::new(), expected: false })
     }
 
     fn compare(&self, pinned: Anchor) -> Result<(), Error> {
-        if pinned == self.found {
+        if pinned == self.found || self.before.contains(&pinned) {
             return Ok(());
         }
         Err(Error::Exchanged {
@@ -108,7 +125,7 @@ impl Pin {
     /// Remembers what is in the place, after it was opened with a key that fits.
     pub(super) fn keep(&self) -> Result<(), Error> {
         for file in self.files.iter().flatten() {
-            if self.expected || read(file)?.is_none() {
+            if self.expected || read(file)? != Some(self.found) {
                 write(file, format!("{}\n{}\n", self.found, self.place))?;
             }
         }
@@ -116,20 +133,24 @@ impl Pin {
     }
 
     /// Remembers a vault that was made here just now, whatever was in the place before.
-    pub(super) fn made(store: &Store, config: &Config, options: &OpenOptions) -> Result<(), Error> {
-        Pin { expected: true, ..Pin::new(store, config, options)? }.keep()
+    pub(super) fn made(store: &Store, anchor: Anchor, options: &OpenOptions) -> Result<(), Error> {
+        Pin { expected: true, ..Pin::new(store, anchor, options)? }.keep()
     }
 }
 
 /// One name for all ways to write a place.
-fn place_name(store: &Store, place: &str) -> [u8; 16] {
+fn place_name(store: &Store) -> [u8; 16] {
     let place = match store {
-        Store::Folder(_) => std::path::absolute(place)
+        Store::Folder(folder) => std::path::absolute(folder.root())
             .map(|path| path.canonicalize().unwrap_or(path).into_os_string())
-            .unwrap_or_else(|_| place.into()),
-        Store::S3(_) => place.into(),
+            .unwrap_or_else(|_| folder.root().into()),
+        Store::S3(bucket) => bucket.place().into(),
     };
-    let hash = blake3::hash(place.as_encoded_bytes());
+    named(place.as_encoded_bytes())
+}
+
+fn named(place: &[u8]) -> [u8; 16] {
+    let hash = blake3::hash(place);
     let (name, _) = hash.as_bytes().split_first_chunk().unwrap_or((&[0; 16], &[]));
     *name
 }

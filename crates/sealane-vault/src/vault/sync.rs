@@ -2,11 +2,11 @@ use std::collections::HashSet;
 
 use super::Vault;
 use crate::Error;
-use crate::format::header::ObjectHeader;
+use crate::format::header::{Kind, ObjectHeader};
 use crate::format::index::read_index;
 use crate::format::pack::{Hash, Pack, pack_key, read_pack};
 use crate::limits::MAX_INDEX_BYTES;
-use crate::manifest::Manifest;
+use crate::manifest::{Manifest, Origin};
 use crate::store::Object;
 use crate::wire::from_hex;
 
@@ -19,12 +19,12 @@ impl Vault {
         self.manifest.transaction(|manifest| {
             let known = manifest.packs()?;
             known.difference(&there).try_for_each(|gone| manifest.forget_pack(gone))?;
-            if self.main.is_some() && there.len() > known.intersection(&there).count() {
+            if !self.mains.is_empty() && there.len() > known.intersection(&there).count() {
                 self.read_indexes(manifest, &there)?;
                 let known = manifest.packs()?;
                 for (hash, size) in packs.iter().filter(|(hash, _)| !known.contains(hash)) {
                     match self.read_pack(hash, *size) {
-                        Ok(pack) => manifest.add_pack(&pack)?,
+                        Ok(pack) => manifest.add_pack(&pack, self.origin(&pack))?,
                         // What is in it is missing then: a put keeps it anew, and `verify` and
                         // whoever needs it say so.
                         Err(error) if error.is_damage() => {}
@@ -51,8 +51,8 @@ impl Vault {
             // Whoever seals an index may put into it what it likes of any pack; what a writer says
             // is read from the trailers of its own packs.
             let open = |header: &ObjectHeader| match header.wrapped {
-                None => self.sealing_of(header),
-                Some(_) => Err(Error::Malformed { what: "an index" }),
+                None if header.generation == self.generation() => self.sealing_of(header),
+                _ => Err(Error::Malformed { what: "an index" }),
             };
             let packs = match read_index(&object.key, &bytes, &self.config.vault, open) {
                 Ok(packs) => packs,
@@ -65,12 +65,19 @@ impl Vault {
             };
             for pack in packs {
                 if there.contains(&pack.hash) {
-                    manifest.add_pack(&pack)?;
+                    // Whoever has the newest main key vouches for what an older one sealed.
+                    manifest.add_pack(&pack, Origin::Owner)?;
                 }
             }
             manifest.index_read(&hash)?;
         }
         Ok(())
+    }
+
+    /// Whether the owner wrote a pack, as far as its header tells.
+    pub(crate) fn origin(&self, pack: &Pack) -> Origin {
+        let own = ObjectHeader::owners(Kind::Pack, &self.config.vault, self.generation());
+        if pack.header == own.write() { Origin::Owner } else { Origin::Other }
     }
 
     /// A pack's header and trailer.
@@ -100,7 +107,7 @@ impl Vault {
         manifest.transaction(|manifest| {
             for (hash, size) in self.pack_objects()? {
                 match self.read_pack(&hash, size) {
-                    Ok(pack) => manifest.add_pack(&pack)?,
+                    Ok(pack) => manifest.add_pack(&pack, self.origin(&pack))?,
                     // What is in it is missing then, and named by whoever needs it.
                     Err(error) if error.is_damage() => {}
                     Err(error) => return Err(error),

@@ -6,7 +6,6 @@ use std::sync::PoisonError;
 
 use super::{Vault, pin};
 use crate::Error;
-use crate::format::config::Config;
 use crate::format::header::VaultId;
 use crate::format::roster::{Listed, NO_END, ROSTER_PREFIX, Roster, roster_key, roster_number};
 use crate::format::snapshot::SignerId;
@@ -75,14 +74,24 @@ fn skip(foreign: &mut Vec<Skipped>, key: &str, reason: impl Into<String>) {
     foreign.push(Skipped { path: key.to_owned(), reason: reason.into() });
 }
 
-/// The newest list that the owner signed, from the store or as this machine remembers it.
+/// The newest list, and what lies beside it.
+#[derive(Default)]
+pub(super) struct Newest {
+    pub(super) roster: Roster,
+    pub(super) foreign: Vec<Skipped>,
+}
+
+/// The newest list that one of `owners` signed, the last of them first: from the store or as this
+/// machine remembers it.
 pub(super) fn newest(
     store: &Store,
-    config: &Config,
+    vault: &VaultId,
+    owners: &[[u8; 32]],
     remembered: Option<&[u8]>,
-) -> Result<(Roster, Vec<Skipped>), Error> {
+) -> Result<Newest, Error> {
     let mut foreign = Vec::new();
     let mut newest = Roster::default();
+    let mut before = Vec::new();
     for object in store.list(ROSTER_PREFIX)?.iter().rev() {
         let bytes = match store.get(&object.key, MAX_ROSTER_BYTES) {
             Ok(bytes) => bytes,
@@ -92,19 +101,30 @@ pub(super) fn newest(
             }
             Err(error) => return Err(error),
         };
-        match Roster::read(&object.key, &bytes, &config.vault, &config.owner) {
-            Ok(roster) => {
+        match Roster::read(&object.key, &bytes, vault, owners) {
+            Ok(roster) if roster.is_newer(&newest) => {
+                let last = usize::from(roster.generation) + 1 == owners.len();
+                if newest.number > 0 {
+                    before.push(roster_key(newest.number));
+                }
                 newest = roster;
-                break;
+                if last {
+                    break;
+                }
             }
+            Ok(_) => {}
             Err(error) => skip(&mut foreign, &object.key, error.named()),
         }
     }
+    // An owner before has signed it behind the list of the one that holds now.
+    for key in before {
+        skip(&mut foreign, &key, "its owner has handed over: it does not hold any more");
+    }
     let kept = remembered.and_then(|bytes| {
         let number = bytes.get(24..32)?.try_into().map(u64::from_le_bytes).ok()?;
-        Roster::read(&roster_key(number), bytes, &config.vault, &config.owner).ok()
+        Roster::read(&roster_key(number), bytes, vault, owners).ok()
     });
-    if let Some(kept) = kept.filter(|kept| kept.number > newest.number) {
+    if let Some(kept) = kept.filter(|kept| kept.is_newer(&newest)) {
         skip(
             &mut foreign,
             &roster_key(kept.number),
@@ -112,7 +132,7 @@ pub(super) fn newest(
         );
         newest = kept;
     }
-    Ok((newest, foreign))
+    Ok(Newest { roster: newest, foreign })
 }
 
 impl Vault {
@@ -128,14 +148,14 @@ impl Vault {
         Ok(found.slots)
     }
 
-    /// The keys that may sign snapshots, and how far each is believed.
+    /// The writers that may sign snapshots, and how far each is believed.
     pub(crate) fn signers(&self) -> Result<HashMap<SignerId, SignerKey>, Error> {
-        let owner = SignerKey { verifying: self.config.owner, until: NO_END };
-        let mut signers = HashMap::from([(SignerId::default(), owner)]);
+        let mut signers = HashMap::new();
         let roster = self.roster();
         for slot in self.all_slots()? {
-            if slot.kind == SlotKind::Writer {
-                match slot.writer(&self.config.owner) {
+            // The list is what the owner signs; an owner before may have signed the slot itself.
+            if slot.kind == SlotKind::Writer && roster.listed(&slot.id).is_none() {
+                match slot.writer(&self.succession.current()) {
                     Ok(verifying) => {
                         signers.insert(slot.id, SignerKey { verifying, until: NO_END });
                     }
@@ -152,17 +172,21 @@ impl Vault {
         Ok(signers)
     }
 
+    fn newest_there(&self) -> Result<Newest, Error> {
+        newest(&self.store, &self.config.vault, self.succession.owners(), None)
+    }
+
     /// The number of the newest list that the store has.
     pub(crate) fn newest_roster(&self) -> Result<u64, Error> {
-        Ok(newest(&self.store, &self.config, None)?.0.number)
+        Ok(self.newest_there()?.roster.number)
     }
 
     /// What is wrong with the slots and the owner's list of them.
     pub(crate) fn check_roster(&self) -> Result<Vec<Skipped>, Error> {
         let roster = self.roster();
-        let (there, mut problems) = newest(&self.store, &self.config, None)?;
+        let Newest { roster: there, foreign: mut problems } = self.newest_there()?;
         problems.append(&mut slots(&self.store, &self.config.vault, &roster)?.foreign);
-        if there.number < roster.number {
+        if roster.is_newer(&there) {
             let reason = "the newest list of slots is missing";
             skip(&mut problems, &roster_key(roster.number), reason);
         }
@@ -172,13 +196,16 @@ impl Vault {
     /// Signs what slots there are, in a vault that has no list yet. A store that cannot be written
     /// to leaves it unsigned, which is a warning.
     pub(super) fn sign_slots_once(&self) -> Result<(), Error> {
+        if self.roster().generation < self.generation() {
+            return self.complete_rotation();
+        }
         if self.roster().number > 0 {
             return Ok(());
         }
         let unsigned = |reason: &str| {
             self.warn([Skipped { path: ROSTER_PREFIX.to_owned(), reason: reason.to_owned() }]);
         };
-        if self.main.is_none() || self.state.is_none() {
+        if self.mains.is_empty() || self.state.is_none() {
             unsigned("Unsigned: the owner has signed no list of slots yet");
             return Ok(());
         }
@@ -208,10 +235,11 @@ impl Vault {
     /// Writes a new list: the slots that there are, changed by `change`.
     pub(crate) fn list_slots(&self, change: &mut dyn FnMut(&mut Vec<Listed>)) -> Result<(), Error> {
         self.owner("sign slots")?;
+        self.check_not_rotating()?;
         // Another machine of the owner may have written one since this vault was opened.
-        let (there, _) = newest(&self.store, &self.config, None)?;
+        let there = self.newest_there()?.roster;
         let mut roster = self.roster();
-        if there.number > roster.number {
+        if there.is_newer(&roster) {
             roster = there;
         }
         if roster.number == 0 {
@@ -228,6 +256,8 @@ impl Vault {
         while taken.binary_search(&roster.number).is_ok() {
             roster.number += 1;
         }
+        roster.generation = self.generation();
+        roster.handovers = self.succession.handovers().to_vec();
         let object = roster.write(&self.config.vault, &self.signer)?;
         if self.store.put_and_read(&roster_key(roster.number), &object)? == Put::Existed {
             // Another machine of the owner was faster; what it wrote is read by the next open.
@@ -237,13 +267,14 @@ impl Vault {
             pin::write(&state.join("roster"), &object)?;
         }
         *self.roster.lock().unwrap_or_else(PoisonError::into_inner) = roster;
-        Ok(())
+        // Whoever changes the main key looks for a newer list behind having said so.
+        self.check_not_rotating()
     }
 
     /// What a list says of a slot that is as it was made.
     pub(crate) fn listed(&self, slot: &KeySlot) -> Option<Listed> {
         let writer = match slot.kind {
-            SlotKind::Writer => slot.writer(&self.config.owner).ok()?,
+            SlotKind::Writer => slot.writer(&self.succession.current()).ok()?,
             _ => [0; 32],
         };
         let (id, kind, hash) = (slot.id, slot.kind, slot.hash());
@@ -269,7 +300,7 @@ impl Vault {
                     &roster_key(roster.number),
                     &bytes,
                     &self.config.vault,
-                    &self.config.owner,
+                    self.succession.owners(),
                 );
                 if is_it.is_ok() { pin::write(&file, &bytes) } else { Ok(()) }
             }

@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::Vault;
 use super::chain::Head;
+use super::succession::TakenOver;
 use super::trust::SignerKey;
 use crate::Error;
 use crate::format::pack::Hash;
-use crate::format::snapshot::{Sealed, SignerId, snapshot_key, snapshot_number};
+use crate::format::snapshot::{HANDOVER, Sealed, SignerId, snapshot_key, snapshot_number};
 use crate::limits::MAX_SNAPSHOT_BYTES;
 use crate::put::Skipped;
 
@@ -49,6 +50,10 @@ pub(crate) struct Chain {
     pub(crate) loose: Vec<u64>,
     /// Whether the owner's links name some that are not there.
     pub(crate) broken: Option<u64>,
+    /// Whether the owner has handed over to a main key that this handle does not know.
+    pub(crate) rotated: bool,
+    /// Every link that belongs to the chain or may come to, with its hash: what a hand-over names.
+    pub(crate) vouched: Vec<Head>,
     /// What the owner has removed, newest list first.
     pub(crate) removed: Vec<(u64, Hash)>,
     /// What is not part of the chain, and what is missing.
@@ -82,12 +87,17 @@ impl Vault {
         let numbers = positions.iter().map(|(number, _)| *number);
         chain.links = numbers.filter(|number| believed(number)).collect();
         chain.loose.retain(|number| believed(number));
+        chain.vouched = vouched(&positions, &chain.loose, &there);
         Ok(chain)
     }
 
     /// Every object from `first` on, told apart; and what the owner's newest list has removed.
     fn read_links(&self, first: u64, chain: &mut Chain) -> Result<BTreeMap<u64, At>, Error> {
         let signers = self.signers()?;
+        let taken_over = self.taken_over(first)?;
+        let lacks = |number, hash: Option<&Hash>| {
+            taken_over.as_ref().is_some_and(|taken_over| taken_over.lacks(number, hash))
+        };
         let mut there = BTreeMap::new();
         for object in self.store.list("snapshots/")? {
             let Some(number) = snapshot_number(&object.key) else {
@@ -98,6 +108,9 @@ impl Vault {
                 continue;
             }
             match self.read_link(number, &signers) {
+                Ok((sealed, _)) if lacks(number, Some(&sealed.hash)) => {
+                    chain.problem(&object.key, NOT_TAKEN_OVER);
+                }
                 Ok((sealed, standing)) => {
                     there.insert(number, At::Link(self.found(sealed, standing, chain)));
                 }
@@ -105,7 +118,9 @@ impl Vault {
                 Err(Error::Missing(_)) => {}
                 Err(error) if error.is_damage() => {
                     chain.problem(&object.key, &error.named());
-                    there.insert(number, At::Foreign);
+                    if !lacks(number, None) {
+                        there.insert(number, At::Foreign);
+                    }
                 }
                 Err(error) => return Err(error),
             }
@@ -119,7 +134,9 @@ impl Vault {
         if standing == Standing::Nobody {
             chain.problem(&key, "its signer is not believed: it is no snapshot");
         }
-        if standing == Standing::Owner {
+        if link.signer == HANDOVER {
+            chain.rotated |= !self.succession.handovers().contains(&(link.number, sealed.hash));
+        } else if standing == Standing::Owner {
             if !link.removed.is_empty() {
                 chain.removed.clone_from(&link.removed);
             }
@@ -136,16 +153,37 @@ impl Vault {
     ) -> Result<(Sealed, Standing), Error> {
         let bytes = self.store.get(&snapshot_key(number), MAX_SNAPSHOT_BYTES)?;
         let sealed = Sealed::read(number, bytes, &self.config.vault)?;
+        if sealed.link.is_owners() {
+            sealed.check_signature(&self.succession.owner_at(number))?;
+            self.check_handover(&sealed)?;
+            return Ok((sealed, Standing::Owner));
+        }
         let Some(signer) = signers.get(&sealed.link.signer) else {
             return Ok((sealed, Standing::Nobody));
         };
         sealed.check_signature(&signer.verifying)?;
-        let standing = match sealed.link.signer {
-            owner if owner == SignerId::default() => Standing::Owner,
-            _ if number <= signer.until => Standing::Writer,
-            _ => Standing::Nobody,
-        };
-        Ok((sealed, standing))
+        let believed = number <= signer.until;
+        Ok((sealed, if believed { Standing::Writer } else { Standing::Nobody }))
+    }
+
+    /// Refuses a hand-over that an owner signed beside the one with which it went.
+    fn check_handover(&self, sealed: &Sealed) -> Result<(), Error> {
+        let handovers = self.succession.handovers();
+        let number = sealed.link.number;
+        let past = handovers.last().is_some_and(|(last, _)| number <= *last);
+        if sealed.link.signer == HANDOVER && past && !handovers.contains(&(number, sealed.hash)) {
+            return Err(Error::Signature(snapshot_key(number)));
+        }
+        Ok(())
+    }
+
+    /// The links that the newest hand-over names, where a walk from `first` on needs them.
+    fn taken_over(&self, first: u64) -> Result<Option<TakenOver>, Error> {
+        let newest = self.succession.handovers().last().copied();
+        match newest.filter(|(number, _)| first <= *number) {
+            Some(head) => TakenOver::read(&self.store, &self.config.vault, head),
+            None => Ok(None),
+        }
     }
 
     /// A link that is believed.
@@ -159,6 +197,31 @@ impl Vault {
             (sealed, _) => Ok(sealed),
         }
     }
+}
+
+const NOT_TAKEN_OVER: &str =
+    "the owner did not name it when the main key was changed: it is no link";
+
+/// The links of a chain and those that are loose. Of a link that is lost the hash stands in the one
+/// behind it.
+fn vouched(positions: &[Head], loose: &[u64], there: &BTreeMap<u64, At>) -> Vec<Head> {
+    let mut vouched: BTreeMap<u64, Hash> = BTreeMap::new();
+    let mut before = Head::default();
+    for &(number, hash) in positions.iter().filter(|(number, _)| *number > 0) {
+        if let Some(At::Link(found)) = there.get(&number)
+            && found.previous != before.1
+        {
+            vouched.entry(number - 1).or_insert(found.previous);
+        }
+        vouched.insert(number, hash);
+        before = (number, hash);
+    }
+    for number in loose {
+        if let Some(At::Link(found)) = there.get(number) {
+            vouched.insert(*number, found.hash);
+        }
+    }
+    vouched.into_iter().collect()
 }
 
 /// Compares the store with a head that was seen.

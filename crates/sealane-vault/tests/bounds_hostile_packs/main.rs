@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use sealane_vault::hostile::{self, FalseLink, Lie};
 use sealane_vault::{
     Cost, Entry, GetOptions, Id, Metadata, Node, OpenOptions, Piece, PutOptions, Secret, Store,
-    Vault,
+    Vault, WriterKey,
 };
 
 /// What may be held above a quiet run.
@@ -98,13 +98,18 @@ fn bombed(bomb: impl FnOnce(&Vault) -> (Vec<Lie>, Vec<Id>)) -> tempfile::TempDir
     let (lies, pages) = bomb(&writer);
     let size = hostile::plant_pack(&writer, &lies).unwrap();
     println!("a pack of {size} bytes");
-    let head = writer.head_text().unwrap();
-    let hash = head.split_once(':').unwrap().1;
-    let byte = |at: usize| u8::from_str_radix(&hash[2 * at..2 * at + 2], 16).unwrap();
-    let previous = std::array::from_fn(byte);
-    let link = FalseLink { number: 2, previous, removed: vec![], pages };
+    let previous = head(&writer);
+    let link = FalseLink { number: 2, previous, pages, ..FalseLink::default() };
     hostile::plant_link(&writer, link).unwrap();
     folder
+}
+
+/// The hash of the newest link.
+fn head(vault: &Vault) -> [u8; 32] {
+    let head = vault.head_text().unwrap();
+    let hash = head.split_once(':').unwrap().1;
+    let byte = |at: usize| u8::from_str_radix(&hash[2 * at..2 * at + 2], 16).unwrap();
+    std::array::from_fn(byte)
 }
 
 fn file(pieces: Vec<Piece>) -> Entry {
@@ -132,6 +137,25 @@ fn lists(references: usize, holes: usize) -> tempfile::TempDir {
     })
 }
 
+/// A link of four megabytes that says little, in many words.
+fn tagged() -> tempfile::TempDir {
+    let folder = bombed(|writer| paged(writer, vec![], &file(vec![Piece::Hole { bytes: 5 }])));
+    let key = another_writer(folder.path());
+    let options = options(folder.path(), "w2");
+    let writer = Vault::open(store(folder.path()), &Secret::Writer(&key), &options).unwrap();
+    let (previous, tags) = (head(&writer), vec![String::new(); 4_000_000]);
+    let link = FalseLink { number: 3, previous, tags, ..FalseLink::default() };
+    hostile::plant_link(&writer, link).unwrap();
+    folder
+}
+
+/// Another writer of the vault.
+fn another_writer(folder: &Path) -> WriterKey {
+    let secret = Secret::Passphrase(b"secret");
+    let owner = Vault::open(store(folder), &secret, &options(folder, "o")).unwrap();
+    owner.add_writer("worse").unwrap()
+}
+
 #[test]
 fn a_hostile_pack_costs_a_reader_little_memory() {
     let quiet = bombed(|writer| paged(writer, vec![], &file(vec![Piece::Hole { bytes: 5 }])));
@@ -148,7 +172,7 @@ fn a_hostile_pack_costs_a_reader_little_memory() {
         ("two million holes in an entry", holes),
         ("a trailer of 770,000 chunks", trailer),
     ];
-    for (what, folder) in bombs {
+    for (what, folder) in bombs.into_iter().chain([("a snapshot of four million tags", tagged())]) {
         let held = most(|| reads(folder.path(), "fresh"));
         println!("{what}: {held} bytes, quiet {quiet}");
         assert!(held <= quiet + BOUND, "{what}: {held} bytes, quiet {quiet}");

@@ -1,6 +1,7 @@
 //! What a vault promises, one file per promise.
 
 mod believes_a_writer_up_to;
+mod changes_the_main_key;
 mod corpus;
 mod deep_paths;
 mod determinism;
@@ -12,6 +13,7 @@ mod keeps_in_s3;
 mod notices_tampering;
 mod pins_a_location;
 mod python_restores;
+mod reaches_buckets;
 mod reads_n2s;
 mod recovers_from_objects;
 mod refuses_bad_buckets;

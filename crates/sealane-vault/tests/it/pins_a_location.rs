@@ -2,10 +2,12 @@
 //! made for the victim's public key, is refused by name and reads nothing.
 
 use std::fs;
+use std::path::{Path, PathBuf};
 
-use crate::shared::{CHEAP, PASSPHRASE, Place};
+use crate::s3::Server;
+use crate::shared::{CHEAP, Host, PASSPHRASE, Place};
 use sealane_group::Identity;
-use sealane_vault::{Error, Metadata, OpenOptions, PutOptions, Secret, Store, Vault};
+use sealane_vault::{Error, Metadata, OpenOptions, PutOptions, S3, Secret, Store, Vault};
 
 /// A vault that somebody opens by identity, and another that the store made for that identity and
 /// has put in its place.
@@ -115,4 +117,67 @@ fn a_vault_from_before_is_signed_at_the_first_open_with_the_main_key() {
     let writer = Vault::open(place.store(), &Secret::Writer(&key), &options).unwrap();
     assert_eq!(writer.warnings(), []);
     writer.put_reader("a", &mut &b"a"[..], &PutOptions::default()).unwrap();
+}
+
+/// It tells names, and neither what is in the files nor what opens the vault.
+#[test]
+fn the_state_folder_opens_nothing() {
+    let place = Place::new();
+    let content = b"the content of a file that nobody else may read";
+    let source = place.source(|folder| fs::write(folder.join("named"), content).unwrap());
+    let owner = place.init();
+    let code = owner.add_recovery("paper").unwrap();
+    let host = Host::of(&place, &owner, "host");
+    owner.put_paths(std::slice::from_ref(&source), &PutOptions::default()).unwrap();
+    host.open(&place).put_paths(&[source], &PutOptions::default()).unwrap();
+    let code = code.expose().to_string();
+    let key = host.key.expose().to_string();
+    let hidden = [&content[..], PASSPHRASE, code.as_bytes(), key.as_bytes()];
+    let mut named = 0;
+    for state in ["state", "host"] {
+        for file in files(&place.path(state)) {
+            let bytes = fs::read(&file).unwrap();
+            let has = |what: &[u8]| bytes.windows(what.len()).any(|part| part == what);
+            assert!(!hidden.iter().any(|what| has(what)), "{}", file.display());
+            named += usize::from(has(b"named"));
+        }
+    }
+    // The search finds what is there.
+    assert!(named > 0);
+}
+
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
+}
+
+/// Two servers may each have a bucket of that name.
+#[test]
+fn a_bucket_of_the_same_name_at_another_server_is_another_place() {
+    let place = Place::new();
+    let (one, two) = (Server::start(), Server::start());
+    let home = place.path("home");
+    let bucket = |server: &Server| {
+        let environment = Server::environment(server.port, &home);
+        Store::S3(S3::with_environment("s3://bucket/vault", environment).unwrap().into())
+    };
+    let init = |server: &Server| {
+        let options = place.options();
+        Vault::init(bucket(server), PASSPHRASE, CHEAP, Metadata::Sealed, &options).unwrap()
+    };
+    let (first, second) = (init(&one), init(&two));
+    assert_ne!(first.id(), second.id());
+    let open =
+        |server| Vault::open(bucket(server), &Secret::Passphrase(PASSPHRASE), &place.options());
+    assert_eq!(open(&one).unwrap().id(), first.id());
+    assert_eq!(open(&two).unwrap().id(), second.id());
+    // What a version that did not tell them apart remembers holds where nothing else does.
+    let places: Vec<_> = files(&place.path("state/places"));
+    assert_eq!(places.len(), 2);
+    let hash = blake3::hash(b"s3://bucket/vault").to_hex();
+    let (kept, text) = (&places[0], fs::read(&places[0]).unwrap());
+    fs::write(kept.with_file_name(&hash[..32]), &text).unwrap();
+    places.iter().for_each(|place| fs::remove_file(place).unwrap());
+    let names = [open(&one), open(&two)].map(|opened| opened.err().map(|error| error.info().name));
+    assert_eq!(names.iter().flatten().collect::<Vec<_>>(), [&"VaultExchanged"]);
 }

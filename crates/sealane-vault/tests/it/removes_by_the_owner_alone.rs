@@ -35,7 +35,7 @@ fn a_writer_does_not_hide_that_snapshots_were_deleted() {
     let removed = vec![(1, [1; 32]), (2, [2; 32]), (3, previous)];
     hostile::plant_link(
         &writer,
-        FalseLink { number: number + 1, previous, removed, pages: vec![] },
+        FalseLink { number: number + 1, previous, removed, ..FalseLink::default() },
     )
     .unwrap();
     for number in 1..=3 {

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::shared::{Host, PASSPHRASE, Place, assert_same, head};
+use crate::shared::{CHEAP, Host, PASSPHRASE, Place, assert_same, head};
 use sealane_vault::hostile::{self, FalseLink};
 use sealane_vault::{
     DrillOptions, GetOptions, Keep, OpenOptions, PruneOptions, PutOptions, Secret, Vault, Whose,
@@ -180,4 +180,19 @@ fn recovering_nothing_is_a_failure() {
     // Without a number the owner's older one comes before it.
     let older = vault.recover_to(None, &target, &GetOptions::default()).unwrap();
     assert_eq!((older.snapshot, older.report.files), (Some(1), 1));
+}
+
+/// What a slot says of its cost is a part of what its secret opens.
+#[test]
+fn a_slot_that_was_made_cheaper_opens_nothing() {
+    let place = Place::new();
+    drop(place.init());
+    let slot = place.store().list("keys/").unwrap().remove(0).key;
+    let path = place.path("vault").join(slot);
+    let mut bytes = fs::read(&path).unwrap();
+    let memory = 24 + 8 + 1 + 16;
+    assert_eq!(bytes[memory..memory + 4], CHEAP.memory_kib.to_le_bytes());
+    bytes[memory..memory + 4].copy_from_slice(&(CHEAP.memory_kib / 2).to_le_bytes());
+    fs::write(path, bytes).unwrap();
+    assert_eq!(place.try_open().unwrap_err().info().name, "WrongKey");
 }

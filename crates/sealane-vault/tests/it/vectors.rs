@@ -1,6 +1,6 @@
-//! The vaults in `vectors/vault`, of before there were lists of slots, and `vectors/vault2`, which
-//! earlier versions wrote, read as they were written; and what is put into them again is cut, named
-//! and found as it was then.
+//! The vaults that earlier versions wrote read as they were written: `vectors/vault`, of before there
+//! were lists of slots, `vectors/vault2`, and `vectors/vault3`, whose main key was changed twice. What
+//! is put into them again is cut, named and found as it was then.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::shared::Place;
 
-const VAULTS: [&str; 2] = ["vault", "vault2"];
+const VAULTS: [&str; 3] = ["vault", "vault2", "vault3"];
 
 fn vectors(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors").join(name)

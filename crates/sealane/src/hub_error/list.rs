@@ -38,6 +38,16 @@ hub_errors! {
     NotSealed: Never,
     /// `SL-HUB-18`: the stream is open or sealed for another group.
     SealMismatch: Never,
+    /// `SL-HUB-27`: a message's n is not the next one of its session and stream.
+    NumberSkipped: Never,
+    /// `SL-HUB-28`: a message's n is lower than what the hub remembers of its session.
+    NumberForgotten: Never,
+    /// `SL-HUB-29`: another connection has named the same publishing session.
+    SessionTaken: Never,
+    /// `SL-HUB-30`: more was published on a connection than the hub has given credit for.
+    CreditExceeded: Never,
+    /// `SL-HUB-31`: a message is to be stored under a condition that this hub does not know.
+    UnknownCondition: Never,
     /// `SL-HUB-19`: the bytes of a sealed message are no frame.
     FrameMalformed: Never,
     /// `SL-HUB-20`: another process holds the store; nothing of the request was kept.

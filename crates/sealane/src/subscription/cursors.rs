@@ -103,8 +103,8 @@ mod tests {
     use super::*;
 
     fn deliver(stream: &str, generation: u64, offset: u64) -> Deliver {
-        let stream = stream.parse().unwrap();
-        Deliver { stream, offset, generation, attempt: 1, envelope: bytes::Bytes::new() }
+        let (stream, envelope) = (stream.parse().unwrap(), bytes::Bytes::new());
+        Deliver { stream, offset, generation, attempt: 1, stored_ms: 0, envelope }
     }
 
     #[test]

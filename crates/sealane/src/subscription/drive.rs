@@ -10,10 +10,10 @@ use tokio::time::{sleep, sleep_until, timeout};
 
 use super::cursors::Cursors;
 use super::shared::{Other, Shared};
-use super::socket::{Ended, Reader, Writer, connect};
 use crate::backoff::Backoff;
 use crate::error::Unshown;
 use crate::group::Reading;
+use crate::socket::{Ended, Reader, Writer, connect};
 use crate::subscribe::{Start, Subscribe};
 use crate::{Error, Event, HubError, Message};
 

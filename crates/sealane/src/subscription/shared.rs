@@ -352,6 +352,7 @@ mod tests {
             offset,
             generation: 1,
             attempt: 1,
+            stored_ms: 0,
             envelope: envelope.clone(),
         };
         let messages: Vec<_> = offsets.map(|at| Message::new(Codec::Json, one(at))).collect();

@@ -1,5 +1,6 @@
 use sealane::{Client, Error, Start, Value};
 
+use crate::scripted::{Script, Scripted};
 use crate::wire::Wire;
 use crate::{node, numbered, numbers};
 
@@ -38,4 +39,47 @@ async fn the_first_failure_ends_it_and_is_told() {
     let _: Result<(), Error> = publisher.send(&numbered(3)).await;
     assert!(publisher.flush().await.is_err());
     assert_eq!(client.stream("a").await.unwrap().next, 1);
+}
+
+#[tokio::test]
+async fn a_stream_that_is_made_anew_takes_what_comes_next() {
+    let (_folder, _node, client) = node().await;
+    let publisher = client.publisher("a").unwrap();
+    for round in 1..=3 {
+        for n in 0..10 {
+            publisher.send(&numbered(n)).await.unwrap();
+        }
+        let stored = publisher.flush().await.unwrap();
+        assert_eq!((stored.messages, stored.next), (round * 10, Some(10)));
+        client.remove("a").await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_hub_that_is_away_while_nothing_is_sent_is_not_missed() {
+    let (_folder, node, _) = node().await;
+    let wire = Wire::to(node.address()).await;
+    let client = Client::connect(&wire.address.to_string()).unwrap();
+    let publisher = client.patience(std::time::Duration::from_secs(1)).publisher("a").unwrap();
+    for round in 1..=3 {
+        publisher.send(&numbered(0)).await.unwrap();
+        assert_eq!(publisher.flush().await.unwrap().messages, round);
+        wire.cut();
+        tokio::time::sleep(std::time::Duration::from_millis(1200)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_hub_without_publishing_sockets_is_sent_requests() {
+    let unknown = r#"{"error":{"code":"NotFound","message":"no such path"}}"#;
+    let stored = r#"{"ids":["x"],"stream":"a","offset":7,"generation":1,"level":"os","count":1}"#;
+    let answers = [("/v1/publish", (404, unknown)), ("/v1/enqueue/batch", (200, stored))];
+    let answers = answers.map(|(path, (code, body))| (path.to_owned(), (code, body.to_owned())));
+    let script = Script { by_path: answers.into(), ..Script::default() };
+    let hub = Scripted::start(script).await;
+    let client = Client::connect(&hub.address.to_string()).unwrap();
+    let publisher = client.with_codec(sealane::Codec::Json).unwrap().publisher("a").unwrap();
+    publisher.send(&numbered(0)).await.unwrap();
+    let stored = publisher.flush().await.unwrap();
+    assert_eq!((stored.messages, stored.next), (1, Some(8)));
 }

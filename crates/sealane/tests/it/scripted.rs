@@ -17,6 +17,8 @@ pub(crate) struct Script {
     pub(crate) frames: Vec<String>,
     /// The status and body of every other request.
     pub(crate) answer: (u16, String),
+    /// The same for requests whose path begins so.
+    pub(crate) by_path: Vec<(String, (u16, String))>,
 }
 
 pub(crate) struct Scripted {
@@ -49,7 +51,10 @@ async fn serve(mut stream: TcpStream, script: Arc<Script>, heard: Arc<Mutex<Vec<
     let size = stream.peek(&mut head).await.unwrap();
     let head = String::from_utf8_lossy(&head[..size]).to_lowercase();
     if !head.starts_with("get /v1/subscribe") {
-        return answer(&mut stream, &head, &script.answer).await;
+        let path = head.split(' ').nth(1).unwrap_or_default();
+        let mut told = script.by_path.iter().filter(|(prefix, _)| path.starts_with(prefix));
+        let told = told.next().map_or(&script.answer, |(_, answer)| answer);
+        return answer(&mut stream, &head, told).await;
     }
     let codec = codec(&head, "codec=");
     let mut socket = tokio_tungstenite::accept_async(stream).await.unwrap();

@@ -148,3 +148,42 @@ fn failures_have_codes_and_hints() {
     home.run(&["get", "--to", "back"]);
     assert!(home.path().join("back/docs/letter.txt").exists());
 }
+
+#[test]
+fn the_main_key_is_changed_and_old_secrets_open_nothing() {
+    let home = Home::new();
+    let made = home.run(&["init", "--json"]);
+    let old = text(&json(made.lines().nth(1).unwrap()), "recoveryCode");
+    let first = text(&json(made.lines().next().unwrap()), "anchor");
+    home.run(&["put", "docs"]);
+    home.run(&["key", "writer", "--out", "host.key", "--label", "host"]);
+    let said = home.run(&["key", "rotate", "--json"]);
+    let lines: Vec<_> = said.lines().map(json).collect();
+    assert_eq!(lines[0].field("generation"), Some(&1_u64.into()));
+    let (anchor, code) = (text(&lines[0], "anchor"), text(&lines[1], "recoveryCode"));
+    assert_ne!(first, anchor);
+    assert_eq!(text(&lines[1], "anchor"), anchor);
+    // Both anchors are followed, and the new kit restores where nothing is remembered.
+    fs::write(home.path().join("code"), &code).unwrap();
+    for (target, expect) in [("one", &first), ("two", &anchor)] {
+        let recover = ["recover", "--recovery-file", "code", "--expect", expect, "--to", target];
+        home.run(&[&recover[..], &["--state", target]].concat());
+        let back = home.path().join(target).join("docs/letter.txt");
+        assert_eq!(fs::read(back).unwrap(), b"dear reader");
+    }
+    fs::write(home.path().join("code"), old).unwrap();
+    let (status, said) =
+        failed(home.vault(&["status", "--recovery-file", "code"]).output().unwrap());
+    assert!(status != 0 && said.contains("SL-VAULT-18"), "{status}: {said}");
+    let put = home.run(&["put", "docs", "--key-file", "host.key", "--state", "host", "--json"]);
+    assert_eq!(json(&put).field("snapshot"), Some(&3_u64.into()));
+    assert_eq!(
+        json(&home.run(&["put", "docs", "--json"])).field("storedBytes"),
+        Some(&0_u64.into())
+    );
+    let said = home.run(&["key", "rotate", "--no-recovery"]);
+    assert!(said.contains("change 2") && said.contains("opens it no more"), "{said}");
+    let (status, said) =
+        failed(home.vault(&["key", "rotate", "--key-file", "host.key"]).output().unwrap());
+    assert!(status != 0 && said.contains("SL-VAULT-"), "{status}: {said}");
+}

@@ -1,3 +1,5 @@
+use std::time::{SystemTime, UNIX_EPOCH};
+
 use sealane::Value;
 
 use crate::cli::{NodeProcess, feed, json, on_terminal, text};
@@ -29,7 +31,10 @@ fn json_lines_name_their_place() {
     let line = json(&node.run(&["sub", "a", "--json", "--from", "0", "-n", "1"]));
     let Value::Map(fields) = &line else { panic!("{line:?}") };
     let names: Vec<&str> = fields.iter().map(|(name, _)| name.as_str()).collect();
-    assert_eq!(names, ["v", "stream", "offset", "generation", "attempt", "envelope"]);
+    assert_eq!(names, ["v", "stream", "offset", "generation", "attempt", "storedMs", "envelope"]);
+    let stored_ms = line.field("storedMs").and_then(Value::as_u64).unwrap();
+    let now_ms = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis() as u64;
+    assert!((now_ms - 60_000..=now_ms).contains(&stored_ms), "{stored_ms} is not near {now_ms}");
     let envelope = line.field("envelope").unwrap();
     assert_eq!(envelope.field("data"), Some(&"hello".into()));
     assert_eq!(line.field("generation"), again.field("generation"));

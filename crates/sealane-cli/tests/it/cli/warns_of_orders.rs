@@ -11,7 +11,7 @@ use sealane_seal::Class;
 use super::fleet::{
     copy, fails, first_line_of_errors, fleet, fleet_with, keys, output, run, said, seal_by_hand,
 };
-use crate::cli::{NodeProcess, json, text};
+use crate::cli::{NodeProcess, json, on_terminal, text};
 
 /// The control stream of the group.
 fn control(node: &NodeProcess) -> String {
@@ -178,12 +178,17 @@ fn each_message_says_who_sent_it_how_sure_that_is_and_how_old_an_urgent_one_is()
     let body = [&made_ms.to_le_bytes()[..], b"{\"data\":\"help\"}"].concat();
     seal_by_hand(&node, "car", "s", (Class::Signed, DataType::EMERGENCY), &body);
     let read = ["sub", "s", "--group", "fleet", "--from", "first", "-n", "3"];
-    let shown = said(&node, "base", &read);
-    let lines: Vec<_> = shown.lines().collect();
-    assert_eq!(lines[0], r#"car [C, unsigned] {"data":"hello"}"#);
-    assert!(lines[1].starts_with("car [S, signed, ") && lines[1].contains("s ago] {"), "{shown}");
-    assert!(lines[2].starts_with("car [S, signed, OLD: 1h"), "{shown}");
-    assert!(lines[2].ends_with(r#"] {"data":"help"}"#), "{shown}");
+    assert_eq!(said(&node, "base", &read).lines().next(), Some(r#"{"data":"hello"}"#));
+    let mut script = on_terminal(&read.join(" "));
+    script.env("SEALANE_SERVER", &node.address).env("HOME", node.home());
+    let output = script.env("SEALANE_KEYS", keys(&node, "base")).stdin(Stdio::null()).output();
+    let shown = String::from_utf8(output.unwrap().stdout).unwrap();
+    let is_message = |line: &&str| !line.starts_with("sealane:");
+    let lines: Vec<_> = shown.lines().map(str::trim_end).filter(is_message).collect();
+    assert!(lines[0].ends_with(r#"Z  s  0  car  C unsigned  {"data":"hello"}"#), "{shown}");
+    assert!(lines[1].contains("Z  s  1  car  S signed, ") && lines[1].contains("s ago  {"));
+    assert!(lines[2].contains("  s  2  car  S signed, OLD: 1h"), "{shown}");
+    assert!(lines[2].ends_with(r#"  {"data":"help"}"#), "{shown}");
     let written = said(&node, "base", &[&read[..], &["--json"]].concat());
     let seals: Vec<Value> =
         written.lines().map(|line| json(line).field("seal").unwrap().clone()).collect();

@@ -43,6 +43,27 @@ impl Mounted {
     }
 }
 
+impl Mounted {
+    /// Lets whoever writes there or syncs wait until the guard is dropped.
+    pub(crate) fn stall(&self) -> Stalled<'_> {
+        run("fsfreeze", &["--freeze", self.folder.to_str().unwrap()]);
+        Stalled(self)
+    }
+}
+
+/// A disk that takes nothing; dropping it lets it go on.
+pub(crate) struct Stalled<'a>(&'a Mounted);
+
+impl Drop for Stalled<'_> {
+    fn drop(&mut self) {
+        let folder = &self.0.folder;
+        let status = Command::new("fsfreeze").arg("--unfreeze").arg(folder).status();
+        if !status.is_ok_and(|status| status.success()) {
+            eprintln!("{} is still frozen", folder.display());
+        }
+    }
+}
+
 impl Drop for Mounted {
     fn drop(&mut self) {
         let unmount = |lazily: &[&str]| {

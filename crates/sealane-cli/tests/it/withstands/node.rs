@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use sealane::{Client, Codec, Pattern, Value};
@@ -23,27 +24,35 @@ pub(crate) fn stolen() -> Secret {
 pub(crate) struct Node {
     child: Child,
     pub(crate) address: SocketAddr,
-    _folder: tempfile::TempDir,
+    /// Where its data is, if it goes with the node.
+    folder: Option<tempfile::TempDir>,
 }
 
 impl Node {
     pub(crate) fn start(args: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
+        // What is measured is the node, not the disk.
+        let mut node = Self::start_in(folder.path(), "os", args);
+        node.folder = Some(folder);
+        node
+    }
+
+    /// Starts a node on a folder that stays, with a level for streams that have none.
+    pub(crate) fn start_in(folder: &Path, level: &str, args: &[&str]) -> Self {
         for (name, secret, pattern) in [("good", good(), "**"), ("stolen", stolen(), "hostile/**")]
         {
             let all: Vec<Pattern> = vec![pattern.parse().unwrap()];
             let observe = name == "good";
             let (read, publish, manage) = (all.clone(), all.clone(), all);
             let rights = Rights { read, publish, manage, observe, ..Rights::default() };
-            Tokens::add(folder.path(), name, &secret, rights, None).unwrap();
+            Tokens::add(folder, name, &secret, rights, None).unwrap();
         }
-        // What is measured is the node, not the disk.
-        let fixed = ["--json", "up", "--listen", "127.0.0.1:0", "--level", "os", "--data"];
+        let fixed = ["--json", "up", "--listen", "127.0.0.1:0", "--level", level, "--data"];
         let mut child = Command::new(env!("CARGO_BIN_EXE_sealane"))
             .env_clear()
             .env("SEALANE_LOG", "error")
             .args(fixed)
-            .arg(folder.path())
+            .arg(folder)
             .args(args)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -53,7 +62,7 @@ impl Node {
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let said = sealane_codec::decode(Codec::Json, line.trim().as_bytes()).unwrap();
         let address = said.field("address").and_then(Value::as_text).unwrap().parse().unwrap();
-        Self { child, address, _folder: folder }
+        Self { child, address, folder: None }
     }
 
     /// A field of the process's state, in KiB.

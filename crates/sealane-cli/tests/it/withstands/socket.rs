@@ -33,13 +33,18 @@ pub(crate) struct Socket {
 
 impl Socket {
     /// Subscribes; `query` is what stands behind the question mark.
-    pub(crate) async fn open(
+    pub(crate) async fn open(stream: TcpStream, query: &str, token: &Secret) -> io::Result<Self> {
+        Self::upgrade(stream, &format!("/v1/subscribe?{query}"), token).await
+    }
+
+    /// Opens the socket that is at `target`.
+    pub(crate) async fn upgrade(
         mut stream: TcpStream,
-        query: &str,
+        target: &str,
         token: &Secret,
     ) -> io::Result<Self> {
         let head = format!(
-            "GET /v1/subscribe?{query} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {}\r\n\
+            "GET {target} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {}\r\n\
              connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\n\
              sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n",
             token.reveal()

@@ -1,0 +1,52 @@
+//! SQLite without a node around it: the floor of a store that is made of it.
+
+use rusqlite::{Connection, params};
+
+use super::Error;
+use super::heat::{Effort, Lap, Track};
+use super::server::folder;
+use crate::load::again_and_again;
+
+/// What a node stores of one commit to one stream: a block, and where the stream goes on.
+const TABLES: &str = "
+    CREATE TABLE stream (number INTEGER PRIMARY KEY, next INTEGER NOT NULL, bytes INTEGER NOT NULL);
+    CREATE TABLE block (
+        key        INTEGER PRIMARY KEY,
+        generation INTEGER NOT NULL,
+        count      INTEGER NOT NULL,
+        last_ms    INTEGER NOT NULL,
+        data       BLOB NOT NULL
+    );
+    INSERT INTO stream VALUES (1, 0, 0);
+";
+
+/// Stores groups of the same bodies, each with a commit that is synced.
+pub(super) fn insert(track: &Track<'_>, group: usize, effort: Effort) -> Result<Lap, Error> {
+    let data = folder(track.data)?;
+    let mut connection = Connection::open(data.path().join("plain.db"))?;
+    connection.pragma_update(None, "journal_mode", "WAL")?;
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    connection.execute_batch(TABLES)?;
+    let bodies = vec![b'x'; group * track.body];
+    let (count, bytes) = (group as i64, bodies.len() as i64);
+    let mut next: i64 = 0;
+    let commit = || -> Result<(), Error> {
+        let transaction = connection.transaction()?;
+        let block = "INSERT INTO block VALUES (?1, 1, ?2, 0, ?3)";
+        transaction.prepare_cached(block)?.execute(params![next, count, bodies])?;
+        let stream = "UPDATE stream SET next = next + ?1, bytes = bytes + ?2 WHERE number = 1";
+        transaction.prepare_cached(stream)?.execute(params![count, bytes])?;
+        transaction.commit()?;
+        next += count;
+        Ok(())
+    };
+    let seen = again_and_again(effort.each, commit)?;
+    Ok(Lap {
+        count: seen.count * group as u64,
+        seconds: seen.seconds,
+        p50_us: Some(seen.p50_us),
+        p99_us: Some(seen.p99_us),
+        group: Some(group as f64),
+        ..Lap::default()
+    })
+}

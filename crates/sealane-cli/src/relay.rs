@@ -1,0 +1,128 @@
+//! `sealane relay`.
+
+use std::path::Path;
+
+use sealane::Value;
+use sealane_link::{Config, LinkError, Reason, Relay, RelayCard, Tally, Volume};
+
+use crate::args::operate::Relay as Args;
+use crate::signals::Signals;
+use crate::terminal::table;
+use crate::{Failure, Terminal};
+
+/// A configuration, and the cards that it names.
+struct Plan {
+    config: Config,
+    cards: Vec<RelayCard>,
+}
+
+/// Relays until Ctrl-C or SIGTERM, then says what was carried and dropped. SIGHUP reads the
+/// configuration and its cards again.
+///
+/// # Errors
+/// [`Failure::Link`], or a file that cannot be read.
+pub async fn run(args: &Args, terminal: &mut Terminal) -> Result<(), Failure> {
+    let plan = read(&args.file)?;
+    let mut asked = Signals::new().map_err(Failure::Runtime)?;
+    let wrong = |cause| refused(&args.file, cause);
+    let relay = Relay::start(&plan.config, &plan.cards).map_err(wrong)?;
+    started(&relay, &plan, terminal)?;
+    let name = loop {
+        match asked.next().await {
+            "SIGHUP" => match reload(&relay, &args.file) {
+                Ok(()) => eprintln!("sealane: SIGHUP: configuration and cards were read again"),
+                Err(failure) => eprintln!("sealane: SIGHUP: {failure}; it is as it was"),
+            },
+            name => break name,
+        }
+    };
+    eprintln!("sealane: {name}: stopping");
+    // It waits for its threads, which take what has come.
+    let tally = tokio::task::spawn_blocking(|| relay.stop()).await;
+    tell(&tally.map_err(|error| Failure::Runtime(error.into()))?, terminal)
+}
+
+fn reload(relay: &Relay, file: &Path) -> Result<(), Failure> {
+    let Plan { config, cards } = read(file)?;
+    relay.reload(&config, &cards).map_err(|cause| refused(file, cause))
+}
+
+/// Cards are named as seen from the folder of the configuration.
+fn read(file: &Path) -> Result<Plan, Failure> {
+    let config = Config::parse(&text(file)?).map_err(|cause| refused(file, cause))?;
+    let folder = file.parent().unwrap_or(Path::new(""));
+    let card = |name: &String| {
+        let path = folder.join(name);
+        RelayCard::parse(&text(&path)?).map_err(|cause| refused(&path, cause))
+    };
+    let cards = config.cards.iter().map(card).collect::<Result<_, Failure>>()?;
+    Ok(Plan { config, cards })
+}
+
+fn text(file: &Path) -> Result<String, Failure> {
+    let unreadable =
+        |error: std::io::Error| Failure::File { file: file.to_owned(), cause: error.to_string() };
+    std::fs::read_to_string(file).map_err(unreadable)
+}
+
+fn refused(file: &Path, cause: LinkError) -> Failure {
+    Failure::Link { file: file.to_owned(), cause: Box::new(cause) }
+}
+
+fn started(relay: &Relay, plan: &Plan, terminal: &mut Terminal) -> Result<(), Failure> {
+    let (version, tag) = (env!("CARGO_PKG_VERSION"), relay.tag());
+    let Plan { config, cards } = plan;
+    let members: usize = cards.iter().map(|card| card.members().count()).sum();
+    let (neighbours, groups) = (config.neighbours.len(), cards.len());
+    if terminal.json() {
+        let link = |link: &sealane_link::LinkConfig| {
+            let address = Value::from(link.udp.to_string());
+            Value::Map(vec![
+                ("name".to_owned(), link.name.as_str().into()),
+                ("udp".to_owned(), address),
+            ])
+        };
+        terminal.record(vec![
+            ("version", version.into()),
+            ("tag", tag.to_string().into()),
+            ("links", Value::Array(config.links.iter().map(link).collect())),
+            ("neighbours", (neighbours as u64).into()),
+            ("groups", (groups as u64).into()),
+            ("members", (members as u64).into()),
+        ])?;
+    } else {
+        let links: Vec<_> =
+            config.links.iter().map(|link| format!("{} {}", link.name, link.udp)).collect();
+        terminal.line(format_args!(
+            "sealane {version}  relay {tag}  {}  neighbours {neighbours}  groups {groups}, \
+             members {members}",
+            links.join(", ")
+        ))?;
+    }
+    terminal.flush()
+}
+
+/// Says what was carried and dropped: of the reasons, those that there were.
+fn tell(tally: &Tally, terminal: &mut Terminal) -> Result<(), Failure> {
+    let volumes =
+        [("received", tally.received), ("forwarded", tally.forwarded), ("sent", tally.sent)];
+    let reasons = Reason::ALL.into_iter().map(|why| (why.name(), tally.dropped(why)));
+    let dropped = reasons.filter(|(_, count)| *count > 0);
+    if terminal.json() {
+        let volume = |Volume { units, bytes }| {
+            Value::Map(vec![("units".to_owned(), units.into()), ("bytes".to_owned(), bytes.into())])
+        };
+        let mut fields: Vec<_> =
+            volumes.into_iter().map(|(name, amount)| (name, volume(amount))).collect();
+        let dropped = dropped.map(|(name, count)| (name.to_owned(), count.into())).collect();
+        fields.push(("dropped", Value::Map(dropped)));
+        return terminal.record(fields);
+    }
+    let carried = volumes.into_iter().map(|(name, Volume { units, bytes })| {
+        vec![name.to_owned(), units.to_string(), bytes.to_string()]
+    });
+    let dropped = dropped
+        .map(|(name, count)| vec![format!("dropped: {name}"), count.to_string(), String::new()]);
+    let rows: Vec<_> = carried.chain(dropped).collect();
+    terminal.write(table(&["", "UNITS", "BYTES"], &rows).as_bytes())
+}

@@ -1,0 +1,287 @@
+//! The configuration of a relay: `spec/link.md`, section *Configuration*.
+
+use std::net::SocketAddr;
+
+use sealane_seal::Slot;
+use serde::{Deserialize, Deserializer};
+
+use crate::LinkError;
+use crate::limits::{
+    MAX_LINK_CONFIG_BYTES, MAX_NEIGHBOURS, MAX_RELAY_LINKS, MAX_ROUTES, MAX_UNIT_BYTES,
+    MIN_UNIT_BYTES, NEIGHBOUR_FRAMES_PER_SECOND,
+};
+use crate::tag;
+
+/// A configuration that is right in itself. Tags and slots are looked up on the cards later.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct Config {
+    version: u8,
+    /// The own address.
+    pub tag: Who,
+    /// Files of relay cards, as they are written in the configuration.
+    #[serde(default)]
+    pub cards: Vec<String>,
+    /// The links.
+    #[serde(default, rename = "link")]
+    pub links: Vec<LinkConfig>,
+    /// Who is at the other end of them.
+    #[serde(default, rename = "neighbour")]
+    pub neighbours: Vec<NeighbourConfig>,
+    /// Which neighbour takes what is for whom.
+    #[serde(default, rename = "route")]
+    pub routes: Vec<RouteConfig>,
+}
+
+/// A link.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LinkConfig {
+    /// What it is called here.
+    pub name: String,
+    /// The own address of a UDP link.
+    pub udp: SocketAddr,
+    /// The bytes that the wire below carries at once, IP and UDP headers included.
+    #[serde(default = "usual_mtu")]
+    pub mtu: u16,
+}
+
+/// A neighbour.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NeighbourConfig {
+    /// What it is called here; routes name it.
+    pub name: String,
+    /// Its address in frames.
+    pub tag: Who,
+    /// The link that it is on.
+    pub link: String,
+    /// Its address there.
+    pub address: SocketAddr,
+    /// How many frames are taken of it in a second.
+    #[serde(default = "usual_quota")]
+    pub frames_per_second: u32,
+}
+
+/// A route.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RouteConfig {
+    /// For whom.
+    pub to: Target,
+    /// The neighbour that takes it.
+    pub via: String,
+}
+
+/// An address in frames, by itself or by a slot of the one group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Who {
+    /// 16 hexadecimal digits.
+    Tag(sealane_frame::PeerTag),
+    /// `slot 3`.
+    Slot(Slot),
+}
+
+/// For whom a route is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Target {
+    /// One member.
+    One(Who),
+    /// All members that no other route names: `*`.
+    Rest,
+}
+
+impl Config {
+    /// Reads a configuration.
+    ///
+    /// # Errors
+    ///
+    /// [`LinkError::ConfigSyntax`], [`LinkError::ConfigValue`].
+    pub fn parse(text: &str) -> Result<Self, LinkError> {
+        if text.len() > MAX_LINK_CONFIG_BYTES {
+            let what = format!("the configuration is longer than {MAX_LINK_CONFIG_BYTES} bytes");
+            return Err(LinkError::ConfigSyntax(what));
+        }
+        let config: Self = toml::from_str(text)
+            .map_err(|error| LinkError::ConfigSyntax(tag::said(text, &error)))?;
+        config.check()?;
+        Ok(config)
+    }
+
+    /// What can be told of it without the cards.
+    fn check(&self) -> Result<(), LinkError> {
+        let value = |what: String| Err(LinkError::ConfigValue(what));
+        if self.version != VERSION {
+            return value(format!("version = {} is not {VERSION}", self.version));
+        }
+        let counts = [
+            ("link", self.links.len(), MAX_RELAY_LINKS),
+            ("neighbour", self.neighbours.len(), MAX_NEIGHBOURS),
+            ("route", self.routes.len(), MAX_ROUTES),
+        ];
+        if let Some((what, count, most)) = counts.iter().find(|(_, count, most)| count > most) {
+            return value(format!("{count} of [[{what}]] are more than {most}"));
+        }
+        for (index, link) in self.links.iter().enumerate() {
+            if self.links.iter().take(index).any(|other| other.name == link.name) {
+                return value(format!("two links are called `{}`", link.name));
+            }
+            if !(MIN_UNIT_BYTES..=MAX_UNIT_BYTES).contains(&link.unit_bytes()) {
+                return value(format!("link `{}`: mtu = {}", link.name, link.mtu));
+            }
+        }
+        self.neighbours.iter().enumerate().try_for_each(|(index, one)| self.neighbour(index, one))
+    }
+
+    fn neighbour(&self, index: usize, one: &NeighbourConfig) -> Result<(), LinkError> {
+        let value = |what: String| Err(LinkError::ConfigValue(what));
+        let Some(link) = self.links.iter().find(|link| link.name == one.link) else {
+            return value(format!("neighbour `{}`: no link is called `{}`", one.name, one.link));
+        };
+        if link.udp.is_ipv4() != one.address.is_ipv4() {
+            let (name, link) = (&one.name, &link.name);
+            return value(format!(
+                "neighbour `{name}`: link `{link}` has addresses of another kind"
+            ));
+        }
+        if one.frames_per_second == 0 {
+            return value(format!("neighbour `{}`: frames_per_second = 0", one.name));
+        }
+        for other in self.neighbours.iter().take(index) {
+            if other.name == one.name {
+                return value(format!("two neighbours are called `{}`", one.name));
+            }
+            if (&other.link, other.address) == (&one.link, one.address) {
+                return value(format!("`{}` and `{}` have one address", other.name, one.name));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl LinkConfig {
+    /// What the link carries at once: what the wire does, less the headers of IP and UDP.
+    pub fn unit_bytes(&self) -> usize {
+        let headers = if self.udp.is_ipv4() { IPV4_UDP_BYTES } else { IPV6_UDP_BYTES };
+        usize::from(self.mtu).saturating_sub(headers)
+    }
+}
+
+impl std::str::FromStr for Who {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let slot = text.strip_prefix("slot ").and_then(|number| number.parse().ok());
+        let slot = slot.and_then(Slot::new).map(Who::Slot);
+        let none = || format!("`{text}` is no tag of 16 hexadecimal digits, and no `slot 3`");
+        slot.or_else(|| tag::from_hex(text).map(Who::Tag)).ok_or_else(none)
+    }
+}
+
+impl std::str::FromStr for Target {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "*" { Ok(Target::Rest) } else { text.parse().map(Target::One) }
+    }
+}
+
+/// Types that are texts of their own in a configuration.
+macro_rules! of_text {
+    ($($type:ty),+) => {$(
+        impl<'de> Deserialize<'de> for $type {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let text = String::deserialize(deserializer)?;
+                text.parse().map_err(serde::de::Error::custom)
+            }
+        }
+    )+};
+}
+
+of_text!(Who, Target);
+
+fn usual_mtu() -> u16 {
+    1500
+}
+
+fn usual_quota() -> u32 {
+    NEIGHBOUR_FRAMES_PER_SECOND
+}
+
+const VERSION: u8 = 1;
+const IPV4_UDP_BYTES: usize = 20 + 8;
+const IPV6_UDP_BYTES: usize = 40 + 8;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = r#"
+version = 1
+tag = "a100000000000001"
+cards = ["fleet.card"]
+
+[[link]]
+name = "road"
+udp = "10.0.1.1:9190"
+
+[[neighbour]]
+name = "car"
+tag = "slot 1"
+link = "road"
+address = "10.0.1.2:9190"
+
+[[neighbour]]
+name = "gateway"
+tag = "a100000000000002"
+link = "road"
+address = "10.0.1.3:9190"
+frames_per_second = 10
+
+[[route]]
+to = "slot 1"
+via = "car"
+
+[[route]]
+to = "*"
+via = "gateway"
+"#;
+
+    #[test]
+    fn a_configuration_is_read() {
+        let config = Config::parse(TEXT).unwrap();
+        assert_eq!(config.links[0].unit_bytes(), 1472);
+        assert_eq!(config.neighbours[1].frames_per_second, 10);
+        assert_eq!(config.routes[1].to, Target::Rest);
+        assert_eq!(config.tag, "a100000000000001".parse().unwrap());
+    }
+
+    #[test]
+    fn each_wrong_value_is_named() {
+        for (from, to, what) in [
+            ("version = 1", "version = 2", "version = 2"),
+            ("tag = \"a1", "tog = \"a1", "tog"),
+            ("tag = \"a100000000000001\"\n", "", "tag"),
+            ("a100000000000001", "00000000000001", "no tag"),
+            ("udp = \"10.0.1.1:9190\"", "udp = \"[fd00::1]:1\"", "another kind"),
+            ("udp = \"10.0.1.1:9190\"", "udp = \"10.0.1.1:9190\"\nmtu = 100", "mtu = 100"),
+            ("link = \"road\"", "link = \"rail\"", "`rail`"),
+            ("name = \"gateway\"", "name = \"car\"", "two neighbours"),
+            ("10.0.1.3", "10.0.1.2", "one address"),
+            ("frames_per_second = 10", "frames_per_second = 0", "= 0"),
+            ("frames_per_second = 10", "frames_per_seconds = 9", "frames_per_seconds"),
+            ("slot 1", "slot 1024", "slot 1024"),
+        ] {
+            assert!(TEXT.contains(from), "{from}");
+            let error = Config::parse(&TEXT.replacen(from, to, 1)).unwrap_err();
+            assert!(error.to_string().contains(what), "{what}: {error}");
+        }
+        let link = "[[link]]\nname = \"l\"\nudp = \"10.0.0.1:1\"\n";
+        let many = format!("version = 1\ntag = \"slot 1\"\n{}", link.repeat(MAX_RELAY_LINKS + 1));
+        assert!(Config::parse(&many).unwrap_err().to_string().contains("17 of [[link]]"));
+        let twice = format!("version = 1\ntag = \"slot 1\"\n{}", link.repeat(2));
+        assert!(Config::parse(&twice).unwrap_err().to_string().contains("two links"));
+        assert!(Config::parse(&"#".repeat(MAX_LINK_CONFIG_BYTES + 1)).is_err());
+    }
+}

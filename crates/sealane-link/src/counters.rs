@@ -1,0 +1,190 @@
+//! What was carried, and what was dropped for which reason.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Why something was not sent on. Every drop has one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(usize)]
+pub enum Reason {
+    /// It came from an address that is no neighbour's.
+    Stranger,
+    /// Its neighbour sends more than its quota.
+    Quota,
+    /// It is no unit of this link, or no frame.
+    Malformed,
+    /// Another hop was to take it.
+    NotForUs,
+    /// It says that it came from another hop than the neighbour that sent it.
+    FalseHop,
+    /// Its group is on no card.
+    UnknownGroup,
+    /// Its source is no member of its group.
+    UnknownSource,
+    /// The machine made it itself.
+    Own,
+    /// No route leads to its destination.
+    NoRoute,
+    /// It has made all its hops.
+    HopLimit,
+    /// Its route leads back to where it came from.
+    Backwards,
+    /// It is for everybody and was here before.
+    Repeat,
+    /// It is for this machine, which takes nothing.
+    NoEnd,
+    /// A part of a frame whose other parts did not come, or did not fit it.
+    Fragment,
+    /// The link was full for longer than it is waited for.
+    LinkFull,
+    /// The system refused to send it.
+    LinkFault,
+}
+
+impl Reason {
+    /// All reasons.
+    pub const ALL: [Reason; 16] = [
+        Reason::Stranger,
+        Reason::Quota,
+        Reason::Malformed,
+        Reason::NotForUs,
+        Reason::FalseHop,
+        Reason::UnknownGroup,
+        Reason::UnknownSource,
+        Reason::Own,
+        Reason::NoRoute,
+        Reason::HopLimit,
+        Reason::Backwards,
+        Reason::Repeat,
+        Reason::NoEnd,
+        Reason::Fragment,
+        Reason::LinkFull,
+        Reason::LinkFault,
+    ];
+
+    /// Its name in metrics and status.
+    pub fn name(self) -> &'static str {
+        match self {
+            Reason::Stranger => "stranger",
+            Reason::Quota => "quota",
+            Reason::Malformed => "malformed",
+            Reason::NotForUs => "not_for_us",
+            Reason::FalseHop => "false_hop",
+            Reason::UnknownGroup => "unknown_group",
+            Reason::UnknownSource => "unknown_source",
+            Reason::Own => "own",
+            Reason::NoRoute => "no_route",
+            Reason::HopLimit => "hop_limit",
+            Reason::Backwards => "backwards",
+            Reason::Repeat => "repeat",
+            Reason::NoEnd => "no_end",
+            Reason::Fragment => "fragment",
+            Reason::LinkFull => "link_full",
+            Reason::LinkFault => "link_fault",
+        }
+    }
+}
+
+/// Numbers and bytes of units.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Volume {
+    /// How many.
+    pub units: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+/// What happened to frames.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// What links have received, units of all kinds.
+    pub received: Volume,
+    /// Frames that are to go on, once for each neighbour that they go to.
+    pub forwarded: Volume,
+    /// Units that links have taken; a frame for a narrow link goes in several.
+    pub sent: Volume,
+    dropped: [u64; Reason::ALL.len()],
+}
+
+impl Tally {
+    /// How many were dropped for that reason.
+    pub fn dropped(&self, why: Reason) -> u64 {
+        self.dropped.get(why as usize).copied().unwrap_or(0)
+    }
+
+    #[inline]
+    pub(crate) fn drop(&mut self, why: Reason, count: u64) {
+        if let Some(dropped) = self.dropped.get_mut(why as usize) {
+            *dropped += count;
+        }
+    }
+
+    /// All numbers, in one order.
+    fn numbers(&self) -> impl Iterator<Item = u64> {
+        let volumes = [self.received, self.forwarded, self.sent];
+        volumes.into_iter().flat_map(|volume| [volume.units, volume.bytes]).chain(self.dropped)
+    }
+}
+
+impl Volume {
+    #[inline]
+    pub(crate) fn add(&mut self, units: usize, bytes: usize) {
+        self.units += units as u64;
+        self.bytes += bytes as u64;
+    }
+}
+
+/// The sum of all threads' tallies.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    numbers: [AtomicU64; VOLUMES + Reason::ALL.len()],
+}
+
+/// Numbers of the volumes of a tally.
+const VOLUMES: usize = 6;
+
+impl Counters {
+    /// Adds a tally and empties it.
+    pub(crate) fn take(&self, tally: &mut Tally) {
+        for (sum, number) in self.numbers.iter().zip(tally.numbers()) {
+            if number > 0 {
+                sum.fetch_add(number, Ordering::Relaxed);
+            }
+        }
+        *tally = Tally::default();
+    }
+
+    /// What was counted so far.
+    pub(crate) fn tally(&self) -> Tally {
+        let mut numbers = self.numbers.iter().map(|number| number.load(Ordering::Relaxed));
+        let mut next = || numbers.next().unwrap_or(0);
+        let mut volume = || Volume { units: next(), bytes: next() };
+        let [received, forwarded, sent] = std::array::from_fn(|_| volume());
+        Tally { received, forwarded, sent, dropped: std::array::from_fn(|_| next()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_number_is_counted_in_its_place() {
+        let counters = Counters::default();
+        let mut tally = Tally::default();
+        for (index, why) in Reason::ALL.into_iter().enumerate() {
+            assert_eq!(why as usize, index);
+            tally.drop(why, index as u64 + 1);
+        }
+        tally.received.add(1, 2);
+        tally.forwarded.add(3, 4);
+        tally.sent.add(5, 6);
+        let told = tally;
+        counters.take(&mut tally);
+        assert_eq!((tally, counters.tally()), (Tally::default(), told));
+        counters.take(&mut tally);
+        assert_eq!(counters.tally(), told);
+        let names: std::collections::HashSet<_> =
+            Reason::ALL.iter().map(|why| why.name()).collect();
+        assert_eq!(names.len(), Reason::ALL.len());
+    }
+}

@@ -1,0 +1,228 @@
+//! What a relay decides of each unit: send it on, or drop it by name.
+
+use std::sync::Arc;
+
+use sealane_frame::{
+    ANNOUNCEMENT_TYPE, Fragment, FrameAtHop, FrameError, Header, Kind, PeerTag, Progress,
+    Reassembly,
+};
+use sealane_seal::{Announcement, Class};
+
+use crate::counters::Reason;
+use crate::floods::Floods;
+use crate::note::Note;
+use crate::outlet::Outlet;
+use crate::relay::Shared;
+use crate::table::{NeighbourIndex, Table};
+
+/// Where a frame goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// To one neighbour. Its header says so already.
+    To(NeighbourIndex),
+    /// To all neighbours but the one that it came from.
+    Everywhere,
+}
+
+/// One thread's decisions.
+#[derive(Debug)]
+pub(crate) struct Desk {
+    pub(crate) table: Arc<Table>,
+    pub(crate) outlet: Outlet,
+    shared: Arc<Shared>,
+    reassembly: Reassembly,
+}
+
+/// Who brought something, and when.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Brought {
+    pub(crate) by: NeighbourIndex,
+    pub(crate) now_ms: u64,
+}
+
+impl Desk {
+    pub(crate) fn new(shared: Arc<Shared>, table: Arc<Table>, outlet: Outlet) -> Self {
+        Self { table, outlet, shared, reassembly: Reassembly::new() }
+    }
+
+    /// Takes the segments that a neighbour sent at once, and sends on what is to go on: frames one
+    /// after the other to one neighbour leave together, in the buffer that they came in.
+    pub(crate) fn take(&mut self, brought: Brought, segments: &mut [u8], segment_bytes: usize) {
+        let (mut run, mut at) = (None::<Run>, 0);
+        while at < segments.len() {
+            let end = segments.len().min(at + segment_bytes);
+            let unit = segments.get_mut(at..end).unwrap_or_default();
+            let to = if begins_frame(unit) {
+                self.frame(brought, unit)
+            } else {
+                self.other_unit(brought, unit);
+                None
+            };
+            if run.is_none_or(|run| to != Some(run.to)) {
+                self.leave(run, segments.get(..at), segment_bytes);
+                run = to.map(|to| Run { to, start: at });
+            }
+            at = end;
+        }
+        self.leave(run, Some(segments), segment_bytes);
+    }
+
+    /// Sends a run on, which goes up to the end of `segments`.
+    #[inline]
+    fn leave(&mut self, run: Option<Run>, segments: Option<&[u8]>, segment_bytes: usize) {
+        let Some(Run { to, start }) = run else { return };
+        let Some(frames) = segments.and_then(|segments| segments.get(start..)) else { return };
+        self.send(to, frames, segment_bytes);
+    }
+
+    fn send(&mut self, to: NeighbourIndex, frames: &[u8], frame_bytes: usize) {
+        if let Some(neighbour) = self.table.neighbour(to) {
+            self.outlet.tally.forwarded.add(frames.len().div_ceil(frame_bytes), frames.len());
+            self.outlet.send(neighbour, frames, frame_bytes);
+        }
+    }
+
+    /// Takes one frame, and gives the neighbour to which it goes on.
+    #[inline]
+    fn frame(&mut self, brought: Brought, frame: &mut [u8]) -> Option<NeighbourIndex> {
+        let went = match self.way(brought, frame) {
+            Ok(Way::To(to)) => return Some(to),
+            Ok(Way::Everywhere) => self.flood(brought, frame),
+            Err(why) => Err(why),
+        };
+        if let Err(why) = went {
+            self.outlet.tally.drop(why, 1);
+        }
+        None
+    }
+
+    /// Decides where a frame goes, and makes it one for the next hop if that is one neighbour.
+    #[inline]
+    fn way(&self, brought: Brought, bytes: &mut [u8]) -> Result<Way, Reason> {
+        let table = &self.table;
+        let frame = FrameAtHop::parse(bytes, table.own()).map_err(|error| match error {
+            FrameError::NotForUs => Reason::NotForUs,
+            _ => Reason::Malformed,
+        })?;
+        let header = frame.header();
+        if table.neighbour(brought.by).is_none_or(|by| by.tag != header.previous_hop()) {
+            return Err(Reason::FalseHop);
+        }
+        if header.source() == table.own() {
+            return Err(Reason::Own);
+        }
+        let source = table.member(header.source()).ok_or(Reason::UnknownSource)?;
+        if source.group != header.group() {
+            return Err(Reason::UnknownGroup);
+        }
+        let to = header.destination();
+        if to == PeerTag::BROADCAST {
+            return Ok(Way::Everywhere);
+        }
+        if to == table.own() {
+            return Err(Reason::NoEnd);
+        }
+        let member = table.member(to).filter(|member| member.group == header.group());
+        let via = member.and_then(|member| member.via).ok_or(Reason::NoRoute)?;
+        let next = table.neighbour(via).ok_or(Reason::NoRoute)?;
+        if via == brought.by {
+            return Err(Reason::Backwards);
+        }
+        frame.pass_on(next.tag).map_err(|_| Reason::HopLimit)?;
+        Ok(Way::To(via))
+    }
+
+    /// Sends a frame to everybody on, if it was not here before.
+    fn flood(&mut self, brought: Brought, bytes: &mut [u8]) -> Result<(), Reason> {
+        let by = self.table.neighbour(brought.by).map(|by| by.tag).ok_or(Reason::Stranger)?;
+        let frame = FrameAtHop::parse(bytes, self.table.own()).map_err(|_| Reason::Malformed)?;
+        let header = *frame.header();
+        frame.pass_on(PeerTag::BROADCAST).map_err(|_| Reason::HopLimit)?;
+        self.shared.with_floods(|floods| {
+            if !floods.is_new(&header, bytes) {
+                return Err(Reason::Repeat);
+            }
+            if is_announcement(&header) {
+                floods.hold(header.source(), by, bytes);
+            }
+            Ok(())
+        })?;
+        let count = self.table.neighbours().len() as NeighbourIndex;
+        for to in (0..count).filter(|to| *to != brought.by) {
+            self.send(to, bytes, bytes.len());
+        }
+        Ok(())
+    }
+
+    /// Takes what is no frame: a part of one, or a note.
+    fn other_unit(&mut self, brought: Brought, unit: &[u8]) {
+        if Note::parse(unit) == Some(Note::Ask) {
+            return self.answer(brought);
+        }
+        match Fragment::parse(unit) {
+            Ok(fragment) => self.fragment(brought, &fragment),
+            Err(_) => self.outlet.tally.drop(Reason::Malformed, 1),
+        }
+    }
+
+    fn fragment(&mut self, brought: Brought, fragment: &Fragment<'_>) {
+        let Some(by) = self.table.neighbour(brought.by).map(|by| by.tag) else { return };
+        let before = self.reassembly.losses();
+        let mut reassembly = std::mem::take(&mut self.reassembly);
+        match reassembly.push(by, brought.now_ms, fragment) {
+            Ok(Progress::Whole(frame)) if begins_frame(frame) => {
+                let frame_bytes = frame.len();
+                if let Some(to) = self.frame(brought, frame) {
+                    self.send(to, frame, frame_bytes);
+                }
+            }
+            Ok(Progress::Whole(_)) => self.outlet.tally.drop(Reason::Malformed, 1),
+            Ok(Progress::Waiting | Progress::Repeated) => {}
+            Err(_) => self.outlet.tally.drop(Reason::Fragment, 1),
+        }
+        let after = reassembly.losses();
+        let given_up = after.expired + after.crowded_out - before.expired - before.crowded_out;
+        self.outlet.tally.drop(Reason::Fragment, given_up);
+        self.reassembly = reassembly;
+    }
+
+    /// Sends a neighbour that asks the announcements that others have brought, but not again at
+    /// once: a stranger could ask in its name.
+    fn answer(&mut self, brought: Brought) {
+        let Some(tag) = self.table.neighbour(brought.by).map(|by| by.tag) else { return };
+        if self.shared.with_floods(|floods| floods.answers(tag, brought.now_ms)) {
+            self.repeat_announcements(brought.by);
+        } else {
+            self.outlet.tally.drop(Reason::Quota, 1);
+        }
+    }
+
+    /// Sends a neighbour the announcements that others have brought.
+    pub(crate) fn repeat_announcements(&mut self, to: NeighbourIndex) {
+        let Some(tag) = self.table.neighbour(to).map(|neighbour| neighbour.tag) else { return };
+        // Nobody waits for the floods while a slow link takes all of them.
+        let held = self.shared.with_floods(|floods: &mut Floods| floods.held_for(tag));
+        for frame in held {
+            self.send(to, &frame, frame.len());
+        }
+    }
+}
+
+/// Frames one after the other, from a place on, that go to one neighbour.
+#[derive(Debug, Clone, Copy)]
+struct Run {
+    to: NeighbourIndex,
+    start: usize,
+}
+
+/// Fragments begin with 0, and batches and notes with 1: `spec/frame.md`, section *Units*.
+#[inline]
+fn begins_frame(unit: &[u8]) -> bool {
+    unit.first().is_some_and(|first| *first > 1)
+}
+
+/// Whether it is as announcements are. What it says only its readers can check.
+fn is_announcement(header: &Header) -> bool {
+    let what = (header.kind(), header.data_type(), header.class(), header.body_bytes());
+    what == (Kind::Control, ANNOUNCEMENT_TYPE, Class::Signed, Announcement::BYTES)
+}

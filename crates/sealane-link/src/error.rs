@@ -1,0 +1,53 @@
+use std::io;
+
+sealane_message::errors! {
+    /// The meaning of every code of this crate.
+    pub const ERRORS;
+
+    /// Why a machine does not relay: its configuration, its cards, or its links.
+    #[derive(Debug, thiserror::Error)]
+    #[non_exhaustive]
+    pub enum LinkError {
+        /// No TOML, too long, or a key that is none.
+        #[error("{0}")]
+        #[code("SL-LINK-01", "LinkConfigSyntax", exit = Usage)]
+        #[cause("the configuration of links is not TOML, or has a key that is none")]
+        #[hint("The text says where; spec/link.md lists the keys.")]
+        ConfigSyntax(String),
+        /// A value that cannot be, or that does not go with another.
+        #[error("{0}")]
+        #[code("SL-LINK-02", "LinkConfigValue", exit = Usage)]
+        #[cause("the configuration of links has a value that cannot be, or a name of nothing")]
+        #[hint("Correct what the text names; spec/link.md says what each key may be.")]
+        ConfigValue(String),
+        /// A relay card that is none.
+        #[error("the relay card is none: {0}")]
+        #[code("SL-LINK-03", "RelayCardMalformed", exit = Usage)]
+        #[cause("a relay card is malformed")]
+        #[hint("Write it again: sealane group relay-card GROUP > FILE.")]
+        Card(String),
+        /// A route or tag that names a member of which no card tells.
+        #[error("{0} is no member of the groups that the relay cards tell of")]
+        #[code("SL-LINK-04", "NotOnRelayCard", exit = Usage)]
+        #[cause("a tag or slot is on none of the relay cards")]
+        #[hint("Check that the card is of this group, and write it again if a member is new.")]
+        UnknownMember(String),
+        /// A link that cannot be opened.
+        #[error("link {link}: {cause}")]
+        #[code("SL-LINK-05", "LinkNotOpened")]
+        #[cause("a link cannot be opened")]
+        #[hint("Check that its address or interface is there, and that this user may open it.")]
+        Open {
+            /// Its name in the configuration.
+            link: String,
+            /// What the system said.
+            cause: io::Error,
+        },
+        /// A reload that would open or close links.
+        #[error("the links are not those that were opened")]
+        #[code("SL-LINK-06", "LinksChanged", exit = Usage)]
+        #[cause("a configuration that is read again has other links than the one that was started")]
+        #[hint("Start again to change links; neighbours, routes and cards change without.")]
+        LinksChanged,
+    }
+}

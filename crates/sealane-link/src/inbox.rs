@@ -1,0 +1,59 @@
+//! Buffers that links fill: each a batch of segments of one sender.
+
+use std::io::IoSliceMut;
+use std::net::{Ipv4Addr, SocketAddr};
+
+/// Room for several batches. It allocates when it is made and never again.
+#[derive(Debug)]
+pub(crate) struct Inbox {
+    buffers: [Box<[u8]>; BATCHES],
+    batches: [Arrived; BATCHES],
+}
+
+/// Where the segments of a batch lie, and who sent them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Arrived {
+    /// The sender's address.
+    pub(crate) from: SocketAddr,
+    /// The bytes of all segments.
+    pub(crate) bytes: usize,
+    /// The bytes of each segment but the last, which may be shorter.
+    pub(crate) segment_bytes: usize,
+}
+
+/// How many batches are taken by one call.
+pub(crate) const BATCHES: usize = 8;
+/// Bytes of a batch, at most: what the kernel gives at once.
+const BATCH_BYTES: usize = 1 << 16;
+
+impl Inbox {
+    /// An empty one.
+    pub(crate) fn new() -> Self {
+        let nobody = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
+        let nothing = Arrived { from: nobody, bytes: 0, segment_bytes: 0 };
+        Self {
+            buffers: std::array::from_fn(|_| vec![0; BATCH_BYTES].into_boxed_slice()),
+            batches: [nothing; BATCHES],
+        }
+    }
+
+    /// The buffers to fill.
+    pub(crate) fn slices(&mut self) -> [IoSliceMut<'_>; BATCHES] {
+        self.buffers.each_mut().map(|buffer| IoSliceMut::new(buffer))
+    }
+
+    /// Says what was filled.
+    pub(crate) fn fill(&mut self, index: usize, arrived: Arrived) {
+        if let Some(batch) = self.batches.get_mut(index) {
+            *batch = arrived;
+        }
+    }
+
+    /// The first `count` batches, each with its segments where they came.
+    pub(crate) fn batches(&mut self, count: usize) -> impl Iterator<Item = (Arrived, &mut [u8])> {
+        let filled = self.batches.iter().zip(&mut self.buffers).take(count);
+        filled.map(|(arrived, buffer)| {
+            (*arrived, buffer.get_mut(..arrived.bytes).unwrap_or_default())
+        })
+    }
+}

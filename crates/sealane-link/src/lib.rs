@@ -1,0 +1,55 @@
+//! Steps 5 and 6 of a message's way: *frame to wire*, and from wire to wire through relays.
+//!
+//! ```text
+//!  write ─► encode ─► seal ─► frame ─► carry ─► relay ─► keep ─► read
+//!                                      ^^^^^    ^^^^^
+//!   receive: 1 buffer of equal datagrams
+//!   ┌─────────┬─────────┬─────────┬────┐      each: whose? whole? known? where to?
+//!   │ frame   │ frame   │ frame   │ .. │      17 bytes of it are written anew
+//!   └─────────┴─────────┴─────────┴────┘
+//!   send: the same buffer, for each run of frames to one neighbour
+//! ```
+//!
+//! A [`Relay`] knows its own tag, its neighbours' addresses, the routes of its [`Config`], and what
+//! a [`RelayCard`] tells of each group: tags, no key and no name. It checks what can be checked
+//! without keys, and drops the rest, each frame for a [`Reason`] that is counted. `spec/link.md` is
+//! the specification.
+//!
+//! ```no_run
+//! use sealane_link::{Config, Relay, RelayCard};
+//!
+//! let config = Config::parse(&std::fs::read_to_string("relay.toml")?)?;
+//! let card = RelayCard::parse(&std::fs::read_to_string("fleet.card")?)?;
+//! let relay = Relay::start(&config, &[card])?;
+//! println!("{} frames went on", relay.tally().forwarded.units);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+#![forbid(unsafe_code)]
+#![cfg_attr(
+    not(test),
+    deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)
+)]
+
+mod card;
+mod config;
+mod counters;
+mod desk;
+mod error;
+mod floods;
+mod inbox;
+pub mod limits;
+mod link;
+mod note;
+mod outlet;
+mod quota;
+mod relay;
+mod table;
+mod tag;
+mod udp;
+mod worker;
+
+pub use card::RelayCard;
+pub use config::{Config, LinkConfig, NeighbourConfig, RouteConfig, Target, Who};
+pub use counters::{Reason, Tally, Volume};
+pub use error::{ERRORS, LinkError};
+pub use relay::Relay;

@@ -1,0 +1,36 @@
+//! The bounds of links and relays.
+
+sealane_message::limits! {
+    /// A configuration of links. A longer one is refused.
+    MAX_LINK_CONFIG_BYTES: usize = 1 << 20, "bytes";
+    /// A relay card. A longer one is refused.
+    MAX_RELAY_CARD_BYTES: usize = 1 << 18, "bytes";
+    /// Groups that one machine relays for. A further card is refused.
+    MAX_RELAY_GROUPS: usize = 16, "groups";
+    /// Links of one machine. A further one is refused.
+    MAX_RELAY_LINKS: usize = 16, "links";
+    /// Neighbours of one machine. A further one is refused.
+    MAX_NEIGHBOURS: usize = 256, "neighbours";
+    /// Routes of one machine. A further one is refused.
+    MAX_ROUTES: usize = 4096, "routes";
+    /// What a link carries at once, at most: a UDP datagram over IPv4.
+    MAX_UNIT_BYTES: usize = 65_507, "bytes";
+    /// What a link carries at once, at least: a frame's header and seal, and a few bytes.
+    MIN_UNIT_BYTES: usize = 128, "bytes";
+    /// Frames of one neighbour in a second, where the configuration says nothing else. More are
+    /// dropped and counted.
+    NEIGHBOUR_FRAMES_PER_SECOND: u32 = 1_000_000, "frames a second";
+    /// Frames to everybody that are remembered, so that none is sent on twice. The oldest half is
+    /// forgotten at once.
+    MAX_REPEATS_KNOWN: usize = 1 << 15, "frames";
+    /// Announcements of senders that a relay holds for those who ask. A further sender's is not
+    /// held.
+    MAX_ANNOUNCEMENTS_HELD: usize = 4096, "announcements";
+    /// How soon a neighbour that asked for announcements is answered again.
+    MIN_ASK_INTERVAL_MS: u64 = 500, "milliseconds";
+    /// How long a link that is full is waited for. Then what was to be sent is dropped and counted.
+    MAX_SEND_WAIT_MS: u64 = 5, "milliseconds";
+    /// How often a relay that ends still takes what has come on a link, so that an end under load
+    /// is one.
+    MAX_LAST_BATCHES: u32 = 4096, "calls";
+}

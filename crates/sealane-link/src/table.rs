@@ -1,0 +1,283 @@
+//! What a machine knows of its surroundings: made once, then only read, and swapped as a whole.
+
+use std::collections::{HashMap, HashSet};
+use std::net::SocketAddr;
+
+use sealane_frame::{GroupTag, PeerTag};
+
+use crate::config::{Config, NeighbourConfig, Target, Who};
+use crate::limits::MAX_RELAY_GROUPS;
+use crate::{LinkError, RelayCard};
+
+/// A machine at the other end of a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Neighbour {
+    pub(crate) tag: PeerTag,
+    pub(crate) link: usize,
+    pub(crate) address: SocketAddr,
+    pub(crate) frames_per_second: u32,
+}
+
+/// The index of a neighbour in its table.
+pub(crate) type NeighbourIndex = u16;
+
+/// Own address, neighbours, members and routes. The data path only reads it.
+#[derive(Debug)]
+pub(crate) struct Table {
+    own: PeerTag,
+    neighbours: Vec<Neighbour>,
+    by_address: HashMap<(usize, SocketAddr), NeighbourIndex>,
+    members: Members,
+}
+
+impl Table {
+    /// The table of a configuration and the cards that it names.
+    ///
+    /// # Errors
+    ///
+    /// [`LinkError::ConfigValue`], [`LinkError::UnknownMember`].
+    pub(crate) fn new(config: &Config, cards: &[RelayCard]) -> Result<Self, LinkError> {
+        let value = |what: &str| LinkError::ConfigValue(what.to_owned());
+        check(cards)?;
+        let own = find(cards, config.tag)?;
+        let (mut neighbours, mut by_address) = (Vec::new(), HashMap::new());
+        for (index, one) in config.neighbours.iter().enumerate() {
+            let neighbour = neighbour(config, cards, one)?;
+            if neighbour.tag == own {
+                return Err(value("neighbour: its tag is the own one"));
+            }
+            by_address.insert((neighbour.link, neighbour.address), index as NeighbourIndex);
+            neighbours.push(neighbour);
+        }
+        let members = members(config, cards, own)?;
+        Ok(Self { own, neighbours, by_address, members })
+    }
+
+    /// The own address.
+    pub(crate) fn own(&self) -> PeerTag {
+        self.own
+    }
+
+    /// The neighbours, in the order of the configuration.
+    pub(crate) fn neighbours(&self) -> &[Neighbour] {
+        &self.neighbours
+    }
+
+    pub(crate) fn neighbour(&self, index: NeighbourIndex) -> Option<&Neighbour> {
+        self.neighbours.get(usize::from(index))
+    }
+
+    /// Who sends from that address on that link.
+    pub(crate) fn at(&self, link: usize, address: SocketAddr) -> Option<NeighbourIndex> {
+        self.by_address.get(&(link, address)).copied()
+    }
+
+    /// What is known of a member.
+    #[inline]
+    pub(crate) fn member(&self, tag: PeerTag) -> Option<&Member> {
+        self.members.find(tag)
+    }
+}
+
+/// A member of a group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Member {
+    pub(crate) tag: PeerTag,
+    pub(crate) group: GroupTag,
+    /// The neighbour that takes what is for it.
+    pub(crate) via: Option<NeighbourIndex>,
+}
+
+/// The members of all groups, found by tag. At most half of the places are taken, and who is in the
+/// table is decided by its cards alone, so that a look-up is short whatever comes.
+#[derive(Debug)]
+struct Members {
+    places: Vec<Option<Member>>,
+    /// The bits that the hash is shifted by.
+    shift: u32,
+}
+
+impl Members {
+    fn new(all: &[Member]) -> Self {
+        let bits = (2 * all.len()).next_power_of_two().trailing_zeros().max(1);
+        let mut members = Self { places: vec![None; 1 << bits], shift: u64::BITS - bits };
+        for member in all {
+            let place = members.place(member.tag);
+            if let Some(free) = place.and_then(|at| members.places.get_mut(at)) {
+                *free = Some(*member);
+            }
+        }
+        members
+    }
+
+    /// The place of a tag: its own, or the free one where it would be.
+    #[inline]
+    fn place(&self, tag: PeerTag) -> Option<usize> {
+        let hash = u64::from_le_bytes(tag.to_bytes()).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let (first, mask) = ((hash >> self.shift) as usize, self.places.len() - 1);
+        (0..self.places.len()).map(|step| (first + step) & mask).find(|&at| {
+            self.places.get(at).is_none_or(|place| place.is_none_or(|member| member.tag == tag))
+        })
+    }
+
+    #[inline]
+    fn find(&self, tag: PeerTag) -> Option<&Member> {
+        self.places.get(self.place(tag)?)?.as_ref()
+    }
+}
+
+/// The cards tell of different groups, and of no tag twice.
+fn check(cards: &[RelayCard]) -> Result<(), LinkError> {
+    let value = |what: String| Err(LinkError::ConfigValue(what));
+    if cards.len() > MAX_RELAY_GROUPS {
+        return value(format!("cards: {} are more than {MAX_RELAY_GROUPS}", cards.len()));
+    }
+    let mut tags = HashSet::new();
+    for card in cards {
+        for (_, tag) in card.members() {
+            if !tags.insert(tag) {
+                return value(format!("cards: {} is on two places of them", tag));
+            }
+        }
+    }
+    let is_twice = |(at, card): (usize, &RelayCard)| {
+        cards.iter().take(at).any(|other| other.group() == card.group())
+    };
+    match cards.iter().enumerate().any(is_twice) {
+        true => value("cards: two are of one group".to_owned()),
+        false => Ok(()),
+    }
+}
+
+/// The address of one who is named.
+fn find(cards: &[RelayCard], who: Who) -> Result<PeerTag, LinkError> {
+    match (who, cards) {
+        (Who::Tag(tag), _) => Ok(tag),
+        (Who::Slot(slot), [card]) => card
+            .tag(slot)
+            .ok_or_else(|| LinkError::UnknownMember(format!("slot {}", slot.number()))),
+        (Who::Slot(slot), _) => Err(LinkError::ConfigValue(format!(
+            "slot {}: a slot names a member where there is one card, not {}",
+            slot.number(),
+            cards.len()
+        ))),
+    }
+}
+
+fn neighbour(
+    config: &Config,
+    cards: &[RelayCard],
+    one: &NeighbourConfig,
+) -> Result<Neighbour, LinkError> {
+    let link = config.links.iter().position(|link| link.name == one.link).unwrap_or_default();
+    let (address, frames_per_second) = (one.address, one.frames_per_second);
+    Ok(Neighbour { tag: find(cards, one.tag)?, link, address, frames_per_second })
+}
+
+/// All members with their routes.
+fn members(config: &Config, cards: &[RelayCard], own: PeerTag) -> Result<Members, LinkError> {
+    let (mut routes, mut rest) = (HashMap::new(), None);
+    for route in &config.routes {
+        let value = |what: String| LinkError::ConfigValue(what);
+        let via = config.neighbours.iter().position(|one| one.name == route.via);
+        let via = via.and_then(|via| NeighbourIndex::try_from(via).ok());
+        let via = via.ok_or_else(|| value(format!("route: no neighbour is `{}`", route.via)))?;
+        let before = match route.to {
+            Target::Rest => rest.replace(via),
+            Target::One(who) => routes.insert(find(cards, who)?, via),
+        };
+        if before.is_some() {
+            return Err(value(format!(
+                "route: two lead to the same, one of them via `{}`",
+                route.via
+            )));
+        }
+    }
+    if routes.contains_key(&own) {
+        return Err(LinkError::ConfigValue("route: it leads to this machine itself".to_owned()));
+    }
+    let mut all = Vec::new();
+    for card in cards {
+        let group = card.group();
+        all.extend(card.members().map(|(_, tag)| {
+            let via = routes.remove(&tag).or(rest).filter(|_| tag != own);
+            Member { tag, group, via }
+        }));
+    }
+    match routes.keys().next() {
+        Some(tag) => Err(LinkError::UnknownMember(tag.to_string())),
+        None => Ok(Members::new(&all)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sealane_seal::{Epoch, Slot};
+
+    use super::*;
+
+    fn tag(number: u8) -> PeerTag {
+        PeerTag::from_bytes([0xa1, 0, 0, 0, 0, 0, 0, number])
+    }
+
+    fn card(group: u8, slots: std::ops::Range<u8>) -> RelayCard {
+        let members = slots.map(|slot| (Slot::new(slot.into()).unwrap(), tag(slot)));
+        RelayCard::new(GroupTag::from_bytes([group; 4]), Epoch(0), members)
+    }
+
+    fn config(rest: &str) -> Config {
+        let text = "version = 1\ntag = \"a1000000000000f0\"\n[[link]]\nname = \"l\"\n\
+             udp = \"127.0.0.1:1\"\n[[neighbour]]\nname = \"a\"\ntag = \"slot 1\"\nlink = \"l\"\n\
+             address = \"127.0.0.1:2\"\n[[neighbour]]\nname = \"b\"\ntag = \"slot 2\"\n\
+             link = \"l\"\naddress = \"127.0.0.1:3\"\n";
+        Config::parse(&format!("{text}{rest}")).unwrap()
+    }
+
+    fn refused(rest: &str, cards: &[RelayCard]) -> String {
+        Table::new(&config(rest), cards).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn the_nearest_route_wins_and_others_take_the_rest() {
+        let rest = "[[route]]\nto = \"slot 9\"\nvia = \"a\"\n[[route]]\nto = \"*\"\nvia = \"b\"\n";
+        let table = Table::new(&config(rest), &[card(7, 0..200)]).unwrap();
+        for slot in 0..200 {
+            let expected = if slot == 9 { tag(1) } else { tag(2) };
+            let via = table.member(tag(slot)).unwrap().via.unwrap();
+            assert_eq!(table.neighbour(via).unwrap().tag, expected, "{slot}");
+        }
+        assert!(table.member(tag(200)).is_none() && table.member(tag(201)).is_none());
+        assert_eq!(table.at(0, "127.0.0.1:3".parse().unwrap()), Some(1));
+        assert_eq!(table.at(1, "127.0.0.1:3".parse().unwrap()), None);
+    }
+
+    #[test]
+    fn what_does_not_go_together_is_refused() {
+        let route = |to: &str, via: &str| format!("[[route]]\nto = \"{to}\"\nvia = \"{via}\"\n");
+        let one = [card(7, 0..9)];
+        assert!(refused(&route("slot 9", "a"), &one).contains("slot 9 is no member"));
+        assert!(refused(&route("a100000000000009", "a"), &one).contains("is no member"));
+        assert!(refused(&route("a1000000000000f0", "a"), &one).contains("itself"));
+        assert!(refused(&route("slot 1", "c"), &one).contains("`c`"));
+        assert!(refused(&route("slot 1", "a").repeat(2), &one).contains("two lead"));
+        assert!(refused(&route("*", "a").repeat(2), &one).contains("two lead"));
+        assert!(refused("", &[card(7, 0..9), card(8, 9..10)]).contains("not 2"));
+        let together = |one, other| check(&[one, other]).unwrap_err().to_string();
+        assert!(together(card(7, 0..9), card(7, 9..10)).contains("one group"));
+        assert!(together(card(7, 0..9), card(8, 8..10)).contains("two places"));
+        assert!(refused("", &[]).contains("not 0"));
+    }
+
+    #[test]
+    fn a_machine_is_not_its_own_neighbour() {
+        let text = refused(
+            "",
+            &[RelayCard::new(
+                GroupTag::from_bytes([7; 4]),
+                Epoch(0),
+                [(Slot::new(1).unwrap(), tag(0xf0)), (Slot::new(2).unwrap(), tag(2))],
+            )],
+        );
+        assert!(text.contains("the own one"), "{text}");
+    }
+}

@@ -1,0 +1,82 @@
+//! Datagrams over UDP. The kernel joins those of one sender and length to one buffer, and splits
+//! one buffer into datagrams: that is what makes it fast, not fewer system calls.
+
+use std::io;
+use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::{AsFd, BorrowedFd};
+
+use quinn_udp::{RecvMeta, Transmit, UdpSocketState};
+use rustix::net::sockopt;
+
+use crate::inbox::{Arrived, BATCHES, Inbox};
+
+/// A UDP link.
+#[derive(Debug)]
+pub(crate) struct UdpLink {
+    socket: UdpSocket,
+    state: UdpSocketState,
+    unit_bytes: usize,
+}
+
+/// What may wait in the kernel, on its way in or out.
+const QUEUE_BYTES: usize = 8 << 20;
+
+impl UdpLink {
+    pub(crate) fn open(address: SocketAddr, unit_bytes: usize) -> io::Result<Self> {
+        let socket = UdpSocket::bind(address)?;
+        let state = UdpSocketState::new((&socket).into())?;
+        enlarge(&socket);
+        Ok(Self { socket, state, unit_bytes })
+    }
+
+    pub(crate) fn receive(&self, inbox: &mut Inbox) -> io::Result<usize> {
+        let mut metas = [RecvMeta::default(); BATCHES];
+        let count = self.state.recv((&self.socket).into(), &mut inbox.slices(), &mut metas)?;
+        for (index, meta) in metas.iter().enumerate().take(count) {
+            // An empty datagram has no stride.
+            let (bytes, segment_bytes) = (meta.len, meta.stride.max(1));
+            inbox.fill(index, Arrived { from: meta.addr, bytes, segment_bytes });
+        }
+        Ok(count)
+    }
+
+    pub(crate) fn send(
+        &self,
+        to: SocketAddr,
+        segments: &[u8],
+        segment_bytes: usize,
+    ) -> io::Result<()> {
+        let at_once = self.state.max_gso_segments().min(MAX_SENT_BYTES / segment_bytes.max(1));
+        for contents in segments.chunks(segment_bytes.max(1) * at_once.max(1)) {
+            let segment_size = (contents.len() > segment_bytes).then_some(segment_bytes);
+            let transmit =
+                Transmit { destination: to, ecn: None, contents, segment_size, src_ip: None };
+            self.state.try_send((&self.socket).into(), &transmit)?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn unit_bytes(&self) -> usize {
+        self.unit_bytes
+    }
+}
+
+impl AsFd for UdpLink {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+/// Lets more wait in the kernel, beyond what is allowed to all where this user may do so. What the
+/// system does not give is missed only under load.
+fn enlarge(socket: &UdpSocket) {
+    let receive = sockopt::set_socket_recv_buffer_size_force(socket, QUEUE_BYTES);
+    let send = sockopt::set_socket_send_buffer_size_force(socket, QUEUE_BYTES);
+    if receive.is_err() || send.is_err() {
+        let _ = sockopt::set_socket_recv_buffer_size(socket, QUEUE_BYTES);
+        let _ = sockopt::set_socket_send_buffer_size(socket, QUEUE_BYTES);
+    }
+}
+
+/// What the kernel takes at once: the length of an IPv4 packet.
+const MAX_SENT_BYTES: usize = crate::limits::MAX_UNIT_BYTES;

@@ -1,0 +1,122 @@
+//! One thread of a relay: takes what comes on its link.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::counters::Reason;
+use crate::desk::{Brought, Desk};
+use crate::inbox::{Arrived, Inbox};
+use crate::limits::MAX_LAST_BATCHES;
+use crate::link::{Link, Ready};
+use crate::note::Note;
+use crate::outlet::Outlet;
+use crate::quota::Quota;
+use crate::relay::Shared;
+use crate::table::{Neighbour, NeighbourIndex};
+
+/// How long nothing happens before a thread looks whether it is to end.
+const TURN: Duration = Duration::from_millis(100);
+
+/// What a thread works with. It allocates when it starts and when a table is swapped.
+#[derive(Debug)]
+pub(crate) struct Worker {
+    shared: Arc<Shared>,
+    links: Arc<[Link]>,
+    link: usize,
+    desk: Desk,
+    inbox: Inbox,
+    /// What each neighbour of the table may still send.
+    quotas: Vec<Quota>,
+    version: u64,
+}
+
+impl Worker {
+    pub(crate) fn new(shared: Arc<Shared>, links: Arc<[Link]>, link: usize) -> Self {
+        let version = shared.version();
+        // Frames of different threads never share an id soon: each begins in a range of its own.
+        let fragment_id = (link as u16) << 12;
+        let outlet = Outlet::new(Arc::clone(&links), fragment_id);
+        let desk = Desk::new(Arc::clone(&shared), shared.table(), outlet);
+        Self { shared, links, link, desk, inbox: Inbox::new(), quotas: Vec::new(), version }
+    }
+
+    /// Takes what comes until the relay ends and nothing is left.
+    pub(crate) fn run(mut self) {
+        self.greet(&[]);
+        let links = Arc::clone(&self.links);
+        let Some(link) = links.get(self.link) else { return };
+        let mut batches_left = MAX_LAST_BATCHES;
+        while batches_left > 0 {
+            if self.shared.version() != self.version {
+                self.renew();
+            }
+            let ends = self.shared.ends();
+            match link.receive(&mut self.inbox) {
+                Ok(count) => self.take(count),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    if ends {
+                        break;
+                    }
+                    let _ = link.wait(Ready::ToReceive, TURN);
+                }
+                Err(_) => {
+                    self.desk.outlet.tally.drop(Reason::LinkFault, 1);
+                    std::thread::sleep(TURN);
+                }
+            }
+            self.shared.counters.take(&mut self.desk.outlet.tally);
+            batches_left -= u32::from(ends);
+        }
+    }
+
+    /// Takes the first batches of the inbox.
+    fn take(&mut self, count: usize) {
+        let Self { shared, link, desk, inbox, quotas, .. } = self;
+        let now_us = shared.now_us();
+        for (Arrived { from, bytes, segment_bytes }, segments) in inbox.batches(count) {
+            // A datagram of no bytes is one.
+            let units = bytes.div_ceil(segment_bytes).max(1);
+            desk.outlet.tally.received.add(units, bytes);
+            let by = desk.table.at(*link, from);
+            let Some((by, quota)) = by.zip(by.and_then(|by| quotas.get_mut(usize::from(by))))
+            else {
+                desk.outlet.tally.drop(Reason::Stranger, units as u64);
+                continue;
+            };
+            let taken = quota.take(units, now_us);
+            if taken < units {
+                desk.outlet.tally.drop(Reason::Quota, (units - taken) as u64);
+            }
+            if segments.is_empty() {
+                desk.outlet.tally.drop(Reason::Malformed, taken as u64);
+            }
+            let taken = segments.len().min(taken * segment_bytes);
+            let segments = segments.get_mut(..taken).unwrap_or_default();
+            desk.take(Brought { by, now_ms: now_us / 1000 }, segments, segment_bytes);
+        }
+    }
+
+    /// Goes on with the newest table.
+    #[cold]
+    fn renew(&mut self) {
+        self.version = self.shared.version();
+        let before = std::mem::replace(&mut self.desk.table, self.shared.table());
+        self.greet(before.neighbours());
+    }
+
+    /// Asks the neighbours of this link that are new for announcements, and gives them those that
+    /// are held. All have their whole quota then.
+    fn greet(&mut self, before: &[Neighbour]) {
+        let now_us = self.shared.now_us();
+        let table = Arc::clone(&self.desk.table);
+        let quota = |one: &Neighbour| Quota::new(one.frames_per_second, now_us);
+        self.quotas = table.neighbours().iter().map(quota).collect();
+        let here = table.neighbours().iter().enumerate().filter(|(_, one)| one.link == self.link);
+        for (index, new) in here.filter(|(_, one)| !before.contains(one)) {
+            let ask = Note::Ask.to_bytes();
+            self.desk.outlet.send(new, &ask, ask.len());
+            self.desk.repeat_announcements(index as NeighbourIndex);
+        }
+    }
+}

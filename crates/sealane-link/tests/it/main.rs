@@ -1,0 +1,6 @@
+//! The promises of `sealane-link`, each in a file of its own, over real sockets.
+
+mod drops_by_name;
+mod floods_once;
+mod relays_in_place;
+mod stage;

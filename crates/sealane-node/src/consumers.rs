@@ -1,0 +1,101 @@
+//! `/v1/consumers/{topic}`: consumers as those see and steer them who run them.
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::extract::{Path, RawQuery, Request, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
+use sealane_codec::Writer;
+use sealane_message::Topic;
+use sealane_protocol::{
+    ConsumerInfo, ConsumerVerb, Error, read_consumer_query, write_consumer_removed,
+};
+
+use crate::access::{Pass, Right};
+use crate::app::App;
+use crate::body;
+use crate::query;
+use crate::refusal::Refusal;
+use crate::reply::{Fill, accepted, answer};
+
+/// All consumers of a stream, or the one that the query names.
+pub(crate) async fn show(
+    State(app): State<Arc<App>>,
+    Extension(pass): Extension<Pass>,
+    Path(topic): Path<String>,
+    query: RawQuery,
+    headers: HeaderMap,
+) -> Response {
+    let result = async {
+        let topic: Topic = topic.parse().map_err(Error::from)?;
+        pass.need(Right::Read, &topic)?;
+        let consumer = read_consumer_query(query::read(query)?)?;
+        accepted(&headers)?;
+        let Some(consumer) = consumer else {
+            let consumers = app.hub.consumers(&topic).await?;
+            return Ok(Box::new(move |writer: &mut Writer<'_>| consumers.write(writer)) as Fill);
+        };
+        let info = inform(&app, &topic, &consumer).await?;
+        Ok(Box::new(move |writer: &mut Writer<'_>| info.write(writer)) as Fill)
+    };
+    answer(&headers, result.await.map(|fill| (StatusCode::OK, fill)))
+}
+
+/// Steers a consumer; the reply is how it is afterwards.
+pub(crate) async fn steer(
+    State(app): State<Arc<App>>,
+    Extension(pass): Extension<Pass>,
+    Path(topic): Path<String>,
+    query: RawQuery,
+    request: Request,
+) -> Response {
+    let headers = request.headers().clone();
+    let result = async {
+        let topic: Topic = topic.parse().map_err(Error::from)?;
+        pass.need(Right::Manage, &topic)?;
+        let consumer = named(query)?;
+        accepted(&headers)?;
+        let body = body::read(&app.fair, &pass, request).await?;
+        let verb = ConsumerVerb::read(body.codec, &body.bytes)?;
+        app.hub.steer(&topic, &consumer, verb).await?;
+        let info = inform(&app, &topic, &consumer).await?;
+        Ok(Box::new(move |writer: &mut Writer<'_>| info.write(writer)) as Fill)
+    };
+    answer(&headers, result.await.map(|fill| (StatusCode::OK, fill)))
+}
+
+/// Removes a consumer.
+pub(crate) async fn remove(
+    State(app): State<Arc<App>>,
+    Extension(pass): Extension<Pass>,
+    Path(topic): Path<String>,
+    query: RawQuery,
+    headers: HeaderMap,
+) -> Response {
+    let result = async {
+        let topic: Topic = topic.parse().map_err(Error::from)?;
+        pass.need(Right::Manage, &topic)?;
+        let consumer = named(query)?;
+        accepted(&headers)?;
+        app.hub.remove_consumer(&topic, &consumer).await?;
+        let fill = move |writer: &mut Writer<'_>| write_consumer_removed(&topic, &consumer, writer);
+        Ok(Box::new(fill) as Fill)
+    };
+    answer(&headers, result.await.map(|fill| (StatusCode::OK, fill)))
+}
+
+/// One consumer, with those who share its work.
+async fn inform(app: &App, topic: &Topic, consumer: &str) -> Result<ConsumerInfo, Refusal> {
+    let mut info = app.hub.consumer(topic, consumer).await?;
+    let in_flight = app.hub.in_flight(topic)?;
+    info.connections = Some(app.readers.of(topic, Some(consumer), &in_flight));
+    Ok(info)
+}
+
+/// The consumer that something is done to. It is never meant by saying nothing: the inbox is named
+/// by `consumer=`.
+fn named(query: RawQuery) -> Result<String, Error> {
+    let consumer = read_consumer_query(query::read(query)?)?;
+    consumer.ok_or_else(|| Error::parameter("consumer", "is missing; the inbox is `consumer=`"))
+}

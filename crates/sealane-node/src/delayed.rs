@@ -1,0 +1,54 @@
+//! `/v1/delayed/{topic}`: messages that are held back.
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::extract::{Path, RawQuery, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
+use sealane_codec::Writer;
+use sealane_message::Topic;
+use sealane_protocol::{Error, ListDelayed, read_cancel_query};
+
+use crate::access::{Pass, Right};
+use crate::app::App;
+use crate::query;
+use crate::reply::{Fill, accepted, answer};
+
+/// What is held back for a stream, in the order in which it comes.
+pub(crate) async fn list(
+    State(app): State<Arc<App>>,
+    Extension(pass): Extension<Pass>,
+    Path(topic): Path<String>,
+    query: RawQuery,
+    headers: HeaderMap,
+) -> Response {
+    let result = async {
+        let topic: Topic = topic.parse().map_err(Error::from)?;
+        pass.need(Right::Read, &topic)?;
+        let list = ListDelayed::read(query::read(query)?)?;
+        accepted(&headers)?;
+        let page = app.hub.delayed(&topic, list).await?;
+        Ok(Box::new(move |writer: &mut Writer<'_>| page.write(writer)) as Fill)
+    };
+    answer(&headers, result.await.map(|fill| (StatusCode::OK, fill)))
+}
+
+/// Cancels the messages of one id.
+pub(crate) async fn cancel(
+    State(app): State<Arc<App>>,
+    Extension(pass): Extension<Pass>,
+    Path(topic): Path<String>,
+    query: RawQuery,
+    headers: HeaderMap,
+) -> Response {
+    let result = async {
+        let topic: Topic = topic.parse().map_err(Error::from)?;
+        pass.need(Right::Manage, &topic)?;
+        let id = read_cancel_query(query::read(query)?)?;
+        accepted(&headers)?;
+        let cancelled = app.hub.cancel(&topic, id).await?;
+        Ok(Box::new(move |writer: &mut Writer<'_>| cancelled.write(writer)) as Fill)
+    };
+    answer(&headers, result.await.map(|fill| (StatusCode::OK, fill)))
+}

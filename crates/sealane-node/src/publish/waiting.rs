@@ -1,0 +1,73 @@
+//! Messages on their way to the hub, which takes them when its writer has room for them.
+
+use std::pin::Pin;
+
+use sealane_protocol::Error;
+use sealane_stream::{Item, Publishing, Room};
+
+type RoomComing = Pin<Box<dyn Future<Output = Result<Room, Error>> + Send>>;
+
+/// The messages of a session that the hub has not got yet.
+#[derive(Default)]
+pub(super) struct Waiting {
+    /// Those that room is asked for, and those that came since.
+    asked: Vec<Item>,
+    later: Vec<Item>,
+    /// Set while there is no room for `asked`.
+    coming: Option<RoomComing>,
+    /// Bytes of all of them.
+    bytes: u64,
+    /// Bytes that the hub has got since they were asked for.
+    gone_bytes: u64,
+    /// Messages of one stream whose places the hub keeps.
+    keep: u64,
+}
+
+impl Waiting {
+    /// Adds a message of so many bytes. `keep` messages of its stream may be unanswered.
+    pub(super) fn add(&mut self, item: Item, bytes: u64, keep: u64) {
+        self.later.push(item);
+        self.bytes += bytes;
+        self.keep = self.keep.max(keep);
+    }
+
+    /// Gives the hub what it has room for.
+    pub(super) fn hand_over(&mut self, session: &Publishing) -> Result<(), Error> {
+        if self.coming.is_some() || self.later.is_empty() {
+            return Ok(());
+        }
+        let items = std::mem::take(&mut self.later);
+        match session.try_room(&items) {
+            Some(room) => self.publish(session, items, room),
+            None => {
+                self.coming = Some(Box::pin(session.room(&items)));
+                self.asked = items;
+                Ok(())
+            }
+        }
+    }
+
+    /// Waits for room, and gives the hub what has waited for it. Without anything that waits it
+    /// waits for ever.
+    pub(super) async fn room(&mut self, session: &Publishing) -> Result<(), Error> {
+        let Some(coming) = &mut self.coming else { return std::future::pending().await };
+        let room = coming.await?;
+        self.coming = None;
+        let items = std::mem::take(&mut self.asked);
+        self.publish(session, items, room)?;
+        self.hand_over(session)
+    }
+
+    fn publish(&mut self, session: &Publishing, items: Vec<Item>, room: Room) -> Result<(), Error> {
+        session.publish(items, self.keep, room)?;
+        if self.coming.is_none() && self.later.is_empty() {
+            self.gone_bytes += std::mem::take(&mut self.bytes);
+        }
+        Ok(())
+    }
+
+    /// Bytes that the hub has got since this was asked last.
+    pub(super) fn let_go(&mut self) -> u64 {
+        std::mem::take(&mut self.gone_bytes)
+    }
+}

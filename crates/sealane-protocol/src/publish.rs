@@ -1,0 +1,534 @@
+use std::borrow::Cow;
+
+use bytes::Bytes;
+use sealane_codec::{Codec, CodecError, Kind, Writer};
+use sealane_message::Topic;
+
+use crate::error::{parameter_number, unknown_field};
+use crate::fields::Fields;
+use crate::limits::MAX_SESSION_NAME_BYTES;
+use crate::{Error, Features, HubLevel, Malformed, Outcome, Position, WireError};
+
+/// What a publishing socket is asked for in its query.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PublishQuery {
+    /// The session to go on with; none: the hub names a new one.
+    pub session: Option<String>,
+}
+
+impl PublishQuery {
+    /// Where the socket is.
+    pub const PATH: &'static str = "/v1/publish";
+
+    /// Reads the names and values of a query.
+    ///
+    /// # Errors
+    /// [`Error::InvalidParameter`].
+    pub fn read(parameters: Vec<(String, String)>) -> Result<Self, Error> {
+        let mut session = None;
+        for (name, value) in parameters {
+            match name.as_str() {
+                "codec" => {}
+                "session" => session = Some(session_name(value)?),
+                _ => return Err(Error::parameter(name, "is no parameter of a publishing socket")),
+            }
+        }
+        Ok(Self { session })
+    }
+
+    /// The names and values of the query.
+    pub fn parameters(&self) -> Vec<(&'static str, String)> {
+        self.session.iter().map(|session| ("session", session.clone())).collect()
+    }
+}
+
+/// A name that a session may have: as in consumers, no character that a terminal obeys.
+fn session_name(name: String) -> Result<String, Error> {
+    if name.is_empty() || name.len() > MAX_SESSION_NAME_BYTES {
+        return Err(Error::parameter("session", "is not 1 to 64 bytes"));
+    }
+    if name.contains(char::is_control) {
+        return Err(Error::parameter("session", "has a control character"));
+    }
+    Ok(name)
+}
+
+/// One numbered message of a session.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PublishItem<'a> {
+    /// The stream.
+    pub to: Topic,
+    /// Its number in the session and the stream, from 1.
+    pub n: u64,
+    /// The message, a map of the connection's codec.
+    pub envelope: &'a [u8],
+    /// How long it is held back.
+    pub delay_ms: Option<u64>,
+    /// The offset that it must get.
+    pub expect: Option<u64>,
+}
+
+/// The form of an item, as it is shown to whoever sent another one.
+const ITEM: &str = r#"{"to": TOPIC, "n": N, "envelope": {…}}, with "delayMs" or "condition""#;
+
+impl<'a> PublishItem<'a> {
+    /// Appends the item, which [`write_publish`] puts into a frame.
+    pub fn write(&self, codec: Codec, out: &mut Vec<u8>) {
+        let mut writer = Writer::new(codec, out);
+        let (delays, expects) = (self.delay_ms.is_some(), self.expect.is_some());
+        writer.map(3 + usize::from(delays) + usize::from(expects));
+        writer.key("to");
+        writer.text(self.to.as_str());
+        writer.key("n");
+        writer.u64(self.n);
+        writer.key("envelope");
+        writer.raw(self.envelope);
+        if let Some(delay_ms) = self.delay_ms {
+            writer.key("delayMs");
+            writer.u64(delay_ms);
+        }
+        if let Some(expect) = self.expect {
+            writer.key("condition");
+            writer.map(1);
+            writer.key("expect");
+            writer.u64(expect);
+            writer.end();
+        }
+        writer.end();
+    }
+
+    /// Reads what stands beside `to` and `n`.
+    fn read(codec: Codec, to: &str, n: u64, fields: &[Field<'a>]) -> Result<Self, Error> {
+        let to = to.parse()?;
+        let (mut envelope, mut delay_ms, mut expect) = (None, None, None);
+        for (key, raw) in fields {
+            match key.as_ref() {
+                "to" | "n" => {}
+                "envelope" => envelope = Some(*raw),
+                "delayMs" => delay_ms = Some(parameter_number(codec, raw, "delayMs")?),
+                "condition" => expect = read_condition(codec, raw)?,
+                key => return Err(unknown_field(key, ITEM)),
+            }
+        }
+        let envelope = envelope.ok_or_else(|| Error::parameter("envelope", "is missing"))?;
+        Ok(Self { to, n, envelope, delay_ms, expect })
+    }
+}
+
+type Field<'a> = (Cow<'a, str>, &'a [u8]);
+
+fn read_condition(codec: Codec, raw: &[u8]) -> Result<Option<u64>, Error> {
+    let wrong = |_| Error::parameter("condition", "is not a map");
+    let mut expect = None;
+    for (key, raw) in sealane_codec::fields(codec, raw).map_err(wrong)? {
+        match key.as_ref() {
+            "expect" => expect = Some(parameter_number(codec, raw, "expect")?),
+            other => {
+                return Err(Error::UnknownCondition(other.chars().take(SHOWN_CHARS).collect()));
+            }
+        }
+    }
+    Ok(expect)
+}
+
+/// What a client chose is told back to it as far as it is worth reading.
+const SHOWN_CHARS: usize = 64;
+
+/// Appends a frame that publishes items, each as [`PublishItem::write`] wrote it.
+pub fn write_publish<'a>(
+    codec: Codec,
+    items: impl ExactSizeIterator<Item = &'a [u8]>,
+    out: &mut Vec<u8>,
+) {
+    let mut writer = Writer::new(codec, out);
+    writer.map(1);
+    writer.key("publish");
+    writer.array(items.len());
+    items.for_each(|item| writer.raw(item));
+    writer.end();
+    writer.end();
+}
+
+/// One message of a frame, as the hub takes it in: that it is refused is told beside its number.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PublishAsked<'a> {
+    /// The stream, as the client wrote it.
+    pub to: Cow<'a, str>,
+    /// Its number.
+    pub n: u64,
+    /// Bytes of the item, which it takes of the credit.
+    pub bytes: usize,
+    /// The message, or why it is refused.
+    pub item: Result<PublishItem<'a>, Error>,
+}
+
+/// Reads a frame that publishes; the envelopes are slices of it that nobody has looked into.
+///
+/// # Errors
+/// [`Error::Decode`] where the frame is not of the codec, [`Error::UnknownOp`] where it does
+/// something else, or an item has no `to` or no `n` by which it could be answered.
+pub fn read_publish(codec: Codec, frame: &[u8]) -> Result<Vec<PublishAsked<'_>>, Error> {
+    let fields = sealane_codec::fields(codec, frame).map_err(|cause| match cause {
+        CodecError::WrongKind { .. } => Error::UnknownOp("frame".into()),
+        cause => Error::Decode { codec: codec.name(), cause },
+    })?;
+    let mut items = Vec::new();
+    for (key, raw) in &fields {
+        if key != "publish" {
+            return Err(Error::UnknownOp(key.chars().take(SHOWN_CHARS).collect()));
+        }
+        items = match sealane_codec::kind(codec, raw) {
+            Some(Kind::Array) => sealane_codec::elements(codec, raw).map_err(|_| wrong())?,
+            _ => vec![*raw],
+        };
+    }
+    if items.is_empty() {
+        return Err(wrong());
+    }
+    items.into_iter().map(|raw| read_item(codec, raw)).collect()
+}
+
+fn read_item(codec: Codec, raw: &[u8]) -> Result<PublishAsked<'_>, Error> {
+    let fields = sealane_codec::fields(codec, raw).map_err(|_| wrong())?;
+    let field = |name: &str| fields.iter().find(|(key, _)| key == name).map(|(_, raw)| *raw);
+    let to = field("to").ok_or_else(wrong)?;
+    let to = sealane_codec::read_text(codec, to).map_err(|_| wrong())?;
+    let n = field("n").ok_or_else(wrong)?;
+    let n = sealane_codec::read_u64(codec, n).map_err(|_| wrong())?;
+    let item = PublishItem::read(codec, &to, n, &fields);
+    Ok(PublishAsked { to, n, bytes: raw.len(), item })
+}
+
+fn wrong() -> Error {
+    Error::UnknownOp("publish".into())
+}
+
+/// Numbers that follow each other, both ends included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Numbers {
+    /// The first.
+    pub from: u64,
+    /// The last.
+    pub to: u64,
+}
+
+/// Messages of one stream that are stored.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Placed {
+    /// The stream.
+    pub stream: Topic,
+    /// Which of the session's messages.
+    pub numbers: Numbers,
+    /// Where the first stands and the others behind it, or when they enter the stream.
+    pub outcome: Outcome,
+    /// The level that was reached before the hub answered.
+    pub level: HubLevel,
+}
+
+/// Messages of one stream that are not stored.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NotPlaced {
+    /// The stream, as the client wrote it.
+    pub stream: String,
+    /// Which of the session's messages.
+    pub numbers: Numbers,
+    /// Why.
+    pub error: WireError,
+}
+
+/// What the hub sends on a publishing socket.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum PublishFrame {
+    /// The session stands.
+    Session {
+        /// Its name.
+        session: String,
+        /// The codec of this connection.
+        codec: Codec,
+        /// The hub's clock, Unix milliseconds.
+        time_ms: u64,
+        /// What the hub can do.
+        features: Features,
+    },
+    /// So much more may be published.
+    Credit {
+        /// Messages.
+        messages: u64,
+        /// Bytes of their items.
+        bytes: u64,
+    },
+    /// Messages are stored.
+    Published(Placed),
+    /// Messages are not stored; the socket goes on.
+    Refused(NotPlaced),
+    /// What went wrong; the close follows.
+    Error(WireError),
+    /// What only a newer hub says.
+    Unknown,
+}
+
+impl PublishFrame {
+    /// Appends this frame.
+    pub fn write(&self, codec: Codec, out: &mut Vec<u8>) {
+        if let Self::Error(error) = self {
+            return error.write(codec, out);
+        }
+        let mut writer = Writer::new(codec, out);
+        match self {
+            Self::Session { session, codec, time_ms, features } => {
+                writer.map(4);
+                writer.key("session");
+                writer.text(session);
+                writer.key("codec");
+                writer.text(codec.name());
+                writer.key("time");
+                writer.u64(*time_ms);
+                features.write(&mut writer);
+            }
+            Self::Credit { messages, bytes } => {
+                writer.map(2);
+                writer.key("credit");
+                writer.u64(*messages);
+                writer.key("bytes");
+                writer.u64(*bytes);
+            }
+            Self::Published(placed) => {
+                writer.map(1);
+                writer.key("published");
+                placed.write(&mut writer);
+            }
+            Self::Refused(NotPlaced { stream, numbers, error }) => {
+                writer.map(1);
+                writer.key("refused");
+                writer.map(2 + numbers.fields());
+                numbers.write(&mut writer);
+                writer.key("stream");
+                writer.text(stream);
+                writer.key("error");
+                error.write_fields(&mut writer);
+                writer.end();
+            }
+            Self::Error(_) | Self::Unknown => writer.map(0),
+        }
+        writer.end();
+    }
+
+    /// Reads a frame of the hub.
+    ///
+    /// # Errors
+    /// [`Malformed`] where it is not of the codec, or a frame of a known kind lacks something.
+    pub fn read(codec: Codec, frame: &Bytes) -> Result<Self, Malformed> {
+        let fields = Fields::read(codec, frame)?;
+        if let Some(raw) = fields.raw("published") {
+            return Ok(Self::Published(Placed::read(&Fields::read(codec, raw)?)?));
+        }
+        if let Some(raw) = fields.raw("refused") {
+            let fields = Fields::read(codec, raw)?;
+            let error = Fields::read(codec, fields.need("error")?)?;
+            return Ok(Self::Refused(NotPlaced {
+                stream: fields.text("stream")?.into_owned(),
+                numbers: Numbers::read(&fields)?,
+                error: WireError::read(&error)?,
+            }));
+        }
+        if fields.raw("credit").is_some() {
+            let (messages, bytes) = (fields.number("credit")?, fields.number("bytes")?);
+            return Ok(Self::Credit { messages, bytes });
+        }
+        if let Some(raw) = fields.raw("error") {
+            return Ok(Self::Error(WireError::read(&Fields::read(codec, raw)?)?));
+        }
+        if fields.raw("session").is_none() {
+            return Ok(Self::Unknown);
+        }
+        Ok(Self::Session {
+            session: fields.text("session")?.into_owned(),
+            codec: Codec::from_name(&fields.text("codec")?).ok_or(Malformed::Field("codec"))?,
+            time_ms: fields.number("time")?,
+            features: Features::read(&fields),
+        })
+    }
+}
+
+impl Placed {
+    fn write(&self, writer: &mut Writer<'_>) {
+        let place = if matches!(self.outcome, Outcome::At(_)) { 2 } else { 1 };
+        writer.map(2 + self.numbers.fields() + place);
+        self.numbers.write(writer);
+        writer.key("stream");
+        writer.text(self.stream.as_str());
+        match self.outcome {
+            Outcome::At(Position { generation, offset }) => {
+                writer.key("offset");
+                writer.u64(offset);
+                writer.key("generation");
+                writer.u64(generation);
+            }
+            Outcome::Due(due_ms) => {
+                writer.key("due");
+                writer.u64(due_ms);
+            }
+        }
+        writer.key("level");
+        writer.text(self.level.name());
+        writer.end();
+    }
+
+    fn read(fields: &Fields<'_>) -> Result<Self, Malformed> {
+        let outcome = match fields.raw("due") {
+            Some(_) => Outcome::Due(fields.number("due")?),
+            None => Outcome::At(Position {
+                generation: fields.number("generation")?,
+                offset: fields.number("offset")?,
+            }),
+        };
+        let (stream, numbers) = (fields.topic("stream")?, Numbers::read(fields)?);
+        Ok(Self { stream, numbers, outcome, level: fields.level()? })
+    }
+}
+
+impl Numbers {
+    /// How many fields say them.
+    fn fields(self) -> usize {
+        if self.from == self.to { 1 } else { 2 }
+    }
+
+    fn write(self, writer: &mut Writer<'_>) {
+        if self.from == self.to {
+            writer.key("n");
+            writer.u64(self.from);
+        } else {
+            writer.key("from");
+            writer.u64(self.from);
+            writer.key("to");
+            writer.u64(self.to);
+        }
+    }
+
+    fn read(fields: &Fields<'_>) -> Result<Self, Malformed> {
+        if fields.raw("n").is_some() {
+            let n = fields.number("n")?;
+            return Ok(Self { from: n, to: n });
+        }
+        let (from, to) = (fields.number("from")?, fields.number("to")?);
+        if from < to { Ok(Self { from, to }) } else { Err(Malformed::Field("to")) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Level;
+
+    fn json(frame: &str) -> Result<Vec<PublishAsked<'_>>, Error> {
+        read_publish(Codec::Json, frame.as_bytes())
+    }
+
+    #[test]
+    fn what_a_client_writes_the_hub_reads() {
+        for codec in Codec::AT_REST {
+            let mut envelope = Vec::new();
+            sealane_codec::encode(codec, &sealane_message::Value::Map(vec![]), &mut envelope);
+            let to: Topic = "a/b".parse().unwrap();
+            let (delay_ms, expect) = (None, None);
+            let plain = PublishItem { to, n: 1, envelope: &envelope, delay_ms, expect };
+            let late = PublishItem { n: 2, delay_ms: Some(7), ..plain.clone() };
+            let placed = PublishItem { n: 3, expect: Some(9), ..plain.clone() };
+            let items = [plain, late, placed];
+            let written = items.iter().map(|item| {
+                let mut out = Vec::new();
+                item.write(codec, &mut out);
+                out
+            });
+            let written: Vec<_> = written.collect();
+            let mut frame = Vec::new();
+            write_publish(codec, written.iter().map(Vec::as_slice), &mut frame);
+            let read = read_publish(codec, &frame).unwrap();
+            assert_eq!(read.len(), items.len());
+            for ((asked, item), written) in read.into_iter().zip(items).zip(&written) {
+                assert_eq!((asked.n, asked.bytes), (item.n, written.len()));
+                assert_eq!(asked.item, Ok(item));
+            }
+        }
+    }
+
+    #[test]
+    fn what_the_hub_writes_the_client_reads() {
+        let stream: Topic = "a".parse().unwrap();
+        let at = Outcome::At(Position { generation: 3, offset: 9 });
+        let (one, many) = (Numbers { from: 4, to: 4 }, Numbers { from: 4, to: 8 });
+        let level = HubLevel::from(Level::Disk);
+        let placed = |numbers, outcome| {
+            let (stream, level) = (stream.clone(), level.clone());
+            PublishFrame::Published(Placed { stream, numbers, outcome, level })
+        };
+        let error = WireError::from(&Error::NumberSkipped { next: 2 });
+        let refused = NotPlaced { stream: "a//b".into(), numbers: many, error: error.clone() };
+        for codec in Codec::AT_REST {
+            let (session, features) = ("s".to_owned(), Features::ours());
+            for frame in [
+                PublishFrame::Session { session, codec, time_ms: 5, features },
+                PublishFrame::Credit { messages: 7, bytes: 8 },
+                placed(one, at),
+                placed(many, at),
+                placed(one, Outcome::Due(77)),
+                PublishFrame::Refused(refused.clone()),
+                PublishFrame::Error(error.clone()),
+                PublishFrame::Unknown,
+            ] {
+                let mut bytes = Vec::new();
+                frame.write(codec, &mut bytes);
+                assert_eq!(PublishFrame::read(codec, &bytes.into()), Ok(frame));
+            }
+        }
+    }
+
+    #[test]
+    fn what_can_be_answered_is_refused_and_the_rest_ends_the_socket() {
+        let item = |rest: &str| format!(r#"{{"publish":{{"to":"a","n":1{rest}}}}}"#);
+        let refused = |rest: &str| json(&item(rest)).unwrap().remove(0).item.unwrap_err();
+        let unknown = refused(r#","envelope":{},"condition":{"expect":1,"mood":2}"#);
+        assert_eq!(unknown, Error::UnknownCondition("mood".into()));
+        assert_eq!(refused(""), Error::parameter("envelope", "is missing"));
+        for (rest, name) in [
+            (r#","envelope":{},"condition":7"#, "condition"),
+            (r#","envelope":{},"condition":{"expect":-1}"#, "expect"),
+            (r#","envelope":{},"delayMs":"soon""#, "delayMs"),
+        ] {
+            let error = refused(rest);
+            assert!(matches!(&error, Error::InvalidParameter { name: n, .. } if n == name));
+        }
+        assert!(matches!(refused(r#","envelopes":[]"#), Error::UnknownField { .. }));
+        let topic = json(r#"{"publish":{"to":"a//b","n":1,"envelope":{}}}"#).unwrap().remove(0);
+        assert_eq!((topic.to.as_ref(), topic.item.is_err()), ("a//b", true));
+        for (frame, name) in [
+            ("{}", "publish"),
+            ("7", "frame"),
+            (r#"{"publish":[]}"#, "publish"),
+            (r#"{"publish":[7]}"#, "publish"),
+            (r#"{"publish":{"to":"a","envelope":{}}}"#, "publish"),
+            (r#"{"publish":{"to":"a","n":-1,"envelope":{}}}"#, "publish"),
+            (r#"{"publish":{"n":1,"envelope":{}}}"#, "publish"),
+            (r#"{"credit":1}"#, "credit"),
+        ] {
+            assert_eq!(json(frame), Err(Error::UnknownOp(name.into())), "{frame}");
+        }
+        assert!(matches!(json("{"), Err(Error::Decode { .. })));
+    }
+
+    #[test]
+    fn a_session_is_named_as_a_consumer_is() {
+        let read =
+            |name: &str, value: &str| PublishQuery::read(vec![(name.to_owned(), value.to_owned())]);
+        let named = read("session", "s 1").unwrap();
+        assert_eq!(named.parameters(), [("session", "s 1".to_owned())]);
+        assert_eq!(read("codec", "json").unwrap(), PublishQuery::default());
+        let long = "x".repeat(MAX_SESSION_NAME_BYTES + 1);
+        for (name, value) in
+            [("session", ""), ("session", "\u{1b}"), ("stream", "a"), ("session", &long)]
+        {
+            assert!(matches!(read(name, value), Err(Error::InvalidParameter { .. })), "{name}");
+        }
+    }
+}

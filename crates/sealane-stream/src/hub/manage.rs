@@ -1,0 +1,186 @@
+//! What those who run a hub see and do of consumers, delayed messages and what streams keep.
+
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+use sealane_message::Topic;
+use sealane_protocol::limits::{MAX_ID_BYTES, MAX_RANGE_MESSAGES};
+use sealane_protocol::{
+    Cancelled, ConsumerInfo, ConsumerVerb, Consumers, DelayedPage, ListDelayed, Purged,
+};
+use tokio::sync::oneshot;
+
+use super::Hub;
+use crate::consumer::Steer;
+use crate::limits::MAX_SHOWN_PENDING;
+use crate::stream::{ConsumerEntry, Stream};
+use crate::subscription::{blocking, start_offset};
+use crate::writer::{Command, Deed, Manage};
+use crate::{Error, Start, now_ms};
+
+impl Hub {
+    /// The consumers of a stream, by name.
+    ///
+    /// # Errors
+    /// [`Error::UnknownStream`] and failures of the store.
+    pub async fn consumers(&self, topic: &Topic) -> Result<Consumers, Error> {
+        let stream = self.find(topic)?;
+        let mut entries: Vec<_> = stream.state.lock().consumers.values().cloned().collect();
+        entries.sort_by(|a, b| a.name.cmp(&b.name));
+        let consumers = self.inform(&stream, &entries).await?;
+        Ok(Consumers { stream: topic.clone(), consumers })
+    }
+
+    /// One consumer, with the first of its messages that are not done.
+    ///
+    /// # Errors
+    /// [`Error::UnknownStream`], [`Error::UnknownConsumer`] and failures of the store.
+    pub async fn consumer(&self, topic: &Topic, name: &str) -> Result<ConsumerInfo, Error> {
+        let stream = self.find(topic)?;
+        let unknown =
+            || Error::UnknownConsumer { stream: topic.to_string(), consumer: name.to_owned() };
+        let entry = stream.known_consumer(name).ok_or_else(unknown)?;
+        let mut info = self.inform(&stream, std::slice::from_ref(&entry)).await?;
+        let mut info = info.pop().ok_or_else(unknown)?;
+        info.pending = Some(entry.state.lock().pending(MAX_SHOWN_PENDING));
+        Ok(info)
+    }
+
+    /// Steers a consumer; resolves once that is stored and in effect.
+    ///
+    /// # Errors
+    /// [`Error::UnknownStream`], [`Error::UnknownConsumer`], [`Error::BeyondEnd`],
+    /// [`Error::InvalidParameter`] and failures of the store; the consumer is as it was then.
+    pub async fn steer(&self, topic: &Topic, name: &str, verb: ConsumerVerb) -> Result<(), Error> {
+        let steer = match verb {
+            ConsumerVerb::Pause => Steer::Pause { since_ms: now_ms() },
+            ConsumerVerb::Resume => Steer::Resume,
+            ConsumerVerb::Reset(start) => Steer::Reset(self.place(topic, start).await?),
+            ConsumerVerb::Skip(offsets) => Steer::Skip(offsets),
+            ConsumerVerb::Redeliver => Steer::Redeliver,
+        };
+        let consumer = name.to_owned();
+        self.manage(topic, Deed::Steer { consumer, steer }).await.map(drop)
+    }
+
+    /// Removes a consumer with all that it has not finished. Its members are told.
+    ///
+    /// # Errors
+    /// [`Error::UnknownStream`], [`Error::UnknownConsumer`] and failures of the store; the consumer
+    /// is as it was then.
+    pub async fn remove_consumer(&self, topic: &Topic, name: &str) -> Result<(), Error> {
+        self.manage(topic, Deed::RemoveConsumer(name.to_owned())).await.map(drop)
+    }
+
+    /// Messages of a stream that are held back.
+    ///
+    /// # Errors
+    /// [`Error::UnknownStream`] and failures of the store.
+    pub async fn delayed(&self, topic: &Topic, list: ListDelayed) -> Result<DelayedPage, Error> {
+        let stream = self.find(topic)?;
+        let registry = self.registry.clone();
+        let (after, limit) = (list.after.unwrap_or_default(), list.limit.min(MAX_RANGE_MESSAGES));
+        let read = move || Ok(registry.reads.delayed(stream.number, after, limit)?);
+        let (delayed, next) = blocking(read).await?;
+        Ok(DelayedPage { stream: topic.clone(), delayed, next })
+    }
+
+    /// Cancels the messages of this id that are held back for a stream: they never come.
+    ///
+    /// # Errors
+    /// [`Error::UnknownStream`], [`Error::NotDelayed`] and failures of the store; they come then.
+    pub async fn cancel(&self, topic: &Topic, id: String) -> Result<Cancelled, Error> {
+        if id.is_empty() || id.len() > MAX_ID_BYTES {
+            return Err(Error::parameter("id", "is not 1 to 128 bytes"));
+        }
+        let cancelled = self.manage(topic, Deed::Cancel { id: id.clone() }).await?;
+        Ok(Cancelled { stream: topic.clone(), id, cancelled })
+    }
+
+    /// Removes the messages of a stream that stand before a place.
+    ///
+    /// # Errors
+    /// [`Error::UnknownStream`], [`Error::BeyondEnd`] and failures of the store; the stream is as
+    /// it was then.
+    pub async fn purge(&self, topic: &Topic, before: Start) -> Result<Purged, Error> {
+        let before = self.place(topic, before).await?;
+        let purged = self.manage(topic, Deed::Purge { before }).await?;
+        let stream = self.find(topic)?;
+        let state = stream.state.lock();
+        Ok(Purged { stream: topic.clone(), purged, first: state.first, next: state.next })
+    }
+
+    /// The offset of a place that must not be beyond the end.
+    async fn place(&self, topic: &Topic, start: Start) -> Result<u64, Error> {
+        let stream = self.find(topic)?;
+        if let Start::Offset(offset) = start {
+            let (first, next) = {
+                let state = stream.state.lock();
+                (state.first, state.next)
+            };
+            let is_there = offset <= next;
+            return is_there.then_some(offset.max(first)).ok_or(Error::BeyondEnd { next });
+        }
+        start_offset(&self.registry, &stream, start).await
+    }
+
+    async fn manage(&self, topic: &Topic, deed: Deed) -> Result<u64, Error> {
+        let (reply, answer) = oneshot::channel();
+        self.registry.send(Command::Manage(Manage { topic: topic.clone(), deed, reply }))?;
+        answer.await.unwrap_or(Err(Error::Draining))
+    }
+
+    /// What is shown of consumers of a stream, but for their connections and messages.
+    async fn inform(
+        &self,
+        stream: &Arc<Stream>,
+        entries: &[Arc<ConsumerEntry>],
+    ) -> Result<Vec<ConsumerInfo>, Error> {
+        let (first, next, now_ms) = {
+            let state = stream.state.lock();
+            (state.first, state.next, now_ms())
+        };
+        let mut all: Vec<ConsumerInfo> =
+            entries.iter().map(|entry| entry.inform(stream, first..=next)).collect();
+        let behind = all.iter().filter(|info| info.lag > 0);
+        let offsets: Vec<u64> = behind.map(|info| info.state.next.max(first)).collect();
+        let mut times = self.times_of(stream, offsets).await?.into_iter();
+        for info in all.iter_mut().filter(|info| info.lag > 0) {
+            let time_ms = times.next().filter(|time_ms| *time_ms > 0);
+            info.lag_ms = time_ms.map_or(0, |time_ms| now_ms.saturating_sub(time_ms));
+        }
+        Ok(all)
+    }
+
+    /// When messages were stored; what is not among the recent ones is looked for on disk.
+    async fn times_of(&self, stream: &Arc<Stream>, offsets: Vec<u64>) -> Result<Vec<u64>, Error> {
+        let recent: Vec<Option<u64>> = {
+            let state = stream.state.lock();
+            offsets.iter().map(|offset| state.time_of(*offset)).collect()
+        };
+        if recent.iter().all(Option::is_some) {
+            return Ok(recent.into_iter().flatten().collect());
+        }
+        let (registry, number) = (self.registry.clone(), stream.number);
+        blocking(move || Ok(registry.reads.times_of(number, &offsets)?)).await
+    }
+}
+
+impl ConsumerEntry {
+    fn inform(&self, stream: &Stream, offsets: RangeInclusive<u64>) -> ConsumerInfo {
+        let state = self.describe();
+        let consumer = self.state.lock();
+        // Messages that retention took are behind nobody.
+        let at = state.next.max(*offsets.start());
+        ConsumerInfo {
+            stream: stream.topic.clone(),
+            lag: offsets.end().saturating_sub(at),
+            lag_ms: 0,
+            held: consumer.held() as u64,
+            settings: consumer.settings,
+            state,
+            connections: None,
+            pending: None,
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! A publishing session: numbered messages in, and what became of them out.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use sealane_message::Topic;
+use sealane_protocol::Outcome;
+use sealane_protocol::limits::MAX_DELAY_MS;
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+
+use crate::envelope::Envelope;
+use crate::limits::{MAX_WRITE_QUEUE_BYTES, MAX_WRITE_QUEUE_MESSAGES};
+use crate::registry::Registry;
+use crate::writer::{Command, Item, Publish};
+use crate::{Error, Level};
+
+/// What became of messages of one stream whose numbers follow each other.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answered {
+    /// The stream.
+    pub stream: Topic,
+    /// The number of the first.
+    pub from: u64,
+    /// The number of the last.
+    pub to: u64,
+    /// Where they are; the same refusal for all where they are not stored.
+    pub result: Result<Placed, Error>,
+}
+
+/// Where messages are that were stored.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Placed {
+    /// Where the first is; the others are behind it.
+    pub first: Outcome,
+    /// The level that was reached.
+    pub level: Level,
+}
+
+impl Answered {
+    /// Whether `next` goes on where this one ends.
+    pub(crate) fn takes(&self, next: &Answered) -> bool {
+        let is_next = self.to + 1 == next.from && self.stream == next.stream;
+        is_next
+            && match (&self.result, &next.result) {
+                (Ok(placed), Ok(next)) => {
+                    let behind = placed.first.behind(self.to - self.from + 1);
+                    behind == next.first && placed.level == next.level
+                }
+                (Err(error), Err(next)) => error == next,
+                _ => false,
+            }
+    }
+}
+
+/// Answers that wait for the connection of a session. They are as many at most as the connection
+/// had credit for.
+#[derive(Debug, Default)]
+pub(crate) struct Outbox {
+    waiting: Mutex<Waiting>,
+    notify: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    answers: Vec<Answered>,
+    /// Another connection goes on with the session.
+    is_taken: bool,
+}
+
+impl Outbox {
+    /// Adds answers; the connection is woken once for all that it has not seen.
+    pub(crate) fn tell(&self, answers: impl IntoIterator<Item = Answered>) {
+        let mut waiting = self.waiting.lock();
+        let was_empty = waiting.answers.is_empty();
+        for answer in answers {
+            match waiting.answers.last_mut() {
+                Some(last) if last.takes(&answer) => last.to = answer.to,
+                _ => waiting.answers.push(answer),
+            }
+        }
+        let is_news = was_empty && !waiting.answers.is_empty();
+        drop(waiting);
+        if is_news {
+            self.notify.notify_one();
+        }
+    }
+
+    /// Sends what `send` sends, unless the session goes on elsewhere: whoever takes it comes behind
+    /// all that was sent here.
+    fn unless_taken<T>(&self, send: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+        let waiting = self.waiting.lock();
+        if waiting.is_taken { Err(Error::SessionTaken) } else { send() }
+    }
+
+    fn take_over(&self) {
+        self.waiting.lock().is_taken = true;
+        self.notify.notify_one();
+    }
+}
+
+/// The sessions that have a connection, by their keys.
+#[derive(Debug, Default)]
+pub(crate) struct Sessions(Mutex<HashMap<Arc<[u8]>, Arc<Outbox>>>);
+
+/// A session that publishes on a connection. Its messages count from 1 in each stream; what it
+/// repeats is answered as it was first, on this connection or a later one.
+pub struct Publishing {
+    registry: Arc<Registry>,
+    queue: Arc<Semaphore>,
+    sessions: Arc<Sessions>,
+    key: Arc<[u8]>,
+    outbox: Arc<Outbox>,
+}
+
+/// A share of the writer's queue.
+pub struct Room(OwnedSemaphorePermit);
+
+impl Publishing {
+    /// Goes on with the session `name` of the token `owner`, and ends the connection that had it.
+    pub(crate) fn open(
+        registry: Arc<Registry>,
+        queue: Arc<Semaphore>,
+        sessions: Arc<Sessions>,
+        owner: &str,
+        name: &str,
+    ) -> Self {
+        // The length stands first, so that no owner and name make another's.
+        let (owner, name) = (owner.as_bytes(), name.as_bytes());
+        let key: Arc<[u8]> = [&(owner.len() as u32).to_le_bytes(), owner, name].concat().into();
+        let outbox = Arc::new(Outbox::default());
+        let before = sessions.0.lock().insert(key.clone(), outbox.clone());
+        if let Some(before) = before {
+            before.take_over();
+        }
+        Self { registry, queue, sessions, key, outbox }
+    }
+
+    /// Room in the writer's queue for `items`, if there is some now.
+    pub fn try_room(&self, items: &[Item]) -> Option<Room> {
+        self.queue.clone().try_acquire_many_owned(cost(items)).ok().map(Room)
+    }
+
+    /// Room in the writer's queue for `items`, once there is some.
+    ///
+    /// # Errors
+    /// [`Error::Draining`].
+    pub fn room(&self, items: &[Item]) -> impl Future<Output = Result<Room, Error>> + Send + use<> {
+        let (queue, cost) = (self.queue.clone(), cost(items));
+        async move {
+            let room = queue.acquire_many_owned(cost).await;
+            room.map(Room).map_err(|_| Error::Draining)
+        }
+    }
+
+    /// Has messages stored, in order; each has its answer coming. The places of the last `keep` of
+    /// each stream are remembered, which are to be all that may be unanswered.
+    ///
+    /// # Errors
+    /// [`Error::SessionTaken`] and [`Error::Draining`].
+    pub fn publish(&self, mut items: Vec<Item>, keep: u64, room: Room) -> Result<(), Error> {
+        items.retain(|item| match check(item) {
+            Ok(()) => true,
+            Err(error) => {
+                self.refuse(item, error);
+                false
+            }
+        });
+        if items.is_empty() {
+            return Ok(());
+        }
+        let (key, outbox) = (self.key.clone(), self.outbox.clone());
+        let publish = Publish { key, outbox, keep, items, share: room.0 };
+        self.outbox.unless_taken(|| self.registry.send(Command::Publish(publish)))
+    }
+
+    /// Answers that an item is refused, which never comes to the writer.
+    fn refuse(&self, item: &Item, error: Error) {
+        self.outbox.tell([item.told(Err(error))]);
+    }
+
+    /// Waits until there are answers, and moves them into `answers`.
+    ///
+    /// # Errors
+    /// [`Error::SessionTaken`], once all answers were taken.
+    pub async fn answers(&self, answers: &mut Vec<Answered>) -> Result<(), Error> {
+        loop {
+            {
+                let mut waiting = self.outbox.waiting.lock();
+                if !waiting.answers.is_empty() {
+                    answers.append(&mut waiting.answers);
+                    return Ok(());
+                }
+                if waiting.is_taken {
+                    return Err(Error::SessionTaken);
+                }
+            }
+            self.outbox.notify.notified().await;
+        }
+    }
+}
+
+impl Drop for Publishing {
+    fn drop(&mut self) {
+        let mut sessions = self.sessions.0.lock();
+        if sessions.get(&self.key).is_some_and(|outbox| Arc::ptr_eq(outbox, &self.outbox)) {
+            sessions.remove(&self.key);
+        }
+    }
+}
+
+/// What items take of the writer's queue, which is full of so many messages, or of so many bytes.
+fn cost(items: &[Item]) -> u32 {
+    queue_cost(items.iter().map(|item| &item.envelope))
+}
+
+/// What messages take of the writer's queue.
+pub(crate) fn queue_cost<'a>(envelopes: impl Iterator<Item = &'a Envelope>) -> u32 {
+    const UNIT_BYTES: usize = MAX_WRITE_QUEUE_BYTES / MAX_WRITE_QUEUE_MESSAGES;
+    let cost: usize = envelopes.map(|envelope| 1 + envelope.body.len() / UNIT_BYTES).sum();
+    cost.min(MAX_WRITE_QUEUE_MESSAGES) as u32
+}
+
+fn check(item: &Item) -> Result<(), Error> {
+    if item.delay_ms.is_some_and(|delay_ms| delay_ms > MAX_DELAY_MS) {
+        return Err(Error::parameter("delayMs", "is longer than 30 days"));
+    }
+    if item.delay_ms.is_some() && item.expect.is_some() {
+        return Err(Error::parameter("expect", "cannot be asked of a delayed message"));
+    }
+    Ok(())
+}

@@ -1,0 +1,101 @@
+//! What is taken off streams on request: their oldest messages, consumers, delayed messages.
+
+use rusqlite::{OptionalExtension, params};
+
+use super::write::{Settings, Trimmed, Writes};
+use super::{Fault, key, offset_of};
+use crate::stream::Stream;
+
+/// Bytes before the next record of a block: its length, which does not count itself.
+const LENGTH_BYTES: usize = 4;
+
+/// A block of which some goes and some stays.
+struct Cut {
+    generation: u64,
+    /// Messages that stay.
+    count: u64,
+    last_ms: u64,
+    /// Where the first of them begins.
+    at: usize,
+    data: Vec<u8>,
+}
+
+impl Writes {
+    /// Removes the messages of `stream` before an offset. The block that the offset stands in is
+    /// made shorter now; those before it are left to [`Writes::trim`]. Returns what went of the
+    /// extent.
+    pub(crate) fn purge(
+        &self,
+        stream: &Stream,
+        settings: Settings,
+        before: u64,
+    ) -> Result<Trimmed, Fault> {
+        let old = self.block_around(stream.number, before)?;
+        let mut trimmed = Trimmed { last: before.saturating_sub(1), bytes: 0 };
+        if let Some((old, Cut { generation, count, last_ms, at, data })) = old {
+            let rest = data.get(at..).unwrap_or_default();
+            self.run("DELETE FROM block WHERE key = ?1", [old])?;
+            self.run(
+                "INSERT INTO block VALUES (?1, ?2, ?3, ?4, ?5)",
+                params![key(stream.number, before), generation, count, last_ms, rest],
+            )?;
+            trimmed.bytes = at as u64;
+        }
+        self.stream(stream, settings, Some(trimmed))?;
+        Ok(trimmed)
+    }
+
+    /// The block that begins before an offset and ends behind it, with its key; none where there is
+    /// none, or where damage hides where it could be cut.
+    fn block_around(&self, stream: u32, offset: u64) -> Result<Option<(i64, Cut)>, Fault> {
+        let mut query = self.connection.prepare_cached(
+            "SELECT key, generation, count, last_ms, data FROM block
+             WHERE key >= ?1 AND key < ?2 ORDER BY key DESC LIMIT 1",
+        )?;
+        let row = query.query_row([key(stream, 0), key(stream, offset)], |row| {
+            let cut = Cut {
+                generation: row.get(1)?,
+                count: row.get(2)?,
+                last_ms: row.get(3)?,
+                at: 0,
+                data: row.get(4)?,
+            };
+            Ok((row.get::<_, i64>(0)?, cut))
+        });
+        let Some((block, cut)) = row.optional()? else { return Ok(None) };
+        let gone = offset - offset_of(block);
+        if gone >= cut.count {
+            return Ok(None);
+        }
+        let at = (0..gone).try_fold(0, |at, _| behind(&cut.data, at));
+        Ok(at.map(|at| (block, Cut { at, count: cut.count - gone, ..cut })))
+    }
+
+    /// Removes a consumer. What it did is in rows that others share, and that are passed over.
+    pub(crate) fn remove_consumer(&self, number: u64) -> Result<(), Fault> {
+        self.run("DELETE FROM consumer WHERE number = ?1", [number])
+    }
+
+    /// The rows of up to `limit` messages of this id that are held back.
+    pub(crate) fn find_delayed(
+        &self,
+        stream: u32,
+        id: &[u8],
+        limit: usize,
+    ) -> Result<Vec<i64>, Fault> {
+        #[cfg(test)]
+        self.trouble.statement()?;
+        let mut query = self
+            .connection
+            .prepare_cached("SELECT number FROM delayed WHERE stream = ?1 AND id = ?2 LIMIT ?3")?;
+        let rows = query.query_map(params![stream, id, limit], |row| row.get(0))?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+}
+
+/// Where the record behind the one at `at` begins.
+fn behind(data: &[u8], at: usize) -> Option<usize> {
+    let length = data.get(at..at + LENGTH_BYTES)?.try_into().ok().map(u32::from_le_bytes)?;
+    let end = (at + LENGTH_BYTES).checked_add(usize::try_from(length).ok()?)?;
+    (end <= data.len()).then_some(end)
+}

@@ -1,0 +1,308 @@
+//! What publishing sessions have had stored, so that what they repeat is stored once
+//! (spec/store.md §10).
+
+use std::collections::VecDeque;
+
+use rusqlite::{OptionalExtension, params};
+use sealane_protocol::{Outcome, Position};
+
+use super::{Fault, Writes};
+
+/// What one session has had stored in one stream.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Session {
+    /// The number of the last message that was stored.
+    n: u64,
+    /// Where the last messages are, oldest first; the last run ends with `n`.
+    places: VecDeque<Run>,
+    /// Messages in `places`.
+    kept: u64,
+    /// The hour that its row has; none: it has no row.
+    hour: Option<u64>,
+    /// Up to this number, what it says does not depend on a commit.
+    certain: u64,
+}
+
+/// Messages with numbers and places that follow each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Run {
+    count: u64,
+    first: Outcome,
+}
+
+/// What a number is to a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// The one that comes next.
+    New,
+    /// It was stored before, here.
+    Stored(Outcome),
+    /// It is too low for its place to be known.
+    Forgotten,
+    /// It is too high: this one comes next.
+    Skipped(u64),
+}
+
+impl Session {
+    /// What the number `n` is.
+    pub(crate) fn look(&self, n: u64) -> Next {
+        match n.checked_sub(self.n) {
+            Some(1) => Next::New,
+            Some(ahead) if ahead > 1 => Next::Skipped(self.n + 1),
+            _ => self.place(n).map_or(Next::Forgotten, Next::Stored),
+        }
+    }
+
+    fn place(&self, n: u64) -> Option<Outcome> {
+        let mut end = self.n;
+        for run in self.places.iter().rev() {
+            // A run is never longer than what was numbered before its end.
+            let before = end.checked_sub(run.count)?;
+            if n > before {
+                return Some(run.first.behind(n - before - 1));
+            }
+            end = before;
+        }
+        None
+    }
+
+    /// Notes where the next message was stored, and forgets all but about the last `keep` places.
+    pub(crate) fn push(&mut self, place: Outcome, keep: u64) {
+        self.n += 1;
+        self.kept += 1;
+        match self.places.back_mut() {
+            Some(run) if run.first.behind(run.count) == place => run.count += 1,
+            _ => self.places.push_back(Run { count: 1, first: place }),
+        }
+        while let Some(oldest) = self.places.front()
+            && self.kept - oldest.count >= keep
+        {
+            self.kept -= oldest.count;
+            self.places.pop_front();
+        }
+        debug_assert_eq!(self.kept, self.places.iter().map(|run| run.count).sum::<u64>());
+        debug_assert!(self.kept <= self.n);
+    }
+
+    /// Whether the message `n`, which was stored, stays so whatever becomes of the next commit.
+    pub(crate) fn is_certain(&self, n: u64) -> bool {
+        n <= self.certain
+    }
+
+    /// The same session, of which nothing depends on a commit.
+    pub(crate) fn made_certain(&self) -> Self {
+        Self { certain: self.n, ..self.clone() }
+    }
+
+    /// Whether it has a row already.
+    pub(crate) fn has_row(&self) -> bool {
+        self.hour.is_some()
+    }
+
+    /// Each run as its length and where it begins: the difference to the end of the run before, or
+    /// a generation and an offset; generation 0: when a delayed message is due.
+    fn write_places(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(self.places.len() * 4 + 12);
+        let mut before: Option<Position> = None;
+        for run in &self.places {
+            let place = match run.first {
+                Outcome::At(position) => position,
+                Outcome::Due(due_ms) => Position { generation: 0, offset: due_ms },
+            };
+            let ahead = before
+                .filter(|before| before.generation == place.generation && place.generation > 0)
+                .and_then(|before| place.offset.checked_sub(before.offset));
+            write_number(run.count << 1 | u64::from(ahead.is_none()), &mut out);
+            match ahead {
+                Some(ahead) => write_number(ahead, &mut out),
+                None => {
+                    write_number(place.generation, &mut out);
+                    write_number(place.offset, &mut out);
+                }
+            }
+            let offset = place.offset.saturating_add(run.count);
+            before = Some(Position { offset, ..place });
+        }
+        out
+    }
+
+    /// Reads a row. Of damaged places none is known: what is repeated is refused then, and never
+    /// answered wrongly.
+    fn read(n: u64, places: &[u8], hour: u64) -> Self {
+        let places = read_places(places).unwrap_or_default();
+        let kept = places.iter().fold(0_u64, |sum, run| sum.saturating_add(run.count));
+        let whole = Self { n, places, kept, hour: Some(hour), certain: n };
+        if kept <= n { whole } else { Self { places: VecDeque::new(), kept: 0, ..whole } }
+    }
+}
+
+fn read_places(mut bytes: &[u8]) -> Option<VecDeque<Run>> {
+    let mut places = VecDeque::new();
+    let mut before = Position { generation: 0, offset: 0 };
+    while !bytes.is_empty() {
+        let head = read_number(&mut bytes)?;
+        let place = if head & 1 == 1 {
+            let generation = read_number(&mut bytes)?;
+            Position { generation, offset: read_number(&mut bytes)? }
+        } else {
+            let offset = before.offset.checked_add(read_number(&mut bytes)?)?;
+            Position { offset, ..before }
+        };
+        let first = match place.generation {
+            0 => Outcome::Due(place.offset),
+            _ => Outcome::At(place),
+        };
+        let count = head >> 1;
+        before = Position { offset: place.offset.checked_add(count)?, ..place };
+        places.push_back(Run { count, first });
+    }
+    Some(places)
+}
+
+/// LEB128.
+fn write_number(mut number: u64, out: &mut Vec<u8>) {
+    while number >= 0x80 {
+        out.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    out.push(number as u8);
+}
+
+fn read_number(bytes: &mut &[u8]) -> Option<u64> {
+    let mut number = 0;
+    for shift in (0..64).step_by(7) {
+        let (first, rest) = bytes.split_first()?;
+        *bytes = rest;
+        number |= u64::from(first & 0x7f) << shift;
+        if first & 0x80 == 0 {
+            return Some(number);
+        }
+    }
+    None
+}
+
+impl Writes {
+    /// What a session has had stored in a stream.
+    pub(crate) fn find_session(&self, stream: u32, session: &[u8]) -> Result<Session, Fault> {
+        #[cfg(test)]
+        self.trouble.statement()?;
+        let mut query = self.connection.prepare_cached(
+            "SELECT n, places, hour FROM session WHERE stream = ?1 AND session = ?2",
+        )?;
+        let row = query.query_row(params![stream, session], |row| {
+            let places = row.get_ref(1)?.as_blob()?;
+            Ok(Session::read(row.get::<_, u64>(0)?, places, row.get::<_, u64>(2)?))
+        });
+        Ok(row.optional()?.unwrap_or_default())
+    }
+
+    /// Keeps what a session has had stored. The index of hours is touched once an hour.
+    pub(crate) fn keep_session(
+        &self,
+        stream: u32,
+        key: &[u8],
+        session: &Session,
+        hour: u64,
+    ) -> Result<(), Fault> {
+        let places = session.write_places();
+        if session.hour == Some(hour) {
+            let query = "UPDATE session SET n = ?3, places = ?4 WHERE stream = ?1 AND session = ?2";
+            let changed = self.change(query, params![stream, key, session.n, &places[..]])?;
+            if changed > 0 {
+                return Ok(());
+            }
+        }
+        self.run(
+            "INSERT INTO session VALUES (?1, ?2, ?3, ?4, ?5)
+             ON CONFLICT DO UPDATE SET n = ?3, places = ?4, hour = ?5",
+            params![stream, key, session.n, &places[..], hour],
+        )
+    }
+
+    /// How many rows of sessions there are.
+    pub(crate) fn count_sessions(&self) -> Result<u64, Fault> {
+        self.number("SELECT count(*) FROM session")
+    }
+
+    /// Forgets up to `limit` of the oldest sessions of before `hour`; returns how many.
+    pub(crate) fn drop_sessions(&self, hour: u64, limit: u64) -> Result<u64, Fault> {
+        self.change(
+            "DELETE FROM session WHERE (stream, session) IN (SELECT stream, session
+             FROM session WHERE hour < ?1 ORDER BY hour LIMIT ?2)",
+            params![hour.min(i64::MAX as u64) as i64, limit as i64],
+        )
+    }
+
+    /// Removes up to `limit` rows that a removed stream has left; returns how many.
+    pub(super) fn sweep_sessions(&self, stream: u32, limit: u64) -> Result<u64, Fault> {
+        self.change(
+            "DELETE FROM session WHERE stream = ?1 AND session IN
+             (SELECT session FROM session WHERE stream = ?1 LIMIT ?2)",
+            params![stream, limit],
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn at(generation: u64, offset: u64) -> Outcome {
+        Outcome::At(Position { generation, offset })
+    }
+
+    #[test]
+    fn a_number_is_new_stored_skipped_or_forgotten() {
+        let mut session = Session::default();
+        assert_eq!(session.look(1), Next::New);
+        assert_eq!((session.look(0), session.look(3)), (Next::Forgotten, Next::Skipped(1)));
+        for place in [at(9, 4), at(9, 5), at(9, 8), Outcome::Due(70), at(10, 2)] {
+            session.push(place, 3);
+        }
+        assert_eq!((session.look(6), session.look(7)), (Next::New, Next::Skipped(6)));
+        assert_eq!(session.look(5), Next::Stored(at(10, 2)));
+        assert_eq!(session.look(4), Next::Stored(Outcome::Due(70)));
+        assert_eq!(session.look(3), Next::Stored(at(9, 8)));
+        // The first two are more than were to be kept.
+        assert_eq!((session.look(2), session.look(1)), (Next::Forgotten, Next::Forgotten));
+    }
+
+    proptest! {
+        #[test]
+        fn every_kept_place_is_found_again(
+            gaps in proptest::collection::vec((0..4_u64, 0..3_u64), 1..60),
+            keep in 1..40_u64,
+        ) {
+            let (mut session, mut places) = (Session::default(), Vec::new());
+            let (mut generation, mut offset) = (1_700_000_000, 0);
+            for (gap, kind) in gaps {
+                offset += gap;
+                generation += u64::from(kind == 2);
+                let place = match kind {
+                    1 => Outcome::Due(offset),
+                    _ => at(generation, offset),
+                };
+                offset += u64::from(kind != 1);
+                session.push(place, keep);
+                places.push(place);
+            }
+            let read = Session::read(session.n, &session.write_places(), 0);
+            prop_assert_eq!(&read.places, &session.places);
+            for (n, place) in (1..).zip(&places) {
+                let is_kept = n + keep > places.len() as u64;
+                match read.look(n) {
+                    Next::Stored(found) => prop_assert_eq!(found, *place),
+                    other => prop_assert!(!is_kept && other == Next::Forgotten, "{} {:?}", n, other),
+                }
+            }
+        }
+
+        #[test]
+        fn damaged_places_are_no_places(bytes in proptest::collection::vec(any::<u8>(), 0..40)) {
+            let session = Session::read(7, &bytes, 0);
+            prop_assert!(session.kept <= 7);
+            (0..9).for_each(|n| { session.look(n); });
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! What those who run a hub do to consumers, to delayed messages, and to what streams keep.
+//!
+//! Each deed is planned like any other command, stored, and takes effect once the commit stands.
+//! One commit does one of them to a stream; the next one waits for the next commit.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use sealane_message::Topic;
+
+use super::command::{Answer, Command, Refusal, Reply};
+use super::plan::{Plan, Planner, Target};
+use crate::consumer::Steer;
+use crate::now_ms;
+use crate::registry::Registry;
+use crate::store::{Fault, Trimmed, Writes};
+use crate::stream::{ConsumerEntry, Stream};
+
+/// Delayed messages of one id that one command cancels.
+const CANCELLED_MAX: usize = 1024;
+
+/// Bytes that the block may have which a purge makes shorter, unless a message is larger.
+const CUT_BYTES: u64 = 512 << 10;
+
+/// A deed, and who is told how many messages it was done to.
+pub(crate) struct Manage {
+    pub(crate) topic: Topic,
+    pub(crate) deed: Deed,
+    pub(crate) reply: Reply<u64>,
+}
+
+/// What is done.
+pub(crate) enum Deed {
+    /// To this consumer.
+    Steer { consumer: String, steer: Steer },
+    /// The consumer goes, with all that it has not finished.
+    RemoveConsumer(String),
+    /// The delayed messages of this id never come.
+    Cancel { id: String },
+    /// The messages before this offset go.
+    Purge { before: u64 },
+}
+
+/// What a commit does of it.
+#[derive(Default)]
+pub(super) struct Managed {
+    pub(super) steered: Vec<Steering>,
+    /// Consumers that go.
+    pub(super) lost: Vec<(Arc<Stream>, Arc<ConsumerEntry>)>,
+    /// The rows of delayed messages that never come.
+    pub(super) cancelled: Vec<i64>,
+    /// By the stream's number.
+    pub(super) purged: BTreeMap<u32, Purging>,
+}
+
+pub(super) struct Steering {
+    pub(super) stream: Arc<Stream>,
+    pub(super) entry: Arc<ConsumerEntry>,
+    pub(super) steer: Steer,
+}
+
+pub(super) struct Purging {
+    stream: Arc<Stream>,
+    before: u64,
+    /// What the last attempt to commit took off the stream.
+    trimmed: Option<Trimmed>,
+}
+
+impl Managed {
+    pub(super) fn is_empty(&self) -> bool {
+        self.steered.is_empty()
+            && self.lost.is_empty()
+            && self.cancelled.is_empty()
+            && self.purged.is_empty()
+    }
+
+    /// About how many bytes it adds to the log, but for consumers.
+    pub(super) fn bytes(&self) -> u64 {
+        self.purged.len() as u64 * CUT_BYTES
+    }
+
+    /// Whether something is done to this stream or a consumer of it.
+    fn concerns(&self, stream: u32) -> bool {
+        self.purged.contains_key(&stream)
+            || self.steered.iter().any(|steering| steering.stream.number == stream)
+            || self.lost.iter().any(|(of, _)| of.number == stream)
+    }
+
+    /// Gives back the consumers that something is done to: what they themselves did is not stored by
+    /// the same commit, but by the one after.
+    pub(super) fn spare(
+        &self,
+        registry: &Registry,
+        dirty: Vec<(Arc<Stream>, Arc<ConsumerEntry>)>,
+    ) -> Vec<(Arc<Stream>, Arc<ConsumerEntry>)> {
+        let is_concerned =
+            |entry: &Arc<ConsumerEntry>| self.consumers().any(|other| Arc::ptr_eq(other, entry));
+        let (concerned, others): (Vec<_>, Vec<_>) =
+            dirty.into_iter().partition(|(_, entry)| is_concerned(entry));
+        registry.give_back(concerned);
+        others
+    }
+
+    /// The consumers that something is done to.
+    pub(super) fn consumers(&self) -> impl Iterator<Item = &Arc<ConsumerEntry>> {
+        let steered = self.steered.iter().map(|steering| &steering.entry);
+        steered.chain(self.lost.iter().map(|(_, entry)| entry))
+    }
+
+    /// The stream is removed by the same commit, and its consumers with it.
+    pub(super) fn forget(&mut self, stream: u32) {
+        self.steered.retain(|steering| steering.stream.number != stream);
+        self.lost.retain(|(of, _)| of.number != stream);
+        self.purged.remove(&stream);
+    }
+
+    /// The commit stands.
+    pub(super) fn settle(&self, registry: &Registry) {
+        for Steering { stream, entry, steer } in &self.steered {
+            entry.state.lock().steer(steer, now_ms());
+            registry.mark_dirty(stream, entry);
+            registry.mark_timed(stream, entry);
+            entry.wake();
+        }
+        for (stream, entry) in &self.lost {
+            stream.lose_consumer(entry);
+        }
+        for Purging { stream, trimmed, .. } in self.purged.values() {
+            let Some(trimmed) = trimmed else { continue };
+            stream.state.lock().has_purged = true;
+            registry.bounded.store(true, std::sync::atomic::Ordering::Relaxed);
+            super::settle::trim(stream, *trimmed, registry);
+        }
+    }
+
+    /// The commit was given up.
+    pub(super) fn fail(&self) {
+        for Purging { stream, .. } in self.purged.values() {
+            let mut state = stream.state.lock();
+            state.leaving = state.first;
+        }
+    }
+}
+
+/// Stores what is done to streams and delayed messages; consumers are stored with all others.
+pub(super) fn store(plan: &mut Plan, writes: &Writes) -> Result<(), Fault> {
+    for number in &plan.managed.cancelled {
+        writes.drop_delayed(*number)?;
+    }
+    for (_, entry) in &plan.managed.lost {
+        let number = entry.kept.lock().number;
+        writes.remove_consumer(number)?;
+    }
+    for Purging { stream, before, trimmed } in plan.managed.purged.values_mut() {
+        {
+            // A reader that finds nothing there from now on does not take it for damage.
+            let mut state = stream.state.lock();
+            state.leaving = state.leaving.max(*before);
+        }
+        let planned = plan.settings.get(&stream.number).map(|(_, settings)| *settings);
+        let settings = planned.unwrap_or_else(|| stream.settings());
+        *trimmed = Some(writes.purge(stream, settings, *before)?);
+    }
+    Ok(())
+}
+
+impl Plan {
+    /// Plans a deed, or notes its refusal.
+    pub(super) fn manage(&mut self, planner: &mut Planner, manage: Manage) -> Result<(), Fault> {
+        let stream = match self.target(planner, &manage.topic) {
+            Target::Known(stream) => stream,
+            Target::Leaving => {
+                self.defer(Command::Manage(manage));
+                return Ok(());
+            }
+            Target::New => {
+                let refusal = Refusal::UnknownStream(manage.topic);
+                let (reply, result) = (manage.reply, Err(refusal));
+                self.answers.push((None, Answer::Manage { reply, result, removes: false }));
+                return Ok(());
+            }
+        };
+        if self.made.contains_key(&manage.topic) || self.managed.concerns(stream.number) {
+            self.defer(Command::Manage(manage));
+            return Ok(());
+        }
+        let Manage { deed, reply, .. } = manage;
+        let removes = !matches!(deed, Deed::Steer { .. });
+        let result = match deed {
+            Deed::Steer { consumer, steer } => self.steer(&stream, &consumer, steer),
+            Deed::RemoveConsumer(consumer) => find(&stream, &consumer).map(|entry| {
+                self.managed.lost.push((stream, entry));
+                1
+            }),
+            Deed::Purge { before } => self.purge(&stream, before),
+            Deed::Cancel { id } => {
+                let found =
+                    planner.writes.find_delayed(stream.number, id.as_bytes(), CANCELLED_MAX);
+                match found {
+                    Ok(rows) => self.cancel(&stream, id, rows),
+                    Err(fault) => {
+                        let result = Err(Refusal::Unstorable(fault.clone()));
+                        Answer::Manage { reply, result, removes }.send();
+                        return Err(fault);
+                    }
+                }
+            }
+        };
+        self.answers.push((None, Answer::Manage { reply, result, removes }));
+        Ok(())
+    }
+
+    fn steer(&mut self, stream: &Arc<Stream>, name: &str, steer: Steer) -> Result<u64, Refusal> {
+        let entry = find(stream, name)?;
+        let next = stream.state.lock().next;
+        match &steer {
+            Steer::Reset(offset) if *offset > next => return Err(Refusal::BeyondEnd { next }),
+            Steer::Skip(offsets) if *offsets.end() >= next => {
+                return Err(Refusal::BeyondEnd { next });
+            }
+            Steer::Skip(offsets) if *offsets.start() > entry.state.lock().cursor() => {
+                return Err(Refusal::NotGivenYet);
+            }
+            _ => {}
+        }
+        self.managed.steered.push(Steering { stream: stream.clone(), entry, steer });
+        Ok(1)
+    }
+
+    fn purge(&mut self, stream: &Arc<Stream>, before: u64) -> Result<u64, Refusal> {
+        let (first, next) = {
+            let state = stream.state.lock();
+            (state.first, state.next)
+        };
+        if before > next {
+            return Err(Refusal::BeyondEnd { next });
+        }
+        if before > first {
+            let purging = Purging { stream: stream.clone(), before, trimmed: None };
+            self.managed.purged.insert(stream.number, purging);
+        }
+        Ok(before.saturating_sub(first))
+    }
+
+    fn cancel(&mut self, stream: &Stream, id: String, rows: Vec<i64>) -> Result<u64, Refusal> {
+        let is_new = |row: &i64| !self.managed.cancelled.contains(row);
+        let rows: Vec<i64> = rows.into_iter().filter(is_new).collect();
+        if rows.is_empty() {
+            return Err(Refusal::NotDelayed { stream: stream.topic.clone(), id });
+        }
+        let count = rows.len() as u64;
+        self.managed.cancelled.extend(rows);
+        Ok(count)
+    }
+}
+
+fn find(stream: &Stream, name: &str) -> Result<Arc<ConsumerEntry>, Refusal> {
+    stream.known_consumer(name).ok_or_else(|| {
+        let (stream, consumer) = (stream.topic.clone(), name.to_owned());
+        Refusal::UnknownConsumer { stream, consumer }
+    })
+}

@@ -1,0 +1,35 @@
+//! The row of a stream that a commit makes.
+
+use sealane_frame::GroupTag;
+use sealane_message::Topic;
+
+use crate::store::{Settings, StreamRow};
+
+/// What is known of a stream before it is made.
+pub(super) struct Made<'a> {
+    pub(super) topic: &'a Topic,
+    pub(super) sealed: Option<GroupTag>,
+    pub(super) now_ms: u64,
+}
+
+impl StreamRow {
+    /// A new stream, as it is before it has anything.
+    pub(super) fn new(number: u32, generation: u64, defaults: Settings, made: Made<'_>) -> Self {
+        Self {
+            number,
+            topic: made.topic.clone(),
+            level: defaults.level,
+            created_ms: made.now_ms,
+            retention: defaults.retention,
+            sealed: made.sealed,
+            first: 0,
+            next: 0,
+            last_ms: 0,
+            bytes: 0,
+            generations: vec![(0, generation.max(made.now_ms / 1000))],
+            damaged: Vec::new(),
+            has_purged: false,
+            consumers: Vec::new(),
+        }
+    }
+}

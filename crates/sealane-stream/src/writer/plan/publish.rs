@@ -1,0 +1,181 @@
+//! Messages of publishing sessions: what comes again is answered as it was first.
+
+use std::sync::Arc;
+
+use sealane_protocol::{Outcome, Position};
+
+use super::{Appended, Asked, Plan, Planner, Staged, Target};
+use crate::envelope::Envelope;
+use crate::publishing::{Answered, Outbox, Placed};
+use crate::store::{Fault, Session, SessionNext};
+use crate::stream::Stream;
+use crate::writer::command::{Answer, Command, Item, Publish, Refusal};
+use crate::{Error, Level};
+
+/// Whose messages are planned.
+struct Sender {
+    key: Arc<[u8]>,
+    outbox: Arc<Outbox>,
+    keep: u64,
+}
+
+impl Plan {
+    /// Plans numbered messages one by one. Those for a stream that is just being removed, and all
+    /// behind them for its topic, wait for the next commit.
+    pub(super) fn publish(&mut self, planner: &mut Planner, publish: Publish) -> Result<(), Fault> {
+        let Publish { key, outbox, keep, items, share } = publish;
+        let sender = Sender { key, outbox, keep };
+        let (mut planned, mut later) = (Ok(()), Vec::new());
+        let mut items = items.into_iter().peekable();
+        while let Some(first) = items.next() {
+            let topic = first.topic.clone();
+            let mut run = vec![first];
+            while let Some(item) = items.next_if(|item| item.topic == topic) {
+                run.push(item);
+            }
+            let leaves = matches!(self.target(planner, &topic), Target::Leaving);
+            if leaves || self.waiting.contains(&topic) {
+                self.waiting.insert(topic);
+                later.extend(run);
+                continue;
+            }
+            match &planned {
+                Ok(()) => planned = self.publish_run(planner, &sender, run),
+                Err(fault) => refuse(&sender, &run, fault),
+            }
+        }
+        if !later.is_empty() {
+            let Sender { key, outbox, keep } = sender;
+            let later = Publish { key, outbox, keep, items: later, share };
+            self.deferred.push(Command::Publish(later));
+        }
+        planned
+    }
+
+    /// Plans messages of one topic.
+    fn publish_run(
+        &mut self,
+        planner: &mut Planner,
+        sender: &Sender,
+        run: Vec<Item>,
+    ) -> Result<(), Fault> {
+        let Some(topic) = run.first().map(|item| item.topic.clone()) else { return Ok(()) };
+        let mut stream = self.known(planner, &topic);
+        let mut session = match self.find_session(planner, stream.as_deref(), &sender.key) {
+            Ok(session) => session,
+            Err(fault) => {
+                refuse(sender, &run, &fault);
+                return Err(fault);
+            }
+        };
+        let mut is_changed = false;
+        for item in run {
+            let n = item.n;
+            let mut told = item.told(Err(Error::NumberForgotten { n }));
+            match session.look(n) {
+                SessionNext::New => {
+                    told.result = self.store_next(planner, &mut stream, item);
+                    if let Ok(placed) = &told.result {
+                        session.push(placed.first, sender.keep);
+                        is_changed = true;
+                    }
+                }
+                SessionNext::Stored(first) => {
+                    let level = stream.as_ref().map_or(Level::Memory, |s| s.state.lock().level);
+                    told.result = Ok(Placed { first, level });
+                }
+                SessionNext::Skipped(next) => told.result = Err(Error::NumberSkipped { next }),
+                SessionNext::Forgotten => {}
+            }
+            if told.result.is_ok() && session.is_certain(n) {
+                sender.outbox.tell([told]);
+            } else {
+                self.note(stream.as_ref().map(|stream| stream.number), sender, told);
+            }
+        }
+        if is_changed && let Some(stream) = &stream {
+            self.staged(stream).sessions.insert(sender.key.clone(), session);
+        }
+        Ok(())
+    }
+
+    /// Accepts or refuses the next message of a session; the stream is known afterwards.
+    fn store_next(
+        &mut self,
+        planner: &mut Planner,
+        stream: &mut Option<Arc<Stream>>,
+        item: Item,
+    ) -> Result<Placed, Error> {
+        let topic = item.topic.clone();
+        let asked = Asked::item(item, self.now_ms);
+        let (appended, _) = self.accept(planner, stream.clone(), asked, None)?;
+        let Appended { generation, offset, level, .. } = appended;
+        let first = match appended.due_ms {
+            Some(due_ms) => Outcome::Due(due_ms),
+            None => Outcome::At(Position { generation, offset }),
+        };
+        if stream.is_none() {
+            *stream = self.known(planner, &topic);
+        }
+        if let Some(stream) = stream.as_ref().filter(|_| appended.due_ms.is_some()) {
+            self.staged(stream).waits = true;
+        }
+        Ok(Placed { first, level })
+    }
+
+    /// Notes what is to be told when the commit has ended, in one piece with what was noted before.
+    fn note(&mut self, number: Option<u32>, sender: &Sender, told: Answered) {
+        if let Some((before, Answer::Publish(outbox, last))) = self.answers.last_mut()
+            && *before == number
+            && Arc::ptr_eq(outbox, &sender.outbox)
+            && last.takes(&told)
+        {
+            last.to = told.to;
+            return;
+        }
+        self.answers.push((number, Answer::Publish(sender.outbox.clone(), told)));
+    }
+
+    fn known(&self, planner: &Planner, topic: &sealane_message::Topic) -> Option<Arc<Stream>> {
+        match self.target(planner, topic) {
+            Target::Known(stream) => Some(stream),
+            Target::New | Target::Leaving => None,
+        }
+    }
+
+    /// What the session has had stored, or has planned to be.
+    fn find_session(
+        &self,
+        planner: &Planner,
+        stream: Option<&Stream>,
+        key: &[u8],
+    ) -> Result<Session, Fault> {
+        let Some(stream) = stream else { return Ok(Session::default()) };
+        let of_plan = self.gains.get(&stream.number).and_then(|staged| staged.sessions.get(key));
+        if let Some(session) = of_plan {
+            return Ok(session.clone());
+        }
+        let is_meant = |staged: &&Staged| staged.stream.number == stream.number;
+        let mut unsaved = planner.unsaved.iter().rev().filter(is_meant);
+        match unsaved.find_map(|staged| staged.sessions.get(key)) {
+            Some(session) => Ok(session.made_certain()),
+            None if self.made.contains_key(&stream.topic) => Ok(Session::default()),
+            None => planner.writes.find_session(stream.number, key),
+        }
+    }
+}
+
+impl Asked {
+    fn item(item: Item, now_ms: u64) -> Self {
+        let Item { topic, envelope, expect, delay_ms, .. } = item;
+        let group = Envelope::group(&envelope);
+        let due_ms = delay_ms.map(|delay_ms| now_ms + delay_ms);
+        Self { topic, envelopes: vec![envelope], group, expect, due_ms, key: None }
+    }
+}
+
+/// Tells that the store could not be asked.
+fn refuse(sender: &Sender, run: &[Item], fault: &Fault) {
+    let error = Error::from(Refusal::Unstorable(fault.clone()));
+    sender.outbox.tell(run.iter().map(|item| item.told(Err(error.clone()))));
+}

@@ -1,0 +1,219 @@
+//! What a publishing session repeats is stored once and answered as it was first, whatever came in
+//! between; what it skips is refused.
+
+use std::path::Path;
+use std::time::Duration;
+
+use sealane_codec::{Codec, Transcoder};
+use sealane_protocol::{Outcome, Position};
+use sealane_stream::{
+    Answered, Change, Enqueue, Envelope, Error, Hub, HubConfig, Item, Level, Publishing, Retention,
+};
+
+const KEEP: u64 = 16;
+
+fn open(folder: &Path) -> Hub {
+    let (level, retention) = (Level::Disk, Retention::default());
+    Hub::open(HubConfig { folder: folder.to_owned(), level, retention }).unwrap()
+}
+
+fn envelope(hub: &Hub) -> Envelope {
+    Envelope::read(&mut Transcoder::new(), hub.ids(), Codec::Json, b"{}").unwrap()
+}
+
+fn item(hub: &Hub, topic: &str, n: u64) -> Item {
+    let (topic, envelope) = (topic.parse().unwrap(), envelope(hub));
+    Item { topic, n, envelope, expect: None, delay_ms: None }
+}
+
+async fn ask(session: &Publishing, items: Vec<Item>) {
+    let room = session.room(&items).await.unwrap();
+    session.publish(items, KEEP, room).unwrap();
+}
+
+/// Publishes the numbers to the topic; returns what each became.
+async fn publish(
+    hub: &Hub,
+    session: &Publishing,
+    topic: &str,
+    numbers: impl IntoIterator<Item = u64>,
+) -> Vec<Result<Outcome, Error>> {
+    let items: Vec<_> = numbers.into_iter().map(|n| item(hub, topic, n)).collect();
+    let wanted = items.len();
+    ask(session, items).await;
+    answers(session, wanted).await
+}
+
+async fn answers(session: &Publishing, wanted: usize) -> Vec<Result<Outcome, Error>> {
+    let mut all = Vec::new();
+    while all.len() < wanted {
+        let mut answers: Vec<Answered> = Vec::new();
+        let second = Duration::from_secs(10);
+        tokio::time::timeout(second, session.answers(&mut answers)).await.unwrap().unwrap();
+        for answer in answers {
+            for n in answer.from..=answer.to {
+                let placed = answer.result.clone();
+                all.push(placed.map(|placed| placed.first.behind(n - answer.from)));
+            }
+        }
+    }
+    all
+}
+
+async fn enqueue(hub: &Hub, topic: &str) {
+    let (topic, envelopes) = (topic.parse().unwrap(), vec![envelope(hub)]);
+    let enqueue = Enqueue { topic, envelopes, expect: None, delay_ms: None, key: None };
+    hub.enqueue(enqueue).await.unwrap();
+}
+
+fn next(hub: &Hub, topic: &str) -> u64 {
+    hub.stream(&topic.parse().unwrap()).unwrap().next
+}
+
+fn offsets(answers: &[Result<Outcome, Error>]) -> Vec<u64> {
+    let offset = |answer: &Result<Outcome, Error>| match answer {
+        Ok(Outcome::At(Position { offset, .. })) => *offset,
+        other => panic!("{other:?}"),
+    };
+    answers.iter().map(offset).collect()
+}
+
+#[tokio::test]
+async fn what_is_repeated_keeps_its_place_over_connections_and_restarts() {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = open(folder.path());
+    let session = hub.publishing("t", "s").unwrap();
+    let mut first = publish(&hub, &session, "a", 1..=3).await;
+    enqueue(&hub, "a").await;
+    first.extend(publish(&hub, &session, "a", 4..=6).await);
+    assert_eq!(offsets(&first), [0, 1, 2, 4, 5, 6]);
+    // Within one request, on this connection, on another one, and after a restart.
+    let twice = publish(&hub, &session, "a", [7, 7, 8]).await;
+    assert_eq!(offsets(&twice), [7, 7, 8]);
+    assert_eq!(publish(&hub, &session, "a", 1..=6).await, first);
+    let session = hub.publishing("t", "s").unwrap();
+    assert_eq!(publish(&hub, &session, "a", 2..=6).await, first[1..]);
+    drop(session);
+    hub.close().unwrap();
+    let hub = open(folder.path());
+    let session = hub.publishing("t", "s").unwrap();
+    assert_eq!(publish(&hub, &session, "a", 2..=6).await, first[1..]);
+    assert_eq!(offsets(&publish(&hub, &session, "a", 9..=9).await), [9]);
+    // Each stream counts by itself.
+    assert_eq!(offsets(&publish(&hub, &session, "b", 1..=2).await), [0, 1]);
+    assert_eq!((next(&hub, "a"), next(&hub, "b")), (10, 2));
+}
+
+#[tokio::test]
+async fn what_is_refused_takes_no_number_and_what_follows_waits_for_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = open(folder.path());
+    let session = hub.publishing("", "s").unwrap();
+    let wrong = Item { expect: Some(7), ..item(&hub, "a", 2) };
+    let items = vec![item(&hub, "a", 1), wrong, item(&hub, "b", 1), item(&hub, "a", 3)];
+    ask(&session, items).await;
+    let told = answers(&session, 4).await;
+    assert_eq!(told[1], Err(Error::OffsetMismatch { next: 1 }));
+    assert_eq!(told[3], Err(Error::NumberSkipped { next: 2 }));
+    assert_eq!(offsets(&[told[0].clone(), told[2].clone()]), [0, 0]);
+    let late = Item { delay_ms: Some(u64::MAX), ..item(&hub, "a", 2) };
+    ask(&session, vec![late]).await;
+    assert!(matches!(answers(&session, 1).await[0], Err(Error::InvalidParameter { .. })));
+    assert_eq!(offsets(&publish(&hub, &session, "a", 2..=3).await), [1, 2]);
+    assert_eq!((next(&hub, "a"), next(&hub, "b")), (3, 1));
+    let zero = publish(&hub, &session, "a", [0]).await;
+    assert_eq!(zero, [Err(Error::NumberForgotten { n: 0 })]);
+}
+
+#[tokio::test]
+async fn delayed_messages_are_numbered_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = open(folder.path());
+    let topic = "a".parse().unwrap();
+    let level = Some(Level::Memory);
+    hub.configure(&topic, Change { level, ..Change::default() }).await.unwrap();
+    let session = hub.publishing("", "s").unwrap();
+    let later = |n| Item { delay_ms: Some(3_600_000), ..item(&hub, "a", n) };
+    ask(&session, vec![item(&hub, "a", 1), later(2), item(&hub, "a", 3)]).await;
+    let first = answers(&session, 3).await;
+    assert!(matches!(first[1], Ok(Outcome::Due(_))));
+    ask(&session, vec![item(&hub, "a", 1), later(2), item(&hub, "a", 3)]).await;
+    assert_eq!(answers(&session, 3).await, first);
+    assert_eq!(next(&hub, "a"), 2);
+}
+
+#[tokio::test]
+async fn a_session_is_its_tokens_and_one_connections() {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = open(folder.path());
+    let mine = hub.publishing("me", "s").unwrap();
+    publish(&hub, &mine, "a", 1..=2).await;
+    let other = hub.publishing("m", "es").unwrap();
+    let skipped = publish(&hub, &other, "a", [3]).await;
+    assert_eq!(skipped, [Err(Error::NumberSkipped { next: 1 })], "it begins for itself");
+    let again = hub.publishing("me", "s").unwrap();
+    let mut answers = Vec::new();
+    assert_eq!(mine.answers(&mut answers).await, Err(Error::SessionTaken));
+    let items = vec![item(&hub, "a", 3)];
+    let room = mine.room(&items).await.unwrap();
+    assert_eq!(mine.publish(items, KEEP, room), Err(Error::SessionTaken));
+    // Its end does not end the session of who took it.
+    drop(mine);
+    assert_eq!(offsets(&publish(&hub, &again, "a", [3]).await), [2]);
+    let third = hub.publishing("me", "s").unwrap();
+    assert_eq!(again.answers(&mut answers).await, Err(Error::SessionTaken));
+    drop(third);
+}
+
+#[tokio::test]
+async fn a_stream_that_is_made_anew_counts_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = open(folder.path());
+    let session = hub.publishing("", "s").unwrap();
+    publish(&hub, &session, "a", 1..=3).await;
+    hub.remove(&"a".parse().unwrap()).await.unwrap();
+    let skipped = publish(&hub, &session, "a", [4]).await;
+    assert_eq!(skipped, [Err(Error::NumberSkipped { next: 1 })]);
+    publish(&hub, &session, "a", [1]).await;
+    // What the removed stream has left goes with its blocks.
+    for _ in 0..200 {
+        if sessions(folder.path()) == 1 {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(25)).await;
+    }
+    panic!("{} rows are left", sessions(folder.path()));
+}
+
+#[tokio::test]
+async fn sessions_of_yesterday_are_forgotten_and_others_are_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = open(folder.path());
+    for name in ["old", "new"] {
+        let session = hub.publishing("", name).unwrap();
+        publish(&hub, &session, "a", 1..=3).await;
+    }
+    hub.close().unwrap();
+    let store = rusqlite::Connection::open(folder.path().join("streams.db")).unwrap();
+    let old = "UPDATE session SET hour = hour - 25 WHERE substr(session, -3) = x'6f6c64'";
+    assert_eq!(store.execute(old, []).unwrap(), 1);
+    drop(store);
+    let hub = open(folder.path());
+    for _ in 0..200 {
+        if sessions(folder.path()) == 1 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(25)).await;
+    }
+    let ask = async |name| {
+        let session = hub.publishing("", name).unwrap();
+        publish(&hub, &session, "a", [4]).await.remove(0)
+    };
+    assert_eq!(ask("old").await, Err(Error::NumberSkipped { next: 1 }));
+    assert!(ask("new").await.is_ok());
+}
+
+fn sessions(folder: &Path) -> i64 {
+    let store = rusqlite::Connection::open(folder.join("streams.db")).unwrap();
+    store.query_row("SELECT count(*) FROM session", [], |row| row.get(0)).unwrap()
+}

@@ -1,0 +1,161 @@
+//! The HTTP client of a bucket: requests over connections that stay open, to a server that may be
+//! silent for so long.
+
+use std::error::Error as StdError;
+use std::future::Future;
+use std::io;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use hyper::body::{Body, Frame, Incoming, SizeHint};
+use hyper::header::{HeaderValue, USER_AGENT};
+use hyper::http::uri::Scheme;
+use hyper_util::client::legacy::{self, Client};
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use object_store::ClientOptions;
+use object_store::client::{
+    ClientConfigKey, HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest,
+    HttpRequestBody, HttpResponse, HttpResponseBody, HttpService,
+};
+use tokio::time::{Sleep, sleep, timeout};
+
+use super::dial::{Dial, Road};
+use crate::limits::{MAX_S3_CONNECT_MS, MAX_S3_SILENCE_MS};
+
+const OWN_NAME: HeaderValue =
+    HeaderValue::from_static(concat!("sealane/", env!("CARGO_PKG_VERSION")));
+
+/// Makes the clients of one bucket: for its objects, and for whoever gives out credentials.
+#[derive(Debug)]
+pub(super) struct Connector {
+    pub(super) road: Road,
+}
+
+impl HttpConnector for Connector {
+    fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
+        let plain = options.get_config_value(&ClientConfigKey::AllowHttp);
+        let within = time(options, &ClientConfigKey::ConnectTimeout, MAX_S3_CONNECT_MS);
+        let client = Client::builder(TokioExecutor::new())
+            .pool_timer(TokioTimer::new())
+            .build(Dial::new(self.road.clone(), within));
+        Ok(HttpClient::new(Service {
+            client,
+            plain: plain.as_deref() == Some("true"),
+            silence: time(options, &ClientConfigKey::ReadTimeout, MAX_S3_SILENCE_MS),
+        }))
+    }
+}
+
+/// The options hold times as text.
+fn time(options: &ClientOptions, key: &ClientConfigKey, otherwise_ms: u64) -> Duration {
+    let text = options.get_config_value(key).unwrap_or_default();
+    humantime::parse_duration(&text).unwrap_or(Duration::from_millis(otherwise_ms))
+}
+
+#[derive(Debug)]
+struct Service {
+    client: Client<Dial, HttpRequestBody>,
+    /// Whether HTTP is spoken without TLS too.
+    plain: bool,
+    silence: Duration,
+}
+
+#[async_trait]
+impl HttpService for Service {
+    async fn call(&self, mut request: HttpRequest) -> Result<HttpResponse, HttpError> {
+        if !self.plain && request.uri().scheme() != Some(&Scheme::HTTPS) {
+            let cause = io::Error::other("plain HTTP is spoken with this machine alone");
+            return Err(HttpError::new(HttpErrorKind::Unknown, cause));
+        }
+        request.headers_mut().entry(USER_AGENT).or_insert(OWN_NAME);
+        let answer = timeout(self.silence, self.client.request(request)).await;
+        let answer = answer.map_err(|_| silent(self.silence))?.map_err(|error| failed(&error))?;
+        let silence = self.silence;
+        Ok(answer.map(|body| HttpResponseBody::new(Heard { body, silence, waits: None })))
+    }
+}
+
+/// The body of an answer, of which more must come in time.
+struct Heard {
+    body: Incoming,
+    silence: Duration,
+    waits: Option<Pin<Box<Sleep>>>,
+}
+
+impl Body for Heard {
+    type Data = Bytes;
+    type Error = HttpError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, HttpError>>> {
+        if let Poll::Ready(frame) = pin!(&mut self.body).poll_frame(context) {
+            self.waits = None;
+            return Poll::Ready(frame.map(|frame| {
+                frame.map_err(|error| HttpError::new_boxed(kind(&error), said(&error).into()))
+            }));
+        }
+        let silence = self.silence;
+        let waits = self.waits.get_or_insert_with(|| Box::pin(sleep(silence)));
+        match waits.as_mut().poll(context) {
+            Poll::Ready(()) => Poll::Ready(Some(Err(silent(silence)))),
+            Poll::Pending => Poll::Pending,
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+fn silent(silence: Duration) -> HttpError {
+    let cause = format!("the server was silent for {}", humantime::format_duration(silence));
+    HttpError::new(HttpErrorKind::Timeout, io::Error::new(io::ErrorKind::TimedOut, cause))
+}
+
+fn failed(error: &legacy::Error) -> HttpError {
+    let kind = if error.is_connect() { HttpErrorKind::Connect } else { kind(error) };
+    HttpError::new_boxed(kind, said(error).into())
+}
+
+/// What became of a request, by which the store knows whether to send it again. The innermost
+/// causes alone tell it.
+fn kind(error: &(dyn StdError + 'static)) -> HttpErrorKind {
+    causes(error)
+        .find_map(|cause| {
+            let http = cause.downcast_ref::<hyper::Error>().and_then(|http| {
+                let cut = http.is_closed()
+                    || http.is_incomplete_message()
+                    || http.is_body_write_aborted();
+                cut.then_some(HttpErrorKind::Request)
+            });
+            http.or_else(|| match cause.downcast_ref::<io::Error>()?.kind() {
+                io::ErrorKind::TimedOut => Some(HttpErrorKind::Timeout),
+                io::ErrorKind::ConnectionAborted
+                | io::ErrorKind::ConnectionReset
+                | io::ErrorKind::BrokenPipe
+                | io::ErrorKind::UnexpectedEof => Some(HttpErrorKind::Interrupted),
+                _ => None,
+            })
+        })
+        .unwrap_or(HttpErrorKind::Unknown)
+}
+
+/// The error with all its causes: alone it says that a request failed.
+fn said(error: &(dyn StdError + 'static)) -> String {
+    causes(error).map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}
+
+fn causes<'a>(
+    error: &'a (dyn StdError + 'static),
+) -> impl Iterator<Item = &'a (dyn StdError + 'static)> {
+    std::iter::successors(Some(error), |&cause| cause.source())
+}

@@ -1,0 +1,288 @@
+//! Changing the main key.
+
+use sealane_group::PublicKey;
+
+use super::{OpenOptions, Vault};
+use crate::Error;
+use crate::format::header::{Kind, ObjectHeader};
+use crate::format::index::{index_key, write_indexes};
+use crate::format::pack::Pack;
+use crate::format::roster::{Listed, NO_END};
+use crate::format::rotation::{Rotation, SealedRotation, Signers, rotation_key};
+use crate::format::snapshot::{self, Body, HANDOVER, Link, snapshot_key};
+use crate::keys::{
+    Cost, Key, KeySlot, NewSecret, RecoveryCode, Sealing, Secret, Signer, SlotKind, derive,
+    owner_identity, random, slot_key,
+};
+use crate::limits::{MAX_ROTATION_BYTES, MAX_ROTATIONS, MAX_VAULT_SLOTS};
+use crate::put::Skipped;
+use crate::store::Put;
+use crate::wire::hex;
+
+/// Races for the next number that are lost before giving up.
+const TRIES: usize = 1000;
+
+/// What opens the vault after a change of the main key, beside the secret that it was opened with.
+#[derive(Debug, Clone, Default)]
+pub struct RotateOptions {
+    /// Makes a new recovery code.
+    pub recovery: bool,
+    /// Identities.
+    pub identities: Vec<PublicKey>,
+}
+
+/// What a change of the main key did.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Rotated {
+    /// The vault under its new main key.
+    pub vault: Vault,
+    /// The new recovery code, if one was asked for.
+    pub recovery: Option<RecoveryCode>,
+    /// Slots that open it no more, by id.
+    pub dropped: Vec<String>,
+}
+
+/// The main key that comes, and what is derived from it.
+struct Next {
+    main: Key,
+    generation: u8,
+    sealing: Sealing,
+    signer: Signer,
+}
+
+impl Vault {
+    /// Changes the main key, and gives the vault as `secret` opens it then.
+    ///
+    /// What is kept stays where it is: an unchanged tree is not stored again, and a prune writes
+    /// anew what the old key sealed. `secret` must be what the vault was opened with. It opens the
+    /// vault afterwards, and so does what `options` names; all other slots go, but for writers',
+    /// which the new owner signs. A change that was interrupted is done again or completed.
+    ///
+    /// # Errors
+    /// [`Error::NotOwner`], [`Error::WrongKey`], [`Error::Rotated`] when another machine was
+    /// faster, and what the store fails for.
+    pub fn rotate(
+        self,
+        secret: &Secret<'_>,
+        open: &OpenOptions,
+        options: &RotateOptions,
+    ) -> Result<Rotated, Error> {
+        self.owner("change the main key")?;
+        self.store.check_condition()?;
+        self.sync()?;
+        self.opens(secret)?;
+        let next = Next::draw(&self)?;
+        let before = self.roster();
+        let (slots, recovery) = self.write_slots(&next, secret, options)?;
+        self.vouch_for_packs(&next)?;
+        let rotation = self.propose(&next, slots)?;
+        self.hand_over(&next, &rotation)?;
+        let kept = |slot: &Listed| rotation.rotation.slots.iter().any(|new| new.id == slot.id);
+        let gone = before.slots.iter().filter(|slot| !kept(slot));
+        let dropped = gone.map(|slot| hex(&slot.id)).collect();
+        let Vault { store, .. } = self;
+        let vault = Vault::open(store, secret, open)?;
+        Ok(Rotated { vault, recovery, dropped })
+    }
+
+    /// Refuses a secret that does not open this vault: the new key would be locked away with it.
+    fn opens(&self, secret: &Secret<'_>) -> Result<(), Error> {
+        let main = self.owner("change the main key")?;
+        let mut same = |found: &Key| Ok(found == main);
+        super::unlock(&self.store, &self.config.vault, secret, &self.roster(), &mut same)?;
+        Ok(())
+    }
+
+    /// Writes the slots of the new main key, and lists them with the writers.
+    fn write_slots(
+        &self,
+        next: &Next,
+        secret: &Secret<'_>,
+        options: &RotateOptions,
+    ) -> Result<(Vec<Listed>, Option<RecoveryCode>), Error> {
+        let code = options.recovery.then(RecoveryCode::generate).transpose()?;
+        let mut secrets = vec![self.again(secret)?];
+        secrets.extend(code.as_ref().map(NewSecret::Recovery));
+        secrets.extend(options.identities.iter().map(NewSecret::Identity));
+        let vault = &self.config.vault;
+        let writers = self.roster().slots.into_iter().filter(|slot| slot.kind == SlotKind::Writer);
+        let mut slots: Vec<Listed> = writers.collect();
+        if slots.len() + secrets.len() > MAX_VAULT_SLOTS {
+            return Err(Error::TooLarge { what: "keys/".to_owned() });
+        }
+        for secret in &secrets {
+            let (id, object) = KeySlot::write(vault, &next.main, "", secret)?;
+            if self.store.put_and_read(&slot_key(&id), &object)? == Put::Existed {
+                return Err(Error::Library("randomness"));
+            }
+            let slot = KeySlot::read(&slot_key(&id), object, vault)?;
+            let (hash, writer) = (slot.hash(), [0; 32]);
+            slots.push(Listed { id, kind: slot.kind, hash, writer, until: NO_END });
+        }
+        Ok((slots, code))
+    }
+
+    /// The same secret for a new slot; a passphrase costs as much as it does in the dearest slot.
+    fn again<'a>(&self, secret: &'a Secret<'_>) -> Result<NewSecret<'a>, Error> {
+        Ok(match secret {
+            Secret::Passphrase(passphrase) => {
+                let slots = self.all_slots()?.into_iter().filter_map(|slot| slot.cost);
+                let dearest = slots.max_by_key(|cost| {
+                    (u64::from(cost.memory_kib) * u64::from(cost.passes), cost.lanes)
+                });
+                NewSecret::Passphrase(passphrase, dearest.unwrap_or(Cost::default()))
+            }
+            Secret::Recovery(code) => NewSecret::Recovery(code),
+            Secret::Identity(identity) => NewSecret::Identity(identity.public()),
+            Secret::Writer(_) => return Err(Error::NotOwner("change the main key")),
+        })
+    }
+
+    /// Names the owner's packs in indexes of the new key. What the old key seals from here on may
+    /// be a thief's, and counts as little as what a writer says.
+    fn vouch_for_packs(&self, next: &Next) -> Result<(), Error> {
+        let own = self.manifest.own_packs()?;
+        let mut packs: Vec<Pack> = Vec::new();
+        for (hash, size) in self.pack_objects()? {
+            if !own.contains(&hash) {
+                continue;
+            }
+            match self.read_pack(&hash, size) {
+                Ok(pack) => packs.push(pack),
+                Err(error) if error.is_damage() => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let header = ObjectHeader::owners(Kind::Index, &self.config.vault, next.generation);
+        for object in write_indexes(&next.sealing, &header, &packs)? {
+            self.store.put(&index_key(blake3::hash(&object).as_bytes()), &object)?;
+        }
+        Ok(())
+    }
+
+    /// Writes the object in which both owners sign. It holds once a link of the chain names it.
+    fn propose(&self, next: &Next, slots: Vec<Listed>) -> Result<SealedRotation, Error> {
+        let vault = &self.config.vault;
+        let key = rotation_key(next.generation);
+        let rotation = Rotation {
+            generation: next.generation,
+            before: self.signer.verifying_key(),
+            after: next.signer.verifying_key(),
+            identity: owner_identity(&next.main, vault)?.public().clone(),
+            metadata: self.config.metadata,
+            list: self.roster().number,
+            slots,
+        };
+        let signers = Signers { before: &self.signer, after: &next.signer };
+        let object = rotation.write(vault, &self.mains, &next.sealing, &signers)?;
+        // One that is there belongs to a change that was given up before it held.
+        self.store.delete(&key)?;
+        if self.store.put_and_read(&key, &object)? == Put::Existed {
+            return Err(Error::Rotated);
+        }
+        SealedRotation::read(&key, object, vault)
+    }
+
+    /// Appends the link from which on the new owner's signature counts.
+    fn hand_over(&self, next: &Next, rotation: &SealedRotation) -> Result<(), Error> {
+        let vault = &self.config.vault;
+        let header = ObjectHeader::owners(Kind::Snapshot, vault, next.generation);
+        let changes = self.succession.rotations().iter().chain([rotation]);
+        let rotations: Vec<Vec<u8>> = changes.map(|change| change.bytes().to_vec()).collect();
+        for _ in 0..TRIES {
+            let chain = self.walk(None)?;
+            // A writer that was added or ended meanwhile stands in a newer list.
+            if chain.rotated || self.newest_roster()? != rotation.rotation.list {
+                return Err(Error::Rotated);
+            }
+            let mut links = vec![(0, rotation.hash)];
+            links.extend(chain.vouched);
+            let (number, previous) = (chain.next, chain.head.unwrap_or_default().1);
+            let link = Link { number, previous, signer: HANDOVER, removed: links };
+            let body = Body { rotations: rotations.clone(), ..self.remark() };
+            let object = snapshot::write(&header, &link, &body, &next.sealing, &self.signer)?;
+            if self.store.put_and_read(&snapshot_key(number), &object)? == Put::Created {
+                return self.remember_head((number, *blake3::hash(&object).as_bytes()));
+            }
+        }
+        Err(Error::Raced)
+    }
+
+    /// Refuses while a change of the main key has begun that this handle does not know: what it
+    /// would sign might not count.
+    pub(super) fn check_not_rotating(&self) -> Result<(), Error> {
+        if self.is_rotating()? { Err(Error::Rotated) } else { Ok(()) }
+    }
+
+    /// Whether this handle's owner has signed a change of the main key, in force or not.
+    pub(super) fn is_rotating(&self) -> Result<bool, Error> {
+        let key = rotation_key(self.generation().saturating_add(1));
+        let read = self.store.get(&key, MAX_ROTATION_BYTES);
+        match read.and_then(|bytes| SealedRotation::read(&key, bytes, &self.config.vault)) {
+            // What this owner did not sign stops nobody.
+            Ok(next) => Ok(next.rotation.before == self.succession.current()),
+            Err(error) if error.is_damage() => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Signs the slots of the new main key, and removes those of the one before. A change that was
+    /// interrupted behind its link is completed by whoever opens the vault next.
+    pub(super) fn complete_rotation(&self) -> Result<(), Error> {
+        let unfinished = |reason: &str| {
+            let path = rotation_key(self.generation());
+            self.warn([Skipped { path, reason: reason.to_owned() }]);
+            Ok(())
+        };
+        let Some(rotation) = self.succession.rotation() else { return Ok(()) };
+        if self.mains.is_empty() || self.state.is_none() {
+            return unfinished("the owner has not completed a change of the main key yet");
+        }
+        if self.named_roster()? > self.roster().number {
+            return unfinished(
+                "the owner's list of slots is missing: `sealane vault repair` signs a new one",
+            );
+        }
+        match self.sign_over(&rotation.rotation.slots) {
+            // Another machine was faster.
+            Err(Error::Raced) => Ok(()),
+            Err(
+                Error::Store { .. }
+                | Error::StoreFull { .. }
+                | Error::Forgot(_)
+                | Error::Overwrites(_),
+            ) => unfinished("a change of the main key could not be completed"),
+            other => other,
+        }
+    }
+
+    /// The list comes last, since it says that all is done.
+    fn sign_over(&self, slots: &[Listed]) -> Result<(), Error> {
+        let there = super::slots(&self.store, &self.config.vault, &self.roster())?.slots;
+        for slot in there.iter().filter(|slot| slot.kind != SlotKind::Writer) {
+            if !slots.iter().any(|listed| listed.id == slot.id) {
+                // Where credentials only add it stays, opens nothing, and is named by every open.
+                let _ = self.store.delete(&slot_key(&slot.id));
+            }
+        }
+        self.clear_indexes(&mut Vec::new())?;
+        self.list_slots(&mut |list| *list = slots.to_vec())?;
+        self.unwarn("keys/");
+        Ok(())
+    }
+}
+
+impl Next {
+    fn draw(vault: &Vault) -> Result<Next, Error> {
+        let id = &vault.config.vault;
+        let generation = vault.generation() + 1;
+        if generation > MAX_ROTATIONS {
+            return Err(Error::TooLarge { what: rotation_key(generation) });
+        }
+        let main = Key::new(random()?);
+        let sealing = Sealing::derive(&main, id)?;
+        let signer = Signer::from_seed(&derive("signing", &main, id))?;
+        Ok(Next { main, generation, sealing, signer })
+    }
+}

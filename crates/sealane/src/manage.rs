@@ -1,0 +1,171 @@
+//! What those who run a hub see and do of consumers, delayed messages, and what streams keep.
+
+use std::ops::RangeInclusive;
+
+use hyper::Method;
+use sealane_codec::Codec;
+use sealane_message::Topic;
+use sealane_protocol::{
+    Cancelled, ConsumerInfo, ConsumerVerb, Consumers, DelayedPage, DelayedPlace, ListDelayed,
+    Purge, Purged, limits::MAX_RANGE_MESSAGES,
+};
+
+use crate::address::{Query, topic_path};
+use crate::http::{Answer, Call};
+use crate::{Client, Error, Start};
+
+/// A consumer of one stream, to be looked at and steered. The token needs `read` to look, and
+/// `manage` for all else. Nothing is asked before one of its calls is awaited.
+#[derive(Debug, Clone)]
+pub struct Consumer {
+    client: Client,
+    topic: Topic,
+    name: String,
+}
+
+impl Consumer {
+    /// How far it is, who has what of it since when, and which of its messages are not done.
+    ///
+    /// # Errors
+    /// The hub refuses with `UnknownStream` or `UnknownConsumer`; [`Error::NotReachable`].
+    pub async fn info(&self) -> Result<ConsumerInfo, Error> {
+        inform(&self.client.call(&Call::get(self.path())).await?)
+    }
+
+    /// Gives its members nothing more until it is resumed, also behind a restart of the hub. What
+    /// they have they may finish.
+    ///
+    /// # Errors
+    /// As [`Consumer::info`].
+    pub async fn pause(&self) -> Result<ConsumerInfo, Error> {
+        self.steer(ConsumerVerb::Pause).await
+    }
+
+    /// Gives its members messages again.
+    ///
+    /// # Errors
+    /// As [`Consumer::info`].
+    pub async fn resume(&self) -> Result<ConsumerInfo, Error> {
+        self.steer(ConsumerVerb::Resume).await
+    }
+
+    /// Lets it go on here, as if it had just been made: what its members have is not theirs any
+    /// more.
+    ///
+    /// # Errors
+    /// As [`Consumer::info`]; the hub refuses with `BeyondEnd`.
+    pub async fn reset(&self, to: Start) -> Result<ConsumerInfo, Error> {
+        self.steer(ConsumerVerb::Reset(to.asked())).await
+    }
+
+    /// Counts these offsets as done. They begin at or before the next one that it is given.
+    ///
+    /// # Errors
+    /// As [`Consumer::info`]; the hub refuses with `BeyondEnd` or `InvalidParameter`.
+    pub async fn skip(&self, offsets: RangeInclusive<u64>) -> Result<ConsumerInfo, Error> {
+        self.steer(ConsumerVerb::Skip(offsets)).await
+    }
+
+    /// Delivers at once again what was delivered and is not done, whoever has it.
+    ///
+    /// # Errors
+    /// As [`Consumer::info`].
+    pub async fn redeliver(&self) -> Result<ConsumerInfo, Error> {
+        self.steer(ConsumerVerb::Redeliver).await
+    }
+
+    /// Removes it with all that it has not finished; the subscriptions of its members end.
+    ///
+    /// # Errors
+    /// As [`Consumer::info`].
+    pub async fn remove(&self) -> Result<(), Error> {
+        let method = Method::DELETE;
+        let call = Call { method, repeatable: false, ..Call::get(self.path()) };
+        self.client.call(&call).await.map(drop)
+    }
+
+    async fn steer(&self, verb: ConsumerVerb) -> Result<ConsumerInfo, Error> {
+        let mut body = Vec::new();
+        verb.write(Codec::Json, &mut body);
+        inform(&self.client.call(&once(self.path(), body)).await?)
+    }
+
+    fn path(&self) -> String {
+        let path = topic_path("/v1/consumers", self.topic.as_str());
+        Query::new(path).with("consumer", &self.name).into_string()
+    }
+}
+
+impl Client {
+    /// The consumer of this name; the inbox has the empty one.
+    ///
+    /// # Errors
+    /// [`Error::Topic`] where the name is no topic.
+    pub fn consumer(&self, topic: &str, name: &str) -> Result<Consumer, Error> {
+        let (client, name) = (self.clone(), name.to_owned());
+        Ok(Consumer { client, topic: topic.parse()?, name })
+    }
+
+    /// The consumers of a stream, by name, without their connections and messages.
+    ///
+    /// # Errors
+    /// As [`Client::stream`].
+    pub async fn consumers(&self, topic: &str) -> Result<Vec<ConsumerInfo>, Error> {
+        let topic: Topic = topic.parse()?;
+        let answer = self.call(&Call::get(topic_path("/v1/consumers", topic.as_str()))).await?;
+        Ok(Consumers::read(answer.codec, &answer.body)?.consumers)
+    }
+
+    /// Messages that are held back for a stream, in the order in which they come, at most 1000: the
+    /// first ones, or those behind the [`DelayedPage::next`] of an earlier page.
+    ///
+    /// # Errors
+    /// As [`Client::stream`].
+    pub async fn delayed(
+        &self,
+        topic: &str,
+        after: Option<DelayedPlace>,
+    ) -> Result<DelayedPage, Error> {
+        let topic: Topic = topic.parse()?;
+        let list = ListDelayed { after, limit: MAX_RANGE_MESSAGES };
+        let path = topic_path("/v1/delayed", topic.as_str());
+        let query = Query::new(path).with_all(list.parameters());
+        let answer = self.call(&Call::get(query.into_string())).await?;
+        Ok(DelayedPage::read(answer.codec, &answer.body)?)
+    }
+
+    /// Cancels the held back messages of this id: they never come.
+    ///
+    /// # Errors
+    /// As [`Client::stream`]; the hub refuses with `NotDelayed`.
+    pub async fn cancel(&self, topic: &str, id: &str) -> Result<Cancelled, Error> {
+        let topic: Topic = topic.parse()?;
+        let path = topic_path("/v1/delayed", topic.as_str());
+        let path = Query::new(path).with("id", id).into_string();
+        let call = Call { method: Method::DELETE, repeatable: false, ..Call::get(path) };
+        let answer = self.call(&call).await?;
+        Ok(Cancelled::read(answer.codec, &answer.body)?)
+    }
+
+    /// Removes the messages of a stream that stand before a place; [`Start::New`]: all of them.
+    ///
+    /// # Errors
+    /// As [`Client::stream`]; the hub refuses with `BeyondEnd`.
+    pub async fn purge(&self, topic: &str, before: Start) -> Result<Purged, Error> {
+        let topic: Topic = topic.parse()?;
+        let mut body = Vec::new();
+        Purge { before: before.asked() }.write(Codec::Json, &mut body);
+        let answer = self.call(&once(topic_path("/v1/purge", topic.as_str()), body)).await?;
+        Ok(Purged::read(answer.codec, &answer.body)?)
+    }
+}
+
+/// A request that would do something else the second time.
+fn once(path: String, body: Vec<u8>) -> Call {
+    let body = Some((Codec::Json, body.into()));
+    Call { method: Method::POST, body, repeatable: false, ..Call::get(path) }
+}
+
+fn inform(answer: &Answer) -> Result<ConsumerInfo, Error> {
+    Ok(ConsumerInfo::read(answer.codec, &answer.body)?)
+}

@@ -1,0 +1,91 @@
+//! A publisher that sends requests, for hubs without a publishing socket.
+
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::mpsc;
+
+use super::{Item, Sealing, Stored};
+use crate::{Client, Error};
+use bytes::Bytes;
+use sealane_codec::Codec;
+use sealane_message::Topic;
+use sealane_protocol::limits::MAX_BATCH_MESSAGES;
+
+/// Messages of one request; fewer than a hub takes, so that many publishers take turns.
+const MAX_REQUEST_MESSAGES: usize =
+    if MAX_BATCH_MESSAGES < 4096 { MAX_BATCH_MESSAGES } else { 4096 };
+
+/// Envelope bytes at which a request is full.
+const FULL_REQUEST_BYTES: usize = 4 << 20;
+
+pub(super) struct Requests {
+    client: Client,
+    topic: Topic,
+    codec: Codec,
+    seal: Option<Sealing>,
+    stored: Stored,
+    failed: Option<Error>,
+}
+
+impl Requests {
+    pub(super) fn new(client: Client, topic: Topic, seal: Option<Sealing>) -> Self {
+        let codec = client.codec();
+        Self { client, topic, codec, seal, stored: Stored::default(), failed: None }
+    }
+
+    /// Sends what is queued, beginning with `taken`.
+    pub(super) async fn run(mut self, mut taken: Vec<Item>, items: &mut mpsc::Receiver<Item>) {
+        while !taken.is_empty() || items.recv_many(&mut taken, MAX_REQUEST_MESSAGES).await > 0 {
+            let mut batch = Vec::new();
+            let mut size = 0;
+            for item in taken.drain(..) {
+                match item {
+                    Item::Envelope(envelope, room) => {
+                        size += envelope.len();
+                        batch.push((envelope, room));
+                        if size >= FULL_REQUEST_BYTES {
+                            self.store(&mut batch).await;
+                            size = 0;
+                        }
+                    }
+                    Item::Flush(done) => {
+                        self.store(&mut batch).await;
+                        let outcome = self.failed.clone().map_or(Ok(self.stored), Err);
+                        // Whoever asked may have gone; the outcome stays for the next who asks.
+                        let _ = done.send(outcome);
+                    }
+                }
+            }
+            self.store(&mut batch).await;
+        }
+    }
+
+    /// Stores the batch, and gives its room back. After a failure it only does the latter, so that
+    /// nobody waits for room that will never be.
+    async fn store(&mut self, batch: &mut Vec<(Bytes, OwnedSemaphorePermit)>) {
+        if batch.is_empty() {
+            return;
+        }
+        let (envelopes, _room): (Vec<_>, Vec<_>) = batch.drain(..).unzip();
+        if self.failed.is_some() {
+            return;
+        }
+        let topic = self.topic.as_str();
+        let publish = match &self.seal {
+            Some(Sealing { group, data_type }) => {
+                group.publish_batch(topic, *data_type, self.codec, &envelopes)
+            }
+            None => self.client.publish_batch(topic, self.codec, &envelopes),
+        };
+        match publish.await {
+            Ok(published) => {
+                self.stored.messages += published.count;
+                self.stored.next = Some(published.offset + published.count);
+                self.stored.generation = Some(published.generation);
+            }
+            Err(error) => {
+                tracing::warn!(topic = %self.topic, code = error.code(), %error, "publisher ended");
+                self.failed = Some(error);
+            }
+        }
+    }
+}

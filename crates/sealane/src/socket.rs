@@ -1,0 +1,151 @@
+//! One WebSocket connection.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::stream::{SplitSink, SplitStream};
+use futures_util::{SinkExt, StreamExt};
+use hyper::header::{AUTHORIZATION, HeaderValue};
+use sealane_codec::Codec;
+use sealane_protocol::{ServerFrame, WireError};
+use tokio::time::timeout;
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use tokio_tungstenite::tungstenite::{Error as WsError, Message as WsMessage};
+
+use crate::Error;
+use crate::address::Address;
+use crate::wire::{CONNECT_TIMEOUT, Trust, Unopened, Wire, open};
+
+/// A connection on which nothing came for so long is lost: three heartbeats and a little.
+const SILENCE: Duration = Duration::from_secs(35);
+
+/// How a connection ended, or why it could not be made.
+#[derive(Debug)]
+pub(crate) enum Ended {
+    /// Connecting again may help.
+    Lost(String),
+    /// The hub said why.
+    Refused(WireError),
+    /// What came is not the protocol.
+    Failed(Error),
+}
+
+/// The reading half.
+pub(crate) struct Reader {
+    stream: SplitStream<WebSocketStream<Wire>>,
+    codec: Codec,
+}
+
+type Sink = SplitSink<WebSocketStream<Wire>, WsMessage>;
+
+/// The writing half.
+pub(crate) struct Writer {
+    sink: Sink,
+    codec: Codec,
+}
+
+/// Opens a WebSocket at `path`; the hub's first frame is still to be read.
+pub(crate) async fn connect(
+    address: &Address,
+    path: &str,
+    token: Option<&HeaderValue>,
+    trust: &Trust,
+    codec: Codec,
+) -> Result<(Reader, Writer), Ended> {
+    let stream = open(address, trust).await.map_err(|unopened| match unopened {
+        Unopened::Lost(cause) => Ended::Lost(cause),
+        Unopened::Failed(error) => Ended::Failed(error),
+    })?;
+    let url = format!("ws://{address}{path}");
+    let mut request = url.into_client_request().map_err(|e| Ended::Lost(e.to_string()))?;
+    if let Some(token) = token {
+        request.headers_mut().insert(AUTHORIZATION, token.clone());
+    }
+    let shake = tokio_tungstenite::client_async(request, stream);
+    let (socket, _) = timeout(CONNECT_TIMEOUT, shake)
+        .await
+        .map_err(|_| Ended::Lost(format!("no answer in {CONNECT_TIMEOUT:?}")))?
+        .map_err(handshake_failed)?;
+    let (sink, stream) = socket.split();
+    Ok((Reader { stream, codec }, Writer { sink, codec }))
+}
+
+fn handshake_failed(error: WsError) -> Ended {
+    let WsError::Http(response) = error else {
+        return Ended::Lost(error.to_string());
+    };
+    let status = response.status();
+    let body = Bytes::from(response.into_body().unwrap_or_default());
+    match ServerFrame::read(Codec::Json, &body) {
+        Ok(ServerFrame::Error(wire)) => Ended::Refused(wire),
+        _ if status.is_server_error() => Ended::Lost(format!("status {}", status.as_u16())),
+        _ => Ended::Failed(Error::Protocol(format!("status {} to an upgrade", status.as_u16()))),
+    }
+}
+
+impl Reader {
+    /// The next frame, and its codec.
+    pub(crate) async fn frame(&mut self) -> Result<(Codec, Bytes), Ended> {
+        loop {
+            let message = timeout(SILENCE, self.stream.next())
+                .await
+                .map_err(|_| Ended::Lost(format!("nothing came for {SILENCE:?}")))?;
+            return match message {
+                // Errors come as JSON where the hub could not agree on a codec.
+                Some(Ok(WsMessage::Text(text))) => Ok((Codec::Json, Bytes::from(text))),
+                Some(Ok(WsMessage::Binary(bytes))) => Ok((self.codec, bytes)),
+                Some(Ok(WsMessage::Close(Some(frame)))) => {
+                    let (code, reason) = (u16::from(frame.code), frame.reason);
+                    Err(Ended::Lost(format!("closed with {code} {reason}")))
+                }
+                Some(Ok(WsMessage::Close(None))) | None => {
+                    Err(Ended::Lost("closed by the hub".into()))
+                }
+                Some(Ok(_)) => continue,
+                Some(Err(error)) => Err(Ended::Lost(error.to_string())),
+            };
+        }
+    }
+}
+
+impl Writer {
+    /// The codec of frames.
+    pub(crate) fn codec(&self) -> Codec {
+        self.codec
+    }
+
+    /// Puts a frame on its way; it leaves with the next [`Writer::flush`] at the latest.
+    pub(crate) async fn feed(&mut self, frame: Vec<u8>) -> Result<(), Ended> {
+        let message = if self.codec.is_binary() {
+            WsMessage::Binary(frame.into())
+        } else {
+            let text = String::from_utf8(frame)
+                .map_err(|error| Ended::Failed(Error::Protocol(error.to_string())))?;
+            WsMessage::Text(text.into())
+        };
+        self.in_time(async |sink| sink.feed(message).await).await
+    }
+
+    /// Sends what was put on its way.
+    pub(crate) async fn flush(&mut self) -> Result<(), Ended> {
+        self.in_time(async |sink| sink.flush().await).await
+    }
+
+    /// A hub that takes nothing for too long is gone.
+    async fn in_time(
+        &mut self,
+        write: impl AsyncFnOnce(&mut Sink) -> Result<(), WsError>,
+    ) -> Result<(), Ended> {
+        match timeout(SILENCE, write(&mut self.sink)).await {
+            Ok(written) => written.map_err(|error| Ended::Lost(error.to_string())),
+            Err(_) => Err(Ended::Lost(format!("nothing was taken for {SILENCE:?}"))),
+        }
+    }
+
+    /// Says that nothing more comes.
+    pub(crate) async fn close(&mut self) -> Result<(), Ended> {
+        let close = self.sink.send(WsMessage::Close(None));
+        close.await.map_err(|error| Ended::Lost(error.to_string()))
+    }
+}
