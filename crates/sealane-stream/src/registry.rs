@@ -208,6 +208,7 @@ impl Registry {
         }
         streams.by_number.remove(&stream.number);
         drop(streams);
+        self.series.dismiss(stream);
         stream.removed.store(true, Ordering::SeqCst);
         stream.rouse();
     }

@@ -1,5 +1,5 @@
-//! What a node tells of itself at `/metrics`: each metric as its page says, by stream and by consumer
-//! within a bound, and how long things take.
+//! What a node tells of itself at `/metrics`: each metric as its page says, by stream and by
+//! consumer within a bound, and how long things take.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,6 +9,7 @@ use serde_json::json;
 
 use crate::exposition::Exposition;
 use crate::running::Running;
+use crate::socket::Socket;
 
 const PAGE: &str = include_str!("../../../../docs/METRICS.md");
 const OTHER: &str = r#"stream="*other*""#;
@@ -95,7 +96,7 @@ async fn streams_beyond_the_bound_are_summed_and_no_sum_falls() {
     assert_eq!(full.value(stored, OTHER), Some(20.0));
     assert_eq!(full.value(stored, &of(MAX_METRIC_STREAMS - 1)), Some(1.0));
     assert_eq!(full.value(stored, &of(MAX_METRIC_STREAMS)), None);
-    // One that goes leaves its place to the next that is made, and to none that was counted already.
+    // One that goes leaves its place to the next that is made, and to none that was counted before.
     assert_eq!(hub.delete("/v1/streams/s/0").await.status, 200);
     assert_eq!(hub.delete(&format!("/v1/streams/s/{MAX_METRIC_STREAMS}")).await.status, 200);
     fill(&hub, 1000, 2).await;
@@ -139,6 +140,46 @@ async fn consumers_beyond_the_bound_are_summed() {
     {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
+    // One that is removed leaves its place to the next that comes.
+    assert_eq!(hub.delete("/v1/consumers/a/0?consumer=c0").await.status, 200);
+    let _new = hub.subscribe("stream=a/0&consumer=new&from=first").await;
+    let told = Exposition::of(&hub).await;
+    let new = r#"stream="a/0",consumer="new""#;
+    assert_eq!(told.value("sealane_stream_consumer_lag", new), Some(2.0));
+    assert_eq!(told.all("sealane_stream_consumer_lag").len(), MAX_METRIC_CONSUMERS + 1);
+    assert_eq!(told.value("sealane_stream_consumer_acked_total", OTHERS), Some(2.0));
+}
+
+#[tokio::test]
+async fn what_is_published_by_socket_purged_and_removed_is_told() {
+    let hub = Running::start().await;
+    let mut socket = Socket::open_at(hub.address(), "/v1/publish?session=s", &[]).await;
+    assert!(socket.frame().await["credit"].as_u64() > Some(2));
+    for number in 1..=3 {
+        let item = json!({"to": "a", "n": number, "envelope": {}});
+        socket.send(json!({"publish": item})).await;
+    }
+    while Exposition::of(&hub).await.value("sealane_stream_stored_total", "") != Some(3.0) {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    hub.subscribe("stream=a&consumer=c&from=first").await.close().await;
+    let (a, c) = (r#"stream="a""#, r#"stream="a",consumer="c""#);
+    let told = Exposition::of(&hub).await;
+    let value = |name: &str, labels| told.value(&format!("sealane_{name}"), labels);
+    assert_eq!(value("stream_topic_stored_total", a), Some(3.0));
+    assert_eq!(value("stream_consumer_lag", c), Some(3.0));
+    assert_eq!(value("carry_request_seconds_count", r#"route="/v1/publish""#), Some(1.0));
+    assert_eq!(hub.post("/v1/purge/a", json!({"before": 2})).await.status, 200);
+    let told = Exposition::of(&hub).await;
+    let value = |name: &str, labels| told.value(&format!("sealane_stream_{name}"), labels);
+    assert_eq!(value("topic_messages", a), Some(1.0));
+    assert_eq!(value("topic_stored_total", a), Some(3.0));
+    assert_eq!(value("consumer_lag", c), Some(1.0));
+    assert_eq!(value("retired_total", ""), Some(2.0));
+    assert_eq!(hub.delete("/v1/consumers/a?consumer=c").await.status, 200);
+    let told = Exposition::of(&hub).await;
+    assert_eq!(told.all("sealane_stream_consumer_lag").len(), 1);
+    assert_eq!(told.value("sealane_stream_consumer_lag", OTHERS), Some(0.0));
 }
 
 /// How many were counted up to `le` seconds.

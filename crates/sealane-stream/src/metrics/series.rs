@@ -5,7 +5,7 @@
 //! has one. Who has none is counted with all others that have none, and is so from its first message
 //! to its last: no counter ever falls because somebody comes or goes.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use crate::limits::{MAX_METRIC_CONSUMERS, MAX_METRIC_STREAMS};
@@ -39,26 +39,43 @@ impl<C> Own<C> {
         matches!(self.place.get(), Some(Some(_)))
     }
 
+    /// Gives the place back. What still happens is counted where it was, and shown no more.
+    fn leave(&self) {
+        if let Some(Some(place)) = self.place.get() {
+            place.leave();
+        }
+    }
+
     fn or<'a>(&'a self, others: &'a C) -> &'a C {
         if self.is_shown() { &self.counts } else { others }
     }
 }
 
-/// One of a bounded number, given back when it is dropped.
+/// One of a bounded number, given back once: when it is left, at the latest when it is dropped.
 #[derive(Debug)]
-struct Place(Arc<AtomicUsize>);
+struct Place {
+    taken: Arc<AtomicUsize>,
+    is_left: AtomicBool,
+}
 
 impl Place {
     fn take(taken: &Arc<AtomicUsize>, limit: usize) -> Option<Place> {
         let more = |taken: usize| (taken < limit).then_some(taken + 1);
         let is_taken = taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
-        is_taken.is_ok().then(|| Place(taken.clone()))
+        let place = || Place { taken: taken.clone(), is_left: AtomicBool::new(false) };
+        is_taken.is_ok().then(place)
+    }
+
+    fn leave(&self) {
+        if !self.is_left.swap(true, Ordering::Relaxed) {
+            self.taken.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        self.leave();
     }
 }
 
@@ -84,6 +101,18 @@ impl Series {
     pub(crate) fn admit_consumer(&self, stream: &Stream, entry: &ConsumerEntry) {
         let take = || Place::take(&self.consumers, MAX_METRIC_CONSUMERS);
         entry.counts.place.get_or_init(|| if stream.counts.is_shown() { take() } else { None });
+    }
+
+    /// Takes the places of a stream that was removed and of its consumers. Its readers may hold the
+    /// stream for long after, and whoever comes next finds the places free.
+    pub(crate) fn dismiss(&self, stream: &Stream) {
+        stream.counts.leave();
+        stream.state.lock().consumers.values().for_each(|entry| entry.counts.leave());
+    }
+
+    /// The same of a consumer that was removed alone.
+    pub(crate) fn dismiss_consumer(&self, entry: &ConsumerEntry) {
+        entry.counts.leave();
     }
 
     /// Where to count what a stream does.
@@ -226,5 +255,8 @@ mod tests {
         places.pop();
         assert!(Place::take(&taken, 2).is_some(), "and this one goes at once");
         assert_eq!(taken.load(Ordering::Relaxed), 1);
+        places.iter().chain(&places).for_each(Place::leave);
+        drop(places);
+        assert_eq!(taken.load(Ordering::Relaxed), 0, "each comes back once");
     }
 }
