@@ -160,7 +160,7 @@ const PROOFS: &[Proof] = &[
         name: METRICS,
         shows: "a Prometheus reads a node, takes the rules, and answers what the dashboard asks",
         runs: Runs::Test { package: NODE, named: "feeds_prometheus" },
-        environment: &[("SEALANE_PROMETHEUS", "1")],
+        environment: &[],
     },
     Proof {
         name: "upgrade",
