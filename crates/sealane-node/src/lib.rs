@@ -100,8 +100,8 @@ pub struct Config {
     /// How long a stream below `reply/` may have nothing new and no reader before it is removed;
     /// none: it stays.
     pub reply_ttl: Option<Duration>,
-    /// The collector of OpenTelemetry that is told of traced requests, `http://127.0.0.1:4318`; none:
-    /// nobody is.
+    /// The collector of OpenTelemetry that is told of traced requests, `http://127.0.0.1:4318`;
+    /// none: nobody is.
     pub otlp: Option<String>,
 }
 

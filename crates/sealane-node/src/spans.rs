@@ -1,6 +1,6 @@
 //! Spans of traced requests on their way to a collector: OTLP 1.0 over HTTP, as JSON
-//! (<https://opentelemetry.io/docs/specs/otlp/#otlphttp>). No request waits for a collector: what it
-//! does not take in time is dropped, and counted.
+//! (<https://opentelemetry.io/docs/specs/otlp/#otlphttp>). No request waits for a collector: what
+//! it does not take in time is dropped, and counted.
 
 use std::hash::{BuildHasher, RandomState};
 use std::pin::pin;

@@ -1,5 +1,5 @@
-//! Whoever follows a request through several systems names it in the header `traceparent`: W3C Trace
-//! Context, <https://www.w3.org/TR/trace-context/#traceparent-header>.
+//! Whoever follows a request through several systems names it in the header `traceparent`: W3C
+//! Trace Context, <https://www.w3.org/TR/trace-context/#traceparent-header>.
 
 use std::fmt;
 use std::time::SystemTime;

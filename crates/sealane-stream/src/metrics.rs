@@ -1,4 +1,5 @@
-//! What the hub counts and times, of all streams together and of those that have series of their own.
+//! What the hub counts and times, of all streams together and of those that have series of their
+//! own.
 
 mod histogram;
 mod series;

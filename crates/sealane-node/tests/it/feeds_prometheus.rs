@@ -1,5 +1,5 @@
-//! The dashboard and the alert rules of `packaging/` ask for what a node tells: a Prometheus reads a
-//! node, takes both, and answers each of their questions.
+//! The dashboard and the alert rules of `packaging/` ask for what a node tells: a Prometheus reads
+//! a node, takes both, and answers each of their questions.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;

@@ -1,5 +1,5 @@
-//! A request whose trace is sampled becomes a span at the collector, whatever becomes of the request;
-//! no other does, and no request waits for a collector.
+//! A request whose trace is sampled becomes a span at the collector, whatever becomes of the
+//! request; no other does, and no request waits for a collector.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

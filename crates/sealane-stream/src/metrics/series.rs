@@ -1,9 +1,9 @@
 //! Which streams and consumers have series of their own, and what is counted of each.
 //!
 //! There are so many places. A stream takes one when it comes, those that are there when the hub is
-//! opened by their age, and keeps it as long as it lives; a consumer does the same, where its stream
-//! has one. Who has none is counted with all others that have none, and is so from its first message
-//! to its last: no counter ever falls because somebody comes or goes.
+//! opened by their age, and keeps it until it is removed; a consumer does the same, where its
+//! stream has one. Who has none is counted with all others that have none, and is so from its first
+//! message to its last: no counter ever falls because somebody comes or goes.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
