@@ -7,13 +7,15 @@ use std::path::Path;
 use crate::process::{self, Outcome, SHIP};
 
 const SHELLS: [&str; 3] = ["bash", "zsh", "fish"];
-const FILES: [&str; 6] = [
+const FILES: [&str; 8] = [
     "README.md",
     "CHANGELOG.md",
     "LICENSE-APACHE",
     "LICENSE-MIT",
     "packaging/sealane.service",
     "packaging/Containerfile",
+    "packaging/grafana-dashboard.json",
+    "packaging/prometheus-rules.yml",
 ];
 
 /// `cargo xtask dist`.

@@ -30,6 +30,9 @@ const NODE_FOLDER: &str = "tests/js";
 /// What the Python tests import.
 const PYTHON_LIST: &str = "tests/python/requirements.txt";
 
+/// Where Debian's Prometheus is unpacked.
+const PROMETHEUS: &str = "target/prometheus";
+
 /// `cargo xtask needs`.
 pub(crate) fn run(arguments: &[String]) -> Outcome {
     match arguments {
@@ -41,8 +44,10 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
 /// Installs all of it, as far as it goes: what fails in one language leaves the others tested.
 pub(crate) fn install() -> Outcome {
     let python = if exists(PYTHON_LIST) { python_packages(PYTHON_LIST) } else { Ok(()) };
-    let failures: Vec<String> =
-        [tools(), node_packages(NODE_FOLDER), python].into_iter().filter_map(Result::err).collect();
+    let failures: Vec<String> = [tools(), node_packages(NODE_FOLDER), python, prometheus()]
+        .into_iter()
+        .filter_map(Result::err)
+        .collect();
     if failures.is_empty() { Ok(()) } else { Err(failures.join("\n")) }
 }
 
@@ -108,10 +113,55 @@ pub(crate) fn peers() -> Outcome {
     Ok(())
 }
 
+/// Unpacks the Prometheus of Debian into `target/prometheus`: installed it would run as a service.
+pub(crate) fn prometheus() -> Outcome {
+    let names = ["prometheus", "promtool"];
+    let folder = process::root().join(PROMETHEUS);
+    let is_unpacked = names.iter().all(|name| folder.join("usr/bin").join(name).is_file());
+    if is_unpacked || names.into_iter().all(process::has) {
+        return Ok(());
+    }
+    unpack(&folder).map_err(|failure| {
+        // A half-unpacked program would pass for a whole one the next time.
+        let _ = std::fs::remove_dir_all(&folder);
+        let why = "for the tests of metrics: package prometheus of Debian";
+        format!("{failure}\n`prometheus` is missing, {why}")
+    })
+}
+
+fn unpack(folder: &Path) -> Outcome {
+    for name in ["apt-get", "dpkg-deb"] {
+        if !process::has(name) {
+            return Err(format!("`{name}` is missing"));
+        }
+    }
+    let failed = |error: std::io::Error| format!("{PROMETHEUS}: {error}");
+    std::fs::create_dir_all(folder).map_err(failed)?;
+    let download = || {
+        let mut download = process::program("apt-get");
+        process::run(download.args(["download", "prometheus"]).current_dir(folder))
+    };
+    // A clean machine has no lists of packages, and only root may bring them.
+    if let Err(failure) = download() {
+        if !is_superuser() {
+            return Err(failure);
+        }
+        process::run(process::program("apt-get").arg("update"))?;
+        download()?;
+    }
+    let mut files = std::fs::read_dir(folder).map_err(failed)?;
+    let is_package = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "deb");
+    let package = files.find_map(|file| Some(file.ok()?.path()).filter(is_package));
+    let package = package.ok_or_else(|| format!("{PROMETHEUS}: no package came"))?;
+    process::run(process::program("dpkg-deb").arg("--extract").arg(&package).arg(folder))?;
+    std::fs::remove_file(package).map_err(failed)
+}
+
 /// The search path of the tests: the Python environment first, and where disk tools live.
 pub(crate) fn search_path() -> std::ffi::OsString {
     let old = std::env::var_os("PATH").unwrap_or_default();
     let mut folders = vec![environment().join("bin")];
+    folders.push(process::root().join(PROMETHEUS).join("usr/bin"));
     folders.extend(std::env::split_paths(&old));
     folders.extend(["/usr/sbin".into(), "/sbin".into()]);
     std::env::join_paths(folders).unwrap_or(old)

@@ -21,6 +21,8 @@ const RACE: &str = "race";
 const MUTANTS: &str = "mutants";
 /// The proof that compiles patches.
 const GROW: &str = "grow";
+/// The proof that needs a Prometheus.
+const METRICS: &str = "metrics";
 /// The proof that needs other people's Python packages.
 const VAULT: &str = "vault";
 
@@ -155,6 +157,12 @@ const PROOFS: &[Proof] = &[
         environment: &[("SEALANE_SECONDS", "60"), DEMANDS],
     },
     Proof {
+        name: METRICS,
+        shows: "a Prometheus reads a node, takes the rules, and answers what the dashboard asks",
+        runs: Runs::Test { package: NODE, named: "feeds_prometheus" },
+        environment: &[],
+    },
+    Proof {
         name: "upgrade",
         shows: "clients of an earlier commit at this node, and these clients at the earlier node",
         runs: Runs::Xtask("upgrade"),
@@ -282,6 +290,7 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     match proof.name {
         RACE => crate::needs::peers()?,
         VAULT => crate::needs::install()?,
+        METRICS => crate::needs::prometheus()?,
         _ => {}
     }
     let (words, rest): (Vec<_>, Vec<_>) = rest.iter().partition(|word| *word == DIRTY);

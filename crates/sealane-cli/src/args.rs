@@ -167,6 +167,10 @@ pub struct Up {
     /// [default: never]
     #[arg(long, value_name = "TIME", value_parser = times::duration)]
     pub reply_ttl: Option<Duration>,
+    /// The collector that is told of requests with a `traceparent`: OTLP over HTTP, without TLS
+    /// [default: none] [env: OTEL_EXPORTER_OTLP_ENDPOINT]
+    #[arg(long, value_name = "URL")]
+    pub otlp: Option<String>,
 }
 
 /// `sealane pub`.

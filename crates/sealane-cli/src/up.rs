@@ -26,6 +26,7 @@ pub async fn run(args: &Up, file: &File, terminal: &mut Terminal) -> Result<(), 
     let (tls, limits) = (tls(args, file)?, limits(args));
     let secure = tls.is_some();
     let reply_ttl = args.reply_ttl;
+    let otlp = args.otlp.clone().or_else(|| std::env::var("OTEL_EXPORTER_OTLP_ENDPOINT").ok());
     let data_folder = data.clone();
     let config = Config {
         listen,
@@ -35,6 +36,7 @@ pub async fn run(args: &Up, file: &File, terminal: &mut Terminal) -> Result<(), 
         tls,
         limits,
         reply_ttl,
+        otlp,
         ..Config::default()
     };
     raise_open_files();

@@ -15,7 +15,10 @@ use crate::peer::{Peer, Permits};
 use crate::probe::Probe;
 use crate::readers::Readers;
 use crate::refusal::{Refusal, Refused};
+use crate::requests::Requests;
+use crate::routes;
 use crate::served::Serving;
+use crate::spans::Spans;
 use crate::upgrade::Telling;
 
 /// What all requests share.
@@ -30,6 +33,8 @@ pub(crate) struct App {
     pub(crate) access: Arc<Access>,
     pub(crate) fair: Fair,
     pub(crate) refused: Refused,
+    pub(crate) requests: Requests,
+    pub(crate) spans: Arc<Spans>,
     pub(crate) probe: Probe,
     pub(crate) readers: Arc<Readers>,
     alive: Mutex<Option<Alive>>,
@@ -55,6 +60,8 @@ impl App {
             permits: Permits::new(config.limits.connections_per_address.max(1)),
             fair: Fair::new(config.limits),
             refused: Refused::new(),
+            requests: Requests::new(routes::paths()),
+            spans: Arc::default(),
             probe: Probe::new(&config.data),
             readers: Arc::default(),
             alive: Mutex::new(Some(alive)),

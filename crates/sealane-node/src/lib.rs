@@ -39,6 +39,7 @@ mod followed;
 mod frames;
 mod head;
 pub mod limits;
+mod metrics;
 mod peer;
 mod probe;
 mod publish;
@@ -48,13 +49,16 @@ mod ready;
 mod refusal;
 mod replies;
 mod reply;
+mod requests;
 mod routes;
 mod served;
 mod server;
 mod socket;
+mod spans;
 mod streams;
 mod subscribe;
 mod tls;
+mod trace;
 mod upgrade;
 
 use std::net::SocketAddr;
@@ -72,6 +76,7 @@ use app::App;
 pub use fair::Limits;
 pub use refusal::ERRORS;
 use server::Server;
+use spans::Collector;
 use tls::Tls;
 pub use tls::{TlsError, TlsFiles};
 
@@ -95,6 +100,9 @@ pub struct Config {
     /// How long a stream below `reply/` may have nothing new and no reader before it is removed;
     /// none: it stays.
     pub reply_ttl: Option<Duration>,
+    /// The collector of OpenTelemetry that is told of traced requests, `http://127.0.0.1:4318`;
+    /// none: nobody is.
+    pub otlp: Option<String>,
 }
 
 impl Default for Config {
@@ -108,6 +116,7 @@ impl Default for Config {
             tls: None,
             limits: Limits::default(),
             reply_ttl: None,
+            otlp: None,
         }
     }
 }
@@ -158,6 +167,15 @@ sealane_message::errors! {
             /// The address.
             address: SocketAddr,
         },
+        /// The collector is not named by an address to which traces can be sent.
+        #[error("`{endpoint}` is no collector that can be told of traces")]
+        #[code("SL-CLI-23", "Collector", exit = Usage)]
+        #[cause("the address of the collector of traces cannot be used")]
+        #[hint("Name a collector that speaks OTLP over HTTP, without TLS: http://127.0.0.1:4318.")]
+        Collector {
+            /// What was named.
+            endpoint: String,
+        },
         /// The certificate could not be used.
         #[error(transparent)]
         #[code("SL-CLI-19", "Certificate", exit = Usage)]
@@ -175,8 +193,17 @@ fn store_failure(folder: &Path, cause: &sealane_protocol::Error) -> String {
     if is_named { cause } else { format!("{folder}: {cause}") }
 }
 
+fn collector(endpoint: Option<&str>) -> Result<Option<Collector>, StartError> {
+    let Some(endpoint) = endpoint.filter(|endpoint| !endpoint.is_empty()) else { return Ok(None) };
+    let named = || StartError::Collector { endpoint: endpoint.to_owned() };
+    Collector::read(endpoint).map(Some).ok_or_else(named)
+}
+
 /// How long a stopping node waits for its clients to go.
 const DRAIN: Duration = Duration::from_secs(5);
+
+/// How long it waits for the collector to be told of the last requests.
+const TELL: Duration = Duration::from_secs(2);
 
 /// A running node. Dropped without [`Node::stop`], it serves until its runtime ends.
 pub struct Node {
@@ -187,6 +214,8 @@ pub struct Node {
     /// Ends when the last connection has gone.
     connections: mpsc::Receiver<()>,
     tls: Option<Arc<Tls>>,
+    /// Ends when the collector has been told of everything.
+    spans: Option<JoinHandle<()>>,
     /// The door is open while this runs.
     server: JoinHandle<()>,
 }
@@ -208,6 +237,7 @@ impl Node {
         if is_exposed && tls.is_none() {
             tracing::warn!("tokens and messages travel in clear: there is no --tls-cert");
         }
+        let collector = collector(config.otlp.as_deref())?;
         let hub =
             HubConfig { folder: folder.clone(), level: config.level, retention: config.retention };
         let store = |cause| StartError::Store { folder: folder.clone(), cause };
@@ -227,9 +257,10 @@ impl Node {
         if let Some(tls) = tls.clone() {
             tokio::spawn(tls.follow(stopping));
         }
+        let spans = collector.map(|collector| app.spans.begin(collector));
         let router = routes::router(app.clone());
         let server = Server::start(app.clone(), router, tls.clone(), listener).map_err(listen)?;
-        Ok(Node { app, folder, address, stop, connections, tls, server })
+        Ok(Node { app, folder, address, stop, connections, tls, spans, server })
     }
 
     /// The address that is listened on.
@@ -266,6 +297,12 @@ impl Node {
             tracing::warn!("some clients did not go in time");
         }
         self.server.abort();
+        self.app.spans.end();
+        if let Some(spans) = self.spans
+            && tokio::time::timeout(TELL, spans).await.is_err()
+        {
+            tracing::warn!("the collector was not told of the last requests in time");
+        }
         let app = self.app.clone();
         let closed = tokio::task::spawn_blocking(move || app.hub.close()).await;
         let result = closed.unwrap_or(Err(sealane_protocol::Error::Draining));

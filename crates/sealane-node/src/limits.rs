@@ -59,6 +59,10 @@ sealane_message::limits! {
     MAX_EVENT_STREAMS: usize = 64, "streams";
     /// Connections that the state of a stream shows. Further ones are counted and not shown.
     MAX_SHOWN_CONNECTIONS: usize = 100, "connections";
+    /// Spans that wait for the collector. Further ones are dropped and counted.
+    MAX_WAITING_SPANS: usize = 4096, "spans";
+    /// Spans that the collector is handed at once. Further ones come with the next.
+    MAX_SPANS_AT_ONCE: usize = 512, "spans";
     /// Messages that one publishing socket may have unanswered. It is asked for no more than that;
     /// more than it was asked for closes it.
     MAX_PUBLISH_CREDIT: u64 = 4096, "messages";

@@ -1,6 +1,7 @@
-use std::fmt::Write;
 use std::sync::Arc;
+use std::time::Instant;
 
+use axum::Router;
 use axum::extract::{Request, State};
 use axum::http::header::{ALLOW, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
@@ -8,8 +9,8 @@ use axum::middleware::Next;
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get, post};
-use axum::{Extension, Router};
 use sealane_protocol::{Error, Health};
+use tracing::Instrument;
 
 use crate::access::{Pass, cross_site};
 use crate::app::App;
@@ -17,8 +18,10 @@ use crate::peer::Peer;
 use crate::ready::ready;
 use crate::refusal::Refusal;
 use crate::reply::{Fill, Reason, answer};
+use crate::trace::Traced;
 use crate::{
-    console, consumers, delayed, enqueue, events, head, publish, streams, subscribe, upgrade,
+    console, consumers, delayed, enqueue, events, head, metrics, publish, streams, subscribe,
+    upgrade,
 };
 
 /// The description of the routes for other programs.
@@ -61,7 +64,7 @@ fn routes() -> Vec<Route> {
         socket("/v1/subscribe", get(subscribe::subscribe)),
         socket("/v1/publish", get(publish::publish)),
         guarded("/v1/events", "get", get(events::events)),
-        guarded("/metrics", "get", get(metrics)),
+        guarded("/metrics", "get", get(metrics::show)),
         open("/v1/openapi.json", get(openapi)),
         open("/health", get(health)),
         open("/ready", get(ready)),
@@ -114,8 +117,22 @@ fn pass(app: &App, request: &Request) -> Result<Pass, Refusal> {
     if app.is_stopping() { Err(Error::Draining.into()) } else { Ok(pass) }
 }
 
+/// The paths of all routes.
+pub(crate) fn paths() -> Vec<&'static str> {
+    routes().into_iter().map(|route| route.path).collect()
+}
+
 async fn count(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
-    let response = next.run(request).await;
+    let (route, began) = (app.requests.of(request.uri().path()), Instant::now());
+    let response = match Traced::begin(&request, route.path) {
+        None => next.run(request).await,
+        Some(traced) => {
+            let response = next.run(request).instrument(traced.logged()).await;
+            traced.end(&response).into_iter().for_each(|span| app.spans.note(span));
+            response
+        }
+    };
+    route.took.note(began.elapsed());
     if let Some(Reason(name)) = response.extensions().get() {
         app.refused.count(name);
     }
@@ -142,65 +159,6 @@ async fn health(State(app): State<Arc<App>>, headers: HeaderMap) -> Response {
     };
     let fill: Fill = Box::new(move |writer| health.write(writer));
     answer(&headers, Ok((code, fill)))
-}
-
-/// Prometheus' text format; docs/METRICS.md lists the metrics.
-async fn metrics(
-    State(app): State<Arc<App>>,
-    Extension(pass): Extension<Pass>,
-    headers: HeaderMap,
-) -> Response {
-    if let Err(refusal) = pass.need_observe() {
-        return answer(&headers, Err(refusal));
-    }
-    let mut text = String::new();
-    let gauges = [
-        ("sealane_stream_streams", "Streams.", app.hub.count() as u64),
-        (
-            "sealane_stream_sealed_streams",
-            "Streams whose messages the hub cannot read.",
-            app.hub.count_sealed() as u64,
-        ),
-        (
-            "sealane_read_connections",
-            "WebSockets and event sources that are served.",
-            app.serving.count() as u64,
-        ),
-        (
-            "sealane_carry_connections",
-            "Connections of all kinds, those that have said nothing yet included.",
-            app.permits.taken() as u64,
-        ),
-        (
-            "sealane_carry_body_bytes",
-            "Bytes of request bodies that are held.",
-            app.fair.bodies.held() as u64,
-        ),
-        (
-            "sealane_read_held_bytes",
-            "Bytes of deliveries that clients have not taken yet.",
-            app.fair.deliveries.held() as u64,
-        ),
-        (
-            "sealane_read_followed_streams",
-            "Streams that subscriptions follow, each as often as it is followed.",
-            app.hub.followed() as u64,
-        ),
-    ];
-    let counters = app.hub.metrics().all().into_iter().map(|row| ("counter", row));
-    for (kind, (name, help, value)) in gauges.into_iter().map(|row| ("gauge", row)).chain(counters)
-    {
-        let help = help.trim();
-        // Writing to a String cannot fail.
-        let _ = write!(text, "# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}\n");
-    }
-    let name = "sealane_carry_refused_total";
-    let _ = write!(text, "# HELP {name} Refusals, by name.\n# TYPE {name} counter\n");
-    for (code, value) in app.refused.all() {
-        let _ = writeln!(text, "{name}{{code=\"{code}\"}} {value}");
-    }
-    let kind = HeaderValue::from_static("text/plain; version=0.0.4");
-    ([(CONTENT_TYPE, kind)], text).into_response()
 }
 
 async fn not_found(request: Request) -> Response {

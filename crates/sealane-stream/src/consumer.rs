@@ -247,6 +247,17 @@ impl Consumer {
         self.each_in_flight(member, from, to, |entry| again(entry, max, due_ms, now))
     }
 
+    /// When `member` was given the first message from `from` on that it has in flight, if that one
+    /// is among the next few.
+    pub(crate) fn given_ms(&self, member: Member, from: u64) -> Option<u64> {
+        const LOOKS: usize = 16;
+        let near = self.pending.iter().skip(self.start_of(from)).take(LOOKS);
+        near.filter(|entry| entry.is_held_by(member)).find_map(|entry| {
+            let PendingState::InFlight { since_ms, .. } = entry.state else { return None };
+            Some(since_ms)
+        })
+    }
+
     /// Whether `offset` is in flight to `member`.
     pub(crate) fn holds(&self, member: Member, offset: u64) -> bool {
         self.index(offset)

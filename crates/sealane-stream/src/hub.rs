@@ -19,7 +19,7 @@ use sealane_protocol::limits::{
 use tokio::sync::{Semaphore, oneshot};
 
 use crate::envelope::{Envelope, Ids};
-use crate::metrics::Metrics;
+use crate::metrics::{Figures, Metrics, Timings, figures};
 use crate::publishing::{Publishing, Sessions, queue_cost};
 use crate::registry::Registry;
 use crate::store::{Key, Reads, Settings, Writes};
@@ -195,6 +195,17 @@ impl Hub {
     /// What the hub counts.
     pub fn metrics(&self) -> &Metrics {
         &self.registry.metrics
+    }
+
+    /// How long the hub takes, and how long others take for what it gives them.
+    pub fn timings(&self) -> &Timings {
+        &self.registry.timings
+    }
+
+    /// Figures by stream and by consumer. This looks at every stream: not for a thread that others
+    /// wait for.
+    pub fn figures(&self) -> Figures {
+        figures(&self.registry)
     }
 
     /// How many streams there are.

@@ -59,7 +59,10 @@ mod writer;
 pub use block::take_encoded;
 pub use envelope::{Envelope, Ids};
 pub use hub::{Enqueue, Hub, HubConfig, IdempotencyKey, Listed, Page};
-pub use metrics::Metrics;
+pub use metrics::{
+    Bucket, ConsumerFigures, Counter, Figures, Histogram, Metrics, Spread, StreamFigures, Timing,
+    Timings,
+};
 pub use publishing::{Answered, Placed, Publishing, Room};
 pub use store::{Backup, backup, check, restore};
 pub use subscription::{Delivery, Output, Subscription, Who};

@@ -39,6 +39,10 @@ sealane_message::limits! {
     MAX_IDEMPOTENCY_KEYS: usize = 1_000_000, "keys";
     /// How long an idempotency key is kept.
     MAX_IDEMPOTENCY_AGE_MS: u64 = 24 * 3600 * 1000, "milliseconds";
+    /// Streams that have series of their own in `/metrics`. Further ones are summed as `*other*`.
+    MAX_METRIC_STREAMS: usize = 256, "streams";
+    /// Consumers that have series of their own in `/metrics`. Further ones are summed as `*other*`.
+    MAX_METRIC_CONSUMERS: usize = 512, "consumers";
     /// Publishing sessions that are remembered, each counted for every stream. The oldest go first.
     MAX_SESSIONS: usize = 1_000_000, "sessions";
     /// How long a publishing session is remembered in a stream that it publishes to no more, and up

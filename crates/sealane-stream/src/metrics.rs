@@ -1,4 +1,36 @@
+//! What the hub counts and times, of all streams together and of those that have series of their
+//! own.
+
+mod histogram;
+mod series;
+
 use std::sync::atomic::{AtomicU64, Ordering};
+
+pub use histogram::{Bucket, Histogram, Spread};
+pub(crate) use series::{ConsumerCounts, Own, Series, StreamCounts, figures};
+pub use series::{ConsumerFigures, Figures, StreamFigures};
+
+/// A counter that has no labels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Counter {
+    /// The metric's name.
+    pub name: &'static str,
+    /// What it counts.
+    pub help: &'static str,
+    /// How many there were.
+    pub value: u64,
+}
+
+/// How long something took, each time.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Timing {
+    /// The metric's name.
+    pub name: &'static str,
+    /// What is timed.
+    pub help: &'static str,
+    /// How long it took.
+    pub spread: Spread,
+}
 
 macro_rules! counters {
     ($($(#[doc = $doc:literal])+ $name:ident = $metric:literal;)+) => {
@@ -9,9 +41,34 @@ macro_rules! counters {
         }
 
         impl Metrics {
-            /// Each counter as (metric, help, value).
-            pub fn all(&self) -> Vec<(&'static str, &'static str, u64)> {
-                vec![$(($metric, concat!($($doc),+), self.$name.load(Ordering::Relaxed)),)+]
+            /// Each counter.
+            pub fn all(&self) -> Vec<Counter> {
+                vec![$(Counter {
+                    name: $metric,
+                    help: concat!($($doc),+).trim_ascii_start(),
+                    value: self.$name.load(Ordering::Relaxed),
+                },)+]
+            }
+        }
+    };
+}
+
+macro_rules! timings {
+    ($($(#[doc = $doc:literal])+ $name:ident = $metric:literal;)+) => {
+        /// How long the hub takes, and how long others take for what it gives them.
+        #[derive(Debug, Default)]
+        pub struct Timings {
+            $($(#[doc = $doc])+ pub $name: Histogram,)+
+        }
+
+        impl Timings {
+            /// Each of them.
+            pub fn all(&self) -> Vec<Timing> {
+                vec![$(Timing {
+                    name: $metric,
+                    help: concat!($($doc),+).trim_ascii_start(),
+                    spread: self.$name.read(),
+                },)+]
             }
         }
     };
@@ -38,14 +95,28 @@ counters! {
     nacked = "sealane_stream_nacked_total";
     /// Messages put into deliver frames; once per codec that is read, however many read it.
     encoded = "sealane_codec_encoded_total";
-    /// Messages removed by retention.
+    /// Messages removed by retention and purges.
     retired = "sealane_stream_retired_total";
-    /// Messages removed by retention before a consumer was done with them.
+    /// Messages removed by retention and purges before a consumer was done with them.
     expired = "sealane_stream_expired_total";
+    /// Dead letters stored.
+    dead_lettered = "sealane_stream_dead_lettered_total";
     /// Messages out of attempts for which there can be no dead letter.
     dead_dropped = "sealane_stream_dead_dropped_total";
     /// Messages found damaged.
     damaged = "sealane_stream_damaged_total";
     /// Blocks read from disk for readers who catch up.
     blocks_read = "sealane_stream_blocks_read_total";
+}
+
+timings! {
+    /// Commits, from what is planned to what is settled, the fsync included.
+    commit = "sealane_stream_commit_seconds";
+    /// Messages, from their storing to their first delivery to a consumer.
+    consumer_delivery = "sealane_stream_consumer_delivery_seconds";
+    /// Messages, from their storing to their delivery to a reader.
+    reader_delivery = "sealane_stream_reader_delivery_seconds";
+    /// Deliveries to consumers, from there to their acknowledgement; those of a range count as its
+    /// first.
+    acknowledgement = "sealane_stream_acknowledgement_seconds";
 }

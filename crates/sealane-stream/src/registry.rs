@@ -14,7 +14,7 @@ use crate::Error;
 use crate::block::Block;
 use crate::checkpoint::Log;
 use crate::consumer::Member;
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, Series, Timings};
 use crate::rooms::Rooms;
 use crate::signal::{Met, Signal};
 use crate::store::{Fault, Reads, StreamRow};
@@ -24,6 +24,8 @@ use crate::writer::Command;
 pub(crate) struct Registry {
     pub(crate) reads: Reads,
     pub(crate) metrics: Metrics,
+    pub(crate) timings: Timings,
+    pub(crate) series: Series,
     /// Every stream has its row in the store: only the writer adds and removes streams, in the
     /// order of its queue, after the commit stands.
     streams: RwLock<Streams>,
@@ -67,13 +69,18 @@ impl Registry {
     ) -> Self {
         let is_bounded =
             is_bounded || rows.iter().any(|row| !row.retention.keeps_all() || row.has_purged);
-        let mut streams = Streams::default();
-        for row in rows {
-            streams.add(Arc::new(Stream::new(row)));
+        let (mut streams, series) = (Streams::default(), Series::default());
+        let mut known: Vec<_> = rows.into_iter().map(|row| Arc::new(Stream::new(row))).collect();
+        known.sort_by_key(|stream| (stream.created_ms, stream.number));
+        for stream in known {
+            series.admit(&stream);
+            streams.add(stream);
         }
         Self {
             reads,
             metrics: Metrics::default(),
+            timings: Timings::default(),
+            series,
             streams: RwLock::new(streams),
             bounded: AtomicBool::new(is_bounded),
             fault: Mutex::default(),
@@ -162,6 +169,7 @@ impl Registry {
 
     /// Adds a stream that is stored; whoever waits for one of its name is told.
     pub(crate) fn insert(&self, stream: &Arc<Stream>) {
+        self.series.admit(stream);
         self.streams.write().add(stream.clone());
         self.meet(stream, 0);
     }
@@ -200,6 +208,7 @@ impl Registry {
         }
         streams.by_number.remove(&stream.number);
         drop(streams);
+        self.series.dismiss(stream);
         stream.removed.store(true, Ordering::SeqCst);
         stream.rouse();
     }

@@ -12,6 +12,7 @@ use sealane_message::Topic;
 
 use crate::block::Block;
 use crate::consumer::{Consumer, DeadCounts, Member};
+use crate::metrics::{ConsumerCounts, Own, StreamCounts};
 use crate::signal::Waiter;
 use crate::store::{ConsumerRow, Settings, StreamRow};
 use crate::{ConsumerSettings, Error, Level, Retention};
@@ -32,6 +33,7 @@ pub(crate) struct Stream {
     /// The waiters of all subscriptions of this stream, by member.
     pub(crate) waiters: Mutex<HashMap<Member, Arc<Waiter>>>,
     pub(crate) readers: AtomicUsize,
+    pub(crate) counts: Own<StreamCounts>,
 }
 
 pub(crate) struct StreamInner {
@@ -80,6 +82,7 @@ pub(crate) struct ConsumerEntry {
     pub(crate) dead_dropped: AtomicU64,
     /// What the store has of it; only the writer looks.
     pub(crate) kept: Mutex<Kept>,
+    pub(crate) counts: Own<ConsumerCounts>,
 }
 
 /// What the store has of a consumer.
@@ -149,6 +152,7 @@ impl Stream {
             state: Mutex::new(state),
             waiters: Mutex::new(HashMap::new()),
             readers: AtomicUsize::new(0),
+            counts: Own::default(),
         }
     }
 
@@ -378,6 +382,7 @@ impl ConsumerEntry {
             dead_lettered: AtomicU64::new(0),
             dead_dropped: AtomicU64::new(0),
             kept: Mutex::default(),
+            counts: Own::default(),
         }
     }
 

@@ -12,6 +12,7 @@ use std::collections::VecDeque;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use crate::limits::MAX_WAITING_ANSWERS;
 use bytes::Bytes;
@@ -426,15 +427,19 @@ impl Subscription {
         let Work::Member { entry } = &lane.work else { return 0 };
         let mut consumer = entry.state.lock();
         let was_full = consumer.is_full();
-        let metrics = &self.registry.metrics;
+        let (metrics, now) = (&self.registry.metrics, now_ms());
         let count = match delay_ms {
             None => {
+                let given_ms = consumer.given_ms(self.member, from).unwrap_or(now);
                 let count = consumer.ack(self.member, from, to);
                 metrics.acked.fetch_add(count, Ordering::Relaxed);
+                let counts = self.registry.series.of_consumer(entry);
+                counts.acked.fetch_add(count, Ordering::Relaxed);
+                let took = Duration::from_millis(now.saturating_sub(given_ms));
+                self.registry.timings.acknowledgement.note_many(took, count);
                 count
             }
             Some(delay_ms) => {
-                let now = now_ms();
                 let count = consumer.nack(self.member, from, to, now + delay_ms, now);
                 metrics.nacked.fetch_add(count, Ordering::Relaxed);
                 count
@@ -510,6 +515,11 @@ impl Delivery {
     /// The message's offset.
     pub fn offset(&self) -> u64 {
         self.block.records.get(self.index).map_or(0, |record| record.offset)
+    }
+
+    /// When the message was stored.
+    fn time_ms(&self) -> u64 {
+        self.block.records.get(self.index).map_or(0, |record| record.time_ms)
     }
 
     /// How often the message has been delivered, counting this time.

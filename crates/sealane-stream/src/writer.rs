@@ -160,12 +160,14 @@ impl Writer {
     }
 
     fn commit(&mut self, batch: Vec<Command>) {
+        let began = Instant::now();
         let Some((mut plan, result)) = self.plan(batch) else { return };
         let result = result.and_then(|()| self.transact(&mut plan));
         match result {
             Ok(()) => self.settle(plan),
             Err(fault) => self.fail(plan, &fault),
         }
+        self.registry.timings.commit.note(began.elapsed());
         debug_assert!(self.unsaved.iter().all(|staged| !staged.blocks.is_empty()));
     }
 

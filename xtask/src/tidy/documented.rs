@@ -27,7 +27,9 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     error_codes(tree, &mut findings);
     limits(tree, &mut findings);
     names(tree, "crates/sealane-node/src", ROUTES, "route", routes, &mut findings);
-    names(tree, "crates/sealane-node/src", METRICS, "metric", metrics, &mut findings);
+    for source in ["crates/sealane-node/src", "crates/sealane-stream/src"] {
+        names(tree, source, METRICS, "metric", metrics, &mut findings);
+    }
     names(tree, "crates/sealane-cli/src", FLAGS, "flag", flags, &mut findings);
     names(tree, "crates/sealane-bench/src", BENCH_FLAGS, "flag", flags, &mut findings);
     findings

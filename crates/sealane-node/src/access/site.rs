@@ -16,7 +16,7 @@ use crate::refusal::Refusal;
 
 /// What pages of listed sites may send beside what every page may.
 const ALLOWED: &str = "authorization, content-type, accept, idempotency-key, idempotency-scope, \
-                       last-event-id";
+                       last-event-id, traceparent";
 
 /// The other sites whose pages may use this hub.
 #[derive(Debug, Clone, Default)]

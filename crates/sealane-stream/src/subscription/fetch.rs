@@ -12,6 +12,7 @@ use super::lane::{Lane, Work, describe};
 use super::{Delivery, Output, Subscription, Turn};
 use crate::block::Block;
 use crate::consumer::{Handed, Member};
+use crate::metrics::Histogram;
 use crate::registry::Registry;
 use crate::stream::{ConsumerEntry, Found, Stream};
 use crate::writer::Command;
@@ -56,8 +57,32 @@ impl Subscription {
                 self.serve_member(index, &stream, &entry, turn, out).await?
             }
         };
+        self.note_delivered(index, &stream, out.get(at..).unwrap_or_default());
         self.announce(index, at, out);
         Ok(more)
+    }
+
+    /// Counts what a stream gave, and how long after its storing.
+    fn note_delivered(&self, index: usize, stream: &Stream, given: &[Output]) {
+        let timings = &self.registry.timings;
+        let (is_reader, now_ms) = match self.lanes.get(index).map(|lane| &lane.work) {
+            Some(Work::Reader { .. }) => (true, now_ms()),
+            Some(Work::Member { .. }) => (false, now_ms()),
+            None => return,
+        };
+        let timing = if is_reader { &timings.reader_delivery } else { &timings.consumer_delivery };
+        let (mut count, mut first) = (0, Run::default());
+        for output in given {
+            let Output::Deliver(delivery) = output else { continue };
+            count += 1;
+            if delivery.attempt == 1
+                && let Some(ended) = first.add(delivery.time_ms())
+            {
+                ended.note(timing, now_ms);
+            }
+        }
+        first.note(timing, now_ms);
+        self.registry.series.of(stream).delivered.fetch_add(count, Ordering::Relaxed);
     }
 
     /// Gives a member what comes next, a block at a time: what it is given is at hand by then, so
@@ -131,6 +156,8 @@ impl Subscription {
             let delivery = Delivery { block: block.clone(), index: at, attempt };
             let redelivered = u64::from(attempt > 1);
             self.registry.metrics.redelivered.fetch_add(redelivered, Ordering::Relaxed);
+            let counts = self.registry.series.of_consumer(entry);
+            counts.redelivered.fetch_add(redelivered, Ordering::Relaxed);
             self.in_flight.insert(delivery.id(), Delivered { lane: index, offset });
             out.push(Output::Deliver(delivery));
         }
@@ -166,6 +193,30 @@ impl Subscription {
             lane.close(&self.registry, self.member);
         }
         Ok(false)
+    }
+}
+
+/// Messages that follow each other and were stored at the same time: most of a commit's.
+#[derive(Default)]
+struct Run {
+    time_ms: u64,
+    count: u64,
+}
+
+impl Run {
+    /// Adds a message; returns the run that ended with the one before.
+    fn add(&mut self, time_ms: u64) -> Option<Run> {
+        let ended = (self.time_ms != time_ms).then(|| std::mem::take(self));
+        self.time_ms = time_ms;
+        self.count += 1;
+        ended
+    }
+
+    fn note(&self, timing: &Histogram, now_ms: u64) {
+        if self.count > 0 {
+            let age_ms = now_ms.saturating_sub(self.time_ms);
+            timing.note_many(Duration::from_millis(age_ms), self.count);
+        }
     }
 }
 

@@ -50,6 +50,7 @@ impl Lane {
             Who::Member { name, owner, start, change } => {
                 let first = start_offset(registry, &stream, *start).await?;
                 let entry = stream.consumer(name, owner, first)?;
+                registry.series.admit_consumer(&stream, &entry);
                 let cursor = {
                     let mut consumer = entry.state.lock();
                     let before = consumer.settings;

@@ -124,6 +124,7 @@ impl Managed {
         }
         for (stream, entry) in &self.lost {
             stream.lose_consumer(entry);
+            registry.series.dismiss_consumer(entry);
         }
         for Purging { stream, trimmed, .. } in self.purged.values() {
             let Some(trimmed) = trimmed else { continue };

@@ -33,6 +33,9 @@ pub(super) fn settle(mut plan: Plan, registry: &Registry) -> Vec<Command> {
     for buried in &plan.buried {
         buried.entry.state.lock().bury(&buried.offsets);
         buried.entry.dead_lettered.fetch_add(buried.lettered, Ordering::Relaxed);
+        registry.metrics.dead_lettered.fetch_add(buried.lettered, Ordering::Relaxed);
+        let counts = registry.series.of_consumer(&buried.entry);
+        counts.dead_lettered.fetch_add(buried.lettered, Ordering::Relaxed);
         buried.entry.dead_dropped.fetch_add(buried.dropped, Ordering::Relaxed);
         registry.metrics.dead_dropped.fetch_add(buried.dropped, Ordering::Relaxed);
         buried.entry.wake();

@@ -126,6 +126,7 @@ impl Staged {
     pub(super) fn note_stored(&self, registry: &Registry) {
         let messages = self.blocks.iter().map(|block| block.records.len() as u64).sum();
         registry.metrics.stored.fetch_add(messages, Ordering::Relaxed);
+        registry.series.of(&self.stream).stored.fetch_add(messages, Ordering::Relaxed);
         if self.stream.sealed.is_some() {
             registry.metrics.stored_sealed.fetch_add(messages, Ordering::Relaxed);
         }

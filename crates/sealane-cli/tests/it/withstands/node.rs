@@ -72,7 +72,7 @@ impl Node {
         line.trim().trim_end_matches(" kB").parse().unwrap()
     }
 
-    /// All metrics, by name and labels.
+    /// All metrics that are whole numbers, by name and labels.
     pub(crate) async fn metrics(&self) -> BTreeMap<String, u64> {
         let request = format!(
             "GET /metrics HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {}\r\n\
@@ -88,9 +88,9 @@ impl Node {
         let lines = body.lines().filter(|line| !line.starts_with('#'));
         let read = |line: &str| {
             let (name, value) = line.rsplit_once(' ').unwrap();
-            (name.to_owned(), value.parse().unwrap())
+            Some((name.to_owned(), value.parse().ok()?))
         };
-        lines.map(read).collect()
+        lines.filter_map(read).collect()
     }
 
     pub(crate) fn client(&self) -> Client {

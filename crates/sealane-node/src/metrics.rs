@@ -1,0 +1,272 @@
+//! `GET /metrics`: what the node counts and times, as Prometheus reads it (docs/METRICS.md).
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::extract::State;
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderMap, HeaderValue};
+use axum::response::{IntoResponse, Response};
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet, text};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::registry::Registry;
+use sealane_protocol::Error;
+use sealane_stream::{ConsumerFigures, Figures, Spread, StreamFigures};
+
+use crate::access::Pass;
+use crate::app::App;
+use crate::reply::answer;
+
+/// The label of what has no series of its own: no topic holds a `*`.
+const OTHER: &str = "*other*";
+
+/// OpenMetrics 1.0, which Prometheus reads as it reads its own format.
+const KIND: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// `GET /metrics`.
+pub(crate) async fn show(
+    State(app): State<Arc<App>>,
+    Extension(pass): Extension<Pass>,
+    headers: HeaderMap,
+) -> Response {
+    if let Err(refusal) = pass.need_observe() {
+        return answer(&headers, Err(refusal));
+    }
+    // It looks at every stream, and nobody who is served by this thread waits for that.
+    match tokio::task::spawn_blocking(move || write(gather(&app))).await {
+        Ok(Ok(text)) => ([(CONTENT_TYPE, HeaderValue::from_static(KIND))], text).into_response(),
+        _ => answer(&headers, Err(Error::Draining.into())),
+    }
+}
+
+/// A metric with all its series.
+#[derive(Debug)]
+struct Metric {
+    name: &'static str,
+    help: &'static str,
+    values: Values,
+}
+
+#[derive(Debug)]
+enum Values {
+    /// What is now.
+    Gauge(Vec<Point>),
+    /// What has been so far; the name ends in `_total`.
+    Counter(Vec<Point>),
+    /// How long it took.
+    Histogram(Vec<Timed>),
+}
+
+/// One series at one time.
+#[derive(Debug)]
+struct Point {
+    labels: Labels,
+    value: u64,
+}
+
+#[derive(Debug)]
+struct Timed {
+    labels: Labels,
+    spread: Spread,
+}
+
+type Labels = Vec<(&'static str, Cow<'static, str>)>;
+
+/// All metrics at one time.
+#[derive(Debug)]
+struct Gathered(Vec<Metric>);
+
+fn write(gathered: Gathered) -> Result<String, fmt::Error> {
+    let (mut registry, mut out) = (Registry::default(), String::new());
+    registry.register_collector(Box::new(gathered));
+    text::encode(&mut out, &registry)?;
+    Ok(out)
+}
+
+impl Collector for Gathered {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        self.0.iter().try_for_each(|metric| metric.encode(&mut encoder))
+    }
+}
+
+impl Metric {
+    fn encode(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let (kind, name) = match &self.values {
+            Values::Gauge(_) => (MetricType::Gauge, self.name),
+            Values::Histogram(_) => (MetricType::Histogram, self.name),
+            // The format adds the ending.
+            Values::Counter(_) => {
+                (MetricType::Counter, self.name.strip_suffix("_total").unwrap_or(self.name))
+            }
+        };
+        let mut metric = encoder.encode_descriptor(name, self.help, None, kind)?;
+        match &self.values {
+            Values::Gauge(points) => points.iter().try_for_each(|Point { labels, value }| {
+                with(&mut metric, labels, |metric| metric.encode_gauge(value))
+            }),
+            Values::Counter(points) => points.iter().try_for_each(|Point { labels, value }| {
+                with(&mut metric, labels, |metric| {
+                    metric.encode_counter::<NoLabelSet, u64, f64>(value, None)
+                })
+            }),
+            Values::Histogram(all) => all.iter().try_for_each(|Timed { labels, spread }| {
+                let pairs = spread.buckets.iter().map(|bucket| (bucket.upper, bucket.count));
+                let (buckets, count): (Vec<_>, _) = (pairs.collect(), spread.count());
+                with(&mut metric, labels, |metric| {
+                    metric.encode_histogram::<NoLabelSet>(spread.sum, count, &buckets, None)
+                })
+            }),
+        }
+    }
+}
+
+/// Writes a series. One without labels has no braces: whoever looks for its name finds it.
+fn with(
+    metric: &mut MetricEncoder<'_>,
+    labels: &Labels,
+    write: impl FnOnce(&mut MetricEncoder<'_>) -> fmt::Result,
+) -> fmt::Result {
+    if labels.is_empty() { write(metric) } else { write(&mut metric.encode_family(labels)?) }
+}
+
+/// What the node counts and times now.
+fn gather(app: &App) -> Gathered {
+    let mut all = gauges(app);
+    let counters = app.hub.metrics().all().into_iter();
+    all.extend(counters.map(|counter| {
+        let values = Values::Counter(vec![Point { labels: vec![], value: counter.value }]);
+        Metric { name: counter.name, help: counter.help, values }
+    }));
+    let refused = app.refused.all().into_iter();
+    let point =
+        |(code, value): (&'static str, u64)| Point { labels: vec![("code", code.into())], value };
+    all.push(Metric {
+        name: "sealane_carry_refused_total",
+        help: "Refusals, by name.",
+        values: Values::Counter(refused.map(point).collect()),
+    });
+    for (name, help, value) in [
+        ("sealane_carry_spans_total", "Spans that a collector has taken.", app.spans.sent()),
+        ("sealane_carry_spans_dropped_total", "Spans that none took.", app.spans.dropped()),
+    ] {
+        let values = Values::Counter(vec![Point { labels: vec![], value }]);
+        all.push(Metric { name, help, values });
+    }
+    let timings = app.hub.timings().all().into_iter();
+    all.extend(timings.map(|timing| {
+        let values = Values::Histogram(vec![Timed { labels: vec![], spread: timing.spread }]);
+        Metric { name: timing.name, help: timing.help, values }
+    }));
+    let timed = |route: &crate::requests::Timed| Timed {
+        labels: vec![("route", route.path.into())],
+        spread: route.took.read(),
+    };
+    all.push(Metric {
+        name: "sealane_carry_request_seconds",
+        help: "Requests, from their head to the head of their reply, by route.",
+        values: Values::Histogram(app.requests.all().map(timed).collect()),
+    });
+    let Figures { streams, consumers } = app.hub.figures();
+    all.extend(by_stream(&streams));
+    all.extend(by_consumer(&consumers));
+    Gathered(all)
+}
+
+/// What the node holds.
+fn gauges(app: &App) -> Vec<Metric> {
+    let gauge = |name, help, value: usize| {
+        let point = Point { labels: vec![], value: value as u64 };
+        Metric { name, help, values: Values::Gauge(vec![point]) }
+    };
+    vec![
+        gauge("sealane_stream_streams", "Streams.", app.hub.count()),
+        gauge(
+            "sealane_stream_sealed_streams",
+            "Streams whose messages the hub cannot read.",
+            app.hub.count_sealed(),
+        ),
+        gauge(
+            "sealane_stream_trouble",
+            "1 while the store takes nothing.",
+            usize::from(app.hub.trouble().is_some()),
+        ),
+        gauge(
+            "sealane_read_connections",
+            "WebSockets and event sources that are served.",
+            app.serving.count(),
+        ),
+        gauge(
+            "sealane_carry_connections",
+            "Connections of all kinds, those that have said nothing yet included.",
+            app.permits.taken(),
+        ),
+        gauge(
+            "sealane_carry_body_bytes",
+            "Bytes of request bodies that are held.",
+            app.fair.bodies.held(),
+        ),
+        gauge(
+            "sealane_read_held_bytes",
+            "Bytes of deliveries that clients have not taken yet.",
+            app.fair.deliveries.held(),
+        ),
+        gauge(
+            "sealane_read_followed_streams",
+            "Streams that subscriptions follow, each as often as it is followed.",
+            app.hub.followed(),
+        ),
+    ]
+}
+
+fn by_stream(streams: &[StreamFigures]) -> Vec<Metric> {
+    let points = |value: fn(&StreamFigures) -> u64| -> Vec<Point> {
+        let point = |of: &StreamFigures| Point {
+            labels: vec![("stream", topic(of.stream.as_ref()))],
+            value: value(of),
+        };
+        streams.iter().map(point).collect()
+    };
+    let gauge = |name, help, value| Metric { name, help, values: Values::Gauge(points(value)) };
+    let total = |name, help, value| Metric { name, help, values: Values::Counter(points(value)) };
+    vec![
+        gauge("sealane_stream_topic_messages", "Messages that can be read.", |of| of.messages),
+        gauge("sealane_stream_topic_bytes", "Bytes of them at rest.", |of| of.bytes),
+        gauge("sealane_stream_topic_readers", "Connections that read for themselves.", |of| {
+            of.readers
+        }),
+        total("sealane_stream_topic_stored_total", "Messages stored.", |of| of.stored),
+        total("sealane_stream_topic_delivered_total", "Deliveries.", |of| of.delivered),
+    ]
+}
+
+fn by_consumer(consumers: &[ConsumerFigures]) -> Vec<Metric> {
+    let points = |value: fn(&ConsumerFigures) -> u64| -> Vec<Point> {
+        let point = |of: &ConsumerFigures| {
+            let name = if of.stream.is_some() { &of.consumer } else { OTHER };
+            let stream = ("stream", topic(of.stream.as_ref()));
+            Point { labels: vec![stream, ("consumer", name.to_owned().into())], value: value(of) }
+        };
+        consumers.iter().map(point).collect()
+    };
+    let gauge = |name, help, value| Metric { name, help, values: Values::Gauge(points(value)) };
+    let total = |name, help, value| Metric { name, help, values: Values::Counter(points(value)) };
+    vec![
+        gauge("sealane_stream_consumer_lag", "Messages that it was not given yet.", |of| of.lag),
+        gauge("sealane_stream_consumer_in_flight", "Messages given and not done.", |of| {
+            of.in_flight
+        }),
+        gauge("sealane_stream_consumer_members", "Connections that share it.", |of| of.members),
+        total("sealane_stream_consumer_redelivered_total", "Redeliveries.", |of| of.redelivered),
+        total("sealane_stream_consumer_acked_total", "Acknowledgements.", |of| of.acked),
+        total("sealane_stream_consumer_dead_lettered_total", "Dead letters.", |of| {
+            of.dead_lettered
+        }),
+    ]
+}
+
+fn topic(stream: Option<&String>) -> Cow<'static, str> {
+    stream.map_or(OTHER.into(), |topic| topic.clone().into())
+}

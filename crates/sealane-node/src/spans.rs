@@ -1,0 +1,272 @@
+//! Spans of traced requests on their way to a collector: OTLP 1.0 over HTTP, as JSON
+//! (<https://opentelemetry.io/docs/specs/otlp/#otlphttp>). No request waits for a collector: what
+//! it does not take in time is dropped, and counted.
+
+use std::hash::{BuildHasher, RandomState};
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use axum::http::{Method, Request, StatusCode, Uri};
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use parking_lot::Mutex;
+use sealane_codec::{Codec, Writer};
+use tokio::net::TcpStream;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use crate::limits::{MAX_SPANS_AT_ONCE, MAX_WAITING_SPANS};
+use crate::trace::{Context, Hex};
+
+/// How long spans wait for more of them.
+const GATHER: Duration = Duration::from_secs(1);
+/// How long a collector may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// `SPAN_KIND_SERVER`.
+const SERVER: u64 = 2;
+/// `STATUS_CODE_ERROR`.
+const FAILED: u64 = 2;
+
+/// A request that a trace is told of.
+#[derive(Debug)]
+pub(crate) struct Span {
+    pub(crate) context: Context,
+    pub(crate) method: Method,
+    pub(crate) route: &'static str,
+    pub(crate) began: SystemTime,
+    pub(crate) ended: SystemTime,
+    pub(crate) status: StatusCode,
+    /// The name of the refusal.
+    pub(crate) error: Option<&'static str>,
+}
+
+/// Where the spans of a node go.
+#[derive(Debug, Default)]
+pub(crate) struct Spans {
+    waiting: Mutex<Option<mpsc::Sender<Span>>>,
+    sent: AtomicU64,
+    dropped: AtomicU64,
+}
+
+/// The address of a collector.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Collector {
+    /// What is connected to, as `host:port`.
+    authority: String,
+    path: String,
+}
+
+impl Collector {
+    /// Reads what OpenTelemetry calls an endpoint, `http://127.0.0.1:4318`. None: it is no such
+    /// address, or asks for TLS.
+    pub(crate) fn read(endpoint: &str) -> Option<Self> {
+        let uri: Uri = endpoint.parse().ok()?;
+        let host = uri.host().filter(|host| !host.is_empty())?;
+        let is_plain = uri.scheme_str() == Some("http") && uri.query().is_none();
+        let authority = format!("{host}:{}", uri.port_u16().unwrap_or(80));
+        let path = format!("{}/v1/traces", uri.path().trim_end_matches('/'));
+        is_plain.then_some(Self { authority, path })
+    }
+
+    /// Hands a list of spans over.
+    async fn take(&self, body: Vec<u8>) -> Result<(), String> {
+        let said = |error: &dyn std::error::Error| error.to_string();
+        let stream = TcpStream::connect(&self.authority).await.map_err(|e| said(&e))?;
+        let shaken = http1::handshake(TokioIo::new(stream)).await;
+        let (mut sender, connection) = shaken.map_err(|e| said(&e))?;
+        let request = Request::post(&self.path)
+            .header("host", &self.authority)
+            .header("content-type", "application/json")
+            .body(Full::new(Bytes::from(body)))
+            .map_err(|e| said(&e))?;
+        let mut answer = pin!(sender.send_request(request));
+        let answer = tokio::select! {
+            answer = &mut answer => answer,
+            // One that ends has answered, or does not any more.
+            _ = connection => answer.await,
+        };
+        let status = answer.map_err(|e| said(&e))?.status();
+        if status.is_success() { Ok(()) } else { Err(format!("it answers {status}")) }
+    }
+}
+
+impl Spans {
+    /// Begins to send spans to a collector, until [`Spans::end`].
+    pub(crate) fn begin(self: &Arc<Self>, collector: Collector) -> JoinHandle<()> {
+        let (sender, waiting) = mpsc::channel(MAX_WAITING_SPANS);
+        *self.waiting.lock() = Some(sender);
+        tokio::spawn(self.clone().send(collector, waiting))
+    }
+
+    /// No further span is taken; what waits is sent.
+    pub(crate) fn end(&self) {
+        self.waiting.lock().take();
+    }
+
+    /// Sends a span to the collector, if there is one.
+    pub(crate) fn note(&self, span: Span) {
+        let waiting = self.waiting.lock();
+        if waiting.as_ref().is_some_and(|waiting| waiting.try_send(span).is_err()) {
+            self.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Spans that a collector has taken.
+    pub(crate) fn sent(&self) -> u64 {
+        self.sent.load(Ordering::Relaxed)
+    }
+
+    /// Spans that no collector took.
+    pub(crate) fn dropped(&self) -> u64 {
+        self.dropped.load(Ordering::Relaxed)
+    }
+
+    async fn send(self: Arc<Self>, collector: Collector, mut waiting: mpsc::Receiver<Span>) {
+        let mut is_well = true;
+        loop {
+            let mut spans = Vec::new();
+            if waiting.recv_many(&mut spans, MAX_SPANS_AT_ONCE).await == 0 {
+                return;
+            }
+            gather(&mut waiting, &mut spans).await;
+            let taken = tokio::time::timeout(PATIENCE, collector.take(write(&spans))).await;
+            let taken = taken.unwrap_or_else(|_| Err("it does not answer".to_owned()));
+            let count = if taken.is_ok() { &self.sent } else { &self.dropped };
+            count.fetch_add(spans.len() as u64, Ordering::Relaxed);
+            match (&taken, is_well) {
+                (Err(cause), true) => tracing::warn!(%cause, "the collector takes no spans"),
+                (Ok(()), false) => tracing::info!("the collector takes spans again"),
+                _ => {}
+            }
+            is_well = taken.is_ok();
+        }
+    }
+}
+
+/// Waits for more spans, as long as a list may wait, or until it is full or no more come.
+async fn gather(waiting: &mut mpsc::Receiver<Span>, spans: &mut Vec<Span>) {
+    let more = async {
+        while let Some(room) = MAX_SPANS_AT_ONCE.checked_sub(spans.len()).filter(|room| *room > 0) {
+            if waiting.recv_many(spans, room).await == 0 {
+                return;
+            }
+        }
+    };
+    let _ = tokio::time::timeout(GATHER, more).await;
+}
+
+/// An `ExportTraceServiceRequest`.
+fn write(spans: &[Span]) -> Vec<u8> {
+    let mut body = Vec::new();
+    let mut writer = Writer::new(Codec::Json, &mut body);
+    writer.map(1);
+    writer.key("resourceSpans");
+    writer.array(1);
+    writer.map(2);
+    writer.key("resource");
+    writer.map(1);
+    writer.key("attributes");
+    writer.array(2);
+    attribute(&mut writer, "service.name", "stringValue", "sealane");
+    attribute(&mut writer, "service.version", "stringValue", env!("CARGO_PKG_VERSION"));
+    writer.end();
+    writer.end();
+    writer.key("scopeSpans");
+    writer.array(1);
+    writer.map(2);
+    writer.key("scope");
+    writer.map(1);
+    writer.key("name");
+    writer.text("sealane");
+    writer.end();
+    writer.key("spans");
+    writer.array(spans.len());
+    let random = RandomState::new();
+    for (number, span) in spans.iter().enumerate() {
+        // Of all zeros there is none.
+        span.write(&mut writer, Hex(random.hash_one(number).max(1).to_be_bytes()));
+    }
+    // The list, its scope, the list of scopes, the resource, the list of resources, the whole.
+    (0..6).for_each(|_| writer.end());
+    body
+}
+
+impl Span {
+    fn write(&self, writer: &mut Writer<'_>, id: Hex<8>) {
+        writer.map(9);
+        for (key, text) in [
+            ("traceId", self.context.trace.to_string()),
+            ("spanId", id.to_string()),
+            ("parentSpanId", self.context.parent.to_string()),
+            ("name", format!("{} {}", self.method, self.route)),
+            // Whole numbers of 64 bits are text in the JSON of OTLP.
+            ("startTimeUnixNano", nanoseconds(self.began)),
+            ("endTimeUnixNano", nanoseconds(self.ended)),
+        ] {
+            writer.key(key);
+            writer.text(&text);
+        }
+        writer.key("kind");
+        writer.u64(SERVER);
+        writer.key("attributes");
+        writer.array(3 + usize::from(self.error.is_some()));
+        attribute(writer, "http.request.method", "stringValue", self.method.as_str());
+        attribute(writer, "http.route", "stringValue", self.route);
+        attribute(writer, "http.response.status_code", "intValue", self.status.as_str());
+        if let Some(name) = self.error {
+            attribute(writer, "error.type", "stringValue", name);
+        }
+        writer.end();
+        writer.key("status");
+        // A refusal is the client's error and not the span's, by OpenTelemetry's conventions.
+        let is_failed = self.status.is_server_error();
+        writer.map(usize::from(is_failed));
+        if is_failed {
+            writer.key("code");
+            writer.u64(FAILED);
+        }
+        writer.end();
+        writer.end();
+    }
+}
+
+fn attribute(writer: &mut Writer<'_>, key: &str, kind: &str, value: &str) {
+    writer.map(2);
+    writer.key("key");
+    writer.text(key);
+    writer.key("value");
+    writer.map(1);
+    writer.key(kind);
+    writer.text(value);
+    writer.end();
+    writer.end();
+}
+
+fn nanoseconds(time: SystemTime) -> String {
+    time.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_endpoint_is_the_beginning_of_an_address() {
+        for (endpoint, authority, path) in [
+            ("http://127.0.0.1:4318", "127.0.0.1:4318", "/v1/traces"),
+            ("http://collector/", "collector:80", "/v1/traces"),
+            ("http://[::1]:4318/otlp/", "[::1]:4318", "/otlp/v1/traces"),
+        ] {
+            let (authority, path) = (authority.to_owned(), path.to_owned());
+            assert_eq!(Collector::read(endpoint), Some(Collector { authority, path }));
+        }
+        for none in ["", "collector:4318", "https://collector:4318", "http://", "/v1", "http://a?b"]
+        {
+            assert_eq!(Collector::read(none), None, "{none}");
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! What a node tells of itself at `/metrics`: each metric as its page says, by stream and by
+//! consumer within a bound, and how long things take.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use sealane_stream::limits::{MAX_METRIC_CONSUMERS, MAX_METRIC_STREAMS};
+use serde_json::json;
+
+use crate::exposition::Exposition;
+use crate::running::Running;
+use crate::socket::Socket;
+
+const PAGE: &str = include_str!("../../../../docs/METRICS.md");
+const OTHER: &str = r#"stream="*other*""#;
+const OTHERS: &str = r#"stream="*other*",consumer="*other*""#;
+
+#[tokio::test]
+async fn every_metric_stands_on_its_page_with_its_kind_and_no_other() {
+    let hub = Running::start().await;
+    let rows = PAGE.lines().filter_map(|line| {
+        let mut cells = line.split('|').map(str::trim).skip(1);
+        let name = cells.next()?.strip_prefix('`')?.strip_suffix('`')?;
+        Some((name.to_owned(), cells.next()?.to_owned()))
+    });
+    let page: BTreeMap<String, String> = rows.collect();
+    assert_eq!(Exposition::of(&hub).await.kinds, page);
+}
+
+#[tokio::test]
+async fn streams_and_consumers_are_told_apart() {
+    let hub = Running::start().await;
+    // What would end a label's text early.
+    let odd = r#"b"c\d}"#;
+    hub.enqueue_numbered("a", 0, 5).await;
+    hub.enqueue_numbered(odd, 0, 3).await;
+    let mut socket = hub.subscribe("stream=a&consumer=c&max_attempts=2&from=first").await;
+    socket.credit(4).await;
+    socket.take(4).await;
+    socket.ack(json!({"from": 0, "to": 1})).await;
+    socket.send(json!({"nack": {"from": 2, "to": 2}})).await;
+    socket.credit(1).await;
+    assert_eq!(socket.deliver().await.attempt, 2);
+    socket.send(json!({"nack": {"from": 2, "to": 2}})).await;
+    let _reader = hub.subscribe("stream=a&from=first").await;
+    while hub.get("/v1/streams/dead/a").await.status != 200 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let told = Exposition::of(&hub).await;
+    let (a, c) = (r#"stream="a""#, r#"stream="a",consumer="c""#);
+    for (name, labels, value) in [
+        ("topic_messages", a, 5.0),
+        ("topic_readers", a, 1.0),
+        ("topic_stored_total", a, 5.0),
+        ("topic_delivered_total", a, 5.0),
+        ("topic_stored_total", r#"stream="b\"c\\d}""#, 3.0),
+        ("topic_stored_total", r#"stream="dead/a""#, 1.0),
+        ("consumer_lag", c, 1.0),
+        ("consumer_in_flight", c, 1.0),
+        ("consumer_members", c, 1.0),
+        ("consumer_redelivered_total", c, 1.0),
+        ("consumer_acked_total", c, 2.0),
+        ("consumer_dead_lettered_total", c, 1.0),
+        ("dead_lettered_total", "", 1.0),
+    ] {
+        let name = format!("sealane_stream_{name}");
+        assert_eq!(told.value(&name, labels), Some(value), "{name} {labels}");
+    }
+    assert!(told.value("sealane_stream_topic_bytes", a) > Some(5.0));
+    // The sums are those that the hub counts without labels.
+    for name in ["stored", "delivered"] {
+        let by_topic = told.sum(&format!("sealane_stream_topic_{name}_total"));
+        assert_eq!(Some(by_topic), told.value(&format!("sealane_stream_{name}_total"), ""));
+    }
+}
+
+/// Stores one message in each of so many streams, from this number on.
+async fn fill(hub: &Running, first: usize, count: usize) {
+    for n in first..first + count {
+        hub.enqueue(&format!("s/{n}"), json!({})).await;
+    }
+}
+
+#[tokio::test]
+async fn streams_beyond_the_bound_are_summed_and_no_sum_falls() {
+    let hub = Running::start().await;
+    let stored = "sealane_stream_topic_stored_total";
+    let of = |n: usize| format!(r#"stream="s/{n}""#);
+    fill(&hub, 0, MAX_METRIC_STREAMS + 20).await;
+    let full = Exposition::of(&hub).await;
+    for name in ["messages", "bytes", "readers", "stored_total", "delivered_total"] {
+        let name = format!("sealane_stream_topic_{name}");
+        assert_eq!(full.all(&name).len(), MAX_METRIC_STREAMS + 1, "{name}");
+    }
+    assert_eq!(full.sum(stored), (MAX_METRIC_STREAMS + 20) as f64);
+    assert_eq!(full.value(stored, OTHER), Some(20.0));
+    assert_eq!(full.value(stored, &of(MAX_METRIC_STREAMS - 1)), Some(1.0));
+    assert_eq!(full.value(stored, &of(MAX_METRIC_STREAMS)), None);
+    // One that goes leaves its place to the next that is made, and to none that was counted before.
+    assert_eq!(hub.delete("/v1/streams/s/0").await.status, 200);
+    assert_eq!(hub.delete(&format!("/v1/streams/s/{MAX_METRIC_STREAMS}")).await.status, 200);
+    fill(&hub, 1000, 2).await;
+    let later = Exposition::of(&hub).await;
+    assert_eq!(later.value(stored, &of(1000)), Some(1.0));
+    assert_eq!(later.value(stored, &of(1001)), None);
+    assert_eq!(later.value(stored, OTHER), Some(21.0), "one has gone, its message was stored");
+    assert_eq!(later.value("sealane_stream_topic_messages", OTHER), Some(20.0));
+    // After a restart the oldest have the places, whoever had them before.
+    let hub = hub.restart().await;
+    let again = Exposition::of(&hub).await;
+    assert_eq!(again.all(stored).len(), MAX_METRIC_STREAMS + 1);
+    assert_eq!(again.value(stored, &of(MAX_METRIC_STREAMS + 1)), Some(0.0));
+    assert_eq!(again.value(stored, &of(1000)), None);
+    assert_eq!(again.value("sealane_stream_topic_messages", OTHER), Some(20.0));
+}
+
+#[tokio::test]
+async fn consumers_beyond_the_bound_are_summed() {
+    let hub = Running::start().await;
+    // One token has so many of a stream, and all that come without one count as one.
+    let query = |n: usize| format!("stream=a/{}&consumer=c{n}&from=first", n / 200);
+    for stream in 0..=(MAX_METRIC_CONSUMERS + 4) / 200 {
+        hub.enqueue_numbered(&format!("a/{stream}"), 0, 2).await;
+    }
+    for n in 0..MAX_METRIC_CONSUMERS + 5 {
+        hub.subscribe(&query(n)).await.close().await;
+    }
+    let told = Exposition::of(&hub).await;
+    for name in ["lag", "in_flight", "members", "redelivered_total", "acked_total"] {
+        let name = format!("sealane_stream_consumer_{name}");
+        assert_eq!(told.all(&name).len(), MAX_METRIC_CONSUMERS + 1, "{name}");
+    }
+    assert_eq!(told.value("sealane_stream_consumer_lag", OTHERS), Some(10.0));
+    let mut last = hub.subscribe(&query(MAX_METRIC_CONSUMERS)).await;
+    last.credit(2).await;
+    last.take(2).await;
+    last.ack(json!({"from": 0, "to": 1})).await;
+    while Exposition::of(&hub).await.value("sealane_stream_consumer_acked_total", OTHERS)
+        != Some(2.0)
+    {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    // One that is removed leaves its place to the next that comes.
+    assert_eq!(hub.delete("/v1/consumers/a/0?consumer=c0").await.status, 200);
+    let _new = hub.subscribe("stream=a/0&consumer=new&from=first").await;
+    let told = Exposition::of(&hub).await;
+    let new = r#"stream="a/0",consumer="new""#;
+    assert_eq!(told.value("sealane_stream_consumer_lag", new), Some(2.0));
+    assert_eq!(told.all("sealane_stream_consumer_lag").len(), MAX_METRIC_CONSUMERS + 1);
+    assert_eq!(told.value("sealane_stream_consumer_acked_total", OTHERS), Some(2.0));
+}
+
+#[tokio::test]
+async fn what_is_published_by_socket_purged_and_removed_is_told() {
+    let hub = Running::start().await;
+    let mut socket = Socket::open_at(hub.address(), "/v1/publish?session=s", &[]).await;
+    assert!(socket.frame().await["credit"].as_u64() > Some(2));
+    for number in 1..=3 {
+        let item = json!({"to": "a", "n": number, "envelope": {}});
+        socket.send(json!({"publish": item})).await;
+    }
+    while Exposition::of(&hub).await.value("sealane_stream_stored_total", "") != Some(3.0) {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    hub.subscribe("stream=a&consumer=c&from=first").await.close().await;
+    let (a, c) = (r#"stream="a""#, r#"stream="a",consumer="c""#);
+    let told = Exposition::of(&hub).await;
+    let value = |name: &str, labels| told.value(&format!("sealane_{name}"), labels);
+    assert_eq!(value("stream_topic_stored_total", a), Some(3.0));
+    assert_eq!(value("stream_consumer_lag", c), Some(3.0));
+    assert_eq!(value("carry_request_seconds_count", r#"route="/v1/publish""#), Some(1.0));
+    assert_eq!(hub.post("/v1/purge/a", json!({"before": 2})).await.status, 200);
+    let told = Exposition::of(&hub).await;
+    let value = |name: &str, labels| told.value(&format!("sealane_stream_{name}"), labels);
+    assert_eq!(value("topic_messages", a), Some(1.0));
+    assert_eq!(value("topic_stored_total", a), Some(3.0));
+    assert_eq!(value("consumer_lag", c), Some(1.0));
+    assert_eq!(value("retired_total", ""), Some(2.0));
+    assert_eq!(hub.delete("/v1/consumers/a?consumer=c").await.status, 200);
+    let told = Exposition::of(&hub).await;
+    assert_eq!(told.all("sealane_stream_consumer_lag").len(), 1);
+    assert_eq!(told.value("sealane_stream_consumer_lag", OTHERS), Some(0.0));
+}
+
+/// How many were counted up to `le` seconds.
+fn up_to(told: &Exposition, name: &str, labels: &str, le: &str) -> f64 {
+    let comma = if labels.is_empty() { "" } else { "," };
+    let labels = format!(r#"le="{le}"{comma}{labels}"#);
+    let bucket = format!("sealane_{name}_seconds_bucket");
+    told.value(&bucket, &labels).unwrap_or_else(|| panic!("{bucket} {labels} {told:#?}"))
+}
+
+#[tokio::test]
+async fn what_takes_long_is_seen_in_its_histogram() {
+    let hub = Running::start().await;
+    hub.enqueue_numbered("a", 0, 3).await;
+    tokio::time::sleep(Duration::from_millis(600)).await;
+    // Three that wait for their reader, one that does not.
+    let mut reader = hub.subscribe("stream=a&from=first").await;
+    reader.credit(10).await;
+    reader.take(3).await;
+    let mut member = hub.subscribe("stream=a&consumer=c&from=new").await;
+    member.credit(10).await;
+    hub.enqueue_numbered("a", 3, 1).await;
+    reader.take(1).await;
+    member.take(1).await;
+    tokio::time::sleep(Duration::from_millis(250)).await;
+    member.ack(json!({"from": 3, "to": 3})).await;
+    let enqueue = r#"route="/v1/enqueue/batch""#;
+    let told = loop {
+        let told = Exposition::of(&hub).await;
+        if told.value("sealane_stream_acked_total", "") == Some(1.0) {
+            break told;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    };
+    let all = "+Inf";
+    assert_eq!(up_to(&told, "stream_reader_delivery", "", all), 4.0);
+    assert_eq!(up_to(&told, "stream_reader_delivery", "", "0.5"), 1.0);
+    assert_eq!(up_to(&told, "stream_consumer_delivery", "", all), 1.0);
+    assert_eq!(up_to(&told, "stream_acknowledgement", "", all), 1.0);
+    assert_eq!(up_to(&told, "stream_acknowledgement", "", "0.2"), 0.0);
+    assert_eq!(up_to(&told, "carry_request", enqueue, all), 2.0);
+    assert_eq!(told.value("sealane_carry_request_seconds_count", enqueue), Some(2.0));
+    let none = r#"route="none""#;
+    assert_eq!(up_to(&told, "carry_request", none, all), 0.0);
+    let commits = told.value("sealane_stream_commit_seconds_count", "").unwrap();
+    assert!(commits >= told.value("sealane_stream_commits_total", "").unwrap() && commits > 0.0);
+    assert!(told.value("sealane_stream_commit_seconds_sum", "") > Some(0.0));
+    // No path of a client's becomes a series.
+    hub.get("/v1/made/up").await;
+    let later = Exposition::of(&hub).await;
+    assert_eq!(up_to(&later, "carry_request", none, all), 1.0);
+    assert_eq!(later.names(), told.names());
+}

@@ -1,0 +1,262 @@
+//! Which streams and consumers have series of their own, and what is counted of each.
+//!
+//! There are so many places. A stream takes one when it comes, those that are there when the hub is
+//! opened by their age, and keeps it until it is removed; a consumer does the same, where its
+//! stream has one. Who has none is counted with all others that have none, and is so from its first
+//! message to its last: no counter ever falls because somebody comes or goes.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use crate::limits::{MAX_METRIC_CONSUMERS, MAX_METRIC_STREAMS};
+use crate::registry::Registry;
+use crate::stream::{ConsumerEntry, Stream};
+
+/// What is counted of a stream.
+#[derive(Debug, Default)]
+pub(crate) struct StreamCounts {
+    pub(crate) stored: AtomicU64,
+    pub(crate) delivered: AtomicU64,
+}
+
+/// What is counted of a consumer.
+#[derive(Debug, Default)]
+pub(crate) struct ConsumerCounts {
+    pub(crate) redelivered: AtomicU64,
+    pub(crate) acked: AtomicU64,
+    pub(crate) dead_lettered: AtomicU64,
+}
+
+/// Counts that have a series of their own, once it was asked for and there was a place.
+#[derive(Debug, Default)]
+pub(crate) struct Own<C> {
+    counts: C,
+    place: OnceLock<Option<Place>>,
+}
+
+impl<C> Own<C> {
+    fn is_shown(&self) -> bool {
+        matches!(self.place.get(), Some(Some(_)))
+    }
+
+    /// Gives the place back. What still happens is counted where it was, and shown no more.
+    fn leave(&self) {
+        if let Some(Some(place)) = self.place.get() {
+            place.leave();
+        }
+    }
+
+    fn or<'a>(&'a self, others: &'a C) -> &'a C {
+        if self.is_shown() { &self.counts } else { others }
+    }
+}
+
+/// One of a bounded number, given back once: when it is left, at the latest when it is dropped.
+#[derive(Debug)]
+struct Place {
+    taken: Arc<AtomicUsize>,
+    is_left: AtomicBool,
+}
+
+impl Place {
+    fn take(taken: &Arc<AtomicUsize>, limit: usize) -> Option<Place> {
+        let more = |taken: usize| (taken < limit).then_some(taken + 1);
+        let is_taken = taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+        let place = || Place { taken: taken.clone(), is_left: AtomicBool::new(false) };
+        is_taken.is_ok().then(place)
+    }
+
+    fn leave(&self) {
+        if !self.is_left.swap(true, Ordering::Relaxed) {
+            self.taken.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}
+
+/// The places, and the counts of those who have none.
+#[derive(Debug, Default)]
+pub(crate) struct Series {
+    streams: Arc<AtomicUsize>,
+    consumers: Arc<AtomicUsize>,
+    other_streams: StreamCounts,
+    other_consumers: ConsumerCounts,
+}
+
+impl Series {
+    /// Gives a stream that is new here a place, if there is one, and so its consumers.
+    pub(crate) fn admit(&self, stream: &Stream) {
+        let place = || Place::take(&self.streams, MAX_METRIC_STREAMS);
+        stream.counts.place.get_or_init(place);
+        let consumers: Vec<_> = stream.state.lock().consumers.values().cloned().collect();
+        consumers.iter().for_each(|entry| self.admit_consumer(stream, entry));
+    }
+
+    /// The same of a consumer. To ask again changes nothing.
+    pub(crate) fn admit_consumer(&self, stream: &Stream, entry: &ConsumerEntry) {
+        let take = || Place::take(&self.consumers, MAX_METRIC_CONSUMERS);
+        entry.counts.place.get_or_init(|| if stream.counts.is_shown() { take() } else { None });
+    }
+
+    /// Takes the places of a stream that was removed and of its consumers. Its readers may hold the
+    /// stream for long after, and whoever comes next finds the places free.
+    pub(crate) fn dismiss(&self, stream: &Stream) {
+        stream.counts.leave();
+        stream.state.lock().consumers.values().for_each(|entry| entry.counts.leave());
+    }
+
+    /// The same of a consumer that was removed alone.
+    pub(crate) fn dismiss_consumer(&self, entry: &ConsumerEntry) {
+        entry.counts.leave();
+    }
+
+    /// Where to count what a stream does.
+    pub(crate) fn of<'a>(&'a self, stream: &'a Stream) -> &'a StreamCounts {
+        stream.counts.or(&self.other_streams)
+    }
+
+    /// Where to count what a consumer does.
+    pub(crate) fn of_consumer<'a>(&'a self, entry: &'a ConsumerEntry) -> &'a ConsumerCounts {
+        entry.counts.or(&self.other_consumers)
+    }
+}
+
+/// What can be said of a stream, or of all together that have no series of their own.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct StreamFigures {
+    /// The topic; of others none.
+    pub stream: Option<String>,
+    /// Messages that can be read.
+    pub messages: u64,
+    /// Their bytes at rest.
+    pub bytes: u64,
+    /// Connections that read for themselves.
+    pub readers: u64,
+    /// Messages stored since the hub was opened.
+    pub stored: u64,
+    /// Deliveries since then.
+    pub delivered: u64,
+}
+
+/// What can be said of a consumer, or of all together that have no series of their own.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct ConsumerFigures {
+    /// The topic of its stream; of others none.
+    pub stream: Option<String>,
+    /// Its name.
+    pub consumer: String,
+    /// Messages that it was not given yet.
+    pub lag: u64,
+    /// Messages that it was given and is not done with.
+    pub in_flight: u64,
+    /// Connections that share it.
+    pub members: u64,
+    /// Redeliveries since the hub was opened.
+    pub redelivered: u64,
+    /// Acknowledgements since then.
+    pub acked: u64,
+    /// Dead letters since then.
+    pub dead_lettered: u64,
+}
+
+/// Figures by stream and by consumer; the last of each are of all others.
+#[derive(Debug, Default)]
+pub struct Figures {
+    /// At most [`MAX_METRIC_STREAMS`] and one.
+    pub streams: Vec<StreamFigures>,
+    /// At most [`MAX_METRIC_CONSUMERS`] and one.
+    pub consumers: Vec<ConsumerFigures>,
+}
+
+/// What can be said now. It looks at every stream.
+pub(crate) fn figures(registry: &Registry) -> Figures {
+    let series = &registry.series;
+    let mut other = StreamFigures::counted(&series.other_streams);
+    let mut others = ConsumerFigures::counted(&series.other_consumers);
+    let mut figures = Figures::default();
+    for stream in registry.streams() {
+        let mut own = StreamFigures::counted(&stream.counts.counts);
+        let is_shown = stream.counts.is_shown();
+        let consumers = if is_shown { own.look(&stream) } else { other.look(&stream) };
+        for entry in consumers {
+            let mut of_consumer = ConsumerFigures::counted(&entry.counts.counts);
+            if entry.counts.is_shown() {
+                of_consumer.look(&stream, &entry);
+                of_consumer.stream = Some(stream.topic.to_string());
+                of_consumer.consumer = entry.name.to_string();
+                figures.consumers.push(of_consumer);
+            } else {
+                others.look(&stream, &entry);
+            }
+        }
+        if is_shown {
+            own.stream = Some(stream.topic.to_string());
+            figures.streams.push(own);
+        }
+    }
+    figures.streams.push(other);
+    figures.consumers.push(others);
+    figures
+}
+
+impl StreamFigures {
+    fn counted(counts: &StreamCounts) -> Self {
+        Self {
+            stored: counts.stored.load(Ordering::Relaxed),
+            delivered: counts.delivered.load(Ordering::Relaxed),
+            ..Self::default()
+        }
+    }
+
+    /// Adds what a stream is now; returns its consumers.
+    fn look(&mut self, stream: &Stream) -> Vec<Arc<ConsumerEntry>> {
+        self.readers += stream.readers.load(Ordering::Relaxed) as u64;
+        let state = stream.state.lock();
+        self.messages += state.next - state.first;
+        self.bytes += state.bytes;
+        state.consumers.values().cloned().collect()
+    }
+}
+
+impl ConsumerFigures {
+    fn counted(counts: &ConsumerCounts) -> Self {
+        Self {
+            redelivered: counts.redelivered.load(Ordering::Relaxed),
+            acked: counts.acked.load(Ordering::Relaxed),
+            dead_lettered: counts.dead_lettered.load(Ordering::Relaxed),
+            ..Self::default()
+        }
+    }
+
+    /// Adds what a consumer is now.
+    fn look(&mut self, stream: &Stream, entry: &ConsumerEntry) {
+        let visible = stream.state.lock().visible();
+        self.members += entry.members.lock().len() as u64;
+        let consumer = entry.state.lock();
+        self.lag += visible.end.saturating_sub(consumer.cursor().max(visible.start));
+        self.in_flight += consumer.in_flight() as u64;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_bounded_and_come_back() {
+        let taken = Arc::new(AtomicUsize::new(0));
+        let mut places: Vec<_> = (0..3).filter_map(|_| Place::take(&taken, 2)).collect();
+        assert_eq!(places.len(), 2);
+        places.pop();
+        assert!(Place::take(&taken, 2).is_some(), "and this one goes at once");
+        assert_eq!(taken.load(Ordering::Relaxed), 1);
+        places.iter().chain(&places).for_each(Place::leave);
+        drop(places);
+        assert_eq!(taken.load(Ordering::Relaxed), 0, "each comes back once");
+    }
+}
