@@ -48,8 +48,7 @@ pub fn run(args: &Group, terminal: &mut Terminal) -> Result<(), Failure> {
             beater(folder.group(group)?, card.as_deref(), way(orders.as_deref()), terminal)
         }
         GroupVerb::Heal { group, cards, drop_silent, orders } => {
-            let way = way(orders.as_deref());
-            heal(folder.group(group)?, cards, *drop_silent, way, terminal)
+            heal(folder.group(group)?, cards, *drop_silent, way(orders.as_deref()), terminal)
         }
         GroupVerb::Revoke { group, members, orders } => {
             let mut member = folder.group(group)?;

@@ -64,6 +64,7 @@ impl Marks {
                 !is_gone
             });
         }
+        debug_assert!(self.0.is_sorted_by(|a, b| a < b), "places are looked up by halves");
     }
 
     /// The first epoch that may be read at a place.

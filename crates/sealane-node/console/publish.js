@@ -124,7 +124,7 @@ function judged(text) {
 
 /** The hub's answer to an enqueue in words. */
 function told(answer, ms) {
-  if (answer.due !== undefined) return `held back until ${time(answer.due)}, id ${answer.id}`;
+  if (answer.dueMs !== undefined) return `held back until ${time(answer.dueMs)}, id ${answer.id}`;
   const place = `stored at offset ${count(answer.offset)} (${answer.level})`;
   const earlier = answer.replayed ? ", earlier already," : "";
   return `${place}${earlier} after ${ms.toFixed(1)} ms, id ${answer.id}`;

@@ -1,5 +1,5 @@
-//! Streams of answers that nobody fetched. `reply/` is a convention of clients (spec/hub.md §3): the
-//! hub knows no requests, and removes nothing unless the node is started so.
+//! Streams of answers that nobody fetched. `reply/` is a convention of clients (spec/hub.md §3):
+//! the hub knows no requests, and removes nothing unless the node is started so.
 
 use std::sync::Arc;
 use std::time::Duration;

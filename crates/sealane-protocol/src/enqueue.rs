@@ -150,7 +150,7 @@ impl<'a> Enqueued<'a> {
         writer.text(self.stream.as_str());
         match self.outcome {
             Outcome::Due(due_ms) => {
-                writer.key("due");
+                writer.key("dueMs");
                 writer.u64(due_ms);
             }
             Outcome::At(Position { generation, offset }) => {
@@ -179,8 +179,8 @@ impl<'a> Enqueued<'a> {
             Some(_) => fields.texts("ids")?,
             None => vec![fields.text("id")?],
         };
-        let outcome = match fields.raw("due") {
-            Some(_) => Outcome::Due(fields.number("due")?),
+        let outcome = match fields.raw("dueMs") {
+            Some(_) => Outcome::Due(fields.number("dueMs")?),
             None => Outcome::At(Position {
                 generation: fields.number("generation")?,
                 offset: fields.number("offset")?,

@@ -366,7 +366,7 @@ impl Placed {
                 writer.u64(generation);
             }
             Outcome::Due(due_ms) => {
-                writer.key("due");
+                writer.key("dueMs");
                 writer.u64(due_ms);
             }
         }
@@ -376,8 +376,8 @@ impl Placed {
     }
 
     fn read(fields: &Fields<'_>) -> Result<Self, Malformed> {
-        let outcome = match fields.raw("due") {
-            Some(_) => Outcome::Due(fields.number("due")?),
+        let outcome = match fields.raw("dueMs") {
+            Some(_) => Outcome::Due(fields.number("dueMs")?),
             None => Outcome::At(Position {
                 generation: fields.number("generation")?,
                 offset: fields.number("offset")?,

@@ -232,6 +232,7 @@ impl Sealer {
     ) -> Result<[u8; TAG_BYTES], Error> {
         let key = self.keys.get(usize::from(header.key.class.number()));
         let key = key.and_then(Option::as_ref).ok_or(Error::Class)?;
+        debug_assert_eq!(header.counter, self.next, "no counter is used twice");
         self.next += 1;
         self.left -= 1;
         key.seal(header.counter, self.associated.bytes(), text)

@@ -111,8 +111,8 @@ impl Envelope {
         }
     }
 
-    /// What a frame is wherever it passed: without the bytes that relays write. None: the message is
-    /// open.
+    /// What a frame is wherever it passed: without the bytes that relays write. None: the message
+    /// is open.
     pub(crate) fn sealed_content(&self) -> Option<&[u8]> {
         match self.content {
             Content::Open(_) => None,

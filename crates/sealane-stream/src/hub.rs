@@ -78,8 +78,8 @@ impl IdempotencyKey {
     }
 
     /// The key that the hub itself makes of messages: the same ones are stored once, whoever brings
-    /// them. Each is given as it came, and as it was read. No client can name such a key, or have it
-    /// for other messages.
+    /// them. Each is given as it came, and as it was read. No client can name such a key, or have
+    /// it for other messages.
     pub fn of_content(came: &[&[u8]], read: &[Envelope]) -> Self {
         let mut hasher = blake3::Hasher::new_derive_key("sealane message of a stream v1");
         for (raw, envelope) in came.iter().zip(read) {

@@ -201,7 +201,7 @@ impl IntoFuture for PublishLater {
             let Answered { answer, .. } = self.publish.send(Some(milliseconds(self.delay))).await?;
             let enqueued = Enqueued::read(answer.codec, &answer.body)?;
             let Outcome::Due(due_ms) = enqueued.outcome else {
-                return Err(Error::Protocol("a delayed message has no `due`".into()));
+                return Err(Error::Protocol("a delayed message has no `dueMs`".into()));
             };
             let id = id(&enqueued);
             let Enqueued { stream, level, replayed, .. } = enqueued;

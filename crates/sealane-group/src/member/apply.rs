@@ -197,7 +197,7 @@ fn begin_anew(
     state.known = state.known.max(renewal.number.saturating_add(1));
     let mut after = state.clone();
     let mut changes = vec![renew(&mut after, folder, renewal)?];
-    *state = after;
+    go_over(state, after);
     folder.forget_before(state.orders);
     go_on(state, folder, &mut changes);
     if !state.is_removed && state.known > state.orders {
@@ -239,8 +239,16 @@ fn obey(
     };
     after.orders = state.orders + 1;
     after.known = after.known.max(after.orders);
-    *state = after;
+    go_over(state, after);
     Ok(change)
+}
+
+/// Takes the state behind an order: from here on no order is obeyed twice, and none is forgotten.
+fn go_over(state: &mut GroupState, after: GroupState) {
+    debug_assert!(after.orders > state.orders, "orders are obeyed once");
+    debug_assert!(after.known >= after.orders, "what was obeyed is known");
+    debug_assert!(after.epochs.newest() >= state.epochs.newest(), "epochs only rise");
+    *state = after;
 }
 
 fn obey_order(state: &mut GroupState, frame: &[u8]) -> Result<Option<Change>, Error> {

@@ -74,7 +74,7 @@ async fn batches_and_delayed_messages_have_keys_too() {
     let body = json!({"to": "a", "envelope": {"n": 3}, "delayMs": 200});
     let first = keyed(&hub, "d", body.clone()).await.json();
     let again = keyed(&hub, "d", body).await.json();
-    assert_eq!((&again["replayed"], &again["due"]), (&json!(true), &first["due"]));
+    assert_eq!((&again["replayed"], &again["dueMs"]), (&json!(true), &first["dueMs"]));
     let mut reader = hub.subscribe("stream=a&from=first").await;
     reader.credit(10).await;
     assert_eq!(offsets(&reader.take(3).await), [0, 1, 2]);
@@ -200,7 +200,7 @@ async fn a_delayed_message_enters_when_it_is_due_and_not_before() {
     let reply = hub.post("/v1/enqueue", body).await.json();
     assert_eq!((&reply["id"], &reply["offset"]), (&json!("late"), &Value::Null));
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis() as u64;
-    let due = reply["due"].as_u64().unwrap();
+    let due = reply["dueMs"].as_u64().unwrap();
     assert!(due <= now + 600 && due + 10_000 > now, "{due} at {now}");
     hub.enqueue("a", json!({"id": "soon"})).await;
     assert_eq!(reader.frame().await["status"], "joined");

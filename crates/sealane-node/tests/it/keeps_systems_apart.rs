@@ -1,5 +1,5 @@
-//! What the hub and groups keep for themselves, `dead/` and `groups/`, is reached by its name alone:
-//! in patterns, lists, rights, and in how many streams there may be.
+//! What the hub and groups keep for themselves, `dead/` and `groups/`, is reached by its name
+//! alone: in patterns, lists, rights, and in how many streams there may be.
 
 use std::time::{Duration, Instant};
 

@@ -133,7 +133,7 @@ async fn the_answer_of_one_message_says_all_that_enqueue_says_of_its_place() {
     assert_eq!(session.answer().await, json!({"published": expected}));
     session.ask(with(item("a", 3), "delayMs", json!(3_600_000))).await;
     let later = session.answer().await;
-    assert!(later["published"]["due"].as_u64().is_some(), "{later}");
+    assert!(later["published"]["dueMs"].as_u64().is_some(), "{later}");
     assert_eq!(later["published"].get("offset"), None);
 }
 

@@ -148,6 +148,7 @@ impl<'a> Packer<'a> {
     }
 
     fn entry(&mut self, mut found: Found, uploader: &Uploader<'_>) -> Result<(), Error> {
+        debug_assert!(self.file.is_none(), "the file before has ended");
         match std::mem::replace(&mut found.content, Content::Whole) {
             Content::Follows => {
                 self.file = Some((found, Vec::new()));
@@ -339,6 +340,7 @@ impl<'a> Packer<'a> {
         self.end_page(uploader)?;
         self.close(uploader)?;
         self.remember()?;
+        debug_assert!(self.file.is_none() && self.page.count() == 0, "nothing is left to be kept");
         let Packer { pages, counts, relied, listing, .. } = self;
         Ok(Packed { pages, counts, relied, listing })
     }
@@ -382,16 +384,24 @@ impl OpenPack {
     }
 
     fn append(&mut self, head: ChunkHead, sealed: &[u8]) -> Result<(), Error> {
+        debug_assert_eq!(head.sealed_bytes as usize, sealed.len(), "a chunk is as its head says");
         self.write(sealed)?;
         self.chunks.push(head);
         Ok(())
     }
 
     fn finish(mut self, end: &[u8]) -> Result<(Spooled, Pack), Error> {
+        debug_assert!(self.holds_together());
         self.write(end)?;
         self.write_block()?;
         let hash = *self.hasher.finalize().as_bytes();
         let pack = Pack { hash, size: self.size, header: self.header, chunks: self.chunks };
         Ok((self.path, pack))
+    }
+
+    /// Chunks stand one behind the other, from the header on: their places are not written.
+    fn holds_together(&self) -> bool {
+        let sealed: u64 = self.chunks.iter().map(|chunk| u64::from(chunk.sealed_bytes)).sum();
+        self.size == self.header.len() as u64 + sealed
     }
 }

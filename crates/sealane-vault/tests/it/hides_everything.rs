@@ -16,7 +16,9 @@ fn fill(place: &Place, metadata: Metadata) -> Vault {
     });
     let vault = place.init_with(metadata);
     let note = "a note to nobody".to_owned();
-    vault.put_paths(&[source], &PutOptions { note, ..PutOptions::default() }).unwrap();
+    // Two letters, which are some machine's name, stand by chance between sealed bytes.
+    let host = Some("a-machine-in-the-field".to_owned());
+    vault.put_paths(&[source], &PutOptions { note, host, ..PutOptions::default() }).unwrap();
     vault
 }
 

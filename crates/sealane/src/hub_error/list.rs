@@ -38,16 +38,6 @@ hub_errors! {
     NotSealed: Never,
     /// `SL-HUB-18`: the stream is open or sealed for another group.
     SealMismatch: Never,
-    /// `SL-HUB-27`: a message's n is not the next one of its session and stream.
-    NumberSkipped: Never,
-    /// `SL-HUB-28`: a message's n is lower than what the hub remembers of its session.
-    NumberForgotten: Never,
-    /// `SL-HUB-29`: another connection has named the same publishing session.
-    SessionTaken: Never,
-    /// `SL-HUB-30`: more was published on a connection than the hub has given credit for.
-    CreditExceeded: Never,
-    /// `SL-HUB-31`: a message is to be stored under a condition that this hub does not know.
-    UnknownCondition: Never,
     /// `SL-HUB-19`: the bytes of a sealed message are no frame.
     FrameMalformed: Never,
     /// `SL-HUB-20`: another process holds the store; nothing of the request was kept.
@@ -64,6 +54,24 @@ hub_errors! {
     NoStore: Never,
     /// `SL-HUB-26`: the body of a request has an unknown field.
     UnknownField: Never,
+    /// `SL-HUB-27`: a message's n is not the next one of its session and stream.
+    NumberSkipped: Never,
+    /// `SL-HUB-28`: a message's n is lower than what the hub remembers of its session.
+    NumberForgotten: Never,
+    /// `SL-HUB-29`: another connection has named the same publishing session.
+    SessionTaken: Never,
+    /// `SL-HUB-30`: more was published on a connection than the hub has given credit for.
+    CreditExceeded: Never,
+    /// `SL-HUB-31`: a message is to be stored under a condition that this hub does not know.
+    UnknownCondition: Never,
+    /// `SL-HUB-32`: the consumer was removed while it was used.
+    ConsumerRemoved: Never,
+    /// `SL-HUB-33`: the place that was asked for is beyond the end of the stream.
+    BeyondEnd: Never,
+    /// `SL-HUB-34`: no message of that id is held back for the stream.
+    NotDelayed: Never,
+    /// `SL-HUB-35`: the stream has no consumer of that name.
+    UnknownConsumer: Never,
     /// `SL-NODE-01`: the codec asked for is not known here.
     UnknownCodec: Never,
     /// `SL-NODE-02`: there is nothing at this path.

@@ -68,7 +68,7 @@ impl Delays {
         let body = format!(r#"{{"to":"{topic}","envelope":{envelope},"delayMs":{delay_ms}}}"#);
         let reply = http.call("POST", "/v1/enqueue", &body)?;
         assert_eq!(reply.status, 200, "{}", reply.body);
-        let due_ms = json::number(&reply.body, "due").max(due_ms);
+        let due_ms = json::number(&reply.body, "dueMs").max(due_ms);
         self.state.lock().unwrap().insert(id, Delayed { due_ms, answered: true });
         Ok(())
     }

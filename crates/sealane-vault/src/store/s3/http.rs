@@ -28,6 +28,9 @@ use crate::limits::{MAX_S3_CONNECT_MS, MAX_S3_SILENCE_MS};
 const OWN_NAME: HeaderValue =
     HeaderValue::from_static(concat!("sealane/", env!("CARGO_PKG_VERSION")));
 
+/// An error, or what it came of.
+type Cause = dyn StdError + 'static;
+
 /// Makes the clients of one bucket: for its objects, and for whoever gives out credentials.
 #[derive(Debug)]
 pub(super) struct Connector {
@@ -128,7 +131,7 @@ fn failed(error: &legacy::Error) -> HttpError {
 
 /// What became of a request, by which the store knows whether to send it again. The innermost
 /// causes alone tell it.
-fn kind(error: &(dyn StdError + 'static)) -> HttpErrorKind {
+fn kind(error: &Cause) -> HttpErrorKind {
     causes(error)
         .find_map(|cause| {
             let http = cause.downcast_ref::<hyper::Error>().and_then(|http| {
@@ -150,12 +153,10 @@ fn kind(error: &(dyn StdError + 'static)) -> HttpErrorKind {
 }
 
 /// The error with all its causes: alone it says that a request failed.
-fn said(error: &(dyn StdError + 'static)) -> String {
+fn said(error: &Cause) -> String {
     causes(error).map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
-fn causes<'a>(
-    error: &'a (dyn StdError + 'static),
-) -> impl Iterator<Item = &'a (dyn StdError + 'static)> {
+fn causes(error: &Cause) -> impl Iterator<Item = &Cause> {
     std::iter::successors(Some(error), |&cause| cause.source())
 }
