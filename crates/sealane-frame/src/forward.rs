@@ -24,8 +24,8 @@ pub fn forward_in_place(
     FrameAtHop::parse(frame, own)?.pass_on(next_hop)
 }
 
-/// A frame that came to a hop, checked as far as a relay checks it: for those who look at the header
-/// before they know where it goes.
+/// A frame that came to a hop, checked as far as a relay checks it: for those who look at the
+/// header before they know where it goes.
 #[derive(Debug)]
 pub struct FrameAtHop<'a> {
     header: &'a mut Header,

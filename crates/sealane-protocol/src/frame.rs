@@ -95,7 +95,8 @@ pub struct WireError {
     pub hint: Cow<'static, str>,
     /// The code for `sealane explain`.
     pub reference: Cow<'static, str>,
-    /// The next offset, beside `OffsetMismatch` and `BeyondEnd`; the next `n`, beside `NumberSkipped`.
+    /// The next offset, beside `OffsetMismatch` and `BeyondEnd`; the next `n`, beside
+    /// `NumberSkipped`.
     pub next: Option<u64>,
 }
 

@@ -1,8 +1,8 @@
 //! Writes `vectors/vault3`: `cargo run -p sealane-vault --example vault_vectors`
 //!
 //! The vault that it makes has keys and salts of its own each time; the one that is kept stands for
-//! all vaults whose main key was changed that are out there. `vectors/vault` is of before there were
-//! lists of slots and `vectors/vault2` of before a main key could be changed; both stay.
+//! all vaults whose main key was changed that are out there. `vectors/vault` is of before there
+//! were lists of slots and `vectors/vault2` of before a main key could be changed; both stay.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};

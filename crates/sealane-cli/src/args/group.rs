@@ -177,7 +177,8 @@ pub enum GroupVerb {
         #[arg(long, value_name = "EPOCH")]
         before: u64,
     },
-    /// Write all that a relay may know of the group, its tags: sealane group relay-card GROUP > FILE
+    /// Write all that a relay may know of the group, its tags: sealane group relay-card GROUP >
+    /// FILE
     RelayCard {
         /// The group
         group: String,

@@ -445,8 +445,7 @@ pub enum KeyVerb {
     },
     /// Change the main key: what was copied of slots and keys opens nothing that is kept later
     Rotate(KeyRotate),
-    /// Remove a slot, or end a writer; who copied a slot and its secret still opens the vault: see
-    /// `key rotate`
+    /// Remove a slot, or end a writer; a copy of the slot still opens the vault (see `key rotate`)
     Rm {
         /// The slot's id, as `key ls` prints it
         id: String,

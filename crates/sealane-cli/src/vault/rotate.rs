@@ -47,7 +47,7 @@ fn tell(vault: &Vault, dropped: &[String], terminal: &mut Terminal) -> Result<()
         terminal.line(format_args!("slot {id} opens it no more"))?;
     }
     terminal.line(
-        "Writers go on with the keys that they have. Who has the old main key still reads what was \
-         kept\nbefore, until `sealane vault prune` has written it anew and, a day later, removed it.",
+        "Writers keep their keys. Whoever has the old main key still reads what was kept \
+         before,\nuntil `sealane vault prune` has written it anew and, a day later, removed it.",
     )
 }

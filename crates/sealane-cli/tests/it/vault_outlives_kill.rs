@@ -1,5 +1,6 @@
 //! `kill -9` at random moments of `vault put`, `prune`, `repair` and `key rotate`: the next run
-//! completes, all that any snapshot refers to is there, and at most one pack goes to the store again.
+//! completes, all that any snapshot refers to is there, and at most one pack goes to the store
+//! again.
 //!
 //! `SEALANE_KILLS` says how often, `SEALANE_SEED` repeats the moments of a run as far as the
 //! scheduler allows.

@@ -311,8 +311,9 @@ impl Model {
 }
 
 proptest! {
-    /// Whatever members do, and those who steer the consumer beside them: nobody holds a message that another holds, nothing is lost or given
-    /// again once it is done, first deliveries are in order, and the limit in flight holds.
+    /// Whatever members do, and those who steer the consumer beside them: nobody holds a message
+    /// that another holds, nothing is lost or given again once it is done, first deliveries are in
+    /// order, and the limit in flight holds.
     #[test]
     fn nothing_is_lost_or_given_twice(steps in prop::collection::vec(step(), 1..120)) {
         let mut model = Model {

@@ -293,7 +293,9 @@ mod tests {
                 let is_kept = n + keep > places.len() as u64;
                 match read.look(n) {
                     Next::Stored(found) => prop_assert_eq!(found, *place),
-                    other => prop_assert!(!is_kept && other == Next::Forgotten, "{} {:?}", n, other),
+                    other => {
+                        prop_assert!(!is_kept && other == Next::Forgotten, "{} {:?}", n, other);
+                    }
                 }
             }
         }

@@ -86,8 +86,8 @@ impl Managed {
             || self.lost.iter().any(|(of, _)| of.number == stream)
     }
 
-    /// Gives back the consumers that something is done to: what they themselves did is not stored by
-    /// the same commit, but by the one after.
+    /// Gives back the consumers that something is done to: what they themselves did is not stored
+    /// by the same commit, but by the one after.
     pub(super) fn spare(
         &self,
         registry: &Registry,

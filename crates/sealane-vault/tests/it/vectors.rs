@@ -1,6 +1,6 @@
-//! The vaults that earlier versions wrote read as they were written: `vectors/vault`, of before there
-//! were lists of slots, `vectors/vault2`, and `vectors/vault3`, whose main key was changed twice. What
-//! is put into them again is cut, named and found as it was then.
+//! The vaults that earlier versions wrote read as they were written: `vectors/vault`, of before
+//! there were lists of slots, `vectors/vault2`, and `vectors/vault3`, whose main key was changed
+//! twice. What is put into them again is cut, named and found as it was then.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -29,9 +29,9 @@ const FLOOD: Duration = Duration::from_secs(1);
 const SETTLED: Duration = Duration::from_secs(1);
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// What the node may have in memory: what all are asked for, which takes several times as much where
-/// messages are small, and for each connection its buffers, its session and what it was granted at
-/// least.
+/// What the node may have in memory: what all are asked for, which takes several times as much
+/// where messages are small, and for each connection its buffers, its session and what it was
+/// granted at least.
 fn memory_bound_kib(publishers: usize) -> u64 {
     (64 << 10) + (MAX_ASKED_BYTES >> 10) * 8 + publishers as u64 * 80
 }
