@@ -3,6 +3,7 @@
 pub mod consumer;
 pub mod group;
 pub mod key;
+pub mod mesh;
 pub mod operate;
 pub mod policy;
 pub mod token;
@@ -110,6 +111,8 @@ pub enum Command {
     Backup(operate::Backup),
     /// Make a data folder of a backup; every stream begins a new generation
     Restore(operate::Restore),
+    /// Join machines to one network of packets, sealed between members
+    Mesh(mesh::Mesh),
     /// Pass frames on from network to network, without any key
     Relay(operate::Relay),
     /// Show the settings in effect

@@ -20,6 +20,7 @@ mod hints;
 pub mod inspect;
 pub mod key;
 pub mod leaks;
+pub mod mesh;
 pub mod pages;
 mod passphrase;
 pub mod policy;
@@ -112,6 +113,7 @@ pub async fn run(cli: Cli, terminal: &mut Terminal) -> Result<(), Failure> {
             group::run(&args, terminal)?;
             group::publish(&args, &file?, terminal).await
         }
+        Command::Mesh(args) => mesh::run(&args, terminal).await,
         Command::Relay(args) => relay::run(&args, terminal).await,
         Command::Config(args) => config::show(&args, &file?, terminal),
         Command::Token(args) => token::run(&args, &file?, terminal),

@@ -11,9 +11,9 @@ use crate::terminal::table;
 use crate::{Failure, Terminal};
 
 /// A configuration, and the cards that it names.
-struct Plan {
-    config: Config,
-    cards: Vec<RelayCard>,
+pub(crate) struct Plan {
+    pub(crate) config: Config,
+    pub(crate) cards: Vec<RelayCard>,
 }
 
 /// Relays until Ctrl-C or SIGTERM, then says what was carried and dropped. SIGHUP reads the
@@ -48,7 +48,7 @@ fn reload(relay: &Relay, file: &Path) -> Result<(), Failure> {
 }
 
 /// Cards are named as seen from the folder of the configuration.
-fn read(file: &Path) -> Result<Plan, Failure> {
+pub(crate) fn read(file: &Path) -> Result<Plan, Failure> {
     let config = Config::parse(&text(file)?).map_err(|cause| refused(file, cause))?;
     let folder = file.parent().unwrap_or(Path::new(""));
     let card = |name: &String| {
@@ -65,7 +65,7 @@ fn text(file: &Path) -> Result<String, Failure> {
     std::fs::read_to_string(file).map_err(unreadable)
 }
 
-fn refused(file: &Path, cause: LinkError) -> Failure {
+pub(crate) fn refused(file: &Path, cause: LinkError) -> Failure {
     Failure::Link { file: file.to_owned(), cause: Box::new(cause) }
 }
 
@@ -103,9 +103,13 @@ fn started(relay: &Relay, plan: &Plan, terminal: &mut Terminal) -> Result<(), Fa
 }
 
 /// Says what was carried and dropped: of the reasons, those that there were.
-fn tell(tally: &Tally, terminal: &mut Terminal) -> Result<(), Failure> {
-    let volumes =
-        [("received", tally.received), ("forwarded", tally.forwarded), ("sent", tally.sent)];
+pub(crate) fn tell(tally: &Tally, terminal: &mut Terminal) -> Result<(), Failure> {
+    let volumes = [
+        ("received", tally.received),
+        ("forwarded", tally.forwarded),
+        ("delivered", tally.delivered),
+        ("sent", tally.sent),
+    ];
     let reasons = Reason::ALL.into_iter().map(|why| (why.name(), tally.dropped(why)));
     let dropped = reasons.filter(|(_, count)| *count > 0);
     if terminal.json() {

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use sealane_frame::HEAD_ROOM_BYTES;
 use sealane_seal::Slot;
 use serde::{Deserialize, Deserializer};
 
@@ -10,6 +11,7 @@ use crate::limits::{
     MAX_LINK_CONFIG_BYTES, MAX_NEIGHBOURS, MAX_RELAY_LINKS, MAX_ROUTES, MAX_UNIT_BYTES,
     MIN_UNIT_BYTES, NEIGHBOUR_FRAMES_PER_SECOND,
 };
+use crate::mesh_config::MeshConfig;
 use crate::tag;
 
 /// A configuration that is right in itself. Tags and slots are looked up on the cards later.
@@ -18,8 +20,8 @@ use crate::tag;
 #[non_exhaustive]
 pub struct Config {
     version: u8,
-    /// The own address.
-    pub tag: Who,
+    /// The own address: needed by a relay, since a member has its own.
+    pub tag: Option<Who>,
     /// Files of relay cards, as they are written in the configuration.
     #[serde(default)]
     pub cards: Vec<String>,
@@ -32,6 +34,8 @@ pub struct Config {
     /// Which neighbour takes what is for whom.
     #[serde(default, rename = "route")]
     pub routes: Vec<RouteConfig>,
+    /// The interface of an end; relays have none.
+    pub mesh: Option<MeshConfig>,
 }
 
 /// A link.
@@ -109,6 +113,20 @@ impl Config {
         Ok(config)
     }
 
+    /// The largest packet of an end: as its configuration says, or what its narrowest link carries
+    /// at once, sealed.
+    ///
+    /// # Errors
+    ///
+    /// [`LinkError::ConfigValue`] if there is no link.
+    pub fn packet_bytes(&self) -> Result<u16, LinkError> {
+        let missing = || LinkError::ConfigValue("[[link]] is missing".to_owned());
+        let narrowest = self.links.iter().map(LinkConfig::unit_bytes).min().ok_or_else(missing)?;
+        let fits = narrowest.saturating_sub(SEALED_BYTES);
+        let asked = self.mesh.as_ref().and_then(|mesh| mesh.mtu);
+        Ok(asked.unwrap_or(u16::try_from(fits).unwrap_or(u16::MAX)))
+    }
+
     /// What can be told of it without the cards.
     fn check(&self) -> Result<(), LinkError> {
         let value = |what: String| Err(LinkError::ConfigValue(what));
@@ -123,6 +141,7 @@ impl Config {
         if let Some((what, count, most)) = counts.iter().find(|(_, count, most)| count > most) {
             return value(format!("{count} of [[{what}]] are more than {most}"));
         }
+        self.mesh.as_ref().map_or(Ok(()), MeshConfig::check)?;
         for (index, link) in self.links.iter().enumerate() {
             if self.links.iter().take(index).any(|other| other.name == link.name) {
                 return value(format!("two links are called `{}`", link.name));
@@ -209,6 +228,8 @@ fn usual_quota() -> u32 {
     NEIGHBOUR_FRAMES_PER_SECOND
 }
 
+/// What is around a packet: the longest headers, and the tag.
+const SEALED_BYTES: usize = HEAD_ROOM_BYTES + sealane_seal::limits::TAG_BYTES;
 const VERSION: u8 = 1;
 const IPV4_UDP_BYTES: usize = 20 + 8;
 const IPV6_UDP_BYTES: usize = 40 + 8;
@@ -254,7 +275,8 @@ via = "gateway"
         assert_eq!(config.links[0].unit_bytes(), 1472);
         assert_eq!(config.neighbours[1].frames_per_second, 10);
         assert_eq!(config.routes[1].to, Target::Rest);
-        assert_eq!(config.tag, "a100000000000001".parse().unwrap());
+        assert_eq!(config.packet_bytes().unwrap(), 1472 - 89);
+        assert_eq!(config.tag, Some("a100000000000001".parse().unwrap()));
     }
 
     #[test]
@@ -262,7 +284,6 @@ via = "gateway"
         for (from, to, what) in [
             ("version = 1", "version = 2", "version = 2"),
             ("tag = \"a1", "tog = \"a1", "tog"),
-            ("tag = \"a100000000000001\"\n", "", "tag"),
             ("a100000000000001", "00000000000001", "no tag"),
             ("udp = \"10.0.1.1:9190\"", "udp = \"[fd00::1]:1\"", "another kind"),
             ("udp = \"10.0.1.1:9190\"", "udp = \"10.0.1.1:9190\"\nmtu = 100", "mtu = 100"),

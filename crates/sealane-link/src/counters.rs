@@ -32,6 +32,14 @@ pub enum Reason {
     Repeat,
     /// It is for this machine, which takes nothing.
     NoEnd,
+    /// It did not open: it is no packet or announcement, or not authentic, or was here before.
+    Unopened,
+    /// Its packet comes from an address that is not behind its sender.
+    FalseAddress,
+    /// A packet of a program here is for an address that is behind no member.
+    NoMember,
+    /// The group's state does not allow to seal a packet of a program here.
+    Unsealed,
     /// A part of a frame whose other parts did not come, or did not fit it.
     Fragment,
     /// The link was full for longer than it is waited for.
@@ -42,7 +50,7 @@ pub enum Reason {
 
 impl Reason {
     /// All reasons.
-    pub const ALL: [Reason; 16] = [
+    pub const ALL: [Reason; 20] = [
         Reason::Stranger,
         Reason::Quota,
         Reason::Malformed,
@@ -56,6 +64,10 @@ impl Reason {
         Reason::Backwards,
         Reason::Repeat,
         Reason::NoEnd,
+        Reason::Unopened,
+        Reason::FalseAddress,
+        Reason::NoMember,
+        Reason::Unsealed,
         Reason::Fragment,
         Reason::LinkFull,
         Reason::LinkFault,
@@ -77,6 +89,10 @@ impl Reason {
             Reason::Backwards => "backwards",
             Reason::Repeat => "repeat",
             Reason::NoEnd => "no_end",
+            Reason::Unopened => "unopened",
+            Reason::FalseAddress => "false_address",
+            Reason::NoMember => "no_member",
+            Reason::Unsealed => "unsealed",
             Reason::Fragment => "fragment",
             Reason::LinkFull => "link_full",
             Reason::LinkFault => "link_fault",
@@ -100,6 +116,8 @@ pub struct Tally {
     pub received: Volume,
     /// Frames that are to go on, once for each neighbour that they go to.
     pub forwarded: Volume,
+    /// Frames that were for this machine, and were taken.
+    pub delivered: Volume,
     /// Units that links have taken; a frame for a narrow link goes in several.
     pub sent: Volume,
     dropped: [u64; Reason::ALL.len()],
@@ -120,7 +138,7 @@ impl Tally {
 
     /// All numbers, in one order.
     fn numbers(&self) -> impl Iterator<Item = u64> {
-        let volumes = [self.received, self.forwarded, self.sent];
+        let volumes = [self.received, self.forwarded, self.delivered, self.sent];
         volumes.into_iter().flat_map(|volume| [volume.units, volume.bytes]).chain(self.dropped)
     }
 }
@@ -140,7 +158,7 @@ pub(crate) struct Counters {
 }
 
 /// Numbers of the volumes of a tally.
-const VOLUMES: usize = 6;
+const VOLUMES: usize = 8;
 
 impl Counters {
     /// Adds a tally and empties it.
@@ -158,8 +176,8 @@ impl Counters {
         let mut numbers = self.numbers.iter().map(|number| number.load(Ordering::Relaxed));
         let mut next = || numbers.next().unwrap_or(0);
         let mut volume = || Volume { units: next(), bytes: next() };
-        let [received, forwarded, sent] = std::array::from_fn(|_| volume());
-        Tally { received, forwarded, sent, dropped: std::array::from_fn(|_| next()) }
+        let [received, forwarded, delivered, sent] = std::array::from_fn(|_| volume());
+        Tally { received, forwarded, delivered, sent, dropped: std::array::from_fn(|_| next()) }
     }
 }
 
@@ -178,6 +196,7 @@ mod tests {
         tally.received.add(1, 2);
         tally.forwarded.add(3, 4);
         tally.sent.add(5, 6);
+        tally.delivered.add(7, 8);
         let told = tally;
         counters.take(&mut tally);
         assert_eq!((tally, counters.tally()), (Tally::default(), told));

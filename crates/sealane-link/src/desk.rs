@@ -12,7 +12,7 @@ use crate::counters::Reason;
 use crate::floods::Floods;
 use crate::note::Note;
 use crate::outlet::Outlet;
-use crate::relay::Shared;
+use crate::relay::{Arrival, Shared};
 use crate::table::{NeighbourIndex, Table};
 
 /// Where a frame goes.
@@ -20,7 +20,9 @@ use crate::table::{NeighbourIndex, Table};
 enum Way {
     /// To one neighbour. Its header says so already.
     To(NeighbourIndex),
-    /// To all neighbours but the one that it came from.
+    /// To this machine.
+    Here,
+    /// To this machine, and all neighbours but the one that it came from.
     Everywhere,
 }
 
@@ -87,6 +89,7 @@ impl Desk {
     fn frame(&mut self, brought: Brought, frame: &mut [u8]) -> Option<NeighbourIndex> {
         let went = match self.way(brought, frame) {
             Ok(Way::To(to)) => return Some(to),
+            Ok(Way::Here) => self.deliver(frame),
             Ok(Way::Everywhere) => self.flood(brought, frame),
             Err(why) => Err(why),
         };
@@ -120,7 +123,7 @@ impl Desk {
             return Ok(Way::Everywhere);
         }
         if to == table.own() {
-            return Err(Reason::NoEnd);
+            return Ok(Way::Here);
         }
         let member = table.member(to).filter(|member| member.group == header.group());
         let via = member.and_then(|member| member.via).ok_or(Reason::NoRoute)?;
@@ -132,26 +135,38 @@ impl Desk {
         Ok(Way::To(via))
     }
 
-    /// Sends a frame to everybody on, if it was not here before.
+    /// Gives a frame to the member whose machine this is.
+    fn deliver(&mut self, frame: &mut [u8]) -> Result<(), Reason> {
+        let end = self.shared.end.as_ref().ok_or(Reason::NoEnd)?;
+        let frame_bytes = frame.len();
+        (end.take)(Arrival::Frame(frame))?;
+        self.outlet.tally.delivered.add(1, frame_bytes);
+        Ok(())
+    }
+
+    /// Takes a frame to everybody and sends it on, if it was not here before.
     fn flood(&mut self, brought: Brought, bytes: &mut [u8]) -> Result<(), Reason> {
         let by = self.table.neighbour(brought.by).map(|by| by.tag).ok_or(Reason::Stranger)?;
         let frame = FrameAtHop::parse(bytes, self.table.own()).map_err(|_| Reason::Malformed)?;
         let header = *frame.header();
-        frame.pass_on(PeerTag::BROADCAST).map_err(|_| Reason::HopLimit)?;
+        let goes_on = frame.pass_on(PeerTag::BROADCAST).is_ok();
+        if !goes_on && self.shared.end.is_none() {
+            return Err(Reason::HopLimit);
+        }
         self.shared.with_floods(|floods| {
             if !floods.is_new(&header, bytes) {
                 return Err(Reason::Repeat);
             }
-            if is_announcement(&header) {
+            if goes_on && is_announcement(&header) {
                 floods.hold(header.source(), by, bytes);
             }
             Ok(())
         })?;
         let count = self.table.neighbours().len() as NeighbourIndex;
-        for to in (0..count).filter(|to| *to != brought.by) {
+        for to in (0..count).filter(|to| goes_on && *to != brought.by) {
             self.send(to, bytes, bytes.len());
         }
-        Ok(())
+        if self.shared.end.is_some() { self.deliver(bytes) } else { Ok(()) }
     }
 
     /// Takes what is no frame: a part of one, or a note.
@@ -192,6 +207,9 @@ impl Desk {
         let Some(tag) = self.table.neighbour(brought.by).map(|by| by.tag) else { return };
         if self.shared.with_floods(|floods| floods.answers(tag, brought.now_ms)) {
             self.repeat_announcements(brought.by);
+            if let Some(end) = &self.shared.end {
+                let _ = (end.take)(Arrival::Asked);
+            }
         } else {
             self.outlet.tally.drop(Reason::Quota, 1);
         }

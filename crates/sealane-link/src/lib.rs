@@ -12,7 +12,9 @@
 //!
 //! A [`Relay`] knows its own tag, its neighbours' addresses, the routes of its [`Config`], and what
 //! a [`RelayCard`] tells of each group: tags, no key and no name. It checks what can be checked
-//! without keys, and drops the rest, each frame for a [`Reason`] that is counted. `spec/link.md` is
+//! without keys, and drops the rest, each frame for a [`Reason`] that is counted. A member that
+//! [joins](Relay::join) relays too; it takes the frames that are for it, sends its own by a [`Port`],
+//! and has an interface, [`Tun`]. `spec/link.md` is
 //! the specification.
 //!
 //! ```no_run
@@ -39,12 +41,16 @@ mod floods;
 mod inbox;
 pub mod limits;
 mod link;
+mod mesh_config;
 mod note;
 mod outlet;
+mod packet;
+mod port;
 mod quota;
 mod relay;
 mod table;
 mod tag;
+mod tun;
 mod udp;
 mod worker;
 
@@ -52,4 +58,8 @@ pub use card::RelayCard;
 pub use config::{Config, LinkConfig, NeighbourConfig, RouteConfig, Target, Who};
 pub use counters::{Reason, Tally, Volume};
 pub use error::{ERRORS, LinkError};
-pub use relay::Relay;
+pub use mesh_config::{MemberConfig, MeshConfig, Prefix};
+pub use packet::{Behind, PacketAddresses};
+pub use port::Port;
+pub use relay::{Arrival, Relay, Take};
+pub use tun::Tun;

@@ -13,6 +13,8 @@ sealane_message::limits! {
     MAX_NEIGHBOURS: usize = 256, "neighbours";
     /// Routes of one machine. A further one is refused.
     MAX_ROUTES: usize = 4096, "routes";
+    /// Prefixes of addresses that are behind members. A further one is refused.
+    MAX_PREFIXES: usize = 1024, "prefixes";
     /// What a link carries at once, at most: a UDP datagram over IPv4.
     MAX_UNIT_BYTES: usize = 65_507, "bytes";
     /// What a link carries at once, at least: a frame's header and seal, and a few bytes.

@@ -97,7 +97,7 @@ impl AsFd for Link {
 /// # Errors
 ///
 /// What the system says.
-fn wait(file: BorrowedFd<'_>, ready: Ready, patience: Duration) -> io::Result<bool> {
+pub(crate) fn wait(file: BorrowedFd<'_>, ready: Ready, patience: Duration) -> io::Result<bool> {
     let flags = match ready {
         Ready::ToReceive => PollFlags::IN,
         Ready::ToSend => PollFlags::OUT,

@@ -31,15 +31,24 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// The table of a configuration and the cards that it names.
+    /// The table of a configuration and the cards that it names. `own` is the address of a machine
+    /// that is a member; a relay's stands in its configuration.
     ///
     /// # Errors
     ///
     /// [`LinkError::ConfigValue`], [`LinkError::UnknownMember`].
-    pub(crate) fn new(config: &Config, cards: &[RelayCard]) -> Result<Self, LinkError> {
+    pub(crate) fn new(
+        config: &Config,
+        cards: &[RelayCard],
+        own: Option<PeerTag>,
+    ) -> Result<Self, LinkError> {
         let value = |what: &str| LinkError::ConfigValue(what.to_owned());
         check(cards)?;
-        let own = find(cards, config.tag)?;
+        let configured = config.tag.map(|who| find(cards, who)).transpose()?;
+        let own = own.or(configured).ok_or_else(|| value("tag: a relay needs an own address"))?;
+        if configured.is_some_and(|tag| tag != own) {
+            return Err(value("tag: it is not the address of this member"));
+        }
         let (mut neighbours, mut by_address) = (Vec::new(), HashMap::new());
         for (index, one) in config.neighbours.iter().enumerate() {
             let neighbour = neighbour(config, cards, one)?;
@@ -234,13 +243,13 @@ mod tests {
     }
 
     fn refused(rest: &str, cards: &[RelayCard]) -> String {
-        Table::new(&config(rest), cards).unwrap_err().to_string()
+        Table::new(&config(rest), cards, None).unwrap_err().to_string()
     }
 
     #[test]
     fn the_nearest_route_wins_and_others_take_the_rest() {
         let rest = "[[route]]\nto = \"slot 9\"\nvia = \"a\"\n[[route]]\nto = \"*\"\nvia = \"b\"\n";
-        let table = Table::new(&config(rest), &[card(7, 0..200)]).unwrap();
+        let table = Table::new(&config(rest), &[card(7, 0..200)], None).unwrap();
         for slot in 0..200 {
             let expected = if slot == 9 { tag(1) } else { tag(2) };
             let via = table.member(tag(slot)).unwrap().via.unwrap();
@@ -266,6 +275,11 @@ mod tests {
         assert!(together(card(7, 0..9), card(7, 9..10)).contains("one group"));
         assert!(together(card(7, 0..9), card(8, 8..10)).contains("two places"));
         assert!(refused("", &[]).contains("not 0"));
+        let nobody = Config::parse("version = 1").unwrap();
+        let untagged = Table::new(&nobody, &[], None).unwrap_err().to_string();
+        assert!(untagged.contains("an own address"), "{untagged}");
+        let other = Table::new(&config(""), &one, Some(tag(0))).unwrap_err().to_string();
+        assert!(other.contains("not the address of this member"), "{other}");
     }
 
     #[test]

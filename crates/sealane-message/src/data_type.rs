@@ -62,6 +62,8 @@ registry! {
     COMMAND = 11, "command";
     /// Chat that is for one reader only.
     SENSITIVE_CHAT = 12, "sensitive-chat";
+    /// An IP packet on its way between members.
+    PACKET = 13, "packet";
 }
 
 /// A text that names no data type.

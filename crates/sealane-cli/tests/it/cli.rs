@@ -12,6 +12,7 @@ mod hands_cards_on;
 mod hands_over;
 mod heals_groups;
 mod home;
+mod joins_machines;
 mod keeps_a_day;
 mod keeps_each_host;
 mod keeps_vaults;

@@ -4,9 +4,9 @@
 //! The same search of an open stream must find them: otherwise it would show nothing.
 
 mod member;
-mod net;
-mod search;
-mod wire;
+pub(crate) mod net;
+pub(crate) mod search;
+pub(crate) mod wire;
 
 use std::path::Path;
 

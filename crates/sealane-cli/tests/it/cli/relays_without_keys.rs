@@ -126,6 +126,8 @@ fn members_talk_over_relays_that_hold_their_tags_and_nothing_else() {
     std::fs::write(home.path("first.toml"), &first).unwrap();
     std::fs::write(home.path("second.toml"), second).unwrap();
     let [one, two] = ["first.toml", "second.toml"].map(|name| RelayProcess::start(&home, name));
+    // Relays ask each other at their start: who asks later is told the announcement again.
+    std::thread::sleep(Duration::from_millis(500));
     assert_eq!(text(&one.started, "tag"), relay_tag(1));
     assert_eq!(number(&one.started, "members"), 2);
 

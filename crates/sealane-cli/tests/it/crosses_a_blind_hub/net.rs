@@ -49,6 +49,10 @@ impl Net {
         net
     }
 
+    pub(crate) fn side(&self, side: usize) -> &str {
+        &self.names[side]
+    }
+
     pub(crate) fn hub(&self) -> &str {
         &self.names[2]
     }

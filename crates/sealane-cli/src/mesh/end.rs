@@ -1,0 +1,204 @@
+//! Packets to sealed frames and back.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use sealane_frame::{
+    ANNOUNCEMENT_TYPE, Compression, FrameBuf, FrameView, HEAD_ROOM_BYTES, Header, HeaderFields,
+    Kind, PeerTag,
+};
+use sealane_group::{LiveReader, Member, Sender};
+use sealane_link::{Arrival, Behind, PacketAddresses, Port, Reason, Tun};
+use sealane_message::DataType;
+use sealane_seal::limits::MAX_CEILING_BLOCK;
+use sealane_seal::{Binding, Class, SenderContext, Slot};
+
+use crate::Failure;
+use crate::times::now_ms;
+
+/// How often an end makes itself known, and looks what has changed in its group.
+const BEAT: Duration = Duration::from_secs(1);
+/// How long nothing happens before it looks whether it is to end.
+const TURN: Duration = Duration::from_millis(100);
+
+/// A member with an interface. One thread carries what programs send; the threads of the links
+/// bring what others have sent.
+pub(super) struct End {
+    tun: Tun,
+    behind: Mutex<Arc<Behind>>,
+    reading: Mutex<Reading>,
+    is_asked: AtomicBool,
+    has_newcomer: AtomicBool,
+    ends: AtomicBool,
+}
+
+/// What opens frames.
+struct Reading {
+    reader: LiveReader,
+    member: Member,
+    /// The start that each sender announced last.
+    starts: HashMap<Slot, SenderContext>,
+}
+
+impl End {
+    pub(super) fn new(member: Member, tun: Tun, behind: Behind) -> Result<End, Failure> {
+        let reader = member.live_reader()?;
+        Ok(End {
+            tun,
+            behind: Mutex::new(Arc::new(behind)),
+            reading: Mutex::new(Reading { reader, member, starts: HashMap::new() }),
+            is_asked: AtomicBool::new(false),
+            has_newcomer: AtomicBool::new(false),
+            ends: AtomicBool::new(false),
+        })
+    }
+
+    pub(super) fn go_on_with(&self, behind: Behind) {
+        *self.behind.lock() = Arc::new(behind);
+    }
+
+    pub(super) fn stop(&self) {
+        self.ends.store(true, Ordering::Relaxed);
+    }
+
+    /// Opens what came for this machine, and gives it the packet.
+    pub(super) fn take(&self, arrival: Arrival<'_>) -> Result<(), Reason> {
+        let frame = match arrival {
+            Arrival::Frame(frame) => frame,
+            Arrival::Asked => {
+                self.is_asked.store(true, Ordering::Relaxed);
+                return Ok(());
+            }
+        };
+        let header = *FrameView::parse(frame).map_err(|_| Reason::Malformed)?.header();
+        let Reading { reader, starts, .. } = &mut *self.reading.lock();
+        if (header.kind(), header.data_type()) == (Kind::Control, ANNOUNCEMENT_TYPE) {
+            let heard = reader.announced(frame, now_ms()).map_err(|_| Reason::Unopened)?;
+            let context = heard.announced.context;
+            if starts.insert(heard.slot, context) != Some(context) {
+                self.has_newcomer.store(true, Ordering::Relaxed);
+            }
+            return Ok(());
+        }
+        if !is_packet(&header) {
+            return Err(Reason::Unopened);
+        }
+        let message = reader.open(&Binding::link(), frame, now_ms());
+        let packet = message.map_err(|_| Reason::Unopened)?.body;
+        // Nobody speaks for addresses that are behind another member.
+        let source = PacketAddresses::parse(packet).ok_or(Reason::FalseAddress)?.source;
+        if self.behind.lock().member(source) != Some(header.source()) {
+            return Err(Reason::FalseAddress);
+        }
+        self.tun.send(packet).map_err(|_| Reason::LinkFault)
+    }
+
+    /// Seals what programs send, until it is to end.
+    pub(super) fn carry(&self, mut sender: Sender, mut port: Port) {
+        let mut buf = FrameBuf::new();
+        let mut next_beat = Instant::now();
+        let mut state = Ok(());
+        while !self.ends.load(Ordering::Relaxed) {
+            let now = Instant::now();
+            let beats = now >= next_beat;
+            if beats {
+                next_beat = now + BEAT;
+                let before = std::mem::replace(&mut state, self.follow(&mut sender));
+                tell_change(&before, &state);
+            }
+            if self.has_newcomer.swap(false, Ordering::Relaxed) {
+                // One that crashed refuses what it may have taken before. Where no counters can be
+                // reserved, it waits until this sender has come so far.
+                let _ = sender.skip(MAX_CEILING_BLOCK);
+            }
+            let is_asked = self.is_asked.swap(false, Ordering::Relaxed);
+            if state.is_ok() && (beats || is_asked) {
+                announce(&mut sender, &mut port, &mut buf);
+            }
+            self.packet(&mut sender, &mut port, &mut buf, state.is_ok());
+        }
+        port.flush();
+    }
+
+    /// Reads what the group has become, and says why nothing may be sealed.
+    fn follow(&self, sender: &mut Sender) -> Result<(), sealane_group::Error> {
+        let Reading { reader, member, .. } = &mut *self.reading.lock();
+        reader.allow_trials();
+        member.reload()?;
+        reader.follow(member)?;
+        if member.is_strict() {
+            member.check_heartbeat(now_ms())?;
+        }
+        sender.follow()
+    }
+
+    /// Takes the next packet of a program, if there is one.
+    fn packet(&self, sender: &mut Sender, port: &mut Port, buf: &mut FrameBuf, may_seal: bool) {
+        let mut draft = buf.draft();
+        let body = draft.body();
+        body.resize(HEAD_ROOM_BYTES + self.tun.mtu(), 0);
+        match self.tun.receive(body.get_mut(HEAD_ROOM_BYTES..).unwrap_or_default()) {
+            Ok(bytes) => body.truncate(HEAD_ROOM_BYTES + bytes),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                port.flush();
+                let _ = self.tun.wait(TURN);
+                return;
+            }
+            Err(_) => {
+                port.drop(Reason::LinkFault);
+                port.flush();
+                return std::thread::sleep(TURN);
+            }
+        }
+        let packet = body.get(HEAD_ROOM_BYTES..).unwrap_or_default();
+        let Some(to) = self.member_for(packet) else { return port.drop(Reason::NoMember) };
+        if !may_seal {
+            return port.drop(Reason::Unsealed);
+        }
+        let fields = HeaderFields {
+            destination: to,
+            codec: 0,
+            ..sender.fields(Class::Group, DataType::PACKET.number())
+        };
+        match sender.seal_draft(&fields, &Binding::link(), draft) {
+            Ok(frame) => port.push(frame),
+            Err(_) => port.drop(Reason::Unsealed),
+        }
+    }
+
+    /// Whoever answers for the address that a packet is for.
+    fn member_for(&self, packet: &[u8]) -> Option<PeerTag> {
+        let to = PacketAddresses::parse(packet)?.destination;
+        self.behind.lock().member(to)
+    }
+}
+
+fn announce(sender: &mut Sender, port: &mut Port, buf: &mut FrameBuf) {
+    match sender.announce(buf) {
+        Ok(frame) => port.push(frame),
+        Err(_) => port.drop(Reason::Unsealed),
+    }
+    port.flush();
+}
+
+/// Whether a frame says that it is a packet, as ends seal them.
+fn is_packet(header: &Header) -> bool {
+    let kind = (header.kind(), header.class(), header.compression(), header.codec());
+    kind == (Kind::Message, Class::Group, Compression::None, 0)
+        && header.data_type() == DataType::PACKET.number()
+}
+
+fn tell_change(
+    before: &Result<(), sealane_group::Error>,
+    after: &Result<(), sealane_group::Error>,
+) {
+    match (before, after) {
+        (Ok(()), Err(error)) => eprintln!("sealane: nothing is sent: {error}"),
+        (Err(_), Ok(())) => eprintln!("sealane: packets are sent again"),
+        _ => {}
+    }
+}

@@ -1,0 +1,302 @@
+//! Two machines on a network of their own, sealed, through a third that holds no key: what they
+//! say to each other by TCP and UDP arrives, and no byte on the relay's wires holds it.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use sealane::Value;
+use sealane_frame::{FrameBuf, HeaderFields};
+use sealane_group::KeyFolder;
+use sealane_message::DataType;
+use sealane_seal::{Binding, Class};
+
+use crate::cli::home::{Home, number};
+use crate::cli::json;
+use crate::crosses_a_blind_hub::net::{self, Net};
+use crate::crosses_a_blind_hub::search::Needles;
+use crate::crosses_a_blind_hub::wire::Recorder;
+
+const PATIENCE: Duration = Duration::from_secs(20);
+const CAR: &str = "10.9.0.2";
+const BASE: &str = "10.9.0.1";
+
+/// One of the three processes.
+struct Machine {
+    child: Child,
+    said: BufReader<std::process::ChildStdout>,
+    started: Value,
+}
+
+impl Machine {
+    fn start(mut command: Command) -> Machine {
+        let mut child = command.stdout(Stdio::piped()).stdin(Stdio::null()).spawn().unwrap();
+        let mut said = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        said.read_line(&mut line).unwrap();
+        Machine { child, started: json(&line), said }
+    }
+
+    fn stop(mut self) -> Value {
+        let id = self.child.id().to_string();
+        assert!(Command::new("kill").arg(id).status().unwrap().success());
+        let mut line = String::new();
+        self.said.read_line(&mut line).unwrap();
+        assert!(self.child.wait().unwrap().success());
+        json(&line)
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Runs something on a thread within a namespace.
+fn within<T: Send + 'static>(
+    name: &str,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> JoinHandle<T> {
+    let space = File::open(Path::new("/run/netns").join(name)).unwrap();
+    std::thread::spawn(move || {
+        // Only this thread moves: it ends there.
+        move_into_link_name_space(space.as_fd(), Some(LinkNameSpaceType::Network)).unwrap();
+        work()
+    })
+}
+
+/// A text that nobody could guess.
+fn text(bytes: usize, seed: u64) -> Vec<u8> {
+    let mut state = seed;
+    let letter = |_| {
+        state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+        b'a' + (state >> 59) as u8 % 26
+    };
+    (0..bytes).map(letter).collect()
+}
+
+fn configs(home: &Home) {
+    let neighbour = |name: &str, tag: &str, link: &str, address: &str| {
+        format!(
+            "[[neighbour]]\nname = \"{name}\"\ntag = \"{tag}\"\nlink = \"{link}\"\n\
+             address = \"{address}:9190\"\n"
+        )
+    };
+    let link = |name: &str, address: &str| {
+        format!("[[link]]\nname = \"{name}\"\nudp = \"{address}:9190\"\n")
+    };
+    let route = |to: &str, via: &str| format!("[[route]]\nto = \"{to}\"\nvia = \"{via}\"\n");
+    let relay = [
+        "version = 1\ntag = \"b100000000000001\"\ncards = [\"fleet.card\"]\n".to_owned(),
+        link("left", "10.77.1.2"),
+        link("right", "10.77.2.2"),
+        neighbour("car", "slot 1", "left", "10.77.1.1"),
+        neighbour("base", "slot 0", "right", "10.77.2.1"),
+        route("slot 1", "car"),
+        route("slot 0", "base"),
+    ];
+    std::fs::write(home.path("relay.toml"), relay.concat()).unwrap();
+    let ends = [("car", CAR, "10.77.1"), ("base", BASE, "10.77.2")];
+    for (who, address, net) in ends {
+        let end = [
+            "version = 1\n".to_owned(),
+            link("road", &format!("{net}.1")),
+            neighbour("relay", "b100000000000001", "road", &format!("{net}.2")),
+            route("*", "relay"),
+            format!("[mesh]\naddresses = [\"{address}/24\"]\n"),
+            format!("[[mesh.member]]\nslot = 0\nprefixes = [\"{BASE}/32\"]\n"),
+            format!("[[mesh.member]]\nslot = 1\nprefixes = [\"{CAR}/32\"]\n"),
+        ];
+        std::fs::write(home.path(&format!("{who}.toml")), end.concat()).unwrap();
+    }
+}
+
+fn end(home: &Home, net: &Net, side: usize, who: &str) -> Machine {
+    let mut command = net.on_side(side, Path::new(env!("CARGO_BIN_EXE_sealane")));
+    command.args(["--json", "mesh", "up", "fleet"]).arg(home.path(&format!("{who}.toml")));
+    Machine::start({
+        command.env("SEALANE_KEYS", home.path(who));
+        command
+    })
+}
+
+/// A server that gives back whatever it is sent over one connection after the other.
+fn echo(listener: &TcpListener) {
+    while let Ok((mut socket, _)) = listener.accept() {
+        let mut sent = Vec::new();
+        socket.read_to_end(&mut sent).unwrap();
+        if sent.is_empty() {
+            return;
+        }
+        socket.write_all(&sent).unwrap();
+    }
+}
+
+/// Sends a text, and gives what comes back; how often it was tried is nobody's business.
+fn there_and_back(sent: Vec<u8>) -> Vec<u8> {
+    let begun = Instant::now();
+    let address = (BASE.parse::<std::net::IpAddr>().unwrap(), 7000).into();
+    let mut socket = loop {
+        match TcpStream::connect_timeout(&address, Duration::from_secs(1)) {
+            Ok(socket) => break socket,
+            Err(error) => assert!(begun.elapsed() < PATIENCE, "{error}"),
+        }
+    };
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    socket.write_all(&sent).unwrap();
+    socket.shutdown(std::net::Shutdown::Write).unwrap();
+    let mut got = Vec::new();
+    socket.read_to_end(&mut got).unwrap();
+    got
+}
+
+/// Three machines in a row, and what the one between them sees.
+struct Row {
+    net: Net,
+    home: Home,
+    relay: Machine,
+    recorder: Recorder,
+}
+
+impl Row {
+    fn new() -> Row {
+        net::require();
+        let net = Net::make();
+        let home = Home::fleet(&[], &["base", "car"]);
+        home.file("fleet.card", "base", &["group", "relay-card", "fleet"]);
+        configs(&home);
+        let recorder = Recorder::start(net.hub());
+        let mut command = net.on_hub(Path::new(env!("CARGO_BIN_EXE_sealane")));
+        command.args(["--json", "relay"]).arg(home.path("relay.toml"));
+        let relay = Machine::start(command);
+        Row { net, home, relay, recorder }
+    }
+
+    fn end(&self, side: usize, who: &str) -> Machine {
+        end(&self.home, &self.net, side, who)
+    }
+
+    /// On the machine of that side.
+    fn on<T: Send + 'static>(&self, side: usize, work: impl FnOnce() -> T + Send + 'static) -> T {
+        within(self.net.side(side), work).join().unwrap()
+    }
+
+    /// Ends the relay, and looks for what was said on its wires.
+    fn search(self, secrets: &[(&str, &[u8])]) {
+        let relay = self.relay.stop();
+        let carried = number(relay.field("forwarded").unwrap(), "bytes");
+        assert!(carried > 2 << 20, "{relay:?}");
+        let mut needles = Needles::default();
+        secrets.iter().for_each(|(name, secret)| needles.add(name, secret));
+        for who in ["base", "car"] {
+            let bytes = std::fs::read(self.home.path(who).join("identity")).unwrap();
+            needles.add(who, &bytes);
+        }
+        let packets = self.recorder.finish().packets;
+        let bytes: usize = packets.iter().map(Vec::len).sum();
+        assert!(bytes as u64 > 2 * carried, "{bytes} bytes recorded on two wires");
+        for packet in &packets {
+            let found = needles.find(packet);
+            assert!(found.is_empty(), "{found:?}");
+        }
+    }
+}
+
+#[test]
+fn two_machines_talk_by_tcp_and_udp_through_one_that_holds_no_key() {
+    let _turn = crate::TURN.blocking_lock();
+    let row = Row::new();
+    let (car, base) = (row.end(0, "car"), row.end(1, "base"));
+    assert_eq!(number(&car.started, "mtu"), 1500 - 28 - 89);
+    let listener = row.on(1, || TcpListener::bind((BASE, 7000)).unwrap());
+    let server = std::thread::spawn(move || echo(&listener));
+    let long = text(1 << 20, 7);
+    let sent = long.clone();
+    let got = row.on(0, move || there_and_back(sent));
+    assert!(got == long, "{} bytes came back", got.len());
+
+    // A car that is killed goes on.
+    drop(car);
+    let car = row.end(0, "car");
+    let short = text(5000, 8);
+    let sent = short.clone();
+    let begun = Instant::now();
+    let got = row.on(0, move || there_and_back(sent));
+    assert!(got == short, "{} bytes came back", got.len());
+    println!("after a kill it went on within {:?}", begun.elapsed());
+
+    // What is for nobody goes nowhere, and datagrams go as well.
+    let word = text(400, 9);
+    let told = word.clone();
+    let socket = row.on(1, || UdpSocket::bind((BASE, 7001)).unwrap());
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    row.on(0, move || {
+        let own = UdpSocket::bind((CAR, 0)).unwrap();
+        own.send_to(&told, ("10.9.0.77", 7001)).unwrap();
+        own.send_to(&told, (BASE, 7001)).unwrap();
+    });
+    let mut got = [0; 500];
+    let length = socket.recv(&mut got).unwrap();
+    assert_eq!(got[..length], word);
+    row.on(0, || there_and_back(Vec::new()));
+    server.join().unwrap();
+
+    let dropped = |said: &Value, why| said.field("dropped").and_then(|all| all.field(why)).cloned();
+    let (car, base) = (car.stop(), base.stop());
+    assert!(dropped(&car, "no_member").is_some(), "{car:?}");
+    assert_eq!(dropped(&base, "false_address"), None, "{base:?}");
+    row.search(&[("long", &long[..4096]), ("short", &short), ("datagram", &word)]);
+}
+
+/// A packet of nothing but a header.
+fn packet(from: [u8; 4]) -> Vec<u8> {
+    let mut packet = vec![0; 20];
+    packet[0] = 0x45;
+    packet[12..16].copy_from_slice(&from);
+    packet[16..].copy_from_slice(&[10, 9, 0, 1]);
+    packet
+}
+
+/// A member gone bad, which seals whatever it likes.
+#[test]
+fn a_member_speaks_for_no_address_but_its_own_and_for_each_packet_once() {
+    let _turn = crate::TURN.blocking_lock();
+    let row = Row::new();
+    let base = row.end(1, "base");
+    let member = |who| KeyFolder::open(&row.home.path(who), None).unwrap().group("fleet").unwrap();
+    let socket = row.on(0, || UdpSocket::bind("10.77.1.1:9190").unwrap());
+    let send = |frame: &[u8]| {
+        socket.send_to(frame, "10.77.1.2:9190").unwrap();
+    };
+    let (mut sender, mut buf) = (member("car").sender().unwrap(), FrameBuf::new());
+    send(sender.announce(&mut buf).unwrap());
+    let fields = HeaderFields {
+        destination: member("base").source().unwrap(),
+        codec: 0,
+        ..sender.fields(Class::Group, DataType::PACKET.number())
+    };
+    let another_type = HeaderFields { data_type: 1, ..fields };
+    let cases = [
+        (&fields, packet([10, 9, 0, 2]), 2),
+        (&fields, packet([10, 9, 0, 1]), 1),
+        (&fields, packet([10, 9, 0, 9]), 1),
+        (&fields, vec![0x45], 1),
+        (&another_type, packet([10, 9, 0, 2]), 1),
+    ];
+    for (fields, packet, times) in cases {
+        let frame = sender.seal(fields, &Binding::link(), &packet, &mut buf).unwrap();
+        (0..times).for_each(|_| send(frame));
+    }
+    std::thread::sleep(Duration::from_millis(500));
+    let said = base.stop();
+    let dropped = said.field("dropped").unwrap();
+    assert_eq!((number(dropped, "false_address"), number(dropped, "unopened")), (3, 2), "{said:?}");
+}
