@@ -47,8 +47,8 @@ sealane_message::errors! {
         #[error("interface {interface}: {cause}")]
         #[code("SL-LINK-07", "InterfaceNotMade")]
         #[cause("the interface of a mesh cannot be made")]
-        #[hint("It needs the right to administer the network (root, or CAP_NET_ADMIN), /dev/net/tun, \
-                and a name that is free.")]
+        #[hint("It needs the right to administer the network (root, or CAP_NET_ADMIN), \
+                /dev/net/tun, and a name that is free.")]
         Interface {
             /// What it was to be called.
             interface: String,
@@ -58,7 +58,7 @@ sealane_message::errors! {
         /// A reload that would open or close links.
         #[error("the links are not those that were opened")]
         #[code("SL-LINK-06", "LinksChanged", exit = Usage)]
-        #[cause("a configuration that is read again has other links or another interface than the one that was started")]
+        #[cause("a configuration that is read again has other links, or another interface")]
         #[hint("Start again to change links; neighbours, routes and cards change without.")]
         LinksChanged,
     }

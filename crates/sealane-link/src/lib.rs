@@ -13,9 +13,8 @@
 //! A [`Relay`] knows its own tag, its neighbours' addresses, the routes of its [`Config`], and what
 //! a [`RelayCard`] tells of each group: tags, no key and no name. It checks what can be checked
 //! without keys, and drops the rest, each frame for a [`Reason`] that is counted. A member that
-//! [joins](Relay::join) relays too; it takes the frames that are for it, sends its own by a [`Port`],
-//! and has an interface, [`Tun`]. `spec/link.md` is
-//! the specification.
+//! [joins](Relay::join) relays too; it takes the frames that are for it, sends its own by a
+//! [`Port`], and has an interface, [`Tun`]. `spec/link.md` is the specification.
 //!
 //! ```no_run
 //! use sealane_link::{Config, Relay, RelayCard};

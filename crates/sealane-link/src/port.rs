@@ -9,8 +9,8 @@ use crate::outlet::Outlet;
 use crate::relay::Shared;
 use crate::table::{NeighbourIndex, Table};
 
-/// Sends frames of this machine, each by the routes of the newest table. Frames of one length to one
-/// neighbour, one after the other, leave together.
+/// Sends frames of this machine, each by the routes of the newest table. Frames of one length to
+/// one neighbour, one after the other, leave together.
 #[derive(Debug)]
 pub struct Port {
     shared: Arc<Shared>,

@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::s3::Server;
 use crate::shared::{CHEAP, Host, PASSPHRASE, Place};
@@ -128,6 +129,8 @@ fn the_state_folder_opens_nothing() {
     let owner = place.init();
     let code = owner.add_recovery("paper").unwrap();
     let host = Host::of(&place, &owner, "host");
+    // What changed just now is not remembered.
+    std::thread::sleep(Duration::from_millis(100));
     owner.put_paths(std::slice::from_ref(&source), &PutOptions::default()).unwrap();
     host.open(&place).put_paths(&[source], &PutOptions::default()).unwrap();
     let code = code.expose().to_string();
