@@ -15,6 +15,7 @@ mod letters;
 mod manage;
 mod plan;
 mod progress;
+mod sessions;
 mod settle;
 mod staged;
 mod store;
@@ -36,7 +37,8 @@ use crate::store::{Fault, Next, Settings, Writes};
 use crate::{Error, now_ms};
 use plan::Plan;
 use progress::Progress;
-use staged::Staged;
+use sessions::Sessions;
+use staged::{HOUR_MS, Staged};
 use upkeep::Upkeep;
 
 /// How long acknowledgements wait to be stored together. The model of the hub does not wait.
@@ -61,6 +63,8 @@ pub(crate) struct Writer {
     defaults: Settings,
     /// What `memory` streams were answered for and the store has not got yet.
     unsaved: Vec<Staged>,
+    /// What the store holds of the sessions that published last.
+    sessions: Sessions,
     /// Commands for streams that the last commit was removing: they are the first of the next one.
     deferred: Vec<Command>,
     /// When consumers were stored last.
@@ -90,6 +94,7 @@ impl Writer {
             next,
             defaults,
             unsaved: Vec::new(),
+            sessions: Sessions::default(),
             deferred: Vec::new(),
             flushed: None,
             is_shared: false,
@@ -200,6 +205,7 @@ impl Writer {
             defaults: self.defaults,
             next: &mut self.next,
             unsaved: &self.unsaved,
+            sessions: &self.sessions,
             delayed: self.upkeep.delayed,
             sweeping: &self.upkeep.sweeping,
         };
@@ -356,13 +362,14 @@ impl Writer {
 
 impl Writer {
     /// The commit stands.
-    fn settle(&mut self, plan: Plan) {
+    fn settle(&mut self, mut plan: Plan) {
         let is_full = *self.registry.fault.lock() == Some(Fault::Full);
         if !plan.is_stripped && (plan.has_room || !is_full) {
             self.clear_fault();
         }
         // What a stream was answered for goes with it.
         self.unsaved.retain(|staged| !plan.removing.contains_key(&staged.stream.topic));
+        self.keep_sessions(&mut plan);
         if !plan.is_stripped {
             for staged in self.unsaved.drain(..) {
                 staged.note_stored(&self.registry);
@@ -378,12 +385,27 @@ impl Writer {
         self.deferred = settle::settle(plan, &self.registry);
     }
 
+    /// Keeps what the commit has stored of sessions, unless rows of others went with it.
+    fn keep_sessions(&mut self, plan: &mut Plan) {
+        let (hour, is_stripped) = (plan.now_ms / HOUR_MS, plan.is_stripped);
+        let unsaved = self.unsaved.iter_mut().filter(|_| !is_stripped);
+        for staged in unsaved.chain(plan.gains.values_mut()) {
+            for (key, session) in std::mem::take(&mut staged.sessions) {
+                self.sessions.keep(staged.stream.number, key, session.stored(hour));
+            }
+        }
+        if self.upkeep.has_dropped_sessions() || !plan.removing.is_empty() {
+            self.sessions.clear();
+        }
+    }
+
     /// The commit was given up.
     fn fail(&mut self, plan: Plan, fault: &Fault) {
         self.note_fault(fault);
         self.registry.metrics.failed_commits.fetch_add(1, Ordering::Relaxed);
         self.flushed = Some(Instant::now());
         self.upkeep.fail();
+        self.sessions.clear();
         settle::fail(plan, &self.registry, fault);
     }
 }

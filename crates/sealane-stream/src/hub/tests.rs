@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use sealane_codec::{Codec, Transcoder};
-use sealane_protocol::{Mark, Op};
+use sealane_protocol::{Mark, Op, Outcome};
 
 use super::*;
+use crate::Item;
 use crate::limits::{MAX_GROUP_STREAMS, MAX_STREAMS};
 
 fn open(folder: &tempfile::TempDir) -> Hub {
@@ -197,4 +198,32 @@ async fn systems_have_room_for_their_streams_when_there_is_none_for_others() {
     assert_eq!(make("groups/more").await, Ok(()));
     hub.store_trouble.fail_at(1, store::Fault::Failed("the rows are not there".into()), true);
     let _ = hub.close();
+}
+
+/// What is kept in memory of a session is what the store holds, whichever statement of a commit
+/// fails: each number is stored once, and said to be where it is.
+#[tokio::test]
+async fn a_session_goes_on_whichever_statement_fails() {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = open(&folder);
+    let session = hub.publishing("", "session").unwrap();
+    for n in 1..=40 {
+        hub.store_trouble.fail_at(1 + n % 5, store::Fault::Busy, false);
+        loop {
+            let envelope = messages(&hub, "m", 1).envelopes.remove(0);
+            let topic = "m".parse().unwrap();
+            let items = vec![Item { topic, n, envelope, expect: None, delay_ms: None }];
+            let room = session.room(&items).await.unwrap();
+            session.publish(items, 8, room).unwrap();
+            let mut answers = Vec::new();
+            let answered = session.answers(&mut answers);
+            tokio::time::timeout(Duration::from_secs(10), answered).await.unwrap().unwrap();
+            if let Ok(placed) = &answers[0].result {
+                assert!(matches!(placed.first, Outcome::At(place) if place.offset == n - 1));
+                break;
+            }
+        }
+    }
+    assert!(hub.store_trouble.failed() > 20);
+    assert_eq!(hub.stream(&"m".parse().unwrap()).unwrap().next, 40);
 }

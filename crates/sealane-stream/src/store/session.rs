@@ -94,6 +94,16 @@ impl Session {
         Self { certain: self.n, ..self.clone() }
     }
 
+    /// The same session once the commit that has written its row stands.
+    pub(crate) fn stored(self, hour: u64) -> Self {
+        Self { hour: Some(hour), certain: self.n, ..self }
+    }
+
+    /// Runs of places that it knows.
+    pub(crate) fn runs(&self) -> usize {
+        self.places.len()
+    }
+
     /// Whether it has a row already.
     pub(crate) fn has_row(&self) -> bool {
         self.hour.is_some()

@@ -20,6 +20,7 @@ use super::keys::{replay, write_ids};
 use super::letters::Buried;
 use super::manage::Managed;
 use super::progress::ConsumerPlan;
+use super::sessions::Sessions;
 use super::staged::Staged;
 use super::upkeep::RELEASE_AGAIN_MS;
 use crate::Level;
@@ -40,6 +41,8 @@ pub(super) struct Planner<'a> {
     pub(super) defaults: Settings,
     pub(super) next: &'a mut Next,
     pub(super) unsaved: &'a [Staged],
+    /// What the store holds of the sessions that published last.
+    pub(super) sessions: &'a Sessions,
     /// Delayed messages that are stored.
     pub(super) delayed: u64,
     /// Numbers of removed streams that have left something in the store.

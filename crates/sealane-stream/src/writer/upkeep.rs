@@ -169,6 +169,11 @@ impl Upkeep {
         Ok(())
     }
 
+    /// Whether the last attempt to commit has removed rows of sessions.
+    pub(super) fn has_dropped_sessions(&self) -> bool {
+        self.removed.sessions > 0
+    }
+
     fn drop_keys(&self, now_ms: u64, writes: &Writes) -> Result<u64, Fault> {
         if self.keys == 0 {
             return Ok(0);

@@ -148,7 +148,7 @@ impl Plan {
         &self,
         planner: &Planner,
         stream: Option<&Stream>,
-        key: &[u8],
+        key: &Arc<[u8]>,
     ) -> Result<Session, Fault> {
         let Some(stream) = stream else { return Ok(Session::default()) };
         let of_plan = self.gains.get(&stream.number).and_then(|staged| staged.sessions.get(key));
@@ -160,7 +160,16 @@ impl Plan {
         match unsaved.find_map(|staged| staged.sessions.get(key)) {
             Some(session) => Ok(session.made_certain()),
             None if self.made.contains_key(&stream.topic) => Ok(Session::default()),
-            None => planner.writes.find_session(stream.number, key),
+            None => match planner.sessions.find(stream.number, key) {
+                Some(session) => {
+                    debug_assert!({
+                        let stored = planner.writes.find_session(stream.number, key);
+                        stored.map_or(true, |stored| stored == *session)
+                    });
+                    Ok(session.clone())
+                }
+                None => planner.writes.find_session(stream.number, key),
+            },
         }
     }
 }

@@ -1,0 +1,83 @@
+//! What the store holds of the sessions that published last, so that a message of theirs is planned
+//! without a look at the store: outside a transaction such a look takes and gives back a lock of
+//! the file, which costs more than the rest of planning.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::store::Session;
+
+/// How much one half holds, in runs of places. 16,384 sessions of one run each, or fewer that share
+/// their streams with others: about 8 MiB.
+const HALF_SIZE_MAX: usize = 1 << 18;
+/// What a session takes beside its runs.
+const SESSION_SIZE: usize = 15;
+
+/// A stream's number and a session's key.
+type Place = (u32, Arc<[u8]>);
+
+/// Two halves: when the one that is written is full, the other is forgotten and takes its place.
+/// Whoever publishes on is always found in one of them.
+#[derive(Default)]
+pub(super) struct Sessions {
+    recent: HashMap<Place, Session>,
+    before: HashMap<Place, Session>,
+    /// What `recent` holds, in runs.
+    size: usize,
+}
+
+impl Sessions {
+    /// What the store holds of a session. None: the store has to be asked.
+    pub(super) fn find(&self, stream: u32, key: &Arc<[u8]>) -> Option<&Session> {
+        let place = (stream, key.clone());
+        self.recent.get(&place).or_else(|| self.before.get(&place))
+    }
+
+    /// Keeps what the store holds of a session, now that the commit stands.
+    pub(super) fn keep(&mut self, stream: u32, key: Arc<[u8]>, session: Session) {
+        self.size += size(&session);
+        if let Some(old) = self.recent.insert((stream, key), session) {
+            self.size -= size(&old);
+        }
+        if self.size > HALF_SIZE_MAX {
+            self.before = std::mem::take(&mut self.recent);
+            self.size = 0;
+        }
+    }
+
+    /// Forgets everything, since the store may hold something else.
+    pub(super) fn clear(&mut self) {
+        *self = Self::default();
+    }
+}
+
+fn size(session: &Session) -> usize {
+    SESSION_SIZE + session.runs()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(number: u64) -> Arc<[u8]> {
+        number.to_le_bytes().as_slice().into()
+    }
+
+    #[test]
+    fn what_is_kept_is_bounded_and_whoever_publishes_on_is_found() {
+        let mut sessions = Sessions::default();
+        let session = Session::default();
+        let half = (HALF_SIZE_MAX / SESSION_SIZE) as u64;
+        for number in 0..5 * half {
+            sessions.keep(1, key(number), session.clone());
+            sessions.keep(2, key(0), session.clone());
+            assert!(sessions.find(2, &key(0)).is_some());
+            assert!(sessions.find(1, &key(number)).is_some());
+        }
+        assert!((sessions.recent.len() + sessions.before.len()) as u64 <= 2 * half + 2);
+        assert_eq!(sessions.find(1, &key(0)), None);
+        assert_eq!(sessions.find(3, &key(0)), None);
+        sessions.clear();
+        assert_eq!(sessions.find(2, &key(0)), None);
+    }
+}
