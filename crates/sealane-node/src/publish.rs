@@ -4,6 +4,7 @@ mod credit;
 mod waiting;
 
 use std::cell::RefCell;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -33,8 +34,9 @@ use crate::upgrade;
 use credit::Credit;
 use waiting::Waiting;
 
-/// Bytes that are read from a connection at once; it is held as long as the connection lives.
-const READ_BUFFER_BYTES: usize = 16 << 10;
+/// Bytes that are read from a connection at once; it is held as long as the connection lives, and
+/// the WebSocket library fills it with zeros whenever it looks whether there is more.
+const READ_BUFFER_BYTES: usize = 4 << 10;
 /// Frames that are taken in before what they brought is handed to the hub.
 const TURN: usize = 64;
 
@@ -127,12 +129,14 @@ impl Connection {
         self.told.push(PublishFrame::Session { session, codec, time_ms: now_ms(), features });
         let mut stopping = self.app.stopping.clone();
         let mut answers = Vec::new();
+        // It only moves to later, so that it is set again when it has come and not for each frame.
+        let mut wake = pin!(sleep_until(self.frames.wake_at()));
         loop {
             let is_flushing = self.frames.is_flushing();
             if !is_flushing && let Err(end) = self.tell() {
                 return end;
             }
-            let (wake, again) = (self.frames.wake_at(), self.credit.wait_until());
+            let again = self.credit.wait_until();
             let step = tokio::select! {
                 heard = self.frames.hear() => self.after(heard),
                 room = self.waiting.room(&self.publishing) => room.map_err(End::from),
@@ -140,7 +144,11 @@ impl Connection {
                     self.note(&mut answers);
                     came.map_err(End::from)
                 }
-                () = sleep_until(wake) => self.frames.tick(),
+                () = wake.as_mut() => {
+                    let ticked = self.frames.tick();
+                    wake.as_mut().reset(self.frames.wake_at());
+                    ticked
+                }
                 () = sleep_until(again.unwrap_or_else(tokio::time::Instant::now)),
                     if again.is_some() && !is_flushing => Ok(()),
                 granted = self.grant.changed() => granted.map_err(End::Refused),
