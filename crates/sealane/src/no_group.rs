@@ -45,6 +45,7 @@ pub(crate) struct SealedNow {
 
 /// Envelopes that were sealed; there are none.
 #[derive(Debug, Clone)]
+#[expect(dead_code, reason = "only groups read it")]
 pub(crate) struct Sent {
     pub(crate) epoch: u64,
     pub(crate) data_type: DataType,
