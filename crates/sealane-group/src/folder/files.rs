@@ -106,6 +106,7 @@ fn contents(
             bytes.extend(sum);
         }
     }
+    debug_assert!(bytes.len() <= room, "growth leaves copies of secrets behind");
     if bytes.len() > MAX_GROUP_FILE_BYTES {
         return Err(Error::Refused("the group is too large for its file: forget old epochs"));
     }

@@ -147,6 +147,11 @@ fn heartbeats_that_are_forged_replayed_or_of_another_group_do_nothing() {
     let car = &mut members[0];
     apply(car, &rotated).unwrap();
     car.apply(&beater.beat(base.id(), base.orders(), now_ms() + 60_000)).unwrap();
+    let car_keys = sealane_group::KeyFolder::open(&place.path("car1"), None).unwrap();
+    let membership = sealane_group::Membership::from(car_keys.group("fleet").unwrap());
+    let newest = rotated.last().unwrap();
+    let shown = [car.shown_by(newest), membership.shown_by(newest)];
+    assert_eq!(shown, [Some(base.orders()); 2]);
     let before = files(&place.path("car1"));
     for replayed in old.iter().chain([&new]) {
         assert!(car.apply(replayed).unwrap().is_empty());

@@ -129,6 +129,22 @@ fn battery_and_rate_change_the_pace_and_nothing_urgent() {
     assert_eq!(pace(Some(0), 0), (Pace::Saving, true, true));
 }
 
+#[test]
+fn messages_are_split_by_the_narrower_of_link_and_pace() {
+    let file =
+        "version = 1\n[link.mesh]\nfragment_bytes = 300\n[adapt.saving]\nfragment_bytes = 64";
+    let policy = Policy::from_toml(file).unwrap();
+    let bytes = |link, battery: u8| {
+        let battery = Battery::new(battery);
+        let conditions = Conditions { link, battery, ..Conditions::default() };
+        [DataType::CHAT, DataType::EMERGENCY]
+            .map(|data_type| policy.decide(data_type, &conditions).sending.fragment_bytes)
+    };
+    assert_eq!(bytes(Link::Mesh, 100), [300; 2]);
+    assert_eq!(bytes(Link::Mesh, 5), [64; 2]);
+    assert!(bytes(Link::Hub, 100).iter().all(|bytes| *bytes > 300));
+}
+
 /// In a pair C is P, and S meets the floor P as well: only the two hold the keys.
 #[test]
 fn what_meets_a_floor() {
