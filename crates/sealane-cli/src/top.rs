@@ -39,11 +39,13 @@ pub async fn run(args: &Top, file: &File, terminal: &mut Terminal) -> Result<(),
     let client = file.client(args.hub.server.as_ref(), None)?.patience(Duration::ZERO);
     let screen = !terminal.json() && std::io::stdout().is_terminal();
     let mut before = look(&client, args.pattern.as_deref()).await?;
+    // Listened to from the beginning, since Ctrl-C may come while the hub is asked.
+    let mut ended = tokio::spawn(tokio::signal::ctrl_c());
     let mut left = args.count.map(|count| count.saturating_sub(1));
     while left != Some(0) {
         tokio::select! {
             () = tokio::time::sleep(args.every) => {}
-            _ = tokio::signal::ctrl_c() => break,
+            _ = &mut ended => break,
         }
         let now = look(&client, args.pattern.as_deref()).await?;
         let rows = rows(&before, &now);
