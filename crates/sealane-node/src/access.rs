@@ -174,6 +174,13 @@ impl Pass {
         Err(Refusal::Forbidden { right: right.name(), on: topic.to_string() })
     }
 
+    /// The topic of that name, where the right to it is granted.
+    pub(crate) fn topic(&self, right: Right, name: &str) -> Result<Topic, Refusal> {
+        let topic = name.parse().map_err(sealane_protocol::Error::from)?;
+        self.need(right, &topic)?;
+        Ok(topic)
+    }
+
     /// Refuses who may enqueue nowhere.
     pub(crate) fn need_to_enqueue(&self) -> Result<(), Refusal> {
         if self.token.as_ref().is_none_or(|token| token.rights().may_enqueue()) {

@@ -28,8 +28,7 @@ pub(crate) async fn show(
     headers: HeaderMap,
 ) -> Response {
     let result = async {
-        let topic: Topic = topic.parse().map_err(Error::from)?;
-        pass.need(Right::Read, &topic)?;
+        let topic = pass.topic(Right::Read, &topic)?;
         let consumer = read_consumer_query(query::read(query)?)?;
         accepted(&headers)?;
         let Some(consumer) = consumer else {
@@ -52,8 +51,7 @@ pub(crate) async fn steer(
 ) -> Response {
     let headers = request.headers().clone();
     let result = async {
-        let topic: Topic = topic.parse().map_err(Error::from)?;
-        pass.need(Right::Manage, &topic)?;
+        let topic = pass.topic(Right::Manage, &topic)?;
         let consumer = named(query)?;
         accepted(&headers)?;
         let body = body::read(&app.fair, &pass, request).await?;
@@ -74,8 +72,7 @@ pub(crate) async fn remove(
     headers: HeaderMap,
 ) -> Response {
     let result = async {
-        let topic: Topic = topic.parse().map_err(Error::from)?;
-        pass.need(Right::Manage, &topic)?;
+        let topic = pass.topic(Right::Manage, &topic)?;
         let consumer = named(query)?;
         accepted(&headers)?;
         app.hub.remove_consumer(&topic, &consumer).await?;

@@ -7,8 +7,7 @@ use axum::extract::{Path, RawQuery, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use sealane_codec::Writer;
-use sealane_message::Topic;
-use sealane_protocol::{Error, ListDelayed, read_cancel_query};
+use sealane_protocol::{ListDelayed, read_cancel_query};
 
 use crate::access::{Pass, Right};
 use crate::app::App;
@@ -24,8 +23,7 @@ pub(crate) async fn list(
     headers: HeaderMap,
 ) -> Response {
     let result = async {
-        let topic: Topic = topic.parse().map_err(Error::from)?;
-        pass.need(Right::Read, &topic)?;
+        let topic = pass.topic(Right::Read, &topic)?;
         let list = ListDelayed::read(query::read(query)?)?;
         accepted(&headers)?;
         let page = app.hub.delayed(&topic, list).await?;
@@ -43,8 +41,7 @@ pub(crate) async fn cancel(
     headers: HeaderMap,
 ) -> Response {
     let result = async {
-        let topic: Topic = topic.parse().map_err(Error::from)?;
-        pass.need(Right::Manage, &topic)?;
+        let topic = pass.topic(Right::Manage, &topic)?;
         let id = read_cancel_query(query::read(query)?)?;
         accepted(&headers)?;
         let cancelled = app.hub.cancel(&topic, id).await?;

@@ -10,9 +10,7 @@ use axum::response::Response;
 use sealane_codec::{Codec, Writer};
 use sealane_message::{Pattern, Topic};
 use sealane_protocol::limits::MAX_RANGE_MESSAGES;
-use sealane_protocol::{
-    Change, Error, Joined, List, Purge, Range, StreamState, Streams, write_removed,
-};
+use sealane_protocol::{Change, Joined, List, Purge, Range, StreamState, Streams, write_removed};
 use sealane_stream::{Output, Page};
 
 use crate::access::{Pass, Right};
@@ -47,8 +45,7 @@ pub(crate) async fn show(
     headers: HeaderMap,
 ) -> Response {
     let result = async {
-        let topic: Topic = topic.parse().map_err(Error::from)?;
-        pass.need(Right::Read, &topic)?;
+        let topic = pass.topic(Right::Read, &topic)?;
         let parameters = query::read(query)?;
         if parameters.is_empty() {
             let mut state = app.hub.stream(&topic)?;
@@ -71,8 +68,7 @@ pub(crate) async fn configure(
 ) -> Response {
     let headers = request.headers().clone();
     let result = async {
-        let topic: Topic = topic.parse().map_err(Error::from)?;
-        pass.need(Right::Manage, &topic)?;
+        let topic = pass.topic(Right::Manage, &topic)?;
         accepted(&headers)?;
         let body = body::read(&app.fair, &pass, request).await?;
         let change = Change::read(body.codec, &body.bytes)?;
@@ -90,8 +86,7 @@ pub(crate) async fn remove(
     headers: HeaderMap,
 ) -> Response {
     let result = async {
-        let topic: Topic = topic.parse().map_err(Error::from)?;
-        pass.need(Right::Manage, &topic)?;
+        let topic = pass.topic(Right::Manage, &topic)?;
         accepted(&headers)?;
         app.hub.remove(&topic).await?;
         Ok(Box::new(move |writer: &mut Writer<'_>| write_removed(&topic, writer)) as Fill)
@@ -108,8 +103,7 @@ pub(crate) async fn purge(
 ) -> Response {
     let headers = request.headers().clone();
     let result = async {
-        let topic: Topic = topic.parse().map_err(Error::from)?;
-        pass.need(Right::Manage, &topic)?;
+        let topic = pass.topic(Right::Manage, &topic)?;
         accepted(&headers)?;
         let body = body::read(&app.fair, &pass, request).await?;
         let Purge { before } = Purge::read(body.codec, &body.bytes)?;
