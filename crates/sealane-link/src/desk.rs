@@ -144,6 +144,15 @@ impl Desk {
         Ok(())
     }
 
+    /// Tells the member whose machine this is that no more has come at once.
+    pub(crate) fn pause(&mut self) {
+        if let Some(end) = &self.shared.end
+            && let Err(why) = (end.take)(Arrival::Pause)
+        {
+            self.outlet.tally.drop(why, 1);
+        }
+    }
+
     /// Takes a frame to everybody and sends it on, if it was not here before.
     fn flood(&mut self, brought: Brought, bytes: &mut [u8]) -> Result<(), Reason> {
         let by = self.table.neighbour(brought.by).map(|by| by.tag).ok_or(Reason::Stranger)?;

@@ -32,6 +32,8 @@
 )]
 
 mod address;
+mod bundle;
+mod burst;
 mod card;
 mod config;
 mod counters;
@@ -45,6 +47,7 @@ mod link;
 mod memory;
 mod mesh_config;
 mod note;
+mod offload;
 mod outlet;
 mod packet;
 mod port;
@@ -57,6 +60,8 @@ mod udp;
 mod worker;
 
 pub use address::Address;
+pub use bundle::Bundle;
+pub use burst::Burst;
 pub use card::RelayCard;
 pub use config::{Config, LinkConfig, NeighbourConfig, RouteConfig, Target, Who, Wire};
 pub use counters::{Reason, Tally, Volume};

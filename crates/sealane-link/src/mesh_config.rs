@@ -20,6 +20,9 @@ pub struct MeshConfig {
     pub addresses: Vec<Prefix>,
     /// The largest packet; as the links allow where it is not said.
     pub mtu: Option<u16>,
+    /// Whether the kernel gives and takes many segments as one packet.
+    #[serde(default = "usual_offload")]
+    pub offload: bool,
     /// Which addresses are behind which member.
     #[serde(default, rename = "member")]
     pub members: Vec<MemberConfig>,
@@ -48,7 +51,9 @@ pub struct Prefix {
 impl MeshConfig {
     /// Whether it describes the same interface, whoever is behind it.
     pub fn has_interface_of(&self, other: &MeshConfig) -> bool {
-        let told = |mesh: &MeshConfig| (mesh.interface.clone(), mesh.addresses.clone(), mesh.mtu);
+        let told = |mesh: &MeshConfig| {
+            (mesh.interface.clone(), mesh.addresses.clone(), mesh.mtu, mesh.offload)
+        };
         told(self) == told(other)
     }
 
@@ -125,6 +130,10 @@ impl<'de> Deserialize<'de> for Prefix {
 
 fn usual_interface() -> String {
     "sealane0".to_owned()
+}
+
+fn usual_offload() -> bool {
+    true
 }
 
 /// What the kernel takes as a name.

@@ -34,6 +34,8 @@ pub enum Arrival<'a> {
     Frame(&'a mut [u8]),
     /// A neighbour asks for the own announcement.
     Asked,
+    /// No more has come at once: what was kept to go together goes now.
+    Pause,
 }
 
 /// Takes what comes for this machine, on the thread of the link, or says why not.

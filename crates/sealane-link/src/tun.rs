@@ -7,13 +7,20 @@ use std::time::Duration;
 use tun_rs::{DeviceBuilder, SyncDevice};
 
 use crate::LinkError;
+use crate::bundle::Bundle;
+use crate::burst::Burst;
 use crate::link::{Ready, wait};
 use crate::mesh_config::MeshConfig;
+use crate::offload::MARK_BYTES;
 
 /// An interface of packets (TUN). It is there as long as this is.
+///
+/// With offload the kernel gives many segments as one packet, and takes them so: it is what makes
+/// an interface fast.
 pub struct Tun {
     device: SyncDevice,
     mtu: usize,
+    has_offload: bool,
 }
 
 impl Tun {
@@ -24,6 +31,7 @@ impl Tun {
     /// [`LinkError::Interface`].
     pub fn open(config: &MeshConfig, mtu: u16) -> Result<Self, LinkError> {
         let mut builder = DeviceBuilder::new().name(config.interface.as_str()).mtu(mtu);
+        builder = builder.offload(config.offload);
         for prefix in &config.addresses {
             builder = match prefix.address {
                 std::net::IpAddr::V4(address) => builder.ipv4(address, prefix.bits, None),
@@ -36,7 +44,8 @@ impl Tun {
         });
         let interface = config.interface.clone();
         let device = device.map_err(|cause| LinkError::Interface { interface, cause })?;
-        Ok(Self { device, mtu: usize::from(mtu) })
+        let has_offload = device.tcp_gso();
+        Ok(Self { device, mtu: usize::from(mtu), has_offload })
     }
 
     /// The largest packet.
@@ -44,21 +53,54 @@ impl Tun {
         self.mtu
     }
 
-    /// Reads a packet that a program has sent, and gives its length.
+    /// Room for what it is given, joined as its kernel takes it.
+    pub fn bundle(&self) -> Bundle {
+        Bundle::new(self.device.udp_gso())
+    }
+
+    /// Reads what a program has sent.
     ///
     /// # Errors
     ///
-    /// What the system says; [`io::ErrorKind::WouldBlock`] where there is none.
-    pub fn receive(&self, packet: &mut [u8]) -> io::Result<usize> {
-        self.device.recv(packet)
+    /// What the system says; [`io::ErrorKind::WouldBlock`] where there is nothing.
+    pub fn receive(&self, burst: &mut Burst) -> io::Result<()> {
+        if self.has_offload {
+            let bytes = self.device.recv(burst.room_with_mark())?;
+            burst.filled_with_mark(bytes);
+        } else {
+            let bytes = self.device.recv(burst.room())?;
+            burst.filled(bytes);
+        }
+        Ok(())
     }
 
-    /// Gives the machine a packet.
+    /// Gives the machine a packet, at the latest with [`Tun::flush`].
+    ///
+    /// # Errors
+    ///
+    /// What the system says of this packet or of those before it.
+    pub fn send(&self, bundle: &mut Bundle, packet: &[u8]) -> io::Result<()> {
+        if !self.has_offload {
+            return self.device.send(packet).map(|_| ());
+        }
+        if bundle.push(packet) {
+            return Ok(());
+        }
+        let sent = self.flush(bundle);
+        if bundle.push(packet) { sent } else { Err(io::ErrorKind::InvalidInput.into()) }
+    }
+
+    /// Gives the machine what has gathered.
     ///
     /// # Errors
     ///
     /// What the system says.
-    pub fn send(&self, packet: &[u8]) -> io::Result<()> {
+    pub fn flush(&self, bundle: &mut Bundle) -> io::Result<()> {
+        if bundle.is_empty() {
+            return Ok(());
+        }
+        let packet = bundle.take();
+        debug_assert!(packet.len() > MARK_BYTES, "there is something in it");
         self.device.send(packet).map(|_| ())
     }
 

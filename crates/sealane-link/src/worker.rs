@@ -95,6 +95,7 @@ impl Worker {
             let segments = segments.get_mut(..taken).unwrap_or_default();
             desk.take(Brought { by, now_ms: now_us / 1000 }, segments, segment_bytes);
         }
+        desk.pause();
     }
 
     /// Goes on with the newest table.
