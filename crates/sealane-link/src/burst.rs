@@ -5,6 +5,7 @@ use crate::offload::{
     IPV6_HEADER_BYTES, Ip, MARK_BYTES, Transport, checksum, copy_into, pseudo_header, put_u16,
     u16_at, u32_at,
 };
+use crate::tap::ETHERNET_BYTES;
 
 /// A packet, or segments of one, as the kernel gave them. It allocates when it is made and never
 /// again.
@@ -12,6 +13,8 @@ use crate::offload::{
 pub struct Burst {
     /// The kernel's mark, and the packet.
     bytes: Box<[u8]>,
+    /// Where the packet begins.
+    start: usize,
     packet_bytes: usize,
     shape: Shape,
 }
@@ -57,8 +60,8 @@ const WINDOW_REDUCED: u8 = 0x80;
 impl Burst {
     /// An empty one.
     pub fn new() -> Self {
-        let bytes = vec![0; MARK_BYTES + MAX_PACKET_BYTES].into_boxed_slice();
-        Self { bytes, packet_bytes: 0, shape: Shape::Nothing }
+        let bytes = vec![0; MARK_BYTES + ETHERNET_BYTES + MAX_PACKET_BYTES].into_boxed_slice();
+        Self { bytes, start: MARK_BYTES, packet_bytes: 0, shape: Shape::Nothing }
     }
 
     /// Where a packet with the kernel's mark is read to.
@@ -73,19 +76,21 @@ impl Burst {
 
     /// Says how much was read, the mark included.
     pub(crate) fn filled_with_mark(&mut self, bytes: usize) {
+        self.start = MARK_BYTES;
         self.packet_bytes = bytes.saturating_sub(MARK_BYTES).min(MAX_PACKET_BYTES);
         self.shape = self.parse().unwrap_or(Shape::Nothing);
     }
 
-    /// Says how much was read without a mark.
-    pub(crate) fn filled(&mut self, bytes: usize) {
-        self.packet_bytes = bytes.min(MAX_PACKET_BYTES);
-        self.shape = if bytes > 0 { Shape::One(None) } else { Shape::Nothing };
+    /// Says how much was read without a mark, and how much of it is a header before the packet.
+    pub(crate) fn filled(&mut self, bytes: usize, header_bytes: usize) {
+        self.start = MARK_BYTES + header_bytes;
+        self.packet_bytes = bytes.saturating_sub(header_bytes).min(MAX_PACKET_BYTES);
+        self.shape = if self.packet_bytes > 0 { Shape::One(None) } else { Shape::Nothing };
     }
 
     /// The packet with the headers of all.
     pub fn packet(&self) -> &[u8] {
-        self.bytes.get(MARK_BYTES..MARK_BYTES + self.packet_bytes).unwrap_or_default()
+        self.bytes.get(self.start..self.start + self.packet_bytes).unwrap_or_default()
     }
 
     /// How many packets it stands for; none if it is not to be read.

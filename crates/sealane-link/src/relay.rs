@@ -142,6 +142,17 @@ impl Relay {
     }
 }
 
+#[cfg(test)]
+impl Relay {
+    /// The worker of the first link, which runs as it is told.
+    pub(crate) fn by_hand(config: &Config, cards: &[RelayCard]) -> Result<Worker, LinkError> {
+        let table = Table::new(config, cards, None)?;
+        let opened = config.links.iter().map(|link| Link::open(link, config.memory.as_ref()));
+        let links: Arc<[Link]> = opened.collect::<Result<Vec<_>, _>>()?.into();
+        Ok(Worker::new(Arc::new(Shared::new(table, None)), links, 0))
+    }
+}
+
 impl std::fmt::Debug for End {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("End").field("tag", &self.tag).finish_non_exhaustive()

@@ -121,3 +121,6 @@ impl Worker {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

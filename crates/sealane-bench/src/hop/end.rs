@@ -3,7 +3,9 @@ use std::ops::Range;
 
 use sealane_frame::{HEAD_ROOM_BYTES, HEADER_BYTES};
 use sealane_link::limits::MAX_UNIT_BYTES;
-use sealane_link::{Address, Burst, Inbox, Link, LinkError, MeshConfig, Ready, Tun};
+use sealane_link::{
+    Address, Burst, Inbox, InterfaceKind, Link, LinkError, MeshConfig, Ready, Tun,
+};
 
 use super::{TURN, link, send};
 use crate::args::HopEnd;
@@ -31,6 +33,7 @@ pub(crate) fn end(args: &HopEnd, ready: impl FnOnce()) -> Result<(), LinkError> 
         interface: args.interface.clone(),
         addresses: args.addresses.clone(),
         mtu: None,
+        kind: InterfaceKind::Tun,
         offload: !args.no_offload,
         members: Vec::new(),
     };
@@ -50,8 +53,8 @@ impl End {
     fn carry(&self) {
         let (mut burst, mut run) = (Burst::new(), Run::new());
         loop {
-            match self.tun.receive(&mut burst) {
-                Ok(()) => {
+            match self.tun.receive(&mut burst, |_| true) {
+                Ok(_) => {
                     for index in 0..burst.count() {
                         let body = run.frame(burst.bytes_of(index), |run| self.leave(run));
                         burst.write(index, body);

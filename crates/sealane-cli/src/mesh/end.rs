@@ -28,6 +28,7 @@ const TURN: Duration = Duration::from_millis(100);
 /// bring what others have sent.
 pub(super) struct End {
     tun: Tun,
+    own: PeerTag,
     behind: Mutex<Arc<Behind>>,
     reading: Mutex<Reading>,
     is_asked: AtomicBool,
@@ -50,10 +51,11 @@ impl End {
     pub(super) fn new(member: Member, tun: Tun, behind: Behind) -> Result<End, Failure> {
         let reader = member.live_reader()?;
         let (behind, bundle) = (Arc::new(behind), tun.bundle());
-        let own = Mutex::new(Arc::clone(&behind));
+        let (own, carried) = (member.source()?, Mutex::new(Arc::clone(&behind)));
         Ok(End {
             tun,
-            behind: own,
+            own,
+            behind: carried,
             reading: Mutex::new(Reading { reader, member, behind, bundle, starts: HashMap::new() }),
             is_asked: AtomicBool::new(false),
             has_newcomer: AtomicBool::new(false),
@@ -152,8 +154,11 @@ impl End {
     /// Takes what a program has sent, if there is something, and seals each packet of it where its
     /// frame leaves.
     fn packets(&self, sender: &mut Sender, port: &mut Port, burst: &mut Burst, may_seal: bool) {
-        match self.tun.receive(burst) {
-            Ok(()) => {}
+        let behind = Arc::clone(&self.behind.lock());
+        let is_beyond = |address| behind.member(address).is_some_and(|member| member != self.own);
+        match self.tun.receive(burst, is_beyond) {
+            Ok(true) => {}
+            Ok(false) => return,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 port.flush();
                 let _ = self.tun.wait(TURN);
@@ -167,10 +172,9 @@ impl End {
         }
         let count = burst.count();
         let mut drop_all = |why| (0..count.max(1)).for_each(|_| port.drop(why));
-        if count == 0 {
-            return drop_all(Reason::Malformed);
-        }
-        let Some(to) = self.member_for(burst.packet()) else { return drop_all(Reason::NoMember) };
+        let addresses = PacketAddresses::parse(burst.packet());
+        let to = addresses.and_then(|addresses| behind.member(addresses.destination));
+        let Some(to) = to else { return drop_all(Reason::NoMember) };
         if !may_seal {
             return drop_all(Reason::Unsealed);
         }
@@ -194,12 +198,6 @@ impl End {
                 run.seal(&fields, &link, frame).map_err(|_| Reason::Unsealed)
             });
         }
-    }
-
-    /// Whoever answers for the address that a packet is for.
-    fn member_for(&self, packet: &[u8]) -> Option<PeerTag> {
-        let to = PacketAddresses::parse(packet)?.destination;
-        self.behind.lock().member(to)
     }
 }
 

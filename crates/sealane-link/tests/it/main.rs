@@ -6,3 +6,4 @@ mod over_ethernet;
 mod relays_in_memory;
 mod relays_in_place;
 mod stage;
+mod swaps_tables;
