@@ -31,6 +31,7 @@
     deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)
 )]
 
+mod capture;
 mod card;
 mod config;
 mod counters;
@@ -41,24 +42,35 @@ mod inbox;
 pub mod limits;
 mod link;
 mod mesh_config;
+mod metrics;
 mod note;
 mod outlet;
 mod packet;
+mod partial;
 mod port;
 mod quota;
 mod relay;
+mod reload;
+mod status;
 mod table;
 mod tag;
+mod traffic;
 mod tun;
 mod udp;
 mod worker;
 
+pub use capture::CaptureTally;
 pub use card::RelayCard;
 pub use config::{Config, LinkConfig, NeighbourConfig, RouteConfig, Target, Who};
 pub use counters::{Reason, Tally, Volume};
 pub use error::{ERRORS, LinkError};
 pub use mesh_config::{MemberConfig, MeshConfig, Prefix};
+pub use metrics::METRICS_KIND;
 pub use packet::{Behind, PacketAddresses};
 pub use port::Port;
 pub use relay::{Arrival, Relay, Take};
+pub use reload::{Change, Difference, Reload, Reloads};
+pub use status::{GroupStatus, NeighbourStatus, Status, Watch};
+pub use table::Route;
+pub use traffic::NeighbourTally;
 pub use tun::Tun;

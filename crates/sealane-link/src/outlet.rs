@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use sealane_frame::Fragment;
 
+use crate::capture::Tap;
 use crate::counters::{Reason, Tally};
 use crate::limits::MAX_SEND_WAIT_MS;
 use crate::link::{Link, Ready};
@@ -16,6 +17,7 @@ use crate::table::Neighbour;
 #[derive(Debug)]
 pub(crate) struct Outlet {
     links: Arc<[Link]>,
+    tap: Arc<Tap>,
     /// What this thread has done since it was counted.
     pub(crate) tally: Tally,
     fragments: Vec<u8>,
@@ -24,8 +26,8 @@ pub(crate) struct Outlet {
 }
 
 impl Outlet {
-    pub(crate) fn new(links: Arc<[Link]>, fragment_id: u16) -> Self {
-        Self { links, tally: Tally::default(), fragments: Vec::new(), fragment_id }
+    pub(crate) fn new(links: Arc<[Link]>, tap: Arc<Tap>, fragment_id: u16) -> Self {
+        Self { links, tap, tally: Tally::default(), fragments: Vec::new(), fragment_id }
     }
 
     /// Sends units of one length, of which the last may be shorter, to a neighbour; frames that are
@@ -62,15 +64,25 @@ impl Outlet {
             sent = link.send(to.address, units, unit_bytes);
         }
         match sent {
-            Ok(()) => self.tally.sent.add(count, units.len()),
+            Ok(()) => {
+                self.tally.sent.add(count, units.len());
+                to.traffic.went(count, units.len());
+                if let Some(capture) = self.tap.get() {
+                    capture.went(to.link, to.address, units, unit_bytes);
+                }
+            }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 self.tally.drop(Reason::LinkFull, count as u64);
+                to.traffic.stayed(count);
             }
             // The kernel may have stopped to split buffers for this link: one by one, then.
             Err(_) if count > 1 => {
                 units.chunks(unit_bytes).for_each(|unit| self.put(link, to, unit, unit_bytes));
             }
-            Err(_) => self.tally.drop(Reason::LinkFault, 1),
+            Err(_) => {
+                self.tally.drop(Reason::LinkFault, 1);
+                to.traffic.stayed(1);
+            }
         }
     }
 }
