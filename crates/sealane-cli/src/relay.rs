@@ -37,8 +37,8 @@ pub async fn run(args: &Args, terminal: &mut Terminal) -> Result<(), Failure> {
     let relay = Relay::start(&plan.config, &plan.cards).map_err(wrong)?;
     capture.map_or(Ok(()), |file| relay.capture(file)).map_err(Failure::Runtime)?;
     let watch = relay.watch();
-    let tell: Tell = Arc::new(move || Told { status: watch.status(), end: None });
-    let _page = Page::serve(&plan.config, tell).await.map_err(wrong)?;
+    let teller: Tell = Arc::new(move || Told { status: watch.status(), end: None });
+    let _page = Page::serve(&plan.config, teller).await.map_err(wrong)?;
     started(&relay, &plan, terminal)?;
     let name = loop {
         match asked.next().await {

@@ -96,8 +96,10 @@ fn volume(of: Volume) -> Value {
 /// The reasons that there were, each with its units.
 fn dropped(status: &Status) -> Value {
     let all = sealane_link::Reason::ALL.into_iter();
-    let all = all.map(|why| (why.name(), status.tally.dropped(why))).filter(|(_, units)| *units > 0);
-    let row = |(why, units): (&str, u64)| map(vec![("reason", why.into()), ("units", units.into())]);
+    let all =
+        all.map(|why| (why.name(), status.tally.dropped(why))).filter(|(_, units)| *units > 0);
+    let row =
+        |(why, units): (&str, u64)| map(vec![("reason", why.into()), ("units", units.into())]);
     Value::Array(all.map(row).collect())
 }
 
@@ -126,9 +128,8 @@ fn reloads(status: &Status) -> Value {
 fn reload(last: &Reload) -> Value {
     let at = last.at.duration_since(UNIX_EPOCH).unwrap_or_default();
     let mut fields = vec![("atMs", ms(at))];
-    let difference = |of: Difference| {
-        map(vec![("added", count(of.added)), ("removed", count(of.removed))])
-    };
+    let difference =
+        |of: Difference| map(vec![("added", count(of.added)), ("removed", count(of.removed))]);
     match &last.outcome {
         Ok(change) => fields.extend([
             ("neighbours", difference(change.neighbours)),

@@ -4,3 +4,5 @@ mod drops_by_name;
 mod floods_once;
 mod relays_in_place;
 mod stage;
+mod tells_status;
+mod withstands;
