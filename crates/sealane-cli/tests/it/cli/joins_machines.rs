@@ -341,6 +341,7 @@ fn an_end_knows_who_comes_and_goes_without_a_signal() {
     let mut line = Vec::new();
     sealane_codec::encode(sealane::Codec::Json, &told, &mut line);
     Page::read().compare("mesh status CONFIG", &String::from_utf8(line).unwrap());
+    row.home.run("bus", &["key", "new", "bus"]);
     row.home.join("base", "bus");
     row.told(1, "base", |told| members(told) == 3 && awaited(told) == list(&[]));
     row.home.run("base", &["group", "revoke", "fleet", "1"]);
