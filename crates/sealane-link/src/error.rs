@@ -70,7 +70,7 @@ sealane_message::errors! {
         /// A reload that would open or close links.
         #[error("the links are not those that were opened")]
         #[code("SL-LINK-06", "LinksChanged", exit = Usage)]
-        #[cause("a configuration that is read again has other links, another interface or `status`")]
+        #[cause("a configuration that is read again has other links, interface or status")]
         #[hint("Start again to change links; neighbours, routes and cards change without.")]
         LinksChanged,
     }
