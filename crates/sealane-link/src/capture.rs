@@ -366,6 +366,19 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_unit_of_ethernet_is_captured_as_the_card_carries_it() {
+        let (file, tap) = (Shown::default(), Tap::default());
+        let [own, other] = ["02:00:00:00:00:01", "02:00:00:00:00:02"].map(address);
+        tap.open(Box::new(file.clone()), vec![own]).unwrap();
+        tap.get().unwrap().went(0, other, b"unit", 4);
+        tap.finish();
+        let bytes = file.0.lock().clone();
+        let packet = b"\x02\0\0\0\0\x02\x02\0\0\0\0\x01\x88\xb5unit";
+        assert_eq!(&bytes[24 + 16..], packet);
+        assert_eq!(bytes[24 + 8..24 + 12], [packet.len() as u8, 0, 0, 0]);
+    }
+
     /// A file that takes nothing until it is let go.
     struct Stuck(Arc<Mutex<()>>);
 

@@ -68,6 +68,7 @@ pub use card::RelayCard;
 pub use config::{Config, LinkConfig, NeighbourConfig, RouteConfig, Target, Who, Wire};
 pub use counters::{Reason, Tally, Volume};
 pub use error::{ERRORS, LinkError};
+pub use ethernet::ETHER_TYPE;
 pub use inbox::{Arrived, Inbox};
 pub use link::{Link, Ready, Sent};
 pub use memory::{MemoryLink, MemoryNet};
