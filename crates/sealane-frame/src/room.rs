@@ -91,8 +91,7 @@ mod tests {
 
     fn sealer(next: u64) -> Sealer {
         let group = Group::new(GroupId([7; 32]), Suite::Aes256Gcm);
-        let epochs =
-            Epochs::new(group.id(), History::Kept, Epoch(0), EpochSecret::new([1; 32]));
+        let epochs = Epochs::new(group.id(), History::Kept, Epoch(0), EpochSecret::new([1; 32]));
         let slot = Slot::new(3).unwrap();
         let mut sealer = Sealer::new(group, slot, SenderContext([3; 8]), &epochs, next).unwrap();
         sealer.set_signing_key(SigningKey::from_seed(&[3; 32]).unwrap());

@@ -138,14 +138,8 @@ impl Frames {
 
 fn bare(body_bytes: usize) -> Row {
     let mut frames = Frames::new(body_bytes, tag);
-    let work = move || {
-        frames.time(|frame| forward_in_place(frame, tag(1), relay_tag()).unwrap())
-    };
-    Row {
-        name: format!("bare rewrite, {body_bytes}"),
-        work: Box::new(work),
-        rounds: vec![],
-    }
+    let work = move || frames.time(|frame| forward_in_place(frame, tag(1), relay_tag()).unwrap());
+    Row { name: format!("bare rewrite, {body_bytes}"), work: Box::new(work), rounds: vec![] }
 }
 
 fn decided(body_bytes: usize, is_swapped: bool) -> Row {

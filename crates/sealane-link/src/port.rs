@@ -120,9 +120,9 @@ impl Port {
     /// Sends what has gathered, unless the next frame goes along with it.
     #[inline]
     fn make_room(&mut self, to: NeighbourIndex, frame_bytes: usize) {
-        let goes_along = self.run.is_none_or(|run| {
-            run.to == to && !run.is_whole && frame_bytes <= run.frame_bytes
-        });
+        let goes_along = self
+            .run
+            .is_none_or(|run| run.to == to && !run.is_whole && frame_bytes <= run.frame_bytes);
         if !goes_along || self.filled + frame_bytes > RUN_BYTES {
             self.leave();
         }

@@ -252,8 +252,7 @@ impl Tap {
             _ => (0, 1),
         };
         let length = [0, 24 + 8];
-        let header: [&[u8]; 5] =
-            [&[0x60, 0, 0, 0], &length, &[ICMPV6, 255], source, destination];
+        let header: [&[u8]; 5] = [&[0x60, 0, 0, 0], &length, &[ICMPV6, 255], source, destination];
         let inside: [&[u8]; 5] =
             [&[*kind, 0, 0, 0], &[flags, 0, 0, 0], target, &[option, 1], &BEYOND];
         header.into_iter().chain(inside).for_each(|part| self.frame.extend_from_slice(part));

@@ -3,9 +3,7 @@ use std::ops::Range;
 
 use sealane_frame::{HEAD_ROOM_BYTES, HEADER_BYTES};
 use sealane_link::limits::MAX_UNIT_BYTES;
-use sealane_link::{
-    Address, Burst, Inbox, InterfaceKind, Link, LinkError, MeshConfig, Ready, Tun,
-};
+use sealane_link::{Address, Burst, Inbox, InterfaceKind, Link, LinkError, MeshConfig, Ready, Tun};
 
 use super::{TURN, link, send};
 use crate::args::HopEnd;
@@ -157,11 +155,14 @@ mod tests {
             assert_eq!(run.frame(bytes, &mut went).len(), bytes);
         }
         let around = BEFORE_BYTES + BEHIND_BYTES;
-        assert_eq!(left, [
-            (260 + 3 * around, 100 + around),
-            (60 + around, 60 + around),
-            (130 + 2 * around, 100 + around)
-        ]);
+        assert_eq!(
+            left,
+            [
+                (260 + 3 * around, 100 + around),
+                (60 + around, 60 + around),
+                (130 + 2 * around, 100 + around)
+            ]
+        );
         // No more than goes at once.
         let mut most = 0;
         for _ in 0..200 {

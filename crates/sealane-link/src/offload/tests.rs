@@ -4,9 +4,7 @@ use super::*;
 use crate::bundle::Bundle;
 use crate::burst::Burst;
 
-const V4: [u8; 20] = [
-    0x45, 0, 0, 0, 0xff, 0xfe, 0x40, 0, 64, 0, 0, 0, 10, 9, 0, 1, 10, 9, 0, 2,
-];
+const V4: [u8; 20] = [0x45, 0, 0, 0, 0xff, 0xfe, 0x40, 0, 64, 0, 0, 0, 10, 9, 0, 1, 10, 9, 0, 2];
 const PORTS: [u8; 4] = [0x1b, 0x58, 0x30, 0x39];
 const ACK: u8 = 0x10;
 const PUSH: u8 = 0x08;
@@ -61,8 +59,7 @@ fn burst(mark: &[u8], packet: &[u8]) -> Burst {
 fn run(is_v6: bool, transport: Transport, segment_bytes: usize, packet: &[u8]) -> Burst {
     let ip = Ip::of(packet).unwrap();
     let at = ip.header_bytes();
-    let numbers =
-        [headers(is_v6, transport), segment_bytes, at, transport.checksum_at()];
+    let numbers = [headers(is_v6, transport), segment_bytes, at, transport.checksum_at()];
     burst(&mark(transport.mark(ip), numbers), packet)
 }
 
@@ -81,8 +78,7 @@ fn sums(packet: &[u8], transport: Transport) -> bool {
     let at = ip.header_bytes();
     let before = pseudo_header(ip, transport, packet, packet.len() - at);
     let is_v4 = matches!(ip, Ip::V4 { .. });
-    checksum(&packet[at..], before) == 0xffff
-        && (!is_v4 || checksum(&packet[..at], 0) == 0xffff)
+    checksum(&packet[at..], before) == 0xffff && (!is_v4 || checksum(&packet[..at], 0) == 0xffff)
 }
 
 const KINDS: [(bool, Transport); 4] = [
@@ -212,7 +208,8 @@ fn repair(packet: &mut [u8], transport: Transport) {
 
 #[test]
 fn nothing_follows_a_segment_that_was_shorter_or_pushed() {
-    let apart = packets(&run(false, Transport::Tcp, 1000, &packet(false, Transport::Tcp, 2500, ACK)));
+    let apart =
+        packets(&run(false, Transport::Tcp, 1000, &packet(false, Transport::Tcp, 2500, ACK)));
     let mut bundle = Bundle::new(true);
     let mut pushed = apart[1].clone();
     pushed[20 + 13] |= PUSH;
@@ -226,7 +223,8 @@ fn nothing_follows_a_segment_that_was_shorter_or_pushed() {
     assert_eq!(apart.len(), 50);
     let mut bundle = Bundle::new(true);
     assert!(apart.iter().all(|packet| bundle.push(packet)));
-    let next = packets(&run(false, Transport::Tcp, 1300, &packet(false, Transport::Tcp, 1300, ACK)));
+    let next =
+        packets(&run(false, Transport::Tcp, 1300, &packet(false, Transport::Tcp, 1300, ACK)));
     let mut next = next[0].clone();
     let sequence = 0xffff_fc00_u32.wrapping_add(65_000);
     copy_into(&mut next, 24, &sequence.to_be_bytes());

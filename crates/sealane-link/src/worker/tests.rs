@@ -79,9 +79,10 @@ fn receive(link: &Link, inbox: &mut Inbox, units: usize) {
     while got < units {
         assert!(link.wait(Ready::ToReceive, PATIENCE).unwrap(), "{got} of {units}");
         let Ok(count) = link.receive(inbox) else { continue };
-        got += inbox.batches(count).map(|(arrived, _)| {
-            arrived.bytes.div_ceil(arrived.segment_bytes)
-        }).sum::<usize>();
+        got += inbox
+            .batches(count)
+            .map(|(arrived, _)| arrived.bytes.div_ceil(arrived.segment_bytes))
+            .sum::<usize>();
     }
     assert_eq!(got, units);
 }

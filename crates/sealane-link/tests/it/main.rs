@@ -7,3 +7,5 @@ mod relays_in_memory;
 mod relays_in_place;
 mod stage;
 mod swaps_tables;
+mod tells_status;
+mod withstands;

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use sealane_frame::RELAY_BYTES;
-use sealane_link::{Address, Config, Inbox, Link, MemoryNet, Reason, Ready, Relay};
+use sealane_link::{Address, Config, Inbox, Link, MemoryNet, Ready, Reason, Relay};
 
 use crate::relays_in_memory::link;
 use crate::stage::{Maker, PATIENCE, card, relay_tag, tag, wait_until};
