@@ -114,16 +114,15 @@ impl Tap {
             IPV6 if solicited(inside).is_some() => {
                 self.solicitation(*from, inside, now_us, is_beyond)
             }
+            IPV6 if advertised(inside).is_some() => {
+                // What a machine says of itself, unasked or asked by this end.
+                self.learn(advertised(inside)?, *from, &is_beyond);
+                None
+            }
             IPV4 | IPV6 if *to == BEYOND => {
                 let source = PacketAddresses::parse(inside)?.source;
                 self.learn(source, *from, &is_beyond);
                 Some(false)
-            }
-            IPV6 => {
-                // What a machine says of itself, unasked or asked by this end.
-                let target = advertised(inside)?;
-                self.learn(target, *from, &is_beyond);
-                None
             }
             _ => None,
         }
