@@ -11,6 +11,7 @@ mod date;
 mod deny;
 mod dist;
 mod docs;
+mod expectations;
 mod figures;
 mod fuzz;
 mod grow;
