@@ -5,7 +5,8 @@
 #   sealane up &
 #   examples/sealed_fleet.sh ./fleet
 #
-# Each `key new` asks for a passphrase on a terminal; scripts set SEALANE_PASSPHRASE.
+# `key new --passphrase` would protect the keys; it asks for the passphrase on a terminal, or takes
+# SEALANE_PASSPHRASE.
 set -eu
 fleet=${1:?usage: sealed_fleet.sh FOLDER}
 hub=${SEALANE_SERVER:-127.0.0.1:9087}

@@ -147,7 +147,8 @@ mod tests {
     fn a_row_shows_its_command_its_test_and_where_it_is_said() {
         let page = made(
             "# a comment\n\nyes A (b)\n  typed x a | b\n  test cargo test -p a\n  note c\n\n\
-             partly D (e)\n  note f\n\nno G (h)\n  said More servers.\n\nno I (j)\n  said Clients.\n",
+             partly D (e)\n  note f\n\nno G (h)\n  said More servers.\n\n\
+             no I (j)\n  said Clients.\n",
         );
         let page = page.unwrap();
         assert!(page.contains("1 of 4 are, 1 are in part, 2 are not"), "{page}");

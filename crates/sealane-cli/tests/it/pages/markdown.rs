@@ -45,7 +45,8 @@ pub(super) fn lines(block: &str) -> Vec<Line> {
 
 #[test]
 fn lines_are_read_as_a_shell_reads_them() {
-    let page = "a\n```sh\nalice$ one 'x y'   # first\ntwo & # goes on\nthree \\\n  -d a$ b\n```\n```js\n1\n```\n";
+    let page = "a\n```sh\nalice$ one 'x y'   # first\ntwo & # goes on\nthree \\\n  -d a$ b\n\
+                ```\n```js\n1\n```\n";
     let found = blocks(page);
     assert_eq!(found.len(), 2);
     assert_eq!((found[1].language, found[1].text.as_str()), ("js", "1\n"));
