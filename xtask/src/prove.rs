@@ -60,7 +60,7 @@ const PROMISES: &str = "it";
 const PROOFS: &[Proof] = &[
     Proof {
         name: "newcomer",
-        shows: "every line of the README in a clean clone: what is typed, printed, how long it takes",
+        shows: "the README in a clean clone: what is typed, what is printed, how long it takes",
         runs: Runs::Script("tests/newcomer.sh"),
         environment: &[],
     },

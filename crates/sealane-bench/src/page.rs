@@ -33,7 +33,7 @@ pub fn cost(report: &Report) -> String {
     body += "</ul>";
     body += "<h2>What it costs</h2>";
     body += &legend();
-    for (title, is_in) in TIMES {
+    for Times { title, is_in } in TIMES {
         let rows = report.ways.iter().enumerate().filter(|(_, row)| is_in(row));
         let times = rows.map(|(at, row)| time_bar(at, row)).collect();
         body += &bars(title, "CPU of one message", times, |ns| Figure::ns(ns).to_string());
@@ -43,7 +43,13 @@ pub fn cost(report: &Report) -> String {
     let shown = |bytes| Figure::of(bytes, Unit::Bytes).to_string();
     body += BYTES_LEGEND;
     body += &bars("Bytes: what a link carries", "bytes of one message", bytes, shown);
-    let all: Vec<Dot> = report.ways.iter().enumerate().filter(|(_, row)| is_unsigned(row)).map(|(at, row)| dot(at, row)).collect();
+    let all: Vec<Dot> = report
+        .ways
+        .iter()
+        .enumerate()
+        .filter(|(_, row)| is_unsigned(row))
+        .map(|(at, row)| dot(at, row))
+        .collect();
     body += &dots("Size against time, in memory", &all);
     body += "<h2>Words</h2>";
     let meanings: Vec<Vec<String>> =
@@ -56,12 +62,18 @@ pub fn cost(report: &Report) -> String {
     document("What a message costs", &body)
 }
 
-/// The charts of time, and which ways stand in each. A signature takes ten times as long as all the
+/// A chart of times, and which ways stand in it.
+struct Times {
+    title: &'static str,
+    is_in: fn(&Row) -> bool,
+}
+
+/// All of them. A signature takes ten times as long as all the
 /// rest in memory, so that signed messages would make the others' bars too short to be compared.
-const TIMES: [(&str, fn(&Row) -> bool); 3] = [
-    ("Time: both ends and a relay in memory", is_unsigned),
-    ("Time: the same, signed", |row| is_in_memory(row) && !is_unsigned(row)),
-    ("Time: over a hub, in all processes", |row| !is_in_memory(row)),
+const TIMES: [Times; 3] = [
+    Times { title: "Time: both ends and a relay in memory", is_in: is_unsigned },
+    Times { title: "Time: the same, signed", is_in: |row| is_in_memory(row) && !is_unsigned(row) },
+    Times { title: "Time: over a hub, in all processes", is_in: |row| !is_in_memory(row) },
 ];
 
 fn is_in_memory(row: &Row) -> bool {

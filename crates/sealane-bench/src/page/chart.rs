@@ -48,7 +48,12 @@ const SUMS: f64 = 90.0;
 const LINE: f64 = 24.0;
 
 /// Bars below each other, on one scale from 0, the smallest first. The first candidate is marked.
-pub(super) fn bars(title: &str, what: &str, mut bars: Vec<Bar>, shown: fn(f64) -> String) -> String {
+pub(super) fn bars(
+    title: &str,
+    what: &str,
+    mut bars: Vec<Bar>,
+    shown: fn(f64) -> String,
+) -> String {
     let largest = bars.iter().map(Bar::whole).fold(0.0, f64::max);
     if largest <= 0.0 {
         return String::new();
@@ -108,8 +113,8 @@ pub(super) struct Group {
     pub(super) factor: Option<f64>,
 }
 
-/// Groups of bars, each group on a scale of its own from 0: what is compared differs within a group,
-/// and groups differ by orders of magnitude. The factor stands behind them.
+/// Groups of bars, each group on a scale of its own from 0, since groups differ by orders of
+/// magnitude. The factor stands behind them.
 pub(super) fn columns(title: &str, groups: &[Group], unit: Unit) -> String {
     const BAR: f64 = 11.0;
     const FACTORS: f64 = 100.0;
@@ -121,8 +126,7 @@ pub(super) fn columns(title: &str, groups: &[Group], unit: Unit) -> String {
     for group in groups {
         let middle = y + height(group) / 2.0;
         let (left, right, name) = (NAMES - 8.0, WIDTH - 4.0, escaped(&group.name));
-        let _ =
-            write!(chart, "<text x=\"{left}\" y=\"{middle:.1}\" class=\"name\">{name}</text>");
+        let _ = write!(chart, "<text x=\"{left}\" y=\"{middle:.1}\" class=\"name\">{name}</text>");
         if let Some(factor) = group.factor {
             let class = if factor < 0.995 { "name worse" } else { "name better" };
             let factor = Figure::of(factor, Unit::Times);
