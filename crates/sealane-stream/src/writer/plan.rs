@@ -26,6 +26,7 @@ use super::upkeep::RELEASE_AGAIN_MS;
 use crate::Level;
 use crate::block::Record;
 use crate::envelope::Envelope;
+use crate::publishing::Outbox;
 use crate::registry::Registry;
 use crate::rooms::{Room, Rooms};
 use crate::store::{
@@ -125,6 +126,19 @@ pub(super) enum Grave {
     None,
     /// The stream is just being removed.
     Later,
+}
+
+/// Connections that this thread sends answers to itself: that spares each a thread that wakes.
+/// Where they are more, the workers that hold them send beside the next commit.
+fn direct_max() -> usize {
+    static MAX: std::sync::OnceLock<usize> = std::sync::OnceLock::new();
+    *MAX.get_or_init(|| std::env::var("SEALANE_DIRECT").ok().and_then(|n| n.parse().ok()).unwrap_or(2))
+}
+
+/// Has the connections of sessions send their answers.
+fn tell(sessions: Vec<Arc<Outbox>>) {
+    let is_direct = sessions.len() <= direct_max();
+    sessions.iter().for_each(|outbox| if is_direct { outbox.send() } else { outbox.wake() });
 }
 
 /// What an append asks for.
@@ -288,9 +302,9 @@ impl Plan {
         let is_published = |(number, _): &mut (Option<u32>, Answer)| {
             number.is_some_and(|number| numbers.contains(&number))
         };
-        for (_, answer) in self.answers.extract_if(.., is_published) {
-            answer.send();
-        }
+        let answered = self.answers.extract_if(.., is_published);
+        let told: Vec<_> = answered.filter_map(|(_, answer)| answer.send()).collect();
+        told.iter().for_each(|outbox| outbox.wake());
         all
     }
 
@@ -328,12 +342,11 @@ impl Plan {
 
     /// Tells everybody, once the commit has ended.
     pub(super) fn answer(&mut self, fault: Option<&Fault>) {
-        for (_, answer) in self.answers.drain(..) {
-            match fault {
-                None => answer.send(),
-                Some(fault) => answer.fail(fault),
-            }
-        }
+        let Some(fault) = fault else {
+            let answers = self.answers.drain(..);
+            return tell(answers.filter_map(|(_, answer)| answer.send()).collect());
+        };
+        self.answers.drain(..).for_each(|(_, answer)| answer.fail(fault));
     }
 
     pub(super) fn target(&self, planner: &Planner, topic: &Topic) -> Target {
