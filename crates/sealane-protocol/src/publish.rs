@@ -168,6 +168,11 @@ pub struct PublishAsked<'a> {
 /// [`Error::Decode`] where the frame is not of the codec, [`Error::UnknownOp`] where it does
 /// something else, or an item has no `to` or no `n` by which it could be answered.
 pub fn read_publish(codec: Codec, frame: &[u8]) -> Result<Vec<PublishAsked<'_>>, Error> {
+    if codec == Codec::Json
+        && let Some((bytes, fields)) = single_json(frame)
+    {
+        return Ok(vec![read_fields(codec, bytes, &fields)?]);
+    }
     let fields = sealane_codec::fields(codec, frame).map_err(|cause| match cause {
         CodecError::WrongKind { .. } => Error::UnknownOp("frame".into()),
         cause => Error::Decode { codec: codec.name(), cause },
@@ -188,15 +193,31 @@ pub fn read_publish(codec: Codec, frame: &[u8]) -> Result<Vec<PublishAsked<'_>>,
     items.into_iter().map(|raw| read_item(codec, raw)).collect()
 }
 
+/// The one item of a frame that is written as clients write it, and its bytes. Around what is one
+/// map these brackets are one frame, which is thus read in one pass. Anything else is read layer by
+/// layer.
+fn single_json(frame: &[u8]) -> Option<(usize, Vec<Field<'_>>)> {
+    let item = frame.strip_prefix(br#"{"publish":["#)?.strip_suffix(b"]}")?;
+    Some((item.trim_ascii().len(), sealane_codec::fields(Codec::Json, item).ok()?))
+}
+
 fn read_item(codec: Codec, raw: &[u8]) -> Result<PublishAsked<'_>, Error> {
     let fields = sealane_codec::fields(codec, raw).map_err(|_| wrong())?;
+    read_fields(codec, raw.len(), &fields)
+}
+
+fn read_fields<'a>(
+    codec: Codec,
+    bytes: usize,
+    fields: &[Field<'a>],
+) -> Result<PublishAsked<'a>, Error> {
     let field = |name: &str| fields.iter().find(|(key, _)| key == name).map(|(_, raw)| *raw);
     let to = field("to").ok_or_else(wrong)?;
     let to = sealane_codec::read_text(codec, to).map_err(|_| wrong())?;
     let n = field("n").ok_or_else(wrong)?;
     let n = sealane_codec::read_u64(codec, n).map_err(|_| wrong())?;
-    let item = PublishItem::read(codec, &to, n, &fields);
-    Ok(PublishAsked { to, n, bytes: raw.len(), item })
+    let item = PublishItem::read(codec, &to, n, fields);
+    Ok(PublishAsked { to, n, bytes, item })
 }
 
 fn wrong() -> Error {
@@ -482,6 +503,32 @@ mod tests {
                 assert_eq!(PublishFrame::read(codec, &bytes.into()), Ok(frame));
             }
         }
+    }
+
+    #[test]
+    fn a_frame_of_one_item_is_read_alike_in_each_form() {
+        let item = r#"{"to":"a","n":1,"envelope":{"x":[{}]}}"#;
+        let alone = json(item).unwrap_err();
+        assert_eq!(alone, Error::UnknownOp("to".into()));
+        let single = format!(r#"{{"publish":{item}}}"#);
+        let list = format!(r#"{{"publish":[{item}]}}"#);
+        let spaced = format!(r#"{{"publish":[ {item} ]}}"#);
+        let expected = json(&single).unwrap();
+        assert_eq!(expected[0].bytes, item.len());
+        assert_eq!(json(&list).unwrap(), expected);
+        assert_eq!(json(&spaced).unwrap(), expected);
+        // What only looks as if one item stood between the brackets.
+        for frame in [
+            format!(r#"{{"publish":[{item}],"publish":[{item}]}}"#),
+            format!(r#"{{"publish":[{item}],"x":[]}}"#),
+            format!(r#"{{"publish":[{item},]}}"#),
+            format!(r#"{{"publish":[[{item}]]}}"#),
+            format!(r#"{{"publish":[{item}]]}}"#),
+            format!(r#"{{"publish":[{item}}}]}}"#),
+        ] {
+            assert!(json(&frame).is_err(), "{frame}");
+        }
+        assert_eq!(json(&format!(r#"{{"publish":[{item},{item}]}}"#)).unwrap().len(), 2);
     }
 
     #[test]

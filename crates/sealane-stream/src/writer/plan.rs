@@ -132,7 +132,9 @@ pub(super) enum Grave {
 /// Where they are more, the workers that hold them send beside the next commit.
 fn direct_max() -> usize {
     static MAX: std::sync::OnceLock<usize> = std::sync::OnceLock::new();
-    *MAX.get_or_init(|| std::env::var("SEALANE_DIRECT").ok().and_then(|n| n.parse().ok()).unwrap_or(2))
+    *MAX.get_or_init(|| {
+        std::env::var("SEALANE_DIRECT").ok().and_then(|n| n.parse().ok()).unwrap_or(2)
+    })
 }
 
 /// Has the connections of sessions send their answers.
@@ -149,12 +151,14 @@ struct Asked {
     expect: Option<u64>,
     due_ms: Option<u64>,
     key: Option<Key>,
+    /// Whether the answer names the messages by their numbers, and not by their ids.
+    is_numbered: bool,
 }
 
 impl Asked {
     fn split(append: Append) -> (Reply<Appended>, Self) {
         let Append { topic, envelopes, group, expect, due_ms, key, reply, .. } = append;
-        (reply, Self { topic, envelopes, group, expect, due_ms, key })
+        (reply, Self { topic, envelopes, group, expect, due_ms, key, is_numbered: false })
     }
 }
 
@@ -550,7 +554,8 @@ impl Plan {
     fn take(&mut self, stream: &Arc<Stream>, asked: Asked) -> Appended {
         let now_ms = self.now_ms;
         let level = stream.state.lock().level;
-        let ids: Vec<Bytes> = asked.envelopes.iter().map(|envelope| envelope.id.clone()).collect();
+        let named = asked.envelopes.iter().filter(|_| !asked.is_numbered);
+        let ids: Vec<Bytes> = named.map(|envelope| envelope.id.clone()).collect();
         let key = asked.key.map(|key| (key.key, key.body.to_vec(), write_ids(&ids)));
         if let Some(due_ms) = asked.due_ms {
             let record = |envelope| Record::new(0, now_ms, envelope);

@@ -179,7 +179,8 @@ impl Asked {
         let Item { topic, envelope, expect, delay_ms, .. } = item;
         let group = Envelope::group(&envelope);
         let due_ms = delay_ms.map(|delay_ms| now_ms + delay_ms);
-        Self { topic, envelopes: vec![envelope], group, expect, due_ms, key: None }
+        let envelopes = vec![envelope];
+        Self { topic, envelopes, group, expect, due_ms, key: None, is_numbered: true }
     }
 }
 
