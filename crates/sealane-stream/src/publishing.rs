@@ -130,6 +130,18 @@ impl Outbox {
     }
 }
 
+/// Connections of one commit that the writer sends answers to itself. Each of them is spared a
+/// thread that wakes, and the next commit is held up for as long as it takes to send.
+const DIRECT_MAX: usize = 64;
+
+/// Has the connections of these sessions send their answers: some by this thread, which is the
+/// writer's, and where they are more the rest by the workers meanwhile.
+pub(crate) fn send(told: &[Arc<Outbox>]) {
+    let (here, elsewhere) = told.split_at(told.len().min(DIRECT_MAX));
+    elsewhere.iter().for_each(|outbox| outbox.wake());
+    here.iter().for_each(|outbox| outbox.send());
+}
+
 /// The sessions that have a connection, by their keys.
 #[derive(Default)]
 pub(crate) struct Sessions(Mutex<HashMap<Arc<[u8]>, Arc<Outbox>>>);
@@ -210,7 +222,8 @@ impl Publishing {
         self.outbox.tell([item.told(Err(error))]);
     }
 
-    /// Has the writer itself send answers by `direct`, where they are for few. It can be said once.
+    /// Has the writer itself send answers by `direct`, where it sends them to few. It can be said
+    /// once.
     pub fn answer_by(&self, direct: Weak<dyn Direct>) {
         let is_first = self.outbox.direct.set(direct).is_ok();
         debug_assert!(is_first, "one connection for each session that is opened");

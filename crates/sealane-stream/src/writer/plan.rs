@@ -26,7 +26,7 @@ use super::upkeep::RELEASE_AGAIN_MS;
 use crate::Level;
 use crate::block::Record;
 use crate::envelope::Envelope;
-use crate::publishing::Outbox;
+use crate::publishing;
 use crate::registry::Registry;
 use crate::rooms::{Room, Rooms};
 use crate::store::{
@@ -126,21 +126,6 @@ pub(super) enum Grave {
     None,
     /// The stream is just being removed.
     Later,
-}
-
-/// Connections that this thread sends answers to itself: that spares each a thread that wakes.
-/// Where they are more, the workers that hold them send beside the next commit.
-fn direct_max() -> usize {
-    static MAX: std::sync::OnceLock<usize> = std::sync::OnceLock::new();
-    *MAX.get_or_init(|| {
-        std::env::var("SEALANE_DIRECT").ok().and_then(|n| n.parse().ok()).unwrap_or(2)
-    })
-}
-
-/// Has the connections of sessions send their answers.
-fn tell(sessions: Vec<Arc<Outbox>>) {
-    let is_direct = sessions.len() <= direct_max();
-    sessions.iter().for_each(|outbox| if is_direct { outbox.send() } else { outbox.wake() });
 }
 
 /// What an append asks for.
@@ -348,7 +333,9 @@ impl Plan {
     pub(super) fn answer(&mut self, fault: Option<&Fault>) {
         let Some(fault) = fault else {
             let answers = self.answers.drain(..);
-            return tell(answers.filter_map(|(_, answer)| answer.send()).collect());
+            return publishing::send(
+                &answers.filter_map(|(_, answer)| answer.send()).collect::<Vec<_>>(),
+            );
         };
         self.answers.drain(..).for_each(|(_, answer)| answer.fail(fault));
     }
