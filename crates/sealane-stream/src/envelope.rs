@@ -93,14 +93,25 @@ impl Envelope {
             let fields = sealane_codec::fields(codec, raw).map_err(decode)?;
             return Ok(Self::with_id(codec, ids.next(), &fields));
         };
-        let (content, id) = (Content::Open(codec), check_id(id)?);
-        Ok(Envelope { content, id, body: Bytes::copy_from_slice(raw) })
+        check_id(id)?;
+        let body = Bytes::copy_from_slice(raw);
+        // The id is a part of the body, unless it is written with escapes.
+        let start = (id.as_ptr() as usize).wrapping_sub(raw.as_ptr() as usize);
+        let end = start.saturating_add(id.len());
+        let id = match raw.get(start..end) {
+            Some(same) if same == id.as_bytes() => body.slice(start..end),
+            _ => Bytes::copy_from_slice(id.as_bytes()),
+        };
+        Ok(Envelope { content: Content::Open(codec), id, body })
     }
 
     fn sealed(ids: &Ids, sealed: &Sealed<'_>) -> Result<Envelope, Error> {
         FrameView::parse(&sealed.frame).map_err(Error::FrameMalformed)?;
         let id = match &sealed.id {
-            Some(id) => check_id(id)?,
+            Some(id) => {
+                check_id(id)?;
+                Bytes::copy_from_slice(id.as_bytes())
+            }
             None => ids.next().into_bytes().into(),
         };
         let body = Bytes::copy_from_slice(&sealed.frame);
@@ -134,9 +145,11 @@ impl Envelope {
         let fields = raw.trim_ascii_start().strip_prefix(b"{").unwrap_or_default();
         let comma = if values > 1 { "," } else { "" };
         // An id of the hub's has no character that JSON escapes.
-        let body = [br#"{"id":""#, id.as_bytes(), b"\"", comma.as_bytes(), fields].concat();
-        let content = Content::Open(Codec::Json);
-        Envelope { content, id: id.into_bytes().into(), body: body.into() }
+        const HEAD: &[u8] = br#"{"id":""#;
+        let body = [HEAD, id.as_bytes(), b"\"", comma.as_bytes(), fields].concat();
+        let body = Bytes::from(body);
+        let id = body.slice(HEAD.len()..HEAD.len() + id.len());
+        Envelope { content: Content::Open(Codec::Json), id, body }
     }
 
     fn with_id<'a, K: AsRef<str> + 'a>(
@@ -160,11 +173,11 @@ impl Envelope {
     }
 }
 
-fn check_id(id: &str) -> Result<Bytes, Error> {
+fn check_id(id: &str) -> Result<(), Error> {
     if id.is_empty() || id.len() > MAX_ID_BYTES {
         return Err(Error::InvalidEnvelope("has an id that is not 1 to 128 bytes"));
     }
-    Ok(Bytes::copy_from_slice(id.as_bytes()))
+    Ok(())
 }
 
 /// The map, and two keys with their values: what has more is no sealed message's envelope, and is

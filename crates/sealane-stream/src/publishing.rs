@@ -2,8 +2,10 @@
 
 use std::collections::HashMap;
 use std::future::poll_fn;
+use std::num::NonZero;
 use std::sync::{Arc, OnceLock, Weak};
 use std::task::{Context, Poll, Waker};
+use std::thread::available_parallelism;
 
 use parking_lot::Mutex;
 use sealane_message::Topic;
@@ -130,14 +132,20 @@ impl Outbox {
     }
 }
 
-/// Connections of one commit that the writer sends answers to itself. Each of them is spared a
-/// thread that wakes, and the next commit is held up for as long as it takes to send.
-const DIRECT_MAX: usize = 64;
+/// Connections of one commit that the writer sends answers to itself, on a machine of one
+/// processor. Each of them is spared a thread that wakes, and the next commit is held up for as long
+/// as it takes to send: that is worth less the more processors there are to send meanwhile.
+const DIRECT_MAX: usize = 128;
+
+fn direct_max() -> usize {
+    static MAX: OnceLock<usize> = OnceLock::new();
+    *MAX.get_or_init(|| DIRECT_MAX / available_parallelism().map_or(1, NonZero::get))
+}
 
 /// Has the connections of these sessions send their answers: some by this thread, which is the
 /// writer's, and where they are more the rest by the workers meanwhile.
 pub(crate) fn send(told: &[Arc<Outbox>]) {
-    let (here, elsewhere) = told.split_at(told.len().min(DIRECT_MAX));
+    let (here, elsewhere) = told.split_at(told.len().min(direct_max().max(1)));
     elsewhere.iter().for_each(|outbox| outbox.wake());
     here.iter().for_each(|outbox| outbox.send());
 }
