@@ -105,7 +105,7 @@ impl Frames {
         self.written_bytes
     }
 
-    /// When the last frame was sent.
+    /// When the last frame has left.
     pub(crate) fn sent(&self) -> Instant {
         self.sent
     }
@@ -124,6 +124,8 @@ impl Frames {
     /// As [`Frames::hear`], of a task that waits for other things too.
     pub(crate) fn poll_hear(&mut self, cx: &mut Context<'_>) -> Poll<Result<Heard, End>> {
         if let Poll::Ready(message) = Pin::new(&mut self.socket).poll_next(cx) {
+            // Further frames that are there already came with this one.
+            self.received = Instant::now();
             return Poll::Ready(self.heard(message));
         }
         if !self.is_flushing {
@@ -136,6 +138,9 @@ impl Frames {
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), End>> {
         let flushed = Pin::new(&mut self.socket).poll_flush(cx);
         self.is_flushing = flushed.is_pending();
+        if flushed.is_ready() {
+            self.sent = Instant::now();
+        }
         flushed.map_err(|_| End::Gone)
     }
 
@@ -158,7 +163,6 @@ impl Frames {
     }
 
     fn heard(&mut self, message: Option<Result<Message, axum::Error>>) -> Result<Heard, End> {
-        self.received = Instant::now();
         let bytes = match message {
             Some(Ok(Message::Text(text))) => Bytes::from(text),
             Some(Ok(Message::Binary(bytes))) => bytes,
@@ -195,7 +199,6 @@ impl Frames {
             Message::Binary(frame)
         };
         self.is_flushing = true;
-        self.sent = Instant::now();
         // The socket is flushed before more is taken: what it holds is bounded by one take.
         Pin::new(&mut self.socket).start_send(message).map_err(|_| End::Gone)
     }

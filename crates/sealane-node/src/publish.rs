@@ -13,6 +13,7 @@ use std::time::Instant;
 use axum::extract::ws::WebSocket;
 use axum::response::Response;
 use sealane_codec::{Codec, Transcoder};
+use sealane_message::Topic;
 use sealane_protocol::limits::{MAX_ENVELOPE_BYTES, MAX_PUBLISH_FRAME_BYTES};
 use sealane_protocol::{
     Error, Features, NotPlaced, Numbers, Placed, PublishAsked, PublishFrame, PublishItem,
@@ -89,6 +90,8 @@ struct Connection {
     frames: Frames,
     /// As of the last change of the tokens.
     pass: Pass,
+    /// The stream of the last message that came.
+    topic: Option<Topic>,
     publishing: Publishing,
     waiting: Waiting,
     credit: Credit,
@@ -112,6 +115,7 @@ impl Connection {
             app,
             frames,
             pass,
+            topic: None,
             publishing,
             waiting: Waiting::default(),
             credit: Credit::new(),
@@ -241,21 +245,21 @@ impl Connection {
     }
 
     fn accept(&mut self, frame: &[u8]) -> Result<(), End> {
-        let asked = read_publish(self.frames.codec(), frame)?;
+        let asked = read_publish(self.frames.codec(), frame, self.topic.as_ref())?;
         asked.iter().try_for_each(|one| self.credit.take(one.bytes))?;
         let pass = &self.pass;
         if pass.has_token() {
             let count = asked.len();
             self.app.fair.enqueued.charge(&pass.name().to_owned(), count, Instant::now());
         }
-        for one in asked {
-            let bytes = one.bytes as u64;
-            match self.read(&one) {
+        for PublishAsked { to, n, bytes, item } in asked {
+            let bytes = bytes as u64;
+            match item.map_err(Refusal::from).and_then(|item| self.read(item)) {
                 Ok(item) => self.waiting.add(item, bytes, self.credit.window()),
                 Err(refusal) => {
                     self.app.refused.note(&refusal);
-                    let numbers = Numbers { from: one.n, to: one.n };
-                    let (stream, error) = (one.to.into_owned(), refusal.wire());
+                    let numbers = Numbers { from: n, to: n };
+                    let (stream, error) = (to.into_owned(), refusal.wire());
                     self.credit.let_go(bytes);
                     self.refuse(NotPlaced { stream, numbers, error });
                 }
@@ -265,8 +269,8 @@ impl Connection {
     }
 
     /// The message as the hub takes it.
-    fn read(&self, asked: &PublishAsked<'_>) -> Result<Item, Refusal> {
-        let PublishItem { to, n, envelope, delay_ms, expect } = asked.item.clone()?;
+    fn read(&mut self, asked: PublishItem<'_>) -> Result<Item, Refusal> {
+        let PublishItem { to, n, envelope, delay_ms, expect } = asked;
         self.pass.need(Right::Publish, &to)?;
         if envelope.len() > MAX_ENVELOPE_BYTES {
             return Err(Error::TooLarge { what: "envelope", limit: MAX_ENVELOPE_BYTES }.into());
@@ -275,6 +279,9 @@ impl Connection {
         let envelope = SCRATCH.with_borrow_mut(|scratch| {
             Envelope::read(scratch, self.app.hub.ids(), codec, envelope)
         })?;
+        if self.topic.as_ref() != Some(&to) {
+            self.topic = Some(to.clone());
+        }
         Ok(Item { topic: to, n, envelope, expect, delay_ms })
     }
 
