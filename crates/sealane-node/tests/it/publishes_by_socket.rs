@@ -6,14 +6,12 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use sealane_codec::Codec;
-use sealane_message::limits::MAX_TOPIC_BYTES;
 use sealane_node::access::{Rights, Secret, Tokens};
 use sealane_node::limits::{MAX_PUBLISH_CREDIT, MAX_PUBLISH_CREDIT_BYTES};
 use sealane_node::{Config, Limits};
 use sealane_protocol::limits::{MAX_ENVELOPE_BYTES, MAX_PUBLISH_FRAME_BYTES};
 use sealane_stream::Level;
 use serde_json::{Value, json};
-use tokio::net::TcpSocket;
 
 use crate::running::{Running, config};
 use crate::socket::{Ending, Socket};
@@ -28,10 +26,7 @@ struct Session {
 impl Session {
     async fn open(hub: &Running, query: &str) -> Session {
         let path = format!("/v1/publish?{query}");
-        Session::over(Socket::open_at(hub.address(), &path, &[]).await).await
-    }
-
-    async fn over(mut socket: Socket) -> Session {
+        let mut socket = Socket::open_at(hub.address(), &path, &[]).await;
         let first = socket.frame().await;
         let (credit, bytes) = (first["credit"].as_u64().unwrap(), first["bytes"].as_i64().unwrap());
         Session { socket, credit, bytes }
@@ -355,42 +350,6 @@ async fn a_token_that_is_too_fast_is_asked_for_nothing_until_it_may() {
     }
     // The burst of a second, what was asked for while anything of it was left, then the rate.
     assert!(began.elapsed() > Duration::from_secs(1), "{:?}", began.elapsed());
-}
-
-#[tokio::test]
-async fn a_client_that_reads_no_answers_holds_up_nobody_and_gets_them_when_it_does() {
-    let hub = Running::start().await;
-    let narrow = TcpSocket::new_v4().unwrap();
-    narrow.set_recv_buffer_size(4096).unwrap();
-    let stream = narrow.connect(hub.address()).await.unwrap();
-    let mut stuck = Session::over(Socket::open_over(stream, "/v1/publish", &[]).await).await;
-    // Of two streams in turn each message has an answer of its own, and a long one.
-    let topics = ["a", "b"].map(|segment| segment.repeat(MAX_TOPIC_BYTES));
-    let mut next = 0;
-    let mut many = |count: u64| -> Vec<Value> {
-        let item = |at: u64| {
-            let (to, n) = (&topics[at as usize % 2], at / 2 + 1);
-            json!({"to": to, "n": n, "envelope": {}})
-        };
-        let items = (next..next + count).map(item);
-        next += count;
-        items.collect()
-    };
-    while stuck.credit < MAX_PUBLISH_CREDIT / 2 {
-        let count = stuck.credit.min(1000);
-        stuck.ask(json!(many(count))).await;
-        assert_eq!(stuck.answers(count as usize).await.len() as u64, count);
-    }
-    let count = stuck.credit;
-    for part in many(count).chunks(500) {
-        stuck.ask(json!(part)).await;
-    }
-    let mut other = Session::open(&hub, "").await;
-    for n in 1..=50 {
-        assert!(other.one(item("c", n)).await.is_ok());
-    }
-    let all = stuck.answers(count as usize).await;
-    assert!(all.values().all(Result::is_ok));
 }
 
 /// The writer itself sends the answers of a commit to few connections, so that no worker has to

@@ -69,22 +69,13 @@ impl Socket {
         path: &str,
         headers: &[(&'static str, &str)],
     ) -> Socket {
-        let stream = TcpStream::connect(address).await.unwrap();
-        Socket::open_over(stream, path, headers).await
-    }
-
-    /// Opens a socket on a connection that stands.
-    pub(crate) async fn open_over(
-        stream: TcpStream,
-        path: &str,
-        headers: &[(&'static str, &str)],
-    ) -> Socket {
-        let url = format!("ws://{}{path}", stream.peer_addr().unwrap());
+        let url = format!("ws://{address}{path}");
         let mut request = url.into_client_request().unwrap();
         for (name, value) in headers {
             let value = HeaderValue::from_str(value).unwrap();
             request.headers_mut().insert(HeaderName::from_static(name), value);
         }
+        let stream = TcpStream::connect(address).await.unwrap();
         stream.set_nodelay(true).unwrap();
         let opening = tokio_tungstenite::client_async(request, stream);
         let (inner, response) = tokio::time::timeout(PATIENCE, opening).await.unwrap().unwrap();
