@@ -20,6 +20,7 @@ mod refuses_bad_buckets;
 mod removes_by_the_owner_alone;
 mod round_trip;
 mod s3;
+mod serves_many_at_once;
 mod shared;
 mod skips_what_is_foreign;
 mod stays_in_its_target;
