@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use crate::shared::{CHEAP, Host, PASSPHRASE, Place, assert_same, head};
+use crate::shared::{CHEAP, Host, PASSPHRASE, Place, assert_same, copy, head};
 use sealane_group::Identity;
 use sealane_vault::hostile::{self, FalseLink, Lie};
 use sealane_vault::{
@@ -58,16 +58,6 @@ fn play_back(place: &Place, objects: &BTreeMap<String, Vec<u8>>) {
         let path = place.path("vault").join(key);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, bytes).unwrap();
-    }
-}
-
-fn copy(from: &Path, to: &Path) {
-    fs::create_dir_all(to).unwrap();
-    for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
-        match entry.file_type().unwrap().is_dir() {
-            true => copy(&entry.path(), &to.join(entry.file_name())),
-            false => drop(fs::copy(entry.path(), to.join(entry.file_name())).unwrap()),
-        }
     }
 }
 

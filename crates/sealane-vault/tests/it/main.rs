@@ -14,6 +14,7 @@ mod notices_tampering;
 mod pins_a_location;
 mod python_restores;
 mod reaches_buckets;
+mod reads_beside_others;
 mod reads_n2s;
 mod recovers_from_objects;
 mod refuses_bad_buckets;
