@@ -203,7 +203,7 @@ impl Vault {
         let seen = self.seen_head()?;
         let mut chain = self.walk(seen)?;
         self.warn(chain.problems.drain(..));
-        match chain.head {
+        match chain.standing {
             Some(head) if Some(head) != seen => self.remember_head(head)?,
             _ => {}
         }

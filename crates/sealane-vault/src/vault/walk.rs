@@ -47,6 +47,8 @@ enum At {
 #[derive(Debug, Default)]
 pub(crate) struct Chain {
     pub(crate) head: Option<Head>,
+    /// The same, unless it is lost and only its hash is known.
+    pub(crate) standing: Option<Head>,
     /// The first number behind the head that nothing takes.
     pub(crate) next: u64,
     /// Numbers of the links that are believed, oldest first.
@@ -94,8 +96,20 @@ impl Vault {
                 there.entry(*number).or_insert(At::Removed(*hash));
             }
         }
+        // The list of slots tells of one that is lost. Nothing may take its place: what the new
+        // owner signs does not count there.
+        let mut lost = None;
+        for &(number, hash) in self.succession.handovers() {
+            if number >= first && !there.contains_key(&number) {
+                chain.missing(number, number);
+                chain.broken.get_or_insert(number);
+                there.insert(number, At::Removed(hash));
+                lost = Some(number);
+            }
+        }
         let positions = Walk::new(from.unwrap_or_default()).run(&there, &mut chain);
         chain.head = positions.last().copied().filter(|(number, _)| *number > 0);
+        chain.standing = chain.head.filter(|(number, _)| lost != Some(*number));
         let believed = |number: &u64| match there.get(number) {
             Some(At::Link(found)) => found.standing != Standing::Nobody,
             _ => false,
