@@ -77,6 +77,7 @@ fn run_vault(args: &args::Vault, output: &mut Output) -> Result<(), Failure> {
         big_bytes: args.big,
         data: args.data.clone(),
         also: args.also.clone(),
+        before: args.before.clone(),
     };
     let json = output.json();
     if !json {
