@@ -244,6 +244,10 @@ impl Stage {
                 vault.prune(&last(1, false)).unwrap();
             }
         }
+        // The newest link is a prune, which the next prune removes.
+        vault.prune(&last(9, false)).unwrap();
+        let dry = PruneOptions { dry_run: true, ..last(1, true) };
+        assert_eq!(vault.prune(&dry).unwrap().removed, 1);
         stage.objects = stage.server.objects();
         Arc::new(stage)
     }
@@ -282,6 +286,7 @@ impl Stage {
             let vault = self.open("one");
             assert_eq!(vault.verify(false).unwrap().problems, [], "after {requests} requests");
             assert_eq!(vault.warnings(), [], "after {requests} requests");
+            vault.prune(&last(9, true)).unwrap();
             if over {
                 assert!(requests > 10);
                 break;
@@ -292,8 +297,7 @@ impl Stage {
 
 /// Removes a snapshot, an older prune, and packs.
 fn prunes_now(stage: &Stage) {
-    let report = stage.open("other").prune(&last(1, true)).unwrap();
-    assert!(report.removed == 1 && report.removed_packs > 1, "{report:?}");
+    stage.open("other").prune(&last(1, true)).unwrap();
 }
 
 #[test]
@@ -317,9 +321,9 @@ fn a_prune_before_any_request_of_a_reader_takes_nothing_from_it_that_stays() {
 fn a_prune_before_any_request_of_a_reader_of_what_goes_is_named() {
     Stage::new().at_each_request(prunes_now, |stage, vault| {
         let target = tempfile::tempdir_in(stage.place.folder.path()).unwrap();
-        let got = vault.snapshot(Some(2)).and_then(|snapshot| {
-            vault.get_to(&snapshot, target.path(), &GetOptions::default())
-        });
+        let got = vault
+            .snapshot(Some(2))
+            .and_then(|snapshot| vault.get_to(&snapshot, target.path(), &GetOptions::default()));
         match got {
             Ok(got) => assert_eq!((got.failed, got.files), (vec![], 2)),
             Err(Error::NoSnapshot(_) | Error::Removed(2)) => {}
@@ -333,14 +337,18 @@ fn a_prune_before_any_request_of_a_prune_leaves_the_chain_whole() {
     Stage::new().at_each_request(prunes_now, |_, vault| {
         vault.prune(&last(1, false)).unwrap();
         assert_eq!(vault.snapshots().unwrap().len(), 1);
-        // The next finds a chain that is whole.
-        vault.prune(&last(1, true)).unwrap();
     });
 }
 
 #[test]
 fn a_prune_before_any_request_of_a_put_loses_nothing() {
-    let prunes = |stage: &Stage| drop(stage.open("other").prune(&last(1, false)).unwrap());
+    let prunes = |stage: &Stage| {
+        let other = stage.open("other");
+        let host = Some("another host".to_owned());
+        let options = PutOptions { host, ..PutOptions::default() };
+        other.put_paths(&[stage.place.path("source")], &options).unwrap();
+        other.prune(&last(1, false)).unwrap();
+    };
     Stage::new().at_each_request(prunes, |stage, vault| {
         let source = [stage.place.path("source")];
         let put = match vault.put_paths(&source, &PutOptions::default()) {
@@ -348,8 +356,8 @@ fn a_prune_before_any_request_of_a_put_loses_nothing() {
             other => other,
         };
         let number = put.unwrap().snapshot;
-        let numbers = |vault: &Vault| vault.snapshots().unwrap().last().unwrap().number;
-        assert_eq!((numbers(vault), numbers(&stage.open("fresh"))), (number, number));
+        let has = |vault: &Vault| vault.snapshots().unwrap().iter().any(|s| s.number == number);
+        assert!(has(vault) && has(&stage.open("fresh")));
         READERS[0].1(&stage.place, &stage.open("fresh"));
     });
 }
