@@ -1,5 +1,6 @@
 //! The chain of links, found among whatever lies in `snapshots/`.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::Vault;
@@ -144,10 +145,10 @@ impl Vault {
             chain.problems.retain(|problem| !gone(&problem.path));
             let mut vanished = false;
             for &number in &listed {
-                if !there.contains_key(&number) {
-                    let at = self.read_at(number, &signers, taken_over.as_ref(), chain)?;
-                    vanished |= at.is_none();
-                    at.and_then(|at| there.insert(number, at));
+                let Entry::Vacant(free) = there.entry(number) else { continue };
+                match self.read_at(number, &signers, taken_over.as_ref(), chain)? {
+                    Some(at) => drop(free.insert(at)),
+                    None => vanished = true,
                 }
             }
             if !vanished {
