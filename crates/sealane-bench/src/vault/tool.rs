@@ -44,15 +44,14 @@ pub(super) fn find(options: &Options, show: &mut dyn FnMut(&str)) -> Vec<Tool> {
     };
     let mut tools = vault(NOW, sealane).to_vec();
     show(&format!("sealane: {}", version(sealane, "--version").unwrap_or_default()));
-    match &options.before {
-        Some(before) => match version(before, "--version") {
+    if let Some(before) = &options.before {
+        match version(before, "--version") {
             Some(version) => {
                 show(&format!("before: {version}"));
                 tools.extend(vault(BEFORE, before));
             }
             None => show(&format!("{} is missing: nothing to compare with", before.display())),
-        },
-        None => {}
+        }
     }
     let report = "the report's, Rust".to_owned();
     tools.push(Tool { name: report, kind: Kind::N2sRust, program: bench.clone() });
