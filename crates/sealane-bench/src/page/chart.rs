@@ -43,8 +43,8 @@ pub(super) struct Dot {
 }
 
 const WIDTH: f64 = 900.0;
-/// Where names end, and behind them the sums. Both stand before the bars, so that a phone shows them
-/// without scrolling.
+/// Where names end, and behind them the sums. Both stand before the bars, so that a phone shows
+/// them without scrolling.
 const NAMES: f64 = 330.0;
 const SUMS: f64 = 400.0;
 /// What a figure takes behind a bar.
