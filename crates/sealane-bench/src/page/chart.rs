@@ -45,8 +45,8 @@ pub(super) struct Dot {
 const WIDTH: f64 = 900.0;
 /// Where names end, and behind them the sums. Both stand before the bars, so that a phone shows
 /// them without scrolling.
-const NAMES: f64 = 330.0;
-const SUMS: f64 = 400.0;
+const NAMES: f64 = 345.0;
+const SUMS: f64 = 415.0;
 /// What a figure takes behind a bar.
 const FIGURE: f64 = 90.0;
 const LINE: f64 = 24.0;
