@@ -11,7 +11,7 @@ set -u
 
 source_folder=$(cd "$(dirname "$0")/.." && pwd)
 work=$(mktemp -d)
-patience=${SEALANE_PATIENCE:-120}
+patience=${SEALANE_PATIENCE:-600}
 failed=0
 count=0
 running=()
