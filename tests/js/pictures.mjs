@@ -20,7 +20,7 @@ const place = (n) => ({
   speedKmh: 40 + (n % 17),
 });
 for (const topic of ['fleet/7/location', 'fleet/8/location', 'jobs/mail']) {
-  await enqueue(target, topic, Array.from({ length: 40 }, (_, n) => place(n)));
+  await enqueue(target, topic, Array.from({ length: 8 }, (_, n) => place(n)));
 }
 
 const VIEWS = [
