@@ -1,7 +1,7 @@
 """Judges captures of sealed links. It shares no code with what made them: what a frame is it knows
 from spec/frame.md and spec/seal.md alone.
 
-    captures.py once OUTER INNER OWN_ADDRESS PORT INNER_PORT
+    captures.py once OUTER INNER OWN_ADDRESS PORT OWN_INNER_ADDRESS INNER_PORT
     captures.py search FILE --secret FILE ... --word TEXT ...
     captures.py self-test
 
@@ -12,7 +12,9 @@ have come out of its interface twice. `search` looks for each piece of 8 bytes o
 
 import argparse
 import json
+import os
 import struct
+import tempfile
 from collections import Counter, namedtuple
 
 ETHERNET, RAW_IP = 1, 101
@@ -89,9 +91,11 @@ def frame(data):
     return Frame(key_id & 255, key_id >> 10, data[55:63], counter, kind == 2, whole)
 
 
-def units(path):
-    """The units of a capture of UDP links; the kernel may have joined several in one packet."""
+def units(path, port):
+    """The units of the UDP links at a port; the kernel may have joined several in one packet."""
     for (source, target), (source_port, target_port), payload in datagrams(path):
+        if port not in (source_port, target_port):
+            continue
         while payload:
             one = frame(payload)
             length = min(one.length if one else len(payload), len(payload))
@@ -99,10 +103,10 @@ def units(path):
             payload = payload[length:]
 
 
-def once(outer, inner, own, port, inner_port):
+def once(outer, inner, own, port, inner_own, inner_port):
     sent, came = Counter(), Counter()
-    for unit in units(outer):
-        if unit.frame is None or port not in (unit.source_port, unit.target_port):
+    for unit in units(outer, port):
+        if unit.frame is None:
             continue
         one = unit.frame
         number = (one.epoch, one.slot, one.context, one.counter)
@@ -111,8 +115,8 @@ def once(outer, inner, own, port, inner_port):
         elif unit.target == own:
             came[number] += 1
     taken = Counter()
-    for (source, _), (_, target_port), payload in datagrams(inner):
-        if target_port == inner_port and len(payload) >= 8:
+    for (source, target), (_, target_port), payload in datagrams(inner):
+        if (target, target_port) == (inner_own, inner_port) and len(payload) >= 8:
             taken[source, payload[:8]] += 1
     return {
         "v": 1,
@@ -158,19 +162,61 @@ def search(path, secrets):
     return {"v": 1, "bytes": searched, "pieces": len(names), "found": sorted(found)}
 
 
+def sample(counter, context):
+    """A frame of slot 1 in epoch 3."""
+    header = bytearray(64)
+    header[0], header[17], header[19] = 0xB1, 2, 1
+    struct.pack_into("<IQ", header, 43, 5, counter)
+    header[55:63] = bytes([context] * 8)
+    return bytes(header) + bytes([0x98, 0x05, 0x03, counter]) + b"x" * 21
+
+
+def wrap(source, target, port, payload, link_type):
+    """A capture's record of one datagram over IPv4."""
+    udp = struct.pack(">HHHH", port, port, 8 + len(payload), 0) + payload
+    ip = struct.pack(">BBHHHBBH4s4s", 0x45, 0, 20 + len(udp), 0, 0, 64, UDP, 0, source, target)
+    packet = (bytes(12) + b"\x08\x00" if link_type == ETHERNET else b"") + ip + udp
+    return struct.pack("<IIII", 0, 0, len(packet), len(packet)) + packet
+
+
 def self_test():
     assert sframe(bytes([0x12])) == (1, 2, 1)
     assert sframe(bytes([0x98, 1, 2, 7])) == (0x0102, 7, 4)
     secret = b"over the hills and far away"
     assert len(list(pieces(secret))) == 2 * (len(secret) - 7)
     assert not list(pieces(b"\0" * 20)) and not list(pieces(bytes(range(20))))
-    header = bytearray(64)
-    header[0], header[17], header[19] = 0xB1, 2, 1
-    struct.pack_into("<IQ", header, 43, 5, 9)
-    sealed = bytes(header) + bytes([0x98, 0x05, 0x03, 9]) + b"x" * 21
-    one = frame(sealed + b"the next")
-    assert (one.epoch, one.slot, one.counter, one.length) == (3, 1, 9, len(sealed)), one
+    whole = sample(9, 1)
+    one = frame(whole + b"the next")
+    assert (one.epoch, one.slot, one.counter, one.length) == (3, 1, 9, len(whole)), one
     assert frame(b"\1\0\1" + b"x" * 99) is None
+
+    own, other, inner_own = (bytes(four) for four in ((10, 78, 1, 1), (10, 78, 1, 2), (10, 9, 0, 2)))
+    with tempfile.TemporaryDirectory() as folder:
+        outer, inner = (os.path.join(folder, name) for name in ("outer", "inner"))
+
+        def found(sent, came, taken):
+            files = (
+                (outer, ETHERNET, [(own, other, 9190, sent), (other, own, 9190, came)]),
+                (inner, RAW_IP, [(other, inner_own, 7777, number) for number in taken]),
+            )
+            for path, link_type, datagrams in files:
+                with open(path, "wb") as file:
+                    file.write(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 1 << 18, link_type))
+                    for words in datagrams:
+                        file.write(wrap(*words, link_type))
+            names = ("sealedTwice", "repeated", "takenTwice", "contexts")
+            what = once(outer, inner, "10.78.1.1", 9190, "10.9.0.2", 7777)
+            return tuple(what[name] for name in names)
+
+        two = sample(1, 1) + sample(2, 1)
+        numbers = [bytes([number] * 8) for number in (1, 2)]
+        assert found(two, two, numbers) == (0, 0, 0, 1)
+        assert found(two + sample(1, 2), two, numbers) == (0, 0, 0, 2)
+        assert found(two + sample(2, 1), two, numbers) == (1, 0, 0, 1)
+        assert found(two, two + two, numbers * 2) == (0, 2, 2, 1)
+        with open(inner, "ab") as file:
+            file.write(wrap(own, other, 80, b"I went " + secret, RAW_IP))
+        assert search(inner, {"hills": secret, "none": b"somewhere else"})["found"] == ["hills"]
     print("captures are read")
 
 
@@ -181,6 +227,7 @@ def main():
     for name in ("outer", "inner", "own"):
         verb.add_argument(name)
     verb.add_argument("port", type=int)
+    verb.add_argument("inner_own")
     verb.add_argument("inner_port", type=int)
     verb = verbs.add_parser("search")
     verb.add_argument("file")
@@ -189,7 +236,8 @@ def main():
     verbs.add_parser("self-test")
     given = parser.parse_args()
     if given.verb == "once":
-        found = once(given.outer, given.inner, given.own, given.port, given.inner_port)
+        words = (given.own, given.port, given.inner_own, given.inner_port)
+        found = once(given.outer, given.inner, *words)
     elif given.verb == "search":
         secrets = {word: word.encode() for word in given.word}
         for path in given.secret:

@@ -69,7 +69,7 @@ def record(folder):
 def replay(path, source_port, address, port, count):
     frames = [
         unit.payload
-        for unit in captures.units(path)
+        for unit in captures.units(path, port)
         if (unit.target, unit.target_port) == (address, port) and unit.frame is not None
     ]
     frames = frames[-count:]

@@ -118,9 +118,8 @@ fn relay(net: &Net, options: &Options, folder: &Path) -> Result<Stand, Error> {
         "version = 1\ngroup = \"{group}\"\nepoch = 0\n\n[members]\n0 = \"{reader}\"\n\
          1 = \"{sender}\"\n"
     );
-    let link = |name: &str, address: &str| {
-        format!("[[link]]\nname = \"{name}\"\nudp = \"{address}\"\n")
-    };
+    let link =
+        |name: &str, address: &str| format!("[[link]]\nname = \"{name}\"\nudp = \"{address}\"\n");
     let neighbour = |name: &str, slot: u8, address: &str| {
         format!(
             "[[neighbour]]\nname = \"{name}\"\ntag = \"slot {slot}\"\nlink = \"{name}\"\n\

@@ -130,9 +130,11 @@ fn judged(
     kills: usize,
     show: &mut Show<'_>,
 ) -> Result<(), Error> {
-    let [outer, inner] = [recorder.outer(), recorder.inner()].map(|path| path.display().to_string());
+    let [outer, inner] =
+        [recorder.outer(), recorder.inner()].map(|path| path.display().to_string());
     let (port, inner_port) = (lane.port().to_string(), PORT.to_string());
-    let found = judge(&["once", &outer, &inner, &address_of(end), &port, &inner_port])?;
+    let (own, inner_own) = (address_of(end), lane.inner(end));
+    let found = judge(&["once", &outer, &inner, &own, &port, &inner_own, &inner_port])?;
     let number = |name| count(&found, name);
     let name = end.name();
     show.line(&format!(

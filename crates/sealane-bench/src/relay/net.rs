@@ -141,10 +141,11 @@ impl Net {
 
     /// Lets the kernel forward between the ends of the row, as the floor of what relays cost.
     fn route(&self) -> Result<(), Error> {
-        self.ip(Machine::Car, "route add default via 10.78.1.2")?;
+        // No default route: while an end's interface is away, nothing goes another way.
+        self.ip(Machine::Car, "route add 10.78.0.0/16 via 10.78.1.2")?;
         self.ip(Machine::Truck, "route add 10.78.3.0/30 via 10.78.2.2")?;
         self.ip(Machine::Gateway, "route add 10.78.1.0/30 via 10.78.2.1")?;
-        self.ip(Machine::Server, "route add default via 10.78.3.1")?;
+        self.ip(Machine::Server, "route add 10.78.0.0/16 via 10.78.3.1")?;
         for machine in [Machine::Truck, Machine::Gateway] {
             let mut shell = self.within(machine, Path::new("sh"));
             run(shell.args(["-c", "echo 1 > /proc/sys/net/ipv4/ip_forward"]))?;
@@ -238,16 +239,22 @@ pub(super) fn run(command: &mut Command) -> Result<(), Error> {
     output(command).map(|_| ())
 }
 
-/// What a command printed that has to succeed.
+/// What a command printed that has to succeed, as text.
 pub(super) fn output(command: &mut Command) -> Result<String, Error> {
+    Ok(String::from_utf8_lossy(&bytes(command)?).into_owned())
+}
+
+/// The same, as it is.
+pub(super) fn bytes(command: &mut Command) -> Result<Vec<u8>, Error> {
     let words: Vec<_> = std::iter::once(command.get_program()).chain(command.get_args()).collect();
     let shown = words.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
     let output = command.stdin(Stdio::null()).output();
-    let output = output.map_err(|cause| Error::Said { what: shown.clone(), said: cause.to_string() })?;
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let output =
+        output.map_err(|cause| Error::Said { what: shown.clone(), said: cause.to_string() })?;
     if output.status.success() {
-        return Ok(text);
+        return Ok(output.stdout);
     }
-    let said = format!("{} {text} {}", output.status, String::from_utf8_lossy(&output.stderr));
+    let [out, err] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
+    let said = format!("{} {out} {err}", output.status);
     Err(Error::Said { what: shown, said: said.trim().to_owned() })
 }

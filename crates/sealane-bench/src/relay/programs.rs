@@ -41,11 +41,12 @@ impl Iperf {
     pub(super) fn endless(net: &Net, to: &str, rate: &str) -> Result<Iperf, Error> {
         let client = format!("while :; do iperf3 -c {to} -b {rate} -t 3600; sleep 0.2; done");
         let server = "while :; do iperf3 -s -1; done".to_owned();
-        let children = [(Machine::Server, server), (Machine::Car, client)].map(|(machine, words)| {
-            let mut command = net.within(machine, Path::new("sh"));
-            command.args(["-c", &words]).stdin(Stdio::null());
-            command.stdout(Stdio::null()).stderr(Stdio::null()).spawn()
-        });
+        let children =
+            [(Machine::Server, server), (Machine::Car, client)].map(|(machine, words)| {
+                let mut command = net.within(machine, Path::new("sh"));
+                command.args(["-c", &words]).stdin(Stdio::null());
+                command.stdout(Stdio::null()).stderr(Stdio::null()).spawn()
+            });
         let children = children.into_iter().collect::<Result<_, _>>();
         Ok(Iperf { children: children.map_err(Error::io("starting iperf3"))? })
     }
@@ -61,7 +62,8 @@ impl Iperf {
         words.extend(how.udp.then_some("-u"));
         words.extend(how.backwards.then_some("-R"));
         let said = connected(net, &words)?;
-        let value: Value = serde_json::from_str(&said).map_err(|error| wrong(&error.to_string()))?;
+        let value: Value =
+            serde_json::from_str(&said).map_err(|error| wrong(&error.to_string()))?;
         let end = value.get("end").ok_or_else(|| wrong(&said))?;
         let sum = end.get("sum_received").filter(|_| !how.udp).or_else(|| end.get("sum"));
         let number = |name: &str| sum.and_then(|sum| sum.get(name)).and_then(Value::as_f64);
@@ -100,8 +102,13 @@ impl Drop for Iperf {
 
 /// Whether the programs are there that are run over the row.
 pub(super) fn check(names: &[(&str, &str)]) -> Result<(), Error> {
-    let is_missing = |name: &str| Command::new("sh").args(["-c", &format!("command -v {name}")])
-        .stdout(Stdio::null()).status().map_or(true, |status| !status.success());
+    let is_missing = |name: &str| {
+        Command::new("sh")
+            .args(["-c", &format!("command -v {name}")])
+            .stdout(Stdio::null())
+            .status()
+            .map_or(true, |status| !status.success())
+    };
     let missing: Vec<_> = names.iter().filter(|(name, _)| is_missing(name)).collect();
     if missing.is_empty() {
         return Ok(());

@@ -33,19 +33,19 @@ impl Crew {
         crew.run(Machine::Server, &["key", "new", server])?;
         crew.run(Machine::Car, &["key", "new", car])?;
         crew.run(Machine::Server, &["group", "new", GROUP, "--suite", suite])?;
-        let card = crew.write("card", &crew.run(Machine::Car, &["key", "card"])?)?;
+        let card = crew.write("card", crew.run(Machine::Car, &["key", "card"])?)?;
         let invited = crew.run(Machine::Server, &["group", "invite", GROUP, &card])?;
-        let invitation = crew.write("invitation", &invited)?;
+        let invitation = crew.write("invitation", invited)?;
         crew.run(Machine::Car, &["group", "join", &invitation])?;
         let card = crew.run(Machine::Server, &["group", "relay-card", GROUP])?;
-        crew.write("group.card", &card)?;
+        crew.write("group.card", card)?;
         Ok(crew)
     }
 
-    fn run(&self, who: Machine, words: &[&str]) -> Result<String, Error> {
+    fn run(&self, who: Machine, words: &[&str]) -> Result<Vec<u8>, Error> {
         let mut command = Command::new(&self.sealane);
         command.args(words).env_clear().env("HOME", self.folder.path());
-        net::output(command.env("SEALANE_KEYS", self.keys(who)))
+        net::bytes(command.env("SEALANE_KEYS", self.keys(who)))
     }
 
     pub(super) fn path(&self, name: &str) -> PathBuf {
@@ -57,9 +57,9 @@ impl Crew {
         self.path(who.name())
     }
 
-    pub(super) fn write(&self, name: &str, text: &str) -> Result<String, Error> {
+    pub(super) fn write(&self, name: &str, text: impl AsRef<[u8]>) -> Result<String, Error> {
         let path = self.path(name);
-        std::fs::write(&path, text).map_err(Error::io("writing a file"))?;
+        std::fs::write(&path, text.as_ref()).map_err(Error::io("writing a file"))?;
         Ok(path.display().to_string())
     }
 }
@@ -109,7 +109,7 @@ impl<'n> Row<'n> {
     /// Starts all four machines.
     pub(super) fn start(net: &'n Net, crew: Crew, lane: Lane) -> Result<Row<'n>, Error> {
         for machine in Machine::ALL {
-            crew.write(&file(machine), &config(machine, lane))?;
+            crew.write(&file(machine), config(machine, lane))?;
         }
         let mut row = Row { net, crew, lane, processes: [const { None }; 4] };
         // Relays first, so that they hear the ends' announcements.

@@ -54,7 +54,7 @@ pub(super) fn run(options: &Options, show: &mut Show<'_>) -> Result<(), Error> {
         show.line(&format!("iperf3, {protocol} {way}: {mbit:.1} Mbit/s, lost {lost} %"));
         show.must(mbit > 1.0, "iperf3 measured nothing");
     }
-    let body = row.crew().write("body", &letters()?)?;
+    let body = row.crew().write("body", letters()?)?;
     let hub = Hub::start(&net, options, &row)?;
     hub.brings_back(&net, &body)?;
     show.line(&format!("curl: a message of {BODY_LETTERS} letters went to the hub and came back"));
@@ -202,6 +202,7 @@ impl Hub {
         let token = |words: &[&str]| {
             let mut command = Command::new(&options.programs.sealane);
             command.args(["token", "new", "--data"]).arg(&data).args(words).env_clear();
+            command.env("HOME", row.crew().path(""));
             net::output(&mut command).map(|said| said.trim().to_owned())
         };
         let all = ["**", "--publish", "**", "--manage", "**"];
