@@ -61,30 +61,44 @@ impl Iperf {
         words.extend(how.rate.into_iter().flat_map(|rate| ["-b", rate]));
         words.extend(how.udp.then_some("-u"));
         words.extend(how.backwards.then_some("-R"));
-        let said = connected(net, &words)?;
-        let value: Value =
-            serde_json::from_str(&said).map_err(|error| wrong(&error.to_string()))?;
-        let end = value.get("end").ok_or_else(|| wrong(&said))?;
+        let value = connected(net, &words)?;
+        let said = || value.to_string();
+        let end = value.get("end").ok_or_else(|| wrong(&said()))?;
         let sum = end.get("sum_received").filter(|_| !how.udp).or_else(|| end.get("sum"));
         let number = |name: &str| sum.and_then(|sum| sum.get(name)).and_then(Value::as_f64);
-        let bits = number("bits_per_second").ok_or_else(|| wrong(&said))?;
+        let bits = number("bits_per_second").ok_or_else(|| wrong(&said()))?;
         let lost_percent = number("lost_percent").unwrap_or(0.0);
         Ok(Measured { gbit_s: bits * (1.0 - lost_percent / 100.0) / 1e9, lost_percent })
     }
 }
 
-/// A client whose server may not listen yet.
-fn connected(net: &Net, words: &[&str]) -> Result<String, Error> {
+/// What a client says whose server may not listen yet.
+fn connected(net: &Net, words: &[&str]) -> Result<Value, Error> {
     let mut tries = 0;
     loop {
-        let said = net::output(net.within(Machine::Car, Path::new("iperf3")).args(words));
         tries += 1;
-        match said {
-            Err(_) if tries < 20 => std::thread::sleep(Duration::from_millis(100)),
-            said => return said,
+        let said = net::output(net.within(Machine::Car, Path::new("iperf3")).args(words));
+        let value = said.and_then(|said| {
+            let value = serde_json::from_str::<Value>(&said);
+            value.map_err(|error| wrong(&error.to_string()))
+        });
+        // It fails with an exit code, or with a field.
+        let failed = match value {
+            Ok(value) => match value.get("error").map(ToString::to_string) {
+                None => return Ok(value),
+                Some(error) => wrong(&error),
+            },
+            Err(error) => error,
+        };
+        if tries == TRIES {
+            return Err(failed);
         }
+        std::thread::sleep(Duration::from_millis(100));
     }
 }
+
+/// How often a client asks a server that does not listen yet.
+const TRIES: u32 = 50;
 
 fn wrong(said: &str) -> Error {
     Error::Said { what: "iperf3".to_owned(), said: said.to_owned() }
