@@ -232,7 +232,7 @@ impl Hub {
         let path = format!("{file}.json");
         std::fs::write(&path, message).map_err(Error::io("writing a file"))?;
         self.call(net, &["--data-binary", &format!("@{path}")], "/v1/enqueue/batch")?;
-        let came = self.call(net, &[], "/v1/streams/secret/messages?from=0")?;
+        let came = self.call(net, &[], "/v1/streams/secret?from=first")?;
         if came.contains(&text) {
             return Ok(());
         }
