@@ -189,32 +189,6 @@ pub(crate) struct Vault {
     pub(crate) also: Vec<String>,
 }
 
-/// `sealane-bench race`.
-#[derive(Debug, Args)]
-pub(crate) struct Race {
-    /// The folder of the peers' programs: nats-server, nats, centrifugo
-    #[arg(long, value_name = "DIR", default_value = "target/peers")]
-    pub(crate) peers: PathBuf,
-    /// How long a lap runs, about
-    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "3s")]
-    pub(crate) each: Duration,
-    /// Laps of which the median is shown
-    #[arg(long, value_name = "N", default_value_t = 3)]
-    pub(crate) rounds: usize,
-    /// Bytes of a body, one race for each
-    #[arg(long, value_name = "BYTES", default_values_t = [256, 100])]
-    pub(crate) body: Vec<usize>,
-    /// Connections that read in a fan-out
-    #[arg(long, value_name = "N", default_value_t = 1000)]
-    pub(crate) subscribers: usize,
-    /// Only heats whose name contains this, for example publish or fan-out
-    #[arg(long, value_name = "TEXT")]
-    pub(crate) only: Option<String>,
-    /// The folder on the disk to measure [default: the system's temporary folder]
-    #[arg(long, value_name = "DIR")]
-    pub(crate) data: Option<PathBuf>,
-}
-
 /// `sealane-bench relay`.
 #[derive(Debug, Args)]
 pub(crate) struct Relay {
@@ -240,4 +214,30 @@ pub(crate) struct Relay {
 
 fn seconds() -> clap::builder::RangedU64ValueParser {
     clap::value_parser!(u64).range(1..=3600)
+}
+
+/// `sealane-bench race`.
+#[derive(Debug, Args)]
+pub(crate) struct Race {
+    /// The folder of the peers' programs: nats-server, nats, centrifugo
+    #[arg(long, value_name = "DIR", default_value = "target/peers")]
+    pub(crate) peers: PathBuf,
+    /// How long a lap runs, about
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "3s")]
+    pub(crate) each: Duration,
+    /// Laps of which the median is shown
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    pub(crate) rounds: usize,
+    /// Bytes of a body, one race for each
+    #[arg(long, value_name = "BYTES", default_values_t = [256, 100])]
+    pub(crate) body: Vec<usize>,
+    /// Connections that read in a fan-out
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    pub(crate) subscribers: usize,
+    /// Only heats whose name contains this, for example publish or fan-out
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) only: Option<String>,
+    /// The folder on the disk to measure [default: the system's temporary folder]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: Option<PathBuf>,
 }

@@ -4,8 +4,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use super::net::{self, Machine, Net, Side};
-use super::numbers::{Numbers, Pace};
+use super::net::{self, Machine, Net, Side, Wire};
+use super::numbers::{Account, Numbers, Pace};
 use super::programs::Iperf;
 use super::recorder::{Recorder, count, judge};
 use super::row::{Crew, Lane, Row, script};
@@ -30,7 +30,7 @@ pub(super) fn run(options: &Options, show: &mut Show<'_>) -> Result<(), Error> {
         .map(|machine| Recorder::start(&net, machine, folder.path()).map(|one| (machine, one)))
         .into_iter()
         .collect::<Result<Vec<_>, _>>()?;
-    let lane = Lane { number: 0, mtu: 1500, offload: true };
+    let lane = Lane { number: 0, mtu: 1500, offload: true, wire: Wire::Udp };
     let mut row = Row::start(&net, Crew::new(&options.programs, "aes-256-gcm")?, lane)?;
     let ways = ways(&net, lane)?;
     let load = match options.iperf {
@@ -66,7 +66,12 @@ pub(super) fn run(options: &Options, show: &mut Show<'_>) -> Result<(), Error> {
     show.line(&format!("goes on after: p50 {p50:.3} s, p90 {p90:.3} s, at most {most:.3} s"));
     show.at_most("at most, s", most, GOES_ON_S);
     for (machine, account) in [Machine::Server, Machine::Car].into_iter().zip(accounts) {
-        show.line(&format!("numbered datagrams to {}: {account:?}", machine.name()));
+        let Account { sent, lost, twice } = account;
+        let name = machine.name();
+        show.line(&format!(
+            "numbered datagrams to {name}: {sent} sent, {lost} lost while machines were away, \
+             {twice} came twice"
+        ));
         show.must(account.twice == 0, "a datagram came twice");
     }
     for (machine, said) in said {

@@ -47,6 +47,13 @@ impl Machine {
         }
     }
 
+    /// The address of its card on the wire at that side.
+    pub(super) fn card(self, side: Side) -> String {
+        let wire = self.wires().into_iter().find(|(of, _)| *of == side);
+        let host = if side == Side::Right { 1 } else { 2 };
+        wire.map_or_else(String::new, |(_, wire)| format!("02:00:00:00:{wire:02x}:{host:02x}"))
+    }
+
     /// Who is next to it at that side.
     pub(super) fn neighbour(self, side: Side) -> Option<Machine> {
         match (self, side) {
@@ -63,6 +70,25 @@ impl Machine {
         let wire = self.wires().into_iter().find(|(of, _)| *of == side);
         let host = if side == Side::Right { 1 } else { 2 };
         wire.map_or_else(String::new, |(_, wire)| format!("10.78.{wire}.{host}"))
+    }
+}
+
+/// What carries units between two machines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wire {
+    Udp,
+    /// Raw Ethernet, without IP.
+    Ethernet,
+}
+
+impl Wire {
+    pub(super) const ALL: [Wire; 2] = [Wire::Udp, Wire::Ethernet];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Wire::Udp => "UDP",
+            Wire::Ethernet => "Ethernet",
+        }
     }
 }
 
@@ -131,6 +157,7 @@ impl Net {
         for machine in Machine::ALL {
             for (side, _) in machine.wires() {
                 let (own, name) = (machine.address(side), side.name());
+                net.ip(machine, &format!("link set {name} address {}", machine.card(side)))?;
                 net.ip(machine, &format!("address add {own}/30 dev {name}"))?;
                 net.ip(machine, &format!("link set {name} up"))?;
             }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::Error;
-use super::net::{self, Machine, Net, Side};
+use super::net::{self, Machine, Net, Side, Wire};
 use super::process::Process;
 use crate::programs::Programs;
 
@@ -71,6 +71,7 @@ pub(super) struct Lane {
     pub(super) mtu: u16,
     /// Whether interfaces take what is not cut into packets yet.
     pub(super) offload: bool,
+    pub(super) wire: Wire,
 }
 
 impl Lane {
@@ -190,16 +191,16 @@ fn config(machine: Machine, lane: Lane) -> String {
     if let Some(tag) = relay_tag(machine) {
         add(format!("tag = \"{tag}\"\ncards = [\"group.card\"]"));
     }
-    let (port, mtu) = (lane.port(), lane.mtu);
+    let mtu = lane.mtu;
     for (side, target) in [(Side::Left, "slot 1"), (Side::Right, "slot 0")] {
         let Some(other) = machine.neighbour(side) else { continue };
         let name = side.name();
-        let (own, opposite) = (machine.address(side), other.address(side.opposite()));
+        let (own, opposite) = places(machine, side, other, lane);
         let tag = relay_tag(other).unwrap_or(target);
-        add(format!("[[link]]\nname = \"{name}\"\nudp = \"{own}:{port}\"\nmtu = {mtu}"));
+        add(format!("[[link]]\nname = \"{name}\"\n{own}\nmtu = {mtu}"));
         add(format!(
             "[[neighbour]]\nname = \"{name}\"\ntag = \"{tag}\"\nlink = \"{name}\"\n\
-             address = \"{opposite}:{port}\""
+             address = \"{opposite}\""
         ));
         add(format!("[[route]]\nto = \"{target}\"\nvia = \"{name}\""));
     }
@@ -215,6 +216,18 @@ fn config(machine: Machine, lane: Lane) -> String {
         }
     }
     text
+}
+
+/// The line of the own link, and the address of the neighbour at its other end.
+fn places(machine: Machine, side: Side, other: Machine, lane: Lane) -> (String, String) {
+    let port = lane.port();
+    match lane.wire {
+        Wire::Udp => (
+            format!("udp = \"{}:{port}\"", machine.address(side)),
+            format!("{}:{port}", other.address(side.opposite())),
+        ),
+        Wire::Ethernet => (format!("ethernet = \"{}\"", side.name()), other.card(side.opposite())),
+    }
 }
 
 /// The tag of a relay, which is no member's.

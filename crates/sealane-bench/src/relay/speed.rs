@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::bare::Bare;
-use super::net::{Machine, Net, Side};
+use super::net::{Machine, Net, Side, Wire};
 use super::numbers::{Numbers, Pace};
 use super::programs::{How, Iperf, check, ping};
 use super::row::{Crew, Lane, Row};
@@ -47,6 +47,42 @@ pub(super) fn run(options: &Options, show: &mut Show<'_>) -> Result<(), Error> {
     for (mtu, offload) in [(1500, true), (1500, false), (9000, true), (9000, false)] {
         one(options, mtu, offload, show)?;
     }
+    [1500, 9000].into_iter().try_for_each(|mtu| over_ethernet(options, mtu, show))
+}
+
+/// Over raw Ethernet, where two rows at once would hear each other.
+fn over_ethernet(options: &Options, mtu: u16, show: &mut Show<'_>) -> Result<(), Error> {
+    let net = Net::make()?;
+    net.set_mtu(mtu)?;
+    let lane = Lane { number: 0, mtu, offload: true, wire: Wire::Ethernet };
+    let row = Row::start(&net, Crew::new(&options.programs, "aes-256-gcm")?, lane)?;
+    reaches(&net, lane)?;
+    let mut ways = [
+        Way::new("kernel", Machine::Server.address(Side::Left)),
+        Way::new("AES", lane.inner(Machine::Server)),
+    ];
+    measure(&net, options, &mut ways)?;
+    rates(&mut ways, &lane, show);
+    row.stop().map(drop)
+}
+
+/// Each way once in a round. The first round warms up.
+fn measure(net: &Net, options: &Options, ways: &mut [Way]) -> Result<(), Error> {
+    for round in 0..=options.rounds {
+        for way in &mut *ways {
+            let how = How {
+                to: &way.to,
+                seconds: if round == 0 { 1 } else { options.each_s },
+                udp: false,
+                rate: None,
+                backwards: false,
+            };
+            let measured = Iperf::run(net, how)?;
+            if round > 0 {
+                way.gbit_s.push(measured.gbit_s);
+            }
+        }
+    }
     Ok(())
 }
 
@@ -54,7 +90,7 @@ fn one(options: &Options, mtu: u16, offload: bool, show: &mut Show<'_>) -> Resul
     let net = Net::make()?;
     net.set_mtu(mtu)?;
     net.set_offload(offload)?;
-    let lane = |number| Lane { number, mtu, offload };
+    let lane = |number| Lane { number, mtu, offload, wire: Wire::Udp };
     let crew = |suite| Crew::new(&options.programs, suite);
     let mut aes = Row::start(&net, crew("aes-256-gcm")?, lane(0))?;
     let chacha = Row::start(&net, crew("chacha20-poly1305")?, lane(1))?;
@@ -68,22 +104,7 @@ fn one(options: &Options, mtu: u16, offload: bool, show: &mut Show<'_>) -> Resul
     ];
     (0..3).try_for_each(|number| reaches(&net, lane(number)))?;
     let is_first = mtu == 1500 && offload;
-    // The first round warms up.
-    for round in 0..=options.rounds {
-        for way in &mut ways {
-            let how = How {
-                to: &way.to,
-                seconds: if round == 0 { 1 } else { options.each_s },
-                udp: false,
-                rate: None,
-                backwards: false,
-            };
-            let measured = Iperf::run(&net, how)?;
-            if round > 0 {
-                way.gbit_s.push(measured.gbit_s);
-            }
-        }
-    }
+    measure(&net, options, &mut ways)?;
     rates(&mut ways, &lane(0), show);
     if is_first {
         latencies(&net, options, &mut ways, show)?;
@@ -107,13 +128,13 @@ fn rates(ways: &mut [Way], lane: &Lane, show: &mut Show<'_>) {
     let spreads: Vec<_> =
         ways.iter_mut().map(|way| (way.name, Spread::of(&mut way.gbit_s))).collect();
     let of = |name: &str| spreads.iter().find(|(other, _)| *other == name).map(|(_, of)| of.median);
-    let bare = of("bare").unwrap_or(f64::NAN);
+    let bare = of("bare");
     let offload = if lane.offload { "on" } else { "off" };
     for (name, Spread { low, median, high }) in &spreads {
-        let numbers = [*median, *low, *high, median / bare].map(|number| format!("{number:.3}"));
-        let [median, low, high, part] = numbers;
+        let part = bare.map_or("-".to_owned(), |bare| format!("{:.3}", median / bare));
+        let [median, low, high] = [median, low, high].map(|number| format!("{number:.3}"));
         let words = [
-            "UDP".to_owned(),
+            lane.wire.name().to_owned(),
             lane.mtu.to_string(),
             offload.to_owned(),
             (*name).to_owned(),
@@ -124,15 +145,13 @@ fn rates(ways: &mut [Way], lane: &Lane, show: &mut Show<'_>) {
         ];
         show.line(&line(&words));
     }
-    let aes = of("AES").unwrap_or(f64::NAN);
-    if lane.offload {
-        let what = format!("AES of bare, mtu {}", lane.mtu);
-        match lane.mtu {
-            1500 => show.at_least(&what, aes / bare, OF_BARE),
-            _ => show.figure(&what, aes / bare, "x"),
-        }
-        show.at_least(&format!("AES, mtu {}, Gbit/s: a goal", lane.mtu), aes, GOAL_GBIT_S);
+    let (Some(aes), Some(bare), true) = (of("AES"), bare, lane.offload) else { return };
+    let what = format!("AES of bare, mtu {}", lane.mtu);
+    match lane.mtu {
+        1500 => show.at_least(&what, aes / bare, OF_BARE),
+        _ => show.figure(&what, aes / bare, "x"),
     }
+    show.at_least(&format!("AES, mtu {}, Gbit/s: a goal", lane.mtu), aes, GOAL_GBIT_S);
 }
 
 fn latencies(

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use super::net::{self, Machine, Net, Side};
+use super::net::{self, Machine, Net, Side, Wire};
 use super::numbers::{Numbers, Pace};
 use super::process::Process;
 use super::programs::{How, Iperf, check, ping};
@@ -31,11 +31,16 @@ const PINGS: u32 = 500;
 /// Letters of the body that `curl` brings to the hub and back.
 const BODY_LETTERS: usize = 16 << 10;
 
-/// Runs everything once over UDP.
+/// Runs everything once over each kind of wire.
 pub(super) fn run(options: &Options, show: &mut Show<'_>) -> Result<(), Error> {
     check(NEEDED)?;
+    Wire::ALL.into_iter().try_for_each(|wire| over(wire, options, show))
+}
+
+fn over(wire: Wire, options: &Options, show: &mut Show<'_>) -> Result<(), Error> {
+    show.line(&format!("over {}:", wire.name()));
     let net = Net::make()?;
-    let lane = Lane { number: 0, mtu: 1500, offload: true };
+    let lane = Lane { number: 0, mtu: 1500, offload: true, wire };
     let crew = Crew::new(&options.programs, "aes-256-gcm")?;
     let row = Row::start(&net, crew, lane)?;
     reaches(&net, lane)?;

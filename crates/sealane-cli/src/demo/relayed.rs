@@ -139,8 +139,7 @@ struct Way {
 
 impl Way {
     fn open(member: &Member) -> Result<Way, Failure> {
-        let card =
-            RelayCard::new(member.tag(), member.epochs().newest(), member.addresses());
+        let card = RelayCard::new(member.tag(), member.epochs().newest(), member.addresses());
         let net = MemoryNet::new();
         let link = |port| {
             let config = LinkConfig { name: "own".to_owned(), wire: Wire::Memory(port), mtu: 1500 };

@@ -99,7 +99,9 @@ fn the_demo_shows_what_happens_and_leaves_nothing_behind() {
     let output = demo.args(["demo", "--for", "3s"]).env("TMPDIR", home.path()).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let text = String::from_utf8(output.stdout).unwrap();
-    for said in ["json ", "msgpack ", "cbor ", "was killed", "the hub keeps", "a member reads", "relay"] {
+    for said in
+        ["json ", "msgpack ", "cbor ", "was killed", "the hub keeps", "a member reads", "relay"]
+    {
         assert!(text.contains(said), "{said} in {text}");
     }
     for line in text.lines() {
