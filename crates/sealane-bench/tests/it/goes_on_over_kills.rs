@@ -2,7 +2,8 @@
 //! shows at length, with a few kills.
 
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use crate::{PROGRAM, said};
 
@@ -32,4 +33,31 @@ fn captures_that_repeat_themselves_are_told_from_those_that_do_not() {
     let mut python = Command::new("python3");
     let output = python.env("PYTHONDONTWRITEBYTECODE", "1").arg(script).arg("self-test").output();
     assert!(said(&output.unwrap()).contains("captures are read"));
+}
+
+#[test]
+fn a_run_that_is_killed_leaves_no_namespace_behind() {
+    let mut command = Command::new(PROGRAM);
+    command.args(["relay", "--only", "kills", "--without-iperf"]);
+    let mut run = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let own = format!("sealane-{}-", run.id());
+    let are_there = || namespaces().iter().any(|name| name.starts_with(&own));
+    let last = format!("{own}server");
+    wait_until("they are made", || namespaces().contains(&last));
+    run.kill().unwrap();
+    run.wait().unwrap();
+    wait_until("they are gone", || !are_there());
+}
+
+fn namespaces() -> Vec<String> {
+    let folder = std::fs::read_dir("/run/netns").into_iter().flatten();
+    folder.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+}
+
+fn wait_until(what: &str, holds: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !holds() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "not in a minute: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
