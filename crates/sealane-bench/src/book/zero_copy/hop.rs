@@ -22,6 +22,8 @@ const IN_FLIGHT: usize = 8;
 const CAR: u32 = 1;
 const OWN: u32 = 2;
 const GATEWAY: u32 = 3;
+/// A quota that no link of this machine comes near to.
+const ANY_RATE: u32 = u32::MAX;
 /// After so long without a frame the forwarder is broken.
 const PATIENCE: Duration = Duration::from_secs(10);
 const TURN: Duration = Duration::from_millis(20);
@@ -93,11 +95,12 @@ impl Stand {
         let neighbour = |slot: u8, port: u32| {
             format!(
                 "[[neighbour]]\nname = \"{slot}\"\ntag = \"slot {slot}\"\nlink = \"l\"\n\
-                 address = \"memory {port}\"\n[[route]]\nto = \"slot {slot}\"\nvia = \"{slot}\"\n"
+                 address = \"memory {port}\"\nframes_per_second = {ANY_RATE}\n[[route]]\nto = \"slot {slot}\"\nvia = \"{slot}\"\n"
             )
         };
         let text = format!(
-            "version = 1\ntag = \"{}\"\n[[link]]\nname = \"l\"\nmemory = {OWN}\n{}{}",
+            "version = 1\ntag = \"{}\"\n[[link]]\nname = \"l\"\nmemory = {OWN}\n\
+             mtu = {MTU}\n{}{}",
             members::RELAY,
             neighbour(1, CAR),
             neighbour(0, GATEWAY)
