@@ -5,7 +5,6 @@ mod explains_frames;
 mod explains_itself;
 mod fails_by_name;
 mod fleet;
-mod from_nats;
 mod goes_on_after_kill;
 mod guards_nodes;
 mod hands_cards_on;
@@ -25,6 +24,7 @@ mod relays_without_keys;
 mod seals_messages;
 mod shares_keys;
 mod shows_what_leaks;
+mod tells_how_it_is;
 mod warns_of_orders;
 mod writes_json;
 

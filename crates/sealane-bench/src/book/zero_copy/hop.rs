@@ -66,7 +66,7 @@ struct Stand {
     car: Link,
     gateway: Link,
     inbox: Inbox,
-    forwarder: Forwarder,
+    _forwarder: Forwarder,
 }
 
 /// It ends when it is dropped.
@@ -78,7 +78,7 @@ enum Forwarder {
 impl Stand {
     fn of(net: &MemoryNet, forwarder: Forwarder) -> Result<Self, LinkError> {
         let [car, gateway] = [CAR, GATEWAY].map(|port| link(net, port));
-        Ok(Self { car: car?, gateway: gateway?, inbox: Inbox::new(), forwarder })
+        Ok(Self { car: car?, gateway: gateway?, inbox: Inbox::new(), _forwarder: forwarder })
     }
 
     fn bare() -> Result<Self, LinkError> {
@@ -95,7 +95,8 @@ impl Stand {
         let neighbour = |slot: u8, port: u32| {
             format!(
                 "[[neighbour]]\nname = \"{slot}\"\ntag = \"slot {slot}\"\nlink = \"l\"\n\
-                 address = \"memory {port}\"\nframes_per_second = {ANY_RATE}\n[[route]]\nto = \"slot {slot}\"\nvia = \"{slot}\"\n"
+                 address = \"memory {port}\"\nframes_per_second = {ANY_RATE}\n\
+                 [[route]]\nto = \"slot {slot}\"\nvia = \"{slot}\"\n"
             )
         };
         let text = format!(
