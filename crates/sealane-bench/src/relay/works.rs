@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use serde_json::Value;
+
 use super::net::{self, Machine, Net, Side, Wire};
 use super::numbers::{Numbers, Pace};
 use super::process::Process;
@@ -173,7 +175,8 @@ impl Wires {
         }
         let path = inner.file.display().to_string();
         let found = judge(&["search", &path, "--secret", body])?;
-        let is_found = found.get("found").is_some_and(|found| found.to_string() != "[]");
+        let names = found.get("found").and_then(Value::as_array);
+        let is_found = names.is_some_and(|names| !names.is_empty());
         show.must(is_found, "the same search finds nothing where all is open");
         Ok(())
     }
