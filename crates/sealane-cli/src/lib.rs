@@ -43,7 +43,7 @@ use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::FromArgMatches;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
@@ -58,7 +58,7 @@ pub const VERSION: &str = env!("SEALANE_VERSION");
 
 /// Runs the command line `args` to its exit code.
 pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let cli = match Cli::try_parse_from(args) {
+    let cli = match parse(args) {
         Ok(cli) => cli,
         Err(error) => {
             // Help that nobody reads is no failure; whether it was help the code says.
@@ -76,6 +76,19 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
             ExitCode::from(failure.exit_code())
         }
     }
+}
+
+/// Parses a command line. `help VERB` becomes `VERB --help`, which knows what a wrong verb is
+/// similar to.
+///
+/// # Errors
+/// What is wrong with it, or the help or version that was asked for.
+pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Error> {
+    let mut command = args::command();
+    let cli = Cli::from_arg_matches(&command.try_get_matches_from_mut(args)?)?;
+    let Command::Help(help) = &cli.command else { return Ok(cli) };
+    let words = ["sealane"].into_iter().chain(help.verb.iter().map(String::as_str));
+    Cli::from_arg_matches(&command.try_get_matches_from_mut(words.chain(["--help"]))?)
 }
 
 fn start(cli: Cli) -> Result<(), Failure> {
@@ -127,6 +140,8 @@ pub async fn run(cli: Cli, terminal: &mut Terminal) -> Result<(), Failure> {
         Command::Demo(args) => demo::run(&args, terminal).await,
         Command::Completions(args) => pages::completions(&args, terminal),
         Command::Man(args) => pages::man(&args, terminal),
+        Command::Help(_) => pages::help(terminal),
+        Command::Version => pages::version(terminal),
     }
 }
 

@@ -11,6 +11,7 @@ mod guards_nodes;
 mod hands_cards_on;
 mod hands_over;
 mod heals_groups;
+mod helps;
 mod home;
 mod joins_machines;
 mod keeps_a_day;
