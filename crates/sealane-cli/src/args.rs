@@ -1,7 +1,9 @@
 //! Every verb and flag, defined once.
 
 mod arrange;
+pub mod cert;
 pub mod consumer;
+pub mod context;
 mod examples;
 pub mod group;
 pub mod key;
@@ -33,12 +35,12 @@ Exit codes:
   4  the hub refused
   5  the storage is full or failed
 
-A setting comes from its flag, else from the environment, else from the
-configuration file, else it has a default. `sealane config show --origin` tells
+A setting comes from its flag, else from the environment, else from the context
+in use, else from the configuration file, else it has a default. `sealane config show --origin` tells
 where each one comes from. The variables are SEALANE_SERVER, SEALANE_DATA,
 SEALANE_LISTEN, SEALANE_LEVEL, SEALANE_CODEC, SEALANE_POLICY, SEALANE_TOKEN,
-SEALANE_CA, SEALANE_TLS_CERT and SEALANE_TLS_KEY; SEALANE_CONFIG names the
-configuration file. Keys come from --keys or SEALANE_KEYS, passphrases from
+SEALANE_CA, SEALANE_TLS_CERT and SEALANE_TLS_KEY; SEALANE_CONTEXT names the
+context and SEALANE_CONFIG the configuration file. Keys come from --keys or SEALANE_KEYS, passphrases from
 SEALANE_PASSPHRASE or the terminal.
 
 SEALANE_LOG sets what is logged: error, warn, info or debug.
@@ -64,6 +66,10 @@ pub struct Cli {
     /// The configuration file [default: sealane/config.toml in $XDG_CONFIG_HOME or ~/.config]
     #[arg(long, global = true, value_name = "FILE")]
     pub config: Option<PathBuf>,
+
+    /// The context to take the hub from, as `sealane context add` made it [env: SEALANE_CONTEXT]
+    #[arg(long, global = true, value_name = "NAME")]
+    pub context: Option<String>,
 
     /// What to do
     #[command(subcommand)]
@@ -111,6 +117,10 @@ pub enum Command {
     Mesh(mesh::Mesh),
     /// Forward sealed frames between networks, without any key
     Relay(operate::Relay),
+    /// Manage contexts: the hubs that you use, by name
+    Context(context::Context),
+    /// Make a certificate for a node
+    Cert(cert::Cert),
     /// Show the settings in effect
     Config(Config),
     /// Explain an error code, or what a token may do
@@ -445,7 +455,7 @@ pub struct Config {
 pub enum ConfigVerb {
     /// Print each setting's effective value
     Show {
-        /// Show where each value comes from: flag, environment, file or default
+        /// Show where each value comes from: flag, environment, context, file or default
         #[arg(long)]
         origin: bool,
         /// The hub's address

@@ -17,6 +17,7 @@ use sealane_seal::{Epoch, Slot};
 use crate::args::group::{Group, GroupVerb};
 use crate::config::File;
 use crate::key::{hand_on, open, read_document, redirected, say};
+use crate::times::count;
 use crate::{Failure, Terminal};
 use show::{list, show};
 
@@ -332,8 +333,8 @@ fn told(
         return terminal.record(told_fields(member, notices));
     }
     let (epoch, members) = (member.epochs().newest().0, member.roster().members().count());
-    let name = member.name();
-    terminal.line(format_args!("{name}: epoch {epoch}, {members} members"))?;
+    let (name, members) = (member.name(), count(members as u64, "members"));
+    terminal.line(format_args!("{name}: epoch {epoch}, {members}"))?;
     if way.file.is_none() && !way.is_published {
         let next = "Members follow once they have the orders";
         say(terminal, &format!("{next}: sealane group publish {name}, or group orders > FILE."));

@@ -1,5 +1,6 @@
 //! What in a topic or pattern is a wildcard or a separator elsewhere, and a part of a name here.
 
+use crate::colour::warn;
 use crate::args::token::{Token, TokenVerb};
 use crate::args::{Command, Stream, StreamVerb};
 
@@ -7,7 +8,7 @@ use crate::args::{Command, Stream, StreamVerb};
 pub(crate) fn say(command: &Command) {
     for text in named(command) {
         for warning in warnings(text) {
-            eprintln!("sealane: warning: {warning}");
+            warn(warning);
         }
     }
 }

@@ -203,7 +203,7 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Failure> {
 }
 
 /// What the system calls this machine.
-fn machine_name() -> String {
+pub(crate) fn machine_name() -> String {
     let name = std::fs::read_to_string("/etc/hostname").unwrap_or_default();
     Some(name.trim()).filter(|name| !name.is_empty()).unwrap_or("member").to_owned()
 }

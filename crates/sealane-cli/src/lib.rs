@@ -8,8 +8,11 @@
 pub mod args;
 pub mod backup;
 pub mod bench;
+pub mod cert;
+mod colour;
 pub mod config;
 pub mod consumer;
+pub mod context;
 pub mod demo;
 pub mod doctor;
 pub mod envelope;
@@ -40,7 +43,6 @@ pub mod up;
 pub mod vault;
 
 use std::ffi::OsString;
-use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use clap::FromArgMatches;
@@ -52,6 +54,7 @@ pub use failure::{ERRORS, Failure, exit};
 pub use terminal::Terminal;
 
 use args::{Cli, Command};
+use colour::Colours;
 
 /// The number, commit and target of this build, as `--version` says them.
 pub const VERSION: &str = env!("SEALANE_VERSION");
@@ -108,7 +111,7 @@ fn start(cli: Cli) -> Result<(), Failure> {
 /// # Errors
 /// What the verb failed for.
 pub async fn run(cli: Cli, terminal: &mut Terminal) -> Result<(), Failure> {
-    let file = config::File::find(cli.config.as_deref(), &config::environment);
+    let file = config::File::find(cli.config.as_deref(), cli.context.as_deref());
     hints::say(&cli.command);
     match cli.command {
         Command::Up(args) => up::run(&args, &file?, terminal).await,
@@ -128,6 +131,8 @@ pub async fn run(cli: Cli, terminal: &mut Terminal) -> Result<(), Failure> {
         }
         Command::Mesh(args) => mesh::run(&args, terminal).await,
         Command::Relay(args) => relay::run(&args, terminal).await,
+        Command::Context(args) => context::run(&args, terminal),
+        Command::Cert(args) => cert::run(&args, terminal),
         Command::Config(args) => config::show(&args, &file?, terminal),
         Command::Token(args) => token::run(&args, &file?, terminal),
         Command::Top(args) => top::run(&args, &file?, terminal).await,
@@ -151,11 +156,11 @@ fn log(is_node: bool) {
     let default = if is_node { LevelFilter::INFO } else { LevelFilter::ERROR };
     let asked = std::env::var("SEALANE_LOG").ok().and_then(|text| text.parse().ok());
     let filter = asked.unwrap_or_else(|| Targets::new().with_default(default));
-    let colour = std::env::var_os("NO_COLOR").is_none() && std::io::stderr().is_terminal();
+    let colours = Colours::of(&std::io::stderr());
     let subscriber = tracing_subscriber::fmt()
         .with_max_level(LevelFilter::TRACE)
         .with_writer(std::io::stderr)
-        .with_ansi(colour);
+        .with_ansi(colours.shown());
     let is_json = std::env::var_os("SEALANE_LOG_FORMAT").is_some_and(|format| format == "json");
     // Who calls this as a library may have a subscriber already.
     let _ = if is_json {

@@ -10,6 +10,7 @@ use sealane::Value;
 use sealane_message::{Pattern, Topic};
 use sealane_node::access::{Right, Rights, Secret, Token, Tokens};
 
+use crate::colour::warn;
 use crate::args::token::{Token as Args, TokenNew, TokenVerb};
 use crate::config::{File, Key};
 use crate::{Failure, Terminal};
@@ -50,7 +51,7 @@ fn make(new: &TokenNew, folder: &Path, terminal: &mut Terminal) -> Result<(), Fa
         return Err(Failure::Usage(needs));
     }
     if rights.orders.iter().any(Pattern::begins_open) {
-        eprintln!("sealane: warning: {ORDERS_OPEN}");
+        warn(ORDERS_OPEN);
     }
     let mut random = [0; 32];
     getrandom::fill(&mut random).map_err(|e| Failure::Runtime(std::io::Error::other(e)))?;

@@ -9,6 +9,7 @@ use sealane_vault::{Group, GroupBy, Keep, PruneOptions, PruneReport, Retention, 
 use super::{Location, ms, places, shown, size, time, warn_anew};
 use crate::args::vault::{GroupBy as By, VaultPrune};
 use crate::terminal::one_line;
+use crate::times::count;
 use crate::{Failure, Terminal};
 
 pub(super) fn run(
@@ -119,8 +120,8 @@ fn summary(vault: &Vault, options: PruneOptions, terminal: &mut Terminal) -> Res
         false => ("kept", "removed"),
     };
     terminal.line(format_args!(
-        "{would} {} snapshots, {removed} {}; packs: {} rewritten, {} condemned, {} removed ({})",
-        report.kept,
+        "{would} {}, {removed} {}; packs: {} rewritten, {} condemned, {} removed ({})",
+        count(report.kept, "snapshots"),
         report.removed,
         report.repacked,
         report.condemned,

@@ -45,7 +45,7 @@ fn on_terminal(words: &str) -> Command {
     let is_there = Command::new("script").arg("--version").output();
     assert!(is_there.is_ok(), "`script` is missing; run: cargo xtask needs");
     let mut script = Command::new("script");
-    script.args(["-qec", &format!("{PROGRAM} {words}"), "/dev/null"]);
+    script.args(["-qec", &format!("{PROGRAM} {words}"), "/dev/null"]).env("NO_COLOR", "1");
     script
 }
 

@@ -1,0 +1,93 @@
+//! `sealane cert`: a certificate for a node that has no issuer.
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use rcgen::{CertificateParams, DnType, KeyPair};
+
+use crate::args::cert::{Cert, CertVerb, SelfSigned};
+use crate::key::{machine_name, say};
+use crate::{Failure, Terminal};
+
+/// Clocks of clients may be behind that of this machine.
+const VALID_BEFORE: Duration = Duration::from_secs(24 * 3600);
+const DAY: Duration = Duration::from_secs(24 * 3600);
+
+/// Makes a certificate and its key.
+///
+/// # Errors
+/// [`Failure::File`] where there is one already or none can be written, [`Failure::Certificate`].
+pub fn run(args: &Cert, terminal: &mut Terminal) -> Result<(), Failure> {
+    let CertVerb::SelfSigned(args) = &args.verb;
+    self_signed(args, terminal)
+}
+
+fn self_signed(args: &SelfSigned, terminal: &mut Terminal) -> Result<(), Failure> {
+    let names = if args.names.is_empty() { names_of_this_machine() } else { args.names.clone() };
+    let now = SystemTime::now();
+    let until = now + DAY * args.days;
+    let made = make(&names, now - VALID_BEFORE, until);
+    let (certificate, key) = made.map_err(|cause| Failure::Certificate(cause.to_string()))?;
+    let (certificate_path, key_path) = (args.to.join("cert.pem"), args.to.join("key.pem"));
+    std::fs::create_dir_all(&args.to).map_err(|cause| Failure::file(&args.to, cause))?;
+    write_new(&key_path, &key, 0o600)?;
+    write_new(&certificate_path, &certificate, 0o644)?;
+    let (cert, key) = (certificate_path.display().to_string(), key_path.display().to_string());
+    let until = humantime::format_rfc3339_seconds(until).to_string();
+    if terminal.json() {
+        return terminal.record(vec![
+            ("certificate", cert.into()),
+            ("key", key.into()),
+            ("names", sealane::Value::Array(names.into_iter().map(Into::into).collect())),
+            ("until", until.into()),
+        ]);
+    }
+    terminal.line(format_args!("certificate  {cert}"))?;
+    terminal.line(format_args!("key          {key}"))?;
+    terminal.line(format_args!("names        {}", names.join(", ")))?;
+    terminal.line(format_args!("until        {until}"))?;
+    let name = names.first().map_or("localhost", String::as_str);
+    say(
+        terminal,
+        &format!(
+            "\nAt the node:    sealane up --listen 0.0.0.0:9087 --tls-cert {cert} --tls-key {key}\n\
+             At the clients: copy {cert} there, then\n\
+             \x20               sealane context add {name} --server https://{name}:9087 --ca {cert}"
+        ),
+    );
+    Ok(())
+}
+
+/// A certificate that is no authority of others: whoever trusts it, trusts this node alone.
+fn make(
+    names: &[String],
+    from: SystemTime,
+    until: SystemTime,
+) -> Result<(String, String), rcgen::Error> {
+    let mut params = CertificateParams::new(names.to_vec())?;
+    params.distinguished_name.push(DnType::CommonName, "Sealane node");
+    params.not_before = from.into();
+    params.not_after = until.into();
+    let key = KeyPair::generate()?;
+    Ok((params.self_signed(&key)?.pem(), key.serialize_pem()))
+}
+
+fn names_of_this_machine() -> Vec<String> {
+    let mut names: Vec<String> = ["localhost", "127.0.0.1", "::1"].map(str::to_owned).into();
+    let name = machine_name();
+    if !names.contains(&name) {
+        names.insert(0, name);
+    }
+    names
+}
+
+/// Writes over nothing: a key that is in use would be lost.
+fn write_new(path: &Path, text: &str, mode: u32) -> Result<(), Failure> {
+    let failed = |cause| Failure::file(path, cause);
+    let mut options = OpenOptions::new();
+    let mut file = options.write(true).create_new(true).mode(mode).open(path).map_err(failed)?;
+    file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(failed)
+}
