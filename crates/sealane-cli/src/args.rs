@@ -135,6 +135,9 @@ pub enum Command {
     Completions(Completions),
     /// Print or write man pages
     Man(Man),
+    /// Print what the last word may become, for the scripts of `completions`
+    #[command(hide = true)]
+    Complete(Complete),
     /// Show the help of a verb
     Help(Help),
     /// Show the version, commit and target of this program
@@ -527,6 +530,14 @@ pub struct Demo {
 pub struct Completions {
     /// For which shell
     pub shell: Shell,
+}
+
+/// `sealane complete`.
+#[derive(Debug, Args)]
+pub struct Complete {
+    /// The words behind `sealane`; the last one is not finished, and may be empty
+    #[arg(value_name = "WORD", last = true, allow_hyphen_values = true)]
+    pub words: Vec<String>,
 }
 
 /// `sealane man`.

@@ -1,7 +1,8 @@
 //! `sealane cert`: a certificate for a node that has no issuer.
 
 use std::fs::OpenOptions;
-use std::io::Write;
+use std::io::{self, Write};
+use std::net::IpAddr;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
@@ -27,6 +28,9 @@ pub fn run(args: &Cert, terminal: &mut Terminal) -> Result<(), Failure> {
 
 fn self_signed(args: &SelfSigned, terminal: &mut Terminal) -> Result<(), Failure> {
     let names = if args.names.is_empty() { names_of_this_machine() } else { args.names.clone() };
+    if let Some(name) = names.iter().find(|name| !is_name(name)) {
+        return Err(Failure::Certificate(format!("`{name}` is no name and no address")));
+    }
     let now = SystemTime::now();
     let until = now + DAY * args.days;
     let made = make(&names, now - VALID_BEFORE, until);
@@ -78,16 +82,51 @@ fn make(
 fn names_of_this_machine() -> Vec<String> {
     let mut names: Vec<String> = ["localhost", "127.0.0.1", "::1"].map(str::to_owned).into();
     let name = machine_name();
-    if !names.contains(&name) {
+    if !names.contains(&name) && is_name(&name) {
         names.insert(0, name);
     }
     names
 }
 
+/// Whether a certificate can be for it: a name of DNS, with `*` for its first part or not, or an
+/// address.
+fn is_name(name: &str) -> bool {
+    let is_part = |part: &str| {
+        (1..=63).contains(&part.len())
+            && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+            && !part.starts_with('-')
+            && !part.ends_with('-')
+    };
+    let rest = name.strip_prefix("*.").unwrap_or(name);
+    name.parse::<IpAddr>().is_ok() || (name.len() <= 253 && rest.split('.').all(is_part))
+}
+
 /// Writes over nothing: a key that is in use would be lost.
 fn write_new(path: &Path, text: &str, mode: u32) -> Result<(), Failure> {
-    let failed = |cause| Failure::file(path, cause);
+    let failed = |cause: io::Error| match cause.kind() {
+        io::ErrorKind::AlreadyExists => {
+            let cause = "is there already, and is never overwritten; name another folder with --to";
+            Failure::File { file: path.to_owned(), cause: cause.to_owned() }
+        }
+        _ => Failure::file(path, cause),
+    };
     let mut options = OpenOptions::new();
     let mut file = options.write(true).create_new(true).mode(mode).open(path).map_err(failed)?;
     file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_certificate_is_for_names_and_addresses() {
+        for good in ["localhost", "hub.example", "*.hub.example", "192.0.2.7", "::1", "a-1"] {
+            assert!(is_name(good), "{good}");
+        }
+        for wrong in ["", "a b", "hub.example:9087", "a..b", "-a", "http://a", "a/b", "*"] {
+            assert!(!is_name(wrong), "{wrong}");
+        }
+        assert!(names_of_this_machine().iter().all(|name| is_name(name)));
+    }
 }

@@ -222,7 +222,7 @@ impl File {
 
     fn read(path: PathBuf, text: &str) -> Result<File, Failure> {
         let file = |cause| Failure::File { file: path.clone(), cause };
-        let table: toml::Table = text.parse().map_err(|e: toml::de::Error| file(e.to_string()))?;
+        let table: toml::Table = text.parse().map_err(|error| file(no_toml(text, &error)))?;
         let mut values = Vec::new();
         for (name, value) in table {
             let Some(key) = Key::ALL.into_iter().find(|key| key.name() == name) else {
@@ -317,7 +317,7 @@ impl File {
         let token = beside.token()?;
         let client = server.parse(|text| {
             Client::connect(text).and_then(|c| c.with_codec(codec)).map_err(|e| match e {
-                sealane::Error::Address { cause, .. } => cause.to_owned(),
+                sealane::Error::Address { cause, .. } => format!("it {cause}"),
                 other => other.to_string(),
             })
         })?;
@@ -364,6 +364,13 @@ pub fn show(args: &Config, file: &File, terminal: &mut Terminal) -> Result<(), F
         }
     }
     Ok(())
+}
+
+/// What is wrong with a text, and in which line. The library's own words would show the line, which
+/// may hold a token.
+pub(crate) fn no_toml(text: &str, error: &toml::de::Error) -> String {
+    let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+    format!("line {}: {}", before.matches('\n').count() + 1, error.message())
 }
 
 /// `sealane` in the folder that `variable` names, or in `below` the home.

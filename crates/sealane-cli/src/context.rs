@@ -5,9 +5,11 @@ mod file;
 use std::path::{Path, PathBuf};
 
 use sealane::Value;
+use sealane_node::access::Secret;
 
 use crate::args::context::{Context as Args, ContextAdd, ContextVerb};
 use crate::config::{self, Environment, Key, environment};
+use crate::passphrase::first_line;
 use crate::terminal::table;
 use crate::{Failure, Terminal};
 use file::Contexts;
@@ -66,6 +68,14 @@ impl Chosen {
     }
 }
 
+/// All contexts.
+///
+/// # Errors
+/// [`Failure::File`].
+pub(crate) fn all() -> Result<Vec<Context>, Failure> {
+    Ok(Contexts::read(&path(&environment))?.all)
+}
+
 /// Where the contexts are.
 fn path(environment: &Environment) -> PathBuf {
     config::folder(environment, "XDG_CONFIG_HOME", ".config").join("contexts.toml")
@@ -102,6 +112,9 @@ fn add(path: &Path, new: &ContextAdd, terminal: &mut Terminal) -> Result<(), Fai
         codec: new.codec.clone(),
     };
     // What cannot be used is refused now, and not by the first command that needs it.
+    if let Some(file) = &context.token_file {
+        first_line(file)?.parse::<Secret>().map_err(|_| sealane::Error::Token)?;
+    }
     config::File::of_context(context.clone()).client(None, None)?;
     let is_new = Contexts::change(path, |contexts| {
         if new.is_used {

@@ -304,22 +304,36 @@ impl Failure {
 
     /// Says it on standard error, once.
     pub fn print(&self, json: bool) {
+        let message = without_numbers(&self.to_string());
         if json {
             let error = vec![
                 ("code".to_owned(), Value::from(self.code())),
-                ("message".to_owned(), Value::from(self.to_string())),
+                ("message".to_owned(), Value::from(message)),
                 ("hint".to_owned(), Value::from(self.hint())),
             ];
             eprint!("{}", record(vec![("error", Value::Map(error))]));
         } else {
             // A hub's words, and names in them, are others' words.
-            let (said, hint) = (format!("{self} [{}]", self.code()), self.hint());
+            let (said, hint) = (format!("{message} [{}]", self.code()), self.hint());
             let (said, hint) = (harmless(&said), harmless(hint));
             let colours = Colours::of(&std::io::stderr());
             let (error, label) = (colours.paint(Tone::Bad, "error:"), colours.paint(Tone::Dim, "hint:"));
             eprintln!("sealane: {error} {said}\n  {label} {hint}");
         }
     }
+}
+
+/// The words of the system without its numbers, which tell a reader nothing: ` (os error 2)`.
+fn without_numbers(message: &str) -> String {
+    let mut parts = message.split(" (os error ");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |said, part| {
+        let behind = part.trim_start_matches(|c: char| c.is_ascii_digit());
+        match behind.strip_prefix(')') {
+            Some(behind) => said + behind,
+            None => said + " (os error " + part,
+        }
+    })
 }
 
 /// A hub that is full, or stops, is told apart from one that refuses.
@@ -374,6 +388,13 @@ mod tests {
         for name in ["UnknownStream", "Forbidden", "InvalidTopic", "FolderInUse", "OutOfOrbit"] {
             assert_eq!(refused(name), exit::REFUSED);
         }
+    }
+
+    #[test]
+    fn numbers_of_the_system_are_left_out() {
+        let plain = without_numbers("a: gone (os error 2), b: full (os error 28)");
+        assert_eq!(plain, "a: gone, b: full");
+        assert_eq!(without_numbers("a (os error x)"), "a (os error x)");
     }
 
     #[test]

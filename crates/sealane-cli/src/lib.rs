@@ -10,6 +10,7 @@ pub mod backup;
 pub mod bench;
 pub mod cert;
 mod colour;
+pub mod complete;
 pub mod config;
 pub mod consumer;
 pub mod context;
@@ -143,8 +144,9 @@ pub async fn run(cli: Cli, terminal: &mut Terminal) -> Result<(), Failure> {
         Command::Inspect(args) => inspect::run(&args, terminal),
         Command::Bench(args) => bench::run(&args, terminal.json()),
         Command::Demo(args) => demo::run(&args, terminal).await,
-        Command::Completions(args) => pages::completions(&args, terminal),
+        Command::Completions(args) => complete::script(&args, terminal),
         Command::Man(args) => pages::man(&args, terminal),
+        Command::Complete(args) => complete::run(&args, terminal).await,
         Command::Help(_) => pages::help(terminal),
         Command::Version => pages::version(terminal),
     }

@@ -1,22 +1,12 @@
-//! What is made from the definitions of `args`: help, completions, man pages and `docs/CLI.md`.
+//! What is made from the definitions of `args`: help, man pages and `docs/CLI.md`.
 
 use std::fmt::Write;
 
 use clap::builder::StyledStr;
 use clap::{Arg, Command};
 
-use crate::args::{self, Completions, Man};
+use crate::args::{self, Man};
 use crate::{Failure, Terminal, VERSION};
-
-/// `sealane completions`.
-///
-/// # Errors
-/// [`Failure::Output`].
-pub fn completions(args: &Completions, terminal: &mut Terminal) -> Result<(), Failure> {
-    let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut args::command(), "sealane", &mut script);
-    terminal.write(&script)
-}
 
 /// `sealane man`: the page of `sealane` itself, or a file for each verb.
 ///

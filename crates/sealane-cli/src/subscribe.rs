@@ -119,7 +119,11 @@ impl Kept {
         from: Start,
         terminal: &mut Terminal,
     ) -> Result<(), Failure> {
-        for state in stream::all(client, Some(pattern)).await? {
+        let streams = stream::all(client, Some(pattern)).await?;
+        if streams.is_empty() {
+            eprintln!("sealane: no stream matches {}", harmless(pattern));
+        }
+        for state in streams {
             self.print_stream(client, &state.stream, from, state.next, terminal).await?;
         }
         terminal.flush()

@@ -10,6 +10,7 @@ use toml::Table;
 
 use super::Context;
 use crate::Failure;
+use crate::config::no_toml;
 
 /// The longest name of a context.
 const MAX_NAME_BYTES: usize = 64;
@@ -32,7 +33,7 @@ impl Contexts {
     }
 
     fn parse(text: &str) -> Result<Contexts, String> {
-        let mut table: Table = text.parse().map_err(|error: toml::de::Error| error.to_string())?;
+        let mut table: Table = text.parse().map_err(|error| no_toml(text, &error))?;
         let used = table.remove("use").map(|used| match used {
             toml::Value::String(used) => Ok(used),
             _ => Err("`use` is not text in quotes".to_owned()),

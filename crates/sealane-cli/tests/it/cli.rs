@@ -1,5 +1,6 @@
 //! The real binary, in temporary folders and on free ports.
 
+mod completes;
 mod decides_classes;
 mod explains_frames;
 mod explains_itself;
@@ -15,6 +16,7 @@ mod helps;
 mod home;
 mod joins_machines;
 mod keeps_a_day;
+mod keeps_contexts;
 mod keeps_each_host;
 mod keeps_vaults;
 mod manages_consumers;

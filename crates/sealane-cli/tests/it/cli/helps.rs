@@ -38,10 +38,7 @@ fn verbs() -> Vec<Verb> {
         let below: Vec<Verb> = command
             .get_subcommands()
             .filter(|verb| !verb.is_hide_set())
-            .map(|verb| Verb {
-                path: format!("{path} {}", verb.get_name()),
-                command: verb.clone(),
-            })
+            .map(|verb| Verb { path: format!("{path} {}", verb.get_name()), command: verb.clone() })
             .collect();
         all.extend(below);
         next += 1;
@@ -199,15 +196,21 @@ const NOT_RUN: &[(&str, &str)] = &[
 /// What stands in the folder before an example, as lines of a shell.
 const BEFORE: &[(&str, &str)] = &[
     ("sealane pub orders - <", "printf '1\\n2\\n3\\n4\\n5\\n' > orders.jsonl"),
-    ("sealane delayed cancel orders bill-18", "sealane pub orders '{\"id\":\"bill-18\"}' --delay 1h"),
+    (
+        "sealane delayed cancel orders bill-18",
+        "sealane pub orders '{\"id\":\"bill-18\"}' --delay 1h",
+    ),
     ("sealane request", "sealane reply lamps/3 on --consumer lamp -n 1 > /dev/null &"),
     ("sealane consumer info orders --inbox", "sealane sub orders --inbox -n 1"),
     ("sealane stream rm orders --yes", "sealane stream new orders"),
     ("sealane key restore", "rm -rf keys; export SEALANE_KEYS=./keys"),
     ("sealane key backup --keys", "cp -a .config/sealane/keys keys"),
-    ("sealane group invite fleet bob", "for who in bob carol clock fresh; do
+    (
+        "sealane group invite fleet bob",
+        "for who in bob carol clock fresh; do
         sealane key new $who --keys $who; sealane key card --keys $who > $who.card; done
-        sealane key show --public --keys bob | sed -n 's/^public key  //p' > bob.public"),
+        sealane key show --public --keys bob | sed -n 's/^public key  //p' > bob.public",
+    ),
     ("sealane group join bob", "export SEALANE_KEYS=bob"),
     ("sealane group join carol", "export SEALANE_KEYS=carol"),
     ("sealane group relay-card fleet --keys", "rm -rf keys; cp -a .config/sealane/keys keys"),
@@ -216,7 +219,10 @@ const BEFORE: &[(&str, &str)] = &[
     ("sealane policy check policy.toml", "echo 'version = 1' > policy.toml"),
     ("sealane restore /backup", "export SEALANE_DATA=./elsewhere"),
     ("sealane vault init", "mkdir documents; echo hello > documents/letter.txt"),
-    ("sealane inspect frame.bin", "printf '\\000\\001\\000\\005\\200\\006\\000\\000\\377' > frame.bin"),
+    (
+        "sealane inspect frame.bin",
+        "printf '\\000\\001\\000\\005\\200\\006\\000\\000\\377' > frame.bin",
+    ),
     ("sealane vault key passphrase --new", "echo second > second"),
     ("sealane key passphrase --new", "echo second > new-passphrase"),
 ];
