@@ -8,11 +8,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Instant;
 
-use axum::Extension;
-use axum::extract::ws::rejection::WebSocketUpgradeRejection;
-use axum::extract::ws::{WebSocket, WebSocketUpgrade};
-use axum::extract::{RawQuery, State};
-use axum::http::HeaderMap;
+use axum::extract::ws::WebSocket;
 use axum::response::Response;
 use sealane_codec::{Codec, Transcoder};
 use sealane_protocol::limits::{MAX_ENVELOPE_BYTES, MAX_PUBLISH_FRAME_BYTES};
@@ -27,15 +23,12 @@ use crate::access::{Grant, Pass, Right};
 use crate::app::App;
 use crate::clock::{now_ms, stopped};
 use crate::frames::{End, Frames, Heard};
-use crate::query;
 use crate::refusal::Refusal;
-use crate::reply::answer;
-use crate::upgrade;
+use crate::upgrade::{Opening, Parameters, Sizes};
 use credit::Credit;
 use waiting::Waiting;
 
-/// Bytes that are read from a connection at once; it is held as long as the connection lives, and
-/// the WebSocket library fills it with zeros whenever it looks whether there is more.
+/// Pipelined messages cost no more with it than with a larger one.
 const READ_BUFFER_BYTES: usize = 4 << 10;
 /// Frames that are taken in before what they brought is handed to the hub.
 const TURN: usize = 64;
@@ -46,43 +39,17 @@ struct Request {
     session: Option<String>,
 }
 
-pub(crate) async fn publish(
-    State(app): State<Arc<App>>,
-    Extension(pass): Extension<Pass>,
-    query: RawQuery,
-    headers: HeaderMap,
-    upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
-) -> Response {
-    let Ok(mut upgrade) = upgrade else {
-        return answer(&headers, Err(Refusal::UpgradeRequired));
-    };
-    let Some(alive) = app.alive().filter(|_| !app.is_stopping()) else {
-        return answer(&headers, Err(Error::Draining.into()));
-    };
-    let parameters = query::read(query);
-    let codec = upgrade::codec(parameters.as_deref().unwrap_or_default(), &headers);
-    upgrade::echo(&mut upgrade, &headers, &codec);
-    let told_in = *codec.as_ref().unwrap_or(&Codec::Json);
-    let asked = codec.and_then(|codec| ask(parameters?, codec, &pass));
-    let (request, served) = match asked.and_then(|asked| Ok((asked, app.serving.enter()?))) {
-        Ok(granted) => granted,
-        Err(refusal) => return upgrade::tell(&app, upgrade, &headers, told_in, refusal),
-    };
-    let upgrade = upgrade
-        .read_buffer_size(READ_BUFFER_BYTES)
-        .max_message_size(MAX_PUBLISH_FRAME_BYTES)
-        .max_frame_size(MAX_PUBLISH_FRAME_BYTES);
-    upgrade.on_upgrade(move |socket| async move {
-        serve(app, socket, pass, request).await;
-        // Held until the connection has ended, its farewell included.
-        drop((served, alive));
-    })
+pub(crate) async fn publish(opening: Opening) -> Response {
+    let sizes =
+        Sizes { read_buffer_bytes: READ_BUFFER_BYTES, max_frame_bytes: MAX_PUBLISH_FRAME_BYTES };
+    opening.open(sizes, ask, serve)
 }
 
 /// What is asked for, where the client may publish anywhere.
-fn ask(parameters: Vec<(String, String)>, codec: Codec, pass: &Pass) -> Result<Request, Refusal> {
+fn ask(parameters: Parameters, pass: &Pass) -> Result<Request, Refusal> {
     pass.need_to_enqueue()?;
-    let PublishQuery { session } = PublishQuery::read(parameters)?;
+    let Parameters { query, codec } = parameters;
+    let PublishQuery { session } = PublishQuery::read(query)?;
     Ok(Request { codec, session })
 }
 

@@ -1,20 +1,23 @@
-//! The upgrade to a WebSocket: which codec is agreed on, and how a refusal is told.
+//! The upgrade to a WebSocket: what is asked for, which codec is agreed on, and how a refusal is
+//! told.
 //!
 //! A browser shows a page nothing of an upgrade that HTTP refuses. A refused socket is therefore
 //! opened, told why, and closed (spec/hub.md §4). It is read no further and serves nothing.
 
 use std::sync::Arc;
 
-use axum::extract::ws::WebSocketUpgrade;
+use axum::Extension;
+use axum::extract::ws::{WebSocket, WebSocketUpgrade};
 use axum::extract::{FromRequestParts, RawQuery, Request};
 use axum::http::header::{ACCEPT, SEC_WEBSOCKET_PROTOCOL};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use sealane_codec::{Codec, negotiate};
 use sealane_protocol::Error;
 use tokio::sync::Semaphore;
 
-use crate::access;
+use crate::access::{self, Pass};
 use crate::app::App;
 use crate::connection;
 use crate::limits::MAX_TOLD_REFUSALS;
@@ -34,6 +37,83 @@ impl Default for Telling {
     }
 }
 
+/// A request for a WebSocket that is served, by whoever may be here.
+pub(crate) struct Opening {
+    app: Arc<App>,
+    pass: Pass,
+    query: RawQuery,
+    headers: HeaderMap,
+    upgrade: WebSocketUpgrade,
+}
+
+/// What a socket holds and takes at most.
+pub(crate) struct Sizes {
+    /// Bytes that are read from the connection at once. They are held as long as it lives, and the
+    /// WebSocket library fills them with zeros whenever it looks whether there is more.
+    pub(crate) read_buffer_bytes: usize,
+    pub(crate) max_frame_bytes: usize,
+}
+
+/// The parameters of a request for a WebSocket.
+pub(crate) struct Parameters {
+    pub(crate) query: Vec<(String, String)>,
+    pub(crate) codec: Codec,
+}
+
+impl FromRequestParts<Arc<App>> for Opening {
+    type Rejection = Response;
+
+    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Response> {
+        let pass = Extension::<Pass>::from_request_parts(parts, app).await;
+        let Extension(pass) = pass.map_err(IntoResponse::into_response)?;
+        let Ok(upgrade) = WebSocketUpgrade::from_request_parts(parts, app).await else {
+            return Err(answer(&parts.headers, Err(Refusal::UpgradeRequired)));
+        };
+        let query = RawQuery(parts.uri.query().map(str::to_owned));
+        let (app, headers) = (app.clone(), parts.headers.clone());
+        Ok(Self { app, pass, query, headers, upgrade })
+    }
+}
+
+impl Opening {
+    /// Opens the socket for what `ask` makes of the parameters, and has it served; where that is
+    /// refused the client is told so. The socket counts among those that are served, and the node
+    /// waits for it, until its farewell has been said.
+    pub(crate) fn open<R, S>(
+        self,
+        sizes: Sizes,
+        ask: impl FnOnce(Parameters, &Pass) -> Result<R, Refusal>,
+        serve: impl FnOnce(Arc<App>, WebSocket, Pass, R) -> S + Send + 'static,
+    ) -> Response
+    where
+        R: Send + 'static,
+        S: Future<Output = ()> + Send + 'static,
+    {
+        let Self { app, pass, query, headers, mut upgrade } = self;
+        let Some(alive) = app.alive().filter(|_| !app.is_stopping()) else {
+            return answer(&headers, Err(Error::Draining.into()));
+        };
+        let query = query::read(query);
+        let codec = codec(query.as_deref().unwrap_or_default(), &headers);
+        echo(&mut upgrade, &headers, &codec);
+        let told_in = *codec.as_ref().unwrap_or(&Codec::Json);
+        let asked = codec.and_then(|codec| ask(Parameters { query: query?, codec }, &pass));
+        let (request, served) = match asked.and_then(|asked| Ok((asked, app.serving.enter()?))) {
+            Ok(granted) => granted,
+            Err(refusal) => return tell(&app, upgrade, &headers, told_in, refusal),
+        };
+        let Sizes { read_buffer_bytes, max_frame_bytes } = sizes;
+        let upgrade = upgrade
+            .read_buffer_size(read_buffer_bytes)
+            .max_message_size(max_frame_bytes)
+            .max_frame_size(max_frame_bytes);
+        upgrade.on_upgrade(move |socket| async move {
+            serve(app, socket, pass, request).await;
+            drop((served, alive));
+        })
+    }
+}
+
 /// Refuses a request that asks for a WebSocket, or should have asked for one.
 pub(crate) async fn refuse(app: &Arc<App>, request: Request, refusal: Refusal) -> Response {
     let (mut parts, _) = request.into_parts();
@@ -48,7 +128,7 @@ pub(crate) async fn refuse(app: &Arc<App>, request: Request, refusal: Refusal) -
 
 /// Opens a socket only to say on it why it is refused. Where no place for that is left, or the
 /// node stops, the refusal is an answer of HTTP.
-pub(crate) fn tell(
+fn tell(
     app: &Arc<App>,
     upgrade: WebSocketUpgrade,
     headers: &HeaderMap,
@@ -75,10 +155,7 @@ pub(crate) fn tell(
 
 /// The codec of a socket: the first that is present of `?codec=`, the offered sub-protocols,
 /// `Accept`; none: JSON.
-pub(crate) fn codec(
-    parameters: &[(String, String)],
-    headers: &HeaderMap,
-) -> Result<Codec, Refusal> {
+fn codec(parameters: &[(String, String)], headers: &HeaderMap) -> Result<Codec, Refusal> {
     let unknown = |unknown| Refusal::Codec(StatusCode::NOT_ACCEPTABLE, unknown);
     if let Some((_, name)) = parameters.iter().find(|(key, _)| key == "codec") {
         let codec = negotiate::query(name).map_err(unknown)?;
@@ -100,11 +177,7 @@ pub(crate) fn codec(
 
 /// Says the agreed codec where sub-protocols were offered, if it is one of them. Of a refused
 /// offer the first is said, for browsers to open the connection and be told why.
-pub(crate) fn echo(
-    upgrade: &mut WebSocketUpgrade,
-    headers: &HeaderMap,
-    codec: &Result<Codec, Refusal>,
-) {
+fn echo(upgrade: &mut WebSocketUpgrade, headers: &HeaderMap, codec: &Result<Codec, Refusal>) {
     let said = match codec {
         Ok(codec) => codecs(headers).find(|name| *name == codec.name()),
         Err(_) => codecs(headers).next(),
