@@ -123,10 +123,9 @@ impl<'a> Typed<'a> {
         if self.command.has_subcommands() && self.positionals.is_empty() {
             return Wanted::Verbs(self.command);
         }
-        let place = self.positionals.len();
-        let mut places = self.command.get_positionals();
-        let is_many = |arg: &&Arg| arg.get_num_args().is_some_and(|many| many.max_values() > 1);
-        let arg = places.clone().nth(place).or_else(|| places.next_back().filter(is_many));
+        let places: Vec<&Arg> = self.command.get_positionals().collect();
+        let is_many = |arg: &&&Arg| arg.get_num_args().is_some_and(|many| many.max_values() > 1);
+        let arg = places.get(self.positionals.len()).or(places.last().filter(is_many));
         arg.map_or(Wanted::Nothing, |arg| self.value_of(arg))
     }
 

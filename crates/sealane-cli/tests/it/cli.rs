@@ -6,6 +6,7 @@ mod explains_frames;
 mod explains_itself;
 mod fails_by_name;
 mod fleet;
+mod follows_hints;
 mod from_nats;
 mod goes_on_after_kill;
 mod guards_nodes;

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use crate::cli::{NodeProcess, PROGRAM, feed, json, text};
+use crate::durable::disk::{self, Mounted};
 use rows::{ROWS, Row};
 
 /// What is never said to people: how a program holds a value, and what a library calls it.
@@ -131,6 +132,68 @@ fn a_broken_line_is_named_by_its_number() {
     let output = feed(&mut desk.node.command(&["pub", "lines", "-"]), &long);
     assert!(said(&output).starts_with("sealane: error: line 2: "), "{}", said(&output));
     assert_eq!(output.status.code(), Some(4));
+}
+
+/// A script sees by the exit code whether what it asked for was done.
+#[test]
+fn an_answer_that_says_that_it_failed_fails() {
+    let desk = Desk::new();
+    let script = "sealane stream new door; sealane reply door --command 'exit 3' --consumer c -n 1 &
+        sealane request door open --timeout 60s; code=$?; wait; exit $code";
+    let output = desk.shell(script).output().unwrap();
+    let told = said(&output);
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    assert!(told.contains("the answer says that the request failed: exit status: 3 [SL-CLI-24]"));
+    assert!(told.contains("sealane: door offset 0 failed: exit status: 3"), "{told}");
+    assert!(String::from_utf8_lossy(&output.stdout).contains("\"error\":\"exit status: 3\""));
+}
+
+/// Who has no token, or a wrong one, is told so; who has one is told what it lacks.
+#[test]
+fn a_wrong_token_is_told_from_a_missing_right() {
+    let desk = Desk::new();
+    let phone = desk.shell("sealane token new phone --read greetings --json").output().unwrap();
+    let phone = text(&json(&String::from_utf8(phone.stdout).unwrap()), "token");
+    let wrong = format!("sealane_{}", "A".repeat(43));
+    for (token, code, words) in [
+        ("", "SL-NODE-06", "SEALANE_TOKEN"),
+        (wrong.as_str(), "SL-NODE-06", "SEALANE_TOKEN"),
+        (phone.as_str(), "SL-NODE-07", "publish on greetings"),
+    ] {
+        let typed = format!("SEALANE_TOKEN={token} sealane pub greetings hi");
+        // The node sees the new token within a second.
+        let output = std::iter::repeat_with(|| desk.shell(&typed).output().unwrap())
+            .take(1000)
+            .find(|output| !output.status.success());
+        let output = output.unwrap_or_else(|| panic!("{typed} is not refused"));
+        let told = said(&output);
+        assert_eq!(output.status.code(), Some(4), "{told}");
+        assert!(told.contains(code) && told.contains(words), "{told}");
+        assert!(!told.contains("AAAA") && !told.contains(&phone), "a token is shown: {told}");
+    }
+}
+
+/// What is stored before the disk is full stays, and it is said that there is no room.
+#[test]
+fn a_full_disk_is_named() {
+    let _turn = crate::TURN.blocking_lock();
+    disk::require();
+    let outside = tempfile::tempdir().unwrap();
+    let image = outside.path().join("image");
+    disk::make(&image, 32 << 20);
+    let mounted = Mounted::new(&image, outside.path().join("mounted"));
+    let folder = tempfile::tempdir().unwrap();
+    let data = mounted.folder.join("data");
+    let (child, address) = NodeProcess::spawn_on(folder.path(), data, "127.0.0.1:0");
+    let node = NodeProcess { folder, child, address };
+    let lines = outside.path().join("lines");
+    let line = format!("{{\"a\":\"{}\"}}\n", "x".repeat(500_000));
+    std::fs::write(&lines, line.repeat(100)).unwrap();
+    let mut publish = node.command(&["pub", "big", "-", "--retry", "0s"]);
+    let output = publish.stdin(std::fs::File::open(&lines).unwrap()).output().unwrap();
+    let told = said(&output);
+    assert_eq!(output.status.code(), Some(5), "{told}");
+    assert!(told.contains("the disk is full") && told.contains("[SL-HUB-13]"), "{told}");
 }
 
 /// With `--json`, programs get the same as one line.

@@ -49,7 +49,7 @@ fn verbs() -> Vec<Verb> {
 
 /// The words of an example as the shell would hand them on: of the last command of a pipe, without
 /// what is redirected.
-fn words(line: &str) -> Vec<String> {
+pub(super) fn words(line: &str) -> Vec<String> {
     let line = &line[line.find("sealane ").unwrap_or_else(|| panic!("{line}"))..];
     let (mut words, mut word, mut quote) = (vec![], String::new(), None);
     for c in line.chars() {

@@ -5,6 +5,7 @@ sealane pub greetings hello
 echo right > right
 echo wrong > wrong
 head -c 3000 /dev/zero | tr '\0' x > junk
+echo "sever = 'x'" > wrong.toml
 mkdir empty folder
 echo letter > folder/letter.txt
 sealane key new alice

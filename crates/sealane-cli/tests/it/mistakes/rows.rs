@@ -180,6 +180,12 @@ pub(super) const ROWS: &[Row] = &[
     row("sealane restore alien --data other", 5, "SL-HUB-22", &["alien"]),
     row("sealane config show --config none.toml", 2, "SL-CLI-03", &["none.toml: No such file"]),
     row("sealane config show --config junk", 2, "SL-CLI-03", &["junk: line 1: "]),
+    row(
+        "sealane config show --config wrong.toml",
+        2,
+        "SL-CLI-01",
+        &["wrong.toml: `sever` is no setting", "server, data"],
+    ),
     row("sealane stream ls > /dev/full", 1, "SL-CLI-07", &["No space left", "room"]),
     // Keys and groups.
     row("sealane key new again", 2, "SL-GROUP-02", &["never overwritten", "--keys"]),
@@ -266,6 +272,7 @@ pub(super) const ROWS: &[Row] = &[
         &["--keep-last 10"],
     ),
     // The rest.
+    row("TMPDIR=/nonexistent sealane demo", 1, "SL-CLI-10", &["temporary folder"]),
     row("sealane inspect none", 2, "SL-CLI-03", &["none: No such file"]),
     row("sealane inspect junk", 1, "SL-CLI-14", &["1 of 1"]),
     row("sealane explain SL-NONE-01", 2, "SL-CLI-09", &["`SL-NONE-01`", "sealane explain"]),
