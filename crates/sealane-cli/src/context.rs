@@ -170,10 +170,13 @@ fn list(contexts: &Contexts, terminal: &mut Terminal) -> Result<(), Failure> {
         let mark = if is_used(context) { "*" } else { " " };
         let text = |key| context.value(key).unwrap_or("-".to_owned());
         let name = format!("{mark} {}", context.name);
-        [Key::Server, Key::Codec, Key::Token, Key::Ca].into_iter().fold(vec![name], |mut row, key| {
-            row.push(text(key));
-            row
-        })
+        [Key::Server, Key::Codec, Key::Token, Key::Ca].into_iter().fold(
+            vec![name],
+            |mut row, key| {
+                row.push(text(key));
+                row
+            },
+        )
     };
     let rows: Vec<_> = contexts.all.iter().map(row).collect();
     terminal.write(table(&["  CONTEXT", "SERVER", "CODEC", "TOKEN", "CA"], &rows).as_bytes())

@@ -317,7 +317,8 @@ impl Failure {
             let (said, hint) = (format!("{message} [{}]", self.code()), self.hint());
             let (said, hint) = (harmless(&said), harmless(hint));
             let colours = Colours::of(&std::io::stderr());
-            let (error, label) = (colours.paint(Tone::Bad, "error:"), colours.paint(Tone::Dim, "hint:"));
+            let (error, label) =
+                (colours.paint(Tone::Bad, "error:"), colours.paint(Tone::Dim, "hint:"));
             eprintln!("sealane: {error} {said}\n  {label} {hint}");
         }
     }

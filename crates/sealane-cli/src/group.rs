@@ -355,8 +355,7 @@ fn told_fields(member: &Member, notices: &[Notice]) -> Vec<(&'static str, Value)
 
 fn write_file(path: Option<&Path>, notices: &[Notice]) -> Result<(), Failure> {
     let Some(path) = path else { return Ok(()) };
-    std::fs::write(path, write_orders(notices))
-        .map_err(|cause| Failure::file(path, cause))
+    std::fs::write(path, write_orders(notices)).map_err(|cause| Failure::file(path, cause))
 }
 
 /// Obeys orders, also that which removes this member. What is missing between them is the error at

@@ -1,8 +1,8 @@
 //! What in a topic or pattern is a wildcard or a separator elsewhere, and a part of a name here.
 
-use crate::colour::warn;
 use crate::args::token::{Token, TokenVerb};
 use crate::args::{Command, Stream, StreamVerb};
+use crate::colour::warn;
 
 /// Says on standard error what the command's topics and patterns probably do not mean.
 pub(crate) fn say(command: &Command) {

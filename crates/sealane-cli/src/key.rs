@@ -186,8 +186,7 @@ pub(crate) fn read_document(document: Document, path: &Path) -> Result<Vec<u8>, 
 
 /// Reads a file that somebody handed on; `-` is standard input.
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Failure> {
-    let named =
-        |cause: std::io::Error| Failure::file(path, cause);
+    let named = |cause: std::io::Error| Failure::file(path, cause);
     let mut bytes = Vec::new();
     let bound = MAX_GROUP_FILE_BYTES as u64 + 1;
     let outcome = if path == Path::new("-") {

@@ -53,7 +53,8 @@ pub async fn run(
     if seen.clear > 0 {
         let clear = show_bytes(seen.clear_bytes);
         let bodies = things(seen.clear, "messages");
-        terminal.line(format_args!("\nThe bodies of {bodies} of class A are in clear, {clear}."))?;
+        terminal
+            .line(format_args!("\nThe bodies of {bodies} of class A are in clear, {clear}."))?;
     }
     Ok(())
 }

@@ -26,7 +26,13 @@ impl Terminal {
         let interactive = std::io::stderr().is_terminal();
         let screen = std::io::stdout().is_terminal();
         let colours = Colours::of(&std::io::stdout());
-        Self { out: BufWriter::new(Box::new(std::io::stdout())), json, interactive, screen, colours }
+        Self {
+            out: BufWriter::new(Box::new(std::io::stdout())),
+            json,
+            interactive,
+            screen,
+            colours,
+        }
     }
 
     /// One that writes data elsewhere and shows no progress.

@@ -9,8 +9,8 @@ use sealane::Level;
 use sealane_node::access::Tokens;
 use sealane_node::{Config, Limits, Node, TlsFiles};
 
-use crate::colour::warn;
 use crate::args::Up;
+use crate::colour::warn;
 use crate::config::{File, Key};
 use crate::signals::Signals;
 use crate::times::count;
@@ -124,10 +124,8 @@ impl Started<'_> {
             Level::Os => "os: a power cut may lose messages that were acknowledged",
             Level::Disk => "disk: no power cut loses a message that was acknowledged",
         };
-        terminal.line(format_args!(
-            "sealane {}  {scheme}://{address}",
-            env!("CARGO_PKG_VERSION")
-        ))?;
+        terminal
+            .line(format_args!("sealane {}  {scheme}://{address}", env!("CARGO_PKG_VERSION")))?;
         terminal.line(format_args!("  console  open {scheme}://{} in a browser", self.page()))?;
         terminal.line(format_args!("  data     {}", self.data.display()))?;
         terminal.line(format_args!("  level    {level}"))?;

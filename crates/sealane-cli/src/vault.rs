@@ -17,8 +17,8 @@ use std::time::Duration;
 use sealane::Value;
 use sealane_vault::{Error, Skipped, Snapshot, Vault, Whose};
 
-use crate::colour::warn;
 use crate::args::vault::{self as args, VaultVerb};
+use crate::colour::warn;
 use crate::terminal::one_line;
 use crate::{Failure, Terminal};
 

@@ -128,13 +128,16 @@ fn distrust(cause: &rustls::Error) -> Distrust {
         CertificateError::Expired => Distrust::Expired { since: String::new() },
         CertificateError::ExpiredContext { time, not_after } => {
             let days = time.as_secs().saturating_sub(not_after.as_secs()) / 86_400;
-            Distrust::Expired { since: format!(", {days} full days ago by the clock of this machine") }
+            Distrust::Expired {
+                since: format!(", {days} full days ago by the clock of this machine"),
+            }
         }
         CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
             Distrust::NotYetValid
         }
         CertificateError::NotValidForNameContext { expected, presented } => {
-            let names = presented.iter().map(|name| plain_name(name)).collect::<Vec<_>>().join(", ");
+            let names =
+                presented.iter().map(|name| plain_name(name)).collect::<Vec<_>>().join(", ");
             Distrust::OtherName {
                 name: expected.to_str().into_owned(),
                 names: format!(", but for {}", if names.is_empty() { "no name" } else { &names }),

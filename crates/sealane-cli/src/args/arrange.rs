@@ -13,15 +13,7 @@ use super::examples::{EXAMPLES, FIRST};
 const SHARED: &[Shared] = &[
     Shared {
         heading: "Vault",
-        ids: &[
-            "vault",
-            "identity",
-            "recovery_file",
-            "key_file",
-            "state",
-            "expect_head",
-            "expect",
-        ],
+        ids: &["vault", "identity", "recovery_file", "key_file", "state", "expect_head", "expect"],
     },
     Shared { heading: "Keys", ids: &["keys", "passphrase_file"] },
     Shared { heading: "Connection", ids: &["server"] },

@@ -447,13 +447,11 @@ pub enum KeyVerb {
 
 /// `sealane vault key rotate`.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "\
+#[command(after_help = "\
 Afterwards three things open the vault: what opened it for this command, the new
 recovery code, and the identities named with --also. All other passphrases,
 codes and identities no longer open it; writers go on. Other machines follow by
-themselves. Run the command again if it was interrupted."
-)]
+themselves. Run the command again if it was interrupted.")]
 pub struct KeyRotate {
     /// An identity that opens it afterwards, too, by its public key in text; may be repeated
     #[arg(long, value_name = "PUBLIC")]

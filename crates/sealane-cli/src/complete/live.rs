@@ -61,9 +61,8 @@ async fn topics(typed: &Typed<'_>) -> Option<Vec<Offer>> {
 async fn consumers(typed: &Typed<'_>) -> Option<Vec<Offer>> {
     let all = client(typed)?.consumers(typed.positionals.first()?).await.ok()?;
     let named = all.into_iter().filter(|info| !info.state.consumer.is_empty());
-    let offer = |info: sealane::ConsumerInfo| {
-        Offer::new(info.state.consumer, format!("lag {}", info.lag))
-    };
+    let offer =
+        |info: sealane::ConsumerInfo| Offer::new(info.state.consumer, format!("lag {}", info.lag));
     Some(named.map(offer).collect())
 }
 
@@ -89,8 +88,8 @@ fn tokens(typed: &Typed<'_>) -> Option<Vec<Offer>> {
 
 fn snapshots(typed: &Typed<'_>) -> Option<Vec<Offer>> {
     let mut offers = vec![Offer::new("latest", "the newest snapshot of this host")];
-    let is_given = value(typed, "passphrase_file").is_some()
-        || environment("SEALANE_PASSPHRASE").is_some();
+    let is_given =
+        value(typed, "passphrase_file").is_some() || environment("SEALANE_PASSPHRASE").is_some();
     if !is_given {
         return Some(offers);
     }

@@ -49,9 +49,9 @@ pub(super) struct Typed<'a> {
 impl<'a> Typed<'a> {
     /// Reads the words behind the program's name; the last one is not finished, and may be empty.
     pub(super) fn read(program: &'a Command, words: &[String]) -> Self {
-        let (last, whole) = words.split_last().map_or((String::new(), &[][..]), |(last, whole)| {
-            (last.clone(), whole)
-        });
+        let (last, whole) = words
+            .split_last()
+            .map_or((String::new(), &[][..]), |(last, whole)| (last.clone(), whole));
         let mut typed = Self {
             path: vec![],
             command: program,
@@ -135,9 +135,12 @@ impl<'a> Typed<'a> {
             let offer = |value: &clap::builder::PossibleValue| {
                 Offer::new(value.get_name(), super::about(value.get_help()))
             };
-            return Wanted::Values(possible.iter().filter(|v| !v.is_hide_set()).map(offer).collect());
+            return Wanted::Values(
+                possible.iter().filter(|v| !v.is_hide_set()).map(offer).collect(),
+            );
         }
-        let all = |words: &[&str]| Wanted::Values(words.iter().map(|w| Offer::new(*w, "")).collect());
+        let all =
+            |words: &[&str]| Wanted::Values(words.iter().map(|w| Offer::new(*w, "")).collect());
         match (self.path.as_slice(), arg.get_id().as_str()) {
             (_, "codec") => all(&["json", "msgpack", "cbor"]),
             (["up"] | ["stream", ..], "level") => all(&["memory", "os", "disk"]),

@@ -9,6 +9,7 @@ mod fleet;
 mod follows_hints;
 mod from_nats;
 mod goes_on_after_kill;
+mod greets;
 mod guards_nodes;
 mod hands_cards_on;
 mod hands_over;
@@ -31,6 +32,9 @@ mod shares_keys;
 mod shows_what_leaks;
 mod warns_of_orders;
 mod writes_json;
+
+#[path = "mistakes.rs"]
+mod mistakes;
 
 #[path = "../../../sealane/tests/it/scripted.rs"]
 mod scripted;

@@ -1,6 +1,7 @@
 //! What people do wrong, and what they are told: one line that names the mistake, one that says
 //! what to do, and an exit code. Every row is typed into a shell, in a folder with a node.
 
+#[path = "mistakes/rows.rs"]
 mod rows;
 
 use std::path::Path;
@@ -138,7 +139,8 @@ fn a_broken_line_is_named_by_its_number() {
 #[test]
 fn an_answer_that_says_that_it_failed_fails() {
     let desk = Desk::new();
-    let script = "sealane stream new door; sealane reply door --command 'exit 3' --consumer c -n 1 &
+    let script =
+        "sealane stream new door; sealane reply door --command 'exit 3' --consumer c -n 1 &
         sealane request door open --timeout 60s; code=$?; wait; exit $code";
     let output = desk.shell(script).output().unwrap();
     let told = said(&output);

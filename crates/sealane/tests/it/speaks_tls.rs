@@ -136,7 +136,8 @@ async fn what_is_wrong_with_a_certificate_is_named() {
     assert!(expired.to_string().contains("full days ago"), "{expired}");
     let early = said_of(|params| params.not_before = date_time_ymd(3000, 1, 1)).await;
     assert_eq!(early.code(), "SL-CLIENT-21");
-    let authority = said_of(|params| params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained)).await;
+    let authority =
+        said_of(|params| params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained)).await;
     assert_eq!(authority.code(), "SL-CLIENT-24");
     for error in [expired, early, authority] {
         let said = error.to_string();

@@ -65,13 +65,10 @@ fn every_code_is_met_by_a_test() {
     let Sources { tests, others } = sources();
     let words = words_of(&tests);
     let is_met = |info: &&ErrorInfo| {
-        let is_matched = |variant: &str| {
-            words.contains(variant) && tests.contains(&format!("::{variant}"))
-        };
+        let is_matched =
+            |variant: &str| words.contains(variant) && tests.contains(&format!("::{variant}"));
         let variant = variant_of(&others, info.code);
-        words.contains(info.code)
-            || words.contains(info.name)
-            || variant.is_some_and(is_matched)
+        words.contains(info.code) || words.contains(info.name) || variant.is_some_and(is_matched)
     };
     let missing = explain::table().filter(|info| !is_met(info)).map(|info| info.code);
     let missing: Vec<&str> = missing.collect();

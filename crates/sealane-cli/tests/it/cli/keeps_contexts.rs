@@ -91,7 +91,10 @@ fn contexts_are_listed_replaced_and_removed() {
     assert_eq!(done(run(home.path(), &again)), "ship is replaced\n");
     let all = done(run(home.path(), &["context", "ls", "--json"]));
     let ship = json(all.lines().nth(1).unwrap());
-    assert_eq!((text(&ship, "server").as_str(), ship.field("used")), ("ship:2", Some(&true.into())));
+    assert_eq!(
+        (text(&ship, "server").as_str(), ship.field("used")),
+        ("ship:2", Some(&true.into()))
+    );
     assert_eq!(done(run(home.path(), &["context", "rm", "ship"])), "ship is removed\n");
     assert!(!list().contains("ship"), "{}", list());
     assert_eq!(run(home.path(), &["context", "rm", "ship"]).status.code(), Some(2));
@@ -124,7 +127,8 @@ fn a_self_signed_certificate_is_trusted_by_a_context() {
     let folder = tempfile::tempdir().unwrap();
     let home = folder.path();
     let tls = home.join("tls").display().to_string();
-    let made = json(&done(run(home, &["--json", "cert", "self-signed", "localhost", "--to", &tls])));
+    let made =
+        json(&done(run(home, &["--json", "cert", "self-signed", "localhost", "--to", &tls])));
     let (certificate, key) = (text(&made, "certificate"), text(&made, "key"));
     assert_eq!(Path::new(&key).metadata().unwrap().permissions().mode() & 0o777, 0o600);
     let mut up = sealane(home);
@@ -141,10 +145,9 @@ fn a_self_signed_certificate_is_trusted_by_a_context() {
     done(run(&home, &add));
     assert!(done(run(&home, &["pub", "a", "{}"])).starts_with("a offset 0 "));
     // Without it, and by another name, it is said what is wrong.
-    for (args, code) in [
-        (["--server", &server], "SL-CLIENT-23"),
-        (["--server", &node.address], "SL-NODE-18"),
-    ] {
+    for (args, code) in
+        [(["--server", &server], "SL-CLIENT-23"), (["--server", &node.address], "SL-NODE-18")]
+    {
         let output = run(&home, &[&["pub", "a", "{}"], &args[..]].concat());
         let said = String::from_utf8(output.stderr).unwrap();
         assert!(said.contains(code), "{said}");

@@ -81,7 +81,12 @@ pub(super) const ROWS: &[Row] = &[
         "SL-CLI-02",
         &["it has a scheme other than http or https"],
     ),
-    row("sealane pub greetings hi --server localhost:port", 2, "SL-CLI-02", &["HOST:PORT"]),
+    row(
+        "sealane pub greetings hi --server localhost:port",
+        2,
+        "SL-CLI-02",
+        &["a port that is no number"],
+    ),
     row(
         "sealane pub greetings hi --server https://127.0.0.1:$PORT",
         2,
@@ -177,7 +182,7 @@ pub(super) const ROWS: &[Row] = &[
     row("sealane backup other --data empty", 2, "SL-HUB-25", &["empty"]),
     row("sealane restore empty --data other", 2, "SL-HUB-25", &["empty"]),
     row("sealane restore copy", 2, "SL-HUB-24", &["nothing was changed"]),
-    row("sealane restore alien --data other", 5, "SL-HUB-22", &["alien"]),
+    row("sealane restore alien --data third", 5, "SL-HUB-22", &["alien"]),
     row("sealane config show --config none.toml", 2, "SL-CLI-03", &["none.toml: No such file"]),
     row("sealane config show --config junk", 2, "SL-CLI-03", &["junk: line 1: "]),
     row(
