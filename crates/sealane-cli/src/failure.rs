@@ -189,6 +189,12 @@ sealane_message::errors! {
             /// What follows it: the names that there are, or nothing.
             known: String,
         },
+        /// Somebody was asked before something was removed, and did not say yes.
+        #[error("{0}: the answer was not `y`")]
+        #[code("SL-CLI-27", "Declined")]
+        #[cause("the question before a removal was not answered with `y`")]
+        #[hint("Repeat the command and answer `y`, or add `--yes`, which asks nothing.")]
+        Declined(&'static str),
         /// A certificate that cannot be made.
         #[error("no certificate can be made: {0}")]
         #[code("SL-CLI-26", "NoCertificate", exit = Usage)]

@@ -435,7 +435,7 @@ fn leave(
         let mut answer = String::new();
         std::io::stdin().read_line(&mut answer).map_err(Failure::Input)?;
         if !answer.trim().eq_ignore_ascii_case("y") {
-            return Err(Failure::Usage("nothing was forgotten"));
+            return Err(Failure::Declined("nothing was forgotten"));
         }
     }
     folder.leave(group)?;

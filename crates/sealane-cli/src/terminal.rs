@@ -149,14 +149,14 @@ impl fmt::Debug for Terminal {
 /// Asks on the terminal, and fails unless the answer is yes.
 ///
 /// # Errors
-/// [`Failure::Usage`] for any other answer, [`Failure::Input`], [`Failure::Output`].
+/// [`Failure::Declined`] for any other answer, [`Failure::Input`], [`Failure::Output`].
 pub(crate) fn confirm(question: &str) -> Result<(), Failure> {
     eprint!("{} [y/N] ", harmless(question));
     std::io::stderr().flush().map_err(Failure::Output)?;
     let mut answer = String::new();
     std::io::stdin().read_line(&mut answer).map_err(Failure::Input)?;
     if !answer.trim().eq_ignore_ascii_case("y") {
-        return Err(Failure::Usage("nothing was removed"));
+        return Err(Failure::Declined("nothing was removed"));
     }
     Ok(())
 }

@@ -77,7 +77,7 @@ fn ask(count: usize, terminal: &mut Terminal) -> Result<(), Failure> {
     std::io::stdin().read_line(&mut answer).map_err(Failure::Input)?;
     match answer.trim().eq_ignore_ascii_case("y") {
         true => Ok(()),
-        false => Err(Failure::Usage("nothing was removed")),
+        false => Err(Failure::Declined("nothing was removed")),
     }
 }
 
