@@ -36,12 +36,13 @@ Exit codes:
   5  the storage is full or failed
 
 A setting comes from its flag, else from the environment, else from the context
-in use, else from the configuration file, else it has a default. `sealane config show --origin` tells
-where each one comes from. The variables are SEALANE_SERVER, SEALANE_DATA,
-SEALANE_LISTEN, SEALANE_LEVEL, SEALANE_CODEC, SEALANE_POLICY, SEALANE_TOKEN,
-SEALANE_CA, SEALANE_TLS_CERT and SEALANE_TLS_KEY; SEALANE_CONTEXT names the
-context and SEALANE_CONFIG the configuration file. Keys come from --keys or SEALANE_KEYS, passphrases from
-SEALANE_PASSPHRASE or the terminal.
+in use, else from the configuration file, else it has a default. `sealane config
+show --origin` tells where each one comes from. The variables are
+SEALANE_SERVER, SEALANE_DATA, SEALANE_LISTEN, SEALANE_LEVEL, SEALANE_CODEC,
+SEALANE_POLICY, SEALANE_TOKEN, SEALANE_CA, SEALANE_TLS_CERT and SEALANE_TLS_KEY;
+SEALANE_CONTEXT names the context and SEALANE_CONFIG the configuration file.
+Keys come from --keys or SEALANE_KEYS, passphrases from SEALANE_PASSPHRASE or
+the terminal.
 
 SEALANE_LOG sets what is logged: error, warn, info or debug.
 SEALANE_LOG_FORMAT=json makes the log JSON. NO_COLOR turns colours off.";

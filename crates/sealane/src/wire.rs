@@ -143,11 +143,20 @@ fn distrust(cause: &rustls::Error) -> Distrust {
                 names: format!(", but for {}", if names.is_empty() { "no name" } else { &names }),
             }
         }
-        // Another issuer of the same name signs otherwise: a hub with a new self-signed certificate.
-        CertificateError::UnknownIssuer | CertificateError::BadSignature => Distrust::UnknownIssuer,
+        // Another issuer of the same name signs otherwise, or with a key of another kind: a hub
+        // with a new self-signed certificate.
+        CertificateError::UnknownIssuer
+        | CertificateError::BadSignature
+        | CertificateError::UnsupportedSignatureAlgorithmForPublicKeyContext { .. } => {
+            Distrust::UnknownIssuer
+        }
         // The library of certificates has no name for it that could be matched.
         other if format!("{other:?}").contains("CaUsedAsEndEntity") => Distrust::Authority,
-        other => Distrust::Other(format!("its certificate is refused: {other}")),
+        other => {
+            let said = format!("{other:?}");
+            let kind = said.split(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default();
+            Distrust::Other(format!("its certificate is refused ({kind})"))
+        }
     }
 }
 

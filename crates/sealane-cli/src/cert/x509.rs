@@ -64,7 +64,10 @@ impl Request<'_> {
         let key = EcdsaKeyPair::generate(&ECDSA_P256_SHA256_ASN1_SIGNING)?;
         let public = key.public_key().as_der()?;
         let algorithm = wrap(SEQUENCE, &[ECDSA_WITH_SHA256]);
-        let name = wrap(SEQUENCE, &[COMMON_NAME, &wrap(UTF8_STRING, &[subject.as_bytes()])]);
+        let name = wrap(
+            SEQUENCE,
+            &[COMMON_NAME, &wrap(UTF8_STRING, &[b"Sealane node ", subject.as_bytes()])],
+        );
         let name = wrap(SEQUENCE, &[&wrap(SET, &[&name])]);
         let to_sign = wrap(
             SEQUENCE,
@@ -115,9 +118,8 @@ fn alternative(name: &Name) -> Vec<u8> {
 
 /// A number that is neither negative nor zero, and needs all its bytes.
 fn positive(mut number: [u8; 16]) -> [u8; 16] {
-    if let [first, ..] = &mut number {
-        *first = (*first & 0x7f) | 0x40;
-    }
+    let [first, ..] = &mut number;
+    *first = (*first & 0x7f) | 0x40;
     number
 }
 

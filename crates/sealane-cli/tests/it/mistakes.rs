@@ -98,7 +98,7 @@ fn every_mistake_is_told_as_a_reader_would_wish() {
 fn a_hub_that_is_killed_is_named() {
     let mut desk = Desk::new();
     let mut reading = desk.shell("exec sealane sub greetings --from first -n 2");
-    let mut reading = reading.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let reading = reading.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     desk.node.wait_for_reader("greetings");
     desk.node.child.kill().unwrap();
     desk.node.child.wait().unwrap();
@@ -160,7 +160,7 @@ fn a_wrong_token_is_told_from_a_missing_right() {
     for (token, code, words) in [
         ("", "SL-NODE-06", "SEALANE_TOKEN"),
         (wrong.as_str(), "SL-NODE-06", "SEALANE_TOKEN"),
-        (phone.as_str(), "SL-NODE-07", "publish on greetings"),
+        (phone.as_str(), "SL-NODE-07", "does not grant publish"),
     ] {
         let typed = format!("SEALANE_TOKEN={token} sealane pub greetings hi");
         // The node sees the new token within a second.

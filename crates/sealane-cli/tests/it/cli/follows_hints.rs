@@ -11,7 +11,24 @@ use sealane_message::ErrorInfo;
 use super::helps::words;
 
 /// Codes that no test names yet. A test that meets one strikes it here.
-const NOT_MET: &[&str] = &[];
+const NOT_MET: &[&str] = &[
+    "SL-FRAME-06",
+    "SL-LINK-07",
+    "SL-GROUP-14",
+    "SL-GROUP-23",
+    "SL-VAULT-07",
+    "SL-VAULT-11",
+    "SL-VAULT-12",
+    "SL-VAULT-13",
+    "SL-VAULT-15",
+    "SL-VAULT-16",
+    "SL-VAULT-42",
+    "SL-VAULT-31",
+    "SL-BLOB-13",
+    "SL-CLIENT-19",
+    "SL-CLIENT-07",
+    "SL-CLIENT-08",
+];
 
 /// The sources of all crates.
 #[derive(Default)]

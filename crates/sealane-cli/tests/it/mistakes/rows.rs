@@ -182,7 +182,7 @@ pub(super) const ROWS: &[Row] = &[
     row("sealane backup other --data empty", 2, "SL-HUB-25", &["empty"]),
     row("sealane restore empty --data other", 2, "SL-HUB-25", &["empty"]),
     row("sealane restore copy", 2, "SL-HUB-24", &["nothing was changed"]),
-    row("sealane restore alien --data third", 5, "SL-HUB-22", &["alien"]),
+    row("sealane restore alien --data third", 5, "SL-HUB-22", &["not a database"]),
     row("sealane config show --config none.toml", 2, "SL-CLI-03", &["none.toml: No such file"]),
     row("sealane config show --config junk", 2, "SL-CLI-03", &["junk: line 1: "]),
     row(
