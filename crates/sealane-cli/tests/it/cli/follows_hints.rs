@@ -19,8 +19,6 @@ const NOT_MET: &[&str] = &[
     "SL-VAULT-07",
     "SL-VAULT-11",
     "SL-VAULT-12",
-    "SL-VAULT-13",
-    "SL-VAULT-15",
     "SL-VAULT-16",
     "SL-VAULT-42",
     "SL-VAULT-31",

@@ -276,6 +276,18 @@ pub(super) const ROWS: &[Row] = &[
         "SL-CLI-04",
         &["--keep-last 10"],
     ),
+    row(
+        "sealane vault put / --vault vault --passphrase-file right",
+        2,
+        "SL-VAULT-15",
+        &["`/` has no name of its own", "common folder"],
+    ),
+    row(
+        "env -u HOME sealane vault ls --vault vault --passphrase-file right",
+        1,
+        "SL-VAULT-13",
+        &["Set HOME", "--state"],
+    ),
     // The rest.
     row("TMPDIR=/nonexistent sealane demo", 1, "SL-CLI-10", &["temporary folder"]),
     row("sealane inspect none", 2, "SL-CLI-03", &["none: No such file"]),
