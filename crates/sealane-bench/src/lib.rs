@@ -23,6 +23,7 @@ pub mod book;
 pub mod cost;
 mod failure;
 pub mod guard;
+mod hop;
 mod limits;
 pub mod load;
 pub mod measure;

@@ -10,7 +10,7 @@ use crate::args::{self, Command};
 use crate::load::{self, Machine, Report, Row};
 use crate::output::Output;
 use crate::programs::Programs;
-use crate::{Failure, guard, vault};
+use crate::{Failure, guard, hop, vault};
 
 /// Measures, and shows each row as it comes.
 pub(crate) async fn run(command: &Command, output: &mut Output) -> Result<(), Failure> {
@@ -20,6 +20,7 @@ pub(crate) async fn run(command: &Command, output: &mut Output) -> Result<(), Fa
         Command::Report(args) => report::run(args, output),
         Command::Load(args) => run_load(args, output).await,
         Command::Vault(args) => run_vault(args, output),
+        Command::Hop(part) => hop(part, output),
         Command::Race(args) => race::run(args, output).await,
         Command::RaceClient { work } => Ok(crate::race::work(work).await?),
         Command::N2s { source, target } => Ok(vault::work(source, target)?),
@@ -32,6 +33,18 @@ fn programs() -> Result<Programs, Failure> {
     let programs = Programs::here().map_err(Failure::measurement)?;
     programs.check()?;
     Ok(programs)
+}
+
+/// Says that the links are open, and carries until it is ended.
+fn hop(part: &args::Hop, output: &mut Output) -> Result<(), Failure> {
+    let mut said = Ok(());
+    let ready = || said = output.line_now("ready");
+    let ended = match part {
+        args::Hop::Forward(args) => hop::forward(args, ready),
+        args::Hop::End(args) => hop::end(args, ready),
+    };
+    ended.map_err(Failure::measurement)?;
+    said
 }
 
 fn counts(alone: &[usize], output: &mut Output) -> Result<(), Failure> {

@@ -7,7 +7,6 @@ mod explains_itself;
 mod fails_by_name;
 mod fleet;
 mod follows_hints;
-mod from_nats;
 mod goes_on_after_kill;
 mod greets;
 mod guards_nodes;
@@ -30,6 +29,7 @@ mod relays_without_keys;
 mod seals_messages;
 mod shares_keys;
 mod shows_what_leaks;
+mod tells_how_it_is;
 mod warns_of_orders;
 mod writes_json;
 
