@@ -131,6 +131,8 @@ pub(super) const EXAMPLES: &[&str] = &[
     "sealane group leave fleet --yes",
     "sealane mesh up fleet mesh.toml",
     "sealane mesh up fleet mesh.toml --keys ./keys",
+    "sealane mesh status mesh.toml",
+    "sealane mesh status relay.toml --watch --every 5s",
     "sealane relay relay.toml",
     "sealane relay /etc/sealane/relay.toml --json",
     "sealane policy explain location",
