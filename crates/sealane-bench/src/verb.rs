@@ -2,6 +2,7 @@
 
 mod cost;
 mod race;
+mod relay;
 mod report;
 
 use sealane_message::Value;
@@ -22,6 +23,7 @@ pub(crate) async fn run(command: &Command, output: &mut Output) -> Result<(), Fa
         Command::Vault(args) => run_vault(args, output),
         Command::Hop(part) => hop(part, output),
         Command::Race(args) => race::run(args, output).await,
+        Command::Relay(args) => relay::run(args, output),
         Command::RaceClient { work } => Ok(crate::race::work(work).await?),
         Command::N2s { source, target } => Ok(vault::work(source, target)?),
         Command::Worker { work } => Ok(load::work(work).await?),
