@@ -221,6 +221,12 @@ const PROOFS: &[Proof] = &[
         environment: &[("SEALANE_KILLS", "200")],
     },
     Proof {
+        name: "vaultmany",
+        shows: "two writers, a prune, a reader for 10 minutes in a folder and in a bucket",
+        runs: Runs::Test { package: "sealane-vault", named: "serves_many_at_once" },
+        environment: &[("SEALANE_SECONDS", "600")],
+    },
+    Proof {
         name: VAULT,
         shows: "a vault beside the report's pipeline, restic and borg: files/s, MB/s, size, memory",
         runs: Runs::Instrument(&["vault"]),

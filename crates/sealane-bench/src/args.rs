@@ -191,6 +191,9 @@ pub(crate) struct Vault {
     /// A further program, for example borg=/opt/borg/bin/borg
     #[arg(long, value_name = "NAME=PATH")]
     pub(crate) also: Vec<String>,
+    /// An earlier `sealane`, which is measured in turns with this one and compared
+    #[arg(long, value_name = "PROGRAM")]
+    pub(crate) before: Option<PathBuf>,
 }
 
 /// `sealane-bench relay`.
