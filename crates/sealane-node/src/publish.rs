@@ -63,7 +63,8 @@ async fn serve(app: Arc<App>, socket: WebSocket, pass: Pass, request: Request) {
             return frames.end(End::Refused(refusal)).await;
         }
     };
-    let (waiting, credit, told) = (Waiting::default(), Credit::new(), Vec::new());
+    let (waiting, credit, told) =
+        (Waiting::default(), Credit::new(app.fair.asked.room()), Vec::new());
     let mut connection = Connection { app, frames, grant, publishing, waiting, credit, told };
     let end = connection.run(session).await;
     if let End::Refused(refusal) = &end {

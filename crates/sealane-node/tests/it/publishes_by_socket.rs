@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use sealane_codec::Codec;
 use sealane_node::access::{Rights, Secret, Tokens};
-use sealane_node::limits::{MAX_PUBLISH_CREDIT, MAX_PUBLISH_CREDIT_BYTES};
+use sealane_node::limits::{FIRST_PUBLISH_CREDIT_BYTES, MAX_PUBLISH_CREDIT};
 use sealane_node::{Config, Limits};
 use sealane_protocol::limits::{MAX_ENVELOPE_BYTES, MAX_PUBLISH_FRAME_BYTES};
 use sealane_stream::Level;
@@ -251,10 +251,10 @@ async fn more_than_it_was_asked_for_ends_it_and_nothing_of_that_is_kept() {
     assert_eq!(hub.get("/v1/streams/a").await.status, 404);
     // In bytes the last message may go beyond it; one more may not.
     let mut session = Session::open(&hub, "").await;
-    assert_eq!(session.bytes, MAX_PUBLISH_CREDIT_BYTES as i64);
+    assert_eq!(session.bytes, FIRST_PUBLISH_CREDIT_BYTES as i64);
     let text = "x".repeat(MAX_ENVELOPE_BYTES - 32);
     let large = |n| json!({"to": "b", "n": n, "envelope": {"id": "m", "text": text}});
-    assert!(large(1).to_string().len() > MAX_PUBLISH_CREDIT_BYTES as usize);
+    assert!(large(1).to_string().len() > FIRST_PUBLISH_CREDIT_BYTES as usize);
     assert_eq!(session.one(large(1)).await, Ok(0));
     session.ask(json!([item("c", 1), item("c", 2)])).await;
     assert_eq!(session.answers(2).await.len(), 2, "the hub has asked for more");
@@ -271,15 +271,18 @@ async fn whoever_has_many_under_way_is_asked_for_more_up_to_the_bound() {
     let first = session.credit;
     let (mut next, mut stored, mut most) = (1, 0, 0);
     while stored < 20_000 {
-        let many: Vec<Value> = (next..next + session.credit).map(|n| item("a", n)).collect();
-        next += many.len() as u64;
-        most = most.max(next - 1 - stored);
-        for some in many.chunks(1000) {
+        while session.credit > 0 && session.bytes > 0 {
+            // As many as there are bytes for, however long they are.
+            let count = session.credit.min(session.bytes as u64 / 64 + 1).min(1000);
+            let some: Vec<Value> = (next..next + count).map(|n| item("a", n)).collect();
+            next += count;
             session.ask(json!(some)).await;
         }
+        most = most.max(next - 1 - stored);
         // Whatever comes: what it asks for is sent before more is read.
         let frame = session.socket.frame().await;
         session.credit += frame["credit"].as_u64().unwrap_or(0);
+        session.bytes += frame["bytes"].as_i64().unwrap_or(0);
         let placed = &frame["published"];
         if let Some(to) = placed["to"].as_u64().or(placed["n"].as_u64()) {
             stored = to;
