@@ -14,9 +14,13 @@ use crate::process::{self, Outcome};
 const CAUGHT_MIN: f64 = 0.9;
 /// Mutants of a crate, at most; `SEALANE_MUTANTS` is another number.
 const MUTANTS_MAX: usize = 25;
-/// What the tests of one mutant may take; those that take longer have noticed it.
-const TEST_SECONDS_MAX: &str = "180";
-const BUILD_SECONDS_MAX: &str = "300";
+/// What the tests of one mutant may take, in times of what they take without one and in seconds at
+/// least; those that take longer have noticed it.
+const TEST_TIMES_MAX: &str = "4";
+const TEST_SECONDS_MIN: &str = "180";
+const BUILD_SECONDS_MAX: &str = "600";
+/// The hub's model takes fewer steps than the tests take otherwise: it runs once for each mutant.
+const MODEL: [(&str, &str); 2] = [("SEALANE_SEEDS", "30"), ("SEALANE_STEPS", "30000")];
 /// No crate is begun after so many minutes; `SEALANE_MINUTES` is another number.
 const MINUTES_MAX: usize = 120;
 
@@ -160,7 +164,9 @@ impl Sample {
         std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
         let mut command = self.command();
         command.args(["--shard", &format!("0/{shards}"), "--sharding", "round-robin"]);
-        command.args(["--timeout", TEST_SECONDS_MAX, "--build-timeout", BUILD_SECONDS_MAX]);
+        command.args(["--timeout-multiplier", TEST_TIMES_MAX]);
+        command.args(["--minimum-test-timeout", TEST_SECONDS_MIN]);
+        command.args(["--build-timeout", BUILD_SECONDS_MAX]).envs(MODEL);
         command.args(["--colors", "never", "--output"]).arg(&folder);
         // Dependencies are built once for all samples.
         command.env("CARGO_TARGET_DIR", process::target().join("mutants/build"));

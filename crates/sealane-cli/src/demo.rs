@@ -12,24 +12,27 @@ mod node;
 mod reader;
 mod report;
 mod sealed;
+mod show;
 mod telemetry;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use sealane::{Client, Codec, Publisher};
+use sealane::{Client, Codec, Message, Publisher, Start};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::args::Demo;
+use crate::signals::Signals;
 use crate::{Failure, Terminal};
 use ledger::Ledger;
 use node::NodeProcess;
 use reader::{Reader, Tally};
 use report::{Hidden, Report, Row};
 use sealed::Canaries;
+use show::Show;
 use telemetry::{KINDS, Machine};
 
 /// How long a publisher asks a node that is gone.
@@ -38,16 +41,28 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// When readers that get nothing more are given up.
 const STALLED: Duration = Duration::from_secs(15);
 
-/// Runs the demo and prints its table.
+/// How often a message is shown while many are published.
+const SHOWN_EVERY: Duration = Duration::from_secs(1);
+
+/// Runs the demo, tells what happens, and ends with what was claimed and measured.
 ///
 /// # Errors
 /// [`Failure::Demo`] where it cannot run, [`Failure::Lost`] where something did not come back.
 pub async fn run(args: &Demo, terminal: &mut Terminal) -> Result<(), Failure> {
     let machine = Machine::find()?;
     let program = std::env::current_exe().map_err(|e| Failure::Demo(e.to_string()))?;
+    let mut signals = Signals::new().map_err(|error| Failure::Demo(error.to_string()))?;
     let folder = tempfile::Builder::new().prefix("sealane-demo-").tempdir();
     let folder = folder.map_err(|error| Failure::Demo(error.to_string()))?;
-    let report = go(args, machine, program, folder.path().to_owned()).await?;
+    let node = NodeProcess::start(program, folder.path().to_owned(), None).await?;
+    let stage = Stage { machine, folder: folder.path(), show: Show::new(terminal) };
+    // The node and the folder go with it, also when it is told to stop.
+    let report = tokio::select! {
+        report = stage.play(args, node) => report?,
+        () = signals.end() => {
+            return Err(Failure::Demo("it was told to stop; it has left nothing behind".into()));
+        }
+    };
     report.show(terminal)?;
     if report.shows() {
         return Err(Failure::Demo("what was sealed could be read where it is kept".into()));
@@ -61,105 +76,166 @@ pub async fn run(args: &Demo, terminal: &mut Terminal) -> Result<(), Failure> {
     }
 }
 
-async fn go(
-    args: &Demo,
+/// What all parts of the demo use.
+struct Stage<'a> {
     machine: Machine,
-    program: PathBuf,
-    folder: PathBuf,
-) -> Result<Report, Failure> {
-    let mut node = NodeProcess::start(program, folder.clone(), None).await?;
-    eprintln!("sealane: node {} at {}, pid {}", node.version(), node.address(), node.pid());
-    let readers = Readers::start(&node, &machine).await?;
-    let client = Client::connect(node.address())?.patience(PATIENCE);
-    let mut ledger = Ledger::default();
-    let publishers = KINDS
-        .iter()
-        .map(|kind| client.publisher(&machine.topic(kind)))
-        .collect::<Result<Vec<_>, _>>()?;
+    folder: &'a Path,
+    show: Show<'a>,
+}
 
-    eprintln!("sealane: publishing {} every {:?}", machine.topic("*"), args.every);
-    let half = args.length / 2;
-    let pace = |length| Pace { every: args.every, length };
-    let first = publish(&machine, &publishers, &mut ledger, pace(half));
-    let first = first.await?;
-    node.kill()?;
-    eprintln!("sealane: kill -9 after {half:?}; publishing goes on");
-    let killed = Instant::now();
-    // Publishing goes on while nobody answers: what is queued then is what a crash endangers.
-    let (second, restarted) = tokio::join!(
-        publish(&machine, &publishers, &mut ledger, pace(args.length - half)),
-        node.restart()
-    );
-    let (node, second) = (restarted?, second?);
-    let down = node.began() - killed;
-    eprintln!("sealane: restarted on the same data after {down:?}, pid {}", node.pid());
-    let mut acknowledged = 0;
-    for publisher in &publishers {
-        acknowledged += publisher.flush().await?.messages;
+impl Stage<'_> {
+    async fn play(mut self, args: &Demo, mut node: NodeProcess) -> Result<Report, Failure> {
+        self.show.part("This machine's telemetry, in three codecs")?;
+        let (version, address, pid) = (node.version(), node.address(), node.pid());
+        self.show.line(format_args!("node {version} at {address}, process {pid}"))?;
+        let readers = Readers::start(&node, &self.machine).await?;
+        let mut source = Source::open(&node, &self.machine).await?;
+        source.sample(&self.machine).await?;
+        source.flush().await?;
+        self.one_in_three(node.address()).await?;
+
+        self.show.tell("")?;
+        let began = Instant::now();
+        let half = args.length / 2;
+        self.publish(&mut source, &readers, args.every, || began.elapsed() < half).await?;
+        node.kill()?;
+        let killed = Instant::now();
+        self.show.part("kill -9 while it publishes")?;
+        self.show.now(format_args!("process {} was killed; publishing goes on", node.pid()))?;
+        // Publishing goes on while nobody answers: what is queued then is what a crash endangers.
+        let restart = tokio::spawn(node.restart());
+        self.publish(&mut source, &readers, args.every, || !restart.is_finished()).await?;
+        let node = restart.await.map_err(|error| Failure::Demo(error.to_string()))??;
+        let down = node.began() - killed;
+        let ms = down.as_secs_f64() * 1e3;
+        let again = format!("process {} answered after {ms:.0} ms, on the same data", node.pid());
+        self.show.now(again)?;
+        self.publish(&mut source, &readers, args.every, || began.elapsed() < args.length).await?;
+        source.flush().await?;
+        let tallies = readers.finish(source.ledger.len()).await?;
+        let rows = Codec::AT_REST.into_iter().zip(tallies);
+        let rows = rows.map(|(codec, tally)| Row::new(codec, tally, &source.ledger)).collect();
+        let hidden = self.hide(node).await?;
+        Ok(Report { acknowledged: source.acknowledged, down, rows, hidden })
     }
-    if acknowledged != first + second {
-        let sent = first + second;
-        let cause = format!("{sent} messages were sent, {acknowledged} acknowledged");
-        return Err(Failure::Demo(cause));
-    }
-    let tallies = readers.finish(ledger.len()).await?;
-    let rows = Codec::AT_REST
-        .into_iter()
-        .zip(tallies)
-        .map(|(codec, tally)| Row::new(codec, tally, &ledger));
-    let rows = rows.collect();
-    let hidden = hide(&machine, node, &folder).await?;
-    Ok(Report { acknowledged, down, rows, hidden })
-}
 
-/// The same telemetry through a sealed stream, and the node's data into a vault and back.
-async fn hide(machine: &Machine, mut node: NodeProcess, folder: &Path) -> Result<Hidden, Failure> {
-    eprintln!("sealane: the same telemetry, sealed for a group of two machines");
-    let words = Canaries::new()?;
-    let sealed = sealed::run(node.address(), machine, &folder.join("keys"), &words).await?;
-    node.kill()?;
-    eprintln!("sealane: the node's data, into a vault and back");
-    let data = folder.join("data");
-    let open_found = sealed::holding(&data, &words.open)?;
-    let sealed_found = sealed::holding(&data, &words.hidden)?;
-    let vault = folder.join("vault");
-    let kept = tokio::task::spawn_blocking(move || archive::run(&data, &vault, &words.open));
-    let archive = kept.await.map_err(|error| Failure::Demo(error.to_string()))??;
-    Ok(Hidden { sealed, open_found, sealed_found, archive })
-}
-
-/// How often the demo samples, and for how long.
-struct Pace {
-    every: Duration,
-    length: Duration,
-}
-
-/// Samples and sends for a while; gives how many messages were sent.
-async fn publish(
-    machine: &Machine,
-    publishers: &[Publisher],
-    ledger: &mut Ledger,
-    pace: Pace,
-) -> Result<u64, Failure> {
-    let until = Instant::now() + pace.length;
-    let mut ticks = tokio::time::interval(pace.every.max(Duration::from_millis(1)));
-    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    let mut sent = 0;
-    while Instant::now() < until {
-        ticks.tick().await;
-        for (kind, publisher) in KINDS.iter().zip(publishers) {
-            let (id, envelope) = machine.sample(kind, ledger.len())?;
-            ledger.add(id, &envelope);
-            publisher.send(&envelope).await?;
-            sent += 1;
+    /// Shows one message as three readers get it.
+    async fn one_in_three(&mut self, hub: &str) -> Result<(), Failure> {
+        let topic = self.machine.topic(KINDS[0]);
+        self.show.line(format_args!("the first message of {topic}, as three readers get it:"))?;
+        for codec in Codec::AT_REST {
+            let client = Client::connect(hub)?.with_codec(codec)?;
+            let page = client.read(&topic, Start::First, 1).await?;
+            for Message { codec, envelope, .. } in &page.messages {
+                let shown = show::bytes(*codec, envelope);
+                let (name, size) = (codec.name(), envelope.len());
+                self.show.line(format_args!("  {name:<8} {size:>4} B  {shown}"))?;
+            }
         }
+        Ok(())
     }
-    Ok(sent)
+
+    /// Samples and sends as long as it is to, and shows what comes back.
+    async fn publish(
+        &mut self,
+        source: &mut Source,
+        readers: &Readers,
+        every: Duration,
+        goes_on: impl Fn() -> bool,
+    ) -> Result<(), Failure> {
+        let mut shown = Instant::now();
+        let mut ticks = tokio::time::interval(every.max(Duration::from_millis(1)));
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        while goes_on() {
+            ticks.tick().await;
+            source.sample(&self.machine).await?;
+            if shown.elapsed() >= SHOWN_EVERY {
+                shown = Instant::now();
+                self.progress(source.ledger.len(), readers)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn progress(&mut self, sent: usize, readers: &Readers) -> Result<(), Failure> {
+        let latest = readers.latest.borrow().clone();
+        let (sent, read) = (show::count(sent as u64), show::count(readers.least()));
+        let Some(message) = latest else { return Ok(()) };
+        let value = message.value()?;
+        let kind = message.stream.as_str().rsplit('/').next().unwrap_or_default();
+        let data = value.field(kind).map(show::json).unwrap_or_default();
+        let offset = message.offset;
+        self.show.now(format_args!("{sent:>6} sent {read:>6} read   {kind} #{offset}  {data}"))
+    }
+
+    /// The same telemetry through a sealed stream, and the node's data into a vault and back.
+    async fn hide(&mut self, mut node: NodeProcess) -> Result<Hidden, Failure> {
+        self.show.part("The same telemetry, sealed for a group of two machines")?;
+        let words = Canaries::new()?;
+        let keys = self.folder.join("keys");
+        let sealed = sealed::run(node.address(), &self.machine, &keys, &words).await?;
+        self.show.line(format_args!("the hub keeps   {}", sealed.kept))?;
+        self.show.line(format_args!("                {}", sealed.body))?;
+        self.show.line(format_args!("a member reads  {}", sealed.opened))?;
+        node.kill()?;
+        self.show.part("The node's data, into an encrypted vault and back")?;
+        let data = self.folder.join("data");
+        let open_found = sealed::holding(&data, &words.open)?;
+        let sealed_found = sealed::holding(&data, &words.hidden)?;
+        let vault = self.folder.join("vault");
+        let kept = tokio::task::block_in_place(|| archive::run(&data, &vault, &words.open));
+        let archive = kept?;
+        self.show.line(format_args!("{}", archive.told()))?;
+        Ok(Hidden { sealed, open_found, sealed_found, archive })
+    }
+}
+
+/// Where the telemetry comes from, and what was sent of it.
+struct Source {
+    publishers: Vec<Publisher>,
+    ledger: Ledger,
+    /// Messages that the node has answered for.
+    acknowledged: u64,
+}
+
+impl Source {
+    async fn open(node: &NodeProcess, machine: &Machine) -> Result<Self, Failure> {
+        let client = Client::connect(node.address())?.patience(PATIENCE);
+        let publishers = KINDS.iter().map(|kind| client.publisher(&machine.topic(kind)));
+        let publishers = publishers.collect::<Result<_, _>>()?;
+        Ok(Self { publishers, ledger: Ledger::default(), acknowledged: 0 })
+    }
+
+    /// One measurement of each kind.
+    async fn sample(&mut self, machine: &Machine) -> Result<(), Failure> {
+        for (kind, publisher) in KINDS.iter().zip(&self.publishers) {
+            let (id, envelope) = machine.sample(kind, self.ledger.len())?;
+            self.ledger.add(id, &envelope);
+            publisher.send(&envelope).await?;
+        }
+        Ok(())
+    }
+
+    /// Waits until all of it is stored.
+    async fn flush(&mut self) -> Result<(), Failure> {
+        self.acknowledged = 0;
+        for publisher in &self.publishers {
+            self.acknowledged += publisher.flush().await?.messages;
+        }
+        let (sent, acknowledged) = (self.ledger.len() as u64, self.acknowledged);
+        if acknowledged != sent {
+            let cause = format!("{sent} messages were sent, {acknowledged} acknowledged");
+            return Err(Failure::Demo(cause));
+        }
+        Ok(())
+    }
 }
 
 /// A consumer for each codec.
 struct Readers {
     counts: Vec<Arc<AtomicU64>>,
+    /// What the first of them got last.
+    latest: watch::Receiver<Option<Message>>,
     tasks: Vec<JoinHandle<Result<Tally, sealane::Error>>>,
     stop: watch::Sender<bool>,
 }
@@ -168,13 +244,21 @@ impl Readers {
     async fn start(node: &NodeProcess, machine: &Machine) -> Result<Self, Failure> {
         let (stop, stopped) = watch::channel(false);
         let (mut counts, mut tasks) = (Vec::new(), Vec::new());
+        let (shown, latest) = watch::channel(None);
         for codec in Codec::AT_REST {
             let client = Client::connect(node.address())?;
             let reader = Reader::join(&client, &machine.topic("*"), codec).await?;
             counts.push(reader.count());
-            tasks.push(tokio::spawn(reader.run(stopped.clone())));
+            let shown = (codec == Codec::Json).then(|| shown.clone());
+            tasks.push(tokio::spawn(reader.run(stopped.clone(), shown)));
         }
-        Ok(Self { counts, tasks, stop })
+        Ok(Self { counts, latest, tasks, stop })
+    }
+
+    /// How many messages the slowest has got.
+    fn least(&self) -> u64 {
+        let counts = self.counts.iter().map(|count| count.load(Ordering::Relaxed));
+        counts.min().unwrap_or(0)
     }
 
     /// Waits until each has everything, or nothing more comes.

@@ -76,10 +76,9 @@ fn started(relay: &Relay, plan: &Plan, terminal: &mut Terminal) -> Result<(), Fa
     let (neighbours, groups) = (config.neighbours.len(), cards.len());
     if terminal.json() {
         let link = |link: &sealane_link::LinkConfig| {
-            let address = Value::from(link.udp.to_string());
             Value::Map(vec![
                 ("name".to_owned(), link.name.as_str().into()),
-                ("udp".to_owned(), address),
+                (link.wire.kind().to_owned(), Value::from(link.wire.to_string())),
             ])
         };
         terminal.record(vec![
@@ -92,7 +91,7 @@ fn started(relay: &Relay, plan: &Plan, terminal: &mut Terminal) -> Result<(), Fa
         ])?;
     } else {
         let links: Vec<_> =
-            config.links.iter().map(|link| format!("{} {}", link.name, link.udp)).collect();
+            config.links.iter().map(|link| format!("{} {}", link.name, link.wire)).collect();
         terminal.line(format_args!(
             "sealane {version}  relay {tag}  {}  neighbours {neighbours}  groups {groups}, \
              members {members}",

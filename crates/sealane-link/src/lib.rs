@@ -31,15 +31,18 @@
     deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)
 )]
 
+mod address;
 mod card;
 mod config;
 mod counters;
 mod desk;
 mod error;
+mod ethernet;
 mod floods;
 mod inbox;
 pub mod limits;
 mod link;
+mod memory;
 mod mesh_config;
 mod note;
 mod outlet;
@@ -53,10 +56,14 @@ mod tun;
 mod udp;
 mod worker;
 
+pub use address::Address;
 pub use card::RelayCard;
-pub use config::{Config, LinkConfig, NeighbourConfig, RouteConfig, Target, Who};
+pub use config::{Config, LinkConfig, NeighbourConfig, RouteConfig, Target, Who, Wire};
 pub use counters::{Reason, Tally, Volume};
 pub use error::{ERRORS, LinkError};
+pub use inbox::{Arrived, Inbox};
+pub use link::{Link, Ready, Sent};
+pub use memory::{MemoryLink, MemoryNet};
 pub use mesh_config::{MemberConfig, MeshConfig, Prefix};
 pub use packet::{Behind, PacketAddresses};
 pub use port::Port;

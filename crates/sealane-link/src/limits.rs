@@ -32,6 +32,8 @@ sealane_message::limits! {
     MIN_ASK_INTERVAL_MS: u64 = 500, "milliseconds";
     /// How long a link that is full is waited for. Then what was to be sent is dropped and counted.
     MAX_SEND_WAIT_MS: u64 = 5, "milliseconds";
+    /// Batches that wait for a link in memory. A further one is not taken.
+    MAX_MEMORY_BATCHES: usize = 32, "batches";
     /// How often a relay that ends still takes what has come on a link, so that an end under load
     /// is one.
     MAX_LAST_BATCHES: u32 = 4096, "calls";

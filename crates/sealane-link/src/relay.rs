@@ -85,8 +85,8 @@ impl Relay {
 
     fn open(config: &Config, cards: &[RelayCard], end: Option<End>) -> Result<Relay, LinkError> {
         let table = Table::new(config, cards, end.as_ref().map(|end| end.tag))?;
-        let links: Arc<[Link]> =
-            config.links.iter().map(Link::open).collect::<Result<Vec<_>, _>>()?.into();
+        let opened = config.links.iter().map(|link| Link::open(link, config.memory.as_ref()));
+        let links: Arc<[Link]> = opened.collect::<Result<Vec<_>, _>>()?.into();
         let shared = Arc::new(Shared::new(table, end));
         let threads = config.links.iter().enumerate().map(|(index, link)| {
             let worker = Worker::new(Arc::clone(&shared), Arc::clone(&links), index);

@@ -1,10 +1,10 @@
 //! What a machine knows of its surroundings: made once, then only read, and swapped as a whole.
 
 use std::collections::{HashMap, HashSet};
-use std::net::SocketAddr;
 
 use sealane_frame::{GroupTag, PeerTag};
 
+use crate::address::Address;
 use crate::config::{Config, NeighbourConfig, Target, Who};
 use crate::limits::MAX_RELAY_GROUPS;
 use crate::{LinkError, RelayCard};
@@ -14,7 +14,7 @@ use crate::{LinkError, RelayCard};
 pub(crate) struct Neighbour {
     pub(crate) tag: PeerTag,
     pub(crate) link: usize,
-    pub(crate) address: SocketAddr,
+    pub(crate) address: Address,
     pub(crate) frames_per_second: u32,
 }
 
@@ -26,7 +26,7 @@ pub(crate) type NeighbourIndex = u16;
 pub(crate) struct Table {
     own: PeerTag,
     neighbours: Vec<Neighbour>,
-    by_address: HashMap<(usize, SocketAddr), NeighbourIndex>,
+    by_address: HashMap<(usize, Address), NeighbourIndex>,
     members: Members,
 }
 
@@ -77,7 +77,7 @@ impl Table {
     }
 
     /// Who sends from that address on that link.
-    pub(crate) fn at(&self, link: usize, address: SocketAddr) -> Option<NeighbourIndex> {
+    pub(crate) fn at(&self, link: usize, address: Address) -> Option<NeighbourIndex> {
         self.by_address.get(&(link, address)).copied()
     }
 

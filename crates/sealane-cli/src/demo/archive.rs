@@ -7,6 +7,7 @@ use sealane_vault::{DrillOptions, Metadata, OpenOptions, PutOptions, Store, Vaul
 
 use super::sealed::holding;
 use crate::Failure;
+use crate::times::show_bytes;
 
 /// What the vault's part of the demo showed.
 pub(super) struct Archive {
@@ -19,6 +20,20 @@ pub(super) struct Archive {
     /// Objects that hold a word of the data.
     pub(super) found: u64,
     pub(super) seconds: f64,
+}
+
+impl Archive {
+    /// What happened, in one line.
+    pub(super) fn told(&self) -> String {
+        format!(
+            "{} files, {}, kept in {} of objects; restored from those and compared: {} of {} alike",
+            self.files,
+            show_bytes(self.bytes),
+            show_bytes(self.stored_bytes),
+            self.proven,
+            self.files
+        )
+    }
 }
 
 /// Keeps `data` in a new vault under `folder`, restores it, and looks for `canary`.

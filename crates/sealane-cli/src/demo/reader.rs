@@ -43,14 +43,23 @@ impl Reader {
         Arc::clone(&self.count)
     }
 
-    pub(super) async fn run(mut self, mut stop: watch::Receiver<bool>) -> Result<Tally, Error> {
+    /// Reads until it is told to stop; tells what it got last where somebody wants to see it.
+    pub(super) async fn run(
+        mut self,
+        mut stop: watch::Receiver<bool>,
+        shown: Option<watch::Sender<Option<Message>>>,
+    ) -> Result<Tally, Error> {
         loop {
             let next = tokio::select! {
                 next = self.subscription.next() => next,
                 _ = stop.changed() => None,
             };
             let Some(message) = next else { break };
-            self.take(&message?)?;
+            let message = message?;
+            self.take(&message)?;
+            if let Some(shown) = &shown {
+                shown.send_replace(Some(message));
+            }
         }
         self.tally.bytes = self.subscription.received_bytes();
         self.subscription.close().await;

@@ -6,9 +6,17 @@ use super::archive::Archive;
 use super::ledger::Ledger;
 use super::reader::Tally;
 use super::sealed::Sealed;
+use super::show::{Claim, Show, count};
 use crate::terminal::table;
 use crate::times::show_bytes;
 use crate::{Failure, Terminal};
+
+/// What to type next.
+const NEXT: &str = "
+Try it yourself:
+   sealane up                              # then open http://127.0.0.1:9087/ in a browser
+   sealane sub '**'                        # in another terminal: what comes, as it comes
+   sealane pub fleet/7/location '{\"lat\": 48.2}'";
 
 /// What the demo showed.
 pub(super) struct Report {
@@ -107,47 +115,43 @@ impl Report {
         let head =
             ["CODEC", "MESSAGES", "BYTES", "BYTES/MSG", "DECODE+ENCODE", "REDELIVERED", "LOST"];
         let rows: Vec<_> = self.rows.iter().map(Row::cells).collect();
-        terminal.write(table(&head, &rows).as_bytes())?;
-        terminal.line(format_args!(
-            "{} messages acknowledged at level disk, 1 kill -9, {:.0} ms down, lost: {}",
-            self.acknowledged,
-            self.down.as_secs_f64() * 1e3,
-            self.lost()
-        ))?;
-        terminal.line("")?;
-        terminal.write(table(&["BELIEVE", "BECAUSE"], &self.beliefs()).as_bytes())
+        let mut show = Show::new(terminal);
+        show.tell(&format!("\n{}", table(&head, &rows).trim_end()))?;
+        show.claims(&self.claims())?;
+        show.tell(NEXT)
     }
 
-    /// What a newcomer should believe, and what was measured just now.
-    fn beliefs(&self) -> Vec<Vec<String>> {
+    /// What a newcomer may doubt, and what was measured just now.
+    fn claims(&self) -> [Claim; 3] {
         let Hidden { sealed, open_found, sealed_found, archive } = &self.hidden;
-        let row = |belief: &str, because: String| vec![belief.to_owned(), because];
-        vec![
-            row(
-                "acknowledged is kept",
-                format!("{} messages over a kill -9, lost: {}", self.acknowledged, self.lost()),
-            ),
-            row(
-                "the hub cannot read what is sealed",
-                format!(
-                    "{} messages at {:.0} us each, sealed, stored, read and opened; a sealed word \
-                     is in {sealed_found} of its files, an open one in {open_found}",
-                    sealed.messages, sealed.us_per_message
+        [
+            Claim {
+                claim: "A message that is acknowledged is kept.",
+                measured: format!(
+                    "{} messages acknowledged, 1 kill -9, {:.0} ms without a node: {} lost.",
+                    count(self.acknowledged),
+                    self.down.as_secs_f64() * 1e3,
+                    self.lost()
                 ),
-            ),
-            row(
-                "the vault gives back what it took",
-                format!(
-                    "{} of {} files, {} in {} of objects, restored and compared in {:.1} s; the \
-                     open word is in {} of them",
-                    archive.proven,
-                    archive.files,
-                    show_bytes(archive.bytes),
-                    show_bytes(archive.stored_bytes),
-                    archive.seconds,
-                    archive.found
+            },
+            Claim {
+                claim: "The hub cannot read what members seal.",
+                measured: format!(
+                    "{} messages sealed, stored, read and opened, {:.0} us each. A word that was \
+                     sealed stands in {sealed_found} of the node's files, one that was published \
+                     in the open in {open_found}.",
+                    count(sealed.messages),
+                    sealed.us_per_message
                 ),
-            ),
+            },
+            Claim {
+                claim: "The vault gives back what it took, and its store cannot read it.",
+                measured: format!(
+                    "{} of {} files came back as they were, in {:.1} s. The word that was \
+                     published in the open stands in {} of its objects.",
+                    archive.proven, archive.files, archive.seconds, archive.found
+                ),
+            },
         ]
     }
 }

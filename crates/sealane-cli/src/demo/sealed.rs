@@ -8,12 +8,15 @@ use std::path::Path;
 use std::time::Instant;
 
 use sealane::{Client, DataType, Start, Value};
+use sealane_frame::FrameView;
 use sealane_group::{Card, KeyFolder, Member, NewGroup, Past};
 
 use super::STALLED;
 use super::ledger::{Ledger, fingerprint};
+use super::show::{hex, json};
 use super::telemetry::{KINDS, Machine};
 use crate::Failure;
+use crate::sealed::read;
 
 /// Messages that are sealed.
 const MESSAGES: usize = 1000;
@@ -24,6 +27,12 @@ pub(super) struct Sealed {
     pub(super) lost: u64,
     /// Time to seal and to store, and to read and to open, for each message.
     pub(super) us_per_message: f64,
+    /// What the hub sees of the first of them, in one line.
+    pub(super) kept: String,
+    /// How its body looks there.
+    pub(super) body: String,
+    /// What a member reads of the same message.
+    pub(super) opened: String,
 }
 
 /// Words that are looked for in what the node has written.
@@ -71,13 +80,37 @@ pub(super) async fn run(
         publisher.send(&envelope).await?;
     }
     publisher.flush().await?;
-    let received = read_back(&Client::connect(hub)?, dashboard).await?;
+    let received = read_back(&client, dashboard).await?;
     let spent = began.elapsed();
+    let (kept, body) = as_kept(&client).await?;
     Ok(Sealed {
         messages: MESSAGES as u64,
-        lost: ledger.missing(&received),
+        lost: ledger.missing(&received.prints),
         us_per_message: spent.as_secs_f64() * 1e6 / MESSAGES as f64,
+        kept,
+        body,
+        opened: received.first,
     })
+}
+
+/// The first telemetry as the hub has it: what its header says, and the beginning of its body.
+async fn as_kept(client: &Client) -> Result<(String, String), Failure> {
+    let page = client.read("demo/sealed", Start::Offset(1), 1).await?;
+    let missing = || Failure::Demo("the sealed message is not there".into());
+    let message = page.messages.first().ok_or_else(missing)?;
+    let frame = read(message)?.ok_or_else(missing)?.frame;
+    let view = FrameView::parse(&frame).map_err(|error| Failure::Demo(error.to_string()))?;
+    let header = view.header();
+    let kept = format!(
+        "{} B: group {}, sender {}, data type {}, class {}, number {}",
+        frame.len(),
+        header.group(),
+        header.source(),
+        header.data_type(),
+        header.class().letter(),
+        header.sequence()
+    );
+    Ok((kept, hex(view.sealed())))
 }
 
 /// Two key folders in one group, joined as two machines would be.
@@ -95,21 +128,31 @@ fn note(text: &str) -> Value {
     Value::Map(vec![("note".to_owned(), text.into())])
 }
 
+/// What a member has read.
+struct Received {
+    prints: HashMap<String, u64>,
+    /// The first message, as JSON.
+    first: String,
+}
+
 /// Everything that the sealed stream holds, opened.
-async fn read_back(client: &Client, member: Member) -> Result<HashMap<String, u64>, Failure> {
+async fn read_back(client: &Client, member: Member) -> Result<Received, Failure> {
     let group = client.group(member).await?;
     let mut sealed = group.subscribe("demo/sealed").from(Start::First).await?;
-    let mut received = HashMap::new();
+    let (mut received, mut first) = (HashMap::new(), String::new());
     while received.len() < MESSAGES {
         let next = tokio::time::timeout(STALLED, sealed.next()).await;
         let Ok(Some(message)) = next else { break };
         let envelope = message?.value()?;
         if let Some(id) = envelope.field("id").and_then(Value::as_text) {
+            if first.is_empty() {
+                first = json(&envelope);
+            }
             received.insert(id.to_owned(), fingerprint(&envelope));
         }
     }
     sealed.close().await;
-    Ok(received)
+    Ok(Received { prints: received, first })
 }
 
 /// How many files below a folder hold a text.

@@ -2,5 +2,7 @@
 
 mod drops_by_name;
 mod floods_once;
+mod over_ethernet;
+mod relays_in_memory;
 mod relays_in_place;
 mod stage;

@@ -1,0 +1,160 @@
+//! What the demo tells while it runs: a line for each thing that happens, in 100 columns.
+
+use std::fmt::Display;
+use std::time::Instant;
+
+use sealane::{Codec, Value};
+
+use crate::{Failure, Terminal};
+
+/// Columns of the widest line.
+const WIDTH: usize = 100;
+/// Bytes that are no text are shown so far.
+const HEX_BYTES: usize = 24;
+/// Columns of what is claimed, beside what was measured.
+const CLAIM: usize = 38;
+
+/// Where the demo tells what happens. It says nothing where output is JSON.
+pub(super) struct Show<'a> {
+    terminal: &'a mut Terminal,
+    began: Instant,
+    parts: u32,
+}
+
+impl<'a> Show<'a> {
+    pub(super) fn new(terminal: &'a mut Terminal) -> Self {
+        Self { terminal, began: Instant::now(), parts: 0 }
+    }
+
+    /// Begins a part.
+    pub(super) fn part(&mut self, title: &str) -> Result<(), Failure> {
+        self.parts += 1;
+        let gap = if self.parts == 1 { "" } else { "\n" };
+        self.tell(&format!("{gap}{}  {title}", self.parts))
+    }
+
+    /// Tells something of the part.
+    pub(super) fn line(&mut self, text: impl Display) -> Result<(), Failure> {
+        self.tell(&cut(&format!("   {text}")))
+    }
+
+    /// Tells what happens now, with the time since the beginning.
+    pub(super) fn now(&mut self, text: impl Display) -> Result<(), Failure> {
+        let seconds = self.began.elapsed().as_secs_f64();
+        self.line(format_args!("{seconds:>5.1} s  {text}"))
+    }
+
+    /// A table of what was claimed and what was measured.
+    pub(super) fn claims(&mut self, claims: &[Claim]) -> Result<(), Failure> {
+        self.tell(&format!("\n{:<CLAIM$}  MEASURED JUST NOW", "CLAIM"))?;
+        for Claim { claim, measured } in claims {
+            let (mut left, mut right) = (wrap(claim, CLAIM), wrap(measured, WIDTH - CLAIM - 2));
+            let rows = left.len().max(right.len());
+            left.resize(rows, String::new());
+            right.resize(rows, String::new());
+            for (left, right) in left.iter().zip(&right) {
+                self.tell(format!("{left:<CLAIM$}  {right}").trim_end())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells the lines as they are.
+    pub(super) fn tell(&mut self, text: &str) -> Result<(), Failure> {
+        if self.terminal.json() {
+            return Ok(());
+        }
+        self.terminal.line(text)?;
+        self.terminal.flush()
+    }
+}
+
+/// Something that Sealane promises, and what was seen of it.
+pub(super) struct Claim {
+    pub(super) claim: &'static str,
+    pub(super) measured: String,
+}
+
+/// How bytes look: JSON as it is, all else in hexadecimal digits.
+pub(super) fn bytes(codec: Codec, bytes: &[u8]) -> String {
+    match codec {
+        Codec::Json => String::from_utf8_lossy(bytes).into_owned(),
+        _ => hex(bytes),
+    }
+}
+
+/// The first bytes in hexadecimal digits.
+pub(super) fn hex(bytes: &[u8]) -> String {
+    let digits = bytes.iter().take(HEX_BYTES).map(|byte| format!("{byte:02x}"));
+    let more = if bytes.len() > HEX_BYTES { " …" } else { "" };
+    digits.collect::<Vec<_>>().join(" ") + more
+}
+
+/// A value as JSON.
+pub(super) fn json(value: &Value) -> String {
+    let mut bytes = Vec::new();
+    sealane_codec::encode(Codec::Json, value, &mut bytes);
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// A number with its thousands apart.
+pub(super) fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let first = digits.len() % 3;
+    let groups = digits.as_bytes().get(first..).unwrap_or_default().chunks(3);
+    let head = digits.get(..first).filter(|head| !head.is_empty()).map(str::to_owned);
+    let rest = groups.map(|group| String::from_utf8_lossy(group).into_owned());
+    head.into_iter().chain(rest).collect::<Vec<_>>().join(",")
+}
+
+/// The line, or as much of it as fits.
+fn cut(line: &str) -> String {
+    if line.chars().count() <= WIDTH {
+        return line.to_owned();
+    }
+    line.chars().take(WIDTH - 1).chain(['…']).collect()
+}
+
+/// The text in lines of at most so many columns, parted between words.
+fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let fits = |line: &String| line.chars().count() + 1 + word.chars().count() <= width;
+        match lines.last_mut() {
+            Some(line) if line.is_empty() => line.push_str(word),
+            Some(line) if fits(line) => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_keep_to_the_width() {
+        assert_eq!(cut("short"), "short");
+        let long = cut(&"ü".repeat(WIDTH + 1));
+        assert_eq!((long.chars().count(), long.ends_with('…')), (WIDTH, true));
+        assert_eq!(wrap("one two three", 7), ["one two", "three"]);
+        assert_eq!(wrap("immeasurable a", 5), ["immeasurable", "a"]);
+    }
+
+    #[test]
+    fn thousands_stand_apart() {
+        let shown = [0, 12, 999, 1000, 12_345, 1_234_567].map(count);
+        assert_eq!(shown, ["0", "12", "999", "1,000", "12,345", "1,234,567"]);
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_digits() {
+        assert_eq!(bytes(Codec::Json, b"{}"), "{}");
+        assert_eq!(bytes(Codec::Cbor, &[0xa0, 1]), "a0 01");
+        assert!(hex(&[7; 40]).ends_with("07 …"));
+    }
+}
