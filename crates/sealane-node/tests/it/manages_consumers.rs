@@ -231,6 +231,10 @@ async fn what_cannot_be_done_is_named_and_changes_nothing() {
     refused(&hub.post("/v1/consumers/none?consumer=c", pause()).await, 404, "UnknownStream");
     refused(&hub.post("/v1/consumers/work?consumer=", pause()).await, 404, "UnknownConsumer");
     refused(&hub.delete("/v1/consumers/work").await, 400, "InvalidParameter");
+    for (name, count) in [("BeyondEnd", 3), ("UnknownStream", 1), ("UnknownConsumer", 1)] {
+        let metric = format!("sealane_carry_refused_total{{code=\"{name}\"}}");
+        assert_eq!(hub.metric(&metric).await, count, "{name}");
+    }
     let after = show(&hub).await;
     let same = ["next", "inFlight", "held", "pausedMs", "pending", "connections"];
     assert_eq!(same.map(|key| after[key].clone()), same.map(|key| before[key].clone()));

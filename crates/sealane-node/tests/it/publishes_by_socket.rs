@@ -353,3 +353,48 @@ async fn a_token_that_is_too_fast_is_asked_for_nothing_until_it_may() {
     // The burst of a second, what was asked for while anything of it was left, then the rate.
     assert!(began.elapsed() > Duration::from_secs(1), "{:?}", began.elapsed());
 }
+
+/// Each kind of bad input is counted under its own name, and whoever publishes beside it is as if it
+/// had not been.
+#[tokio::test]
+async fn bad_input_is_counted_by_its_name_and_touches_nobody_else() {
+    let hub = Running::start().await;
+    let (mut bad, mut good) =
+        (Session::open(&hub, "session=s").await, Session::open(&hub, "session=g").await);
+    for one in 1..=2 {
+        assert_eq!(good.one(item("good", one)).await, Ok(one - 1));
+    }
+    let with_expect = with(item("a", 1), "condition", json!({"expect": 7}));
+    let unknown = with(item("a", 1), "condition", json!({"mood": "good"}));
+    let half = with(item("a", 1), "envelope", json!({"id": 7}));
+    for (wrong, name) in [
+        (item("a", 2), "NumberSkipped"),
+        (item("a", 0), "NumberForgotten"),
+        (item("good", 3), "NumberSkipped"),
+        (with_expect, "OffsetMismatch"),
+        (unknown, "UnknownCondition"),
+        (half, "InvalidEnvelope"),
+    ] {
+        assert_eq!(bad.one(wrong).await, refused(name), "the number of one is nobody else's");
+    }
+    let mut taker = Session::open(&hub, "session=s").await;
+    assert_eq!(bad.socket.ending().await, Ending::new("SessionTaken", 1008));
+    let many: Vec<Value> = (1..=taker.credit + 1).map(|n| item("good", n)).collect();
+    taker.socket.send(json!({"publish": many})).await;
+    assert_eq!(taker.socket.ending().await, Ending::new("CreditExceeded", 1008));
+    for (name, count) in [
+        ("NumberSkipped", 2),
+        ("NumberForgotten", 1),
+        ("OffsetMismatch", 1),
+        ("UnknownCondition", 1),
+        ("InvalidEnvelope", 1),
+        ("SessionTaken", 1),
+        ("CreditExceeded", 1),
+    ] {
+        let metric = format!("sealane_carry_refused_total{{code=\"{name}\"}}");
+        assert_eq!(hub.metric(&metric).await, count, "{name}");
+    }
+    assert_eq!(good.one(item("good", 3)).await, Ok(2));
+    assert_eq!(hub.state("good").await["next"], 3);
+    assert_eq!(hub.get("/v1/streams/a").await.status, 404, "nothing of it made a stream");
+}

@@ -105,6 +105,7 @@ async fn a_purge_beyond_the_end_is_refused_and_takes_nothing() {
     assert_eq!((reply.status, reply.error().as_str()), (409, "BeyondEnd"));
     assert_eq!(reply.json()["error"]["next"], 3);
     assert_eq!(hub.state("work").await["count"], 3);
+    assert_eq!(hub.metric("sealane_carry_refused_total{code=\"BeyondEnd\"}").await, 1);
     for wrong in [json!({}), json!({"before": "last"}), json!({"before": -1})] {
         assert_eq!(hub.post("/v1/purge/work", wrong).await.status, 400);
     }
