@@ -267,6 +267,25 @@ async fn a_message_that_comes_while_an_idle_stream_goes_is_not_lost() {
     assert_eq!(hub.remove_idle(&seen).await, Ok(false));
 }
 
+/// Where a purge ends is looked up before the writer has it. A stream that is made anew in between
+/// is shorter, and nothing of it is taken.
+#[tokio::test]
+async fn a_purge_that_was_meant_for_an_earlier_stream_takes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = open(&folder);
+    let topic: Topic = "a".parse().unwrap();
+    hub.enqueue(messages(&hub, "a", 5)).await.unwrap();
+    let (removed, made, purged) = tokio::join!(
+        hub.remove(&topic),
+        hub.enqueue(messages(&hub, "a", 2)),
+        hub.purge(&topic, Start::Offset(4)),
+    );
+    assert!(removed.is_ok() && made.is_ok());
+    assert_eq!(purged, Err(Error::BeyondEnd { next: 2 }));
+    let info = hub.stream(&topic).unwrap();
+    assert_eq!((info.first, info.next), (0, 2));
+}
+
 #[tokio::test]
 async fn what_is_read_or_awaits_a_message_is_not_idle() {
     let folder = tempfile::tempdir().unwrap();
