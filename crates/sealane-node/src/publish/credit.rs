@@ -139,7 +139,9 @@ impl Credit {
             return None;
         }
         self.resize(self.room.part(connections));
-        let is_due = self.back >= self.size.messages / 4 || self.back_bytes >= self.size.bytes / 4;
+        let is_short = self.left_bytes <= self.size.bytes as i64 / 2;
+        let is_due = self.back >= self.size.messages / 4
+            || (is_short && self.back_bytes >= self.size.bytes / 4);
         if !is_due || (self.back, self.back_bytes) == (0, 0) {
             return None;
         }
@@ -253,6 +255,22 @@ mod tests {
         assert_eq!((credit.left, credit.back), (MAX_PUBLISH_CREDIT, 0));
         drop(credit);
         assert_eq!(asked.held(), 0, "it goes with its connection");
+    }
+
+    #[test]
+    fn a_client_of_longer_messages_is_granted_as_seldom() {
+        let (_, mut credit) = credit();
+        credit.grant(1, None).unwrap();
+        let mut grants = 0;
+        for _ in 0..1000 {
+            credit.take(300).unwrap();
+            credit.let_go(300);
+            answer(&mut credit, 1);
+            grants += usize::from(credit.grant(1, None).is_some());
+        }
+        let Size { messages, bytes } = credit.size;
+        assert_eq!((messages, bytes), (FIRST_PUBLISH_CREDIT, FIRST_PUBLISH_CREDIT_BYTES * 2));
+        assert!((125..130).contains(&grants), "{grants}");
     }
 
     #[test]
