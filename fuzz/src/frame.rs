@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use sealane_frame::limits::{MAX_PARTIAL_BYTES, MAX_PARTIAL_FRAMES};
+use sealane_frame::limits::{MAX_PARTIAL_BYTES, MAX_PARTIAL_FRAMES, MAX_PARTIAL_TOTAL_BYTES};
 use sealane_frame::{
     Announced, Batch, CompactView, Dictionary, Entry, Fragment, FrameError, FrameView, GroupTag,
     LinkContext, PeerTag, Progress, Reassembly, Roster, Unit, forward_compact_in_place,
@@ -111,6 +111,7 @@ pub fn fragments(bytes: &[u8]) {
         }
         let (frames, held) = reassembly.held(peer);
         assert!(frames <= MAX_PARTIAL_FRAMES && (frames <= 1 || held <= MAX_PARTIAL_BYTES));
+        assert!(reassembly.held_bytes() <= MAX_PARTIAL_TOTAL_BYTES);
     }
 }
 

@@ -13,6 +13,9 @@ sealane_message::limits! {
     MAX_PARTIAL_FRAMES: usize = 8, "frames";
     /// Bytes of one peer's frames that are being put together. The oldest go first.
     MAX_PARTIAL_BYTES: usize = 1 << 20, "bytes";
+    /// Bytes of all peers' frames that are being put together, unless their room is said to be
+    /// less. The oldest of the peer with the most bytes go first.
+    MAX_PARTIAL_TOTAL_BYTES: usize = 8 << 20, "bytes";
     /// Peers whose frames are being put together. A further one is refused.
     MAX_PARTIAL_PEERS: usize = 64, "peers";
     /// How long a frame may be incomplete. Then it is given up.

@@ -37,6 +37,8 @@ pub struct Config {
     /// Which neighbour takes what is for whom.
     #[serde(default, rename = "route")]
     pub routes: Vec<RouteConfig>,
+    /// Where this machine tells how it is: an address of its own that no other machine reaches.
+    pub status: Option<SocketAddr>,
     /// The interface of an end; relays have none.
     pub mesh: Option<MeshConfig>,
     /// Where links in memory lead: set by a program, and by no file.
@@ -170,6 +172,9 @@ impl Config {
         if let Some((what, count, most)) = counts.iter().find(|(_, count, most)| count > most) {
             return value(format!("{count} of [[{what}]] are more than {most}"));
         }
+        if let Some(status) = self.status.filter(|status| !status.ip().is_loopback()) {
+            return value(format!("status = `{status}`: other machines reach it; take 127.0.0.1"));
+        }
         self.mesh.as_ref().map_or(Ok(()), MeshConfig::check)?;
         for (index, link) in self.links.iter().enumerate() {
             if self.links.iter().take(index).any(|other| other.name == link.name) {
@@ -289,6 +294,24 @@ impl std::str::FromStr for Target {
     }
 }
 
+impl std::fmt::Display for Who {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Who::Tag(tag) => write!(f, "{tag}"),
+            Who::Slot(slot) => write!(f, "slot {}", slot.number()),
+        }
+    }
+}
+
+impl std::fmt::Display for Target {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Target::One(who) => write!(f, "{who}"),
+            Target::Rest => f.write_str("*"),
+        }
+    }
+}
+
 /// Types that are texts of their own in a configuration.
 macro_rules! of_text {
     ($($type:ty),+) => {$(
@@ -378,6 +401,7 @@ via = "gateway"
     #[test]
     fn each_wrong_value_is_named() {
         for (from, to, what) in [
+            ("version = 1", "version = 1\nstatus = \"10.0.1.1:9191\"", "other machines reach it"),
             ("version = 1", "version = 2", "version = 2"),
             ("tag = \"a1", "tog = \"a1", "tog"),
             ("a100000000000001", "00000000000001", "no tag"),

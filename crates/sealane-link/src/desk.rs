@@ -33,6 +33,8 @@ pub(crate) struct Desk {
     pub(crate) outlet: Outlet,
     shared: Arc<Shared>,
     reassembly: Reassembly,
+    /// Bytes of incomplete frames, as the status was told.
+    partial_bytes: usize,
 }
 
 /// Who brought something, and when.
@@ -44,7 +46,8 @@ pub(crate) struct Brought {
 
 impl Desk {
     pub(crate) fn new(shared: Arc<Shared>, table: Arc<Table>, outlet: Outlet) -> Self {
-        Self { table, outlet, shared, reassembly: Reassembly::new() }
+        let reassembly = Reassembly::within(shared.partial.share_bytes());
+        Self { table, outlet, shared, reassembly, partial_bytes: 0 }
     }
 
     /// Takes the segments that a neighbour sent at once, and sends on what is to go on: frames one
@@ -183,7 +186,8 @@ impl Desk {
     fn fragment(&mut self, brought: Brought, fragment: &Fragment<'_>) {
         let Some(by) = self.table.neighbour(brought.by).map(|by| by.tag) else { return };
         let before = self.reassembly.losses();
-        let mut reassembly = std::mem::take(&mut self.reassembly);
+        // A frame of parts may not be one of parts again: nobody needs what stands here meanwhile.
+        let mut reassembly = std::mem::replace(&mut self.reassembly, Reassembly::within(0));
         match reassembly.push(by, brought.now_ms, fragment) {
             Ok(Progress::Whole(frame)) if begins_frame(frame) => {
                 let frame_bytes = frame.len();
@@ -198,6 +202,7 @@ impl Desk {
         let after = reassembly.losses();
         let given_up = after.expired + after.crowded_out - before.expired - before.crowded_out;
         self.outlet.tally.drop(Reason::Fragment, given_up);
+        self.shared.partial.change(&mut self.partial_bytes, reassembly.held_bytes());
         self.reassembly = reassembly;
     }
 

@@ -22,7 +22,7 @@ use crate::note::Note;
 use crate::udp::enlarge;
 
 /// The EtherType of units: `spec/link.md`, section *Raw Ethernet*.
-const ETHER_TYPE: u16 = 0x88b5;
+pub const ETHER_TYPE: u16 = 0x88b5;
 /// Addresses of target and source, and the EtherType (IEEE 802.3 §3.1.1).
 const ETHERNET_HEADER_BYTES: usize = 14;
 /// Units that one call takes, at most, so that a flood does not keep others waiting.
@@ -111,6 +111,11 @@ impl EthernetLink {
         self.unit_bytes
     }
 
+    /// The address of the card.
+    pub(crate) fn address(&self) -> [u8; 6] {
+        self.card.read().address
+    }
+
     pub(crate) fn wait(&self, ready: Ready, patience: Duration) -> io::Result<bool> {
         wait(self.card.read().socket.as_fd(), ready, patience)
     }
@@ -162,12 +167,7 @@ struct Filling {
 
 impl Filling {
     /// Takes a unit; gives whether there may be room for another.
-    fn unit(
-        &mut self,
-        card: &Card,
-        inbox: &mut Inbox,
-        unit_bytes: usize,
-    ) -> Result<bool, Errno> {
+    fn unit(&mut self, card: &Card, inbox: &mut Inbox, unit_bytes: usize) -> Result<bool, Errno> {
         let (before, spare) = inbox.buffers.split_at_mut(self.batch + 1);
         let Some(buffer) = before.last_mut() else { return Ok(false) };
         if self.is_whole || buffer.len() - self.at < unit_bytes {

@@ -44,6 +44,11 @@ impl Floods {
         others.map(|(_, frame)| frame.clone()).collect()
     }
 
+    /// How many announcements are held.
+    pub(crate) fn announcements_held(&self) -> usize {
+        self.held.len()
+    }
+
     /// Whether a neighbour that asks is answered: not again at once.
     pub(crate) fn answers(&mut self, to: PeerTag, now_ms: u64) -> bool {
         let last = self.answered_ms.get(&to).copied();

@@ -32,6 +32,7 @@
 )]
 
 mod address;
+mod capture;
 mod card;
 mod config;
 mod counters;
@@ -44,28 +45,40 @@ pub mod limits;
 mod link;
 mod memory;
 mod mesh_config;
+mod metrics;
 mod note;
 mod outlet;
 mod packet;
+mod partial;
 mod port;
 mod quota;
 mod relay;
+mod reload;
+mod status;
 mod table;
 mod tag;
+mod traffic;
 mod tun;
 mod udp;
 mod worker;
 
 pub use address::Address;
+pub use capture::CaptureTally;
 pub use card::RelayCard;
 pub use config::{Config, LinkConfig, NeighbourConfig, RouteConfig, Target, Who, Wire};
 pub use counters::{Reason, Tally, Volume};
 pub use error::{ERRORS, LinkError};
+pub use ethernet::ETHER_TYPE;
 pub use inbox::{Arrived, Inbox};
 pub use link::{Link, Ready, Sent};
 pub use memory::{MemoryLink, MemoryNet};
 pub use mesh_config::{MemberConfig, MeshConfig, Prefix};
+pub use metrics::METRICS_KIND;
 pub use packet::{Behind, PacketAddresses};
 pub use port::Port;
 pub use relay::{Arrival, Relay, Take};
+pub use reload::{Change, Difference, Reload, Reloads};
+pub use status::{GroupStatus, NeighbourStatus, Status, Watch};
+pub use table::Route;
+pub use traffic::NeighbourTally;
 pub use tun::Tun;

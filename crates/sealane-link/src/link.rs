@@ -87,9 +87,7 @@ impl Link {
     pub fn send(&self, to: Address, segments: &[u8], segment_bytes: usize) -> Sent {
         match (self, to) {
             (Link::Udp(link), Address::Udp(to)) => link.send(to, segments, segment_bytes),
-            (Link::Ethernet(link), Address::Ethernet(to)) => {
-                link.send(to, segments, segment_bytes)
-            }
+            (Link::Ethernet(link), Address::Ethernet(to)) => link.send(to, segments, segment_bytes),
             (Link::Memory(link), Address::Memory(to)) => link.send(to, segments, segment_bytes),
             _ => Sent { bytes: 0, stopped: Some(io::ErrorKind::AddrNotAvailable.into()) },
         }
@@ -102,6 +100,15 @@ impl Link {
             Link::Udp(link) => link.unit_bytes(),
             Link::Ethernet(link) => link.unit_bytes(),
             Link::Memory(link) => link.unit_bytes(),
+        }
+    }
+
+    /// Its own address.
+    pub(crate) fn address(&self) -> Address {
+        match self {
+            Link::Udp(link) => Address::Udp(link.address()),
+            Link::Ethernet(link) => Address::Ethernet(link.address()),
+            Link::Memory(link) => Address::Memory(link.number()),
         }
     }
 

@@ -110,6 +110,10 @@ impl MemoryLink {
         self.unit_bytes
     }
 
+    pub(crate) fn number(&self) -> u32 {
+        self.number
+    }
+
     /// A port that is full is not waited for: whoever empties it may be the same thread.
     pub(crate) fn wait(&self, ready: Ready, patience: Duration) -> bool {
         let mut waiting = self.port.waiting.lock();

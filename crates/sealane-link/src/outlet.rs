@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use sealane_frame::{FRAGMENT_HEADER_BYTES, Fragment};
 
+use crate::capture::Tap;
 use crate::counters::{Reason, Tally};
 use crate::limits::MAX_SEND_WAIT_MS;
 use crate::link::{Link, Ready, Sent};
@@ -16,6 +17,7 @@ use crate::table::Neighbour;
 #[derive(Debug)]
 pub(crate) struct Outlet {
     links: Arc<[Link]>,
+    tap: Arc<Tap>,
     /// What this thread has done since it was counted.
     pub(crate) tally: Tally,
     fragments: Vec<u8>,
@@ -24,8 +26,8 @@ pub(crate) struct Outlet {
 }
 
 impl Outlet {
-    pub(crate) fn new(links: Arc<[Link]>, fragment_id: u16) -> Self {
-        Self { links, tally: Tally::default(), fragments: Vec::new(), fragment_id }
+    pub(crate) fn new(links: Arc<[Link]>, tap: Arc<Tap>, fragment_id: u16) -> Self {
+        Self { links, tap, tally: Tally::default(), fragments: Vec::new(), fragment_id }
     }
 
     /// Sends units of one length, of which the last may be shorter, to a neighbour; frames that are
@@ -63,7 +65,7 @@ impl Outlet {
         let (mut rest, mut waited) = (units, false);
         loop {
             let Sent { bytes, stopped } = link.send(to.address, rest, unit_bytes);
-            self.tally.sent.add(bytes.div_ceil(unit_bytes), bytes);
+            self.took(to, rest.get(..bytes).unwrap_or_default(), unit_bytes);
             rest = rest.get(bytes..).unwrap_or_default();
             let Some(error) = stopped else { return };
             let count = rest.len().div_ceil(unit_bytes).max(1);
@@ -72,13 +74,25 @@ impl Outlet {
                 let _ = link.wait(Ready::ToSend, Duration::from_millis(MAX_SEND_WAIT_MS));
                 waited = true;
             } else if is_full {
+                to.traffic.stayed(count);
                 return self.tally.drop(Reason::LinkFull, count as u64);
             } else if count > 1 {
                 // The kernel may have stopped to split buffers for this link: one by one, then.
                 return rest.chunks(unit_bytes).for_each(|one| self.put(link, to, one, unit_bytes));
             } else {
+                to.traffic.stayed(1);
                 return self.tally.drop(Reason::LinkFault, 1);
             }
+        }
+    }
+
+    /// Notes units that a link has taken.
+    fn took(&mut self, to: &Neighbour, units: &[u8], unit_bytes: usize) {
+        let count = units.len().div_ceil(unit_bytes);
+        self.tally.sent.add(count, units.len());
+        to.traffic.went(count, units.len());
+        if let Some(capture) = self.tap.get() {
+            capture.went(to.link, to.address, units, unit_bytes);
         }
     }
 }

@@ -17,6 +17,7 @@ use crate::link::Sent;
 pub struct UdpLink {
     socket: UdpSocket,
     state: UdpSocketState,
+    address: SocketAddr,
     unit_bytes: usize,
 }
 
@@ -28,7 +29,8 @@ impl UdpLink {
         let socket = UdpSocket::bind(address)?;
         let state = UdpSocketState::new((&socket).into())?;
         enlarge(&socket);
-        Ok(Self { socket, state, unit_bytes })
+        let address = socket.local_addr()?;
+        Ok(Self { socket, state, address, unit_bytes })
     }
 
     pub(crate) fn receive(&self, inbox: &mut Inbox) -> io::Result<usize> {
@@ -59,6 +61,10 @@ impl UdpLink {
 
     pub(crate) fn unit_bytes(&self) -> usize {
         self.unit_bytes
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
     }
 }
 

@@ -36,6 +36,9 @@ pub struct Relay {
     /// spec/link.md says. SIGHUP reads it again
     #[arg(value_name = "CONFIG")]
     pub file: PathBuf,
+    /// Write all that its links carry to FILE, as pcap: for tshark and `sealane inspect`
+    #[arg(long, value_name = "FILE")]
+    pub capture: Option<PathBuf>,
 }
 
 /// `sealane doctor`.

@@ -12,11 +12,12 @@ use sealane_frame::{
     Kind, PeerTag,
 };
 use sealane_group::{LiveReader, Member, Sender};
-use sealane_link::{Arrival, Behind, PacketAddresses, Port, Reason, Tun};
+use sealane_link::{Arrival, Behind, PacketAddresses, Port, Reason, RelayCard, Tun};
 use sealane_message::DataType;
 use sealane_seal::limits::MAX_CEILING_BLOCK;
 use sealane_seal::{Binding, Class, SenderContext, Slot};
 
+use super::own_card;
 use crate::Failure;
 use crate::times::now_ms;
 
@@ -31,6 +32,8 @@ pub(super) struct End {
     tun: Tun,
     behind: Mutex<Arc<Behind>>,
     reading: Mutex<Reading>,
+    /// Why nothing may be sealed at present.
+    unsealed: Mutex<Option<String>>,
     is_asked: AtomicBool,
     has_newcomer: AtomicBool,
     ends: AtomicBool,
@@ -51,6 +54,7 @@ impl End {
             tun,
             behind: Mutex::new(Arc::new(behind)),
             reading: Mutex::new(Reading { reader, member, starts: HashMap::new() }),
+            unsealed: Mutex::new(None),
             is_asked: AtomicBool::new(false),
             has_newcomer: AtomicBool::new(false),
             ends: AtomicBool::new(false),
@@ -59,6 +63,25 @@ impl End {
 
     pub(super) fn go_on_with(&self, behind: Behind) {
         *self.behind.lock() = Arc::new(behind);
+    }
+
+    /// What a relay may know of the group as it is now.
+    pub(super) fn card(&self) -> RelayCard {
+        own_card(&self.reading.lock().member)
+    }
+
+    /// The slots that the configuration names and that are no members.
+    pub(super) fn awaited(&self) -> Vec<u16> {
+        self.behind.lock().awaited().to_vec()
+    }
+
+    pub(super) fn mtu(&self) -> usize {
+        self.tun.mtu()
+    }
+
+    /// Why nothing may be sealed at present, if that is so.
+    pub(super) fn unsealed(&self) -> Option<String> {
+        self.unsealed.lock().clone()
     }
 
     pub(super) fn stop(&self) {
@@ -109,6 +132,7 @@ impl End {
                 next_beat = now + BEAT;
                 let before = std::mem::replace(&mut state, self.follow(&mut sender));
                 tell_change(&before, &state);
+                *self.unsealed.lock() = state.as_ref().err().map(ToString::to_string);
             }
             if self.has_newcomer.swap(false, Ordering::Relaxed) {
                 // One that crashed refuses what it may have taken before. Where no counters can be

@@ -25,6 +25,7 @@ mod relays_without_keys;
 mod seals_messages;
 mod shares_keys;
 mod shows_what_leaks;
+mod tells_how_it_is;
 mod warns_of_orders;
 mod writes_json;
 

@@ -6,3 +6,5 @@ mod over_ethernet;
 mod relays_in_memory;
 mod relays_in_place;
 mod stage;
+mod tells_status;
+mod withstands;

@@ -2,7 +2,7 @@
 
 use sealane_frame::{HEADER_BYTES, PeerTag, RELAY_BYTES};
 use sealane_link::{
-    Address, Config, Inbox, Link, LinkConfig, MemoryNet, Reason, Ready, Relay, Wire,
+    Address, Config, Inbox, Link, LinkConfig, MemoryNet, Ready, Reason, Relay, Wire,
 };
 
 use crate::stage::{Maker, PATIENCE, card, relay_tag, tag, wait_until};

@@ -62,15 +62,15 @@ fn paths(value: &Value, path: &str, found: &mut BTreeSet<String>) {
 }
 
 /// The page, by verb.
-struct Page(BTreeMap<String, Schema>);
+pub(super) struct Page(BTreeMap<String, Schema>);
 
 impl Page {
-    fn read() -> Page {
+    pub(super) fn read() -> Page {
         Page(schemas())
     }
 
     /// Compares each line that a verb wrote.
-    fn compare(&self, name: &str, written: &str) {
+    pub(super) fn compare(&self, name: &str, written: &str) {
         let schema = self.0.get(name).unwrap_or_else(|| panic!("{name} is not on the page"));
         assert!(!written.trim().is_empty(), "{name} writes nothing");
         for line in written.lines() {
