@@ -15,9 +15,11 @@ const TOOLS: &[Tool] = &[
     Tool { name: "mkfs.ext4", package: "e2fsprogs", used_by: "power cut and full disk" },
     Tool { name: "losetup", package: "mount", used_by: "power cut and full disk" },
     Tool { name: "faketime", package: "faketime", used_by: "retention over a day" },
-    Tool { name: "ip", package: "iproute2", used_by: "a blind hub" },
+    Tool { name: "ip", package: "iproute2", used_by: "a blind hub and of what pages say" },
+    Tool { name: "curl", package: "curl", used_by: "what pages say" },
     Tool { name: "script", package: "bsdutils", used_by: "what a terminal is shown" },
     Tool { name: "chrt", package: "util-linux", used_by: "a hostile crowd" },
+    Tool { name: "unshare", package: "util-linux", used_by: "what pages say" },
     Tool {
         name: "chromium-headless-shell",
         package: "chromium-headless-shell",

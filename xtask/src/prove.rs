@@ -45,6 +45,8 @@ enum Runs {
     Instrument(&'static [&'static str]),
     /// A command of this one that runs tests, in the profile of tests.
     Xtask(&'static str),
+    /// A script of the repository, which builds what it needs.
+    Script(&'static str),
 }
 
 const NODE: &str = "sealane-node";
@@ -56,6 +58,12 @@ const DEMANDS: (&str, &str) = ("SEALANE_DEMANDS", "1");
 const PROMISES: &str = "it";
 
 const PROOFS: &[Proof] = &[
+    Proof {
+        name: "newcomer",
+        shows: "the README in a clean clone: what is typed, what is printed, how long it takes",
+        runs: Runs::Script("tests/newcomer.sh"),
+        environment: &[],
+    },
     Proof {
         name: "model",
         shows: "ten million random steps of the hub beside a plain model, on a store that fails",
@@ -238,7 +246,13 @@ const PROOFS: &[Proof] = &[
 
 impl Runs {
     fn is_test(&self) -> bool {
-        !matches!(self, Self::Bench { .. } | Self::Instrument(_) | Self::Xtask(MUTANTS | GROW))
+        !matches!(
+            self,
+            Self::Bench { .. }
+                | Self::Instrument(_)
+                | Self::Xtask(MUTANTS | GROW)
+                | Self::Script(_)
+        )
     }
 
     /// The profile that it is built in.
@@ -249,6 +263,14 @@ impl Runs {
     /// What cargo is told first: to build both programs, the one beside the other.
     fn preparation(&self) -> Option<[&'static str; 3]> {
         matches!(self, Self::Instrument(_)).then_some(["build", "--profile", SHIP])
+    }
+
+    /// What is run: cargo, but for a script.
+    fn program(&self) -> Command {
+        match self {
+            Self::Script(path) => process::program(format!("./{path}")),
+            _ => process::cargo(),
+        }
     }
 
     /// What cargo is told.
@@ -264,6 +286,7 @@ impl Runs {
             Self::Bench { package, bench } => {
                 vec!["bench", "--profile", SHIP, "--package", package, "--bench", bench]
             }
+            Self::Script(_) => vec![],
             Self::Xtask(name) => vec!["run", "--quiet", "--package", "xtask", "--", name],
             // Of the same packages as were built, so that nothing is built twice.
             Self::Instrument(words) => {
@@ -334,7 +357,7 @@ fn preparation(proof: &Proof) -> Option<Command> {
 
 /// Words like `KEY=VALUE` replace the proof's environment, the rest goes to the test program.
 fn command(proof: &Proof, rest: &[&String]) -> Command {
-    let mut command = process::cargo();
+    let mut command = proof.runs.program();
     command.args(proof.runs.arguments());
     command.envs(proof.environment.iter().copied());
     for word in rest {
@@ -532,7 +555,9 @@ mod tests {
         let state = State { commit: "c".to_owned(), changed: String::new() };
         assert!(head(load, &state).unwrap().contains("\nprofile: ship\n"));
         assert!(head(find("upgrade"), &state).unwrap().contains("\nprofile: dev\n"));
-        for Proof { runs, .. } in PROOFS.iter().filter(|proof| proof.runs.profile() == SHIP) {
+        let of_cargo = |proof: &&Proof| !matches!(proof.runs, Runs::Script(_));
+        let shipped = PROOFS.iter().filter(of_cargo).filter(|proof| proof.runs.profile() == SHIP);
+        for Proof { runs, .. } in shipped {
             assert!(runs.arguments().join(" ").contains("--profile ship"));
         }
     }

@@ -5,7 +5,6 @@ mod explains_frames;
 mod explains_itself;
 mod fails_by_name;
 mod fleet;
-mod from_nats;
 mod goes_on_after_kill;
 mod guards_nodes;
 mod hands_cards_on;
