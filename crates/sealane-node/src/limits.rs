@@ -70,8 +70,8 @@ sealane_message::limits! {
     /// message.
     MAX_PUBLISH_CREDIT_BYTES: u64 = 1 << 20, "bytes";
     /// Messages that a publishing socket is asked for at first, and however many others there are.
-    /// Whoever sends more than one at a time is soon asked for more; who does not needs no more, and
-    /// what the hub keeps of its session stays short.
+    /// A client that sends more than one at a time is soon asked for more. One that does not needs
+    /// no more, and what the hub keeps of its session stays short.
     FIRST_PUBLISH_CREDIT: u64 = 32, "messages";
     /// Bytes that it is asked for at first, and however many others there are.
     FIRST_PUBLISH_CREDIT_BYTES: u64 = 4 << 10, "bytes";
