@@ -61,6 +61,7 @@ pub mod limits;
 mod open;
 mod reassembly;
 mod ring;
+mod room;
 mod tag;
 mod unit;
 mod view;
@@ -81,6 +82,7 @@ pub use open::{
 };
 pub use reassembly::{Losses, Progress, Reassembly};
 pub use ring::SlotRing;
+pub use room::{Room, seal_in_room};
 pub use tag::{GroupTag, PeerTag};
 pub use unit::{Batch, Unit};
 pub use view::{FrameMut, FrameView};
