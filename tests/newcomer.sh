@@ -11,7 +11,7 @@ set -u
 
 source_folder=$(cd "$(dirname "$0")/.." && pwd)
 work=$(mktemp -d)
-patience=${SEALANE_PATIENCE:-120}
+patience=${SEALANE_PATIENCE:-600}
 failed=0
 count=0
 running=()
@@ -128,8 +128,8 @@ done 3< <(typed)
 
 # The snippet of JavaScript, where this machine's Node.js has WebSockets.
 if node --eval 'process.exit(typeof WebSocket === "function" ? 0 : 1)' 2>/dev/null; then
-  awk '/^```/ { inside = ($0 == "```js"); next } inside' README.md > "$work/snippet.mjs"
-  type_line newcomer "timeout 3 node $work/snippet.mjs; true"
+  awk '/^```/ { inside = ($0 == "```js"); next } inside' README.md > snippet.mjs
+  type_line newcomer "timeout 3 node snippet.mjs; true"
 else
   echo
   echo 'The snippet of JavaScript was not run: this machine has no Node.js 22.'

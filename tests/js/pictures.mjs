@@ -20,7 +20,7 @@ const place = (n) => ({
   speedKmh: 40 + (n % 17),
 });
 for (const topic of ['fleet/7/location', 'fleet/8/location', 'jobs/mail']) {
-  await enqueue(target, topic, Array.from({ length: 40 }, (_, n) => place(n)));
+  await enqueue(target, topic, Array.from({ length: 8 }, (_, n) => place(n)));
 }
 
 const VIEWS = [
@@ -44,8 +44,9 @@ try {
         await page.getByText(ready).first().waitFor({ state: 'attached' });
         await page.evaluate(() => document.fonts.ready);
         const path = `${folder}/${name}-${width}-${colorScheme}.png`;
-        // A phone's picture is of the first screen and the one below; the charts come there.
-        const height = name === 'cost' || name === 'report' ? HEIGHT * 2 : HEIGHT;
+        // The charts of the bench's pages begin below the first screen, on a phone further down.
+        const bench = width === 390 ? HEIGHT * 2 : HEIGHT * 1.25;
+        const height = name === 'cost' || name === 'report' ? bench : HEIGHT;
         await page.setViewportSize({ width, height });
         await page.screenshot({ path });
         const { size } = statSync(path);

@@ -207,7 +207,7 @@ const BYTES_LEGEND: &str = "<ul class=\"legend\"><li><i class=\"body\"></i>body<
     for a group, and are on disk where there is a hub</li></ul>";
 
 fn name(at: usize, row: &Row) -> String {
-    let composed = if row.source == Source::Measured { "" } else { ", composed" };
+    let composed = if row.source == Source::Measured { "" } else { " *" };
     format!("{}. {}{composed}", at + 1, words::way(&row.way))
 }
 

@@ -42,9 +42,13 @@ pub(super) struct Dot {
     pub(super) y: f64,
 }
 
-const WIDTH: f64 = 1080.0;
-const NAMES: f64 = 440.0;
-const SUMS: f64 = 90.0;
+const WIDTH: f64 = 900.0;
+/// Where names end, and behind them the sums. Both stand before the bars, so that a phone shows
+/// them without scrolling.
+const NAMES: f64 = 345.0;
+const SUMS: f64 = 415.0;
+/// What a figure takes behind a bar.
+const FIGURE: f64 = 90.0;
 const LINE: f64 = 24.0;
 
 /// Bars below each other, on one scale from 0, the smallest first. The first candidate is marked.
@@ -60,7 +64,7 @@ pub(super) fn bars(
     }
     bars.sort_by(|one, other| one.counted().total_cmp(&other.counted()));
     let best = bars.iter().position(|bar| bar.is_candidate).filter(|_| bars.len() > 1);
-    let scale = (WIDTH - NAMES - SUMS) / largest;
+    let scale = (WIDTH - SUMS) / largest;
     let mut chart = open(title, what, bars.len() as f64 * LINE + 8.0);
     for (line, bar) in bars.iter().enumerate() {
         let is_best = best == Some(line);
@@ -77,17 +81,15 @@ fn write_bar(
     shown: fn(f64) -> String,
     is_best: bool,
 ) {
-    let (name, counted) = (escaped(&bar.name), bar.counted());
+    let (name, counted) = (escaped(&bar.name), shown(bar.counted()));
     let (star, class) = if is_best { ("★ ", "name best") } else { ("", "name") };
+    let (sum, line) = (SUMS - 8.0, y + 14.0);
     let _ = write!(
         chart,
-        "<text x=\"{:.0}\" y=\"{:.0}\" class=\"{class}\"><title>{name}: {}</title>{star}{name}\
-         </text>",
-        NAMES - 8.0,
-        y + 15.0,
-        shown(counted)
+        "<text x=\"{NAMES}\" y=\"{line:.0}\" class=\"{class}\"><title>{name}: {counted}</title>\
+         {star}{name}</text><text x=\"{sum}\" y=\"{line:.0}\" class=\"{class}\">{counted}</text>"
     );
-    let mut x = NAMES;
+    let mut x = SUMS;
     for part in bar.parts.iter().filter(|part| part.value > 0.0) {
         let width = part.value * scale;
         let share = part.value / bar.whole() * 100.0;
@@ -101,8 +103,6 @@ fn write_bar(
         );
         x += width;
     }
-    let (x, y) = (x + 6.0, y + 15.0);
-    let _ = write!(chart, "<text x=\"{x:.1}\" y=\"{y:.0}\">{}</text>", shown(counted));
 }
 
 /// Values of one thing, each with its class; nothing where there is none.
@@ -117,7 +117,6 @@ pub(super) struct Group {
 /// magnitude. The factor stands behind them.
 pub(super) fn columns(title: &str, groups: &[Group], unit: Unit) -> String {
     const BAR: f64 = 11.0;
-    const FACTORS: f64 = 100.0;
     let shown = |group: &Group| group.values.iter().filter(|(_, value)| value.is_some()).count();
     let height = |group: &Group| shown(group) as f64 * BAR + 10.0;
     let heights: f64 = groups.iter().map(height).sum();
@@ -125,8 +124,8 @@ pub(super) fn columns(title: &str, groups: &[Group], unit: Unit) -> String {
     let mut y = 4.0;
     for group in groups {
         let middle = y + height(group) / 2.0;
-        let (left, right, name) = (NAMES - 8.0, WIDTH - 4.0, escaped(&group.name));
-        let _ = write!(chart, "<text x=\"{left}\" y=\"{middle:.1}\" class=\"name\">{name}</text>");
+        let (right, name) = (SUMS - 8.0, escaped(&group.name));
+        let _ = write!(chart, "<text x=\"{NAMES}\" y=\"{middle:.1}\" class=\"name\">{name}</text>");
         if let Some(factor) = group.factor {
             let class = if factor < 0.995 { "name worse" } else { "name better" };
             let factor = Figure::of(factor, Unit::Times);
@@ -137,16 +136,16 @@ pub(super) fn columns(title: &str, groups: &[Group], unit: Unit) -> String {
         }
         let values = || group.values.iter().filter_map(|(class, value)| Some((class, (*value)?)));
         let largest = values().map(|(_, value)| value).fold(f64::MIN_POSITIVE, f64::max);
-        let scale = (WIDTH - NAMES - SUMS - FACTORS) / largest;
+        let scale = (WIDTH - SUMS - FIGURE) / largest;
         for (class, value) in values() {
             let (width, figure) = ((value * scale).max(1.0), Figure::of(value, unit));
             let _ = write!(
                 chart,
-                "<rect class=\"{class}\" x=\"{NAMES}\" y=\"{y:.1}\" width=\"{width:.1}\" \
+                "<rect class=\"{class}\" x=\"{SUMS}\" y=\"{y:.1}\" width=\"{width:.1}\" \
                  height=\"{:.0}\"><title>{class}: {figure}</title></rect><text x=\"{:.1}\" \
                  y=\"{:.1}\" class=\"small\">{figure}</text>",
                 BAR - 1.0,
-                NAMES + width + 4.0,
+                SUMS + width + 4.0,
                 y + 8.5,
             );
             y += BAR;

@@ -49,7 +49,7 @@ pub(super) const MEANINGS: &[[&str; 2]] = &[
     ["compact", "a header of at most 11 bytes, on links whose ends know each other; else 64 bytes"],
     ["MessagePack records", "MessagePack that sends field names once for each connection"],
     ["memory, os, disk", "when the hub answers: at once, once written, once fsynced"],
-    ["composed", "the ends as measured in memory, carrying and keeping as measured another way"],
+    ["*", "composed: the ends as measured in memory, carrying and keeping as measured another way"],
     ["body, wire, at rest", "bytes encoded, bytes that a link carries, bytes that are kept"],
     ["p50, p99", "wall time of one message alone: the median, and 99 of 100 are faster"],
 ];

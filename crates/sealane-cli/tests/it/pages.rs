@@ -4,6 +4,7 @@ mod examples;
 mod expectations;
 mod markdown;
 mod packaging;
+mod python;
 mod readme;
 mod stage;
 mod tables;

@@ -15,7 +15,7 @@ mod telemetry_logger;
 #[allow(dead_code, unreachable_pub, reason = "an example is a program of its own")]
 mod worker;
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// The lines of a file, when there are so many.
 async fn lines(path: &Path, count: usize) -> Vec<String> {

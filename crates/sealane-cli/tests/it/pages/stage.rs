@@ -14,7 +14,7 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_sealane");
 pub(super) const HUB: &str = "127.0.0.1:9087";
 
 /// What ends, ends within this time, however busy the machine is.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(900);
 
 /// Runs an ignored test of this program within a network of its own.
 pub(super) fn enter(test: &str) {
