@@ -17,6 +17,8 @@ use verdict::Verdict;
 
 /// The proof that needs other people's servers.
 const RACE: &str = "race";
+/// The proof that needs programs which people run over networks.
+const RELAY: &str = "relay";
 /// The proof that runs tests which are to fail.
 const MUTANTS: &str = "mutants";
 /// The proof that compiles patches.
@@ -201,6 +203,12 @@ const PROOFS: &[Proof] = &[
         environment: &[],
     },
     Proof {
+        name: RELAY,
+        shows: "programs over two relays without keys, beside a bare chain; frames; 100 kills",
+        runs: Runs::Instrument(&["relay"]),
+        environment: &[],
+    },
+    Proof {
         name: "append",
         shows: "durable appends beside a plain file with fdatasync and a row for each message",
         runs: Runs::Bench { package: "sealane-stream", bench: "append" },
@@ -211,6 +219,12 @@ const PROOFS: &[Proof] = &[
         shows: "200 kills each of put, prune, repair, key rotate: the next run completes",
         runs: Runs::Test { package: CLI, named: "vault_outlives_kill" },
         environment: &[("SEALANE_KILLS", "200")],
+    },
+    Proof {
+        name: "vaultmany",
+        shows: "two writers, a prune, a reader for 10 minutes in a folder and in a bucket",
+        runs: Runs::Test { package: "sealane-vault", named: "serves_many_at_once" },
+        environment: &[("SEALANE_SECONDS", "600")],
     },
     Proof {
         name: VAULT,
@@ -312,6 +326,7 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     let proof = proof.ok_or_else(|| format!("there is no proof `{name}`\n\n{}", list()))?;
     match proof.name {
         RACE => crate::needs::peers()?,
+        RELAY => crate::needs::network()?,
         VAULT => crate::needs::install()?,
         METRICS => crate::needs::prometheus()?,
         _ => {}

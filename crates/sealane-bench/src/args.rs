@@ -60,6 +60,8 @@ pub(crate) enum Command {
     Hop(Hop),
     /// The hub beside NATS, JetStream and Centrifugo: the same bodies, the same disk, in turns
     Race(Race),
+    /// Four machines in a row, in network namespaces: what runs over them, how fast, kills (root)
+    Relay(Relay),
     /// The report's own pipeline over a folder, in a process of its own
     #[command(hide = true)]
     N2s {
@@ -189,6 +191,36 @@ pub(crate) struct Vault {
     /// A further program, for example borg=/opt/borg/bin/borg
     #[arg(long, value_name = "NAME=PATH")]
     pub(crate) also: Vec<String>,
+    /// An earlier `sealane`, which is measured in turns with this one and compared
+    #[arg(long, value_name = "PROGRAM")]
+    pub(crate) before: Option<PathBuf>,
+}
+
+/// `sealane-bench relay`.
+#[derive(Debug, Args)]
+pub(crate) struct Relay {
+    /// Only parts whose name contains this: works, speed, frames or kills
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) only: Option<String>,
+    /// Seconds of each run of `iperf3`
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = seconds())]
+    pub(crate) each: u64,
+    /// Rounds of which the median is shown
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    pub(crate) rounds: usize,
+    /// Seconds of the steady stream of which nothing may be lost
+    #[arg(long, value_name = "N", default_value_t = 60, value_parser = seconds())]
+    pub(crate) steady: u64,
+    /// How often a machine is killed
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    pub(crate) kills: usize,
+    /// Kill without the load of `iperf3`, which is not needed then
+    #[arg(long)]
+    pub(crate) without_iperf: bool,
+}
+
+fn seconds() -> clap::builder::RangedU64ValueParser {
+    clap::value_parser!(u64).range(1..=3600)
 }
 
 /// `sealane-bench race`.

@@ -32,6 +32,7 @@ mod output;
 pub mod page;
 pub mod programs;
 pub mod race;
+pub mod relay;
 mod text;
 pub mod vault;
 mod verb;

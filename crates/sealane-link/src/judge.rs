@@ -76,3 +76,51 @@ impl Judge {
         Ok(self.floods.is_new(&header, frame))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use sealane_frame::{GroupTag, Header, HeaderFields, PeerTag};
+    use sealane_seal::{Epoch, SenderContext, Slot};
+
+    use super::*;
+
+    const TEXT: &str = "version = 1\ntag = \"b100000000000001\"\n[[link]]\nname = \"l\"\n\
+         udp = \"127.0.0.1:9\"\n[[neighbour]]\nname = \"a\"\ntag = \"slot 0\"\nlink = \"l\"\n\
+         address = \"127.0.0.1:1\"\n[[neighbour]]\nname = \"b\"\ntag = \"slot 1\"\nlink = \"l\"\n\
+         address = \"127.0.0.1:2\"\n[[route]]\nto = \"slot 1\"\nvia = \"b\"\n";
+
+    fn tag(slot: u8) -> PeerTag {
+        PeerTag::from_bytes([0xa1, 0, 0, 0, 0, 0, 0, slot])
+    }
+
+    fn frame(to: PeerTag) -> Vec<u8> {
+        let group = GroupTag::from_bytes([7; 4]);
+        let fields = HeaderFields { destination: to, ..HeaderFields::new(group, tag(0), 13) };
+        let header = Header::new(&fields, 10, 3, SenderContext([1; 8])).unwrap();
+        [header.as_bytes(), &[0; 10 + 5 + 16]].concat()
+    }
+
+    #[test]
+    fn it_decides_as_a_relay_of_its_configuration() {
+        let slots = [0, 1].map(|slot| (Slot::new(slot.into()).unwrap(), tag(slot)));
+        let cards = [RelayCard::new(GroupTag::from_bytes([7; 4]), Epoch(0), slots)];
+        let config = Config::parse(TEXT).unwrap();
+        let mut judge = Judge::new(&config, &cards).unwrap();
+        let mut to_one = frame(tag(1));
+        assert_eq!(judge.decide(0, &mut to_one), Ok(Verdict::To(1)));
+        assert_eq!(to_one[..8], tag(1).to_bytes());
+        assert_eq!(to_one[16], 14);
+        assert_eq!(judge.decide(1, &mut frame(tag(1))), Err(Reason::FalseHop));
+        assert_eq!(judge.decide(9, &mut frame(tag(1))), Err(Reason::FalseHop));
+        assert_eq!(judge.decide(0, &mut frame(tag(0))), Err(Reason::NoRoute));
+        let own = PeerTag::from_bytes([0xb1, 0, 0, 0, 0, 0, 0, 1]);
+        assert_eq!(judge.decide(0, &mut frame(own)), Ok(Verdict::Here));
+        let mut to_all = frame(PeerTag::BROADCAST);
+        assert_eq!(judge.decide(0, &mut to_all), Ok(Verdict::Everywhere));
+        assert_eq!((judge.is_new(&mut to_all), judge.is_new(&mut to_all)), (Ok(true), Ok(false)));
+        assert_eq!(judge.is_new(&mut [7; 9]), Err(Reason::Malformed));
+        let without = Config::parse(&TEXT.replace("slot 1\"\nvia", "slot 0\"\nvia")).unwrap();
+        judge.reload(&without, &cards).unwrap();
+        assert_eq!(judge.decide(0, &mut frame(tag(1))), Err(Reason::NoRoute));
+    }
+}

@@ -559,7 +559,7 @@ mod tests {
     #[test]
     fn a_name_is_shared_with_the_message_before_and_never_taken_for_it() {
         let item = |to: &str| format!(r#"{{"to":"{to}","n":1,"envelope":{{}}}}"#);
-        let all = ["a", "a", "b", "b//", "b", "a"].map(|to| item(to)).join(",");
+        let all = ["a", "a", "b", "b//", "b", "a"].map(item).join(",");
         let frame = format!(r#"{{"publish":[{all}]}}"#);
         let before: Topic = "a".parse().unwrap();
         for before in [None, Some(&before)] {

@@ -133,8 +133,8 @@ impl Outbox {
 }
 
 /// Connections of one commit that the writer sends answers to itself, on a machine of one
-/// processor. Each of them is spared a thread that wakes, and the next commit is held up for as long
-/// as it takes to send: that is worth less the more processors there are to send meanwhile.
+/// processor. Each of them is spared a thread that wakes, and the next commit is held up for as
+/// long as it takes to send: that is worth less the more processors there are to send meanwhile.
 const DIRECT_MAX: usize = 128;
 
 fn direct_max() -> usize {

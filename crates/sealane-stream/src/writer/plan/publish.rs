@@ -78,21 +78,16 @@ impl Plan {
             match session.look(n) {
                 SessionNext::New => {
                     let asked = Asked::next(item, &mut items, self.now_ms);
-                    let last = n + asked.envelopes.len() as u64 - 1;
+                    let count = asked.envelopes.len() as u64;
                     told.result = self.store_next(planner, &mut stream, asked);
-                    match &told.result {
-                        Ok(placed) => {
-                            session.push(placed.first, last - n + 1, sender.keep);
-                            told.to = last;
-                            is_changed = true;
-                        }
+                    if let Ok(placed) = &told.result {
+                        session.push(placed.first, count, sender.keep);
+                        told.to = n + count - 1;
+                        is_changed = true;
+                    } else if count > 1 {
                         // Those behind it are numbered as if it were stored.
-                        Err(_) if last > n => {
-                            let (stream, result) =
-                                (topic.clone(), Err(Error::NumberSkipped { next: n }));
-                            skipped = Some(Answered { stream, from: n + 1, to: last, result });
-                        }
-                        Err(_) => {}
+                        let (to, result) = (n + count - 1, Err(Error::NumberSkipped { next: n }));
+                        skipped = Some(Answered { from: n + 1, to, result, ..told.clone() });
                     }
                 }
                 SessionNext::Stored(first) => {
