@@ -15,8 +15,8 @@ const HEIGHT = 800;
 
 const place = (n) => ({
   vehicle: `fleet/${n % 3}`,
-  lat: 48.2 + n / 1000,
-  lon: 16.3 + n / 700,
+  lat: (48_200 + n) / 1000,
+  lon: (16_300 + 2 * n) / 1000,
   speedKmh: 40 + (n % 17),
 });
 for (const topic of ['fleet/7/location', 'fleet/8/location', 'jobs/mail']) {
