@@ -53,7 +53,7 @@ impl<'a> CompactUnit<'a> {
     pub fn parse(bytes: &'a [u8]) -> Result<Self, FrameError> {
         match bytes {
             [] => Err(FrameError::TooShort),
-            [0x80.., ..] => Ok(Self::Frame(bytes)),
+            [0x80..=0xff, ..] => Ok(Self::Frame(bytes)),
             [0x40..=0x7f, ..] => ShortFragment::parse(bytes).map(Self::Short),
             [fragment::MARK, ..] => Fragment::parse(bytes).map(Self::Fragment),
             [unit::MARK, ..] => Batch::parse(bytes).map(Self::Batch),

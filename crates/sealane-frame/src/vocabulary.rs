@@ -81,12 +81,9 @@ impl Vocabulary {
         if self.is_fixed(byte) {
             return Word::Byte(byte);
         }
-        if self.medium == Medium::Broadcast {
-            self.dictionary.replace(byte, entry);
-        } else if self.dictionary.define(byte, entry).is_err() {
-            return Word::Long;
-        }
+        self.learn(Definition { byte, entry }, now_ms);
         let Some(place) = self.places.get_mut(usize::from(byte)) else { return Word::Long };
+        place.used_ms = now_ms;
         place.uses = place.uses.saturating_add(1);
         if !place.uses.is_power_of_two() {
             return Word::Byte(byte);
@@ -117,27 +114,33 @@ impl Vocabulary {
     /// stand for this.
     pub fn define(&mut self, definition: &Definition, now_ms: u64) -> Result<(), FrameError> {
         let Definition { byte, entry } = *definition;
-        let before = self.dictionary.entry(byte).copied();
-        match self.medium {
-            Medium::Connection => self.dictionary.define(byte, entry)?,
-            Medium::Broadcast if before == Some(entry) => {}
+        let known = self.dictionary.entry(byte);
+        let is_taken = known.is_some_and(|known| *known != entry);
+        let is_refused = match self.medium {
+            _ if known == Some(&entry) => false,
+            Medium::Connection => is_taken,
             Medium::Broadcast => {
                 let is_own_byte = byte == hashed(&entry) && !self.is_fixed(byte);
-                if !is_own_byte || !self.may_take(byte, &entry, now_ms) {
-                    return Err(FrameError::EntryConflict);
-                }
-                self.dictionary.replace(byte, entry);
+                !is_own_byte || !self.may_take(byte, &entry, now_ms)
             }
+        };
+        if is_refused {
+            return Err(FrameError::EntryConflict);
         }
-        if let Some(place) = self.places.get_mut(usize::from(byte)).filter(|_| before.is_none()) {
-            place.used_ms = now_ms;
+        self.learn(*definition, now_ms);
+        Ok(())
+    }
+
+    /// Has a byte stand for an entry, of which nothing was said yet if it is another one.
+    fn learn(&mut self, definition: Definition, now_ms: u64) {
+        let Definition { byte, entry } = definition;
+        if self.dictionary.entry(byte) == Some(&entry) {
+            return;
         }
-        if let Some(place) = self.places.get_mut(usize::from(byte))
-            && before.is_some_and(|before| before != entry)
-        {
+        self.dictionary.replace(byte, entry);
+        if let Some(place) = self.places.get_mut(usize::from(byte)) {
             *place = Place { used_ms: now_ms, asked_ms: place.asked_ms, ..Place::default() };
         }
-        Ok(())
     }
 
     /// What to ask when a frame uses a byte that stands for nothing: once in
