@@ -179,17 +179,18 @@ fn define(heard: &mut Vocabulary, definition: &Definition, now_ms: u64) {
 
 /// Two machines that hear the same on a medium, in opposite orders, know the same.
 fn agree(definitions: &[Definition]) {
-    let hear = |all: &mut dyn Iterator<Item = &Definition>| {
-        let mut heard = Vocabulary::of_medium(&[GroupTag::default()]);
-        for definition in all {
-            let _ = heard.define(definition, 0);
-        }
-        heard
-    };
-    let (one, other) = (hear(&mut definitions.iter()), hear(&mut definitions.iter().rev()));
+    let (one, other) = (hear(definitions.iter()), hear(definitions.iter().rev()));
     for byte in 0..=u8::MAX {
         assert_eq!(one.dictionary().entry(byte), other.dictionary().entry(byte), "{byte}");
     }
+}
+
+fn hear<'d>(all: impl Iterator<Item = &'d Definition>) -> Vocabulary {
+    let mut heard = Vocabulary::of_medium(&[GroupTag::default()]);
+    for definition in all {
+        let _ = heard.define(definition, 0);
+    }
+    heard
 }
 
 /// Splitting the whole at the same stride gives the last fragment again.
