@@ -62,6 +62,7 @@ pub mod limits;
 mod open;
 mod reassembly;
 mod ring;
+mod room;
 mod short;
 mod tag;
 mod unit;
@@ -85,6 +86,7 @@ pub use open::{
 };
 pub use reassembly::{Losses, Progress, Reassembly};
 pub use ring::SlotRing;
+pub use room::{Room, seal_in_room};
 pub use short::{SHORT_FRAGMENT_HEADER_BYTES, ShortFragment, ShortReassembly};
 pub use tag::{GroupTag, PeerTag};
 pub use unit::{Batch, Unit};

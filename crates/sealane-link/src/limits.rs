@@ -50,6 +50,12 @@ sealane_message::limits! {
     MAX_SEND_WAIT_MS: u64 = 5, "milliseconds";
     /// Batches that wait for a link in memory. A further one is not taken.
     MAX_MEMORY_BATCHES: usize = 32, "batches";
+    /// Machines beside an end with an interface of frames whose addresses it knows. A further one
+    /// is not remembered.
+    MAX_TAP_HOSTS: usize = 1024, "machines";
+    /// Questions of such machines that are answered in a second, and questions of the end to them.
+    /// Of further ones nothing is heard.
+    MAX_TAP_ANSWERS_PER_SECOND: u32 = 1000, "answers a second";
     /// How often a relay that ends still takes what has come on a link, so that an end under load
     /// is one.
     MAX_LAST_BATCHES: u32 = 4096, "calls";

@@ -38,6 +38,8 @@ pub enum Arrival<'a> {
     Frame(&'a mut [u8]),
     /// A neighbour asks for the own announcement.
     Asked,
+    /// No more has come at once: what was kept to go together goes now.
+    Pause,
 }
 
 /// Takes what comes for this machine, on the thread of the link, or says why not.
@@ -170,6 +172,17 @@ impl Relay {
         }
         self.shared.tap.finish();
         self.shared.counters.tally()
+    }
+}
+
+#[cfg(test)]
+impl Relay {
+    /// The worker of the first link, which runs as it is told.
+    pub(crate) fn by_hand(config: &Config, cards: &[RelayCard]) -> Result<Worker, LinkError> {
+        let table = Table::new(config, cards, None)?;
+        let opened = config.links.iter().map(|link| Link::open(link, config.memory.as_ref()));
+        let links: Arc<[Link]> = opened.collect::<Result<Vec<_>, _>>()?.into();
+        Ok(Worker::new(Arc::new(Shared::new(table, None, &config.links)), links, 0))
     }
 }
 

@@ -103,6 +103,7 @@ impl Worker {
                 neighbour.traffic.came(units, bytes, dropped, now_us / 1000);
             }
         }
+        desk.pause();
     }
 
     /// Goes on with the newest table.
@@ -128,3 +129,6 @@ impl Worker {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -98,8 +98,8 @@ impl<'a> PublishItem<'a> {
     }
 
     /// Reads what stands beside `to` and `n`.
-    fn read(codec: Codec, to: &str, n: u64, fields: &[Field<'a>]) -> Result<Self, Error> {
-        let to = to.parse()?;
+    fn read(codec: Codec, named: Named<'_>, n: u64, fields: &[Field<'a>]) -> Result<Self, Error> {
+        let to = named.topic()?;
         let (mut envelope, mut delay_ms, mut expect) = (None, None, None);
         for (key, raw) in fields {
             match key.as_ref() {
@@ -116,6 +116,23 @@ impl<'a> PublishItem<'a> {
 }
 
 type Field<'a> = (Cow<'a, str>, &'a [u8]);
+
+/// The stream of an item. Messages of one stream mostly come together and then share its name with
+/// the one before.
+#[derive(Clone, Copy)]
+struct Named<'a> {
+    to: &'a str,
+    before: Option<&'a Topic>,
+}
+
+impl Named<'_> {
+    fn topic(self) -> Result<Topic, Error> {
+        match self.before {
+            Some(before) if before.as_str() == self.to => Ok(before.clone()),
+            _ => Ok(self.to.parse()?),
+        }
+    }
+}
 
 fn read_condition(codec: Codec, raw: &[u8]) -> Result<Option<u64>, Error> {
     let wrong = |_| Error::parameter("condition", "is not a map");
@@ -163,11 +180,21 @@ pub struct PublishAsked<'a> {
 }
 
 /// Reads a frame that publishes; the envelopes are slices of it that nobody has looked into.
+/// `before` is the stream of the last message that came, whose name is not made again.
 ///
 /// # Errors
 /// [`Error::Decode`] where the frame is not of the codec, [`Error::UnknownOp`] where it does
 /// something else, or an item has no `to` or no `n` by which it could be answered.
-pub fn read_publish(codec: Codec, frame: &[u8]) -> Result<Vec<PublishAsked<'_>>, Error> {
+pub fn read_publish<'a>(
+    codec: Codec,
+    frame: &'a [u8],
+    before: Option<&Topic>,
+) -> Result<Vec<PublishAsked<'a>>, Error> {
+    if codec == Codec::Json
+        && let Some((bytes, fields)) = single_json(frame)
+    {
+        return Ok(vec![read_fields(codec, bytes, &fields, before)?]);
+    }
     let fields = sealane_codec::fields(codec, frame).map_err(|cause| match cause {
         CodecError::WrongKind { .. } => Error::UnknownOp("frame".into()),
         cause => Error::Decode { codec: codec.name(), cause },
@@ -185,18 +212,37 @@ pub fn read_publish(codec: Codec, frame: &[u8]) -> Result<Vec<PublishAsked<'_>>,
     if items.is_empty() {
         return Err(wrong());
     }
-    items.into_iter().map(|raw| read_item(codec, raw)).collect()
+    let mut all: Vec<PublishAsked<'_>> = Vec::with_capacity(items.len());
+    for raw in items {
+        let last = all.last().and_then(|asked| asked.item.as_ref().ok()).map(|item| &item.to);
+        let fields = sealane_codec::fields(codec, raw).map_err(|_| wrong())?;
+        let asked = read_fields(codec, raw.len(), &fields, last.or(before))?;
+        all.push(asked);
+    }
+    Ok(all)
 }
 
-fn read_item(codec: Codec, raw: &[u8]) -> Result<PublishAsked<'_>, Error> {
-    let fields = sealane_codec::fields(codec, raw).map_err(|_| wrong())?;
+/// The one item of a frame that is written as clients write it, and its bytes. Around what is one
+/// map these brackets are one frame, which is thus read in one pass. Anything else is read layer by
+/// layer.
+fn single_json(frame: &[u8]) -> Option<(usize, Vec<Field<'_>>)> {
+    let item = frame.strip_prefix(br#"{"publish":["#)?.strip_suffix(b"]}")?;
+    Some((item.trim_ascii().len(), sealane_codec::fields(Codec::Json, item).ok()?))
+}
+
+fn read_fields<'a>(
+    codec: Codec,
+    bytes: usize,
+    fields: &[Field<'a>],
+    before: Option<&Topic>,
+) -> Result<PublishAsked<'a>, Error> {
     let field = |name: &str| fields.iter().find(|(key, _)| key == name).map(|(_, raw)| *raw);
     let to = field("to").ok_or_else(wrong)?;
     let to = sealane_codec::read_text(codec, to).map_err(|_| wrong())?;
     let n = field("n").ok_or_else(wrong)?;
     let n = sealane_codec::read_u64(codec, n).map_err(|_| wrong())?;
-    let item = PublishItem::read(codec, &to, n, &fields);
-    Ok(PublishAsked { to, n, bytes: raw.len(), item })
+    let item = PublishItem::read(codec, Named { to: &to, before }, n, fields);
+    Ok(PublishAsked { to, n, bytes, item })
 }
 
 fn wrong() -> Error {
@@ -422,7 +468,7 @@ mod tests {
     use crate::Level;
 
     fn json(frame: &str) -> Result<Vec<PublishAsked<'_>>, Error> {
-        read_publish(Codec::Json, frame.as_bytes())
+        read_publish(Codec::Json, frame.as_bytes(), None)
     }
 
     #[test]
@@ -444,7 +490,7 @@ mod tests {
             let written: Vec<_> = written.collect();
             let mut frame = Vec::new();
             write_publish(codec, written.iter().map(Vec::as_slice), &mut frame);
-            let read = read_publish(codec, &frame).unwrap();
+            let read = read_publish(codec, &frame, None).unwrap();
             assert_eq!(read.len(), items.len());
             for ((asked, item), written) in read.into_iter().zip(items).zip(&written) {
                 assert_eq!((asked.n, asked.bytes), (item.n, written.len()));
@@ -481,6 +527,49 @@ mod tests {
                 frame.write(codec, &mut bytes);
                 assert_eq!(PublishFrame::read(codec, &bytes.into()), Ok(frame));
             }
+        }
+    }
+
+    #[test]
+    fn a_frame_of_one_item_is_read_alike_in_each_form() {
+        let item = r#"{"to":"a","n":1,"envelope":{"x":[{}]}}"#;
+        let alone = json(item).unwrap_err();
+        assert_eq!(alone, Error::UnknownOp("to".into()));
+        let single = format!(r#"{{"publish":{item}}}"#);
+        let list = format!(r#"{{"publish":[{item}]}}"#);
+        let spaced = format!(r#"{{"publish":[ {item} ]}}"#);
+        let expected = json(&single).unwrap();
+        assert_eq!(expected[0].bytes, item.len());
+        assert_eq!(json(&list).unwrap(), expected);
+        assert_eq!(json(&spaced).unwrap(), expected);
+        // What only looks as if one item stood between the brackets.
+        for frame in [
+            format!(r#"{{"publish":[{item}],"publish":[{item}]}}"#),
+            format!(r#"{{"publish":[{item}],"x":[]}}"#),
+            format!(r#"{{"publish":[{item},]}}"#),
+            format!(r#"{{"publish":[[{item}]]}}"#),
+            format!(r#"{{"publish":[{item}]]}}"#),
+            format!(r#"{{"publish":[{item}}}]}}"#),
+        ] {
+            assert!(json(&frame).is_err(), "{frame}");
+        }
+        assert_eq!(json(&format!(r#"{{"publish":[{item},{item}]}}"#)).unwrap().len(), 2);
+    }
+
+    #[test]
+    fn a_name_is_shared_with_the_message_before_and_never_taken_for_it() {
+        let item = |to: &str| format!(r#"{{"to":"{to}","n":1,"envelope":{{}}}}"#);
+        let all = ["a", "a", "b", "b//", "b", "a"].map(item).join(",");
+        let frame = format!(r#"{{"publish":[{all}]}}"#);
+        let before: Topic = "a".parse().unwrap();
+        for before in [None, Some(&before)] {
+            let read = read_publish(Codec::Json, frame.as_bytes(), before).unwrap();
+            let name =
+                |asked: &PublishAsked<'_>| asked.item.as_ref().ok().map(|i| i.to.to_string());
+            let names: Vec<_> = read.iter().map(name).collect();
+            let expected = ["a", "a", "b", "", "b", "a"].map(|to| Some(to.to_owned()));
+            let expected = expected.map(|to| to.filter(|to| !to.is_empty()));
+            assert_eq!(names, expected);
         }
     }
 

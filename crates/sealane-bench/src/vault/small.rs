@@ -87,7 +87,8 @@ pub(super) fn puts(
     Ok(())
 }
 
-/// Keeps the source once more in the store that is there; the bytes are those of the first time.
+/// Keeps the source once more in the store that is there, each tool in turn; the bytes are those of
+/// the first time.
 pub(super) fn again(
     work: &Work<'_>,
     tools: &[Tool],
@@ -95,16 +96,17 @@ pub(super) fn again(
     demanded: &str,
     add: &mut dyn FnMut(Row),
 ) -> Result<(), Error> {
-    for tool in tools {
-        let store = store(work.bench, tool);
-        let (mut runs, mut first) = (vec![], None);
-        for _ in 0..work.bench.rounds {
+    let mut results = vec![(vec![], None); tools.len()];
+    for _ in 0..work.bench.rounds {
+        for (tool, (runs, first)) in tools.iter().zip(&mut results) {
+            let store = store(work.bench, tool);
             let before = measure::size(&store);
             measure::warm(&work.source);
             runs.push(work.bench.run(&tool.put(&store, &work.source, work.cores), work.cores)?);
-            let grown = measure::size(&store).saturating_sub(before);
-            first.get_or_insert(grown);
+            first.get_or_insert(measure::size(&store).saturating_sub(before));
         }
+    }
+    for (tool, (runs, first)) in tools.iter().zip(results) {
         let note = if tool.is_usual() { demanded.to_owned() } else { String::new() };
         let what = format!("{}, {what}", work.name);
         add(row(work, tool, what, Median::of(&runs), first, note));

@@ -7,5 +7,6 @@ mod over_ethernet;
 mod relays_in_memory;
 mod relays_in_place;
 mod stage;
+mod swaps_tables;
 mod tells_status;
 mod withstands;

@@ -2,6 +2,7 @@
 //! skipped, wrong, lost on the way or ended in between; and it takes no more than it asked for.
 
 use std::collections::HashMap;
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use sealane_codec::Codec;
@@ -349,4 +350,49 @@ async fn a_token_that_is_too_fast_is_asked_for_nothing_until_it_may() {
     }
     // The burst of a second, what was asked for while anything of it was left, then the rate.
     assert!(began.elapsed() > Duration::from_secs(1), "{:?}", began.elapsed());
+}
+
+/// The writer itself sends the answers of a commit to few connections, so that no worker has to
+/// wake for them.
+#[test]
+fn an_answer_comes_while_every_worker_of_the_hub_is_busy() {
+    let runtime = || {
+        let mut builder = tokio::runtime::Builder::new_multi_thread();
+        builder.worker_threads(1).enable_all().build().unwrap()
+    };
+    let (ours, theirs) = (runtime(), runtime());
+    let hub = theirs.block_on(Running::start());
+    let mut session = ours.block_on(Session::open(&hub, ""));
+    let store = rusqlite::Connection::open(hub.folder.path().join("streams.db")).unwrap();
+    let text = "x".repeat(MAX_PUBLISH_CREDIT_BYTES as usize / 2);
+    let (mut n, mut came) = (0, Err("nothing was tried".to_owned()));
+    // Once in a while the machine stands still for so long that the writer gives up.
+    for _ in 0..10 {
+        n += 1;
+        ours.block_on(session.one(item("a", n))).unwrap();
+        store.execute_batch("BEGIN IMMEDIATE").unwrap();
+        let large = json!({"to": "a", "n": n + 1, "envelope": {"id": "m", "text": text}});
+        // The hub asks for more bytes as soon as its writer has the message.
+        let more = ours.block_on(async {
+            session.ask(large).await;
+            session.socket.frame().await
+        });
+        assert!(more["credit"].is_u64(), "{more}");
+        let (busy, is_busy) = mpsc::channel();
+        let (free, is_free) = mpsc::channel::<()>();
+        theirs.spawn(async move {
+            busy.send(()).unwrap();
+            is_free.recv().unwrap_err();
+        });
+        is_busy.recv().unwrap();
+        store.execute_batch("ROLLBACK").unwrap();
+        came = ours.block_on(session.answers(1)).into_values().next().unwrap();
+        drop(free);
+        if came.is_ok() {
+            break;
+        }
+    }
+    assert_eq!(came.map(|_| ()), Ok(()));
+    drop(session);
+    theirs.block_on(hub.stop());
 }

@@ -252,17 +252,20 @@ pub(super) enum Answer {
 }
 
 impl Answer {
-    /// The commit stands.
-    pub(super) fn send(self) {
+    /// The commit stands. Returns the session whose connection is to be told of its answers.
+    pub(super) fn send(self) -> Option<Arc<Outbox>> {
         match self {
             Answer::Append(reply, result) => drop(reply.send(result.map_err(Error::from))),
-            Answer::Publish(outbox, answered) => outbox.tell([answered]),
+            Answer::Publish(outbox, answered) => {
+                return outbox.add([answered]).then_some(outbox);
+            }
             Answer::Configure(reply, result) => drop(reply.send(result.map_err(Error::from))),
             Answer::Remove(reply, result) => drop(reply.send(result.map_err(Error::from))),
             Answer::Manage { reply, result, .. } => {
                 drop(reply.send(result.map_err(Error::from)));
             }
         }
+        None
     }
 
     /// The commit was given up. What was refused in it may have been for what did not come to be.

@@ -26,6 +26,7 @@ use super::upkeep::RELEASE_AGAIN_MS;
 use crate::Level;
 use crate::block::Record;
 use crate::envelope::Envelope;
+use crate::publishing;
 use crate::registry::Registry;
 use crate::rooms::{Room, Rooms};
 use crate::store::{
@@ -135,12 +136,14 @@ struct Asked {
     expect: Option<u64>,
     due_ms: Option<u64>,
     key: Option<Key>,
+    /// Whether the answer names the messages by their numbers, and not by their ids.
+    is_numbered: bool,
 }
 
 impl Asked {
     fn split(append: Append) -> (Reply<Appended>, Self) {
         let Append { topic, envelopes, group, expect, due_ms, key, reply, .. } = append;
-        (reply, Self { topic, envelopes, group, expect, due_ms, key })
+        (reply, Self { topic, envelopes, group, expect, due_ms, key, is_numbered: false })
     }
 }
 
@@ -288,9 +291,9 @@ impl Plan {
         let is_published = |(number, _): &mut (Option<u32>, Answer)| {
             number.is_some_and(|number| numbers.contains(&number))
         };
-        for (_, answer) in self.answers.extract_if(.., is_published) {
-            answer.send();
-        }
+        let answered = self.answers.extract_if(.., is_published);
+        let told: Vec<_> = answered.filter_map(|(_, answer)| answer.send()).collect();
+        told.iter().for_each(|outbox| outbox.wake());
         all
     }
 
@@ -328,12 +331,13 @@ impl Plan {
 
     /// Tells everybody, once the commit has ended.
     pub(super) fn answer(&mut self, fault: Option<&Fault>) {
-        for (_, answer) in self.answers.drain(..) {
-            match fault {
-                None => answer.send(),
-                Some(fault) => answer.fail(fault),
-            }
-        }
+        let Some(fault) = fault else {
+            let answers = self.answers.drain(..);
+            return publishing::send(
+                &answers.filter_map(|(_, answer)| answer.send()).collect::<Vec<_>>(),
+            );
+        };
+        self.answers.drain(..).for_each(|(_, answer)| answer.fail(fault));
     }
 
     pub(super) fn target(&self, planner: &Planner, topic: &Topic) -> Target {
@@ -537,7 +541,8 @@ impl Plan {
     fn take(&mut self, stream: &Arc<Stream>, asked: Asked) -> Appended {
         let now_ms = self.now_ms;
         let level = stream.state.lock().level;
-        let ids: Vec<Bytes> = asked.envelopes.iter().map(|envelope| envelope.id.clone()).collect();
+        let named = asked.envelopes.iter().filter(|_| !asked.is_numbered);
+        let ids: Vec<Bytes> = named.map(|envelope| envelope.id.clone()).collect();
         let key = asked.key.map(|key| (key.key, key.body.to_vec(), write_ids(&ids)));
         if let Some(due_ms) = asked.due_ms {
             let record = |envelope| Record::new(0, now_ms, envelope);

@@ -274,6 +274,32 @@ fn two_machines_talk_by_tcp_and_udp_through_one_that_holds_no_key() {
     row.search(&[("long", &long[..4096]), ("short", &short), ("datagram", &word)]);
 }
 
+/// One end has an interface of frames, and asks by ARP for whom it talks to; the other has one that
+/// goes packet by packet.
+#[test]
+fn ends_with_interfaces_of_all_kinds_talk_to_each_other() {
+    let _turn = crate::TURN.blocking_lock();
+    let row = Row::new();
+    for (who, kind) in [("car", "kind = \"tap\""), ("base", "offload = false")] {
+        let path = row.home.path(&format!("{who}.toml"));
+        let config = std::fs::read_to_string(&path).unwrap();
+        std::fs::write(path, config.replace("[mesh]\n", &format!("[mesh]\n{kind}\n"))).unwrap();
+    }
+    let (car, base) = (row.end(0, "car"), row.end(1, "base"));
+    let listener = row.on(1, || TcpListener::bind((BASE, 7000)).unwrap());
+    let server = std::thread::spawn(move || echo(&listener));
+    let long = text(2 << 20, 11);
+    let sent = long.clone();
+    let got = row.on(0, move || there_and_back(sent));
+    assert!(got == long, "{} bytes came back", got.len());
+    row.on(0, || there_and_back(Vec::new()));
+    server.join().unwrap();
+    let dropped = car.stop().field("dropped").and_then(|all| all.field("link_fault")).cloned();
+    assert_eq!(dropped, None, "the machine's own address is known");
+    drop(base);
+    row.search(&[("long", &long[..4096])]);
+}
+
 /// A packet of nothing but a header.
 fn packet(from: [u8; 4]) -> Vec<u8> {
     let mut packet = vec![0; 20];

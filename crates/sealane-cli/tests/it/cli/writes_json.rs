@@ -116,6 +116,13 @@ fn verbs_without_a_hub_write_what_the_page_says() {
     for (name, args) in [
         ("explain CODE", &["explain", "SL-TOPIC-01"][..]),
         ("config show", &["config", "show"]),
+        ("version", &["version"]),
+        ("cert self-signed", &["cert", "self-signed", "localhost", "--to", "tls"]),
+        ("context add NAME", &["context", "add", "a", "--server", "a:1", "--ca", "tls/cert.pem"]),
+        ("context add NAME", &["context", "use", "a"]),
+        ("context ls", &["context", "ls"]),
+        ("context add NAME", &["context", "use", "--none"]),
+        ("context add NAME", &["context", "rm", "a"]),
         ("policy explain TYPE", &["policy", "explain", "location"]),
         ("policy check", &["policy", "check"]),
         ("token new NAME", &token),
