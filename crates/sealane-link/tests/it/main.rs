@@ -1,5 +1,6 @@
 //! The promises of `sealane-link`, each in a file of its own, over real sockets.
 
+mod corpus;
 mod drops_by_name;
 mod floods_once;
 mod over_ethernet;
