@@ -56,7 +56,7 @@ of it is ever printed:
   tag = \"a1a2a3a4\"       # 4 bytes: the group tag in frames
   id = \"0707…\"           # 32 bytes
   suite = \"AES_256_GCM_SHA512_128\"
-                         # the default; or CHACHA20_POLY1305_SHA512_128, 5, 0xf001
+                       # the default; or CHACHA20_POLY1305_SHA512_128, 5, 0xf001
   pair = false           # whether it is a group of two
   secret = \"…\"           # 32 bytes: the secret of ...
   epoch = 21             # ... this epoch
