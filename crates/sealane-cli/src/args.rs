@@ -241,7 +241,7 @@ pub struct Pub {
 pub struct Sub {
     /// A topic, or a pattern: `*` is one segment, a last `**` the rest
     pub pattern: String,
-    /// Begin at this place: first, new, an offset, a time (RFC 3339, @MILLISECONDS) or an age (-10m)
+    /// Begin at: first, new, an offset, a time (RFC 3339, @MILLISECONDS) or an age (-10m)
     /// [default: new; with --consumer, where a new one begins: first]
     #[arg(long, value_name = "PLACE", value_parser = times::start, allow_hyphen_values = true)]
     #[arg(conflicts_with = "inbox")]

@@ -1,7 +1,5 @@
 //! `sealane cert`: a certificate for a node that has no issuer.
 
-mod x509;
-
 use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::net::IpAddr;
@@ -9,7 +7,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use x509::{Made, Name, Request};
+use rcgen::{CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair, KeyUsagePurpose};
 
 use crate::args::cert::{Cert, CertVerb, SelfSigned};
 use crate::key::{machine_name, say};
@@ -30,20 +28,15 @@ pub fn run(args: &Cert, terminal: &mut Terminal) -> Result<(), Failure> {
 
 fn self_signed(args: &SelfSigned, terminal: &mut Terminal) -> Result<(), Failure> {
     let names = if args.names.is_empty() { names_of_this_machine() } else { args.names.clone() };
-    let parsed = names.iter().map(|name| {
-        let fault = || Failure::Certificate(format!("`{name}` is no name and no address"));
-        parse(name).ok_or_else(fault)
-    });
-    let parsed = parsed.collect::<Result<Vec<_>, _>>()?;
+    if let Some(name) = names.iter().find(|name| !is_name(name)) {
+        return Err(Failure::Certificate(format!("`{name}` is no name and no address")));
+    }
     let now = SystemTime::now();
     let until = now + DAY * args.days;
-    let mut serial = [0; 16];
-    getrandom::fill(&mut serial).map_err(|cause| Failure::Runtime(io::Error::other(cause)))?;
-    let request = Request { names: &parsed, from: now - VALID_BEFORE, until };
     let subject = names.first().map_or("localhost", String::as_str);
-    let made = request.make(serial, subject);
-    let made = made.map_err(|_| Failure::Certificate("no key could be made".to_owned()))?;
-    let Made { certificate, key } = made;
+    let made = make(&names, subject, Validity { from: now - VALID_BEFORE, until });
+    let Made { certificate, key } =
+        made.map_err(|cause| Failure::Certificate(cause.to_string()))?;
     let (certificate_path, key_path) = (args.to.join("cert.pem"), args.to.join("key.pem"));
     std::fs::create_dir_all(&args.to).map_err(|cause| Failure::file(&args.to, cause))?;
     write_new(&key_path, &key, 0o600)?;
@@ -77,16 +70,43 @@ fn self_signed(args: &SelfSigned, terminal: &mut Terminal) -> Result<(), Failure
 fn names_of_this_machine() -> Vec<String> {
     let mut names: Vec<String> = ["localhost", "127.0.0.1", "::1"].map(str::to_owned).into();
     let name = machine_name();
-    if !names.contains(&name) && parse(&name).is_some() {
+    if !names.contains(&name) && is_name(&name) {
         names.insert(0, name);
     }
     names
 }
 
-/// What a certificate can be for: a name of DNS, with `*` for its first part or not, or an address.
-fn parse(name: &str) -> Option<Name> {
-    if let Ok(address) = name.parse::<IpAddr>() {
-        return Some(Name::Address(address));
+/// From when until when a certificate holds.
+struct Validity {
+    from: SystemTime,
+    until: SystemTime,
+}
+
+/// A certificate and its key, both PEM.
+struct Made {
+    certificate: String,
+    key: String,
+}
+
+/// A certificate that is no authority of others: whoever trusts it, trusts this node alone.
+fn make(names: &[String], subject: &str, validity: Validity) -> Result<Made, rcgen::Error> {
+    let mut params = CertificateParams::new(names.to_vec())?;
+    params.distinguished_name.push(DnType::CommonName, format!("Sealane node {subject}"));
+    params.not_before = validity.from.into();
+    params.not_after = validity.until.into();
+    params.is_ca = IsCa::ExplicitNoCa;
+    params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    let key = KeyPair::generate()?;
+    let certificate = params.self_signed(&key)?;
+    Ok(Made { certificate: certificate.pem(), key: key.serialize_pem() })
+}
+
+/// Whether a certificate can be for it: a name of DNS, with `*` for its first part or not, or an
+/// address.
+fn is_name(name: &str) -> bool {
+    if name.parse::<IpAddr>().is_ok() {
+        return true;
     }
     let is_part = |part: &str| {
         (1..=63).contains(&part.len())
@@ -95,8 +115,7 @@ fn parse(name: &str) -> Option<Name> {
             && !part.ends_with('-')
     };
     let rest = name.strip_prefix("*.").unwrap_or(name);
-    let is_name = name.len() <= 253 && rest.split('.').all(is_part);
-    is_name.then(|| Name::Dns(name.to_owned()))
+    name.len() <= 253 && rest.split('.').all(is_part)
 }
 
 /// Writes over nothing: a key that is in use would be lost.
@@ -120,11 +139,11 @@ mod tests {
     #[test]
     fn a_certificate_is_for_names_and_addresses() {
         for good in ["localhost", "hub.example", "*.hub.example", "192.0.2.7", "::1", "a-1"] {
-            assert!(parse(good).is_some(), "{good}");
+            assert!(is_name(good), "{good}");
         }
         for wrong in ["", "a b", "hub.example:9087", "a..b", "-a", "http://a", "a/b", "*"] {
-            assert_eq!(parse(wrong), None, "{wrong}");
+            assert!(!is_name(wrong), "{wrong}");
         }
-        assert!(names_of_this_machine().iter().all(|name| parse(name).is_some()));
+        assert!(names_of_this_machine().iter().all(|name| is_name(name)));
     }
 }

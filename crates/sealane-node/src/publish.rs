@@ -111,6 +111,7 @@ struct Connection {
 impl Connection {
     fn new(app: Arc<App>, frames: Frames, pass: Pass, publishing: Publishing) -> Self {
         let wake = Box::pin(sleep_until(frames.wake_at()));
+        let credit = Credit::new(app.fair.asked.room());
         Self {
             app,
             frames,
@@ -118,7 +119,7 @@ impl Connection {
             topic: None,
             publishing,
             waiting: Waiting::default(),
-            credit: Credit::new(),
+            credit,
             answers: Vec::new(),
             told: Vec::new(),
             wake,

@@ -200,8 +200,8 @@ sealane_message::errors! {
         #[error("its certificate is from an issuer that is not known here")]
         #[code("SL-CLIENT-23", "UnknownIssuer", exit = Usage)]
         #[cause("the issuer of the hub's certificate is not known")]
-        #[hint("Name the certificate of the issuer, or the self-signed one of the hub, with \
-                SEALANE_CA or in a context: `sealane context add NAME --server ADDRESS --ca FILE`.")]
+        #[hint("Name the issuer's certificate, or the hub's self-signed one, with SEALANE_CA or \
+                in a context: `sealane context add NAME --server ADDRESS --ca FILE`.")]
         UnknownIssuer,
         /// The certificate is one of an authority, as `openssl req -x509` makes them.
         #[error("its certificate is one of an authority, not one of a hub")]

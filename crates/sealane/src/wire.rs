@@ -160,7 +160,8 @@ fn distrust(cause: &rustls::Error) -> Distrust {
     }
 }
 
-/// `DnsName("a")` and `IpAddress(::1)`, which the library of certificates writes, without its words.
+/// `DnsName("a")` and `IpAddress(::1)`, as the library of certificates writes them, without its
+/// words.
 fn plain_name(name: &str) -> &str {
     let inner = name.split_once('(').and_then(|(_, rest)| rest.strip_suffix(')'));
     inner.unwrap_or(name).trim_matches('"')

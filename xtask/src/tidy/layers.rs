@@ -91,7 +91,8 @@ fn order(tree: &Tree, package: &Package<'_>, findings: &mut Vec<Finding>) {
 /// Tests are held to it too: their allocator would hide what the program's does.
 fn alone(tree: &Tree, package: &Package<'_>, findings: &mut Vec<Finding>) {
     let path = format!("{}/Cargo.toml", package.dir);
-    for kind in ["dependencies", "build-dependencies", "dev-dependencies"] {
+    // What only tests are linked with is not shipped.
+    for kind in ["dependencies", "build-dependencies"] {
         let names = package.dependencies(kind);
         for (name, user) in ALONE.iter().filter(|(name, _)| names.iter().any(|n| n == name)) {
             if package.name != *user {

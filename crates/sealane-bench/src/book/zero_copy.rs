@@ -1,7 +1,5 @@
 //! `zero-copy`: a vehicle's data messages forwarded.
 
-mod hop;
-
 use std::borrow::Cow;
 use std::hint::black_box;
 
@@ -72,7 +70,7 @@ pub(super) fn report(plan: &Plan, progress: &mut dyn FnMut(f64)) -> Result<Repor
         title: "data messages of a vehicular network, forwarded",
         about: "A message on the report's wire is 22 or 28 bytes and its payload; a frame here is \
                 sealed, and has a hop limit and a length that a relay checks.",
-        tables: vec![tree, fresh, reused, hop::table(plan, &PAYLOADS)?, counts, sizes()?],
+        tables: vec![tree, fresh, reused, counts, sizes()?],
         corrections: corrections(),
     })
 }

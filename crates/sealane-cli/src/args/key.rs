@@ -47,7 +47,7 @@ pub enum KeyVerb {
         #[arg(long)]
         public: bool,
     },
-    /// Write a card with which a group can invite this identity once; text on a terminal, else bytes
+    /// Write a card for one invitation to a group: text on a terminal, bytes elsewhere
     Card {
         /// Another name on the card than the identity's
         #[arg(long, value_name = "NAME")]

@@ -2,8 +2,8 @@
 //! completes, all that any snapshot refers to is there, and at most one pack goes to the store
 //! again.
 //!
-//! `SEALANE_KILLS` says how often each of them is killed before it has ended, `SEALANE_SEED` repeats
-//! the moments of a run as far as the scheduler allows.
+//! `SEALANE_KILLS` says how often each of them is killed before it has ended, `SEALANE_SEED`
+//! repeats the moments of a run as far as the scheduler allows.
 
 use std::path::Path;
 use std::time::{Duration, Instant};

@@ -5,6 +5,7 @@
 
 mod made;
 mod publish;
+mod remove;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
@@ -216,19 +217,7 @@ impl Plan {
             Command::Publish(publish) => return self.publish(planner, publish),
             Command::Configure(configure) => self.configure(planner, configure),
             Command::Manage(manage) => self.manage(planner, manage)?,
-            Command::Remove(topic, reply) => match self.target(planner, &topic) {
-                Target::Known(_) if self.made.contains_key(&topic) => {
-                    self.defer(Command::Remove(topic, reply));
-                }
-                Target::Known(stream) => {
-                    self.remove(topic, stream);
-                    self.answers.push((None, Answer::Remove(reply, Ok(()))));
-                }
-                Target::New | Target::Leaving => {
-                    let refusal = Refusal::UnknownStream(topic);
-                    self.answers.push((None, Answer::Remove(reply, Err(refusal))));
-                }
-            },
+            Command::Remove(remove) => self.ask_to_remove(planner, remove)?,
             Command::Damage(stream, range) => self.damage.push((stream, range)),
             Command::Dirty | Command::Stop(_) => {}
         }
@@ -306,7 +295,8 @@ impl Plan {
         let levels = self.settings.values().filter(|(s, new)| s.settings().level != new.level);
         added.extend(levels.map(|(stream, _)| stream.number));
         let stays = |(_, answer): &(Option<u32>, Answer)| match answer {
-            Answer::Remove(..) => true,
+            // What has kept a stream may be taken out here.
+            Answer::Remove(_, result) => *result != Ok(false),
             Answer::Configure(_, Ok((stream, _))) => !added.contains(&stream.number),
             Answer::Manage { removes, .. } => *removes,
             Answer::Configure(_, Err(_)) | Answer::Append(..) | Answer::Publish(..) => false,
@@ -389,16 +379,6 @@ impl Plan {
 
     pub(super) fn staged(&mut self, stream: &Arc<Stream>) -> &mut Staged {
         self.gains.entry(stream.number).or_insert_with(|| Staged::new(stream.clone()))
-    }
-
-    fn remove(&mut self, topic: Topic, stream: Arc<Stream>) {
-        stream.state.lock().leaving = u64::MAX;
-        self.gains.remove(&stream.number);
-        self.settings.remove(&stream.number);
-        self.managed.forget(stream.number);
-        self.delayed.retain(|delayed| delayed.stream.number != stream.number);
-        self.rooms_left.add(&topic);
-        self.removing.insert(topic, stream);
     }
 
     fn configure(&mut self, planner: &mut Planner, configure: Configure) {
