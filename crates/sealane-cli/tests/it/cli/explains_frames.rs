@@ -541,7 +541,7 @@ fn wrong_usage_is_told_apart_from_refused_frames() {
     assert_eq!(inspect(b"", &[]).status.code(), Some(1));
     let help = sealane(home.path()).args(["inspect", "--help"]).output().unwrap();
     let help = String::from_utf8(help.stdout).unwrap();
-    for part in ["[[group]]", "dictionary byte; group tag", "captureOffset", "Exit codes"] {
+    for part in ["[[group]]", "dictionary byte; then group tag", "captureOffset", "Exit codes"] {
         assert!(help.contains(part), "{part}");
     }
 }
