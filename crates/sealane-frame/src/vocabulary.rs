@@ -285,7 +285,9 @@ mod tests {
     #[test]
     fn who_joins_late_asks_and_nobody_is_asked_or_told_too_often() {
         let mut sender = Vocabulary::of_medium(&[]);
-        (0..100).for_each(|now| drop(sender.say(entry(1), now)));
+        for now in 0..100 {
+            let _ = sender.say(entry(1), now);
+        }
         let Word::Byte(byte) = sender.say(entry(1), 100) else { panic!("defined long ago") };
         let mut late = Vocabulary::of_medium(&[]);
         let mut told = 0;

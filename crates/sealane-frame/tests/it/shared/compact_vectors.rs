@@ -120,27 +120,41 @@ fn short(frame: &[u8], id: u8, unit_bytes: usize) -> Vec<Vec<u8>> {
     parts.map(|part| [&part.header()[..], part.part()].concat()).collect()
 }
 
-pub(crate) fn cases() -> Vec<Case> {
+/// A frame of the compact form, and another of the same length.
+fn frames() -> [Vec<u8>; 2] {
     let compact: Vec<u8> = (0x80..0xc0).collect();
     let mut other = compact.clone();
     other[1..].reverse();
+    [compact, other]
+}
+
+/// The unit of a frame in the full form.
+fn long() -> Vec<u8> {
     let full: Vec<u8> = (1..=100).collect();
     let mut long = vec![];
     LongFrame::of(&full).unwrap().write(&mut long);
-    let (a, b) = (short(&compact, 77, 20), short(&other, 77, 20));
-    let define = |byte, number| Definition { byte, entry: entry(number) }.to_bytes().to_vec();
+    long
+}
+
+fn define(byte: u8, number: u16) -> Vec<u8> {
+    Definition { byte, entry: entry(number) }.to_bytes().to_vec()
+}
+
+pub(crate) fn cases() -> Vec<Case> {
+    let mut all = taken();
+    all.extend(refused());
+    all
+}
+
+fn taken() -> Vec<Case> {
+    let ([compact, _], long) = (frames(), long());
+    let a = short(&compact, 77, 20);
     let [lesser, greater] = rivals().map(|rival| rival.to_bytes().to_vec());
-    let with = |unit: &[u8], at: usize, byte: u8| {
-        let mut unit = unit.to_vec();
-        unit[at] = byte;
-        unit
-    };
     let mut batch = vec![];
     for item in [&define(3, 1)[..], &compact] {
         sealane_frame::Batch::append(&mut batch, item).unwrap();
     }
-    let groups: Vec<_> = [1, 2].map(|n| GroupTag::from_bytes([n; 4])).into();
-    let medium = Some(&groups[..0]);
+    let medium = Some(&[][..]);
     let backwards = a.iter().rev().cloned().collect();
     let repeated = vec![a[0].clone(), a[0].clone(), a[1].clone(), a[2].clone(), a[3].clone()];
     vec![
@@ -163,6 +177,21 @@ pub(crate) fn cases() -> Vec<Case> {
             vec![greater.clone(), lesser.clone()]
         }),
         case("a question, which changes nothing", None, vec![vec![4, 9]]),
+    ]
+}
+
+fn refused() -> Vec<Case> {
+    let ([compact, other], long) = (frames(), long());
+    let (a, b) = (short(&compact, 77, 20), short(&other, 77, 20));
+    let [lesser, _] = rivals().map(|rival| rival.to_bytes().to_vec());
+    let with = |unit: &[u8], at: usize, byte: u8| {
+        let mut unit = unit.to_vec();
+        unit[at] = byte;
+        unit
+    };
+    let groups: Vec<_> = [1, 2].map(|n| GroupTag::from_bytes([n; 4])).into();
+    let medium = Some(&groups[..0]);
+    vec![
         case("a definition with another meaning", None, vec![define(9, 1), define(9, 2)]),
         case("a fixed byte is defined", Some(&groups), vec![define(9, 1)]),
         case("a byte that is not the entry's own", medium, vec![with(&lesser, 1, lesser[1] ^ 1)]),
