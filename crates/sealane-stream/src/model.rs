@@ -1,8 +1,9 @@
 //! The hub beside a plain model of it, on a store that fails at any statement.
 //!
 //! A seed makes batches of requests and of numbered messages, which share commits; what members of
-//! consumers do between them; trouble of the store; and kills, after which the hub is opened again. What the hub answers
-//! must be what the model says, or that the store failed, and then nothing counts.
+//! consumers do between them; trouble of the store; and kills, after which the hub is opened again.
+//! What the hub answers must be what the model says, or that the store failed, and then nothing
+//! counts.
 
 mod consumers;
 mod requests;

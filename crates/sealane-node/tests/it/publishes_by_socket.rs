@@ -358,8 +358,8 @@ async fn a_token_that_is_too_fast_is_asked_for_nothing_until_it_may() {
     assert!(began.elapsed() > Duration::from_secs(1), "{:?}", began.elapsed());
 }
 
-/// Each kind of bad input is counted under its own name, and whoever publishes beside it is as if it
-/// had not been.
+/// Each kind of bad input is counted under its own name, and whoever publishes beside it is served
+/// as if it had not been.
 #[tokio::test]
 async fn bad_input_is_counted_by_its_name_and_touches_nobody_else() {
     let hub = Running::start().await;
