@@ -165,7 +165,7 @@ pub struct Up {
     /// When a message counts as stored: memory, os or disk [default: disk] [env: SEALANE_LEVEL]
     #[arg(long, value_name = "LEVEL")]
     pub level: Option<String>,
-    /// Let the pages of another site use the hub, for example https://fleet.example; repeatable
+    /// Let the pages of another site use the hub, for example `https://fleet.example`; repeatable
     #[arg(long, value_name = "ORIGIN")]
     pub origin: Vec<String>,
     /// Speak TLS with this certificate, PEM, read again when it changes [env: SEALANE_TLS_CERT]

@@ -49,7 +49,7 @@ pub enum ContextVerb {
 pub struct ContextAdd {
     /// The name of the context: letters, digits, `-`, `_` and `.`
     pub name: String,
-    /// The address of the hub, for example https://hub.example:9087
+    /// The address of the hub, for example `https://hub.example:9087`
     #[arg(long, short, value_name = "ADDRESS")]
     pub server: String,
     /// The file with the token in its first line
