@@ -24,6 +24,11 @@ fn each_neighbour_has_counts_of_its_own_which_a_reload_keeps() {
     stage.wait_for(Reason::Malformed, 1);
     stage.send(0, &maker.announcement());
     stage.receive(2);
+    // A worker tells what it counted after it has sent.
+    wait_until("the counts", || {
+        let [of_0, of_1, _] = &*counts(&stage) else { panic!("three neighbours") };
+        of_0.received.units == 3 && of_1.sent.units == 3
+    });
     let [of_0, of_1, _] = &*counts(&stage) else { panic!("three neighbours") };
     assert_eq!((of_0.received.units, of_0.dropped), (3, 1));
     assert!(of_0.received.bytes > 3 * 64);

@@ -294,5 +294,4 @@ pub(super) const ROWS: &[Row] = &[
     row("sealane inspect junk", 1, "SL-CLI-14", &["1 of 1"]),
     row("sealane explain SL-NONE-01", 2, "SL-CLI-09", &["`SL-NONE-01`", "sealane explain"]),
     row("sealane explain access", 2, "SL-CLI-04", &["a token and a topic"]),
-    row("sealane bench cost", 1, "SL-CLI-22", &["cargo build"]),
 ];
