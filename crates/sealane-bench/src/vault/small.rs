@@ -19,6 +19,9 @@ pub(super) struct Work<'a> {
     pub(super) cores: usize,
 }
 
+/// The part of the time to unlock that a run has to take beyond it, for a rate to be told.
+const LEFT_MIN: f64 = 0.2;
+
 /// 263 files of 25 MB.
 pub(super) fn mixed(bench: &Bench, tools: &[Tool], add: &mut dyn FnMut(Row)) -> Result<(), Error> {
     let source = folder(bench, "mixed")?;
@@ -31,8 +34,12 @@ pub(super) fn mixed(bench: &Bench, tools: &[Tool], add: &mut dyn FnMut(Row)) -> 
             return String::new();
         }
         let left = seconds - unlock;
-        let (files, rate) = (set.files as f64 / left, set.bytes as f64 / left / 1e6);
         let demanded = if tool.is_usual() { demanded } else { "" };
+        // What is left of so short a run is noise.
+        if left < LEFT_MIN * unlock {
+            return format!("after unlock: too short to tell; {demanded}");
+        }
+        let (files, rate) = (set.files as f64 / left, set.bytes as f64 / left / 1e6);
         format!("after unlock: {files:.0} files/s, {rate:.0} MB/s; {demanded}")
     };
     puts(&work, tools, &note, add)?;
