@@ -2,8 +2,8 @@
 //! are joined, and the kernel takes them as one packet.
 
 use crate::offload::{
-    IPV4_HEADER_BYTES, IPV6_HEADER_BYTES, Ip, MARK_BYTES, Transport, checksum, copy_into,
-    pseudo_header, put_u16, u16_at, u32_at,
+    IPV4_HEADER_BYTES, IPV6_HEADER_BYTES, Ip, MARK_BYTES, MAX_PACKET_BYTES, NEEDS_CHECKSUM, PUSH,
+    Transport, checksum, copy_into, pseudo_header, put_u16, u16_at, u32_at,
 };
 
 /// A packet that grows by those that follow it. It allocates when it is made and never again.
@@ -39,13 +39,9 @@ struct Segment {
     is_pushed: bool,
 }
 
-/// The longest packet.
-const MAX_PACKET_BYTES: usize = 65_535;
 /// Segments of UDP that every kernel with this offload takes at once.
 const MAX_UDP_SEGMENTS: usize = 64;
-const NEEDS_CHECKSUM: u8 = 1;
 /// TCP's flags.
-const PUSH: u8 = 0x08;
 const ACK: u8 = 0x10;
 /// Do not fragment; the rest of the field tells fragments.
 const DO_NOT_FRAGMENT: u16 = 0x4000;

@@ -2,8 +2,8 @@
 //! is written as the packet that it stands for, where its frame is made.
 
 use crate::offload::{
-    IPV6_HEADER_BYTES, Ip, MARK_BYTES, Transport, checksum, copy_into, pseudo_header, put_u16,
-    u16_at, u32_at,
+    IPV6_HEADER_BYTES, Ip, MARK_BYTES, MAX_PACKET_BYTES, NEEDS_CHECKSUM, PUSH, Transport, checksum,
+    copy_into, pseudo_header, put_u16, u16_at, u32_at,
 };
 use crate::tap::ETHERNET_BYTES;
 
@@ -48,13 +48,8 @@ struct Run {
     segment_bytes: usize,
 }
 
-/// The longest packet.
-const MAX_PACKET_BYTES: usize = 65_535;
-/// The kernel's mark (`virtio_net_hdr`, VIRTIO 1.2 §5.1.6): flags.
-const NEEDS_CHECKSUM: u8 = 1;
 /// TCP's flags (RFC 9293 §3.1, RFC 3168 §6.1).
 const FIN: u8 = 0x01;
-const PUSH: u8 = 0x08;
 const WINDOW_REDUCED: u8 = 0x80;
 
 impl Burst {
