@@ -1,5 +1,6 @@
 //! The frames of a WebSocket, read and written in the codec that was agreed on.
 
+use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -125,7 +126,7 @@ impl Frames {
     /// Reads, and where frames were sent goes on writing, whichever is first: a client that writes
     /// without reading is still heard.
     pub(crate) fn hear(&mut self) -> impl Future<Output = Result<Heard, End>> {
-        std::future::poll_fn(|cx| self.poll_hear(cx))
+        poll_fn(|cx| self.poll_hear(cx))
     }
 
     /// As [`Frames::hear`], of a task that waits for other things too.
@@ -143,10 +144,14 @@ impl Frames {
 
     /// Goes on writing what was sent.
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), End>> {
-        let flushed = if self.library_answers {
-            Sink::poll_flush(Pin::new(&mut self.socket), cx).map_err(|_| End::Gone)
-        } else {
-            AsyncWrite::poll_flush(Pin::new(self.socket.get_mut()), cx).map_err(|_| End::Gone)
+        // A library that has answered a close looks no further than to what it writes into.
+        let given = match self.library_answers {
+            true => Sink::poll_flush(Pin::new(&mut self.socket), cx).map_err(|_| End::Gone)?,
+            false => Poll::Ready(()),
+        };
+        let flushed = match given {
+            Poll::Ready(()) => self.poll_out(cx),
+            Poll::Pending => Poll::Pending,
         };
         self.is_flushing = flushed.is_pending();
         if flushed.is_ready() {
@@ -154,6 +159,10 @@ impl Frames {
             self.sent = Instant::now();
         }
         flushed
+    }
+
+    fn poll_out(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), End>> {
+        AsyncWrite::poll_flush(Pin::new(self.socket.get_mut()), cx).map_err(|_| End::Gone)
     }
 
     /// Writes what was sent as far as the client takes it at once. [`Frames::hear`] goes on where
@@ -263,7 +272,8 @@ impl Frames {
             End::Gone => return,
             End::Closed => {
                 // The library has queued the answer to the client's close.
-                drop(SinkExt::flush(&mut self.socket).await);
+                self.library_answers = true;
+                drop(poll_fn(|cx| self.poll_flush(cx)).await);
                 return;
             }
             End::Refused(refusal) => refusal,

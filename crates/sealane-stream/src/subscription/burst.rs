@@ -92,9 +92,10 @@ impl Piece {
     }
 }
 
-/// Adds a delivery, to the burst before it where it follows that.
-pub(super) fn push(pieces: &mut Vec<Piece>, delivery: Delivery) {
-    if let Some(Piece::Burst(burst)) = pieces.last_mut()
+/// Adds a delivery, to the burst before it where it follows that. Pieces before `start` have been
+/// counted, and stay as they are.
+pub(super) fn push(pieces: &mut Vec<Piece>, start: usize, delivery: Delivery) {
+    if let Some(Piece::Burst(burst)) = pieces.get_mut(start..).and_then(<[Piece]>::last_mut)
         && burst.add(&delivery)
     {
         return;
@@ -138,19 +139,20 @@ mod tests {
         let came = came.into_iter().chain([(&one, 8, 2), (&other, 8, 1), (&other, 9, 1)]);
         let mut pieces = vec![Piece::Status(ServerFrame::Heartbeat(1))];
         for (block, index, attempt) in came {
-            push(&mut pieces, Delivery { block: block.clone(), index, attempt });
+            push(&mut pieces, 0, Delivery { block: block.clone(), index, attempt });
         }
+        push(&mut pieces, 6, Delivery { block: other.clone(), index: 10, attempt: 1 });
         let counts: Vec<_> = pieces.iter().map(Piece::messages).collect();
-        assert_eq!(counts, [0, 3, 1, 1, 1, 2]);
+        assert_eq!(counts, [0, 3, 1, 1, 1, 2, 1]);
         let records: Vec<_> = pieces.iter().map(|piece| piece.records().len()).collect();
-        assert_eq!(records, [0, 3, 1, 1, 1, 0], "what a block does not have is nothing");
+        assert_eq!(records, [0, 3, 1, 1, 1, 0, 0], "what a block does not have is nothing");
         let mut out = Vec::new();
         part(pieces, &mut out);
         let places = out.iter().filter_map(|output| match output {
             Output::Deliver(delivery) => Some((delivery.index, delivery.attempt)),
             Output::Status(_) => None,
         });
-        let expected = [(3, 1), (4, 1), (5, 1), (5, 1), (7, 1), (8, 2), (8, 1), (9, 1)];
+        let expected = [(3, 1), (4, 1), (5, 1), (5, 1), (7, 1), (8, 2), (8, 1), (9, 1), (10, 1)];
         assert_eq!(places.collect::<Vec<_>>(), expected);
     }
 }

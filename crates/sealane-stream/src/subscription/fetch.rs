@@ -147,6 +147,7 @@ impl Subscription {
         handed: Vec<Handed>,
         out: &mut Vec<Piece>,
     ) {
+        let start = out.len();
         for Handed { offset, attempt } in handed {
             let at = block.index_of(offset);
             if block.records.get(at).is_none_or(|record| record.offset != offset) {
@@ -160,7 +161,7 @@ impl Subscription {
             let counts = self.registry.series.of_consumer(entry);
             counts.redelivered.fetch_add(redelivered, Ordering::Relaxed);
             self.in_flight.insert(delivery.id(), Delivered { lane: index, offset });
-            burst::push(out, delivery);
+            burst::push(out, start, delivery);
         }
         self.in_flight.bound(self.member, &self.lanes);
     }
