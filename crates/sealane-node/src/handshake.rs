@@ -111,3 +111,58 @@ fn lists(headers: &HeaderMap, name: &HeaderName, word: &str) -> bool {
     let lists = headers.get_all(name).iter().filter_map(|list| list.to_str().ok());
     lists.flat_map(|list| list.split(',')).any(|one| one.trim().eq_ignore_ascii_case(word))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::http::Request;
+
+    /// The example of RFC 6455 §1.3, with these fields in place of its own.
+    fn read(method: &str, changed: &[(&'static str, &'static str)]) -> Option<Handshake> {
+        let fields = [
+            ("connection", "keep-alive, Upgrade"),
+            ("upgrade", "websocket"),
+            ("sec-websocket-version", "13"),
+            ("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ=="),
+        ];
+        let mut request = Request::builder().method(method).body(()).unwrap();
+        let all = fields.iter().filter(|(name, _)| changed.iter().all(|(other, _)| name != other));
+        for (name, value) in all.chain(changed.iter().filter(|(_, value)| !value.is_empty())) {
+            request.headers_mut().append(*name, HeaderValue::from_static(value));
+        }
+        let connection = hyper::upgrade::on(&mut request);
+        request.extensions_mut().insert(connection);
+        Handshake::read(&mut request.into_parts().0)
+    }
+
+    #[tokio::test]
+    async fn a_handshake_is_answered_as_the_standard_has_it() {
+        let mut handshake = read("GET", &[]).unwrap();
+        handshake.choose(HeaderValue::from_static("json"));
+        let sizes = Sizes { read_buffer_bytes: 1024, max_frame_bytes: 1024 };
+        let response = handshake.accept(sizes, |_| async {});
+        assert_eq!(response.status(), StatusCode::SWITCHING_PROTOCOLS);
+        let field = |name| response.headers().get(name).unwrap().to_str().unwrap();
+        assert_eq!(field(SEC_WEBSOCKET_ACCEPT), "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
+        assert_eq!((field(CONNECTION), field(UPGRADE)), ("upgrade", "websocket"));
+        assert_eq!(field(SEC_WEBSOCKET_PROTOCOL), "json");
+        assert!(read("GET", &[("upgrade", "h2c, WebSocket")]).is_some());
+    }
+
+    #[test]
+    fn whoever_does_not_ask_for_a_socket_gets_none() {
+        assert!(read("POST", &[]).is_none());
+        for (name, value) in [
+            ("connection", "keep-alive"),
+            ("connection", "upgrades"),
+            ("connection", ""),
+            ("upgrade", "h2c"),
+            ("upgrade", ""),
+            ("sec-websocket-version", "8"),
+            ("sec-websocket-version", ""),
+            ("sec-websocket-key", ""),
+        ] {
+            assert!(read("GET", &[(name, value)]).is_none(), "{name}: {value}");
+        }
+    }
+}
