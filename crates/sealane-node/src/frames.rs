@@ -41,6 +41,8 @@ pub(crate) struct Frames {
     is_flushing: bool,
     /// Whether the library has something to send by itself.
     library_answers: bool,
+    /// Whether the library may have read more than it has given.
+    library_holds: bool,
     written_bytes: usize,
     sent: Instant,
     received: Instant,
@@ -85,6 +87,7 @@ impl Frames {
             decoder: records.then(records::Decoder::new),
             is_flushing: false,
             library_answers: false,
+            library_holds: true,
             written_bytes: 0,
             sent: now,
             received: now,
@@ -131,7 +134,7 @@ impl Frames {
 
     /// As [`Frames::hear`], of a task that waits for other things too.
     pub(crate) fn poll_hear(&mut self, cx: &mut Context<'_>) -> Poll<Result<Heard, End>> {
-        if let Poll::Ready(message) = Pin::new(&mut self.socket).poll_next(cx) {
+        if let Poll::Ready(message) = self.poll_message(cx) {
             // Further frames that are there already came with this one.
             self.received = Instant::now();
             return Poll::Ready(self.heard(message));
@@ -140,6 +143,18 @@ impl Frames {
             return Poll::Pending;
         }
         self.poll_flush(cx).map_ok(|()| Heard::Flushed)
+    }
+
+    /// The next message. Most tasks are woken to send: the library, which would prepare memory for
+    /// what it reads, is asked where something has come.
+    fn poll_message(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Message, SocketError>>> {
+        if !self.library_holds && self.socket.get_ref().connection().poll_readable(cx).is_pending()
+        {
+            return Poll::Pending;
+        }
+        let message = Pin::new(&mut self.socket).poll_next(cx);
+        self.library_holds = message.is_ready();
+        message
     }
 
     /// Goes on writing what was sent.
@@ -180,7 +195,7 @@ impl Frames {
     /// A further frame, if it is there already.
     pub(crate) fn hear_more(&mut self) -> Option<Result<Heard, End>> {
         let mut cx = Context::from_waker(Waker::noop());
-        match Pin::new(&mut self.socket).poll_next(&mut cx) {
+        match self.poll_message(&mut cx) {
             Poll::Ready(message) => Some(self.heard(message)),
             Poll::Pending => None,
         }

@@ -44,6 +44,10 @@ impl<S> Outlet<S> {
         Self { connection, shared, shared_bytes: 0, own, own_written: 0 }
     }
 
+    pub(crate) fn connection(&self) -> &S {
+        &self.connection
+    }
+
     /// Adds whole messages that others are sent too.
     pub(crate) fn share(&mut self, messages: Bytes) {
         if self.own_written < self.own.len() {

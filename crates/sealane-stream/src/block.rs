@@ -110,9 +110,8 @@ impl Block {
         let before = indexes.start.checked_sub(1).and_then(|before| spans.get(before));
         let start = before.map_or(0, |span| span.end);
         let last = indexes.end.checked_sub(1).filter(|_| !indexes.is_empty());
-        last.and_then(|last| spans.get(last)).map_or_else(Bytes::new, |last| {
-            bytes.slice(start as usize..last.end as usize)
-        })
+        last.and_then(|last| spans.get(last))
+            .map_or_else(Bytes::new, |last| bytes.slice(start as usize..last.end as usize))
     }
 
     /// The envelope of a record in `codec`, shared by all who read it.
@@ -405,7 +404,9 @@ mod tests {
             assert_eq!(block.messages(1..3, codec), each[2..].concat());
             assert_eq!(block.messages(0..3, codec).as_ptr(), block.messages(0..1, codec).as_ptr());
             // What is not there is nothing, and no reason to fail.
-            assert!(block.messages(1..1, codec).is_empty() && block.messages(2..9, codec).is_empty());
+            assert!(
+                block.messages(1..1, codec).is_empty() && block.messages(2..9, codec).is_empty()
+            );
         }
     }
 }

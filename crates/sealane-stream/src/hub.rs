@@ -24,9 +24,7 @@ use crate::publishing::{Publishing, Sessions, queue_cost};
 use crate::registry::Registry;
 use crate::store::{Key, Reads, Settings, Writes};
 use crate::stream::{ConsumerEntry, Stream};
-use crate::subscription::{
-    Output, Subscription, TURN_BYTES, Turn, Who, part, read, start_offset,
-};
+use crate::subscription::{Output, Subscription, TURN_BYTES, Turn, Who, part, read, start_offset};
 use crate::writer::{Append, Appended, Command, Configure, Remove, Writer, check_seal};
 use crate::{
     Change, ConsumerState, Error, Level, Retention, Start, StreamState, checkpoint, now_ms, store,

@@ -34,8 +34,8 @@ use in_flight::{Delivered, InFlight};
 use lane::{Lane, Work};
 use lanes::Lanes;
 
-pub use burst::{Burst, Piece};
 pub(crate) use burst::part;
+pub use burst::{Burst, Piece};
 pub(crate) use fetch::{blocking, read};
 pub(crate) use lane::start_offset;
 
