@@ -2,11 +2,14 @@
 
 use std::collections::HashMap;
 
-use sealane_frame::limits::{MAX_PARTIAL_BYTES, MAX_PARTIAL_FRAMES};
+use sealane_frame::limits::{
+    MAX_PARTIAL_BYTES, MAX_PARTIAL_FRAMES, MAX_PARTIAL_TOTAL_BYTES, MAX_SHORT_PARTIALS,
+};
 use sealane_frame::{
-    Announced, Batch, CompactView, Dictionary, Entry, Fragment, FrameError, FrameView, GroupTag,
-    LinkContext, PeerTag, Progress, Reassembly, Roster, Unit, forward_compact_in_place,
-    forward_in_place, to_compact, to_full,
+    Announced, Batch, CompactUnit, CompactView, Definition, Dictionary, Entry, Fragment,
+    FrameError, FrameView, GroupTag, LinkContext, PeerTag, Progress, Reassembly, Roster,
+    ShortReassembly, Unit, Vocabulary, Word, forward_compact_in_place, forward_in_place,
+    to_compact, to_full,
 };
 use sealane_seal::{Epoch, SenderContext, Slot};
 
@@ -111,7 +114,83 @@ pub fn fragments(bytes: &[u8]) {
         }
         let (frames, held) = reassembly.held(peer);
         assert!(frames <= MAX_PARTIAL_FRAMES && (frames <= 1 || held <= MAX_PARTIAL_BYTES));
+        assert!(reassembly.held_bytes() <= MAX_PARTIAL_TOTAL_BYTES);
     }
+}
+
+/// Units of a compact link, of one or two neighbours, each behind its length in one byte and the
+/// seconds that have passed in another.
+pub fn units(bytes: &[u8]) {
+    let (mut short, mut now_ms, mut rest) = (ShortReassembly::new(), 0, bytes);
+    let mut heard = [Vocabulary::of_connection(), Vocabulary::of_medium(&[GroupTag::default()])];
+    let mut definitions = vec![];
+    while let [len, passed, from, after @ ..] = rest {
+        let (unit, next) = after.split_at(after.len().min(usize::from(*len)));
+        rest = next;
+        now_ms += u64::from(*passed) * 1000;
+        let peer = PeerTag::from_hash([from & 1; 8]);
+        match CompactUnit::parse(unit) {
+            Ok(CompactUnit::Short(part)) => {
+                assert_eq!([&part.header()[..], part.part()].concat(), unit);
+                let pushed = short.push(peer, now_ms, &part);
+                assert!(!matches!(pushed, Ok(Progress::Whole(frame)) if frame.len() < 2));
+                assert!(short.held() <= MAX_SHORT_PARTIALS);
+            }
+            Ok(CompactUnit::Long(long)) => {
+                let mut full = vec![];
+                long.expand(OWN, NEXT, &mut full);
+                assert!(full.len() >= 64 && full[16..] == unit[1..]);
+            }
+            Ok(CompactUnit::Definition(definition)) => {
+                assert_eq!(definition.to_bytes(), unit);
+                heard.iter_mut().for_each(|one| define(one, &definition, now_ms));
+                definitions.push(definition);
+            }
+            Ok(CompactUnit::Ask(byte)) => {
+                assert_eq!(CompactUnit::ask(byte), unit);
+                for one in &mut heard {
+                    let answer = one.asked(byte, now_ms);
+                    assert!(answer.is_none_or(|told| told.byte == byte));
+                    assert_eq!(one.asked(byte, now_ms), None, "at once again");
+                }
+            }
+            Ok(CompactUnit::Batch(batch)) => again(batch, unit),
+            Ok(CompactUnit::Frame(_) | CompactUnit::Fragment(_)) => {}
+            Err(error) => assert!(error.info().code.starts_with("SL-FRAME-")),
+        }
+    }
+    agree(&definitions);
+}
+
+/// What is defined stands for that, and is said with a byte that stands for it.
+fn define(heard: &mut Vocabulary, definition: &Definition, now_ms: u64) {
+    let Definition { byte, entry } = *definition;
+    if heard.define(definition, now_ms).is_ok() {
+        assert_eq!(heard.dictionary().entry(byte), Some(&entry));
+        assert_eq!(heard.ask(byte, now_ms), None);
+    }
+    match heard.say(entry, now_ms) {
+        Word::Byte(byte) | Word::Define(Definition { byte, .. }) => {
+            assert_eq!(heard.dictionary().entry(byte), Some(&entry));
+        }
+        Word::Long => {}
+    }
+}
+
+/// Two machines that hear the same on a medium, in opposite orders, know the same.
+fn agree(definitions: &[Definition]) {
+    let (one, other) = (hear(definitions.iter()), hear(definitions.iter().rev()));
+    for byte in 0..=u8::MAX {
+        assert_eq!(one.dictionary().entry(byte), other.dictionary().entry(byte), "{byte}");
+    }
+}
+
+fn hear<'d>(all: impl Iterator<Item = &'d Definition>) -> Vocabulary {
+    let mut heard = Vocabulary::of_medium(&[GroupTag::default()]);
+    for definition in all {
+        let _ = heard.define(definition, 0);
+    }
+    heard
 }
 
 /// Splitting the whole at the same stride gives the last fragment again.

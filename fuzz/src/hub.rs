@@ -67,13 +67,13 @@ fn server_frame(codec: Codec, frame: &[u8]) {
 
 /// Both directions of a publishing socket.
 fn publishing(codec: Codec, frame: &[u8]) {
-    for asked in read_publish(codec, frame).unwrap_or_default() {
+    for asked in read_publish(codec, frame, None).unwrap_or_default() {
         let Ok(item) = asked.item else { continue };
         assert_eq!((asked.n, asked.to.as_ref()), (item.n, item.to.as_str()));
         let (mut written, mut framed) = (Vec::new(), Vec::new());
         item.write(codec, &mut written);
         write_publish(codec, [written.as_slice()].into_iter(), &mut framed);
-        let again = read_publish(codec, &framed).expect("what we write").remove(0);
+        let again = read_publish(codec, &framed, Some(&item.to)).expect("what we write").remove(0);
         assert_eq!((again.bytes, again.item), (written.len(), Ok(item)));
     }
     if let Ok(told) = PublishFrame::read(codec, &Bytes::copy_from_slice(frame)) {

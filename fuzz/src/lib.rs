@@ -6,6 +6,7 @@ pub mod codec;
 pub mod frame;
 pub mod group;
 pub mod hub;
+pub mod link;
 pub mod policy;
 pub mod seal;
 pub mod vault;

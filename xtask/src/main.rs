@@ -11,6 +11,7 @@ mod date;
 mod deny;
 mod dist;
 mod docs;
+mod expectations;
 mod figures;
 mod fuzz;
 mod grow;
@@ -18,6 +19,7 @@ mod limits;
 mod metrics;
 mod mutants;
 mod needs;
+mod pictures;
 mod process;
 mod prove;
 mod rust;
@@ -93,6 +95,12 @@ const COMMANDS: &[Command] = &[
         arguments: "[NAME [--dirty] [KEY=VALUE ...] [ARGUMENT ...]]",
         summary: "run a long proof and record it in results/; without NAME, list them",
         run: prove::run,
+    },
+    Command {
+        name: "pictures",
+        arguments: "[FOLDER]",
+        summary: "the console and the bench's pages as pictures in results/pictures",
+        run: pictures::run,
     },
     Command {
         name: "upgrade",

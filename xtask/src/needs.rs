@@ -15,15 +15,27 @@ const TOOLS: &[Tool] = &[
     Tool { name: "mkfs.ext4", package: "e2fsprogs", used_by: "power cut and full disk" },
     Tool { name: "losetup", package: "mount", used_by: "power cut and full disk" },
     Tool { name: "faketime", package: "faketime", used_by: "retention over a day" },
-    Tool { name: "ip", package: "iproute2", used_by: "a blind hub" },
+    Tool { name: "ip", package: "iproute2", used_by: "a blind hub and of what pages say" },
+    Tool { name: "curl", package: "curl", used_by: "what pages say" },
     Tool { name: "script", package: "bsdutils", used_by: "what a terminal is shown" },
     Tool { name: "chrt", package: "util-linux", used_by: "a hostile crowd" },
+    Tool { name: "unshare", package: "util-linux", used_by: "what pages say" },
     Tool {
         name: "chromium-headless-shell",
         package: "chromium-headless-shell",
         used_by: "the console",
     },
 ];
+
+/// What the proof of relays runs over them. No test needs it.
+const NETWORK_TOOLS: &[Tool] = &[
+    Tool { name: "iperf3", package: "iperf3", used_by: NETWORK },
+    Tool { name: "ping", package: "iputils-ping", used_by: NETWORK },
+    Tool { name: "tcpdump", package: "tcpdump", used_by: NETWORK },
+    Tool { name: "tshark", package: "tshark", used_by: NETWORK },
+    Tool { name: "ethtool", package: "ethtool", used_by: NETWORK },
+];
+const NETWORK: &str = "relays";
 
 /// The folder of JavaScript peers and test data.
 const NODE_FOLDER: &str = "tests/js";
@@ -44,11 +56,16 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
 /// Installs all of it, as far as it goes: what fails in one language leaves the others tested.
 pub(crate) fn install() -> Outcome {
     let python = if exists(PYTHON_LIST) { python_packages(PYTHON_LIST) } else { Ok(()) };
-    let failures: Vec<String> = [tools(), node_packages(NODE_FOLDER), python, prometheus()]
+    let failures: Vec<String> = [bring(TOOLS), node_packages(NODE_FOLDER), python, prometheus()]
         .into_iter()
         .filter_map(Result::err)
         .collect();
     if failures.is_empty() { Ok(()) } else { Err(failures.join("\n")) }
+}
+
+/// What the proof of relays needs: all of it, and programs that people run over networks.
+pub(crate) fn network() -> Outcome {
+    install().and_then(|()| bring(NETWORK_TOOLS))
 }
 
 /// Whether a file of the repository exists.
@@ -173,8 +190,8 @@ fn environment() -> PathBuf {
 
 /// Tools come from the distribution. Where we may not install them, they are named: the tests of
 /// what they are for will fail.
-fn tools() -> Outcome {
-    let missing: Vec<_> = TOOLS.iter().filter(|tool| !process::has(tool.name)).collect();
+fn bring(tools: &[Tool]) -> Outcome {
+    let missing: Vec<_> = tools.iter().filter(|tool| !process::has(tool.name)).collect();
     if missing.is_empty() {
         return Ok(());
     }

@@ -17,6 +17,8 @@ use verdict::Verdict;
 
 /// The proof that needs other people's servers.
 const RACE: &str = "race";
+/// The proof that needs programs which people run over networks.
+const RELAY: &str = "relay";
 /// The proof that runs tests which are to fail.
 const MUTANTS: &str = "mutants";
 /// The proof that compiles patches.
@@ -45,6 +47,8 @@ enum Runs {
     Instrument(&'static [&'static str]),
     /// A command of this one that runs tests, in the profile of tests.
     Xtask(&'static str),
+    /// A script of the repository, which builds what it needs.
+    Script(&'static str),
 }
 
 const NODE: &str = "sealane-node";
@@ -56,6 +60,12 @@ const DEMANDS: (&str, &str) = ("SEALANE_DEMANDS", "1");
 const PROMISES: &str = "it";
 
 const PROOFS: &[Proof] = &[
+    Proof {
+        name: "newcomer",
+        shows: "the README in a clean clone: what is typed, what is printed, how long it takes",
+        runs: Runs::Script("tests/newcomer.sh"),
+        environment: &[],
+    },
     Proof {
         name: "model",
         shows: "ten million random steps of the hub beside a plain model, on a store that fails",
@@ -193,6 +203,12 @@ const PROOFS: &[Proof] = &[
         environment: &[],
     },
     Proof {
+        name: RELAY,
+        shows: "programs over two relays without keys, beside a bare chain; frames; 100 kills",
+        runs: Runs::Instrument(&["relay"]),
+        environment: &[],
+    },
+    Proof {
         name: "append",
         shows: "durable appends beside a plain file with fdatasync and a row for each message",
         runs: Runs::Bench { package: "sealane-stream", bench: "append" },
@@ -203,6 +219,12 @@ const PROOFS: &[Proof] = &[
         shows: "200 kills each of put, prune, repair, key rotate: the next run completes",
         runs: Runs::Test { package: CLI, named: "vault_outlives_kill" },
         environment: &[("SEALANE_KILLS", "200")],
+    },
+    Proof {
+        name: "vaultmany",
+        shows: "two writers, a prune, a reader for 10 minutes in a folder and in a bucket",
+        runs: Runs::Test { package: "sealane-vault", named: "serves_many_at_once" },
+        environment: &[("SEALANE_SECONDS", "600")],
     },
     Proof {
         name: VAULT,
@@ -238,7 +260,13 @@ const PROOFS: &[Proof] = &[
 
 impl Runs {
     fn is_test(&self) -> bool {
-        !matches!(self, Self::Bench { .. } | Self::Instrument(_) | Self::Xtask(MUTANTS | GROW))
+        !matches!(
+            self,
+            Self::Bench { .. }
+                | Self::Instrument(_)
+                | Self::Xtask(MUTANTS | GROW)
+                | Self::Script(_)
+        )
     }
 
     /// The profile that it is built in.
@@ -249,6 +277,14 @@ impl Runs {
     /// What cargo is told first: to build both programs, the one beside the other.
     fn preparation(&self) -> Option<[&'static str; 3]> {
         matches!(self, Self::Instrument(_)).then_some(["build", "--profile", SHIP])
+    }
+
+    /// What is run: cargo, but for a script.
+    fn program(&self) -> Command {
+        match self {
+            Self::Script(path) => process::program(format!("./{path}")),
+            _ => process::cargo(),
+        }
     }
 
     /// What cargo is told.
@@ -264,6 +300,7 @@ impl Runs {
             Self::Bench { package, bench } => {
                 vec!["bench", "--profile", SHIP, "--package", package, "--bench", bench]
             }
+            Self::Script(_) => vec![],
             Self::Xtask(name) => vec!["run", "--quiet", "--package", "xtask", "--", name],
             // Of the same packages as were built, so that nothing is built twice.
             Self::Instrument(words) => {
@@ -289,6 +326,7 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     let proof = proof.ok_or_else(|| format!("there is no proof `{name}`\n\n{}", list()))?;
     match proof.name {
         RACE => crate::needs::peers()?,
+        RELAY => crate::needs::network()?,
         VAULT => crate::needs::install()?,
         METRICS => crate::needs::prometheus()?,
         _ => {}
@@ -334,7 +372,7 @@ fn preparation(proof: &Proof) -> Option<Command> {
 
 /// Words like `KEY=VALUE` replace the proof's environment, the rest goes to the test program.
 fn command(proof: &Proof, rest: &[&String]) -> Command {
-    let mut command = process::cargo();
+    let mut command = proof.runs.program();
     command.args(proof.runs.arguments());
     command.envs(proof.environment.iter().copied());
     for word in rest {
@@ -512,76 +550,4 @@ fn write_line(record: &Mutex<Record>, line: &str) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_list_names_every_proof_and_its_size() {
-        assert!(list().contains("  kill\n") && list().contains("SEALANE_KILLS=50"), "{}", list());
-        assert!(run(&["sleep".to_owned()]).unwrap_err().contains("no proof `sleep`"));
-    }
-
-    #[test]
-    fn the_instrument_is_built_with_what_it_measures_and_records_name_the_profile() {
-        let find = |name: &str| PROOFS.iter().find(|proof| proof.name == name).unwrap();
-        let load = find("load");
-        let first = preparation(load).map(|command| process::shown(&command)).unwrap();
-        assert!(first.ends_with(" build --profile ship"), "{first}");
-        let second = process::shown(&command(load, &[]));
-        assert!(second.ends_with(" run --profile ship --bin sealane-bench -- load"), "{second}");
-        let state = State { commit: "c".to_owned(), changed: String::new() };
-        assert!(head(load, &state).unwrap().contains("\nprofile: ship\n"));
-        assert!(head(find("upgrade"), &state).unwrap().contains("\nprofile: dev\n"));
-        for Proof { runs, .. } in PROOFS.iter().filter(|proof| proof.runs.profile() == SHIP) {
-            assert!(runs.arguments().join(" ").contains("--profile ship"));
-        }
-    }
-
-    #[test]
-    fn arguments_replace_the_environment_or_go_to_the_test() {
-        let words = ["SEALANE_KILLS=3".to_owned(), "--exact=x".to_owned()];
-        let kill = PROOFS.iter().find(|proof| proof.name == "kill").unwrap();
-        let command = command(kill, &words.iter().collect::<Vec<_>>());
-        let kills = command.get_envs().find(|(key, _)| *key == "SEALANE_KILLS");
-        assert_eq!(kills.and_then(|(_, value)| value), Some("3".as_ref()));
-        assert!(
-            process::shown(&command).ends_with("--test it survives_kill -- --nocapture --exact=x")
-        );
-    }
-
-    #[test]
-    fn a_record_holds_head_output_and_result_and_no_folder() {
-        let path = std::env::temp_dir().join(format!("sealane-prove-{}", std::process::id()));
-        let mut command = process::program("sh");
-        command.args(["-c", "pwd; echo oops >&2; exit 3"]);
-        let run = Run { preparation: None, command, tests: false };
-        let file = File::create(&path).unwrap();
-        let failure = record(run, "machine\n", file, None).unwrap_err();
-        assert!(failure.contains("exit status: 3"), "{failure}");
-        let text = std::fs::read_to_string(&path).unwrap();
-        std::fs::remove_file(&path).unwrap();
-        assert!(text.starts_with("machine\ncommand: sh -c"), "{text}");
-        assert!(text.contains("\n.\n") && text.contains("\noops\n"), "{text}");
-        assert!(text.contains("result: FAILED, exit status: 3"), "{text}");
-    }
-
-    #[test]
-    fn a_run_without_a_test_and_one_of_uncommitted_changes_fail() {
-        let path = std::env::temp_dir().join(format!("sealane-prove-none-{}", std::process::id()));
-        let recorded = |state: Option<&State>| {
-            let mut command = process::program("sh");
-            command.args(["-c", "echo ran; echo 'test result: ok. 0 passed; 0 failed'"]);
-            let run = Run { preparation: None, command, tests: true };
-            let failure = record(run, "", File::create(&path).unwrap(), state).unwrap_err();
-            (failure, std::fs::read_to_string(&path).unwrap())
-        };
-        let (failure, text) = recorded(None);
-        assert!(failure.ends_with("no test ran"), "{failure}");
-        assert!(text.contains("\nran\n") && text.contains("result: FAILED, no test ran"), "{text}");
-        let changed = State { commit: "c".to_owned(), changed: " M a.rs\n".to_owned() };
-        let (failure, text) = recorded(Some(&changed));
-        assert!(failure.contains("uncommitted changes: commit them, or give --dirty"), "{failure}");
-        assert!(!text.contains("\nran\n") && text.contains("result: FAILED, there are"), "{text}");
-        std::fs::remove_file(&path).unwrap();
-    }
-}
+mod tests;

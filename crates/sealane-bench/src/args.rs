@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
+use sealane_link::{Address, Prefix};
 
 use crate::book::Name;
 use crate::cost::Holding;
@@ -54,8 +55,13 @@ pub(crate) enum Command {
         #[arg(num_args = 0..=2, value_names = ["WAY", "ROUNDS"])]
         alone: Vec<usize>,
     },
+    /// A machine of a bare chain, which checks and seals nothing: what relays are measured beside
+    #[command(hide = true, subcommand)]
+    Hop(Hop),
     /// The hub beside NATS, JetStream and Centrifugo: the same bodies, the same disk, in turns
     Race(Race),
+    /// Four machines in a row, in network namespaces: what runs over them, how fast, kills (root)
+    Relay(Relay),
     /// The report's own pipeline over a folder, in a process of its own
     #[command(hide = true)]
     N2s {
@@ -185,6 +191,36 @@ pub(crate) struct Vault {
     /// A further program, for example borg=/opt/borg/bin/borg
     #[arg(long, value_name = "NAME=PATH")]
     pub(crate) also: Vec<String>,
+    /// An earlier `sealane`, which is measured in turns with this one and compared
+    #[arg(long, value_name = "PROGRAM")]
+    pub(crate) before: Option<PathBuf>,
+}
+
+/// `sealane-bench relay`.
+#[derive(Debug, Args)]
+pub(crate) struct Relay {
+    /// Only parts whose name contains this: works, speed, frames or kills
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) only: Option<String>,
+    /// Seconds of each run of `iperf3`
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = seconds())]
+    pub(crate) each: u64,
+    /// Rounds of which the median is shown
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    pub(crate) rounds: usize,
+    /// Seconds of the steady stream of which nothing may be lost
+    #[arg(long, value_name = "N", default_value_t = 60, value_parser = seconds())]
+    pub(crate) steady: u64,
+    /// How often a machine is killed
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    pub(crate) kills: usize,
+    /// Kill without the load of `iperf3`, which is not needed then
+    #[arg(long)]
+    pub(crate) without_iperf: bool,
+}
+
+fn seconds() -> clap::builder::RangedU64ValueParser {
+    clap::value_parser!(u64).range(1..=3600)
 }
 
 /// `sealane-bench race`.
@@ -211,4 +247,50 @@ pub(crate) struct Race {
     /// The folder on the disk to measure [default: the system's temporary folder]
     #[arg(long, value_name = "DIR")]
     pub(crate) data: Option<PathBuf>,
+}
+
+/// `sealane-bench hop`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Hop {
+    /// What comes from one neighbour goes to the other, with 17 bytes written anew
+    Forward(HopForward),
+    /// An interface whose packets go to one neighbour, and its packets to the interface
+    End(HopEnd),
+}
+
+/// `sealane-bench hop forward`.
+#[derive(Debug, Args)]
+pub(crate) struct HopForward {
+    /// Twice: its own address and port, or the interface of raw Ethernet
+    #[arg(long = "link", value_name = "LINK", required = true, num_args = 1)]
+    pub(crate) links: Vec<String>,
+    /// Twice, in the same order: who is at the other end
+    #[arg(long = "neighbour", value_name = "ADDRESS", required = true, num_args = 1)]
+    pub(crate) neighbours: Vec<Address>,
+    /// What the wires carry at once
+    #[arg(long, default_value_t = 1500)]
+    pub(crate) mtu: u16,
+}
+
+/// `sealane-bench hop end`.
+#[derive(Debug, Args)]
+pub(crate) struct HopEnd {
+    /// What the interface is called
+    #[arg(long, default_value = "bare0")]
+    pub(crate) interface: String,
+    /// An address of it with the bits of its network
+    #[arg(long = "address", value_name = "PREFIX", required = true, num_args = 1)]
+    pub(crate) addresses: Vec<Prefix>,
+    /// Its own address and port, or the interface of raw Ethernet
+    #[arg(long)]
+    pub(crate) link: String,
+    /// Who is at the other end
+    #[arg(long)]
+    pub(crate) neighbour: Address,
+    /// What the wire carries at once
+    #[arg(long, default_value_t = 1500)]
+    pub(crate) mtu: u16,
+    /// Packet by packet, without the offloads of the interface
+    #[arg(long)]
+    pub(crate) no_offload: bool,
 }

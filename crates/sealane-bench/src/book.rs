@@ -9,6 +9,7 @@ mod gateway;
 mod mesh;
 mod record;
 pub(crate) mod rich;
+mod schema;
 mod text;
 mod triple;
 mod zero_copy;

@@ -5,7 +5,7 @@ use sealane_message::{ErrorInfo, Exit, Value};
 
 use crate::output::{harmless, record};
 use crate::programs::NoSealane;
-use crate::{book, cost, guard, load, race, vault};
+use crate::{book, cost, guard, load, race, relay, vault};
 
 /// The exit codes, those of `sealane`.
 pub(crate) mod exit {
@@ -119,7 +119,7 @@ macro_rules! measurements {
     };
 }
 
-measurements!(book::Error, guard::Error, load::Error, race::Error, vault::Error);
+measurements!(book::Error, guard::Error, load::Error, race::Error, relay::Error, vault::Error);
 
 #[cfg(test)]
 mod tests {

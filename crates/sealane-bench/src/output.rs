@@ -44,6 +44,11 @@ impl Output {
         self.flush()
     }
 
+    /// Takes rows of a measurement.
+    pub(crate) fn rows(&mut self) -> Rows<'_> {
+        Rows { output: self, shown: Ok(()) }
+    }
+
     /// A line for programs: a map that begins with the schema's version.
     pub(crate) fn record(&mut self, fields: Vec<(&str, Value)>) -> Result<(), Failure> {
         self.out.write_all(&record(fields)).map_err(Failure::Output)
@@ -56,6 +61,27 @@ impl Output {
 
     pub(crate) fn flush(&mut self) -> Result<(), Failure> {
         self.out.flush().map_err(Failure::Output)
+    }
+}
+
+/// Rows for people, shown as they come. Whoever measures goes on if one cannot be written, and is
+/// told so in the end.
+pub(crate) struct Rows<'a> {
+    output: &'a mut Output,
+    shown: Result<(), Failure>,
+}
+
+impl Rows<'_> {
+    /// Shows a row, unless figures are to be JSON.
+    pub(crate) fn show(&mut self, row: impl fmt::Display) {
+        if !self.output.json && self.shown.is_ok() {
+            self.shown = self.output.line_now(row);
+        }
+    }
+
+    /// Whether all could be written.
+    pub(crate) fn done(self) -> Result<(), Failure> {
+        self.shown
     }
 }
 

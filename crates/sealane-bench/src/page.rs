@@ -4,8 +4,13 @@
 //! or dark as the reader's system is.
 
 mod chart;
+mod words;
 
 use std::fmt::Write;
+use std::time::{Duration, UNIX_EPOCH};
+
+use sealane_protocol::Level;
+use sealane_seal::Class;
 
 use crate::book::{Book, Correction, Row as BookRow, Table};
 use crate::cost::{Link, Report, Row, Source, Step};
@@ -26,25 +31,30 @@ pub fn cost(report: &Report) -> String {
         let _ = write!(body, "<li><b>{}</b> {}</li>", escaped(head), escaped(rest));
     }
     body += "</ul>";
-    let of = |is_memory: bool| {
-        let rows = report.ways.iter().enumerate();
-        rows.filter(move |(_, row)| (row.way.link == Link::Memory) == is_memory)
-    };
+    body += "<h2>What it costs</h2>";
     body += &legend();
-    for (title, rows) in [
-        ("Time: both ends and a relay in memory", of(true).collect::<Vec<_>>()),
-        ("Time: over a hub, in all processes", of(false).collect()),
-    ] {
-        let times: Vec<Bar> = rows.iter().map(|(at, row)| time_bar(*at, row)).collect();
-        body += &bars(title, "CPU of one message", &times, |ns| Figure::ns(ns).to_string());
+    for Times { title, is_in } in TIMES {
+        let rows = report.ways.iter().enumerate().filter(|(_, row)| is_in(row));
+        let times = rows.map(|(at, row)| time_bar(at, row)).collect();
+        body += &bars(title, "CPU of one message", times, |ns| Figure::ns(ns).to_string());
     }
     let rows = report.ways.iter().enumerate();
-    let bytes: Vec<Bar> = rows.map(|(at, row)| size_bar(at, row)).collect();
+    let bytes = rows.map(|(at, row)| size_bar(at, row)).collect();
     let shown = |bytes| Figure::of(bytes, Unit::Bytes).to_string();
     body += BYTES_LEGEND;
-    body += &bars("Bytes: what a link carries", "bytes of one message", &bytes, shown);
-    let all: Vec<Dot> = of(true).map(|(at, row)| dot(at, row)).collect();
+    body += &bars("Bytes: what a link carries", "bytes of one message", bytes, shown);
+    let all: Vec<Dot> = report
+        .ways
+        .iter()
+        .enumerate()
+        .filter(|(_, row)| is_unsigned(row))
+        .map(|(at, row)| dot(at, row))
+        .collect();
     body += &dots("Size against time, in memory", &all);
+    body += "<h2>Words</h2>";
+    let meanings: Vec<Vec<String>> =
+        words::MEANINGS.iter().map(|row| row.map(str::to_owned).into()).collect();
+    body += &table(&["word", "meaning"], &meanings, &[0, 1]);
     body += "<h2>From end to end</h2>";
     body += &ways(report);
     body += "<h2>Each step alone</h2>";
@@ -52,14 +62,45 @@ pub fn cost(report: &Report) -> String {
     document("What a message costs", &body)
 }
 
+/// A chart of times, and which ways stand in it.
+struct Times {
+    title: &'static str,
+    is_in: fn(&Row) -> bool,
+}
+
+/// All of them. A signature takes ten times as long as all the
+/// rest in memory, so that signed messages would make the others' bars too short to be compared.
+const TIMES: [Times; 3] = [
+    Times { title: "Time: both ends and a relay in memory", is_in: is_unsigned },
+    Times { title: "Time: the same, signed", is_in: |row| is_in_memory(row) && !is_unsigned(row) },
+    Times { title: "Time: over a hub, in all processes", is_in: |row| !is_in_memory(row) },
+];
+
+fn is_in_memory(row: &Row) -> bool {
+    row.way.link == Link::Memory
+}
+
+fn is_unsigned(row: &Row) -> bool {
+    is_in_memory(row) && row.way.seal.is_none_or(|(class, _)| class != Class::Signed)
+}
+
+/// Whether a way gives what most users want: nobody but a group can read it, and what a hub has
+/// acknowledged is on its disk.
+fn is_candidate(row: &Row) -> bool {
+    let is_kept = matches!(row.way.link, Link::Memory | Link::WebSocket(Level::Disk));
+    is_kept && row.way.seal.is_some_and(|(class, _)| class == Class::Group)
+}
+
 /// The page of `sealane-bench report`.
 pub fn book(book: &Book) -> String {
-    let mut body = format!("<p>{}</p>{COLUMNS_LEGEND}", conditions(&book.machine));
+    let mut body = format!("<p>{}</p>{BOOK_WORDS}{COLUMNS_LEGEND}", conditions(&book.machine));
+    body += &index(book);
     for report in &book.reports {
         let (title, about) = (escaped(report.title), escaped(report.about));
-        let _ = write!(body, "<h2>{}: {title}</h2><p>{about}</p>", report.name.name());
-        for table in &report.tables {
-            body += &book_table(table);
+        let name = report.name.name();
+        let _ = write!(body, "<h2 id=\"{name}\">{name}: {title}</h2><p>{about}</p>");
+        for (at, table) in report.tables.iter().enumerate() {
+            body += &book_table(table, &format!("{name}-{at}"));
         }
         body += "<h3>What the report says, and what is right</h3><ul>";
         for Correction { said, right } in &report.corrections {
@@ -70,13 +111,35 @@ pub fn book(book: &Book) -> String {
     document("Five reports, reproduced", &body)
 }
 
+/// What is on the page, each with a link to it.
+fn index(book: &Book) -> String {
+    let mut list = String::from("<nav><ul>");
+    for report in &book.reports {
+        let (name, title) = (report.name.name(), escaped(report.title));
+        let _ = write!(list, "<li><a href=\"#{name}\">{name}</a>: {title}<ul>");
+        for (at, table) in report.tables.iter().enumerate() {
+            let _ = write!(list, "<li><a href=\"#{name}-{at}\">{}</a></li>", escaped(&table.title));
+        }
+        list += "</ul></li>";
+    }
+    list + "</ul></nav>"
+}
+
+const BOOK_WORDS: &str = "<p>Sealane began with five reports about other programs. Each row has \
+    what the report <b>published</b>; what its own way of doing it takes on this machine, the \
+    <b>reproduced baseline</b>; and what <b>Sealane</b> takes. The factor says how many times \
+    better Sealane is than the baseline, and below 1 it is worse. <i>Demanded</i> is what was set \
+    as a goal before it was measured. The bars of one row are on one scale from 0, which is not \
+    that of the next row.</p>";
+
 const COLUMNS_LEGEND: &str = "<ul class=\"legend\"><li><i class=\"published\"></i>published</li>\
     <li><i class=\"baseline\"></i>reproduced baseline</li>\
     <li><i class=\"sealane\"></i>Sealane</li></ul>";
 
 /// A chart of a table whose figures are of one unit, and the table.
-fn book_table(table: &Table) -> String {
-    let mut text = format!("<h3>{}</h3><p>{}</p>", escaped(&table.title), escaped(&table.note));
+fn book_table(table: &Table, id: &str) -> String {
+    let (title, note) = (escaped(&table.title), escaped(&table.note));
+    let mut text = format!("<h3 id=\"{id}\">{title}</h3><p>{note}</p>");
     let figures = table.rows.iter().flat_map(|row| [row.published, row.baseline, row.sealane]);
     let mut units = figures.flatten().map(|figure| figure.unit);
     let unit = units.next();
@@ -97,6 +160,7 @@ fn group(row: &BookRow) -> Group {
             ("baseline", value(row.baseline)),
             ("sealane", value(row.sealane)),
         ],
+        factor: row.ratio(),
     }
 }
 
@@ -113,14 +177,23 @@ fn document(title: &str, body: &str) -> String {
     )
 }
 
+/// When, where and of what the figures are.
 fn conditions(machine: &Machine) -> String {
     let note =
         if Machine::build() == "debug" { " <b>Debug build: no figure to go by.</b>" } else { "" };
-    format!("{}.{note}", escaped(&machine.to_string()))
+    let time = UNIX_EPOCH + Duration::from_secs(machine.time_s);
+    let time = humantime::format_rfc3339_seconds(time).to_string();
+    let (date, time) = time.split_once('T').unwrap_or((&time, ""));
+    let time = time.get(..5).unwrap_or_default();
+    format!("Measured on {date} at {time} UTC: {}.{note}", escaped(&machine.to_string()))
 }
 
 fn legend() -> String {
-    let mut text = String::from("<ul class=\"legend\">");
+    let mut text = String::from(
+        "<p>The ways are sorted, the cheapest first. The numbers are those of the table below. A \
+         pointer on a part shows its value.</p><ul class=\"legend\"><li>★ least CPU of those that \
+         encrypt for a group, and are on disk where there is a hub</li>",
+    );
     for step in Step::ALL {
         let (name, says) = (step.name(), step.says());
         let _ = write!(text, "<li><i class=\"{name}\"></i>{name}: {says}</li>");
@@ -130,11 +203,12 @@ fn legend() -> String {
 
 const BYTES_LEGEND: &str = "<ul class=\"legend\"><li><i class=\"body\"></i>body</li>\
     <li><i class=\"around\"></i>seal and frame; over a hub, envelope and delivery, both ways</li>\
-    <li><i class=\"saved\"></i>saved by compression</li></ul>";
+    <li><i class=\"saved\"></i>saved by compression</li><li>★ fewest bytes of those that encrypt \
+    for a group, and are on disk where there is a hub</li></ul>";
 
 fn name(at: usize, row: &Row) -> String {
-    let composed = if row.source == Source::Measured { "" } else { " (composed)" };
-    format!("{}. {}{composed}", at + 1, row.way)
+    let composed = if row.source == Source::Measured { "" } else { " *" };
+    format!("{}. {}{composed}", at + 1, words::way(&row.way))
 }
 
 fn time_bar(at: usize, row: &Row) -> Bar {
@@ -143,7 +217,7 @@ fn time_bar(at: usize, row: &Row) -> Bar {
         value: row.steps[step as usize],
         is_counted: true,
     });
-    Bar { name: name(at, row), parts: parts.into() }
+    Bar { name: name(at, row), parts: parts.into(), is_candidate: is_candidate(row) }
 }
 
 fn size_bar(at: usize, row: &Row) -> Bar {
@@ -153,7 +227,7 @@ fn size_bar(at: usize, row: &Row) -> Bar {
         part("around", row.wire - row.pressed, true),
         part("saved", row.body - row.pressed, false),
     ];
-    Bar { name: name(at, row), parts }
+    Bar { name: name(at, row), parts, is_candidate: is_candidate(row) }
 }
 
 fn dot(at: usize, row: &Row) -> Dot {
@@ -189,10 +263,7 @@ fn ways(report: &Report) -> String {
             parts.iter().map(part).collect::<Vec<_>>().join(", "),
         ]
     });
-    let note = "<p>p50 and p99: one message alone, in wall time. CPU: of all processes. Composed: \
-                the ends as measured in memory, carrying and keeping as measured for another \
-                way.</p>";
-    table(&head, &rows.collect::<Vec<_>>(), &[0, 8]) + note
+    table(&head, &rows.collect::<Vec<_>>(), &[0, 8])
 }
 
 fn steps(report: &Report) -> String {

@@ -36,6 +36,8 @@ pub struct Options {
     pub data: Option<PathBuf>,
     /// Further programs to measure, as `borg=/path/to/borg`.
     pub also: Vec<String>,
+    /// An earlier vault to compare with.
+    pub before: Option<PathBuf>,
 }
 
 /// One measurement: what a tool did with one set of data.
@@ -145,5 +147,65 @@ pub fn run(options: &Options, show: &mut dyn FnMut(&str)) -> Result<Vec<Row>, Er
     if wanted("big") {
         big::run(&bench, &tools, options.big_bytes, &mut add)?;
     }
+    compared(&rows).iter().for_each(|line| show(line));
     Ok(rows)
+}
+
+/// Each row of ours beside that of the vault before.
+fn compared(rows: &[Row]) -> Vec<String> {
+    let before = |now: &Row| {
+        let name = now.tool.strip_prefix(tool::NOW)?;
+        let is_before = |row: &&Row| row.tool.strip_prefix(tool::BEFORE) == Some(name);
+        rows.iter().filter(is_before).find(|row| row.what == now.what)
+    };
+    let line = |now: &Row| {
+        let before = before(now)?;
+        let verdict = match () {
+            () if now.range.0 > before.range.1 => "slower in every round",
+            () if now.range.1 < before.range.0 => "faster in every round",
+            () => "as fast: the rounds overlap",
+        };
+        let (what, ratio) = (&now.what, now.seconds / before.seconds);
+        let (tool, seconds, earlier) = (&now.tool, now.seconds, before.seconds);
+        Some(format!(
+            "{what:27} {tool:16} {seconds:>7.3} s, before {earlier:>7.3} s: {ratio:.3}, {verdict}"
+        ))
+    };
+    rows.iter().filter_map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(tool: &str, what: &str, seconds: [f64; 3]) -> Row {
+        let [fastest, median, slowest] = seconds;
+        Row {
+            tool: tool.to_owned(),
+            what: what.to_owned(),
+            seconds: median,
+            range: (fastest, slowest),
+            files: 1,
+            bytes: 1,
+            stored: None,
+            memory_kib: 0,
+            note: String::new(),
+        }
+    }
+
+    #[test]
+    fn rows_are_compared_with_those_of_the_same_settings_before() {
+        let rows = [
+            row("sealane lz4", "put", [1.0, 1.1, 1.2]),
+            row("before lz4", "put", [0.8, 0.9, 0.99]),
+            row("before lz4", "get", [2.0, 2.1, 2.2]),
+            row("sealane lz4", "get", [1.0, 1.05, 2.1]),
+            row("sealane zstd-3", "get", [1.0, 1.0, 1.0]),
+            row("restic 0.18", "get", [1.0, 1.0, 1.0]),
+        ];
+        let lines = compared(&rows);
+        assert_eq!(lines.len(), 2, "{lines:?}");
+        assert!(lines[0].contains("1.222, slower in every round"), "{lines:?}");
+        assert!(lines[1].contains("0.500, as fast"), "{lines:?}");
+    }
 }

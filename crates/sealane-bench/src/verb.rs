@@ -2,6 +2,7 @@
 
 mod cost;
 mod race;
+mod relay;
 mod report;
 
 use sealane_message::Value;
@@ -10,7 +11,7 @@ use crate::args::{self, Command};
 use crate::load::{self, Machine, Report, Row};
 use crate::output::Output;
 use crate::programs::Programs;
-use crate::{Failure, guard, vault};
+use crate::{Failure, guard, hop, vault};
 
 /// Measures, and shows each row as it comes.
 pub(crate) async fn run(command: &Command, output: &mut Output) -> Result<(), Failure> {
@@ -20,7 +21,9 @@ pub(crate) async fn run(command: &Command, output: &mut Output) -> Result<(), Fa
         Command::Report(args) => report::run(args, output),
         Command::Load(args) => run_load(args, output).await,
         Command::Vault(args) => run_vault(args, output),
+        Command::Hop(part) => hop(part, output),
         Command::Race(args) => race::run(args, output).await,
+        Command::Relay(args) => relay::run(args, output),
         Command::RaceClient { work } => Ok(crate::race::work(work).await?),
         Command::N2s { source, target } => Ok(vault::work(source, target)?),
         Command::Worker { work } => Ok(load::work(work).await?),
@@ -32,6 +35,18 @@ fn programs() -> Result<Programs, Failure> {
     let programs = Programs::here().map_err(Failure::measurement)?;
     programs.check()?;
     Ok(programs)
+}
+
+/// Says that the links are open, and carries until it is ended.
+fn hop(part: &args::Hop, output: &mut Output) -> Result<(), Failure> {
+    let mut said = Ok(());
+    let ready = || said = output.line_now("ready");
+    let ended = match part {
+        args::Hop::Forward(args) => hop::forward(args, ready),
+        args::Hop::End(args) => hop::end(args, ready),
+    };
+    ended.map_err(Failure::measurement)?;
+    said
 }
 
 fn counts(alone: &[usize], output: &mut Output) -> Result<(), Failure> {
@@ -53,19 +68,11 @@ async fn run_load(args: &args::Load, output: &mut Output) -> Result<(), Failure>
         only: args.only.clone(),
         data: args.data.clone(),
     };
-    let json = output.json();
-    if !json {
-        output.line_now(Row::HEAD)?;
-    }
-    let mut shown = Ok(());
-    let mut show = |row: &Row| {
-        if !json && shown.is_ok() {
-            shown = output.line_now(row);
-        }
-    };
-    let report = load::run(&programs, &options, &mut show).await?;
-    shown?;
-    if json { records(&report, output) } else { output.line(&report.machine) }
+    let mut rows = output.rows();
+    rows.show(Row::HEAD);
+    let report = load::run(&programs, &options, &mut |row| rows.show(row)).await?;
+    rows.done()?;
+    if output.json() { records(&report, output) } else { output.line(&report.machine) }
 }
 
 fn run_vault(args: &args::Vault, output: &mut Output) -> Result<(), Failure> {
@@ -77,20 +84,13 @@ fn run_vault(args: &args::Vault, output: &mut Output) -> Result<(), Failure> {
         big_bytes: args.big,
         data: args.data.clone(),
         also: args.also.clone(),
+        before: args.before.clone(),
     };
-    let json = output.json();
-    if !json {
-        output.line_now(Machine::here())?;
-    }
-    let mut shown = Ok(());
-    let mut show = |line: &str| {
-        if !json && shown.is_ok() {
-            shown = output.line_now(line);
-        }
-    };
-    let rows = vault::run(&options, &mut show)?;
-    shown?;
-    let rows = if json { &*rows } else { &[] };
+    let mut lines = output.rows();
+    lines.show(Machine::here());
+    let rows = vault::run(&options, &mut |line| lines.show(line))?;
+    lines.done()?;
+    let rows = if output.json() { &*rows } else { &[] };
     rows.iter().try_for_each(|row| {
         output.record(vec![
             ("tool", row.tool.as_str().into()),

@@ -1,6 +1,10 @@
 //! Every verb and flag, defined once.
 
+mod arrange;
+pub mod cert;
 pub mod consumer;
+pub mod context;
+mod examples;
 pub mod group;
 pub mod key;
 pub mod mesh;
@@ -20,46 +24,41 @@ use sealane::{DataType, Level, Start};
 use crate::inspect::{FORMATS, FrameForm, Holding};
 use crate::times;
 
+pub use arrange::{command, every_example};
+
 const AFTER_HELP: &str = "\
 Exit codes:
-  0  done; also when the reader of a pipe has gone, or after Ctrl-C in `up` and `sub`
+  0  done; also when the reader of a pipe has gone, or after Ctrl-C
   1  failed
   2  wrong usage or configuration
   3  no hub could be reached
   4  the hub refused
   5  the storage is full or failed
 
-Settings come from flags, then the environment (SEALANE_SERVER, SEALANE_DATA, SEALANE_LISTEN,
-SEALANE_LEVEL, SEALANE_CODEC, SEALANE_POLICY, SEALANE_TOKEN, SEALANE_CA, SEALANE_TLS_CERT,
-SEALANE_TLS_KEY), then the configuration file (--config, SEALANE_CONFIG, or the user's), then
-defaults: `sealane config show --origin` tells which.
-Keys come from --keys or SEALANE_KEYS, passphrases from SEALANE_PASSPHRASE or the terminal.
-SEALANE_LOG sets what is logged (error, warn, info, debug), SEALANE_LOG_FORMAT=json makes it JSON;
-NO_COLOR turns colours off.
+A setting comes from its flag, else from the environment, else from the context
+in use, else from the configuration file, else it has a default. `sealane config
+show --origin` tells where each one comes from. The variables are
+SEALANE_SERVER, SEALANE_DATA, SEALANE_LISTEN, SEALANE_LEVEL, SEALANE_CODEC,
+SEALANE_POLICY, SEALANE_TOKEN, SEALANE_CA, SEALANE_TLS_CERT and SEALANE_TLS_KEY;
+SEALANE_CONTEXT names the context and SEALANE_CONFIG the configuration file.
+Keys come from --keys or SEALANE_KEYS, passphrases from SEALANE_PASSPHRASE or
+the terminal.
 
-Examples:
-  sealane up --data ./data
-  sealane pub fleet/7/location '{\"lat\": 48.2}'
-  sealane sub 'fleet/**' --from first
-  sealane request lamps/3 on --timeout 2s
-  sealane pub ops/7 '{\"lat\": 48.2}' --group ops --type location
-  sealane demo --for 10s";
+SEALANE_LOG sets what is logged: error, warn, info or debug.
+SEALANE_LOG_FORMAT=json makes the log JSON. NO_COLOR turns colours off.";
 
 const BENCH: &str = "\
-The bench is a program of its own, `sealane-bench`, which is not shipped: this verb runs the one of
-the same commit in the same folder. docs/BENCHMARKING.md has its verbs and flags.
+The benchmarks are a program of their own, `sealane-bench`, which is not
+shipped. This verb runs the one of the same commit from the same folder.
+docs/BENCHMARKING.md has its verbs and flags. To build it:
 
-  cargo build --release -p sealane-bench             makes it beside target/release/sealane
-  cargo install --path crates/sealane-bench          puts it on your path
+  cargo build --release -p sealane-bench         beside target/release/sealane
+  cargo install --path crates/sealane-bench      onto your path";
 
-Examples:
-  sealane bench --help
-  sealane bench cost messages.jsonl --quick";
-
-/// Carry messages into durable streams and out of them, in each reader's codec.
+/// Durable message streams, end-to-end encryption and sealed backups in one program.
 #[derive(Debug, Parser)]
 #[command(name = "sealane", version = crate::VERSION, after_long_help = AFTER_HELP)]
-#[command(disable_help_subcommand = true, max_term_width = 100)]
+#[command(disable_help_subcommand = true, max_term_width = 80)]
 pub struct Cli {
     /// Write data as JSON, one value per line, each with "v":1
     #[arg(long, global = true)]
@@ -68,6 +67,10 @@ pub struct Cli {
     /// The configuration file [default: sealane/config.toml in $XDG_CONFIG_HOME or ~/.config]
     #[arg(long, global = true, value_name = "FILE")]
     pub config: Option<PathBuf>,
+
+    /// The context to take the hub from, as `sealane context add` made it [env: SEALANE_CONTEXT]
+    #[arg(long, global = true, value_name = "NAME")]
+    pub context: Option<String>,
 
     /// What to do
     #[command(subcommand)]
@@ -89,49 +92,60 @@ pub enum Command {
     Reply(Reply),
     /// List, show, change and remove streams
     Stream(Stream),
-    /// See and steer consumers: pause, reset, skip, deliver again
+    /// Show and control consumers: pause, reset, skip, redeliver
     Consumer(consumer::Consumer),
-    /// List and cancel messages that are held back
+    /// List and cancel delayed messages
     Delayed(consumer::Delayed),
-    /// Say how messages are sealed, and check the rules for it
+    /// Explain how messages are sealed, and check a policy file
     Policy(policy::Policy),
-    /// Keep files sealed and deduplicated in a folder or bucket, and prove that they come back
+    /// Keep encrypted, deduplicated backups of files in a folder or bucket
     Vault(vault::Vault),
-    /// Make, show and keep keys
+    /// Manage the keys of this identity
     Key(key::Key),
-    /// Make groups, invite and remove members
+    /// Manage groups and their members
     Group(group::Group),
-    /// Say who may do what at a node of this machine
+    /// Manage the access tokens of a node on this machine
     Token(token::Token),
-    /// Show what the streams do now: rates, lag, who reads
+    /// Watch the streams of a hub: rates, lag and readers
     Top(operate::Top),
-    /// Look for what will hurt a node later: disk, store, tokens, hub
+    /// Check a node and its machine for problems: disk, store, tokens, hub
     Doctor(operate::Doctor),
-    /// Copy a node's streams and tokens to a folder, while it runs
+    /// Copy the streams and tokens of a node into a folder, while the node runs
     Backup(operate::Backup),
-    /// Make a data folder of a backup; every stream begins a new generation
+    /// Make a data folder from a backup
     Restore(operate::Restore),
-    /// Join machines to one network of packets, sealed between members
+    /// Connect machines to one IP network that is encrypted between members
     Mesh(mesh::Mesh),
-    /// Pass frames on from network to network, without any key
+    /// Forward sealed frames between networks, without any key
     Relay(operate::Relay),
+    /// Manage contexts: the hubs that you use, by name
+    Context(context::Context),
+    /// Make a certificate for a node
+    Cert(cert::Cert),
     /// Show the settings in effect
     Config(Config),
-    /// Say what an error code means
+    /// Explain an error code, or what a token may do
     Explain(Explain),
-    /// Explain captured frames offline, byte by byte, without keys
+    /// Explain captured frames byte by byte, offline and without keys
     Inspect(Inspect),
     /// Measure what messages, hub and vault cost on this machine
     Bench(Bench),
-    /// Run the main job on this machine's telemetry, with a crash in the middle
+    /// Show the main job on the telemetry of this machine, with a crash in it
     Demo(Demo),
     /// Print completions for a shell
     Completions(Completions),
     /// Print or write man pages
     Man(Man),
+    /// Print what the last word may become, for the scripts of `completions`
+    #[command(hide = true)]
+    Complete(Complete),
+    /// Show the help of a verb
+    Help(Help),
+    /// Show the version, commit and target of this program
+    Version,
 }
 
-/// Which hub a verb speaks to.
+/// The hub that a verb speaks to.
 #[derive(Debug, Args, Clone, Default)]
 pub struct Hub {
     /// The hub's address [default: 127.0.0.1:9087] [env: SEALANE_SERVER]
@@ -151,7 +165,7 @@ pub struct Up {
     /// When a message counts as stored: memory, os or disk [default: disk] [env: SEALANE_LEVEL]
     #[arg(long, value_name = "LEVEL")]
     pub level: Option<String>,
-    /// Another site whose pages may use the hub, for example `https://fleet.example`; repeatable
+    /// Let the pages of another site use the hub, for example `https://fleet.example`; repeatable
     #[arg(long, value_name = "ORIGIN")]
     pub origin: Vec<String>,
     /// Speak TLS with this certificate, PEM, read again when it changes [env: SEALANE_TLS_CERT]
@@ -166,11 +180,11 @@ pub struct Up {
     /// Messages that one token may enqueue in a second [default: 100000]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
     pub enqueue_rate: Option<u64>,
-    /// Remove streams below `reply/` that had nothing for so long and that nobody reads
+    /// Remove streams below `reply/` that had no message for this time and that nobody reads
     /// [default: never]
     #[arg(long, value_name = "TIME", value_parser = times::duration)]
     pub reply_ttl: Option<Duration>,
-    /// The collector that is told of requests with a `traceparent`: OTLP over HTTP, without TLS
+    /// Send spans of requests with a `traceparent` to this collector: OTLP over HTTP, without TLS
     /// [default: none] [env: OTEL_EXPORTER_OTLP_ENDPOINT]
     #[arg(long, value_name = "URL")]
     pub otlp: Option<String>,
@@ -183,29 +197,29 @@ pub struct Pub {
     pub topic: String,
     /// A JSON map is the envelope; other JSON, or text, becomes {"data": …}; `-` reads lines
     pub body: Option<String>,
-    /// Hold the message back for so long, for example 5s
+    /// Deliver the message after this time, for example 5s
     #[arg(long, value_name = "TIME", value_parser = times::duration, conflicts_with = "expect")]
     pub delay: Option<Duration>,
-    /// Store it only at this offset
+    /// Store the message only if it gets this offset
     #[arg(long, value_name = "OFFSET")]
     pub expect: Option<u64>,
-    /// The hub stores what comes with this key once
+    /// Store only one message with this key, however often it is sent
     #[arg(long, alias = "key", value_name = "KEY")]
     pub idempotency_key: Option<String>,
-    /// Where the hub does not answer, try again for so long; nothing is stored twice [default: 0s;
-    /// lines of standard input: 10s]
+    /// Retry for this time when the hub does not answer; nothing is stored twice [default: 0s;
+    /// for lines of standard input: 10s]
     #[arg(long, value_name = "TIME", value_parser = times::duration)]
     pub retry: Option<Duration>,
-    /// The hub stores the same message in this stream once, whoever brings it
+    /// Store this message once in its stream, whoever publishes it
     #[arg(long, conflicts_with_all = ["idempotency_key", "delay"])]
     pub once: bool,
     /// The codec of the envelope: json, msgpack or cbor [default: json] [env: SEALANE_CODEC]
     #[arg(long)]
     pub codec: Option<String>,
-    /// Seal it with the keys of this group; the stream is made sealed if there is none
+    /// Seal the message with the keys of this group; a new stream is made sealed
     #[arg(long, value_name = "GROUP")]
     pub group: Option<String>,
-    /// What it is, for example location; the policy decides the class by it [default: unknown]
+    /// The data type, for example location; the policy chooses the class by it [default: unknown]
     #[arg(long = "type", value_name = "TYPE", requires = "group")]
     pub data_type: Option<DataType>,
     #[command(flatten)]
@@ -227,42 +241,42 @@ pub struct Pub {
 pub struct Sub {
     /// A topic, or a pattern: `*` is one segment, a last `**` the rest
     pub pattern: String,
-    /// Begin at first, new, an offset, a time (RFC 3339, @MILLISECONDS) or so long ago (-10m)
+    /// Begin at: first, new, an offset, a time (RFC 3339, @MILLISECONDS) or an age (-10m)
     /// [default: new; with --consumer, where a new one begins: first]
     #[arg(long, value_name = "PLACE", value_parser = times::start, allow_hyphen_values = true)]
     #[arg(conflicts_with = "inbox")]
     pub from: Option<Start>,
-    /// Share the messages with all who give this name
+    /// Share the messages with all readers that give this name
     #[arg(long, value_name = "NAME", conflicts_with = "inbox")]
     pub consumer: Option<String>,
-    /// Join the stream's inbox: what is acknowledged comes to nobody again who reads by it
+    /// Use the shared inbox of the stream: acknowledged messages are not delivered again
     #[arg(long)]
     pub inbox: bool,
-    /// Acknowledge what was printed (with --consumer and --inbox; this is the default)
+    /// Acknowledge printed messages; the default with --consumer and --inbox
     #[arg(long, overrides_with = "no_ack")]
     pub ack: bool,
-    /// Acknowledge nothing: it comes again
+    /// Acknowledge nothing: the messages are delivered again
     #[arg(long)]
     pub no_ack: bool,
     /// Begin with the last N messages of a topic
     #[arg(long, value_name = "N", conflicts_with_all = ["from", "consumer", "inbox"])]
     pub last: Option<u64>,
-    /// End when everything is printed that was there at the beginning
+    /// End after the messages that were stored when this began
     #[arg(long, conflicts_with_all = ["consumer", "inbox"])]
     pub until_end: bool,
-    /// Print bodies alone, on a terminal too
+    /// Print bodies only, on a terminal too
     #[arg(long)]
     pub raw: bool,
-    /// End after so many messages
+    /// End after this many messages
     #[arg(long, short = 'n', value_name = "N")]
     pub count: Option<u64>,
-    /// How many messages may come in one frame
+    /// The most messages in one frame
     #[arg(long, value_name = "N", default_value_t = 256)]
     pub batch: usize,
     /// The codec on the wire: json, msgpack or cbor [default: json] [env: SEALANE_CODEC]
     #[arg(long)]
     pub codec: Option<String>,
-    /// Open what comes with the keys of this group; what does not open is named, not shown
+    /// Open messages with the keys of this group; one that does not open is named, not shown
     #[arg(long, value_name = "GROUP")]
     pub group: Option<String>,
     #[command(flatten)]
@@ -305,14 +319,14 @@ pub struct Reply {
     /// The answer to each: a JSON map; other JSON, or text, becomes {"data": …}
     #[arg(conflicts_with = "command")]
     pub body: Option<String>,
-    /// Run this in a shell for each request, which it reads as JSON; what it prints is the answer,
-    /// {"error": …} when it fails
+    /// Run this in a shell for each request. It reads the request as JSON and prints the answer; if
+    /// it fails, the answer is {"error": …}
     #[arg(long, value_name = "PROGRAM")]
     pub command: Option<String>,
-    /// Share the requests with all who give this name: each is answered once
+    /// Share the requests with all that give this name: each is answered once
     #[arg(long, value_name = "NAME")]
     pub consumer: Option<String>,
-    /// End after so many requests
+    /// End after this many requests
     #[arg(long, short = 'n', value_name = "N")]
     pub count: Option<u64>,
     #[command(flatten)]
@@ -360,15 +374,15 @@ pub enum StreamVerb {
     },
     /// Remove the oldest messages of a stream, or all of them; the stream and its offsets stay
     Purge(StreamPurge),
-    /// Make a stream, open or sealed; it stays what it was made
+    /// Make a stream, open or sealed, which it then stays
     New(StreamNew),
     /// Make a stream, or change its durability and retention
     Set(StreamSet),
-    /// Show everything that the hub can see of a stream
+    /// Show all that the hub can see of a stream
     Leaks {
         /// Its topic
         topic: String,
-        /// Look at so many of the last messages
+        /// Look at this many of the last messages
         #[arg(long, short = 'n', value_name = "N", default_value_t = 10_000)]
         count: u64,
     },
@@ -379,12 +393,12 @@ pub enum StreamVerb {
 pub struct StreamPurge {
     /// Its topic
     pub topic: String,
-    /// Remove what is before new, an offset, a time (RFC 3339, @MILLISECONDS) or so long ago (-7d)
-    /// [default: new, which is all]
+    /// Remove the messages before this place: new, an offset, a time (RFC 3339, @MILLISECONDS) or
+    /// an age (-7d) [default: new, which removes all]
     #[arg(long, alias = "seq", value_name = "PLACE", value_parser = times::start)]
     #[arg(allow_hyphen_values = true)]
     pub before: Option<Start>,
-    /// Keep so many of the last messages
+    /// Keep this many of the last messages
     #[arg(long, value_name = "N", conflicts_with = "before")]
     pub keep: Option<u64>,
     /// Do not ask on a terminal
@@ -401,8 +415,8 @@ pub struct StreamNew {
         reason = "flattened, and its own documentation would replace the verb's"
     )]
     pub set: StreamSet,
-    /// Seal it for this group, its tag of 8 hexadecimal digits or its name in the key folder: the
-    /// hub takes frames of that group and nothing else, and cannot read them
+    /// Seal the stream for this group: its tag of 8 hexadecimal digits, or its name in the key
+    /// folder. The hub takes frames of that group only, and cannot read them
     #[arg(long, value_name = "GROUP")]
     pub sealed: Option<String>,
     #[command(flatten)]
@@ -421,13 +435,13 @@ pub struct StreamSet {
     /// When a message counts as stored: memory, os or disk
     #[arg(long)]
     pub level: Option<Level>,
-    /// Let go what is older, for example 7d; 0s: nothing
+    /// Remove messages older than this, for example 7d; 0s removes none
     #[arg(long, value_name = "TIME", value_parser = times::duration)]
     pub max_age: Option<Duration>,
-    /// Let go the oldest beyond so many messages; 0: none
+    /// Keep at most this many messages; 0 is no limit
     #[arg(long, value_name = "N")]
     pub max_count: Option<u64>,
-    /// Let go the oldest beyond so many bytes, for example 64MiB; 0: none
+    /// Keep at most this many bytes, for example 64MiB; 0 is no limit
     #[arg(long, value_name = "BYTES", value_parser = times::bytes)]
     pub max_bytes: Option<u64>,
 }
@@ -445,7 +459,7 @@ pub struct Config {
 pub enum ConfigVerb {
     /// Print each setting's effective value
     Show {
-        /// Say where each comes from: flag, environment, file or default
+        /// Show where each value comes from: flag, environment, context, file or default
         #[arg(long)]
         origin: bool,
         /// The hub's address
@@ -519,6 +533,14 @@ pub struct Completions {
     pub shell: Shell,
 }
 
+/// `sealane complete`.
+#[derive(Debug, Args)]
+pub struct Complete {
+    /// The words behind `sealane`; the last one is not finished, and may be empty
+    #[arg(value_name = "WORD", last = true, allow_hyphen_values = true)]
+    pub words: Vec<String>,
+}
+
 /// `sealane man`.
 #[derive(Debug, Args)]
 pub struct Man {
@@ -528,4 +550,12 @@ pub struct Man {
     /// Print all verbs as one Markdown page: docs/CLI.md
     #[arg(long, hide = true)]
     pub markdown: bool,
+}
+
+/// `sealane help`.
+#[derive(Debug, Args)]
+pub struct Help {
+    /// The verb, for example `stream set`; without one, all are listed
+    #[arg(value_name = "VERB")]
+    pub verb: Vec<String>,
 }

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use crate::args::operate::{Backup, Restore};
 use crate::config::{File, Key};
-use crate::times::show_bytes;
+use crate::times::{count, show_bytes};
 use crate::{Failure, Terminal};
 
 /// What a node knows of tokens, as hashes, and that it ever had some.
@@ -107,9 +107,9 @@ fn said(
         ]);
     }
     terminal.line(format_args!(
-        "{done} {} messages of {} streams, {}, in {:.1} s: {}",
-        copied.messages,
-        copied.streams,
+        "{done} {} of {}, {}, in {:.1} s: {}",
+        count(copied.messages, "messages"),
+        count(copied.streams, "streams"),
         show_bytes(copied.bytes),
         took.as_secs_f64(),
         folder.display()

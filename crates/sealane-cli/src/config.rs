@@ -1,12 +1,15 @@
-//! Settings: flags, then environment, then file, then defaults.
+//! Settings: flags, then environment, then context, then file, then defaults.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::{fmt, fs, io};
 
 use sealane::{Client, Codec, Level};
+use zeroize::Zeroizing;
 
 use crate::args::{Config, ConfigVerb};
+use crate::context::{Chosen, Context};
+use crate::passphrase::first_line;
 use crate::{Failure, Terminal};
 
 /// A setting.
@@ -99,6 +102,8 @@ pub enum Origin {
     Flag,
     /// An environment variable.
     Environment(&'static str),
+    /// The context of this name.
+    Context(String),
     /// The configuration file.
     File(PathBuf),
     /// Nobody said anything else.
@@ -110,6 +115,7 @@ impl fmt::Display for Origin {
         match self {
             Origin::Flag => f.write_str("flag"),
             Origin::Environment(variable) => write!(f, "environment {variable}"),
+            Origin::Context(name) => write!(f, "context {name}"),
             Origin::File(path) => write!(f, "file {}", path.display()),
             Origin::Default => f.write_str("default"),
         }
@@ -176,19 +182,30 @@ pub fn environment(variable: &str) -> Option<String> {
     std::env::var(variable).ok().filter(|value| !value.is_empty())
 }
 
-/// The configuration file: what it says, which may be nothing.
+/// What the configuration file and the context of a command say, which may be nothing.
 #[derive(Debug, Clone, Default)]
 pub struct File {
     path: PathBuf,
     values: Vec<(Key, String)>,
+    chosen: Option<Chosen>,
 }
 
 impl File {
-    /// The file that was named, or the user's where there is one.
+    /// The file and the context that were named, or the user's where there are any.
     ///
     /// # Errors
-    /// [`Failure::File`], [`Failure::UnknownKey`].
-    pub fn find(named: Option<&Path>, environment: &Environment) -> Result<File, Failure> {
+    /// [`Failure::File`], [`Failure::UnknownKey`], [`Failure::UnknownContext`].
+    pub fn find(named: Option<&Path>, context: Option<&str>) -> Result<File, Failure> {
+        let file = File::open(named, &environment)?;
+        Ok(File { chosen: Chosen::find(context, &environment)?, ..file })
+    }
+
+    /// No file, and this context as if a flag had named it.
+    pub(crate) fn of_context(context: Context) -> File {
+        File { chosen: Some(Chosen { context, by_flag: true }), ..File::default() }
+    }
+
+    fn open(named: Option<&Path>, environment: &Environment) -> Result<File, Failure> {
         let named =
             named.map(Path::to_owned).or_else(|| environment("SEALANE_CONFIG").map(PathBuf::from));
         let path = named.clone().unwrap_or_else(|| {
@@ -205,7 +222,7 @@ impl File {
 
     fn read(path: PathBuf, text: &str) -> Result<File, Failure> {
         let file = |cause| Failure::File { file: path.clone(), cause };
-        let table: toml::Table = text.parse().map_err(|e: toml::de::Error| file(e.to_string()))?;
+        let table: toml::Table = text.parse().map_err(|error| file(no_toml(text, &error)))?;
         let mut values = Vec::new();
         for (name, value) in table {
             let Some(key) = Key::ALL.into_iter().find(|key| key.name() == name) else {
@@ -217,7 +234,7 @@ impl File {
             };
             values.push((key, value));
         }
-        Ok(File { path, values })
+        Ok(File { path, values, chosen: None })
     }
 
     /// The effective value of a setting, of which a flag may have said something.
@@ -227,10 +244,18 @@ impl File {
 
     fn resolve(&self, key: Key, flag: Option<&String>, environment: &Environment) -> Setting {
         let in_file = || self.values.iter().find(|(other, _)| *other == key);
+        let of_context = |by_flag| {
+            let chosen = self.chosen.as_ref().filter(|chosen| chosen.by_flag == by_flag)?;
+            Some((chosen.context.value(key)?, Origin::Context(chosen.context.name.clone())))
+        };
         let (value, origin) = if let Some(value) = flag {
             (value.clone(), Origin::Flag)
+        } else if let Some(named) = of_context(true) {
+            named
         } else if let Some(value) = environment(key.variable()) {
             (value, Origin::Environment(key.variable()))
+        } else if let Some(used) = of_context(false) {
+            used
         } else if let Some((_, value)) = in_file() {
             (value.clone(), Origin::File(self.path.clone()))
         } else {
@@ -255,6 +280,28 @@ impl File {
         }
     }
 
+    /// What holds for this hub: the token and the CA of a context go to the hub of that context
+    /// alone, and those of the configuration file to no hub of a context.
+    fn beside(&self, server: &Setting) -> File {
+        let mut file = self.clone();
+        match server.origin {
+            Origin::Context(_) => {
+                file.values.retain(|(key, _)| ![Key::Token, Key::Ca].contains(key));
+            }
+            _ => file.chosen = None,
+        }
+        file
+    }
+
+    /// The token that is brought to this hub; empty: none.
+    fn token(&self) -> Result<Zeroizing<String>, Failure> {
+        let setting = self.setting(Key::Token, None);
+        match setting.origin {
+            Origin::Context(_) => first_line(Path::new(&setting.value)),
+            _ => Ok(Zeroizing::new(setting.value)),
+        }
+    }
+
     /// A client of the hub that the settings name, speaking the codec that they name.
     ///
     /// # Errors
@@ -266,15 +313,16 @@ impl File {
     ) -> Result<Client, Failure> {
         let codec = self.setting(Key::Codec, codec).codec()?;
         let server = self.setting(Key::Server, server);
-        let token = self.setting(Key::Token, None).value;
+        let beside = self.beside(&server);
+        let token = beside.token()?;
         let client = server.parse(|text| {
             Client::connect(text).and_then(|c| c.with_codec(codec)).map_err(|e| match e {
-                sealane::Error::Address { cause, .. } => cause.to_owned(),
+                sealane::Error::Address { cause, .. } => format!("it {cause}"),
                 other => other.to_string(),
             })
         })?;
         let client = if token.is_empty() { client } else { client.with_token(&token)? };
-        let Some(file) = self.path(Key::Ca) else { return Ok(client) };
+        let Some(file) = beside.path(Key::Ca) else { return Ok(client) };
         let failed = |cause: String| Failure::File { file: file.clone(), cause };
         let pem = fs::read(&file).map_err(|error| failed(error.to_string()))?;
         client.with_ca(&pem).map_err(|error| failed(error.to_string()))
@@ -287,9 +335,14 @@ impl File {
 /// [`Failure::Output`].
 pub fn show(args: &Config, file: &File, terminal: &mut Terminal) -> Result<(), Failure> {
     let ConfigVerb::Show { origin, server } = &args.verb;
+    let server = file.setting(Key::Server, server.as_ref());
+    let beside = file.beside(&server);
     for key in Key::ALL {
-        let flag = server.as_ref().filter(|_| key == Key::Server);
-        let mut setting = file.setting(key, flag);
+        let mut setting = match key {
+            Key::Server => server.clone(),
+            Key::Token | Key::Ca => beside.setting(key, None),
+            _ => file.setting(key, None),
+        };
         if key == Key::Token && !setting.value.is_empty() {
             setting.value = "(set)".to_owned();
         }
@@ -311,6 +364,13 @@ pub fn show(args: &Config, file: &File, terminal: &mut Terminal) -> Result<(), F
         }
     }
     Ok(())
+}
+
+/// What is wrong with a text, and in which line. The library's own words would show the line, which
+/// may hold a token.
+pub(crate) fn no_toml(text: &str, error: &toml::de::Error) -> String {
+    let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+    format!("line {}: {}", before.matches('\n').count() + 1, error.message())
 }
 
 /// `sealane` in the folder that `variable` names, or in `below` the home.

@@ -9,7 +9,7 @@ use sealane::{
 use crate::args::consumer::{Consumer as Args, ConsumerVerb, Delayed, DelayedVerb, Which};
 use crate::config::File;
 use crate::terminal::{confirm, map, table};
-use crate::times::{now_ms, show_bytes, show_duration, show_time};
+use crate::times::{count, now_ms, show_bytes, show_duration, show_time};
 use crate::{Failure, Terminal};
 
 /// Lists, shows or steers consumers.
@@ -110,7 +110,7 @@ fn show(info: &ConsumerInfo, terminal: &mut Terminal) -> Result<(), Failure> {
         ("stream", info.stream.to_string()),
         ("consumer", shown(&state.consumer).to_owned()),
         ("next", state.next.to_string()),
-        ("lag", format!("{} messages, {}", info.lag, behind(info))),
+        ("lag", format!("{}, {}", count(info.lag, "messages"), behind(info))),
         ("in flight", format!("{}, {} held", state.in_flight, info.held)),
         ("members", state.members.to_string()),
         ("redelivered", state.redelivered.to_string()),

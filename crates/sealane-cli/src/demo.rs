@@ -4,12 +4,14 @@
 //! stream per kind; three consumers read all of it back, each in another codec. Half-way the node
 //! is killed without warning and started again on the same folder. In the end a ledger of what
 //! was acknowledged is compared with what came. Then the same telemetry goes through a sealed
-//! stream, the node's data into a vault and back, and both are searched for what they should hide.
+//! stream and over a relay without keys, the node's data into a vault and back, and all of it is
+//! searched for what it should hide.
 
 mod archive;
 mod ledger;
 mod node;
 mod reader;
+mod relayed;
 mod report;
 mod sealed;
 mod show;
@@ -177,6 +179,11 @@ impl Stage<'_> {
         self.show.line(format_args!("the hub keeps   {}", sealed.kept))?;
         self.show.line(format_args!("                {}", sealed.body))?;
         self.show.line(format_args!("a member reads  {}", sealed.opened))?;
+        self.show.part("The same telemetry, over a relay that holds no key")?;
+        let keys = self.folder.join("relayed");
+        let machine = &self.machine;
+        let relayed = tokio::task::block_in_place(|| relayed::run(machine, &keys, &words.hidden))?;
+        self.show.line(format_args!("{}", relayed.told()))?;
         node.kill()?;
         self.show.part("The node's data, into an encrypted vault and back")?;
         let data = self.folder.join("data");
@@ -186,7 +193,7 @@ impl Stage<'_> {
         let kept = tokio::task::block_in_place(|| archive::run(&data, &vault, &words.open));
         let archive = kept?;
         self.show.line(format_args!("{}", archive.told()))?;
-        Ok(Hidden { sealed, open_found, sealed_found, archive })
+        Ok(Hidden { sealed, relayed, open_found, sealed_found, archive })
     }
 }
 

@@ -11,8 +11,9 @@ use sealane_message::Pattern;
 use sealane_node::access::{Right, Token, Tokens};
 
 use crate::args::operate::Doctor;
+use crate::colour::Tone;
 use crate::config::{File, Key};
-use crate::times::show_bytes;
+use crate::times::{count, show_bytes};
 use crate::token::ORDERS_OPEN;
 use crate::{Failure, Terminal, stream};
 
@@ -49,6 +50,14 @@ impl Verdict {
             Verdict::Good => "ok",
             Verdict::Warning => "warning",
             Verdict::Bad => "bad",
+        }
+    }
+
+    fn tone(self) -> Tone {
+        match self {
+            Verdict::Good => Tone::Good,
+            Verdict::Warning => Tone::Warning,
+            Verdict::Bad => Tone::Bad,
         }
     }
 }
@@ -89,7 +98,7 @@ pub async fn run(
     let mut findings = Findings::default();
     let file = match file {
         Ok(file) => {
-            findings.good("settings", "they can be read: `sealane config show --origin`");
+            findings.good("settings", "valid; `sealane config show --origin` shows them");
             file
         }
         Err(error) => {
@@ -111,8 +120,10 @@ pub async fn run(
                 ("said", finding.said.as_str().into()),
             ])?;
         } else {
-            let (verdict, what) = (finding.verdict.name(), finding.what);
-            terminal.line(format_args!("{verdict:<9}{what:<12}{}", finding.said))?;
+            let verdict = format!("{:<9}", finding.verdict.name());
+            let verdict = terminal.painted(finding.verdict.tone(), &verdict);
+            terminal.write(verdict.as_bytes())?;
+            terminal.line(format_args!("{:<12}{}", finding.what, finding.said))?;
         }
     }
     let bad = findings.0.iter().filter(|finding| finding.verdict == Verdict::Bad).count();
@@ -218,8 +229,9 @@ fn store(data: &Path, deep: bool, findings: &mut Findings) {
         Ok(whole) => findings.good(
             "store",
             format!(
-                "{} messages of {} streams, pages and tables whole; {by}",
-                whole.messages, whole.streams
+                "{} of {}, pages and tables whole; {by}",
+                count(whole.messages, "messages"),
+                count(whole.streams, "streams")
             ),
         ),
         Err(error) => findings.bad("store", error.to_string()),

@@ -1,5 +1,5 @@
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use sealane::{Error, Value};
 use sealane_codec::CodecError;
@@ -9,6 +9,7 @@ use sealane_node::StartError;
 use sealane_node::access::FileError;
 use sealane_seal::policy::PolicyError;
 
+use crate::colour::{Colours, Tone};
 use crate::inspect::CaptureError;
 use crate::terminal::{harmless, record};
 
@@ -114,7 +115,7 @@ sealane_message::errors! {
         #[error("{}: {cause}", file.display())]
         #[code("SL-CLI-03", "File", exit = Usage)]
         #[cause("a file cannot be read or written, or is not what it should be")]
-        #[hint("Check the path, its permissions, and that the configuration is TOML.")]
+        #[hint("Check the path and its permissions; the message says what is wrong with the file.")]
         File {
             /// The file.
             file: PathBuf,
@@ -144,7 +145,7 @@ sealane_message::errors! {
         #[inner(0)]
         Vault(Box<sealane_vault::Error>),
         /// Some files were not kept or not restored, each of which was named.
-        #[error("{0} files or folders were left out, as named above")]
+        #[error("files and folders that were left out, as named above: {0}")]
         #[code("SL-CLI-16", "Skipped")]
         #[cause("some files or folders were not kept or not restored")]
         #[hint("All others were. See the reason beside each name, and run it again.")]
@@ -153,7 +154,7 @@ sealane_message::errors! {
         #[error("{0}")]
         #[code("SL-CLI-04", "Usage", exit = Usage)]
         #[cause("the flags do not go together")]
-        #[hint("See `--help` of the verb.")]
+        #[hint("`sealane help VERB` shows the flags of a verb, with examples.")]
         Usage(&'static str),
         /// A body that begins like a JSON map and is none.
         #[error("the body begins like a JSON map but is none: {0}")]
@@ -162,11 +163,49 @@ sealane_message::errors! {
         #[hint("Quote the body for the shell, or write text that begins with a brace as a JSON \
                 string.")]
         Body(CodecError),
+        /// One of many lines of standard input.
+        #[error("line {number}: {cause}")]
+        #[inner(cause)]
+        Line {
+            /// Its number, from 1.
+            number: u64,
+            /// What is wrong with it.
+            cause: Box<Failure>,
+        },
+        /// An answer to a request that says that it failed.
+        #[error("the answer says that the request failed: {0}")]
+        #[code("SL-CLI-24", "AnswerFailed")]
+        #[cause("the answer to a request has a field `error`")]
+        #[hint("The answer comes from whoever replies to the topic; its text says why.")]
+        Answer(String),
+        /// A context that nobody has added.
+        #[error("there is no context `{name}`{known}")]
+        #[code("SL-CLI-25", "UnknownContext", exit = Usage)]
+        #[cause("no context has that name")]
+        #[hint("`sealane context ls` lists them, and `sealane context add` adds one.")]
+        UnknownContext {
+            /// The name.
+            name: String,
+            /// What follows it: the names that there are, or nothing.
+            known: String,
+        },
+        /// Somebody was asked before something was removed, and did not say yes.
+        #[error("{0}: the answer was not `y`")]
+        #[code("SL-CLI-27", "Declined")]
+        #[cause("the question before a removal was not answered with `y`")]
+        #[hint("Repeat the command and answer `y`, or add `--yes`, which asks nothing.")]
+        Declined(&'static str),
+        /// A certificate that cannot be made.
+        #[error("no certificate can be made: {0}")]
+        #[code("SL-CLI-26", "NoCertificate", exit = Usage)]
+        #[cause("a certificate cannot be made for these names")]
+        #[hint("A name is like hub.example, an address like 192.0.2.7; leave out ports.")]
+        Certificate(String),
         /// Standard input could not be read.
         #[error("standard input: {0}")]
         #[code("SL-CLI-06", "Input")]
         #[cause("standard input could not be read")]
-        #[hint("Lines must be UTF-8.")]
+        #[hint("Lines must be UTF-8; the message says what could not be read.")]
         Input(io::Error),
         /// Standard output could not be written.
         #[error("standard output: {0}")]
@@ -224,10 +263,16 @@ sealane_message::errors! {
 }
 
 impl Failure {
+    /// A file that the system does not let us read or write.
+    pub(crate) fn file(file: &Path, cause: io::Error) -> Failure {
+        Failure::File { file: file.to_owned(), cause: cause.to_string() }
+    }
+
     /// The stable code.
     pub fn code(&self) -> &str {
         match self {
             Failure::Client(error) => error.code(),
+            Failure::Line { cause, .. } => cause.code(),
             other => other.info().code,
         }
     }
@@ -236,6 +281,7 @@ impl Failure {
     pub fn hint(&self) -> &str {
         match self {
             Failure::Client(error) => error.hint(),
+            Failure::Line { cause, .. } => cause.hint(),
             other => other.info().hint,
         }
     }
@@ -245,6 +291,7 @@ impl Failure {
         let exit = self.info().exit;
         match self {
             Failure::Client(Error::Refused(wire)) => refused(&wire.code),
+            Failure::Line { cause, .. } => cause.exit_code(),
             // The row is of the keys, and the verb was about messages.
             Failure::Client(Error::Group { .. }) => exit::FAILURE,
             // A folder that was named wrongly is the caller's to correct; all else is the store's.
@@ -263,19 +310,37 @@ impl Failure {
 
     /// Says it on standard error, once.
     pub fn print(&self, json: bool) {
+        let message = without_numbers(&self.to_string());
         if json {
             let error = vec![
                 ("code".to_owned(), Value::from(self.code())),
-                ("message".to_owned(), Value::from(self.to_string())),
+                ("message".to_owned(), Value::from(message)),
                 ("hint".to_owned(), Value::from(self.hint())),
             ];
             eprint!("{}", record(vec![("error", Value::Map(error))]));
         } else {
             // A hub's words, and names in them, are others' words.
-            let said = format!("{self} [{}]\n  hint: {}", self.code(), self.hint());
-            eprintln!("sealane: error: {}", harmless(&said));
+            let (said, hint) = (format!("{message} [{}]", self.code()), self.hint());
+            let (said, hint) = (harmless(&said), harmless(hint));
+            let colours = Colours::of(&std::io::stderr());
+            let (error, label) =
+                (colours.paint(Tone::Bad, "error:"), colours.paint(Tone::Dim, "hint:"));
+            eprintln!("sealane: {error} {said}\n  {label} {hint}");
         }
     }
+}
+
+/// The words of the system without its numbers, which tell a reader nothing: ` (os error 2)`.
+fn without_numbers(message: &str) -> String {
+    let mut parts = message.split(" (os error ");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |said, part| {
+        let behind = part.trim_start_matches(|c: char| c.is_ascii_digit());
+        match behind.strip_prefix(')') {
+            Some(behind) => said + behind,
+            None => said + " (os error " + part,
+        }
+    })
 }
 
 /// A hub that is full, or stops, is told apart from one that refuses.
@@ -330,6 +395,13 @@ mod tests {
         for name in ["UnknownStream", "Forbidden", "InvalidTopic", "FolderInUse", "OutOfOrbit"] {
             assert_eq!(refused(name), exit::REFUSED);
         }
+    }
+
+    #[test]
+    fn numbers_of_the_system_are_left_out() {
+        let plain = without_numbers("a: gone (os error 2), b: full (os error 28)");
+        assert_eq!(plain, "a: gone, b: full");
+        assert_eq!(without_numbers("a (os error x)"), "a (os error x)");
     }
 
     #[test]

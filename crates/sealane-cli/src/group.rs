@@ -17,6 +17,7 @@ use sealane_seal::{Epoch, Slot};
 use crate::args::group::{Group, GroupVerb};
 use crate::config::File;
 use crate::key::{hand_on, open, read_document, redirected, say};
+use crate::times::count;
 use crate::{Failure, Terminal};
 use show::{list, show};
 
@@ -332,8 +333,8 @@ fn told(
         return terminal.record(told_fields(member, notices));
     }
     let (epoch, members) = (member.epochs().newest().0, member.roster().members().count());
-    let name = member.name();
-    terminal.line(format_args!("{name}: epoch {epoch}, {members} members"))?;
+    let (name, members) = (member.name(), count(members as u64, "members"));
+    terminal.line(format_args!("{name}: epoch {epoch}, {members}"))?;
     if way.file.is_none() && !way.is_published {
         let next = "Members follow once they have the orders";
         say(terminal, &format!("{next}: sealane group publish {name}, or group orders > FILE."));
@@ -354,8 +355,7 @@ fn told_fields(member: &Member, notices: &[Notice]) -> Vec<(&'static str, Value)
 
 fn write_file(path: Option<&Path>, notices: &[Notice]) -> Result<(), Failure> {
     let Some(path) = path else { return Ok(()) };
-    std::fs::write(path, write_orders(notices))
-        .map_err(|cause| Failure::File { file: path.to_owned(), cause: cause.to_string() })
+    std::fs::write(path, write_orders(notices)).map_err(|cause| Failure::file(path, cause))
 }
 
 /// Obeys orders, also that which removes this member. What is missing between them is the error at
@@ -435,7 +435,7 @@ fn leave(
         let mut answer = String::new();
         std::io::stdin().read_line(&mut answer).map_err(Failure::Input)?;
         if !answer.trim().eq_ignore_ascii_case("y") {
-            return Err(Failure::Usage("nothing was forgotten"));
+            return Err(Failure::Declined("nothing was forgotten"));
         }
     }
     folder.leave(group)?;

@@ -2,12 +2,13 @@
 
 use crate::args::token::{Token, TokenVerb};
 use crate::args::{Command, Stream, StreamVerb};
+use crate::colour::warn;
 
 /// Says on standard error what the command's topics and patterns probably do not mean.
 pub(crate) fn say(command: &Command) {
     for text in named(command) {
         for warning in warnings(text) {
-            eprintln!("sealane: warning: {warning}");
+            warn(warning);
         }
     }
 }

@@ -83,7 +83,7 @@ pub fn open(keys: &KeysArgs) -> Result<KeyFolder, Failure> {
 }
 
 /// The key folder that flags, environment and defaults name.
-fn root(keys: &KeysArgs) -> PathBuf {
+pub(crate) fn root(keys: &KeysArgs) -> PathBuf {
     let named = keys.keys.clone().or_else(|| environment("SEALANE_KEYS").map(PathBuf::from));
     named.unwrap_or_else(|| config::folder(&environment, "XDG_CONFIG_HOME", ".config").join("keys"))
 }
@@ -186,8 +186,7 @@ pub(crate) fn read_document(document: Document, path: &Path) -> Result<Vec<u8>, 
 
 /// Reads a file that somebody handed on; `-` is standard input.
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Failure> {
-    let named =
-        |cause: std::io::Error| Failure::File { file: path.to_owned(), cause: cause.to_string() };
+    let named = |cause: std::io::Error| Failure::file(path, cause);
     let mut bytes = Vec::new();
     let bound = MAX_GROUP_FILE_BYTES as u64 + 1;
     let outcome = if path == Path::new("-") {
@@ -203,7 +202,7 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Failure> {
 }
 
 /// What the system calls this machine.
-fn machine_name() -> String {
+pub(crate) fn machine_name() -> String {
     let name = std::fs::read_to_string("/etc/hostname").unwrap_or_default();
     Some(name.trim()).filter(|name| !name.is_empty()).unwrap_or("member").to_owned()
 }

@@ -7,7 +7,7 @@ use sealane::{Client, Codec, Start, StreamState, Value};
 use sealane_frame::FrameView;
 
 use crate::sealed::{codec_name, read, tag_name};
-use crate::times::{show_bytes, show_time};
+use crate::times::{count as things, show_bytes, show_time};
 use crate::{Failure, Terminal};
 
 /// Messages of one request.
@@ -35,8 +35,9 @@ pub async fn run(
         return records(&state, &seen, &rows, terminal);
     }
     terminal.line(format_args!("{topic} is sealed for group {group}."))?;
-    terminal.line(format_args!("Looked at {} of {} messages.\n", seen.messages, state.count))?;
-    terminal.line("What the hub sees               DISTINCT  FOR EXAMPLE")?;
+    let all = things(state.count, "messages");
+    terminal.line(format_args!("Looked at {} of {all}.\n", seen.messages))?;
+    terminal.line("What the hub sees               DISTINCT  EXAMPLES")?;
     for row in &rows {
         let name = format!("{}: {}", row.of, row.field);
         let distinct = row.distinct.map_or(String::new(), |count| count.to_string());
@@ -46,12 +47,14 @@ pub async fn run(
     terminal.line(format_args!("  {:<38}  {}", "connection", CONNECTION))?;
     terminal.line("\nWhat the hub does not see")?;
     let hidden = show_bytes(seen.hidden_bytes);
-    terminal.line(format_args!("  the bodies of {} messages, {hidden}", seen.hidden))?;
+    let bodies = things(seen.hidden, "messages");
+    terminal.line(format_args!("  the bodies of {bodies}, {hidden}"))?;
     terminal.line(format_args!("  {UNSEEN}"))?;
     if seen.clear > 0 {
         let clear = show_bytes(seen.clear_bytes);
-        let said = "messages of class A are in clear";
-        terminal.line(format_args!("\nThe bodies of {} {said}, {clear}.", seen.clear))?;
+        let bodies = things(seen.clear, "messages");
+        terminal
+            .line(format_args!("\nThe bodies of {bodies} of class A are in clear, {clear}."))?;
     }
     Ok(())
 }
@@ -171,7 +174,7 @@ fn stream_rows(state: &StreamState) -> Vec<Row> {
     let row = |field, examples| Row { of: "stream", field, distinct: None, examples };
     let consumers = state.consumers.iter().map(|consumer| {
         let name = if consumer.consumer.is_empty() { "(inbox)" } else { &consumer.consumer };
-        format!("{name} at {} with {} connections", consumer.next, consumer.members)
+        format!("{name} at {} with {}", consumer.next, things(consumer.members, "connections"))
     });
     vec![
         row("topic", vec![state.stream.to_string()]),

@@ -8,8 +8,12 @@
 pub mod args;
 pub mod backup;
 pub mod bench;
+pub mod cert;
+mod colour;
+pub mod complete;
 pub mod config;
 pub mod consumer;
+pub mod context;
 pub mod demo;
 pub mod doctor;
 pub mod envelope;
@@ -40,10 +44,9 @@ pub mod up;
 pub mod vault;
 
 use std::ffi::OsString;
-use std::io::IsTerminal;
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::FromArgMatches;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
@@ -52,13 +55,14 @@ pub use failure::{ERRORS, Failure, exit};
 pub use terminal::Terminal;
 
 use args::{Cli, Command};
+use colour::Colours;
 
 /// The number, commit and target of this build, as `--version` says them.
 pub const VERSION: &str = env!("SEALANE_VERSION");
 
 /// Runs the command line `args` to its exit code.
 pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let cli = match Cli::try_parse_from(args) {
+    let cli = match parse(args) {
         Ok(cli) => cli,
         Err(error) => {
             // Help that nobody reads is no failure; whether it was help the code says.
@@ -78,6 +82,19 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
 }
 
+/// Parses a command line. `help VERB` becomes `VERB --help`, which knows what a wrong verb is
+/// similar to.
+///
+/// # Errors
+/// What is wrong with it, or the help or version that was asked for.
+pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Error> {
+    let mut command = args::command();
+    let cli = Cli::from_arg_matches(&command.try_get_matches_from_mut(args)?)?;
+    let Command::Help(help) = &cli.command else { return Ok(cli) };
+    let words = ["sealane"].into_iter().chain(help.verb.iter().map(String::as_str));
+    Cli::from_arg_matches(&command.try_get_matches_from_mut(words.chain(["--help"]))?)
+}
+
 fn start(cli: Cli) -> Result<(), Failure> {
     log(matches!(cli.command, Command::Up(_)));
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
@@ -95,7 +112,7 @@ fn start(cli: Cli) -> Result<(), Failure> {
 /// # Errors
 /// What the verb failed for.
 pub async fn run(cli: Cli, terminal: &mut Terminal) -> Result<(), Failure> {
-    let file = config::File::find(cli.config.as_deref(), &config::environment);
+    let file = config::File::find(cli.config.as_deref(), cli.context.as_deref());
     hints::say(&cli.command);
     match cli.command {
         Command::Up(args) => up::run(&args, &file?, terminal).await,
@@ -115,6 +132,8 @@ pub async fn run(cli: Cli, terminal: &mut Terminal) -> Result<(), Failure> {
         }
         Command::Mesh(args) => mesh::run(&args, terminal).await,
         Command::Relay(args) => relay::run(&args, terminal).await,
+        Command::Context(args) => context::run(&args, terminal),
+        Command::Cert(args) => cert::run(&args, terminal),
         Command::Config(args) => config::show(&args, &file?, terminal),
         Command::Token(args) => token::run(&args, &file?, terminal),
         Command::Top(args) => top::run(&args, &file?, terminal).await,
@@ -125,8 +144,11 @@ pub async fn run(cli: Cli, terminal: &mut Terminal) -> Result<(), Failure> {
         Command::Inspect(args) => inspect::run(&args, terminal),
         Command::Bench(args) => bench::run(&args, terminal.json()),
         Command::Demo(args) => demo::run(&args, terminal).await,
-        Command::Completions(args) => pages::completions(&args, terminal),
+        Command::Completions(args) => complete::script(&args, terminal),
         Command::Man(args) => pages::man(&args, terminal),
+        Command::Complete(args) => complete::run(&args, terminal).await,
+        Command::Help(_) => pages::help(terminal),
+        Command::Version => pages::version(terminal),
     }
 }
 
@@ -136,11 +158,11 @@ fn log(is_node: bool) {
     let default = if is_node { LevelFilter::INFO } else { LevelFilter::ERROR };
     let asked = std::env::var("SEALANE_LOG").ok().and_then(|text| text.parse().ok());
     let filter = asked.unwrap_or_else(|| Targets::new().with_default(default));
-    let colour = std::env::var_os("NO_COLOR").is_none() && std::io::stderr().is_terminal();
+    let colours = Colours::of(&std::io::stderr());
     let subscriber = tracing_subscriber::fmt()
         .with_max_level(LevelFilter::TRACE)
         .with_writer(std::io::stderr)
-        .with_ansi(colour);
+        .with_ansi(colours.shown());
     let is_json = std::env::var_os("SEALANE_LOG_FORMAT").is_some_and(|format| format == "json");
     // Who calls this as a library may have a subscriber already.
     let _ = if is_json {

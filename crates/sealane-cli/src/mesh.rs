@@ -1,15 +1,17 @@
 //! `sealane mesh`.
 
 mod end;
+mod status;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use sealane_group::{EpochSource, KeyFolder, Member};
 use sealane_link::{Behind, LinkError, MeshConfig, Relay, RelayCard, Tun};
 
 use crate::args::mesh::{Mesh, MeshVerb, Up};
 use crate::key::open;
-use crate::relay::{Plan, read, refused, tell};
+use crate::relay::{EndTold, Page, Plan, Tell, Told, create, read, refused, tell, tell_reload};
 use crate::signals::Signals;
 use crate::{Failure, Terminal};
 use end::End;
@@ -19,37 +21,52 @@ use end::End;
 /// # Errors
 /// [`Failure::Link`], what the key folder refuses, or a file that cannot be read.
 pub async fn run(args: &Mesh, terminal: &mut Terminal) -> Result<(), Failure> {
-    let MeshVerb::Up(asked) = &args.verb;
-    up(&open(&args.keys)?, asked, terminal).await
+    match &args.verb {
+        MeshVerb::Up(asked) => up(&open(&args.keys)?, asked, terminal).await,
+        MeshVerb::Status(asked) => status::run(asked, terminal).await,
+    }
 }
+
+/// How often an end looks whether its group has other members.
+const BEAT: Duration = Duration::from_secs(1);
 
 /// Gives this machine an interface until Ctrl-C or SIGTERM, then says what was carried and dropped.
 /// SIGHUP reads the configuration, its cards and the group again.
 async fn up(keys: &KeyFolder, asked: &Up, terminal: &mut Terminal) -> Result<(), Failure> {
     let member = keys.group(&asked.group)?;
     let wrong = |cause| refused(&asked.file, cause);
-    let plan = with_own_card(read(&asked.file)?, &member);
+    let mut plan = with_own_card(read(&asked.file)?, own_card(&member));
     let mesh = mesh_of(&plan).map_err(wrong)?.clone();
     let own = member.source()?;
     let mut signals = Signals::new().map_err(Failure::Runtime)?;
     let behind = behind(&plan, &mesh).map_err(wrong)?;
     let mtu = plan.config.packet_bytes().map_err(wrong)?;
+    tell_awaited(&behind);
+    let capture = asked.capture.as_deref().map(create).transpose()?;
     let tun = Tun::open(&mesh, mtu).map_err(wrong)?;
     let sender = member.sender()?;
+    let slot = member.slot().number();
     let end = Arc::new(End::new(member, tun, behind)?);
     let taker = Arc::clone(&end);
     let take = Box::new(move |arrival: sealane_link::Arrival<'_>| taker.take(arrival));
     let relay = Relay::join(&plan.config, &plan.cards, own, take).map_err(wrong)?;
+    capture.map_or(Ok(()), |file| relay.capture(file)).map_err(Failure::Runtime)?;
+    let page = Page::serve(&plan.config, teller(&asked.group, slot, &mesh, &relay, &end));
+    let _page = page.await.map_err(wrong)?;
     let (port, carrier) = (relay.port(), Arc::clone(&end));
     let carrier = std::thread::spawn(move || carrier.carry(sender, port));
     started(&asked.group, &mesh, mtu, terminal)?;
+    let mut beat = tokio::time::interval(BEAT);
     let name = loop {
-        match signals.next().await {
-            "SIGHUP" => match reload(keys, asked, &mesh, &relay, &end) {
-                Ok(()) => eprintln!("sealane: SIGHUP: configuration and cards were read again"),
-                Err(failure) => eprintln!("sealane: SIGHUP: {failure}; it is as it was"),
+        tokio::select! {
+            name = signals.next() => match name {
+                "SIGHUP" => {
+                    let outcome = reload(keys, asked, &mut plan, &relay, &end);
+                    tell_reload(&relay, outcome);
+                }
+                name => break name,
             },
-            name => break name,
+            _ = beat.tick() => follow(&mut plan, &relay, &end),
         }
     };
     eprintln!("sealane: {name}: stopping");
@@ -65,27 +82,83 @@ async fn up(keys: &KeyFolder, asked: &Up, terminal: &mut Terminal) -> Result<(),
 fn reload(
     keys: &KeyFolder,
     asked: &Up,
-    before: &MeshConfig,
+    plan: &mut Plan,
     relay: &Relay,
     end: &End,
 ) -> Result<(), Failure> {
     let wrong = |cause| refused(&asked.file, cause);
-    let plan = with_own_card(read(&asked.file)?, &keys.group(&asked.group)?);
-    let mesh = mesh_of(&plan).map_err(wrong)?;
-    if !mesh.has_interface_of(before) {
+    let next = with_own_card(read(&asked.file)?, own_card(&keys.group(&asked.group)?));
+    let before = mesh_of(plan).map_err(wrong)?;
+    let is_same = mesh_of(&next).map_err(wrong)?.has_interface_of(before);
+    if !is_same || next.config.status != plan.config.status {
         return Err(wrong(LinkError::LinksChanged));
     }
-    let behind = behind(&plan, mesh).map_err(wrong)?;
-    relay.reload(&plan.config, &plan.cards).map_err(wrong)?;
+    go_on_with(&next, relay, end).map_err(wrong)?;
+    *plan = next;
+    Ok(())
+}
+
+fn go_on_with(plan: &Plan, relay: &Relay, end: &End) -> Result<(), LinkError> {
+    let behind = behind(plan, mesh_of(plan)?)?;
+    tell_awaited(&behind);
+    relay.reload(&plan.config, &plan.cards)?;
     end.go_on_with(behind);
     Ok(())
 }
 
+/// Goes on with the members that the group has now, if they are others than before. The
+/// configuration stays as it was read last.
+fn follow(plan: &mut Plan, relay: &Relay, end: &End) {
+    let card = end.card();
+    if plan.cards.last() == Some(&card) {
+        return;
+    }
+    // Told once: what is refused now would be refused again.
+    plan.cards.pop();
+    plan.cards.push(card);
+    match go_on_with(plan, relay, end) {
+        Ok(()) => eprintln!("sealane: the group has changed: its members are known"),
+        Err(error) => {
+            eprintln!("sealane: the group has changed: {error}; it is as it was");
+            relay.refuse_reload(error.to_string());
+        }
+    }
+}
+
+/// What gives the status of an end.
+fn teller(group: &str, slot: u16, mesh: &MeshConfig, relay: &Relay, end: &Arc<End>) -> Tell {
+    let (watch, end, group) = (relay.watch(), Arc::clone(end), group.to_owned());
+    let interface = mesh.interface.clone();
+    Arc::new(move || {
+        let told = EndTold {
+            group: group.clone(),
+            slot,
+            epoch: end.card().epoch().0,
+            interface: interface.clone(),
+            mtu: u16::try_from(end.mtu()).unwrap_or(u16::MAX),
+            unsealed: end.unsealed(),
+            awaited: end.awaited(),
+        };
+        Told { status: watch.status(), end: Some(told) }
+    })
+}
+
+fn tell_awaited(behind: &Behind) {
+    for slot in behind.awaited() {
+        eprintln!("sealane: slot {slot} is no member now: its addresses wait for it");
+    }
+}
+
 /// The card of the own group is the last one.
-fn with_own_card(mut plan: Plan, member: &Member) -> Plan {
-    plan.cards.retain(|card| card.group() != member.tag());
-    plan.cards.push(RelayCard::new(member.tag(), member.epochs().newest(), member.addresses()));
+fn with_own_card(mut plan: Plan, card: RelayCard) -> Plan {
+    plan.cards.retain(|other| other.group() != card.group());
+    plan.cards.push(card);
     plan
+}
+
+/// What a relay may know of the own group.
+fn own_card(member: &Member) -> RelayCard {
+    RelayCard::new(member.tag(), member.epochs().newest(), member.addresses())
 }
 
 fn mesh_of(plan: &Plan) -> Result<&MeshConfig, LinkError> {
@@ -95,7 +168,7 @@ fn mesh_of(plan: &Plan) -> Result<&MeshConfig, LinkError> {
 
 fn behind(plan: &Plan, mesh: &MeshConfig) -> Result<Behind, LinkError> {
     let missing = || LinkError::ConfigValue("there is no card".to_owned());
-    Behind::new(mesh, plan.cards.last().ok_or_else(missing)?)
+    Ok(Behind::new(mesh, plan.cards.last().ok_or_else(missing)?))
 }
 
 fn started(

@@ -1,22 +1,12 @@
-//! What is made from the definitions of `args`: completions, man pages and `docs/CLI.md`.
+//! What is made from the definitions of `args`: help, man pages and `docs/CLI.md`.
 
 use std::fmt::Write;
 
 use clap::builder::StyledStr;
-use clap::{Arg, Command, CommandFactory};
+use clap::{Arg, Command};
 
-use crate::args::{Cli, Completions, Man};
-use crate::{Failure, Terminal};
-
-/// `sealane completions`.
-///
-/// # Errors
-/// [`Failure::Output`].
-pub fn completions(args: &Completions, terminal: &mut Terminal) -> Result<(), Failure> {
-    let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "sealane", &mut script);
-    terminal.write(&script)
-}
+use crate::args::{self, Man};
+use crate::{Failure, Terminal, VERSION};
 
 /// `sealane man`: the page of `sealane` itself, or a file for each verb.
 ///
@@ -32,16 +22,39 @@ pub fn man(args: &Man, terminal: &mut Terminal) -> Result<(), Failure> {
             cause: error.to_string(),
         };
         std::fs::create_dir_all(folder).map_err(file)?;
-        return clap_mangen::generate_to(Cli::command(), folder).map_err(file);
+        return clap_mangen::generate_to(args::command(), folder).map_err(file);
     }
     let mut page = Vec::new();
-    clap_mangen::Man::new(Cli::command()).render(&mut page).map_err(Failure::Output)?;
+    clap_mangen::Man::new(args::command()).render(&mut page).map_err(Failure::Output)?;
     terminal.write(&page)
+}
+
+/// `sealane help`, where no verb was named.
+///
+/// # Errors
+/// [`Failure::Output`].
+pub fn help(terminal: &mut Terminal) -> Result<(), Failure> {
+    terminal.line(args::command().render_long_help())
+}
+
+/// `sealane version`.
+///
+/// # Errors
+/// [`Failure::Output`].
+pub fn version(terminal: &mut Terminal) -> Result<(), Failure> {
+    if terminal.json() {
+        return terminal.record(vec![
+            ("version", env!("CARGO_PKG_VERSION").into()),
+            ("commit", env!("SEALANE_COMMIT").into()),
+            ("build", VERSION.into()),
+        ]);
+    }
+    terminal.line(format_args!("sealane {VERSION}"))
 }
 
 /// `docs/CLI.md`.
 pub fn markdown() -> String {
-    let mut command = Cli::command().disable_help_flag(true).disable_version_flag(true);
+    let mut command = args::command().disable_help_flag(true).disable_version_flag(true);
     command.build();
     let mut page = String::from(
         "# The command line\n\nMade by `sealane man --markdown` from the definitions in \
@@ -59,7 +72,7 @@ pub fn markdown() -> String {
 }
 
 fn visible(command: &Command) -> impl Iterator<Item = &Command> {
-    command.get_subcommands().filter(|verb| !verb.is_hide_set() && verb.get_name() != "help")
+    command.get_subcommands().filter(|verb| !verb.is_hide_set())
 }
 
 fn section(page: &mut String, command: &Command, parent: &str, depth: usize) {
@@ -68,7 +81,8 @@ fn section(page: &mut String, command: &Command, parent: &str, depth: usize) {
     let marks = "#".repeat(depth);
     // Writing to a string does not fail.
     let _ = write!(page, "\n{marks} `{name}`\n\n{about}.\n");
-    let after = command.get_after_long_help().map(StyledStr::to_string);
+    let after = command.get_after_long_help().or(command.get_after_help());
+    let after = after.map(StyledStr::to_string).filter(|text| !text.is_empty());
     let mut usage = name.clone();
     for arg in command.get_positionals() {
         let value = value_name(arg);
@@ -82,7 +96,7 @@ fn section(page: &mut String, command: &Command, parent: &str, depth: usize) {
         usage.push_str(" VERB");
     }
     let _ = write!(page, "\n```text\n{usage}\n```\n");
-    let of_every_verb = |arg: &&Arg| ["json", "config"].contains(&arg.get_id().as_str());
+    let of_every_verb = |arg: &&Arg| ["json", "config", "context"].contains(&arg.get_id().as_str());
     options(page, command.get_arguments().filter(|arg| !of_every_verb(arg)));
     if let Some(after) = after {
         let _ = write!(page, "\n```text\n{after}\n```\n");

@@ -73,7 +73,7 @@ impl Passphrase {
 pub(crate) fn first_line(path: &Path) -> Result<Zeroizing<String>, Failure> {
     let mut line = Zeroizing::new(String::with_capacity(256));
     let read = File::open(path).and_then(|file| BufReader::new(file).read_line(&mut line));
-    read.map_err(|cause| Failure::File { file: path.to_owned(), cause: cause.to_string() })?;
+    read.map_err(|cause| Failure::file(path, cause))?;
     Ok(without_end(&line))
 }
 

@@ -3,11 +3,12 @@
 use std::io::BufRead;
 use std::time::{Duration, Instant};
 
-use sealane::{Client, Codec, DataType, Published, Scheduled, Value};
+use sealane::{Client, Codec, DataType, Error, Published, Scheduled, Value};
 use tokio::sync::mpsc;
 
 use crate::args::Pub;
 use crate::config::{File, Key};
+use crate::times::count;
 use crate::{Failure, Terminal, envelope, sealed};
 
 /// Lines that are read ahead of the hub.
@@ -121,8 +122,16 @@ async fn lines(
     let mut input = read_lines();
     let mut progress = Progress::new(terminal.interactive());
     let sent = async {
+        let mut number = 0;
         while let Some(line) = input.recv().await {
-            publisher.send_raw(envelope::encode(&line.map_err(Failure::Input)?, codec)?).await?;
+            number += 1;
+            let of_line = |cause| Failure::Line { number, cause: Box::new(cause) };
+            let line = line.map_err(|cause| of_line(Failure::Input(cause)))?;
+            let envelope = envelope::encode(&line, codec).map_err(of_line)?;
+            publisher.send_raw(envelope).await.map_err(|cause| match cause {
+                Error::TooLarge { .. } => of_line(cause.into()),
+                other => other.into(),
+            })?;
             progress.one();
         }
         Ok::<(), Failure>(())
@@ -143,7 +152,8 @@ async fn lines(
         ])?;
     } else {
         let next = stored.next.map(|next| format!(", next offset {next}")).unwrap_or_default();
-        terminal.line(format_args!("{topic}: {} messages stored{next}", stored.messages))?;
+        let messages = count(stored.messages, "messages");
+        terminal.line(format_args!("{topic}: {messages} stored{next}"))?;
     }
     sent
 }

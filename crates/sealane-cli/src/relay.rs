@@ -1,6 +1,11 @@
 //! `sealane relay`.
 
+mod page;
+mod told;
+
+use std::fs::File;
 use std::path::Path;
+use std::sync::Arc;
 
 use sealane::Value;
 use sealane_link::{Config, LinkError, Reason, Relay, RelayCard, Tally, Volume};
@@ -9,6 +14,9 @@ use crate::args::operate::Relay as Args;
 use crate::signals::Signals;
 use crate::terminal::table;
 use crate::{Failure, Terminal};
+
+pub(crate) use page::{Page, Tell};
+pub(crate) use told::{EndTold, Told};
 
 /// A configuration, and the cards that it names.
 pub(crate) struct Plan {
@@ -25,14 +33,16 @@ pub async fn run(args: &Args, terminal: &mut Terminal) -> Result<(), Failure> {
     let plan = read(&args.file)?;
     let mut asked = Signals::new().map_err(Failure::Runtime)?;
     let wrong = |cause| refused(&args.file, cause);
+    let capture = args.capture.as_deref().map(create).transpose()?;
     let relay = Relay::start(&plan.config, &plan.cards).map_err(wrong)?;
+    capture.map_or(Ok(()), |file| relay.capture(file)).map_err(Failure::Runtime)?;
+    let watch = relay.watch();
+    let teller: Tell = Arc::new(move || Told { status: watch.status(), end: None });
+    let _page = Page::serve(&plan.config, teller).await.map_err(wrong)?;
     started(&relay, &plan, terminal)?;
     let name = loop {
         match asked.next().await {
-            "SIGHUP" => match reload(&relay, &args.file) {
-                Ok(()) => eprintln!("sealane: SIGHUP: configuration and cards were read again"),
-                Err(failure) => eprintln!("sealane: SIGHUP: {failure}; it is as it was"),
-            },
+            "SIGHUP" => tell_reload(&relay, reload(&relay, &args.file, &plan.config)),
             name => break name,
         }
     };
@@ -42,14 +52,36 @@ pub async fn run(args: &Args, terminal: &mut Terminal) -> Result<(), Failure> {
     tell(&tally.map_err(|error| Failure::Runtime(error.into()))?, terminal)
 }
 
-fn reload(relay: &Relay, file: &Path) -> Result<(), Failure> {
+fn reload(relay: &Relay, file: &Path, before: &Config) -> Result<(), Failure> {
     let Plan { config, cards } = read(file)?;
-    relay.reload(&config, &cards).map_err(|cause| refused(file, cause))
+    let taken = match config.status == before.status {
+        true => relay.reload(&config, &cards).map(|_| ()),
+        false => Err(LinkError::LinksChanged),
+    };
+    taken.map_err(|cause| refused(file, cause))
+}
+
+/// Says what became of a configuration, on standard error and in the status.
+pub(crate) fn tell_reload(relay: &Relay, outcome: Result<(), Failure>) {
+    let failure = match outcome {
+        Ok(()) => return eprintln!("sealane: SIGHUP: configuration and cards were read again"),
+        Err(failure) => failure.to_string(),
+    };
+    eprintln!("sealane: SIGHUP: {failure}; it is as it was");
+    relay.refuse_reload(failure);
+}
+
+/// The file of a capture, which nobody else reads: it shows who talks to whom.
+pub(crate) fn create(file: &Path) -> Result<File, Failure> {
+    use std::os::unix::fs::OpenOptionsExt;
+    let mut options = File::options();
+    let opened = options.write(true).create(true).truncate(true).mode(0o600).open(file);
+    opened.map_err(|error| Failure::File { file: file.to_owned(), cause: error.to_string() })
 }
 
 /// Cards are named as seen from the folder of the configuration.
 pub(crate) fn read(file: &Path) -> Result<Plan, Failure> {
-    let config = Config::parse(&text(file)?).map_err(|cause| refused(file, cause))?;
+    let config = config(file)?;
     let folder = file.parent().unwrap_or(Path::new(""));
     let card = |name: &String| {
         let path = folder.join(name);
@@ -57,6 +89,11 @@ pub(crate) fn read(file: &Path) -> Result<Plan, Failure> {
     };
     let cards = config.cards.iter().map(card).collect::<Result<_, Failure>>()?;
     Ok(Plan { config, cards })
+}
+
+/// The configuration alone.
+pub(crate) fn config(file: &Path) -> Result<Config, Failure> {
+    Config::parse(&text(file)?).map_err(|cause| refused(file, cause))
 }
 
 fn text(file: &Path) -> Result<String, Failure> {
@@ -76,10 +113,9 @@ fn started(relay: &Relay, plan: &Plan, terminal: &mut Terminal) -> Result<(), Fa
     let (neighbours, groups) = (config.neighbours.len(), cards.len());
     if terminal.json() {
         let link = |link: &sealane_link::LinkConfig| {
-            let address = Value::from(link.udp.to_string());
             Value::Map(vec![
                 ("name".to_owned(), link.name.as_str().into()),
-                ("udp".to_owned(), address),
+                (link.wire.kind().to_owned(), Value::from(link.wire.to_string())),
             ])
         };
         terminal.record(vec![
@@ -92,7 +128,7 @@ fn started(relay: &Relay, plan: &Plan, terminal: &mut Terminal) -> Result<(), Fa
         ])?;
     } else {
         let links: Vec<_> =
-            config.links.iter().map(|link| format!("{} {}", link.name, link.udp)).collect();
+            config.links.iter().map(|link| format!("{} {}", link.name, link.wire)).collect();
         terminal.line(format_args!(
             "sealane {version}  relay {tag}  {}  neighbours {neighbours}  groups {groups}, \
              members {members}",

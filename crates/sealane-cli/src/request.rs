@@ -22,10 +22,25 @@ pub async fn request(args: &Request, file: &File, terminal: &mut Terminal) -> Re
     let answer = client.request(&args.topic, &body, args.timeout).await?;
     Printer::new(true, terminal).print(&answer, terminal)?;
     terminal.flush()?;
+    let failed = failure(&answer.value()?).map(Failure::Answer);
     // The library removes the stream of the answer in the background, and this process ends now.
     match client.remove(answer.stream.as_str()).await {
-        Err(error) if error.hub_error() == Some(HubError::UnknownStream) => Ok(()),
-        done => Ok(done?),
+        Err(error) if error.hub_error() == Some(HubError::UnknownStream) => {}
+        done => done?,
+    }
+    failed.map_or(Ok(()), Err)
+}
+
+/// Why an answer says that it failed: it has a field `error` that is neither null nor false.
+fn failure(answer: &Value) -> Option<String> {
+    match answer.field("error")? {
+        Value::Null | Value::Bool(false) => None,
+        Value::Text(cause) => Some(cause.to_string()),
+        cause => {
+            let mut text = Vec::new();
+            sealane_codec::encode(Codec::Json, cause, &mut text);
+            Some(String::from_utf8_lossy(&text).into_owned())
+        }
     }
 }
 
@@ -72,7 +87,13 @@ async fn answer(
 ) -> Result<bool, Failure> {
     let Message { stream, offset, .. } = request;
     let heard = match client.is_awaited(request) {
-        Ok(true) => client.reply(request, &body(request, fixed, args).await?).await?,
+        Ok(true) => {
+            let answer = body(request, fixed, args).await?;
+            if let Some(cause) = args.command.as_ref().and_then(|_| failure(&answer)) {
+                eprintln!("sealane: {stream} offset {offset} failed: {}", harmless(&cause));
+            }
+            client.reply(request, &answer).await?
+        }
         Ok(false) => false,
         // Anybody may publish anything; the next one may be a request.
         Err(error @ Error::NotARequest(_)) => {
@@ -161,6 +182,17 @@ mod tests {
         assert_eq!(ask("echo hello", &request), map("data", "hello"));
         assert_eq!(ask("exit 3", &request), map("error", "exit status: 3"));
         assert!(ask("printf '{a'", &request).field("error").is_some());
+    }
+
+    #[test]
+    fn an_answer_fails_by_its_field_error() {
+        let read = |text: &str| sealane_codec::decode(Codec::Json, text.as_bytes()).unwrap();
+        let cause = |text: &str| failure(&read(text));
+        assert_eq!(cause(r#"{"error":"no lamp"}"#).as_deref(), Some("no lamp"));
+        assert_eq!(cause(r#"{"error":{"code":7}}"#).as_deref(), Some(r#"{"code":7}"#));
+        for good in [r#"{"error":null}"#, r#"{"error":false}"#, r#"{"a":{"error":1}}"#, "{}"] {
+            assert_eq!(cause(good), None, "{good}");
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::fmt::Write;
 use sealane::{Class, Codec, Error, Message, Seal, Topic, Value};
 use sealane_codec::Transcoder;
 
+use crate::colour::Tone;
 use crate::terminal::map;
 use crate::times::{now_ms, show_duration, show_time};
 use crate::{Failure, Terminal, sealed};
@@ -55,9 +56,7 @@ impl Printer {
             return terminal.record(fields(message, frame)?);
         }
         let mut line = Vec::with_capacity(2 * message.envelope.len() + 128);
-        if let Some(columns) = &mut self.columns {
-            line.extend_from_slice(columns.write(message, frame.as_ref()).as_bytes());
-        }
+        let columns = self.columns.as_mut().map(|all| all.write(message, frame.as_ref()));
         if let Some(frame) = frame {
             let id = message.value()?.field("id").cloned().unwrap_or(Value::Null);
             let shown = map(vec![("id", id), ("sealed", frame)]);
@@ -66,6 +65,9 @@ impl Printer {
             let done =
                 self.transcoder.transcode(message.codec, &message.envelope, Codec::Json, &mut line);
             done.map_err(Error::from)?;
+        }
+        if let Some(columns) = columns {
+            terminal.write(terminal.painted(Tone::Dim, &columns).as_bytes())?;
         }
         terminal.body(&line)
     }

@@ -7,7 +7,7 @@ use sealane::{Client, Configure, ConsumerState, GroupTag, Start, StreamState, Va
 use crate::args::{Stream, StreamNew, StreamPurge, StreamSet, StreamVerb};
 use crate::config::File;
 use crate::terminal::{confirm, map, table};
-use crate::times::{show_bytes, show_time};
+use crate::times::{count, show_bytes, show_time};
 use crate::{Failure, Terminal, key, leaks};
 
 /// Lists, shows, changes or removes streams.
@@ -95,7 +95,7 @@ fn show(state: &StreamState, terminal: &mut Terminal) -> Result<(), Failure> {
         ("level", state.level.to_string()),
         ("generation", state.generation.to_string()),
         ("offsets", format!("first {}, next {}", state.first, state.next)),
-        ("kept", format!("{} messages, {}", state.count, show_bytes(state.bytes))),
+        ("kept", format!("{}, {}", count(state.count, "messages"), show_bytes(state.bytes))),
         ("max age", bound(state.retention.max_age_ms, max_age)),
         ("max count", bound(state.retention.max_count, state.retention.max_count.to_string())),
         ("max bytes", bound(state.retention.max_bytes, show_bytes(state.retention.max_bytes))),
@@ -173,8 +173,8 @@ async fn remove(
     terminal: &mut Terminal,
 ) -> Result<(), Failure> {
     if !yes && terminal.asks() {
-        let count = client.stream(topic).await?.count;
-        confirm(&format!("remove {topic} with {count} messages?"))?;
+        let messages = count(client.stream(topic).await?.count, "messages");
+        confirm(&format!("remove {topic} with {messages}?"))?;
     }
     client.remove(topic).await?;
     if terminal.json() {
@@ -195,8 +195,8 @@ async fn purge(
         None => args.before.unwrap_or(Start::New),
     };
     if !args.yes && terminal.asks() {
-        let count = client.stream(topic).await?.count;
-        confirm(&format!("purge {topic}, which has {count} messages?"))?;
+        let messages = count(client.stream(topic).await?.count, "messages");
+        confirm(&format!("purge {topic}, which has {messages}?"))?;
     }
     let purged = client.purge(topic, before).await?;
     if terminal.json() {
@@ -207,8 +207,8 @@ async fn purge(
             ("next", purged.next.into()),
         ]);
     }
-    let (count, first, next) = (purged.purged, purged.first, purged.next);
-    terminal.line(format_args!("{topic}: {count} messages purged, first {first}, next {next}"))
+    let (messages, first, next) = (count(purged.purged, "messages"), purged.first, purged.next);
+    terminal.line(format_args!("{topic}: {messages} purged, first {first}, next {next}"))
 }
 
 /// Makes a stream. Where there is one already that is what was asked for, it is shown.

@@ -84,6 +84,9 @@ async fn follow(
         subscribe = subscribe.limit(count);
     }
     let mut subscription = subscribe.await?;
+    if terminal.interactive() {
+        say_if_missing(&client, &args.pattern).await;
+    }
     let events = tokio::spawn(tell(subscription.events()));
     let orders = group.map(|group| tokio::spawn(tell(group.events())));
     let outcome = tokio::select! {
@@ -98,6 +101,14 @@ async fn follow(
         orders.abort();
     }
     outcome
+}
+
+/// A person who waits for a topic that nobody has used sees why nothing comes.
+async fn say_if_missing(client: &Client, topic: &str) {
+    let is_missing = |error: sealane::Error| error.hub_error() == Some(HubError::UnknownStream);
+    if topic.parse::<Topic>().is_ok() && client.stream(topic).await.is_err_and(is_missing) {
+        eprintln!("sealane: there is no stream {topic} yet; waiting for its first message");
+    }
 }
 
 /// Messages that are there already, read without subscribing, stream by stream.
@@ -119,7 +130,11 @@ impl Kept {
         from: Start,
         terminal: &mut Terminal,
     ) -> Result<(), Failure> {
-        for state in stream::all(client, Some(pattern)).await? {
+        let streams = stream::all(client, Some(pattern)).await?;
+        if streams.is_empty() {
+            eprintln!("sealane: no stream matches {}", harmless(pattern));
+        }
+        for state in streams {
             self.print_stream(client, &state.stream, from, state.next, terminal).await?;
         }
         terminal.flush()

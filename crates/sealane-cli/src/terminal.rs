@@ -5,6 +5,7 @@ use std::io::{BufWriter, IsTerminal, Write};
 use sealane::{Codec, Value};
 
 use crate::Failure;
+use crate::colour::{Colours, Tone};
 
 /// The version of the schema of every JSON line.
 const SCHEMA: u64 = 1;
@@ -16,6 +17,7 @@ pub struct Terminal {
     interactive: bool,
     /// Whether a terminal shows what is written, and does what control characters tell it.
     screen: bool,
+    colours: Colours,
 }
 
 impl Terminal {
@@ -23,12 +25,20 @@ impl Terminal {
     pub fn standard(json: bool) -> Self {
         let interactive = std::io::stderr().is_terminal();
         let screen = std::io::stdout().is_terminal();
-        Self { out: BufWriter::new(Box::new(std::io::stdout())), json, interactive, screen }
+        let colours = Colours::of(&std::io::stdout());
+        Self {
+            out: BufWriter::new(Box::new(std::io::stdout())),
+            json,
+            interactive,
+            screen,
+            colours,
+        }
     }
 
     /// One that writes data elsewhere and shows no progress.
     pub fn to(out: impl Write + Send + 'static, json: bool) -> Self {
-        Self { out: BufWriter::new(Box::new(out)), json, interactive: false, screen: false }
+        let (out, colours) = (BufWriter::new(Box::new(out) as Box<_>), Colours::none());
+        Self { out, json, interactive: false, screen: false, colours }
     }
 
     /// Whether data is to be JSON.
@@ -39,6 +49,12 @@ impl Terminal {
     /// Whether a terminal shows the data that is written.
     pub fn screen(&self) -> bool {
         self.screen
+    }
+
+    /// The text as it is shown to people: in the colour of its tone where there are colours, and
+    /// with nothing in it that a terminal obeys.
+    pub(crate) fn painted(&self, tone: Tone, text: &str) -> String {
+        if self.screen { self.colours.paint(tone, harmless(text)) } else { text.to_owned() }
     }
 
     /// Whether somebody can be asked before something is removed.
@@ -133,14 +149,14 @@ impl fmt::Debug for Terminal {
 /// Asks on the terminal, and fails unless the answer is yes.
 ///
 /// # Errors
-/// [`Failure::Usage`] for any other answer, [`Failure::Input`], [`Failure::Output`].
+/// [`Failure::Declined`] for any other answer, [`Failure::Input`], [`Failure::Output`].
 pub(crate) fn confirm(question: &str) -> Result<(), Failure> {
     eprint!("{} [y/N] ", harmless(question));
     std::io::stderr().flush().map_err(Failure::Output)?;
     let mut answer = String::new();
     std::io::stdin().read_line(&mut answer).map_err(Failure::Input)?;
     if !answer.trim().eq_ignore_ascii_case("y") {
-        return Err(Failure::Usage("nothing was removed"));
+        return Err(Failure::Declined("nothing was removed"));
     }
     Ok(())
 }

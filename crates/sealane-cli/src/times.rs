@@ -86,6 +86,14 @@ pub fn show_bytes(bytes: u64) -> String {
     if unit == "B" { format!("{bytes} B") } else { format!("{scaled:.1} {unit}") }
 }
 
+/// A number of things, of which one is named without the `s`.
+pub fn count(number: u64, things: &str) -> String {
+    match number {
+        1 => format!("1 {}", things.strip_suffix('s').unwrap_or(things)),
+        _ => format!("{number} {things}"),
+    }
+}
+
 /// Milliseconds as people say them: the two greatest units, from seconds on.
 pub fn show_duration(ms: u64) -> String {
     let seconds = Duration::from_secs(ms / 1000);
@@ -158,6 +166,13 @@ mod tests {
         for wrong in ["", "-1", "15-12", "1-2-3", "x"] {
             assert!(offsets(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn one_thing_is_no_things() {
+        assert_eq!(count(0, "members"), "0 members");
+        assert_eq!(count(1, "members"), "1 member");
+        assert_eq!(count(2, "members"), "2 members");
     }
 
     #[test]

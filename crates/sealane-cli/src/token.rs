@@ -11,6 +11,7 @@ use sealane_message::{Pattern, Topic};
 use sealane_node::access::{Right, Rights, Secret, Token, Tokens};
 
 use crate::args::token::{Token as Args, TokenNew, TokenVerb};
+use crate::colour::warn;
 use crate::config::{File, Key};
 use crate::{Failure, Terminal};
 
@@ -50,7 +51,7 @@ fn make(new: &TokenNew, folder: &Path, terminal: &mut Terminal) -> Result<(), Fa
         return Err(Failure::Usage(needs));
     }
     if rights.orders.iter().any(Pattern::begins_open) {
-        eprintln!("sealane: warning: {ORDERS_OPEN}");
+        warn(ORDERS_OPEN);
     }
     let mut random = [0; 32];
     getrandom::fill(&mut random).map_err(|e| Failure::Runtime(std::io::Error::other(e)))?;
@@ -71,8 +72,7 @@ fn make(new: &TokenNew, folder: &Path, terminal: &mut Terminal) -> Result<(), Fa
 
 /// Writes a token where only its owner reads it, and over nothing.
 fn keep(path: &Path, secret: &Secret) -> Result<(), Failure> {
-    let failed =
-        |cause: std::io::Error| Failure::File { file: path.to_owned(), cause: cause.to_string() };
+    let failed = |cause: std::io::Error| Failure::file(path, cause);
     let mut options = OpenOptions::new();
     let mut out = options.write(true).create_new(true).mode(0o600).open(path).map_err(failed)?;
     writeln!(out, "{}", secret.reveal()).and_then(|()| out.sync_all()).map_err(failed)

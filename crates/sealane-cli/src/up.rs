@@ -1,15 +1,19 @@
 //! `sealane up`.
 
 use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 
 use rustix::process::{Resource, getrlimit, setrlimit};
 use sealane::Level;
+use sealane_node::access::Tokens;
 use sealane_node::{Config, Limits, Node, TlsFiles};
 
 use crate::args::Up;
+use crate::colour::warn;
 use crate::config::{File, Key};
 use crate::signals::Signals;
+use crate::times::count;
 use crate::{Failure, Terminal};
 
 /// Runs a node until Ctrl-C or SIGTERM, then lets it finish what it holds. A second signal ends
@@ -41,7 +45,8 @@ pub async fn run(args: &Up, file: &File, terminal: &mut Terminal) -> Result<(), 
     };
     raise_open_files();
     let node = Node::start(config).await?;
-    started(&node, &data, level, secure, terminal)?;
+    let data = std::path::absolute(&data).unwrap_or(data);
+    Started { node: &node, data, level, is_secure: secure }.say(file, terminal)?;
     let name = loop {
         match asked.next().await {
             "SIGHUP" => match node.reload() {
@@ -51,7 +56,7 @@ pub async fn run(args: &Up, file: &File, terminal: &mut Terminal) -> Result<(), 
             name => break name,
         }
     };
-    eprintln!("sealane: {name}: stopping; once more ends at once");
+    eprintln!("sealane: {name}: stopping gracefully; once more to stop at once");
     tokio::select! {
         stopped = node.stop() => Ok(stopped?),
         () = asked.end() => {
@@ -88,38 +93,85 @@ fn raise_open_files() {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
     if let Err(error) = setrlimit(Resource::Nofile, limit) {
-        eprintln!("sealane: warning: the limit of open files is as it was: {error}");
+        warn(format_args!("the limit of open files is as it was: {error}"));
     }
 }
 
-fn started(
-    node: &Node,
-    data: &std::path::Path,
+/// What a node that runs says of itself.
+struct Started<'a> {
+    node: &'a Node,
+    data: PathBuf,
     level: Level,
-    secure: bool,
-    terminal: &mut Terminal,
-) -> Result<(), Failure> {
-    let scheme = if secure { "https" } else { "http" };
-    let data = std::path::absolute(data).unwrap_or_else(|_| data.to_owned());
-    let (version, address) = (env!("CARGO_PKG_VERSION"), node.address());
-    if terminal.json() {
-        terminal.record(vec![
-            ("version", version.into()),
-            ("address", address.to_string().into()),
-            ("tls", secure.into()),
-            ("data", data.display().to_string().into()),
-            ("level", level.name().into()),
-        ])?;
-    } else {
-        let promise = match level {
-            Level::Memory => "answered before it is written: a crash loses messages",
-            Level::Os => "answered when written: a power cut may lose messages",
-            Level::Disk => "answered when on disk: a power cut loses nothing",
+    is_secure: bool,
+}
+
+impl Started<'_> {
+    fn say(&self, file: &File, terminal: &mut Terminal) -> Result<(), Failure> {
+        let address = self.node.address();
+        if terminal.json() {
+            terminal.record(vec![
+                ("version", env!("CARGO_PKG_VERSION").into()),
+                ("address", address.to_string().into()),
+                ("tls", self.is_secure.into()),
+                ("data", self.data.display().to_string().into()),
+                ("level", self.level.name().into()),
+            ])?;
+            return terminal.flush();
+        }
+        let scheme = if self.is_secure { "https" } else { "http" };
+        let level = match self.level {
+            Level::Memory => "memory: a crash loses messages that were acknowledged",
+            Level::Os => "os: a power cut may lose messages that were acknowledged",
+            Level::Disk => "disk: no power cut loses a message that was acknowledged",
         };
-        terminal.line(format_args!(
-            "sealane {version}  {scheme}://{address}  data {}  level {level} ({promise})",
-            data.display()
-        ))?;
+        terminal
+            .line(format_args!("sealane {}  {scheme}://{address}", env!("CARGO_PKG_VERSION")))?;
+        terminal.line(format_args!("  console  open {scheme}://{} in a browser", self.page()))?;
+        terminal.line(format_args!("  data     {}", self.data.display()))?;
+        terminal.line(format_args!("  level    {level}"))?;
+        terminal.line(format_args!("  access   {}", self.access()))?;
+        let server = self.server(file);
+        terminal.line(format_args!("  try      sealane sub hello{server}"))?;
+        terminal.line(format_args!("           sealane pub hello world{server}"))?;
+        terminal.line("  stop     Ctrl-C")?;
+        terminal.flush()
     }
-    terminal.flush()
+
+    /// The address at which this machine reaches the node.
+    fn page(&self) -> SocketAddr {
+        let mut address = self.node.address();
+        if address.ip().is_unspecified() {
+            address.set_ip(match address {
+                SocketAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+                SocketAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+            });
+        }
+        address
+    }
+
+    /// The flag that other commands need for this node, unless their settings name it.
+    fn server(&self, file: &File) -> String {
+        let page = self.page().to_string();
+        match self.is_secure {
+            false if file.setting(Key::Server, None).value == page => String::new(),
+            false => format!(" --server {page}"),
+            true => format!(" --server https://{page}"),
+        }
+    }
+
+    fn access(&self) -> String {
+        match Tokens::read(&Tokens::path(&self.data)) {
+            Ok(tokens) if !tokens.guards() => {
+                "every program on this machine; `sealane token new` makes tokens".to_owned()
+            }
+            Ok(tokens) if tokens.is_empty() => {
+                "nobody: no token is left; `sealane token new` makes one".to_owned()
+            }
+            Ok(tokens) => {
+                let tokens = count(tokens.iter().count() as u64, "tokens");
+                format!("whoever has one of {tokens}; `sealane token ls` lists them")
+            }
+            Err(error) => error.to_string(),
+        }
+    }
 }

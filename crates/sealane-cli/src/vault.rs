@@ -18,6 +18,7 @@ use sealane::Value;
 use sealane_vault::{Error, Skipped, Snapshot, Vault, Whose};
 
 use crate::args::vault::{self as args, VaultVerb};
+use crate::colour::warn;
 use crate::terminal::one_line;
 use crate::{Failure, Terminal};
 
@@ -89,7 +90,7 @@ fn snapshot(
 /// Prints what was found since the warnings that are known.
 fn warn_anew(vault: &Vault, known: &[Skipped]) {
     for warning in vault.warnings().iter().filter(|warning| !known.contains(warning)) {
-        eprintln!("sealane: warning: `{}`: {}", warning.path, warning.reason);
+        warn(format_args!("`{}`: {}", warning.path, warning.reason));
     }
 }
 

@@ -55,6 +55,11 @@ impl Transcoder {
         self.tape.size()
     }
 
+    /// Whether the datum `bytes`, which was read last, is a map with a field of that name.
+    pub fn has_field(&self, bytes: &[u8], name: &str) -> bool {
+        self.tape.datum(bytes).keys(0).any(|key| key == name.as_bytes())
+    }
+
     /// The text under `name` in the map `bytes`, which was read last; `None` where it has no such
     /// field.
     ///

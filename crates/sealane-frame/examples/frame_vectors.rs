@@ -1,5 +1,7 @@
 //! Writes `vectors/frame`: `cargo run -p sealane-frame --example frame_vectors`
 
+#[path = "../tests/it/shared/compact_vectors.rs"]
+mod compact_vectors;
 #[path = "../tests/it/shared/members.rs"]
 mod members;
 #[path = "../tests/it/shared/vectors.rs"]

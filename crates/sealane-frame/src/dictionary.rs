@@ -110,6 +110,16 @@ impl Dictionary {
         }
     }
 
+    /// Gives `byte` another meaning, on a medium where all decide alike.
+    pub(crate) fn replace(&mut self, byte: u8, entry: Entry) {
+        if self.entries.len() <= byte.into() {
+            self.entries.resize(usize::from(byte) + 1, None);
+        }
+        if let Some(place) = self.entries.get_mut(usize::from(byte)) {
+            *place = Some(entry);
+        }
+    }
+
     /// What `byte` stands for.
     pub fn entry(&self, byte: u8) -> Option<&Entry> {
         self.entries.get(usize::from(byte))?.as_ref()

@@ -50,6 +50,7 @@
 )]
 
 mod compact;
+mod compact_unit;
 mod dictionary;
 mod draft;
 mod error;
@@ -61,14 +62,18 @@ pub mod limits;
 mod open;
 mod reassembly;
 mod ring;
+mod room;
+mod short;
 mod tag;
 mod unit;
 mod view;
+mod vocabulary;
 
 pub use compact::{
     COMPACT_HEADER_BYTES_MAX, CompactView, LinkContext, forward_compact_in_place, to_compact,
     to_full,
 };
+pub use compact_unit::{CompactUnit, Definition, LongFrame};
 pub use dictionary::{Announced, Dictionary, ENTRY_BYTES, Entry, Roster};
 pub use draft::{Draft, FrameBuf, HEAD_ROOM_BYTES, seal_compact, seal_frame};
 pub use error::{ERRORS, FrameError};
@@ -81,6 +86,9 @@ pub use open::{
 };
 pub use reassembly::{Losses, Progress, Reassembly};
 pub use ring::SlotRing;
+pub use room::{Room, seal_in_room};
+pub use short::{SHORT_FRAGMENT_HEADER_BYTES, ShortFragment, ShortReassembly};
 pub use tag::{GroupTag, PeerTag};
 pub use unit::{Batch, Unit};
 pub use view::{FrameMut, FrameView};
+pub use vocabulary::{Vocabulary, Word};

@@ -13,12 +13,25 @@ sealane_message::limits! {
     MAX_PARTIAL_FRAMES: usize = 8, "frames";
     /// Bytes of one peer's frames that are being put together. The oldest go first.
     MAX_PARTIAL_BYTES: usize = 1 << 20, "bytes";
+    /// Bytes of all peers' frames that are being put together, unless their room is said to be
+    /// less. The oldest of the peer with the most bytes go first.
+    MAX_PARTIAL_TOTAL_BYTES: usize = 8 << 20, "bytes";
     /// Peers whose frames are being put together. A further one is refused.
     MAX_PARTIAL_PEERS: usize = 64, "peers";
     /// How long a frame may be incomplete. Then it is given up.
     MAX_PARTIAL_AGE_MS: u64 = 5000, "milliseconds";
     /// A frame or fragment within a batch of a link. A longer one travels alone.
     MAX_BATCHED_BYTES: usize = 0x7fff, "bytes";
+    /// What a link carries at once, at most, where fragments are short.
+    MAX_SHORT_UNIT_BYTES: usize = 63, "bytes";
+    /// Short fragments of one frame. A frame that needs more is refused.
+    MAX_SHORT_PARTS: usize = 64, "fragments";
+    /// Frames of all peers that are being put together from short fragments. The oldest goes first.
+    MAX_SHORT_PARTIALS: usize = 128, "frames";
+    /// How soon a dictionary byte is asked for or told again.
+    MIN_DEFINE_INTERVAL_MS: u64 = 10_000, "milliseconds";
+    /// How long an entry of a medium keeps its byte from another one while no frame of it opens.
+    MAX_ENTRY_IDLE_MS: u64 = 600_000, "milliseconds";
     /// Slots of which a link knows the member, all groups together. A further one is refused.
     MAX_ROSTER_SLOTS: usize = 65_536, "slots";
 }

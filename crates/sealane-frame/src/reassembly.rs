@@ -1,22 +1,27 @@
 //! Frames put together from their parts, within bounds.
 
 use crate::fragment::Layout;
-use crate::limits::{MAX_PARTIAL_AGE_MS, MAX_PARTIAL_BYTES, MAX_PARTIAL_FRAMES, MAX_PARTIAL_PEERS};
+use crate::limits::{
+    MAX_PARTIAL_AGE_MS, MAX_PARTIAL_BYTES, MAX_PARTIAL_FRAMES, MAX_PARTIAL_PEERS,
+    MAX_PARTIAL_TOTAL_BYTES,
+};
 use crate::{Fragment, FrameError, PeerTag};
 
 /// Puts frames together from their parts, in whatever order they come.
 ///
-/// What it holds is bounded per peer in frames and bytes, in peers, and in age; what a bound
-/// pushes out is counted. A whole frame is not yet to be trusted: it authenticates when it is
-/// opened. Buffers are used again, so that it allocates nothing once warm.
-#[derive(Debug, Default)]
+/// What it holds is bounded per peer in frames and bytes, in peers, in bytes of all peers, and in
+/// age; what a bound pushes out is counted. A whole frame is not yet to be trusted: it
+/// authenticates when it is opened. Buffers are used again, so that it allocates nothing once warm.
+#[derive(Debug)]
 pub struct Reassembly {
     peers: Vec<Peer>,
-    /// Buffers to use again.
-    spare: Vec<Partial>,
+    spare: Spare,
     /// The frame that was completed last.
     whole: Vec<u8>,
     losses: Losses,
+    room_bytes: usize,
+    /// What the incomplete frames of all peers take, at most.
+    held_bytes: usize,
 }
 
 /// What became of a fragment.
@@ -36,14 +41,23 @@ pub enum Progress<'a> {
 pub struct Losses {
     /// Parts were still missing after [`MAX_PARTIAL_AGE_MS`].
     pub expired: u64,
-    /// The same peer began newer frames, beyond [`MAX_PARTIAL_FRAMES`] or [`MAX_PARTIAL_BYTES`].
+    /// The same peer began newer frames, beyond [`MAX_PARTIAL_FRAMES`] or [`MAX_PARTIAL_BYTES`],
+    /// or all peers together did, and it had the most bytes.
     pub crowded_out: u64,
 }
 
 impl Reassembly {
-    /// Without any frame.
+    /// Without any frame, and with room for [`MAX_PARTIAL_TOTAL_BYTES`].
     pub fn new() -> Self {
-        Self::default()
+        Self::within(MAX_PARTIAL_TOTAL_BYTES)
+    }
+
+    /// Without any frame, and with room for so many bytes of incomplete frames. Beside them it
+    /// holds the frame that was completed last, and buffers of a quarter of that at most.
+    pub fn within(room_bytes: usize) -> Self {
+        let spare = Spare { partials: Vec::new(), bytes: 0, room_bytes: room_bytes / 4 };
+        let (losses, whole) = (Losses::default(), Vec::new());
+        Self { peers: Vec::new(), spare, whole, losses, room_bytes, held_bytes: 0 }
     }
 
     /// Takes a fragment that came from the neighbour `peer`.
@@ -51,8 +65,9 @@ impl Reassembly {
     /// # Errors
     ///
     /// [`FrameError::MixedFragments`] when it belongs to another frame of the same id,
-    /// [`FrameError::FragmentConflict`] when its part had come with other bytes, and
-    /// [`FrameError::TooManyPeers`]. What was gathered stays as it was.
+    /// [`FrameError::FragmentConflict`] when its part had come with other bytes,
+    /// [`FrameError::TooManyPeers`], and [`FrameError::NoRoom`] for a frame that is longer than
+    /// all the room. What was gathered stays as it was.
     pub fn push(
         &mut self,
         peer: PeerTag,
@@ -60,15 +75,18 @@ impl Reassembly {
         fragment: &Fragment<'_>,
     ) -> Result<Progress<'_>, FrameError> {
         let layout = fragment.layout()?;
+        if layout.frame_bytes > self.room_bytes {
+            return Err(FrameError::NoRoom);
+        }
         self.expire(now_ms, |_, _| ());
-        let Self { peers, spare, whole, losses } = self;
-        let peer = Peer::of(peers, peer)?;
-        let index = match peer.find(fragment.id) {
+        let peer = self.place(peer)?;
+        let index = match self.peers.get(peer).and_then(|own| own.find(fragment.id)) {
             Some(index) => index,
-            None => peer.begin(now_ms, fragment.id, layout, spare, losses),
+            None => self.begin(peer, now_ms, fragment.id, layout),
         };
-        debug_assert!(peer.is_bounded());
-        let partial = peer.partials.get_mut(index).ok_or(FrameError::BadFragment)?;
+        debug_assert!(self.is_bounded());
+        let own = self.peers.get_mut(peer).ok_or(FrameError::TooManyPeers)?;
+        let partial = own.partials.get_mut(index).ok_or(FrameError::BadFragment)?;
         if !partial.add(layout, fragment.part())? {
             return Ok(Progress::Repeated);
         }
@@ -77,18 +95,78 @@ impl Reassembly {
             return Ok(Progress::Waiting);
         }
         debug_assert_eq!(partial.bytes.len(), partial.frame_bytes, "a whole frame has all bytes");
-        std::mem::swap(whole, &mut partial.bytes);
-        peer.give_up(index, spare);
-        Ok(Progress::Whole(whole))
+        std::mem::swap(&mut self.whole, &mut partial.bytes);
+        self.give_up(peer, index);
+        Ok(Progress::Whole(&mut self.whole))
+    }
+
+    /// The place of a peer: its own, one that nobody needs, or a new one.
+    fn place(&mut self, tag: PeerTag) -> Result<usize, FrameError> {
+        let peers = &mut self.peers;
+        let own = peers.iter().position(|peer| peer.tag == tag);
+        let free = own.or_else(|| peers.iter().position(|peer| peer.partials.is_empty()));
+        let index = match free {
+            Some(index) => index,
+            None if peers.len() == MAX_PARTIAL_PEERS => return Err(FrameError::TooManyPeers),
+            None => {
+                peers.push(Peer { tag, partials: Vec::with_capacity(MAX_PARTIAL_FRAMES) });
+                peers.len() - 1
+            }
+        };
+        peers.get_mut(index).ok_or(FrameError::TooManyPeers)?.tag = tag;
+        Ok(index)
+    }
+
+    /// Makes room for another frame of a peer and begins it.
+    fn begin(&mut self, peer: usize, now_ms: u64, id: u16, layout: Layout) -> usize {
+        let crowded = |own: &Peer| own.is_crowded_by(layout.frame_bytes);
+        while self.peers.get(peer).is_some_and(crowded) {
+            self.crowd_out(peer);
+        }
+        let mut partial = self.spare.take();
+        partial.begin(now_ms, id, layout);
+        // Whoever holds the most makes room, so that nobody takes the room of those with less.
+        while self.held_bytes + partial.held_bytes > self.room_bytes && self.held_bytes > 0 {
+            let greatest = (0..self.peers.len())
+                .max_by_key(|&index| self.peers.get(index).map_or(0, Peer::held_bytes));
+            self.crowd_out(greatest.unwrap_or(peer));
+        }
+        self.held_bytes += partial.held_bytes;
+        let Some(own) = self.peers.get_mut(peer) else { return 0 };
+        own.partials.push(partial);
+        own.partials.len() - 1
+    }
+
+    fn crowd_out(&mut self, peer: usize) {
+        self.give_up(peer, 0);
+        self.losses.crowded_out += 1;
+    }
+
+    /// Removes a frame and keeps its buffers for a later one, if there are not enough of them.
+    fn give_up(&mut self, peer: usize, index: usize) {
+        let Some(own) = self.peers.get_mut(peer) else { return };
+        if index < own.partials.len() {
+            let partial = own.partials.remove(index);
+            self.held_bytes -= partial.held_bytes;
+            self.spare.keep(partial);
+        }
+    }
+
+    /// Whether all frames are within their bounds.
+    fn is_bounded(&self) -> bool {
+        let held: usize = self.peers.iter().map(Peer::held_bytes).sum();
+        let is_within = held == self.held_bytes && held <= self.room_bytes;
+        is_within && self.peers.iter().all(Peer::is_bounded)
     }
 
     /// Gives up the frames that have been incomplete for [`MAX_PARTIAL_AGE_MS`]; `missing` hears
     /// the sender and id of each. [`Reassembly::push`] does so too, without a word.
     pub fn expire(&mut self, now_ms: u64, mut missing: impl FnMut(PeerTag, u16)) {
-        for peer in &mut self.peers {
-            while let Some(id) = peer.oldest_if_expired(now_ms) {
-                missing(peer.tag, id);
-                peer.give_up(0, &mut self.spare);
+        for index in 0..self.peers.len() {
+            let expired = |own: &Peer| own.oldest_if_expired(now_ms).map(|id| (own.tag, id));
+            while let Some((tag, id)) = self.peers.get(index).and_then(expired) {
+                missing(tag, id);
+                self.give_up(index, 0);
                 self.losses.expired += 1;
             }
         }
@@ -104,6 +182,42 @@ impl Reassembly {
         let own = self.peers.iter().find(|other| other.tag == peer);
         own.map_or((0, 0), |peer| (peer.partials.len(), peer.frame_bytes()))
     }
+
+    /// What the incomplete frames of all peers take, at most: as they were announced, or the
+    /// buffers that they have.
+    pub fn held_bytes(&self) -> usize {
+        self.held_bytes
+    }
+}
+
+impl Default for Reassembly {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Buffers to use again.
+#[derive(Debug)]
+struct Spare {
+    partials: Vec<Partial>,
+    bytes: usize,
+    room_bytes: usize,
+}
+
+impl Spare {
+    fn take(&mut self) -> Partial {
+        let partial = self.partials.pop().unwrap_or_default();
+        self.bytes -= partial.bytes.capacity();
+        partial
+    }
+
+    fn keep(&mut self, partial: Partial) {
+        let bytes = self.bytes + partial.bytes.capacity();
+        if self.partials.len() < MAX_PARTIAL_FRAMES && bytes <= self.room_bytes {
+            self.bytes = bytes;
+            self.partials.push(partial);
+        }
+    }
 }
 
 /// The incomplete frames of one neighbour, oldest first.
@@ -114,29 +228,16 @@ struct Peer {
 }
 
 impl Peer {
-    /// The place of a peer: its own, one that nobody needs, or a new one.
-    fn of(peers: &mut Vec<Peer>, tag: PeerTag) -> Result<&mut Peer, FrameError> {
-        let own = peers.iter().position(|peer| peer.tag == tag);
-        let index = own.or_else(|| peers.iter().position(|peer| peer.partials.is_empty()));
-        let index = match index {
-            Some(index) => index,
-            None if peers.len() == MAX_PARTIAL_PEERS => return Err(FrameError::TooManyPeers),
-            None => {
-                peers.push(Peer { tag, partials: Vec::with_capacity(MAX_PARTIAL_FRAMES) });
-                peers.len() - 1
-            }
-        };
-        let peer = peers.get_mut(index).ok_or(FrameError::TooManyPeers)?;
-        peer.tag = tag;
-        Ok(peer)
-    }
-
     fn find(&self, id: u16) -> Option<usize> {
         self.partials.iter().position(|partial| partial.id == id)
     }
 
     fn frame_bytes(&self) -> usize {
         self.partials.iter().map(|partial| partial.frame_bytes).sum()
+    }
+
+    fn held_bytes(&self) -> usize {
+        self.partials.iter().map(|partial| partial.held_bytes).sum()
     }
 
     /// Whether its frames are within their bounds.
@@ -150,37 +251,10 @@ impl Peer {
         (now_ms.saturating_sub(oldest.begun_ms) >= MAX_PARTIAL_AGE_MS).then_some(oldest.id)
     }
 
-    /// Makes room for another frame and begins it.
-    fn begin(
-        &mut self,
-        now_ms: u64,
-        id: u16,
-        layout: Layout,
-        spare: &mut Vec<Partial>,
-        losses: &mut Losses,
-    ) -> usize {
-        while self.is_crowded_by(layout.frame_bytes) {
-            self.give_up(0, spare);
-            losses.crowded_out += 1;
-        }
-        let mut partial = spare.pop().unwrap_or_default();
-        partial.begin(now_ms, id, layout);
-        self.partials.push(partial);
-        self.partials.len() - 1
-    }
-
     /// One frame has room at any length.
     fn is_crowded_by(&self, frame_bytes: usize) -> bool {
         let is_over = self.frame_bytes() + frame_bytes > MAX_PARTIAL_BYTES;
         self.partials.len() == MAX_PARTIAL_FRAMES || !self.partials.is_empty() && is_over
-    }
-
-    /// Removes a frame and keeps its buffers for a later one, if there are not enough of them.
-    fn give_up(&mut self, index: usize, spare: &mut Vec<Partial>) {
-        let partial = self.partials.remove(index);
-        if spare.len() < MAX_PARTIAL_FRAMES {
-            spare.push(partial);
-        }
     }
 }
 
@@ -192,6 +266,8 @@ struct Partial {
     frame_bytes: usize,
     stride: usize,
     missing: usize,
+    /// What its buffer takes, at most.
+    held_bytes: usize,
     /// One bit per part: whether it has come.
     came: Vec<u64>,
     /// Grows with the parts that come, not with the length that was announced.
@@ -200,12 +276,16 @@ struct Partial {
 
 impl Partial {
     fn begin(&mut self, begun_ms: u64, id: u16, layout: Layout) {
+        let Layout { frame_bytes, stride, count: missing, .. } = layout;
         self.came.clear();
         self.came.resize(layout.count.div_ceil(64), 0);
         self.bytes.clear();
+        if self.bytes.capacity() > SMALL_BYTES.max(8 * frame_bytes) {
+            self.bytes.shrink_to(frame_bytes);
+        }
+        let held_bytes = frame_bytes.max(self.bytes.capacity());
         let (came, bytes) = (std::mem::take(&mut self.came), std::mem::take(&mut self.bytes));
-        let Layout { frame_bytes, stride, count: missing, .. } = layout;
-        *self = Self { id, begun_ms, frame_bytes, stride, missing, came, bytes };
+        *self = Self { id, begun_ms, frame_bytes, stride, missing, held_bytes, came, bytes };
     }
 
     /// Whether what came and what is missing are all parts, and the bytes no more than the frame's.
@@ -228,6 +308,9 @@ impl Partial {
             return if same { Ok(false) } else { Err(FrameError::FragmentConflict) };
         }
         if self.bytes.len() < end {
+            // It grows by doubling, but never beyond its frame.
+            let wanted = end.max(2 * self.bytes.capacity()).min(self.frame_bytes);
+            self.bytes.reserve_exact(wanted.saturating_sub(self.bytes.len()));
             self.bytes.resize(end, 0);
         }
         self.bytes.get_mut(layout.at..end).ok_or(FrameError::BadFragment)?.copy_from_slice(part);
@@ -236,3 +319,6 @@ impl Partial {
         Ok(true)
     }
 }
+
+/// A buffer that is kept whatever its next frame needs.
+const SMALL_BYTES: usize = 16 << 10;

@@ -87,6 +87,6 @@ pub use marks::Mark;
 pub use member::{Beater, ControlCursor, Healed, Invited, Member, NewGroup};
 pub use notice::{Heartbeat, Notice, read_orders, write_orders};
 pub use roster::{Entry, Roster};
-pub use sender::Sender;
+pub use sender::{SealRun, Sender};
 pub use source::{Change, EpochSource};
 pub use text::{from_text, is_text, to_text};

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use sealane_frame::{
-    ANNOUNCEMENT_TYPE, Draft, FrameBuf, GroupTag, HeaderFields, Kind, LinkContext, PeerTag,
+    ANNOUNCEMENT_TYPE, Draft, FrameBuf, GroupTag, HeaderFields, Kind, LinkContext, PeerTag, Room,
 };
 use sealane_seal::limits::MAX_COUNTER;
 use sealane_seal::{
@@ -310,13 +310,36 @@ impl Sender {
         Ok(())
     }
 
+    /// Begins a run of messages, each of which is sealed where its frame lies.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Removed`], [`Error::Behind`], [`Error::Io`].
+    pub fn run(&mut self) -> Result<SealRun<'_>, Error> {
+        self.own()?;
+        Ok(SealRun { sender: self })
+    }
+
     /// Sees to it that the process is the one that drew the context, and that a counter is left.
     #[inline]
     fn ready(&mut self) -> Result<(), Error> {
+        self.own()?;
+        self.count()
+    }
+
+    /// Sees to it that the process is the one that drew the context.
+    #[inline]
+    fn own(&mut self) -> Result<(), Error> {
         if std::process::id() != self.process {
             // A fork has copied the keys: both would go on with the same counters.
             *self = Sender::open(self.source.clone())?;
         }
+        Ok(())
+    }
+
+    /// Sees to it that a counter is left.
+    #[inline]
+    fn count(&mut self) -> Result<(), Error> {
         match self.sealer.next_counter() {
             Ok(next) if next < self.until => Ok(()),
             Ok(_) => self.refill(),
@@ -340,6 +363,43 @@ impl Sender {
         self.next_block = self.next_block.saturating_mul(2).min(MAX_COUNTER_BLOCK);
         // At the end of an epoch's counters there is none left.
         self.sealer.next_counter().map(|_| ()).map_err(Error::from)
+    }
+}
+
+/// Messages that a [`Sender`] seals one after the other, without a look at the process before each:
+/// a fork within one call leaves no other thread in the copy.
+#[derive(Debug)]
+pub struct SealRun<'s> {
+    sender: &'s mut Sender,
+}
+
+impl SealRun<'_> {
+    /// What is around the body of the next frame. It holds until the next call of
+    /// [`SealRun::seal`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Sender::run`].
+    #[inline]
+    pub fn room(&mut self, class: Class) -> Result<Room, Error> {
+        self.sender.count()?;
+        Ok(Room::of_next(&self.sender.sealer, class)?)
+    }
+
+    /// Seals the body that stands within its room: [`sealane_frame::seal_in_room`].
+    ///
+    /// # Errors
+    ///
+    /// As there, and as [`Sender::run`].
+    #[inline]
+    pub fn seal(
+        &mut self,
+        fields: &HeaderFields,
+        binding: &Binding,
+        frame: &mut [u8],
+    ) -> Result<(), Error> {
+        self.sender.count()?;
+        Ok(sealane_frame::seal_in_room(&mut self.sender.sealer, fields, binding, frame)?)
     }
 }
 

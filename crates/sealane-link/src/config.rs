@@ -1,5 +1,6 @@
 //! The configuration of a relay: `spec/link.md`, section *Configuration*.
 
+use std::fmt;
 use std::net::SocketAddr;
 
 use sealane_frame::HEAD_ROOM_BYTES;
@@ -7,10 +8,12 @@ use sealane_seal::Slot;
 use serde::{Deserialize, Deserializer};
 
 use crate::LinkError;
+use crate::address::Address;
 use crate::limits::{
     MAX_LINK_CONFIG_BYTES, MAX_NEIGHBOURS, MAX_RELAY_LINKS, MAX_ROUTES, MAX_UNIT_BYTES,
     MIN_UNIT_BYTES, NEIGHBOUR_FRAMES_PER_SECOND,
 };
+use crate::memory::MemoryNet;
 use crate::mesh_config::MeshConfig;
 use crate::tag;
 
@@ -34,21 +37,49 @@ pub struct Config {
     /// Which neighbour takes what is for whom.
     #[serde(default, rename = "route")]
     pub routes: Vec<RouteConfig>,
+    /// Where this machine tells how it is: an address of its own that no other machine reaches.
+    pub status: Option<SocketAddr>,
     /// The interface of an end; relays have none.
     pub mesh: Option<MeshConfig>,
+    /// Where links in memory lead: set by a program, and by no file.
+    #[serde(skip)]
+    pub memory: Option<MemoryNet>,
 }
 
 /// A link.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(try_from = "LinkText")]
 pub struct LinkConfig {
     /// What it is called here.
     pub name: String,
-    /// The own address of a UDP link.
-    pub udp: SocketAddr,
-    /// The bytes that the wire below carries at once, IP and UDP headers included.
-    #[serde(default = "usual_mtu")]
+    /// What it is made of.
+    pub wire: Wire,
+    /// The bytes that the wire below carries at once, headers of IP and UDP included.
     pub mtu: u16,
+}
+
+/// What a link is made of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Wire {
+    /// Datagrams: the own address.
+    Udp(SocketAddr),
+    /// A network card: the name of the interface.
+    Ethernet(String),
+    /// A port of this process.
+    Memory(u32),
+}
+
+/// A link as it is written.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LinkText {
+    name: String,
+    udp: Option<SocketAddr>,
+    ethernet: Option<String>,
+    memory: Option<u32>,
+    #[serde(default = "usual_mtu")]
+    mtu: u16,
 }
 
 /// A neighbour.
@@ -62,7 +93,7 @@ pub struct NeighbourConfig {
     /// The link that it is on.
     pub link: String,
     /// Its address there.
-    pub address: SocketAddr,
+    pub address: Address,
     /// How many frames are taken of it in a second.
     #[serde(default = "usual_quota")]
     pub frames_per_second: u32,
@@ -141,10 +172,16 @@ impl Config {
         if let Some((what, count, most)) = counts.iter().find(|(_, count, most)| count > most) {
             return value(format!("{count} of [[{what}]] are more than {most}"));
         }
+        if let Some(status) = self.status.filter(|status| !status.ip().is_loopback()) {
+            return value(format!("status = `{status}`: other machines reach it; take 127.0.0.1"));
+        }
         self.mesh.as_ref().map_or(Ok(()), MeshConfig::check)?;
         for (index, link) in self.links.iter().enumerate() {
             if self.links.iter().take(index).any(|other| other.name == link.name) {
                 return value(format!("two links are called `{}`", link.name));
+            }
+            if self.links.iter().take(index).any(|other| other.wire == link.wire) {
+                return value(format!("link `{}`: another one has {}", link.name, link.wire));
             }
             if !(MIN_UNIT_BYTES..=MAX_UNIT_BYTES).contains(&link.unit_bytes()) {
                 return value(format!("link `{}`: mtu = {}", link.name, link.mtu));
@@ -158,7 +195,7 @@ impl Config {
         let Some(link) = self.links.iter().find(|link| link.name == one.link) else {
             return value(format!("neighbour `{}`: no link is called `{}`", one.name, one.link));
         };
-        if link.udp.is_ipv4() != one.address.is_ipv4() {
+        if !link.wire.reaches(one.address) {
             let (name, link) = (&one.name, &link.name);
             return value(format!(
                 "neighbour `{name}`: link `{link}` has addresses of another kind"
@@ -182,8 +219,59 @@ impl Config {
 impl LinkConfig {
     /// What the link carries at once: what the wire does, less the headers of IP and UDP.
     pub fn unit_bytes(&self) -> usize {
-        let headers = if self.udp.is_ipv4() { IPV4_UDP_BYTES } else { IPV6_UDP_BYTES };
+        let headers = match self.wire {
+            Wire::Udp(SocketAddr::V4(_)) => IPV4_UDP_BYTES,
+            Wire::Udp(SocketAddr::V6(_)) => IPV6_UDP_BYTES,
+            Wire::Ethernet(_) | Wire::Memory(_) => 0,
+        };
         usize::from(self.mtu).saturating_sub(headers)
+    }
+}
+
+impl Wire {
+    /// What the configuration calls it.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Wire::Udp(_) => "udp",
+            Wire::Ethernet(_) => "ethernet",
+            Wire::Memory(_) => "memory",
+        }
+    }
+
+    /// Whether an address is one of this kind.
+    fn reaches(&self, address: Address) -> bool {
+        match (self, address) {
+            (Wire::Udp(own), Address::Udp(other)) => own.is_ipv4() == other.is_ipv4(),
+            (Wire::Ethernet(_), Address::Ethernet(_)) | (Wire::Memory(_), Address::Memory(_)) => {
+                true
+            }
+            _ => false,
+        }
+    }
+}
+
+impl fmt::Display for Wire {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Wire::Udp(address) => write!(f, "{address}"),
+            Wire::Ethernet(interface) => f.write_str(interface),
+            Wire::Memory(port) => write!(f, "memory {port}"),
+        }
+    }
+}
+
+impl TryFrom<LinkText> for LinkConfig {
+    type Error = String;
+
+    fn try_from(text: LinkText) -> Result<Self, String> {
+        let LinkText { name, udp, ethernet, memory, mtu } = text;
+        let wire = match (udp, ethernet, memory) {
+            (Some(address), None, None) => Wire::Udp(address),
+            (None, Some(interface), None) => Wire::Ethernet(interface),
+            (None, None, Some(port)) => Wire::Memory(port),
+            _ => return Err(format!("link `{name}`: it has either `udp` or `ethernet`")),
+        };
+        Ok(LinkConfig { name, wire, mtu })
     }
 }
 
@@ -203,6 +291,24 @@ impl std::str::FromStr for Target {
 
     fn from_str(text: &str) -> Result<Self, String> {
         if text == "*" { Ok(Target::Rest) } else { text.parse().map(Target::One) }
+    }
+}
+
+impl std::fmt::Display for Who {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Who::Tag(tag) => write!(f, "{tag}"),
+            Who::Slot(slot) => write!(f, "slot {}", slot.number()),
+        }
+    }
+}
+
+impl std::fmt::Display for Target {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Target::One(who) => write!(f, "{who}"),
+            Target::Rest => f.write_str("*"),
+        }
     }
 }
 
@@ -260,6 +366,16 @@ link = "road"
 address = "10.0.1.3:9190"
 frames_per_second = 10
 
+[[link]]
+name = "wire"
+ethernet = "eth1"
+
+[[neighbour]]
+name = "next"
+tag = "a100000000000003"
+link = "wire"
+address = "02:00:00:00:00:01"
+
 [[route]]
 to = "slot 1"
 via = "car"
@@ -273,6 +389,9 @@ via = "gateway"
     fn a_configuration_is_read() {
         let config = Config::parse(TEXT).unwrap();
         assert_eq!(config.links[0].unit_bytes(), 1472);
+        assert_eq!(config.links[1].unit_bytes(), 1500);
+        assert_eq!(config.links[1].wire, Wire::Ethernet("eth1".to_owned()));
+        assert_eq!(config.neighbours[2].address, Address::Ethernet([2, 0, 0, 0, 0, 1]));
         assert_eq!(config.neighbours[1].frames_per_second, 10);
         assert_eq!(config.routes[1].to, Target::Rest);
         assert_eq!(config.packet_bytes().unwrap(), 1472 - 89);
@@ -282,12 +401,17 @@ via = "gateway"
     #[test]
     fn each_wrong_value_is_named() {
         for (from, to, what) in [
+            ("version = 1", "version = 1\nstatus = \"10.0.1.1:9191\"", "other machines reach it"),
             ("version = 1", "version = 2", "version = 2"),
             ("tag = \"a1", "tog = \"a1", "tog"),
             ("a100000000000001", "00000000000001", "no tag"),
             ("udp = \"10.0.1.1:9190\"", "udp = \"[fd00::1]:1\"", "another kind"),
             ("udp = \"10.0.1.1:9190\"", "udp = \"10.0.1.1:9190\"\nmtu = 100", "mtu = 100"),
             ("link = \"road\"", "link = \"rail\"", "`rail`"),
+            ("ethernet = \"eth1\"", "", "either"),
+            ("ethernet = \"eth1\"", "ethernet = \"eth1\"\nudp = \"10.0.0.1:1\"", "either"),
+            ("02:00:00:00:00:01", "10.0.1.4:9190", "another kind"),
+            ("02:00:00:00:00:01", "03:00:00:00:00:01", "no address"),
             ("name = \"gateway\"", "name = \"car\"", "two neighbours"),
             ("10.0.1.3", "10.0.1.2", "one address"),
             ("frames_per_second = 10", "frames_per_second = 0", "= 0"),

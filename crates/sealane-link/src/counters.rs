@@ -129,6 +129,11 @@ impl Tally {
         self.dropped.get(why as usize).copied().unwrap_or(0)
     }
 
+    /// How many were dropped, for whatever reason.
+    pub fn dropped_in_all(&self) -> u64 {
+        self.dropped.iter().sum()
+    }
+
     #[inline]
     pub(crate) fn drop(&mut self, why: Reason, count: u64) {
         if let Some(dropped) = self.dropped.get_mut(why as usize) {

@@ -17,7 +17,7 @@ use crate::table::{NeighbourIndex, Table};
 
 /// Where a frame goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
+pub(crate) enum Way {
     /// To one neighbour. Its header says so already.
     To(NeighbourIndex),
     /// To this machine.
@@ -33,6 +33,8 @@ pub(crate) struct Desk {
     pub(crate) outlet: Outlet,
     shared: Arc<Shared>,
     reassembly: Reassembly,
+    /// Bytes of incomplete frames, as the status was told.
+    partial_bytes: usize,
 }
 
 /// Who brought something, and when.
@@ -44,7 +46,8 @@ pub(crate) struct Brought {
 
 impl Desk {
     pub(crate) fn new(shared: Arc<Shared>, table: Arc<Table>, outlet: Outlet) -> Self {
-        Self { table, outlet, shared, reassembly: Reassembly::new() }
+        let reassembly = Reassembly::within(shared.partial.share_bytes());
+        Self { table, outlet, shared, reassembly, partial_bytes: 0 }
     }
 
     /// Takes the segments that a neighbour sent at once, and sends on what is to go on: frames one
@@ -87,7 +90,7 @@ impl Desk {
     /// Takes one frame, and gives the neighbour to which it goes on.
     #[inline]
     fn frame(&mut self, brought: Brought, frame: &mut [u8]) -> Option<NeighbourIndex> {
-        let went = match self.way(brought, frame) {
+        let went = match way(&self.table, brought.by, frame) {
             Ok(Way::To(to)) => return Some(to),
             Ok(Way::Here) => self.deliver(frame),
             Ok(Way::Everywhere) => self.flood(brought, frame),
@@ -99,42 +102,6 @@ impl Desk {
         None
     }
 
-    /// Decides where a frame goes, and makes it one for the next hop if that is one neighbour.
-    #[inline]
-    fn way(&self, brought: Brought, bytes: &mut [u8]) -> Result<Way, Reason> {
-        let table = &self.table;
-        let frame = FrameAtHop::parse(bytes, table.own()).map_err(|error| match error {
-            FrameError::NotForUs => Reason::NotForUs,
-            _ => Reason::Malformed,
-        })?;
-        let header = frame.header();
-        if table.neighbour(brought.by).is_none_or(|by| by.tag != header.previous_hop()) {
-            return Err(Reason::FalseHop);
-        }
-        if header.source() == table.own() {
-            return Err(Reason::Own);
-        }
-        let source = table.member(header.source()).ok_or(Reason::UnknownSource)?;
-        if source.group != header.group() {
-            return Err(Reason::UnknownGroup);
-        }
-        let to = header.destination();
-        if to == PeerTag::BROADCAST {
-            return Ok(Way::Everywhere);
-        }
-        if to == table.own() {
-            return Ok(Way::Here);
-        }
-        let member = table.member(to).filter(|member| member.group == header.group());
-        let via = member.and_then(|member| member.via).ok_or(Reason::NoRoute)?;
-        let next = table.neighbour(via).ok_or(Reason::NoRoute)?;
-        if via == brought.by {
-            return Err(Reason::Backwards);
-        }
-        frame.pass_on(next.tag).map_err(|_| Reason::HopLimit)?;
-        Ok(Way::To(via))
-    }
-
     /// Gives a frame to the member whose machine this is.
     fn deliver(&mut self, frame: &mut [u8]) -> Result<(), Reason> {
         let end = self.shared.end.as_ref().ok_or(Reason::NoEnd)?;
@@ -142,6 +109,15 @@ impl Desk {
         (end.take)(Arrival::Frame(frame))?;
         self.outlet.tally.delivered.add(1, frame_bytes);
         Ok(())
+    }
+
+    /// Tells the member whose machine this is that no more has come at once.
+    pub(crate) fn pause(&mut self) {
+        if let Some(end) = &self.shared.end
+            && let Err(why) = (end.take)(Arrival::Pause)
+        {
+            self.outlet.tally.drop(why, 1);
+        }
     }
 
     /// Takes a frame to everybody and sends it on, if it was not here before.
@@ -183,7 +159,8 @@ impl Desk {
     fn fragment(&mut self, brought: Brought, fragment: &Fragment<'_>) {
         let Some(by) = self.table.neighbour(brought.by).map(|by| by.tag) else { return };
         let before = self.reassembly.losses();
-        let mut reassembly = std::mem::take(&mut self.reassembly);
+        // A frame of parts may not be one of parts again: nobody needs what stands here meanwhile.
+        let mut reassembly = std::mem::replace(&mut self.reassembly, Reassembly::within(0));
         match reassembly.push(by, brought.now_ms, fragment) {
             Ok(Progress::Whole(frame)) if begins_frame(frame) => {
                 let frame_bytes = frame.len();
@@ -198,6 +175,7 @@ impl Desk {
         let after = reassembly.losses();
         let given_up = after.expired + after.crowded_out - before.expired - before.crowded_out;
         self.outlet.tally.drop(Reason::Fragment, given_up);
+        self.shared.partial.change(&mut self.partial_bytes, reassembly.held_bytes());
         self.reassembly = reassembly;
     }
 
@@ -224,6 +202,45 @@ impl Desk {
             self.send(to, &frame, frame.len());
         }
     }
+}
+
+/// Decides where a frame goes, and makes it one for the next hop if that is one neighbour.
+#[inline]
+pub(crate) fn way(
+    table: &Table,
+    brought_by: NeighbourIndex,
+    bytes: &mut [u8],
+) -> Result<Way, Reason> {
+    let frame = FrameAtHop::parse(bytes, table.own()).map_err(|error| match error {
+        FrameError::NotForUs => Reason::NotForUs,
+        _ => Reason::Malformed,
+    })?;
+    let header = frame.header();
+    if table.neighbour(brought_by).is_none_or(|by| by.tag != header.previous_hop()) {
+        return Err(Reason::FalseHop);
+    }
+    if header.source() == table.own() {
+        return Err(Reason::Own);
+    }
+    let source = table.member(header.source()).ok_or(Reason::UnknownSource)?;
+    if source.group != header.group() {
+        return Err(Reason::UnknownGroup);
+    }
+    let to = header.destination();
+    if to == PeerTag::BROADCAST {
+        return Ok(Way::Everywhere);
+    }
+    if to == table.own() {
+        return Ok(Way::Here);
+    }
+    let member = table.member(to).filter(|member| member.group == header.group());
+    let via = member.and_then(|member| member.via).ok_or(Reason::NoRoute)?;
+    let next = table.neighbour(via).ok_or(Reason::NoRoute)?;
+    if via == brought_by {
+        return Err(Reason::Backwards);
+    }
+    frame.pass_on(next.tag).map_err(|_| Reason::HopLimit)?;
+    Ok(Way::To(via))
 }
 
 /// Frames one after the other, from a place on, that go to one neighbour.

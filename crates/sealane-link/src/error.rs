@@ -1,4 +1,5 @@
 use std::io;
+use std::net::SocketAddr;
 
 sealane_message::errors! {
     /// The meaning of every code of this crate.
@@ -55,10 +56,21 @@ sealane_message::errors! {
             /// What the system said.
             cause: io::Error,
         },
+        /// A relay or end that does not tell its status.
+        #[error("{address}: {cause}")]
+        #[code("SL-LINK-08", "StatusNotReached", exit = NotReachable)]
+        #[cause("no relay or end tells its status where the configuration says")]
+        #[hint("Check that it runs, and was started with this `status` in its configuration.")]
+        StatusNotReached {
+            /// Where it was asked for.
+            address: SocketAddr,
+            /// What the system said.
+            cause: io::Error,
+        },
         /// A reload that would open or close links.
         #[error("the links are not those that were opened")]
         #[code("SL-LINK-06", "LinksChanged", exit = Usage)]
-        #[cause("a configuration that is read again has other links, or another interface")]
+        #[cause("a configuration that is read again has other links, interface or status")]
         #[hint("Start again to change links; neighbours, routes and cards change without.")]
         LinksChanged,
     }

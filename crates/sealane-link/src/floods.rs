@@ -2,7 +2,7 @@
 //! sender.
 
 use std::collections::{HashMap, HashSet};
-use std::hash::{BuildHasher, RandomState};
+use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
 
 use sealane_frame::{Header, PeerTag};
 
@@ -44,6 +44,11 @@ impl Floods {
         others.map(|(_, frame)| frame.clone()).collect()
     }
 
+    /// How many announcements are held.
+    pub(crate) fn announcements_held(&self) -> usize {
+        self.held.len()
+    }
+
     /// Whether a neighbour that asks is answered: not again at once.
     pub(crate) fn answers(&mut self, to: PeerTag, now_ms: u64) -> bool {
         let last = self.answered_ms.get(&to).copied();
@@ -66,24 +71,52 @@ impl Floods {
 #[derive(Debug)]
 struct Repeats {
     key: RandomState,
-    newer: HashSet<u64>,
-    older: HashSet<u64>,
+    newer: Hashes,
+    older: Hashes,
+}
+
+/// Keyed hashes, which are not hashed again to be found.
+type Hashes = HashSet<u64, BuildHasherDefault<AsItIs>>;
+
+/// Gives a keyed hash as it is.
+#[derive(Debug, Default)]
+struct AsItIs(u64);
+
+impl Hasher for AsItIs {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+
+    /// Only hashes come, as numbers; anything else would be right and slow.
+    fn write(&mut self, bytes: &[u8]) {
+        self.0 = bytes.iter().fold(self.0, |hash, byte| hash.rotate_left(8) ^ u64::from(*byte));
+    }
 }
 
 const HALF: usize = MAX_REPEATS_KNOWN / 2;
 
 impl Repeats {
     fn new() -> Self {
-        let (newer, older) = (HashSet::with_capacity(HALF), HashSet::with_capacity(HALF));
-        Self { key: RandomState::new(), newer, older }
+        let empty = || Hashes::with_capacity_and_hasher(HALF, BuildHasherDefault::default());
+        Self { key: RandomState::new(), newer: empty(), older: empty() }
     }
 
     fn is_new(&mut self, header: &Header, frame: &[u8]) -> bool {
         // Source, context and sequence name a frame; its tag tells one of a member from one that
         // somebody has made up to keep the member's out.
-        let tag = frame.len().checked_sub(TAG_BYTES).and_then(|at| frame.get(at..at + 8));
-        let name = (header.source().to_bytes(), header.context().0, header.sequence(), tag);
-        let hash = self.key.hash_one(name);
+        let tag = frame.len().checked_sub(TAG_BYTES).and_then(|at| frame.get(at..)?.first_chunk());
+        let tag = u64::from_le_bytes(tag.copied().unwrap_or_default());
+        let [source, context] = [header.source().to_bytes(), header.context().0];
+        let hash = self.key.hash_one([
+            u64::from_le_bytes(source),
+            u64::from_le_bytes(context),
+            header.sequence(),
+            tag,
+        ]);
         if self.older.contains(&hash) || !self.newer.insert(hash) {
             return false;
         }

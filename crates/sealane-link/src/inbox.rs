@@ -3,34 +3,36 @@
 use std::io::IoSliceMut;
 use std::net::{Ipv4Addr, SocketAddr};
 
+use crate::address::Address;
+
 /// Room for several batches. It allocates when it is made and never again.
 #[derive(Debug)]
-pub(crate) struct Inbox {
-    buffers: [Box<[u8]>; BATCHES],
-    batches: [Arrived; BATCHES],
+pub struct Inbox {
+    pub(crate) buffers: [Box<[u8]>; BATCHES],
+    pub(crate) batches: [Arrived; BATCHES],
 }
 
 /// Where the segments of a batch lie, and who sent them.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Arrived {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Arrived {
     /// The sender's address.
-    pub(crate) from: SocketAddr,
+    pub from: Address,
     /// The bytes of all segments.
-    pub(crate) bytes: usize,
-    /// The bytes of each segment but the last, which may be shorter.
-    pub(crate) segment_bytes: usize,
+    pub bytes: usize,
+    /// The bytes of each segment but the last, which may be shorter. At least 1.
+    pub segment_bytes: usize,
 }
 
 /// How many batches are taken by one call.
 pub(crate) const BATCHES: usize = 8;
 /// Bytes of a batch, at most: what the kernel gives at once.
-const BATCH_BYTES: usize = 1 << 16;
+pub(crate) const BATCH_BYTES: usize = 1 << 16;
 
 impl Inbox {
     /// An empty one.
-    pub(crate) fn new() -> Self {
-        let nobody = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
-        let nothing = Arrived { from: nobody, bytes: 0, segment_bytes: 0 };
+    pub fn new() -> Self {
+        let nobody = Address::Udp(SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)));
+        let nothing = Arrived { from: nobody, bytes: 0, segment_bytes: 1 };
         Self {
             buffers: std::array::from_fn(|_| vec![0; BATCH_BYTES].into_boxed_slice()),
             batches: [nothing; BATCHES],
@@ -50,10 +52,16 @@ impl Inbox {
     }
 
     /// The first `count` batches, each with its segments where they came.
-    pub(crate) fn batches(&mut self, count: usize) -> impl Iterator<Item = (Arrived, &mut [u8])> {
+    pub fn batches(&mut self, count: usize) -> impl Iterator<Item = (Arrived, &mut [u8])> {
         let filled = self.batches.iter().zip(&mut self.buffers).take(count);
         filled.map(|(arrived, buffer)| {
             (*arrived, buffer.get_mut(..arrived.bytes).unwrap_or_default())
         })
+    }
+}
+
+impl Default for Inbox {
+    fn default() -> Self {
+        Self::new()
     }
 }

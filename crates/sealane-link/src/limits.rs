@@ -30,8 +30,32 @@ sealane_message::limits! {
     MAX_ANNOUNCEMENTS_HELD: usize = 4096, "announcements";
     /// How soon a neighbour that asked for announcements is answered again.
     MIN_ASK_INTERVAL_MS: u64 = 500, "milliseconds";
+    /// Bytes of frames whose other parts have not come, all links of a machine together: each link
+    /// has its share. A frame that is longer than the share of its link is dropped and counted.
+    MAX_RELAY_PARTIAL_BYTES: usize = 4 << 20, "bytes";
+    /// What a capture takes on disk. Then it ends, and what it misses is counted.
+    MAX_CAPTURE_BYTES: u64 = 1 << 30, "bytes";
+    /// What waits for the file of a capture. More is missed and counted, so that links wait for no
+    /// disk.
+    MAX_CAPTURE_WAITING_BYTES: usize = 2 << 20, "bytes";
+    /// Who reads the status of a machine at once. Others wait.
+    MAX_STATUS_READERS: usize = 8, "connections";
+    /// The head of a request for the status. A longer one is refused.
+    MAX_STATUS_HEAD_BYTES: usize = 4096, "bytes";
+    /// The status of a machine, as `sealane mesh status` reads it. A longer one is refused.
+    MAX_STATUS_BYTES: usize = 4 << 20, "bytes";
+    /// How long a request for the status may take.
+    MAX_STATUS_MS: u64 = 5000, "milliseconds";
     /// How long a link that is full is waited for. Then what was to be sent is dropped and counted.
     MAX_SEND_WAIT_MS: u64 = 5, "milliseconds";
+    /// Batches that wait for a link in memory. A further one is not taken.
+    MAX_MEMORY_BATCHES: usize = 32, "batches";
+    /// Machines beside an end with an interface of frames whose addresses it knows. A further one
+    /// is not remembered.
+    MAX_TAP_HOSTS: usize = 1024, "machines";
+    /// Questions of such machines that are answered in a second, and questions of the end to them.
+    /// Of further ones nothing is heard.
+    MAX_TAP_ANSWERS_PER_SECOND: u32 = 1000, "answers a second";
     /// How often a relay that ends still takes what has come on a link, so that an end under load
     /// is one.
     MAX_LAST_BATCHES: u32 = 4096, "calls";

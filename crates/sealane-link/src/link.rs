@@ -1,41 +1,70 @@
-//! Wires: a closed set of links, each of which takes and gives segments.
+//! Wires: a closed set of links with one interface. Each takes and gives batches: one buffer of
+//! segments of one length, of which the last may be shorter.
 
 use std::io;
-use std::net::SocketAddr;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::LinkError;
-use crate::config::LinkConfig;
+use crate::address::Address;
+use crate::config::{LinkConfig, Wire};
+use crate::ethernet::EthernetLink;
 use crate::inbox::Inbox;
+use crate::memory::{MemoryLink, MemoryNet};
 use crate::udp::UdpLink;
 
 /// A link that is open. All of its operations return at once; [`Link::wait`] waits.
 #[derive(Debug)]
-pub(crate) enum Link {
+#[non_exhaustive]
+pub enum Link {
     /// Datagrams over UDP.
     Udp(UdpLink),
+    /// Frames of a network card.
+    Ethernet(EthernetLink),
+    /// Buffers that change hands within a process.
+    Memory(MemoryLink),
 }
 
 /// What a link is waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ready {
+pub enum Ready {
     /// Something came.
     ToReceive,
     /// There is room again.
     ToSend,
 }
 
+/// How far a batch was sent.
+#[derive(Debug)]
+#[must_use = "what was not sent is lost"]
+pub struct Sent {
+    /// The bytes of the segments that the link has taken.
+    pub bytes: usize,
+    /// What the system said of the next segment; [`io::ErrorKind::WouldBlock`] where the link is
+    /// full.
+    pub stopped: Option<io::Error>,
+}
+
 impl Link {
-    /// Opens a link.
+    /// Opens a link. Links in memory lead to those of the same `net`.
     ///
     /// # Errors
     ///
     /// [`LinkError::Open`].
-    pub(crate) fn open(config: &LinkConfig) -> Result<Self, LinkError> {
-        let link = UdpLink::open(config.udp, config.unit_bytes()).map(Link::Udp);
+    pub fn open(config: &LinkConfig, net: Option<&MemoryNet>) -> Result<Self, LinkError> {
+        let unit_bytes = config.unit_bytes();
+        let link = match &config.wire {
+            Wire::Udp(address) => UdpLink::open(*address, unit_bytes).map(Link::Udp),
+            Wire::Ethernet(interface) => {
+                EthernetLink::open(interface, unit_bytes).map(Link::Ethernet)
+            }
+            Wire::Memory(port) => match net {
+                Some(net) => net.open(*port, unit_bytes).map(Link::Memory),
+                None => Err(io::Error::other("links in memory are for programs, not for files")),
+            },
+        };
         link.map_err(|cause| LinkError::Open { link: config.name.clone(), cause })
     }
 
@@ -44,33 +73,50 @@ impl Link {
     /// # Errors
     ///
     /// What the system says; [`io::ErrorKind::WouldBlock`] where nothing has come.
-    pub(crate) fn receive(&self, inbox: &mut Inbox) -> io::Result<usize> {
+    #[inline]
+    pub fn receive(&self, inbox: &mut Inbox) -> io::Result<usize> {
         match self {
             Link::Udp(link) => link.receive(inbox),
+            Link::Ethernet(link) => link.receive(inbox),
+            Link::Memory(link) => link.receive(inbox),
         }
     }
 
-    /// Sends segments of one length, of which the last may be shorter, to one neighbour.
-    ///
-    /// # Errors
-    ///
-    /// What the system says; [`io::ErrorKind::WouldBlock`] where the link is full. The first
-    /// segments may have been sent then.
-    pub(crate) fn send(
-        &self,
-        to: SocketAddr,
-        segments: &[u8],
-        segment_bytes: usize,
-    ) -> io::Result<()> {
-        match self {
-            Link::Udp(link) => link.send(to, segments, segment_bytes),
+    /// Sends segments of one length, of which the last may be shorter, to one machine.
+    #[inline]
+    pub fn send(&self, to: Address, segments: &[u8], segment_bytes: usize) -> Sent {
+        match (self, to) {
+            (Link::Udp(link), Address::Udp(to)) => link.send(to, segments, segment_bytes),
+            (Link::Ethernet(link), Address::Ethernet(to)) => link.send(to, segments, segment_bytes),
+            (Link::Memory(link), Address::Memory(to)) => link.send(to, segments, segment_bytes),
+            _ => Sent { bytes: 0, stopped: Some(io::ErrorKind::AddrNotAvailable.into()) },
         }
     }
 
     /// What it carries at once.
-    pub(crate) fn unit_bytes(&self) -> usize {
+    #[inline]
+    pub fn unit_bytes(&self) -> usize {
         match self {
             Link::Udp(link) => link.unit_bytes(),
+            Link::Ethernet(link) => link.unit_bytes(),
+            Link::Memory(link) => link.unit_bytes(),
+        }
+    }
+
+    /// Its own address.
+    pub(crate) fn address(&self) -> Address {
+        match self {
+            Link::Udp(link) => Address::Udp(link.address()),
+            Link::Ethernet(link) => Address::Ethernet(link.address()),
+            Link::Memory(link) => Address::Memory(link.number()),
+        }
+    }
+
+    /// The bytes below which a unit may come with zeros behind it.
+    pub(crate) fn least_bytes(&self) -> usize {
+        match self {
+            Link::Ethernet(_) => EthernetLink::LEAST_BYTES,
+            Link::Udp(_) | Link::Memory(_) => 0,
         }
     }
 
@@ -79,15 +125,12 @@ impl Link {
     /// # Errors
     ///
     /// What the system says.
-    pub(crate) fn wait(&self, ready: Ready, patience: Duration) -> io::Result<bool> {
-        wait(self.as_fd(), ready, patience)
-    }
-}
-
-impl AsFd for Link {
-    fn as_fd(&self) -> BorrowedFd<'_> {
+    pub fn wait(&self, ready: Ready, patience: Duration) -> io::Result<bool> {
+        use std::os::fd::AsFd;
         match self {
-            Link::Udp(link) => link.as_fd(),
+            Link::Udp(link) => wait(link.as_fd(), ready, patience),
+            Link::Ethernet(link) => link.wait(ready, patience),
+            Link::Memory(link) => Ok(link.wait(ready, patience)),
         }
     }
 }

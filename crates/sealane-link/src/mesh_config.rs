@@ -20,9 +20,26 @@ pub struct MeshConfig {
     pub addresses: Vec<Prefix>,
     /// The largest packet; as the links allow where it is not said.
     pub mtu: Option<u16>,
+    /// What goes through it.
+    #[serde(default)]
+    pub kind: InterfaceKind,
+    /// Whether the kernel gives and takes many segments as one packet.
+    #[serde(default = "usual_offload")]
+    pub offload: bool,
     /// Which addresses are behind which member.
     #[serde(default, rename = "member")]
     pub members: Vec<MemberConfig>,
+}
+
+/// What goes through an interface.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum InterfaceKind {
+    /// IP packets.
+    #[default]
+    Tun,
+    /// Ethernet frames, of which the IP packets travel.
+    Tap,
 }
 
 /// What is behind a member.
@@ -48,7 +65,10 @@ pub struct Prefix {
 impl MeshConfig {
     /// Whether it describes the same interface, whoever is behind it.
     pub fn has_interface_of(&self, other: &MeshConfig) -> bool {
-        let told = |mesh: &MeshConfig| (mesh.interface.clone(), mesh.addresses.clone(), mesh.mtu);
+        let told = |mesh: &MeshConfig| {
+            let MeshConfig { interface, addresses, mtu, kind, offload, .. } = mesh.clone();
+            (interface, addresses, mtu, kind, offload)
+        };
         told(self) == told(other)
     }
 
@@ -127,6 +147,10 @@ fn usual_interface() -> String {
     "sealane0".to_owned()
 }
 
+fn usual_offload() -> bool {
+    true
+}
+
 /// What the kernel takes as a name.
 const MAX_INTERFACE_BYTES: usize = 15;
 
@@ -154,6 +178,7 @@ mod tests {
             ("10.9.0.3/32", "10.1.7.7/16", "10.1.7.7/16 is behind two"),
             ("slot = 2", "slot = 1024", "slot 1024"),
             ("slot = 2", "slots = 2", "slots"),
+            ("addresses", "kind = \"top\"\naddresses", "tap"),
             ("addresses", "interface = \"a-name-of-16-byte\"\naddresses", "1 to 15"),
         ] {
             assert!(TEXT.contains(from), "{from}");

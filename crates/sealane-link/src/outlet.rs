@@ -4,11 +4,12 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sealane_frame::Fragment;
+use sealane_frame::{FRAGMENT_HEADER_BYTES, Fragment};
 
+use crate::capture::Tap;
 use crate::counters::{Reason, Tally};
 use crate::limits::MAX_SEND_WAIT_MS;
-use crate::link::{Link, Ready};
+use crate::link::{Link, Ready, Sent};
 use crate::table::Neighbour;
 
 /// The links as one thread sends over them. It allocates only to send a frame in parts, until its
@@ -16,6 +17,7 @@ use crate::table::Neighbour;
 #[derive(Debug)]
 pub(crate) struct Outlet {
     links: Arc<[Link]>,
+    tap: Arc<Tap>,
     /// What this thread has done since it was counted.
     pub(crate) tally: Tally,
     fragments: Vec<u8>,
@@ -24,8 +26,8 @@ pub(crate) struct Outlet {
 }
 
 impl Outlet {
-    pub(crate) fn new(links: Arc<[Link]>, fragment_id: u16) -> Self {
-        Self { links, tally: Tally::default(), fragments: Vec::new(), fragment_id }
+    pub(crate) fn new(links: Arc<[Link]>, tap: Arc<Tap>, fragment_id: u16) -> Self {
+        Self { links, tap, tally: Tally::default(), fragments: Vec::new(), fragment_id }
     }
 
     /// Sends units of one length, of which the last may be shorter, to a neighbour; frames that are
@@ -37,16 +39,20 @@ impl Outlet {
             return self.put(link, to, units, unit_bytes);
         }
         for frame in units.chunks(unit_bytes) {
+            if frame.len() <= link.unit_bytes() {
+                // The last unit may be the one that fits.
+                self.put(link, to, frame, frame.len());
+                continue;
+            }
             let mut fragments = std::mem::take(&mut self.fragments);
             fragments.clear();
             self.fragment_id = self.fragment_id.wrapping_add(1);
-            match Fragment::split(frame, self.fragment_id, link.unit_bytes()) {
+            let part_bytes = part_bytes(frame.len(), link);
+            match Fragment::split(frame, self.fragment_id, part_bytes) {
                 Ok(parts) => {
                     parts.for_each(|part| part.write(&mut fragments));
-                    self.put(link, to, &fragments, link.unit_bytes());
+                    self.put(link, to, &fragments, part_bytes);
                 }
-                // The last unit may be the one that fits.
-                Err(_) if frame.len() <= link.unit_bytes() => self.put(link, to, frame, unit_bytes),
                 Err(_) => self.tally.drop(Reason::Fragment, 1),
             }
             self.fragments = fragments;
@@ -55,22 +61,50 @@ impl Outlet {
 
     /// Gives units to a link, and waits a little where it is full.
     fn put(&mut self, link: &Link, to: &Neighbour, units: &[u8], unit_bytes: usize) {
-        let count = units.len().div_ceil(unit_bytes.max(1));
-        let mut sent = link.send(to.address, units, unit_bytes);
-        if matches!(&sent, Err(error) if error.kind() == io::ErrorKind::WouldBlock) {
-            let _ = link.wait(Ready::ToSend, Duration::from_millis(MAX_SEND_WAIT_MS));
-            sent = link.send(to.address, units, unit_bytes);
-        }
-        match sent {
-            Ok(()) => self.tally.sent.add(count, units.len()),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                self.tally.drop(Reason::LinkFull, count as u64);
+        let unit_bytes = unit_bytes.max(1);
+        let (mut rest, mut waited) = (units, false);
+        loop {
+            let Sent { bytes, stopped } = link.send(to.address, rest, unit_bytes);
+            self.took(to, rest.get(..bytes).unwrap_or_default(), unit_bytes);
+            rest = rest.get(bytes..).unwrap_or_default();
+            let Some(error) = stopped else { return };
+            let count = rest.len().div_ceil(unit_bytes).max(1);
+            let is_full = error.kind() == io::ErrorKind::WouldBlock;
+            if is_full && !waited {
+                let _ = link.wait(Ready::ToSend, Duration::from_millis(MAX_SEND_WAIT_MS));
+                waited = true;
+            } else if is_full {
+                to.traffic.stayed(count);
+                return self.tally.drop(Reason::LinkFull, count as u64);
+            } else if count > 1 {
+                // The kernel may have stopped to split buffers for this link: one by one, then.
+                return rest.chunks(unit_bytes).for_each(|one| self.put(link, to, one, unit_bytes));
+            } else {
+                to.traffic.stayed(1);
+                return self.tally.drop(Reason::LinkFault, 1);
             }
-            // The kernel may have stopped to split buffers for this link: one by one, then.
-            Err(_) if count > 1 => {
-                units.chunks(unit_bytes).for_each(|unit| self.put(link, to, unit, unit_bytes));
-            }
-            Err(_) => self.tally.drop(Reason::LinkFault, 1),
         }
     }
+
+    /// Notes units that a link has taken.
+    fn took(&mut self, to: &Neighbour, units: &[u8], unit_bytes: usize) {
+        let count = units.len().div_ceil(unit_bytes);
+        self.tally.sent.add(count, units.len());
+        to.traffic.went(count, units.len());
+        if let Some(capture) = self.tap.get() {
+            capture.went(to.link, to.address, units, unit_bytes);
+        }
+    }
+}
+
+/// The bytes of a fragment of a frame, its header included: as many as the link carries, or a few
+/// less, so that the last one is not so short that it comes with zeros behind it.
+fn part_bytes(frame_bytes: usize, link: &Link) -> usize {
+    let (most, least) = (link.unit_bytes(), link.least_bytes());
+    let last_bytes = |part_bytes: usize| {
+        let stride = part_bytes.saturating_sub(FRAGMENT_HEADER_BYTES).max(1);
+        frame_bytes.saturating_sub(1) % stride + 1 + FRAGMENT_HEADER_BYTES
+    };
+    let long_enough = |part_bytes: &usize| last_bytes(*part_bytes) >= least;
+    (most.saturating_sub(least)..=most).rev().find(long_enough).unwrap_or(most)
 }

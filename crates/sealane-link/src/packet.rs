@@ -4,8 +4,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use sealane_frame::PeerTag;
 
+use crate::RelayCard;
 use crate::mesh_config::{MeshConfig, Prefix};
-use crate::{LinkError, RelayCard};
 use sealane_seal::Slot;
 
 /// The addresses of a packet.
@@ -41,31 +41,33 @@ impl PacketAddresses {
 #[derive(Debug)]
 pub struct Behind {
     /// The longest prefixes first, so that the first one that holds an address is the nearest.
-    prefixes: Vec<(Prefix, PeerTag)>,
+    prefixes: Vec<(Prefix, Option<PeerTag>)>,
+    awaited: Vec<u16>,
 }
 
 impl Behind {
-    /// What a configuration says, with the tags of the card of the group.
-    ///
-    /// # Errors
-    ///
-    /// [`LinkError::UnknownMember`].
-    pub fn new(mesh: &MeshConfig, card: &RelayCard) -> Result<Self, LinkError> {
-        let mut prefixes = Vec::new();
+    /// What a configuration says, with the tags of the card of the group. Nothing is behind a slot
+    /// that is no member: it may be one later, or was one before.
+    pub fn new(mesh: &MeshConfig, card: &RelayCard) -> Self {
+        let (mut prefixes, mut awaited) = (Vec::new(), Vec::new());
         for member in &mesh.members {
             let tag = Slot::new(member.slot).and_then(|slot| card.tag(slot));
-            let unknown = || LinkError::UnknownMember(format!("slot {}", member.slot));
-            let tag = tag.ok_or_else(unknown)?;
+            awaited.extend(tag.is_none().then_some(member.slot));
             prefixes.extend(member.prefixes.iter().map(|prefix| (*prefix, tag)));
         }
         prefixes.sort_by_key(|(prefix, _)| std::cmp::Reverse(prefix.bits));
-        Ok(Self { prefixes })
+        Self { prefixes, awaited }
+    }
+
+    /// The slots of the configuration that are no members.
+    pub fn awaited(&self) -> &[u16] {
+        &self.awaited
     }
 
     /// The member that answers for an address.
     pub fn member(&self, address: IpAddr) -> Option<PeerTag> {
         let (_, tag) = self.prefixes.iter().find(|(prefix, _)| prefix.holds(address))?;
-        Some(*tag)
+        *tag
     }
 }
 
@@ -103,11 +105,17 @@ mod tests {
         let text = "addresses = []\n[[member]]\nslot = 1\nprefixes = [\"0.0.0.0/0\"]\n\
              [[member]]\nslot = 2\nprefixes = [\"10.9.0.0/16\"]\n";
         let mesh: MeshConfig = toml::from_str(text).unwrap();
-        let behind = Behind::new(&mesh, &card).unwrap();
+        let behind = Behind::new(&mesh, &card);
         assert_eq!(behind.member(IpAddr::from([10, 9, 3, 4])), Some(tag(9)));
         assert_eq!(behind.member(IpAddr::from([10, 8, 3, 4])), Some(tag(8)));
         assert_eq!(behind.member("fd00::1".parse().unwrap()), None);
+        // The addresses of a slot that is no member are nobody's, not those of a shorter prefix.
         let other: MeshConfig = toml::from_str(&text.replace("slot = 2", "slot = 3")).unwrap();
-        assert!(matches!(Behind::new(&other, &card), Err(LinkError::UnknownMember(_))));
+        let behind = Behind::new(&other, &card);
+        assert_eq!(
+            (behind.awaited(), behind.member(IpAddr::from([10, 9, 3, 4]))),
+            (&[3][..], None)
+        );
+        assert_eq!(behind.member(IpAddr::from([10, 8, 3, 4])), Some(tag(8)));
     }
 }

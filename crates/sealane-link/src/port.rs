@@ -10,7 +10,7 @@ use crate::relay::Shared;
 use crate::table::{NeighbourIndex, Table};
 
 /// Sends frames of this machine, each by the routes of the newest table. Frames of one length to
-/// one neighbour, one after the other, leave together.
+/// one neighbour, one after the other, leave together; the last may be shorter.
 #[derive(Debug)]
 pub struct Port {
     shared: Arc<Shared>,
@@ -18,24 +18,30 @@ pub struct Port {
     version: u64,
     outlet: Outlet,
     run: Option<Run>,
-    /// The frames of the run.
-    frames: Vec<u8>,
+    /// The frames of the run, one behind the other.
+    frames: Box<[u8]>,
+    /// The bytes of them so far.
+    filled: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Run {
     to: NeighbourIndex,
     frame_bytes: usize,
+    /// The last frame was shorter: nothing follows it.
+    is_whole: bool,
 }
 
 /// Bytes of a run, at most: what the kernel takes at once.
 const RUN_BYTES: usize = crate::limits::MAX_UNIT_BYTES;
+/// Bytes of a frame, at most: the longest packet and what is around it.
+const FRAME_BYTES: usize = u16::MAX as usize + 256;
 
 impl Port {
     pub(crate) fn new(shared: Arc<Shared>, outlet: Outlet) -> Self {
         let (table, version) = (shared.table(), shared.version());
-        let frames = Vec::with_capacity(RUN_BYTES);
-        Self { shared, table, version, outlet, run: None, frames }
+        let frames = vec![0; FRAME_BYTES].into_boxed_slice();
+        Self { shared, table, version, outlet, run: None, frames, filled: 0 }
     }
 
     /// Takes a frame that was sealed here. What cannot go anywhere is counted.
@@ -45,42 +51,101 @@ impl Port {
         }
     }
 
-    fn try_push(&mut self, bytes: &mut [u8]) -> Result<(), Reason> {
-        if self.shared.version() != self.version {
-            self.flush();
-            (self.table, self.version) = (self.shared.table(), self.shared.version());
+    /// Has `fill` make a frame of so many bytes for a member, in the buffer from which it leaves.
+    /// What cannot go anywhere, or is not made, is counted.
+    #[inline]
+    pub fn frame(
+        &mut self,
+        to: PeerTag,
+        frame_bytes: usize,
+        fill: impl FnOnce(&mut [u8]) -> Result<(), Reason>,
+    ) {
+        if let Err(why) = self.try_frame(to, frame_bytes, fill) {
+            self.drop(why);
         }
+    }
+
+    fn try_frame(
+        &mut self,
+        to: PeerTag,
+        frame_bytes: usize,
+        fill: impl FnOnce(&mut [u8]) -> Result<(), Reason>,
+    ) -> Result<(), Reason> {
+        self.follow();
+        let via = self.table.member(to).and_then(|member| member.via).ok_or(Reason::NoRoute)?;
+        let next_hop = self.table.neighbour(via).ok_or(Reason::NoRoute)?.tag;
+        self.make_room(via, frame_bytes);
+        let own = self.table.own();
+        let frame = self.frames.get_mut(self.filled..).and_then(|room| room.get_mut(..frame_bytes));
+        let frame = frame.ok_or(Reason::Malformed)?;
+        fill(frame)?;
+        let frame = FrameAtHop::parse(frame, own).map_err(|_| Reason::Malformed)?;
+        frame.pass_on(next_hop).map_err(|_| Reason::HopLimit)?;
+        self.filled_one(via, frame_bytes);
+        Ok(())
+    }
+
+    fn try_push(&mut self, bytes: &mut [u8]) -> Result<(), Reason> {
+        self.follow();
         let frame = FrameAtHop::parse(bytes, self.table.own()).map_err(|_| Reason::Malformed)?;
         let to = frame.header().destination();
         if to == PeerTag::BROADCAST {
             frame.pass_on(PeerTag::BROADCAST).map_err(|_| Reason::HopLimit)?;
             let count = self.table.neighbours().len() as NeighbourIndex;
-            (0..count).for_each(|to| self.add(to, bytes));
-            return Ok(());
+            return (0..count).try_for_each(|to| self.add(to, bytes));
         }
         let via = self.table.member(to).and_then(|member| member.via).ok_or(Reason::NoRoute)?;
         let next = self.table.neighbour(via).ok_or(Reason::NoRoute)?;
         frame.pass_on(next.tag).map_err(|_| Reason::HopLimit)?;
-        self.add(via, bytes);
+        self.add(via, bytes)
+    }
+
+    /// Goes on with the newest table.
+    #[inline]
+    fn follow(&mut self) {
+        if self.shared.version() != self.version {
+            self.flush();
+            (self.table, self.version) = (self.shared.table(), self.shared.version());
+        }
+    }
+
+    fn add(&mut self, to: NeighbourIndex, frame: &[u8]) -> Result<(), Reason> {
+        self.make_room(to, frame.len());
+        let room = self.frames.get_mut(self.filled..).and_then(|room| room.get_mut(..frame.len()));
+        room.ok_or(Reason::Malformed)?.copy_from_slice(frame);
+        self.filled_one(to, frame.len());
         Ok(())
     }
 
-    fn add(&mut self, to: NeighbourIndex, frame: &[u8]) {
-        let goes_along = self.run.is_some_and(|run| run.to == to && run.frame_bytes == frame.len());
-        if !goes_along || self.frames.len() + frame.len() > RUN_BYTES {
+    /// Sends what has gathered, unless the next frame goes along with it.
+    #[inline]
+    fn make_room(&mut self, to: NeighbourIndex, frame_bytes: usize) {
+        let goes_along = self
+            .run
+            .is_none_or(|run| run.to == to && !run.is_whole && frame_bytes <= run.frame_bytes);
+        if !goes_along || self.filled + frame_bytes > RUN_BYTES {
             self.leave();
         }
-        self.run = Some(Run { to, frame_bytes: frame.len() });
-        self.frames.extend_from_slice(frame);
+    }
+
+    /// Counts the frame that was written behind the others.
+    #[inline]
+    fn filled_one(&mut self, to: NeighbourIndex, frame_bytes: usize) {
+        self.filled += frame_bytes;
+        self.run = Some(match self.run {
+            Some(run) => Run { is_whole: frame_bytes < run.frame_bytes, ..run },
+            None => Run { to, frame_bytes, is_whole: false },
+        });
     }
 
     fn leave(&mut self) {
-        if let Some(Run { to, frame_bytes }) = self.run.take()
+        if let Some(Run { to, frame_bytes, .. }) = self.run.take()
             && let Some(neighbour) = self.table.neighbour(to)
         {
-            self.outlet.send(neighbour, &self.frames, frame_bytes);
+            let frames = self.frames.get(..self.filled).unwrap_or_default();
+            self.outlet.send(neighbour, frames, frame_bytes);
         }
-        self.frames.clear();
+        self.filled = 0;
     }
 
     /// Sends what has gathered.

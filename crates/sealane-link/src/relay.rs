@@ -1,5 +1,6 @@
 //! A relay: its threads, and what they share.
 
+use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
@@ -8,12 +9,16 @@ use std::time::Instant;
 use parking_lot::Mutex;
 use sealane_frame::PeerTag;
 
+use crate::capture::Tap;
 use crate::config::{Config, LinkConfig};
 use crate::counters::{Counters, Reason, Tally};
 use crate::floods::Floods;
 use crate::link::Link;
 use crate::outlet::Outlet;
+use crate::partial::Partial;
 use crate::port::Port;
+use crate::reload::{Change, Reloads};
+use crate::status::Watch;
 use crate::table::Table;
 use crate::worker::Worker;
 use crate::{LinkError, RelayCard};
@@ -23,7 +28,6 @@ use crate::{LinkError, RelayCard};
 pub struct Relay {
     shared: Arc<Shared>,
     opened: Arc<[Link]>,
-    links: Vec<LinkConfig>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -34,6 +38,8 @@ pub enum Arrival<'a> {
     Frame(&'a mut [u8]),
     /// A neighbour asks for the own announcement.
     Asked,
+    /// No more has come at once: what was kept to go together goes now.
+    Pause,
 }
 
 /// Takes what comes for this machine, on the thread of the link, or says why not.
@@ -55,6 +61,10 @@ pub(crate) struct Shared {
     version: AtomicU64,
     floods: Mutex<Floods>,
     pub(crate) counters: Counters,
+    pub(crate) tap: Arc<Tap>,
+    pub(crate) partial: Partial,
+    links: Vec<LinkConfig>,
+    reloads: Mutex<Reloads>,
     started: Instant,
     ends: AtomicBool,
 }
@@ -85,9 +95,9 @@ impl Relay {
 
     fn open(config: &Config, cards: &[RelayCard], end: Option<End>) -> Result<Relay, LinkError> {
         let table = Table::new(config, cards, end.as_ref().map(|end| end.tag))?;
-        let links: Arc<[Link]> =
-            config.links.iter().map(Link::open).collect::<Result<Vec<_>, _>>()?.into();
-        let shared = Arc::new(Shared::new(table, end));
+        let opened = config.links.iter().map(|link| Link::open(link, config.memory.as_ref()));
+        let links: Arc<[Link]> = opened.collect::<Result<Vec<_>, _>>()?.into();
+        let shared = Arc::new(Shared::new(table, end, &config.links));
         let threads = config.links.iter().enumerate().map(|(index, link)| {
             let worker = Worker::new(Arc::clone(&shared), Arc::clone(&links), index);
             let thread = std::thread::Builder::new().name(format!("link-{}", link.name));
@@ -95,7 +105,7 @@ impl Relay {
             spawned.map_err(|cause| LinkError::Open { link: link.name.clone(), cause })
         });
         let threads = threads.collect::<Result<Vec<_>, _>>().inspect_err(|_| shared.stop())?;
-        Ok(Relay { shared, opened: links, links: config.links.clone(), threads })
+        Ok(Relay { shared, opened: links, threads })
     }
 
     /// Goes on with other neighbours, routes and cards. What arrives meanwhile is decided by the
@@ -104,18 +114,42 @@ impl Relay {
     /// # Errors
     ///
     /// As [`Relay::start`], and [`LinkError::LinksChanged`]; it goes on as it was then.
-    pub fn reload(&self, config: &Config, cards: &[RelayCard]) -> Result<(), LinkError> {
-        if config.links != self.links {
-            return Err(LinkError::LinksChanged);
-        }
+    pub fn reload(&self, config: &Config, cards: &[RelayCard]) -> Result<Change, LinkError> {
         let own = self.shared.end.as_ref().map(|end| end.tag);
-        self.shared.swap(Table::new(config, cards, own)?);
-        Ok(())
+        let table = match config.links == self.shared.links {
+            true => Table::new(config, cards, own),
+            false => Err(LinkError::LinksChanged),
+        };
+        let change = table.map(|table| self.shared.swap(table))?;
+        self.shared.reloads.lock().take(Ok(change));
+        Ok(change)
+    }
+
+    /// Says in its status that a configuration was refused: by [`Relay::reload`], or because its
+    /// file cannot be read.
+    pub fn refuse_reload(&self, why: String) {
+        self.shared.reloads.lock().take(Err(why));
+    }
+
+    /// Writes all that links carry from now on to a file, as pcap. It never waits for the file.
+    ///
+    /// # Errors
+    ///
+    /// What the system says, and [`io::ErrorKind::AlreadyExists`] if there is a capture.
+    pub fn capture(&self, file: impl Write + Send + 'static) -> io::Result<()> {
+        let addresses = self.opened.iter().map(Link::address).collect();
+        self.shared.tap.open(Box::new(file), addresses)
+    }
+
+    /// What reads its status.
+    pub fn watch(&self) -> Watch {
+        Watch::new(Arc::clone(&self.shared))
     }
 
     /// Where frames of this machine leave.
     pub fn port(&self) -> Port {
-        let outlet = Outlet::new(Arc::clone(&self.opened), OWN_FRAGMENTS);
+        let tap = Arc::clone(&self.shared.tap);
+        let outlet = Outlet::new(Arc::clone(&self.opened), tap, OWN_FRAGMENTS);
         Port::new(Arc::clone(&self.shared), outlet)
     }
 
@@ -136,7 +170,19 @@ impl Relay {
             // A thread that has panicked has said so on standard error.
             let _ = thread.join();
         }
+        self.shared.tap.finish();
         self.shared.counters.tally()
+    }
+}
+
+#[cfg(test)]
+impl Relay {
+    /// The worker of the first link, which runs as it is told.
+    pub(crate) fn by_hand(config: &Config, cards: &[RelayCard]) -> Result<Worker, LinkError> {
+        let table = Table::new(config, cards, None)?;
+        let opened = config.links.iter().map(|link| Link::open(link, config.memory.as_ref()));
+        let links: Arc<[Link]> = opened.collect::<Result<Vec<_>, _>>()?.into();
+        Ok(Worker::new(Arc::new(Shared::new(table, None, &config.links)), links, 0))
     }
 }
 
@@ -150,23 +196,41 @@ impl std::fmt::Debug for End {
 const OWN_FRAGMENTS: u16 = 0x0800;
 
 impl Shared {
-    fn new(table: Table, end: Option<End>) -> Self {
+    fn new(table: Table, end: Option<End>, links: &[LinkConfig]) -> Self {
         Self {
             end,
             table: Mutex::new(Arc::new(table)),
             version: AtomicU64::new(0),
             floods: Mutex::new(Floods::new()),
             counters: Counters::default(),
+            tap: Arc::default(),
+            partial: Partial::new(links.len()),
+            links: links.to_vec(),
+            reloads: Mutex::default(),
             started: Instant::now(),
             ends: AtomicBool::new(false),
         }
     }
 
-    fn swap(&self, table: Table) {
+    fn swap(&self, mut table: Table) -> Change {
+        let before = self.table();
+        let change = Change::between(&before, &table);
+        table.go_on_counting(&before);
         let is_neighbour = |tag| table.neighbours().iter().any(|one| one.tag == tag);
         self.with_floods(|floods| floods.keep_of(is_neighbour));
         *self.table.lock() = Arc::new(table);
         self.version.fetch_add(1, Ordering::Release);
+        change
+    }
+
+    /// What became of later configurations.
+    pub(crate) fn reloads(&self) -> Reloads {
+        self.reloads.lock().clone()
+    }
+
+    /// What a link is called.
+    pub(crate) fn link_name(&self, link: usize) -> String {
+        self.links.get(link).map(|link| link.name.clone()).unwrap_or_default()
     }
 
     /// The newest table.

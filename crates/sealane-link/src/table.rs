@@ -1,21 +1,36 @@
 //! What a machine knows of its surroundings: made once, then only read, and swapped as a whole.
 
 use std::collections::{HashMap, HashSet};
-use std::net::SocketAddr;
+use std::sync::Arc;
 
 use sealane_frame::{GroupTag, PeerTag};
 
-use crate::config::{Config, NeighbourConfig, Target, Who};
+use crate::address::Address;
+use crate::config::{Config, NeighbourConfig, RouteConfig, Target, Who};
 use crate::limits::MAX_RELAY_GROUPS;
+use crate::status::GroupStatus;
+use crate::traffic::Traffic;
 use crate::{LinkError, RelayCard};
 
 /// A machine at the other end of a link.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Neighbour {
+    pub(crate) name: String,
     pub(crate) tag: PeerTag,
     pub(crate) link: usize,
-    pub(crate) address: SocketAddr,
+    pub(crate) address: Address,
     pub(crate) frames_per_second: u32,
+    /// What came from it and went to it.
+    pub(crate) traffic: Arc<Traffic>,
+}
+
+/// A route as it was configured.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Route {
+    /// For whom: a tag, a slot, or `*`.
+    pub to: String,
+    /// The neighbour that takes it.
+    pub via: String,
 }
 
 /// The index of a neighbour in its table.
@@ -26,8 +41,10 @@ pub(crate) type NeighbourIndex = u16;
 pub(crate) struct Table {
     own: PeerTag,
     neighbours: Vec<Neighbour>,
-    by_address: HashMap<(usize, SocketAddr), NeighbourIndex>,
+    by_address: HashMap<(usize, Address), NeighbourIndex>,
     members: Members,
+    groups: Vec<GroupStatus>,
+    routes: Vec<Route>,
 }
 
 impl Table {
@@ -59,7 +76,38 @@ impl Table {
             neighbours.push(neighbour);
         }
         let members = members(config, cards, own)?;
-        Ok(Self { own, neighbours, by_address, members })
+        let group = |card: &RelayCard| GroupStatus {
+            tag: card.group(),
+            epoch: card.epoch(),
+            members: card.members().count(),
+        };
+        let route =
+            |route: &RouteConfig| Route { to: route.to.to_string(), via: route.via.clone() };
+        let groups = cards.iter().map(group).collect();
+        let routes = config.routes.iter().map(route).collect();
+        Ok(Self { own, neighbours, by_address, members, groups, routes })
+    }
+
+    /// Goes on with the counts of those who were neighbours before.
+    pub(crate) fn go_on_counting(&mut self, before: &Table) {
+        for one in &mut self.neighbours {
+            if let Some(known) = before.neighbours.iter().find(|known| known.tag == one.tag) {
+                one.traffic = Arc::clone(&known.traffic);
+            }
+        }
+    }
+
+    /// All members of all groups.
+    pub(crate) fn members(&self) -> impl Iterator<Item = &Member> {
+        self.members.places.iter().flatten()
+    }
+
+    pub(crate) fn groups(&self) -> &[GroupStatus] {
+        &self.groups
+    }
+
+    pub(crate) fn routes(&self) -> &[Route] {
+        &self.routes
     }
 
     /// The own address.
@@ -77,7 +125,7 @@ impl Table {
     }
 
     /// Who sends from that address on that link.
-    pub(crate) fn at(&self, link: usize, address: SocketAddr) -> Option<NeighbourIndex> {
+    pub(crate) fn at(&self, link: usize, address: Address) -> Option<NeighbourIndex> {
         self.by_address.get(&(link, address)).copied()
     }
 
@@ -180,7 +228,8 @@ fn neighbour(
 ) -> Result<Neighbour, LinkError> {
     let link = config.links.iter().position(|link| link.name == one.link).unwrap_or_default();
     let (address, frames_per_second) = (one.address, one.frames_per_second);
-    Ok(Neighbour { tag: find(cards, one.tag)?, link, address, frames_per_second })
+    let (name, traffic) = (one.name.clone(), Arc::default());
+    Ok(Neighbour { name, tag: find(cards, one.tag)?, link, address, frames_per_second, traffic })
 }
 
 /// All members with their routes.

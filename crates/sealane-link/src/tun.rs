@@ -1,19 +1,32 @@
 //! The interface of an end: what programs send comes out of it as packets, and back in.
 
 use std::io;
+use std::net::IpAddr;
 use std::os::fd::AsFd;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use tun_rs::{DeviceBuilder, SyncDevice};
+use parking_lot::Mutex;
+use tun_rs::{DeviceBuilder, Layer, SyncDevice};
 
 use crate::LinkError;
+use crate::bundle::Bundle;
+use crate::burst::Burst;
 use crate::link::{Ready, wait};
-use crate::mesh_config::MeshConfig;
+use crate::mesh_config::{InterfaceKind, MeshConfig};
+use crate::offload::MARK_BYTES;
+use crate::tap::{Dressed, ETHERNET_BYTES, Seen, Tap};
 
-/// An interface of packets (TUN). It is there as long as this is.
+/// An interface of packets (TUN), or of the frames of a network card (TAP). It is there as long as
+/// this is.
+///
+/// With offload the kernel gives many segments as one packet, and takes them so: it is what makes
+/// an interface fast. One of frames goes without.
 pub struct Tun {
     device: SyncDevice,
     mtu: usize,
+    has_offload: bool,
+    tap: Option<Mutex<Tap>>,
+    started: Instant,
 }
 
 impl Tun {
@@ -24,19 +37,24 @@ impl Tun {
     /// [`LinkError::Interface`].
     pub fn open(config: &MeshConfig, mtu: u16) -> Result<Self, LinkError> {
         let mut builder = DeviceBuilder::new().name(config.interface.as_str()).mtu(mtu);
+        let is_tap = config.kind == InterfaceKind::Tap;
+        builder = builder.layer(if is_tap { Layer::L2 } else { Layer::L3 });
+        builder = builder.offload(config.offload && !is_tap);
         for prefix in &config.addresses {
             builder = match prefix.address {
-                std::net::IpAddr::V4(address) => builder.ipv4(address, prefix.bits, None),
-                std::net::IpAddr::V6(address) => builder.ipv6(address, prefix.bits),
+                IpAddr::V4(address) => builder.ipv4(address, prefix.bits, None),
+                IpAddr::V6(address) => builder.ipv6(address, prefix.bits),
             };
         }
-        let device = builder.build_sync().and_then(|device| {
+        let made = builder.build_sync().and_then(|device| {
             device.set_nonblocking(true)?;
-            Ok(device)
+            let tap = if is_tap { Some(tap(&device, config)?) } else { None };
+            Ok((device, tap))
         });
         let interface = config.interface.clone();
-        let device = device.map_err(|cause| LinkError::Interface { interface, cause })?;
-        Ok(Self { device, mtu: usize::from(mtu) })
+        let (device, tap) = made.map_err(|cause| LinkError::Interface { interface, cause })?;
+        let has_offload = device.tcp_gso();
+        Ok(Self { device, mtu: usize::from(mtu), has_offload, tap, started: Instant::now() })
     }
 
     /// The largest packet.
@@ -44,21 +62,93 @@ impl Tun {
         self.mtu
     }
 
-    /// Reads a packet that a program has sent, and gives its length.
+    /// Room for what it is given, joined as its kernel takes it.
+    pub fn bundle(&self) -> Bundle {
+        Bundle::new(self.device.udp_gso())
+    }
+
+    /// Reads what a program has sent; gives whether it is to travel. Nothing is in `burst` if it is
+    /// for nobody. A machine beside an interface of frames that asks for an address of which
+    /// `is_beyond` says so is answered at once.
     ///
     /// # Errors
     ///
-    /// What the system says; [`io::ErrorKind::WouldBlock`] where there is none.
-    pub fn receive(&self, packet: &mut [u8]) -> io::Result<usize> {
-        self.device.recv(packet)
+    /// What the system says; [`io::ErrorKind::WouldBlock`] where there is nothing.
+    pub fn receive(
+        &self,
+        burst: &mut Burst,
+        is_beyond: impl Fn(IpAddr) -> bool,
+    ) -> io::Result<bool> {
+        if let Some(tap) = &self.tap {
+            return self.receive_frame(&mut tap.lock(), burst, is_beyond);
+        }
+        if self.has_offload {
+            let bytes = self.device.recv(burst.room_with_mark())?;
+            burst.filled_with_mark(bytes);
+        } else {
+            let bytes = self.device.recv(burst.room())?;
+            burst.filled(bytes, 0);
+        }
+        Ok(true)
     }
 
-    /// Gives the machine a packet.
+    fn receive_frame(
+        &self,
+        tap: &mut Tap,
+        burst: &mut Burst,
+        is_beyond: impl Fn(IpAddr) -> bool,
+    ) -> io::Result<bool> {
+        let bytes = self.device.recv(burst.room())?;
+        let frame = burst.room().get(..bytes).unwrap_or_default();
+        let packet_and_header = match tap.see(frame, self.now_us(), is_beyond) {
+            Seen::Packet => bytes,
+            Seen::Asked(answer) => return self.device.send(answer).map(|_| false),
+            Seen::Nothing => 0,
+        };
+        burst.filled(packet_and_header, ETHERNET_BYTES);
+        Ok(true)
+    }
+
+    /// Gives the machine a packet, at the latest with [`Tun::flush`].
+    ///
+    /// # Errors
+    ///
+    /// What the system says of this packet or of those before it, and
+    /// [`io::ErrorKind::HostUnreachable`] if nobody knows yet where its machine is.
+    pub fn send(&self, bundle: &mut Bundle, packet: &[u8]) -> io::Result<()> {
+        if let Some(tap) = &self.tap {
+            return self.send_frame(&mut tap.lock(), packet);
+        }
+        if !self.has_offload {
+            return self.device.send(packet).map(|_| ());
+        }
+        if bundle.push(packet) {
+            return Ok(());
+        }
+        let sent = self.flush(bundle);
+        if bundle.push(packet) { sent } else { Err(io::ErrorKind::InvalidInput.into()) }
+    }
+
+    fn send_frame(&self, tap: &mut Tap, packet: &[u8]) -> io::Result<()> {
+        match tap.dress(packet, self.now_us()) {
+            Dressed::Frame(frame) => return self.device.send(frame).map(|_| ()),
+            Dressed::Unknown(question) => self.device.send(question).map(|_| ())?,
+            Dressed::Nothing => {}
+        }
+        Err(io::ErrorKind::HostUnreachable.into())
+    }
+
+    /// Gives the machine what has gathered.
     ///
     /// # Errors
     ///
     /// What the system says.
-    pub fn send(&self, packet: &[u8]) -> io::Result<()> {
+    pub fn flush(&self, bundle: &mut Bundle) -> io::Result<()> {
+        if bundle.is_empty() {
+            return Ok(());
+        }
+        let packet = bundle.take();
+        debug_assert!(packet.len() > MARK_BYTES, "there is something in it");
         self.device.send(packet).map(|_| ())
     }
 
@@ -70,6 +160,16 @@ impl Tun {
     pub fn wait(&self, patience: Duration) -> io::Result<bool> {
         wait(self.device.as_fd(), Ready::ToReceive, patience)
     }
+
+    fn now_us(&self) -> u64 {
+        u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX)
+    }
+}
+
+/// What an interface of frames knows at its start.
+fn tap(device: &SyncDevice, config: &MeshConfig) -> io::Result<Mutex<Tap>> {
+    let addresses = config.addresses.iter().map(|prefix| prefix.address).collect();
+    Ok(Mutex::new(Tap::new(device.mac_address()?, addresses, 0)))
 }
 
 impl std::fmt::Debug for Tun {

@@ -8,13 +8,16 @@ use std::os::fd::{AsFd, BorrowedFd};
 use quinn_udp::{RecvMeta, Transmit, UdpSocketState};
 use rustix::net::sockopt;
 
+use crate::address::Address;
 use crate::inbox::{Arrived, BATCHES, Inbox};
+use crate::link::Sent;
 
 /// A UDP link.
 #[derive(Debug)]
-pub(crate) struct UdpLink {
+pub struct UdpLink {
     socket: UdpSocket,
     state: UdpSocketState,
+    address: SocketAddr,
     unit_bytes: usize,
 }
 
@@ -26,7 +29,8 @@ impl UdpLink {
         let socket = UdpSocket::bind(address)?;
         let state = UdpSocketState::new((&socket).into())?;
         enlarge(&socket);
-        Ok(Self { socket, state, unit_bytes })
+        let address = socket.local_addr()?;
+        Ok(Self { socket, state, address, unit_bytes })
     }
 
     pub(crate) fn receive(&self, inbox: &mut Inbox) -> io::Result<usize> {
@@ -35,29 +39,32 @@ impl UdpLink {
         for (index, meta) in metas.iter().enumerate().take(count) {
             // An empty datagram has no stride.
             let (bytes, segment_bytes) = (meta.len, meta.stride.max(1));
-            inbox.fill(index, Arrived { from: meta.addr, bytes, segment_bytes });
+            inbox.fill(index, Arrived { from: Address::Udp(meta.addr), bytes, segment_bytes });
         }
         Ok(count)
     }
 
-    pub(crate) fn send(
-        &self,
-        to: SocketAddr,
-        segments: &[u8],
-        segment_bytes: usize,
-    ) -> io::Result<()> {
+    pub(crate) fn send(&self, to: SocketAddr, segments: &[u8], segment_bytes: usize) -> Sent {
         let at_once = self.state.max_gso_segments().min(MAX_SENT_BYTES / segment_bytes.max(1));
+        let mut bytes = 0;
         for contents in segments.chunks(segment_bytes.max(1) * at_once.max(1)) {
             let segment_size = (contents.len() > segment_bytes).then_some(segment_bytes);
             let transmit =
                 Transmit { destination: to, ecn: None, contents, segment_size, src_ip: None };
-            self.state.try_send((&self.socket).into(), &transmit)?;
+            if let Err(error) = self.state.try_send((&self.socket).into(), &transmit) {
+                return Sent { bytes, stopped: Some(error) };
+            }
+            bytes += contents.len();
         }
-        Ok(())
+        Sent { bytes, stopped: None }
     }
 
     pub(crate) fn unit_bytes(&self) -> usize {
         self.unit_bytes
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
     }
 }
 
@@ -69,7 +76,7 @@ impl AsFd for UdpLink {
 
 /// Lets more wait in the kernel, beyond what is allowed to all where this user may do so. What the
 /// system does not give is missed only under load.
-fn enlarge(socket: &UdpSocket) {
+pub(crate) fn enlarge(socket: &impl AsFd) {
     let receive = sockopt::set_socket_recv_buffer_size_force(socket, QUEUE_BYTES);
     let send = sockopt::set_socket_send_buffer_size_force(socket, QUEUE_BYTES);
     if receive.is_err() || send.is_err() {

@@ -36,7 +36,7 @@ impl Worker {
         let version = shared.version();
         // Frames of different threads never share an id soon: each begins in a range of its own.
         let fragment_id = (link as u16) << 12;
-        let outlet = Outlet::new(Arc::clone(&links), fragment_id);
+        let outlet = Outlet::new(Arc::clone(&links), Arc::clone(&shared.tap), fragment_id);
         let desk = Desk::new(Arc::clone(&shared), shared.table(), outlet);
         Self { shared, links, link, desk, inbox: Inbox::new(), quotas: Vec::new(), version }
     }
@@ -78,12 +78,16 @@ impl Worker {
             // A datagram of no bytes is one.
             let units = bytes.div_ceil(segment_bytes).max(1);
             desk.outlet.tally.received.add(units, bytes);
+            if let Some(capture) = shared.tap.get() {
+                capture.came(*link, from, segments, segment_bytes);
+            }
             let by = desk.table.at(*link, from);
             let Some((by, quota)) = by.zip(by.and_then(|by| quotas.get_mut(usize::from(by))))
             else {
                 desk.outlet.tally.drop(Reason::Stranger, units as u64);
                 continue;
             };
+            let dropped_before = desk.outlet.tally.dropped_in_all();
             let taken = quota.take(units, now_us);
             if taken < units {
                 desk.outlet.tally.drop(Reason::Quota, (units - taken) as u64);
@@ -94,7 +98,12 @@ impl Worker {
             let taken = segments.len().min(taken * segment_bytes);
             let segments = segments.get_mut(..taken).unwrap_or_default();
             desk.take(Brought { by, now_ms: now_us / 1000 }, segments, segment_bytes);
+            let dropped = desk.outlet.tally.dropped_in_all() - dropped_before;
+            if let Some(neighbour) = desk.table.neighbour(by) {
+                neighbour.traffic.came(units, bytes, dropped, now_us / 1000);
+            }
         }
+        desk.pause();
     }
 
     /// Goes on with the newest table.
@@ -120,3 +129,6 @@ impl Worker {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,5 +1,6 @@
 //! One WebSocket: frames in, deliveries out, until either side ends it.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -11,7 +12,7 @@ use sealane_codec::Codec;
 use sealane_protocol::limits::MAX_CLIENT_FRAME_BYTES;
 use sealane_protocol::{Error, Features, ServerFrame, read_ops, write_batch};
 use sealane_stream::{Output, Subscription, take_encoded};
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep_until};
 
 use crate::access::{Grant, Pass};
 use crate::app::App;
@@ -55,7 +56,7 @@ impl Connection {
     async fn run(&mut self, pass: Pass, request: Request) -> End {
         let pattern = request.pattern.clone();
         let stream = pattern.to_string();
-        let mut grant = match Grant::reading(self.app.access.clone(), pass, pattern.clone()) {
+        let grant = match Grant::reading(self.app.access.clone(), pass, pattern.clone()) {
             Ok(grant) => grant,
             Err(refusal) => return End::Refused(refusal),
         };
@@ -77,9 +78,12 @@ impl Connection {
         }
         let mut stopping = self.app.stopping.clone();
         let mut events = Vec::new();
+        // What is waited for all the time is registered once and not for each frame. The timer only
+        // moves to later, so that it is set again when it has come.
+        let mut wake = pin!(sleep_until(self.wake_at()));
+        let (mut refused, mut stopped) = (pin!(grant.refused()), pin!(stopped(&mut stopping)));
         loop {
             let flushing = self.frames.is_flushing();
-            let wake = self.wake_at();
             let step = tokio::select! {
                 heard = self.frames.hear() => {
                     let after = self.after(heard, &mut subscription).await;
@@ -90,9 +94,13 @@ impl Connection {
                     let taken = self.take(&mut subscription, &mut events).await;
                     taken.map(|taken| shown.note(taken, subscription.credit()))
                 }
-                () = tokio::time::sleep_until(wake) => self.tick(),
-                granted = grant.changed() => granted.map_err(End::Refused),
-                () = stopped(&mut stopping) => Err(End::Refused(Error::Draining.into())),
+                () = wake.as_mut() => {
+                    let ticked = self.tick();
+                    wake.as_mut().reset(self.wake_at());
+                    ticked
+                }
+                refusal = refused.as_mut() => Err(End::Refused(refusal)),
+                () = stopped.as_mut() => Err(End::Refused(Error::Draining.into())),
             };
             if let Err(end) = step {
                 return end;
@@ -114,11 +122,17 @@ impl Connection {
         let delivered = self.deliver(events);
         share.keep(self.frames.written_bytes() - before);
         self.held = Some(share);
+        delivered?;
+        // Most clients take what they are sent at once. Then nothing is left to come back for.
+        self.frames.flush_now()?;
+        if !self.frames.is_flushing() {
+            self.held = None;
+        }
         // A reader that catches up lets others have their turn.
         if taken >= TURN {
             tokio::task::yield_now().await;
         }
-        delivered.map(|()| taken)
+        Ok(taken)
     }
 
     /// Takes in what the socket did, and every further frame that is already there.

@@ -3,12 +3,13 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::limits::{
-    MAX_BODIES_BYTES, MAX_CONNECTION_DELIVERIES_BYTES, MAX_CONNECTIONS_PER_ADDRESS,
-    MAX_DELIVERIES_BYTES, MAX_ENQUEUE_RATE, MAX_GUESSES_PER_MINUTE, MAX_RATE_KEYS,
-    MAX_TOKEN_BODIES_BYTES, MAX_TOKENS,
+    MAX_ASKED_BYTES, MAX_BODIES_BYTES, MAX_CONNECTION_DELIVERIES_BYTES,
+    MAX_CONNECTIONS_PER_ADDRESS, MAX_DELIVERIES_BYTES, MAX_ENQUEUE_RATE, MAX_GUESSES_PER_MINUTE,
+    MAX_RATE_KEYS, MAX_TOKEN_BODIES_BYTES, MAX_TOKENS,
 };
 use parking_lot::{Mutex, MutexGuard};
 use sealane_protocol::limits::MAX_REQUEST_BYTES;
@@ -48,6 +49,7 @@ pub(crate) struct Fair {
     pub(crate) guessed: Rates<Peer>,
     pub(crate) bodies: Arc<Bodies>,
     pub(crate) deliveries: Deliveries,
+    pub(crate) asked: Arc<Asked>,
 }
 
 impl Fair {
@@ -59,6 +61,7 @@ impl Fair {
             guessed: Rates::new(guesses / 60.0, guesses, MAX_RATE_KEYS),
             bodies: Bodies::new(MAX_BODIES_BYTES, MAX_TOKEN_BODIES_BYTES),
             deliveries: Deliveries::new(MAX_DELIVERIES_BYTES),
+            asked: Asked::new(MAX_ASKED_BYTES),
         }
     }
 }
@@ -262,6 +265,67 @@ impl Drop for Share {
     }
 }
 
+/// What publishing sockets are asked for beyond their first credit, counted for all in one place.
+pub(crate) struct Asked {
+    max: u64,
+    held: AtomicU64,
+}
+
+impl Asked {
+    pub(crate) fn new(max: u64) -> Arc<Self> {
+        Arc::new(Self { max, held: AtomicU64::new(0) })
+    }
+
+    /// Bytes that are reserved.
+    pub(crate) fn held(&self) -> u64 {
+        self.held.load(Ordering::Relaxed)
+    }
+
+    /// The room of a socket that is asked for nothing more yet.
+    pub(crate) fn room(self: &Arc<Self>) -> Room {
+        Room { asked: self.clone(), bytes: 0 }
+    }
+}
+
+/// What is reserved for one publishing socket, until it is dropped.
+pub(crate) struct Room {
+    asked: Arc<Asked>,
+    bytes: u64,
+}
+
+impl Room {
+    /// The part of one of so many sockets.
+    pub(crate) fn part(&self, sockets: usize) -> u64 {
+        self.asked.max / sockets.max(1) as u64
+    }
+
+    /// Reserves so much more, if there is room for it.
+    pub(crate) fn grow(&mut self, more: u64) -> bool {
+        let max = self.asked.max;
+        let with = |held: u64| held.checked_add(more).filter(|held| *held <= max);
+        let is_there =
+            self.asked.held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, with).is_ok();
+        self.bytes += if is_there { more } else { 0 };
+        is_there
+    }
+
+    /// Holds so much from now on: what has come already is held whether there is room or not.
+    pub(crate) fn set(&mut self, bytes: u64) {
+        if bytes >= self.bytes {
+            self.asked.held.fetch_add(bytes - self.bytes, Ordering::Relaxed);
+        } else {
+            self.asked.held.fetch_sub(self.bytes - bytes, Ordering::Relaxed);
+        }
+        self.bytes = bytes;
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        self.set(0);
+    }
+}
+
 /// One body fits the memory that there is for it.
 const _: () = assert!(
     MAX_REQUEST_BYTES <= MAX_TOKEN_BODIES_BYTES && MAX_TOKEN_BODIES_BYTES <= MAX_BODIES_BYTES
@@ -304,6 +368,23 @@ mod tests {
         assert!(more.iter().all(|taken| taken.bytes() >= SHARE_KIB_MIN << 10));
         drop((stuck, one, more));
         assert_eq!(deliveries.held(), 0);
+    }
+
+    #[test]
+    fn nothing_is_reserved_beyond_the_room_but_what_has_come_already() {
+        let asked = Asked::new(1000);
+        let (mut first, mut second) = (asked.room(), asked.room());
+        assert_eq!((first.part(1), first.part(3), first.part(0)), (1000, 333, 1000));
+        assert!(first.grow(600) && !second.grow(401) && second.grow(400));
+        assert!(!first.grow(1) && asked.held() == 1000);
+        second.set(900);
+        assert_eq!(asked.held(), 1500, "it goes beyond, and is counted");
+        first.set(200);
+        assert!(!first.grow(1), "what went beyond leaves nobody any room");
+        drop(second);
+        assert!(first.grow(800) && !first.grow(1));
+        drop(first);
+        assert_eq!(asked.held(), 0);
     }
 
     #[test]

@@ -105,7 +105,7 @@ impl Frames {
         self.written_bytes
     }
 
-    /// When the last frame was sent.
+    /// When the last frame has left.
     pub(crate) fn sent(&self) -> Instant {
         self.sent
     }
@@ -118,18 +118,39 @@ impl Frames {
     /// Reads, and where frames were sent goes on writing, whichever is first: a client that writes
     /// without reading is still heard.
     pub(crate) fn hear(&mut self) -> impl Future<Output = Result<Heard, End>> {
-        std::future::poll_fn(|cx| {
-            if let Poll::Ready(message) = Pin::new(&mut self.socket).poll_next(cx) {
-                return Poll::Ready(self.heard(message));
-            }
-            if self.is_flushing
-                && let Poll::Ready(result) = Pin::new(&mut self.socket).poll_flush(cx)
-            {
-                self.is_flushing = false;
-                return Poll::Ready(result.map(|()| Heard::Flushed).map_err(|_| End::Gone));
-            }
-            Poll::Pending
-        })
+        std::future::poll_fn(|cx| self.poll_hear(cx))
+    }
+
+    /// As [`Frames::hear`], of a task that waits for other things too.
+    pub(crate) fn poll_hear(&mut self, cx: &mut Context<'_>) -> Poll<Result<Heard, End>> {
+        if let Poll::Ready(message) = Pin::new(&mut self.socket).poll_next(cx) {
+            // Further frames that are there already came with this one.
+            self.received = Instant::now();
+            return Poll::Ready(self.heard(message));
+        }
+        if !self.is_flushing {
+            return Poll::Pending;
+        }
+        self.poll_flush(cx).map_ok(|()| Heard::Flushed)
+    }
+
+    /// Goes on writing what was sent.
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), End>> {
+        let flushed = Pin::new(&mut self.socket).poll_flush(cx);
+        self.is_flushing = flushed.is_pending();
+        if flushed.is_ready() {
+            self.sent = Instant::now();
+        }
+        flushed.map_err(|_| End::Gone)
+    }
+
+    /// Writes what was sent as far as the client takes it at once. [`Frames::hear`] goes on where
+    /// something is left, which only it waits for.
+    pub(crate) fn flush_now(&mut self) -> Result<(), End> {
+        match self.poll_flush(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(flushed) => flushed,
+            Poll::Pending => Ok(()),
+        }
     }
 
     /// A further frame, if it is there already.
@@ -142,7 +163,6 @@ impl Frames {
     }
 
     fn heard(&mut self, message: Option<Result<Message, axum::Error>>) -> Result<Heard, End> {
-        self.received = Instant::now();
         let bytes = match message {
             Some(Ok(Message::Text(text))) => Bytes::from(text),
             Some(Ok(Message::Binary(bytes))) => bytes,
@@ -179,7 +199,6 @@ impl Frames {
             Message::Binary(frame)
         };
         self.is_flushing = true;
-        self.sent = Instant::now();
         // The socket is flushed before more is taken: what it holds is bounded by one take.
         Pin::new(&mut self.socket).start_send(message).map_err(|_| End::Gone)
     }

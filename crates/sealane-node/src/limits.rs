@@ -69,10 +69,17 @@ sealane_message::limits! {
     /// Bytes that one publishing socket is asked for while the hub has not taken them, and one
     /// message.
     MAX_PUBLISH_CREDIT_BYTES: u64 = 1 << 20, "bytes";
-    /// Bytes that it is asked for, however many others there are.
-    MIN_PUBLISH_CREDIT_BYTES: u64 = 4 << 10, "bytes";
-    /// Bytes that publishing sockets are asked for while the hub has not taken them: each is given
-    /// an equal part when it has answers, within the two bounds of one.
+    /// Messages that a publishing socket is asked for at first, and however many others there are.
+    /// A client that sends more than one at a time is soon asked for more. One that does not needs
+    /// no more, and what the hub keeps of its session stays short.
+    FIRST_PUBLISH_CREDIT: u64 = 32, "messages";
+    /// Bytes that it is asked for at first, and however many others there are.
+    FIRST_PUBLISH_CREDIT_BYTES: u64 = 4 << 10, "bytes";
+    /// What a message of a publishing socket is counted as in memory, beside its own bytes.
+    PUBLISHED_MESSAGE_BYTES: u64 = 512, "bytes";
+    /// Room for what publishing sockets are asked for beyond their first credit, all together. None
+    /// is asked for more than there is room for, nor for more than an equal part of it. A message
+    /// that goes beyond its socket's credit counts here until the hub has taken it.
     MAX_ASKED_BYTES: u64 = 32 << 20, "bytes";
     /// Subscriptions and publishing sockets of one node, together. A further one is refused.
     MAX_SUBSCRIPTIONS: usize = 50_000, "subscriptions";

@@ -209,6 +209,11 @@ fn gauges(app: &App) -> Vec<Metric> {
             app.fair.bodies.held(),
         ),
         gauge(
+            "sealane_carry_asked_bytes",
+            "Bytes reserved for what publishers are asked for beyond their first credit.",
+            app.fair.asked.held() as usize,
+        ),
+        gauge(
             "sealane_read_held_bytes",
             "Bytes of deliveries that clients have not taken yet.",
             app.fair.deliveries.held(),

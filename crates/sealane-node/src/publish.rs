@@ -1,27 +1,30 @@
 //! `GET /v1/publish`: numbered messages in, what became of them out (spec/hub.md §11).
 
 mod credit;
+mod shared;
 mod waiting;
 
 use std::cell::RefCell;
-use std::pin::pin;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Instant;
 
 use axum::extract::ws::WebSocket;
 use axum::response::Response;
 use sealane_codec::{Codec, Transcoder};
+use sealane_message::Topic;
 use sealane_protocol::limits::{MAX_ENVELOPE_BYTES, MAX_PUBLISH_FRAME_BYTES};
 use sealane_protocol::{
     Error, Features, NotPlaced, Numbers, Placed, PublishAsked, PublishFrame, PublishItem,
     PublishQuery, read_publish,
 };
 use sealane_stream::{Answered, Envelope, Item, Publishing};
-use tokio::time::sleep_until;
+use tokio::time::{Sleep, sleep_until};
 
 use crate::access::{Grant, Pass, Right};
 use crate::app::App;
-use crate::clock::{now_ms, stopped};
+use crate::clock::now_ms;
 use crate::frames::{End, Frames, Heard};
 use crate::refusal::Refusal;
 use crate::upgrade::{Opening, Parameters, Sizes};
@@ -63,13 +66,17 @@ async fn serve(app: Arc<App>, socket: WebSocket, pass: Pass, request: Request) {
             return frames.end(End::Refused(refusal)).await;
         }
     };
-    let (waiting, credit, told) = (Waiting::default(), Credit::new(), Vec::new());
-    let mut connection = Connection { app, frames, grant, publishing, waiting, credit, told };
-    let end = connection.run(session).await;
+    let (codec, features) = (frames.agreed(), Features::ours());
+    let mut connection = Connection::new(app.clone(), frames, grant.pass().clone(), publishing);
+    let first = PublishFrame::Session { session, codec, time_ms: now_ms(), features };
+    connection.told.push(first);
+    let (connection, end) = shared::run(connection, grant).await;
     if let End::Refused(refusal) = &end {
-        connection.app.refused.note(refusal);
+        app.refused.note(refusal);
     }
-    connection.frames.end(end).await;
+    if let Some(connection) = connection {
+        connection.frames.end(end).await;
+    }
 }
 
 fn open(app: &App, pass: Pass, session: &str) -> Result<(Publishing, Grant), Refusal> {
@@ -81,50 +88,119 @@ fn open(app: &App, pass: Pass, session: &str) -> Result<(Publishing, Grant), Ref
 struct Connection {
     app: Arc<App>,
     frames: Frames,
-    grant: Grant,
+    /// As of the last change of the tokens.
+    pass: Pass,
+    /// The stream of the last message that came.
+    topic: Option<Topic>,
     publishing: Publishing,
     waiting: Waiting,
     credit: Credit,
+    /// What the hub has answered, on its way to `told`.
+    answers: Vec<Answered>,
     /// Answers that the client is still to be sent. They are as many as it had credit for, since
     /// it is given more behind them.
     told: Vec<PublishFrame>,
+    /// When the frames are to be looked after.
+    wake: Pin<Box<Sleep>>,
+    /// Set while a token is asked for nothing.
+    again: Option<Pin<Box<Sleep>>>,
+    /// Why it ends, where that was found outside of its task.
+    ended: Option<End>,
 }
 
 impl Connection {
-    async fn run(&mut self, session: String) -> End {
-        let (codec, features) = (self.frames.agreed(), Features::ours());
-        self.told.push(PublishFrame::Session { session, codec, time_ms: now_ms(), features });
-        let mut stopping = self.app.stopping.clone();
-        let mut answers = Vec::new();
-        // It only moves to later, so that it is set again when it has come and not for each frame.
-        let mut wake = pin!(sleep_until(self.frames.wake_at()));
+    fn new(app: Arc<App>, frames: Frames, pass: Pass, publishing: Publishing) -> Self {
+        let wake = Box::pin(sleep_until(frames.wake_at()));
+        let credit = Credit::new(app.fair.asked.room());
+        Self {
+            app,
+            frames,
+            pass,
+            topic: None,
+            publishing,
+            waiting: Waiting::default(),
+            credit,
+            answers: Vec::new(),
+            told: Vec::new(),
+            wake,
+            again: None,
+            ended: None,
+        }
+    }
+
+    /// Does what there is to do, until that is nothing.
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<End> {
+        if let Some(end) = self.ended.take() {
+            return Poll::Ready(end);
+        }
         loop {
-            let is_flushing = self.frames.is_flushing();
-            if !is_flushing && let Err(end) = self.tell() {
-                return end;
-            }
-            let again = self.credit.wait_until();
-            let step = tokio::select! {
-                heard = self.frames.hear() => self.after(heard),
-                room = self.waiting.room(&self.publishing) => room.map_err(End::from),
-                came = self.publishing.answers(&mut answers), if !is_flushing => {
-                    self.note(&mut answers);
-                    came.map_err(End::from)
-                }
-                () = wake.as_mut() => {
-                    let ticked = self.frames.tick();
-                    wake.as_mut().reset(self.frames.wake_at());
-                    ticked
-                }
-                () = sleep_until(again.unwrap_or_else(tokio::time::Instant::now)),
-                    if again.is_some() && !is_flushing => Ok(()),
-                granted = self.grant.changed() => granted.map_err(End::Refused),
-                () = stopped(&mut stopping) => Err(Error::Draining.into()),
-            };
-            if let Err(end) = step {
-                return end;
+            match self.step(cx) {
+                Ok(true) => {}
+                Ok(false) => return Poll::Pending,
+                Err(end) => return Poll::Ready(end),
             }
         }
+    }
+
+    /// Looks once at all that it waits for, so that nothing of it keeps the rest waiting. Returns
+    /// whether anything came.
+    fn step(&mut self, cx: &mut Context<'_>) -> Result<bool, End> {
+        let is_flushing = self.frames.is_flushing();
+        if !is_flushing {
+            self.tell()?;
+        }
+        let mut came = false;
+        if let Poll::Ready(heard) = self.frames.poll_hear(cx) {
+            self.after(heard?)?;
+            came = true;
+        }
+        if let Poll::Ready(room) = self.waiting.poll_room(&self.publishing, cx) {
+            room?;
+            came = true;
+        }
+        if !is_flushing
+            && let Poll::Ready(result) = self.publishing.poll_answers(cx, &mut self.answers)
+        {
+            result?;
+            self.note();
+            came = true;
+        }
+        if self.wake.as_mut().poll(cx).is_ready() {
+            self.frames.tick()?;
+            // It only moves to later, so that it is set again when it has come and not for each
+            // frame.
+            self.wake.as_mut().reset(self.frames.wake_at());
+            came = true;
+        }
+        Ok(came | (!is_flushing && self.may_go_on(cx)))
+    }
+
+    /// Whether a token that was asked for nothing for a while is to be looked at again.
+    fn may_go_on(&mut self, cx: &mut Context<'_>) -> bool {
+        let Some(at) = self.credit.wait_until() else {
+            self.again = None;
+            return false;
+        };
+        let again = self.again.get_or_insert_with(|| Box::pin(sleep_until(at)));
+        if again.deadline() != at {
+            again.as_mut().reset(at);
+        }
+        again.as_mut().poll(cx).is_ready()
+    }
+
+    /// Sends what the hub has answered, on the thread that has it. Returns whether the task has
+    /// nothing to do with it.
+    fn answer_now(&mut self) -> bool {
+        if self.frames.is_flushing() {
+            return false;
+        }
+        self.publishing.take_answers(&mut self.answers);
+        self.note();
+        if let Err(end) = self.tell().and_then(|()| self.frames.flush_now()) {
+            self.ended = Some(end);
+            return false;
+        }
+        !self.frames.is_flushing() && self.credit.wait_until().is_none()
     }
 
     /// Sends what is to be told, and asks for more behind it.
@@ -146,7 +222,7 @@ impl Connection {
 
     /// How long a token that has published too much lately is asked for nothing.
     fn rate_wait(&self) -> Option<std::time::Duration> {
-        let pass = self.grant.pass();
+        let pass = &self.pass;
         if !pass.has_token() || !self.credit.has_more() {
             return None;
         }
@@ -154,8 +230,8 @@ impl Connection {
     }
 
     /// Takes in what the socket did, and every further frame that is already there.
-    fn after(&mut self, heard: Result<Heard, End>) -> Result<(), End> {
-        match heard? {
+    fn after(&mut self, heard: Heard) -> Result<(), End> {
+        match heard {
             Heard::Frame(frame) => self.accept(&frame)?,
             Heard::Flushed | Heard::Nothing => return Ok(()),
         }
@@ -170,21 +246,21 @@ impl Connection {
     }
 
     fn accept(&mut self, frame: &[u8]) -> Result<(), End> {
-        let asked = read_publish(self.frames.codec(), frame)?;
+        let asked = read_publish(self.frames.codec(), frame, self.topic.as_ref())?;
         asked.iter().try_for_each(|one| self.credit.take(one.bytes))?;
-        let pass = self.grant.pass();
+        let pass = &self.pass;
         if pass.has_token() {
             let count = asked.len();
             self.app.fair.enqueued.charge(&pass.name().to_owned(), count, Instant::now());
         }
-        for one in asked {
-            let bytes = one.bytes as u64;
-            match self.read(&one) {
+        for PublishAsked { to, n, bytes, item } in asked {
+            let bytes = bytes as u64;
+            match item.map_err(Refusal::from).and_then(|item| self.read(item)) {
                 Ok(item) => self.waiting.add(item, bytes, self.credit.window()),
                 Err(refusal) => {
                     self.app.refused.note(&refusal);
-                    let numbers = Numbers { from: one.n, to: one.n };
-                    let (stream, error) = (one.to.into_owned(), refusal.wire());
+                    let numbers = Numbers { from: n, to: n };
+                    let (stream, error) = (to.into_owned(), refusal.wire());
                     self.credit.let_go(bytes);
                     self.refuse(NotPlaced { stream, numbers, error });
                 }
@@ -194,9 +270,9 @@ impl Connection {
     }
 
     /// The message as the hub takes it.
-    fn read(&self, asked: &PublishAsked<'_>) -> Result<Item, Refusal> {
-        let PublishItem { to, n, envelope, delay_ms, expect } = asked.item.clone()?;
-        self.grant.pass().need(Right::Publish, &to)?;
+    fn read(&mut self, asked: PublishItem<'_>) -> Result<Item, Refusal> {
+        let PublishItem { to, n, envelope, delay_ms, expect } = asked;
+        self.pass.need(Right::Publish, &to)?;
         if envelope.len() > MAX_ENVELOPE_BYTES {
             return Err(Error::TooLarge { what: "envelope", limit: MAX_ENVELOPE_BYTES }.into());
         }
@@ -204,11 +280,15 @@ impl Connection {
         let envelope = SCRATCH.with_borrow_mut(|scratch| {
             Envelope::read(scratch, self.app.hub.ids(), codec, envelope)
         })?;
+        if self.topic.as_ref() != Some(&to) {
+            self.topic = Some(to.clone());
+        }
         Ok(Item { topic: to, n, envelope, expect, delay_ms })
     }
 
     /// Notes what the hub answered.
-    fn note(&mut self, answers: &mut Vec<Answered>) {
+    fn note(&mut self) {
+        let mut answers = std::mem::take(&mut self.answers);
         for Answered { stream, from, to, result } in answers.drain(..) {
             let numbers = Numbers { from, to };
             match result {
@@ -226,6 +306,7 @@ impl Connection {
                 }
             }
         }
+        self.answers = answers;
     }
 
     fn refuse(&mut self, refused: NotPlaced) {

@@ -48,7 +48,7 @@ sealane_message::errors! {
         Body(&'static str),
         /// No token, or none that holds.
         #[code("SL-NODE-06", "Unauthorized")]
-        #[cause("the request brings no token that this node knows and that has not expired")]
+        #[cause("the token is missing, unknown or expired")]
         #[hint("Set SEALANE_TOKEN, or make one with `sealane token new` on the node's machine.")]
         Unauthorized,
         /// The token does not grant the right.

@@ -41,9 +41,9 @@ async fn look(app: &App, before_ms: u64) -> Result<(), sealane_protocol::Error> 
     loop {
         let listed = app.hub.streams(REPLIES, after.as_ref(), LOOKS, |_| true);
         for state in listed.streams.into_iter().filter(|state| is_left(state, before_ms)) {
-            match app.hub.remove(&state.stream).await {
-                // Whoever asked may have come first.
-                Ok(()) | Err(sealane_protocol::Error::UnknownStream(_)) => {}
+            // What has come since keeps it, and whoever asked may have removed it.
+            match app.hub.remove_idle(&state).await {
+                Ok(_) | Err(sealane_protocol::Error::UnknownStream(_)) => {}
                 Err(error) => return Err(error),
             }
         }

@@ -40,6 +40,8 @@ use crate::tls::Tls;
 
 /// The first byte of TLS: a handshake record (RFC 8446 §5.1).
 const TLS_HANDSHAKE: u8 = 22;
+/// What is taken of the first bytes of a client that is refused by them.
+const MAX_HELLO_BYTES: usize = 4096;
 
 /// Bytes that the system takes of a connection beyond what it can send now.
 const UNSENT_BYTES: u32 = 128 << 10;
@@ -197,10 +199,10 @@ impl Server {
             (Some(_), false) => Refusal::TlsRequired,
         };
         self.app.refused.note(&refusal);
-        if first != TLS_HANDSHAKE {
-            let said = plain_answer(&refusal);
-            let _ = timeout(FAREWELL, stream.write_all(&said)).await;
-        }
+        // A client that begins TLS sees by it that none is spoken here. What it has sent is taken
+        // first: a connection that is closed with something unread may lose the answer.
+        let _ = stream.try_read(&mut [0; MAX_HELLO_BYTES]);
+        let _ = timeout(FAREWELL, stream.write_all(&plain_answer(&refusal))).await;
         None
     }
 

@@ -252,7 +252,10 @@ fn nanoseconds(time: SystemTime) -> String {
 
 #[cfg(test)]
 mod tests {
+    use axum::response::Response;
+
     use super::*;
+    use crate::trace::Traced;
 
     #[test]
     fn an_endpoint_is_the_beginning_of_an_address() {
@@ -268,5 +271,23 @@ mod tests {
         {
             assert_eq!(Collector::read(none), None, "{none}");
         }
+    }
+
+    #[tokio::test]
+    async fn what_waits_for_a_collector_is_bounded_and_the_rest_counted() {
+        let spans = Arc::new(Spans::default());
+        let sending = spans.begin(Collector::read("http://127.0.0.1:9").unwrap());
+        let named = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+        let span = || {
+            let request = Request::get("/").header("traceparent", named);
+            let request = request.body(axum::body::Body::empty()).unwrap();
+            Traced::begin(&request, "/").unwrap().end(&Response::default()).unwrap()
+        };
+        // Nobody sends before this test waits for something.
+        (0..MAX_WAITING_SPANS + 5).for_each(|_| spans.note(span()));
+        assert_eq!(spans.dropped(), 5);
+        spans.end();
+        sending.await.unwrap();
+        assert_eq!((spans.sent(), spans.dropped()), (0, MAX_WAITING_SPANS as u64 + 5));
     }
 }

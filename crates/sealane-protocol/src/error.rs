@@ -176,7 +176,7 @@ sealane_message::errors! {
         #[hint("Subscribe again; the stream is made anew by its next message.")]
         StreamRemoved,
         /// No consumer of that name.
-        #[error("{stream} has no consumer `{consumer}`")]
+        #[error("{stream} has no {}", called(consumer))]
         #[code("SL-HUB-35", "UnknownConsumer")]
         #[cause("the stream has no consumer of that name")]
         #[hint("A consumer is made by its first member; `sealane consumer ls TOPIC` lists them.")]
@@ -356,4 +356,9 @@ impl Error {
     pub fn parameter(name: impl Into<Cow<'static, str>>, cause: &'static str) -> Self {
         Error::InvalidParameter { name: name.into(), cause }
     }
+}
+
+/// A consumer as people call it: the inbox has the empty name.
+fn called(consumer: &str) -> String {
+    if consumer.is_empty() { "inbox".to_owned() } else { format!("consumer `{consumer}`") }
 }

@@ -98,8 +98,8 @@ impl<'a> PublishItem<'a> {
     }
 
     /// Reads what stands beside `to` and `n`.
-    fn read(codec: Codec, to: &str, n: u64, fields: &[Field<'a>]) -> Result<Self, Error> {
-        let to = to.parse()?;
+    fn read(codec: Codec, named: Named<'_>, n: u64, fields: &[Field<'a>]) -> Result<Self, Error> {
+        let to = named.topic()?;
         let (mut envelope, mut delay_ms, mut expect) = (None, None, None);
         for (key, raw) in fields {
             match key.as_ref() {
@@ -116,6 +116,23 @@ impl<'a> PublishItem<'a> {
 }
 
 type Field<'a> = (Cow<'a, str>, &'a [u8]);
+
+/// The stream of an item. Messages of one stream mostly come together and then share its name with
+/// the one before.
+#[derive(Clone, Copy)]
+struct Named<'a> {
+    to: &'a str,
+    before: Option<&'a Topic>,
+}
+
+impl Named<'_> {
+    fn topic(self) -> Result<Topic, Error> {
+        match self.before {
+            Some(before) if before.as_str() == self.to => Ok(before.clone()),
+            _ => Ok(self.to.parse()?),
+        }
+    }
+}
 
 fn read_condition(codec: Codec, raw: &[u8]) -> Result<Option<u64>, Error> {
     let wrong = |_| Error::parameter("condition", "is not a map");
@@ -163,11 +180,21 @@ pub struct PublishAsked<'a> {
 }
 
 /// Reads a frame that publishes; the envelopes are slices of it that nobody has looked into.
+/// `before` is the stream of the last message that came, whose name is not made again.
 ///
 /// # Errors
 /// [`Error::Decode`] where the frame is not of the codec, [`Error::UnknownOp`] where it does
 /// something else, or an item has no `to` or no `n` by which it could be answered.
-pub fn read_publish(codec: Codec, frame: &[u8]) -> Result<Vec<PublishAsked<'_>>, Error> {
+pub fn read_publish<'a>(
+    codec: Codec,
+    frame: &'a [u8],
+    before: Option<&Topic>,
+) -> Result<Vec<PublishAsked<'a>>, Error> {
+    if codec == Codec::Json
+        && let Some((bytes, fields)) = single_json(frame)
+    {
+        return Ok(vec![read_fields(codec, bytes, &fields, before)?]);
+    }
     let fields = sealane_codec::fields(codec, frame).map_err(|cause| match cause {
         CodecError::WrongKind { .. } => Error::UnknownOp("frame".into()),
         cause => Error::Decode { codec: codec.name(), cause },
@@ -185,18 +212,37 @@ pub fn read_publish(codec: Codec, frame: &[u8]) -> Result<Vec<PublishAsked<'_>>,
     if items.is_empty() {
         return Err(wrong());
     }
-    items.into_iter().map(|raw| read_item(codec, raw)).collect()
+    let mut all: Vec<PublishAsked<'_>> = Vec::with_capacity(items.len());
+    for raw in items {
+        let last = all.last().and_then(|asked| asked.item.as_ref().ok()).map(|item| &item.to);
+        let fields = sealane_codec::fields(codec, raw).map_err(|_| wrong())?;
+        let asked = read_fields(codec, raw.len(), &fields, last.or(before))?;
+        all.push(asked);
+    }
+    Ok(all)
 }
 
-fn read_item(codec: Codec, raw: &[u8]) -> Result<PublishAsked<'_>, Error> {
-    let fields = sealane_codec::fields(codec, raw).map_err(|_| wrong())?;
+/// The one item of a frame that is written as clients write it, and its bytes. Around what is one
+/// map these brackets are one frame, which is thus read in one pass. Anything else is read layer by
+/// layer.
+fn single_json(frame: &[u8]) -> Option<(usize, Vec<Field<'_>>)> {
+    let item = frame.strip_prefix(br#"{"publish":["#)?.strip_suffix(b"]}")?;
+    Some((item.trim_ascii().len(), sealane_codec::fields(Codec::Json, item).ok()?))
+}
+
+fn read_fields<'a>(
+    codec: Codec,
+    bytes: usize,
+    fields: &[Field<'a>],
+    before: Option<&Topic>,
+) -> Result<PublishAsked<'a>, Error> {
     let field = |name: &str| fields.iter().find(|(key, _)| key == name).map(|(_, raw)| *raw);
     let to = field("to").ok_or_else(wrong)?;
     let to = sealane_codec::read_text(codec, to).map_err(|_| wrong())?;
     let n = field("n").ok_or_else(wrong)?;
     let n = sealane_codec::read_u64(codec, n).map_err(|_| wrong())?;
-    let item = PublishItem::read(codec, &to, n, &fields);
-    Ok(PublishAsked { to, n, bytes: raw.len(), item })
+    let item = PublishItem::read(codec, Named { to: &to, before }, n, fields);
+    Ok(PublishAsked { to, n, bytes, item })
 }
 
 fn wrong() -> Error {
@@ -417,118 +463,4 @@ impl Numbers {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::Level;
-
-    fn json(frame: &str) -> Result<Vec<PublishAsked<'_>>, Error> {
-        read_publish(Codec::Json, frame.as_bytes())
-    }
-
-    #[test]
-    fn what_a_client_writes_the_hub_reads() {
-        for codec in Codec::AT_REST {
-            let mut envelope = Vec::new();
-            sealane_codec::encode(codec, &sealane_message::Value::Map(vec![]), &mut envelope);
-            let to: Topic = "a/b".parse().unwrap();
-            let (delay_ms, expect) = (None, None);
-            let plain = PublishItem { to, n: 1, envelope: &envelope, delay_ms, expect };
-            let late = PublishItem { n: 2, delay_ms: Some(7), ..plain.clone() };
-            let placed = PublishItem { n: 3, expect: Some(9), ..plain.clone() };
-            let items = [plain, late, placed];
-            let written = items.iter().map(|item| {
-                let mut out = Vec::new();
-                item.write(codec, &mut out);
-                out
-            });
-            let written: Vec<_> = written.collect();
-            let mut frame = Vec::new();
-            write_publish(codec, written.iter().map(Vec::as_slice), &mut frame);
-            let read = read_publish(codec, &frame).unwrap();
-            assert_eq!(read.len(), items.len());
-            for ((asked, item), written) in read.into_iter().zip(items).zip(&written) {
-                assert_eq!((asked.n, asked.bytes), (item.n, written.len()));
-                assert_eq!(asked.item, Ok(item));
-            }
-        }
-    }
-
-    #[test]
-    fn what_the_hub_writes_the_client_reads() {
-        let stream: Topic = "a".parse().unwrap();
-        let at = Outcome::At(Position { generation: 3, offset: 9 });
-        let (one, many) = (Numbers { from: 4, to: 4 }, Numbers { from: 4, to: 8 });
-        let level = HubLevel::from(Level::Disk);
-        let placed = |numbers, outcome| {
-            let (stream, level) = (stream.clone(), level.clone());
-            PublishFrame::Published(Placed { stream, numbers, outcome, level })
-        };
-        let error = WireError::from(&Error::NumberSkipped { next: 2 });
-        let refused = NotPlaced { stream: "a//b".into(), numbers: many, error: error.clone() };
-        for codec in Codec::AT_REST {
-            let (session, features) = ("s".to_owned(), Features::ours());
-            for frame in [
-                PublishFrame::Session { session, codec, time_ms: 5, features },
-                PublishFrame::Credit { messages: 7, bytes: 8 },
-                placed(one, at),
-                placed(many, at),
-                placed(one, Outcome::Due(77)),
-                PublishFrame::Refused(refused.clone()),
-                PublishFrame::Error(error.clone()),
-                PublishFrame::Unknown,
-            ] {
-                let mut bytes = Vec::new();
-                frame.write(codec, &mut bytes);
-                assert_eq!(PublishFrame::read(codec, &bytes.into()), Ok(frame));
-            }
-        }
-    }
-
-    #[test]
-    fn what_can_be_answered_is_refused_and_the_rest_ends_the_socket() {
-        let item = |rest: &str| format!(r#"{{"publish":{{"to":"a","n":1{rest}}}}}"#);
-        let refused = |rest: &str| json(&item(rest)).unwrap().remove(0).item.unwrap_err();
-        let unknown = refused(r#","envelope":{},"condition":{"expect":1,"mood":2}"#);
-        assert_eq!(unknown, Error::UnknownCondition("mood".into()));
-        assert_eq!(refused(""), Error::parameter("envelope", "is missing"));
-        for (rest, name) in [
-            (r#","envelope":{},"condition":7"#, "condition"),
-            (r#","envelope":{},"condition":{"expect":-1}"#, "expect"),
-            (r#","envelope":{},"delayMs":"soon""#, "delayMs"),
-        ] {
-            let error = refused(rest);
-            assert!(matches!(&error, Error::InvalidParameter { name: n, .. } if n == name));
-        }
-        assert!(matches!(refused(r#","envelopes":[]"#), Error::UnknownField { .. }));
-        let topic = json(r#"{"publish":{"to":"a//b","n":1,"envelope":{}}}"#).unwrap().remove(0);
-        assert_eq!((topic.to.as_ref(), topic.item.is_err()), ("a//b", true));
-        for (frame, name) in [
-            ("{}", "publish"),
-            ("7", "frame"),
-            (r#"{"publish":[]}"#, "publish"),
-            (r#"{"publish":[7]}"#, "publish"),
-            (r#"{"publish":{"to":"a","envelope":{}}}"#, "publish"),
-            (r#"{"publish":{"to":"a","n":-1,"envelope":{}}}"#, "publish"),
-            (r#"{"publish":{"n":1,"envelope":{}}}"#, "publish"),
-            (r#"{"credit":1}"#, "credit"),
-        ] {
-            assert_eq!(json(frame), Err(Error::UnknownOp(name.into())), "{frame}");
-        }
-        assert!(matches!(json("{"), Err(Error::Decode { .. })));
-    }
-
-    #[test]
-    fn a_session_is_named_as_a_consumer_is() {
-        let read =
-            |name: &str, value: &str| PublishQuery::read(vec![(name.to_owned(), value.to_owned())]);
-        let named = read("session", "s 1").unwrap();
-        assert_eq!(named.parameters(), [("session", "s 1".to_owned())]);
-        assert_eq!(read("codec", "json").unwrap(), PublishQuery::default());
-        let long = "x".repeat(MAX_SESSION_NAME_BYTES + 1);
-        for (name, value) in
-            [("session", ""), ("session", "\u{1b}"), ("stream", "a"), ("session", &long)]
-        {
-            assert!(matches!(read(name, value), Err(Error::InvalidParameter { .. })), "{name}");
-        }
-    }
-}
+mod tests;

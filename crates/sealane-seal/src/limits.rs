@@ -20,7 +20,7 @@ sealane_message::limits! {
     /// Messages that a sender seals under one context. Then it draws another one.
     MAX_KEY_MESSAGES: u64 = 1 << 32, "messages";
     /// How far ahead of a live sender its ceiling is stored: what a restart refuses at most.
-    MAX_CEILING_BLOCK: u64 = 1024, "messages";
+    MAX_CEILING_BLOCK: u64 = 1 << 14, "messages";
     /// Announcements of unknown contexts that a live reader tries until its caller allows more.
     MAX_TRIALS: u32 = 32, "trials";
     /// A policy file. A larger one is refused.

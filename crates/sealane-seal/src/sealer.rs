@@ -91,6 +91,16 @@ impl Sealer {
         if is_left { Ok(self.next) } else { Err(Error::CountersUsedUp) }
     }
 
+    /// The bytes of the header of the next message, in the full form.
+    ///
+    /// # Errors
+    ///
+    /// As [`Sealer::next_counter`].
+    #[inline]
+    pub fn next_header_bytes(&self, class: Class) -> Result<usize, Error> {
+        Ok(self.header(class, self.next_counter()?).encode(Form::Full).len())
+    }
+
     /// Seals the body that stands in `buf` without moving it, and gives the place of the sealed
     /// bytes. `binding` and `meta` are authenticated with it and do not become part of them.
     ///

@@ -80,23 +80,38 @@ impl Envelope {
             return Err(Error::InvalidEnvelope(TOO_MANY));
         }
         if values <= SEALED_VALUES_MAX
+            && scratch.has_field(raw, "sealed")
             && let Some(sealed) = Sealed::read(codec, raw)?
         {
             return Self::sealed(ids, &sealed);
         }
         let not_text = |_| Error::InvalidEnvelope("has an id that is not text");
         let Some(id) = scratch.text_field(raw, "id").map_err(not_text)? else {
+            if codec == Codec::Json {
+                return Ok(Self::with_json_id(ids.next(), raw, values));
+            }
             let fields = sealane_codec::fields(codec, raw).map_err(decode)?;
             return Ok(Self::with_id(codec, ids.next(), &fields));
         };
-        let (content, id) = (Content::Open(codec), check_id(id)?);
-        Ok(Envelope { content, id, body: Bytes::copy_from_slice(raw) })
+        check_id(id)?;
+        let body = Bytes::copy_from_slice(raw);
+        // The id is a part of the body, unless it is written with escapes.
+        let start = (id.as_ptr() as usize).wrapping_sub(raw.as_ptr() as usize);
+        let end = start.saturating_add(id.len());
+        let id = match raw.get(start..end) {
+            Some(same) if same == id.as_bytes() => body.slice(start..end),
+            _ => Bytes::copy_from_slice(id.as_bytes()),
+        };
+        Ok(Envelope { content: Content::Open(codec), id, body })
     }
 
     fn sealed(ids: &Ids, sealed: &Sealed<'_>) -> Result<Envelope, Error> {
         FrameView::parse(&sealed.frame).map_err(Error::FrameMalformed)?;
         let id = match &sealed.id {
-            Some(id) => check_id(id)?,
+            Some(id) => {
+                check_id(id)?;
+                Bytes::copy_from_slice(id.as_bytes())
+            }
             None => ids.next().into_bytes().into(),
         };
         let body = Bytes::copy_from_slice(&sealed.frame);
@@ -125,6 +140,18 @@ impl Envelope {
         std::str::from_utf8(&self.id).unwrap_or_default()
     }
 
+    /// Puts an id before the fields of a map that was read, and has so many values with itself.
+    fn with_json_id(id: String, raw: &[u8], values: usize) -> Envelope {
+        let fields = raw.trim_ascii_start().strip_prefix(b"{").unwrap_or_default();
+        let comma = if values > 1 { "," } else { "" };
+        // An id of the hub's has no character that JSON escapes.
+        const HEAD: &[u8] = br#"{"id":""#;
+        let body = [HEAD, id.as_bytes(), b"\"", comma.as_bytes(), fields].concat();
+        let body = Bytes::from(body);
+        let id = body.slice(HEAD.len()..HEAD.len() + id.len());
+        Envelope { content: Content::Open(Codec::Json), id, body }
+    }
+
     fn with_id<'a, K: AsRef<str> + 'a>(
         codec: Codec,
         id: String,
@@ -146,11 +173,11 @@ impl Envelope {
     }
 }
 
-fn check_id(id: &str) -> Result<Bytes, Error> {
+fn check_id(id: &str) -> Result<(), Error> {
     if id.is_empty() || id.len() > MAX_ID_BYTES {
         return Err(Error::InvalidEnvelope("has an id that is not 1 to 128 bytes"));
     }
-    Ok(Bytes::copy_from_slice(id.as_bytes()))
+    Ok(())
 }
 
 /// The map, and two keys with their values: what has more is no sealed message's envelope, and is
@@ -164,6 +191,7 @@ const TOO_MANY: &str = "has too many values";
 /// in base 36, so that an id is short and never comes twice.
 #[derive(Debug)]
 pub struct Ids {
+    /// The random characters, and what stands behind them.
     prefix: String,
     count: AtomicU64,
 }
@@ -176,23 +204,40 @@ impl Ids {
     pub fn new() -> Result<Self, Error> {
         let mut random = [0_u8; 8];
         getrandom::fill(&mut random).map_err(|cause| Error::StorageFailed(cause.to_string()))?;
-        Ok(Self { prefix: base36(u64::from_le_bytes(random) >> 2, 12), count: AtomicU64::new(0) })
+        let mut prefix = String::new();
+        push_base36(u64::from_le_bytes(random) >> 2, PREFIX_DIGITS, &mut prefix);
+        prefix.push('-');
+        Ok(Self { prefix, count: AtomicU64::new(0) })
     }
 
     /// The next of the series.
     pub fn next(&self) -> String {
         let count = self.count.fetch_add(1, Ordering::Relaxed);
-        format!("{}-{}", self.prefix, base36(count, 1))
+        let mut id = String::with_capacity(self.prefix.len() + DIGITS_MAX);
+        id.push_str(&self.prefix);
+        push_base36(count, 1, &mut id);
+        id
     }
 }
 
-fn base36(mut n: u64, width: usize) -> String {
-    let mut digits = Vec::with_capacity(13);
-    while n > 0 || digits.len() < width {
-        digits.push(char::from_digit((n % 36) as u32, 36).unwrap_or('0'));
+/// Digits of the random part of an id.
+const PREFIX_DIGITS: usize = 12;
+/// Digits that a number of 64 bits has at most.
+const DIGITS_MAX: usize = 13;
+
+/// Appends a number in base 36, in at least so many digits.
+fn push_base36(mut n: u64, width: usize, out: &mut String) {
+    let (mut digits, mut len) = ([0; DIGITS_MAX], 0);
+    for digit in digits.iter_mut().rev() {
+        if n == 0 && len >= width {
+            break;
+        }
+        *digit = n % 36;
         n /= 36;
+        len += 1;
     }
-    digits.iter().rev().collect()
+    let digits = digits.iter().skip(DIGITS_MAX - len);
+    out.extend(digits.filter_map(|digit| char::from_digit(*digit as u32, 36)));
 }
 
 #[cfg(test)]
@@ -214,14 +259,32 @@ mod tests {
     #[test]
     fn a_missing_id_is_added_first_and_nothing_else_changes() {
         let envelope = read(Codec::Json, br#"{"a": [1, 2.50]}"#).unwrap();
-        let expected = format!(r#"{{"id":"{}","a":[1, 2.50]}}"#, envelope.id());
+        let expected = format!(r#"{{"id":"{}","a": [1, 2.50]}}"#, envelope.id());
         assert_eq!(envelope.body, expected.as_bytes());
+        for raw in ["{}", " { } ", "{ \"a\" : 1}"] {
+            let envelope = read(Codec::Json, raw.as_bytes()).unwrap();
+            let value = sealane_codec::decode(Codec::Json, &envelope.body).unwrap();
+            assert_eq!(value.field("id").unwrap().as_text(), Some(envelope.id()));
+            let a = value.field("a").and_then(sealane_message::Value::as_u64);
+            assert_eq!(a, raw.contains('a').then_some(1));
+        }
         for (codec, raw) in [(Codec::MsgPack, b"\x81\xa1a\x01"), (Codec::Cbor, b"\xa1\x61a\x01")] {
             let envelope = read(codec, raw).unwrap();
             let value = sealane_codec::decode(codec, &envelope.body).unwrap();
             assert_eq!(value.field("id").unwrap().as_text(), Some(envelope.id()));
             assert_eq!(value.field("a").unwrap().as_u64(), Some(1));
         }
+    }
+
+    #[test]
+    fn numbers_in_base_36_have_all_their_digits() {
+        let written = |n, width| {
+            let mut out = String::new();
+            push_base36(n, width, &mut out);
+            out
+        };
+        assert_eq!([written(0, 1), written(0, 3), written(35, 1)], ["0", "000", "z"]);
+        assert_eq!([written(36, 1), written(u64::MAX, 1)], ["10", "3w5e11264sgsf"]);
     }
 
     #[test]

@@ -12,10 +12,10 @@ use std::time::Duration;
 use crate::limits::MAX_WRITE_QUEUE_MESSAGES;
 use parking_lot::Mutex;
 use sealane_message::{Pattern, Topic};
-use sealane_protocol::Joined;
 use sealane_protocol::limits::{
     MAX_BATCH_MESSAGES, MAX_DELAY_MS, MAX_IDEMPOTENCY_KEY_BYTES, MAX_RANGE_MESSAGES,
 };
+use sealane_protocol::{Joined, Position};
 use tokio::sync::{Semaphore, oneshot};
 
 use crate::envelope::{Envelope, Ids};
@@ -25,7 +25,7 @@ use crate::registry::Registry;
 use crate::store::{Key, Reads, Settings, Writes};
 use crate::stream::{ConsumerEntry, Stream};
 use crate::subscription::{Output, Subscription, TURN_BYTES, Turn, Who, read, start_offset};
-use crate::writer::{Append, Appended, Command, Configure, Writer, check_seal};
+use crate::writer::{Append, Appended, Command, Configure, Remove, Writer, check_seal};
 use crate::{
     Change, ConsumerState, Error, Level, Retention, Start, StreamState, checkpoint, now_ms, store,
 };
@@ -395,8 +395,27 @@ impl Hub {
     /// # Errors
     /// [`Error::UnknownStream`] and failures of the store; the stream is as it was then.
     pub async fn remove(&self, topic: &Topic) -> Result<(), Error> {
+        self.ask_to_remove(topic.clone(), None).await.map(drop)
+    }
+
+    /// Removes a stream as [`Hub::remove`] does if it is still as it was seen: nothing came to it
+    /// since, nothing is held back for it, and nobody reads it. Returns whether it went. A message
+    /// that comes at the same time either keeps the stream or is the first of a new one.
+    ///
+    /// # Errors
+    /// [`Error::UnknownStream`] and failures of the store; the stream is as it was then.
+    pub async fn remove_idle(&self, seen: &StreamState) -> Result<bool, Error> {
+        let since = Position { generation: seen.generation, offset: seen.next };
+        self.ask_to_remove(seen.stream.clone(), Some(since)).await
+    }
+
+    async fn ask_to_remove(
+        &self,
+        topic: Topic,
+        idle_since: Option<Position>,
+    ) -> Result<bool, Error> {
         let (reply, answer) = oneshot::channel();
-        self.registry.send(Command::Remove(topic.clone(), reply))?;
+        self.registry.send(Command::Remove(Remove { topic, idle_since, reply }))?;
         answer.await.unwrap_or(Err(Error::Draining))
     }
 

@@ -63,7 +63,7 @@ pub use metrics::{
     Bucket, ConsumerFigures, Counter, Figures, Histogram, Metrics, Spread, StreamFigures, Timing,
     Timings,
 };
-pub use publishing::{Answered, Placed, Publishing, Room};
+pub use publishing::{Answered, Direct, Placed, Publishing, Room};
 pub use store::{Backup, backup, check, restore};
 pub use subscription::{Delivery, Output, Subscription, Who};
 pub use writer::{Appended, Item};

@@ -1,11 +1,13 @@
 //! The hub beside a plain model of it, on a store that fails at any statement.
 //!
-//! A seed makes batches of requests, which share commits; what members of consumers do between
-//! them; trouble of the store; and kills, after which the hub is opened again. What the hub answers
-//! must be what the model says, or that the store failed, and then nothing counts.
+//! A seed makes batches of requests and of numbered messages, which share commits; what members of
+//! consumers do between them; trouble of the store; and kills, after which the hub is opened again.
+//! What the hub answers must be what the model says, or that the store failed, and then nothing
+//! counts.
 
 mod consumers;
 mod requests;
+mod sessions;
 mod world;
 
 use std::path::Path;
@@ -14,6 +16,7 @@ use std::time::{Duration, Instant};
 use crate::store::Fault;
 use crate::{Hub, HubConfig, Level, Retention};
 use consumers::Members;
+use sessions::Publishers;
 use world::World;
 
 /// Seeds that have found something, each with what it was.
@@ -86,13 +89,15 @@ fn run(seed: u64, steps: u64) -> (u64, u64) {
     let mut hub = open(folder.path());
     let (mut done, mut failed) = (0, 0);
     while done < steps {
-        let mut members = Members::default();
+        let (mut members, mut publishers) = (Members::default(), Publishers::default());
         for _ in 0..8 + random.below(12) {
+            runtime.block_on(publishers.step(&hub, &mut random));
             let troubled = random.one_in(3);
             if troubled {
                 trouble(&hub, &mut random);
             }
-            done += runtime.block_on(requests::batch(&hub, &mut world, &mut random));
+            let batch = requests::batch(&hub, &publishers, &mut world, &mut random);
+            done += runtime.block_on(batch);
             done += runtime.block_on(members.step(&hub, &mut world, &mut random));
             if troubled {
                 runtime.block_on(world.meet(&hub));
@@ -104,7 +109,7 @@ fn run(seed: u64, steps: u64) -> (u64, u64) {
         if random.one_in(2) {
             runtime.block_on(world.flush(&hub));
         }
-        drop(members);
+        drop((members, publishers));
         if random.one_in(4) {
             world.left();
             hub.close().unwrap();

@@ -1,13 +1,17 @@
 //! A publishing session: numbered messages in, and what became of them out.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::future::poll_fn;
+use std::num::NonZero;
+use std::sync::{Arc, OnceLock, Weak};
+use std::task::{Context, Poll, Waker};
+use std::thread::available_parallelism;
 
 use parking_lot::Mutex;
 use sealane_message::Topic;
 use sealane_protocol::Outcome;
 use sealane_protocol::limits::MAX_DELAY_MS;
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::envelope::Envelope;
 use crate::limits::{MAX_WRITE_QUEUE_BYTES, MAX_WRITE_QUEUE_MESSAGES};
@@ -53,12 +57,20 @@ impl Answered {
     }
 }
 
+/// The connection of a session, as the thread sees it that has answers for it.
+pub trait Direct: Send + Sync {
+    /// Sends the answers that there are, if the connection can do it at once. It is called by the
+    /// hub's one writer, so that it must wait for nothing. Returns whether nothing is left to do;
+    /// otherwise the task that waits for the answers is woken.
+    fn answer(&self) -> bool;
+}
+
 /// Answers that wait for the connection of a session. They are as many at most as the connection
 /// had credit for.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Outbox {
     waiting: Mutex<Waiting>,
-    notify: Notify,
+    direct: OnceLock<Weak<dyn Direct>>,
 }
 
 #[derive(Debug, Default)]
@@ -66,11 +78,20 @@ struct Waiting {
     answers: Vec<Answered>,
     /// Another connection goes on with the session.
     is_taken: bool,
+    /// The task that waits for answers.
+    waker: Option<Waker>,
 }
 
 impl Outbox {
     /// Adds answers; the connection is woken once for all that it has not seen.
     pub(crate) fn tell(&self, answers: impl IntoIterator<Item = Answered>) {
+        if self.add(answers) {
+            self.wake();
+        }
+    }
+
+    /// Adds answers; returns whether the connection is to be told of them.
+    pub(crate) fn add(&self, answers: impl IntoIterator<Item = Answered>) -> bool {
         let mut waiting = self.waiting.lock();
         let was_empty = waiting.answers.is_empty();
         for answer in answers {
@@ -79,10 +100,22 @@ impl Outbox {
                 _ => waiting.answers.push(answer),
             }
         }
-        let is_news = was_empty && !waiting.answers.is_empty();
-        drop(waiting);
-        if is_news {
-            self.notify.notify_one();
+        was_empty && !waiting.answers.is_empty()
+    }
+
+    /// Wakes the task that waits for answers. One that does not wait looks before it does.
+    pub(crate) fn wake(&self) {
+        let waker = self.waiting.lock().waker.take();
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    /// Has the answers sent by this thread if the connection can do that, or else by its task.
+    pub(crate) fn send(&self) {
+        let direct = self.direct.get().and_then(Weak::upgrade);
+        if !direct.is_some_and(|direct| direct.answer()) {
+            self.wake();
         }
     }
 
@@ -95,12 +128,30 @@ impl Outbox {
 
     fn take_over(&self) {
         self.waiting.lock().is_taken = true;
-        self.notify.notify_one();
+        self.wake();
     }
 }
 
+/// Connections of one commit that the writer sends answers to itself, on a machine of one
+/// processor. Each of them is spared a thread that wakes, and the next commit is held up for as
+/// long as it takes to send: that is worth less the more processors there are to send meanwhile.
+const DIRECT_MAX: usize = 128;
+
+fn direct_max() -> usize {
+    static MAX: OnceLock<usize> = OnceLock::new();
+    *MAX.get_or_init(|| DIRECT_MAX / available_parallelism().map_or(1, NonZero::get))
+}
+
+/// Has the connections of these sessions send their answers: some by this thread, which is the
+/// writer's, and where they are more the rest by the workers meanwhile.
+pub(crate) fn send(told: &[Arc<Outbox>]) {
+    let (here, elsewhere) = told.split_at(told.len().min(direct_max().max(1)));
+    elsewhere.iter().for_each(|outbox| outbox.wake());
+    here.iter().for_each(|outbox| outbox.send());
+}
+
 /// The sessions that have a connection, by their keys.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Sessions(Mutex<HashMap<Arc<[u8]>, Arc<Outbox>>>);
 
 /// A session that publishes on a connection. Its messages count from 1 in each stream; what it
@@ -179,24 +230,47 @@ impl Publishing {
         self.outbox.tell([item.told(Err(error))]);
     }
 
+    /// Has the writer itself send answers by `direct`, where it sends them to few. It can be said
+    /// once.
+    pub fn answer_by(&self, direct: Weak<dyn Direct>) {
+        let is_first = self.outbox.direct.set(direct).is_ok();
+        debug_assert!(is_first, "one connection for each session that is opened");
+    }
+
     /// Waits until there are answers, and moves them into `answers`.
     ///
     /// # Errors
     /// [`Error::SessionTaken`], once all answers were taken.
     pub async fn answers(&self, answers: &mut Vec<Answered>) -> Result<(), Error> {
-        loop {
-            {
-                let mut waiting = self.outbox.waiting.lock();
-                if !waiting.answers.is_empty() {
-                    answers.append(&mut waiting.answers);
-                    return Ok(());
-                }
-                if waiting.is_taken {
-                    return Err(Error::SessionTaken);
-                }
-            }
-            self.outbox.notify.notified().await;
+        poll_fn(|cx| self.poll_answers(cx, answers)).await
+    }
+
+    /// As [`Publishing::answers`], of a task that waits for other things too.
+    ///
+    /// # Errors
+    /// As [`Publishing::answers`].
+    pub fn poll_answers(
+        &self,
+        cx: &mut Context<'_>,
+        answers: &mut Vec<Answered>,
+    ) -> Poll<Result<(), Error>> {
+        let mut waiting = self.outbox.waiting.lock();
+        if !waiting.answers.is_empty() {
+            answers.append(&mut waiting.answers);
+            return Poll::Ready(Ok(()));
         }
+        if waiting.is_taken {
+            return Poll::Ready(Err(Error::SessionTaken));
+        }
+        if !waiting.waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
+            waiting.waker = Some(cx.waker().clone());
+        }
+        Poll::Pending
+    }
+
+    /// Moves the answers that there are into `answers`.
+    pub fn take_answers(&self, answers: &mut Vec<Answered>) {
+        answers.append(&mut self.outbox.waiting.lock().answers);
     }
 }
 

@@ -251,6 +251,13 @@ impl Stream {
         Ok(entry)
     }
 
+    /// Whether it has a reader, or a consumer of it a member.
+    pub(crate) fn is_read(&self) -> bool {
+        let consumers: Vec<_> = self.state.lock().consumers.values().cloned().collect();
+        self.readers.load(Ordering::Relaxed) > 0
+            || consumers.iter().any(|entry| !entry.members.lock().is_empty())
+    }
+
     /// What its owner chose.
     pub(crate) fn settings(&self) -> Settings {
         let state = self.state.lock();

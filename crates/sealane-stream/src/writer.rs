@@ -28,7 +28,7 @@ use std::time::{Duration, Instant};
 
 use crate::limits::{MAX_COMMIT_BYTES, MAX_COMMIT_MESSAGES};
 
-pub(crate) use command::{Append, Command, Configure, Publish, check_seal};
+pub(crate) use command::{Append, Command, Configure, Publish, Remove, check_seal};
 pub use command::{Appended, Item};
 pub(crate) use manage::{Deed, Manage};
 

@@ -281,6 +281,13 @@ sealane_message::errors! {
         #[hint("Run it again: it opens with the new key, and what was kept need not be kept again. \
                 If a `key rotate` was interrupted, run that again first.")]
         Rotated,
+        /// A prune came between a reader and what it reads.
+        #[error("snapshot {0} was removed while it was read")]
+        #[code("SL-VAULT-48", "SnapshotRemoved")]
+        #[cause("a prune removed a snapshot of a vault, and what it kept, while it was read")]
+        #[hint("Take another snapshot: `sealane vault ls` lists them. Without --now a prune leaves \
+                what it removes to readers for a day.")]
+        Removed(u64),
         /// Only others have snapshots in the vault.
         #[error("there is no snapshot of {asked}; the newest of others are {there}")]
         #[code("SL-VAULT-45", "NoOwnSnapshot", exit = Usage)]

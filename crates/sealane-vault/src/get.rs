@@ -22,10 +22,11 @@ impl Vault {
     /// The entries of a snapshot, in order. Behind a page that is lost, the next one follows.
     ///
     /// # Errors
-    /// Each item: [`Error::Missing`], [`Error::NotAuthentic`], [`Error::Malformed`], and what the
-    /// store fails for.
+    /// Each item: [`Error::Missing`], [`Error::NotAuthentic`], [`Error::Malformed`],
+    /// [`Error::Removed`] and [`Error::Rotated`] when a prune or a change of the main key came
+    /// between, and what the store fails for.
     pub fn entries<'a>(&'a self, snapshot: &'a Snapshot) -> Result<Entries<'a>, Error> {
-        Ok(Entries::new(Chunks::new(self, self.manifest())?, &snapshot.body.pages))
+        Ok(Entries::new(Chunks::of(self, snapshot)?, &snapshot.body.pages))
     }
 
     /// One file of a snapshot, for reading any part of it.
@@ -33,7 +34,7 @@ impl Vault {
     /// # Errors
     /// [`Error::NoEntry`] when there is no file of that path, and as [`Vault::entries`].
     pub fn file(&self, snapshot: &Snapshot, path: &[u8]) -> Result<StoredFile<'_>, Error> {
-        let mut chunks = Chunks::new(self, self.manifest())?;
+        let mut chunks = Chunks::of(self, snapshot)?;
         let entry = find(&mut chunks, &snapshot.body.pages, path)?;
         StoredFile::new(chunks, entry)
     }
@@ -56,8 +57,8 @@ impl Vault {
         options: &GetOptions,
     ) -> Result<GetReport, Error> {
         self.check_paths(snapshot, &options.paths)?;
-        let chunks = Chunks::new(self, self.manifest())?;
-        let pages = Chunks::new(self, self.manifest())?;
+        let chunks = Chunks::of(self, snapshot)?;
+        let pages = Chunks::of(self, snapshot)?;
         restore(chunks, Entries::new(pages, &snapshot.body.pages), target, options)
     }
 
@@ -67,7 +68,7 @@ impl Vault {
     /// # Errors
     /// [`Error::NoEntry`], and as [`Vault::entries`].
     pub fn check_paths(&self, snapshot: &Snapshot, paths: &[Vec<u8>]) -> Result<(), Error> {
-        let mut chunks = Chunks::new(self, self.manifest())?;
+        let mut chunks = Chunks::of(self, snapshot)?;
         let mut missing = Vec::new();
         for path in paths {
             match has(&mut chunks, &snapshot.body.pages, path) {

@@ -3,6 +3,7 @@
 //! It names where each chunk lies, and what each file looked like when it was last kept. It lies in
 //! the state folder of the user and not with the vault, since it holds paths.
 
+use std::cell::Cell;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
@@ -100,6 +101,8 @@ pub(crate) struct Look {
 
 pub(crate) struct Manifest {
     database: Connection,
+    /// Whether somebody looks at it with one view.
+    viewed: Cell<bool>,
 }
 
 impl Manifest {
@@ -151,14 +154,25 @@ impl Manifest {
         }
         database.execute_batch(TABLES)?;
         database.pragma_update(None, "user_version", VERSION)?;
-        Ok(Manifest { database })
+        Ok(Manifest { database, viewed: Cell::new(false) })
     }
 
-    /// Does all of `work` or nothing of it.
+    /// Does all of `work` or nothing of it. Within a view, which shows the change afterwards.
     pub(crate) fn transaction<T>(
         &self,
         work: impl FnOnce(&Manifest) -> Result<T, Error>,
     ) -> Result<T, Error> {
+        if self.viewed.get() {
+            self.database.execute_batch("COMMIT")?;
+        }
+        let outcome = self.write(work);
+        if self.viewed.get() {
+            self.database.execute_batch("BEGIN")?;
+        }
+        outcome
+    }
+
+    fn write<T>(&self, work: impl FnOnce(&Manifest) -> Result<T, Error>) -> Result<T, Error> {
         self.database.execute_batch("BEGIN IMMEDIATE")?;
         let outcome = work(self);
         self.database.execute_batch(if outcome.is_ok() { "COMMIT" } else { "ROLLBACK" })?;
@@ -168,7 +182,9 @@ impl Manifest {
     /// Does `work` with one view of the manifest, which spares each look a lock of its own.
     pub(crate) fn view<T>(&self, work: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
         self.database.execute_batch("BEGIN")?;
+        self.viewed.set(true);
         let outcome = work();
+        self.viewed.set(false);
         self.database.execute_batch("COMMIT")?;
         outcome
     }

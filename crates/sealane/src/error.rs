@@ -136,15 +136,13 @@ sealane_message::errors! {
         #[hint("Name a PEM file of certificates with SEALANE_CA, or install the system's.")]
         Trust(String),
         /// The hub's certificate is not trusted, or it does not speak the TLS that is asked for.
-        #[error("{address} is not trusted: {cause}")]
-        #[code("SL-CLIENT-16", "Untrusted", exit = Usage)]
-        #[cause("the hub's certificate is not trusted, or it does not speak TLS 1.3")]
-        #[hint("Use the name that the certificate is for, or name its issuer with SEALANE_CA.")]
+        #[error("{address} is not trusted: {why}")]
+        #[inner(why)]
         Untrusted {
             /// The hub's address.
             address: String,
             /// What is wrong.
-            cause: String,
+            why: Distrust,
         },
         /// Nobody answered a request in time.
         #[error("no answer to the request on {topic} came within {waited:?}")]
@@ -164,6 +162,67 @@ sealane_message::errors! {
         #[cause("a message asks for no answer, or a body is no map")]
         #[hint("A request is a map with `id` and `replyTo`, as `Client::request` publishes it.")]
         NotARequest(&'static str),
+    }
+
+    /// Why a hub is not trusted that was to speak TLS.
+    #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+    #[non_exhaustive]
+    pub enum Distrust {
+        /// The certificate has expired, by the clock of this machine.
+        #[error("its certificate has expired{since}")]
+        #[code("SL-CLIENT-20", "CertificateExpired", exit = Usage)]
+        #[cause("the certificate of the hub has expired")]
+        #[hint("Renew the certificate at the hub; `sealane cert self-signed` makes one. If it has \
+                not expired, correct the clock of this machine.")]
+        Expired {
+            /// How long ago, as it follows the sentence; empty if that is not known.
+            since: String,
+        },
+        /// The certificate is not valid yet, by the clock of this machine.
+        #[error("its certificate is not valid yet")]
+        #[code("SL-CLIENT-21", "CertificateNotYetValid", exit = Usage)]
+        #[cause("the certificate of the hub is not valid yet")]
+        #[hint("Correct the clock of this machine, or of the one that made the certificate.")]
+        NotYetValid,
+        /// The certificate is for other names than that of the address.
+        #[error("its certificate is not for {name}{names}")]
+        #[code("SL-CLIENT-22", "CertificateForOtherName", exit = Usage)]
+        #[cause("the certificate of the hub is for another name than that of the address")]
+        #[hint("Use a name of the certificate in the address, or make a certificate for this \
+                name: `sealane cert self-signed NAME`.")]
+        OtherName {
+            /// The name of the address.
+            name: String,
+            /// Those of the certificate, as they follow the sentence.
+            names: String,
+        },
+        /// The certificate is not signed by whom this client trusts.
+        #[error("its certificate is from an issuer that is not known here")]
+        #[code("SL-CLIENT-23", "UnknownIssuer", exit = Usage)]
+        #[cause("the issuer of the hub's certificate is not known")]
+        #[hint("Name the issuer's certificate, or the hub's self-signed one, with SEALANE_CA or \
+                in a context: `sealane context add NAME --server ADDRESS --ca FILE`.")]
+        UnknownIssuer,
+        /// The certificate is one of an authority, as `openssl req -x509` makes them.
+        #[error("its certificate is one of an authority, not one of a hub")]
+        #[code("SL-CLIENT-24", "AuthorityAsHub", exit = Usage)]
+        #[cause("the hub shows a certificate that is for signing others")]
+        #[hint("Make one for the hub: `sealane cert self-signed NAME`, or `openssl req -x509` \
+                with `-addext basicConstraints=critical,CA:FALSE`.")]
+        Authority,
+        /// What answers does not speak TLS.
+        #[error("it does not speak TLS")]
+        #[code("SL-CLIENT-25", "NoTls", exit = Usage)]
+        #[cause("TLS was begun with a server that does not speak it")]
+        #[hint("Begin the address with http://, or start the node with --tls-cert and --tls-key.")]
+        NoTls,
+        /// Anything else.
+        #[error("{0}")]
+        #[code("SL-CLIENT-16", "Untrusted", exit = Usage)]
+        #[cause("the certificate of the hub is not trusted, or it does not speak TLS 1.3")]
+        #[hint("Look at the certificate of the hub: `openssl s_client -connect HOST:PORT` shows \
+                it.")]
+        Other(String),
     }
 
     /// Why a delivery is not shown.

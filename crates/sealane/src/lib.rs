@@ -82,7 +82,7 @@ mod subscription;
 mod wire;
 
 pub use client::Client;
-pub use error::{ERRORS, Error};
+pub use error::{Distrust, ERRORS, Error};
 pub use event::{Event, Events};
 #[cfg(feature = "group")]
 pub use group::{Group, GroupBeater, GroupReader};

@@ -7,15 +7,15 @@ use std::time::Duration;
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, RootCertStore};
+use rustls::{CertificateError, ClientConfig, RootCertStore};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tokio_util::either::Either;
 
-use crate::Error;
 use crate::address::Address;
+use crate::{Distrust, Error};
 
 /// A connection that is not made in this time counts as refused.
 pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -110,12 +110,74 @@ fn refused(address: &Address, error: io::Error) -> Unopened {
     let cause = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
     match cause {
         Some(cause) => {
-            let (address, cause) = (address.to_string(), cause.to_string());
-            Unopened::Failed(Error::Untrusted { address, cause })
+            let (address, why) = (address.to_string(), distrust(cause));
+            Unopened::Failed(Error::Untrusted { address, why })
         }
-        None => Unopened::Lost(error.to_string()),
+        None => Unopened::Lost(format!("the TLS handshake was broken off ({error})")),
     }
+}
+
+/// What a person can do something about, told apart from all else.
+fn distrust(cause: &rustls::Error) -> Distrust {
+    let certificate = match cause {
+        rustls::Error::InvalidCertificate(certificate) => certificate,
+        rustls::Error::InvalidMessage(_) => return Distrust::NoTls,
+        other => return Distrust::Other(other.to_string()),
+    };
+    match certificate {
+        CertificateError::Expired => Distrust::Expired { since: String::new() },
+        CertificateError::ExpiredContext { time, not_after } => {
+            let days = time.as_secs().saturating_sub(not_after.as_secs()) / 86_400;
+            Distrust::Expired {
+                since: format!(", {days} full days ago by the clock of this machine"),
+            }
+        }
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+            Distrust::NotYetValid
+        }
+        CertificateError::NotValidForNameContext { expected, presented } => {
+            let names =
+                presented.iter().map(|name| plain_name(name)).collect::<Vec<_>>().join(", ");
+            Distrust::OtherName {
+                name: expected.to_str().into_owned(),
+                names: format!(", but for {}", if names.is_empty() { "no name" } else { &names }),
+            }
+        }
+        // Another issuer of the same name signs otherwise, or with a key of another kind: a hub
+        // with a new self-signed certificate.
+        CertificateError::UnknownIssuer
+        | CertificateError::BadSignature
+        | CertificateError::UnsupportedSignatureAlgorithmForPublicKeyContext { .. } => {
+            Distrust::UnknownIssuer
+        }
+        // The library of certificates has no name for it that could be matched.
+        other if format!("{other:?}").contains("CaUsedAsEndEntity") => Distrust::Authority,
+        other => {
+            let said = format!("{other:?}");
+            let kind = said.split(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default();
+            Distrust::Other(format!("its certificate is refused ({kind})"))
+        }
+    }
+}
+
+/// `DnsName("a")` and `IpAddress(::1)`, as the library of certificates writes them, without its
+/// words.
+fn plain_name(name: &str) -> &str {
+    let inner = name.split_once('(').and_then(|(_, rest)| rest.strip_suffix(')'));
+    inner.unwrap_or(name).trim_matches('"')
 }
 
 /// A connection, without TLS or with it.
 pub(crate) type Wire = Either<TcpStream, Box<TlsStream<TcpStream>>>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_a_certificate_are_shown_plainly() {
+        assert_eq!(plain_name("DnsName(\"a.example\")"), "a.example");
+        assert_eq!(plain_name("IpAddress(::1)"), "::1");
+        assert_eq!(plain_name("a.example"), "a.example");
+    }
+}

@@ -1,5 +1,6 @@
 """Reads Sealane's frames. The specification is spec/seal.md and spec/frame.md."""
 
+from .compact_units import CompactLink
 from .frame import (
     Announced,
     Header,
@@ -32,6 +33,7 @@ __all__ = [
     "BOUND_TO_LINK",
     "Announced",
     "Announcement",
+    "CompactLink",
     "Header",
     "Heard",
     "Joiner",

@@ -9,7 +9,7 @@ from .refused import Refused
 
 WINDOW = 1024
 MAX_TRIALS = 32
-MAX_BLOCK = 1024
+MAX_BLOCK = 16_384
 #: A ceiling that is needed sooner lies further ahead, and one that is needed later less far.
 GROW_SECONDS = 0.5
 SHRINK_SECONDS = 1.0

@@ -20,7 +20,7 @@ class Joiner:
         if unit[0] == 0:
             return self._fragment(unit)
         if unit[0] == 1:
-            return [frame for item in _items(unit) for frame in self.push(item)]
+            return [frame for item in batch_items(unit) for frame in self.push(item)]
         return [unit]
 
     def _fragment(self, unit: bytes) -> list[bytes]:
@@ -57,7 +57,8 @@ def _stride(index: int, is_last: bool, length: int, part: bytes) -> int:
     return stride
 
 
-def _items(batch: bytes) -> list[bytes]:
+def batch_items(batch: bytes) -> list[bytes]:
+    """What a batch holds."""
     at, items = 1, []
     while at < len(batch):
         length, at = batch[at], at + 1

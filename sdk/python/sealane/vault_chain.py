@@ -46,8 +46,11 @@ def read_chain(vault: Vault) -> list[Snapshot]:
             if known and not vault.owners.lacks(int(name), None):
                 taken.add(int(name))
     walk = Walk(found, taken)
+    # A hand-over that is lost keeps its place: its hash stands in the list of slots.
+    lost = {number: hashed for number, hashed in vault.owners.hand_overs if number not in taken}
+    walk.removed = lost | walk.removed
     chain = walk.run()
-    for number in walk.missing:
+    for number in [*walk.missing, *lost]:
         vault.foreign.setdefault(f"snapshots/{number:010}", "SL-VAULT-03")
     for number in sorted(found):
         if found[number] not in chain:

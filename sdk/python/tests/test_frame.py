@@ -86,6 +86,23 @@ class Frames(unittest.TestCase):
                 self.assertEqual([frame.hex() for frame in frames], case["frames"])
                 self.assertEqual(code, case["error"])
 
+    def test_compact_units(self):
+        for case in cases("frame/compact_units.json"):
+            with self.subTest(case["name"]):
+                groups = case["groups"]
+                groups = None if groups is None else [bytes.fromhex(group) for group in groups]
+                hops = [bytes.fromhex(case[name]) for name in ("next_hop", "previous_hop")]
+                known, frames, code = sealane.CompactLink(*hops, groups), [], None
+                for unit in case["units"]:
+                    work = lambda: frames.extend(known.push(bytes.fromhex(unit)))
+                    code = refusal(work) or code
+                self.assertEqual([frame.hex() for frame in frames], case["frames"])
+                self.assertEqual(code, case["error"])
+                fixed = 64 * len(groups or [])
+                defined = {byte: entry.hex() for byte, entry in known.dictionary.items()}
+                expected = {byte: entry for byte, entry in case["defined"]}
+                self.assertEqual({b: e for b, e in defined.items() if b >= fixed}, expected)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -27,7 +27,8 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     error_codes(tree, &mut findings);
     limits(tree, &mut findings);
     names(tree, "crates/sealane-node/src", ROUTES, "route", routes, &mut findings);
-    for source in ["crates/sealane-node/src", "crates/sealane-stream/src"] {
+    for crate_of in ["node", "stream", "link"] {
+        let source = &format!("crates/sealane-{crate_of}/src");
         names(tree, source, METRICS, "metric", metrics, &mut findings);
     }
     names(tree, "crates/sealane-cli/src", FLAGS, "flag", flags, &mut findings);

@@ -91,7 +91,8 @@ fn order(tree: &Tree, package: &Package<'_>, findings: &mut Vec<Finding>) {
 /// Tests are held to it too: their allocator would hide what the program's does.
 fn alone(tree: &Tree, package: &Package<'_>, findings: &mut Vec<Finding>) {
     let path = format!("{}/Cargo.toml", package.dir);
-    for kind in ["dependencies", "build-dependencies", "dev-dependencies"] {
+    // What only tests are linked with is not shipped.
+    for kind in ["dependencies", "build-dependencies"] {
         let names = package.dependencies(kind);
         for (name, user) in ALONE.iter().filter(|(name, _)| names.iter().any(|n| n == name)) {
             if package.name != *user {
@@ -235,14 +236,17 @@ mod tests {
             let findings = found(product, bench, "use sealane_bench::book;\n");
             assert!(findings.iter().any(|said| said.contains("depends on `sealane-bench`")));
         }
-        for kind in ["dependencies", "dev-dependencies"] {
-            let counter = format!("[{kind}]\nallocation-counter.workspace = true\n");
-            let source = "use allocation_counter::measure;\n";
-            let findings = found("sealane-cli", &counter, source);
+        let source = "use allocation_counter::measure;\n";
+        let with = |kind: &str, name: &str| {
+            found(name, &format!("[{kind}]\nallocation-counter.workspace = true\n"), source)
+        };
+        for kind in ["dependencies", "build-dependencies"] {
+            let findings = with(kind, "sealane-cli");
             assert_eq!(findings.len(), 1, "{findings:?}");
             assert!(findings[0].contains(":4: `sealane-cli` depends on `allocation-counter`"));
-            assert!(found("sealane-bench", &counter, source).is_empty());
+            assert!(with(kind, "sealane-bench").is_empty());
         }
+        assert!(with("dev-dependencies", "sealane-link").is_empty(), "tests are not shipped");
     }
 
     #[test]

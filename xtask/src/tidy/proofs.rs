@@ -4,7 +4,7 @@ use super::Finding;
 use crate::tree::Tree;
 
 /// Pages whose claims name the test that tries to break them.
-const PAGES: &[&str] = &["PROMISES.md", "SECURITY.md"];
+const PAGES: &[&str] = &["PROMISES.md", "SECURITY.md", crate::expectations::PAGE];
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings = vec![];

@@ -6,6 +6,8 @@ use crate::tree::Tree;
 
 const MAX_FILE_LINES: usize = 600;
 const MAX_LINE_COLUMNS: usize = 100;
+/// What a newcomer reads in one sitting.
+const MAX_README_LINES: usize = 150;
 /// A `const` or `static` of more lines than this is a table, and its lines do not count.
 const MAX_CONST_LINES: usize = 10;
 
@@ -17,6 +19,11 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     for (path, text) in tree.files().filter(|(path, _)| TEXTS.iter().any(|end| path.ends_with(end)))
     {
         lines(path, text, &mut findings);
+    }
+    let readme = tree.get("README.md").map_or(0, |text| text.lines().count());
+    if readme > MAX_README_LINES {
+        let what = format!("{readme} lines, {MAX_README_LINES} are allowed");
+        findings.push(Finding::new("README.md", 1, what, "move a part of it to docs"));
     }
     for (path, rust) in tree.rust() {
         let tables = tables(rust);
@@ -123,6 +130,13 @@ mod tests {
         assert!(found[1].contains(":2: white space"), "{found:?}");
         assert!(rust_file("fn a() {}")[0].contains("one line break"));
         assert!(rust_file("fn a() {}\n\n")[0].contains("one line break"));
+    }
+
+    #[test]
+    fn a_long_readme_is_found() {
+        let found = |lines| said(&check(&Tree::sample(&[("README.md", &"x\n".repeat(lines))])));
+        assert_eq!(found(150), Vec::<String>::new());
+        assert!(found(151)[0].contains("151 lines, 150 are allowed"));
     }
 
     #[test]

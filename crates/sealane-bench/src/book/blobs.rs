@@ -26,6 +26,7 @@ pub(super) fn report(options: &Options, progress: &mut dyn FnMut(f64)) -> Result
             big_bytes: if options.quick { BIG_BYTES / 4 } else { BIG_BYTES },
             data,
             also: vec![],
+            before: None,
         };
         vault::run(&options, &mut |_| ())
     };

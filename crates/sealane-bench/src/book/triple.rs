@@ -6,6 +6,7 @@ use sealane_codec::event;
 use sealane_seal::Suite;
 
 use super::rich::{self, Ends, Kind};
+use super::schema;
 use super::{Correction, Error, Name, Report, Row, Table};
 use crate::baseline::triple::{self, Base64, Inner, Numbers, Rich};
 use crate::measure::{self, Cost, Figure, Plan, Variant};
@@ -44,7 +45,7 @@ pub(super) fn report(plan: &Plan, progress: &mut dyn FnMut(f64)) -> Result<Repor
         layers.rows.extend(layer_rows(plan, kib, published)?);
         progress((index + 1) as f64 / 6.0);
     }
-    let mut tables = vec![sizes, layers];
+    let mut tables = vec![sizes, layers, schema::table(plan)?];
     tables.extend(rich::tables(plan, &mut |part| progress(0.5 + part / 2.0))?);
     Ok(Report {
         name: Name::TripleJson,

@@ -160,13 +160,14 @@ fn first_id(codec: Codec, frame: &[u8]) -> Option<&[u8]> {
             rest.split(|byte| *byte == b'"').next()
         }
         Codec::MsgPack => {
-            let rest = frame.strip_prefix(b"\x85\xa7deliver")?;
+            // The head of the map says how many fields there are, which grow in number.
+            let rest = frame.get(1..)?.strip_prefix(b"\xa7deliver")?;
             let rest = rest.get(1..)?.strip_prefix(b"\xa2id")?;
             let size = usize::from(rest.first()? & 0x1f);
             rest.get(1..1 + size)
         }
         _ => {
-            let rest = frame.strip_prefix(b"\xa5\x67deliver")?;
+            let rest = frame.get(1..)?.strip_prefix(b"\x67deliver")?;
             let rest = rest.get(1..)?.strip_prefix(b"\x62id")?;
             let (head, rest) = rest.split_first()?;
             match head {
@@ -241,4 +242,26 @@ pub(crate) fn percentile(values: &mut [u32], share: f64) -> f64 {
 /// A point in time that is far away.
 pub(crate) fn never() -> Instant {
     Instant::now() + Duration::from_secs(600)
+}
+
+#[cfg(test)]
+mod tests {
+    use sealane_protocol::{DeliverHead, Position, write_deliver};
+
+    use super::*;
+
+    #[test]
+    fn a_message_is_counted_in_every_codec() {
+        for codec in [Codec::Json, Codec::MsgPack, Codec::Cbor] {
+            for id in ["t1", "an id of twenty-seven bytes"] {
+                let body = envelope(codec, id.to_owned(), 100);
+                let (stream, position) =
+                    ("a".parse().unwrap(), Position { generation: 1, offset: 2 });
+                let head = DeliverHead { stream: &stream, position, attempt: 1, stored_ms: 3 };
+                let mut frame = Vec::new();
+                write_deliver(codec, &body, &head, &mut frame);
+                assert_eq!(first_id(codec, &frame), Some(id.as_bytes()), "{codec:?}");
+            }
+        }
+    }
 }

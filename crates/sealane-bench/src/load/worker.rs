@@ -10,7 +10,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use super::Error;
-use super::client::{Acks, Reader, Seen, envelope, never, now_us};
+use super::client::{Acks, Reader, Seen, envelope, now_us};
 use super::publisher::{Pipeline, Publisher};
 use crate::programs::Programs;
 
@@ -351,6 +351,9 @@ async fn follow(subscribe: sealane::Subscribe, count: u64) -> Result<Outcome, Er
     Ok(outcome(seen, start))
 }
 
+/// How long a reader waits for what it is to hold. Then it is counted without.
+const HOLD_MAX: Duration = Duration::from_secs(120);
+
 async fn hold(address: &str, readers: Readers<'_>, count: u64) -> Result<Outcome, Error> {
     let Readers { query, connections, codecs } = readers;
     let mut readers = Vec::with_capacity(connections);
@@ -361,7 +364,7 @@ async fn hold(address: &str, readers: Readers<'_>, count: u64) -> Result<Outcome
     let mut tasks = tokio::task::JoinSet::new();
     if count > 0 {
         for mut reader in readers.drain(..) {
-            tasks.spawn(async move { reader.read(count, never()).await });
+            tasks.spawn(async move { reader.read(count, Instant::now() + HOLD_MAX).await });
         }
         // The credits are to have reached the hub before it is said that all stands.
         tokio::time::sleep(Duration::from_millis(500)).await;

@@ -9,6 +9,21 @@ use crate::measure::{Figure, Unit};
 pub(super) struct Bar {
     pub(super) name: String,
     pub(super) parts: Vec<Part>,
+    /// Whether it can be the best: others lack something that most users want.
+    pub(super) is_candidate: bool,
+}
+
+impl Bar {
+    /// What stands behind the bar.
+    fn counted(&self) -> f64 {
+        let counted = self.parts.iter().filter(|part| part.is_counted);
+        counted.map(|part| part.value).sum()
+    }
+
+    /// Its length.
+    fn whole(&self) -> f64 {
+        self.parts.iter().map(|part| part.value).sum()
+    }
 }
 
 /// A part of a bar; its class says its colour.
@@ -27,94 +42,115 @@ pub(super) struct Dot {
     pub(super) y: f64,
 }
 
-const WIDTH: f64 = 1080.0;
-const NAMES: f64 = 440.0;
-const SUMS: f64 = 90.0;
+const WIDTH: f64 = 900.0;
+/// Where names end, and behind them the sums. Both stand before the bars, so that a phone shows
+/// them without scrolling.
+const NAMES: f64 = 345.0;
+const SUMS: f64 = 415.0;
+/// What a figure takes behind a bar.
+const FIGURE: f64 = 90.0;
 const LINE: f64 = 24.0;
 
-/// Bars below each other, on one scale from 0.
-pub(super) fn bars(title: &str, what: &str, bars: &[Bar], shown: fn(f64) -> String) -> String {
-    let sum = |bar: &Bar| bar.parts.iter().map(|part| part.value).sum::<f64>();
-    let largest = bars.iter().map(sum).fold(0.0, f64::max);
+/// Bars below each other, on one scale from 0, the smallest first. The first candidate is marked.
+pub(super) fn bars(
+    title: &str,
+    what: &str,
+    mut bars: Vec<Bar>,
+    shown: fn(f64) -> String,
+) -> String {
+    let largest = bars.iter().map(Bar::whole).fold(0.0, f64::max);
     if largest <= 0.0 {
         return String::new();
     }
-    let scale = (WIDTH - NAMES - SUMS) / largest;
+    bars.sort_by(|one, other| one.counted().total_cmp(&other.counted()));
+    let best = bars.iter().position(|bar| bar.is_candidate).filter(|_| bars.len() > 1);
+    let scale = (WIDTH - SUMS) / largest;
     let mut chart = open(title, what, bars.len() as f64 * LINE + 8.0);
     for (line, bar) in bars.iter().enumerate() {
-        let y = line as f64 * LINE + 4.0;
-        let _ = write!(
-            chart,
-            "<text x=\"{:.0}\" y=\"{:.0}\" class=\"name\">{}</text>",
-            NAMES - 8.0,
-            y + 15.0,
-            escaped(&bar.name)
-        );
-        let (mut x, mut counted) = (NAMES, 0.0);
-        for part in bar.parts.iter().filter(|part| part.value > 0.0) {
-            let width = part.value * scale;
-            let _ = write!(
-                chart,
-                "<rect class=\"{}\" x=\"{x:.2}\" y=\"{y:.0}\" width=\"{width:.2}\" height=\"18\">\
-                 <title>{}: {}</title></rect>",
-                part.class,
-                part.class,
-                shown(part.value)
-            );
-            x += width;
-            counted += if part.is_counted { part.value } else { 0.0 };
-        }
-        let _ = write!(
-            chart,
-            "<text x=\"{:.1}\" y=\"{:.0}\">{}</text>",
-            x + 6.0,
-            y + 15.0,
-            shown(counted)
-        );
+        let is_best = best == Some(line);
+        write_bar(&mut chart, bar, line as f64 * LINE + 4.0, scale, shown, is_best);
     }
     chart + "</svg></figure>"
+}
+
+fn write_bar(
+    chart: &mut String,
+    bar: &Bar,
+    y: f64,
+    scale: f64,
+    shown: fn(f64) -> String,
+    is_best: bool,
+) {
+    let (name, counted) = (escaped(&bar.name), shown(bar.counted()));
+    let (star, class) = if is_best { ("★ ", "name best") } else { ("", "name") };
+    let (sum, line) = (SUMS - 8.0, y + 14.0);
+    let _ = write!(
+        chart,
+        "<text x=\"{NAMES}\" y=\"{line:.0}\" class=\"{class}\"><title>{name}: {counted}</title>\
+         {star}{name}</text><text x=\"{sum}\" y=\"{line:.0}\" class=\"{class}\">{counted}</text>"
+    );
+    let mut x = SUMS;
+    for part in bar.parts.iter().filter(|part| part.value > 0.0) {
+        let width = part.value * scale;
+        let share = part.value / bar.whole() * 100.0;
+        let _ = write!(
+            chart,
+            "<rect class=\"{}\" x=\"{x:.2}\" y=\"{y:.0}\" width=\"{width:.2}\" height=\"18\">\
+             <title>{}: {}, {share:.0} %</title></rect>",
+            part.class,
+            part.class,
+            shown(part.value)
+        );
+        x += width;
+    }
 }
 
 /// Values of one thing, each with its class; nothing where there is none.
 pub(super) struct Group {
     pub(super) name: String,
     pub(super) values: [(&'static str, Option<f64>); 3],
+    /// How many times better the last is than the one before it.
+    pub(super) factor: Option<f64>,
 }
 
-/// Groups of bars on one logarithmic scale, since what is compared differs by orders of magnitude.
+/// Groups of bars, each group on a scale of its own from 0, since groups differ by orders of
+/// magnitude. The factor stands behind them.
 pub(super) fn columns(title: &str, groups: &[Group], unit: Unit) -> String {
-    const BAR: f64 = 9.0;
-    let values = groups.iter().flat_map(|group| group.values).filter_map(|(_, value)| value);
-    let scale = Axis::of(values, NAMES, WIDTH - SUMS);
+    const BAR: f64 = 11.0;
     let shown = |group: &Group| group.values.iter().filter(|(_, value)| value.is_some()).count();
-    let height = |group: &Group| shown(group) as f64 * BAR + 8.0;
+    let height = |group: &Group| shown(group) as f64 * BAR + 10.0;
     let heights: f64 = groups.iter().map(height).sum();
-    let mut chart = open(&format!("{title} (logarithmic)"), "a bar for each column", heights + 8.0);
+    let mut chart = open(title, "a bar for each column, each row on its scale", heights + 8.0);
     let mut y = 4.0;
     for group in groups {
         let middle = y + height(group) / 2.0;
-        let _ = write!(
-            chart,
-            "<text x=\"{:.0}\" y=\"{middle:.1}\" class=\"name\">{}</text>",
-            NAMES - 8.0,
-            escaped(&group.name)
-        );
-        for (class, value) in &group.values {
-            let Some(value) = *value else { continue };
-            let end = scale.coordinate(value).max(NAMES + 1.0);
+        let (right, name) = (SUMS - 8.0, escaped(&group.name));
+        let _ = write!(chart, "<text x=\"{NAMES}\" y=\"{middle:.1}\" class=\"name\">{name}</text>");
+        if let Some(factor) = group.factor {
+            let class = if factor < 0.995 { "name worse" } else { "name better" };
+            let factor = Figure::of(factor, Unit::Times);
             let _ = write!(
                 chart,
-                "<rect class=\"{class}\" x=\"{NAMES}\" y=\"{y:.1}\" width=\"{:.1}\" \
-                 height=\"{:.0}\"/><text x=\"{:.1}\" y=\"{:.1}\" class=\"small\">{}</text>",
-                end - NAMES,
+                "<text x=\"{right}\" y=\"{middle:.1}\" class=\"{class}\">{factor}</text>"
+            );
+        }
+        let values = || group.values.iter().filter_map(|(class, value)| Some((class, (*value)?)));
+        let largest = values().map(|(_, value)| value).fold(f64::MIN_POSITIVE, f64::max);
+        let scale = (WIDTH - SUMS - FIGURE) / largest;
+        for (class, value) in values() {
+            let (width, figure) = ((value * scale).max(1.0), Figure::of(value, unit));
+            let _ = write!(
+                chart,
+                "<rect class=\"{class}\" x=\"{SUMS}\" y=\"{y:.1}\" width=\"{width:.1}\" \
+                 height=\"{:.0}\"><title>{class}: {figure}</title></rect><text x=\"{:.1}\" \
+                 y=\"{:.1}\" class=\"small\">{figure}</text>",
                 BAR - 1.0,
-                end + 4.0,
-                y + 7.5,
-                Figure::of(value, unit)
+                SUMS + width + 4.0,
+                y + 8.5,
             );
             y += BAR;
         }
-        y += 8.0;
+        y += 10.0;
     }
     chart + "</svg></figure>"
 }
@@ -157,9 +193,11 @@ pub(super) fn dots(title: &str, dots: &[Dot]) -> String {
         taken.push((x, y));
         let _ = write!(
             chart,
-            "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"5\"><title>{}</title></circle>\
+            "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"5\"><title>{}: {:.0} B, {}</title></circle>\
              <text x=\"{:.1}\" y=\"{:.1}\">{}</text>",
             escaped(&dot.name),
+            dot.x,
+            Figure::ns(dot.y),
             x + 8.0 + shift,
             y + 4.0,
             escaped(&dot.label)

@@ -19,6 +19,9 @@ pub(super) struct Work<'a> {
     pub(super) cores: usize,
 }
 
+/// The part of the time to unlock that a run has to take beyond it, for a rate to be told.
+const LEFT_MIN: f64 = 0.2;
+
 /// 263 files of 25 MB.
 pub(super) fn mixed(bench: &Bench, tools: &[Tool], add: &mut dyn FnMut(Row)) -> Result<(), Error> {
     let source = folder(bench, "mixed")?;
@@ -31,8 +34,12 @@ pub(super) fn mixed(bench: &Bench, tools: &[Tool], add: &mut dyn FnMut(Row)) -> 
             return String::new();
         }
         let left = seconds - unlock;
-        let (files, rate) = (set.files as f64 / left, set.bytes as f64 / left / 1e6);
         let demanded = if tool.is_usual() { demanded } else { "" };
+        // What is left of so short a run is noise.
+        if left < LEFT_MIN * unlock {
+            return format!("after unlock: too short to tell; {demanded}");
+        }
+        let (files, rate) = (set.files as f64 / left, set.bytes as f64 / left / 1e6);
         format!("after unlock: {files:.0} files/s, {rate:.0} MB/s; {demanded}")
     };
     puts(&work, tools, &note, add)?;
@@ -87,7 +94,8 @@ pub(super) fn puts(
     Ok(())
 }
 
-/// Keeps the source once more in the store that is there; the bytes are those of the first time.
+/// Keeps the source once more in the store that is there, each tool in turn; the bytes are those of
+/// the first time.
 pub(super) fn again(
     work: &Work<'_>,
     tools: &[Tool],
@@ -95,16 +103,17 @@ pub(super) fn again(
     demanded: &str,
     add: &mut dyn FnMut(Row),
 ) -> Result<(), Error> {
-    for tool in tools {
-        let store = store(work.bench, tool);
-        let (mut runs, mut first) = (vec![], None);
-        for _ in 0..work.bench.rounds {
+    let mut results = vec![(vec![], None); tools.len()];
+    for _ in 0..work.bench.rounds {
+        for (tool, (runs, first)) in tools.iter().zip(&mut results) {
+            let store = store(work.bench, tool);
             let before = measure::size(&store);
             measure::warm(&work.source);
             runs.push(work.bench.run(&tool.put(&store, &work.source, work.cores), work.cores)?);
-            let grown = measure::size(&store).saturating_sub(before);
-            first.get_or_insert(grown);
+            first.get_or_insert(measure::size(&store).saturating_sub(before));
         }
+    }
+    for (tool, (runs, first)) in tools.iter().zip(results) {
         let note = if tool.is_usual() { demanded.to_owned() } else { String::new() };
         let what = format!("{}, {what}", work.name);
         add(row(work, tool, what, Median::of(&runs), first, note));

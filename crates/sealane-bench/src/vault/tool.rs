@@ -6,6 +6,9 @@ use std::process::Command;
 use super::{Options, n2s};
 use crate::programs::Programs;
 
+/// What the names of this commit's vault and of an earlier one begin with.
+pub(super) const NOW: &str = "sealane ";
+pub(super) const BEFORE: &str = "before ";
 const SECRET: &str = "correct horse battery staple";
 
 /// A program with the settings of one row.
@@ -32,18 +35,26 @@ enum Kind {
 /// Every tool that is there. What is missing is shown, with what is not measured for it.
 pub(super) fn find(options: &Options, show: &mut dyn FnMut(&str)) -> Vec<Tool> {
     let Programs { sealane, bench } = &options.programs;
-    let own = |name: &str, codec| Tool {
-        name: name.into(),
-        kind: Kind::Sealane(codec),
-        program: sealane.clone(),
+    let vault = |whose: &str, program: &Path| {
+        [("zstd-3", "zstd"), ("lz4", "lz4"), ("stored", "none")].map(|(name, codec)| Tool {
+            name: format!("{whose}{name}"),
+            kind: Kind::Sealane(codec),
+            program: program.to_owned(),
+        })
     };
-    let mut tools = vec![
-        own("sealane zstd-3", "zstd"),
-        own("sealane lz4", "lz4"),
-        own("sealane stored", "none"),
-        Tool { name: "the report's, Rust".into(), kind: Kind::N2sRust, program: bench.clone() },
-    ];
+    let mut tools = vault(NOW, sealane).to_vec();
     show(&format!("sealane: {}", version(sealane, "--version").unwrap_or_default()));
+    if let Some(before) = &options.before {
+        match version(before, "--version") {
+            Some(version) => {
+                show(&format!("before: {version}"));
+                tools.extend(vault(BEFORE, before));
+            }
+            None => show(&format!("{} is missing: nothing to compare with", before.display())),
+        }
+    }
+    let report = "the report's, Rust".to_owned();
+    tools.push(Tool { name: report, kind: Kind::N2sRust, program: bench.clone() });
     let also = options.also.iter().filter_map(|also| also.split_once('='));
     let also = also.map(|(name, path)| (name.to_owned(), PathBuf::from(path)));
     let peers = ["restic", "borg", "python3"].map(|name| (name.to_owned(), PathBuf::from(name)));

@@ -20,16 +20,10 @@ pub(super) async fn run(args: &args::Race, output: &mut Output) -> Result<(), Fa
         only: args.only.clone(),
         data: args.data.clone(),
     };
-    let json = output.json();
-    let mut shown = Ok(());
-    let mut show = |line: &str| {
-        if !json && shown.is_ok() {
-            shown = output.line_now(line);
-        }
-    };
-    let report = race::run(&options, &mut show).await?;
-    shown?;
-    if json { records(&report, output) } else { Ok(()) }
+    let mut lines = output.rows();
+    let report = race::run(&options, &mut |line| lines.show(line)).await?;
+    lines.done()?;
+    if output.json() { records(&report, output) } else { Ok(()) }
 }
 
 fn records(report: &Report, output: &mut Output) -> Result<(), Failure> {

@@ -21,7 +21,7 @@ fn run(folder: &Path, args: &[&str]) -> Output {
 #[test]
 fn without_sealane_beside_it_the_command_that_builds_it_is_named() {
     let folder = folder();
-    for verb in ["load", "vault", "race"] {
+    for verb in ["load", "vault", "race", "relay"] {
         let output = run(folder.path(), &[verb]);
         let said = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(1), "{verb}");

@@ -1,6 +1,7 @@
 //! The real binary, in temporary folders and on free ports.
 
 mod finds_sealane;
+mod goes_on_over_kills;
 mod measures_messages;
 mod races_peers;
 mod reads_nats_bench;

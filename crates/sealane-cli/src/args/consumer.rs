@@ -9,14 +9,9 @@ use super::Hub;
 use crate::times;
 
 const CONSUMER_HELP: &str = "\
-A consumer is made by its first member, `sealane sub TOPIC --consumer NAME`, and outlives it. What
-is done here is stored before it is answered. A token needs `read` to look, `manage` for the rest.
-
-Examples:
-  sealane consumer ls orders
-  sealane consumer pause orders billing
-  sealane consumer reset orders billing --to -1h
-  sealane consumer skip orders billing --offset 17";
+The first `sealane sub TOPIC --consumer NAME` makes a consumer; it stays when
+its members go. Each command here is stored before it is answered. A token
+needs `read` to look, and `manage` for the rest.";
 
 /// `sealane consumer`.
 #[derive(Debug, Args)]
@@ -56,13 +51,13 @@ impl Which {
 /// The verbs of `sealane consumer`.
 #[derive(Debug, Subcommand)]
 pub enum ConsumerVerb {
-    /// List the consumers of a stream: how far they are, and how far behind
+    /// List the consumers of a stream, with their place and their lag
     #[command(alias = "list")]
     Ls {
         /// The stream's topic
         topic: String,
     },
-    /// Show one consumer: who has what since when, and what is not done
+    /// Show one consumer, and which member has which message since when
     Info {
         #[command(flatten)]
         #[expect(
@@ -71,7 +66,7 @@ pub enum ConsumerVerb {
         )]
         which: Which,
     },
-    /// Give its members nothing more until it is resumed; what they have they may finish
+    /// Deliver nothing more until `resume`; messages under way may be finished
     Pause {
         #[command(flatten)]
         #[expect(
@@ -80,7 +75,7 @@ pub enum ConsumerVerb {
         )]
         which: Which,
     },
-    /// Give its members messages again
+    /// Deliver messages again after `pause`
     Resume {
         #[command(flatten)]
         #[expect(
@@ -89,7 +84,7 @@ pub enum ConsumerVerb {
         )]
         which: Which,
     },
-    /// Let it go on elsewhere, as if it had just been made there
+    /// Move a consumer to another place in the stream
     Reset {
         #[command(flatten)]
         #[expect(
@@ -97,12 +92,12 @@ pub enum ConsumerVerb {
             reason = "flattened, and its own documentation would replace the verb's"
         )]
         which: Which,
-        /// first, new, an offset, a time (RFC 3339, @MILLISECONDS) or so long ago (-10m)
+        /// first, new, an offset, a time (RFC 3339, @MILLISECONDS) or an age (-10m)
         #[arg(long, value_name = "PLACE", value_parser = times::start)]
         #[arg(allow_hyphen_values = true)]
         to: Start,
     },
-    /// Count messages as done that it cannot get done
+    /// Count messages as done that the consumer cannot process
     Skip {
         #[command(flatten)]
         #[expect(
@@ -114,7 +109,7 @@ pub enum ConsumerVerb {
         #[arg(long = "offset", value_name = "OFFSET", value_parser = times::offsets)]
         offsets: RangeInclusive<u64>,
     },
-    /// Deliver at once again what was delivered and is not done, whoever has it
+    /// Deliver unfinished messages again at once, whichever member has them
     Redeliver {
         #[command(flatten)]
         #[expect(
@@ -123,7 +118,7 @@ pub enum ConsumerVerb {
         )]
         which: Which,
     },
-    /// Remove a consumer with all that it has not finished; its members are told
+    /// Remove a consumer and its place in the stream; its members are told
     #[command(alias = "del")]
     Rm {
         #[command(flatten)]
@@ -147,7 +142,7 @@ pub struct Delayed {
         reason = "flattened, and its own documentation would replace the verb's"
     )]
     pub hub: Hub,
-    /// What to do with messages that are held back
+    /// What to do with delayed messages
     #[command(subcommand)]
     pub verb: DelayedVerb,
 }
@@ -155,13 +150,13 @@ pub struct Delayed {
 /// The verbs of `sealane delayed`.
 #[derive(Debug, Subcommand)]
 pub enum DelayedVerb {
-    /// List what is held back for a stream, in the order in which it comes
+    /// List the delayed messages of a stream, the next one first
     #[command(alias = "list")]
     Ls {
         /// The stream's topic
         topic: String,
     },
-    /// Cancel what is held back under an id: it never comes
+    /// Cancel a delayed message
     #[command(alias = "rm")]
     Cancel {
         /// The stream's topic

@@ -17,7 +17,7 @@ pub struct Group {
         reason = "flattened, and its own documentation would replace the verb's"
     )]
     pub keys: KeysArgs,
-    /// Publish what is ordered through this hub at once
+    /// Publish the orders of this command through this hub at once
     #[arg(long, short, global = true, value_name = "ADDRESS")]
     pub server: Option<String>,
     /// What to do with groups
@@ -32,23 +32,23 @@ pub enum GroupVerb {
     New {
         /// Its name: a-z, 0-9, `-`, `_` and `.`, first a letter
         name: String,
-        /// What becomes of keys whose messages are read
+        /// What happens to a key whose messages were read
         #[arg(long, value_name = "HISTORY", default_value = "kept")]
         history: Keep,
         /// A group of two, for messages of class P
         #[arg(long)]
         pair: bool,
-        /// Its cipher, for good
+        /// The cipher, which stays
         #[arg(long, value_name = "SUITE", default_value = "aes-256-gcm")]
         suite: Cipher,
-        /// How old the authority's newest heartbeat may be before members say so [default: any age]
+        /// The age of the newest heartbeat at which members warn [default: none]
         #[arg(long, value_name = "TIME", value_parser = crate::times::duration)]
         heartbeat_age: Option<std::time::Duration>,
-        /// Without a heartbeat of that age members seal nothing but what is urgent
+        /// Let members seal only urgent messages when the newest heartbeat is older than that
         #[arg(long, requires = "heartbeat_age")]
         strict: bool,
     },
-    /// Write an invitation for the holder of a card; text on terminals, else bytes
+    /// Write an invitation for the holder of a card; text on a terminal, else bytes
     Invite {
         /// The group
         group: String,
@@ -57,10 +57,10 @@ pub enum GroupVerb {
         /// Which earlier epochs the new member can read
         #[arg(long, value_name = "EPOCHS", default_value = "all")]
         history: Handed,
-        /// Write text that can be pasted, into files too
+        /// Write text that can be pasted, also into a file
         #[arg(long)]
         text: bool,
-        /// Write what the other members must be told into this file
+        /// Write the order for the other members into this file
         #[arg(long, value_name = "FILE")]
         orders: Option<PathBuf>,
     },
@@ -71,7 +71,7 @@ pub enum GroupVerb {
         /// Refuse any other authority than the one with this fingerprint
         #[arg(long, value_name = "FINGERPRINT")]
         authority: Option<Fingerprint>,
-        /// What the group is called here [default: as its authority calls it]
+        /// The name of the group in this folder [default: the name that its authority chose]
         #[arg(long = "as", value_name = "NAME")]
         name: Option<String>,
     },
@@ -82,22 +82,22 @@ pub enum GroupVerb {
         /// Their names, slots, or the beginning of their keys
         #[arg(required = true)]
         members: Vec<String>,
-        /// Write what the members must be told into this file
+        /// Write the orders for the members into this file
         #[arg(long, value_name = "FILE")]
         orders: Option<PathBuf>,
     },
-    /// Give all members a fresh secret under their keys; copies of their folders follow, see heal
+    /// Give all members a new secret; a stolen copy of a member's folder can follow (see heal)
     Rotate {
         /// The group
         group: String,
-        /// Take the next secret from the present one: one short order, for any number of members
+        /// Derive the new secret from the present one: one short order for any number of members
         #[arg(long)]
         advance: bool,
-        /// Write what the members must be told into this file
+        /// Write the orders for the members into this file
         #[arg(long, value_name = "FILE")]
         orders: Option<PathBuf>,
     },
-    /// Give members who made fresh cards a secret that no earlier copy of their folders follows to
+    /// Give members with fresh cards a new secret that no earlier copy of their folders can follow
     Heal {
         /// The group
         group: String,
@@ -107,48 +107,48 @@ pub enum GroupVerb {
         /// Remove members without a fresh card
         #[arg(long)]
         drop_silent: bool,
-        /// Write what the members must be told into this file
+        /// Write the orders for the members into this file
         #[arg(long, value_name = "FILE")]
         orders: Option<PathBuf>,
     },
-    /// Name a machine whose heartbeats count, and write what it has to know into a file
+    /// Let another machine send heartbeats, and write the file that it needs
     Beater {
         /// The group
         group: String,
-        /// Its card
+        /// The card of that machine
         #[arg(required_unless_present = "none")]
         card: Option<PathBuf>,
-        /// No heartbeats but this authority's count any more
+        /// Accept heartbeats of this authority only
         #[arg(long, conflicts_with = "card")]
         none: bool,
-        /// Write what the members must be told into this file
+        /// Write the orders for the members into this file
         #[arg(long, value_name = "FILE")]
         orders: Option<PathBuf>,
     },
-    /// Publish heartbeats: members know then that no order was held back
+    /// Publish heartbeats, by which members know that no order was held back
     Beat {
         /// The group that this is the authority of
         #[arg(required_unless_present = "beater")]
         group: Option<String>,
-        /// Beat for the group of this file, as its beater
+        /// Send heartbeats for the group of this file
         #[arg(long, value_name = "FILE", conflicts_with = "group")]
         beater: Option<PathBuf>,
-        /// Go on, once in this time [default: once]
+        /// Repeat at this interval [default: once]
         #[arg(long, value_name = "TIME", value_parser = crate::times::duration)]
         every: Option<std::time::Duration>,
     },
-    /// Begin anew, after the authority's key folder was copied or restored
+    /// Make a new beginning after the key folder of the authority was copied or restored
     Renew {
         /// The group
         group: String,
-        /// Jump beyond this epoch, which the members have come to
+        /// Go on after this epoch, which the members have reached
         #[arg(long, value_name = "EPOCH")]
         beyond: Option<u64>,
-        /// Write what the members must be told into this file
+        /// Write the orders for the members into this file
         #[arg(long, value_name = "FILE")]
         orders: Option<PathBuf>,
     },
-    /// Write orders that were given, for members who missed some: sealane group orders GROUP > FILE
+    /// Write earlier orders to standard output, for members who missed some
     Orders {
         /// The group
         group: String,
@@ -156,12 +156,12 @@ pub enum GroupVerb {
         #[arg(long, value_name = "N", default_value_t = 0)]
         from: u64,
     },
-    /// Publish the orders that the hub does not have, where members read them: groups/TAG
+    /// Publish the orders that the hub does not have yet, to groups/TAG
     Publish {
         /// The group
         group: String,
     },
-    /// Publish orders again that the hub may have lost, whether it has them or not
+    /// Publish orders again, whether the hub has them or not
     Resend {
         /// The group
         group: String,
@@ -169,7 +169,7 @@ pub enum GroupVerb {
         #[arg(long, value_name = "N", default_value_t = 0)]
         from: u64,
     },
-    /// Erase the keys of the epochs before one: their messages cannot be read here any more
+    /// Erase the keys of earlier epochs; their messages can no longer be read here
     Forget {
         /// The group
         group: String,
@@ -177,8 +177,7 @@ pub enum GroupVerb {
         #[arg(long, value_name = "EPOCH")]
         before: u64,
     },
-    /// Write all that a relay may know of the group, its tags: sealane group relay-card GROUP >
-    /// FILE
+    /// Write what a relay needs to know of the group, which is its tags, to standard output
     RelayCard {
         /// The group
         group: String,

@@ -33,9 +33,9 @@ pub struct Key {
 /// The verbs of `sealane key`.
 #[derive(Debug, Subcommand)]
 pub enum KeyVerb {
-    /// Make an identity: keys that sign, and that others write to
+    /// Make an identity: a key pair to sign with, and one that others encrypt to
     New {
-        /// What it is called on cards [default: the name of this machine]
+        /// The name on its cards [default: the name of this machine]
         name: Option<String>,
         /// Protect all keys with a passphrase
         #[arg(long)]
@@ -47,24 +47,24 @@ pub enum KeyVerb {
         #[arg(long)]
         public: bool,
     },
-    /// Write a card for an authority to invite, good for one join; text on terminals, else bytes
+    /// Write a card for one invitation to a group: text on a terminal, bytes elsewhere
     Card {
         /// Another name on the card than the identity's
         #[arg(long, value_name = "NAME")]
         name: Option<String>,
-        /// Write text that can be pasted, into files too
+        /// Write text that can be pasted, also into a file
         #[arg(long)]
         text: bool,
     },
-    /// Change the passphrase of the key folder; the new one is typed, or read from --new FILE
+    /// Change the passphrase of the key folder
     Passphrase {
-        /// Read the new passphrase from the first line of this file
+        /// Read the new passphrase from the first line of this file [default: it is typed]
         #[arg(long, value_name = "FILE")]
         new: Option<PathBuf>,
     },
-    /// Write a backup, protected like the folder: sealane key backup > FILE
+    /// Write a backup to standard output, protected by the passphrase of the folder
     Backup,
-    /// Make a key folder of a backup
+    /// Make a key folder from a backup
     Restore {
         /// The backup; `-` is standard input
         file: PathBuf,

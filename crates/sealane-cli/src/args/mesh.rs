@@ -1,10 +1,12 @@
 //! `sealane mesh`.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Subcommand};
 
 use super::key::KeysArgs;
+use crate::times;
 
 /// `sealane mesh`.
 #[derive(Debug, Args)]
@@ -25,6 +27,8 @@ pub struct Mesh {
 pub enum MeshVerb {
     /// Give this machine an interface: what is sent there is sealed to the members behind it
     Up(Up),
+    /// Show what a relay or end on this machine does: neighbours, routes, drops
+    Status(Status),
 }
 
 /// `sealane mesh up`.
@@ -36,4 +40,21 @@ pub struct Up {
     /// reads it again
     #[arg(value_name = "CONFIG")]
     pub file: PathBuf,
+    /// Write all that its links carry to FILE, as pcap: for tshark and `sealane inspect`
+    #[arg(long, value_name = "FILE")]
+    pub capture: Option<PathBuf>,
+}
+
+/// `sealane mesh status`.
+#[derive(Debug, Args)]
+pub struct Status {
+    /// The configuration that the relay or end was started with: it names where the status is told
+    #[arg(value_name = "CONFIG")]
+    pub file: PathBuf,
+    /// Show it again and again, until Ctrl-C
+    #[arg(long)]
+    pub watch: bool,
+    /// How often to look
+    #[arg(long, value_name = "TIME", value_parser = times::duration, default_value = "1s")]
+    pub every: Duration,
 }

@@ -1,4 +1,4 @@
-//! What whoever runs a node asks of it.
+//! The verbs for those who run a node.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -36,6 +36,9 @@ pub struct Relay {
     /// spec/link.md says. SIGHUP reads it again
     #[arg(value_name = "CONFIG")]
     pub file: PathBuf,
+    /// Write all that its links carry to FILE, as pcap: for tshark and `sealane inspect`
+    #[arg(long, value_name = "FILE")]
+    pub capture: Option<PathBuf>,
 }
 
 /// `sealane doctor`.
@@ -60,10 +63,10 @@ pub struct Doctor {
 pub struct Top {
     /// Only streams whose topic matches
     pub pattern: Option<String>,
-    /// How often to look
+    /// The time between two samples
     #[arg(long, value_name = "TIME", value_parser = times::duration, default_value = "1s")]
     pub every: Duration,
-    /// End after looking so many times, the first only begins the rates
+    /// End after this many samples; rates appear from the second one on
     #[arg(long, short = 'n', value_name = "N")]
     pub count: Option<u64>,
     #[command(flatten)]

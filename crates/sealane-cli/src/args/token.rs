@@ -22,11 +22,11 @@ pub struct Token {
 /// The verbs of `sealane token`.
 #[derive(Debug, Subcommand)]
 pub enum TokenVerb {
-    /// Make a token and print it, once; from the first one on, everybody needs one
+    /// Make a token and print it once; as soon as one exists, every client needs one
     New(TokenNew),
-    /// List the tokens and what they grant, never the tokens themselves
+    /// List the names and rights of the tokens, never the tokens themselves
     Ls,
-    /// Take a token back: its open connections end within a second
+    /// Revoke a token; its open connections end within a second
     Revoke {
         /// Its name
         name: String,
@@ -36,29 +36,29 @@ pub enum TokenVerb {
 /// `sealane token new`.
 #[derive(Debug, Args)]
 pub struct TokenNew {
-    /// What to call it, for lists and for `revoke`
+    /// The name of the token, for `ls` and `revoke`
     pub name: String,
-    /// Let it read and subscribe to what matches, for example 'fleet/**'; may be repeated
+    /// Allow reading topics that match, for example 'fleet/**'; may be repeated
     #[arg(long, value_name = "PATTERN")]
     pub read: Vec<Pattern>,
-    /// Let it publish to what matches; may be repeated
+    /// Allow publishing to topics that match; may be repeated
     #[arg(long, value_name = "PATTERN")]
     pub publish: Vec<Pattern>,
-    /// Let it make, change, purge and remove streams that match, and steer their consumers; may be
-    /// repeated
+    /// Allow making, changing, purging and removing streams that match, and controlling their
+    /// consumers; may be repeated
     #[arg(long, value_name = "PATTERN")]
     pub manage: Vec<Pattern>,
-    /// Let it publish to, make, change and remove the control streams of groups that match, for
-    /// example 'groups/*', which --publish and --manage do not; may be repeated
+    /// Allow giving orders to groups: publishing to, making, changing and removing control streams
+    /// that match, for example 'groups/*'. --publish and --manage do not allow it; may be repeated
     #[arg(long, value_name = "PATTERN")]
     pub orders: Vec<Pattern>,
-    /// Let it see the node's own figures
+    /// Allow seeing the metrics of the node
     #[arg(long)]
     pub observe: bool,
-    /// Let it end after so long, for example 90d
+    /// Let the token expire after this time, for example 90d
     #[arg(long, value_name = "TIME", value_parser = times::duration)]
     pub expires: Option<Duration>,
-    /// Write the token into this file, which only you can read, and not to standard output
+    /// Write the token into this file, readable by you only, instead of printing it
     #[arg(long, value_name = "FILE")]
     pub to: Option<PathBuf>,
 }

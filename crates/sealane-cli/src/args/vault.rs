@@ -9,19 +9,15 @@ use super::key::KeysArgs;
 use crate::times;
 
 const AFTER_HELP: &str = "\
-The vault is a folder or s3://BUCKET/PREFIX (credentials, region and endpoint from the usual AWS_
-environment). What opens it: a passphrase (asked for on the terminal, from --passphrase-file, or
-SEALANE_PASSPHRASE), a recovery code, an identity (`sealane key`), or a writer's key that adds and
-cannot read. None is ever taken from the command line.
+The vault is a folder or s3://BUCKET/PREFIX, with credentials, region and
+endpoint from the usual AWS_ variables. It opens with a passphrase (typed on
+the terminal, from --passphrase-file or from SEALANE_PASSPHRASE), a recovery
+code, an identity (`sealane key`), or the key of a writer, which adds and cannot
+read. No secret is ever taken from the command line.
 
-A writer's key cannot keep a host from deleting what the store lets it delete: that is for the
-store's object lock or append-only credentials. `prune` needs a key that reads.
-
-Examples:
-  sealane vault init --vault /backup/vault
-  sealane vault put ~/documents --exclude '*.tmp' --note 'before the move'
-  sealane vault get --to /tmp/restored
-  sealane vault drill --all";
+A writer's key does not stop a host from deleting what the store lets it delete:
+use the object lock or append-only credentials of the store. `prune` needs a key
+that reads.";
 
 /// `sealane vault`.
 #[derive(Debug, Args)]
@@ -30,7 +26,7 @@ pub struct Vault {
     /// The vault: a folder, or s3://BUCKET/PREFIX
     #[arg(long, global = true, value_name = "PLACE", env = "SEALANE_VAULT")]
     pub vault: Option<String>,
-    /// Where this machine keeps manifests and the heads that it has seen
+    /// The folder of manifests and of the heads that this machine has seen
     /// [default: sealane/vaults in $XDG_STATE_HOME or ~/.local/state]
     #[arg(long, global = true, value_name = "DIR", env = "SEALANE_VAULT_STATE")]
     pub state: Option<PathBuf>,
@@ -40,14 +36,14 @@ pub struct Vault {
         reason = "flattened, and its own documentation would replace the verb's"
     )]
     pub keys: KeysArgs,
-    /// Open with the identity of the key folder, whose passphrase it then is
+    /// Unlock with the identity of the key folder and its passphrase
     #[arg(long, global = true)]
     pub identity: bool,
-    /// Open with the recovery code in the first line of a file; `-` is standard input
+    /// Unlock with the recovery code in the first line of a file; `-` is standard input
     #[arg(long, global = true, value_name = "FILE")]
     #[arg(conflicts_with_all = ["passphrase_file", "identity"])]
     pub recovery_file: Option<PathBuf>,
-    /// Open with the writer's key in a file
+    /// Unlock with the writer's key in a file
     #[arg(long, global = true, value_name = "FILE")]
     #[arg(conflicts_with_all = ["passphrase_file", "recovery_file", "identity"])]
     pub key_file: Option<PathBuf>,
@@ -67,7 +63,7 @@ pub struct Vault {
 pub enum VaultVerb {
     /// Make a vault, and print its recovery code
     Init(VaultInit),
-    /// Keep files and folders as the next snapshot
+    /// Back up files and folders as the next snapshot
     #[command(alias = "backup")]
     Put(VaultPut),
     /// Restore a snapshot or a part of it, or write a range of a file to standard output
@@ -76,7 +72,7 @@ pub enum VaultVerb {
     /// List snapshots, or what one of them keeps
     #[command(alias = "snapshots")]
     Ls(VaultLs),
-    /// Look for paths through the snapshots of this host and the owner
+    /// Find paths in the snapshots of this host and the owner
     Find(VaultFind),
     /// Show what the vault holds, its head, and the last proven restore
     Status,
@@ -87,18 +83,18 @@ pub enum VaultVerb {
         #[arg(long)]
         read_data: bool,
     },
-    /// Bring back what can be brought back, and say what cannot
+    /// Repair what can be repaired, and name what cannot
     Repair {
         /// Sources to put again: what of them is damaged in the vault is kept anew
         #[arg(value_name = "PATH")]
         paths: Vec<PathBuf>,
     },
-    /// Prove that it restores: from the objects alone, compared on disk, with a signed report
+    /// Prove that the vault restores: restore files, compare them, and sign a report
     Drill(VaultDrill),
     /// Remove snapshots, and what none of the others needs
     #[command(alias = "forget")]
     Prune(VaultPrune),
-    /// Restore from the objects and a key and nothing else, as far as they are whole
+    /// Restore what is whole from a damaged vault, with nothing but its objects and a key
     Recover {
         /// Where to restore to; it need not exist
         #[arg(long, value_name = "DIR")]
@@ -116,11 +112,11 @@ pub enum VaultVerb {
         /// Its key, for example snapshots/0000000001; none lists all objects
         key: Option<String>,
     },
-    /// Keep what another program's store holds, as the next snapshot
+    /// Keep the content of another program's store as the next snapshot
     Import(VaultImport),
-    /// Manage what opens the vault
+    /// Manage what unlocks the vault
     Key(VaultKey),
-    /// Show all that the storage provider can see, without any key
+    /// Show all that the storage provider can see
     Leaks,
 }
 
@@ -185,13 +181,10 @@ pub struct VaultFind {
 }
 
 const PRUNE_HELP: &str = "\
-Rules count within a group, so that no host, signer or folder uses up what is kept of another. The
-newest snapshot of each group is always kept. Hours, days, weeks, months and years are those of the
-calendar in UTC, by the time that a snapshot says. Needs a key that reads.
-
-Examples:
-  sealane vault prune --keep-daily 7 --keep-weekly 4 --keep-monthly 12 --dry-run
-  sealane vault prune --keep-within 30d --keep-yearly 10 --keep-tag 'before the move'";
+Rules count within a group, so that no host, signer or folder uses up what is
+kept of another. The newest snapshot of each group is always kept. Hours, days,
+weeks, months and years are those of the calendar in UTC, by the time that a
+snapshot names. Pruning needs a key that reads.";
 
 /// `sealane vault prune`.
 #[derive(Debug, Args)]
@@ -415,7 +408,7 @@ pub struct VaultKey {
 /// The verbs of `sealane vault key`.
 #[derive(Debug, Subcommand)]
 pub enum KeyVerb {
-    /// List what opens the vault
+    /// List what unlocks the vault
     Ls,
     /// Add a passphrase
     Passphrase {
@@ -443,7 +436,7 @@ pub enum KeyVerb {
         #[arg(long, value_name = "TEXT", default_value = "")]
         label: String,
     },
-    /// Change the main key: what was copied of slots and keys opens nothing that is kept later
+    /// Change the main key: copies of earlier slots and keys do not open later snapshots
     Rotate(KeyRotate),
     /// Remove a slot, or end a writer; a copy of the slot still opens the vault (see `key rotate`)
     Rm {
@@ -454,12 +447,11 @@ pub enum KeyVerb {
 
 /// `sealane vault key rotate`.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Afterwards the vault is opened by what opened it for this command, by the new \
-                  recovery code, and by the identities named with --also. All other passphrases, \
-                  codes and identities open it no more; writers go on. Other machines follow by \
-                  themselves. Run it again if it was interrupted."
-)]
+#[command(after_help = "\
+Afterwards three things open the vault: what opened it for this command, the new
+recovery code, and the identities named with --also. All other passphrases,
+codes and identities no longer open it; writers go on. Other machines follow by
+themselves. Run the command again if it was interrupted.")]
 pub struct KeyRotate {
     /// An identity that opens it afterwards, too, by its public key in text; may be repeated
     #[arg(long, value_name = "PUBLIC")]

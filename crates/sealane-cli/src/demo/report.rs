@@ -5,6 +5,7 @@ use sealane::{Codec, Value};
 use super::archive::Archive;
 use super::ledger::Ledger;
 use super::reader::Tally;
+use super::relayed::Relayed;
 use super::sealed::Sealed;
 use super::show::{Claim, Show, count};
 use crate::terminal::table;
@@ -29,6 +30,7 @@ pub(super) struct Report {
 /// What was sealed, and in how many of the node's files a word of it was found.
 pub(super) struct Hidden {
     pub(super) sealed: Sealed,
+    pub(super) relayed: Relayed,
     /// Files with a word that was published in the open: what shows that the search can find.
     pub(super) open_found: u64,
     /// Files with a word that was sealed.
@@ -89,13 +91,15 @@ impl Row {
 impl Report {
     pub(super) fn lost(&self) -> u64 {
         let open: u64 = self.rows.iter().map(|row| row.lost).sum();
-        open + self.hidden.sealed.lost + self.hidden.archive.failed
+        let Hidden { sealed, relayed, archive, .. } = &self.hidden;
+        open + sealed.lost + relayed.lost + archive.failed
     }
 
     /// Whether what was to be hidden was found, or the search found nothing at all.
     pub(super) fn shows(&self) -> bool {
-        let Hidden { open_found, sealed_found, archive, .. } = &self.hidden;
-        *sealed_found > 0 || archive.found > 0 || *open_found == 0
+        let Hidden { open_found, sealed_found, archive, relayed, .. } = &self.hidden;
+        let is_shown = *sealed_found > 0 || archive.found > 0 || relayed.found > 0;
+        is_shown || *open_found == 0 || relayed.open_found == 0
     }
 
     pub(super) fn show(&self, terminal: &mut Terminal) -> Result<(), Failure> {
@@ -107,6 +111,8 @@ impl Report {
                 ("sealed", self.hidden.sealed.messages.into()),
                 ("sealedFound", self.hidden.sealed_found.into()),
                 ("openFound", self.hidden.open_found.into()),
+                ("relayed", self.hidden.relayed.messages.into()),
+                ("relayedFound", self.hidden.relayed.found.into()),
                 ("vaultFiles", self.hidden.archive.proven.into()),
                 ("vaultFound", self.hidden.archive.found.into()),
                 ("lost", self.lost().into()),
@@ -122,8 +128,8 @@ impl Report {
     }
 
     /// What a newcomer may doubt, and what was measured just now.
-    fn claims(&self) -> [Claim; 3] {
-        let Hidden { sealed, open_found, sealed_found, archive } = &self.hidden;
+    fn claims(&self) -> [Claim; 4] {
+        let Hidden { sealed, relayed, open_found, sealed_found, archive } = &self.hidden;
         [
             Claim {
                 claim: "A message that is acknowledged is kept.",
@@ -142,6 +148,18 @@ impl Report {
                      in the open in {open_found}.",
                     count(sealed.messages),
                     sealed.us_per_message
+                ),
+            },
+            Claim {
+                claim: "A relay carries what members seal, and holds no key.",
+                measured: format!(
+                    "{} messages sealed, relayed and opened, {:.0} us each. A word that was sealed \
+                     in each of them stands in {} of the frames that left the relay, and in {} of \
+                     the messages that came out of them.",
+                    count(relayed.messages),
+                    relayed.us_per_message,
+                    relayed.found,
+                    count(relayed.open_found)
                 ),
             },
             Claim {

@@ -114,7 +114,7 @@ async fn as_kept(client: &Client) -> Result<(String, String), Failure> {
 }
 
 /// Two key folders in one group, joined as two machines would be.
-fn members(keys: &Path) -> Result<(Member, Member), Failure> {
+pub(super) fn members(keys: &Path) -> Result<(Member, Member), Failure> {
     let gateway = KeyFolder::create(&keys.join("gateway"), "gateway", None)?;
     let dashboard = KeyFolder::create(&keys.join("dashboard"), "dashboard", None)?;
     let mut founder = gateway.new_group("demo", NewGroup::default())?;

@@ -1,9 +1,8 @@
 //! What is to be said about one unit or frame.
 
-use std::net::SocketAddr;
-
 use sealane::Value;
 use sealane_frame::FrameError;
+use sealane_link::Address;
 use sealane_message::ErrorInfo;
 
 use super::body::Body;
@@ -100,7 +99,7 @@ pub(super) enum Captured {
     Packet(Packet),
 }
 
-/// A UDP packet of a capture.
+/// A packet of a capture: a datagram of UDP, or a frame of Ethernet with a unit in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Packet {
     /// From 1.
@@ -108,8 +107,8 @@ pub(super) struct Packet {
     /// Where its record begins in the capture.
     pub(super) offset: u64,
     pub(super) time_ms: Option<u64>,
-    pub(super) source: SocketAddr,
-    pub(super) destination: SocketAddr,
+    pub(super) source: Address,
+    pub(super) destination: Address,
 }
 
 /// Where a frame or unit comes from.

@@ -2,6 +2,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use sealane_link::{Address, ETHER_TYPE};
+
 use super::account::{Captured, Origin, Packet};
 use super::input::origin;
 use super::pcap::Record;
@@ -14,7 +16,44 @@ type Reason = &'static str;
 /// # Errors
 /// Why it carries none.
 pub(super) fn read(record: &Record) -> Result<(Origin, Vec<u8>), Reason> {
-    let packet = behind_link(record.link_type, &record.bytes)?;
+    let Carried { source, destination, unit, whole_bytes } =
+        match behind_link(record.link_type, &record.bytes)? {
+            Behind::Ip(packet) => datagram(packet)?,
+            Behind::Unit { source, destination, unit } => {
+                Carried { source, destination, unit, whole_bytes: unit.len() }
+            }
+        };
+    let mut origin = origin(Captured::Packet(Packet {
+        number: record.number,
+        offset: record.offset,
+        time_ms: record.time_ms,
+        source,
+        destination,
+    }));
+    origin.whole_bytes = (unit.len() < whole_bytes).then_some(whole_bytes);
+    Ok((origin, unit.to_vec()))
+}
+
+/// What stands behind the header of a link.
+enum Behind<'a> {
+    Ip(&'a [u8]),
+    /// A unit of raw Ethernet (`spec/link.md`).
+    Unit {
+        source: Address,
+        destination: Address,
+        unit: &'a [u8],
+    },
+}
+
+/// A unit, and how long it was before the capture cut it.
+struct Carried<'a> {
+    source: Address,
+    destination: Address,
+    unit: &'a [u8],
+    whole_bytes: usize,
+}
+
+fn datagram(packet: &[u8]) -> Result<Carried<'_>, Reason> {
     let (addresses, datagram) = match packet.first().ok_or(SHORT)? >> 4 {
         4 => ipv4(packet)?,
         6 => ipv6(packet)?,
@@ -24,37 +63,35 @@ pub(super) fn read(record: &Record) -> Result<(Origin, Vec<u8>), Reason> {
     let [source_0, source_1, target_0, target_1, len_0, len_1, ..] = *head;
     let announced = usize::from(u16::from_be_bytes([len_0, len_1]));
     // A length of 0 stands for the longest datagrams, and for those not yet split by the card.
-    let whole = match announced {
+    let whole_bytes = match announced {
         0 => rest.len(),
         _ => announced.checked_sub(head.len()).ok_or("UDP in disorder")?,
     };
     let port = |high, low| u16::from_be_bytes([high, low]);
-    let mut origin = origin(Captured::Packet(Packet {
-        number: record.number,
-        offset: record.offset,
-        time_ms: record.time_ms,
-        source: SocketAddr::new(addresses.0, port(source_0, source_1)),
-        destination: SocketAddr::new(addresses.1, port(target_0, target_1)),
-    }));
-    origin.whole_bytes = (rest.len() < whole).then_some(whole);
-    Ok((origin, rest.get(..whole).unwrap_or(rest).to_vec()))
+    Ok(Carried {
+        source: Address::Udp(SocketAddr::new(addresses.0, port(source_0, source_1))),
+        destination: Address::Udp(SocketAddr::new(addresses.1, port(target_0, target_1))),
+        unit: rest.get(..whole_bytes).unwrap_or(rest),
+        whole_bytes,
+    })
 }
 
 const SHORT: Reason = "cut off before its data";
-const OTHER: Reason = "not IP";
+const OTHER: Reason = "neither IP nor a unit of Ethernet";
 
 /// The numbers of the registry of link types.
-fn behind_link(link_type: u32, bytes: &[u8]) -> Result<&[u8], Reason> {
-    match link_type {
+fn behind_link(link_type: u32, bytes: &[u8]) -> Result<Behind<'_>, Reason> {
+    let packet = match link_type {
         // Loopback of BSD and others: a family of four bytes in the order of the machine.
         0 | 108 => bytes.get(4..).ok_or(SHORT),
-        1 => ethernet(bytes),
+        1 => return ethernet(bytes),
         // Raw IP, under its number and two that BSD systems wrote.
         12 | 14 | 101 | 228 | 229 => Ok(bytes),
         113 => cooked(bytes, 14, 16),
         276 => cooked(bytes, 0, 20),
         _ => Err("of a link type that is not read"),
-    }
+    };
+    packet.map(Behind::Ip)
 }
 
 /// Linux's header for packets of any interface, in its two versions.
@@ -63,10 +100,15 @@ fn cooked(bytes: &[u8], type_at: usize, head: usize) -> Result<&[u8], Reason> {
     by_type(*kind, bytes.get(head..).ok_or(SHORT)?)
 }
 
-fn ethernet(bytes: &[u8]) -> Result<&[u8], Reason> {
+fn ethernet(bytes: &[u8]) -> Result<Behind<'_>, Reason> {
     let (head, rest) = bytes.split_first_chunk::<14>().ok_or(SHORT)?;
-    let [.., high, low] = *head;
-    by_type([high, low], rest)
+    let [a, b, c, d, e, f, g, h, i, j, k, l, high, low] = *head;
+    if u16::from_be_bytes([high, low]) == ETHER_TYPE {
+        let destination = Address::Ethernet([a, b, c, d, e, f]);
+        let source = Address::Ethernet([g, h, i, j, k, l]);
+        return Ok(Behind::Unit { source, destination, unit: rest });
+    }
+    by_type([high, low], rest).map(Behind::Ip)
 }
 
 /// What an Ethernet type announces, behind tags of virtual networks.

@@ -1,10 +1,10 @@
 //! What carries frames: fragments and batches.
 
 use std::collections::HashMap;
-use std::net::SocketAddr;
 
 use sealane::Value;
 use sealane_frame::{Batch, Fragment, FrameError, PeerTag, Progress, Reassembly};
+use sealane_link::Address;
 
 use super::account::{Account, Captured, Origin, Part, What};
 use super::walk::{Walk, count};
@@ -104,7 +104,7 @@ fn item(walk: &mut Walk<'_>, number: usize) -> Option<()> {
 #[derive(Default)]
 pub(super) struct Gathering {
     reassembly: Reassembly,
-    peers: HashMap<Option<(SocketAddr, SocketAddr)>, PeerTag>,
+    peers: HashMap<Option<(Address, Address)>, PeerTag>,
     names: HashMap<PeerTag, String>,
     /// Sender and id of what was given up.
     incomplete: Vec<String>,

@@ -8,15 +8,15 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use sealane_frame::{
-    ANNOUNCEMENT_TYPE, Compression, FrameBuf, FrameView, HEAD_ROOM_BYTES, Header, HeaderFields,
-    Kind, PeerTag,
+    ANNOUNCEMENT_TYPE, Compression, FrameBuf, FrameView, Header, HeaderFields, Kind, PeerTag,
 };
 use sealane_group::{LiveReader, Member, Sender};
-use sealane_link::{Arrival, Behind, PacketAddresses, Port, Reason, Tun};
+use sealane_link::{Arrival, Behind, Bundle, Burst, PacketAddresses, Port, Reason, RelayCard, Tun};
 use sealane_message::DataType;
 use sealane_seal::limits::MAX_CEILING_BLOCK;
 use sealane_seal::{Binding, Class, SenderContext, Slot};
 
+use super::own_card;
 use crate::Failure;
 use crate::times::now_ms;
 
@@ -29,8 +29,11 @@ const TURN: Duration = Duration::from_millis(100);
 /// bring what others have sent.
 pub(super) struct End {
     tun: Tun,
+    own: PeerTag,
     behind: Mutex<Arc<Behind>>,
     reading: Mutex<Reading>,
+    /// Why nothing may be sealed at present.
+    unsealed: Mutex<Option<String>>,
     is_asked: AtomicBool,
     has_newcomer: AtomicBool,
     ends: AtomicBool,
@@ -40,6 +43,9 @@ pub(super) struct End {
 struct Reading {
     reader: LiveReader,
     member: Member,
+    behind: Arc<Behind>,
+    /// Packets that go to the machine together.
+    bundle: Bundle,
     /// The start that each sender announced last.
     starts: HashMap<Slot, SenderContext>,
 }
@@ -47,10 +53,14 @@ struct Reading {
 impl End {
     pub(super) fn new(member: Member, tun: Tun, behind: Behind) -> Result<End, Failure> {
         let reader = member.live_reader()?;
+        let (behind, bundle) = (Arc::new(behind), tun.bundle());
+        let (own, carried) = (member.source()?, Mutex::new(Arc::clone(&behind)));
         Ok(End {
             tun,
-            behind: Mutex::new(Arc::new(behind)),
-            reading: Mutex::new(Reading { reader, member, starts: HashMap::new() }),
+            own,
+            behind: carried,
+            reading: Mutex::new(Reading { reader, member, behind, bundle, starts: HashMap::new() }),
+            unsealed: Mutex::new(None),
             is_asked: AtomicBool::new(false),
             has_newcomer: AtomicBool::new(false),
             ends: AtomicBool::new(false),
@@ -58,7 +68,28 @@ impl End {
     }
 
     pub(super) fn go_on_with(&self, behind: Behind) {
-        *self.behind.lock() = Arc::new(behind);
+        let behind = Arc::new(behind);
+        self.reading.lock().behind = Arc::clone(&behind);
+        *self.behind.lock() = behind;
+    }
+
+    /// What a relay may know of the group as it is now.
+    pub(super) fn card(&self) -> RelayCard {
+        own_card(&self.reading.lock().member)
+    }
+
+    /// The slots that the configuration names and that are no members.
+    pub(super) fn awaited(&self) -> Vec<u16> {
+        self.behind.lock().awaited().to_vec()
+    }
+
+    pub(super) fn mtu(&self) -> usize {
+        self.tun.mtu()
+    }
+
+    /// Why nothing may be sealed at present, if that is so.
+    pub(super) fn unsealed(&self) -> Option<String> {
+        self.unsealed.lock().clone()
     }
 
     pub(super) fn stop(&self) {
@@ -67,15 +98,22 @@ impl End {
 
     /// Opens what came for this machine, and gives it the packet.
     pub(super) fn take(&self, arrival: Arrival<'_>) -> Result<(), Reason> {
-        let frame = match arrival {
-            Arrival::Frame(frame) => frame,
+        match arrival {
+            Arrival::Frame(frame) => self.open(frame),
             Arrival::Asked => {
                 self.is_asked.store(true, Ordering::Relaxed);
-                return Ok(());
+                Ok(())
             }
-        };
+            Arrival::Pause => {
+                let sent = self.tun.flush(&mut self.reading.lock().bundle);
+                sent.map_err(|_| Reason::LinkFault)
+            }
+        }
+    }
+
+    fn open(&self, frame: &mut [u8]) -> Result<(), Reason> {
         let header = *FrameView::parse(frame).map_err(|_| Reason::Malformed)?.header();
-        let Reading { reader, starts, .. } = &mut *self.reading.lock();
+        let Reading { reader, starts, behind, bundle, .. } = &mut *self.reading.lock();
         if (header.kind(), header.data_type()) == (Kind::Control, ANNOUNCEMENT_TYPE) {
             let heard = reader.announced(frame, now_ms()).map_err(|_| Reason::Unopened)?;
             let context = heard.announced.context;
@@ -91,15 +129,15 @@ impl End {
         let packet = message.map_err(|_| Reason::Unopened)?.body;
         // Nobody speaks for addresses that are behind another member.
         let source = PacketAddresses::parse(packet).ok_or(Reason::FalseAddress)?.source;
-        if self.behind.lock().member(source) != Some(header.source()) {
+        if behind.member(source) != Some(header.source()) {
             return Err(Reason::FalseAddress);
         }
-        self.tun.send(packet).map_err(|_| Reason::LinkFault)
+        self.tun.send(bundle, packet).map_err(|_| Reason::LinkFault)
     }
 
     /// Seals what programs send, until it is to end.
     pub(super) fn carry(&self, mut sender: Sender, mut port: Port) {
-        let mut buf = FrameBuf::new();
+        let (mut buf, mut burst) = (FrameBuf::new(), Burst::new());
         let mut next_beat = Instant::now();
         let mut state = Ok(());
         while !self.ends.load(Ordering::Relaxed) {
@@ -109,6 +147,7 @@ impl End {
                 next_beat = now + BEAT;
                 let before = std::mem::replace(&mut state, self.follow(&mut sender));
                 tell_change(&before, &state);
+                *self.unsealed.lock() = state.as_ref().err().map(ToString::to_string);
             }
             if self.has_newcomer.swap(false, Ordering::Relaxed) {
                 // One that crashed refuses what it may have taken before. Where no counters can be
@@ -119,7 +158,7 @@ impl End {
             if state.is_ok() && (beats || is_asked) {
                 announce(&mut sender, &mut port, &mut buf);
             }
-            self.packet(&mut sender, &mut port, &mut buf, state.is_ok());
+            self.packets(&mut sender, &mut port, &mut burst, state.is_ok());
         }
         port.flush();
     }
@@ -136,13 +175,14 @@ impl End {
         sender.follow()
     }
 
-    /// Takes the next packet of a program, if there is one.
-    fn packet(&self, sender: &mut Sender, port: &mut Port, buf: &mut FrameBuf, may_seal: bool) {
-        let mut draft = buf.draft();
-        let body = draft.body();
-        body.resize(HEAD_ROOM_BYTES + self.tun.mtu(), 0);
-        match self.tun.receive(body.get_mut(HEAD_ROOM_BYTES..).unwrap_or_default()) {
-            Ok(bytes) => body.truncate(HEAD_ROOM_BYTES + bytes),
+    /// Takes what a program has sent, if there is something, and seals each packet of it where its
+    /// frame leaves.
+    fn packets(&self, sender: &mut Sender, port: &mut Port, burst: &mut Burst, may_seal: bool) {
+        let behind = Arc::clone(&self.behind.lock());
+        let is_beyond = |address| behind.member(address).is_some_and(|member| member != self.own);
+        match self.tun.receive(burst, is_beyond) {
+            Ok(true) => {}
+            Ok(false) => return,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 port.flush();
                 let _ = self.tun.wait(TURN);
@@ -154,26 +194,34 @@ impl End {
                 return std::thread::sleep(TURN);
             }
         }
-        let packet = body.get(HEAD_ROOM_BYTES..).unwrap_or_default();
-        let Some(to) = self.member_for(packet) else { return port.drop(Reason::NoMember) };
+        let count = burst.count();
+        let mut drop_all = |why| (0..count.max(1)).for_each(|_| port.drop(why));
+        let addresses = PacketAddresses::parse(burst.packet());
+        let to = addresses.and_then(|addresses| behind.member(addresses.destination));
+        let Some(to) = to else { return drop_all(Reason::NoMember) };
         if !may_seal {
-            return port.drop(Reason::Unsealed);
+            return drop_all(Reason::Unsealed);
         }
         let fields = HeaderFields {
             destination: to,
             codec: 0,
             ..sender.fields(Class::Group, DataType::PACKET.number())
         };
-        match sender.seal_draft(&fields, &Binding::link(), draft) {
-            Ok(frame) => port.push(frame),
-            Err(_) => port.drop(Reason::Unsealed),
+        let (link, Ok(mut run)) = (Binding::link(), sender.run()) else {
+            return drop_all(Reason::Unsealed);
+        };
+        for index in 0..count {
+            let Ok(room) = run.room(fields.class) else {
+                port.drop(Reason::Unsealed);
+                continue;
+            };
+            let bytes = burst.bytes_of(index);
+            port.frame(to, room.frame_bytes(bytes), |frame| {
+                let body = frame.get_mut(room.before..room.before + bytes);
+                burst.write(index, body.ok_or(Reason::Unsealed)?);
+                run.seal(&fields, &link, frame).map_err(|_| Reason::Unsealed)
+            });
         }
-    }
-
-    /// Whoever answers for the address that a packet is for.
-    fn member_for(&self, packet: &[u8]) -> Option<PeerTag> {
-        let to = PacketAddresses::parse(packet)?.destination;
-        self.behind.lock().member(to)
     }
 }
 

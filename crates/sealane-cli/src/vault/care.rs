@@ -8,6 +8,7 @@ use sealane_vault::{DrillOptions, DrillReport, GetOptions};
 use super::{Location, ms, size, skipped, wanted};
 use crate::args::vault::VaultDrill;
 use crate::terminal::one_line;
+use crate::times::count;
 use crate::{Failure, Terminal};
 
 pub(super) fn verify(
@@ -26,12 +27,12 @@ pub(super) fn verify(
         ])?;
     } else {
         terminal.line(format_args!(
-            "{} snapshots are whole, {} packs, {} chunks needed; {} of data read; {} problems",
-            report.snapshots,
-            report.packs,
-            report.chunks,
+            "whole: {}, {}, {} needed; {} of data read; {}",
+            count(report.snapshots, "snapshots"),
+            count(report.packs, "packs"),
+            count(report.chunks, "chunks"),
             size(report.read_bytes),
-            report.problems.len()
+            count(report.problems.len() as u64, "problems")
         ))?;
     }
     skipped(&report.problems, terminal)
@@ -61,9 +62,9 @@ pub(super) fn drill(
         let proven = if report.failed.is_empty() { "proven" } else { "NOT proven" };
         let what = if report.all { "all" } else { "a sample" };
         terminal.line(format_args!(
-            "restore {proven}: {what} of snapshot {}, {} files, {}, in {} ms",
+            "restore {proven}: {what} of snapshot {}, {}, {}, in {} ms",
             report.snapshot,
-            report.files,
+            count(report.files, "files"),
             size(report.bytes),
             report.took_ms
         ))?;

@@ -10,6 +10,7 @@ use sealane_vault::{GetOptions, GetReport, Progress, Snapshot, Vault};
 use super::put::watched;
 use super::{Location, path_bytes, size, skipped, snapshot, wanted, whose};
 use crate::args::vault::{ByteRange, VaultGet};
+use crate::times::count;
 use crate::{Failure, Terminal};
 
 pub(super) fn run(
@@ -62,8 +63,8 @@ pub(super) fn show(
         ]);
     }
     terminal.line(format_args!(
-        "restored {} files, {}, all verified; {} were there already",
-        report.files,
+        "restored {}, {}, all verified; there already: {}",
+        count(report.files, "files"),
         size(report.bytes),
         report.unchanged
     ))

@@ -3,7 +3,7 @@
 use sealane::Value;
 use sealane_vault::{Entry, GetOptions, Node, Snapshot, Vault, Whose};
 
-use super::{Location, ms, places, shown, size, snapshot, time, wanted, whose};
+use super::{Location, ms, places, shown, size, snapshot, time, wanted, warn_anew, whose};
 use crate::args::vault::{VaultFind, VaultLs};
 use crate::terminal::table;
 use crate::{Failure, Terminal};
@@ -16,15 +16,17 @@ pub(super) fn run(
     let vault = location.open()?;
     let whose = whose(&args.whose);
     let Some(name) = &args.snapshot else {
+        let known = vault.warnings();
         // A list leaves nobody out unless it is told to.
         let all = match whose == Whose::default() {
-            true => vault.snapshots()?,
+            true => vault.snapshots(),
             false => {
                 let named = whose.host.is_none() || whose.signer.is_none();
-                vault.snapshots_of(&Whose { anyone: named, ..whose })?
+                vault.snapshots_of(&Whose { anyone: named, ..whose })
             }
         };
-        return snapshots(&all, terminal);
+        warn_anew(&vault, &known);
+        return snapshots(&all?, terminal);
     };
     let paths = wanted(&args.path);
     let snapshot = snapshot(&vault, name, &whose, &paths, terminal)?;
@@ -98,13 +100,17 @@ pub(super) fn find(
     terminal: &mut Terminal,
 ) -> Result<(), Failure> {
     let vault = location.open()?;
+    let known = vault.warnings();
     let mut outcome = Ok(());
-    vault.find(&args.pattern, &whose(&args.whose), &mut |found| {
+    let looked = vault.find(&args.pattern, &whose(&args.whose), &mut |found| {
         if outcome.is_ok() {
             outcome = show(found.snapshot, &found.entry, true, terminal);
         }
         Ok(())
-    })?;
+    });
+    // What could not be looked through may hold what was looked for.
+    warn_anew(&vault, &known);
+    looked?;
     outcome
 }
 

@@ -9,6 +9,7 @@ use sealane_vault::{Group, GroupBy, Keep, PruneOptions, PruneReport, Retention, 
 use super::{Location, ms, places, shown, size, time, warn_anew};
 use crate::args::vault::{GroupBy as By, VaultPrune};
 use crate::terminal::one_line;
+use crate::times::count;
 use crate::{Failure, Terminal};
 
 pub(super) fn run(
@@ -76,7 +77,7 @@ fn ask(count: usize, terminal: &mut Terminal) -> Result<(), Failure> {
     std::io::stdin().read_line(&mut answer).map_err(Failure::Input)?;
     match answer.trim().eq_ignore_ascii_case("y") {
         true => Ok(()),
-        false => Err(Failure::Usage("nothing was removed")),
+        false => Err(Failure::Declined("nothing was removed")),
     }
 }
 
@@ -119,8 +120,8 @@ fn summary(vault: &Vault, options: PruneOptions, terminal: &mut Terminal) -> Res
         false => ("kept", "removed"),
     };
     terminal.line(format_args!(
-        "{would} {} snapshots, {removed} {}; packs: {} rewritten, {} condemned, {} removed ({})",
-        report.kept,
+        "{would} {}, {removed} {}; packs: {} rewritten, {} condemned, {} removed ({})",
+        count(report.kept, "snapshots"),
         report.removed,
         report.repacked,
         report.condemned,

@@ -10,7 +10,15 @@ use sealane_vault::{Compression, Progress, PutOptions, PutReport, measure};
 
 use super::{Location, secret_line, size, skipped};
 use crate::args::vault::{Compression as Method, ImportFrom, Profile, VaultImport, VaultPut};
+use crate::times::count;
 use crate::{Failure, Terminal};
+
+/// Work that ends in this time shows no bar.
+const BAR_AFTER: Duration = Duration::from_millis(500);
+/// How often a bar changes.
+const BAR_EVERY: Duration = Duration::from_millis(100);
+/// How soon it is seen that the work is done.
+const BAR_STEP: Duration = Duration::from_millis(10);
 
 pub(super) fn run(
     args: &VaultPut,
@@ -100,11 +108,11 @@ fn show(
     }
     let would = if dry { "would keep" } else { "kept" };
     terminal.line(format_args!(
-        "{would} {} files, {}; new: {} in {} chunks, {} stored",
-        counts.files,
+        "{would} {}, {}; new: {} in {}, {} stored",
+        count(counts.files, "files"),
         size(counts.bytes),
         size(counts.new_bytes),
-        counts.new_chunks,
+        count(counts.new_chunks, "chunks"),
         size(counts.stored_bytes),
     ))?;
     if !dry {
@@ -126,15 +134,18 @@ pub(super) fn watched<T>(
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
+            // What is done before a person could read the bar has none.
+            if wait_for(&done, BAR_AFTER) {
+                return;
+            }
             let bar = bar();
-            let mut total = Some(total);
-            while !done.load(Ordering::Relaxed) {
-                bar.set_position(progress.bytes.load(Ordering::Relaxed));
-                bar.set_message(format!("{} files", progress.files.load(Ordering::Relaxed)));
-                if let Some(bytes) = total.take().and_then(|total| total()) {
-                    bar.set_length(bytes);
-                }
-                std::thread::sleep(Duration::from_millis(100));
+            bar.set_length(total().unwrap_or(0));
+            while !wait_for(&done, BAR_EVERY) {
+                let bytes = progress.bytes.load(Ordering::Relaxed);
+                // Files may have grown since they were measured.
+                bar.set_length(bar.length().unwrap_or(0).max(bytes));
+                bar.set_position(bytes);
+                bar.set_message(count(progress.files.load(Ordering::Relaxed), "files"));
             }
             bar.finish_and_clear();
         });
@@ -144,9 +155,18 @@ pub(super) fn watched<T>(
     })
 }
 
+/// Waits until the work is done or the time is over, and says whether it is done.
+fn wait_for(done: &AtomicBool, time: Duration) -> bool {
+    let begun = Instant::now();
+    while !done.load(Ordering::Relaxed) && begun.elapsed() < time {
+        std::thread::sleep(BAR_STEP);
+    }
+    done.load(Ordering::Relaxed)
+}
+
 fn bar() -> ProgressBar {
     let bar = ProgressBar::no_length();
-    let shape = "{bytes}/{total_bytes} {bytes_per_sec} {wide_bar} {msg}, {eta} left";
+    let shape = "{bytes} of {total_bytes}  {bytes_per_sec}  {wide_bar}  {msg}  {eta} left";
     bar.set_style(ProgressStyle::with_template(shape).unwrap_or(ProgressStyle::default_bar()));
     bar
 }

@@ -4,17 +4,19 @@ use sealane::Value;
 use sealane_vault::{Metadata, leaks as seen};
 
 use super::care::drill_record;
-use super::{Location, ms, size, time};
+use super::{Location, ms, size, time, warn_anew};
 use crate::terminal::table;
 use crate::{Failure, Terminal};
 
 pub(super) fn status(location: &Location, terminal: &mut Terminal) -> Result<(), Failure> {
     let vault = location.open()?;
+    let known = vault.warnings();
     let snapshots = vault.snapshots()?;
     let objects = vault.store().list("")?;
     let bytes = objects.iter().map(|object| object.size).sum();
     let proven = vault.last_proven()?;
     let head = vault.head_text()?;
+    warn_anew(&vault, &known);
     if terminal.json() {
         let proven = proven.as_ref().map(|report| {
             let fields = drill_record(report).into_iter();

@@ -23,7 +23,7 @@ pub(crate) struct Location {
 }
 
 impl Location {
-    pub(super) fn new(args: &args::Vault) -> Result<Location, Failure> {
+    pub(crate) fn new(args: &args::Vault) -> Result<Location, Failure> {
         let missing = "name the vault with --vault or SEALANE_VAULT";
         Ok(Location {
             vault: args.vault.clone().ok_or(Failure::Usage(missing))?,
@@ -45,7 +45,7 @@ impl Location {
     }
 
     /// Opens the vault with what was given.
-    pub(super) fn open(&self) -> Result<Vault, Failure> {
+    pub(crate) fn open(&self) -> Result<Vault, Failure> {
         self.open_with(&self.options)
     }
 

@@ -1,19 +1,23 @@
 //! The real binary, in temporary folders and on free ports.
 
+mod completes;
 mod decides_classes;
 mod explains_frames;
 mod explains_itself;
 mod fails_by_name;
 mod fleet;
-mod from_nats;
+mod follows_hints;
 mod goes_on_after_kill;
+mod greets;
 mod guards_nodes;
 mod hands_cards_on;
 mod hands_over;
 mod heals_groups;
+mod helps;
 mod home;
 mod joins_machines;
 mod keeps_a_day;
+mod keeps_contexts;
 mod keeps_each_host;
 mod keeps_vaults;
 mod manages_consumers;
@@ -25,8 +29,12 @@ mod relays_without_keys;
 mod seals_messages;
 mod shares_keys;
 mod shows_what_leaks;
+mod tells_how_it_is;
 mod warns_of_orders;
 mod writes_json;
+
+#[path = "mistakes.rs"]
+mod mistakes;
 
 #[path = "../../../sealane/tests/it/scripted.rs"]
 mod scripted;
@@ -44,7 +52,7 @@ fn on_terminal(words: &str) -> Command {
     let is_there = Command::new("script").arg("--version").output();
     assert!(is_there.is_ok(), "`script` is missing; run: cargo xtask needs");
     let mut script = Command::new("script");
-    script.args(["-qec", &format!("{PROGRAM} {words}"), "/dev/null"]);
+    script.args(["-qec", &format!("{PROGRAM} {words}"), "/dev/null"]).env("NO_COLOR", "1");
     script
 }
 

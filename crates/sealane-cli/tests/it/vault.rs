@@ -1,6 +1,7 @@
 //! The real program with a vault, its state and its files in one folder.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
@@ -65,14 +66,14 @@ impl Vault {
         said
     }
 
-    /// Starts it and kills it after a while, whether it has ended or not. The while begins when
-    /// `begun` is seen, or when it has ended without.
+    /// Starts it and kills it after a while, whether it has ended or not; gives whether it had not.
+    /// The while begins when `begun` is seen, or when it has ended without.
     pub(crate) fn killed_after(
         &self,
         arguments: &[&str],
         begun: impl Fn() -> bool,
         moment: Duration,
-    ) {
+    ) -> bool {
         let mut command = self.command(arguments);
         let mut process = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         while !begun() && process.try_wait().unwrap().is_none() {
@@ -80,7 +81,7 @@ impl Vault {
         }
         std::thread::sleep(moment);
         process.kill().unwrap();
-        process.wait().unwrap();
+        process.wait().unwrap().signal().is_some()
     }
 
     /// Bytes of the objects below a prefix of a vault that is a folder.

@@ -2,8 +2,8 @@
 //! completes, all that any snapshot refers to is there, and at most one pack goes to the store
 //! again.
 //!
-//! `SEALANE_KILLS` says how often, `SEALANE_SEED` repeats the moments of a run as far as the
-//! scheduler allows.
+//! `SEALANE_KILLS` says how often each of them is killed before it has ended, `SEALANE_SEED`
+//! repeats the moments of a run as far as the scheduler allows.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -27,27 +27,28 @@ fn what_was_kept_outlives_kill() {
     let mut random = Random::new(random::seed());
     let (mut left, mut seen) = (kills, Seen::default());
     while left > 0 {
-        let rounds = left.min(ROUNDS_PER_VAULT);
-        one_vault(rounds, &mut random, &mut seen);
-        left -= rounds;
+        left -= one_vault(left, &mut random, &mut seen);
+        assert!(seen.rounds <= most_rounds(kills), "{left} of {kills} kills are left");
     }
     println!(
-        "{kills} kills: {} before anything was in the store, {} with packs and no snapshot, {} \
-         after the snapshot; at most {} bytes sent again",
-        seen.nothing, seen.packs, seen.whole, seen.most_again
+        "{kills} kills of a put in {} rounds: {} before anything was in the store, {} with packs \
+         and no snapshot, {} after the snapshot; at most {} bytes sent again",
+        seen.rounds, seen.nothing, seen.packs, seen.whole, seen.most_again
     );
 }
 
 /// Where the kills struck.
 #[derive(Default)]
 struct Seen {
+    rounds: u64,
     nothing: u64,
     packs: u64,
     whole: u64,
     most_again: u64,
 }
 
-fn one_vault(rounds: u64, random: &mut Random, seen: &mut Seen) {
+/// Kills a put up to so many times; gives how often.
+fn one_vault(kills: u64, random: &mut Random, seen: &mut Seen) -> u64 {
     let folder = tempfile::tempdir().unwrap();
     let vault = Vault::init(folder.path());
     let source = folder.path().join("source");
@@ -57,7 +58,12 @@ fn one_vault(rounds: u64, random: &mut Random, seen: &mut Seen) {
     let bytes = fill(&source, 0, random);
     let whole_ms = ms(|| drop(vault.succeeds(&["put", "source"]))).max(unlock_ms + 10);
     let bytes_per_ms = bytes / (whole_ms - unlock_ms).max(1);
-    for round in 1..=rounds {
+    let mut killed = 0;
+    for round in 1..=ROUNDS_PER_VAULT {
+        if killed == kills {
+            break;
+        }
+        seen.rounds += 1;
         let bytes = fill(&source, round, random);
         let whole_ms = unlock_ms + bytes / bytes_per_ms.max(1);
         let before = (vault.bytes("packs"), vault.count("snapshots"));
@@ -68,7 +74,7 @@ fn one_vault(rounds: u64, random: &mut Random, seen: &mut Seen) {
         };
         let begun = || begun.is_none_or(|bytes| vault.bytes("packs") > bytes);
         let moment = Duration::from_millis(random.within(moments));
-        vault.killed_after(&["put", "source"], begun, moment);
+        killed += u64::from(vault.killed_after(&["put", "source"], begun, moment));
         let after = (vault.bytes("packs"), vault.count("snapshots"));
         match () {
             () if after.1 > before.1 => seen.whole += 1,
@@ -87,6 +93,13 @@ fn one_vault(rounds: u64, random: &mut Random, seen: &mut Seen) {
     vault.succeeds(&["verify", "--read-data"]);
     vault.succeeds(&["get", "--to", "restored"]);
     crate::vault::assert_same(&source, &folder.path().join("restored/source"));
+    killed
+}
+
+/// A kill that comes when the program has ended is none, and is made up for, as long as not all
+/// come too late.
+fn most_rounds(kills: u64) -> u64 {
+    10 * kills + 2 * ROUNDS_PER_VAULT
 }
 
 fn ms(run: impl FnOnce()) -> u64 {
@@ -117,6 +130,8 @@ struct Small {
     random: Random,
     /// How long a verb takes here that nobody kills.
     whole: Duration,
+    /// How often one was killed before it had ended.
+    killed: u64,
 }
 
 impl Small {
@@ -128,7 +143,7 @@ impl Small {
         std::fs::write(folder.path().join("code"), code).unwrap();
         std::fs::create_dir(folder.path().join("source")).unwrap();
         let (random, whole) = (Random::new(seed), Duration::ZERO);
-        let mut small = Small { vault, folder, random, whole };
+        let mut small = Small { vault, folder, random, whole, killed: 0 };
         small.changes(0);
         small.does(&["put", "source"]);
         small
@@ -163,7 +178,18 @@ impl Small {
         }
         let micros = self.random.within(0..self.whole.as_micros() as u64 * 11 / 10);
         let moment = Duration::from_micros(micros);
-        self.vault.killed_after(&Small::with_code(verb), || true, moment);
+        let killed = self.vault.killed_after(&Small::with_code(verb), || true, moment);
+        self.killed += u64::from(killed);
+    }
+
+    /// The rounds until a verb was killed often enough, the first of which kills nothing.
+    fn is_enough(&self, round: u64, verb: &str) -> bool {
+        let kills = kills();
+        assert!(round <= most_rounds(kills), "{} of {kills} kills", self.killed);
+        if self.killed == kills && round > 0 {
+            println!("{kills} kills of a {verb} in {} rounds", round - 1);
+        }
+        self.killed == kills && round > 0
     }
 
     fn comes_back(&self) {
@@ -183,7 +209,10 @@ fn a_prune_outlives_kill() {
     let _turn = crate::TURN.blocking_lock();
     let mut small = Small::new(random::seed());
     let prune = ["prune", "--keep-last", "2", "--now"];
-    for round in 0..=kills() {
+    for round in 0.. {
+        if small.is_enough(round, "prune") {
+            break;
+        }
         for change in 0..2 {
             small.changes(2 * round + change);
             small.does(&["put", "source"]);
@@ -201,7 +230,10 @@ fn a_prune_outlives_kill() {
 fn a_repair_outlives_kill() {
     let _turn = crate::TURN.blocking_lock();
     let mut small = Small::new(random::seed());
-    for round in 0..=kills() {
+    for round in 0.. {
+        if small.is_enough(round, "repair") {
+            break;
+        }
         small.changes(round);
         small.does(&["put", "source"]);
         let mut packs = crate::vault::objects(&small.folder.path().join("vault/packs"));
@@ -224,10 +256,14 @@ fn a_change_of_the_main_key_outlives_kill() {
     let _turn = crate::TURN.blocking_lock();
     let mut small = Small::new(random::seed());
     let rotate = ["key", "rotate", "--no-recovery"];
-    for round in 0..=kills() {
+    for round in 0.. {
+        if small.is_enough(round, "change of the main key") {
+            break;
+        }
         // A vault has no more than so many changes.
         if small.vault.count("rotations") + 2 > usize::from(MAX_ROTATIONS) {
-            small = Small { whole: small.whole, ..Small::new(small.random.next()) };
+            let (whole, killed) = (small.whole, small.killed);
+            small = Small { whole, killed, ..Small::new(small.random.next()) };
         }
         small.kills(round, &rotate);
         small.comes_back();

@@ -9,8 +9,12 @@ use std::path::Path;
 #[test]
 fn the_corpus_still_passes() {
     type Check = fn(&[u8]);
-    let targets: [(&str, Check); 3] =
-        [("frame", frame::frame), ("compact", frame::compact), ("fragments", frame::fragments)];
+    let targets: [(&str, Check); 4] = [
+        ("frame", frame::frame),
+        ("compact", frame::compact),
+        ("fragments", frame::fragments),
+        ("units", frame::units),
+    ];
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus");
     for (target, check) in targets {
         let files = std::fs::read_dir(corpus.join(target)).expect("fuzz/corpus is committed");

@@ -200,6 +200,34 @@ fn a_peer_crowds_out_its_own_oldest_frames_only() {
     assert_eq!(reassembly.held(peer(1)), (1, MAX_PARTIAL_BYTES));
 }
 
+/// Sixty-four neighbours together hold no more than one room, and who holds the most pays for it.
+#[test]
+fn all_peers_together_have_one_room() {
+    const ROOM: usize = 4 << 20;
+    let mut reassembly = Reassembly::within(ROOM);
+    let small = parts(&bytes(5000, 1), 1, 1400);
+    push(&mut reassembly, 0, 0, &small[0]).unwrap();
+    let large = parts(&bytes(MAX_PARTIAL_BYTES / 8, 1), 0, 1400);
+    for id in 0..200_u16 {
+        for from in 1..MAX_PARTIAL_PEERS as u8 {
+            let mut last = large.last().unwrap().clone();
+            last[1..3].copy_from_slice(&id.to_le_bytes());
+            push(&mut reassembly, from, 0, &last).unwrap();
+            assert!(reassembly.held_bytes() <= ROOM, "{}", reassembly.held_bytes());
+        }
+    }
+    assert!(reassembly.held_bytes() > ROOM / 2);
+    assert_eq!(reassembly.held(peer(0)), (1, 5000), "the one with the least keeps its frame");
+    for part in &small[1..small.len() - 1] {
+        push(&mut reassembly, 0, 0, part).unwrap();
+    }
+    let whole = push(&mut reassembly, 0, 0, small.last().unwrap()).unwrap();
+    assert_eq!(whole, Progress::Whole(&mut bytes(5000, 1)));
+    let too_long = parts(&bytes(5001, 1), 1, 1400);
+    let refused = push(&mut Reassembly::within(5000), 1, 0, &too_long[0]).map(|_| ());
+    assert_eq!(refused, Err(FrameError::NoRoom));
+}
+
 #[test]
 fn peers_are_bounded() {
     let units = parts(&bytes(100, 1), 5, 40);

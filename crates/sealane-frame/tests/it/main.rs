@@ -18,6 +18,7 @@ mod counting;
 
 /// What several of them use.
 mod shared {
+    pub(crate) mod compact_vectors;
     pub(crate) mod members;
     pub(crate) mod vectors;
 }

@@ -96,7 +96,7 @@ impl Tokens {
             return Err(FileError::Exposed { file: file.to_owned() });
         }
         let content = |cause| FileError::Content { file: file.to_owned(), cause };
-        let table: Table = text.parse().map_err(|e: toml::de::Error| content(e.to_string()))?;
+        let table: Table = text.parse().map_err(|e| content(no_toml(&text, &e)))?;
         Self::from_table(table).map_err(content)
     }
 
@@ -222,7 +222,7 @@ impl Tokens {
         let text = self.to_text();
         let content = |cause| FileError::Content { file: file.to_owned(), cause };
         // What would not be read is not written.
-        let table = text.parse().map_err(|e: toml::de::Error| content(e.to_string()))?;
+        let table = text.parse().map_err(|e| content(no_toml(&text, &e)))?;
         Self::from_table(table).map_err(content)?;
         let io = |cause| FileError::Io { file: file.to_owned(), cause };
         let folder = file.parent().unwrap_or(Path::new("."));
@@ -329,6 +329,13 @@ fn read_hash(text: &str) -> Option<[u8; 32]> {
         *byte = u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
     }
     Some(hash)
+}
+
+/// What is wrong with a text, and in which line. The library's own words would show the line, which
+/// has the hash of a token.
+fn no_toml(text: &str, error: &toml::de::Error) -> String {
+    let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+    format!("line {}: {}", before.matches('\n').count() + 1, error.message())
 }
 
 #[cfg(test)]

@@ -57,6 +57,15 @@ impl Grant {
         self.ask()
     }
 
+    /// Waits until it is not granted any more, and says why.
+    pub(crate) async fn refused(mut self) -> Refusal {
+        loop {
+            if let Err(refusal) = self.changed().await {
+                return refusal;
+            }
+        }
+    }
+
     fn ask(&mut self) -> Result<(), Refusal> {
         self.pass = self.access.renew(self.pass.clone())?;
         match &self.need {

@@ -3,52 +3,91 @@
 use std::time::Duration;
 
 use sealane_protocol::{Error, Numbers};
+use sealane_stream::Item;
 use tokio::time::Instant;
 
+use crate::fair::Room;
 use crate::limits::{
-    MAX_ASKED_BYTES, MAX_PUBLISH_CREDIT, MAX_PUBLISH_CREDIT_BYTES, MIN_PUBLISH_CREDIT_BYTES,
+    FIRST_PUBLISH_CREDIT, FIRST_PUBLISH_CREDIT_BYTES, MAX_PUBLISH_CREDIT, MAX_PUBLISH_CREDIT_BYTES,
+    PUBLISHED_MESSAGE_BYTES,
 };
-
-/// Messages that a client may have unanswered at first. Who sends more than one at a time is soon
-/// given more; who does not needs no more, and what the hub keeps of its session stays short.
-const FIRST_MESSAGES: u64 = 32;
 
 /// The credit of one connection: exact in messages. In bytes the last message may go beyond it,
 /// however large it is, so that a small credit holds up no large message.
+///
+/// Each connection has its first credit. Whatever is more has its room among all connections before
+/// it is granted, and gives it back when others need theirs.
 pub(super) struct Credit {
-    /// Messages that may be unanswered.
-    window: u64,
-    /// Bytes that may wait for the writer.
-    bytes: u64,
+    size: Size,
     /// Messages and bytes that the client may still send.
     left: u64,
     left_bytes: i64,
     /// What it has sent and may send again, and has not been told of.
     back: u64,
     back_bytes: u64,
-    /// Whether the client has used more than half of the window since it was granted any.
-    is_pressed: bool,
+    /// Whether the client has used more than half of its messages, or of its bytes, since it was
+    /// granted any.
+    is_pressed: Pressed,
     /// Until then nothing is granted.
     again: Option<Instant>,
+    /// What is reserved for what it has beyond its first credit, and for what it owes.
+    room: Room,
+}
+
+/// How much a client may have under way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Size {
+    /// Messages that may be unanswered.
+    messages: u64,
+    /// Bytes that may wait for the writer.
+    bytes: u64,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Pressed {
+    messages: bool,
+    bytes: bool,
+}
+
+impl Size {
+    const FIRST: Self = Self { messages: FIRST_PUBLISH_CREDIT, bytes: FIRST_PUBLISH_CREDIT_BYTES };
+
+    /// What it may take of memory, beyond the first credit.
+    fn room(self) -> u64 {
+        let messages = self.messages - FIRST_PUBLISH_CREDIT;
+        messages * PUBLISHED_MESSAGE_BYTES + self.bytes - FIRST_PUBLISH_CREDIT_BYTES
+    }
+
+    /// Twice as much of what was pressed.
+    fn grown(self, pressed: Pressed) -> Self {
+        let Self { mut messages, mut bytes } = self;
+        if pressed.messages {
+            messages = MAX_PUBLISH_CREDIT.min(messages * 2);
+        }
+        if pressed.bytes {
+            bytes = MAX_PUBLISH_CREDIT_BYTES.min(bytes * 2);
+        }
+        Self { messages, bytes }
+    }
 }
 
 impl Credit {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(room: Room) -> Self {
         Self {
-            window: FIRST_MESSAGES,
-            bytes: 0,
+            size: Size::FIRST,
             left: 0,
             left_bytes: 0,
-            back: FIRST_MESSAGES,
-            back_bytes: 0,
-            is_pressed: false,
+            back: Size::FIRST.messages,
+            back_bytes: Size::FIRST.bytes,
+            is_pressed: Pressed::default(),
             again: None,
+            room,
         }
     }
 
     /// Messages that may be unanswered.
     pub(super) fn window(&self) -> u64 {
-        self.window
+        self.size.messages
     }
 
     /// One message came, with so many bytes.
@@ -61,14 +100,16 @@ impl Credit {
         }
         self.left -= 1;
         self.left_bytes -= bytes as i64;
-        self.is_pressed |= self.left < self.window / 2;
+        self.is_pressed.messages |= self.left < self.size.messages / 2;
+        self.is_pressed.bytes |= self.left_bytes < self.size.bytes as i64 / 2;
+        self.reserve();
         Ok(())
     }
 
     /// These messages were answered.
     pub(super) fn answered(&mut self, numbers: Numbers) {
         self.back += numbers.to - numbers.from + 1;
-        debug_assert!(self.left + self.back <= self.window);
+        debug_assert!(self.left + self.back <= self.size.messages);
     }
 
     /// So many bytes do not wait for the writer any more.
@@ -78,7 +119,7 @@ impl Credit {
 
     /// Whether there may be something to grant.
     pub(super) fn has_more(&self) -> bool {
-        self.back > 0 || self.is_pressed
+        self.back > 0 || self.is_pressed.messages || self.is_pressed.bytes
     }
 
     /// When there may be something to grant, where that is a matter of time.
@@ -97,13 +138,10 @@ impl Credit {
         if wait.is_some() {
             return None;
         }
-        self.part(connections);
-        if std::mem::take(&mut self.is_pressed) {
-            let more = self.window.min(MAX_PUBLISH_CREDIT - self.window);
-            self.window += more;
-            self.back += more;
-        }
-        let is_due = self.back >= self.window / 4 || self.back_bytes >= self.bytes / 4;
+        self.resize(self.room.part(connections));
+        let is_short = self.left_bytes <= self.size.bytes as i64 / 2;
+        let is_due = self.back >= self.size.messages / 4
+            || (is_short && self.back_bytes >= self.size.bytes / 4);
         if !is_due || (self.back, self.back_bytes) == (0, 0) {
             return None;
         }
@@ -111,39 +149,89 @@ impl Credit {
         (self.back, self.back_bytes) = (0, 0);
         self.left += messages;
         self.left_bytes += bytes as i64;
+        self.reserve();
         Some((messages, bytes))
     }
 
-    /// Brings the bytes to this connection's part of those that all are asked for. What was granted
-    /// is not taken back.
-    fn part(&mut self, connections: usize) {
-        let part = MAX_ASKED_BYTES / connections.max(1) as u64;
-        let part = part.clamp(MIN_PUBLISH_CREDIT_BYTES, MAX_PUBLISH_CREDIT_BYTES);
-        if part >= self.bytes {
-            self.back_bytes += part - self.bytes;
-            self.bytes = part;
-        } else {
-            let less = (self.bytes - part).min(self.back_bytes);
-            self.back_bytes -= less;
-            self.bytes -= less;
+    /// Grows where the client has used much of what it has, there is room for more, and that is
+    /// within its part of what there is for all. What goes beyond its part it gives back, as far as
+    /// that has come back: what was granted cannot be taken back.
+    fn resize(&mut self, part: u64) {
+        let before = self.size;
+        let grown = before.grown(std::mem::take(&mut self.is_pressed));
+        if grown != before && grown.room() <= part && self.room.grow(grown.room() - before.room()) {
+            self.back += grown.messages - before.messages;
+            self.back_bytes += grown.bytes - before.bytes;
+            self.size = grown;
         }
+        if self.size.room() > part {
+            self.shrink(part);
+            self.reserve();
+        }
+    }
+
+    /// Gives back what goes beyond `part`, as far as it can: messages first.
+    fn shrink(&mut self, part: u64) {
+        let over = self.size.room() - part;
+        let spare = self.size.messages - FIRST_PUBLISH_CREDIT;
+        let less = over.div_ceil(PUBLISHED_MESSAGE_BYTES).min(spare).min(self.back);
+        self.back -= less;
+        self.size.messages -= less;
+        let over = self.size.room().saturating_sub(part);
+        let spare = self.size.bytes - FIRST_PUBLISH_CREDIT_BYTES;
+        let less = over.min(spare).min(self.back_bytes);
+        self.back_bytes -= less;
+        self.size.bytes -= less;
+    }
+
+    /// Brings what is reserved to what is needed: a message that went beyond its credit counts,
+    /// though nobody was asked.
+    fn reserve(&mut self) {
+        let owed = self.left_bytes.min(0).unsigned_abs();
+        self.room.set(self.size.room() + owed);
     }
 }
 
+/// A message as it waits, in a list that is twice as long as it has to be, leaves half of that for
+/// its texts' own allocations.
+const _: () = assert!(size_of::<Item>() as u64 * 2 <= PUBLISHED_MESSAGE_BYTES);
+
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
+    use crate::fair::Asked;
+    use crate::limits::MAX_ASKED_BYTES;
+
+    fn credit() -> (Arc<Asked>, Credit) {
+        let asked = Asked::new(MAX_ASKED_BYTES);
+        let credit = Credit::new(asked.room());
+        (asked, credit)
+    }
 
     fn answer(credit: &mut Credit, count: u64) {
         credit.answered(Numbers { from: 1, to: count });
     }
 
+    /// Sends all that there is credit for, each message with so many bytes, and has it answered.
+    fn flood(credit: &mut Credit, bytes: u64, connections: usize) {
+        let mut sent = 0;
+        while credit.take(bytes as usize).is_ok() {
+            sent += 1;
+        }
+        credit.let_go(sent * bytes);
+        answer(credit, sent);
+        credit.grant(connections, None).unwrap();
+    }
+
     #[test]
     fn what_was_granted_is_exact() {
-        let mut credit = Credit::new();
+        let (_, mut credit) = credit();
         assert!(credit.take(1).is_err(), "nothing was granted yet");
-        assert_eq!(credit.grant(1, None), Some((FIRST_MESSAGES, MAX_PUBLISH_CREDIT_BYTES)));
-        for _ in 0..FIRST_MESSAGES {
+        let first = Some((FIRST_PUBLISH_CREDIT, FIRST_PUBLISH_CREDIT_BYTES));
+        assert_eq!(credit.grant(1, None), first);
+        for _ in 0..FIRST_PUBLISH_CREDIT {
             credit.take(1).unwrap();
         }
         assert_eq!(credit.take(1), Err(Error::CreditExceeded { what: "messages" }));
@@ -151,7 +239,7 @@ mod tests {
 
     #[test]
     fn one_at_a_time_keeps_a_small_window_and_many_at_once_get_a_large_one() {
-        let mut credit = Credit::new();
+        let (asked, mut credit) = credit();
         credit.grant(1, None).unwrap();
         let mut grants = 0;
         for _ in 0..1000 {
@@ -160,36 +248,76 @@ mod tests {
             answer(&mut credit, 1);
             grants += usize::from(credit.grant(1, None).is_some());
         }
-        assert_eq!((credit.window(), grants), (FIRST_MESSAGES, 125));
-        for _ in 0..10 {
-            while credit.take(10).is_ok() {
-                credit.let_go(10);
-            }
-            let sent = credit.window() - credit.left - credit.back;
-            answer(&mut credit, sent);
-            credit.grant(1, None).unwrap();
-        }
-        assert_eq!(credit.window(), MAX_PUBLISH_CREDIT);
+        assert_eq!((credit.size, grants, asked.held()), (Size::FIRST, 125, 0));
+        (0..10).for_each(|_| flood(&mut credit, 300, 1));
+        let most = Size { messages: MAX_PUBLISH_CREDIT, bytes: MAX_PUBLISH_CREDIT_BYTES };
+        assert_eq!((credit.size, asked.held()), (most, most.room()));
         assert_eq!((credit.left, credit.back), (MAX_PUBLISH_CREDIT, 0));
+        drop(credit);
+        assert_eq!(asked.held(), 0, "it goes with its connection");
+    }
+
+    #[test]
+    fn a_client_of_longer_messages_is_granted_as_seldom() {
+        let (_, mut credit) = credit();
+        credit.grant(1, None).unwrap();
+        let mut grants = 0;
+        for _ in 0..1000 {
+            credit.take(300).unwrap();
+            credit.let_go(300);
+            answer(&mut credit, 1);
+            grants += usize::from(credit.grant(1, None).is_some());
+        }
+        let Size { messages, bytes } = credit.size;
+        assert_eq!((messages, bytes), (FIRST_PUBLISH_CREDIT, FIRST_PUBLISH_CREDIT_BYTES * 2));
+        assert!((125..130).contains(&grants), "{grants}");
+    }
+
+    #[test]
+    fn all_together_are_asked_for_no_more_than_there_is_room_for() {
+        let asked = Asked::new(MAX_ASKED_BYTES);
+        let mut all: Vec<Credit> = Vec::new();
+        // Whoever comes early may be asked for much, and uses nothing of it.
+        for connections in 1..=200 {
+            let mut credit = Credit::new(asked.room());
+            credit.grant(connections, None).unwrap();
+            (0..12).for_each(|_| flood(&mut credit, 300, connections));
+            all.push(credit);
+            assert!(asked.held() <= MAX_ASKED_BYTES, "{connections}: {}", asked.held());
+        }
+        assert!(asked.held() > MAX_ASKED_BYTES / 2, "{}", asked.held());
+        let held: u64 = all.iter().map(|credit| credit.size.room()).sum();
+        assert_eq!(asked.held(), held);
+        let last = all.last().unwrap();
+        assert!(last.left >= FIRST_PUBLISH_CREDIT, "whoever comes late has what all have at first");
+        // As they go on, those who have more than their part give it back, and all come to theirs.
+        // What was granted and not used goes first, which takes a while.
+        let part = MAX_ASKED_BYTES / 200;
+        (0..100).for_each(|_| all.iter_mut().for_each(|credit| flood(credit, 300, 200)));
+        assert!(all.iter().all(|credit| (part / 4..=part).contains(&credit.size.room())));
+        assert!(asked.held() <= MAX_ASKED_BYTES);
     }
 
     #[test]
     fn bytes_come_back_when_the_writer_has_them_and_a_large_message_may_owe() {
-        let mut credit = Credit::new();
-        let crowd = (MAX_ASKED_BYTES / MIN_PUBLISH_CREDIT_BYTES) as usize * 2;
-        assert_eq!(credit.grant(crowd, None), Some((FIRST_MESSAGES, MIN_PUBLISH_CREDIT_BYTES)));
-        let large = MIN_PUBLISH_CREDIT_BYTES as usize * 3;
-        credit.take(large).unwrap();
+        let (asked, mut credit) = credit();
+        let crowd = MAX_ASKED_BYTES as usize;
+        let first = Some((FIRST_PUBLISH_CREDIT, FIRST_PUBLISH_CREDIT_BYTES));
+        assert_eq!(credit.grant(crowd, None), first);
+        let large = FIRST_PUBLISH_CREDIT_BYTES * 3;
+        credit.take(large as usize).unwrap();
         assert_eq!(credit.take(1), Err(Error::CreditExceeded { what: "bytes" }));
+        assert_eq!(asked.held(), large - FIRST_PUBLISH_CREDIT_BYTES, "what it owes is counted");
         assert_eq!(credit.grant(crowd, None), None);
-        credit.let_go(large as u64);
-        assert_eq!(credit.grant(crowd, None), Some((0, large as u64)));
+        credit.let_go(large);
+        assert_eq!(credit.grant(crowd, None), Some((0, large)));
+        assert_eq!(asked.held(), 0);
         credit.take(1).unwrap();
     }
 
     #[test]
     fn whoever_is_too_fast_is_asked_later() {
-        let mut credit = Credit::new();
+        let (_, mut credit) = credit();
         assert_eq!(credit.grant(1, Some(Duration::from_secs(1))), None);
         assert!(credit.wait_until().is_some());
         assert!(credit.grant(1, None).is_some() && credit.wait_until().is_none());

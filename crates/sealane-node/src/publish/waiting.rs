@@ -1,6 +1,7 @@
 //! Messages on their way to the hub, which takes them when its writer has room for them.
 
 use std::pin::Pin;
+use std::task::{Context, Poll, ready};
 
 use sealane_protocol::Error;
 use sealane_stream::{Item, Publishing, Room};
@@ -47,15 +48,19 @@ impl Waiting {
         }
     }
 
-    /// Waits for room, and gives the hub what has waited for it. Without anything that waits it
-    /// waits for ever.
-    pub(super) async fn room(&mut self, session: &Publishing) -> Result<(), Error> {
-        let Some(coming) = &mut self.coming else { return std::future::pending().await };
-        let room = coming.await?;
+    /// Gives the hub what has waited for room, once there is some. Without anything that waits
+    /// nothing comes.
+    pub(super) fn poll_room(
+        &mut self,
+        session: &Publishing,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<(), Error>> {
+        let Some(coming) = &mut self.coming else { return Poll::Pending };
+        let room = ready!(coming.as_mut().poll(cx))?;
         self.coming = None;
         let items = std::mem::take(&mut self.asked);
         self.publish(session, items, room)?;
-        self.hand_over(session)
+        Poll::Ready(self.hand_over(session))
     }
 
     fn publish(&mut self, session: &Publishing, items: Vec<Item>, room: Room) -> Result<(), Error> {

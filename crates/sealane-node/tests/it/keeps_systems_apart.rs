@@ -125,23 +125,25 @@ async fn rights_on_everything_are_none_on_theirs() {
 #[tokio::test]
 async fn answers_that_nobody_fetches_go_where_the_node_is_told_so() {
     let folder = tempfile::tempdir().unwrap();
-    let reply_ttl = Some(Duration::from_millis(1500));
+    let ttl = Duration::from_secs(3);
+    let reply_ttl = Some(ttl);
     let config = Config { reply_ttl, ..config(folder.path(), Level::Os) };
     let hub = Running::with(folder, config).await;
-    for topic in ["reply/left", "reply/read", "reply/fresh", "a/reply/left", "replies"] {
+    hub.enqueue("reply/read", json!({})).await;
+    let _reader = hub.subscribe("stream=reply/read&from=first").await;
+    let start = Instant::now();
+    for topic in ["reply/left", "reply/fresh", "a/reply/left", "replies"] {
         hub.enqueue(topic, json!({})).await;
     }
-    let _reader = hub.subscribe("stream=reply/read&from=first").await;
     let left = json!(["a/reply/left", "replies", "reply/fresh", "reply/read"]);
-    let start = Instant::now();
     loop {
         hub.enqueue("reply/fresh", json!({})).await;
         let now: Value = listed(&hub, "").await.into();
         if now == left {
             break;
         }
-        assert!(start.elapsed() < Duration::from_secs(10), "{now}");
+        assert!(start.elapsed() < Duration::from_secs(60), "{now}");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    assert!(start.elapsed() >= Duration::from_millis(1400), "{:?}", start.elapsed());
+    assert!(start.elapsed() >= ttl, "{:?}", start.elapsed());
 }

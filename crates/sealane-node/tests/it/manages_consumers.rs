@@ -206,16 +206,18 @@ async fn a_removed_consumer_is_gone_and_its_members_are_told() {
 
 #[tokio::test]
 async fn what_cannot_be_done_is_named_and_changes_nothing() {
-    let hub = hub(2).await;
+    let hub = hub(4).await;
     let mut member = member(&hub).await;
     member.credit(1).await;
     member.take(1).await;
     let before = show(&hub).await;
     for (verb, status, code) in [
-        (json!({"reset": 3}), 409, "BeyondEnd"),
-        (json!({"skip": {"from": 0, "to": 2}}), 409, "BeyondEnd"),
+        (json!({"reset": 5}), 409, "BeyondEnd"),
+        (json!({"skip": {"from": 0, "to": 4}}), 409, "BeyondEnd"),
         (json!({"skip": {"offset": u64::MAX}}), 409, "BeyondEnd"),
         (json!({"skip": {"from": 1, "to": 0}}), 400, "InvalidParameter"),
+        // What it was not given yet is not passed over with what stands between.
+        (json!({"skip": {"offset": 2}}), 400, "InvalidParameter"),
         (json!({"reset": "yesterday"}), 400, "InvalidParameter"),
         (json!({"pause": 1}), 400, "InvalidParameter"),
         (json!({}), 400, "InvalidParameter"),
@@ -231,6 +233,10 @@ async fn what_cannot_be_done_is_named_and_changes_nothing() {
     refused(&hub.post("/v1/consumers/none?consumer=c", pause()).await, 404, "UnknownStream");
     refused(&hub.post("/v1/consumers/work?consumer=", pause()).await, 404, "UnknownConsumer");
     refused(&hub.delete("/v1/consumers/work").await, 400, "InvalidParameter");
+    for (name, count) in [("BeyondEnd", 3), ("UnknownStream", 1), ("UnknownConsumer", 1)] {
+        let metric = format!("sealane_carry_refused_total{{code=\"{name}\"}}");
+        assert_eq!(hub.metric(&metric).await, count, "{name}");
+    }
     let after = show(&hub).await;
     let same = ["next", "inFlight", "held", "pausedMs", "pending", "connections"];
     assert_eq!(same.map(|key| after[key].clone()), same.map(|key| before[key].clone()));

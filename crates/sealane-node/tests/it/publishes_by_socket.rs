@@ -2,11 +2,14 @@
 //! skipped, wrong, lost on the way or ended in between; and it takes no more than it asked for.
 
 use std::collections::HashMap;
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use sealane_codec::Codec;
 use sealane_node::access::{Rights, Secret, Tokens};
-use sealane_node::limits::{MAX_PUBLISH_CREDIT, MAX_PUBLISH_CREDIT_BYTES};
+use sealane_node::limits::{
+    FIRST_PUBLISH_CREDIT_BYTES, MAX_PUBLISH_CREDIT, MAX_PUBLISH_CREDIT_BYTES,
+};
 use sealane_node::{Config, Limits};
 use sealane_protocol::limits::{MAX_ENVELOPE_BYTES, MAX_PUBLISH_FRAME_BYTES};
 use sealane_stream::Level;
@@ -251,10 +254,10 @@ async fn more_than_it_was_asked_for_ends_it_and_nothing_of_that_is_kept() {
     assert_eq!(hub.get("/v1/streams/a").await.status, 404);
     // In bytes the last message may go beyond it; one more may not.
     let mut session = Session::open(&hub, "").await;
-    assert_eq!(session.bytes, MAX_PUBLISH_CREDIT_BYTES as i64);
+    assert_eq!(session.bytes, FIRST_PUBLISH_CREDIT_BYTES as i64);
     let text = "x".repeat(MAX_ENVELOPE_BYTES - 32);
     let large = |n| json!({"to": "b", "n": n, "envelope": {"id": "m", "text": text}});
-    assert!(large(1).to_string().len() > MAX_PUBLISH_CREDIT_BYTES as usize);
+    assert!(large(1).to_string().len() > FIRST_PUBLISH_CREDIT_BYTES as usize);
     assert_eq!(session.one(large(1)).await, Ok(0));
     session.ask(json!([item("c", 1), item("c", 2)])).await;
     assert_eq!(session.answers(2).await.len(), 2, "the hub has asked for more");
@@ -271,15 +274,18 @@ async fn whoever_has_many_under_way_is_asked_for_more_up_to_the_bound() {
     let first = session.credit;
     let (mut next, mut stored, mut most) = (1, 0, 0);
     while stored < 20_000 {
-        let many: Vec<Value> = (next..next + session.credit).map(|n| item("a", n)).collect();
-        next += many.len() as u64;
-        most = most.max(next - 1 - stored);
-        for some in many.chunks(1000) {
+        while session.credit > 0 && session.bytes > 0 {
+            // As many as there are bytes for, however long they are.
+            let count = session.credit.min(session.bytes as u64 / 64 + 1).min(1000);
+            let some: Vec<Value> = (next..next + count).map(|n| item("a", n)).collect();
+            next += count;
             session.ask(json!(some)).await;
         }
+        most = most.max(next - 1 - stored);
         // Whatever comes: what it asks for is sent before more is read.
         let frame = session.socket.frame().await;
         session.credit += frame["credit"].as_u64().unwrap_or(0);
+        session.bytes += frame["bytes"].as_i64().unwrap_or(0);
         let placed = &frame["published"];
         if let Some(to) = placed["to"].as_u64().or(placed["n"].as_u64()) {
             stored = to;
@@ -340,13 +346,104 @@ async fn a_token_that_is_too_fast_is_asked_for_nothing_until_it_may() {
     let socket = Socket::open_at(hub.address(), "/v1/publish", &headers).await;
     let (mut session, began) = (Session { socket, credit: 0, bytes: 0 }, Instant::now());
     for n in 1..=200 {
-        while session.credit == 0 {
+        while session.credit == 0 || session.bytes <= 0 {
             let frame = session.socket.frame().await;
             assert_eq!(frame.get("refused"), None, "{frame}");
             session.credit += frame["credit"].as_u64().unwrap_or(0);
+            session.bytes += frame["bytes"].as_i64().unwrap_or(0);
         }
         session.ask(item("a", n)).await;
     }
     // The burst of a second, what was asked for while anything of it was left, then the rate.
     assert!(began.elapsed() > Duration::from_secs(1), "{:?}", began.elapsed());
+}
+
+/// Each kind of bad input is counted under its own name, and whoever publishes beside it is served
+/// as if it had not been.
+#[tokio::test]
+async fn bad_input_is_counted_by_its_name_and_touches_nobody_else() {
+    let hub = Running::start().await;
+    let (mut bad, mut good) =
+        (Session::open(&hub, "session=s").await, Session::open(&hub, "session=g").await);
+    for one in 1..=2 {
+        assert_eq!(good.one(item("good", one)).await, Ok(one - 1));
+    }
+    let with_expect = with(item("a", 1), "condition", json!({"expect": 7}));
+    let unknown = with(item("a", 1), "condition", json!({"mood": "good"}));
+    let half = with(item("a", 1), "envelope", json!({"id": 7}));
+    for (wrong, name) in [
+        (item("a", 2), "NumberSkipped"),
+        (item("a", 0), "NumberForgotten"),
+        (item("good", 3), "NumberSkipped"),
+        (with_expect, "OffsetMismatch"),
+        (unknown, "UnknownCondition"),
+        (half, "InvalidEnvelope"),
+    ] {
+        assert_eq!(bad.one(wrong).await, refused(name), "the number of one is nobody else's");
+    }
+    let mut taker = Session::open(&hub, "session=s").await;
+    assert_eq!(bad.socket.ending().await, Ending::new("SessionTaken", 1008));
+    let many: Vec<Value> = (1..=taker.credit + 1).map(|n| item("good", n)).collect();
+    taker.socket.send(json!({"publish": many})).await;
+    assert_eq!(taker.socket.ending().await, Ending::new("CreditExceeded", 1008));
+    for (name, count) in [
+        ("NumberSkipped", 2),
+        ("NumberForgotten", 1),
+        ("OffsetMismatch", 1),
+        ("UnknownCondition", 1),
+        ("InvalidEnvelope", 1),
+        ("SessionTaken", 1),
+        ("CreditExceeded", 1),
+    ] {
+        let metric = format!("sealane_carry_refused_total{{code=\"{name}\"}}");
+        assert_eq!(hub.metric(&metric).await, count, "{name}");
+    }
+    assert_eq!(good.one(item("good", 3)).await, Ok(2));
+    assert_eq!(hub.state("good").await["next"], 3);
+    assert_eq!(hub.get("/v1/streams/a").await.status, 404, "nothing of it made a stream");
+}
+
+/// The writer itself sends the answers of a commit to few connections, so that no worker has to
+/// wake for them.
+#[test]
+fn an_answer_comes_while_every_worker_of_the_hub_is_busy() {
+    let runtime = || {
+        let mut builder = tokio::runtime::Builder::new_multi_thread();
+        builder.worker_threads(1).enable_all().build().unwrap()
+    };
+    let (ours, theirs) = (runtime(), runtime());
+    let hub = theirs.block_on(Running::start());
+    let mut session = ours.block_on(Session::open(&hub, ""));
+    let store = rusqlite::Connection::open(hub.folder.path().join("streams.db")).unwrap();
+    let text = "x".repeat(MAX_PUBLISH_CREDIT_BYTES as usize / 2);
+    let (mut n, mut came) = (0, Err("nothing was tried".to_owned()));
+    // Once in a while the machine stands still for so long that the writer gives up.
+    for _ in 0..10 {
+        n += 1;
+        ours.block_on(session.one(item("a", n))).unwrap();
+        store.execute_batch("BEGIN IMMEDIATE").unwrap();
+        let large = json!({"to": "a", "n": n + 1, "envelope": {"id": "m", "text": text}});
+        // The hub asks for more bytes as soon as its writer has the message.
+        let more = ours.block_on(async {
+            session.ask(large).await;
+            session.socket.frame().await
+        });
+        assert!(more["credit"].is_u64(), "{more}");
+        let (busy, is_busy) = mpsc::channel();
+        let (free, is_free) = mpsc::channel::<()>();
+        theirs.spawn(async move {
+            busy.send(()).unwrap();
+            is_free.recv().unwrap_err();
+        });
+        is_busy.recv().unwrap();
+        store.execute_batch("ROLLBACK").unwrap();
+        came = ours.block_on(session.answers(1)).into_values().next().unwrap();
+        drop(free);
+        if came.is_ok() {
+            break;
+        }
+    }
+    assert_eq!(came.map(|_| ()), Ok(()));
+    drop(session);
+    theirs.block_on(hub.stop());
 }

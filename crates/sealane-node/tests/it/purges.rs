@@ -43,6 +43,8 @@ async fn what_is_cancelled_never_comes_and_the_rest_does() {
     delay(&hub, "twice", 500).await;
     delay(&hub, "twice", 600).await;
     delay(&hub, "once", 700).await;
+    let body = json!({"to": "other", "envelope": {"id": "twice"}, "delayMs": 500});
+    assert_eq!(hub.post("/v1/enqueue", body).await.status, 200);
     let path = "/v1/delayed/work?id=twice";
     let reply = hub.delete(path).await;
     assert_eq!((reply.status, &reply.json()["cancelled"]), (200, &json!(2)));
@@ -55,6 +57,9 @@ async fn what_is_cancelled_never_comes_and_the_rest_does() {
     reader.credit(9).await;
     assert_eq!(reader.deliver().await.id(), "once");
     reader.is_silent().await;
+    let mut other = hub.subscribe("stream=other&from=first").await;
+    other.credit(9).await;
+    assert_eq!(other.deliver().await.id(), "twice", "another stream's is not cancelled");
     assert_eq!(held_back(&hub, "").await, (Vec::new(), None));
 }
 
@@ -105,6 +110,7 @@ async fn a_purge_beyond_the_end_is_refused_and_takes_nothing() {
     assert_eq!((reply.status, reply.error().as_str()), (409, "BeyondEnd"));
     assert_eq!(reply.json()["error"]["next"], 3);
     assert_eq!(hub.state("work").await["count"], 3);
+    assert_eq!(hub.metric("sealane_carry_refused_total{code=\"BeyondEnd\"}").await, 1);
     for wrong in [json!({}), json!({"before": "last"}), json!({"before": -1})] {
         assert_eq!(hub.post("/v1/purge/work", wrong).await.status, 400);
     }

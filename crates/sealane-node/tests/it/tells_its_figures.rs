@@ -18,7 +18,9 @@ const OTHERS: &str = r#"stream="*other*",consumer="*other*""#;
 #[tokio::test]
 async fn every_metric_stands_on_its_page_with_its_kind_and_no_other() {
     let hub = Running::start().await;
-    let rows = PAGE.lines().filter_map(|line| {
+    // What relays and ends tell stands behind it.
+    let (of_nodes, _) = PAGE.split_once("\n## Relays and ends\n").unwrap();
+    let rows = of_nodes.lines().filter_map(|line| {
         let mut cells = line.split('|').map(str::trim).skip(1);
         let name = cells.next()?.strip_prefix('`')?.strip_suffix('`')?;
         Some((name.to_owned(), cells.next()?.to_owned()))
@@ -96,6 +98,12 @@ async fn streams_beyond_the_bound_are_summed_and_no_sum_falls() {
     assert_eq!(full.value(stored, OTHER), Some(20.0));
     assert_eq!(full.value(stored, &of(MAX_METRIC_STREAMS - 1)), Some(1.0));
     assert_eq!(full.value(stored, &of(MAX_METRIC_STREAMS)), None);
+    // Nor has a consumer of one that has none.
+    let query = format!("stream=s/{MAX_METRIC_STREAMS}&consumer=c&from=first");
+    hub.subscribe(&query).await.close().await;
+    let told = Exposition::of(&hub).await;
+    assert_eq!(told.all("sealane_stream_consumer_lag").len(), 1);
+    assert_eq!(told.value("sealane_stream_consumer_lag", OTHERS), Some(1.0));
     // One that goes leaves its place to the next that is made, and to none that was counted before.
     assert_eq!(hub.delete("/v1/streams/s/0").await.status, 200);
     assert_eq!(hub.delete(&format!("/v1/streams/s/{MAX_METRIC_STREAMS}")).await.status, 200);

@@ -81,7 +81,7 @@ fn a_block_doubles_halves_and_begins_again() {
         }
         counter += block;
     }
-    for _ in 0..12 {
+    for _ in 0..16 {
         let ceiling = take(&mut session, EPOCH, counter, now_ms).unwrap();
         assert!(ceiling - counter <= MAX_CEILING_BLOCK);
         counter = ceiling;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use sealane_codec::{Codec, Transcoder};
-use sealane_protocol::{Mark, Op, Outcome};
+use sealane_protocol::{ListDelayed, Mark, Op, Outcome};
 
 use super::*;
 use crate::Item;
@@ -226,4 +226,88 @@ async fn a_session_goes_on_whichever_statement_fails() {
     }
     assert!(hub.store_trouble.failed() > 20);
     assert_eq!(hub.stream(&"m".parse().unwrap()).unwrap().next, 40);
+}
+
+/// An idle stream is looked at first and removed then: whichever of the two the writer has first, a
+/// message that comes in between is not lost.
+#[tokio::test]
+async fn a_message_that_comes_while_an_idle_stream_goes_is_not_lost() {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = open(&folder);
+    let topic: Topic = "reply/1".parse().unwrap();
+    let readable = async || {
+        let page = hub.read(&topic, Start::First, 10).await.unwrap();
+        page.events.iter().filter(|event| matches!(event, Output::Deliver(_))).count()
+    };
+    let first = hub.enqueue(messages(&hub, "reply/1", 1)).await.unwrap();
+    let seen = hub.stream(&topic).unwrap();
+    // They reach the writer in the order in which they stand here; the first keeps it at work until
+    // the others wait together.
+    let (_, came, went) = tokio::join!(
+        hub.enqueue(messages(&hub, "busy", 500)),
+        hub.enqueue(messages(&hub, "reply/1", 1)),
+        hub.remove_idle(&seen),
+    );
+    assert_eq!((came.unwrap().offset, went), (1, Ok(false)));
+    assert_eq!(readable().await, 2, "what came first has kept it");
+    assert_eq!(hub.remove_idle(&seen).await, Ok(false), "it is not as it was seen");
+    let seen = hub.stream(&topic).unwrap();
+    let (_, went, came) = tokio::join!(
+        hub.enqueue(messages(&hub, "busy", 500)),
+        hub.remove_idle(&seen),
+        hub.enqueue(messages(&hub, "reply/1", 1)),
+    );
+    let came = came.unwrap();
+    assert_eq!((went, came.offset), (Ok(true), 0));
+    assert!(came.generation > first.generation);
+    assert_eq!(readable().await, 1, "what came then is the first of another");
+    // One that is made anew is not the one that was seen, though it has as much.
+    hub.enqueue(messages(&hub, "reply/1", 1)).await.unwrap();
+    assert_eq!(hub.stream(&topic).unwrap().next, seen.next);
+    assert_eq!(hub.remove_idle(&seen).await, Ok(false));
+}
+
+/// Where a purge ends is looked up before the writer has it. A stream that is made anew in between
+/// is shorter, and nothing of it is taken.
+#[tokio::test]
+async fn a_purge_that_was_meant_for_an_earlier_stream_takes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = open(&folder);
+    let topic: Topic = "a".parse().unwrap();
+    hub.enqueue(messages(&hub, "a", 5)).await.unwrap();
+    let (removed, made, purged) = tokio::join!(
+        hub.remove(&topic),
+        hub.enqueue(messages(&hub, "a", 2)),
+        hub.purge(&topic, Start::Offset(4)),
+    );
+    assert!(removed.is_ok() && made.is_ok());
+    assert_eq!(purged, Err(Error::BeyondEnd { next: 2 }));
+    let info = hub.stream(&topic).unwrap();
+    assert_eq!((info.first, info.next), (0, 2));
+}
+
+#[tokio::test]
+async fn what_is_read_or_awaits_a_message_is_not_idle() {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = open(&folder);
+    let topic: Topic = "reply/1".parse().unwrap();
+    hub.enqueue(messages(&hub, "reply/1", 1)).await.unwrap();
+    let seen = hub.stream(&topic).unwrap();
+    let later = || Enqueue { delay_ms: Some(3_600_000), ..messages(&hub, "reply/1", 1) };
+    let (held, went) = tokio::join!(hub.enqueue(later()), hub.remove_idle(&seen));
+    assert_eq!((held.is_ok(), went), (true, Ok(false)));
+    assert_eq!(hub.remove_idle(&seen).await, Ok(false), "it is held back on disk now");
+    let list = ListDelayed { after: None, limit: 10 };
+    let held = hub.delayed(&topic, list).await.unwrap().delayed.remove(0);
+    hub.cancel(&topic, held.id).await.unwrap();
+    let (owner, start) = (String::new(), Start::First);
+    let reader = Who::Reader { start, generation: None };
+    let member = Who::Member { name: "c".into(), owner, start, change: Default::default() };
+    for who in [reader, member] {
+        let reading = hub.subscribe(topic.clone().into(), who).await.unwrap();
+        assert_eq!(hub.remove_idle(&seen).await, Ok(false));
+        drop(reading);
+    }
+    assert_eq!(hub.remove_idle(&seen).await, Ok(true));
+    assert_eq!(hub.remove_idle(&seen).await, Err(Error::UnknownStream(topic.to_string())));
 }

@@ -1,5 +1,7 @@
 //! Requests that share a commit, and what they must be answered.
 
+use std::collections::HashSet;
+
 use futures_util::future::join_all;
 use sealane_codec::{Codec, Transcoder};
 use sealane_message::Topic;
@@ -7,8 +9,12 @@ use sealane_protocol::ConsumerVerb;
 
 use super::Random;
 use super::consumers::Verb;
+use super::sessions::{self, Ask, Publishers};
 use super::world::{Message, World};
-use crate::{Appended, Change, Enqueue, Envelope, Error, Hub, IdempotencyKey, Level, Start};
+use crate::{
+    Appended, Change, Enqueue, Envelope, Error, Hub, IdempotencyKey, Level, Placed, Start,
+    StreamState,
+};
 
 /// One request.
 #[derive(Debug, Clone)]
@@ -17,6 +23,8 @@ pub(super) enum Request {
     Delay { topic: Topic, id: String, delay_ms: u64 },
     Configure { topic: Topic, change: Change },
     Remove { topic: Topic },
+    RemoveIdle { seen: Box<StreamState> },
+    Session { session: usize, asked: Vec<Ask> },
     Manage { topic: Topic, consumer: &'static str, verb: Verb },
     Purge { topic: Topic, before: u64 },
     Cancel { topic: Topic, id: String },
@@ -27,27 +35,68 @@ enum Answer {
     Appended(Appended),
     Configured(bool),
     Removed,
+    WasIdle(bool),
+    Published(Vec<Result<Placed, Error>>),
     Managed,
     Purged,
     Cancelled(u64),
 }
 
 /// Sends several requests at once and holds the answers against the model; returns how many.
-pub(super) async fn batch(hub: &Hub, world: &mut World, random: &mut Random) -> u64 {
-    let count = 1 + random.below(10);
-    let requests: Vec<Request> = (0..count).map(|_| request(world, random)).collect();
+pub(super) async fn batch(
+    hub: &Hub,
+    publishers: &Publishers,
+    world: &mut World,
+    random: &mut Random,
+) -> u64 {
+    let (count, mut requests) = (1 + random.below(10), Vec::new());
+    let mut publishing = HashSet::new();
+    for _ in 0..count {
+        let request = match random.below(12) {
+            0 => look(hub, world, random).await,
+            1..=3 => {
+                let (session, asked) = sessions::ask(world, random);
+                // Its answers are those of one request.
+                let is_first = publishing.insert(session);
+                is_first.then_some(Request::Session { session, asked })
+            }
+            _ => None,
+        };
+        requests.push(request.unwrap_or_else(|| new_or_again(world, random)));
+    }
     // They are polled in order and reach the writer's queue in order.
-    let answers = join_all(requests.iter().map(|request| send(hub, request))).await;
+    let sent = requests.iter().map(|request| send(hub, publishers, request));
+    let answers = join_all(sent).await;
     for (request, answer) in requests.into_iter().zip(answers) {
         match answer {
-            Ok(answer) => accepted(world, request, answer),
+            Ok(answer) => accepted(hub, world, request, answer),
             Err(error) => refused(world, &request, error),
         }
     }
     count
 }
 
-fn request(world: &mut World, random: &mut Random) -> Request {
+/// Asks for a stream to be removed if it is idle, as it is now or was seen before.
+async fn look(hub: &Hub, world: &mut World, random: &mut Random) -> Option<Request> {
+    let topic = match random.one_in(3) {
+        true => format!("d/{}", random.below(2)).parse().unwrap(),
+        false => world.topic(random),
+    };
+    if world.has(&topic) {
+        world.look(hub, &topic).await;
+        let state = hub.stream(&topic).unwrap();
+        let known = world.stream(&topic);
+        // What was held back may have come in between, which the next look finds.
+        if known.messages.len() as u64 == state.next {
+            world.looked.push(state);
+        }
+    }
+    let before = random.below(3).min(world.looked.len().saturating_sub(1) as u64) as usize;
+    let at = world.looked.len().checked_sub(1 + before)?;
+    Some(Request::RemoveIdle { seen: Box::new(world.looked[at].clone()) })
+}
+
+fn new_or_again(world: &mut World, random: &mut Random) -> Request {
     // A client that was not answered well asks the same once more.
     if random.one_in(6)
         && let Some(again) = world.asked.pop()
@@ -114,7 +163,7 @@ fn verb(next: u64, random: &mut Random) -> Verb {
     })
 }
 
-async fn send(hub: &Hub, request: &Request) -> Result<Answer, Error> {
+async fn send(hub: &Hub, publishers: &Publishers, request: &Request) -> Result<Answer, Error> {
     match request.clone() {
         Request::Publish { topic, ids, key, expect } => {
             let envelopes = ids.iter().map(|id| envelope(hub, id)).collect();
@@ -137,6 +186,10 @@ async fn send(hub: &Hub, request: &Request) -> Result<Answer, Error> {
             configured.map(|(_, made)| Answer::Configured(made))
         }
         Request::Remove { topic } => hub.remove(&topic).await.map(|()| Answer::Removed),
+        Request::RemoveIdle { seen } => hub.remove_idle(&seen).await.map(Answer::WasIdle),
+        Request::Session { session, asked } => {
+            Ok(Answer::Published(publishers.publish(hub, session, &asked).await))
+        }
         Request::Manage { topic, consumer, verb: Verb::Remove } => {
             hub.remove_consumer(&topic, consumer).await.map(|()| Answer::Managed)
         }
@@ -152,12 +205,12 @@ async fn send(hub: &Hub, request: &Request) -> Result<Answer, Error> {
     }
 }
 
-fn envelope(hub: &Hub, id: &str) -> Envelope {
+pub(super) fn envelope(hub: &Hub, id: &str) -> Envelope {
     let raw = format!(r#"{{"id":"{id}"}}"#);
     Envelope::read(&mut Transcoder::new(), hub.ids(), Codec::Json, raw.as_bytes()).unwrap()
 }
 
-fn accepted(world: &mut World, request: Request, answer: Answer) {
+fn accepted(hub: &Hub, world: &mut World, request: Request, answer: Answer) {
     let seed = world.seed;
     match (request, answer) {
         (Request::Publish { topic, ids, key, expect }, Answer::Appended(appended)) => {
@@ -201,6 +254,11 @@ fn accepted(world: &mut World, request: Request, answer: Answer) {
             assert!(world.has(&topic), "seed {seed} {topic}: removed what is not there");
             world.remove(&topic);
         }
+        (Request::RemoveIdle { seen }, Answer::WasIdle(true)) => world.went(&seen),
+        (Request::RemoveIdle { seen }, Answer::WasIdle(false)) => world.stayed(hub, &seen),
+        (Request::Session { session, asked }, Answer::Published(results)) => {
+            sessions::answered(world, session, asked, results);
+        }
         (Request::Manage { topic, consumer, verb }, Answer::Managed) => {
             world.manage(&topic, consumer, &verb);
         }
@@ -236,6 +294,9 @@ fn refused(world: &mut World, request: &Request, error: Error) {
         (Request::Cancel { .. }, Error::NotDelayed { .. }) => {}
         (Request::Remove { topic }, Error::UnknownStream(_)) => {
             assert!(!world.has(topic), "seed {seed} {topic} is there");
+        }
+        (Request::RemoveIdle { seen }, Error::UnknownStream(_)) => {
+            assert!(!world.has(&seen.stream), "seed {seed} {} is there", seen.stream);
         }
         (request, error) => panic!("seed {seed}: {request:?} is refused: {error}"),
     }

@@ -8,8 +8,9 @@ use sealane_protocol::Position;
 
 use super::consumers::{Ledger, Verb};
 use super::requests::Request;
+use super::sessions::Numbers;
 use super::{Random, until};
-use crate::{Error, Hub, Level, Output, Start};
+use crate::{Error, Hub, Level, Output, Start, StreamState};
 
 /// What is known of a message that was acknowledged.
 #[derive(Debug, Clone)]
@@ -36,6 +37,8 @@ pub(super) struct Known {
     /// Ids that are held back.
     pub(super) delayed: HashSet<String>,
     pub(super) consumers: BTreeMap<String, Ledger>,
+    /// What publishing sessions have had stored.
+    pub(super) sessions: BTreeMap<usize, Numbers>,
     /// Names of consumers that were removed: those who have them now are not the first.
     pub(super) loose: BTreeSet<String>,
 }
@@ -55,6 +58,8 @@ pub(super) struct World {
     ids: u64,
     /// Requests with a key, to be sent again.
     pub(super) asked: Vec<Request>,
+    /// Streams as they were seen at some time, to be removed if they still are so.
+    pub(super) looked: Vec<StreamState>,
 }
 
 /// What one look at a stream has found.
@@ -67,7 +72,8 @@ struct Found {
 
 impl World {
     pub(super) fn new(seed: u64) -> Self {
-        Self { seed, streams: BTreeMap::new(), seen: HashMap::new(), ids: 0, asked: Vec::new() }
+        let (streams, seen) = (BTreeMap::new(), HashMap::new());
+        Self { seed, streams, seen, ids: 0, asked: Vec::new(), looked: Vec::new() }
     }
 
     pub(super) fn id(&mut self) -> String {
@@ -102,6 +108,33 @@ impl World {
 
     pub(super) fn remove(&mut self, topic: &Topic) {
         self.streams.remove(topic);
+    }
+
+    /// The stream was idle since it was seen, and went.
+    pub(super) fn went(&mut self, seen: &StreamState) {
+        let (topic, seed) = (&seen.stream, self.seed);
+        let known = self.streams.remove(topic).unwrap_or_else(|| panic!("seed {seed}: {topic}"));
+        let generation = known.messages.last_key_value().map(|(_, last)| last.generation);
+        assert!(generation <= Some(seen.generation), "seed {seed}: {topic} is another one");
+        let (next, delayed) = (known.messages.len() as u64, &known.delayed);
+        assert_eq!(next, seen.next, "seed {seed}: {topic} went with what came to it");
+        assert!(delayed.is_empty(), "seed {seed}: {topic} went, {delayed:?} had not come");
+    }
+
+    /// The stream did not go: it was not idle, or not the one that was seen.
+    pub(super) fn stayed(&mut self, hub: &Hub, seen: &StreamState) {
+        let (topic, seed) = (&seen.stream, self.seed);
+        let known = self.streams.get(topic).unwrap_or_else(|| panic!("seed {seed}: {topic}"));
+        let last = known.messages.last_key_value();
+        let is_same = last.is_some_and(|(_, last)| last.generation == seen.generation)
+            && known.messages.len() as u64 == seen.next;
+        // What is cancelled by the same commit keeps its stream all the same.
+        let is_given = topic.as_str().starts_with("d/");
+        // Whoever read an earlier stream of this topic may read this one, too.
+        let is_read = |info: StreamState| info.consumers.iter().any(|one| one.members > 0);
+        let may_be_read = !known.consumers.is_empty() || !known.loose.is_empty();
+        let is_used = is_given || may_be_read || hub.stream(topic).map_or(true, is_read);
+        assert!(!is_same || is_used, "seed {seed}: {topic} stays, and nobody uses it");
     }
 
     pub(super) fn manage(&mut self, topic: &Topic, consumer: &str, verb: &Verb) {
@@ -143,7 +176,7 @@ impl World {
     }
 
     /// Holds all that can be read of a stream against what is known.
-    async fn look(&mut self, hub: &Hub, topic: &Topic) {
+    pub(super) async fn look(&mut self, hub: &Hub, topic: &Topic) {
         let seed = self.seed;
         let found = read(hub, topic, seed).await;
         for (offset, message) in &found.messages {
@@ -238,6 +271,8 @@ impl World {
                 assert!(info.generation > message.generation, "seed {seed}: {topic} {offset}");
             }
             let next = info.next;
+            let what = format!("seed {seed}: {topic}");
+            known.sessions.values_mut().for_each(|numbers| numbers.lose(next, &what));
             known.keys.retain(|_, (ids, offset)| *offset + (ids.len() as u64) <= next);
             known.messages.values_mut().for_each(|message| message.is_sure = true);
             self.look(hub, &topic).await;
@@ -253,8 +288,8 @@ impl World {
     /// Lets everything come that is still to come, and looks at all of it once more.
     pub(super) async fn end(&mut self, hub: &Hub) {
         for topic in self.topics() {
-            let delayed = self.streams[&topic].delayed.len() as u64;
-            let next = self.next(&topic) + delayed;
+            let known = &self.streams[&topic];
+            let next = (known.messages.len() + known.delayed.len()) as u64;
             let arrived = || hub.stream(&topic).is_ok_and(|info| info.next >= next);
             until("delayed messages come", self.seed, arrived).await;
             self.look(hub, &topic).await;

@@ -76,6 +76,16 @@ impl Writes {
         self.run("DELETE FROM consumer WHERE number = ?1", [number])
     }
 
+    /// Whether messages are held back for the stream.
+    pub(crate) fn has_delayed(&self, stream: u32) -> Result<bool, Fault> {
+        #[cfg(test)]
+        self.trouble.statement()?;
+        let mut query = self
+            .connection
+            .prepare_cached("SELECT EXISTS (SELECT 1 FROM delayed WHERE stream = ?1)")?;
+        Ok(query.query_row([stream], |row| row.get(0))?)
+    }
+
     /// The rows of up to `limit` messages of this id that are held back.
     pub(crate) fn find_delayed(
         &self,

@@ -66,13 +66,14 @@ impl Session {
         None
     }
 
-    /// Notes where the next message was stored, and forgets all but about the last `keep` places.
-    pub(crate) fn push(&mut self, place: Outcome, keep: u64) {
-        self.n += 1;
-        self.kept += 1;
+    /// Notes where the next `count` messages were stored, the first of them here, and forgets all
+    /// but about the last `keep` places.
+    pub(crate) fn push(&mut self, place: Outcome, count: u64, keep: u64) {
+        self.n += count;
+        self.kept += count;
         match self.places.back_mut() {
-            Some(run) if run.first.behind(run.count) == place => run.count += 1,
-            _ => self.places.push_back(Run { count: 1, first: place }),
+            Some(run) if run.first.behind(run.count) == place => run.count += count,
+            _ => self.places.push_back(Run { count, first: place }),
         }
         while let Some(oldest) = self.places.front()
             && self.kept - oldest.count >= keep
@@ -268,7 +269,7 @@ mod tests {
         assert_eq!(session.look(1), Next::New);
         assert_eq!((session.look(0), session.look(3)), (Next::Forgotten, Next::Skipped(1)));
         for place in [at(9, 4), at(9, 5), at(9, 8), Outcome::Due(70), at(10, 2)] {
-            session.push(place, 3);
+            session.push(place, 1, 3);
         }
         assert_eq!((session.look(6), session.look(7)), (Next::New, Next::Skipped(6)));
         assert_eq!(session.look(5), Next::Stored(at(10, 2)));
@@ -294,7 +295,7 @@ mod tests {
                     _ => at(generation, offset),
                 };
                 offset += u64::from(kind != 1);
-                session.push(place, keep);
+                session.push(place, 1, keep);
                 places.push(place);
             }
             let read = Session::read(session.n, &session.write_places(), 0);
@@ -307,6 +308,24 @@ mod tests {
                         prop_assert!(!is_kept && other == Next::Forgotten, "{} {:?}", n, other);
                     }
                 }
+            }
+        }
+
+        #[test]
+        fn many_that_are_pushed_at_once_are_as_many_that_are_pushed_singly(
+            runs in proptest::collection::vec((0..3_u64, 1..9_u64), 1..30),
+            keep in 1..40_u64,
+        ) {
+            let (mut single, mut many) = (Session::default(), Session::default());
+            let mut offset = 0;
+            for (gap, count) in runs {
+                offset += gap;
+                many.push(at(7, offset), count, keep);
+                for _ in 0..count {
+                    single.push(at(7, offset), 1, keep);
+                    offset += 1;
+                }
+                prop_assert_eq!(&many, &single);
             }
         }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use sealane_frame::GroupTag;
 use sealane_message::Topic;
+use sealane_protocol::Position;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use super::manage::Manage;
@@ -22,7 +23,7 @@ pub(crate) enum Command {
     Append(Append),
     Publish(Publish),
     Configure(Configure),
-    Remove(Topic, Reply<()>),
+    Remove(Remove),
     Manage(Manage),
     /// Note that offsets, both ends included, cannot be read.
     Damage(Arc<Stream>, (u64, u64)),
@@ -85,6 +86,16 @@ pub(crate) struct Configure {
     pub(crate) change: Change,
     /// The stream, and whether it was made.
     pub(crate) reply: Reply<(Arc<Stream>, bool)>,
+}
+
+/// A stream that is to go.
+pub(crate) struct Remove {
+    pub(crate) topic: Topic,
+    /// It goes only if nothing came to it behind this place, nothing is held back for it and nobody
+    /// reads it.
+    pub(crate) idle_since: Option<Position>,
+    /// Whether it went.
+    pub(crate) reply: Reply<bool>,
 }
 
 /// What became of an append.
@@ -189,7 +200,7 @@ impl Command {
         match self {
             Command::Append(append) => Some(&append.topic),
             Command::Configure(configure) => Some(&configure.topic),
-            Command::Remove(topic, _) => Some(topic),
+            Command::Remove(remove) => Some(&remove.topic),
             Command::Manage(manage) => Some(&manage.topic),
             Command::Publish(_) | Command::Damage(..) | Command::Dirty | Command::Stop(_) => None,
         }
@@ -231,7 +242,8 @@ impl Command {
             }
             Command::Configure(configure) => configure.reply.send(Err(error)).is_ok(),
             Command::Manage(manage) => manage.reply.send(Err(error)).is_ok(),
-            Command::Remove(_, reply) | Command::Stop(reply) => reply.send(Err(error)).is_ok(),
+            Command::Remove(remove) => remove.reply.send(Err(error)).is_ok(),
+            Command::Stop(reply) => reply.send(Err(error)).is_ok(),
             Command::Damage(..) | Command::Dirty => true,
         };
     }
@@ -242,7 +254,7 @@ pub(super) enum Answer {
     Append(Reply<Appended>, Result<Appended, Refusal>),
     Publish(Arc<Outbox>, Answered),
     Configure(Reply<(Arc<Stream>, bool)>, Result<(Arc<Stream>, bool), Refusal>),
-    Remove(Reply<()>, Result<(), Refusal>),
+    Remove(Reply<bool>, Result<bool, Refusal>),
     Manage {
         reply: Reply<u64>,
         result: Result<u64, Refusal>,
@@ -252,17 +264,20 @@ pub(super) enum Answer {
 }
 
 impl Answer {
-    /// The commit stands.
-    pub(super) fn send(self) {
+    /// The commit stands. Returns the session whose connection is to be told of its answers.
+    pub(super) fn send(self) -> Option<Arc<Outbox>> {
         match self {
             Answer::Append(reply, result) => drop(reply.send(result.map_err(Error::from))),
-            Answer::Publish(outbox, answered) => outbox.tell([answered]),
+            Answer::Publish(outbox, answered) => {
+                return outbox.add([answered]).then_some(outbox);
+            }
             Answer::Configure(reply, result) => drop(reply.send(result.map_err(Error::from))),
             Answer::Remove(reply, result) => drop(reply.send(result.map_err(Error::from))),
             Answer::Manage { reply, result, .. } => {
                 drop(reply.send(result.map_err(Error::from)));
             }
         }
+        None
     }
 
     /// The commit was given up. What was refused in it may have been for what did not come to be.

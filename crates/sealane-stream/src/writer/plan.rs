@@ -5,6 +5,7 @@
 
 mod made;
 mod publish;
+mod remove;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
@@ -26,6 +27,7 @@ use super::upkeep::RELEASE_AGAIN_MS;
 use crate::Level;
 use crate::block::Record;
 use crate::envelope::Envelope;
+use crate::publishing;
 use crate::registry::Registry;
 use crate::rooms::{Room, Rooms};
 use crate::store::{
@@ -135,12 +137,14 @@ struct Asked {
     expect: Option<u64>,
     due_ms: Option<u64>,
     key: Option<Key>,
+    /// Whether the answer names the messages by their numbers, and not by their ids.
+    is_numbered: bool,
 }
 
 impl Asked {
     fn split(append: Append) -> (Reply<Appended>, Self) {
         let Append { topic, envelopes, group, expect, due_ms, key, reply, .. } = append;
-        (reply, Self { topic, envelopes, group, expect, due_ms, key })
+        (reply, Self { topic, envelopes, group, expect, due_ms, key, is_numbered: false })
     }
 }
 
@@ -213,19 +217,7 @@ impl Plan {
             Command::Publish(publish) => return self.publish(planner, publish),
             Command::Configure(configure) => self.configure(planner, configure),
             Command::Manage(manage) => self.manage(planner, manage)?,
-            Command::Remove(topic, reply) => match self.target(planner, &topic) {
-                Target::Known(_) if self.made.contains_key(&topic) => {
-                    self.defer(Command::Remove(topic, reply));
-                }
-                Target::Known(stream) => {
-                    self.remove(topic, stream);
-                    self.answers.push((None, Answer::Remove(reply, Ok(()))));
-                }
-                Target::New | Target::Leaving => {
-                    let refusal = Refusal::UnknownStream(topic);
-                    self.answers.push((None, Answer::Remove(reply, Err(refusal))));
-                }
-            },
+            Command::Remove(remove) => self.ask_to_remove(planner, remove)?,
             Command::Damage(stream, range) => self.damage.push((stream, range)),
             Command::Dirty | Command::Stop(_) => {}
         }
@@ -288,9 +280,9 @@ impl Plan {
         let is_published = |(number, _): &mut (Option<u32>, Answer)| {
             number.is_some_and(|number| numbers.contains(&number))
         };
-        for (_, answer) in self.answers.extract_if(.., is_published) {
-            answer.send();
-        }
+        let answered = self.answers.extract_if(.., is_published);
+        let told: Vec<_> = answered.filter_map(|(_, answer)| answer.send()).collect();
+        told.iter().for_each(|outbox| outbox.wake());
         all
     }
 
@@ -303,7 +295,8 @@ impl Plan {
         let levels = self.settings.values().filter(|(s, new)| s.settings().level != new.level);
         added.extend(levels.map(|(stream, _)| stream.number));
         let stays = |(_, answer): &(Option<u32>, Answer)| match answer {
-            Answer::Remove(..) => true,
+            // What has kept a stream may be taken out here.
+            Answer::Remove(_, result) => *result != Ok(false),
             Answer::Configure(_, Ok((stream, _))) => !added.contains(&stream.number),
             Answer::Manage { removes, .. } => *removes,
             Answer::Configure(_, Err(_)) | Answer::Append(..) | Answer::Publish(..) => false,
@@ -328,12 +321,13 @@ impl Plan {
 
     /// Tells everybody, once the commit has ended.
     pub(super) fn answer(&mut self, fault: Option<&Fault>) {
-        for (_, answer) in self.answers.drain(..) {
-            match fault {
-                None => answer.send(),
-                Some(fault) => answer.fail(fault),
-            }
-        }
+        let Some(fault) = fault else {
+            let answers = self.answers.drain(..);
+            return publishing::send(
+                &answers.filter_map(|(_, answer)| answer.send()).collect::<Vec<_>>(),
+            );
+        };
+        self.answers.drain(..).for_each(|(_, answer)| answer.fail(fault));
     }
 
     pub(super) fn target(&self, planner: &Planner, topic: &Topic) -> Target {
@@ -385,16 +379,6 @@ impl Plan {
 
     pub(super) fn staged(&mut self, stream: &Arc<Stream>) -> &mut Staged {
         self.gains.entry(stream.number).or_insert_with(|| Staged::new(stream.clone()))
-    }
-
-    fn remove(&mut self, topic: Topic, stream: Arc<Stream>) {
-        stream.state.lock().leaving = u64::MAX;
-        self.gains.remove(&stream.number);
-        self.settings.remove(&stream.number);
-        self.managed.forget(stream.number);
-        self.delayed.retain(|delayed| delayed.stream.number != stream.number);
-        self.rooms_left.add(&topic);
-        self.removing.insert(topic, stream);
     }
 
     fn configure(&mut self, planner: &mut Planner, configure: Configure) {
@@ -537,7 +521,8 @@ impl Plan {
     fn take(&mut self, stream: &Arc<Stream>, asked: Asked) -> Appended {
         let now_ms = self.now_ms;
         let level = stream.state.lock().level;
-        let ids: Vec<Bytes> = asked.envelopes.iter().map(|envelope| envelope.id.clone()).collect();
+        let named = asked.envelopes.iter().filter(|_| !asked.is_numbered);
+        let ids: Vec<Bytes> = named.map(|envelope| envelope.id.clone()).collect();
         let key = asked.key.map(|key| (key.key, key.body.to_vec(), write_ids(&ids)));
         if let Some(due_ms) = asked.due_ms {
             let record = |envelope| Record::new(0, now_ms, envelope);

@@ -2,12 +2,15 @@
 //! between; what it skips is refused.
 
 use std::path::Path;
+use std::sync::{Arc, OnceLock, Weak, mpsc};
 use std::time::Duration;
 
 use sealane_codec::{Codec, Transcoder};
+use sealane_frame::GroupTag;
 use sealane_protocol::{Outcome, Position};
 use sealane_stream::{
-    Answered, Change, Enqueue, Envelope, Error, Hub, HubConfig, Item, Level, Publishing, Retention,
+    Answered, Change, Direct, Enqueue, Envelope, Error, Hub, HubConfig, Item, Level, Publishing,
+    Retention,
 };
 
 const KEEP: u64 = 16;
@@ -216,4 +219,63 @@ async fn sessions_of_yesterday_are_forgotten_and_others_are_not() {
 fn sessions(folder: &Path) -> i64 {
     let store = rusqlite::Connection::open(folder.join("streams.db")).unwrap();
     store.query_row("SELECT count(*) FROM session", [], |row| row.get(0)).unwrap()
+}
+
+/// A connection that takes its answers wherever they are, or leaves them to its task.
+struct Here {
+    publishing: OnceLock<Publishing>,
+    takes: bool,
+    came: mpsc::Sender<(Option<String>, Vec<Answered>)>,
+}
+
+impl Direct for Here {
+    fn answer(&self) -> bool {
+        let mut answers = Vec::new();
+        if self.takes {
+            self.publishing.get().unwrap().take_answers(&mut answers);
+        }
+        let thread = std::thread::current().name().map(str::to_owned);
+        self.came.send((thread, answers)).unwrap();
+        self.takes
+    }
+}
+
+#[tokio::test]
+async fn answers_are_taken_where_they_are_made_or_by_the_task_that_waits() {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = open(folder.path());
+    for takes in [true, false] {
+        let (came, comes) = mpsc::channel();
+        let here = Arc::new(Here { publishing: OnceLock::new(), takes, came });
+        let session = hub.publishing("t", if takes { "here" } else { "there" }).unwrap();
+        let weak: Weak<Here> = Arc::downgrade(&here);
+        session.answer_by(weak);
+        let session = here.publishing.get_or_init(|| session);
+        ask(session, vec![item(&hub, "a", 1), item(&hub, "a", 2), item(&hub, "a", 4)]).await;
+        if !takes {
+            assert_eq!(answers(session, 3).await.len(), 3);
+        }
+        let (thread, taken) = comes.recv_timeout(Duration::from_secs(60)).unwrap();
+        assert_eq!(thread.as_deref(), Some("sealane-writer"));
+        let ranges: Vec<_> = taken.iter().map(|one| (one.from, one.to)).collect();
+        assert_eq!(ranges, if takes { vec![(1, 2), (4, 4)] } else { vec![] });
+    }
+    // A connection that has gone leaves the answers to whoever asks.
+    let session = hub.publishing("t", "gone").unwrap();
+    session.answer_by(Weak::<Here>::new());
+    assert_eq!(publish(&hub, &session, "a", 1..=3).await.len(), 3);
+}
+
+#[tokio::test]
+async fn where_the_first_of_many_is_refused_the_others_skip_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = open(folder.path());
+    let topic = "s".parse().unwrap();
+    let sealed = Some(GroupTag::from_bytes([1, 2, 3, 4]));
+    hub.configure(&topic, Change { sealed, ..Change::default() }).await.unwrap();
+    let session = hub.publishing("t", "s").unwrap();
+    let told = publish(&hub, &session, "s", 1..=3).await;
+    assert!(matches!(told[0], Err(Error::NotSealed { .. })), "{told:?}");
+    assert_eq!(told[1..], [1, 1].map(|next| Err(Error::NumberSkipped { next })));
+    assert_eq!(next(&hub, "s"), 0);
 }

@@ -96,10 +96,14 @@ impl Vault {
         let snapshot = self.snapshot(options.snapshot)?;
         let manifest = self.manifest_from_packs()?;
         let wanted = self.choose(&snapshot, options.sample)?;
-        let chunks = Chunks::new(self, &manifest)?;
-        let entries = Entries::new(Chunks::new(self, &manifest)?, &snapshot.body.pages);
+        let chunks = || {
+            let mut chunks = Chunks::new(self, &manifest)?;
+            chunks.turn_to(&snapshot);
+            Ok::<_, Error>(chunks)
+        };
+        let entries = Entries::new(chunks()?, &snapshot.body.pages);
         let entries = entries.filter(|entry| entry.as_ref().map_or(true, &wanted));
-        let restored = restore(chunks, entries, scratch, &GetOptions::default())?;
+        let restored = restore(chunks()?, entries, scratch, &GetOptions::default())?;
         let mut report = DrillReport {
             time_ns: now_ns(),
             snapshot: snapshot.number,
@@ -111,8 +115,8 @@ impl Vault {
             took_ms: 0,
             failed: restored.failed,
         };
-        let mut chunks = Chunks::new(self, &manifest)?;
-        for entry in Entries::new(Chunks::new(self, &manifest)?, &snapshot.body.pages) {
+        let mut reread = chunks()?;
+        for entry in Entries::new(chunks()?, &snapshot.body.pages) {
             let entry = match entry {
                 Ok(entry) => entry,
                 // The restore has named it.
@@ -120,7 +124,7 @@ impl Vault {
                 Err(error) => return Err(error),
             };
             if wanted(&entry) {
-                match self.compare(&mut chunks, scratch, &entry) {
+                match self.compare(&mut reread, scratch, &entry) {
                     Ok(()) => {
                         report.entries += 1;
                         report.files += u64::from(matches!(entry.node, Node::File { .. }));

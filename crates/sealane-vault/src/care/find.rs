@@ -43,12 +43,15 @@ impl Vault {
         let mut pages = HashSet::new();
         let mut given = HashSet::new();
         for snapshot in self.snapshots_of(whose)?.into_iter().rev() {
+            chunks.turn_to(&snapshot);
             for page in &snapshot.body.pages {
                 if !pages.insert(*page) {
                     continue;
                 }
                 let entries = match chunks.read(page, ChunkKind::Page).and_then(read_page) {
                     Ok(entries) => entries,
+                    // A prune has removed it since: it is no snapshot to look through.
+                    Err(Error::Removed(_)) => break,
                     Err(error) if error.is_damage() => {
                         let path = format!("snapshot {}", snapshot.number);
                         self.warn([Skipped { path, reason: error.named() }]);

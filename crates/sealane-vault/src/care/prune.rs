@@ -8,7 +8,7 @@ use crate::format::chunk::{ChunkKind, Id};
 use crate::format::header::{Kind, ObjectHeader};
 use crate::format::index::read_index;
 use crate::format::pack::{Hash, Pack, pack_key};
-use crate::format::snapshot::{HANDOVER, snapshot_key};
+use crate::format::snapshot::{HANDOVER, Sealed, snapshot_key};
 use crate::get::{Chunks, roots};
 use crate::limits::MAX_INDEX_BYTES;
 use crate::listing::listing_key;
@@ -197,18 +197,24 @@ impl Vault {
         let snapshots: HashMap<u64, &Snapshot> = all.iter().map(|s| (s.number, s)).collect();
         let newest = all.last().map_or(0, |snapshot| snapshot.number);
         for number in chain.links {
-            let sealed = self.load(number, &signers)?;
-            if sealed.link.signer == HANDOVER {
-                continue;
-            }
+            let sealed = match self.load(number, &signers) {
+                Ok(sealed) if sealed.link.signer == HANDOVER => continue,
+                Ok(sealed) => sealed,
+                // Another prune has removed it, and named it.
+                Err(Error::Missing(_)) => continue,
+                Err(error) => return Err(error),
+            };
             match snapshots.get(&number) {
                 Some(_) if keep.contains(&number) => {}
                 Some(snapshot) => {
                     gone.push((number, sealed.hash));
                     listings.extend(snapshot.body.listing);
                 }
-                // An older prune; what came after the list was read is not touched.
-                None if number <= newest => gone.push((number, sealed.hash)),
+                // An older prune, or what nobody can read. What came after the list was read is not
+                // touched.
+                None if number <= newest && !self.keeps(&sealed)? => {
+                    gone.push((number, sealed.hash));
+                }
                 None => {}
             }
         }
@@ -227,6 +233,15 @@ impl Vault {
             self.store().delete(&snapshot_key(number))?;
         }
         listings.iter().try_for_each(|hash| self.store().delete(&listing_key(hash)))
+    }
+
+    /// Whether a link is a snapshot that can be read.
+    fn keeps(&self, sealed: &Sealed) -> Result<bool, Error> {
+        match self.sealing_of(&sealed.header).and_then(|sealing| sealed.open(&sealing)) {
+            Ok(body) => Ok(!body.prune),
+            Err(error) if error.is_damage() => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     fn all_packs(&self) -> Result<Vec<Pack>, Error> {
@@ -368,10 +383,17 @@ impl Vault {
     }
 
     fn remove_empty_indexes(&self) -> Result<(), Error> {
+        // The packs of an index that is there now are all older than it.
+        let indexes = self.store().list("index/")?;
         let there: HashSet<Hash> = self.pack_objects()?.into_iter().map(|(hash, _)| hash).collect();
-        for object in self.store().list("index/")? {
+        for object in indexes {
             let open = |header: &ObjectHeader| self.sealing_of(header);
-            let bytes = self.store().get(&object.key, MAX_INDEX_BYTES)?;
+            let bytes = match self.store().get(&object.key, MAX_INDEX_BYTES) {
+                Ok(bytes) => bytes,
+                // Another prune has removed it.
+                Err(Error::Missing(_)) => continue,
+                Err(error) => return Err(error),
+            };
             if self.is_of_next_key(&object.key, &bytes) {
                 continue;
             }

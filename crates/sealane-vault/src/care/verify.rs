@@ -50,7 +50,8 @@ impl Vault {
     /// `read_data` also that every byte of every pack is what was written. Uses nothing that this
     /// machine remembers.
     ///
-    /// What it finds bad counts as absent from then on, so that the next put keeps it anew.
+    /// What it finds bad counts as absent from then on, so that the next put keeps it anew. What a
+    /// prune removes while it runs is no problem, and packs that come while it runs are not read.
     ///
     /// # Errors
     /// [`Error::NotOwner`], and what the store fails for as a whole. What is wrong with single
@@ -69,12 +70,14 @@ impl Vault {
                     manifest.transaction(|manifest| manifest.learn(learned))?;
                     self.manifest().transaction(|manifest| manifest.learn(learned))
                 };
-                if let Err(error) = self.verify_pack(pack, &mut chunks, &learn) {
-                    if !error.is_damage() {
-                        return Err(error);
+                let key = pack_key(&pack.hash);
+                match self.verify_pack(pack, &mut chunks, &learn) {
+                    Err(error) if self.is_gone(&key, &error)? => continue,
+                    Err(error) if error.is_damage() => {
+                        report.problem(&key, &error);
+                        report.bad_packs.push(pack.hash);
                     }
-                    report.problem(&pack_key(&pack.hash), &error);
-                    report.bad_packs.push(pack.hash);
+                    other => other?,
                 }
                 report.read_bytes += pack.size;
             }
@@ -95,17 +98,24 @@ impl Vault {
         report.problems.extend(self.check_rotations()?);
         for object in self.store().list("reports/")? {
             match self.read_report(&object.key) {
+                Err(error) if self.is_gone(&object.key, &error)? => {}
                 Err(error) if error.is_damage() => report.problem(&object.key, &error),
                 other => other.map(|_| ())?,
             }
         }
         for object in self.store().list("condemned/")? {
             match self.read_mark(&object.key) {
+                Err(error) if self.is_gone(&object.key, &error)? => {}
                 Err(error) if error.is_damage() => report.problem(&object.key, &error),
                 other => other.map(|_| ())?,
             }
         }
         Ok(())
+    }
+
+    /// Whether an object that was listed has been removed since, as prunes do.
+    fn is_gone(&self, key: &str, error: &Error) -> Result<bool, Error> {
+        Ok(matches!(error, Error::Missing(_)) && self.store().size(key)?.is_none())
     }
 
     fn verify_trailers(
@@ -121,6 +131,7 @@ impl Vault {
                     packs.push(pack);
                     report.packs += 1;
                 }
+                Err(error) if self.is_gone(&pack_key(&hash), &error)? => {}
                 Err(error) if error.is_damage() => {
                     report.problem(&pack_key(&hash), &error);
                     report.bad_packs.push(hash);
@@ -141,26 +152,47 @@ impl Vault {
             }
             let read =
                 read.and_then(|bytes| read_index(&object.key, &bytes, self.vault_id(), open));
-            if let Err(error) = read {
-                report.problem(&object.key, &error);
+            match read {
+                Ok(_) => {}
+                Err(error) if self.is_gone(&object.key, &error)? => {}
+                Err(error) => report.problem(&object.key, &error),
             }
         }
         Ok(())
     }
 
+    /// Goes through all snapshots; anew if a prune removed some of those that have problems.
     fn verify_snapshots(
         &self,
         manifest: &Manifest,
         report: &mut VerifyReport,
     ) -> Result<(), Error> {
+        let mut found = self.try_snapshots(manifest)?;
+        for _ in 1..PASSES {
+            if found.troubled.is_empty() {
+                break;
+            }
+            let removed = self.walk(None)?.removed;
+            if !removed.iter().any(|(number, _)| found.troubled.contains(number)) {
+                break;
+            }
+            found = self.try_snapshots(manifest)?;
+        }
+        report.problems.append(&mut found.report.problems);
+        report.snapshots = found.report.snapshots;
+        report.chunks = found.report.chunks;
+        Ok(())
+    }
+
+    fn try_snapshots(&self, manifest: &Manifest) -> Result<Pass, Error> {
         let chain = self.walk(None)?;
-        report.problems.extend(chain.problems);
+        let mut report = VerifyReport { problems: chain.problems, ..VerifyReport::default() };
         let mut chunks = Chunks::new(self, manifest)?;
         let mut checked = Checked::default();
         let signers = self.signers()?;
         let mut numbers = [chain.links, chain.loose].concat();
         numbers.sort_unstable();
-        let mut named = 0;
+        let (mut named, mut troubled) = (0, Vec::new());
         for number in numbers {
             let before = report.problems.len();
             let name = format!("snapshot {number}");
@@ -175,6 +207,7 @@ impl Vault {
                 }
                 Err(error) => {
                     report.problem(&name, &error);
+                    troubled.push(number);
                     continue;
                 }
             };
@@ -182,19 +215,22 @@ impl Vault {
                 continue;
             }
             for page in &body.pages {
-                checked.page(manifest, &mut chunks, page, &name, report)?;
+                checked.page(manifest, &mut chunks, page, &name, &mut report)?;
             }
             if let Some(hash) = body.listing {
-                self.verify_listing(&hash, report);
+                self.verify_listing(&hash, &mut report);
             }
-            report.snapshots += u64::from(report.problems.len() == before);
+            match report.problems.len() == before {
+                true => report.snapshots += 1,
+                false => troubled.push(number),
+            }
         }
         if named > self.roster().number {
             let reason = "the owner's list of slots is missing, or was rolled back";
             report.name(&roster_key(named), reason);
         }
         report.chunks = checked.live.ids.len() as u64;
-        Ok(())
+        Ok(Pass { report, troubled })
     }
 
     fn verify_listing(&self, hash: &Hash, report: &mut VerifyReport) {
@@ -236,6 +272,16 @@ impl Vault {
         outcome.and(bytes.finish())
     }
 }
+
+/// What going through all snapshots found.
+struct Pass {
+    report: VerifyReport,
+    /// The snapshots that have problems.
+    troubled: Vec<u64>,
+}
+
+/// How often the snapshots are gone through while prunes remove some.
+const PASSES: usize = 3;
 
 /// Chunks whose state is noted at once.
 const LEARNED_AT_ONCE: usize = 4096;
@@ -326,12 +372,20 @@ impl Checked {
     ) -> Result<(), Error> {
         let mut missing = Vec::new();
         let added = self.live.add_page(chunks, page, &mut |piece, path| {
-            if let Err(error) = check_piece(manifest, piece) {
-                missing.push((path.to_owned(), error));
+            if check_piece(manifest, piece).is_err() {
+                missing.push((*piece, path.to_owned()));
             }
             Ok(())
         });
-        missing.iter().for_each(|(path, error)| report.problem(path, error));
+        // A prune may have written them anew since the packs were listed.
+        if !missing.is_empty() && chunks.may_look() {
+            chunks.look_again()?;
+        }
+        for (piece, path) in missing {
+            if let Err(error) = check_piece(manifest, &piece) {
+                report.problem(&path, &error);
+            }
+        }
         match added {
             Ok(()) if self.lost.contains(page) => {
                 report.problem(name, &Error::Missing(format!("chunk {page}")));

@@ -63,6 +63,8 @@ impl Vault {
                     lacking.get_or_insert(error);
                     Ok(None)
                 }
+                // A prune has removed it since.
+                Err(Error::Removed(_)) => Ok(None),
                 Err(error) => Err(error),
             }
         })?;

@@ -10,11 +10,15 @@ use crate::format::page::{Piece, read_list};
 use crate::keys::Sealing;
 use crate::limits::READ_BLOCK_BYTES;
 use crate::manifest::{Learned, Location, Manifest, State};
-use crate::vault::Vault;
+use crate::vault::{Snapshot, Vault};
 use crate::wire::Reader;
 
 /// What is read ahead of a reader that goes through a pack in order.
 const AHEAD_BYTES: u64 = 4 << 20;
+/// How often the store is looked at again for one chunk, which prunes may move meanwhile.
+const LOOKS: usize = 3;
+/// How often in a row the store is looked at for chunks that are lost and nothing is found.
+const VAIN_LOOKS: usize = 3;
 
 /// Reads chunks, and gives out nothing that is not verified.
 pub(crate) struct Chunks<'a> {
@@ -25,8 +29,14 @@ pub(crate) struct Chunks<'a> {
     window: Window,
     opened: Vec<u8>,
     plain: Vec<u8>,
-    /// Chunks of others that were opened here, and chunks that were not what they should be.
-    learned: HashSet<(Id, Hash, bool)>,
+    /// Whether chunks of others were opened here, and which were not what they should be.
+    learned: HashMap<(Id, Hash), bool>,
+    /// The snapshot that is read, if it is one alone.
+    snapshot: Option<u64>,
+    /// Packs that the store lists, or did, and does not give.
+    absent: HashSet<Hash>,
+    /// Looks at the store that found nothing since one did.
+    vain: usize,
 }
 
 /// A part of a pack as it lies in the store.
@@ -61,8 +71,23 @@ impl<'a> Chunks<'a> {
             window: Window::default(),
             opened: Vec::new(),
             plain: Vec::new(),
-            learned: HashSet::new(),
+            learned: HashMap::new(),
+            snapshot: None,
+            absent: HashSet::new(),
+            vain: 0,
         })
+    }
+
+    /// Reads what a snapshot names, from wherever this machine knows it to lie.
+    pub(crate) fn of(vault: &'a Vault, snapshot: &Snapshot) -> Result<Self, Error> {
+        let mut chunks = Chunks::new(vault, vault.manifest())?;
+        chunks.turn_to(snapshot);
+        Ok(chunks)
+    }
+
+    /// Turns to another snapshot.
+    pub(crate) fn turn_to(&mut self, snapshot: &Snapshot) {
+        self.snapshot = Some(snapshot.number);
     }
 
     pub(crate) fn manifest(&self) -> &'a Manifest {
@@ -79,21 +104,82 @@ impl<'a> Chunks<'a> {
         Ok(&self.plain)
     }
 
+    /// Reads a chunk from the first of its places that gives it. What was put since the manifest
+    /// was brought up to date is found, and so is what a prune has moved.
     fn read_at(&mut self, id: &Id, kind: ChunkKind) -> Result<Location, Error> {
+        let absent = self.absent.len();
+        let mut failed = match self.try_places(id, kind) {
+            Err(error) if error.is_damage() => error,
+            other => return other,
+        };
+        if self.absent.len() == absent && !self.may_look() {
+            return Err(failed);
+        }
+        for _ in 0..LOOKS {
+            let changed = self.look_again()?;
+            match self.try_places(id, kind) {
+                Err(error) if error.is_damage() => failed = error,
+                other => return other,
+            }
+            if !changed {
+                break;
+            }
+        }
+        Err(self.why(failed)?)
+    }
+
+    fn try_places(&mut self, id: &Id, kind: ChunkKind) -> Result<Location, Error> {
         let mut failed = None;
         for location in self.manifest.places(id)? {
             let read = self.try_read(&location, kind);
             // What the owner sealed counts as kept already.
             if read.is_err() || !location.own {
-                self.learned.insert((*id, location.pack, read.is_ok()));
+                self.learned.insert((*id, location.pack), read.is_ok());
             }
             match read {
                 Ok(()) => return Ok(location),
-                Err(error) if error.is_damage() => failed = failed.or(Some(error)),
+                Err(error) if error.is_damage() => {
+                    if matches!(error, Error::Missing(_)) {
+                        self.absent.insert(location.pack);
+                    }
+                    failed = failed.or(Some(error));
+                }
                 Err(error) => return Err(error),
             }
         }
         Err(failed.unwrap_or_else(|| Error::Missing(format!("chunk {id}"))))
+    }
+
+    /// Whether another look at the store for a chunk that is lost is worth its price.
+    pub(crate) fn may_look(&self) -> bool {
+        self.vain < VAIN_LOOKS
+    }
+
+    /// Brings the manifest up to date once more. Gives whether the store has changed.
+    ///
+    /// Where much is lost, that would ask for a list of all packs for each chunk: after some looks
+    /// in vain only a pack that has gone since is a reason for another.
+    pub(crate) fn look_again(&mut self) -> Result<bool, Error> {
+        let remembered = std::ptr::eq(self.manifest, self.vault.manifest());
+        let changed = match remembered && self.vault.state().is_ok() {
+            true => self.vault.sync()?,
+            false => self.vault.sync_packs(self.manifest)?,
+        };
+        self.vain = if changed { 0 } else { self.vain + 1 };
+        Ok(changed)
+    }
+
+    /// Why a chunk that the store does not have either cannot be read.
+    fn why(&self, failed: Error) -> Result<Error, Error> {
+        let chain = self.vault.walk(None)?;
+        if chain.rotated {
+            return Ok(Error::Rotated);
+        }
+        let removed = |number: &u64| chain.removed.iter().any(|(removed, _)| removed == number);
+        Ok(match self.snapshot.filter(removed) {
+            Some(number) => Error::Removed(number),
+            None => failed,
+        })
     }
 
     fn try_read(&mut self, location: &Location, kind: ChunkKind) -> Result<(), Error> {
@@ -249,7 +335,7 @@ impl Drop for Chunks<'_> {
     /// Notes what was learned, so that the next put relies on what opens and keeps anew what does
     /// not. That is a shortcut: what cannot be noted is found again.
     fn drop(&mut self) {
-        let learned = self.learned.drain().map(|(id, pack, opened)| Learned {
+        let learned = self.learned.drain().map(|((id, pack), opened)| Learned {
             id,
             pack,
             state: if opened { State::Opened } else { State::Bad },

@@ -11,7 +11,7 @@ use rustix::fs::{FileType, Stat};
 
 use super::chunks::Chunks;
 use super::is_in;
-use super::target::Target;
+use super::target::{MARK, Target};
 use super::write::{Flush, Step, Writer, check_replaceable, ends_all, failed};
 use crate::Error;
 use crate::format::chunk::{ChunkKind, Id};
@@ -194,6 +194,8 @@ impl Restore<'_> {
     fn entry(&mut self, entry: Entry) -> Result<(), Error> {
         let path = entry.shown();
         let handed = match &entry.node {
+            // The mark stands there, and is taken away in the end with what lies in its place.
+            _ if is_in(&entry.path, MARK.as_bytes()) => Err(Error::TargetExists(path.clone())),
             Node::Folder => match self.target.folder(&entry.path) {
                 Ok(()) => self.give(Step::Folder(entry)),
                 Err(error) => Err(error),

@@ -22,7 +22,7 @@ pub(super) struct Target {
 }
 
 /// In the target's root while what is restored is not durable yet.
-const MARK: &str = ".sealane-restoring";
+pub(super) const MARK: &str = ".sealane-restoring";
 
 const FOLDER: OFlags =
     OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC).union(OFlags::RDONLY);

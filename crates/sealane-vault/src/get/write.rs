@@ -255,10 +255,12 @@ impl Draft {
     }
 }
 
-/// Whether the rest would fail as well: without the store, or without room.
+/// Whether the rest would fail as well: without the store, the snapshot or the key, or without
+/// room.
 pub(super) fn ends_all(error: &Error) -> bool {
     match error {
         Error::Store { .. } | Error::Manifest(_) | Error::Stopped => true,
+        Error::Removed(_) | Error::Rotated => true,
         Error::File { cause, .. } => cause.kind() == io::ErrorKind::StorageFull,
         _ => false,
     }

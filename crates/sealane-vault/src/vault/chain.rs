@@ -76,6 +76,8 @@ impl Vault {
         signers: &HashMap<SignerId, SignerKey>,
     ) -> Result<Option<Snapshot>, Error> {
         match self.read_snapshot(number, signers) {
+            // A prune has removed it since. If it was somebody else, the next walk says so.
+            Err(Error::Missing(_)) => Ok(None),
             Err(error) if error.is_damage() => {
                 let path = format!("snapshot {number}");
                 self.warn([Skipped { path, reason: error.named() }]);
@@ -108,7 +110,12 @@ impl Vault {
         let signers = self.signers()?;
         let mut named = 0;
         for number in self.walk(None)?.links {
-            let sealed = self.load(number, &signers)?;
+            let sealed = match self.load(number, &signers) {
+                Ok(sealed) => sealed,
+                // A prune has removed it since.
+                Err(Error::Missing(_)) => continue,
+                Err(error) => return Err(error),
+            };
             if !sealed.link.is_owners() {
                 continue;
             }
@@ -161,7 +168,12 @@ impl Vault {
             if !self.snapshot_numbers()?.contains(&number) {
                 return Err(none(number.to_string()));
             }
-            return self.read_snapshot(number, &signers)?.ok_or_else(|| none(number.to_string()));
+            return match self.read_snapshot(number, &signers) {
+                Ok(Some(snapshot)) => Ok(snapshot),
+                // A prune, or one that a prune has removed since.
+                Ok(None) | Err(Error::Missing(_)) => Err(none(number.to_string())),
+                Err(error) => Err(error),
+            };
         }
         self.search(&mut |snapshot| Ok(Some(snapshot)))?.ok_or_else(|| none("latest".to_owned()))
     }
@@ -191,7 +203,7 @@ impl Vault {
         let seen = self.seen_head()?;
         let mut chain = self.walk(seen)?;
         self.warn(chain.problems.drain(..));
-        match chain.head {
+        match chain.standing {
             Some(head) if Some(head) != seen => self.remember_head(head)?,
             _ => {}
         }

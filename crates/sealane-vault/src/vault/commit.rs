@@ -1,4 +1,4 @@
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::Vault;
 use super::chain::{Head, head_text};
@@ -85,10 +85,13 @@ impl Vault {
         if all_stay { Ok(()) } else { Err(Error::Pruned) }
     }
 
-    /// Appends a link to the chain, behind whatever others append at the same time.
+    /// Appends a link to the chain, behind whatever others append at the same time. One of the
+    /// owner that names what was `removed` names what others have removed meanwhile, too: what the
+    /// newest such link does not name counts as lost.
     pub(crate) fn append(&self, body: &Body, removed: Vec<(u64, Hash)>) -> Result<Head, Error> {
         let header = ObjectHeader { kind: Kind::Snapshot, ..self.header() };
         let mut link = Link { number: 0, previous: [0; 32], signer: self.signer_id, removed };
+        let mut named: HashSet<u64> = link.removed.iter().map(|(number, _)| *number).collect();
         for _ in 0..TRIES {
             let mut behind = self.behind()?;
             if self.is_rotating()? {
@@ -98,6 +101,10 @@ impl Vault {
             }
             if behind.rotated {
                 return Err(Error::Rotated);
+            }
+            if body.prune {
+                let of_others = behind.removed.iter();
+                link.removed.extend(of_others.filter(|(number, _)| named.insert(*number)));
             }
             link.number = behind.next;
             link.previous = behind.head.unwrap_or_default().1;

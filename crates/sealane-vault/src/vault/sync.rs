@@ -11,8 +11,8 @@ use crate::store::Object;
 use crate::wire::from_hex;
 
 impl Vault {
-    /// Brings the manifest up to date with the packs that the store has.
-    pub(crate) fn sync(&self) -> Result<(), Error> {
+    /// Brings the manifest up to date with the packs that the store has. Gives whether it was not.
+    pub(crate) fn sync(&self) -> Result<bool, Error> {
         let packs = self.pack_objects()?;
         let there: HashSet<Hash> = packs.iter().map(|(hash, _)| *hash).collect();
         let condemned = self.condemned()?;
@@ -21,19 +21,38 @@ impl Vault {
             known.difference(&there).try_for_each(|gone| manifest.forget_pack(gone))?;
             if !self.mains.is_empty() && there.len() > known.intersection(&there).count() {
                 self.read_indexes(manifest, &there)?;
-                let known = manifest.packs()?;
-                for (hash, size) in packs.iter().filter(|(hash, _)| !known.contains(hash)) {
-                    match self.read_pack(hash, *size) {
-                        Ok(pack) => manifest.add_pack(&pack, self.origin(&pack))?,
-                        // What is in it is missing then: a put keeps it anew, and `verify` and
-                        // whoever needs it say so.
-                        Err(error) if error.is_damage() => {}
-                        Err(error) => return Err(error),
-                    }
-                }
+                self.add_packs(manifest, &packs)?;
             }
-            manifest.condemn(&condemned)
+            manifest.condemn(&condemned)?;
+            Ok(manifest.packs()? != known)
         })
+    }
+
+    /// The same for a manifest that is made from the packs alone.
+    pub(crate) fn sync_packs(&self, manifest: &Manifest) -> Result<bool, Error> {
+        let packs = self.pack_objects()?;
+        let there: HashSet<Hash> = packs.iter().map(|(hash, _)| *hash).collect();
+        manifest.transaction(|manifest| {
+            let known = manifest.packs()?;
+            known.difference(&there).try_for_each(|gone| manifest.forget_pack(gone))?;
+            self.add_packs(manifest, &packs)?;
+            Ok(manifest.packs()? != known)
+        })
+    }
+
+    /// Reads the trailers of those packs that a manifest lacks.
+    fn add_packs(&self, manifest: &Manifest, packs: &[(Hash, u64)]) -> Result<(), Error> {
+        let known = manifest.packs()?;
+        for (hash, size) in packs.iter().filter(|(hash, _)| !known.contains(hash)) {
+            match self.read_pack(hash, *size) {
+                Ok(pack) => manifest.add_pack(&pack, self.origin(&pack))?,
+                // What is in it is missing then: a put keeps it anew, and `verify` and whoever
+                // needs it say so.
+                Err(error) if error.is_damage() => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
     }
 
     fn read_indexes(&self, manifest: &Manifest, there: &HashSet<Hash>) -> Result<(), Error> {
@@ -104,17 +123,7 @@ impl Vault {
     /// A manifest made from the packs alone.
     pub(crate) fn manifest_from_packs(&self) -> Result<Manifest, Error> {
         let manifest = Manifest::temporary()?;
-        manifest.transaction(|manifest| {
-            for (hash, size) in self.pack_objects()? {
-                match self.read_pack(&hash, size) {
-                    Ok(pack) => manifest.add_pack(&pack, self.origin(&pack))?,
-                    // What is in it is missing then, and named by whoever needs it.
-                    Err(error) if error.is_damage() => {}
-                    Err(error) => return Err(error),
-                }
-            }
-            Ok(())
-        })?;
+        self.sync_packs(&manifest)?;
         Ok(manifest)
     }
 }

@@ -1,6 +1,7 @@
 //! The chain of links, found among whatever lies in `snapshots/`.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::Vault;
 use super::chain::Head;
@@ -11,6 +12,9 @@ use crate::format::pack::Hash;
 use crate::format::snapshot::{HANDOVER, Sealed, SignerId, snapshot_key, snapshot_number};
 use crate::limits::MAX_SNAPSHOT_BYTES;
 use crate::put::Skipped;
+
+/// How often the links are listed while prunes remove some before they are read.
+const LISTINGS: usize = 16;
 
 /// Whose word a link is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +38,8 @@ enum At {
     Link(Found),
     /// An object that is no link of this vault, or damaged.
     Foreign,
+    /// Nothing that holds a place: the owner did not take it over.
+    Nothing,
     /// The owner removed it, and said so.
     Removed(Hash),
 }
@@ -42,6 +48,8 @@ enum At {
 #[derive(Debug, Default)]
 pub(crate) struct Chain {
     pub(crate) head: Option<Head>,
+    /// The same, unless it is lost and only its hash is known.
+    pub(crate) standing: Option<Head>,
     /// The first number behind the head that nothing takes.
     pub(crate) next: u64,
     /// Numbers of the links that are believed, oldest first.
@@ -54,8 +62,10 @@ pub(crate) struct Chain {
     pub(crate) rotated: bool,
     /// Every link that belongs to the chain or may come to, with its hash: what a hand-over names.
     pub(crate) vouched: Vec<Head>,
-    /// What the owner has removed, newest list first.
+    /// What the owner has removed, as the newest of its links that says so has it.
     pub(crate) removed: Vec<(u64, Hash)>,
+    /// The link that says so.
+    removed_by: u64,
     /// What is not part of the chain, and what is missing.
     pub(crate) problems: Vec<Skipped>,
 }
@@ -67,6 +77,15 @@ impl Vault {
     /// between them. The owner's links vouch for what they name. Everything else is skipped: it
     /// costs nobody anything but a name in [`Chain::problems`].
     pub(crate) fn walk(&self, from: Option<Head>) -> Result<Chain, Error> {
+        match self.walk_once(from) {
+            // A list of many objects may show what a prune removes, and not what it wrote before.
+            Err(Error::RolledBack { .. }) => self.walk_once(from),
+            Ok(chain) if chain.broken.is_some() || !chain.loose.is_empty() => self.walk_once(from),
+            other => other,
+        }
+    }
+
+    fn walk_once(&self, from: Option<Head>) -> Result<Chain, Error> {
         let first = from.map_or(1, |(number, _)| number);
         let mut chain = Chain::default();
         let mut there = self.read_links(first, &mut chain)?;
@@ -78,8 +97,20 @@ impl Vault {
                 there.entry(*number).or_insert(At::Removed(*hash));
             }
         }
+        // The list of slots tells of one that is lost. Nothing may take its place: what the new
+        // owner signs does not count there.
+        let mut lost = None;
+        for &(number, hash) in self.succession.handovers() {
+            if number >= first && !there.contains_key(&number) {
+                chain.missing(number, number);
+                chain.broken.get_or_insert(number);
+                there.insert(number, At::Removed(hash));
+                lost = Some(number);
+            }
+        }
         let positions = Walk::new(from.unwrap_or_default()).run(&there, &mut chain);
         chain.head = positions.last().copied().filter(|(number, _)| *number > 0);
+        chain.standing = chain.head.filter(|(number, _)| lost != Some(*number));
         let believed = |number: &u64| match there.get(number) {
             Some(At::Link(found)) => found.standing != Standing::Nobody,
             _ => false,
@@ -92,40 +123,66 @@ impl Vault {
     }
 
     /// Every object from `first` on, told apart; and what the owner's newest list has removed.
+    ///
+    /// A prune may remove some between the list and the look: then the links are listed again,
+    /// since the one that says so has come as well.
     fn read_links(&self, first: u64, chain: &mut Chain) -> Result<BTreeMap<u64, At>, Error> {
         let signers = self.signers()?;
         let taken_over = self.taken_over(first)?;
-        let lacks = |number, hash: Option<&Hash>| {
-            taken_over.as_ref().is_some_and(|taken_over| taken_over.lacks(number, hash))
-        };
-        let mut there = BTreeMap::new();
-        for object in self.store.list("snapshots/")? {
-            let Some(number) = snapshot_number(&object.key) else {
-                chain.problem(&object.key, "it is no link of the chain");
-                continue;
-            };
-            if number < first {
-                continue;
+        let (mut there, mut strange) = (BTreeMap::new(), Vec::new());
+        for _ in 0..LISTINGS {
+            strange.clear();
+            let mut listed = BTreeSet::new();
+            for object in self.store.list("snapshots/")? {
+                match snapshot_number(&object.key) {
+                    Some(number) if number >= first => drop(listed.insert(number)),
+                    Some(_) => {}
+                    None => strange.push(object.key),
+                }
             }
-            match self.read_link(number, &signers) {
-                Ok((sealed, _)) if lacks(number, Some(&sealed.hash)) => {
-                    chain.problem(&object.key, NOT_TAKEN_OVER);
+            there.retain(|number, _| listed.contains(number));
+            let gone = |key: &str| snapshot_number(key).is_some_and(|one| !listed.contains(&one));
+            chain.problems.retain(|problem| !gone(&problem.path));
+            let mut vanished = false;
+            for &number in &listed {
+                let Entry::Vacant(free) = there.entry(number) else { continue };
+                match self.read_at(number, &signers, taken_over.as_ref(), chain)? {
+                    Some(at) => drop(free.insert(at)),
+                    None => vanished = true,
                 }
-                Ok((sealed, standing)) => {
-                    there.insert(number, At::Link(self.found(sealed, standing, chain)));
-                }
-                // A prune may remove one while this looks.
-                Err(Error::Missing(_)) => {}
-                Err(error) if error.is_damage() => {
-                    chain.problem(&object.key, &error.named());
-                    if !lacks(number, None) {
-                        there.insert(number, At::Foreign);
-                    }
-                }
-                Err(error) => return Err(error),
+            }
+            if !vanished {
+                break;
             }
         }
+        strange.iter().for_each(|key| chain.problem(key, "it is no link of the chain"));
+        there.retain(|_, at| !matches!(at, At::Nothing));
         Ok(there)
+    }
+
+    /// What lies under a number; none if it has gone.
+    fn read_at(
+        &self,
+        number: u64,
+        signers: &HashMap<SignerId, SignerKey>,
+        taken_over: Option<&TakenOver>,
+        chain: &mut Chain,
+    ) -> Result<Option<At>, Error> {
+        let lacks = |hash| taken_over.is_some_and(|taken_over| taken_over.lacks(number, hash));
+        let key = snapshot_key(number);
+        match self.read_link(number, signers) {
+            Ok((sealed, _)) if lacks(Some(&sealed.hash)) => {
+                chain.problem(&key, NOT_TAKEN_OVER);
+                Ok(Some(At::Nothing))
+            }
+            Ok((sealed, standing)) => Ok(Some(At::Link(self.found(sealed, standing, chain)))),
+            Err(Error::Missing(_)) => Ok(None),
+            Err(error) if error.is_damage() => {
+                chain.problem(&key, &error.named());
+                Ok(Some(if lacks(None) { At::Nothing } else { At::Foreign }))
+            }
+            Err(error) => Err(error),
+        }
     }
 
     fn found(&self, sealed: Sealed, standing: Standing, chain: &mut Chain) -> Found {
@@ -137,7 +194,8 @@ impl Vault {
         if link.signer == HANDOVER {
             chain.rotated |= !self.succession.handovers().contains(&(link.number, sealed.hash));
         } else if standing == Standing::Owner {
-            if !link.removed.is_empty() {
+            if !link.removed.is_empty() && link.number >= chain.removed_by {
+                chain.removed_by = link.number;
                 chain.removed.clone_from(&link.removed);
             }
         } else if !link.removed.is_empty() {
@@ -290,6 +348,7 @@ impl Walk {
                     self.push(number, *hash);
                 }
                 At::Foreign if gap => {}
+                At::Nothing => {}
                 At::Foreign => self.next += 1,
                 At::Link(found) => {
                     let owner = found.standing == Standing::Owner;

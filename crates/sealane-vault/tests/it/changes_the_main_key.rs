@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use crate::shared::{CHEAP, Host, PASSPHRASE, Place, assert_same, head};
+use crate::shared::{CHEAP, Host, PASSPHRASE, Place, assert_same, copy, head};
 use sealane_group::Identity;
 use sealane_vault::hostile::{self, FalseLink, Lie};
 use sealane_vault::{
@@ -58,16 +58,6 @@ fn play_back(place: &Place, objects: &BTreeMap<String, Vec<u8>>) {
         let path = place.path("vault").join(key);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, bytes).unwrap();
-    }
-}
-
-fn copy(from: &Path, to: &Path) {
-    fs::create_dir_all(to).unwrap();
-    for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
-        match entry.file_type().unwrap().is_dir() {
-            true => copy(&entry.path(), &to.join(entry.file_name())),
-            false => drop(fs::copy(entry.path(), to.join(entry.file_name())).unwrap()),
-        }
     }
 }
 
@@ -254,6 +244,53 @@ fn a_thief_of_the_old_main_key_reads_and_signs_nothing_that_is_new() {
             assert!(problems.iter().any(|problem| problem.path == key), "{problems:?}");
         }
         assert_whole(&place, &vault);
+    }
+}
+
+/// A thief of the old main key can hand over as well, to a key of its own: in a copy of the vault
+/// as it was before.
+#[test]
+fn a_second_hand_over_beside_the_true_one_stops_nobody() {
+    let (place, copy_of) = (Place::new(), Place::new());
+    let owner = place.init();
+    put(&owner, "a");
+    copy(&place.path("vault"), &copy_of.path("vault"));
+    drop(rotate(&copy_of));
+    put(&owner, "b");
+    drop(rotate(&place));
+    let objects = place.objects();
+    let second = copy_of.objects()["snapshots/0000000002"].clone();
+    let (two, three) = ("snapshots/0000000002", "snapshots/0000000003");
+    // Beside the true one, and where that is lost.
+    let (lost, kept) = (&[three][..], &[][..]);
+    for (without, at) in [(kept, two), (lost, two)] {
+        let mut played = objects.clone();
+        without.iter().for_each(|key| drop(played.remove(*key)));
+        played.insert(at.to_owned(), second.clone());
+        for state in ["state", "fresh"] {
+            play_back(&place, &played);
+            let _ = fs::remove_dir_all(place.path("fresh"));
+            let remembered = Place::new();
+            if state == "state" {
+                copy(&place.path("state"), &remembered.path("state"));
+            }
+            let options = OpenOptions { state: Some(remembered.path("state")), ..place.options() };
+            let open = || Vault::open(place.store(), &SECRET, &options);
+            let vault = match open() {
+                // Who has seen the true one misses it.
+                Err(Error::RolledBack { .. }) if state == "state" && !without.is_empty() => {
+                    continue;
+                }
+                other => other.unwrap(),
+            };
+            assert_eq!(vault.generation(), 1);
+            let problems = vault.verify(false).unwrap().problems;
+            assert!(problems.iter().any(|problem| problem.path == at), "{problems:?}");
+            put(&vault, "c");
+            let numbers: Vec<u64> =
+                vault.snapshots().unwrap().iter().map(|one| one.number).collect();
+            assert!(numbers.contains(&1) && numbers.len() == 2, "{state}: {numbers:?}");
+        }
     }
 }
 

@@ -27,12 +27,20 @@ pub(crate) enum Way {
 /// Which way a key is dealt with.
 type Rule = dyn Fn(&str) -> Way + Send + Sync;
 
+/// Something that happens before a request is served.
+struct Event {
+    /// Requests until then.
+    left: u64,
+    act: Box<dyn FnOnce() + Send>,
+}
+
 #[derive(Default)]
 struct Bucket {
     objects: Mutex<BTreeMap<String, Vec<u8>>>,
     rule: Mutex<Option<Arc<Rule>>>,
     /// Whether objects can be removed.
     appends: Mutex<bool>,
+    event: Mutex<Option<Event>>,
 }
 
 /// The server, with one bucket of any name.
@@ -65,6 +73,27 @@ impl HostileS3 {
     /// Refuses to remove anything from now on, as credentials do that only add.
     pub(crate) fn only_append(&self) {
         *self.bucket.appends.lock().unwrap() = true;
+    }
+
+    /// Acts once before the request is served that comes after so many others.
+    pub(crate) fn after(&self, requests: u64, act: impl FnOnce() + Send + 'static) {
+        let event = Event { left: requests, act: Box::new(act) };
+        *self.bucket.event.lock().unwrap() = Some(event);
+    }
+
+    /// Forgets what was to happen; gives whether it was still to come.
+    pub(crate) fn nothing_more(&self) -> bool {
+        self.bucket.event.lock().unwrap().take().is_some()
+    }
+
+    /// All objects.
+    pub(crate) fn objects(&self) -> BTreeMap<String, Vec<u8>> {
+        self.bucket.objects.lock().unwrap().clone()
+    }
+
+    /// Has these objects and no others from now on.
+    pub(crate) fn set(&self, objects: BTreeMap<String, Vec<u8>>) {
+        *self.bucket.objects.lock().unwrap() = objects;
     }
 
     /// All keys that have `part` in them.
@@ -126,6 +155,9 @@ fn decoded(text: &str) -> String {
 fn serve(client: TcpStream, bucket: &Bucket) {
     let mut client = BufReader::new(client);
     let Some(request) = read(&mut client) else { return };
+    if let Some(act) = due(bucket) {
+        act();
+    }
     let (status, body) = match &*request.method {
         "PUT" => (put(bucket, &request), Vec::new()),
         "GET" if request.key.is_empty() => (200, list(bucket, &request)),
@@ -153,6 +185,18 @@ fn serve(client: TcpStream, bucket: &Bucket) {
     let body = if request.method == "HEAD" { Vec::new() } else { body };
     let reply = [head.as_bytes(), b"\r\n", &body].concat();
     let _ = client.get_mut().write_all(&reply);
+}
+
+/// What is to happen now.
+fn due(bucket: &Bucket) -> Option<Box<dyn FnOnce() + Send>> {
+    let mut event = bucket.event.lock().unwrap();
+    match event.as_mut()?.left.checked_sub(1) {
+        Some(left) => {
+            event.as_mut()?.left = left;
+            None
+        }
+        None => event.take().map(|event| event.act),
+    }
 }
 
 fn put(bucket: &Bucket, request: &Request) -> u16 {

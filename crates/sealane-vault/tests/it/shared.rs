@@ -299,6 +299,17 @@ pub(crate) fn head(vault: &Vault) -> (u64, [u8; 32]) {
     (number.parse().unwrap(), std::array::from_fn(byte))
 }
 
+/// Copies a folder with all that is in it.
+pub(crate) fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
+        match entry.file_type().unwrap().is_dir() {
+            true => copy(&entry.path(), &to.join(entry.file_name())),
+            false => drop(fs::copy(entry.path(), to.join(entry.file_name())).unwrap()),
+        }
+    }
+}
+
 /// Changes one byte of a file.
 pub(crate) fn flip(path: &Path, at: u64) {
     let file = File::options().read(true).write(true).open(path).unwrap();

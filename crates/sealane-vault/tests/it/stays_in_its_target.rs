@@ -116,6 +116,24 @@ fn an_interrupted_file_is_continued_and_what_is_wrong_in_it_replaced() {
 }
 
 #[test]
+fn what_has_the_name_of_the_mark_is_named_and_not_taken_away_with_it() {
+    let place = Place::new();
+    let vault = place.init();
+    let name = ".sealane-restoring";
+    vault.put_reader(name, &mut &b"mine"[..], &PutOptions::default()).unwrap();
+    let snapshot = vault.snapshot(None).unwrap();
+    for overwrite in [false, true] {
+        let options = GetOptions { overwrite, ..GetOptions::default() };
+        let got = vault.get_to(&snapshot, &place.path("target"), &options).unwrap();
+        assert_eq!((got.files, got.failed.len()), (0, 1));
+        assert_eq!(got.failed[0].path, name);
+    }
+    let mut out = Vec::new();
+    vault.file(&snapshot, name.as_bytes()).unwrap().read_range(0, 9, &mut out).unwrap();
+    assert_eq!(out, b"mine");
+}
+
+#[test]
 fn other_names_of_a_file_come_back_when_its_first_name_does_not() {
     let place = Place::new();
     let source = place.source(|folder| {

@@ -82,7 +82,7 @@ hub_errors! {
     UpgradeRequired: Never,
     /// `SL-NODE-05`: the request's body did not arrive whole.
     BodyLost: Reconnect,
-    /// `SL-NODE-06`: the request brings no token that this node knows and that has not expired.
+    /// `SL-NODE-06`: the token is missing, unknown or expired.
     Unauthorized: Never,
     /// `SL-NODE-07`: the token does not grant this.
     Forbidden: Never,

@@ -10,6 +10,7 @@ mod names_refusals;
 mod passes_over_strangers;
 mod publishes_in_the_background;
 mod resumes_where_it_was;
+mod runs_examples;
 mod scripted;
 mod seals_streams;
 mod served;

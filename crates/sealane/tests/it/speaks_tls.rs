@@ -3,11 +3,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rcgen::{CertifiedKey, generate_simple_self_signed};
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedKey, IsCa, KeyPair, date_time_ymd,
+    generate_simple_self_signed,
+};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, NamedGroup, RootCertStore};
-use sealane::{Client, Error, Start, Subscription};
+use sealane::{Client, Distrust, Error, Start, Subscription};
 use sealane_node::{Config, Node, StartError, TlsFiles};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -95,21 +98,51 @@ async fn who_is_not_trusted_and_who_does_not_speak_tls_are_named() {
     let (_folder, node, ca) = secure_node().await;
     let (other, _) = pair();
     let error = client(node.address(), &other).health().await.unwrap_err();
-    assert!(matches!(error, Error::Untrusted { .. }), "{error}");
-    assert_eq!(error.code(), "SL-CLIENT-16");
+    assert!(matches!(error, Error::Untrusted { why: Distrust::UnknownIssuer, .. }), "{error}");
+    assert_eq!(error.code(), "SL-CLIENT-23");
     let error = client(node.address(), &other).subscribe("a").await.unwrap_err();
     assert!(matches!(error, Error::Untrusted { .. }), "{error}");
     // The name must be the certificate's, too.
     let wrong = Client::connect(&format!("https://127.0.0.1:{}", node.address().port())).unwrap();
     let wrong = wrong.with_ca(ca.as_bytes()).unwrap();
-    assert!(matches!(wrong.health().await, Err(Error::Untrusted { .. })));
+    let error = wrong.health().await.unwrap_err();
+    assert_eq!(error.code(), "SL-CLIENT-22");
+    assert!(error.to_string().ends_with("is not for 127.0.0.1, but for localhost"), "{error}");
     let plain = Client::connect(&node.address().to_string()).unwrap();
     let error = plain.patience(Duration::ZERO).health().await.unwrap_err();
     assert_eq!(error.refusal(), Some("TlsRequired"), "{error}");
     assert!(matches!(plain_ca("no certificate"), Err(Error::Trust(_))));
     let (_folder, open, _) = crate::node().await;
     let error = client(open.address(), &ca).patience(Duration::ZERO).health().await.unwrap_err();
-    assert!(matches!(error, Error::NotReachable { .. }), "{error}");
+    assert!(matches!(error, Error::Untrusted { why: Distrust::NoTls, .. }), "{error}");
+}
+
+/// A node with a certificate that was made with these parameters, and what a client says of it.
+async fn said_of(change: impl FnOnce(&mut CertificateParams)) -> Error {
+    let folder = tempfile::tempdir().unwrap();
+    let mut params = CertificateParams::new(["localhost".to_owned()]).unwrap();
+    change(&mut params);
+    let key = KeyPair::generate().unwrap();
+    let certificate = params.self_signed(&key).unwrap().pem();
+    write(folder.path(), &(certificate.clone(), key.serialize_pem()));
+    let node = Node::start(config(folder.path())).await.unwrap();
+    client(node.address(), &certificate).health().await.unwrap_err()
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_a_certificate_is_named() {
+    let expired = said_of(|params| params.not_after = date_time_ymd(2000, 1, 1)).await;
+    assert_eq!(expired.code(), "SL-CLIENT-20");
+    assert!(expired.to_string().contains("full days ago"), "{expired}");
+    let early = said_of(|params| params.not_before = date_time_ymd(3000, 1, 1)).await;
+    assert_eq!(early.code(), "SL-CLIENT-21");
+    let authority =
+        said_of(|params| params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained)).await;
+    assert_eq!(authority.code(), "SL-CLIENT-24");
+    for error in [expired, early, authority] {
+        let said = error.to_string();
+        assert!(!said.contains(['(', '{', '"']), "words of a library: {said}");
+    }
 }
 
 fn plain_ca(pem: &str) -> Result<Client, Error> {

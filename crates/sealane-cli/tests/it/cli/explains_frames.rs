@@ -421,6 +421,18 @@ fn captures_of_every_link_type_give_their_payloads() {
 }
 
 #[test]
+fn units_of_raw_ethernet_are_read_with_the_addresses_of_their_cards() {
+    let frame = Sender::new(Class::Group).full(BODY);
+    let head = [&[2, 0, 0, 0, 0, 2][..], &[2, 0, 0, 0, 0, 1], &[0x88, 0xb5]].concat();
+    let packets = [[head.as_slice(), &frame].concat()];
+    let (code, lines, _) = records(&pcap(1, &packets, u32::to_le_bytes), &[]);
+    assert_eq!((code, lines.len()), (0, 1));
+    let ends = ["from", "to"].map(|name| text(&lines[0], name));
+    assert_eq!(ends, ["02:00:00:00:00:01", "02:00:00:00:00:02"]);
+    covers(&lines[0], &frame);
+}
+
+#[test]
 fn what_is_no_unit_is_counted_and_what_was_cut_is_named() {
     let frame = Sender::new(Class::Group).full(BODY);
     let mut tcp = ethernet_ipv4(&frame);
@@ -432,7 +444,7 @@ fn what_is_no_unit_is_counted_and_what_was_cut_is_named() {
     let packets = [tcp, arp, cut, ethernet_ipv4(b"hello there"), vec![]];
     let (code, lines, summary) = records(&pcap(1, &packets, u32::to_le_bytes), &[]);
     let skipped = summary.field("skipped").unwrap();
-    for reason in ["not UDP", "not IP", "cut off before its data"] {
+    for reason in ["not UDP", "neither IP nor a unit of Ethernet", "cut off before its data"] {
         assert_eq!(number(skipped, reason), 1);
     }
     assert_eq!((code, lines.len()), (1, 2));
@@ -529,7 +541,7 @@ fn wrong_usage_is_told_apart_from_refused_frames() {
     assert_eq!(inspect(b"", &[]).status.code(), Some(1));
     let help = sealane(home.path()).args(["inspect", "--help"]).output().unwrap();
     let help = String::from_utf8(help.stdout).unwrap();
-    for part in ["[[group]]", "dictionary byte; group tag", "captureOffset", "Exit codes"] {
+    for part in ["[[group]]", "dictionary byte; then group tag", "captureOffset", "Exit codes"] {
         assert!(help.contains(part), "{part}");
     }
 }

@@ -94,6 +94,10 @@ fn whoever_may_publish_everything_gives_no_orders_to_a_group() {
         let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
         (output.status.code(), said)
     };
+    // The node may have read the file when it had the first token alone.
+    while with(&authority, &["stream", "ls"]).0 != Some(0) {
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
     for args in [
         &["group", "publish", "fleet"][..],
         &["pub", &control, "junk"],

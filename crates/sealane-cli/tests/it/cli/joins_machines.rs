@@ -19,6 +19,7 @@ use sealane_seal::{Binding, Class};
 
 use crate::cli::home::{Home, number};
 use crate::cli::json;
+use crate::cli::writes_json::Page;
 use crate::crosses_a_blind_hub::net::{self, Net};
 use crate::crosses_a_blind_hub::search::Needles;
 use crate::crosses_a_blind_hub::wire::Recorder;
@@ -107,7 +108,7 @@ fn configs(home: &Home) {
     let ends = [("car", CAR, "10.77.1"), ("base", BASE, "10.77.2")];
     for (who, address, net) in ends {
         let end = [
-            "version = 1\n".to_owned(),
+            "version = 1\nstatus = \"127.0.0.1:9191\"\n".to_owned(),
             link("road", &format!("{net}.1")),
             neighbour("relay", "b100000000000001", "road", &format!("{net}.2")),
             route("*", "relay"),
@@ -184,6 +185,23 @@ impl Row {
         end(&self.home, &self.net, side, who)
     }
 
+    /// What the end of that side tells of itself, once that is so.
+    fn told(&self, side: usize, who: &str, is_so: impl Fn(&Value) -> bool) -> Value {
+        let begun = Instant::now();
+        loop {
+            let mut asked = self.net.on_side(side, Path::new(env!("CARGO_BIN_EXE_sealane")));
+            asked.args(["--json", "mesh", "status"]).arg(self.home.path(&format!("{who}.toml")));
+            let output = asked.output().unwrap();
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            let told = json(&String::from_utf8(output.stdout).unwrap());
+            if is_so(&told) {
+                return told;
+            }
+            assert!(begun.elapsed() < PATIENCE, "{told:?}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
     /// On the machine of that side.
     fn on<T: Send + 'static>(&self, side: usize, work: impl FnOnce() -> T + Send + 'static) -> T {
         within(self.net.side(side), work).join().unwrap()
@@ -256,6 +274,32 @@ fn two_machines_talk_by_tcp_and_udp_through_one_that_holds_no_key() {
     row.search(&[("long", &long[..4096]), ("short", &short), ("datagram", &word)]);
 }
 
+/// One end has an interface of frames, and asks by ARP for whom it talks to; the other has one that
+/// goes packet by packet.
+#[test]
+fn ends_with_interfaces_of_all_kinds_talk_to_each_other() {
+    let _turn = crate::TURN.blocking_lock();
+    let row = Row::new();
+    for (who, kind) in [("car", "kind = \"tap\""), ("base", "offload = false")] {
+        let path = row.home.path(&format!("{who}.toml"));
+        let config = std::fs::read_to_string(&path).unwrap();
+        std::fs::write(path, config.replace("[mesh]\n", &format!("[mesh]\n{kind}\n"))).unwrap();
+    }
+    let (car, base) = (row.end(0, "car"), row.end(1, "base"));
+    let listener = row.on(1, || TcpListener::bind((BASE, 7000)).unwrap());
+    let server = std::thread::spawn(move || echo(&listener));
+    let long = text(2 << 20, 11);
+    let sent = long.clone();
+    let got = row.on(0, move || there_and_back(sent));
+    assert!(got == long, "{} bytes came back", got.len());
+    row.on(0, || there_and_back(Vec::new()));
+    server.join().unwrap();
+    let dropped = car.stop().field("dropped").and_then(|all| all.field("link_fault")).cloned();
+    assert_eq!(dropped, None, "the machine's own address is known");
+    drop(base);
+    row.search(&[("long", &long[..4096])]);
+}
+
 /// A packet of nothing but a header.
 fn packet(from: [u8; 4]) -> Vec<u8> {
     let mut packet = vec![0; 20];
@@ -299,4 +343,68 @@ fn a_member_speaks_for_no_address_but_its_own_and_for_each_packet_once() {
     let said = base.stop();
     let dropped = said.field("dropped").unwrap();
     assert_eq!((number(dropped, "false_address"), number(dropped, "unopened")), (3, 2), "{said:?}");
+}
+
+/// A group changes under an end that runs: members that have come and gone are known without a
+/// signal, and a configuration may name those who are yet to come.
+#[test]
+fn an_end_knows_who_comes_and_goes_without_a_signal() {
+    let _turn = crate::TURN.blocking_lock();
+    let row = Row::new();
+    let config = std::fs::read_to_string(row.home.path("base.toml")).unwrap();
+    let config = format!("{config}[[mesh.member]]\nslot = 2\nprefixes = [\"10.9.0.3/32\"]\n");
+    std::fs::write(row.home.path("base.toml"), config).unwrap();
+    let base = row.end(1, "base");
+    let members = |told: &Value| match told.field("groups") {
+        Some(Value::Array(groups)) => number(groups.last().unwrap(), "members"),
+        _ => panic!("no groups: {told:?}"),
+    };
+    let awaited = |told: &Value| told.field("end").unwrap().field("awaited").cloned();
+    let list =
+        |slots: &[u64]| Some(Value::Array(slots.iter().map(|slot| Value::from(*slot)).collect()));
+    let told = row.told(1, "base", |told| members(told) == 2);
+    assert_eq!(awaited(&told), list(&[2]), "{told:?}");
+    let mut line = Vec::new();
+    sealane_codec::encode(sealane::Codec::Json, &told, &mut line);
+    Page::read().compare("mesh status CONFIG", &String::from_utf8(line).unwrap());
+    row.home.run("bus", &["key", "new", "bus"]);
+    row.home.join("base", "bus");
+    row.told(1, "base", |told| members(told) == 3 && awaited(told) == list(&[]));
+    row.home.run("base", &["group", "revoke", "fleet", "1"]);
+    let told = row.told(1, "base", |told| members(told) == 2);
+    assert_eq!(awaited(&told), list(&[1]), "{told:?}");
+    assert!(number(told.field("end").unwrap(), "epoch") > 0, "{told:?}");
+    drop(base.stop());
+}
+
+/// The wire of an end's link goes away and comes back: what is sent meanwhile is counted, and it
+/// goes on by itself.
+#[test]
+fn a_wire_that_vanishes_and_returns_is_used_again() {
+    let _turn = crate::TURN.blocking_lock();
+    let row = Row::new();
+    let (car, base) = (row.end(0, "car"), row.end(1, "base"));
+    let listener = row.on(1, || TcpListener::bind((BASE, 7000)).unwrap());
+    let server = std::thread::spawn(move || echo(&listener));
+    let sent = text(5000, 3);
+    let said = sent.clone();
+    assert!(row.on(0, move || there_and_back(said)) == sent);
+    let wire = |state: &str| {
+        let mut ip = row.net.on_side(0, Path::new("ip"));
+        assert!(ip.args(["link", "set", "wire1", state]).status().unwrap().success());
+    };
+    wire("down");
+    let faults = |told: &Value| match told.field("dropped") {
+        Some(Value::Array(all)) => {
+            all.iter().any(|one| one.field("reason").and_then(Value::as_text) == Some("link_fault"))
+        }
+        _ => false,
+    };
+    row.told(0, "car", faults);
+    wire("up");
+    let said = sent.clone();
+    assert!(row.on(0, move || there_and_back(said)) == sent);
+    row.on(0, || there_and_back(Vec::new()));
+    server.join().unwrap();
+    drop((car.stop(), base.stop()));
 }

@@ -187,3 +187,39 @@ fn the_main_key_is_changed_and_old_secrets_open_nothing() {
         failed(home.vault(&["key", "rotate", "--key-file", "host.key"]).output().unwrap());
     assert!(status != 0 && said.contains("SL-VAULT-"), "{status}: {said}");
 }
+
+/// A list that leaves something out says so: what is missing in it may be what was looked for.
+#[test]
+fn lists_and_searches_name_what_they_could_not_look_through() {
+    let home = Home::new().init();
+    home.run(&["put", "docs"]);
+    home.run(&["put", "docs/deep"]);
+    let said = |args: &[&str]| {
+        let output = home.vault(args).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    let pages = |home: &Home| -> Vec<std::path::PathBuf> {
+        let folders = fs::read_dir(home.path().join("store/packs")).unwrap();
+        let packs = folders.flat_map(|folder| fs::read_dir(folder.unwrap().path()).unwrap());
+        packs.map(|pack| pack.unwrap().path()).collect()
+    };
+    // The chunks of every pack are changed, and their lists are not.
+    for pack in pages(&home) {
+        let mut bytes = fs::read(&pack).unwrap();
+        let end = bytes.len() - 8;
+        let trailer = u32::from_le_bytes(bytes[end..end + 4].try_into().unwrap()) as usize;
+        bytes[24..end - trailer].iter_mut().for_each(|byte| *byte ^= 1);
+        fs::write(pack, bytes).unwrap();
+    }
+    let (code, text) = said(&["find", "letter.txt"]);
+    assert!(code == Some(1) && text.contains("SL-VAULT-46"), "{text}");
+    assert!(text.contains("warning: `snapshot 1`") && text.contains("snapshot 2"), "{text}");
+    let link = home.path().join("store/snapshots/0000000001");
+    let mut bytes = fs::read(&link).unwrap();
+    bytes[100] ^= 1;
+    fs::write(link, bytes).unwrap();
+    for verb in ["ls", "status"] {
+        let (code, text) = said(&[verb]);
+        assert!(code == Some(0) && text.contains("snapshots/0000000001"), "{verb}: {text}");
+    }
+}

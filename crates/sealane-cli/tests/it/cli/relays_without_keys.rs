@@ -14,16 +14,21 @@ use crate::cli::home::{Home, number};
 use crate::cli::{json, read_line, sealane, text};
 
 /// A relay's process; it goes with its test.
-struct RelayProcess {
-    child: Child,
+pub(super) struct RelayProcess {
+    pub(super) child: Child,
     started: Value,
 }
 
 impl RelayProcess {
     fn start(home: &Home, config: &str) -> RelayProcess {
+        Self::start_with(home, config, &[])
+    }
+
+    pub(super) fn start_with(home: &Home, config: &str, args: &[&str]) -> RelayProcess {
         let mut child = sealane(home.folder())
             .args(["--json", "relay"])
             .arg(home.path(config))
+            .args(args)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
@@ -32,13 +37,13 @@ impl RelayProcess {
         RelayProcess { child, started: json(&line) }
     }
 
-    fn signal(&self, name: &str) {
+    pub(super) fn signal(&self, name: &str) {
         let id = self.child.id().to_string();
         assert!(Command::new("kill").args(["-s", name, &id]).status().unwrap().success());
     }
 
     /// What it says in the end.
-    fn stop(mut self) -> Value {
+    pub(super) fn stop(mut self) -> Value {
         self.signal("TERM");
         let line = read_line(&mut BufReader::new(self.child.stdout.take().unwrap()));
         assert!(self.child.wait().unwrap().success());
@@ -59,13 +64,13 @@ fn relay_tag(number: u8) -> String {
 }
 
 /// A host of the loopback network that no other process has.
-fn host(number: u8) -> String {
+pub(super) fn host(number: u8) -> String {
     let process = std::process::id();
     format!("127.{}.{}.{number}", 1 + process % 250, 1 + process / 250 % 250)
 }
 
 /// The configuration of a relay between a neighbour for slot 1 and one for the rest.
-fn config(own: u8, car: (&str, &str), rest: (&str, &str)) -> String {
+pub(super) fn config(own: u8, car: (&str, &str), rest: (&str, &str)) -> String {
     let (tag, host) = (relay_tag(own), host(own));
     let neighbour = |name: &str, (tag, address): (&str, &str)| {
         format!(

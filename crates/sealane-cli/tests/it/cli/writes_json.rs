@@ -62,15 +62,15 @@ fn paths(value: &Value, path: &str, found: &mut BTreeSet<String>) {
 }
 
 /// The page, by verb.
-struct Page(BTreeMap<String, Schema>);
+pub(super) struct Page(BTreeMap<String, Schema>);
 
 impl Page {
-    fn read() -> Page {
+    pub(super) fn read() -> Page {
         Page(schemas())
     }
 
     /// Compares each line that a verb wrote.
-    fn compare(&self, name: &str, written: &str) {
+    pub(super) fn compare(&self, name: &str, written: &str) {
         let schema = self.0.get(name).unwrap_or_else(|| panic!("{name} is not on the page"));
         assert!(!written.trim().is_empty(), "{name} writes nothing");
         for line in written.lines() {
@@ -116,6 +116,13 @@ fn verbs_without_a_hub_write_what_the_page_says() {
     for (name, args) in [
         ("explain CODE", &["explain", "SL-TOPIC-01"][..]),
         ("config show", &["config", "show"]),
+        ("version", &["version"]),
+        ("cert self-signed", &["cert", "self-signed", "localhost", "--to", "tls"]),
+        ("context add NAME", &["context", "add", "a", "--server", "a:1", "--ca", "tls/cert.pem"]),
+        ("context add NAME", &["context", "use", "a"]),
+        ("context ls", &["context", "ls"]),
+        ("context add NAME", &["context", "use", "--none"]),
+        ("context add NAME", &["context", "rm", "a"]),
         ("policy explain TYPE", &["policy", "explain", "location"]),
         ("policy check", &["policy", "check"]),
         ("token new NAME", &token),

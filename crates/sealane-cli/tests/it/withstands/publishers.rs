@@ -11,7 +11,13 @@ use tokio::task::JoinSet;
 use crate::durable::disk::{self, Mounted};
 use crate::durable::json;
 
-use sealane_node::limits::MAX_ASKED_BYTES;
+use sealane_node::limits::{
+    FIRST_PUBLISH_CREDIT, FIRST_PUBLISH_CREDIT_BYTES, MAX_ASKED_BYTES, PUBLISHED_MESSAGE_BYTES,
+};
+use sealane_stream::limits::{
+    MAX_COMMIT_BYTES, MAX_COMMIT_MESSAGES, MAX_TAIL_BYTES, MAX_WRITE_QUEUE_BYTES,
+    MAX_WRITE_QUEUE_MESSAGES,
+};
 
 use super::node::{Node, good};
 use super::socket::{Socket, connect};
@@ -23,17 +29,32 @@ const STREAMS: usize = 16;
 const CONNECTING: usize = 32;
 /// What stands in a message.
 const TEXT_BYTES: usize = 100;
+/// No item is longer.
+const MESSAGE_BYTES_MAX: u64 = TEXT_BYTES as u64 + 100;
 /// How long everybody publishes before the disk stalls, and after.
 const FLOOD: Duration = Duration::from_secs(1);
 /// What was on its way to the disk when it stalled has come there, or has not, after so long.
 const SETTLED: Duration = Duration::from_secs(1);
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// What the node may have in memory: what all are asked for, which takes several times as much
-/// where messages are small, and for each connection its buffers, its session and what it was
-/// granted at least.
+/// The program, its threads, the store's cache, and what the allocator keeps.
+const PROGRAM_BYTES: u64 = 96 << 20;
+/// Buffers of one connection, its tasks, and what is kept of its session.
+const CONNECTION_BYTES: u64 = 32 << 10;
+/// Copies of a commit's messages: as they were planned, as blocks, and in the log's pages.
+const COMMIT_COPIES: u64 = 3;
+
+/// What the node may have in memory. Each part is bounded where it is counted: what each publisher
+/// is asked for at first, what all are asked for beyond that, what the writer's queue holds, the
+/// commit that stalls, and the recent messages of each stream.
 fn memory_bound_kib(publishers: usize) -> u64 {
-    (64 << 10) + (MAX_ASKED_BYTES >> 10) * 8 + publishers as u64 * 80
+    let of_messages = |count: u64| count * PUBLISHED_MESSAGE_BYTES;
+    let first = of_messages(FIRST_PUBLISH_CREDIT) + FIRST_PUBLISH_CREDIT_BYTES;
+    let queue = MAX_WRITE_QUEUE_BYTES as u64 + of_messages(MAX_WRITE_QUEUE_MESSAGES as u64);
+    let commit = MAX_COMMIT_BYTES + of_messages(MAX_COMMIT_MESSAGES as u64);
+    let tails = (STREAMS * MAX_TAIL_BYTES) as u64;
+    let of_all = PROGRAM_BYTES + MAX_ASKED_BYTES + queue + COMMIT_COPIES * commit + tails;
+    (of_all + publishers as u64 * (CONNECTION_BYTES + first)) >> 10
 }
 
 struct Stage {
@@ -62,7 +83,10 @@ pub(crate) async fn run(publishers: usize, stall: Duration) {
     let places = (publishers + 100).to_string();
     let limits = ["--connections-per-address", &places, "--enqueue-rate", "10000000"];
     let mut node = Node::start_in(&data, "disk", &limits);
+    let empty_kib = node.memory_kib("VmRSS:");
     let (stage, mut tasks) = start(&node, publishers).await;
+    let idle_kib = node.memory_kib("VmRSS:");
+    stage.begun.store(true, Ordering::SeqCst);
     tokio::time::sleep(FLOOD).await;
     let before_kib = node.memory_kib("VmRSS:");
     let stalled = mounted.stall();
@@ -72,6 +96,10 @@ pub(crate) async fn run(publishers: usize, stall: Duration) {
     assert_eq!(stored(&node).await, before, "something is stored that no disk has");
     assert!(stage.stored() <= before, "something is answered that is not stored");
     let stalled_kib = node.memory_kib("VmRSS:");
+    let asked = node.metrics().await["sealane_carry_asked_bytes"];
+    // Nobody's message goes beyond its credit by more than itself.
+    let asked_max = MAX_ASKED_BYTES + publishers as u64 * MESSAGE_BYTES_MAX;
+    assert!(asked <= asked_max, "{asked} bytes are asked for, of {asked_max}");
     drop(stalled);
     let resumed = Instant::now();
     while stage.stored() <= before {
@@ -87,7 +115,11 @@ pub(crate) async fn run(publishers: usize, stall: Duration) {
     }
     println!("{before} messages were stored before the stall, {} in all", stage.stored());
     let (peak_kib, bound) = (node.memory_kib("VmHWM:"), memory_bound_kib(publishers));
-    println!("memory, KiB: {before_kib} before, {stalled_kib} in the stall, {peak_kib} at most");
+    println!("memory, KiB: {empty_kib} at first, {idle_kib} when all are connected,");
+    println!(
+        "  {before_kib} before the stall, {stalled_kib} in it, {peak_kib} at most, {bound} may be"
+    );
+    println!("{asked} bytes were reserved in the stall, {MAX_ASKED_BYTES} may be");
     assert!(peak_kib < bound, "{peak_kib} KiB of {bound} KiB");
     for (number, stored) in stage.stored.iter().enumerate() {
         let info = node.client().stream(&topic(number)).await.unwrap();
@@ -115,7 +147,6 @@ async fn start(node: &Node, publishers: usize) -> (Arc<Stage>, JoinSet<()>) {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     println!("{publishers} publishers are connected after {:?}", began.elapsed());
-    stage.begun.store(true, Ordering::SeqCst);
     (stage, tasks)
 }
 

@@ -8,6 +8,7 @@ use sealane_frame::{
 use sealane_seal::{Announcement, Binding, Class, Opened, SenderContext, Suite};
 use serde::Serialize;
 
+use super::compact_vectors;
 use super::members::{self, CLASSES, EPOCH, GROUP_TAG, Members, READER, RELAY, SENDER, TOPIC};
 
 /// The files and their cases.
@@ -16,6 +17,7 @@ pub(crate) fn files() -> Vec<(&'static str, String)> {
         ("frames.json", lines(&frames())),
         ("relayed.json", lines(&relayed())),
         ("units.json", lines(&units())),
+        ("compact_units.json", lines(&compact_vectors::cases())),
     ]
 }
 
@@ -493,6 +495,6 @@ fn take(
     Ok(())
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

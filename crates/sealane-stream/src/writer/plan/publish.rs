@@ -1,11 +1,12 @@
 //! Messages of publishing sessions: what comes again is answered as it was first.
 
+use std::iter::Peekable;
 use std::sync::Arc;
+use std::vec::IntoIter;
 
 use sealane_protocol::{Outcome, Position};
 
 use super::{Appended, Asked, Plan, Planner, Staged, Target};
-use crate::envelope::Envelope;
 use crate::publishing::{Answered, Outbox, Placed};
 use crate::store::{Fault, Session, SessionNext};
 use crate::stream::Stream;
@@ -69,15 +70,24 @@ impl Plan {
             }
         };
         let mut is_changed = false;
-        for item in run {
+        let mut items = run.into_iter().peekable();
+        while let Some(item) = items.next() {
             let n = item.n;
             let mut told = item.told(Err(Error::NumberForgotten { n }));
+            let mut skipped = None;
             match session.look(n) {
                 SessionNext::New => {
-                    told.result = self.store_next(planner, &mut stream, item);
+                    let asked = Asked::next(item, &mut items, self.now_ms);
+                    let count = asked.envelopes.len() as u64;
+                    told.result = self.store_next(planner, &mut stream, asked);
                     if let Ok(placed) = &told.result {
-                        session.push(placed.first, sender.keep);
+                        session.push(placed.first, count, sender.keep);
+                        told.to = n + count - 1;
                         is_changed = true;
+                    } else if count > 1 {
+                        // Those behind it are numbered as if it were stored.
+                        let (to, result) = (n + count - 1, Err(Error::NumberSkipped { next: n }));
+                        skipped = Some(Answered { from: n + 1, to, result, ..told.clone() });
                     }
                 }
                 SessionNext::Stored(first) => {
@@ -90,7 +100,9 @@ impl Plan {
             if told.result.is_ok() && session.is_certain(n) {
                 sender.outbox.tell([told]);
             } else {
-                self.note(stream.as_ref().map(|stream| stream.number), sender, told);
+                let number = stream.as_ref().map(|stream| stream.number);
+                self.note(number, sender, told);
+                skipped.into_iter().for_each(|told| self.note(number, sender, told));
             }
         }
         if is_changed && let Some(stream) = &stream {
@@ -99,15 +111,15 @@ impl Plan {
         Ok(())
     }
 
-    /// Accepts or refuses the next message of a session; the stream is known afterwards.
+    /// Accepts or refuses the next messages of a session; the stream is known afterwards. Returns
+    /// where the first is.
     fn store_next(
         &mut self,
         planner: &mut Planner,
         stream: &mut Option<Arc<Stream>>,
-        item: Item,
+        asked: Asked,
     ) -> Result<Placed, Error> {
-        let topic = item.topic.clone();
-        let asked = Asked::item(item, self.now_ms);
+        let topic = asked.topic.clone();
         let (appended, _) = self.accept(planner, stream.clone(), asked, None)?;
         let Appended { generation, offset, level, .. } = appended;
         let first = match appended.due_ms {
@@ -175,11 +187,24 @@ impl Plan {
 }
 
 impl Asked {
-    fn item(item: Item, now_ms: u64) -> Self {
-        let Item { topic, envelope, expect, delay_ms, .. } = item;
-        let group = Envelope::group(&envelope);
+    /// A message, and with it those that follow it by number and are stored if it is.
+    fn next(first: Item, behind: &mut Peekable<IntoIter<Item>>, now_ms: u64) -> Self {
+        let is_plain = |item: &Item| item.expect.is_none() && item.delay_ms.is_none();
+        let is_first_plain = is_plain(&first);
+        let Item { topic, n, envelope, expect, delay_ms } = first;
+        let group = envelope.group();
         let due_ms = delay_ms.map(|delay_ms| now_ms + delay_ms);
-        Self { topic, envelopes: vec![envelope], group, expect, due_ms, key: None }
+        let mut envelopes = vec![envelope];
+        let goes_along = |item: &Item, before: usize| {
+            is_first_plain
+                && is_plain(item)
+                && item.n == n + before as u64
+                && item.envelope.group() == group
+        };
+        while let Some(item) = behind.next_if(|item| goes_along(item, envelopes.len())) {
+            envelopes.push(item.envelope);
+        }
+        Self { topic, envelopes, group, expect, due_ms, key: None, is_numbered: true }
     }
 }
 

@@ -1,0 +1,262 @@
+//! What a relay takes of the processor for a frame, beside a loop that looks at nothing: batched,
+//! and one by one.
+
+use std::net::{SocketAddr, UdpSocket};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use quinn_udp::{RecvMeta, Transmit, UdpSocketState};
+use sealane_frame::{FrameBuf, seal_frame};
+use sealane_seal::{Binding, Class, Suite};
+
+use super::net::{Machine, Net, Side};
+use super::process::Process;
+use super::{Error, Options, Show};
+use crate::measure::Spread;
+use crate::members::{self, Members};
+
+/// What checks and look-ups may cost, as a part of the loop without them.
+const OF_BARE: f64 = 1.3;
+/// Bodies of the frames, in bytes; with header and seal the second makes 1,400 of a datagram.
+const BODIES: [usize; 2] = [64, 1400 - 64 - 9 - 16];
+/// How long each turn lasts.
+const TURN: Duration = Duration::from_millis(800);
+const RELAY_PORT: u16 = 9290;
+const BARE_PORT: u16 = 9291;
+/// Frames of a batch, and how many of them leave at each tick.
+const BATCH: usize = 40;
+const BATCHES_A_TICK: usize = 2;
+/// Frames that leave one by one at each tick.
+const SINGLES_A_TICK: usize = 16;
+const TICK: Duration = Duration::from_millis(1);
+
+/// A forwarder on the truck, the car's socket before it and the gateway's behind it.
+struct Stand {
+    process: Process,
+    source: UdpSocket,
+    sink: UdpSocket,
+    target: SocketAddr,
+}
+
+/// How frames leave the car.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sent {
+    Batched,
+    Singly,
+}
+
+pub(super) fn run(options: &Options, show: &mut Show<'_>) -> Result<(), Error> {
+    let net = Net::make()?;
+    let folder = tempfile::tempdir().map_err(Error::io("making a folder"))?;
+    let relay = relay(&net, options, folder.path())?;
+    let bare = bare(&net, options, folder.path())?;
+    show.line("body  sent         relay us/frame     bare us/frame   of bare   lost of");
+    for sent in [Sent::Batched, Sent::Singly] {
+        for body in BODIES {
+            let frame = frame(body)?;
+            let (mut ours, mut theirs, mut lost, mut all) = (Vec::new(), Vec::new(), 0, 0);
+            for round in 0..=options.rounds {
+                for (stand, costs) in [(&relay, &mut ours), (&bare, &mut theirs)] {
+                    let turn = turn(stand, &frame, sent)?;
+                    // The first round warms up.
+                    if round > 0 {
+                        costs.push(turn.us_per_frame);
+                        (lost, all) = (lost + turn.lost, all + turn.sent);
+                    }
+                }
+            }
+            let [ours, theirs] = [&mut ours, &mut theirs].map(|all| Spread::of(all));
+            let part = ours.median / theirs.median;
+            let name = if sent == Sent::Batched { "batched" } else { "one by one" };
+            let shown = |of: Spread| format!("{:.3} ({:.3}-{:.3})", of.median, of.low, of.high);
+            let (ours, theirs) = (shown(ours), shown(theirs));
+            show.line(&format!(
+                "{body:>4}  {name:<11}{ours:>16}  {theirs:>16}  {part:>8.2}   {lost} of {all}"
+            ));
+            show.at_most(&format!("relay of bare, {name}, body of {body}"), part, OF_BARE);
+        }
+    }
+    Ok(())
+}
+
+/// A frame of a member on the relay's card.
+fn frame(body: usize) -> Result<Vec<u8>, Error> {
+    let failed = |error: String| Error::Frame(error);
+    let members = Members::new(Class::Group, Suite::Aes256Gcm, 0, Binding::link());
+    let Members { mut sealer, fields, binding, .. } =
+        members.map_err(|error| failed(error.to_string()))?;
+    let mut buf = FrameBuf::new();
+    let frame = seal_frame(&mut sealer, &fields, &binding, &vec![8; body], &mut buf);
+    Ok(frame.map_err(|error| failed(error.to_string()))?.to_vec())
+}
+
+/// Addresses of the truck and its neighbours, on the left and on the right.
+struct Places {
+    car: String,
+    left: String,
+    right: String,
+    gateway: String,
+}
+
+fn places(port: u16) -> Places {
+    let at = |machine: Machine, side| format!("{}:{port}", machine.address(side));
+    Places {
+        car: at(Machine::Car, Side::Right),
+        left: at(Machine::Truck, Side::Left),
+        right: at(Machine::Truck, Side::Right),
+        gateway: at(Machine::Gateway, Side::Left),
+    }
+}
+
+/// The product's relay, which knows the members of [`Members`].
+fn relay(net: &Net, options: &Options, folder: &Path) -> Result<Stand, Error> {
+    let Places { car, left, right, gateway } = places(RELAY_PORT);
+    let (own, group) = (members::RELAY, members::GROUP);
+    let (sender, reader) = (members::SENDER, members::READER);
+    let card = format!(
+        "version = 1\ngroup = \"{group}\"\nepoch = 0\n\n[members]\n0 = \"{reader}\"\n\
+         1 = \"{sender}\"\n"
+    );
+    let link =
+        |name: &str, address: &str| format!("[[link]]\nname = \"{name}\"\nudp = \"{address}\"\n");
+    let neighbour = |name: &str, slot: u8, address: &str| {
+        format!(
+            "[[neighbour]]\nname = \"{name}\"\ntag = \"slot {slot}\"\nlink = \"{name}\"\n\
+             address = \"{address}\"\n[[route]]\nto = \"slot {slot}\"\nvia = \"{name}\"\n"
+        )
+    };
+    let config = [
+        format!("version = 1\ntag = \"{own}\"\ncards = [\"group.card\"]\n"),
+        link("left", &left),
+        link("right", &right),
+        neighbour("left", 1, &car),
+        neighbour("right", 0, &gateway),
+    ];
+    let file = folder.join("relay.toml");
+    std::fs::write(folder.join("group.card"), card)
+        .and_then(|()| std::fs::write(&file, config.concat()))
+        .map_err(Error::io("writing a configuration"))?;
+    let mut command = net.within(Machine::Truck, &options.programs.sealane);
+    command.args(["--json", "relay"]).arg(file);
+    stand(net, Process::start(command, &folder.join("log"))?, &places(RELAY_PORT))
+}
+
+/// The same loop without check and look-up.
+fn bare(net: &Net, options: &Options, folder: &Path) -> Result<Stand, Error> {
+    let places = places(BARE_PORT);
+    let mut command = net.within(Machine::Truck, &options.programs.bench);
+    command.args(["hop", "forward", "--link", &places.left, "--neighbour", &places.car]);
+    command.args(["--link", &places.right, "--neighbour", &places.gateway]);
+    stand(net, Process::start(command, &folder.join("log"))?, &places)
+}
+
+fn stand(net: &Net, process: Process, places: &Places) -> Result<Stand, Error> {
+    let bind = |address: String| {
+        move || {
+            let socket = UdpSocket::bind(address)?;
+            for set in [
+                rustix::net::sockopt::set_socket_recv_buffer_size_force,
+                rustix::net::sockopt::set_socket_send_buffer_size_force,
+            ] {
+                set(&socket, QUEUE)?;
+            }
+            Ok(socket)
+        }
+    };
+    let source = net.on(Machine::Car, bind(places.car.clone()))?;
+    let sink = net.on(Machine::Gateway, bind(places.gateway.clone()))?;
+    let target = places.left.parse().map_err(|_| Error::Frame(places.left.clone()))?;
+    Ok(Stand { process, source, sink, target })
+}
+
+/// What one turn came to.
+struct Turn {
+    us_per_frame: f64,
+    sent: u64,
+    lost: u64,
+}
+
+/// Sends for a while, and counts what comes out at the other side.
+fn turn(stand: &Stand, frame: &[u8], sent: Sent) -> Result<Turn, Error> {
+    let (came, stops) = (AtomicU64::new(0), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        let sink = scope.spawn(|| take(&stand.sink, frame.len(), &came, &stops));
+        let before = stand.process.cpu_ns();
+        let count = give(stand, frame, sent);
+        let mut last = u64::MAX;
+        while last != came.load(Ordering::SeqCst) {
+            last = came.load(Ordering::SeqCst);
+            std::thread::sleep(LULL);
+        }
+        let after = stand.process.cpu_ns();
+        stops.store(true, Ordering::SeqCst);
+        let failed = |_| std::io::Error::other("a thread panicked");
+        sink.join().map_err(failed).flatten().map_err(Error::io("receiving frames"))?;
+        let (count, came) = (count?, came.load(Ordering::SeqCst));
+        let spent_us = after?.saturating_sub(before?) as f64 / 1e3;
+        let lost = count.saturating_sub(came);
+        Ok(Turn { us_per_frame: spent_us / came as f64, sent: count, lost })
+    })
+}
+
+fn give(stand: &Stand, frame: &[u8], sent: Sent) -> Result<u64, Error> {
+    let failed = || Error::io("sending frames");
+    let state = UdpSocketState::new((&stand.source).into()).map_err(failed())?;
+    let batch = frame.repeat(BATCH);
+    let (begun, mut ticks, mut count) = (Instant::now(), 0, 0);
+    while begun.elapsed() < TURN {
+        let (contents, times, each) = match sent {
+            Sent::Batched => (&*batch, BATCHES_A_TICK, BATCH),
+            Sent::Singly => (frame, SINGLES_A_TICK, 1),
+        };
+        for _ in 0..times {
+            let transmit = Transmit {
+                destination: stand.target,
+                ecn: None,
+                contents,
+                segment_size: (each > 1).then_some(frame.len()),
+                src_ip: None,
+            };
+            state.try_send((&stand.source).into(), &transmit).map_err(failed())?;
+            count += each as u64;
+        }
+        ticks += 1;
+        let next = begun + TICK * ticks;
+        std::thread::sleep(next.saturating_duration_since(Instant::now()));
+    }
+    Ok(count)
+}
+
+/// Counts the frames that come; the relay's notes are no frames.
+fn take(
+    socket: &UdpSocket,
+    frame_bytes: usize,
+    came: &AtomicU64,
+    stops: &AtomicBool,
+) -> std::io::Result<()> {
+    let state = UdpSocketState::new(socket.into())?;
+    let mut buffer = vec![0; 1 << 16];
+    while !stops.load(Ordering::SeqCst) {
+        let mut metas = [RecvMeta::default()];
+        let mut slices = [std::io::IoSliceMut::new(&mut buffer)];
+        match state.recv(socket.into(), &mut slices, &mut metas) {
+            Ok(_) => {
+                let [RecvMeta { len, stride, .. }] = metas;
+                if stride == frame_bytes {
+                    came.fetch_add((len / stride) as u64, Ordering::SeqCst);
+                }
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
+                std::thread::sleep(Duration::from_micros(500));
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// After so long without a frame no more come.
+const LULL: Duration = Duration::from_millis(100);
+/// What may wait at a socket.
+const QUEUE: usize = 32 << 20;

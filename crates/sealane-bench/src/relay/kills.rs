@@ -1,0 +1,163 @@
+//! Relays and ends that are killed under load, again and again, while what they carried comes a
+//! second time.
+
+use std::path::Path;
+use std::time::Duration;
+
+use super::net::{self, Machine, Net, Side, Wire};
+use super::numbers::{Account, Numbers, Pace};
+use super::programs::Iperf;
+use super::recorder::{Recorder, count, judge};
+use super::row::{Crew, Lane, Row, script};
+use super::{Error, Options, Show};
+use crate::measure::percentile;
+
+/// What a kill may cost, from the start of the new process on.
+const GOES_ON_S: f64 = 1.0;
+/// Where numbered datagrams go to.
+const PORT: u16 = 7777;
+const PACE: Pace = Pace { every: Duration::from_millis(4), at_once: 1, bytes: 300 };
+/// Frames that come a second time after each kill of an end.
+const REPLAYED: &str = "500";
+/// What `iperf3` sends meanwhile, so that captures stay small.
+const LOAD: &str = "4M";
+
+/// Kills machines in turn.
+pub(super) fn run(options: &Options, show: &mut Show<'_>) -> Result<(), Error> {
+    let net = Net::make()?;
+    let folder = tempfile::tempdir().map_err(Error::io("making a folder"))?;
+    let mut recorders = [Machine::Car, Machine::Server]
+        .map(|machine| Recorder::start(&net, machine, folder.path()).map(|one| (machine, one)))
+        .into_iter()
+        .collect::<Result<Vec<_>, _>>()?;
+    let lane = Lane { number: 0, mtu: 1500, offload: true, wire: Wire::Udp };
+    let mut row = Row::start(&net, Crew::new(&options.programs, "aes-256-gcm")?, lane)?;
+    let ways = ways(&net, lane)?;
+    let load = match options.iperf {
+        true => Some(Iperf::endless(&net, &lane.inner(Machine::Server), LOAD)?),
+        false => None,
+    };
+    let mut gaps = Vec::new();
+    for kill in 0..options.kills {
+        let victim = victim(kill);
+        // At another moment each time.
+        std::thread::sleep(Duration::from_millis(20 + kill as u64 * 37 % 150));
+        row.kill(victim);
+        std::thread::sleep(Duration::from_millis(kill as u64 * 13 % 60));
+        let since = row.restart(victim)?;
+        for way in &ways {
+            way.wait_since(since)?;
+        }
+        let mut gap = Duration::ZERO;
+        for way in &ways {
+            gap = gap.max(way.first_since(since).map_or(gap, |came| came - since));
+        }
+        gaps.push(gap.as_secs_f64());
+        if let Some((_, recorder)) = recorders.iter().find(|(machine, _)| *machine == victim) {
+            replay(&net, victim, lane, recorder)?;
+        }
+    }
+    drop(load);
+    let accounts = ways.map(Numbers::stop);
+    let said = row.stop()?;
+    show.line(&format!("{} kills of {} machines in turn", options.kills, Machine::ALL.len()));
+    let most = gaps.iter().copied().fold(0.0, f64::max);
+    let [p50, p90] = [0.5, 0.9].map(|part| percentile(&mut gaps, part));
+    show.line(&format!("goes on after: p50 {p50:.3} s, p90 {p90:.3} s, at most {most:.3} s"));
+    show.at_most("at most, s", most, GOES_ON_S);
+    for (machine, account) in [Machine::Server, Machine::Car].into_iter().zip(accounts) {
+        let Account { sent, lost, twice } = account;
+        let name = machine.name();
+        show.line(&format!(
+            "numbered datagrams to {name}: {sent} sent, {lost} lost while machines were away, \
+             {twice} came twice"
+        ));
+        show.must(account.twice == 0, "a datagram came twice");
+    }
+    for (machine, said) in said {
+        let dropped = said.get("dropped").map(ToString::to_string).unwrap_or_default();
+        show.line(&format!("{} since its last start: dropped {dropped}", machine.name()));
+    }
+    for (machine, recorder) in &mut recorders {
+        recorder.finish()?;
+        judged(*machine, lane, recorder, options.kills, show)?;
+    }
+    Ok(())
+}
+
+/// Both directions, each of which has come through once.
+fn ways(net: &Net, lane: Lane) -> Result<[Numbers; 2], Error> {
+    let begun = std::time::Instant::now();
+    let (car, server) = (lane.inner(Machine::Car), lane.inner(Machine::Server));
+    let ways = [
+        Numbers::start(net, Machine::Car, (Machine::Server, &server, PORT), PACE)?,
+        Numbers::start(net, Machine::Server, (Machine::Car, &car, PORT), PACE)?,
+    ];
+    for way in &ways {
+        way.wait_since(begun)?;
+    }
+    Ok(ways)
+}
+
+fn victim(kill: usize) -> Machine {
+    let [car, truck, gateway, server] = Machine::ALL;
+    match kill % Machine::ALL.len() {
+        0 => car,
+        1 => gateway,
+        2 => server,
+        _ => truck,
+    }
+}
+
+/// The neighbour of an end, and its side towards the end.
+fn neighbour(end: Machine) -> (Machine, Side) {
+    if end == Machine::Car { (Machine::Truck, Side::Left) } else { (Machine::Gateway, Side::Right) }
+}
+
+fn address_of(end: Machine) -> String {
+    end.address(if end == Machine::Car { Side::Right } else { Side::Left })
+}
+
+/// Sends what an end has had before to it once more, as its neighbour would.
+fn replay(net: &Net, end: Machine, lane: Lane, recorder: &Recorder) -> Result<(), Error> {
+    let (machine, _) = neighbour(end);
+    let port = lane.port().to_string();
+    let mut command = net.within(machine, Path::new("python3"));
+    command.arg(script("python/wires.py")).arg("replay").arg(recorder.outer());
+    net::run(command.args([&port, &address_of(end), &port, REPLAYED]))
+}
+
+/// What the captures of an end show.
+fn judged(
+    end: Machine,
+    lane: Lane,
+    recorder: &Recorder,
+    kills: usize,
+    show: &mut Show<'_>,
+) -> Result<(), Error> {
+    let [outer, inner] =
+        [recorder.outer(), recorder.inner()].map(|path| path.display().to_string());
+    let (port, inner_port) = (lane.port().to_string(), PORT.to_string());
+    let (own, inner_own) = (address_of(end), lane.inner(end));
+    let found = judge(&["once", &outer, &inner, &own, &port, &inner_own, &inner_port])?;
+    let number = |name| count(&found, name);
+    let name = end.name();
+    show.line(&format!(
+        "the captures of {name}: {} frames sealed under {} contexts, {} of them twice; {} frames \
+         came, {} of them again; {} datagrams taken, {} of them twice",
+        number("sealed")?,
+        number("contexts")?,
+        number("sealedTwice")?,
+        number("came")?,
+        number("repeated")?,
+        number("taken")?,
+        number("takenTwice")?,
+    ));
+    show.must(number("sealed")? > 0 && number("taken")? > 0, "nothing was recorded");
+    show.must(number("sealedTwice")? == 0, "a counter was sealed under twice");
+    show.must(number("takenTwice")? == 0, "a datagram was taken twice");
+    let restarts = (0..kills).filter(|kill| victim(*kill) == end).count() as u64;
+    show.must(number("contexts")? == restarts + 1, "a start has a context of its own");
+    show.must(restarts == 0 || number("repeated")? > 0, "no frame came a second time");
+    Ok(())
+}

@@ -1,0 +1,87 @@
+//! What an end's wires and interface carry, recorded and judged by scripts that share no code with
+//! what they judge.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use serde_json::Value;
+
+use super::Error;
+use super::net::{self, Machine, Net};
+use super::row::script;
+
+/// A recorder at work.
+#[derive(Debug)]
+pub(super) struct Recorder {
+    child: Child,
+    said: BufReader<std::process::ChildStdout>,
+    folder: PathBuf,
+}
+
+impl Recorder {
+    /// Records every interface of a machine from now on.
+    pub(super) fn start(net: &Net, machine: Machine, folder: &Path) -> Result<Recorder, Error> {
+        let folder = folder.join(machine.name());
+        let mut command = net.within(machine, Path::new("python3"));
+        command.arg(script("python/wires.py")).arg("record").arg(&folder);
+        let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+        let mut child = child.map_err(Error::io("starting python3"))?;
+        let Some(out) = child.stdout.take() else { return Err(nothing()) };
+        let mut recorder = Recorder { child, said: BufReader::new(out), folder };
+        recorder.line()?;
+        Ok(recorder)
+    }
+
+    fn line(&mut self) -> Result<Value, Error> {
+        let mut line = String::new();
+        self.said.read_line(&mut line).map_err(Error::io("reading what a recorder says"))?;
+        serde_json::from_str(&line).map_err(|_| nothing())
+    }
+
+    /// What crossed the wires.
+    pub(super) fn outer(&self) -> PathBuf {
+        self.folder.join("outer.pcap")
+    }
+
+    /// What crossed the interface that is sealed.
+    pub(super) fn inner(&self) -> PathBuf {
+        self.folder.join("inner.pcap")
+    }
+
+    /// Ends once the wires are silent; nothing may have been missed.
+    pub(super) fn finish(&mut self) -> Result<(), Error> {
+        drop(self.child.stdin.take());
+        let said = self.line()?;
+        let _ = self.child.wait();
+        match said.get("missed").and_then(Value::as_u64) {
+            Some(0) => Ok(()),
+            _ => Err(Error::Said { what: "the recorder".to_owned(), said: said.to_string() }),
+        }
+    }
+}
+
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn nothing() -> Error {
+    Error::Said { what: "wires.py record".to_owned(), said: "did not start".to_owned() }
+}
+
+/// What a script of `tests/python` found.
+pub(super) fn judge(words: &[&str]) -> Result<Value, Error> {
+    let mut command = Command::new("python3");
+    let said = net::output(command.arg(script("python/captures.py")).args(words))?;
+    let what = "captures.py".to_owned();
+    serde_json::from_str(&said).map_err(|error| Error::Said { what, said: error.to_string() })
+}
+
+/// A count of what a script found.
+pub(super) fn count(found: &Value, name: &str) -> Result<u64, Error> {
+    let missing = || Error::Said { what: name.to_owned(), said: format!("is missing: {found}") };
+    found.get(name).and_then(Value::as_u64).ok_or_else(missing)
+}

@@ -1,0 +1,245 @@
+//! The product on four machines: members at the ends, relays without keys between them.
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::Error;
+use super::net::{self, Machine, Net, Side, Wire};
+use super::process::Process;
+use crate::programs::Programs;
+
+/// Two members, each with a key folder, and the card that relays have of their group.
+#[derive(Debug)]
+pub(super) struct Crew {
+    folder: TempDir,
+    sealane: PathBuf,
+}
+
+/// The name of the group, which relays are not told.
+pub(super) const GROUP: &str = "convoy-zwetschgental";
+/// The names of the members, which they are not told either.
+pub(super) const NAMES: [&str; 2] = ["wilhelmina-quellenberg", "thaddaeus-obermoosbach"];
+
+impl Crew {
+    /// Makes a group under this cipher; the server founds it, and the car joins.
+    pub(super) fn new(programs: &Programs, suite: &str) -> Result<Crew, Error> {
+        let folder = tempfile::tempdir().map_err(Error::io("making a folder"))?;
+        let crew = Crew { folder, sealane: programs.sealane.clone() };
+        let [server, car] = NAMES;
+        crew.run(Machine::Server, &["key", "new", server])?;
+        crew.run(Machine::Car, &["key", "new", car])?;
+        crew.run(Machine::Server, &["group", "new", GROUP, "--suite", suite])?;
+        let card = crew.write("card", crew.run(Machine::Car, &["key", "card"])?)?;
+        let invited = crew.run(Machine::Server, &["group", "invite", GROUP, &card])?;
+        let invitation = crew.write("invitation", invited)?;
+        crew.run(Machine::Car, &["group", "join", &invitation])?;
+        let card = crew.run(Machine::Server, &["group", "relay-card", GROUP])?;
+        crew.write("group.card", card)?;
+        Ok(crew)
+    }
+
+    fn run(&self, who: Machine, words: &[&str]) -> Result<Vec<u8>, Error> {
+        let mut command = Command::new(&self.sealane);
+        command.args(words).env_clear().env("HOME", self.folder.path());
+        net::bytes(command.env("SEALANE_KEYS", self.keys(who)))
+    }
+
+    pub(super) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// The key folder of a member.
+    pub(super) fn keys(&self, who: Machine) -> PathBuf {
+        self.path(who.name())
+    }
+
+    pub(super) fn write(&self, name: &str, text: impl AsRef<[u8]>) -> Result<String, Error> {
+        let path = self.path(name);
+        std::fs::write(&path, text.as_ref()).map_err(Error::io("writing a file"))?;
+        Ok(path.display().to_string())
+    }
+}
+
+/// What tells a row apart from others on the same machines, and how wide its links are.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Lane {
+    pub(super) number: u8,
+    pub(super) mtu: u16,
+    /// Whether interfaces take what is not cut into packets yet.
+    pub(super) offload: bool,
+    pub(super) wire: Wire,
+}
+
+impl Lane {
+    pub(super) fn port(self) -> u16 {
+        FIRST_PORT + u16::from(self.number)
+    }
+
+    pub(super) fn interface(self) -> String {
+        format!("sealane{}", self.number)
+    }
+
+    /// What the interface of an end is called that seals nothing.
+    pub(super) fn bare_interface(self) -> String {
+        format!("bare{}", self.number)
+    }
+
+    /// The address of an end within the network that is sealed.
+    pub(super) fn inner(self, end: Machine) -> String {
+        let host = if end == Machine::Server { 1 } else { 2 };
+        format!("10.9.{}.{host}", self.number)
+    }
+}
+
+const FIRST_PORT: u16 = 9190;
+
+/// A row that runs.
+#[derive(Debug)]
+pub(super) struct Row<'n> {
+    net: &'n Net,
+    crew: Crew,
+    pub(super) lane: Lane,
+    processes: [Option<Process>; 4],
+}
+
+impl<'n> Row<'n> {
+    /// Starts all four machines.
+    pub(super) fn start(net: &'n Net, crew: Crew, lane: Lane) -> Result<Row<'n>, Error> {
+        for machine in Machine::ALL {
+            crew.write(&file(machine), config(machine, lane))?;
+        }
+        let mut row = Row { net, crew, lane, processes: [const { None }; 4] };
+        // Relays first, so that they hear the ends' announcements.
+        for machine in [Machine::Truck, Machine::Gateway, Machine::Car, Machine::Server] {
+            row.begin(machine)?;
+        }
+        Ok(row)
+    }
+
+    fn begin(&mut self, machine: Machine) -> Result<&Process, Error> {
+        let mut command = self.net.within(machine, &self.crew.sealane);
+        match machine {
+            Machine::Truck | Machine::Gateway => command.args(["--json", "relay"]),
+            Machine::Car | Machine::Server => command.args(["--json", "mesh", "up", GROUP]),
+        };
+        command.arg(self.crew.path(&file(machine))).env_clear();
+        command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
+        command.env("HOME", self.crew.folder.path()).env("SEALANE_KEYS", self.crew.keys(machine));
+        let log = self.crew.path(&format!("{}.log", machine.name()));
+        let process = Process::start(command, &log)?;
+        Ok(self.place(machine).insert(process))
+    }
+
+    fn place(&mut self, machine: Machine) -> &mut Option<Process> {
+        let [car, truck, gateway, server] = &mut self.processes;
+        match machine {
+            Machine::Car => car,
+            Machine::Truck => truck,
+            Machine::Gateway => gateway,
+            Machine::Server => server,
+        }
+    }
+
+    /// SIGKILL for the machine's process.
+    pub(super) fn kill(&mut self, machine: Machine) {
+        if let Some(process) = self.place(machine).take() {
+            process.kill();
+        }
+    }
+
+    /// Starts a machine's process again; gives when it was started.
+    pub(super) fn restart(&mut self, machine: Machine) -> Result<std::time::Instant, Error> {
+        Ok(self.begin(machine)?.spawned)
+    }
+
+    pub(super) fn process(&mut self, machine: Machine) -> Result<&Process, Error> {
+        let gone = || Error::Said { what: machine.name().to_owned(), said: "is gone".to_owned() };
+        self.place(machine).as_ref().ok_or_else(gone)
+    }
+
+    pub(super) fn crew(&self) -> &Crew {
+        &self.crew
+    }
+
+    /// Ends all machines in turn; gives what each of them says.
+    pub(super) fn stop(mut self) -> Result<Vec<(Machine, Value)>, Error> {
+        let mut said = Vec::new();
+        for machine in Machine::ALL {
+            if let Some(process) = self.place(machine).take() {
+                said.push((machine, process.stop()?));
+            }
+        }
+        Ok(said)
+    }
+}
+
+fn file(machine: Machine) -> String {
+    format!("{}.toml", machine.name())
+}
+
+/// The configuration of one machine.
+fn config(machine: Machine, lane: Lane) -> String {
+    let mut text = "version = 1\n".to_owned();
+    let mut add = |line: String| {
+        // Writing to a string does not fail.
+        let _ = writeln!(text, "{line}");
+    };
+    if let Some(tag) = relay_tag(machine) {
+        add(format!("tag = \"{tag}\"\ncards = [\"group.card\"]"));
+    }
+    let mtu = lane.mtu;
+    for (side, target) in [(Side::Left, "slot 1"), (Side::Right, "slot 0")] {
+        let Some(other) = machine.neighbour(side) else { continue };
+        let name = side.name();
+        let (own, opposite) = places(machine, side, other, lane);
+        let tag = relay_tag(other).unwrap_or(target);
+        add(format!("[[link]]\nname = \"{name}\"\n{own}\nmtu = {mtu}"));
+        add(format!(
+            "[[neighbour]]\nname = \"{name}\"\ntag = \"{tag}\"\nlink = \"{name}\"\n\
+             address = \"{opposite}\""
+        ));
+        add(format!("[[route]]\nto = \"{target}\"\nvia = \"{name}\""));
+    }
+    if relay_tag(machine).is_none() {
+        let (interface, own) = (lane.interface(), lane.inner(machine));
+        add(format!("[mesh]\ninterface = \"{interface}\"\naddresses = [\"{own}/24\"]"));
+        if !lane.offload {
+            add("offload = false".to_owned());
+        }
+        for (slot, end) in [(0, Machine::Server), (1, Machine::Car)] {
+            let address = lane.inner(end);
+            add(format!("[[mesh.member]]\nslot = {slot}\nprefixes = [\"{address}/32\"]"));
+        }
+    }
+    text
+}
+
+/// The line of the own link, and the address of the neighbour at its other end.
+fn places(machine: Machine, side: Side, other: Machine, lane: Lane) -> (String, String) {
+    let port = lane.port();
+    match lane.wire {
+        Wire::Udp => (
+            format!("udp = \"{}:{port}\"", machine.address(side)),
+            format!("{}:{port}", other.address(side.opposite())),
+        ),
+        Wire::Ethernet => (format!("ethernet = \"{}\"", side.name()), other.card(side.opposite())),
+    }
+}
+
+/// The tag of a relay, which is no member's.
+pub(super) fn relay_tag(machine: Machine) -> Option<&'static str> {
+    match machine {
+        Machine::Truck => Some("b100000000000001"),
+        Machine::Gateway => Some("b100000000000002"),
+        Machine::Car | Machine::Server => None,
+    }
+}
+
+/// The path of a script of this repository.
+pub(super) fn script(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests").join(name)
+}

@@ -1,0 +1,132 @@
+//! What came of it: lines for people, figures for programs, and what was demanded of them.
+
+use std::fmt;
+
+use super::Error;
+
+/// One thing that was found.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Entry {
+    /// A line for people.
+    Line(String),
+    /// A figure.
+    Figure {
+        /// The part that it is of.
+        part: &'static str,
+        /// What was measured.
+        what: String,
+        /// What it came to.
+        value: f64,
+        /// Its unit.
+        unit: &'static str,
+    },
+    /// What was demanded of a figure, and what came of it.
+    Demand {
+        /// The part that it is of.
+        part: &'static str,
+        /// What was measured.
+        what: String,
+        /// What it came to.
+        value: f64,
+        /// The least or the most that was demanded.
+        bound: f64,
+        /// Whether it was met.
+        is_met: bool,
+    },
+}
+
+/// Takes what is found.
+pub struct Show<'a> {
+    each: &'a mut dyn FnMut(&Entry),
+    part: &'static str,
+    broken: Vec<String>,
+}
+
+impl<'a> Show<'a> {
+    pub(super) fn new(each: &'a mut dyn FnMut(&Entry)) -> Self {
+        Self { each, part: "", broken: Vec::new() }
+    }
+
+    pub(super) fn part(&mut self, name: &'static str, title: &str) {
+        self.part = name;
+        self.line(&format!("\n{title}"));
+    }
+
+    pub(super) fn line(&mut self, line: &str) {
+        (self.each)(&Entry::Line(line.to_owned()));
+    }
+
+    pub(super) fn figure(&mut self, what: &str, value: f64, unit: &'static str) {
+        let (part, what) = (self.part, what.to_owned());
+        (self.each)(&Entry::Figure { part, what, value, unit });
+    }
+
+    pub(super) fn at_most(&mut self, what: &str, value: f64, bound: f64) {
+        self.demand(what, value, bound, value <= bound);
+    }
+
+    pub(super) fn at_least(&mut self, what: &str, value: f64, bound: f64) {
+        self.demand(what, value, bound, value >= bound);
+    }
+
+    fn demand(&mut self, what: &str, value: f64, bound: f64, is_met: bool) {
+        let (part, what) = (self.part, what.to_owned());
+        (self.each)(&Entry::Demand { part, what, value, bound, is_met });
+    }
+
+    /// What is no figure and has to hold.
+    pub(super) fn must(&mut self, holds: bool, otherwise: &str) {
+        if !holds {
+            self.line(&format!("BROKEN: {otherwise}"));
+            self.broken.push(format!("{}: {otherwise}", self.part));
+        }
+    }
+
+    pub(super) fn finish(self) -> Result<(), Error> {
+        if self.broken.is_empty() { Ok(()) } else { Err(Error::Broken(self.broken)) }
+    }
+}
+
+impl fmt::Debug for Show<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Show").field("part", &self.part).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Display for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Entry::Line(line) => f.write_str(line),
+            Entry::Figure { what, value, unit, .. } => write!(f, "{what:<56}{value:>10.3} {unit}"),
+            Entry::Demand { what, value, bound, is_met, .. } => {
+                let verdict = if *is_met { "met" } else { "MISSED" };
+                write!(f, "{what:<56}{value:>10.3}; demanded {bound}: {verdict}")
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missed_figure_is_told_and_what_does_not_hold_fails() {
+        let mut lines = Vec::new();
+        let mut each = |entry: &Entry| lines.push(entry.to_string());
+        let mut show = Show::new(&mut each);
+        show.part("speed", "How fast");
+        show.at_least("of bare", 0.4, 0.5);
+        show.at_most("of bare", 0.4, 0.5);
+        assert!(show.finish().is_ok());
+        assert!(lines[1].ends_with("0.400; demanded 0.5: MISSED"), "{lines:?}");
+        assert!(lines[2].ends_with(": met"), "{lines:?}");
+        let mut each = |_: &Entry| ();
+        let mut show = Show::new(&mut each);
+        show.part("kills", "Kills");
+        show.must(true, "well");
+        show.must(false, "twice");
+        assert_eq!(show.finish().unwrap_err().to_string(), "kills: twice");
+    }
+}

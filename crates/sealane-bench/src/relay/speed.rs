@@ -1,0 +1,192 @@
+//! How fast the row is, beside the same row without seals and checks, and the kernel's forwarding.
+
+use std::time::Duration;
+
+use super::bare::Bare;
+use super::net::{Machine, Net, Side, Wire};
+use super::numbers::{Numbers, Pace};
+use super::programs::{How, Iperf, check, ping};
+use super::row::{Crew, Lane, Row};
+use super::works::reaches;
+use super::{Error, Options, Show};
+use crate::measure::{Spread, percentile};
+
+const NEEDED: &[(&str, &str)] =
+    &[("iperf3", "iperf3"), ("ping", "iputils-ping"), ("ethtool", "ethtool")];
+/// What the sealed row keeps of the bare one.
+const OF_BARE: f64 = 0.5;
+/// What the row's origin published, without a known seal.
+const GOAL_GBIT_S: f64 = 3.0;
+/// What a relay may have of memory.
+const RELAY_MIB: f64 = 32.0;
+/// Pings of each way in each round.
+const PINGS: u32 = 1000;
+/// Numbered datagrams: 10,000 a second.
+const STEADY: Pace = Pace { every: Duration::from_millis(1), at_once: 10, bytes: 200 };
+const STEADY_PORT: u16 = 7778;
+
+/// A way from the car to the server.
+struct Way {
+    name: &'static str,
+    to: String,
+    gbit_s: Vec<f64>,
+    ping_ms: Vec<f64>,
+}
+
+impl Way {
+    fn new(name: &'static str, to: String) -> Way {
+        Way { name, to, gbit_s: Vec::new(), ping_ms: Vec::new() }
+    }
+}
+
+/// All ways under each width of the wires, with and without offloads.
+pub(super) fn run(options: &Options, show: &mut Show<'_>) -> Result<(), Error> {
+    check(NEEDED)?;
+    let head = ["wire", "mtu", "offload", "chain", "Gbit/s", "low", "high", "of bare"];
+    show.line(&line(&head.map(str::to_owned)));
+    for (mtu, offload) in [(1500, true), (1500, false), (9000, true), (9000, false)] {
+        one(options, mtu, offload, show)?;
+    }
+    [1500, 9000].into_iter().try_for_each(|mtu| over_ethernet(options, mtu, show))
+}
+
+/// Over raw Ethernet, where two rows at once would hear each other.
+fn over_ethernet(options: &Options, mtu: u16, show: &mut Show<'_>) -> Result<(), Error> {
+    let net = Net::make()?;
+    net.set_mtu(mtu)?;
+    let lane = Lane { number: 0, mtu, offload: true, wire: Wire::Ethernet };
+    let row = Row::start(&net, Crew::new(&options.programs, "aes-256-gcm")?, lane)?;
+    reaches(&net, lane)?;
+    let mut ways = [
+        Way::new("kernel", Machine::Server.address(Side::Left)),
+        Way::new("AES", lane.inner(Machine::Server)),
+    ];
+    measure(&net, options, &mut ways)?;
+    rates(&mut ways, &lane, show);
+    row.stop().map(drop)
+}
+
+/// Each way once in a round. The first round warms up.
+fn measure(net: &Net, options: &Options, ways: &mut [Way]) -> Result<(), Error> {
+    for round in 0..=options.rounds {
+        for way in &mut *ways {
+            let how = How {
+                to: &way.to,
+                seconds: if round == 0 { 1 } else { options.each_s },
+                udp: false,
+                rate: None,
+                backwards: false,
+            };
+            let measured = Iperf::run(net, how)?;
+            if round > 0 {
+                way.gbit_s.push(measured.gbit_s);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn one(options: &Options, mtu: u16, offload: bool, show: &mut Show<'_>) -> Result<(), Error> {
+    let net = Net::make()?;
+    net.set_mtu(mtu)?;
+    net.set_offload(offload)?;
+    let lane = |number| Lane { number, mtu, offload, wire: Wire::Udp };
+    let crew = |suite| Crew::new(&options.programs, suite);
+    let mut aes = Row::start(&net, crew("aes-256-gcm")?, lane(0))?;
+    let chacha = Row::start(&net, crew("chacha20-poly1305")?, lane(1))?;
+    let log = aes.crew().path("bare.log");
+    let _bare = Bare::start(&net, &options.programs, lane(2), &log)?;
+    let mut ways = [
+        Way::new("kernel", Machine::Server.address(Side::Left)),
+        Way::new("bare", lane(2).inner(Machine::Server)),
+        Way::new("AES", lane(0).inner(Machine::Server)),
+        Way::new("ChaCha20", lane(1).inner(Machine::Server)),
+    ];
+    (0..3).try_for_each(|number| reaches(&net, lane(number)))?;
+    let is_first = mtu == 1500 && offload;
+    measure(&net, options, &mut ways)?;
+    rates(&mut ways, &lane(0), show);
+    if is_first {
+        latencies(&net, options, &mut ways, show)?;
+        steady(&net, options, lane(0), show)?;
+        let mib = aes.process(Machine::Truck)?.memory_bytes()? as f64 / f64::from(1 << 20);
+        show.at_most("memory of a relay, at most, MiB", mib, RELAY_MIB);
+    }
+    for row in [aes, chacha] {
+        row.stop()?;
+    }
+    Ok(())
+}
+
+fn line(words: &[String; 8]) -> String {
+    let [wire, mtu, offload, chain, rest @ ..] = words;
+    let rest: String = rest.iter().map(|word| format!("{word:>9}")).collect();
+    format!("{wire:<9}{mtu:>5}  {offload:<8} {chain:<9}{rest}")
+}
+
+fn rates(ways: &mut [Way], lane: &Lane, show: &mut Show<'_>) {
+    let spreads: Vec<_> =
+        ways.iter_mut().map(|way| (way.name, Spread::of(&mut way.gbit_s))).collect();
+    let of = |name: &str| spreads.iter().find(|(other, _)| *other == name).map(|(_, of)| of.median);
+    let bare = of("bare");
+    let offload = if lane.offload { "on" } else { "off" };
+    for (name, Spread { low, median, high }) in &spreads {
+        let part = bare.map_or("-".to_owned(), |bare| format!("{:.3}", median / bare));
+        let [median, low, high] = [median, low, high].map(|number| format!("{number:.3}"));
+        let words = [
+            lane.wire.name().to_owned(),
+            lane.mtu.to_string(),
+            offload.to_owned(),
+            (*name).to_owned(),
+            median,
+            low,
+            high,
+            part,
+        ];
+        show.line(&line(&words));
+    }
+    let (Some(aes), Some(bare), true) = (of("AES"), bare, lane.offload) else { return };
+    let what = format!("AES of bare, mtu {}", lane.mtu);
+    match lane.mtu {
+        1500 => show.at_least(&what, aes / bare, OF_BARE),
+        _ => show.figure(&what, aes / bare, "x"),
+    }
+    show.at_least(&format!("AES, mtu {}, Gbit/s: a goal", lane.mtu), aes, GOAL_GBIT_S);
+}
+
+fn latencies(
+    net: &Net,
+    options: &Options,
+    ways: &mut [Way],
+    show: &mut Show<'_>,
+) -> Result<(), Error> {
+    for _ in 0..options.rounds {
+        for way in ways.iter_mut() {
+            way.ping_ms.extend(ping(net, &way.to, PINGS)?);
+        }
+    }
+    for way in ways {
+        let asked = PINGS as usize * options.rounds;
+        let lost = asked - way.ping_ms.len();
+        let [p50, p99, p999] = [0.5, 0.99, 0.999].map(|part| percentile(&mut way.ping_ms, part));
+        let name = way.name;
+        show.line(&format!(
+            "ping -i 0.001, {name:<9} p50 {p50:>7.3} ms  p99 {p99:>7.3} ms  p99.9 {p999:>7.3} ms  \
+             lost {lost} of {asked}"
+        ));
+    }
+    Ok(())
+}
+
+/// Ten thousand datagrams a second, sealed, over two relays, opened: none is lost.
+fn steady(net: &Net, options: &Options, lane: Lane, show: &mut Show<'_>) -> Result<(), Error> {
+    let server = lane.inner(Machine::Server);
+    let target = (Machine::Server, &*server, STEADY_PORT);
+    let numbers = Numbers::start(net, Machine::Car, target, STEADY)?;
+    std::thread::sleep(Duration::from_secs(options.steady_s));
+    let account = numbers.stop();
+    show.figure("steady stream, 200 bytes", account.sent as f64 / options.steady_s as f64, "/s");
+    let what = format!("lost of {} in {} s", account.sent, options.steady_s);
+    show.at_most(&what, account.lost as f64, 0.0);
+    Ok(())
+}

@@ -1,0 +1,261 @@
+//! What people run over a network runs over the row, and its relays' wires show none of it.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::net::{self, Machine, Net, Side, Wire};
+use super::numbers::{Numbers, Pace};
+use super::process::Process;
+use super::programs::{How, Iperf, check, ping};
+use super::recorder::{count, judge};
+use super::row::{Crew, GROUP, Lane, NAMES, Row, script};
+use super::{Error, Options, Show};
+use crate::measure::percentile;
+
+/// Programs, and the packages of Debian that bring them.
+const NEEDED: &[(&str, &str)] = &[
+    ("iperf3", "iperf3"),
+    ("ping", "iputils-ping"),
+    ("tcpdump", "tcpdump"),
+    ("tshark", "tshark"),
+    ("curl", "curl"),
+    ("node", "nodejs"),
+    ("python3", "python3"),
+];
+/// Where the hub listens on the server.
+const HUB_PORT: u16 = 9087;
+/// What `iperf3` sends while wires are recorded, so that captures stay small.
+const RATE: &str = "8M";
+const PINGS: u32 = 500;
+/// Letters of the body that `curl` brings to the hub and back.
+const BODY_LETTERS: usize = 16 << 10;
+
+/// Runs everything once over each kind of wire.
+pub(super) fn run(options: &Options, show: &mut Show<'_>) -> Result<(), Error> {
+    check(NEEDED)?;
+    Wire::ALL.into_iter().try_for_each(|wire| over(wire, options, show))
+}
+
+fn over(wire: Wire, options: &Options, show: &mut Show<'_>) -> Result<(), Error> {
+    show.line(&format!("over {}:", wire.name()));
+    let net = Net::make()?;
+    let lane = Lane { number: 0, mtu: 1500, offload: true, wire };
+    let crew = Crew::new(&options.programs, "aes-256-gcm")?;
+    let row = Row::start(&net, crew, lane)?;
+    reaches(&net, lane)?;
+    let wires = Wires::record(&net, lane, &row)?;
+    let server = lane.inner(Machine::Server);
+    let mut times = ping(&net, &server, PINGS)?;
+    show.must(times.len() == PINGS as usize, "an answer to `ping` was lost");
+    let [p50, p99] = [0.5, 0.99].map(|part| percentile(&mut times, part));
+    show.line(&format!("ping: {PINGS} of {PINGS} answers, p50 {p50:.3} ms, p99 {p99:.3} ms"));
+    for (udp, backwards) in [(false, false), (false, true), (true, false), (true, true)] {
+        let how = How { to: &server, seconds: 1, udp, rate: Some(RATE), backwards };
+        let measured = Iperf::run(&net, how)?;
+        let protocol = if udp { "UDP" } else { "TCP" };
+        let way = if backwards { "to the car" } else { "to the server" };
+        let (mbit, lost) = (measured.gbit_s * 1e3, measured.lost_percent);
+        show.line(&format!("iperf3, {protocol} {way}: {mbit:.1} Mbit/s, lost {lost} %"));
+        show.must(mbit > 1.0, "iperf3 measured nothing");
+    }
+    let body = row.crew().write("body", letters()?)?;
+    let hub = Hub::start(&net, options, &row)?;
+    hub.brings_back(&net, &body)?;
+    show.line(&format!("curl: a message of {BODY_LETTERS} letters went to the hub and came back"));
+    hub.is_shown(&net)?;
+    show.line("a browser shows the hub's console, over HTTP and WebSocket");
+    drop(hub);
+    wires.search(row.crew(), &body, show)?;
+    for (machine, said) in row.stop()? {
+        let dropped = said.get("dropped").map(ToString::to_string).unwrap_or_default();
+        let of = |name: &str| said.get(name).and_then(|of| count(of, "units").ok()).unwrap_or(0);
+        let (name, forwarded, delivered) = (machine.name(), of("forwarded"), of("delivered"));
+        show.line(&format!(
+            "{name}: forwarded {forwarded}, delivered {delivered}, dropped {dropped}"
+        ));
+    }
+    Ok(())
+}
+
+/// Waits until the row carries, both ways.
+pub(super) fn reaches(net: &Net, lane: Lane) -> Result<(), Error> {
+    let begun = Instant::now();
+    let pace = Pace { every: Duration::from_millis(20), at_once: 1, bytes: 64 };
+    for (from, to) in [(Machine::Car, Machine::Server), (Machine::Server, Machine::Car)] {
+        let numbers = Numbers::start(net, from, (to, &lane.inner(to), 7776), pace)?;
+        numbers.wait_since(begun)?;
+        numbers.stop();
+    }
+    Ok(())
+}
+
+/// A text that nobody could guess.
+fn letters() -> Result<String, Error> {
+    let mut random = vec![0; BODY_LETTERS];
+    let failed = |error: getrandom::Error| std::io::Error::other(error.to_string());
+    getrandom::fill(&mut random).map_err(failed).map_err(Error::io("drawing letters"))?;
+    Ok(random.into_iter().map(|byte| char::from(b'a' + byte % 26)).collect())
+}
+
+/// What `tcpdump` records of the wires of both relays, and of the server's sealed interface.
+struct Wires {
+    recorders: Vec<Tcpdump>,
+}
+
+struct Tcpdump {
+    child: Child,
+    name: String,
+    file: PathBuf,
+}
+
+impl Wires {
+    fn record(net: &Net, lane: Lane, row: &Row<'_>) -> Result<Wires, Error> {
+        let inner = lane.interface();
+        let places = [
+            (Machine::Truck, Side::Left.name()),
+            (Machine::Truck, Side::Right.name()),
+            (Machine::Gateway, Side::Right.name()),
+            // The last one sees everything in the open: what is looked for is found there.
+            (Machine::Server, &inner),
+        ];
+        let start = |(machine, interface): (Machine, &str)| {
+            let name = format!("{} {interface}", machine.name());
+            let file = row.crew().path(&format!("{}.pcap", name.replace(' ', "-")));
+            let mut command = net.within(machine, Path::new("tcpdump"));
+            command.args(["-i", interface, "-U", "-s", "0", "-B", "65536", "-Z", "root", "-w"]);
+            let child = command.arg(&file).stdin(Stdio::null()).stderr(Stdio::null()).spawn();
+            let child = child.map_err(Error::io("starting tcpdump"))?;
+            Ok(Tcpdump { child, name, file })
+        };
+        let recorders = places.into_iter().map(start).collect::<Result<Vec<_>, Error>>()?;
+        let begun = Instant::now();
+        // Its file has a head once it records.
+        let is_recording =
+            |one: &Tcpdump| std::fs::metadata(&one.file).is_ok_and(|file| file.len() > 0);
+        while !recorders.iter().all(is_recording) {
+            if begun.elapsed() > Duration::from_secs(30) {
+                let said = "records nothing".to_owned();
+                return Err(Error::Said { what: "tcpdump".to_owned(), said });
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Ok(Wires { recorders })
+    }
+
+    fn search(mut self, crew: &Crew, body: &str, show: &mut Show<'_>) -> Result<(), Error> {
+        for recorder in &mut self.recorders {
+            let id = rustix::process::Pid::from_child(&recorder.child);
+            // One that has ended already has recorded too little, which is told below.
+            let _ = rustix::process::kill_process(id, rustix::process::Signal::INT);
+            let _ = recorder.child.wait();
+        }
+        let keys = [Machine::Car, Machine::Server].map(|end| crew.keys(end).join("identity"));
+        let keys = keys.map(|path| path.display().to_string());
+        let mut words = vec!["--secret", body];
+        words.extend(keys.iter().flat_map(|key| ["--secret", key]));
+        words.extend(NAMES.iter().chain([&GROUP]).flat_map(|name| ["--word", name]));
+        let Some((inner, wires)) = self.recorders.split_last() else { return Ok(()) };
+        for recorder in wires {
+            let path = recorder.file.display().to_string();
+            let found = judge(&[&["search", &path], &*words].concat())?;
+            let (bytes, pieces) = (count(&found, "bytes")?, count(&found, "pieces")?);
+            let secrets = found.get("found").map(ToString::to_string).unwrap_or_default();
+            let malformed = malformed(&path)?;
+            show.line(&format!(
+                "{}: {bytes} bytes, of {pieces} pieces of secrets found {secrets}; malformed for \
+                 tshark: {malformed}",
+                recorder.name
+            ));
+            show.must(secrets == "[]", "a secret is on a relay's wire");
+            show.must(malformed == 0, "tshark calls a packet malformed");
+            show.must(bytes > 1 << 20, "next to nothing was recorded");
+        }
+        let path = inner.file.display().to_string();
+        let found = judge(&["search", &path, "--secret", body])?;
+        let names = found.get("found").and_then(Value::as_array);
+        let is_found = names.is_some_and(|names| !names.is_empty());
+        show.must(is_found, "the same search finds nothing where all is open");
+        Ok(())
+    }
+}
+
+impl Drop for Tcpdump {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// How many packets of a capture `tshark` calls malformed.
+fn malformed(path: &str) -> Result<usize, Error> {
+    let mut command = Command::new("tshark");
+    command.args(["-r", path, "-Y", "_ws.malformed", "-T", "fields", "-e", "frame.number"]);
+    Ok(net::output(&mut command)?.lines().count())
+}
+
+/// A hub on the server, which only the sealed network reaches.
+struct Hub {
+    _process: Process,
+    address: String,
+    token: String,
+    reader: String,
+}
+
+impl Hub {
+    fn start(net: &Net, options: &Options, row: &Row<'_>) -> Result<Hub, Error> {
+        let data = row.crew().path("hub");
+        let token = |words: &[&str]| {
+            let mut command = Command::new(&options.programs.sealane);
+            command.args(["token", "new", "--data"]).arg(&data).args(words).env_clear();
+            command.env("HOME", row.crew().path(""));
+            net::output(&mut command).map(|said| said.trim().to_owned())
+        };
+        let all = ["**", "--publish", "**", "--manage", "**"];
+        let token_of_all = token(&[&["all", "--read"], &all[..]].concat())?;
+        let reader = token(&["reader", "--read", "orders"])?;
+        let address = format!("{}:{HUB_PORT}", row.lane.inner(Machine::Server));
+        let mut command = net.within(Machine::Server, &options.programs.sealane);
+        command.args(["--json", "up", "--listen", &address, "--data"]).arg(&data);
+        command.env("HOME", row.crew().path(""));
+        let process = Process::start(command, &row.crew().path("hub.log"))?;
+        Ok(Hub { _process: process, address, token: token_of_all, reader })
+    }
+
+    fn call(&self, net: &Net, words: &[&str], path: &str) -> Result<String, Error> {
+        let mut command = net.within(Machine::Car, Path::new("curl"));
+        let authorization = format!("authorization: Bearer {}", self.token);
+        command.args(["--silent", "--show-error", "--fail", "--header", &authorization]);
+        command.args(["--header", "content-type: application/json"]).args(words);
+        net::output(command.arg(format!("http://{}{path}", self.address)))
+    }
+
+    /// A message from a file, stored and read again.
+    fn brings_back(&self, net: &Net, file: &str) -> Result<(), Error> {
+        let read = |file: &str| std::fs::read_to_string(file);
+        let text = read(file).map_err(Error::io("reading a file"))?;
+        let message = format!("{{\"to\":\"secret\",\"envelopes\":[{{\"text\":\"{text}\"}}]}}");
+        let path = format!("{file}.json");
+        std::fs::write(&path, message).map_err(Error::io("writing a file"))?;
+        self.call(net, &["--data-binary", &format!("@{path}")], "/v1/enqueue/batch")?;
+        let came = self.call(net, &[], "/v1/streams/secret?from=first")?;
+        if came.contains(&text) {
+            return Ok(());
+        }
+        Err(Error::Said { what: "curl".to_owned(), said: "another message came back".to_owned() })
+    }
+
+    /// The console in a browser of the car.
+    fn is_shown(&self, net: &Net) -> Result<(), Error> {
+        for topic in ["orders", "secret"] {
+            let envelopes = "{\"n\":0},{\"n\":1},{\"n\":2}";
+            let message = format!("{{\"to\":\"{topic}\",\"envelopes\":[{envelopes}]}}");
+            self.call(net, &["--data-binary", &message], "/v1/enqueue/batch")?;
+        }
+        let mut browser = net.within(Machine::Car, Path::new("node"));
+        browser.arg(script("js/faults.mjs")).args(["guarded", &self.address, &self.reader]);
+        net::run(&mut browser)
+    }
+}

@@ -1,0 +1,146 @@
+//! What the help of all verbs has in common: headings, the order of shared options, examples, and
+//! the words of other programs under which a verb is found, too.
+
+use std::collections::BTreeSet;
+
+use clap::{Arg, Command, CommandFactory};
+
+use super::Cli;
+use super::examples::{EXAMPLES, FIRST};
+
+/// Options that stand below a heading of their own, in this order. Only options of many verbs are
+/// meant: another verb may have one of the same name for itself.
+const SHARED: &[Shared] = &[
+    Shared {
+        heading: "Vault",
+        ids: &["vault", "identity", "recovery_file", "key_file", "state", "expect_head", "expect"],
+    },
+    Shared { heading: "Keys", ids: &["keys", "passphrase_file"] },
+    Shared { heading: "Connection", ids: &["server"] },
+    Shared { heading: "For every verb", ids: &["json", "config", "context"] },
+];
+
+struct Shared {
+    heading: &'static str,
+    ids: &'static [&'static str],
+}
+
+/// What people type who know another program, for verbs of any depth. The help does not show it.
+const ALSO: &[Also] = &[
+    Also { verb: "up", words: &["server", "serve", "start"] },
+    Also { verb: "pub", words: &["publish", "produce", "send"] },
+    Also { verb: "sub", words: &["subscribe", "consume", "tail"] },
+    Also { verb: "stream", words: &["streams", "topic", "topics"] },
+    Also { verb: "consumer", words: &["consumers"] },
+    Also { verb: "key", words: &["keys"] },
+    Also { verb: "group", words: &["groups"] },
+    Also { verb: "token", words: &["tokens"] },
+    Also { verb: "context", words: &["contexts", "ctx"] },
+    Also { verb: "config", words: &["settings"] },
+    Also { verb: "explain", words: &["error", "errors"] },
+    Also { verb: "completions", words: &["completion"] },
+    Also { verb: "man", words: &["manual"] },
+    Also { verb: "ls", words: &["list"] },
+    Also { verb: "rm", words: &["remove", "delete", "del"] },
+    Also { verb: "new", words: &["add", "create", "make"] },
+    Also { verb: "init", words: &["create", "new"] },
+    Also { verb: "info", words: &["show"] },
+    Also { verb: "show", words: &["info"] },
+    Also { verb: "set", words: &["edit", "update"] },
+    Also { verb: "use", words: &["select", "switch"] },
+    Also { verb: "revoke", words: &["remove", "delete", "rm", "del"] },
+    Also { verb: "passphrase", words: &["password"] },
+];
+
+struct Also {
+    verb: &'static str,
+    words: &'static [&'static str],
+}
+
+/// How many verbs of a group its help has an example of.
+const MAX_EXAMPLES_OF_A_GROUP: usize = 4;
+
+/// The parser of the whole command line, which the help, the man pages, the completions and
+/// `docs/CLI.md` are made from, too.
+pub fn command() -> Command {
+    arranged(Cli::command(), "sealane")
+}
+
+/// All examples, in an order in which they can be run.
+pub fn every_example() -> impl Iterator<Item = &'static str> {
+    EXAMPLES.iter().copied()
+}
+
+/// The examples of a verb, by its whole name: `sealane stream set`.
+fn examples(path: &str) -> impl Iterator<Item = &'static str> {
+    EXAMPLES.iter().copied().filter(move |line| {
+        let of_verb = line.find("sealane ").and_then(|at| line.get(at..)).unwrap_or_default();
+        let rest = of_verb.strip_prefix(path);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
+    })
+}
+
+fn arranged(command: Command, path: &str) -> Command {
+    let mut shown = shown(&command, path).join("\n  ");
+    if !shown.is_empty() {
+        shown.insert_str(0, "Examples:\n  ");
+    }
+    let long = command.get_after_long_help().or(command.get_after_help());
+    let long = long.map(|text| format!("{text}\n\n{shown}"));
+    let mut taken = names(&command);
+    let command = command.mut_args(below_its_heading).mut_subcommands(|verb| {
+        let path = format!("{path} {}", verb.get_name());
+        arranged(with_other_words(verb, &mut taken), &path)
+    });
+    match long {
+        Some(long) => command.after_help(shown).after_long_help(long),
+        None => command.after_help(shown),
+    }
+}
+
+/// The examples in the help of a command. That of a group has one of each of its first verbs.
+fn shown(command: &Command, path: &str) -> Vec<&'static str> {
+    if path == "sealane" {
+        return FIRST.to_vec();
+    }
+    if !command.has_subcommands() {
+        return examples(path).collect();
+    }
+    let verbs = command.get_subcommands().map(|verb| format!("{path} {}", verb.get_name()));
+    verbs.filter_map(|path| examples(&path).next()).take(MAX_EXAMPLES_OF_A_GROUP).collect()
+}
+
+fn below_its_heading(arg: Arg) -> Arg {
+    if !arg.is_global_set() {
+        return arg;
+    }
+    let mut order = 1000;
+    for shared in SHARED {
+        for id in shared.ids {
+            if arg.get_id().as_str() == *id {
+                return arg.help_heading(shared.heading).display_order(order);
+            }
+            order += 1;
+        }
+    }
+    arg
+}
+
+/// The names that the verbs of a command have already.
+fn names(command: &Command) -> BTreeSet<String> {
+    let all = |verb: &Command| -> Vec<String> {
+        let own = [verb.get_name()].into_iter();
+        own.chain(verb.get_all_aliases()).map(str::to_owned).collect()
+    };
+    command.get_subcommands().flat_map(all).collect()
+}
+
+/// A word that another verb beside it has stays with that verb.
+fn with_other_words(verb: Command, taken: &mut BTreeSet<String>) -> Command {
+    let also = ALSO.iter().find(|also| also.verb == verb.get_name());
+    let words = also.map_or(&[][..], |also| also.words);
+    words.iter().fold(verb, |verb, &word| match taken.insert(word.to_owned()) {
+        true => verb.alias(word),
+        false => verb,
+    })
+}

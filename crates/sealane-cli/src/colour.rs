@@ -1,0 +1,75 @@
+//! Colours, where they help somebody who watches a terminal.
+
+use std::fmt::Display;
+use std::io::IsTerminal;
+
+use crate::config::environment;
+
+/// What a colour says.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Tone {
+    Good,
+    Warning,
+    Bad,
+    /// What stands beside the thing itself.
+    Dim,
+}
+
+impl Tone {
+    /// The number of SGR, as in ECMA-48.
+    fn number(self) -> &'static str {
+        match self {
+            Tone::Good => "32",
+            Tone::Warning => "33",
+            Tone::Bad => "31;1",
+            Tone::Dim => "2",
+        }
+    }
+}
+
+/// Whether an output has colours.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Colours(bool);
+
+impl Colours {
+    /// Those of a terminal that can show them, unless `NO_COLOR` is set (<https://no-color.org>).
+    pub(crate) fn of(output: &impl IsTerminal) -> Self {
+        let can = environment("TERM").is_none_or(|terminal| terminal != "dumb");
+        Self(can && environment("NO_COLOR").is_none() && output.is_terminal())
+    }
+
+    pub(crate) fn none() -> Self {
+        Self(false)
+    }
+
+    /// Whether there are any.
+    pub(crate) fn shown(self) -> bool {
+        self.0
+    }
+
+    /// The text in the colour of its tone, or as it is.
+    pub(crate) fn paint(self, tone: Tone, text: impl Display) -> String {
+        match self.0 {
+            true => format!("\x1b[{}m{text}\x1b[0m", tone.number()),
+            false => text.to_string(),
+        }
+    }
+}
+
+/// Says on standard error what is probably not what somebody wants.
+pub(crate) fn warn(warning: impl Display) {
+    let label = Colours::of(&std::io::stderr()).paint(Tone::Warning, "warning:");
+    eprintln!("sealane: {label} {warning}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_has_no_colours() {
+        let file = tempfile::tempfile().unwrap();
+        assert_eq!(Colours::of(&file).paint(Tone::Bad, "error:"), "error:");
+        assert_eq!(Colours(true).paint(Tone::Bad, "error:"), "\x1b[31;1merror:\x1b[0m");
+    }
+}

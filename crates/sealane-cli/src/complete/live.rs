@@ -1,0 +1,110 @@
+//! What there is now: at the hub, in the key folder, the data folder and the vault.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use sealane_group::KeyFolder;
+use sealane_node::access::Tokens;
+
+use super::words::{Live, Typed};
+use super::{MAX_OFFERS, Offer};
+use crate::args::Command;
+use crate::args::key::KeysArgs;
+use crate::config::{File, Key, environment};
+use crate::times::{count, show_time};
+use crate::vault::Location;
+use crate::{context, key};
+
+/// What there is of a kind, or nothing where it cannot be looked at.
+pub(super) async fn offers(kind: Live, typed: &Typed<'_>) -> Option<Vec<Offer>> {
+    match kind {
+        Live::Topics => topics(typed).await,
+        Live::Consumers => consumers(typed).await,
+        Live::Groups => groups(typed),
+        Live::Tokens => tokens(typed),
+        Live::Contexts => {
+            let all = context::all().ok()?.into_iter();
+            Some(all.map(|context| Offer::new(context.name, context.server)).collect())
+        }
+        Live::Snapshots => snapshots(typed),
+    }
+}
+
+fn value(typed: &Typed<'_>, id: &str) -> Option<String> {
+    typed.values.get(id).cloned()
+}
+
+fn settings(typed: &Typed<'_>) -> Option<File> {
+    let file = value(typed, "config").map(PathBuf::from);
+    File::find(file.as_deref(), value(typed, "context").as_deref()).ok()
+}
+
+fn client(typed: &Typed<'_>) -> Option<sealane::Client> {
+    let server = value(typed, "server");
+    Some(settings(typed)?.client(server.as_ref(), None).ok()?.patience(Duration::ZERO))
+}
+
+/// The hub is asked for what lies below the names that are typed in full.
+async fn topics(typed: &Typed<'_>) -> Option<Vec<Offer>> {
+    let client = client(typed)?;
+    let mut ask = client.streams().limit(MAX_OFFERS);
+    if let Some((above, _)) = typed.last.rsplit_once('/') {
+        ask = ask.matching(&format!("{above}/**"));
+    }
+    let page = ask.await.ok()?;
+    let offer = |state: sealane::StreamState| {
+        Offer::new(state.stream.as_str(), count(state.count, "messages"))
+    };
+    Some(page.streams.into_iter().map(offer).collect())
+}
+
+async fn consumers(typed: &Typed<'_>) -> Option<Vec<Offer>> {
+    let all = client(typed)?.consumers(typed.positionals.first()?).await.ok()?;
+    let named = all.into_iter().filter(|info| !info.state.consumer.is_empty());
+    let offer =
+        |info: sealane::ConsumerInfo| Offer::new(info.state.consumer, format!("lag {}", info.lag));
+    Some(named.map(offer).collect())
+}
+
+/// A passphrase is taken where it is given, and never asked for.
+fn groups(typed: &Typed<'_>) -> Option<Vec<Offer>> {
+    let keys = KeysArgs {
+        keys: value(typed, "keys").map(PathBuf::from),
+        passphrase_file: value(typed, "passphrase_file").map(PathBuf::from),
+    };
+    let is_given = keys.passphrase_file.is_some() || environment("SEALANE_PASSPHRASE").is_some();
+    if !is_given && KeyFolder::is_protected(&key::root(&keys)).ok()? {
+        return None;
+    }
+    let names = key::open(&keys).ok()?.groups().ok()?;
+    Some(names.into_iter().map(|name| Offer::new(name, "group")).collect())
+}
+
+fn tokens(typed: &Typed<'_>) -> Option<Vec<Offer>> {
+    let folder = settings(typed)?.setting(Key::Data, value(typed, "data").as_ref()).value;
+    let tokens = Tokens::read(&Tokens::path(Path::new(&folder))).ok()?;
+    Some(tokens.iter().map(|token| Offer::new(token.name(), "token")).collect())
+}
+
+fn snapshots(typed: &Typed<'_>) -> Option<Vec<Offer>> {
+    let mut offers = vec![Offer::new("latest", "the newest snapshot of this host")];
+    let is_given =
+        value(typed, "passphrase_file").is_some() || environment("SEALANE_PASSPHRASE").is_some();
+    if !is_given {
+        return Some(offers);
+    }
+    let given = ["vault", "state", "passphrase_file"];
+    let given = given.iter().filter_map(|id| Some((id.replace('_', "-"), value(typed, id)?)));
+    let words = given.flat_map(|(flag, value)| [format!("--{flag}"), value]);
+    let words = ["sealane", "vault", "status"].map(str::to_owned).into_iter().chain(words);
+    let Command::Vault(args) = crate::parse(words.map(Into::into)).ok()?.command else {
+        return None;
+    };
+    let vault = Location::new(&args).ok()?.open().ok()?;
+    let all = vault.snapshots().ok()?;
+    offers.extend(all.iter().rev().map(|snapshot| {
+        let time = show_time(u64::try_from(snapshot.time_ns / 1_000_000).unwrap_or(0));
+        Offer::new(snapshot.number.to_string(), format!("{} {time}", snapshot.source))
+    }));
+    Some(offers)
+}

@@ -1,0 +1,212 @@
+//! `sealane mesh status`.
+
+use std::io::IsTerminal;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Duration;
+
+use sealane::{Codec, Value};
+use sealane_link::LinkError;
+use sealane_link::limits::{MAX_STATUS_BYTES, MAX_STATUS_MS};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::args::mesh::Status as Args;
+use crate::relay::{config, refused};
+use crate::terminal::table;
+use crate::times::{show_bytes, show_duration, show_time};
+use crate::{Failure, Terminal};
+
+/// Back to the upper left corner, and nothing left of what stood there.
+const CLEAR: &str = "\x1b[H\x1b[J";
+
+/// Shows what a relay or end on this machine does now, once or until Ctrl-C.
+///
+/// # Errors
+/// [`Failure::Link`] if its configuration names no place for it, or nobody answers there.
+pub(super) async fn run(args: &Args, terminal: &mut Terminal) -> Result<(), Failure> {
+    let wrong = |cause| refused(&args.file, cause);
+    let missing = || LinkError::ConfigValue("status is missing: where it tells how it is".into());
+    let address = config(&args.file)?.status.ok_or_else(missing).map_err(wrong)?;
+    if !args.watch {
+        return show(&ask(&args.file, address).await?, terminal);
+    }
+    let screen = !terminal.json() && std::io::stdout().is_terminal();
+    let mut ended = tokio::spawn(tokio::signal::ctrl_c());
+    loop {
+        match ask(&args.file, address).await {
+            Ok(told) => {
+                if screen {
+                    terminal.write(CLEAR.as_bytes())?;
+                }
+                show(&told, terminal)?;
+                terminal.flush()?;
+            }
+            // It may be started again.
+            Err(failure) => eprintln!("sealane: {failure}"),
+        }
+        tokio::select! {
+            () = tokio::time::sleep(args.every) => {}
+            _ = &mut ended => return Ok(()),
+        }
+    }
+}
+
+/// Asks for the status, and gives its JSON.
+async fn ask(file: &Path, address: SocketAddr) -> Result<Vec<u8>, Failure> {
+    let patience = Duration::from_millis(MAX_STATUS_MS);
+    let answer = tokio::time::timeout(patience, read(address)).await;
+    let answer = answer.unwrap_or_else(|late| Err(late.into()));
+    let body = answer.and_then(|answer| {
+        let at = answer.windows(4).position(|window| window == b"\r\n\r\n");
+        let is_fine = answer.starts_with(b"HTTP/1.1 200 ") && answer.len() < MAX_STATUS_BYTES;
+        let body = at.filter(|_| is_fine).and_then(|at| answer.get(at + 4..));
+        body.map(<[u8]>::to_vec).ok_or_else(|| std::io::Error::other("this is no status"))
+    });
+    body.map_err(|cause| refused(file, LinkError::StatusNotReached { address, cause }))
+}
+
+async fn read(address: SocketAddr) -> std::io::Result<Vec<u8>> {
+    let mut socket = TcpStream::connect(address).await?;
+    let request = format!("GET /status HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    socket.write_all(request.as_bytes()).await?;
+    let mut answer = Vec::new();
+    socket.take(MAX_STATUS_BYTES as u64).read_to_end(&mut answer).await?;
+    Ok(answer)
+}
+
+fn show(told: &[u8], terminal: &mut Terminal) -> Result<(), Failure> {
+    if terminal.json() {
+        return terminal.write(told);
+    }
+    let told = sealane_codec::decode(Codec::Json, told).unwrap_or(Value::Null);
+    terminal.text(&head(&told))?;
+    let rows: Vec<_> = all(&told, "neighbours").iter().map(neighbour).collect();
+    terminal.text("\n")?;
+    let columns =
+        ["NEIGHBOUR", "TAG", "LINK", "ADDRESS", "HEARD", "IN", "DROPPED", "OUT", "UNSENT"];
+    terminal.text(&table(&columns, &rows))?;
+    let pairs = |list: &str, first: &str, second: &str| -> Vec<Vec<String>> {
+        let row = |row: &Value| vec![said(row, &[first]), said(row, &[second])];
+        all(&told, list).iter().map(row).collect()
+    };
+    for (head, rows) in [
+        (["ROUTE", "VIA"], pairs("routes", "to", "via")),
+        (["DROPPED", "UNITS"], pairs("dropped", "reason", "units")),
+    ] {
+        if !rows.is_empty() {
+            terminal.text(&format!("\n{}", table(&head, &rows)))?;
+        }
+    }
+    Ok(())
+}
+
+/// What is true of the machine as a whole.
+fn head(told: &Value) -> String {
+    let up = show_duration(number(told, &["upMs"]));
+    let mut text = format!("{}  up {up}\n", said(told, &["tag"]));
+    if let Some(end) = told.field("end") {
+        let of = |name: &str| said(end, &[name]);
+        text += &format!(
+            "end of {}, slot {}, epoch {}  {} mtu {}\n",
+            of("group"),
+            of("slot"),
+            of("epoch"),
+            of("interface"),
+            of("mtu")
+        );
+        if end.field("unsealed").is_some() {
+            text += &format!("nothing is sent: {}\n", of("unsealed"));
+        }
+        for slot in all(end, "awaited") {
+            text += &format!("slot {} is no member now\n", said(slot, &[]));
+        }
+    }
+    for group in all(told, "groups") {
+        let of = |name: &str| said(group, &[name]);
+        text += &format!("group {}  epoch {}  members {}\n", of("tag"), of("epoch"), of("members"));
+    }
+    for (name, label) in [
+        ("received", "received"),
+        ("forwarded", "went on"),
+        ("delivered", "taken here"),
+        ("sent", "sent"),
+    ] {
+        text += &format!("{label:<11} {}\n", volume(told, name));
+    }
+    let held = said(told, &["announcementsHeld"]);
+    let partial = show_bytes(number(told, &["partialBytes"]));
+    text += &format!("announcements held {held}  incomplete frames {partial}\n");
+    if let Some(capture) = told.field("capture") {
+        let (units, missed) = (said(capture, &["units"]), said(capture, &["missed"]));
+        text += &format!("captured {units}, missed {missed}\n");
+    }
+    text + &reloads(told)
+}
+
+fn reloads(told: &Value) -> String {
+    let count = |name: &str| number(told, &["reloads", name]);
+    let Some(last) = told.field("reloads").and_then(|all| all.field("last")) else {
+        return String::new();
+    };
+    let at = show_time(number(last, &["atMs"]));
+    let what = match last.field("refusal") {
+        Some(_) => format!("refused: {}", said(last, &["refusal"])),
+        None => ["neighbours", "routes", "members"]
+            .map(|what| {
+                let of = |name: &str| said(last, &[what, name]);
+                format!("{what} +{} -{}", of("added"), of("removed"))
+            })
+            .join(", "),
+    };
+    let (taken, refused) = (count("taken"), count("refused"));
+    format!("read again {taken} times, {refused} refused; last {at}: {what}\n")
+}
+
+fn neighbour(one: &Value) -> Vec<String> {
+    let of = |name: &str| said(one, &[name]);
+    let heard = match one.field("silentMs") {
+        Some(_) => format!("{} ago", show_duration(number(one, &["silentMs"]))),
+        None => "never".to_owned(),
+    };
+    let (came, went) = (volume(one, "received"), volume(one, "sent"));
+    vec![
+        of("name"),
+        of("tag"),
+        of("link"),
+        of("address"),
+        heard,
+        came,
+        of("dropped"),
+        went,
+        of("unsent"),
+    ]
+}
+
+fn volume(of: &Value, name: &str) -> String {
+    let bytes = show_bytes(number(of, &[name, "bytes"]));
+    format!("{} ({bytes})", number(of, &[name, "units"]))
+}
+
+fn find<'v>(value: &'v Value, path: &[&str]) -> Option<&'v Value> {
+    path.iter().try_fold(value, |value, name| value.field(name))
+}
+
+fn number(value: &Value, path: &[&str]) -> u64 {
+    find(value, path).and_then(Value::as_u64).unwrap_or(0)
+}
+
+/// A text or number as people read it.
+fn said(value: &Value, path: &[&str]) -> String {
+    let found = find(value, path);
+    let text = found.and_then(Value::as_text).map(str::to_owned);
+    text.or_else(|| found.and_then(Value::as_u64).map(|number| number.to_string()))
+        .unwrap_or_default()
+}
+
+fn all<'v>(value: &'v Value, name: &str) -> &'v [Value] {
+    match value.field(name) {
+        Some(Value::Array(all)) => all,
+        _ => &[],
+    }
+}

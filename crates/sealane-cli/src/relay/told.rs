@@ -1,0 +1,142 @@
+//! What a machine that carries frames tells of itself, for programs.
+
+use std::time::UNIX_EPOCH;
+
+use sealane::Value;
+use sealane_link::{Difference, NeighbourStatus, Reload, Status, Volume};
+
+use crate::terminal::{map, record};
+
+/// A relay, and the member beside it if this is an end.
+pub(crate) struct Told {
+    pub(crate) status: Status,
+    pub(crate) end: Option<EndTold>,
+}
+
+/// What an end tells beyond a relay.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct EndTold {
+    pub(crate) group: String,
+    pub(crate) slot: u16,
+    pub(crate) epoch: u64,
+    pub(crate) interface: String,
+    pub(crate) mtu: u16,
+    /// Why nothing is sealed at present.
+    pub(crate) unsealed: Option<String>,
+    /// Slots of the configuration that are no members now.
+    pub(crate) awaited: Vec<u16>,
+}
+
+impl Told {
+    /// One line of JSON: docs/JSON.md, `mesh status`.
+    pub(crate) fn json(&self) -> String {
+        let status = &self.status;
+        let groups = status.groups.iter().map(|group| {
+            map(vec![
+                ("tag", group.tag.to_string().into()),
+                ("epoch", group.epoch.0.into()),
+                ("members", count(group.members)),
+            ])
+        });
+        let routes = status.routes.iter().map(|route| {
+            map(vec![("to", route.to.as_str().into()), ("via", route.via.as_str().into())])
+        });
+        let mut fields = vec![
+            ("tag", status.tag.to_string().into()),
+            ("upMs", ms(status.up)),
+            ("received", volume(status.tally.received)),
+            ("forwarded", volume(status.tally.forwarded)),
+            ("delivered", volume(status.tally.delivered)),
+            ("sent", volume(status.tally.sent)),
+            ("dropped", dropped(status)),
+            ("groups", Value::Array(groups.collect())),
+            ("neighbours", Value::Array(status.neighbours.iter().map(neighbour).collect())),
+            ("routes", Value::Array(routes.collect())),
+            ("announcementsHeld", count(status.announcements_held)),
+            ("partialBytes", count(status.partial_bytes)),
+            ("reloads", reloads(status)),
+        ];
+        if let Some(capture) = status.capture {
+            let told = vec![("units", capture.units.into()), ("missed", capture.missed.into())];
+            fields.push(("capture", map(told)));
+        }
+        fields.extend(self.end.as_ref().map(|end| ("end", end.value())));
+        record(fields)
+    }
+}
+
+impl EndTold {
+    fn value(&self) -> Value {
+        let awaited = self.awaited.iter().map(|slot| u64::from(*slot).into()).collect();
+        let mut fields = vec![
+            ("group", self.group.as_str().into()),
+            ("slot", u64::from(self.slot).into()),
+            ("epoch", self.epoch.into()),
+            ("interface", self.interface.as_str().into()),
+            ("mtu", u64::from(self.mtu).into()),
+            ("awaited", Value::Array(awaited)),
+        ];
+        fields.extend(self.unsealed.as_deref().map(|why| ("unsealed", why.into())));
+        map(fields)
+    }
+}
+
+fn count(number: usize) -> Value {
+    (number as u64).into()
+}
+
+fn ms(time: std::time::Duration) -> Value {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX).into()
+}
+
+fn volume(of: Volume) -> Value {
+    map(vec![("units", of.units.into()), ("bytes", of.bytes.into())])
+}
+
+/// The reasons that there were, each with its units.
+fn dropped(status: &Status) -> Value {
+    let all = sealane_link::Reason::ALL.into_iter();
+    let all =
+        all.map(|why| (why.name(), status.tally.dropped(why))).filter(|(_, units)| *units > 0);
+    let row =
+        |(why, units): (&str, u64)| map(vec![("reason", why.into()), ("units", units.into())]);
+    Value::Array(all.map(row).collect())
+}
+
+fn neighbour(one: &NeighbourStatus) -> Value {
+    let mut fields = vec![
+        ("name", one.name.as_str().into()),
+        ("tag", one.tag.to_string().into()),
+        ("link", one.link.as_str().into()),
+        ("address", one.address.to_string().into()),
+        ("received", volume(one.tally.received)),
+        ("dropped", one.tally.dropped.into()),
+        ("sent", volume(one.tally.sent)),
+        ("unsent", one.tally.unsent.into()),
+    ];
+    fields.extend(one.heard.map(|heard| ("silentMs", ms(heard))));
+    map(fields)
+}
+
+fn reloads(status: &Status) -> Value {
+    let reloads = &status.reloads;
+    let mut fields = vec![("taken", reloads.taken.into()), ("refused", reloads.refused.into())];
+    fields.extend(reloads.last.as_ref().map(|last| ("last", reload(last))));
+    map(fields)
+}
+
+fn reload(last: &Reload) -> Value {
+    let at = last.at.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let mut fields = vec![("atMs", ms(at))];
+    let difference =
+        |of: Difference| map(vec![("added", count(of.added)), ("removed", count(of.removed))]);
+    match &last.outcome {
+        Ok(change) => fields.extend([
+            ("neighbours", difference(change.neighbours)),
+            ("routes", difference(change.routes)),
+            ("members", difference(change.members)),
+        ]),
+        Err(why) => fields.push(("refusal", why.as_str().into())),
+    }
+    map(fields)
+}

@@ -1,0 +1,135 @@
+//! A relay tells what it does: to `sealane mesh status`, to Prometheus, and into a capture.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::time::{Duration, Instant};
+
+use sealane::Value;
+
+use super::relays_without_keys::{RelayProcess, config, host};
+use super::writes_json::Page;
+use crate::cli::home::{Home, number};
+use crate::cli::{json, sealane, text};
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A relay with a page, and its home.
+struct Told {
+    home: Home,
+    relay: RelayProcess,
+    config: String,
+    page: String,
+}
+
+impl Told {
+    fn start() -> Told {
+        let home = Home::fleet(&[], &["base", "car"]);
+        home.file("fleet.card", "base", &["group", "relay-card", "fleet"]);
+        let page = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+        let address = format!("{}:9", host(5));
+        let config = config(4, ("slot 1", &address), ("slot 0", "127.0.0.1:2"));
+        let config = format!("status = \"{page}\"\n{config}");
+        std::fs::write(home.path("relay.toml"), &config).unwrap();
+        let capture = home.path("relay.pcap").display().to_string();
+        let relay = RelayProcess::start_with(&home, "relay.toml", &["--capture", &capture]);
+        Told { home, relay, config, page }
+    }
+
+    fn status(&self, args: &[&str]) -> String {
+        let output = sealane(self.home.folder())
+            .args(["mesh", "status"])
+            .arg(self.home.path("relay.toml"))
+            .args(args)
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    fn wait_until(&self, what: &str, is_so: impl Fn(&Value) -> bool) {
+        let begun = Instant::now();
+        loop {
+            let status = json(&self.status(&["--json"]));
+            if is_so(&status) {
+                return;
+            }
+            assert!(begun.elapsed() < PATIENCE, "not so: {what}: {status:?}");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// What the page answers to a request.
+    fn ask(&self, request: &str) -> String {
+        let mut socket = TcpStream::connect(&self.page).unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        socket.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        // One whose head is too long is not read to its end, and may lose the answer by that.
+        let _ = socket.read_to_string(&mut answer);
+        answer
+    }
+}
+
+#[test]
+fn a_relay_tells_what_it_carries_and_what_became_of_its_configuration() {
+    let told = Told::start();
+    let stranger = UdpSocket::bind((host(6), 0)).unwrap();
+    stranger.send_to(b"junk", format!("{}:9190", host(4))).unwrap();
+    told.wait_until("a stranger", |status| {
+        let dropped = status.field("dropped").cloned();
+        matches!(dropped, Some(Value::Array(all)) if all.len() == 1)
+    });
+    let lines = told.status(&[]);
+    for line in ["stranger", "slot 1", "never", "b100000000000004", "members 2"] {
+        assert!(lines.contains(line), "{line}: {lines}");
+    }
+    Page::read().compare("mesh status CONFIG", &told.status(&["--json"]));
+
+    let metrics = told.ask("GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    let (head, page) = metrics.split_once("\r\n\r\n").unwrap();
+    assert!(head.starts_with("HTTP/1.1 200 ") && head.contains("openmetrics-text"), "{head}");
+    assert!(page.contains("\nsealane_relay_dropped_total{reason=\"stranger\"} 1\n"), "{page}");
+    assert!(page.ends_with("# EOF\n"));
+    let foreign = told.ask("GET /status HTTP/1.1\r\nHost: evil.example\r\n\r\n");
+    assert!(foreign.starts_with("HTTP/1.1 421 "), "{foreign}");
+    told.ask(&format!("GET /status HTTP/1.1\r\nX: {}", "x".repeat(5000)));
+
+    // A configuration that is wrong is told, and the one before goes on.
+    let of = |status: &Value, name: &str| number(status.field("reloads").unwrap(), name);
+    std::fs::write(told.home.path("relay.toml"), told.config.replace("via = \"b\"", "via = \"c\""))
+        .unwrap();
+    told.relay.signal("HUP");
+    told.wait_until("refused", |status| of(status, "refused") == 1);
+    let said = json(&told.status(&["--json"]));
+    let last = said.field("reloads").and_then(|all| all.field("last")).unwrap();
+    assert!(text(last, "refusal").contains("`c`"), "{last:?}");
+    Page::read().compare("mesh status CONFIG", &told.status(&["--json"]));
+    std::fs::write(told.home.path("relay.toml"), &told.config).unwrap();
+    told.relay.signal("HUP");
+    told.wait_until("taken", |status| of(status, "taken") == 1);
+
+    // What it has sent and received is in the capture.
+    let Told { home, relay, .. } = told;
+    relay.stop();
+    let inspected = sealane(home.folder())
+        .args(["--json", "inspect"])
+        .arg(home.path("relay.pcap"))
+        .output()
+        .unwrap();
+    let inspected = String::from_utf8(inspected.stdout).unwrap();
+    assert!(inspected.contains(&format!("{}:9190", host(4))), "{inspected}");
+}
+
+#[test]
+fn a_status_that_nobody_tells_is_named() {
+    let home = Home::fleet(&[], &["base", "car"]);
+    let config = config(7, ("slot 1", "127.0.0.1:1"), ("slot 0", "127.0.0.1:2"));
+    let file = home.path("relay.toml").display().to_string();
+    std::fs::write(home.path("relay.toml"), &config).unwrap();
+    assert_eq!(home.fails("base", &["mesh", "status", &file]), (2, "SL-LINK-02".to_owned()));
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    std::fs::write(home.path("relay.toml"), format!("status = \"{free}\"\n{config}")).unwrap();
+    assert_eq!(home.fails("base", &["mesh", "status", &file]), (3, "SL-LINK-08".to_owned()));
+    std::fs::write(home.path("relay.toml"), format!("status = \"0.0.0.0:1\"\n{config}")).unwrap();
+    assert_eq!(home.fails("base", &["relay", &file]), (2, "SL-LINK-02".to_owned()));
+}

@@ -1,0 +1,89 @@
+//! What became of the configurations that were read while a relay ran.
+
+use std::collections::HashSet;
+use std::hash::Hash;
+use std::time::SystemTime;
+
+use crate::table::Table;
+
+/// How often a configuration was read again, and what came of the last time.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct Reloads {
+    /// How many have taken over.
+    pub taken: u64,
+    /// How many were refused. The one before each went on.
+    pub refused: u64,
+    /// The last one.
+    pub last: Option<Reload>,
+}
+
+/// One configuration that was read while a relay ran.
+#[derive(Debug, Clone)]
+pub struct Reload {
+    /// When.
+    pub at: SystemTime,
+    /// What it changed, or why it was refused.
+    pub outcome: Result<Change, String>,
+}
+
+/// What one configuration has that the one before has not, and the other way round.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Change {
+    /// Neighbours. One whose address or quota differs is another one.
+    pub neighbours: Difference,
+    /// Routes.
+    pub routes: Difference,
+    /// Members of all groups.
+    pub members: Difference,
+}
+
+/// How many have come and gone.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Difference {
+    /// Come.
+    pub added: usize,
+    /// Gone.
+    pub removed: usize,
+}
+
+impl Reloads {
+    pub(crate) fn take(&mut self, outcome: Result<Change, String>) {
+        match outcome {
+            Ok(_) => self.taken += 1,
+            Err(_) => self.refused += 1,
+        }
+        self.last = Some(Reload { at: SystemTime::now(), outcome });
+    }
+}
+
+impl Change {
+    pub(crate) fn between(before: &Table, after: &Table) -> Self {
+        let neighbours = |table: &Table| {
+            let all = table.neighbours().iter();
+            all.map(|one| (one.name.clone(), one.tag, one.link, one.address, one.frames_per_second))
+                .collect()
+        };
+        let members = |table: &Table| table.members().map(|one| (one.group, one.tag)).collect();
+        Self {
+            neighbours: Difference::between(&neighbours(before), &neighbours(after)),
+            routes: Difference::between(
+                &before.routes().iter().collect(),
+                &after.routes().iter().collect(),
+            ),
+            members: Difference::between(&members(before), &members(after)),
+        }
+    }
+
+    /// Whether nothing differs.
+    pub fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl Difference {
+    fn between<T: Eq + Hash>(before: &HashSet<T>, after: &HashSet<T>) -> Self {
+        let added = after.difference(before).count();
+        Self { added, removed: before.difference(after).count() }
+    }
+}

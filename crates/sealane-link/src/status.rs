@@ -1,0 +1,112 @@
+//! What a relay says of itself while it runs.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sealane_frame::{GroupTag, PeerTag};
+use sealane_seal::Epoch;
+
+use crate::address::Address;
+use crate::capture::CaptureTally;
+use crate::counters::Tally;
+use crate::relay::Shared;
+use crate::reload::Reloads;
+use crate::table::Route;
+use crate::traffic::NeighbourTally;
+
+/// Reads a relay's status. It may outlive the relay, whose last numbers it gives then.
+#[derive(Debug, Clone)]
+pub struct Watch {
+    shared: Arc<Shared>,
+}
+
+/// A relay at one time.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Status {
+    /// Its own address in frames.
+    pub tag: PeerTag,
+    /// How long it has run.
+    pub up: Duration,
+    /// What was carried and dropped.
+    pub tally: Tally,
+    /// The groups that it relays for.
+    pub groups: Vec<GroupStatus>,
+    /// The neighbours, in the order of the configuration: at most
+    /// [`MAX_NEIGHBOURS`](crate::limits::MAX_NEIGHBOURS).
+    pub neighbours: Vec<NeighbourStatus>,
+    /// The routes, in the order of the configuration.
+    pub routes: Vec<Route>,
+    /// Announcements that it holds for those who ask.
+    pub announcements_held: usize,
+    /// Bytes of frames whose other parts have not come yet.
+    pub partial_bytes: usize,
+    /// What became of later configurations.
+    pub reloads: Reloads,
+    /// What was captured, if anything is to be.
+    pub capture: Option<CaptureTally>,
+}
+
+/// A group as a relay knows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GroupStatus {
+    /// The group's tag.
+    pub tag: GroupTag,
+    /// The epoch that its card names.
+    pub epoch: Epoch,
+    /// The members on its card.
+    pub members: usize,
+}
+
+/// A neighbour, and what came from it and went to it.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct NeighbourStatus {
+    /// Its name in the configuration.
+    pub name: String,
+    /// Its address in frames.
+    pub tag: PeerTag,
+    /// The link that it is on.
+    pub link: String,
+    /// Its address there.
+    pub address: Address,
+    /// What was counted.
+    pub tally: NeighbourTally,
+    /// How long ago something came from it last.
+    pub heard: Option<Duration>,
+}
+
+impl Watch {
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        Self { shared }
+    }
+
+    /// The relay now.
+    pub fn status(&self) -> Status {
+        let shared = &self.shared;
+        let (table, now_ms) = (shared.table(), shared.now_us() / 1000);
+        let neighbours = table.neighbours().iter().map(|one| NeighbourStatus {
+            name: one.name.clone(),
+            tag: one.tag,
+            link: shared.link_name(one.link),
+            address: one.address,
+            tally: one.traffic.tally(),
+            heard: one
+                .traffic
+                .heard_ms()
+                .map(|heard| Duration::from_millis(now_ms.saturating_sub(heard))),
+        });
+        Status {
+            tag: table.own(),
+            up: Duration::from_millis(now_ms),
+            tally: shared.counters.tally(),
+            groups: table.groups().to_vec(),
+            neighbours: neighbours.collect(),
+            routes: table.routes().to_vec(),
+            announcements_held: shared.with_floods(|floods| floods.announcements_held()),
+            partial_bytes: shared.partial.held(),
+            reloads: shared.reloads(),
+            capture: shared.tap.tally(),
+        }
+    }
+}

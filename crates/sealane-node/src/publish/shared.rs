@@ -1,0 +1,84 @@
+//! A connection whose answers are sent by whichever thread has them: its task, or the hub's writer.
+
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::sync::{Arc, Weak};
+use std::task::{Context, Poll};
+
+use parking_lot::Mutex;
+use sealane_protocol::Error;
+use sealane_stream::Direct;
+use tokio::runtime::Handle;
+
+use super::Connection;
+use crate::access::Grant;
+use crate::clock::stopped;
+use crate::frames::End;
+
+/// A connection that its task looks after, and that the writer may use while the task does not.
+/// Nothing that is done while it is locked waits for anything.
+struct Shared {
+    /// None, once it has ended.
+    connection: Mutex<Option<Connection>>,
+    /// A socket that takes nothing is timed, and timers belong to a runtime.
+    runtime: Handle,
+}
+
+/// Serves a connection until its end; returns it, unless a defect has spoilt it.
+pub(super) async fn run(connection: Connection, mut grant: Grant) -> (Option<Connection>, End) {
+    let mut stopping = connection.app.stopping.clone();
+    let shared = Arc::new_cyclic(|shared: &Weak<Shared>| {
+        connection.publishing.answer_by(shared.clone());
+        Shared { connection: Mutex::new(Some(connection)), runtime: Handle::current() }
+    });
+    let mut allowed = pin!(async {
+        tokio::select! {
+            refused = shared.keep_granted(&mut grant) => refused,
+            () = stopped(&mut stopping) => Error::Draining.into(),
+        }
+    });
+    let end = poll_fn(|cx| match allowed.as_mut().poll(cx) {
+        Poll::Ready(end) => Poll::Ready(end),
+        Poll::Pending => shared.poll(cx),
+    });
+    let end = end.await;
+    let connection = shared.connection.lock().take();
+    (connection, end)
+}
+
+impl Shared {
+    fn poll(&self, cx: &mut Context<'_>) -> Poll<End> {
+        match self.connection.lock().as_mut() {
+            Some(connection) => connection.poll(cx),
+            None => Poll::Ready(End::Gone),
+        }
+    }
+
+    /// Keeps the connection's pass as the tokens change, until it is granted no more.
+    async fn keep_granted(&self, grant: &mut Grant) -> End {
+        loop {
+            if let Err(refusal) = grant.changed().await {
+                return End::Refused(refusal);
+            }
+            if let Some(connection) = self.connection.lock().as_mut() {
+                connection.pass = grant.pass().clone();
+            }
+        }
+    }
+}
+
+impl Direct for Shared {
+    fn answer(&self) -> bool {
+        // The task that has it looks for answers before it lets go, or is woken.
+        let Some(mut held) = self.connection.try_lock() else { return false };
+        let Some(connection) = held.as_mut() else { return false };
+        let _runtime = self.runtime.enter();
+        // A defect ends this one connection, as it does in a task, and not the hub's writer.
+        let answered = catch_unwind(AssertUnwindSafe(|| connection.answer_now()));
+        answered.unwrap_or_else(|_| {
+            *held = None;
+            false
+        })
+    }
+}

@@ -1,0 +1,69 @@
+//! Streams that go.
+
+use std::sync::Arc;
+
+use sealane_message::Topic;
+use sealane_protocol::Position;
+
+use super::{Plan, Planner, Target};
+use crate::store::Fault;
+use crate::stream::Stream;
+use crate::writer::command::{Answer, Command, Refusal, Remove};
+
+impl Plan {
+    /// Plans that a stream goes, or notes why it stays. Here is decided whether it is idle: what
+    /// came before in the queue is known, and whoever comes behind has a stream of its own.
+    pub(super) fn ask_to_remove(&mut self, planner: &Planner, remove: Remove) -> Result<(), Fault> {
+        let stream = match self.target(planner, &remove.topic) {
+            Target::Known(stream) => stream,
+            Target::New | Target::Leaving => {
+                let refusal = Refusal::UnknownStream(remove.topic);
+                self.answers.push((None, Answer::Remove(remove.reply, Err(refusal))));
+                return Ok(());
+            }
+        };
+        if let Some(since) = remove.idle_since {
+            match self.is_idle(planner, &stream, since) {
+                Ok(true) => {}
+                Ok(false) => {
+                    self.answers.push((None, Answer::Remove(remove.reply, Ok(false))));
+                    return Ok(());
+                }
+                Err(fault) => {
+                    let refusal = Refusal::Unstorable(fault.clone());
+                    Answer::Remove(remove.reply, Err(refusal)).send();
+                    return Err(fault);
+                }
+            }
+        }
+        if self.made.contains_key(&remove.topic) {
+            self.defer(Command::Remove(remove));
+            return Ok(());
+        }
+        self.remove(remove.topic, stream);
+        self.answers.push((None, Answer::Remove(remove.reply, Ok(true))));
+        Ok(())
+    }
+
+    /// Whether the stream is the one that was seen, has got nothing since, waits for nothing and is
+    /// read by nobody.
+    fn is_idle(&self, planner: &Planner, stream: &Stream, since: Position) -> Result<bool, Fault> {
+        let generation = stream.state.lock().generation();
+        let offset = self.next_offset(stream);
+        let is_awaited = || self.delayed.iter().any(|held| held.stream.number == stream.number);
+        if since != (Position { generation, offset }) || is_awaited() || stream.is_read() {
+            return Ok(false);
+        }
+        Ok(!planner.writes.has_delayed(stream.number)?)
+    }
+
+    fn remove(&mut self, topic: Topic, stream: Arc<Stream>) {
+        stream.state.lock().leaving = u64::MAX;
+        self.gains.remove(&stream.number);
+        self.settings.remove(&stream.number);
+        self.managed.forget(stream.number);
+        self.delayed.retain(|delayed| delayed.stream.number != stream.number);
+        self.rooms_left.add(&topic);
+        self.removing.insert(topic, stream);
+    }
+}
