@@ -61,12 +61,31 @@ impl BleRate {
     }
 }
 
+/// The longest random wait before an advertising event (Bluetooth Core 5.4, Vol 6, Part B, 4.4.2.2).
+pub(crate) const BLE_ADVERTISING_DELAY: Span = Span(10_000);
+
+/// An extended advertisement: on each of the three primary channels a packet of 9 bytes that points
+/// to the packet with the data, which has 14 bytes of headers of its own and of the maker
+/// (Bluetooth Core 5.4, Vol 6, Part B, 2.3.4). The gaps between them count, 150 us each.
+pub fn ble_advertising_air_time(rate: BleRate, unit_bytes: usize) -> Span {
+    // The primary channels are always at 1 Mbit/s.
+    let pointer = BleRate::OneM.air_time(9) + BLE_GAP;
+    pointer + pointer + pointer + rate.air_time(14 + unit_bytes)
+}
+
 /// Bytes of headers of 802.11p around a unit: MAC 26 (with QoS), LLC and SNAP 8, check 4.
 pub(crate) const DOT11P_HEADER_BYTES: u64 = 38;
 /// IEEE 802.11-2020, table 17-21, for channels of 10 MHz.
 pub(crate) const DOT11P_SLOT: Span = Span(13);
 /// The same.
 pub(crate) const DOT11P_SIFS: Span = Span(32);
+
+/// How long the channel is to be free before anybody sends: SIFS and two slots, for best effort and
+/// above (the same, 10.23.2.4).
+pub(crate) const DOT11P_AIFS: Span = Span(DOT11P_SIFS.0 + 2 * DOT11P_SLOT.0);
+/// The slots of the back-off: the smallest contention window, which grows for no broadcast (the
+/// same, table 9-184).
+pub(crate) const DOT11P_WINDOW: u64 = 16;
 
 /// A frame of 802.11p at 6 Mbit/s in 10 MHz: preamble 32 us, SIGNAL 8 us, then symbols of 8 us
 /// with 48 bits each, 16 of service and 6 of tail among them (IEEE 802.11-2020, 17.3 and 17.4.3).
@@ -94,6 +113,13 @@ mod tests {
         let times = |rate: BleRate| [0, 251].map(|bytes| rate.air_time(bytes).0);
         assert_eq!(times(BleRate::OneM), [80, 2_088]);
         assert_eq!(times(BleRate::TwoM), [44, 1_048]);
+    }
+
+    #[test]
+    fn an_advertisement_is_three_pointers_and_the_data() {
+        // 9 bytes at 1M take (10 + 9) * 8 us; 114 with headers at 2M (11 + 114) * 4 us.
+        let known = 3 * (152 + 150) + 500;
+        assert_eq!(ble_advertising_air_time(BleRate::TwoM, 100), Span(known));
     }
 
     #[test]
