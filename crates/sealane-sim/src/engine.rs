@@ -1,7 +1,7 @@
 //! The run of a scenario: what happens next, and to whom.
 
-mod air;
 mod agenda;
+mod air;
 mod body;
 mod ledger;
 mod lines;
@@ -20,7 +20,7 @@ use crate::motion::{Motions, NamedTrace};
 use crate::node::{Effect, Input, Offer, Program, Send};
 use crate::place::Place;
 use crate::scenario::{Capture, Placement, Scenario};
-use crate::watch::{Loss, Happening, Watch};
+use crate::watch::{Happening, Loss, Page, Watch};
 use crate::{Random, SimError, Span, Summary, Time};
 
 /// A run of a scenario, from its beginning to its end in virtual time.
@@ -47,6 +47,16 @@ pub struct Run<'w> {
     done: u64,
 }
 
+/// What a run came to.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Outcome {
+    /// The figures.
+    pub summary: Summary,
+    /// The map, if it was to be drawn.
+    pub page: Option<Page>,
+}
+
 /// A medium as it is while a scenario runs.
 #[derive(Debug)]
 enum Medium {
@@ -58,32 +68,72 @@ enum Medium {
 #[derive(Debug, Clone, Copy)]
 enum Event {
     /// The machine's program asked for a tick.
-    Wake { node: u32, life: u32 },
+    Wake {
+        node: u32,
+        life: u32,
+    },
     /// A radio tries to send what waits.
-    Attempt { medium: usize, node: u32, life: u32 },
+    Attempt {
+        medium: usize,
+        node: u32,
+        life: u32,
+    },
     /// A transmission through the air ends.
-    End { medium: usize, transmission: usize },
+    End {
+        medium: usize,
+        transmission: usize,
+    },
     /// A unit comes, which the event holds.
-    Arrive { medium: usize, node: u32, from: u32, slot: SlotId },
+    Arrive {
+        medium: usize,
+        node: u32,
+        from: u32,
+        slot: SlotId,
+    },
     /// Machines move.
     Step,
     /// Once a second: batteries, and what is shown of where machines are.
     Second,
     /// A machine that sleeps by turns falls asleep or wakes.
-    Nap { node: u32, life: u32 },
+    Nap {
+        node: u32,
+        life: u32,
+    },
     /// A machine is due to join or to leave.
-    Joins { node: u32 },
-    Leaves { node: u32 },
+    Joins {
+        node: u32,
+    },
+    Leaves {
+        node: u32,
+    },
     /// An event of the scenario.
-    Script { index: usize },
+    Script {
+        index: usize,
+    },
     /// The next message of a flow, of one of its machines.
-    Flow { index: usize, node: u32 },
+    Flow {
+        index: usize,
+        node: u32,
+    },
     /// An answer to a message.
-    Answer { node: u32, to: u32, bytes: usize, is_urgent: bool },
+    Answer {
+        node: u32,
+        to: u32,
+        bytes: usize,
+        is_urgent: bool,
+    },
     /// A machine that was taken makes noise.
-    Noise { node: u32, life: u32 },
+    Noise {
+        node: u32,
+        life: u32,
+    },
     /// The same machine sends again what it has heard, which the event holds.
-    Replay { node: u32, life: u32, medium: usize, slot: SlotId },
+    Replay {
+        node: u32,
+        life: u32,
+        medium: usize,
+        slot: SlotId,
+    },
 }
 
 impl<'w> Run<'w> {
@@ -104,10 +154,9 @@ impl<'w> Run<'w> {
         let bodies = scenario.nodes.iter().map(|plan| {
             let home = match plan.place {
                 Placement::At(place) => place,
-                Placement::Within { at, area } => Place {
-                    x: at.x + places.part() * area.x,
-                    y: at.y + places.part() * area.y,
-                },
+                Placement::Within { at, area } => {
+                    Place { x: at.x + places.part() * area.x, y: at.y + places.part() * area.y }
+                }
             };
             Body::new(plan, &scenario.media, home)
         });
@@ -143,12 +192,12 @@ impl<'w> Run<'w> {
         Ok(run)
     }
 
-    /// Runs to the end.
+    /// Runs to the end, and gives what it came to, with the page if one was to be drawn.
     ///
     /// # Errors
     ///
     /// [`SimError::Output`], [`SimError::Pending`].
-    pub fn finish(mut self) -> Result<Summary, SimError> {
+    pub fn finish(mut self) -> Result<Outcome, SimError> {
         let end = Time(0) + self.scenario.duration;
         while let Some((at, event)) = self.agenda.take(end) {
             self.now = at;
@@ -160,8 +209,8 @@ impl<'w> Run<'w> {
         }
         self.now = end;
         let summary = self.summary();
-        self.watch.finish(&summary)?;
-        Ok(summary)
+        let page = self.watch.finish(&summary)?;
+        Ok(Outcome { summary, page })
     }
 
     /// Puts there what the scenario asks for.
@@ -311,7 +360,7 @@ impl<'w> Run<'w> {
             None => false,
         };
         if is_kept {
-            return self.watch.loses(Loss::Captured, 1);
+            return self.watch.loses(self.now, node, Loss::Captured);
         }
         let slot = self.slots.put(&send.unit);
         let unit = Waiting { slot, to: send.to, urgency: send.urgency };
@@ -324,7 +373,7 @@ impl<'w> Run<'w> {
         let plan = self.scenario.media.get(medium);
         if plan.is_none_or(|plan| length > plan.profile.unit_bytes()) {
             self.slots.release(unit.slot);
-            return self.watch.loses(Loss::TooLong, 1);
+            return self.watch.loses(self.now, node, Loss::TooLong);
         }
         match self.media.get(medium) {
             Some(Medium::Air(_)) => self.queue_for_air(medium, node, unit),
@@ -344,11 +393,11 @@ impl<'w> Run<'w> {
         let side = self.body(from).map(|body| body.side);
         let body = self.body(node).filter(|body| body.listens.is_some());
         let Some(body) = body.filter(|body| side == Some(body.side)) else {
-            return self.watch.loses(Loss::Gone, 1);
+            return self.watch.loses(self.now, node, Loss::Gone);
         };
         let (capture, life) = (body.capture, body.life);
         let Some(port) = body.port_on(medium) else { return Ok(()) };
-        self.watch.arrives()?;
+        self.watch.arrives();
         match capture {
             None | Some(Capture::BlackHole) => self.give_unit(node, port, slot),
             Some(Capture::Replay) => {
@@ -380,8 +429,8 @@ impl<'w> Run<'w> {
         }
         let there = (0..).zip(&self.bodies).filter(|(_, body)| body.is_up).map(|(node, _)| node);
         let Some(message) = self.ledger.enter(self.now, entry, there) else { return Ok(()) };
-        self.watch.offers(self.now, node, message, entry.to, bytes)?;
         let offer = Offer { message, to: entry.to, bytes, is_urgent: entry.is_urgent };
+        self.watch.offers(self.now, node, &offer)?;
         self.give(node, Input::Offer(&offer))
     }
 

@@ -42,4 +42,7 @@ sealane_message::limits! {
     MAX_SIM_CAPTURE_BYTES: u64 = 1 << 30, "bytes";
     /// Pictures of the map that a page holds. A longer run has them farther apart.
     MAX_PAGE_PICTURES: u64 = 600, "pictures";
+    /// Places of machines that the pictures of a page hold, all together. With many machines the
+    /// pictures are farther apart.
+    MAX_PAGE_PLACES: u64 = 1 << 19, "places";
 }

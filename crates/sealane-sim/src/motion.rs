@@ -63,7 +63,8 @@ impl Motions {
                     let trace = Arc::clone(&named.ok_or_else(missing)?.trace);
                     if trace.vehicles() < seats {
                         let has = trace.vehicles();
-                        let what = format!("{file}: {has} vehicles are fewer than {seats} machines");
+                        let what =
+                            format!("{file}: {has} vehicles are fewer than {seats} machines");
                         return Err(SimError::Trace(what));
                     }
                     Motion::Trace(trace)

@@ -44,7 +44,9 @@ pub(crate) struct Offer {
 pub(crate) enum Effect {
     Send(Send),
     /// A message is here that was for this machine.
-    Deliver { message: u64 },
+    Deliver {
+        message: u64,
+    },
 }
 
 /// A unit for a port.

@@ -53,7 +53,8 @@ impl Cells {
     /// All that may be within a side's length of a place, and some that are not.
     pub(crate) fn around(&self, place: Place) -> impl Iterator<Item = u32> {
         let (column, row) = self.cell(place);
-        let cells = (column - 1..=column + 1).flat_map(move |c| (row - 1..=row + 1).map(move |r| (c, r)));
+        let cells =
+            (column - 1..=column + 1).flat_map(move |c| (row - 1..=row + 1).map(move |r| (c, r)));
         cells.filter_map(|cell| self.nodes.get(&cell)).flatten().copied()
     }
 

@@ -3,9 +3,7 @@
 use super::body::{Backoff, Body, Waiting};
 use super::slots::SlotId;
 use super::{Event, Medium, Run};
-use crate::medium::{
-    BLE_ADVERTISING_DELAY, DOT11P_AIFS, DOT11P_SLOT, DOT11P_WINDOW,
-};
+use crate::medium::{BLE_ADVERTISING_DELAY, DOT11P_AIFS, DOT11P_SLOT, DOT11P_WINDOW};
 use crate::node::To;
 use crate::place::{Cells, Place};
 use crate::scenario::MediumPlan;
@@ -187,7 +185,7 @@ impl Run<'_> {
         };
         if !port.queue(unit) {
             self.slots.release(unit.slot);
-            return self.watch.loses(Loss::Full, 1);
+            return self.watch.loses(self.now, node, Loss::Full);
         }
         self.contend(medium, node);
         Ok(())
@@ -269,7 +267,7 @@ impl Run<'_> {
             let air_time = profile.air_time(self.slots.unit(unit.slot).len());
             if port.duty.as_mut().is_some_and(|duty| !duty.spend(now, air_time)) {
                 self.slots.release(unit.slot);
-                self.watch.loses(Loss::Duty, 1)?;
+                self.watch.loses(now, node, Loss::Duty)?;
                 continue;
             }
             port.sent += air_time;

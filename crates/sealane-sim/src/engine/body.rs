@@ -16,6 +16,8 @@ pub(crate) struct Body {
     /// Where it began.
     pub(crate) home: Place,
     pub(crate) place: Place,
+    /// Where it was when that was told last.
+    pub(crate) told: Place,
     /// Whether it has a motion that decides where it is.
     pub(crate) is_carried: bool,
     /// Whether it is there: it has joined and not left.
@@ -84,6 +86,7 @@ impl Body {
         Self {
             home,
             place: home,
+            told: home,
             is_carried: plan.motion.is_some(),
             is_up: false,
             listens: None,

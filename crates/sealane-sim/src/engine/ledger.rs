@@ -38,7 +38,10 @@ struct Message {
 
 #[derive(Debug)]
 enum Expected {
-    One { node: u32, has_it: bool },
+    One {
+        node: u32,
+        has_it: bool,
+    },
     /// A bit for each machine that was there; those who have it are cleared.
     Many(Vec<u64>),
 }

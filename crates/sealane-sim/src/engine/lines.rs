@@ -175,7 +175,8 @@ impl Run<'_> {
     fn send_by_line(&mut self, medium: usize, pair: Pair, unit: Waiting) -> Result<(), SimError> {
         let now = self.now;
         let Some(plan) = self.scenario.media.get(medium) else { return Ok(()) };
-        let [Some(from), Some(to)] = [pair.from, pair.to].map(|node| self.bodies.get(node as usize))
+        let [Some(from), Some(to)] =
+            [pair.from, pair.to].map(|node| self.bodies.get(node as usize))
         else {
             return Ok(());
         };
@@ -188,7 +189,7 @@ impl Run<'_> {
         let air_time = plan.profile.air_time(self.slots.unit(unit.slot).len());
         let chance = if plan.profile.is_radio() { chance(plan, metres) } else { 1.0 };
         let Some(crossing) = lines.cross(plan, pair, now, air_time, chance) else {
-            return self.watch.loses(Loss::Full, 1);
+            return self.watch.loses(now, pair.from, Loss::Full);
         };
         debug_assert_eq!(lines.medium, medium);
         let manners = lines.manners(plan, pair);

@@ -5,12 +5,14 @@ use super::ledger::Entry;
 use super::{Event, Medium, Run};
 use crate::node::{Input, Program, To, Urgency};
 use crate::scenario::{Act, Capture, Receivers};
-use crate::watch::{Happening, Loss};
+use crate::watch::Happening;
 use crate::{SimError, Span, Time};
 
 /// How often a machine that was taken makes noise, and how much at once at most.
 const NOISE_EVERY: Span = Span::from_ms(100);
 const NOISE_BYTES: usize = 200;
+/// A machine is told of again when it is so far from where it was.
+const MOVED_M: f64 = 1.0;
 
 impl Run<'_> {
     /// A machine joins, unless it is there.
@@ -169,8 +171,13 @@ impl Run<'_> {
                 }
             }
         }
-        let places = self.bodies.iter().map(|body| (body.place, body.is_up, body.listens.is_some()));
-        self.watch.pictures(now, places)?;
+        for (node, body) in (0..).zip(&mut self.bodies) {
+            let has_moved = body.told.metres_to(body.place) >= MOVED_M;
+            if body.is_carried && body.is_up && has_moved {
+                body.told = body.place;
+                self.watch.happens(now, Happening::Move, node, body.place)?;
+            }
+        }
         self.agenda.put(now + Span::from_s(1), Event::Second);
         Ok(())
     }
@@ -187,9 +194,7 @@ impl Run<'_> {
             }
             Act::Sleep(who) => who.into_iter().try_for_each(|node| self.set_awake(node, false)),
             Act::Wake(who) => who.into_iter().try_for_each(|node| self.set_awake(node, true)),
-            Act::Capture { who, by } => {
-                who.into_iter().try_for_each(|node| self.capture(node, by))
-            }
+            Act::Capture { who, by } => who.into_iter().try_for_each(|node| self.capture(node, by)),
             Act::Move { who, to } => {
                 for node in who {
                     if let Some(body) = self.body_mut(node) {
@@ -268,7 +273,6 @@ impl Run<'_> {
     ) -> Result<(), SimError> {
         self.slots.hold(slot);
         let unit = Waiting { slot, to: To::Everybody, urgency: Urgency::Control };
-        self.watch.loses(Loss::Captured, 0)?;
         self.queue(medium, node, unit)
     }
 

@@ -132,7 +132,8 @@ mod tests {
 
     #[test]
     fn a_unit_is_what_the_mtu_leaves() {
-        let connection = |mtu| Profile::BleConnection { rate: BleRate::OneM, mtu, interval: Span(1) };
+        let connection =
+            |mtu| Profile::BleConnection { rate: BleRate::OneM, mtu, interval: Span(1) };
         assert_eq!([23, 185, 247].map(|mtu| connection(mtu).unit_bytes()), [20, 182, 244]);
         let lora = [7, 8, 9, 10, 12].map(|sf| Profile::Lora(Lora::eu868(sf)).unit_bytes());
         assert_eq!(lora, [222, 222, 115, 51, 51]);
@@ -145,7 +146,8 @@ mod tests {
         let wire = Profile::Wire { bits_per_second: 1_000_000_000, mtu: 1500 };
         assert_eq!(wire.air_time(1472), Span(13));
         // 244 bytes make the longest packet of 251: 2,088 us and 80, and two gaps of 150.
-        let connection = Profile::BleConnection { rate: BleRate::OneM, mtu: 247, interval: Span(1) };
+        let connection =
+            Profile::BleConnection { rate: BleRate::OneM, mtu: 247, interval: Span(1) };
         assert_eq!(connection.air_time(244), Span(2088 + 80 + 300));
     }
 }

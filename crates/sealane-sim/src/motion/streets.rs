@@ -141,8 +141,8 @@ impl Streets {
         let free = 1.0 - (vehicle.speed_mps / vehicle.wished_mps).powi(4);
         let held = self.ahead(seat, vehicle).map_or(0.0, |ahead| {
             let closing = vehicle.speed_mps * (vehicle.speed_mps - ahead.speed_mps);
-            let wished = vehicle.speed_mps * TIME_GAP_S
-                + closing / (2.0 * (ACCELERATION * BRAKING).sqrt());
+            let wished =
+                vehicle.speed_mps * TIME_GAP_S + closing / (2.0 * (ACCELERATION * BRAKING).sqrt());
             let wished_m = REST_GAP_M + wished.max(0.0);
             (wished_m / ahead.gap_m.max(0.1)).powi(2)
         });
@@ -285,7 +285,13 @@ mod tests {
         let lane = first_lane();
         streets.plan.block_m = 1e6;
         for (vehicle, along_m) in streets.vehicles.iter_mut().zip([50.0, 20.0]) {
-            *vehicle = Vehicle { lane, along_m, wished_mps: 20.0, turns: Random::new(0, "", 0), ..*vehicle };
+            *vehicle = Vehicle {
+                lane,
+                along_m,
+                wished_mps: 20.0,
+                turns: Random::new(0, "", 0),
+                ..*vehicle
+            };
         }
         streets.vehicles[0].wished_mps = 10.0;
         (0..3000).for_each(|_| streets.step(0.1));

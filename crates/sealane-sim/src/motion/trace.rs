@@ -5,7 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::limits::{MAX_SIM_NODES, MAX_SIM_S, MAX_TRACE_BYTES, MAX_TRACE_PLACES, MAX_TRACE_TAG_BYTES};
+use crate::limits::{
+    MAX_SIM_NODES, MAX_SIM_S, MAX_TRACE_BYTES, MAX_TRACE_PLACES, MAX_TRACE_TAG_BYTES,
+};
 use crate::place::Place;
 use crate::{SimError, Span, Time};
 
@@ -33,13 +35,17 @@ impl Trace {
     /// [`SimError::Trace`], with the line.
     pub fn parse(text: &str) -> Result<Self, SimError> {
         if text.len() > MAX_TRACE_BYTES {
-            return Err(SimError::Trace(format!("the trace is longer than {MAX_TRACE_BYTES} bytes")));
+            return Err(SimError::Trace(format!(
+                "the trace is longer than {MAX_TRACE_BYTES} bytes"
+            )));
         }
         let mut reader = Reader::default();
         let mut rest = text;
         while let Some(open) = rest.find('<') {
             let from = rest.get(open..).unwrap_or_default();
-            let line = || text.get(..text.len() - from.len()).unwrap_or_default().matches('\n').count() + 1;
+            let line = || {
+                text.get(..text.len() - from.len()).unwrap_or_default().matches('\n').count() + 1
+            };
             let wrong = |what: String| SimError::Trace(format!("line {}: {what}", line()));
             let tag = tag(from).map_err(|what| wrong(what.to_owned()))?;
             reader.take(tag).map_err(wrong)?;
@@ -224,8 +230,14 @@ mod tests {
         let trace = Trace::parse(SAMPLE).unwrap();
         assert_eq!((trace.vehicles(), trace.length()), (2, Span::from_s(3)));
         let at = |vehicle, ms| trace.place(vehicle, Time(ms * 1000)).map(|place| place.x);
-        assert_eq!([0, 500, 1000, 1001].map(|ms| at(0, ms)), [Some(10.0), Some(11.0), Some(12.0), None]);
-        assert_eq!([999, 1000, 2000, 3000].map(|ms| at(1, ms)), [None, Some(5.0), Some(7.0), Some(9.0)]);
+        assert_eq!(
+            [0, 500, 1000, 1001].map(|ms| at(0, ms)),
+            [Some(10.0), Some(11.0), Some(12.0), None]
+        );
+        assert_eq!(
+            [999, 1000, 2000, 3000].map(|ms| at(1, ms)),
+            [None, Some(5.0), Some(7.0), Some(9.0)]
+        );
         assert_eq!(at(2, 0), None);
     }
 

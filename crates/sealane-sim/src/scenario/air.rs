@@ -128,11 +128,7 @@ fn mtu(
     }
 }
 
-fn shape(
-    spot: &Spot<'_>,
-    file: &file::Medium,
-    profile: &Profile,
-) -> Result<Shape, SimError> {
+fn shape(spot: &Spot<'_>, file: &file::Medium, profile: &Profile) -> Result<Shape, SimError> {
     match file.links.as_deref() {
         None | Some("all") => Ok(Shape::All),
         Some("chain") => Ok(Shape::Chain),

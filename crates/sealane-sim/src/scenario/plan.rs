@@ -126,7 +126,10 @@ pub(crate) struct Sleep {
 pub(crate) enum Placement {
     At(Place),
     /// Anywhere in a rectangle from a corner on.
-    Within { at: Place, area: Place },
+    Within {
+        at: Place,
+        area: Place,
+    },
 }
 
 /// What a machine runs.
@@ -184,12 +187,21 @@ pub(crate) enum Act {
     Leave(Vec<u32>),
     Sleep(Vec<u32>),
     Wake(Vec<u32>),
-    Capture { who: Vec<u32>, by: Capture },
-    Move { who: Vec<u32>, to: Place },
+    Capture {
+        who: Vec<u32>,
+        by: Capture,
+    },
+    Move {
+        who: Vec<u32>,
+        to: Place,
+    },
     /// Machines of different sides do not hear each other; those of none are on a side of their own.
     Partition(Vec<Vec<u32>>),
     Heal,
-    Loss { medium: usize, loss: f64 },
+    Loss {
+        medium: usize,
+        loss: f64,
+    },
 }
 
 /// What a machine does that was taken.

@@ -33,9 +33,8 @@ impl Scenario {
         let every_s = second("joins_every_s", file.joins_every_s)?;
         let leaves = file.leaves_s.map(|s| second("leaves_s", Some(s)).map(seconds)).transpose()?;
         let battery = file.battery_j;
-        let battery_j = battery
-            .map(|j| spot.number("battery_j", Some(j), j, 0.001..=1e9))
-            .transpose()?;
+        let battery_j =
+            battery.map(|j| spot.number("battery_j", Some(j), j, 0.001..=1e9)).transpose()?;
         let sleep = sleep(spot, file)?;
         for index in 0..count {
             let name = match file.count {
@@ -139,7 +138,8 @@ impl Scenario {
         }
         for from in from {
             for to in to.clone().filter(|to| *to != from) {
-                let link = LinkPlan { medium, from: from as u32, to: to as u32, loss, delay, jitter };
+                let link =
+                    LinkPlan { medium, from: from as u32, to: to as u32, loss, delay, jitter };
                 self.links.push(link);
                 if !one_way {
                     self.links.push(LinkPlan { from: link.to, to: link.from, ..link });
@@ -160,9 +160,11 @@ impl Scenario {
         before: u64,
     ) -> Result<u64, SimError> {
         let from = self.machines_named(spot, &file.from)?;
-        if let Some(mute) = self.nodes.get(from.clone()).and_then(|nodes| {
-            nodes.iter().find(|node| matches!(node.kind, Kind::Beacon { .. }))
-        }) {
+        if let Some(mute) = self
+            .nodes
+            .get(from.clone())
+            .and_then(|nodes| nodes.iter().find(|node| matches!(node.kind, Kind::Beacon { .. })))
+        {
             return Err(spot.refuses(format!("`{}` is a beacon and sends nothing else", mute.name)));
         }
         let to = match file.to.as_str() {
@@ -187,7 +189,9 @@ impl Scenario {
         let asked = each.saturating_mul(from.len() as u64).saturating_mul(receivers * 2);
         let all = before.saturating_add(asked);
         if all > MAX_SIM_DELIVERIES {
-            return Err(spot.refuses(format!("all flows: more than {MAX_SIM_DELIVERIES} deliveries")));
+            return Err(
+                spot.refuses(format!("all flows: more than {MAX_SIM_DELIVERIES} deliveries"))
+            );
         }
         self.flows.push(FlowPlan {
             from,
@@ -204,7 +208,11 @@ impl Scenario {
     }
 
     /// Something that happens.
-    pub(super) fn add_event(&mut self, spot: &Spot<'_>, file: &file::Event) -> Result<(), SimError> {
+    pub(super) fn add_event(
+        &mut self,
+        spot: &Spot<'_>,
+        file: &file::Event,
+    ) -> Result<(), SimError> {
         let name = file.act.as_str();
         let has_who = !matches!(name, "partition" | "heal" | "loss");
         let unfit = [
@@ -234,12 +242,16 @@ impl Scenario {
             "partition" => {
                 let sides = file.sides.as_deref().unwrap_or_default();
                 Act::Partition(
-                    sides.iter().map(|side| self.all_named(spot, side)).collect::<Result<_, _>>()?,
+                    sides
+                        .iter()
+                        .map(|side| self.all_named(spot, side))
+                        .collect::<Result<_, _>>()?,
                 )
             }
             "heal" => Act::Heal,
             "loss" => {
-                let medium = file.medium.as_ref().ok_or_else(|| spot.refuses("medium is missing"))?;
+                let medium =
+                    file.medium.as_ref().ok_or_else(|| spot.refuses("medium is missing"))?;
                 let medium = self.medium_named(spot, medium)?;
                 Act::Loss { medium, loss: spot.needed("loss", file.loss, 0.0..=1.0)? }
             }
