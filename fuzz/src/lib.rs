@@ -9,4 +9,5 @@ pub mod hub;
 pub mod link;
 pub mod policy;
 pub mod seal;
+pub mod sim;
 pub mod vault;

@@ -40,6 +40,7 @@ pub struct Run<'w> {
     flows: Vec<Random>,
     noise: Random,
     naps: Random,
+    answers: Random,
     watch: Watch<'w>,
     /// What a program has to be done; empty between events, and kept for its room.
     effects: Vec<Effect>,
@@ -183,6 +184,7 @@ impl<'w> Run<'w> {
             flows: (0..).zip(&scenario.flows).map(|(n, _)| Random::new(seed, "flow", n)).collect(),
             noise: Random::new(seed, "noise", 0),
             naps: Random::new(seed, "nap", 0),
+            answers: Random::new(seed, "answer", 0),
             watch,
             effects: vec![],
             done: 0,
@@ -263,7 +265,7 @@ impl<'w> Run<'w> {
             Event::Script { index } => self.script(index),
             Event::Flow { index, node } => self.flow(index, node),
             Event::Answer { node, to, bytes, is_urgent } => {
-                let entry = Entry { from: node, to: Some(to), answer_bytes: None, is_urgent };
+                let entry = Entry { from: node, to: Some(to), asked: None, is_urgent };
                 self.offer(entry, bytes)
             }
             Event::Noise { node, life } => self.make_noise(node, life),
@@ -415,8 +417,9 @@ impl<'w> Run<'w> {
         let Some(delivery) = self.ledger.deliver(self.now, message, node) else { return Ok(()) };
         self.watch.delivers(self.now, node, message, delivery.took)?;
         if let Some(answer) = delivery.answer {
-            let (to, bytes, is_urgent) = (answer.to, answer.bytes, answer.is_urgent);
-            self.agenda.put(self.now, Event::Answer { node, to, bytes, is_urgent });
+            let (to, bytes, is_urgent) = (answer.to, answer.asked.bytes, answer.is_urgent);
+            let at = self.now + Span(self.answers.below(answer.asked.within.0 + 1));
+            self.agenda.put(at, Event::Answer { node, to, bytes, is_urgent });
         }
         Ok(())
     }

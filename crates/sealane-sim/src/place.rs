@@ -17,6 +17,11 @@ impl Place {
         (self.x - other.x).hypot(self.y - other.y)
     }
 
+    /// The same, to the centimetre.
+    pub(crate) fn to_centimetres(self) -> Place {
+        Place { x: (self.x * 100.0).round() / 100.0, y: (self.y * 100.0).round() / 100.0 }
+    }
+
     /// The place that is this part of the way to another, from 0 to 1.
     pub fn toward(self, other: Place, part: f64) -> Place {
         Place { x: self.x + (other.x - self.x) * part, y: self.y + (other.y - self.y) * part }

@@ -275,6 +275,8 @@ impl<'w> Watch<'w> {
         node: u32,
         place: Place,
     ) -> Result<(), SimError> {
+        // As the log has it, so that a replay draws the same page.
+        let place = place.to_centimetres();
         if let Some(page) = &mut self.page {
             page.happens(now, what, node, place);
         }

@@ -36,6 +36,8 @@ pub(super) struct Air {
 pub(super) struct Reach {
     range_m: f64,
     exponent: f64,
+    /// Within it a radio finds the channel busy.
+    senses_m: f64,
     /// Beyond it nobody hears anything.
     farthest_m: f64,
 }
@@ -73,7 +75,8 @@ enum Fate {
 impl Reach {
     pub(super) fn new(plan: &MediumPlan) -> Self {
         let farthest_m = plan.fading.map_or(plan.range_m, |fading| fading.reach_m());
-        Self { range_m: plan.range_m, exponent: plan.exponent, farthest_m }
+        let senses_m = plan.range_m * SENSES.powf(-plan.exponent.recip());
+        Self { range_m: plan.range_m, exponent: plan.exponent, senses_m, farthest_m }
     }
 
     pub(super) fn farthest_m(&self) -> f64 {
@@ -125,8 +128,8 @@ impl Air {
     /// less than a slot ago nobody can have noticed.
     fn busy(&self, node: u32, body: &Body, now: Time) -> Option<Busy> {
         let heard = self.active().filter(|other| {
-            let power = self.reach.power(other.place.metres_to(body.place));
-            other.from != node && power >= SENSES && other.starts + DOT11P_SLOT <= now
+            let metres = other.place.metres_to(body.place);
+            other.from != node && metres <= self.reach.senses_m && other.starts + DOT11P_SLOT <= now
         });
         heard.fold(None, |busy, other| {
             let Busy { since, until } =
@@ -209,10 +212,11 @@ impl Run<'_> {
         port.is_busy = true;
         let at = match profile {
             Profile::Dot11p => {
-                // A channel that is free is taken after a short while; otherwise the radio waits
-                // for its end and counts down a number of chance.
+                // A channel that has been free for a while is taken; otherwise the radio waits for
+                // its end and counts down a number of chance.
                 let from = busy.as_ref().map_or(now, |busy| busy.until);
-                let slots = if busy.is_some() { air.random.below(DOT11P_WINDOW) } else { 0 };
+                let is_free = busy.is_none() && port.heard_until + DOT11P_AIFS <= now;
+                let slots = if is_free { 0 } else { air.random.below(DOT11P_WINDOW) };
                 port.backoff = Backoff { slots, counts_from: from + DOT11P_AIFS };
                 due(port.backoff)
             }
@@ -306,6 +310,7 @@ impl Run<'_> {
         if is_whole {
             if let Some(port) = self.body_mut(over.from).and_then(|body| body.port_mut(medium)) {
                 port.is_busy = false;
+                port.heard_until = port.heard_until.max(over.ends);
             }
             self.contend(medium, over.from);
         }
@@ -325,25 +330,24 @@ impl Run<'_> {
             if metres > reach.farthest_m || body.side != over.side {
                 continue;
             }
-            if reach.power(metres) >= SENSES
+            if metres <= reach.senses_m
                 && body.listens.is_some()
                 && let Some(port) = body.port_mut(medium)
             {
-                port.heard += air_time;
+                port.hears(over.starts, over.ends);
             }
             if !is_whole || !body.has_listened_since(over.starts) || !over.is_for(node) {
                 continue;
             }
             let draws = Draws::new(random, *loss);
-            let own_loss = own_loss(plan, self.seed, over.from, node);
-            let fate = if over.over.iter().any(|rival| rival.from == node) {
+            let fate = if draws.fades >= chance(plan, metres) {
+                // Far from the range most of what is sent is not heard, which is no loss.
+                if metres > reach.range_m { Fate::Nothing } else { Fate::Lost(Loss::Faded) }
+            } else if over.over.iter().any(|rival| rival.from == node) {
                 Fate::Lost(Loss::Deaf)
             } else if over.is_drowned(reach, body, metres) {
                 Fate::Lost(Loss::Collision)
-            } else if draws.fades >= chance(plan, metres) {
-                // Far from the range most of what is sent is not heard, which is no loss.
-                if metres > reach.range_m { Fate::Nothing } else { Fate::Lost(Loss::Faded) }
-            } else if draws.is_lost || draws.own < own_loss {
+            } else if draws.is_lost || draws.own < own_loss(plan, self.seed, over.from, node) {
                 Fate::Lost(Loss::Medium)
             } else {
                 Fate::Heard

@@ -57,8 +57,9 @@ pub(crate) struct Port {
     pub(crate) duty: Option<Duty>,
     /// All that it has sent.
     pub(crate) sent: Span,
-    /// How long it has heard the channel busy.
+    /// How long it has heard the channel busy, and until when it last was.
     pub(crate) heard: Span,
+    pub(crate) heard_until: Time,
 }
 
 /// Where a radio stands that waits for its turn.
@@ -151,7 +152,15 @@ impl Port {
             duty: (plan.duty_ppm < 1_000_000).then(|| Duty::new(plan.duty_ppm)),
             sent: Span(0),
             heard: Span(0),
+            heard_until: Time(0),
         }
+    }
+
+    /// The channel was busy; what was counted already is not counted twice. Of a transmission that
+    /// began before another one and ended after it, the part before is left out.
+    pub(crate) fn hears(&mut self, starts: Time, ends: Time) {
+        self.heard += ends - starts.max(self.heard_until);
+        self.heard_until = self.heard_until.max(ends);
     }
 
     /// Whether a unit found room: behind those that are as urgent.

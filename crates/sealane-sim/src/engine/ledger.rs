@@ -31,8 +31,8 @@ struct Message {
     sent: Time,
     from: u32,
     to: Expected,
-    /// The length of the answer that each receiver gives.
-    answer_bytes: Option<usize>,
+    /// What each receiver answers.
+    asked: Option<Asked>,
     is_urgent: bool,
 }
 
@@ -51,15 +51,23 @@ enum Expected {
 pub(crate) struct Entry {
     pub(crate) from: u32,
     pub(crate) to: Option<u32>,
-    pub(crate) answer_bytes: Option<usize>,
+    pub(crate) asked: Option<Asked>,
     pub(crate) is_urgent: bool,
+}
+
+/// How receivers are to answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Asked {
+    pub(crate) bytes: usize,
+    /// At a moment of chance within this time.
+    pub(crate) within: Span,
 }
 
 /// What a delivery was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Delivery {
     pub(crate) took: Span,
-    /// Whom to answer, with how many bytes, how urgently.
+    /// Whom to answer, how and how urgently.
     pub(crate) answer: Option<Answer>,
 }
 
@@ -67,7 +75,7 @@ pub(crate) struct Delivery {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Answer {
     pub(crate) to: u32,
-    pub(crate) bytes: usize,
+    pub(crate) asked: Asked,
     pub(crate) is_urgent: bool,
 }
 
@@ -79,7 +87,7 @@ impl Ledger {
         entry: Entry,
         there: impl Iterator<Item = u32>,
     ) -> Option<u64> {
-        let Entry { from, to, answer_bytes, is_urgent } = entry;
+        let Entry { from, to, asked, is_urgent } = entry;
         let mut expected = 1;
         let to = match to {
             Some(node) => Expected::One { node, has_it: false },
@@ -101,7 +109,7 @@ impl Ledger {
         if self.reserved > MAX_SIM_DELIVERIES {
             return None;
         }
-        self.messages.push(Message { sent: now, from, to, answer_bytes, is_urgent });
+        self.messages.push(Message { sent: now, from, to, asked, is_urgent });
         self.tally.messages += 1;
         self.tally.expected += expected;
         Some(self.messages.len() as u64 - 1)
@@ -140,7 +148,7 @@ impl Ledger {
         self.tally.delivered += 1;
         self.latencies.put(took);
         let (to, is_urgent) = (message.from, message.is_urgent);
-        let answer = message.answer_bytes.map(|bytes| Answer { to, bytes, is_urgent });
+        let answer = message.asked.map(|asked| Answer { to, asked, is_urgent });
         Some(Delivery { took, answer })
     }
 }
@@ -213,7 +221,7 @@ mod tests {
     use super::*;
 
     fn entry(to: Option<u32>) -> Entry {
-        Entry { from: 7, to, answer_bytes: None, is_urgent: false }
+        Entry { from: 7, to, asked: None, is_urgent: false }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What happens to machines: they join and leave, move, sleep, and are taken.
 
 use super::body::Waiting;
-use super::ledger::Entry;
+use super::ledger::{Asked, Entry};
 use super::{Event, Medium, Run};
 use crate::node::{Input, Program, To, Urgency};
 use crate::scenario::{Act, Capture, Receivers};
@@ -297,13 +297,13 @@ impl Run<'_> {
         };
         let next = self.now + every;
         let (bytes, is_urgent, ends) = (flow.bytes, flow.is_urgent, Time(0) + flow.ends);
-        let answer_bytes = flow.is_answered.then_some(bytes);
+        let asked = flow.answered.map(|within| Asked { bytes, within });
         if next <= ends {
             self.agenda.put(next, Event::Flow { index, node });
         }
         if to == Some(node) {
             return Ok(());
         }
-        self.offer(Entry { from: node, to, answer_bytes, is_urgent }, bytes)
+        self.offer(Entry { from: node, to, asked, is_urgent }, bytes)
     }
 }

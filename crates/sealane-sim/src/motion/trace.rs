@@ -229,7 +229,7 @@ mod tests {
     fn vehicles_are_where_sumo_says_and_nowhere_before_and_after() {
         let trace = Trace::parse(SAMPLE).unwrap();
         assert_eq!((trace.vehicles(), trace.length()), (2, Span::from_s(3)));
-        let at = |vehicle, ms| trace.place(vehicle, Time(ms * 1000)).map(|place| place.x);
+        let at = |vehicle, ms: u64| trace.place(vehicle, Time(ms * 1000)).map(|place| place.x);
         assert_eq!(
             [0, 500, 1000, 1001].map(|ms| at(0, ms)),
             [Some(10.0), Some(11.0), Some(12.0), None]

@@ -2,7 +2,7 @@
 
 use super::file;
 use super::plan::{Manners, MediumPlan, Shape};
-use super::text::{Spot, nearest};
+use super::text::Spot;
 use super::{MAX_METRES, milliseconds};
 use crate::medium::{BleRate, Fading, Lora};
 use crate::{Profile, SimError, Span};
@@ -57,6 +57,7 @@ fn fading(
 
 fn profile(spot: &Spot<'_>, file: &file::Medium) -> Result<Profile, SimError> {
     let name = file.profile.as_str();
+    spot.known("profile", name, &PROFILES)?;
     let is_ble = matches!(name, "ble" | "ble-advertising");
     let unfit = [
         ("spreading_factor", file.spreading_factor.is_some(), name == "lora"),
@@ -84,18 +85,12 @@ fn profile(spot: &Spot<'_>, file: &file::Medium) -> Result<Profile, SimError> {
             mtu: mtu(spot, file, 247, 23, 247)?,
             interval: interval(spot, file)?,
         },
-        "wire" => {
+        _ => {
             let megabits = file.megabits_per_second;
             let megabits =
                 spot.number("megabits_per_second", megabits, 1000.0, 0.001..=1_000_000.0)?;
             let mtu = mtu(spot, file, 1500, 156, 9000)?;
             Profile::Wire { bits_per_second: (megabits * 1e6).round() as u64, mtu }
-        }
-        other => {
-            let hint = nearest(other, PROFILES.into_iter());
-            let hint = hint.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();
-            let known = PROFILES.join(", ");
-            return Err(spot.refuses(format!("profile `{other}` is none of {known}{hint}")));
         }
     };
     spot.none_of(name, &unfit)?;

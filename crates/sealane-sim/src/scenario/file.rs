@@ -113,7 +113,7 @@ pub(super) struct Flow {
     pub(super) until_s: Option<f64>,
     pub(super) random: Option<bool>,
     pub(super) urgent: Option<bool>,
-    pub(super) answered: Option<bool>,
+    pub(super) answered_ms: Option<f64>,
 }
 
 #[derive(Debug, Deserialize)]

@@ -15,6 +15,7 @@ const WALK_SPEED_MPS: f64 = 1.4;
 /// A motion as it is written, checked.
 pub(super) fn motion(spot: &Spot<'_>, file: &file::Motion) -> Result<MotionPlan, SimError> {
     let name = file.kind.as_str();
+    spot.known("kind", name, &["streets", "trace", "wander", "way-points"])?;
     let is_walk = matches!(name, "way-points" | "wander");
     let unfit = [
         ("points", file.points.is_some(), name == "way-points"),
@@ -45,13 +46,9 @@ pub(super) fn motion(spot: &Spot<'_>, file: &file::Motion) -> Result<MotionPlan,
             MotionKind::Wander { at, area, speed_mps: speed(WALK_SPEED_MPS)?, pause_s }
         }
         "streets" => MotionKind::Streets(streets(spot, file, at, speed(STREET_SPEED_MPS)?)?),
-        "trace" => {
+        _ => {
             let file = file.file.clone().ok_or_else(|| spot.refuses("file is missing"))?;
             MotionKind::Trace { file }
-        }
-        other => {
-            let known = "way-points, wander, streets, trace";
-            return Err(spot.refuses(format!("kind `{other}` is none of {known}")));
         }
     };
     Ok(MotionPlan { name: file.name.clone(), kind })

@@ -163,7 +163,8 @@ pub(crate) struct FlowPlan {
     pub(crate) ends: Span,
     pub(crate) is_random: bool,
     pub(crate) is_urgent: bool,
-    pub(crate) is_answered: bool,
+    /// Each receiver answers within this time, at a moment of chance.
+    pub(crate) answered: Option<Span>,
 }
 
 /// For whom messages are.

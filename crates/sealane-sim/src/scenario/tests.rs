@@ -102,7 +102,11 @@ fn what_is_wrong_is_named_with_its_line_and_what_was_meant() {
         ("bytes = 100", "bytes = 100000", "bytes = 100000 is not from 8 to"),
         ("do = \"partition\"", "do = \"partitoin\"", "did you mean `partition`?"),
         ("[\"gate\", \"hub\"]", "[\"gate\", \"hud\"]", "did you mean `hub`?"),
-        ("kind = \"flood\"", "kind = \"flod\"", "kind `flod` is none of"),
+        (
+            "kind = \"flood\"",
+            "kind = \"flod\"",
+            "kind `flod` is none of beacon, flood; did you mean `flood`?",
+        ),
         ("at_s = 30", "at_s = \"x\"", "line "),
     ] {
         let text = ALL.replacen(from, to, 1);

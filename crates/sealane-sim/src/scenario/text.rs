@@ -62,6 +62,16 @@ impl Spot<'_> {
         Err(self.refuses("a name is 1 to 32 of a to z, 0 to 9 and -"))
     }
 
+    /// A word that is one of those known.
+    pub(super) fn known(&self, key: &str, word: &str, known: &[&str]) -> Result<(), SimError> {
+        if known.contains(&word) {
+            return Ok(());
+        }
+        let hint = nearest(word, known.iter().copied());
+        let hint = hint.map(|word| format!("; did you mean `{word}`?")).unwrap_or_default();
+        Err(self.refuses(format!("{key} `{word}` is none of {}{hint}", known.join(", "))))
+    }
+
     /// Keys that do not go with the kind that a table is of.
     pub(super) fn none_of(&self, kind: &str, keys: &[(&str, bool)]) -> Result<(), SimError> {
         match keys.iter().find(|(_, is_there)| *is_there) {
@@ -87,14 +97,15 @@ fn line_of(text: &str, at: usize) -> usize {
 fn meant(said: &str) -> Option<&str> {
     let mut quoted = said.strip_prefix("unknown field ")?.split('`').skip(1).step_by(2);
     let unknown = quoted.next()?;
-    let nearest = quoted.map(|key| (distance(unknown, key), key)).min()?;
-    (nearest.0 <= 1 + unknown.len() / 4).then_some(nearest.1)
+    nearest(unknown, quoted)
 }
 
-/// What is most like a name among others.
+/// What is most like a name among others; of two that are as much, the one that begins as it does.
 pub(super) fn nearest<'a>(name: &str, others: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let nearest = others.map(|other| (distance(name, other), other)).min()?;
-    (nearest.0 <= 1 + name.len() / 4).then_some(nearest.1)
+    let begin = name.chars().next();
+    let far = |other: &str| (distance(name, other), other.chars().next() != begin);
+    let nearest = others.map(|other| (far(other), other)).min()?;
+    (nearest.0.0 <= 1 + name.len() / 4).then_some(nearest.1)
 }
 
 /// How many letters are to be changed, put in or taken out (Levenshtein 1965). Names of files that

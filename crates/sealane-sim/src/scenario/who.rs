@@ -193,6 +193,8 @@ impl Scenario {
                 spot.refuses(format!("all flows: more than {MAX_SIM_DELIVERIES} deliveries"))
             );
         }
+        let answered = file.answered_ms;
+        let answered = answered.map(|ms| spot.number("answered_ms", Some(ms), ms, 0.0..=1e7));
         self.flows.push(FlowPlan {
             from,
             to,
@@ -202,7 +204,7 @@ impl Scenario {
             ends,
             is_random: file.random.unwrap_or(false),
             is_urgent: file.urgent.unwrap_or(false),
-            is_answered: file.answered.unwrap_or(false),
+            answered: answered.transpose()?.map(milliseconds),
         });
         Ok(all)
     }
@@ -214,6 +216,7 @@ impl Scenario {
         file: &file::Event,
     ) -> Result<(), SimError> {
         let name = file.act.as_str();
+        spot.known("do", name, &ACTS)?;
         let has_who = !matches!(name, "partition" | "heal" | "loss");
         let unfit = [
             ("who", file.who.is_some(), has_who),
@@ -249,17 +252,9 @@ impl Scenario {
                 )
             }
             "heal" => Act::Heal,
-            "loss" => {
-                let medium =
-                    file.medium.as_ref().ok_or_else(|| spot.refuses("medium is missing"))?;
-                let medium = self.medium_named(spot, medium)?;
+            _ => {
+                let medium = self.medium_named(spot, file.medium.as_deref().unwrap_or_default())?;
                 Act::Loss { medium, loss: spot.needed("loss", file.loss, 0.0..=1.0)? }
-            }
-            other => {
-                let hint = nearest(other, ACTS.into_iter());
-                let hint = hint.map(|act| format!("; did you mean `{act}`?")).unwrap_or_default();
-                let known = ACTS.join(", ");
-                return Err(spot.refuses(format!("do = `{other}` is none of {known}{hint}")));
             }
         };
         self.events.push(EventPlan { at, act });
@@ -267,6 +262,7 @@ impl Scenario {
     }
 }
 
+const KINDS: [&str; 2] = ["beacon", "flood"];
 const ACTS: [&str; 9] =
     ["capture", "heal", "join", "leave", "loss", "move", "partition", "sleep", "wake"];
 /// A message has its number in it.
@@ -292,6 +288,7 @@ fn capture(spot: &Spot<'_>, file: &file::Event) -> Result<Capture, SimError> {
 
 fn kind(spot: &Spot<'_>, file: &file::Node) -> Result<Kind, SimError> {
     let name = file.kind.as_str();
+    spot.known("kind", name, &KINDS)?;
     let unfit = [
         ("beacon_ms", file.beacon_ms.is_some(), name == "beacon"),
         ("beacon_bytes", file.beacon_bytes.is_some(), name == "beacon"),
@@ -307,11 +304,10 @@ fn kind(spot: &Spot<'_>, file: &file::Node) -> Result<Kind, SimError> {
             }
             Ok(Kind::Beacon { every: Span::from_ms(every), bytes })
         }
-        "flood" => match file.hops.unwrap_or(7) {
+        _ => match file.hops.unwrap_or(7) {
             hops @ 1..=15 => Ok(Kind::Flood { hops }),
             hops => Err(spot.refuses(format!("hops = {hops} is not from 1 to 15"))),
         },
-        other => Err(spot.refuses(format!("kind `{other}` is none of beacon, flood"))),
     }
 }
 
