@@ -79,7 +79,7 @@ impl Summary {
 
     /// The last line of a log. What a capture missed is no part of it, so that a log is the same
     /// with a capture and without.
-    pub(crate) fn to_json(&self) -> String {
+    pub(crate) fn to_json(self) -> String {
         let end = (self.seconds * 1e6).round() as u64;
         let numbers = [
             ("machines", self.machines),

@@ -124,7 +124,12 @@ impl Lines {
         chance: f64,
     ) -> Option<Crossing> {
         let free = self.taken.get(&pair).copied().unwrap_or_default();
-        if free > now && free - now > Span(air_time.0.saturating_mul(MAX_PORT_WAITING as u64)) {
+        // What waits is told by when the link will be free.
+        let turn = match plan.profile {
+            Profile::BleConnection { interval, .. } => interval,
+            _ => air_time,
+        };
+        if free > now && free - now > Span(turn.0.saturating_mul(MAX_PORT_WAITING as u64)) {
             return None;
         }
         let starts = match plan.profile {

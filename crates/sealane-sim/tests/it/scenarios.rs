@@ -90,3 +90,12 @@ fn every_scenario_that_is_shipped_is_read_and_listed() {
         assert!(page.contains(&format!("`{name}`")), "spec/scenario.md does not name {name}");
     }
 }
+
+#[test]
+fn the_first_scenario_of_the_documentation_does_what_it_says() {
+    let page = std::fs::read_to_string(folder().join("../docs/SIMULATOR.md")).unwrap();
+    let text = page.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
+    let summary = run(sealane_sim::Scenario::parse(text).unwrap(), 1, 60);
+    assert_eq!(summary.messages, 60);
+    assert!(summary.ratio() > 0.7, "{summary}");
+}
