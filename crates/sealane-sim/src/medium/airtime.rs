@@ -61,7 +61,8 @@ impl BleRate {
     }
 }
 
-/// The longest random wait before an advertising event (Bluetooth Core 5.4, Vol 6, Part B, 4.4.2.2).
+/// The longest random wait before an advertising event (Bluetooth Core 5.4, Vol 6, Part B,
+/// 4.4.2.2).
 pub(crate) const BLE_ADVERTISING_DELAY: Span = Span(10_000);
 
 /// An extended advertisement: on each of the three primary channels a packet of 9 bytes that points

@@ -196,7 +196,7 @@ pub(crate) enum Act {
         who: Vec<u32>,
         to: Place,
     },
-    /// Machines of different sides do not hear each other; those of none are on a side of their own.
+    /// Machines of different sides do not hear each other; those of none have their own side.
     Partition(Vec<Vec<u32>>),
     Heal,
     Loss {

@@ -164,7 +164,8 @@ fn connections_of_bluetooth_repeat_what_is_lost_and_keep_their_beat() {
         let text = format!(
             "[[medium]]\nname = \"m\"\nprofile = \"ble\"\nmtu = {mtu}\ninterval_ms = 50\n\
              range_m = 50\n\
-             [[node]]\nname = \"end\"\ncount = 2\nkind = \"flood\"\nmedia = [\"m\"]\nline = [50, 0]\n\
+             [[node]]\nname = \"end\"\ncount = 2\nkind = \"flood\"\nmedia = [\"m\"]\n\
+             line = [50, 0]\n\
              [[flow]]\nfrom = \"end-1\"\nto = \"end-2\"\nevery_ms = 1000\nbytes = {bytes}\n\
              until_s = 190\nrandom = true\n"
         );
@@ -215,7 +216,8 @@ fn who_leaves_joins_and_sleeps_hears_what_is_sent_meanwhile() {
 fn random_waits_come_to_the_rate_that_was_asked_for() {
     let text = "[[medium]]\nname = \"m\"\nprofile = \"wire\"\n\
                 [[node]]\nname = \"end\"\ncount = 2\nkind = \"flood\"\nmedia = [\"m\"]\n\
-                [[flow]]\nfrom = \"end\"\nto = \"end\"\nevery_ms = 100\nbytes = 20\nrandom = true\n";
+                [[flow]]\nfrom = \"end\"\nto = \"end\"\nevery_ms = 100\nbytes = 20\n\
+                random = true\n";
     let summary = run(sketch(1000, text), 1, 1000);
     assert!((19_400..20_600).contains(&summary.messages), "{summary}");
     assert_eq!(summary.delivered, summary.messages);

@@ -44,7 +44,8 @@ fn no_radio_exceeds_its_share_however_much_it_is_offered() {
         let text = "[[medium]]\nname = \"air\"\nprofile = \"lora\"\n\
                     [[node]]\nname = \"loud\"\nkind = \"beacon\"\nmedia = [\"air\"]\n\
                     beacon_ms = 50\nbeacon_bytes = 222\n\
-                    [[node]]\nname = \"quiet\"\nkind = \"flood\"\nmedia = [\"air\"]\nat = [10, 0]\n";
+                    [[node]]\nname = \"quiet\"\nkind = \"flood\"\nmedia = [\"air\"]\n\
+                    at = [10, 0]\n";
         let summary = run(crate::sketch(7200, text), seed, 7200);
         assert!((9_000..=10_000).contains(&summary.sent_ppm_most), "{summary}");
         assert!(summary.losses().any(|(why, count)| why == "duty" && count > 100_000));
