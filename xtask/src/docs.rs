@@ -113,8 +113,8 @@ fn errors_page(rows: &[ErrorRow]) -> String {
         "# Error codes\n\n\
          A code is stable and never used again for something else. `sealane explain CODE` shows \
          its row,\nbut for those of `sealane-bench` and `sealane-sim`. `cargo xtask docs` makes \
-         this page from the\n`errors!` tables of the crates, and `spec/errors.json` for programs. A \
-         hub answers those of HUB,\nNODE and TOPIC.\n\n\
+         this page from the\n`errors!` tables of the crates, and `spec/errors.json` for programs. \
+         A hub answers those of HUB,\nNODE and TOPIC.\n\n\
          *Again* says whether a program may try the same again without a person: `never`; \
          `later`, and where\na hub says `Retry-After`, not before; or `reconnect`, on a new \
          connection, with growing waits.\n\n\
