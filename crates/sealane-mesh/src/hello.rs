@@ -86,7 +86,7 @@ impl Hello {
         let echoes = || self.echoes.iter().take(MAX_HELLO_ECHOES);
         let gateways = || self.gateways.iter().take(MAX_HELLO_GATEWAYS);
         let counts = (gateways().count() as u8) << GATEWAYS_SHIFT | echoes().count() as u8;
-        let flags = u8::from(self.sleeps) * SLEEPS | u8::from(self.asks) * ASKS;
+        let flags = (u8::from(self.sleeps) * SLEEPS) | (u8::from(self.asks) * ASKS);
         let mut out = vec![first(counts), flags];
         out.extend(self.sequence.to_le_bytes());
         out.extend(self.sent.to_le_bytes());

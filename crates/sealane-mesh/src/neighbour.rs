@@ -14,11 +14,11 @@ use crate::{Address, Hello, InterfaceId, Span, Time};
 
 /// A neighbour by the interface that it is heard on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct LinkId {
+pub(crate) struct LinkId {
     /// The interface.
-    pub interface: InterfaceId,
+    pub(crate) interface: InterfaceId,
     /// The member.
-    pub slot: Slot,
+    pub(crate) slot: Slot,
 }
 
 /// What share of something came.
@@ -270,11 +270,6 @@ impl Neighbour {
     /// Whether it is avoided.
     pub(crate) fn is_blamed(&self, now: Time) -> bool {
         now < self.blamed_until
-    }
-
-    /// When it is not avoided any more.
-    pub(crate) fn blamed_until(&self) -> Time {
-        self.blamed_until
     }
 
     /// Remembers a probe.

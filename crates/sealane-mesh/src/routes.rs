@@ -151,9 +151,10 @@ impl Destination {
             // What it told before stays true for the question of loops.
             return Heard::Unfeasible;
         }
+        let has_room = self.candidates.len() < MAX_CANDIDATES;
         match known.and_then(|at| self.candidates.get_mut(at)) {
             Some(candidate) => *candidate = fresh,
-            None if self.candidates.len() < MAX_CANDIDATES => self.candidates.push(fresh),
+            None if has_room => self.candidates.push(fresh),
             None => self.replace_worst(fresh),
         }
         match is_feasible || self.selected.is_some() {

@@ -47,7 +47,10 @@ impl Span {
     /// That part of it.
     #[must_use]
     pub const fn part(self, of: u64) -> Span {
-        if of == 0 { self } else { Span(self.0 / of) }
+        match self.0.checked_div(of) {
+            Some(part) => Span(part),
+            None => self,
+        }
     }
 }
 

@@ -42,11 +42,11 @@ impl Mesh {
                 self.news(slot);
             }
             (Some(before), Some(now)) if is_far(before.metric, now.metric) => self.news(slot),
-            (Some(before), Some(now)) if before.sequence != now.sequence => {
-                // Others may wait for it.
-                if self.was_asked(slot) {
-                    self.news(slot);
-                }
+            // Others may wait for it.
+            (Some(before), Some(now))
+                if before.sequence != now.sequence && self.was_asked(slot) =>
+            {
+                self.news(slot);
             }
             (Some(_), None) => {
                 self.event(Event::RouteLost { to: slot });
