@@ -11,7 +11,7 @@ fn hello() -> impl Strategy<Value = Hello> {
     let echoes = prop::collection::vec((any::<u8>(), any::<u32>(), any::<u32>()), 0..=8);
     let gateways = prop::collection::vec((slot(), any::<u16>(), any::<u16>()), 0..=2);
     let fixed = (any::<[bool; 2]>(), any::<u16>(), any::<u32>(), 5..=u16::MAX, any::<u8>());
-    (fixed, 0..1 << 24_u32, neighbours, echoes, gateways).prop_map(
+    (fixed, 0..1_u32 << 24, neighbours, echoes, gateways).prop_map(
         |(([sleeps, asks], sequence, sent, interval, load), hop_counter, near, echoes, far)| {
             let count = near.len() as u8;
             let near = near.into_iter().map(|(slot, heard, told)| Listed { slot, heard, told });
