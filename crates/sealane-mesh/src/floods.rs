@@ -73,8 +73,7 @@ impl Floods {
     /// neighbour, nor one neighbour's theirs.
     pub(crate) fn wait(&mut self, waiting: Waiting) -> bool {
         let of_one = self.waiting.iter().filter(|one| one.from == waiting.from).count();
-        let has_room =
-            self.waiting.len() < MAX_FLOODS_WAITING && of_one < MAX_FLOODS_OF_ONE;
+        let has_room = self.waiting.len() < MAX_FLOODS_WAITING && of_one < MAX_FLOODS_OF_ONE;
         if has_room {
             self.waiting.push(waiting);
         }

@@ -3,9 +3,7 @@
 use sealane_seal::Slot;
 
 use crate::bytes::{Fields, first, version};
-use crate::limits::{
-    MAX_HELLO_ECHOES, MAX_HELLO_GATEWAYS, MAX_HELLO_NEIGHBOURS, MIN_HELLO_MS,
-};
+use crate::limits::{MAX_HELLO_ECHOES, MAX_HELLO_GATEWAYS, MAX_HELLO_NEIGHBOURS, MIN_HELLO_MS};
 use crate::{MeshError, Span};
 
 /// A hello, taken apart: `spec/mesh.md`, section *Hello*.
@@ -152,10 +150,7 @@ impl Hello {
     }
 }
 
-fn read<T>(
-    count: u8,
-    mut one: impl FnMut() -> Result<T, MeshError>,
-) -> Result<Vec<T>, MeshError> {
+fn read<T>(count: u8, mut one: impl FnMut() -> Result<T, MeshError>) -> Result<Vec<T>, MeshError> {
     (0..count).map(|_| one()).collect()
 }
 

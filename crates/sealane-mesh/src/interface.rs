@@ -10,12 +10,8 @@ use sealane_seal::{Form, Slot};
 
 use crate::budget::{Budget, Urgency};
 use crate::config::ALWAYS_PPM;
-use crate::hello::{
-    DISTANCE_BYTES, ECHO_BYTES, HELLO_BYTES_MIN, INTERVAL_STEP, LISTED_BYTES,
-};
-use crate::limits::{
-    MAX_HELLO_GATEWAYS, MAX_MESH_PARTIAL_BYTES, MIN_HELLO_MS, MIN_PROBE_GAP_MS,
-};
+use crate::hello::{DISTANCE_BYTES, ECHO_BYTES, HELLO_BYTES_MIN, INTERVAL_STEP, LISTED_BYTES};
+use crate::limits::{MAX_HELLO_GATEWAYS, MAX_MESH_PARTIAL_BYTES, MIN_HELLO_MS, MIN_PROBE_GAP_MS};
 use crate::messages::Probe;
 use crate::parts::{SentParts, WantedParts};
 use crate::{Address, Medium, Span, Time, To};
@@ -29,11 +25,12 @@ pub(crate) struct Interface {
     pub(crate) interval: Span,
     pub(crate) hello_at: Time,
     pub(crate) hello_told: Time,
-    pub(crate) hellos: u64,
+    /// Hellos that were sent since it came up.
+    hellos: u64,
+    pub(crate) numbers: Numbers,
     pub(crate) announce_at: Option<Time>,
     announced: Option<Time>,
     pub(crate) routes_at: Option<Time>,
-    pub(crate) routes_sequence: u16,
     /// Destinations of which something new is to be told.
     pub(crate) news: BTreeSet<Slot>,
     /// All destinations are to be told.
@@ -48,9 +45,19 @@ pub(crate) struct Interface {
     pub(crate) addresses: BTreeMap<Address, Slot>,
     pub(crate) reassembly: Reassembly,
     pub(crate) short: ShortReassembly,
-    pub(crate) next_parts: u16,
+    /// The announcement that went in parts last, and when it did so first.
+    pub(crate) announced_in: Option<(u16, Time)>,
     pub(crate) sent_parts: SentParts,
     pub(crate) wanted_parts: WantedParts,
+}
+
+/// What is counted on an interface, also over times without it.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct Numbers {
+    pub(crate) hellos: u64,
+    pub(crate) routes: u16,
+    /// Names the next frame in parts.
+    pub(crate) parts: u16,
 }
 
 /// What is told when all is told.
@@ -93,8 +100,9 @@ const HELLO_SHARE: u64 = 4;
 const HELLO_UNIT_BYTES: usize = 96;
 
 impl Interface {
-    pub(crate) fn new(medium: Medium, now: Time, parts: u16) -> Self {
-        let air = medium.air(HELLO_UNIT_BYTES).0.saturating_mul(HELLO_SHARE * u64::from(ALWAYS_PPM));
+    pub(crate) fn new(medium: Medium, now: Time, numbers: Numbers) -> Self {
+        let air =
+            medium.air(HELLO_UNIT_BYTES).0.saturating_mul(HELLO_SHARE * u64::from(ALWAYS_PPM));
         let least = Span(if medium.has_duty() { air / u64::from(medium.duty_ppm) } else { 0 });
         let most = INTERVAL_STEP.times(u16::MAX.into());
         let interval = medium.hello.max(least).clamp(Span::millis(MIN_HELLO_MS), most);
@@ -105,10 +113,10 @@ impl Interface {
             hello_at: now,
             hello_told: now,
             hellos: 0,
+            numbers,
             announce_at: Some(now),
             announced: None,
             routes_at: None,
-            routes_sequence: 0,
             news: BTreeSet::new(),
             whole: None,
             asks: true,
@@ -117,7 +125,7 @@ impl Interface {
             addresses: BTreeMap::new(),
             reassembly: Reassembly::within(MAX_MESH_PARTIAL_BYTES),
             short: ShortReassembly::new(),
-            next_parts: parts,
+            announced_in: None,
             sent_parts: SentParts::default(),
             wanted_parts: WantedParts::default(),
         }
@@ -199,6 +207,7 @@ impl Interface {
     /// Counts a hello: now and then all routes are told with it.
     pub(crate) fn count_hello(&mut self, now: Time, next: Time) {
         self.hellos += 1;
+        self.numbers.hellos += 1;
         (self.hello_told, self.hello_at) = (now, next);
         self.asks = false;
         if self.hellos.is_multiple_of(WHOLE_HELLOS) {
@@ -230,6 +239,12 @@ impl Interface {
         let parts = bytes.div_ceil(medium.mtu.saturating_sub(head).max(1));
         let more = medium.fixed.times(parts.saturating_sub(1) as u64);
         medium.air(bytes + parts * head) + more
+    }
+
+    /// The name that the next frame in parts has, as its parts carry it.
+    pub(crate) fn part_name(&self) -> u16 {
+        let is_short = self.medium.mtu <= MAX_SHORT_UNIT_BYTES;
+        if is_short { self.numbers.parts & 0x7f } else { self.numbers.parts }
     }
 
     /// The name under which parts of an address are put together.

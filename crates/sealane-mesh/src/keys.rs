@@ -121,12 +121,7 @@ impl Provision {
     /// # Errors
     ///
     /// [`MeshError::Range`] for a slot that nobody has; what the epochs refuse.
-    pub fn without(
-        &self,
-        removed: &[u16],
-        epoch: u64,
-        member: u16,
-    ) -> Result<Rekeyed, MeshError> {
+    pub fn without(&self, removed: &[u16], epoch: u64, member: u16) -> Result<Rekeyed, MeshError> {
         let slot = Slot::new(member).ok_or(MeshError::Range)?;
         let signing = SigningKey::from_seed(&key(&self.seed, slot))?;
         let mut epochs =

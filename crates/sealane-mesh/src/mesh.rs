@@ -8,7 +8,7 @@ use sealane_seal::Slot;
 
 use crate::config::ALWAYS_PPM;
 use crate::floods::Floods;
-use crate::interface::{Interface, Whole};
+use crate::interface::{Interface, Numbers, Whole};
 use crate::limits::MAX_MESH_INTERFACES;
 use crate::messages::Request;
 use crate::neighbour::{LinkId, Neighbour};
@@ -36,6 +36,8 @@ pub struct Mesh {
     clock: u32,
     now: Time,
     interfaces: BTreeMap<InterfaceId, Interface>,
+    /// Where interfaces that were gone go on counting.
+    numbers: BTreeMap<InterfaceId, Numbers>,
     neighbours: BTreeMap<LinkId, Neighbour>,
     routes: Routes,
     own_sequence: u16,
@@ -75,6 +77,7 @@ impl Mesh {
             clock,
             now: start,
             interfaces: BTreeMap::new(),
+            numbers: BTreeMap::new(),
             neighbours: BTreeMap::new(),
             routes: Routes::default(),
             own_sequence: own_sequence as u16,
@@ -203,15 +206,18 @@ impl Mesh {
             return;
         }
         self.down(id);
-        let parts = self.random.word() as u16;
-        self.interfaces.insert(id, Interface::new(medium, self.now, parts));
+        let fresh = Numbers { parts: self.random.word() as u16, ..Numbers::default() };
+        let numbers = *self.numbers.entry(id).or_insert(fresh);
+        self.interfaces.insert(id, Interface::new(medium, self.now, numbers));
     }
 
     fn down(&mut self, id: InterfaceId) {
         let gone = self.neighbours.keys().filter(|link| link.interface == id);
         gone.copied().collect::<Vec<_>>().into_iter().for_each(|link| self.lose(link));
         self.floods.down(id);
-        self.interfaces.remove(&id);
+        if let Some(interface) = self.interfaces.remove(&id) {
+            self.numbers.insert(id, interface.numbers);
+        }
     }
 
     /// Forgets a neighbour.

@@ -314,6 +314,9 @@ mod tests {
 
     #[test]
     fn round_trips_cost_between_four_and_a_hundred_and_four_milliseconds() {
-        assert_eq!([0, 4, 54, 104, 5000].map(|ms| slowness(Span::millis(ms))), [0, 0, 128, 256, 256]);
+        assert_eq!(
+            [0, 4, 54, 104, 5000].map(|ms| slowness(Span::millis(ms))),
+            [0, 0, 128, 256, 256]
+        );
     }
 }

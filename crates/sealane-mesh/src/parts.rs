@@ -70,14 +70,8 @@ impl WantedParts {
         }
         let ask_at = now + pause;
         let known = self.0.iter_mut().find(|one| (one.from, one.id) == (part.from, part.id));
-        let fresh = Wanted {
-            from: part.from,
-            id: part.id,
-            came: 0,
-            count: None,
-            rounds: 0,
-            ask_at,
-        };
+        let fresh =
+            Wanted { from: part.from, id: part.id, came: 0, count: None, rounds: 0, ask_at };
         let wanted = match known {
             Some(known) => known,
             None => {

@@ -86,9 +86,8 @@ impl Reports {
     pub(crate) fn hear(&mut self, gateway: Slot, own: Slot, report: &Report) -> Option<LinkId> {
         let sent = self.sent.get_mut(&gateway)?;
         let last = sent.report;
-        let is_later = last.is_none_or(|last| {
-            (report.start, report.sequence) > (last.start, last.sequence)
-        });
+        let is_later =
+            last.is_none_or(|last| (report.start, report.sequence) > (last.start, last.sequence));
         if !is_later {
             return None;
         }
@@ -100,11 +99,8 @@ impl Reports {
             _ => None,
         };
         let count = std::mem::take(&mut sent.count);
-        sent.report = Some(Last {
-            start: report.start,
-            sequence: report.sequence,
-            came: listed.or(before),
-        });
+        sent.report =
+            Some(Last { start: report.start, sequence: report.sequence, came: listed.or(before) });
         // Without an earlier report nobody knows since when the frames are counted.
         let came = came.filter(|_| last.is_some())?;
         if count < FRAMES_MIN {
@@ -173,12 +169,8 @@ mod tests {
             let report = gateway.next(5);
             assert_eq!(sender.hear(slot(0), slot(7), &report), None, "{round}");
         }
-        let silent = |sequence, is_complete| Report {
-            is_complete,
-            start: 5,
-            sequence,
-            counts: vec![],
-        };
+        let silent =
+            |sequence, is_complete| Report { is_complete, start: 5, sequence, counts: vec![] };
         for sequence in 100..120 {
             (0..20).for_each(|_| sender.sent(slot(0), via(1)));
             assert_eq!(sender.hear(slot(0), slot(7), &silent(sequence, false)), None);

@@ -112,8 +112,7 @@ impl Destination {
     /// RFC 8966, section 3.5.1: shorter than all that was ever told, or of a later sequence.
     fn is_feasible(&self, sequence: u16, metric: u16) -> bool {
         self.feasible.is_none_or(|told| {
-            is_later(sequence, told.sequence)
-                || sequence == told.sequence && metric < told.metric
+            is_later(sequence, told.sequence) || sequence == told.sequence && metric < told.metric
         })
     }
 

@@ -4,12 +4,12 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use sealane_frame::limits::MAX_HOP_LIMIT;
 use sealane_frame::{
     ANNOUNCEMENT_TYPE, Announced, CompactUnit, Dictionary, FrameBuf, FrameView, GroupTag,
     HeaderFields, Kind, LinkContext, LongFrame, PeerTag, Roster, open_announcement, open_compact,
     open_frame, open_stored, seal_compact, seal_frame,
 };
-use sealane_frame::limits::MAX_HOP_LIMIT;
 use sealane_seal::{
     Announcement, Binding, Class, Epochs, Form, Group, Opened, Opener, Sealer, SenderContext, Slot,
 };
@@ -217,6 +217,9 @@ impl Voice {
         let slot = self.slot_of(frame)?;
         let known = self.opener.announced(slot);
         let mut frame = frame.to_vec();
+        if !self.is_member(slot) {
+            return Err(sealane_seal::Error::NotMember.into());
+        }
         let announced = open_announcement(&mut self.opener, &mut frame)?;
         let orders = announced.announcement().orders;
         let opened = announced.accept();

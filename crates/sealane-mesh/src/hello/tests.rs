@@ -16,19 +16,21 @@ fn hello() -> impl Strategy<Value = Hello> {
             let count = near.len() as u8;
             let near = near.into_iter().map(|(slot, heard, told)| Listed { slot, heard, told });
             let echoes = echoes.into_iter().filter(|_| count > 0);
-            let echoes = echoes.map(|(index, sent, heard)| Echo {
-                index: index % count,
-                sent,
-                heard,
-            });
-            let far = far.into_iter().map(|(slot, sequence, metric)| Distance {
-                slot,
-                sequence,
-                metric,
-            });
+            let echoes =
+                echoes.map(|(index, sent, heard)| Echo { index: index % count, sent, heard });
+            let far =
+                far.into_iter().map(|(slot, sequence, metric)| Distance { slot, sequence, metric });
             let (neighbours, echoes, gateways) = (near.collect(), echoes.collect(), far.collect());
             Hello {
-                sleeps, asks, sequence, sent, interval, load, hop_counter, neighbours, echoes,
+                sleeps,
+                asks,
+                sequence,
+                sent,
+                interval,
+                load,
+                hop_counter,
+                neighbours,
+                echoes,
                 gateways,
             }
         },

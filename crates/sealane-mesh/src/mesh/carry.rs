@@ -97,9 +97,7 @@ impl Mesh {
     fn machine_of(&self, address: PeerTag) -> Option<Slot> {
         let members = self.voice.members().iter();
         let known = self.table.machine(address);
-        known.or_else(|| {
-            members.filter(|one| one.tag == address).map(|one| one.term.slot).next()
-        })
+        known.or_else(|| members.filter(|one| one.tag == address).map(|one| one.term.slot).next())
     }
 
     /// Sends a frame to its next hop, or has it wait: the next hop sleeps, or there is no air time.
@@ -265,16 +263,21 @@ impl Mesh {
     }
 
     /// Sends parts of a frame again, as far as there is air time.
-    pub(super) fn send_parts(&mut self, id: InterfaceId, to: To, units: Vec<Arc<[u8]>>) {
+    pub(super) fn send_parts(
+        &mut self,
+        id: InterfaceId,
+        to: To,
+        urgency: Urgency,
+        units: Vec<Arc<[u8]>>,
+    ) {
         for unit in units {
             let Some(interface) = self.interfaces.get_mut(&id) else { return };
             let air = interface.air(unit.len());
-            if !interface.budget.may(self.now, Urgency::Normal, to, air) {
+            if !interface.budget.may(self.now, urgency, to, air) {
                 return;
             }
-            interface.budget.spend(self.now, Urgency::Normal, to, air);
+            interface.budget.spend(self.now, urgency, to, air);
             self.counters.parts_again += 1;
-            let urgency = Urgency::Normal;
             self.outputs.push_back(Output::Send { interface: id, to, unit, urgency });
         }
     }

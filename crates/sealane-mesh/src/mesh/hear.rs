@@ -150,7 +150,9 @@ impl Mesh {
         }
         match (interface.medium.form, whole.first()) {
             // A frame of parts may not be one of parts again, or several.
-            (_, None | Some(0 | 1 | 64..=127)) => Err(FrameError::BadFragment.into()),
+            (_, None | Some(0 | 1)) | (Form::Compact, Some(64..=127)) => {
+                Err(FrameError::BadFragment.into())
+            }
             (Form::Full, _) => self.full_unit(from, &whole),
             (Form::Compact, _) => self.compact_unit(from, &whole),
         }
@@ -217,6 +219,10 @@ impl Mesh {
     }
 
     fn said(&mut self, from: From, said: Said) -> Result<(), MeshError> {
+        if !self.voice.is_member(said.by.slot) {
+            // It still holds the epoch before the one in which it was removed.
+            return Err(MeshError::NotOurs);
+        }
         let link = LinkId { interface: from.interface, slot: said.by.slot };
         let done = match said.what {
             MessageType::Hello => {
@@ -288,6 +294,9 @@ impl Mesh {
         if is_usable && !was_usable {
             self.tell_all(from.interface);
         }
+        if is_usable && self.neighbours.get(&id).is_some_and(|one| one.routes_sequence.is_none()) {
+            self.ask_all(id);
+        }
         self.is_stale = true;
         for distance in hello.gateways.iter().filter(|_| is_proven) {
             let told = Advertised { distance: *distance, is_gateway: true, attached: None };
@@ -315,8 +324,7 @@ impl Mesh {
 
     fn hear_routes(&mut self, id: LinkId, told: &RouteMessage) {
         let Some(neighbour) = self.neighbours.get_mut(&id) else { return };
-        let is_new =
-            neighbour.routes_sequence.is_none_or(|last| is_later(told.sequence, last));
+        let is_new = neighbour.routes_sequence.is_none_or(|last| is_later(told.sequence, last));
         if !neighbour.is_proven || !is_new {
             self.counters.repeats += u64::from(!is_new);
             return;
@@ -349,6 +357,12 @@ impl Mesh {
         self.request(Request { slot, sequence, hops, to: None }, of);
     }
 
+    /// Asks a neighbour for all its routes: by a request for the own slot.
+    fn ask_all(&mut self, of: LinkId) {
+        let (slot, sequence) = (self.voice.slot(), 0);
+        self.request(Request { slot, sequence, hops: 0, to: None }, Some(of));
+    }
+
     /// Sends a request to one neighbour, or all.
     fn request(&mut self, request: Request, of: Option<LinkId>) {
         let request = Request { to: of.map(|of| of.slot), ..request };
@@ -374,6 +388,9 @@ impl Mesh {
         let is_for_us = request.to.is_none_or(|to| to == self.voice.slot());
         if !is_proven || !is_for_us {
             return;
+        }
+        if request.slot == by.slot {
+            return self.tell_all(by.interface);
         }
         if request.slot == self.voice.slot() {
             let may_raise = self.now.since(self.own_raised) >= RAISE_PAUSE;
@@ -440,7 +457,7 @@ impl Mesh {
         let parts = sent.units.iter().take(64).enumerate();
         let lacks = parts.filter(|(at, _)| missing.parts >> at & 1 == 1);
         let (to, units): (_, Vec<_>) = (sent.to, lacks.map(|(_, unit)| unit.clone()).collect());
-        self.send_parts(id.interface, to, units);
+        self.send_parts(id.interface, to, crate::Urgency::Normal, units);
     }
 }
 

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use sealane_frame::{Fragment, LongFrame, ShortFragment};
 use sealane_frame::limits::MAX_SHORT_UNIT_BYTES;
+use sealane_frame::{Fragment, LongFrame, ShortFragment};
 use sealane_seal::Form;
 
 use super::Mesh;
@@ -11,9 +11,7 @@ use crate::hello::{BEST, Distance, Echo, INTERVAL_STEP, Listed};
 use crate::interface::Whole;
 use crate::messages::{Advertised, MessageType, ROUTES_BYTES_MIN};
 use crate::parts::SentFrame;
-use crate::{
-    Address, Hello, InterfaceId, Output, Probe, Role, RouteMessage, Span, To, Urgency,
-};
+use crate::{Address, Hello, InterfaceId, Output, Probe, Role, RouteMessage, Span, To, Urgency};
 
 impl Mesh {
     /// Sends a message of the mesh, whatever air time is left: its caller has spent it.
@@ -34,17 +32,16 @@ impl Mesh {
             self.outputs.push_back(Output::Send { interface: id, to, unit, urgency });
             return;
         }
-        let parts = interface.next_parts;
+        let parts = interface.numbers.parts;
         let Some(units) = split(&unit, interface.medium.mtu, parts) else {
             self.counters.fragments += 1;
             return;
         };
-        interface.next_parts = parts.wrapping_add(1);
-        let name = if interface.medium.mtu <= MAX_SHORT_UNIT_BYTES { parts & 0x7f } else { parts };
+        let name = interface.part_name();
+        interface.numbers.parts = parts.wrapping_add(1);
         interface.sent_parts.keep(SentFrame { id: name, to, units: units.clone() });
         let outputs = units.into_iter();
-        self.outputs
-            .extend(outputs.map(|unit| Output::Send { interface: id, to, unit, urgency }));
+        self.outputs.extend(outputs.map(|unit| Output::Send { interface: id, to, unit, urgency }));
     }
 
     /// Announces the machine.
@@ -55,6 +52,14 @@ impl Mesh {
             return;
         }
         interface.announced(self.now);
+        let again = interface.announced_in.filter(|(_, at)| self.now.since(*at) < PARTS_KEPT);
+        let again = again.and_then(|(id, _)| interface.sent_parts.get(id));
+        if let Some(units) = again.map(|sent| sent.units.clone()) {
+            // Who has heard some of these parts needs the others only.
+            return self.send_parts(id, To::Everybody, Urgency::Control, units);
+        }
+        let parts = interface.part_name();
+        interface.announced_in = Some((parts, self.now));
         let form = interface.medium.form;
         let Ok(frame) = self.voice.announcement() else { return };
         let Some(unit) = in_form(form, frame) else { return };
@@ -75,7 +80,8 @@ impl Mesh {
         let next = self.now + Span(interface.interval.0 - early.0);
         let asks = interface.asks;
         interface.count_hello(self.now, next);
-        let (hellos, interval, load) = (interface.hellos, interface.interval, interface.load);
+        let (interval, load) = (interface.interval, interface.load);
+        let hellos = interface.numbers.hellos;
         let mut hello = Hello {
             sleeps: self.config.sleeps,
             asks,
@@ -100,8 +106,7 @@ impl Mesh {
         let here = |link: &crate::neighbour::LinkId| link.interface == id;
         let count = self.neighbours.keys().filter(|link| here(link)).count();
         let Some(room) = self.interfaces.get(&id).map(|one| one.hello_room(count)) else { return };
-        let mut ones: Vec<_> =
-            self.neighbours.values_mut().filter(|one| here(&one.id)).collect();
+        let mut ones: Vec<_> = self.neighbours.values_mut().filter(|one| here(&one.id)).collect();
         ones.sort_by_key(|one| (one.listed, one.id));
         ones.truncate(room.neighbours);
         for one in &mut ones {
@@ -204,19 +209,15 @@ impl Mesh {
             self.put_off(id, routes.iter().map(|route| route.distance.slot));
             return false;
         }
-        interface.routes_sequence = interface.routes_sequence.wrapping_add(1);
-        let message = RouteMessage { sequence: interface.routes_sequence, routes };
+        interface.numbers.routes = interface.numbers.routes.wrapping_add(1);
+        let message = RouteMessage { sequence: interface.numbers.routes, routes };
         self.counters.route_messages += 1;
         self.say(id, MessageType::Routes, &message.to_bytes(), To::Everybody);
         true
     }
 
     /// Tells routes later, when there is air time again.
-    fn put_off(
-        &mut self,
-        id: InterfaceId,
-        slots: impl Iterator<Item = sealane_seal::Slot>,
-    ) {
+    fn put_off(&mut self, id: InterfaceId, slots: impl Iterator<Item = sealane_seal::Slot>) {
         let Some(interface) = self.interfaces.get_mut(&id) else { return };
         interface.news.extend(slots);
         let room = interface.room() + CONTROL_BYTES;
@@ -268,6 +269,9 @@ fn split(unit: &[u8], mtu: usize, id: u16) -> Option<Vec<Arc<[u8]>>> {
 const ANNOUNCEMENT_BYTES: usize = 170;
 /// The bytes that a hello takes, at most.
 const HELLO_UNIT_BYTES: usize = 138;
+/// For so long parts of an announcement are sent again under their name: less than those who hear
+/// some of them wait for the others.
+const PARTS_KEPT: Span = Span::millis(4000);
 /// What a message of the mesh has around its body, about.
 const CONTROL_BYTES: usize = crate::interface::COMPACT_BYTES;
 /// Routes of one message.

@@ -1,9 +1,9 @@
 //! What a machine does when its time has come.
 
 use super::Mesh;
+use crate::limits::MESH_PROBES;
 use crate::messages::Missing;
 use crate::neighbour::{LinkId, Neighbour, Presence, SentProbe};
-use crate::limits::MESH_PROBES;
 use crate::{Event, InterfaceId, MessageType, Probe, Role, Span, Time, To, Urgency};
 
 impl Mesh {
@@ -143,7 +143,11 @@ impl Mesh {
         let pause = |one: &crate::interface::Interface| {
             let air = one.air(REPORT_BYTES).0;
             let share = u64::from(one.medium.duty_ppm).max(1);
-            if one.medium.has_duty() { Span(air * REPORT_SHARE * 1_000_000 / share) } else { Span(0) }
+            if one.medium.has_duty() {
+                Span(air * REPORT_SHARE * 1_000_000 / share)
+            } else {
+                Span(0)
+            }
         };
         let slowest = self.interfaces.values().map(pause).max().unwrap_or_default();
         slowest.max(Span::seconds(2))

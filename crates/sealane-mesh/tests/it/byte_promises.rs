@@ -2,8 +2,8 @@
 
 use sealane_frame::{CompactView, Dictionary, LinkContext, PeerTag, Roster};
 use sealane_mesh::{
-    DISTANCE_BYTES, ECHO_BYTES, HELLO_BYTES_MIN, HOP_SEAL_BYTES, Hello, LISTED_BYTES, Medium, Probe,
-    Report, Role, Span,
+    DISTANCE_BYTES, ECHO_BYTES, HELLO_BYTES_MIN, HOP_SEAL_BYTES, Hello, LISTED_BYTES, Medium,
+    Probe, Report, Role, Span,
 };
 
 use crate::net::{Link, Net};

@@ -237,7 +237,8 @@ impl Net {
     /// Does what comes next before `end`.
     pub(crate) fn step(&mut self, end: Time) -> bool {
         let flight = self.air.first_key_value().map(|((at, _), _)| *at);
-        let wakes = self.nodes.iter().filter_map(|(slot, one)| Some((one.mesh.next_wake()?, *slot)));
+        let wakes =
+            self.nodes.iter().filter_map(|(slot, one)| Some((one.mesh.next_wake()?, *slot)));
         let wake = wakes.min();
         let next = flight.into_iter().chain(wake.map(|(at, _)| at)).min();
         let Some(at) = next.filter(|at| *at < end) else { return false };
@@ -320,9 +321,14 @@ impl Net {
     }
 
     /// A frame of a machine's data group, from one to another, or to everybody.
-    pub(crate) fn frame(&mut self, from: usize, to: Option<usize>, what: u16, body: &[u8]) -> Vec<u8> {
-        let destination =
-            to.map_or(PeerTag::BROADCAST, |to| self.provision.tag(to as u16));
+    pub(crate) fn frame(
+        &mut self,
+        from: usize,
+        to: Option<usize>,
+        what: u16,
+        body: &[u8],
+    ) -> Vec<u8> {
+        let destination = to.map_or(PeerTag::BROADCAST, |to| self.provision.tag(to as u16));
         let group = sealane_frame::GroupTag::from_bytes([0xda; 4]);
         let fields = HeaderFields {
             destination,
