@@ -15,16 +15,40 @@ pub(crate) struct Session {
     /// By how much the ceiling was raised last, and when.
     block: u64,
     raised_ms: u64,
+    /// The next counter at that moment.
+    raised_at: u64,
+    /// The ceiling that the caller was last given to store ahead.
+    ahead: Option<Ahead>,
+}
+
+/// A ceiling that is stored before a counter needs it, and when it was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Ahead {
+    ceiling: u64,
+    asked_ms: u64,
+    asked_at: u64,
 }
 
 /// A block that was used up faster than this doubles.
 const SHORT_MS: u64 = 500;
 /// A block that was not used up within this is given up: its sender has become slower.
 const LONG_MS: u64 = 1000;
+/// What a ceiling that is stored ahead lasts, at the rate of the counters before it: less than a
+/// second, so that a restart refuses no more than a second's messages.
+const AHEAD_MS: u64 = 750;
 
 impl Session {
     pub(crate) fn new(context: SenderContext, start: u64, epoch: Epoch) -> Session {
-        Session { context, start, window: Window::new(epoch), ceiling: 0, block: 0, raised_ms: 0 }
+        Session {
+            context,
+            start,
+            window: Window::new(epoch),
+            ceiling: 0,
+            block: 0,
+            raised_ms: 0,
+            raised_at: 0,
+            ahead: None,
+        }
     }
 
     /// The ceiling that has to be stored before a counter is accepted, if it has to be: far enough
@@ -49,8 +73,9 @@ impl Session {
     }
 
     /// Takes a lower ceiling over at once: it may be stored by now, whether its message is accepted
-    /// or not.
+    /// or not. It takes the place of one that was stored ahead, too.
     pub(crate) fn lower(&mut self, epoch: Epoch, ceiling: u64) {
+        self.ahead = None;
         if epoch == self.window.epoch() {
             self.ceiling = self.ceiling.min(ceiling);
         }
@@ -68,8 +93,44 @@ impl Session {
                 "a ceiling lies above all that was accepted"
             );
             (self.ceiling, self.block, self.raised_ms) = (ceiling, block, raised_ms);
+            self.raised_at = self.window.next().max(counter + 1);
+            self.ahead = None;
         }
         self.window.accept(counter);
+    }
+
+    /// The ceiling that is worth storing before a counter needs it, once half of the counters below
+    /// the last one are used: as many as come in [`AHEAD_MS`] at the rate of that half, and no more
+    /// than twice as many as there were. Nothing of a sender that comes to a stop, or sends once in
+    /// a second. It is given once: where it cannot be stored, the next message stores one itself.
+    pub(crate) fn ask_ahead(&mut self, now_ms: u64) -> Option<u64> {
+        let next = self.window.next();
+        let lay_ahead = self.ceiling.saturating_sub(self.raised_at);
+        let is_asked = self.ahead.is_some();
+        if is_asked || self.ceiling.saturating_sub(next) > lay_ahead / 2 {
+            return None;
+        }
+        let used = next.saturating_sub(self.raised_at);
+        let passed_ms = now_ms.saturating_sub(self.raised_ms).max(1);
+        let wanted = used.saturating_mul(AHEAD_MS) / passed_ms;
+        let ceiling = next + wanted.min(2 * lay_ahead).min(MAX_CEILING_BLOCK);
+        if ceiling <= self.ceiling {
+            return None;
+        }
+        self.ahead = Some(Ahead { ceiling, asked_ms: now_ms, asked_at: next });
+        Some(ceiling)
+    }
+
+    /// Goes on under a ceiling that [`Session::ask_ahead`] gave and that is stored now. It is void
+    /// if another one was given to be stored since then.
+    pub(crate) fn take_ahead(&mut self, epoch: Epoch, ceiling: u64) {
+        let is_asked = |ahead: &Ahead| ahead.ceiling == ceiling && self.window.epoch() == epoch;
+        let Some(Ahead { asked_ms, asked_at, .. }) = self.ahead.filter(is_asked) else { return };
+        self.ahead = None;
+        if ceiling > self.ceiling {
+            (self.ceiling, self.block) = (ceiling, ceiling - asked_at);
+            (self.raised_ms, self.raised_at) = (asked_ms, asked_at);
+        }
     }
 }
 
@@ -121,7 +182,8 @@ impl SessionState {
     pub(crate) fn session(&self) -> Session {
         let window = Window::closed_below(self.epoch, self.ceiling);
         let ceiling = self.ceiling;
-        Session { window, ceiling, ..Session::new(self.context, self.start, self.epoch) }
+        let raised_at = ceiling;
+        Session { window, ceiling, raised_at, ..Session::new(self.context, self.start, self.epoch) }
     }
 
     /// Version 1, slot, epoch, context, start and ceiling; integers big-endian.
