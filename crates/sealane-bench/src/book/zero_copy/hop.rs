@@ -162,12 +162,11 @@ impl Stand {
 
     /// Ends it. A relay has dropped nothing.
     fn end(self) -> Result<(), Error> {
-        match self.forwarder {
-            Forwarder::Relay(relay) if relay.stop().dropped_in_all() > 0 => {
-                Err(Error::Broken("relaying without a drop"))
-            }
-            _ => Ok(()),
-        }
+        let dropped = match self.forwarder {
+            Forwarder::Relay(relay) => relay.stop().dropped_in_all(),
+            Forwarder::Bare(_) => 0,
+        };
+        if dropped == 0 { Ok(()) } else { Err(Error::Broken("relaying without a drop")) }
     }
 
     /// Takes so many frames, and has seen that they are the ones.

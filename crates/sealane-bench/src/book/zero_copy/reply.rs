@@ -7,9 +7,8 @@ use sealane_frame::{PeerTag, forward_in_place};
 use sealane_seal::{Class, Suite};
 
 use super::{Control, DESTINATION, Error, FROM, HOPS_AT, Heartbeat, Message, ORIGIN, Packet, TO};
-use super::{fresh, members, members::Members, members::RELAY};
+use super::{Cost, Members, Plan, RELAY, Variant, fresh, measure, members};
 use crate::baseline::forward::reply_into;
-use crate::measure::{self, Cost, Plan, Variant};
 
 /// What the report says of it: nanoseconds of its old way and of its new one.
 pub(super) const PUBLISHED: (&str, f64, f64) = ("heartbeat reply", 65.0, 9.5);

@@ -86,7 +86,7 @@ fn storm() -> Storm {
 
 fn count_answers(socket: &OwnedFd) -> u64 {
     let (mut count, mut frame) = (0, [0; 2048]);
-    while let Ok((_, bytes)) = recv(socket, &mut frame, RecvFlags::empty()) {
+    while let Ok((_, bytes)) = recv(socket, frame.as_mut_slice(), RecvFlags::empty()) {
         let is_answer = bytes > 21 && frame[20..22] == [0, 2] && frame[6..8] == [2, 0x5e];
         count += u64::from(is_answer);
     }
