@@ -12,21 +12,11 @@ pub(crate) struct Session {
     pub(crate) window: Window,
     /// Below it a restart accepts nothing: as it was stored last.
     ceiling: u64,
-    /// By how much the ceiling was raised last, and when.
-    block: u64,
+    /// When the ceiling was raised last, or was last asked for ahead; and the next counter then.
     raised_ms: u64,
-    /// The next counter at that moment.
     raised_at: u64,
-    /// The ceiling that the caller was last given to store ahead.
-    ahead: Option<Ahead>,
-}
-
-/// A ceiling that is stored before a counter needs it, and when it was asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Ahead {
-    ceiling: u64,
-    asked_ms: u64,
-    asked_at: u64,
+    /// The ceiling that is being stored ahead; 0 if none is.
+    ahead: u64,
 }
 
 /// A block that was used up faster than this doubles.
@@ -44,10 +34,9 @@ impl Session {
             start,
             window: Window::new(epoch),
             ceiling: 0,
-            block: 0,
             raised_ms: 0,
             raised_at: 0,
-            ahead: None,
+            ahead: 0,
         }
     }
 
@@ -64,18 +53,26 @@ impl Session {
             return None;
         }
         let block = match passed_ms {
-            ..SHORT_MS => self.block * 2,
-            SHORT_MS..LONG_MS => self.block / 2,
+            ..SHORT_MS => self.block() * 2,
+            SHORT_MS..LONG_MS => self.block() / 2,
             LONG_MS.. => 1,
         };
         let block = block.clamp(1, MAX_CEILING_BLOCK);
-        Some(Raise { ceiling: least + block - 1, block, raised_ms: now_ms })
+        Some(Raise { ceiling: least + block - 1, raised_ms: now_ms })
+    }
+
+    /// By how much the ceiling was raised last.
+    fn block(&self) -> u64 {
+        match self.ceiling {
+            0 => 0,
+            ceiling => ceiling.saturating_sub(self.raised_at) + 1,
+        }
     }
 
     /// Takes a lower ceiling over at once: it may be stored by now, whether its message is accepted
     /// or not. It takes the place of one that was stored ahead, too.
     pub(crate) fn lower(&mut self, epoch: Epoch, ceiling: u64) {
-        self.ahead = None;
+        self.ahead = 0;
         if epoch == self.window.epoch() {
             self.ceiling = self.ceiling.min(ceiling);
         }
@@ -87,14 +84,13 @@ impl Session {
             self.window = Window::new(epoch);
             self.ceiling = 0;
         }
-        if let Some(Raise { ceiling, block, raised_ms }) = raise {
+        if let Some(Raise { ceiling, raised_ms }) = raise {
             debug_assert!(
                 ceiling > counter && ceiling >= self.window.next(),
                 "a ceiling lies above all that was accepted"
             );
-            (self.ceiling, self.block, self.raised_ms) = (ceiling, block, raised_ms);
+            (self.ceiling, self.raised_ms, self.ahead) = (ceiling, raised_ms, 0);
             self.raised_at = self.window.next().max(counter + 1);
-            self.ahead = None;
         }
         self.window.accept(counter);
     }
@@ -106,7 +102,7 @@ impl Session {
     pub(crate) fn ask_ahead(&mut self, now_ms: u64) -> Option<u64> {
         let next = self.window.next();
         let lay_ahead = self.ceiling.saturating_sub(self.raised_at);
-        let is_asked = self.ahead.is_some();
+        let is_asked = self.ahead > 0;
         if is_asked || self.ceiling.saturating_sub(next) > lay_ahead / 2 {
             return None;
         }
@@ -117,19 +113,16 @@ impl Session {
         if ceiling <= self.ceiling {
             return None;
         }
-        self.ahead = Some(Ahead { ceiling, asked_ms: now_ms, asked_at: next });
+        (self.ahead, self.raised_ms, self.raised_at) = (ceiling, now_ms, next);
         Some(ceiling)
     }
 
     /// Goes on under a ceiling that [`Session::ask_ahead`] gave and that is stored now. It is void
     /// if another one was given to be stored since then.
     pub(crate) fn take_ahead(&mut self, epoch: Epoch, ceiling: u64) {
-        let is_asked = |ahead: &Ahead| ahead.ceiling == ceiling && self.window.epoch() == epoch;
-        let Some(Ahead { asked_ms, asked_at, .. }) = self.ahead.filter(is_asked) else { return };
-        self.ahead = None;
-        if ceiling > self.ceiling {
-            (self.ceiling, self.block) = (ceiling, ceiling - asked_at);
-            (self.raised_ms, self.raised_at) = (asked_ms, asked_at);
+        if self.ahead == ceiling && self.window.epoch() == epoch {
+            self.ceiling = self.ceiling.max(ceiling);
+            self.ahead = 0;
         }
     }
 }
@@ -138,7 +131,6 @@ impl Session {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Raise {
     pub(crate) ceiling: u64,
-    block: u64,
     raised_ms: u64,
 }
 

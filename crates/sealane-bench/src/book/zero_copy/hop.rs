@@ -88,9 +88,10 @@ struct Stand {
     forwarder: Forwarder,
 }
 
+/// What passes frames on.
 enum Forwarder {
     Relay(Relay),
-    Bare(Bare),
+    Bare { _thread: Bare },
 }
 
 /// A thread that ends when this is dropped.
@@ -111,7 +112,7 @@ impl Stand {
         let stops = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stops);
         let thread = Some(std::thread::spawn(move || pass(&own, &stopped)));
-        Self::of(&net, Forwarder::Bare(Bare { stops, thread }))
+        Self::of(&net, Forwarder::Bare { _thread: Bare { stops, thread } })
     }
 
     fn relay() -> Result<Self, LinkError> {
@@ -164,7 +165,7 @@ impl Stand {
     fn end(self) -> Result<(), Error> {
         let dropped = match self.forwarder {
             Forwarder::Relay(relay) => relay.stop().dropped_in_all(),
-            Forwarder::Bare(_) => 0,
+            Forwarder::Bare { .. } => 0,
         };
         if dropped == 0 { Ok(()) } else { Err(Error::Broken("relaying without a drop")) }
     }
