@@ -157,6 +157,7 @@ fn there_and_back(sent: Vec<u8>) -> Vec<u8> {
         }
     };
     socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    socket.set_write_timeout(Some(PATIENCE)).unwrap();
     socket.write_all(&sent).unwrap();
     socket.shutdown(std::net::Shutdown::Write).unwrap();
     let mut got = Vec::new();

@@ -1,6 +1,10 @@
 //! How an end ends: when its interface is deleted, by name, so that whoever keeps it running starts
 //! it again; and when it is asked to, with all that waited for it carried.
 
+use std::collections::HashSet;
+
+use rustix::net::sockopt;
+
 use super::*;
 
 /// Waits for a process to end by itself.
@@ -48,8 +52,8 @@ fn an_end_whose_interface_is_deleted_ends_by_name_and_makes_it_again() {
 /// asked to end.
 #[test]
 fn what_waits_when_an_end_is_asked_to_end_is_carried() {
-    const WAITING: u8 = 120;
-    const BEHIND: u8 = 20;
+    const WAITING: u16 = 400;
+    const BEHIND: u16 = 20;
     let _turn = crate::TURN.blocking_lock();
     let row = Row::new();
     let (car, base) = (row.end(0, "car"), row.end(1, "base"));
@@ -57,6 +61,7 @@ fn what_waits_when_an_end_is_asked_to_end_is_carried() {
     let at_car = row.on(0, || UdpSocket::bind((CAR, 7001)).unwrap());
     for (from, to, socket) in [(&at_car, BASE, &at_base), (&at_base, CAR, &at_car)] {
         socket.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+        sockopt::set_socket_recv_buffer_size_force(socket, 8 << 20).unwrap();
         let (begun, mut got) = (Instant::now(), [0; 200]);
         while socket.recv(&mut got).is_err() {
             assert!(begun.elapsed() < PATIENCE, "nothing comes to {to}");
@@ -70,23 +75,23 @@ fn what_waits_when_an_end_is_asked_to_end_is_carried() {
     signal("STOP");
     let sent = |told: &Value| number(told.field("sent").unwrap(), "units");
     let before = sent(&row.told_by_relay(|_| true));
+    let datagram = |number: u16| [&number.to_be_bytes()[..], &[7; 98]].concat();
     for number in 0..WAITING {
-        at_car.send_to(&[number; 100], (BASE, 7001)).unwrap();
-        at_base.send_to(&[number; 100], (CAR, 7001)).unwrap();
+        at_car.send_to(&datagram(number), (BASE, 7001)).unwrap();
+        at_base.send_to(&datagram(number), (CAR, 7001)).unwrap();
     }
     // Some more follow, so that announcements are not taken for them: what is for the car waits at
     // its link once the relay has sent as many.
-    (0..BEHIND).for_each(|_| drop(at_base.send_to(&[WAITING; 100], (CAR, 7001))));
+    (0..BEHIND).for_each(|_| drop(at_base.send_to(&datagram(WAITING), (CAR, 7001))));
     row.told_by_relay(|told| sent(told) >= before + u64::from(WAITING + BEHIND));
     signal("TERM");
     signal("CONT");
     let count = |socket: &UdpSocket| {
-        let (mut numbers, mut got) = (std::collections::HashSet::new(), [0; 200]);
+        let (mut numbers, mut got) = (HashSet::new(), [0_u8; 200]);
         let begun = Instant::now();
         while numbers.len() < usize::from(WAITING) && begun.elapsed() < PATIENCE {
-            if socket.recv(&mut got).is_ok() && got[0] < WAITING {
-                numbers.insert(got[0]);
-            }
+            let number = socket.recv(&mut got).map(|_| u16::from_be_bytes([got[0], got[1]]));
+            numbers.extend(number.ok().filter(|number| *number < WAITING));
         }
         numbers.len()
     };

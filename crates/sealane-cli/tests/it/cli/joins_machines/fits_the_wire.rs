@@ -11,7 +11,13 @@ fn ip_on(row: &Row, side: usize, words: &str) {
     assert!(output.status.success(), "{words}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Replaces a part of the configuration of an end.
+/// Runs `ip` on the relay's machine.
+fn ip_on_hub(row: &Row, words: &str) {
+    let mut ip = row.net.on_hub(Path::new("ip"));
+    assert!(ip.args(words.split(' ')).status().unwrap().success(), "{words}");
+}
+
+/// Replaces a part of the configuration of a machine.
 fn edit(home: &Home, who: &str, from: &str, to: &str) {
     let path = home.path(&format!("{who}.toml"));
     let config = std::fs::read_to_string(&path).unwrap();
@@ -37,6 +43,7 @@ impl Phone {
             format!("-n {name} address add 10.88.0.2/24 dev cabin"),
             format!("-n {name} address add fd88::2/64 dev cabin nodad"),
             format!("-n {name} link set cabin up"),
+            format!("-n {name} link set lo up"),
             format!("-n {name} route add default via 10.88.0.1"),
             format!("-n {name} -6 route add default via fd88::1"),
         ] {
@@ -114,12 +121,10 @@ fn frames_go_in_parts_where_a_wire_is_narrower_than_its_link_says() {
     let _turn = crate::TURN.blocking_lock();
     let row = Row::new();
     let (car, base) = (row.end(0, "car"), row.end(1, "base"));
-    // The path behind the first wire, as the kernel learns it from routers, and the second wire.
-    ip_on(&row, 0, "route replace 10.77.1.2/32 dev wire1 mtu 1000");
-    ip_on(&row, 1, "link set wire2 mtu 1280");
-    for words in ["route replace 10.77.1.1/32 dev wire1 mtu 1000", "link set wire2 mtu 1280"] {
-        let mut ip = row.net.on_hub(Path::new("ip"));
-        assert!(ip.args(words.split(' ')).status().unwrap().success(), "{words}");
+    for (side, mtu) in [(0, 1000), (1, 1280)] {
+        let words = format!("link set wire{} mtu {mtu}", side + 1);
+        ip_on(&row, side, &words);
+        ip_on_hub(&row, &words);
     }
     let listener = row.on(1, || TcpListener::bind((BASE, 7000)).unwrap());
     let server = std::thread::spawn(move || echo(&listener));
@@ -134,6 +139,38 @@ fn frames_go_in_parts_where_a_wire_is_narrower_than_its_link_says() {
         assert_eq!(faults, None, "{said:?}");
     }
     row.search(&[("long", &long[..4096])]);
+}
+
+/// The phone is the member here, and the car a router between it and the relay: the wire behind the
+/// router is narrower than the phone's own, which only the router can tell.
+#[test]
+fn frames_go_in_parts_where_the_path_behind_a_wire_is_narrower() {
+    let _turn = crate::TURN.blocking_lock();
+    let row = Row::new();
+    let phone = Phone::beside_the_car(&row);
+    ip_on(&row, 0, "link set wire1 mtu 1000");
+    ip_on_hub(&row, "link set wire1 mtu 1000");
+    ip_on_hub(&row, "route add 10.88.0.0/24 via 10.77.1.1");
+    edit(&row.home, "car", "udp = \"10.77.1.1:9190\"", "udp = \"10.88.0.2:9190\"");
+    edit(&row.home, "relay", "address = \"10.77.1.1:9190\"", "address = \"10.88.0.2:9190\"");
+    let id = row.relay.child.id().to_string();
+    assert!(Command::new("kill").args(["-s", "HUP", &id]).status().unwrap().success());
+    let taken = |told: &Value| number(told.field("reloads").unwrap(), "taken");
+    row.told_by_relay(|told| taken(told) == 1);
+    let mut command = Command::new("ip");
+    command.args(["netns", "exec", &phone.name, env!("CARGO_BIN_EXE_sealane"), "--json"]);
+    command.args(["mesh", "up", "fleet"]).arg(row.home.path("car.toml"));
+    command.env("SEALANE_KEYS", row.home.path("car"));
+    let (car, base) = (Machine::start(command), row.end(1, "base"));
+    let listener = row.on(1, || TcpListener::bind((BASE, 7000)).unwrap());
+    let server = std::thread::spawn(move || echo(&listener));
+    let long = text(1 << 20, 22);
+    let sent = long.clone();
+    let got = within(&phone.name, move || there_and_back(sent)).join().unwrap();
+    assert!(got == long, "{} bytes came back", got.len());
+    within(&phone.name, || there_and_back(Vec::new())).join().unwrap();
+    server.join().unwrap();
+    drop((car.stop(), base.stop()));
 }
 
 /// A route may say that packets are longer than the interface takes: they go in parts, too.
