@@ -11,10 +11,12 @@ pub fn table() -> impl Iterator<Item = &'static ErrorInfo> {
     let tables = [
         sealane_message::ERRORS,
         sealane_codec::ERRORS,
+        sealane_codec::document::ERRORS,
         sealane_codec::event::ERRORS,
         sealane_seal::ERRORS,
         sealane_seal::policy::ERRORS,
         sealane_frame::ERRORS,
+        sealane_mesh::ERRORS,
         sealane_link::ERRORS,
         sealane_group::ERRORS,
         sealane_protocol::ERRORS,
