@@ -1,5 +1,5 @@
-use sealane_mesh::*;
 use crate::net::*;
+use sealane_mesh::*;
 #[test]
 fn dbg_ways() {
     let mut net = Net::new(2, 4, Medium::dot11p());
@@ -10,9 +10,32 @@ fn dbg_ways() {
     net.chain(&[0, 1, 3], delay(10));
     for _ in 0..20 {
         net.run(Span::seconds(2));
-        println!("{:?} {:?}", net.now, net.node(0).mesh.neighbours().iter().map(|n|(n.slot,n.cost,n.round_trip)).collect::<Vec<_>>());
-        println!("   {:?}", net.node(0).table.routes().map(|r|(r.to,r.hop.slot,r.metric,r.candidates)).collect::<Vec<_>>());
-        println!("  1: {:?}", net.node(1).table.routes().map(|r|(r.to,r.hop.slot,r.metric,r.candidates)).collect::<Vec<_>>());
+        println!(
+            "{:?} {:?}",
+            net.now,
+            net.node(0)
+                .mesh
+                .neighbours()
+                .iter()
+                .map(|n| (n.slot, n.cost, n.round_trip))
+                .collect::<Vec<_>>()
+        );
+        println!(
+            "   {:?}",
+            net.node(0)
+                .table
+                .routes()
+                .map(|r| (r.to, r.hop.slot, r.metric, r.candidates))
+                .collect::<Vec<_>>()
+        );
+        println!(
+            "  1: {:?}",
+            net.node(1)
+                .table
+                .routes()
+                .map(|r| (r.to, r.hop.slot, r.metric, r.candidates))
+                .collect::<Vec<_>>()
+        );
     }
     println!("{:?}", net.node(0).mesh.counters());
 }
@@ -22,15 +45,32 @@ fn dbg_flaps() {
     let mut net = Net::new(3, count as u16, Medium::dot11p());
     let link = Link { loss_percent: 20, ..Link::default() };
     for one in 0..count {
-        if one % side + 1 < side { net.join(one, one + 1, link); }
-        if one + side < count { net.join(one, one + side, link); }
+        if one % side + 1 < side {
+            net.join(one, one + 1, link);
+        }
+        if one + side < count {
+            net.join(one, one + side, link);
+        }
         net.start(one, Role::Member);
     }
     net.run(Span::seconds(60));
-    for n in net.nodes.values_mut() { n.events.clear(); }
+    for n in net.nodes.values_mut() {
+        n.events.clear();
+    }
     net.run(Span::seconds(180));
-    let (mut silent, mut changed, mut lost) = (0,0,0);
-    for n in net.nodes.values() { for (_, e) in &n.events { match e { Event::NextHopSilent{..} => silent+=1, Event::RouteChanged{..} => changed+=1, Event::RouteLost{..} => lost+=1, _=>{} } } }
+    let (mut silent, mut changed, mut lost) = (0, 0, 0);
+    for n in net.nodes.values() {
+        for (_, e) in &n.events {
+            match e {
+                Event::NextHopSilent { .. } => silent += 1,
+                Event::RouteChanged { .. } => changed += 1,
+                Event::RouteLost { .. } => lost += 1,
+                _ => {}
+            }
+        }
+    }
     println!("silent {silent} changed {changed} lost {lost}");
-    for (t,e) in &net.node(4).events { println!("{t:?} {e:?}"); }
+    for (t, e) in &net.node(4).events {
+        println!("{t:?} {e:?}");
+    }
 }
