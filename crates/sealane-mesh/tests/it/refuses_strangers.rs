@@ -47,7 +47,8 @@ fn recorded_units_do_nothing_wherever_they_come_again() {
         assert_eq!(state(&net, at), before, "{at}");
         let counters = net.node(at).mesh.counters();
         let refused = |one: sealane_mesh::Counters| one.repeats + one.reflected + one.unopened;
-        assert!(refused(counters) - refused(dropped) >= recorded.len() as u64 * 3 / 4);
+        // A machine out of reach is heard for the first time so, and is no neighbour by that.
+        assert!(refused(counters) - refused(dropped) >= recorded.len() as u64 / 2);
     }
     net.run(Span::seconds(5));
     assert!(net.reaches(0, 2) && net.reaches(2, 0));
