@@ -36,7 +36,7 @@ sealane_message::limits! {
     /// Frames of which parts are asked for again. The oldest is forgotten.
     MAX_WANTED_PARTS: usize = 32, "frames";
     /// How often missing parts of one frame are asked for.
-    MAX_PART_ROUNDS: u8 = 12, "times";
+    MAX_PART_ROUNDS: u8 = 8, "times";
     /// Bytes of frames in parts that an interface holds.
     MAX_MESH_PARTIAL_BYTES: usize = 1 << 18, "bytes";
     /// Probes that a neighbour has to leave unanswered before its routes are left.

@@ -153,8 +153,10 @@ impl Mesh {
         let pause = interface.medium.air(interface.medium.mtu).times(4).max(PART_PAUSE);
         let Some(whole) = whole else {
             let is_known = interface.addresses.contains_key(&from.address);
-            if let Some(at) = at.filter(|_| is_known) {
-                interface.wanted_parts.came(now, at, pause);
+            match at {
+                Some(at) if is_known => interface.wanted_parts.came(now, at, pause),
+                // Perhaps parts of an announcement, or of what cannot be read without one.
+                _ => self.ask_strangers(from.interface),
             }
             return Ok(());
         };
