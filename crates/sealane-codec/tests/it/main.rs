@@ -4,6 +4,7 @@ mod allocations;
 mod bombs;
 mod cbor_x;
 mod corpus;
+mod documents;
 mod events;
 mod five_messages;
 mod json_suite;
@@ -18,6 +19,7 @@ mod rfc8949;
 mod shared {
     #[allow(unsafe_code)] // A counting allocator can only be written so.
     pub(crate) mod counting;
+    pub(crate) mod document_vectors;
     pub(crate) mod five;
     pub(crate) mod node;
     pub(crate) mod npm;
