@@ -57,7 +57,7 @@ fn recorded_units_do_nothing_wherever_they_come_again() {
 #[test]
 fn a_recorded_session_moves_nobody_that_starts_anew() {
     let mut net = pair(2);
-    let recorded: Vec<_> = net.heard.iter().cloned().collect();
+    let recorded: Vec<_> = net.heard.to_vec();
     // Machine 1 is gone; 0 starts anew and hears what 1 said before, from where 1 was.
     net.stop(1);
     net.start(0, Role::Member);
@@ -244,7 +244,7 @@ fn a_member_that_advertises_everything_fills_no_memory_and_no_way_has_a_loop() {
                 sequence: sequence.wrapping_mul(30_011),
                 metric: [0, 1, INFINITE - 1][usize::from(number) % 3],
             },
-            is_gateway: number % 2 == 0,
+            is_gateway: number.is_multiple_of(2),
             attached: Some(vec![tags[usize::from(number)]; 8]),
         };
         for part in 0..5 {
