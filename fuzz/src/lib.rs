@@ -10,4 +10,5 @@ pub mod link;
 pub mod mesh;
 pub mod policy;
 pub mod seal;
+pub mod sim;
 pub mod vault;
