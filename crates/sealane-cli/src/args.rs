@@ -60,8 +60,8 @@ The benchmarks are a program of their own, `sealane-bench`, which is not
 shipped. This verb runs the one of the same commit from the same folder.
 docs/BENCHMARKING.md has its verbs and flags. To build it:
 
-  cargo build --release -p sealane-bench         beside target/release/sealane
-  cargo install --path crates/sealane-bench      onto your path";
+  cargo build --release -p sealane-bench               into target/release
+  cargo install --locked --path crates/sealane-bench   onto your path";
 
 /// Durable message streams, end-to-end encryption and sealed backups in one program.
 #[derive(Debug, Parser)]
