@@ -144,7 +144,8 @@ sealane_message::errors! {
         #[error("{0}")]
         #[code("SL-HUB-22", "NotAStore", exit = Storage)]
         #[cause("the file is no store of streams, or its pages are damaged")]
-        #[hint("Keep the folder as it is and `sealane restore` a backup into a new one.")]
+        #[hint("Name the data folder of a node, or a backup of one. If it is damaged, keep it as \
+                it is and `sealane restore` a backup into a new folder.")]
         NotAStore(String),
         /// The store was written by a newer program.
         #[error("the data format is {found}, this program knows up to {known}")]

@@ -64,7 +64,7 @@ pub use metrics::{
     Timings,
 };
 pub use publishing::{Answered, Direct, Placed, Publishing, Room};
-pub use store::{Backup, backup, check, restore};
+pub use store::{Backup, backup, check, newest_ms, restore};
 pub use subscription::{Delivery, Output, Subscription, Who};
 pub use writer::{Appended, Item};
 

@@ -124,11 +124,9 @@ sealane_message::errors! {
         #[cause("two paths of a put end in the same name, or one has no name")]
         #[hint("Put their common folder, or put them one by one.")]
         Root(std::path::PathBuf),
-        /// Another thread failed, and says why.
+        /// Another thread failed, and says why: whoever waits for both tells what that one says.
         #[error("another part of the work failed")]
-        #[code("SL-VAULT-16", "VaultStopped")]
-        #[cause("a part of the work was stopped since another failed")]
-        #[hint("Look at the other error; run it again.")]
+        #[same_as(Library)]
         Stopped,
         /// Characters or checksum of a recovery code are wrong.
         #[error("the recovery code is mistyped")]
@@ -228,6 +226,22 @@ sealane_message::errors! {
         #[cause("no passphrase of a vault was given and nobody can be asked")]
         #[hint("Use --passphrase-file, SEALANE_PASSPHRASE, or a terminal.")]
         NoPassphrase,
+        /// No slot has that id.
+        #[error("the vault has no key slot `{0}`")]
+        #[code("SL-VAULT-49", "NoSlot", exit = Usage)]
+        #[cause("a vault has no such key slot")]
+        #[hint("`sealane vault key ls` lists them.")]
+        NoSlot(String),
+        /// A passphrase is stretched in more memory than the system gives.
+        #[error("a passphrase of the vault takes {kib} KiB of memory, and the system gives less")]
+        #[code("SL-VAULT-50", "NoMemory", retry = Later)]
+        #[cause("a passphrase of a vault takes more memory than the system gives")]
+        #[hint("Free memory, or open the vault with its recovery code or an identity, which take \
+                none.")]
+        NoMemory {
+            /// How much it takes.
+            kib: u32,
+        },
         /// The last slot that opens a vault is not removed.
         #[error("it is the last slot that opens the vault")]
         #[code("SL-VAULT-32", "LastSlot")]

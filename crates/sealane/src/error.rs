@@ -115,7 +115,8 @@ sealane_message::errors! {
         #[error("the {0} has ended")]
         #[code("SL-CLIENT-07", "Ended")]
         #[cause("the publisher or subscription has ended")]
-        #[hint("Its first error says why; make a new one to go on.")]
+        #[hint("Its first error says why, if the runtime that it was made in is there; make a new \
+                one to go on.")]
         Ended(&'static str),
         /// `msgpack-records` belongs to one connection; messages of this library outlive theirs.
         #[error("msgpack-records cannot be used here")]
