@@ -8,7 +8,7 @@ use crate::Failure;
 /// JSON, or text that is not JSON, becomes `{"data": …}`.
 ///
 /// # Errors
-/// [`Failure::Body`] for text that begins like a JSON map and is none: a slip of quoting more
+/// [`Failure::Body`] for text that begins as a JSON map does, and is not one: a slip of quoting more
 /// often than a message.
 pub fn encode(body: &str, codec: Codec) -> Result<Vec<u8>, Failure> {
     let envelope = value(body)?;
