@@ -68,6 +68,17 @@ sealane_message::errors! {
             /// What was wrong.
             cause: String,
         },
+        /// The simulator is not beside this program, or is of another commit.
+        #[error("{}: {cause}", program.display())]
+        #[code("SL-CLI-28", "NoSim")]
+        #[cause("`sealane-sim` is not beside this program, or is of another commit")]
+        #[hint("Build it of the same commit and profile: `cargo build --release -p sealane-sim`.")]
+        NoSim {
+            /// Where it was looked for.
+            program: PathBuf,
+            /// What was wrong.
+            cause: String,
+        },
         /// The node did not start.
         #[error(transparent)]
         #[inner(0)]

@@ -57,6 +57,16 @@ sealane_message::errors! {
             /// What the system said.
             cause: io::Error,
         },
+        /// An interface that somebody has deleted.
+        #[error("the interface {interface} is gone")]
+        #[code("SL-LINK-09", "InterfaceGone", retry = Later)]
+        #[cause("somebody has deleted the interface of a mesh while it was in use")]
+        #[hint("Start it again: it makes the interface anew. Under systemd, Restart=on-failure \
+                does so.")]
+        InterfaceGone {
+            /// What it was called.
+            interface: String,
+        },
         /// A relay or end that does not tell its status.
         #[error("{address}: {cause}")]
         #[code("SL-LINK-08", "StatusNotReached", exit = NotReachable)]
