@@ -17,7 +17,7 @@ fn main() {
 }
 
 /// The files and their texts.
-pub fn files() -> Vec<(&'static str, String)> {
+pub(crate) fn files() -> Vec<(&'static str, String)> {
     let text = |cases: &Value| format!("{:#}\n", cases);
     vec![("messages.json", text(&messages())), ("hop_seals.json", text(&hop_seals()))]
 }

@@ -37,6 +37,8 @@ pub(crate) struct Interface {
     pub(crate) whole: Option<Whole>,
     /// Neighbours are asked to announce themselves.
     pub(crate) asks: bool,
+    /// When that was done last since somebody was not known.
+    pub(crate) asked: Option<Time>,
     /// How busy the channel is: 255 is always.
     pub(crate) load: u8,
     /// The time stamps of the last hellos, and when they were sent.
@@ -120,6 +122,7 @@ impl Interface {
             news: BTreeSet::new(),
             whole: None,
             asks: true,
+            asked: None,
             load: 0,
             stamps: VecDeque::new(),
             addresses: BTreeMap::new(),
@@ -131,7 +134,7 @@ impl Interface {
         }
     }
 
-    /// The time between two probes, and how much later than it says a hello may come.
+    /// The time between two probes.
     pub(crate) fn gap(&self) -> Span {
         let air = self.medium.air(COMPACT_BYTES + Probe::BYTES);
         air.times(4).max(Span::millis(MIN_PROBE_GAP_MS))

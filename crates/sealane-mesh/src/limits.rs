@@ -36,11 +36,11 @@ sealane_message::limits! {
     /// Frames of which parts are asked for again. The oldest is forgotten.
     MAX_WANTED_PARTS: usize = 32, "frames";
     /// How often missing parts of one frame are asked for.
-    MAX_PART_ROUNDS: u8 = 4, "times";
+    MAX_PART_ROUNDS: u8 = 8, "times";
     /// Bytes of frames in parts that an interface holds.
     MAX_MESH_PARTIAL_BYTES: usize = 1 << 18, "bytes";
     /// Probes that a neighbour has to leave unanswered before its routes are left.
-    MESH_PROBES: u8 = 4, "probes";
+    MESH_PROBES: u8 = 5, "probes";
     /// The shortest time between two probes.
     MIN_PROBE_GAP_MS: u64 = 50, "milliseconds";
     /// The shortest hello interval. A hello that says a shorter one is refused.

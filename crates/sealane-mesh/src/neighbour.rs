@@ -181,9 +181,8 @@ impl Neighbour {
         }
     }
 
-    /// Takes a hello that is later than the last one. `gap` is how much later than it says the
-    /// next one may come.
-    pub(crate) fn hear(&mut self, at: HeardAt, hello: &Hello, gap: Span) {
+    /// Takes a hello that is later than the last one.
+    pub(crate) fn hear(&mut self, at: HeardAt, hello: &Hello) {
         let lost = hello.sequence.wrapping_sub(self.hello_sequence).wrapping_sub(1);
         (0..lost.min(u16::from(Ratio::MEMORY))).for_each(|_| self.arrived.note(false));
         self.arrived.note(true);
@@ -196,7 +195,6 @@ impl Neighbour {
         self.sleeps = hello.sleeps;
         self.note_near(hello);
         self.is_there(at.now);
-        self.due = at.now + self.interval + gap;
     }
 
     fn note_near(&mut self, hello: &Hello) {

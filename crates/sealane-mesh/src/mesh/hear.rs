@@ -74,11 +74,24 @@ impl Mesh {
                 false
             }
         };
-        if unknown && let Some(interface) = self.interfaces.get_mut(&interface) {
-            // Somebody is there who is to announce itself.
-            interface.asks = true;
-            interface.hasten_hello(self.now);
+        if unknown {
+            self.ask_strangers(interface);
         }
+    }
+
+    /// Somebody is there who is to announce itself, and may not know this machine either.
+    fn ask_strangers(&mut self, id: InterfaceId) {
+        let (announce, hello) = (self.soon(id, 16), self.soon(id, 8));
+        let Some(interface) = self.interfaces.get_mut(&id) else { return };
+        let is_asked =
+            interface.asked.is_some_and(|at| self.now.since(at) < interface.interval.part(2));
+        if is_asked {
+            return;
+        }
+        interface.asked = Some(self.now);
+        interface.asks = true;
+        interface.hasten_announcement(announce);
+        interface.hasten_hello(hello.max(announce));
     }
 
     fn full_unit(&mut self, from: From, unit: &[u8]) -> Result<(), MeshError> {
@@ -140,8 +153,10 @@ impl Mesh {
         let pause = interface.medium.air(interface.medium.mtu).times(4).max(PART_PAUSE);
         let Some(whole) = whole else {
             let is_known = interface.addresses.contains_key(&from.address);
-            if let Some(at) = at.filter(|_| is_known) {
-                interface.wanted_parts.came(now, at, pause);
+            match at {
+                Some(at) if is_known => interface.wanted_parts.came(now, at, pause),
+                // Perhaps parts of an announcement, or of what cannot be read without one.
+                _ => self.ask_strangers(from.interface),
             }
             return Ok(());
         };
@@ -273,7 +288,7 @@ impl Mesh {
             interface.addresses.remove(&neighbour.address);
             interface.addresses.insert(from.address, id.slot);
         }
-        neighbour.hear(at, hello, interface.gap());
+        neighbour.hear(at, hello);
         neighbour.stamp = Some(stamp);
         let was_usable = neighbour.cost().is_some();
         let own = self.voice.slot();

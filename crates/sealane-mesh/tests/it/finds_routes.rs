@@ -15,9 +15,9 @@ fn a_chain_finds_its_routes_in_one_hello_and_a_fifth_for_each_hop() {
         let mut at = [None; 6];
         while net.now < Time(0) + Span::seconds(12) && at[1..].contains(&None) {
             net.run(Span::millis(50));
-            for slot in 1..6 {
-                if at[slot].is_none() && net.reaches(slot, 0) && net.reaches(0, slot) {
-                    at[slot] = Some(net.now);
+            for (slot, at) in at.iter_mut().enumerate().skip(1) {
+                if at.is_none() && net.reaches(slot, 0) && net.reaches(0, slot) {
+                    *at = Some(net.now);
                 }
             }
         }

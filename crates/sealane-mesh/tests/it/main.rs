@@ -3,7 +3,6 @@
 mod byte_promises;
 mod carries;
 mod corpus;
-mod debug_tmp;
 mod finds_routes;
 mod net;
 mod never_panics;

@@ -197,7 +197,7 @@ impl Net {
             }
         }
         if has_changed {
-            self.find_loops();
+            self.find_loops(slot);
         }
     }
 
@@ -266,24 +266,16 @@ impl Net {
         self.take(*to, Input::Heard { interface: RADIO, from, unit });
     }
 
-    /// Counts destinations whose next hops form a cycle.
-    fn find_loops(&mut self) {
-        let slots: BTreeSet<_> = self
-            .nodes
-            .values()
-            .flat_map(|node| node.table.routes().map(|route| route.to))
-            .collect();
-        for slot in slots {
-            for start in self.nodes.keys() {
-                let (mut at, mut steps) = (*start, 0);
-                while let Some(hop) = self.nodes.get(&at).and_then(|one| one.table.hop(slot)) {
-                    at = usize::from(hop.slot.number());
-                    steps += 1;
-                    if steps > self.nodes.len() {
-                        self.loops += 1;
-                        break;
-                    }
-                }
+    /// Counts destinations for which the machine that has just changed is on a cycle of next hops.
+    fn find_loops(&mut self, changed: usize) {
+        for slot in self.nodes[&changed].table.routes().map(|route| route.to) {
+            let mut at = changed;
+            for _ in 0..=self.nodes.len() {
+                let Some(hop) = self.nodes.get(&at).and_then(|one| one.table.hop(slot)) else {
+                    break;
+                };
+                at = usize::from(hop.slot.number());
+                self.loops += u64::from(at == changed);
             }
         }
     }

@@ -21,7 +21,7 @@ fn feed(mesh: &mut Mesh, units: &[Vec<u8>]) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
     fn any_units_in_any_form(
