@@ -149,7 +149,8 @@ impl LiveReader {
         }
     }
 
-    /// Begins to store the next ceiling of a sender, if that is worth it and nothing else is stored.
+    /// Begins to store the next ceiling of a sender, if that is worth it and nothing else is being
+    /// stored.
     #[inline]
     fn store_ahead(&mut self, slot: Slot, now_ms: u64) {
         if !self.store.is_busy()

@@ -5,19 +5,24 @@ mod air;
 mod body;
 mod ledger;
 mod lines;
+mod routes;
 mod script;
 mod slots;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use agenda::Agenda;
 use air::Air;
 use body::{Body, Waiting};
 use ledger::{Entry, Ledger};
 use lines::Lines;
+use routes::Routes;
 use slots::{SlotId, Slots};
 
 use crate::limits::MAX_SIM_PENDING;
 use crate::motion::{Motions, NamedTrace};
-use crate::node::{Effect, Input, Offer, Program, Send};
+use crate::node::{Crew, Effect, Input, Mark, Offer, Program, Send};
 use crate::place::Place;
 use crate::scenario::{Capture, Placement, Scenario};
 use crate::watch::{Happening, Loss, Page, Watch};
@@ -36,6 +41,11 @@ pub struct Run<'w> {
     media: Vec<Medium>,
     motions: Motions,
     ledger: Ledger,
+    /// Who is in the mesh, and which routes they use.
+    crew: Arc<Crew>,
+    routes: Routes,
+    /// The frames that messages left in.
+    marks: BTreeMap<Mark, u64>,
     /// A source for each flow, of times and of receivers.
     flows: Vec<Random>,
     noise: Random,
@@ -181,6 +191,9 @@ impl<'w> Run<'w> {
             bodies,
             motions,
             ledger: Ledger::default(),
+            crew: Arc::new(Crew::new(&scenario, seed)?),
+            routes: Routes::new(scenario.nodes.len()),
+            marks: BTreeMap::new(),
             flows: (0..).zip(&scenario.flows).map(|(n, _)| Random::new(seed, "flow", n)).collect(),
             noise: Random::new(seed, "noise", 0),
             naps: Random::new(seed, "nap", 0),
@@ -314,11 +327,17 @@ impl<'w> Run<'w> {
     }
 
     /// Gives a machine's program a unit that lies in a slot.
-    fn give_unit(&mut self, node: u32, port: usize, slot: SlotId) -> Result<(), SimError> {
+    fn give_unit(
+        &mut self,
+        node: u32,
+        port: usize,
+        from: u32,
+        slot: SlotId,
+    ) -> Result<(), SimError> {
         let mut effects = std::mem::take(&mut self.effects);
         if let Some(Some(program)) = self.programs.get_mut(node as usize) {
             let unit = self.slots.unit(slot);
-            program.take(self.now, Input::Heard { port, unit }, &mut effects);
+            program.take(self.now, Input::Heard { port, from, unit }, &mut effects);
         }
         self.do_all(node, effects)
     }
@@ -328,6 +347,19 @@ impl<'w> Run<'w> {
             match effect {
                 Effect::Send(send) => self.send(node, &send)?,
                 Effect::Deliver { message } => self.deliver(node, message)?,
+                Effect::Mark { message, mark } => {
+                    self.marks.insert(mark, message);
+                }
+                Effect::Frame { mark } => match self.marks.get(&mark) {
+                    Some(message) => self.deliver(node, *message)?,
+                    None => self.ledger.tally.astray += 1,
+                },
+                Effect::Table(table) => {
+                    for (to, length) in self.routes.take(&self.crew, node, table) {
+                        self.watch.loops(self.now, node, to, length)?;
+                    }
+                }
+                Effect::Tidings(tidings) => self.watch.tells(self.now, node, tidings)?,
             }
         }
         self.effects = effects;
@@ -401,7 +433,7 @@ impl<'w> Run<'w> {
         let Some(port) = body.port_on(medium) else { return Ok(()) };
         self.watch.arrives();
         match capture {
-            None | Some(Capture::BlackHole) => self.give_unit(node, port, slot),
+            None | Some(Capture::BlackHole) => self.give_unit(node, port, from, slot),
             Some(Capture::Replay) => {
                 self.slots.hold(slot);
                 let at = self.now + Span::from_s(1);
@@ -430,7 +462,13 @@ impl<'w> Run<'w> {
         if self.body(node).is_none_or(|body| body.listens.is_none()) {
             return Ok(());
         }
-        let there = (0..).zip(&self.bodies).filter(|(_, body)| body.is_up).map(|(node, _)| node);
+        // Everybody is all who run the same program.
+        let plan = self.scenario.nodes.get(node as usize);
+        let machines = (0..).zip(self.bodies.iter().zip(&self.scenario.nodes));
+        let there = machines.filter(|(_, (body, other))| {
+            body.is_up && plan.is_some_and(|plan| plan.kind.talks_to(&other.kind))
+        });
+        let there = there.map(|(node, _)| node);
         let Some(message) = self.ledger.enter(self.now, entry, there) else { return Ok(()) };
         let offer = Offer { message, to: entry.to, bytes, is_urgent: entry.is_urgent };
         self.watch.offers(self.now, node, &offer)?;

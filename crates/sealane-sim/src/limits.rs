@@ -5,6 +5,9 @@ sealane_message::limits! {
     MAX_SCENARIO_BYTES: usize = 1 << 20, "bytes";
     /// Machines of a scenario. A further one is refused.
     MAX_SIM_NODES: usize = 4096, "machines";
+    /// Machines of a scenario that are members of its mesh: the slots of a group. A further one is
+    /// refused.
+    MAX_SIM_MEMBERS: usize = 1024, "machines";
     /// Media of a scenario. A further one is refused.
     MAX_SIM_MEDIA: usize = 16, "media";
     /// Links of a scenario, after groups are unfolded. A further one is refused.

@@ -36,6 +36,10 @@ pub struct Replay {
     pub expected: u64,
     /// Deliveries that came.
     pub delivered: u64,
+    /// Changes of the way to a machine.
+    pub routes: u64,
+    /// Routes that led back to where they began.
+    pub loops: u64,
     /// Why how many units were lost.
     pub lost: BTreeMap<&'static str, u64>,
     /// The map.
@@ -115,6 +119,8 @@ impl Replay {
             messages: 0,
             expected: 0,
             delivered: 0,
+            routes: 0,
+            loops: 0,
             lost: Loss::ALL.into_iter().map(|loss| (loss.name(), 0)).collect(),
         })
     }
@@ -146,6 +152,14 @@ impl Replay {
                 Ok(())
             }
             Line::Note(_) => Ok(()),
+            Line::Mesh(told) => {
+                self.routes += u64::from(told.what == "route");
+                self.machine(told.node)
+            }
+            Line::Loop(told) => {
+                self.loops += 1;
+                self.machine(told.node)
+            }
             Line::Summary(summary) => self.compare(&summary),
             // All others tell of a machine.
             line => self.happens(now, &line),
@@ -194,6 +208,8 @@ impl Replay {
             ("heard", summary.heard, self.heard),
             ("messages", summary.messages, self.messages),
             ("delivered", summary.delivered, self.delivered),
+            ("routes", summary.routes, self.routes),
+            ("loops", summary.loops, self.loops),
         ];
         let named = |why: &str| self.lost.get(why).copied().unwrap_or(0);
         let lost = summary.lost.iter().map(|(why, count)| (why.as_str(), *count, named(why)));
@@ -224,6 +240,8 @@ impl Replay {
             "messages": self.messages,
             "expected": self.expected,
             "delivered": self.delivered,
+            "routes": self.routes,
+            "loops": self.loops,
             "lost": self.lost,
         })
         .to_string()

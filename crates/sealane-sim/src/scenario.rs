@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 
 pub use plan::Scenario;
 pub(crate) use plan::{
-    Act, Capture, Kind, LinkPlan, Manners, MediumPlan, MotionKind, NodePlan, Placement, Receivers,
-    Shape, StreetPlan,
+    Act, Capture, Kind, LinkPlan, Manners, MediumPlan, MeshRole, MotionKind, NodePlan, Placement,
+    Receivers, Shape, StreetPlan,
 };
 use text::Spot;
 

@@ -61,6 +61,16 @@ impl Summary {
         self.counts.arrived
     }
 
+    /// Changes of the way to a machine of the mesh.
+    pub fn routes(&self) -> u64 {
+        self.counts.routes
+    }
+
+    /// Routes of the mesh that led back to where they began.
+    pub fn loops(&self) -> u64 {
+        self.counts.loops
+    }
+
     /// Units that a capture had no room for.
     pub fn missed_by_capture(&self) -> u64 {
         self.counts.missed_by_capture
@@ -100,6 +110,8 @@ impl Summary {
             ("sent_ppm_most", self.sent_ppm_most),
             ("heard_ppm_most", self.heard_ppm_most),
             ("held", self.held),
+            ("routes", self.counts.routes),
+            ("loops", self.counts.loops),
         ];
         let numbers: Vec<_> = numbers.map(|(name, value)| format!("\"{name}\":{value}")).into();
         let lost: Vec<_> =
@@ -130,6 +142,9 @@ impl fmt::Display for Summary {
             "  messages   {}: {delivered} of {expected} deliveries, {percent:.2} %; {} again",
             self.messages, self.again
         )?;
+        if self.routes() > 0 {
+            writeln!(f, "  routes     {} changes, {} loops", self.routes(), self.loops())?;
+        }
         let ms = |span: Span| span.0 as f64 / 1e3;
         writeln!(
             f,

@@ -11,6 +11,7 @@ pub(crate) use log::VERSION as LOG_VERSION;
 pub use page::Page;
 use pcap::Capture;
 
+use crate::node::Tidings;
 use crate::place::Place;
 use crate::scenario::Scenario;
 use crate::{SimError, Span, Summary, Time};
@@ -72,6 +73,10 @@ pub(crate) struct Counts {
     pub(crate) arrived: u64,
     lost: [u64; Loss::ALL.len()],
     pub(crate) missed_by_capture: u64,
+    /// Routes that led back to where they began.
+    pub(crate) loops: u64,
+    /// Changes of the way to a machine.
+    pub(crate) routes: u64,
 }
 
 /// A transmission that is over.
@@ -281,6 +286,24 @@ impl<'w> Watch<'w> {
             page.happens(now, what, node, place);
         }
         self.log.as_mut().map_or(Ok(()), |log| log.happens(now, what, node, place))
+    }
+
+    /// The routes of a machine to another one lead back to it.
+    pub(crate) fn loops(
+        &mut self,
+        now: Time,
+        node: u32,
+        to: u32,
+        length: usize,
+    ) -> Result<(), SimError> {
+        self.counts.loops += 1;
+        self.log.as_mut().map_or(Ok(()), |log| log.loops(now, node, to, length))
+    }
+
+    /// What a machine has found out.
+    pub(crate) fn tells(&mut self, now: Time, node: u32, what: Tidings) -> Result<(), SimError> {
+        self.counts.routes += u64::from(what.what == "route");
+        self.log.as_mut().map_or(Ok(()), |log| log.tells(now, node, what))
     }
 
     /// What happens to no machine.

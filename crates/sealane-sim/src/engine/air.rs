@@ -408,10 +408,8 @@ impl Transmission {
         Rival { from: self.from, place: self.place, side: self.side }
     }
 
-    fn is_for(&self, _node: u32) -> bool {
-        match self.to {
-            To::Everybody => true,
-        }
+    fn is_for(&self, node: u32) -> bool {
+        self.to.is(node)
     }
 
     /// Whether others were too loud at a machine.

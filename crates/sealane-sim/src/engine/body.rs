@@ -60,6 +60,8 @@ pub(crate) struct Port {
     /// How long it has heard the channel busy, and until when it last was.
     pub(crate) heard: Span,
     pub(crate) heard_until: Time,
+    /// How much of both was told to the program.
+    pub(crate) told: Span,
 }
 
 /// Where a radio stands that waits for its turn.
@@ -153,6 +155,7 @@ impl Port {
             sent: Span(0),
             heard: Span(0),
             heard_until: Time(0),
+            told: Span(0),
         }
     }
 

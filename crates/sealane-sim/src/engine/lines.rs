@@ -170,7 +170,7 @@ impl Run<'_> {
             }
             _ => vec![],
         };
-        for to in others {
+        for to in others.into_iter().filter(|to| unit.to.is(*to)) {
             self.send_by_line(medium, Pair { from: node, to }, unit)?;
         }
         self.slots.release(unit.slot);

@@ -33,18 +33,17 @@ impl Run<'_> {
         body.wakes = None;
         let (life, place) = (body.life, body.place);
         let Some(plan) = self.scenario.nodes.get(node as usize) else { return Ok(()) };
-        let program = Program::new(&plan.kind, self.seed, node, life, now);
+        let program = Program::new(&plan.kind, &self.crew, self.seed, node, life, now);
         let media: Vec<_> = plan.media.iter().copied().enumerate().collect();
         let sleep = plan.sleep;
         if let Some(slot) = self.programs.get_mut(node as usize) {
-            *slot = Some(program);
+            *slot = program;
         }
         self.watch.happens(now, Happening::Join, node, place)?;
         for (port, medium) in media {
-            let Some(profile) = self.scenario.media.get(medium).map(|plan| plan.profile) else {
-                continue;
-            };
-            self.give(node, Input::Up { port, profile: &profile })?;
+            let Some(plan) = self.scenario.media.get(medium) else { continue };
+            let (profile, duty_ppm) = (plan.profile, plan.duty_ppm);
+            self.give(node, Input::Up { port, profile: &profile, duty_ppm })?;
         }
         if let Some(sleep) = sleep {
             let at = now + Span(self.naps.below(sleep.awake.0).max(1));
@@ -72,6 +71,7 @@ impl Run<'_> {
         if let Some(program) = self.programs.get_mut(node as usize) {
             *program = None;
         }
+        self.routes.forget(node);
         self.watch.happens(now, why, node, place)
     }
 
@@ -171,6 +171,7 @@ impl Run<'_> {
                 }
             }
         }
+        self.tell_loads()?;
         for (node, body) in (0..).zip(&mut self.bodies) {
             let has_moved = body.told.metres_to(body.place) >= MOVED_M;
             if body.is_carried && body.is_up && has_moved {
@@ -180,6 +181,20 @@ impl Run<'_> {
         }
         self.agenda.put(now + Span::from_s(1), Event::Second);
         Ok(())
+    }
+
+    /// Tells programs how busy their channels were in the last second.
+    fn tell_loads(&mut self) -> Result<(), SimError> {
+        let mut loads = vec![];
+        for (node, body) in (0..).zip(&mut self.bodies).filter(|(_, body)| body.listens.is_some()) {
+            for (port, radio) in body.ports.iter_mut().enumerate() {
+                let busy = radio.heard + radio.sent;
+                let busy_ppm = busy.0.saturating_sub(radio.told.0).min(1_000_000) as u32;
+                radio.told = busy;
+                loads.push((node, Input::Load { port, busy_ppm }));
+            }
+        }
+        loads.into_iter().try_for_each(|(node, load)| self.give(node, load))
     }
 
     /// An event of the scenario.

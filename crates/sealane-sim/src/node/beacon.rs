@@ -1,5 +1,7 @@
 //! A program that says now and then that it is there.
 
+use std::sync::Arc;
+
 use super::{Effect, Input, Send, To, Urgency};
 use crate::{Random, Span, Time};
 
@@ -32,16 +34,17 @@ impl Beacon {
         match input {
             Input::Up { port, .. } => self.ports = self.ports.max(port + 1),
             Input::Tick if now >= self.next => self.send(effects),
-            Input::Heard { .. } | Input::Offer(_) | Input::Tick => {}
+            Input::Heard { .. } | Input::Load { .. } | Input::Offer(_) | Input::Tick => {}
         }
     }
 
     fn send(&mut self, effects: &mut Vec<Effect>) {
         let mut unit = [self.node.to_le_bytes(), self.sequence.to_le_bytes()].concat();
         unit.resize(self.bytes, 0);
+        let unit: Arc<[u8]> = unit.into();
         for port in 0..self.ports {
             let (to, urgency) = (To::Everybody, Urgency::Control);
-            effects.push(Effect::Send(Send { port, to, unit: unit.clone(), urgency }));
+            effects.push(Effect::Send(Send { port, to, unit: Arc::clone(&unit), urgency }));
         }
         self.sequence = self.sequence.wrapping_add(1);
         self.period = self.period + self.every;

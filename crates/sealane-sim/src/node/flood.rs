@@ -2,6 +2,7 @@
 //! plain flood that a routing protocol is measured beside.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 
 use super::{Effect, Input, Offer, Send, To, Urgency};
 use crate::{Profile, Random, Span, Time};
@@ -33,7 +34,7 @@ pub(crate) struct Flood {
 struct Waiting {
     at: Time,
     copies: u32,
-    unit: Vec<u8>,
+    unit: Arc<[u8]>,
     urgency: Urgency,
 }
 
@@ -56,14 +57,15 @@ impl Flood {
 
     pub(super) fn take(&mut self, now: Time, input: Input<'_>, effects: &mut Vec<Effect>) {
         match input {
-            Input::Up { port, profile } => {
+            Input::Up { port, profile, .. } => {
                 self.ports.resize(self.ports.len().max(port + 1), None);
                 if let Some(place) = self.ports.get_mut(port) {
                     *place = Some(*profile);
                 }
             }
-            Input::Heard { port, unit } => self.heard(now, port, unit, effects),
+            Input::Heard { port, unit, .. } => self.heard(now, port, unit, effects),
             Input::Offer(offer) => self.offer(offer, effects),
+            Input::Load { .. } => {}
             Input::Tick => self.send_due(now, effects),
         }
     }
@@ -77,7 +79,7 @@ impl Flood {
         unit.push(u8::from(offer.is_urgent));
         // The number of the message is a part of it.
         unit.resize(HEADER_BYTES + offer.bytes.saturating_sub(8), 0);
-        self.send(unit, urgency, effects);
+        self.send(&unit.into(), urgency, effects);
     }
 
     fn heard(&mut self, now: Time, port: usize, unit: &[u8], effects: &mut Vec<Effect>) {
@@ -107,7 +109,7 @@ impl Flood {
             *hops = left;
         }
         let urgency = if header.is_urgent { Urgency::Urgent } else { Urgency::Normal };
-        self.waiting.insert(header.message, Waiting { at, copies: 1, unit, urgency });
+        self.waiting.insert(header.message, Waiting { at, copies: 1, unit: unit.into(), urgency });
     }
 
     fn send_due(&mut self, now: Time, effects: &mut Vec<Effect>) {
@@ -115,14 +117,14 @@ impl Flood {
         let due: Vec<u64> = due.map(|(message, _)| *message).collect();
         for message in due {
             if let Some(waiting) = self.waiting.remove(&message) {
-                self.send(waiting.unit, waiting.urgency, effects);
+                self.send(&waiting.unit, waiting.urgency, effects);
             }
         }
     }
 
-    fn send(&self, unit: Vec<u8>, urgency: Urgency, effects: &mut Vec<Effect>) {
+    fn send(&self, unit: &Arc<[u8]>, urgency: Urgency, effects: &mut Vec<Effect>) {
         for port in (0..).zip(&self.ports).filter_map(|(port, up)| up.map(|_| port)) {
-            let (to, unit) = (To::Everybody, unit.clone());
+            let (to, unit) = (To::Everybody, Arc::clone(unit));
             effects.push(Effect::Send(Send { port, to, unit, urgency }));
         }
     }
@@ -170,14 +172,14 @@ mod tests {
     fn flood(node: u32) -> Flood {
         let mut flood = Flood::new(node, 3, Random::new(1, "test", u64::from(node)));
         let profile = Profile::BleAdvertising(BleRate::OneM);
-        flood.take(Time(0), Input::Up { port: 0, profile: &profile }, &mut vec![]);
+        flood.take(Time(0), Input::Up { port: 0, profile: &profile, duty_ppm: 1 }, &mut vec![]);
         flood
     }
 
     fn unit(effects: &[Effect]) -> Vec<u8> {
         let sends = effects.iter().find_map(|effect| match effect {
-            Effect::Send(send) => Some(send.unit.clone()),
-            Effect::Deliver { .. } => None,
+            Effect::Send(send) => Some(send.unit.to_vec()),
+            _ => None,
         });
         sends.unwrap()
     }
@@ -189,13 +191,13 @@ mod tests {
         let offer = Offer { message: 77, to: Some(3), bytes: 20, is_urgent: true };
         one.take(Time(0), Input::Offer(&offer), &mut sent);
         assert_eq!(unit(&sent).len(), HEADER_BYTES + 12);
-        two.take(Time(9), Input::Heard { port: 0, unit: &unit(&sent) }, &mut on);
+        two.take(Time(9), Input::Heard { port: 0, from: 9, unit: &unit(&sent) }, &mut on);
         assert!(on.is_empty() && two.next_wake() > Some(Time(9)));
         let wake = two.next_wake().unwrap();
         two.take(wake, Input::Tick, &mut on);
         assert_eq!((unit(&on)[1], two.next_wake()), (2, None));
-        three.take(wake, Input::Heard { port: 0, unit: &unit(&on) }, &mut there);
-        three.take(wake, Input::Heard { port: 0, unit: &unit(&on) }, &mut there);
+        three.take(wake, Input::Heard { port: 0, from: 9, unit: &unit(&on) }, &mut there);
+        three.take(wake, Input::Heard { port: 0, from: 9, unit: &unit(&on) }, &mut there);
         assert_eq!(there, [Effect::Deliver { message: 77 }]);
     }
 
@@ -205,11 +207,15 @@ mod tests {
         let (mut sent, mut on) = (vec![], vec![]);
         let offer = Offer { message: 5, to: None, bytes: 8, is_urgent: false };
         one.take(Time(0), Input::Offer(&offer), &mut sent);
-        two.take(Time(1), Input::Heard { port: 0, unit: &unit(&sent) }, &mut on);
-        two.take(Time(2), Input::Heard { port: 0, unit: &unit(&sent) }, &mut on);
+        two.take(Time(1), Input::Heard { port: 0, from: 9, unit: &unit(&sent) }, &mut on);
+        two.take(Time(2), Input::Heard { port: 0, from: 9, unit: &unit(&sent) }, &mut on);
         assert_eq!((on.len(), two.next_wake()), (1, None), "delivered, and not sent on");
         for length in 0..HEADER_BYTES {
-            two.take(Time(3), Input::Heard { port: 0, unit: &unit(&sent)[..length] }, &mut on);
+            two.take(
+                Time(3),
+                Input::Heard { port: 0, from: 9, unit: &unit(&sent)[..length] },
+                &mut on,
+            );
         }
         assert_eq!(on.len(), 1);
     }

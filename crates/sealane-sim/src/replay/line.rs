@@ -20,6 +20,8 @@ pub(super) enum Line {
     Offer(OfferLine),
     Deliver(DeliverLine),
     Note(NoteLine),
+    Mesh(MeshLine),
+    Loop(LoopLine),
     Join(PlaceLine),
     Leave(PlaceLine),
     Empty(PlaceLine),
@@ -97,6 +99,19 @@ lines! {
         message: u64,
         took: u64,
     }
+    /// What a machine of the mesh has found out.
+    MeshLine {
+        node: u32,
+        what: String,
+        of: Option<u32>,
+        via: Option<u32>,
+    }
+    /// A route that leads back to where it began.
+    LoopLine {
+        node: u32,
+        to: u32,
+        length: u64,
+    }
     /// What happens to no machine.
     NoteLine {
         what: String,
@@ -127,6 +142,8 @@ lines! {
         sent_ppm_most: u64,
         heard_ppm_most: u64,
         held: u64,
+        routes: u64,
+        loops: u64,
         lost: BTreeMap<String, u64>,
     }
 }
@@ -150,6 +167,8 @@ impl Line {
             Line::Offer(line) => line.at,
             Line::Deliver(line) => line.at,
             Line::Note(line) => line.at,
+            Line::Mesh(line) => line.at,
+            Line::Loop(line) => line.at,
             Line::Join(line)
             | Line::Leave(line)
             | Line::Empty(line)

@@ -88,6 +88,7 @@ pub(super) struct Node {
     pub(super) beacon_ms: Option<u64>,
     pub(super) beacon_bytes: Option<usize>,
     pub(super) hops: Option<u8>,
+    pub(super) role: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]

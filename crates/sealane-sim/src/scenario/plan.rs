@@ -1,6 +1,7 @@
 //! A scenario that is right in itself: what a run is made of.
 
 use std::collections::BTreeMap;
+use std::mem::discriminant;
 use std::ops::Range;
 
 use crate::medium::{Fading, Power};
@@ -139,6 +140,23 @@ pub(crate) enum Kind {
     Beacon { every: Span, bytes: usize },
     /// Sends on what it hears for the first time.
     Flood { hops: u8 },
+    /// Is a member of the mesh.
+    Mesh { role: MeshRole },
+}
+
+/// What a machine is to the others of the mesh.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum MeshRole {
+    Gateway,
+    Member,
+    Quiet,
+}
+
+impl Kind {
+    /// Whether the two understand each other's messages.
+    pub(crate) fn talks_to(&self, other: &Kind) -> bool {
+        !matches!(self, Kind::Beacon { .. }) && discriminant(self) == discriminant(other)
+    }
 }
 
 /// A link in one direction.

@@ -105,7 +105,17 @@ fn what_is_wrong_is_named_with_its_line_and_what_was_meant() {
         (
             "kind = \"flood\"",
             "kind = \"flod\"",
-            "kind `flod` is none of beacon, flood; did you mean `flood`?",
+            "kind `flod` is none of beacon, flood, mesh; did you mean `flood`?",
+        ),
+        (
+            "\"hub\"\nkind = \"flood\"",
+            "\"hub\"\nkind = \"mesh\"",
+            "`car-1` and `hub` run different programs",
+        ),
+        (
+            "count = 3\nkind = \"flood\"",
+            "count = 1025\nkind = \"mesh\"",
+            "a mesh has 1024 members at most",
         ),
         ("at_s = 30", "at_s = \"x\"", "line "),
     ] {

@@ -5,12 +5,14 @@ use std::ops::Range;
 use super::file;
 use super::going::rectangle;
 use super::plan::{
-    Act, Capture, EventPlan, FlowPlan, Kind, LinkPlan, NodePlan, Placement, Receivers, Rider,
-    Scenario, Sleep,
+    Act, Capture, EventPlan, FlowPlan, Kind, LinkPlan, MeshRole, NodePlan, Placement, Receivers,
+    Rider, Scenario, Sleep,
 };
 use super::text::{Spot, nearest};
 use super::{MAX_METRES, MAX_SECONDS, milliseconds, place, seconds};
-use crate::limits::{MAX_SIM_DELIVERIES, MAX_SIM_LINKS, MAX_SIM_NODES, MAX_SIM_UNIT_BYTES};
+use crate::limits::{
+    MAX_SIM_DELIVERIES, MAX_SIM_LINKS, MAX_SIM_MEMBERS, MAX_SIM_NODES, MAX_SIM_UNIT_BYTES,
+};
 use crate::place::Place;
 use crate::{SimError, Span};
 
@@ -24,6 +26,11 @@ impl Scenario {
         let (first, count) = (self.nodes.len(), file.count.unwrap_or(1));
         if count == 0 || first + count > MAX_SIM_NODES {
             return Err(spot.refuses(format!("count: 1 to {MAX_SIM_NODES} machines in all")));
+        }
+        let is_member = |node: &&NodePlan| matches!(node.kind, Kind::Mesh { .. });
+        let members = self.nodes.iter().filter(is_member).count();
+        if file.kind == "mesh" && members + count > MAX_SIM_MEMBERS {
+            return Err(spot.refuses(format!("a mesh has {MAX_SIM_MEMBERS} members at most")));
         }
         let media = self.media_of(spot, file)?;
         let motion = self.motion_of(spot, file)?;
@@ -171,6 +178,7 @@ impl Scenario {
             EVERYBODY => Receivers::Everybody,
             name => Receivers::OneOf(self.machines_named(spot, name)?),
         };
+        self.understand(spot, &from, &to)?;
         let every = milliseconds(spot.needed("every_ms", Some(file.every_ms), 0.1..=1e8)?);
         if !(MIN_MESSAGE_BYTES..=MAX_MESSAGE_BYTES).contains(&file.bytes) {
             let bytes = file.bytes;
@@ -207,6 +215,26 @@ impl Scenario {
             answered: answered.transpose()?.map(milliseconds),
         });
         Ok(all)
+    }
+
+    /// Receivers run what their senders do.
+    fn understand(
+        &self,
+        spot: &Spot<'_>,
+        from: &Range<usize>,
+        to: &Receivers,
+    ) -> Result<(), SimError> {
+        let Receivers::OneOf(to) = to else { return Ok(()) };
+        let of = |range: &Range<usize>| self.nodes.get(range.clone()).unwrap_or_default();
+        let Some(first) = of(from).first() else { return Ok(()) };
+        let mut others = of(from).iter().chain(of(to));
+        match others.find(|other| !first.kind.talks_to(&other.kind)) {
+            Some(other) => {
+                let (one, other) = (&first.name, &other.name);
+                Err(spot.refuses(format!("`{one}` and `{other}` run different programs")))
+            }
+            None => Ok(()),
+        }
     }
 
     /// Something that happens.
@@ -262,7 +290,7 @@ impl Scenario {
     }
 }
 
-const KINDS: [&str; 2] = ["beacon", "flood"];
+const KINDS: [&str; 3] = ["beacon", "flood", "mesh"];
 const ACTS: [&str; 9] =
     ["capture", "heal", "join", "leave", "loss", "move", "partition", "sleep", "wake"];
 /// A message has its number in it.
@@ -293,6 +321,7 @@ fn kind(spot: &Spot<'_>, file: &file::Node) -> Result<Kind, SimError> {
         ("beacon_ms", file.beacon_ms.is_some(), name == "beacon"),
         ("beacon_bytes", file.beacon_bytes.is_some(), name == "beacon"),
         ("hops", file.hops.is_some(), name == "flood"),
+        ("role", file.role.is_some(), name == "mesh"),
     ];
     spot.none_of(name, &unfit.map(|(key, is_there, fits)| (key, is_there && !fits)))?;
     match name {
@@ -303,6 +332,16 @@ fn kind(spot: &Spot<'_>, file: &file::Node) -> Result<Kind, SimError> {
                 return Err(spot.refuses("beacon_ms and beacon_bytes: at least 1, and in bounds"));
             }
             Ok(Kind::Beacon { every: Span::from_ms(every), bytes })
+        }
+        "mesh" => {
+            let role = file.role.as_deref().unwrap_or("member");
+            spot.known("role", role, &["gateway", "member", "quiet"])?;
+            let role = match role {
+                "gateway" => MeshRole::Gateway,
+                "quiet" => MeshRole::Quiet,
+                _ => MeshRole::Member,
+            };
+            Ok(Kind::Mesh { role })
         }
         _ => match file.hops.unwrap_or(7) {
             hops @ 1..=15 => Ok(Kind::Flood { hops }),

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io::Write;
 
 use super::{Happening, Loss, Sent};
-use crate::node::Offer;
+use crate::node::{Offer, Tidings};
 use crate::place::Place;
 use crate::scenario::Scenario;
 use crate::{SimError, Span, Summary, Time};
@@ -102,6 +102,30 @@ impl<'w> Log<'w> {
         self.start(now, what.name(), node);
         let Place { x, y } = place;
         let _ = write!(self.line, ",\"x\":{x:.2},\"y\":{y:.2}");
+        self.end()
+    }
+
+    pub(super) fn loops(
+        &mut self,
+        now: Time,
+        node: u32,
+        to: u32,
+        length: usize,
+    ) -> Result<(), SimError> {
+        self.start(now, "loop", node);
+        let _ = write!(self.line, ",\"to\":{to},\"length\":{length}");
+        self.end()
+    }
+
+    pub(super) fn tells(&mut self, now: Time, node: u32, what: Tidings) -> Result<(), SimError> {
+        self.start(now, "mesh", node);
+        let Tidings { what, of, via } = what;
+        let _ = write!(self.line, ",\"what\":\"{what}\"");
+        for (key, node) in [("of", of), ("via", via)] {
+            if let Some(node) = node {
+                let _ = write!(self.line, ",\"{key}\":{node}");
+            }
+        }
         self.end()
     }
 

@@ -81,7 +81,7 @@ fn what_is_wrong_is_said_with_its_code_and_line() {
 #[test]
 fn a_log_that_was_changed_is_refused_by_line() {
     let scenario = folder().join("chain.toml");
-    let log = said(&sim(&["run", path(&scenario), "--seconds", "3", "--json"]));
+    let log = said(&sim(&["run", path(&scenario), "--seconds", "12", "--json"]));
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("log.jsonl");
     let last = log.lines().count();

@@ -8,12 +8,12 @@ use crate::named;
 const RUNS: [(&str, u64); 8] = [
     ("chain", 20),
     ("star", 60),
-    ("mixed", 240),
-    ("team", 60),
-    ("city", 5),
-    ("radios", 10),
-    ("black-hole", 70),
-    ("ack-storm", 120),
+    ("mixed", 105),
+    ("team", 15),
+    ("city", 1),
+    ("radios", 2),
+    ("black-hole", 65),
+    ("ack-storm", 12),
 ];
 
 fn log(name: &str, seconds: u64, seed: u64, is_watched: bool) -> Vec<u8> {
