@@ -8,7 +8,7 @@ use sealane_protocol::{ConsumerChange, ListDelayed, Mark, Op, Outcome};
 use super::*;
 use crate::Item;
 use crate::consumer::Steer;
-use crate::limits::{MAX_GROUP_STREAMS, MAX_STREAMS};
+use crate::limits::{MAX_GROUP_STREAMS, MAX_IDEMPOTENCY_AGE_MS, MAX_STREAMS};
 use crate::writer::{Deed, Manage};
 
 fn open(folder: &tempfile::TempDir) -> Hub {
@@ -341,6 +341,27 @@ async fn what_changes_for_good_is_on_the_disk_before_anybody_is_told() {
     assert_eq!(synced(), before + 4, "a consumer that goes");
     hub.remove(&os).await.unwrap();
     assert_eq!(synced(), before + 5, "a removal");
+}
+
+#[tokio::test]
+async fn an_idempotency_key_is_forgotten_once_it_is_old() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = || rusqlite::Connection::open(folder.path().join("streams.db")).unwrap();
+    let key = || IdempotencyKey::new(b"", b"once", b"{}").unwrap();
+    let keyed = |hub: &Hub| Enqueue { key: Some(key()), ..messages(hub, "a", 1) };
+    let hub = open(&folder);
+    for _ in 0..2 {
+        assert_eq!(hub.enqueue(keyed(&hub)).await.unwrap().offset, 0);
+    }
+    hub.close().unwrap();
+    let older = "UPDATE idempotency SET time_ms = time_ms - ?1";
+    assert_eq!(store().execute(older, [MAX_IDEMPOTENCY_AGE_MS as i64]), Ok(1));
+    let hub = open(&folder);
+    let count = || store().query_row("SELECT count(*) FROM idempotency", [], |row| row.get(0));
+    while count() != Ok(0) {
+        sleep_ms(10).await;
+    }
+    assert_eq!(hub.enqueue(keyed(&hub)).await.unwrap().offset, 1);
 }
 
 #[tokio::test]
