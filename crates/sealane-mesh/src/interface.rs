@@ -23,8 +23,9 @@ use crate::{Address, Medium, Span, Time, To};
 pub(crate) struct Interface {
     pub(crate) medium: Medium,
     pub(crate) budget: Budget,
-    /// How often hellos are sent.
+    /// How often hellos are sent, and how often where few are in reach.
     pub(crate) interval: Span,
+    least_interval: Span,
     pub(crate) hello_at: Time,
     pub(crate) hello_told: Time,
     /// Hellos that were sent since it came up.
@@ -100,6 +101,8 @@ const SLOW_BYTES_PER_SECOND: u32 = 50_000;
 const STAMPS: usize = 64;
 /// A hello takes no more than one part of so many of the duty cycle.
 const HELLO_SHARE: u64 = 4;
+/// The hellos of all who hear each other take no more than one part of so many of the channel.
+const CHANNEL_SHARE: u64 = 20;
 /// The bytes of a usual hello.
 const HELLO_UNIT_BYTES: usize = 96;
 
@@ -114,6 +117,7 @@ impl Interface {
             medium,
             budget: Budget::new(medium, now),
             interval,
+            least_interval: interval,
             hello_at: now,
             hello_told: now,
             hellos: 0,
@@ -134,6 +138,14 @@ impl Interface {
             sent_parts: SentParts::default(),
             wanted_parts: WantedParts::default(),
         }
+    }
+
+    /// Sets how often hellos are sent where so many are in reach: all of theirs together take a
+    /// part of the channel.
+    pub(crate) fn adapt(&mut self, neighbours: usize) {
+        let air = self.air(HELLO_UNIT_BYTES).times(neighbours as u64 + 1);
+        let most = INTERVAL_STEP.times(u16::MAX.into());
+        self.interval = air.times(CHANNEL_SHARE).max(self.least_interval).min(most);
     }
 
     /// The time between two probes.

@@ -53,6 +53,8 @@ pub struct Mesh {
     report_at: Option<Time>,
     /// Ways have to be chosen anew.
     is_stale: bool,
+    /// Or ways to these machines alone.
+    stale: BTreeSet<Slot>,
     /// The next hops in use.
     used: BTreeSet<LinkId>,
     table: Arc<Table>,
@@ -92,6 +94,7 @@ impl Mesh {
             reports: Reports::default(),
             report_at: is_gateway.then_some(start + Span::seconds(1)),
             is_stale: false,
+            stale: BTreeSet::new(),
             used: BTreeSet::new(),
             table: Arc::default(),
             second_at: start,

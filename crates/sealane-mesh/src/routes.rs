@@ -17,6 +17,8 @@ use crate::{Span, Time};
 pub(crate) struct Routes {
     destinations: BTreeMap<Slot, Destination>,
     attached: usize,
+    /// Addresses, or who is a gateway, have changed since that was asked last.
+    is_renamed: bool,
 }
 
 /// What is known of one.
@@ -273,16 +275,23 @@ impl Routes {
         let heard = destination.hear(via, told.distance, until);
         let is_its = destination.selected.is_none_or(|selected| selected.via == via);
         if told.distance.metric < INFINITE && is_its {
+            self.is_renamed |= destination.is_gateway != told.is_gateway;
             destination.is_gateway = told.is_gateway;
             if let Some(tags) = &told.attached {
                 let others = self.attached - destination.attached.len();
                 if others + tags.len() <= MAX_ATTACHED_TOTAL {
                     self.attached = others + tags.len();
+                    self.is_renamed |= destination.attached != *tags;
                     destination.attached.clone_from(tags);
                 }
             }
         }
         heard
+    }
+
+    /// Whether addresses, or who is a gateway, have changed since the last call.
+    pub(crate) fn take_renamed(&mut self) -> bool {
+        std::mem::take(&mut self.is_renamed)
     }
 
     pub(crate) fn get(&self, slot: Slot) -> Option<&Destination> {

@@ -1,7 +1,7 @@
 //! How a machine speaks to its neighbours and understands them: the mesh's group, sealed and
 //! opened.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use sealane_frame::limits::MAX_HOP_LIMIT;
@@ -28,6 +28,8 @@ pub(crate) struct Voice {
     start_ms: u64,
     orders: u64,
     members: Arc<[Member]>,
+    /// The addresses of those who are members now.
+    tags: BTreeMap<Slot, PeerTag>,
     epochs: Epochs,
     sealer: Sealer,
     opener: Opener,
@@ -70,6 +72,7 @@ impl Voice {
             tag: own,
             start_ms,
             orders,
+            tags: tags(&members, &epochs),
             members,
             epochs,
             sealer,
@@ -102,6 +105,11 @@ impl Voice {
         &self.members
     }
 
+    /// The address of a member.
+    pub(crate) fn tag_of(&self, slot: Slot) -> Option<PeerTag> {
+        self.tags.get(&slot).copied()
+    }
+
     pub(crate) fn epochs(&self) -> &Epochs {
         &self.epochs
     }
@@ -112,7 +120,7 @@ impl Voice {
 
     /// Whether somebody is a member now.
     pub(crate) fn is_member(&self, slot: Slot) -> bool {
-        member_at(&self.members, slot, self.epochs.newest()).is_some()
+        self.tags.contains_key(&slot)
     }
 
     /// Whether a full frame is one of the mesh's own, which its seal alone protects: it is not
@@ -134,6 +142,7 @@ impl Voice {
         self.sealer = Sealer::new(self.sealing, self.slot, context, &epochs, next)?;
         self.sealer.set_signing_key(signing);
         self.hop = hop_writer(&epochs, &self.sealer, self.hop.next())?;
+        self.tags = tags(&members, &epochs);
         (self.epochs, self.members, self.orders) = (epochs, members, orders);
         self.tell_terms()?;
         self.announce_in_roster(self.slot, self.tag, context, orders)?;
@@ -216,6 +225,12 @@ impl Voice {
     pub(crate) fn hear_announcement(&mut self, frame: &[u8]) -> Result<bool, MeshError> {
         let slot = self.slot_of(frame)?;
         let known = self.opener.announced(slot);
+        let header = *FrameView::parse(frame)?.header();
+        let announced = Announced { context: header.context(), orders: header.orders() };
+        if self.roster.announced(self.group, slot) == Some(announced) {
+            // It says nothing new, whoever sent it: no signature has to be verified for that.
+            return Ok(false);
+        }
         let mut frame = frame.to_vec();
         if !self.is_member(slot) {
             return Err(sealane_seal::Error::NotMember.into());
@@ -299,6 +314,12 @@ impl Voice {
         self.roster.announce(self.group, slot, Announced { context, orders })?;
         Ok(())
     }
+}
+
+/// The addresses of those who are members in the newest epoch.
+fn tags(members: &[Member], epochs: &Epochs) -> BTreeMap<Slot, PeerTag> {
+    let now = members.iter().filter(|member| member.term.holds(epochs.newest()));
+    now.map(|member| (member.term.slot, member.tag)).collect()
 }
 
 fn hop_writer(epochs: &Epochs, sealer: &Sealer, next: u64) -> Result<HopWriter, MeshError> {

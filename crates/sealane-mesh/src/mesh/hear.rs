@@ -8,7 +8,7 @@ use crate::hop::{HopReader, HopSender};
 use crate::interface::Interface;
 use crate::limits::{MAX_MESH_NEIGHBOURS, MAX_REQUESTS_KNOWN};
 use crate::messages::{Advertised, MessageType};
-use crate::neighbour::{HeardAt, LinkId, Neighbour, Stamp};
+use crate::neighbour::{HeardAt, LinkId, Neighbour, Presence, Stamp};
 use crate::parts::PartAt;
 use crate::routes::{Heard, is_later};
 use crate::voice::Said;
@@ -288,6 +288,7 @@ impl Mesh {
             interface.addresses.remove(&neighbour.address);
             interface.addresses.insert(from.address, id.slot);
         }
+        let is_back = neighbour.presence == Presence::Silent;
         neighbour.hear(at, hello);
         neighbour.stamp = Some(stamp);
         let was_usable = neighbour.cost().is_some();
@@ -312,7 +313,8 @@ impl Mesh {
         if is_usable && self.neighbours.get(&id).is_some_and(|one| one.routes_sequence.is_none()) {
             self.ask_all(Some(id));
         }
-        self.is_stale = true;
+        // What changes slowly is looked at once a second.
+        self.is_stale |= is_usable != was_usable || is_back;
         for distance in hello.gateways.iter().filter(|_| is_proven) {
             let told = Advertised { distance: *distance, is_gateway: true, attached: None };
             self.hear_route(id, &told, until);
@@ -345,9 +347,9 @@ impl Mesh {
             return;
         }
         neighbour.routes_sequence = Some(told.sequence);
+        self.is_stale |= neighbour.presence == Presence::Silent;
         neighbour.is_there(self.now);
         let until = self.now + neighbour.interval.times(ROUTE_INTERVALS);
-        self.is_stale = true;
         told.routes.iter().for_each(|route| self.hear_route(id, route, until));
     }
 
@@ -360,6 +362,7 @@ impl Mesh {
             // It may lead to those who take this machine for what it was before it started anew.
             return;
         }
+        self.stale.insert(slot);
         if self.routes.hear(id, told, until) == Heard::Unfeasible {
             self.ask_later(slot, Some(id));
         }

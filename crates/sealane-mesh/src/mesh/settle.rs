@@ -14,16 +14,17 @@ use crate::{Event, Output, Table};
 impl Mesh {
     /// Chooses ways anew, if anything has changed that they rest on.
     pub(super) fn settle(&mut self) {
-        if !std::mem::take(&mut self.is_stale) {
-            return;
-        }
-        let slots: Vec<_> = self.routes.iter().map(|(slot, _)| slot).collect();
-        let mut has_changed = false;
+        let news = std::mem::take(&mut self.stale);
+        let slots: Vec<_> = match std::mem::take(&mut self.is_stale) {
+            true => self.routes.iter().map(|(slot, _)| slot).collect(),
+            false => news.into_iter().collect(),
+        };
+        let mut has_changed = self.routes.take_renamed();
         for slot in slots {
             let (neighbours, now) = (&self.neighbours, self.now);
             let way = |id| Self::way(neighbours, now, id);
             let Some(choice) = self.routes.choose(slot, now, &way) else { continue };
-            has_changed |= choice.before != choice.now;
+            has_changed |= is_other(choice);
             self.follow(slot, choice);
         }
         if has_changed {
@@ -78,8 +79,7 @@ impl Mesh {
             let (is_gateway, metric) = (destination.is_gateway, selected.metric);
             let candidates = destination.candidates() as u8;
             let route = Route { to: slot, is_gateway, metric, hop, candidates };
-            let members = self.voice.members().iter();
-            let own = members.filter(|one| one.term.slot == slot).map(|one| one.tag);
+            let own = self.voice.tag_of(slot).into_iter();
             table.insert(route, own.chain(destination.attached.iter().copied()));
         }
         self.used = used;
@@ -91,6 +91,15 @@ impl Mesh {
         let neighbour = self.neighbours.get(&via)?;
         let (slot, interface) = (via.slot, via.interface);
         Some(Hop { slot, tag: neighbour.tag, interface, address: neighbour.address })
+    }
+}
+
+/// Whether those who read the table have to know of a choice: of small changes of a metric they
+/// need not.
+fn is_other(choice: Choice) -> bool {
+    match (choice.before, choice.now) {
+        (Some(before), Some(now)) => before.via != now.via || is_far(before.metric, now.metric),
+        (before, now) => before.is_some() != now.is_some(),
     }
 }
 

@@ -75,6 +75,7 @@ impl Mesh {
             interface.hello_at = ready;
             return;
         }
+        interface.adapt(self.neighbours.keys().filter(|link| link.interface == id).count());
         // Never later than told, so that one that is late is one that is lost.
         let early = self.random.within(interface.interval.part(8));
         let next = self.now + Span(interface.interval.0 - early.0);
