@@ -11,7 +11,7 @@ const RUNS: [(&str, u64); 8] = [
     ("mixed", 105),
     ("team", 15),
     ("city", 1),
-    ("radios", 2),
+    ("radios", 20),
     ("black-hole", 65),
     ("ack-storm", 12),
 ];
