@@ -116,7 +116,7 @@ pub enum Command {
     Token(token::Token),
     /// Watch the streams of a hub: rates, lag and readers
     Top(operate::Top),
-    /// Check a node and its machine for problems: disk, store, tokens, hub
+    /// Check a node and its machine for problems: disk, clocks, store, tokens, hub
     Doctor(operate::Doctor),
     /// Copy the streams and tokens of a node into a folder, while the node runs
     Backup(operate::Backup),

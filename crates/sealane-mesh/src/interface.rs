@@ -11,7 +11,9 @@ use sealane_seal::{Form, Slot};
 use crate::budget::{Budget, Urgency};
 use crate::config::ALWAYS_PPM;
 use crate::hello::{DISTANCE_BYTES, ECHO_BYTES, HELLO_BYTES_MIN, INTERVAL_STEP, LISTED_BYTES};
-use crate::limits::{MAX_HELLO_GATEWAYS, MAX_MESH_PARTIAL_BYTES, MIN_HELLO_MS, MIN_PROBE_GAP_MS};
+use crate::limits::{
+    MAX_HELLO_GATEWAYS, MAX_MESH_PARTIAL_BYTES, MESH_PROBES, MIN_HELLO_MS, MIN_PROBE_GAP_MS,
+};
 use crate::messages::Probe;
 use crate::parts::{SentParts, WantedParts};
 use crate::{Address, Medium, Span, Time, To};
@@ -138,6 +140,19 @@ impl Interface {
     pub(crate) fn gap(&self) -> Span {
         let air = self.medium.air(COMPACT_BYTES + Probe::BYTES);
         air.times(4).max(Span::millis(MIN_PROBE_GAP_MS))
+    }
+
+    /// How long a neighbour may be overdue: as long as all probes take, and longer where there may
+    /// be no air time for them, or a hello comes in parts that are asked for.
+    pub(crate) fn grace(&self) -> Span {
+        let probes = self.gap().times(MESH_PROBES.into());
+        let is_slow = self.medium.has_duty() || self.medium.mtu < HELLO_UNIT_BYTES;
+        if is_slow { self.interval.times(2).max(probes) } else { probes }
+    }
+
+    /// How long others may take a machine for the one that it was before it started anew.
+    pub(crate) fn memory(&self) -> Span {
+        self.interval + self.grace() + self.gap()
     }
 
     /// The bytes of a body that travels whole, or of one that is worth parts.

@@ -35,6 +35,10 @@ pub struct Mesh {
     /// What is added to the time for the time stamps of hellos: nobody knows it beforehand.
     clock: u32,
     now: Time,
+    started: Time,
+    /// Nobody takes this machine any more for the one that it was before it started: all routes
+    /// were asked for, and are taken.
+    has_asked: bool,
     interfaces: BTreeMap<InterfaceId, Interface>,
     /// Where interfaces that were gone go on counting.
     numbers: BTreeMap<InterfaceId, Numbers>,
@@ -76,6 +80,8 @@ impl Mesh {
             random,
             clock,
             now: start,
+            started: start,
+            has_asked: false,
             interfaces: BTreeMap::new(),
             numbers: BTreeMap::new(),
             neighbours: BTreeMap::new(),
@@ -123,7 +129,9 @@ impl Mesh {
             [hello, interface.announce_at, interface.routes_at, parts].into_iter().flatten()
         });
         let neighbours = self.neighbours.values().filter_map(|one| self.neighbour_wake(one));
-        let others = [self.floods.due(), self.report_at.filter(|_| !self.interfaces.is_empty())];
+        let report = self.report_at.filter(|_| !self.interfaces.is_empty());
+        let others =
+            [self.floods.due(), report, self.remembered_until().filter(|_| !self.has_asked)];
         let all = ticks.chain(neighbours).chain(others.into_iter().flatten());
         all.min().map(|at| at.max(self.now + Span(1)))
     }
@@ -220,6 +228,13 @@ impl Mesh {
         }
     }
 
+    /// Until when others may have routes by this machine from before it started, of which it knows
+    /// nothing: until then it takes none but those to neighbours.
+    fn remembered_until(&self) -> Option<Time> {
+        let memory = self.interfaces.values().map(|one| one.memory()).max()?;
+        Some(self.started + memory)
+    }
+
     /// Forgets a neighbour.
     fn lose(&mut self, id: LinkId) {
         let Some(neighbour) = self.neighbours.remove(&id) else { return };
@@ -292,4 +307,4 @@ impl Mesh {
 }
 
 /// Hello intervals for which another way has to be better.
-const PATIENCE: u64 = 4;
+const PATIENCE: u64 = 8;

@@ -316,12 +316,46 @@ fn said(
     body: Vec<u8>,
     class: Class,
 ) -> Result<Said, MeshError> {
+    let what = message_type(group, fields, class)?;
+    let by = HopSender { slot: by.slot(), context: by.context(), epoch: by.epoch() };
+    Ok(Said { by, tag: fields.source, what, body })
+}
+
+/// Which message of the mesh a frame carries, by its header.
+fn message_type(
+    group: GroupTag,
+    fields: &HeaderFields,
+    class: Class,
+) -> Result<MessageType, MeshError> {
     let is_ours = fields.kind == Kind::Routing && fields.group == group && fields.class == class;
     let what = MessageType::from_number(fields.data_type).filter(|_| is_ours);
     let what = what.ok_or(MeshError::NotOurs)?;
-    if (what == MessageType::Report) != (class == Class::Signed) {
-        return Err(MeshError::NotOurs);
+    let is_signed = class == Class::Signed;
+    if (what == MessageType::Report) == is_signed { Ok(what) } else { Err(MeshError::NotOurs) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_message_of_the_mesh_is_named() {
+        let (group, class) = (GroupTag::from_bytes([1; 4]), Class::Authenticated);
+        let hello = MessageType::Hello as u16;
+        let fields = HeaderFields::new(group, PeerTag::from_hash([2; 8]), hello);
+        let ours = HeaderFields { kind: Kind::Routing, class, ..fields };
+        assert!(message_type(group, &ours, class).is_ok());
+        for other in [
+            HeaderFields { kind: Kind::Message, ..ours },
+            HeaderFields { group: GroupTag::from_bytes([3; 4]), ..ours },
+            HeaderFields { class: Class::Group, ..ours },
+            HeaderFields { data_type: u16::MAX, ..ours },
+        ] {
+            let refused = message_type(group, &other, class).unwrap_err();
+            assert_eq!((refused.info().code, &refused), ("SL-MESH-05", &MeshError::NotOurs));
+        }
+        // A report is signed, and nothing else is.
+        let signed = HeaderFields { class: Class::Signed, ..ours };
+        assert_eq!(message_type(group, &signed, Class::Signed), Err(MeshError::NotOurs));
     }
-    let by = HopSender { slot: by.slot(), context: by.context(), epoch: by.epoch() };
-    Ok(Said { by, tag: fields.source, what, body })
 }

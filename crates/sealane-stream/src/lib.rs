@@ -65,7 +65,7 @@ pub use metrics::{
 };
 pub use publishing::{Answered, Direct, Placed, Publishing, Room};
 pub use store::{Backup, backup, check, newest_ms, restore};
-pub use subscription::{Delivery, Output, Subscription, Who};
+pub use subscription::{Burst, Delivery, Output, Piece, Subscription, Who};
 pub use writer::{Appended, Item};
 
 pub use sealane_protocol::{

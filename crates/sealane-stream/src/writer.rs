@@ -412,7 +412,6 @@ impl Writer {
         self.registry.metrics.failed_commits.fetch_add(1, Ordering::Relaxed);
         self.flushed = Some(Instant::now());
         self.upkeep.fail();
-        self.sessions.clear();
         settle::fail(plan, &self.registry, fault);
     }
 }

@@ -101,7 +101,7 @@ sealane_message::errors! {
         #[hint("Report it; nothing was kept that is not whole.")]
         Library(&'static str),
         /// The local manifest, which can be made again from the store.
-        #[error("the manifest failed: {0}")]
+        #[error("the local manifest of the vault failed: {0}")]
         #[code("SL-VAULT-12", "VaultManifest")]
         #[cause("the local manifest of a vault failed")]
         #[hint("Remove manifest.db in the vault's state folder; it is made again from the store.")]
@@ -205,7 +205,7 @@ sealane_message::errors! {
         #[error("`{0}` would leave the target folder")]
         #[code("SL-VAULT-28", "Escapes")]
         #[cause("a path of a snapshot would leave the target folder")]
-        #[hint("A symbolic link in the target or a hostile snapshot: restore into an empty \
+        #[hint("The target has a symbolic link, or the snapshot is hostile: restore into an empty \
                 folder.")]
         Escapes(String),
         /// A restore does not overwrite what it did not write.
@@ -252,8 +252,8 @@ sealane_message::errors! {
         #[error("`{place}` was exchanged: it holds {found}, and {pinned} was expected")]
         #[code("SL-VAULT-40", "VaultExchanged")]
         #[cause("a place holds another vault, or one of another owner, than was expected there")]
-        #[hint("Do not put anything there: whoever made it reads what is put. If you replaced the \
-                vault yourself, name the new one once with --expect VAULT:OWNER.")]
+        #[hint("Do not put anything there: whoever made that vault can read it. If you replaced \
+                the vault yourself, name the new one once with --expect VAULT:OWNER.")]
         Exchanged {
             /// Where the vault is.
             place: String,

@@ -10,6 +10,9 @@ const ROWS: usize = 40;
 /// Back to the upper left corner, and nothing left of what stood there: what is seen begins anew.
 const CLEAR: &str = "\x1b[H\x1b[J";
 
+/// Nothing is left of the line.
+const ERASE: &str = "\x1b[2K";
+
 /// Something that people type.
 struct Screen {
     name: &'static str,
@@ -65,11 +68,14 @@ fn on_terminal(
     process::output(&mut script)
 }
 
-/// The lines as they stand on a terminal of that width, which breaks the longer ones.
+/// The lines as they stand on a terminal of that width, which breaks the longer ones. What a
+/// progress bar has drawn over is not seen any more.
 fn seen(shown: &str, width: usize) -> String {
-    let last = shown.rsplit(CLEAR).next().unwrap_or_default().replace('\r', "");
+    let last = shown.rsplit(CLEAR).next().unwrap_or_default();
     let mut text = String::new();
     for line in last.trim_end().lines() {
+        let line = line.trim_end_matches('\r').rsplit('\r').next().unwrap_or_default();
+        let line = line.rsplit(ERASE).next().unwrap_or_default();
         let letters: Vec<char> = line.chars().collect();
         if letters.is_empty() {
             text.push('\n');
@@ -91,6 +97,7 @@ mod tests {
     fn a_terminal_breaks_long_lines_and_forgets_what_was_cleared() {
         let shown = format!("old\r\n{CLEAR}abcdef\r\n\r\nüüü  \r\n");
         assert_eq!(seen(&shown, 4), "abcd\nef\n\nüüü\n");
+        assert_eq!(seen("10 %\r\x1b[2K20 %\r\x1b[2Kdone\r\n", 80), "done\n");
         assert_eq!(seen("", 4), "");
     }
 }

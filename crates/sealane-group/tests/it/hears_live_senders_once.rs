@@ -116,7 +116,7 @@ fn messages_below_a_ceiling_wait_for_no_disk() {
     };
     take(&mut reader, 500);
     let before = stored_ceiling(&place);
-    assert!(before > 600, "{before}");
+    assert!(before > 500, "{before}");
     take(&mut reader, before - 1);
     let begun = std::time::Instant::now();
     while stored_ceiling(&place) == before {
@@ -126,7 +126,7 @@ fn messages_below_a_ceiling_wait_for_no_disk() {
     let lock = std::fs::File::open(place.path("base/lock")).unwrap();
     lock.lock().unwrap();
     let after = stored_ceiling(&place);
-    assert!(after > before + 100, "{before}, {after}");
+    assert!(after > before, "{before}, {after}");
     // Were it to wait for the folder, it would wait for itself.
     let (done, is_done) = std::sync::mpsc::channel();
     std::thread::scope(|scope| {

@@ -310,7 +310,7 @@ impl Mesh {
             self.tell_all(from.interface);
         }
         if is_usable && self.neighbours.get(&id).is_some_and(|one| one.routes_sequence.is_none()) {
-            self.ask_all(id);
+            self.ask_all(Some(id));
         }
         self.is_stale = true;
         for distance in hello.gateways.iter().filter(|_| is_proven) {
@@ -356,6 +356,10 @@ impl Mesh {
         if slot == self.voice.slot() || !self.voice.is_member(slot) {
             return;
         }
+        if !self.has_asked && told.distance.metric > 0 {
+            // It may lead to those who take this machine for what it was before it started anew.
+            return;
+        }
         if self.routes.hear(id, told, until) == Heard::Unfeasible {
             self.ask_later(slot, Some(id));
         }
@@ -372,10 +376,10 @@ impl Mesh {
         self.request(Request { slot, sequence, hops, to: None }, of);
     }
 
-    /// Asks a neighbour for all its routes: by a request for the own slot.
-    fn ask_all(&mut self, of: LinkId) {
+    /// Asks one neighbour, or all, for all routes: by a request for the own slot.
+    pub(super) fn ask_all(&mut self, of: Option<LinkId>) {
         let (slot, sequence) = (self.voice.slot(), 0);
-        self.request(Request { slot, sequence, hops: 0, to: None }, Some(of));
+        self.request(Request { slot, sequence, hops: 0, to: None }, of);
     }
 
     /// Sends a request to one neighbour, or all.

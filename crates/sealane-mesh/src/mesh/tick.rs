@@ -22,6 +22,10 @@ impl Mesh {
             // Routes run out, and the blamed are forgiven.
             self.is_stale = true;
         }
+        if !self.has_asked && self.remembered_until().is_some_and(|at| at <= self.now) {
+            self.has_asked = true;
+            self.ask_all(None);
+        }
         if self.config.role == Role::Gateway && self.report_at.is_some_and(|at| at <= self.now) {
             self.report_at = Some(self.now + self.report_pause());
             self.report();
@@ -85,33 +89,44 @@ impl Mesh {
     pub(super) fn neighbour_wake(&self, neighbour: &Neighbour) -> Option<Time> {
         let is_used = self.used.contains(&neighbour.id);
         let lost = neighbour.heard + lost_after(neighbour);
+        let silent = neighbour.due + self.interfaces.get(&neighbour.id.interface)?.grace();
         Some(match neighbour.presence {
             Presence::Heard if is_used && !neighbour.sleeps => neighbour.due.min(lost),
-            Presence::Heard => silent_at(neighbour).min(lost),
-            Presence::Asked { next, .. } => next,
+            Presence::Heard => silent.min(lost),
+            Presence::Asked { next, .. } => next.min(silent),
             Presence::Silent => lost,
         })
     }
 
     fn tick_neighbour(&mut self, id: LinkId) {
-        let Some(gap) = self.interfaces.get(&id.interface).map(|one| one.gap()) else { return };
+        let Some(interface) = self.interfaces.get(&id.interface) else { return };
+        let (gap, grace) = (interface.gap(), interface.grace());
         let is_used = self.used.contains(&id);
         let now = self.now;
         let Some(neighbour) = self.neighbours.get_mut(&id) else { return };
         if now >= neighbour.heard + lost_after(neighbour) {
             return self.lose(id);
         }
+        let is_late = now >= neighbour.due + grace;
         match neighbour.presence {
+            Presence::Silent => {}
+            _ if is_late => self.silence(id),
             Presence::Heard if is_used && !neighbour.sleeps && now >= neighbour.due => {
                 neighbour.presence = Presence::Asked { probes: 0, next: now };
                 self.ask_neighbour(id, gap);
             }
-            Presence::Heard if now >= silent_at(neighbour) => {
-                neighbour.presence = Presence::Silent;
-                self.is_stale = true;
-            }
             Presence::Asked { next, .. } if now >= next => self.ask_neighbour(id, gap),
             _ => {}
+        }
+    }
+
+    /// Nothing goes by a neighbour until it is heard again.
+    fn silence(&mut self, id: LinkId) {
+        let Some(neighbour) = self.neighbours.get_mut(&id) else { return };
+        neighbour.presence = Presence::Silent;
+        self.is_stale = true;
+        if self.used.contains(&id) {
+            self.event(Event::NextHopSilent { slot: id.slot, interface: id.interface });
         }
     }
 
@@ -122,10 +137,7 @@ impl Mesh {
         let Some(neighbour) = self.neighbours.get_mut(&id) else { return };
         let Presence::Asked { probes, .. } = neighbour.presence else { return };
         if probes == MESH_PROBES {
-            neighbour.presence = Presence::Silent;
-            self.is_stale = true;
-            self.event(Event::NextHopSilent { slot: id.slot, interface: id.interface });
-            return;
+            return self.silence(id);
         }
         neighbour.probed(SentProbe { number, at: now });
         let address = neighbour.address;
@@ -154,18 +166,11 @@ impl Mesh {
     }
 }
 
-/// When a neighbour that is no next hop counts as silent.
-fn silent_at(neighbour: &Neighbour) -> Time {
-    neighbour.heard + neighbour.interval.times(SILENT_INTERVALS)
-}
-
 /// After how long a neighbour is forgotten.
 fn lost_after(neighbour: &Neighbour) -> Span {
     neighbour.interval.times(LOST_INTERVALS)
 }
 
-/// Hello intervals after which a neighbour that is no next hop counts as silent.
-const SILENT_INTERVALS: u64 = 4;
 /// Hello intervals after which a neighbour is forgotten.
 const LOST_INTERVALS: u64 = 12;
 /// The bytes of a report, at most.

@@ -49,6 +49,10 @@ impl Machine {
     }
 
     fn stop(mut self) -> Value {
+        self.stop_in_place()
+    }
+
+    fn stop_in_place(&mut self) -> Value {
         let id = self.child.id().to_string();
         assert!(Command::new("kill").arg(id).status().unwrap().success());
         let mut line = String::new();

@@ -109,7 +109,7 @@ pub(super) const ROWS: &[Row] = &[
         "sealane context add a --server 127.0.0.1:1 --token-file junk",
         2,
         "SL-CLIENT-14",
-        &["no token holds", "43 letters"],
+        &["that no token has", "43 letters"],
     ),
     row(
         "sealane context add a --server 127.0.0.1:1 --token-file none",

@@ -19,6 +19,46 @@ fn ended(machine: &mut Machine) -> std::process::ExitStatus {
     }
 }
 
+/// What a unit of `packaging/` starts, with files of the test in the place of its own.
+fn started_by(unit: &str, row: &Row, side: Option<usize>, who: &str) -> Machine {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging").join(unit);
+    let unit = std::fs::read_to_string(path).unwrap().replace("%i", "fleet");
+    assert!(unit.contains("\nRestart=on-failure\n"), "{unit}");
+    let line = unit.lines().find_map(|line| line.strip_prefix("ExecStart=/usr/local/bin/sealane "));
+    let program = Path::new(env!("CARGO_BIN_EXE_sealane"));
+    let mut command = match side {
+        Some(side) => row.net.on_side(side, program),
+        None => row.net.on_hub(program),
+    };
+    command.arg("--json").env("SEALANE_KEYS", row.home.path(who));
+    for word in line.unwrap().split(' ') {
+        match word.starts_with("/etc/sealane/") {
+            true => command.arg(row.home.path(&format!("{who}.toml"))),
+            false => command.arg(word),
+        };
+    }
+    Machine::start(command)
+}
+
+#[test]
+fn the_units_of_relays_and_ends_start_them() {
+    let _turn = crate::TURN.blocking_lock();
+    let mut row = Row::new();
+    drop(row.relay.stop_in_place());
+    row.relay = started_by("sealane-relay.service", &row, None, "relay");
+    let mesh = "sealane-mesh@.service";
+    let [car, base] =
+        [(0, "car"), (1, "base")].map(|(side, who)| started_by(mesh, &row, Some(side), who));
+    let listener = row.on(1, || TcpListener::bind((BASE, 7000)).unwrap());
+    let server = std::thread::spawn(move || echo(&listener));
+    let short = text(5000, 33);
+    let sent = short.clone();
+    assert!(row.on(0, move || there_and_back(sent)) == short);
+    row.on(0, || there_and_back(Vec::new()));
+    server.join().unwrap();
+    drop((car.stop(), base.stop()));
+}
+
 #[test]
 fn an_end_whose_interface_is_deleted_ends_by_name_and_makes_it_again() {
     let _turn = crate::TURN.blocking_lock();

@@ -79,8 +79,10 @@ fn storm() -> Storm {
         }
         answers += count_answers(&socket);
     }
-    std::thread::sleep(Duration::from_millis(100));
-    answers += count_answers(&socket);
+    while answers == 0 && begun.elapsed() < PATIENCE {
+        std::thread::sleep(Duration::from_millis(10));
+        answers += count_answers(&socket);
+    }
     Storm { answers, took: begun.elapsed() }
 }
 
