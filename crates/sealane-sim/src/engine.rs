@@ -17,7 +17,8 @@ use air::Air;
 use body::{Body, Waiting};
 use ledger::{Entry, Ledger};
 use lines::Lines;
-use routes::Routes;
+use routes::{Circle, Routes, Way};
+use sealane_mesh::Table;
 use slots::{SlotId, Slots};
 
 use crate::limits::MAX_SIM_PENDING;
@@ -354,16 +355,24 @@ impl<'w> Run<'w> {
                     Some(message) => self.deliver(node, *message)?,
                     None => self.ledger.tally.astray += 1,
                 },
-                Effect::Table(table) => {
-                    for (to, length) in self.routes.take(&self.crew, node, table) {
-                        self.watch.loops(self.now, node, to, length)?;
-                    }
-                }
+                Effect::Table(table) => self.follow(node, &table)?,
                 Effect::Tidings(tidings) => self.watch.tells(self.now, node, tidings)?,
             }
         }
         self.effects = effects;
         self.plan_wake(node);
+        Ok(())
+    }
+
+    /// Other routes are in use: do they lead in circles?
+    fn follow(&mut self, node: u32, table: &Table) -> Result<(), SimError> {
+        let crew = &self.crew;
+        let ways = table.routes().filter_map(|route| {
+            Some(Way { to: crew.node(route.to)?, next: crew.node(route.hop.slot)? })
+        });
+        for Circle { to, length } in self.routes.take(node, ways) {
+            self.watch.loops(self.now, node, to, length)?;
+        }
         Ok(())
     }
 

@@ -28,7 +28,7 @@ sealane_message::limits! {
     /// asks for more is refused.
     MAX_SIM_DELIVERIES: u64 = 1 << 28, "deliveries";
     /// What a run has yet to do. A run that comes to more ends with an error.
-    MAX_SIM_PENDING: usize = 1 << 22, "steps";
+    MAX_SIM_PENDING: usize = 1 << 20, "steps";
     /// Units that wait for one radio of one machine. A further one is dropped and counted.
     MAX_PORT_WAITING: usize = 64, "units";
     /// A unit that a machine sends, on whatever medium. The medium bounds it further.

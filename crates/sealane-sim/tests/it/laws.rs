@@ -222,3 +222,34 @@ fn random_waits_come_to_the_rate_that_was_asked_for() {
     assert!((19_400..20_600).contains(&summary.messages), "{summary}");
     assert_eq!(summary.delivered, summary.messages);
 }
+
+/// A disk that is full.
+struct Full;
+
+impl std::io::Write for Full {
+    fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
+        Err(std::io::Error::from(std::io::ErrorKind::StorageFull))
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_log_that_finds_no_room_ends_the_run_by_name() {
+    let mut full = Full;
+    let scenario = sketch(5, &pair("11p", "", 10.0));
+    let error = Run::new(scenario, 1, &[], Watch::new().with_log(&mut full)).err().unwrap();
+    assert_eq!(error.info().code, "SL-SIM-06");
+}
+
+#[test]
+fn a_run_that_has_too_much_to_do_ends_by_name_and_not_with_the_memory() {
+    let text = "[[medium]]\nname = \"m\"\nprofile = \"wire\"\ndelay_ms = 60000\n\
+                [[node]]\nname = \"one\"\ncount = 600\nkind = \"beacon\"\nmedia = [\"m\"]\n\
+                beacon_ms = 1\n";
+    let error = Run::new(sketch(60, text), 1, &[], Watch::new()).unwrap().finish().unwrap_err();
+    assert_eq!(error.info().code, "SL-SIM-07");
+    assert!(error.to_string().contains("more than 1048576 steps"), "{error}");
+}
