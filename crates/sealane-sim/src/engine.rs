@@ -3,8 +3,11 @@
 mod agenda;
 mod air;
 mod body;
+mod contend;
+mod hear;
 mod ledger;
 mod lines;
+mod near;
 mod routes;
 mod script;
 mod slots;
@@ -86,6 +89,19 @@ enum Event {
     },
     /// A radio tries to send what waits.
     Attempt {
+        medium: usize,
+        node: u32,
+        life: u32,
+    },
+    /// A radio acknowledges a unit of another one.
+    Acknowledge {
+        medium: usize,
+        node: u32,
+        life: u32,
+        to: u32,
+    },
+    /// A radio has waited long enough for an acknowledgement.
+    Unanswered {
         medium: usize,
         node: u32,
         life: u32,
@@ -174,13 +190,13 @@ impl<'w> Run<'w> {
         });
         let bodies: Vec<_> = bodies.collect();
         let media = (0..).zip(&scenario.media).map(|(number, plan)| {
-            let random = Random::new(seed, "medium", number as u64);
+            let source = Random::new(seed, "medium", number as u64).word();
             if plan.profile.is_shared() {
-                return Medium::Air(Air::new(plan, random));
+                return Medium::Air(Air::new(plan, source));
             }
             let on = (0..).zip(&scenario.nodes).filter(|(_, node)| node.media.contains(&number));
             let on = on.map(|(node, _)| node).collect();
-            Medium::Lines(Lines::new(number, plan, on, &scenario.links, random))
+            Medium::Lines(Lines::new(number, plan, on, &scenario.links, source))
         });
         let mut run = Self {
             seed,
@@ -265,6 +281,10 @@ impl<'w> Run<'w> {
         match event {
             Event::Wake { node, life } => self.wake(node, life),
             Event::Attempt { medium, node, life } => self.attempt(medium, node, life),
+            Event::Acknowledge { medium, node, life, to } => {
+                self.acknowledge(medium, node, life, to)
+            }
+            Event::Unanswered { medium, node, life } => self.unanswered(medium, node, life),
             Event::End { medium, transmission } => self.end(medium, transmission),
             Event::Arrive { medium, node, from, slot } => {
                 let arrived = self.arrive(medium, node, from, slot);
@@ -346,7 +366,7 @@ impl<'w> Run<'w> {
     fn do_all(&mut self, node: u32, mut effects: Vec<Effect>) -> Result<(), SimError> {
         for effect in effects.drain(..) {
             match effect {
-                Effect::Send(send) => self.send(node, &send)?,
+                Effect::Send(send) => self.send(node, send)?,
                 Effect::Deliver { message } => self.deliver(node, message)?,
                 Effect::Mark { message, mark } => {
                     self.marks.insert(mark, message);
@@ -392,7 +412,7 @@ impl<'w> Run<'w> {
     }
 
     /// A program sends a unit.
-    fn send(&mut self, node: u32, send: &Send) -> Result<(), SimError> {
+    fn send(&mut self, node: u32, send: Send) -> Result<(), SimError> {
         let Some(body) = self.bodies.get(node as usize) else { return Ok(()) };
         let Some(medium) = body.ports.get(send.port).map(|port| port.medium) else {
             return Ok(());
@@ -405,7 +425,7 @@ impl<'w> Run<'w> {
         if is_kept {
             return self.watch.loses(self.now, node, Loss::Captured);
         }
-        let slot = self.slots.put(&send.unit);
+        let slot = self.slots.put(send.unit);
         let unit = Waiting { slot, to: send.to, urgency: send.urgency };
         self.queue(medium, node, unit)
     }

@@ -2,9 +2,12 @@
 
 use std::collections::VecDeque;
 
+use super::air::Busy;
 use super::slots::SlotId;
 use crate::limits::MAX_PORT_WAITING;
-use crate::medium::{Duty, Power};
+use crate::medium::{
+    DOT11P_AIFS, DOT11P_SLOT, DOT11P_WINDOW, DOT11P_WINDOW_MOST, Duty, Power,
+};
 use crate::node::{To, Urgency};
 use crate::place::Place;
 use crate::scenario::{Capture, MediumPlan, NodePlan};
@@ -62,6 +65,22 @@ pub(crate) struct Port {
     pub(crate) heard_until: Time,
     /// How much of both was told to the program.
     pub(crate) told: Span,
+    /// The unit to one machine that its radio tries to send, until that is acknowledged.
+    pub(crate) trying: Option<Trying>,
+    /// The slots of the next back-off are below it.
+    pub(crate) window: u64,
+    /// How often it has sent, to tell the chances of one time from those of another.
+    pub(crate) transmissions: u64,
+}
+
+/// A unit that is sent until it is acknowledged.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Trying {
+    pub(crate) unit: Waiting,
+    /// How often it was sent.
+    pub(crate) tries: u32,
+    /// Whether its receiver has it, and only the acknowledgement was lost.
+    pub(crate) is_taken: bool,
 }
 
 /// Where a radio stands that waits for its turn.
@@ -108,6 +127,11 @@ impl Body {
     }
 
     /// Its port on a medium.
+    pub(crate) fn port(&self, medium: usize) -> Option<&Port> {
+        self.ports.iter().find(|port| port.medium == medium)
+    }
+
+    /// The same, to be changed.
     pub(crate) fn port_mut(&mut self, medium: usize) -> Option<&mut Port> {
         self.ports.iter_mut().find(|port| port.medium == medium)
     }
@@ -156,14 +180,19 @@ impl Port {
             heard: Span(0),
             heard_until: Time(0),
             told: Span(0),
+            trying: None,
+            window: DOT11P_WINDOW,
+            transmissions: 0,
         }
     }
 
     /// The channel was busy; what was counted already is not counted twice. Of a transmission that
-    /// began before another one and ended after it, the part before is left out.
+    /// began before another one and ended after it, the part before is left out. A back-off stood
+    /// still meanwhile.
     pub(crate) fn hears(&mut self, starts: Time, ends: Time) {
         self.heard += ends - starts.max(self.heard_until);
         self.heard_until = self.heard_until.max(ends);
+        self.backoff.stands_still(Busy { since: starts, until: ends });
     }
 
     /// Whether a unit found room: behind those that are as urgent.
@@ -176,17 +205,56 @@ impl Port {
         true
     }
 
+    /// What is to be sent: again what was not acknowledged, or what waits first.
     pub(crate) fn next(&mut self) -> Option<Waiting> {
-        self.waiting.pop_front()
+        match self.trying {
+            Some(trying) => Some(trying.unit),
+            None => self.waiting.pop_front(),
+        }
     }
 
     pub(crate) fn has_waiting(&self) -> bool {
-        !self.waiting.is_empty()
+        self.trying.is_some() || !self.waiting.is_empty()
+    }
+
+    /// Sends a unit that is to be acknowledged, once or once more.
+    pub(crate) fn tries(&mut self, unit: Waiting) {
+        let fresh = Trying { unit, tries: 0, is_taken: false };
+        self.trying.get_or_insert(fresh).tries += 1;
+    }
+
+    /// The next back-off is as long again, up to a bound.
+    pub(crate) fn widen(&mut self) {
+        self.window = (2 * self.window).min(DOT11P_WINDOW_MOST);
+    }
+
+    /// Turns to the next unit, whatever became of this one.
+    pub(crate) fn give_up(&mut self) {
+        self.trying = None;
+        self.window = DOT11P_WINDOW;
     }
 
     /// Forgets what waits, and gives it back to be released.
     pub(crate) fn clear(&mut self) -> VecDeque<Waiting> {
         self.is_busy = false;
-        std::mem::take(&mut self.waiting)
+        let mut waiting = std::mem::take(&mut self.waiting);
+        waiting.extend(self.trying.map(|trying| trying.unit));
+        self.give_up();
+        waiting
+    }
+}
+
+impl Backoff {
+    /// When its slots have passed.
+    pub(crate) fn due(self) -> Time {
+        self.counts_from + Span(self.slots.saturating_mul(DOT11P_SLOT.0))
+    }
+
+    /// The channel is or was busy: the slots that passed before are done, and the rest begins when
+    /// it has been free for a while.
+    pub(crate) fn stands_still(&mut self, busy: Busy) {
+        let passed = (busy.since - self.counts_from).0 / DOT11P_SLOT.0;
+        self.slots = self.slots.saturating_sub(passed);
+        self.counts_from = self.counts_from.max(busy.until + DOT11P_AIFS);
     }
 }
