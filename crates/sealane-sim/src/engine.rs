@@ -340,27 +340,17 @@ impl<'w> Run<'w> {
 
     /// Gives a machine's program an input, and does what it says.
     fn give(&mut self, node: u32, input: Input<'_>) -> Result<(), SimError> {
-        let mut effects = std::mem::take(&mut self.effects);
-        if let Some(Some(program)) = self.programs.get_mut(node as usize) {
-            program.take(self.now, input, &mut effects);
-        }
-        self.do_all(node, effects)
+        let Some(Some(program)) = self.programs.get_mut(node as usize) else { return Ok(()) };
+        program.take(self.now, input, &mut self.effects);
+        self.settle(node)
     }
 
-    /// Gives a machine's program a unit that lies in a slot.
-    fn give_unit(
-        &mut self,
-        node: u32,
-        port: usize,
-        from: u32,
-        slot: SlotId,
-    ) -> Result<(), SimError> {
-        let mut effects = std::mem::take(&mut self.effects);
-        if let Some(Some(program)) = self.programs.get_mut(node as usize) {
-            let unit = self.slots.unit(slot);
-            program.take(self.now, Input::Heard { port, from, unit }, &mut effects);
-        }
-        self.do_all(node, effects)
+    /// Does what a program has said, and notes when it is to be given a tick.
+    fn settle(&mut self, node: u32) -> Result<(), SimError> {
+        let effects = std::mem::take(&mut self.effects);
+        self.do_all(node, effects)?;
+        self.plan_wake(node);
+        Ok(())
     }
 
     fn do_all(&mut self, node: u32, mut effects: Vec<Effect>) -> Result<(), SimError> {
@@ -380,7 +370,6 @@ impl<'w> Run<'w> {
             }
         }
         self.effects = effects;
-        self.plan_wake(node);
         Ok(())
     }
 
@@ -398,11 +387,11 @@ impl<'w> Run<'w> {
 
     /// Puts the tick on the agenda that a program asks for, if it is another one than before.
     fn plan_wake(&mut self, node: u32) {
-        let soonest = self.now + Span(1);
         let program = self.programs.get(node as usize).and_then(Option::as_ref);
-        let wakes = program.and_then(Program::next_wake).map(|at| at.max(soonest));
+        let wakes = program.and_then(Program::next_wake);
         let Some(body) = self.bodies.get_mut(node as usize) else { return };
         if wakes != body.wakes {
+            let wakes = wakes.map(|at| at.max(self.now + Span(1)));
             body.wakes = wakes;
             let life = body.life;
             if let Some(at) = wakes {
@@ -455,22 +444,58 @@ impl<'w> Run<'w> {
     ) -> Result<(), SimError> {
         let side = self.body(from).map(|body| body.side);
         let body = self.body(node).filter(|body| body.listens.is_some());
-        let Some(body) = body.filter(|body| side == Some(body.side)) else {
-            return self.watch.loses(self.now, node, Loss::Gone);
-        };
-        let (capture, life) = (body.capture, body.life);
-        let Some(port) = body.port_on(medium) else { return Ok(()) };
-        self.watch.arrives();
-        match capture {
-            None | Some(Capture::BlackHole) => self.give_unit(node, port, from, slot),
-            Some(Capture::Replay) => {
+        match body.filter(|body| side == Some(body.side)) {
+            Some(_) => self.take_in(medium, &[node], from, slot),
+            None => self.watch.loses(self.now, node, Loss::Gone),
+        }
+    }
+
+    /// A unit is at machines that listen.
+    fn take_in(
+        &mut self,
+        medium: usize,
+        mut nodes: &[u32],
+        from: u32,
+        slot: SlotId,
+    ) -> Result<(), SimError> {
+        while let Some(node) = self.take_in_quietly(medium, &mut nodes, from, slot) {
+            let Some(body) = self.bodies.get(node as usize) else { continue };
+            if body.capture == Some(Capture::Replay) {
+                let life = body.life;
                 self.slots.hold(slot);
                 let at = self.now + Span::from_s(1);
                 self.agenda.put(at, Event::Replay { node, life, medium, slot });
-                Ok(())
             }
-            Some(Capture::Noise | Capture::Silence) => Ok(()),
+            self.settle(node)?;
         }
+        Ok(())
+    }
+
+    /// Gives a unit to the programs of machines up to one that has something to do then, which is
+    /// taken from the list with those before. Most of what is heard asks for nothing.
+    fn take_in_quietly(
+        &mut self,
+        medium: usize,
+        nodes: &mut &[u32],
+        from: u32,
+        slot: SlotId,
+    ) -> Option<u32> {
+        let unit = self.slots.unit(slot);
+        while let Some((&node, rest)) = nodes.split_first() {
+            *nodes = rest;
+            self.watch.arrives();
+            let body = self.bodies.get(node as usize)?;
+            if body.capture.is_some_and(|by| by != Capture::BlackHole) {
+                return Some(node);
+            }
+            let Some(port) = body.port_on(medium) else { continue };
+            let Some(Some(program)) = self.programs.get_mut(node as usize) else { continue };
+            program.take(self.now, Input::Heard { port, from, unit }, &mut self.effects);
+            if !self.effects.is_empty() || program.next_wake() != body.wakes {
+                return Some(node);
+            }
+        }
+        None
     }
 
     /// A program has a message that was for its machine.

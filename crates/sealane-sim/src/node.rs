@@ -152,6 +152,7 @@ impl Program {
     }
 
     /// Takes an input, and appends what is to be done.
+    #[inline]
     pub(crate) fn take(&mut self, now: Time, input: Input<'_>, effects: &mut Vec<Effect>) {
         match self {
             Program::Beacon(beacon) => beacon.take(now, input, effects),
@@ -161,6 +162,7 @@ impl Program {
     }
 
     /// When it is to be given a tick.
+    #[inline]
     pub(crate) fn next_wake(&self) -> Option<Time> {
         match self {
             Program::Beacon(beacon) => Some(beacon.next_wake()),

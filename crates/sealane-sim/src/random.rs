@@ -97,9 +97,14 @@ impl Draws {
         mixed(self.0.wrapping_add(index.wrapping_mul(GOLDEN)))
     }
 
-    /// Whether something of this chance happens at a receiver.
+    /// Whether something of this chance happens at a receiver. What is certain is not drawn.
+    #[inline]
     pub(crate) fn happens(self, node: u32, about: About, odds: Odds) -> bool {
-        self.word(node, about) >> 11 < odds.0
+        match odds {
+            Odds::NEVER => false,
+            Odds::ALWAYS => true,
+            Odds(odds) => self.word(node, about) >> 11 < odds,
+        }
     }
 
     /// A number below `end`, each as likely as the others; 0 where there is none below.
@@ -117,11 +122,12 @@ fn mixed(state: u64) -> u64 {
 }
 
 impl Odds {
-    pub(crate) const NEVER: Odds = Odds(0);
+    const NEVER: Odds = Odds(0);
+    const ALWAYS: Odds = Odds(1 << 53);
 
     /// A chance from 0 to 1, to the accuracy of what is drawn.
     pub(crate) fn of(chance: f64) -> Self {
-        Self((chance.clamp(0.0, 1.0) * (1_u64 << 53) as f64) as u64)
+        Self((chance.clamp(0.0, 1.0) * Self::ALWAYS.0 as f64) as u64)
     }
 }
 

@@ -1,66 +1,65 @@
 //! What is yet to happen, in the order in which it does.
 
-use std::cmp::{Ordering, Reverse};
+use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use crate::Time;
 
 /// What is to be done at a time. What is due at one time is done in the order in which it was put
 /// here, so that a run repeats.
+///
+/// The heap has places of events, so that little is moved in it.
 #[derive(Debug)]
 pub(crate) struct Agenda<E> {
-    heap: BinaryHeap<Reverse<Entry<E>>>,
+    heap: BinaryHeap<Reverse<Entry>>,
     sequence: u64,
+    events: Vec<E>,
+    free: Vec<u32>,
 }
 
-#[derive(Debug)]
-struct Entry<E> {
+/// The order of fields is that of entries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Entry {
     at: Time,
     sequence: u64,
-    event: E,
+    event: u32,
 }
 
-impl<E> Agenda<E> {
+impl<E: Copy> Agenda<E> {
     pub(crate) fn new() -> Self {
-        Self { heap: BinaryHeap::new(), sequence: 0 }
+        Self { heap: BinaryHeap::new(), sequence: 0, events: vec![], free: vec![] }
     }
 
     /// Puts an event there.
     pub(crate) fn put(&mut self, at: Time, event: E) {
         self.sequence += 1;
-        self.heap.push(Reverse(Entry { at, sequence: self.sequence, event }));
+        let place = match self.free.pop() {
+            Some(place) => {
+                if let Some(free) = self.events.get_mut(place as usize) {
+                    *free = event;
+                }
+                place
+            }
+            None => {
+                self.events.push(event);
+                (self.events.len() - 1) as u32
+            }
+        };
+        self.heap.push(Reverse(Entry { at, sequence: self.sequence, event: place }));
     }
 
     /// The next event that is due at `until` or before.
     pub(crate) fn take(&mut self, until: Time) -> Option<(Time, E)> {
         self.heap.peek().filter(|Reverse(next)| next.at <= until)?;
-        self.heap.pop().map(|Reverse(Entry { at, event, .. })| (at, event))
+        let Reverse(Entry { at, event, .. }) = self.heap.pop()?;
+        self.free.push(event);
+        self.events.get(event as usize).map(|event| (at, *event))
     }
 
     pub(crate) fn len(&self) -> usize {
         self.heap.len()
     }
 }
-
-impl<E> Ord for Entry<E> {
-    fn cmp(&self, other: &Self) -> Ordering {
-        (self.at, self.sequence).cmp(&(other.at, other.sequence))
-    }
-}
-
-impl<E> PartialOrd for Entry<E> {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl<E> PartialEq for Entry<E> {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl<E> Eq for Entry<E> {}
 
 #[cfg(test)]
 mod tests {

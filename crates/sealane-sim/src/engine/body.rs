@@ -136,11 +136,6 @@ impl Body {
         self.ports.iter_mut().find(|port| port.medium == medium)
     }
 
-    /// Whether it has heard all since then.
-    pub(crate) fn has_listened_since(&self, start: Time) -> bool {
-        self.listens.is_some_and(|since| since <= start)
-    }
-
     /// Takes what listening has cost since the last time.
     pub(crate) fn reckon(&mut self, now: Time) {
         let listens_mw: f64 = match self.listens {
@@ -192,7 +187,9 @@ impl Port {
     pub(crate) fn hears(&mut self, starts: Time, ends: Time) {
         self.heard += ends - starts.max(self.heard_until);
         self.heard_until = self.heard_until.max(ends);
-        self.backoff.stands_still(Busy { since: starts, until: ends });
+        if self.is_busy {
+            self.backoff.stands_still(Busy { since: starts, until: ends });
+        }
     }
 
     /// Whether a unit found room: behind those that are as urgent.

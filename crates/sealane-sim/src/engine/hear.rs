@@ -61,10 +61,11 @@ impl Run<'_> {
         };
         // A unit that comes again, because its acknowledgement was lost, is not taken again.
         let is_new = answers.is_none() || !self.was_taken(medium, over.from, !sent.heard.is_empty());
-        for node in sent.heard.iter().filter(|_| is_new) {
-            match manners.are_plain() {
-                true => self.arrive(medium, *node, over.from, slot)?,
-                false => self.arrives_later(medium, *node, over, slot, manners),
+        let heard = if is_new { sent.heard.as_slice() } else { &[] };
+        match manners.are_plain() {
+            true => self.take_in(medium, heard, over.from, slot)?,
+            false => {
+                heard.iter().for_each(|to| self.arrives_later(medium, *to, over, slot, manners));
             }
         }
         let is_heard = !sent.heard.is_empty();
@@ -168,6 +169,7 @@ impl Run<'_> {
 
 impl Air {
     /// What becomes of a transmission at a machine that listened throughout.
+    #[inline]
     fn fate(&self, over: &Transmission, near: &Near, body: &super::Body) -> Fate {
         let happens = |about, odds| over.draws.happens(near.node, about, odds);
         if !happens(About::Fading, near.arrives) {
