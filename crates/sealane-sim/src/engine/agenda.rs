@@ -11,18 +11,33 @@ use crate::Time;
 /// The heap has places of events, so that little is moved in it.
 #[derive(Debug)]
 pub(crate) struct Agenda<E> {
-    heap: BinaryHeap<Reverse<Entry>>,
+    heap: BinaryHeap<Reverse<u128>>,
     sequence: u64,
     events: Vec<E>,
     free: Vec<u32>,
 }
 
-/// The order of fields is that of entries.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Entry {
-    at: Time,
-    sequence: u64,
-    event: u32,
+/// When an event is due, the how manieth it is, and its place: one number, which is compared at
+/// once. 2^40 events take days, and `MAX_SIM_PENDING` are under way at most.
+#[derive(Debug, Clone, Copy)]
+struct Entry(u128);
+
+const SEQUENCE_BITS: u32 = 40;
+const PLACE_BITS: u32 = u64::BITS - SEQUENCE_BITS;
+
+impl Entry {
+    fn new(at: Time, sequence: u64, place: u32) -> Self {
+        debug_assert!(sequence >> SEQUENCE_BITS == 0 && place >> PLACE_BITS == 0);
+        Self(u128::from(at.0) << u64::BITS | u128::from(sequence << PLACE_BITS | u64::from(place)))
+    }
+
+    fn at(self) -> Time {
+        Time((self.0 >> u64::BITS) as u64)
+    }
+
+    fn place(self) -> usize {
+        (self.0 as usize) & ((1 << PLACE_BITS) - 1)
+    }
 }
 
 impl<E: Copy> Agenda<E> {
@@ -45,15 +60,18 @@ impl<E: Copy> Agenda<E> {
                 (self.events.len() - 1) as u32
             }
         };
-        self.heap.push(Reverse(Entry { at, sequence: self.sequence, event: place }));
+        self.heap.push(Reverse(Entry::new(at, self.sequence, place).0));
     }
 
     /// The next event that is due at `until` or before.
     pub(crate) fn take(&mut self, until: Time) -> Option<(Time, E)> {
-        self.heap.peek().filter(|Reverse(next)| next.at <= until)?;
-        let Reverse(Entry { at, event, .. }) = self.heap.pop()?;
-        self.free.push(event);
-        self.events.get(event as usize).map(|event| (at, *event))
+        let next = Entry(self.heap.peek()?.0);
+        if next.at() > until {
+            return None;
+        }
+        self.heap.pop();
+        self.free.push(next.place() as u32);
+        self.events.get(next.place()).map(|event| (next.at(), *event))
     }
 
     pub(crate) fn len(&self) -> usize {
