@@ -145,7 +145,7 @@ impl Program {
             }
             Kind::Flood { hops } => Program::Flood(Flood::new(node, hops, random)),
             Kind::Mesh { role } => {
-                let post = Post { role, sleeps: plan.sleep.is_some() };
+                let post = Post { role, turn: plan.sleep.map(|sleep| sleep.awake + sleep.asleep) };
                 Program::Mesh(Box::new(Member::new(crew, post, node, start, now)?))
             }
         })

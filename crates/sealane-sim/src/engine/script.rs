@@ -6,7 +6,7 @@ use super::{Event, Medium, Run};
 use crate::node::{Input, Program, To, Urgency};
 use crate::random::Odds;
 use crate::scenario::{Act, Capture, Receivers};
-use crate::watch::Happening;
+use crate::watch::{Happening, Loss};
 use crate::{SimError, Span, Time};
 
 /// How often a machine that was taken makes noise, and how much at once at most.
@@ -256,6 +256,12 @@ impl Run<'_> {
         let Some(body) = self.body_mut(node) else { return Ok(()) };
         body.capture = Some(by);
         let (life, place, is_up) = (body.life, body.place, body.is_up);
+        // What waited for its radios is not sent either, whoever made it.
+        let waiting: Vec<_> = body.ports.iter_mut().flat_map(|port| port.clear()).collect();
+        for unit in waiting {
+            self.slots.release(unit.slot);
+            self.watch.loses(now, node, Loss::Captured)?;
+        }
         if by == Capture::Noise && is_up {
             self.agenda.put(now + NOISE_EVERY, Event::Noise { node, life });
         }

@@ -72,8 +72,9 @@ impl Crew {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Post {
     pub(super) role: MeshRole,
-    /// Whether it sleeps by turns, which it tells its neighbours.
-    pub(super) sleeps: bool,
+    /// Its turns, if it sleeps by turns: it tells its neighbours that it sleeps, and wishes to say
+    /// hello once in each turn, so that they keep its frames so long.
+    pub(super) turn: Option<Span>,
 }
 
 /// A machine of the mesh.
@@ -82,6 +83,7 @@ pub(crate) struct Member {
     mesh: Box<mesh::Mesh>,
     sealer: Box<Sealer>,
     tag: PeerTag,
+    turn: Option<Span>,
     frame: FrameBuf,
 }
 
@@ -106,7 +108,7 @@ impl Member {
             MeshRole::Member => mesh::Role::Member,
             MeshRole::Quiet => mesh::Role::Quiet,
         };
-        let (seed, sleeps) = (key(&mut random), post.sleeps);
+        let (seed, sleeps) = (key(&mut random), post.turn.is_some());
         let config = mesh::Config { role, seed, sleeps, ..mesh::Config::default() };
         let group = Group::new(GroupId(DATA_GROUP), Suite::ChaCha20Poly1305);
         let secret = EpochSecret::new(DATA_GROUP);
@@ -116,6 +118,7 @@ impl Member {
             mesh: Box::new(mesh::Mesh::new(config, keys, mesh::Time(now.0)).ok()?),
             sealer: Box::new(sealer),
             tag: provision.tag(slot.number()),
+            turn: post.turn,
             crew: Arc::clone(crew),
             frame: FrameBuf::new(),
         })
@@ -131,6 +134,8 @@ impl Member {
         match input {
             Input::Up { port, profile, duty_ppm } => {
                 let medium = medium(profile, duty_ppm);
+                let turn = self.turn.map_or(medium.hello, |turn| mesh::Span(turn.0));
+                let medium = mesh::Medium { hello: medium.hello.max(turn), ..medium };
                 self.mesh.take(at, mesh::Input::Up { interface: id(port), medium });
             }
             Input::Heard { port, from, unit } => {

@@ -3,6 +3,7 @@
 mod commands;
 mod corpus;
 mod laws;
+mod radios;
 mod repeats;
 mod scenarios;
 
