@@ -35,6 +35,8 @@ impl World {
         notices.extend(base.advance()?);
         notices.extend(base.set_beater(Some(&[7; 32]))?);
         notices.push(base.heartbeat()?);
+        base.revoke(&[member.slot()])?;
+        notices.extend(base.removals(0)?);
         let fresh = Card::from_bytes(&car.card()?)?;
         notices.extend(base.heal(&[fresh], false)?.notices);
         notices.extend(base.renew(None)?);
