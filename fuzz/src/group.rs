@@ -35,10 +35,10 @@ impl World {
         notices.extend(base.advance()?);
         notices.extend(base.set_beater(Some(&[7; 32]))?);
         notices.push(base.heartbeat()?);
-        base.revoke(&[member.slot()])?;
-        notices.extend(base.removals(0)?);
         let fresh = Card::from_bytes(&car.card()?)?;
         notices.extend(base.heal(&[fresh], false)?.notices);
+        base.revoke(&[member.slot()])?;
+        notices.extend(base.removals(0)?);
         notices.extend(base.renew(None)?);
         let (root, invitation) = (folder.path().to_owned(), invited.invitation);
         Ok(World { root, member, waiting, card, invitation, notices, _folder: folder })

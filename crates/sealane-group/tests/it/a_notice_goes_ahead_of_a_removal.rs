@@ -2,6 +2,7 @@
 //! the authority's word alone, and until an order says otherwise.
 
 use std::fs;
+use std::slice::from_ref;
 
 use sealane_frame::FrameBuf;
 use sealane_group::{
@@ -56,8 +57,8 @@ fn nothing_of_the_member_is_taken_from_then_on_and_the_others_go_on() {
     let (notice, removal) = removal(&base);
     assert_eq!(notice.as_bytes().len(), 91);
     assert_eq!((removal.slot, removal.order, removal.mark), (thief.slot(), car.orders(), 0));
-    assert_eq!(apply(&mut car, &[notice.clone()]).unwrap(), [Change::Leaving(removal)]);
-    assert_eq!(apply(&mut car, &[notice.clone()]).unwrap(), [], "again does nothing");
+    assert_eq!(apply(&mut car, from_ref(&notice)).unwrap(), [Change::Leaving(removal)]);
+    assert_eq!(apply(&mut car, from_ref(&notice)).unwrap(), [], "again does nothing");
     reader.follow(&car).unwrap();
     assert_eq!(hear(&mut reader, &frames[2..]), ["LeavingMember", "LeavingMember"]);
     let (again, _) = speak(&thief, 0);
@@ -202,8 +203,8 @@ fn the_authority_keeps_them_for_those_who_missed_them() {
     assert!(base.removals(given + 1).unwrap().is_empty(), "the order of an earlier number");
     let (notice, _) = removal(&base);
     // It travels in an order file as the others do, and does nothing to its author.
-    let file = write_orders(&[notice.clone()]);
-    assert_eq!(read_orders(&file).unwrap(), [notice.clone()]);
+    let file = write_orders(from_ref(&notice));
+    assert_eq!(read_orders(&file).unwrap(), from_ref(&notice));
     assert_eq!(apply(&mut base, &[notice]).unwrap(), []);
     let all = [base.removals(0).unwrap(), base.notices(given).unwrap()].concat();
     apply(&mut car, &all).unwrap();
