@@ -11,6 +11,7 @@ pub fn table() -> impl Iterator<Item = &'static ErrorInfo> {
     let tables = [
         sealane_message::ERRORS,
         sealane_codec::ERRORS,
+        sealane_codec::document::ERRORS,
         sealane_codec::event::ERRORS,
         sealane_seal::ERRORS,
         sealane_seal::policy::ERRORS,

@@ -37,6 +37,7 @@
 mod binary;
 mod cbor;
 mod codec;
+pub mod document;
 mod error;
 pub mod event;
 mod float;

@@ -1,4 +1,4 @@
-//! The bounds of topics and events, and the macro by which each crate states its own.
+//! The bounds of topics, events and documents, and the macro by which each crate states its own.
 //!
 //! `cargo xtask docs` makes `docs/LIMITS.md` of the `limits!` blocks of all crates, and
 //! `cargo xtask tidy` refuses a limit that no code uses.
@@ -37,4 +37,12 @@ limits! {
     MAX_ATTACHMENTS: usize = 64, "attachments";
     /// Options of one poll, and choices of one vote. More are refused.
     MAX_POLL_OPTIONS: usize = 64, "options";
+    /// Counters of one member. More are refused.
+    MAX_COUNTERS: usize = 16, "counters";
+    /// What one member counts in all. More is refused, so that the sum over all members fits.
+    MAX_COUNT: u64 = (1 << 53) - 1, "counts";
+    /// How people call a member on the radio. A longer callsign is refused.
+    MAX_CALLSIGN_BYTES: usize = 12, "bytes";
+    /// The words of a call for help. A longer text is refused.
+    MAX_EMERGENCY_TEXT_BYTES: usize = 64, "bytes";
 }

@@ -4,6 +4,7 @@ mod allocations;
 mod bombs;
 mod cbor_x;
 mod corpus;
+mod documents;
 mod events;
 mod five_messages;
 mod json_suite;

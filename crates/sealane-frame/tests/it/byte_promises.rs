@@ -1,8 +1,11 @@
 //! How many bytes a message costs, over its body and in all.
 
 use crate::shared::members::{self, CLASSES, Members};
-use sealane_codec::event;
+use sealane_codec::{document, event};
 use sealane_frame::{FrameBuf, seal_compact, seal_frame};
+use sealane_message::DataType;
+use sealane_message::document::{Call, Count, Document, Heartbeat, Location, Position};
+use sealane_message::limits::MAX_COUNT;
 use sealane_message::event::{Action, Content, Event, EventId, Reference};
 use sealane_seal::limits::{MAX_COUNTER, MAX_SLOT};
 use sealane_seal::{Class, Suite};
@@ -85,6 +88,40 @@ fn large_bodies_fit_their_bounds() {
             let frame = seal_frame(sealer, &members.fields, &binding, &body, &mut buf).unwrap();
             assert!(frame.len() <= bound, "{class:?}: {}", frame.len());
         }
+    }
+}
+
+#[test]
+fn documents_take_54_bytes_compact_for_a_position_36_for_a_count_108_for_an_answer() {
+    let position = Position::from_degrees(48.137_154, 11.576_124).unwrap();
+    let location = Document::Location(Location {
+        time_ms: 1_795_370_000_000,
+        position,
+        altitude_dm: Some(5190),
+        accuracy_dm: Some(35),
+    });
+    let heartbeat = Document::Heartbeat(Heartbeat { next_s: Some(60), up_s: u32::MAX });
+    let counter = Document::Counter(vec![Count { id: 255, total: MAX_COUNT }]);
+    let answer = Document::Acknowledgement(Call { slot: MAX_SLOT, number: u32::MAX });
+    for (class, document, bound) in [
+        (Class::Group, location, 54),
+        (Class::Authenticated, heartbeat, 36),
+        (Class::Authenticated, counter, 36),
+        (Class::Signed, answer, 108),
+    ] {
+        let mut body = Vec::new();
+        if document.data_type() == DataType::ACKNOWLEDGEMENT {
+            body.extend(1_795_370_000_000_u64.to_le_bytes());
+        }
+        document::encode(&document, &mut body).unwrap();
+        let mut buf = FrameBuf::new();
+        let mut members = Members::starting_at(class, Suite::Aes256Gcm, u32::MAX as u64 - 9);
+        members.fields.data_type = document.data_type().number();
+        let link = members::link(&members.dictionary, &members.roster);
+        let (sealer, fields) = (&mut members.sealer, &members.fields);
+        let binding = members::binding();
+        let frame = seal_compact(sealer, fields, &binding, &body, &link, &mut buf).unwrap();
+        assert!(frame.len() <= bound, "{document:?}: {}", frame.len());
     }
 }
 
