@@ -1,10 +1,10 @@
 //! The decoders of `sealane-codec`.
 
 use sealane_codec::{
-    Codec, Transcoder, decode, elements, encode, fields, kind, read_bool, read_text, read_u64,
+    Codec, Transcoder, decode, document, elements, encode, fields, kind, read_bool, read_text, read_u64,
     records,
 };
-use sealane_message::Value;
+use sealane_message::{DataType, Value};
 
 /// JSON from anywhere.
 pub fn json(bytes: &[u8]) {
@@ -67,6 +67,23 @@ pub fn transcode(bytes: &[u8]) {
             let back = |bytes: &[u8]| ordered(decode(to, bytes).expect("a valid datum"));
             same(&back(&there), &back(&direct));
         }
+    }
+}
+
+/// The body of a document, whose data type the first byte says, from anywhere.
+pub fn document(bytes: &[u8]) {
+    let Some((&first, body)) = bytes.split_first() else { return };
+    let data_type = DataType::from_number(first.into());
+    match document::decode(data_type, body) {
+        Ok(read) => {
+            let mut written = Vec::new();
+            document::encode(&read, &mut written).expect("what was read");
+            assert_eq!(written, body);
+            let mut json = Vec::new();
+            encode(Codec::Json, &document::to_value(&read), &mut json);
+            Transcoder::new().validate(Codec::Json, &json).expect("a value that JSON can say");
+        }
+        Err(error) => assert!(error.info().code.starts_with("SL-DOC-")),
     }
 }
 

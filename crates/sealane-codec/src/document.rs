@@ -14,11 +14,12 @@
 
 mod error;
 mod read;
+mod show;
 mod write;
 
 use std::borrow::Cow;
 
-use sealane_message::DataType;
+use sealane_message::{DataType, Value};
 use sealane_message::document::{
     Activity, Call, Count, Document, Emergency, EmergencyKind, Heartbeat, Incident, IncidentKind,
     Location, Position, Vitals,
@@ -86,6 +87,11 @@ pub fn decode(data_type: DataType, body: &[u8]) -> Result<Document<'_>, Document
     };
     reader.finish()?;
     Ok(document)
+}
+
+/// What programs and people are shown of it: a map with the names of `spec/document.md`.
+pub fn to_value(document: &Document<'_>) -> Value {
+    show::to_value(document)
 }
 
 fn write(document: &Document<'_>, out: &mut Out<'_>) -> Result<(), DocumentError> {

@@ -1,6 +1,7 @@
-"""Reads Sealane's frames. The specification is spec/seal.md and spec/frame.md."""
+"""Reads Sealane's frames. The specification is spec/seal.md, spec/frame.md and spec/document.md."""
 
 from .compact_units import CompactLink
+from .document import read_document
 from .frame import (
     Announced,
     Header,
@@ -57,4 +58,5 @@ __all__ = [
     "open_live",
     "open_stored",
     "ratchet",
+    "read_document",
 ]

@@ -9,12 +9,13 @@ use std::path::Path;
 #[test]
 fn the_corpus_still_passes() {
     type Check = fn(&[u8]);
-    let targets: [(&str, Check); 5] = [
+    let targets: [(&str, Check); 6] = [
         ("json", codec::json),
         ("msgpack", codec::msgpack),
         ("cbor", codec::cbor),
         ("records", codec::records),
         ("transcode", codec::transcode),
+        ("document", codec::document),
     ];
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus");
     for (target, check) in targets {

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use crate::shared::document_vectors;
 use proptest::option;
 use proptest::prelude::*;
 use sealane_codec::document::{DocumentError, ERRORS, decode, encode};
@@ -274,4 +275,13 @@ fn each_code_is_on_the_page() {
     for error in ERRORS {
         assert!(page.contains(&format!("| {} | `{}` |", error.code, error.name)), "{}", error.code);
     }
+}
+
+#[test]
+fn the_vectors_are_what_the_code_makes() {
+    let kept = include_str!("../../../../vectors/document/bodies.json");
+    assert!(
+        kept == document_vectors::text(),
+        "write them anew: cargo run -p sealane-codec --example document_vectors"
+    );
 }

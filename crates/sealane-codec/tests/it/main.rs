@@ -19,6 +19,7 @@ mod rfc8949;
 mod shared {
     #[allow(unsafe_code)] // A counting allocator can only be written so.
     pub(crate) mod counting;
+    pub(crate) mod document_vectors;
     pub(crate) mod five;
     pub(crate) mod node;
     pub(crate) mod npm;
