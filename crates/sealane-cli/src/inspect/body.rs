@@ -1,6 +1,7 @@
 //! What a body says, as its codec has it.
 
 use sealane::{Codec, DataType, Value};
+use sealane_codec::document;
 use sealane_frame::{Header, Kind};
 
 use super::{hex, words};
@@ -11,8 +12,8 @@ pub(super) struct Head {
     /// The codec's number.
     pub(super) codec: u8,
     pub(super) compression: &'static str,
-    /// Whether the time at which it was made stands before it.
-    pub(super) is_timed: bool,
+    pub(super) kind: Kind,
+    pub(super) data_type: DataType,
 }
 
 impl Head {
@@ -20,14 +21,15 @@ impl Head {
         Self {
             codec: header.codec(),
             compression: words::compression(header.flags()),
-            is_timed: is_timed(header.kind(), header.data_type()),
+            kind: header.kind(),
+            data_type: DataType::from_number(header.data_type()),
         }
     }
-}
 
-/// Whether bodies of that kind and type begin with a time.
-pub(super) fn is_timed(kind: Kind, data_type: u16) -> bool {
-    kind == Kind::Message && DataType::from_number(data_type).is_urgent()
+    /// Whether the time at which it was made stands before it.
+    fn is_timed(&self) -> bool {
+        self.kind == Kind::Message && self.data_type.is_urgent()
+    }
 }
 
 /// A body that can be read.
@@ -43,7 +45,7 @@ pub(super) struct Body {
 /// How a body is shown.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Shown {
-    /// A datum of its codec.
+    /// A datum of its codec, or a document.
     Value(Value),
     /// Text of no codec.
     Text(String),
@@ -54,7 +56,7 @@ pub(super) enum Shown {
 impl Body {
     /// Reads a body, and the time before it if it has one.
     pub(super) fn read(head: Head, bytes: &[u8]) -> Self {
-        if !head.is_timed {
+        if !head.is_timed() {
             return Self::shown(head, bytes);
         }
         match bytes.split_first_chunk() {
@@ -68,12 +70,19 @@ impl Body {
         }
     }
 
-    fn shown(Head { codec, compression, .. }: Head, bytes: &[u8]) -> Self {
+    fn shown(Head { codec, compression, kind, data_type }: Head, bytes: &[u8]) -> Self {
         let raw = |note| Self { shown: Shown::Bytes(bytes.to_vec()), note, time_ms: None };
         if compression != "none" {
             return raw(Some(format!("compressed ({compression}): shown as it travels")));
         }
         let Some(codec) = Codec::from_id(codec) else {
+            if codec == 0
+                && kind == Kind::Message
+                && let Ok(document) = document::decode(data_type, bytes)
+            {
+                let shown = Shown::Value(document::to_value(&document));
+                return Self { shown, note: None, time_ms: None };
+            }
             let note = (codec != 0).then(|| format!("{codec} is no codec that is known"));
             return match std::str::from_utf8(bytes) {
                 Ok(text) if !bytes.is_empty() && text.chars().all(is_printable) => {
@@ -134,7 +143,8 @@ mod tests {
     use super::*;
 
     fn plain(codec: u8) -> Head {
-        Head { codec, compression: "none", is_timed: false }
+        let (kind, data_type) = (Kind::Message, DataType::UNKNOWN);
+        Head { codec, compression: "none", kind, data_type }
     }
 
     #[test]
@@ -150,10 +160,16 @@ mod tests {
         assert!(wrong.note.is_some_and(|note| note.starts_with("not cbor: ")));
         let compressed = Head { compression: "lz4", ..plain(1) };
         assert!(Body::read(compressed, b"1").note.is_some());
-        let timed = Head { is_timed: true, ..plain(1) };
+        let timed = Head { data_type: DataType::COMMAND, ..plain(1) };
         let body = Body::read(timed, b"\x01\x01\0\0\0\0\0\x002");
         assert_eq!((body.time_ms, body.lines(9)), (Some(257), vec!["2".to_owned()]));
         assert!(Body::read(timed, b"2").note.is_some());
+        let seen = Head { data_type: DataType::ACKNOWLEDGEMENT, ..plain(0) };
+        let body = Body::read(seen, b"\x01\0\0\0\0\0\0\0\x07\0\x03\0\0\0");
+        assert_eq!(body.lines(40), ["{\"slot\":7,\"number\":3}"]);
+        assert_eq!(body.time_ms, Some(1));
+        let packet = Head { kind: Kind::Control, data_type: DataType::CLEAR, ..plain(0) };
+        assert!(Body::read(packet, &[0; 6]).lines(80)[0].starts_with("000000  00"));
     }
 
     #[test]

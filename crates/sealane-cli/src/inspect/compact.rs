@@ -1,6 +1,6 @@
 //! The compact form, as far as the link's dictionary and roster are known.
 
-use sealane::Value;
+use sealane::{DataType, Value};
 use sealane_frame::{CompactView, Entry, FrameError, GroupTag, Kind, LinkContext, to_full};
 use sealane_seal::limits::{SIGNATURE_BYTES, TAG_BYTES};
 use sealane_seal::{Class, Epoch};
@@ -150,8 +150,9 @@ fn judge(frame: &[u8], known: &Known, account: &mut Account) -> Option<Vec<u8>> 
     if class == Class::Authenticated {
         let clear = rest.get(..body_bytes).unwrap_or_default();
         let compression = words::compression(flags);
-        let head = body::Head { codec, compression, is_timed: is_timed(frame) };
-        account.body = Some(Body::read(head, clear));
+        account.body = kind_and_type(frame).map(|(kind, data_type)| {
+            Body::read(body::Head { codec, compression, kind, data_type }, clear)
+        });
     }
     let mut full = Vec::new();
     match to_full(frame, &link, &mut full) {
@@ -177,13 +178,13 @@ fn judge(frame: &[u8], known: &Known, account: &mut Account) -> Option<Vec<u8>> 
     }
 }
 
-/// Whether the body begins with a time, by the kind and data type of the prefix.
-fn is_timed(frame: &[u8]) -> bool {
-    let [first, _, _, low, rest @ ..] = frame else { return false };
+/// Kind and data type of a prefix.
+fn kind_and_type(frame: &[u8]) -> Option<(Kind, DataType)> {
+    let [first, _, _, low, rest @ ..] = frame else { return None };
     let is_wide = first & 0x40 != 0;
     let high = rest.first().copied().filter(|_| is_wide).unwrap_or_default();
-    let kind = Kind::from_id(first >> 4 & 3);
-    kind.is_some_and(|kind| body::is_timed(kind, u16::from_le_bytes([*low, high])))
+    let data_type = DataType::from_number(u16::from_le_bytes([*low, high]));
+    Some((Kind::from_id(first >> 4 & 3)?, data_type))
 }
 
 /// Why a prefix is none.

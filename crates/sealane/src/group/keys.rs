@@ -3,7 +3,7 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
-use sealane_codec::{Codec, Kind as ValueKind, Transcoder};
+use sealane_codec::{Codec, Kind as ValueKind, Transcoder, document};
 use sealane_frame::{Compression, FrameBuf, FrameView, GroupTag, HEADER_BYTES, Kind, open_stored};
 use sealane_group::{Change, EpochSource, Mark, Member, Membership, Notice, Sender};
 use sealane_message::{DataType, Topic};
@@ -228,8 +228,6 @@ impl GroupKeys {
         let mut body = HEADER_BYTES + body.start..HEADER_BYTES + body.end;
         let data_type = DataType::from_number(header.data_type());
         self.policy.admits(data_type, opened.class(), &self.group)?;
-        let codec = Codec::from_id(header.codec()).filter(|codec| *codec != Codec::MsgPackRecords);
-        let codec = codec.ok_or(Unshown::NoEnvelope)?;
         if header.compression() != Compression::None {
             return Err(Unshown::NoEnvelope);
         }
@@ -239,12 +237,31 @@ impl GroupKeys {
             time_ms = Some(u64::from_le_bytes(*bytes.ok_or(Unshown::NoEnvelope)?));
             body.start += TIME_BYTES;
         }
-        let envelope = Bytes::from(frame).slice(body);
-        check(&mut self.scratch, codec, &envelope).map_err(|_| Unshown::NoEnvelope)?;
+        let body = Bytes::from(frame).slice(body);
+        let (codec, envelope) = self.envelope(header.codec(), data_type, body)?;
         let sender =
             self.member.name_of(opened.slot(), opened.epoch()).unwrap_or_default().to_owned();
         let (orders, live_from) = (header.orders(), self.member.live_from());
         Ok(Shown { opened, data_type, codec, sender, time_ms, orders, live_from, envelope })
+    }
+
+    /// What a body says: a datum of its codec, or, without one, a document as its value in JSON.
+    fn envelope(
+        &mut self,
+        codec: u8,
+        data_type: DataType,
+        body: Bytes,
+    ) -> Result<(Codec, Bytes), Unshown> {
+        if codec == NO_CODEC {
+            let document = document::decode(data_type, &body).map_err(|_| Unshown::NoEnvelope)?;
+            let mut json = Vec::new();
+            sealane_codec::encode(Codec::Json, &document::to_value(&document), &mut json);
+            return Ok((Codec::Json, json.into()));
+        }
+        let codec = Codec::from_id(codec).filter(|codec| *codec != Codec::MsgPackRecords);
+        let codec = codec.ok_or(Unshown::NoEnvelope)?;
+        check(&mut self.scratch, codec, &body).map_err(|_| Unshown::NoEnvelope)?;
+        Ok((codec, body))
     }
 
     /// The first epoch that may be read at a place: of a dead letter, also in the stream of
@@ -270,6 +287,8 @@ impl GroupKeys {
 
 /// Bytes of the time before the body of an urgent message.
 const TIME_BYTES: usize = size_of::<u64>();
+/// The codec of bodies that have none.
+const NO_CODEC: u8 = 0;
 
 /// Milliseconds since 1970-01-01 UTC, by this machine's clock.
 pub(crate) fn now_ms() -> u64 {
