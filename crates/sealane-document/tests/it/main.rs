@@ -1,6 +1,7 @@
 //! The promises of `sealane-document`, each in a file of its own.
 
 mod converges;
+mod corpus;
 mod exchanges;
 mod keeps_the_newest;
 
