@@ -1,8 +1,8 @@
 //! The decoders of `sealane-codec`.
 
 use sealane_codec::{
-    Codec, Transcoder, decode, document, elements, encode, fields, kind, read_bool, read_text, read_u64,
-    records,
+    Codec, Transcoder, decode, document, elements, encode, fields, kind, read_bool, read_text,
+    read_u64, records,
 };
 use sealane_message::{DataType, Value};
 

@@ -19,7 +19,6 @@ mod write;
 
 use std::borrow::Cow;
 
-use sealane_message::{DataType, Value};
 use sealane_message::document::{
     Activity, Call, Count, Document, Emergency, EmergencyKind, Heartbeat, Incident, IncidentKind,
     Location, Position, Vitals,
@@ -27,6 +26,7 @@ use sealane_message::document::{
 use sealane_message::limits::{
     MAX_CALLSIGN_BYTES, MAX_COUNT, MAX_COUNTERS, MAX_EMERGENCY_TEXT_BYTES,
 };
+use sealane_message::{DataType, Value};
 
 pub use error::{DocumentError, ERRORS};
 
@@ -256,10 +256,7 @@ fn read_position(reader: &mut Reader<'_>) -> Result<Position, DocumentError> {
 
 fn write_emergency(emergency: &Emergency<'_>, out: &mut Out<'_>) -> Result<(), DocumentError> {
     use flag::emergency::{POSITION, TEXT};
-    out.put_flags(&[
-        (POSITION, emergency.position.is_some()),
-        (TEXT, emergency.text.is_some()),
-    ]);
+    out.put_flags(&[(POSITION, emergency.position.is_some()), (TEXT, emergency.text.is_some())]);
     out.put(&emergency.number.to_le_bytes());
     out.put(&[emergency.kind.number()]);
     if let Some(position) = emergency.position {

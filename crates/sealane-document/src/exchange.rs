@@ -51,7 +51,7 @@ pub fn overview(registers: &Registers, max_bytes: usize) -> Vec<Vec<u8>> {
     if parts.is_empty() {
         parts.push(&[]);
     }
-    let (count, mut first) = (parts.len(), 0);
+    let (count, mut first) = (parts.len(), 0_u16);
     let messages = parts.into_iter().enumerate().map(|(index, part)| {
         let is_last = index + 1 == count;
         let last = part.last().filter(|_| !is_last).map_or(MAX_SLOT, |(slot, _)| slot.number());
@@ -131,14 +131,9 @@ struct Held {
 }
 
 /// The frames of a register that a neighbour lacks and would keep.
-fn beyond<'r>(
-    register: &'r Register,
-    held: &Held,
-    most: usize,
-) -> impl Iterator<Item = &'r Entry> {
+fn beyond<'r>(register: &'r Register, held: &Held, most: usize) -> impl Iterator<Item = &'r Entry> {
     // Where all stamps are the same and the marks are not, there is a conflict to settle.
-    let same = register.len() == held.stamps.len()
-        && register.keys().rev().eq(held.stamps.iter());
+    let same = register.len() == held.stamps.len() && register.keys().rev().eq(held.stamps.iter());
     let all = same && marks(register) != held.marks;
     let oldest = held.stamps.last().filter(|_| held.stamps.len() >= most).copied();
     let missing: Vec<&Entry> = register

@@ -87,7 +87,11 @@ impl Registers {
 
     /// The frames of one origin and type, oldest first.
     pub fn of(&self, origin: Slot, data_type: DataType) -> impl Iterator<Item = &Entry> {
-        self.held.get(&origin).and_then(|of| of.get(&data_type)).into_iter().flat_map(|r| r.values())
+        self.held
+            .get(&origin)
+            .and_then(|of| of.get(&data_type))
+            .into_iter()
+            .flat_map(|r| r.values())
     }
 
     /// All frames: by origin, data type and stamp.
@@ -96,9 +100,7 @@ impl Registers {
     }
 
     /// The origins of which there is any, and their registers.
-    pub(crate) fn origins(
-        &self,
-    ) -> impl Iterator<Item = (Slot, &BTreeMap<DataType, Register>)> {
+    pub(crate) fn origins(&self) -> impl Iterator<Item = (Slot, &BTreeMap<DataType, Register>)> {
         self.held.iter().map(|(origin, registers)| (*origin, registers))
     }
 

@@ -125,7 +125,8 @@ proptest! {
 
     #[test]
     fn decoding_undoes_encoding(document in document()) {
-        prop_assert_eq!(decode(document.data_type(), &encoded(&document)).unwrap(), document);
+        let body = encoded(&document);
+        prop_assert_eq!(decode(document.data_type(), &body).unwrap(), document);
     }
 
     #[test]
@@ -149,9 +150,8 @@ proptest! {
 
 #[test]
 fn bodies_have_the_sizes_of_the_page() {
-    let counts = |total, number| {
-        Document::Counter((0..number).map(|id| Count { id, total }).collect())
-    };
+    let counts =
+        |total, number| Document::Counter((0..number).map(|id| Count { id, total }).collect());
     assert_eq!(encoded(&counts(0, 1)).len(), 2);
     assert_eq!(encoded(&counts(MAX_COUNT, MAX_COUNTERS as u8)).len(), MAX_COUNTERS * 9);
     let heartbeat = Heartbeat { next_s: Some(60), up_s: u32::MAX };

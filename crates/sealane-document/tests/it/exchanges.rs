@@ -23,16 +23,18 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn both_hold_the_same_after_one_round_each_way(
+    fn both_hold_the_same_after_two_rounds_each_way(
         a in entries(300),
         b in entries(300),
         max_bytes in 11_usize..400,
     ) {
         let (mut a, mut b) = (holding(&a), holding(&b));
-        let (to_b, to_a) = (given(&a, &b, max_bytes), given(&b, &a, max_bytes));
-        to_b.into_iter().for_each(|entry| { b.take(entry); });
-        to_a.into_iter().for_each(|entry| { a.take(entry); });
-        // Of two frames with one stamp each has given its own.
+        // The second round is for frames with one stamp, which the first shows where others lack.
+        for _ in 0..2 {
+            let (to_b, to_a) = (given(&a, &b, max_bytes), given(&b, &a, max_bytes));
+            to_b.into_iter().for_each(|entry| { b.take(entry); });
+            to_a.into_iter().for_each(|entry| { a.take(entry); });
+        }
         prop_assert_eq!(all(&a), all(&b));
         prop_assert_eq!(digest(&a), digest(&b));
         prop_assert!(given(&a, &b, max_bytes).is_empty());
@@ -66,7 +68,7 @@ fn nothing_is_said_where_nothing_differs() {
 }
 
 #[test]
-fn an_overview_of_20_origins_takes_125_bytes_and_an_inventory_of_one_40() {
+fn an_overview_of_20_origins_takes_125_bytes_and_an_inventory_of_one_36() {
     let mut registers = Registers::new();
     for origin in 0..20 {
         for of in [DataType::COUNTER, DataType::VITALS, DataType::LOCATION, DataType::EMERGENCY] {

@@ -78,7 +78,7 @@ fn the_newest_frames_are_kept_and_no_more() {
 #[test]
 fn one_of_two_frames_with_one_stamp_is_kept_by_all() {
     let [one, other] = [0, 1].map(|copy| entry(1, DataType::COUNTER, stamp(0, 1), copy));
-    let (mut first, mut second) = (holding(&[one.clone()]), holding(&[other.clone()]));
+    let [mut first, mut second] = [&one, &other].map(|only| holding(std::slice::from_ref(only)));
     let took = (first.take(other), second.take(one));
     let conflict = |is_kept| Taken::Conflict { is_kept };
     assert!(took == (conflict(true), conflict(false)) || took == (conflict(false), conflict(true)));

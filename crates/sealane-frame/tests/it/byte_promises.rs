@@ -5,8 +5,8 @@ use sealane_codec::{document, event};
 use sealane_frame::{FrameBuf, seal_compact, seal_frame};
 use sealane_message::DataType;
 use sealane_message::document::{Call, Count, Document, Heartbeat, Location, Position};
-use sealane_message::limits::MAX_COUNT;
 use sealane_message::event::{Action, Content, Event, EventId, Reference};
+use sealane_message::limits::MAX_COUNT;
 use sealane_seal::limits::{MAX_COUNTER, MAX_SLOT};
 use sealane_seal::{Class, Suite};
 
