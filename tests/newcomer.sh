@@ -82,6 +82,17 @@ follow() {
   echo "  # goes on, there after $took s"
 }
 
+# Whether a line that installs has put the program of this commit where it is found from here on.
+is_installed() {
+  case $1 in
+  *crates/sealane-bench*) program=sealane-bench ;;
+  *) program=sealane ;;
+  esac
+  "$program" --version | sed 's/^/  /'
+  [ "$(command -v "$program")" = "$work/installed/bin/$program" ] &&
+    "$program" --version | grep -q "$(git rev-parse --short=7 HEAD)"
+}
+
 type_line() {
   who=$1 line=$2
   count=$((count + 1))
@@ -104,6 +115,14 @@ type_line() {
   show "$printed"
   echo "  # exit $code, $took s"
   if [ "$code" -ne 0 ]; then failed=$((failed + 1)); fi
+  case $line in
+  'cargo install'*)
+    hash -r
+    if ! is_installed "$line"; then
+      failed=$((failed + 1))
+      echo '  FAILED: what was installed is not what is found'
+    fi ;;
+  esac
 }
 
 # The lines of the README's blocks of shell, those that end with a backslash joined.

@@ -1,7 +1,7 @@
 //! What `--version` says beside the number: the commit, and the target that this is built for.
 //!
-//! Both programs run this script (`build` in their manifests), and no library does: a new commit
-//! builds two packages anew, not all. Whoever builds from an archive names the commit by the
+//! All programs run this script (`build` in their manifests), and nothing else does: a new commit
+//! builds three packages anew, not all. Whoever builds from an archive names the commit by the
 //! variable `SEALANE_COMMIT`.
 
 use std::path::{Path, PathBuf};

@@ -8,6 +8,8 @@ pub mod frame;
 pub mod group;
 pub mod hub;
 pub mod link;
+pub mod mesh;
 pub mod policy;
 pub mod seal;
+pub mod sim;
 pub mod vault;

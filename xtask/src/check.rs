@@ -34,7 +34,7 @@ pub(crate) fn add(steps: &mut Steps) {
         // of what all depends on a second time.
         let mut command = process::cargo();
         command.args(["doc", "--no-deps", "--workspace", "--lib", "--examples"]);
-        command.args(["--bin", "sealane-bench", "--bin", "xtask"]);
+        command.args(["--bin", "sealane-bench", "--bin", "sealane-sim", "--bin", "xtask"]);
         process::run(command.env("RUSTDOCFLAGS", "-D warnings"))
     });
     steps.optional("features", features);

@@ -7,12 +7,14 @@ use std::path::Path;
 use crate::process::{self, Outcome, SHIP};
 
 const SHELLS: [&str; 3] = ["bash", "zsh", "fish"];
-const FILES: [&str; 8] = [
+const FILES: [&str; 10] = [
     "README.md",
     "CHANGELOG.md",
     "LICENSE-APACHE",
     "LICENSE-MIT",
     "packaging/sealane.service",
+    "packaging/sealane-relay.service",
+    "packaging/sealane-mesh@.service",
     "packaging/Containerfile",
     "packaging/grafana-dashboard.json",
     "packaging/prometheus-rules.yml",

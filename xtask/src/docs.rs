@@ -16,7 +16,7 @@ pub(crate) const ERRORS: &str = "docs/ERRORS.md";
 /// Where other programs read the error codes.
 const ERROR_LIST: &str = "spec/errors.json";
 /// What is not shipped has errors that no program meets.
-const INSTRUMENT: &str = "crates/sealane-bench/";
+const INSTRUMENTS: [&str; 2] = ["crates/sealane-bench/", "crates/sealane-sim/"];
 /// Where the client library has the errors of a hub.
 const HUB_ERRORS: &str = "crates/sealane/src/hub_error/list.rs";
 /// The steps of the codes that a hub answers.
@@ -112,9 +112,9 @@ fn errors_page(rows: &[ErrorRow]) -> String {
     let mut page = String::from(
         "# Error codes\n\n\
          A code is stable and never used again for something else. `sealane explain CODE` shows \
-         its row,\nbut for those of `sealane-bench`. `cargo xtask docs` makes this page from the \
-         `errors!` tables\nof the crates, and `spec/errors.json` for programs. A hub answers those \
-         of HUB, NODE and TOPIC.\n\n\
+         its row,\nbut for those of `sealane-bench` and `sealane-sim`. `cargo xtask docs` makes \
+         this page from the\n`errors!` tables of the crates, and `spec/errors.json` for programs. \
+         A hub answers those of HUB,\nNODE and TOPIC.\n\n\
          *Again* says whether a program may try the same again without a person: `never`; \
          `later`, and where\na hub says `Retry-After`, not before; or `reconnect`, on a new \
          connection, with growing waits.\n\n\
@@ -140,7 +140,8 @@ fn error_list(rows: &[ErrorRow]) -> String {
              \"retry\": {retry}}}"
         )
     };
-    let rows = rows.iter().filter(|row| !row.path.starts_with(INSTRUMENT)).map(row);
+    let is_product = |row: &&ErrorRow| !INSTRUMENTS.iter().any(|dir| row.path.starts_with(dir));
+    let rows = rows.iter().filter(is_product).map(row);
     format!("[\n{}\n]\n", rows.collect::<Vec<_>>().join(",\n"))
 }
 

@@ -99,7 +99,7 @@ const COMMANDS: &[Command] = &[
     Command {
         name: "pictures",
         arguments: "[FOLDER]",
-        summary: "the console and the bench's pages as pictures in results/pictures",
+        summary: "the console, the bench's pages and the command line in results/pictures",
         run: pictures::run,
     },
     Command {

@@ -20,6 +20,8 @@ const TOOLS: &[Tool] = &[
     Tool { name: "script", package: "bsdutils", used_by: "what a terminal is shown" },
     Tool { name: "chrt", package: "util-linux", used_by: "a hostile crowd" },
     Tool { name: "unshare", package: "util-linux", used_by: "what pages say" },
+    Tool { name: "zsh", package: "zsh", used_by: "what shells complete" },
+    Tool { name: "fish", package: "fish", used_by: "what shells complete" },
     Tool {
         name: "chromium-headless-shell",
         package: "chromium-headless-shell",

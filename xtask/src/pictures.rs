@@ -1,5 +1,7 @@
-//! `cargo xtask pictures`: the console and the bench's pages as people see them, in
-//! `results/pictures`.
+//! `cargo xtask pictures`: the console, the bench's pages and what the command line shows, as
+//! people see them, in `results/pictures`.
+
+mod screens;
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -35,7 +37,10 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     let node = Node::start(&programs, &work)?;
     let mut script = process::program("node");
     script.arg("tests/js/pictures.mjs").arg(&node.address).args([&cost, &book]).arg(&pictures);
-    process::run(&mut script)
+    process::run(&mut script)?;
+    let sample = std::fs::copy(process::root().join(SAMPLE), work.join("fleet.jsonl"));
+    sample.map_err(failed)?;
+    screens::keep(&programs, &work, &node.address, &pictures)
 }
 
 /// Both programs, built now.

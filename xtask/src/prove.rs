@@ -245,6 +245,24 @@ const PROOFS: &[Proof] = &[
         environment: &[],
     },
     Proof {
+        name: "medium",
+        shows: "a delivery at 16 receivers beside the origin's packets, which are copied by value",
+        runs: Runs::Bench { package: "sealane-sim", bench: "medium" },
+        environment: &[],
+    },
+    Proof {
+        name: "city",
+        shows: "48 gateways and 100 vehicles of the mesh for 60 s: no loop, how fast, load",
+        runs: Runs::Test { package: "sealane-sim", named: "a_city_begins" },
+        environment: &[("SEALANE_SECONDS", "60")],
+    },
+    Proof {
+        name: "radios",
+        shows: "1,000 LoRa radios of the mesh for an hour: how fast, nobody over its share",
+        runs: Runs::Test { package: "sealane-sim", named: "a_thousand_radios" },
+        environment: &[("SEALANE_SECONDS", "3600")],
+    },
+    Proof {
         name: "cost",
         shows: "what each step of a vehicle's messages costs, and the ways from end to end",
         runs: Runs::Instrument(&["cost", "crates/sealane-bench/samples/fleet.jsonl"]),

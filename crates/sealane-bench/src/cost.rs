@@ -13,13 +13,14 @@
 mod advice;
 mod hub;
 mod input;
+mod link;
 pub(crate) mod record;
 mod report;
 mod run;
 mod sequence;
 mod step;
 mod table;
-mod text;
+pub(crate) mod text;
 mod trip;
 mod way;
 
@@ -27,6 +28,7 @@ use std::io;
 use std::path::Path;
 
 pub use input::{Holding, Sample};
+pub use link::LinkRow;
 pub use record::record;
 pub use report::{Input, Report, Row, Source};
 pub use run::{Options, run};

@@ -147,8 +147,8 @@ impl Members {
         self.announce()
     }
 
-    /// The sender makes itself known on the link, and the reader takes it.
-    fn announce(&mut self) -> Result<(), Error> {
+    /// The frame by which the sender makes itself known.
+    pub(crate) fn announcement(&mut self) -> Result<Vec<u8>, Error> {
         self.starts += 1;
         let fields = HeaderFields {
             kind: Kind::Control,
@@ -159,7 +159,13 @@ impl Members {
         let body = Announcement { start: self.starts, orders: 0 }.to_bytes();
         let mut buf = FrameBuf::new();
         let frame = seal_frame(&mut self.sealer, &fields, &Binding::link(), &body, &mut buf)?;
-        let mut announced = open_announcement(&mut self.opener, frame)?;
+        Ok(frame.to_vec())
+    }
+
+    /// The sender makes itself known on the link, and the reader takes it.
+    fn announce(&mut self) -> Result<(), Error> {
+        let mut frame = self.announcement()?;
+        let mut announced = open_announcement(&mut self.opener, &mut frame)?;
         if let Some(state) = announced.to_store(self.sessions.now_ms()) {
             self.sessions.store(&state)?;
         }

@@ -13,7 +13,7 @@ use sealane_protocol::Level;
 use sealane_seal::Class;
 
 use crate::book::{Book, Correction, Row as BookRow, Table};
-use crate::cost::{Link, Report, Row, Source, Step};
+use crate::cost::{Link, Report, Row, Source, Step, text};
 use crate::measure::{Figure, Machine, Unit};
 
 use chart::{Bar, Dot, Group, Part, bars, columns, dots};
@@ -57,6 +57,9 @@ pub fn cost(report: &Report) -> String {
     body += &table(&["word", "meaning"], &meanings, &[0, 1]);
     body += "<h2>From end to end</h2>";
     body += &ways(report);
+    let _ = write!(body, "<h2>Links</h2><p>{}</p>", escaped(text::LINKS));
+    let links: Vec<Vec<String>> = report.links.iter().map(text::link).collect();
+    body += &table(&text::LINKS_HEAD, &links, &[0]);
     body += "<h2>Each step alone</h2>";
     body += &steps(report);
     document("What a message costs", &body)

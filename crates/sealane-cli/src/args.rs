@@ -47,13 +47,21 @@ the terminal.
 SEALANE_LOG sets what is logged: error, warn, info or debug.
 SEALANE_LOG_FORMAT=json makes the log JSON. NO_COLOR turns colours off.";
 
+const SIM: &str = "\
+The simulator is a program of its own, `sealane-sim`, which is not shipped.
+This verb runs the one of the same commit from the same folder.
+docs/SIMULATOR.md has its verbs and flags. To build it:
+
+  cargo build --release -p sealane-sim           beside target/release/sealane
+  cargo install --path crates/sealane-sim        onto your path";
+
 const BENCH: &str = "\
 The benchmarks are a program of their own, `sealane-bench`, which is not
 shipped. This verb runs the one of the same commit from the same folder.
 docs/BENCHMARKING.md has its verbs and flags. To build it:
 
-  cargo build --release -p sealane-bench         beside target/release/sealane
-  cargo install --path crates/sealane-bench      onto your path";
+  cargo build --release -p sealane-bench               into target/release
+  cargo install --locked --path crates/sealane-bench   onto your path";
 
 /// Durable message streams, end-to-end encryption and sealed backups in one program.
 #[derive(Debug, Parser)]
@@ -108,7 +116,7 @@ pub enum Command {
     Token(token::Token),
     /// Watch the streams of a hub: rates, lag and readers
     Top(operate::Top),
-    /// Check a node and its machine for problems: disk, store, tokens, hub
+    /// Check a node and its machine for problems: disk, clocks, store, tokens, hub
     Doctor(operate::Doctor),
     /// Copy the streams and tokens of a node into a folder, while the node runs
     Backup(operate::Backup),
@@ -130,6 +138,8 @@ pub enum Command {
     Inspect(Inspect),
     /// Measure what messages, hub and vault cost on this machine
     Bench(Bench),
+    /// Run many machines in virtual time over modelled radio
+    Sim(Sim),
     /// Show the main job on the telemetry of this machine, with a crash in it
     Demo(Demo),
     /// Print completions for a shell
@@ -510,6 +520,15 @@ pub struct Inspect {
 #[command(disable_help_flag = true, after_long_help = BENCH)]
 pub struct Bench {
     /// What `sealane-bench` is told, untouched; `--help` lists it
+    #[arg(value_name = "ARGUMENT", trailing_var_arg = true, allow_hyphen_values = true)]
+    pub arguments: Vec<OsString>,
+}
+
+/// `sealane sim`.
+#[derive(Debug, Args)]
+#[command(disable_help_flag = true, after_long_help = SIM)]
+pub struct Sim {
+    /// What `sealane-sim` is told, untouched; `--help` lists it
     #[arg(value_name = "ARGUMENT", trailing_var_arg = true, allow_hyphen_values = true)]
     pub arguments: Vec<OsString>,
 }

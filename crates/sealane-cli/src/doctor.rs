@@ -1,5 +1,7 @@
 //! `sealane doctor`: looks for what will hurt a node later, on this machine and at the hub.
 
+mod clock;
+
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -13,6 +15,7 @@ use sealane_node::access::{Right, Token, Tokens};
 use crate::args::operate::Doctor;
 use crate::colour::Tone;
 use crate::config::{File, Key};
+use crate::terminal::wrap;
 use crate::times::{count, show_bytes};
 use crate::token::ORDERS_OPEN;
 use crate::{Failure, Terminal, stream};
@@ -36,6 +39,11 @@ const FILE_SYSTEMS: [(u64, &str, &str); 6] = [
     (0xff53_4d42, "SMB", "locks and fsync depend on the server; use a disk of this machine"),
     (0x6573_5546, "FUSE", "what fsync means depends on the program behind it"),
 ];
+
+/// Columns of the verdict and of what was looked at.
+const SAID_AT: usize = 23;
+/// Columns that words need to be read below each other.
+const MIN_SAID: usize = 30;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Verdict {
@@ -120,14 +128,29 @@ pub async fn run(
                 ("said", finding.said.as_str().into()),
             ])?;
         } else {
-            let verdict = format!("{:<9}", finding.verdict.name());
-            let verdict = terminal.painted(finding.verdict.tone(), &verdict);
-            terminal.write(verdict.as_bytes())?;
-            terminal.line(format_args!("{:<12}{}", finding.what, finding.said))?;
+            show(finding, terminal)?;
         }
     }
     let bad = findings.0.iter().filter(|finding| finding.verdict == Verdict::Bad).count();
     if bad == 0 { Ok(()) } else { Err(Failure::Doctor(bad)) }
+}
+
+/// Writes a finding in columns; the words go on below each other where the terminal has room.
+fn show(finding: &Finding, terminal: &mut Terminal) -> Result<(), Failure> {
+    let room = terminal.size().map(|size| size.columns.saturating_sub(SAID_AT));
+    let lines = match room {
+        Some(room) if room >= MIN_SAID => wrap(&finding.said, room),
+        _ => vec![finding.said.clone()],
+    };
+    let verdict = format!("{:<9}", finding.verdict.name());
+    let verdict = terminal.painted(finding.verdict.tone(), &verdict);
+    terminal.write(verdict.as_bytes())?;
+    let mut what = format!("{:<14}", finding.what);
+    for line in lines {
+        terminal.line(format_args!("{what}{line}"))?;
+        what = " ".repeat(SAID_AT);
+    }
+    Ok(())
 }
 
 fn on_this_machine(data: &Path, deep: bool, findings: &mut Findings) {
@@ -146,6 +169,7 @@ fn on_this_machine(data: &Path, deep: bool, findings: &mut Findings) {
     findings.good("data", data.display().to_string());
     free_room(data, findings);
     disk(data, findings);
+    clock::of_this_machine(data, findings);
     store(data, deep, findings);
     tokens(data, findings);
 }
@@ -293,6 +317,7 @@ async fn at_the_hub(client: &Client, findings: &mut Findings) {
     } else {
         findings.warning("hub", format!("{said}; it is {theirs}, this program {mine}"));
     }
+    clock::of_the_hub(client, findings).await;
     match streams(client).await {
         Ok((count, damaged, dead)) => {
             if damaged > 0 {

@@ -8,8 +8,8 @@ use crate::Failure;
 /// JSON, or text that is not JSON, becomes `{"data": …}`.
 ///
 /// # Errors
-/// [`Failure::Body`] for text that begins like a JSON map and is none: a slip of quoting more
-/// often than a message.
+/// [`Failure::Body`] for text that begins as a JSON map does, and is not one: more often a slip of
+/// quoting than a message.
 pub fn encode(body: &str, codec: Codec) -> Result<Vec<u8>, Failure> {
     let envelope = value(body)?;
     if codec == Codec::Json && body.trim_start().starts_with('{') {

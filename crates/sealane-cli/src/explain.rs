@@ -16,6 +16,7 @@ pub fn table() -> impl Iterator<Item = &'static ErrorInfo> {
         sealane_seal::ERRORS,
         sealane_seal::policy::ERRORS,
         sealane_frame::ERRORS,
+        sealane_mesh::ERRORS,
         sealane_link::ERRORS,
         sealane_group::ERRORS,
         sealane_protocol::ERRORS,

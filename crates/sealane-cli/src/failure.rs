@@ -68,6 +68,17 @@ sealane_message::errors! {
             /// What was wrong.
             cause: String,
         },
+        /// The simulator is not beside this program, or is of another commit.
+        #[error("{}: {cause}", program.display())]
+        #[code("SL-CLI-28", "NoSim")]
+        #[cause("`sealane-sim` is not beside this program, or is of another commit")]
+        #[hint("Build it of the same commit and profile: `cargo build --release -p sealane-sim`.")]
+        NoSim {
+            /// Where it was looked for.
+            program: PathBuf,
+            /// What was wrong.
+            cause: String,
+        },
         /// The node did not start.
         #[error(transparent)]
         #[inner(0)]
@@ -148,7 +159,8 @@ sealane_message::errors! {
         #[error("files and folders that were left out, as named above: {0}")]
         #[code("SL-CLI-16", "Skipped")]
         #[cause("some files or folders were not kept or not restored")]
-        #[hint("All others were. See the reason beside each name, and run it again.")]
+        #[hint("All others were kept or restored. See the reason beside each name, and run the \
+                command again.")]
         Skipped(usize),
         /// Flags that do not go together, or an answer that is missing.
         #[error("{0}")]
@@ -156,10 +168,10 @@ sealane_message::errors! {
         #[cause("the flags do not go together")]
         #[hint("`sealane help VERB` shows the flags of a verb, with examples.")]
         Usage(&'static str),
-        /// A body that begins like a JSON map and is none.
-        #[error("the body begins like a JSON map but is none: {0}")]
+        /// A body that begins as a JSON map does, and is not one.
+        #[error("the body begins as a JSON map does, but is not one: {0}")]
         #[code("SL-CLI-05", "InvalidBody", exit = Usage)]
-        #[cause("the body begins like a JSON map and is none")]
+        #[cause("the body begins as a JSON map does, and is not one")]
         #[hint("Quote the body for the shell, or write text that begins with a brace as a JSON \
                 string.")]
         Body(CodecError),
@@ -217,7 +229,7 @@ sealane_message::errors! {
         #[error("the program could not start its threads: {0}")]
         #[code("SL-CLI-08", "Runtime")]
         #[cause("the program could not start its threads")]
-        #[hint("The system's limits on threads or memory are reached.")]
+        #[hint("Raise the system's limits on threads and memory: they are reached.")]
         Runtime(io::Error),
         /// A code or name that no table has.
         #[error("`{0}` is no error code or name")]
@@ -241,7 +253,7 @@ sealane_message::errors! {
         #[error("{refused} of {seen} frames, fragments and batches were refused")]
         #[code("SL-CLI-14", "FramesRefused")]
         #[cause("some of the captured frames are not well-formed or did not open")]
-        #[hint("The output says of each why, with its own code.")]
+        #[hint("The output says why for each of them, with a code.")]
         Refused {
             /// How many were refused.
             refused: u64,

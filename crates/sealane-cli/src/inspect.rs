@@ -9,6 +9,7 @@
 use std::path::Path;
 
 use sealane_frame::{CompactView, Fragment, FrameView, Unit};
+use sealane_link::Note;
 
 use crate::args::Inspect;
 use crate::{Failure, Terminal};
@@ -43,6 +44,9 @@ use keys::{CaptureKeys, Opening};
 use show::Show;
 use tally::Tally;
 use units::Gathering;
+
+/// Why what the ends of a link tell each other is not explained.
+const NOTE: &str = "asks for announcements, and is no frame";
 
 /// Explains all that a capture holds.
 ///
@@ -105,6 +109,9 @@ impl Inspection<'_> {
     ) -> Result<Result<(), CaptureError>, Failure> {
         loop {
             match input.next() {
+                Ok(Some(Item::Unit(_, bytes))) if Note::parse(&bytes).is_some() => {
+                    self.tally.skip(NOTE);
+                }
                 Ok(Some(Item::Unit(origin, bytes))) => self.unit(&origin, &bytes)?,
                 Ok(Some(Item::Skipped(reason))) => self.tally.skip(reason),
                 Ok(None) => return Ok(Ok(())),

@@ -12,8 +12,8 @@ use crate::passphrase::Passphrase;
 use crate::{Failure, Terminal};
 
 const LOST: &str = "\
-Nobody can bring lost keys back: without them you are no member of your groups, sealed messages
-stay closed, and of a group that you are the authority of nobody can invite or remove members.
+If you lose these keys, nobody can bring them back. You lose access to your groups and to
+their messages, and nobody can invite or remove members of the groups that you made.
 Keep a backup elsewhere: sealane key backup > FILE";
 
 /// Makes, shows, backs up or restores an identity.

@@ -7,7 +7,7 @@
 
 pub mod args;
 pub mod backup;
-pub mod bench;
+pub mod beside;
 pub mod cert;
 mod colour;
 pub mod complete;
@@ -142,7 +142,10 @@ pub async fn run(cli: Cli, terminal: &mut Terminal) -> Result<(), Failure> {
         Command::Restore(args) => backup::restore(&args, &file?, terminal),
         Command::Explain(args) => explain::run(&args, file, terminal),
         Command::Inspect(args) => inspect::run(&args, terminal),
-        Command::Bench(args) => bench::run(&args, terminal.json()),
+        Command::Bench(args) => {
+            beside::run(beside::Beside::Bench, &args.arguments, terminal.json())
+        }
+        Command::Sim(args) => beside::run(beside::Beside::Sim, &args.arguments, terminal.json()),
         Command::Demo(args) => demo::run(&args, terminal).await,
         Command::Completions(args) => complete::script(&args, terminal),
         Command::Man(args) => pages::man(&args, terminal),

@@ -56,27 +56,46 @@ async fn up(keys: &KeyFolder, asked: &Up, terminal: &mut Terminal) -> Result<(),
     let (port, carrier) = (relay.port(), Arc::clone(&end));
     let carrier = std::thread::spawn(move || carrier.carry(sender, port));
     started(&asked.group, &mesh, mtu, terminal)?;
-    let mut beat = tokio::time::interval(BEAT);
-    let name = loop {
-        tokio::select! {
-            name = signals.next() => match name {
-                "SIGHUP" => {
-                    let outcome = reload(keys, asked, &mut plan, &relay, &end);
-                    tell_reload(&relay, outcome);
-                }
-                name => break name,
-            },
-            _ = beat.tick() => follow(&mut plan, &relay, &end),
-        }
-    };
+    let name = until_end(keys, asked, &mut plan, &relay, &end, &mut signals).await;
     eprintln!("sealane: {name}: stopping");
+    let ended = Arc::clone(&end);
     let tally = tokio::task::spawn_blocking(move || {
-        end.stop();
+        ended.stop();
         // A thread that has panicked has said so on standard error.
         let _ = carrier.join();
         relay.stop()
     });
-    tell(&tally.await.map_err(|error| Failure::Runtime(error.into()))?, terminal)
+    tell(&tally.await.map_err(|error| Failure::Runtime(error.into()))?, terminal)?;
+    match end.is_gone() {
+        true => Err(wrong(LinkError::InterfaceGone { interface: mesh.interface })),
+        false => Ok(()),
+    }
+}
+
+/// Goes on until there is a reason to end, and names it.
+async fn until_end(
+    keys: &KeyFolder,
+    asked: &Up,
+    plan: &mut Plan,
+    relay: &Relay,
+    end: &End,
+    signals: &mut Signals,
+) -> &'static str {
+    let mut beat = tokio::time::interval(BEAT);
+    loop {
+        tokio::select! {
+            name = signals.next() => match name {
+                "SIGHUP" => tell_reload(relay, reload(keys, asked, plan, relay, end)),
+                name => return name,
+            },
+            _ = beat.tick() => {
+                if end.is_gone() {
+                    return "its interface is gone";
+                }
+                follow(plan, relay, end);
+            }
+        }
+    }
 }
 
 fn reload(

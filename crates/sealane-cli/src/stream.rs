@@ -6,9 +6,12 @@ use sealane::{Client, Configure, ConsumerState, GroupTag, Start, StreamState, Va
 
 use crate::args::{Stream, StreamNew, StreamPurge, StreamSet, StreamVerb};
 use crate::config::File;
-use crate::terminal::{confirm, map, table};
+use crate::terminal::{Narrow, confirm, map, narrowed, table};
 use crate::times::{count, show_bytes, show_time};
 use crate::{Failure, Terminal, key, leaks};
+
+/// Columns of the list that a narrow terminal goes without, the first of them first.
+const SPARED: [&str; 3] = ["FIRST", "SEALED", "LEVEL"];
 
 /// Lists, shows, changes or removes streams.
 ///
@@ -61,7 +64,15 @@ async fn list(
     }
     let rows: Vec<_> = streams.iter().map(row).collect();
     let head = ["STREAM", "SEALED", "FIRST", "NEXT", "COUNT", "SIZE", "LEVEL", "LAST"];
-    terminal.write(table(&head, &rows).as_bytes())
+    let text = match terminal.size() {
+        // Whole topics: they are copied from here.
+        Some(size) => {
+            let narrow = Narrow { columns: size.columns, spared: &SPARED, least: usize::MAX };
+            narrowed(&head, rows, &narrow)
+        }
+        None => table(&head, &rows),
+    };
+    terminal.write(text.as_bytes())
 }
 
 fn row(state: &StreamState) -> Vec<String> {

@@ -20,6 +20,13 @@ pub struct Terminal {
     colours: Colours,
 }
 
+/// How much a terminal shows at once.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Size {
+    pub(crate) columns: usize,
+    pub(crate) rows: usize,
+}
+
 impl Terminal {
     /// The terminal of this process.
     pub fn standard(json: bool) -> Self {
@@ -49,6 +56,13 @@ impl Terminal {
     /// Whether a terminal shows the data that is written.
     pub fn screen(&self) -> bool {
         self.screen
+    }
+
+    /// The size of the terminal that shows the data, if one does and tells it.
+    pub(crate) fn size(&self) -> Option<Size> {
+        let told = rustix::termios::tcgetwinsize(std::io::stdout()).ok();
+        let size = told.filter(|told| self.screen && told.ws_col > 0 && told.ws_row > 0)?;
+        Some(Size { columns: usize::from(size.ws_col), rows: usize::from(size.ws_row) })
     }
 
     /// The text as it is shown to people: in the colour of its tone where there are colours, and
@@ -204,6 +218,14 @@ fn shown(text: &str, is_hidden: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
+/// The line, or as much of it as fits into so many columns.
+pub(crate) fn cut(line: &str, columns: usize) -> String {
+    if line.chars().count() <= columns {
+        return line.to_owned();
+    }
+    line.chars().take(columns.saturating_sub(1)).chain(['…']).collect()
+}
+
 /// Columns, each as wide as its widest cell; numbers to the right.
 /// A name that others gave to something stands in one cell, whatever characters it has.
 pub(crate) fn table(head: &[&str], rows: &[Vec<String>]) -> String {
@@ -234,15 +256,103 @@ pub(crate) fn table(head: &[&str], rows: &[Vec<String>]) -> String {
     text
 }
 
+/// How a table becomes narrow.
+pub(crate) struct Narrow<'a> {
+    /// What it may be wide at most.
+    pub(crate) columns: usize,
+    /// The heads of what it goes without first, as many as it takes.
+    pub(crate) spared: &'a [&'a str],
+    /// If that does not do, the cells of its first column are cut, but none below this.
+    pub(crate) least: usize,
+}
+
+/// The table as narrow as it has to be.
+pub(crate) fn narrowed(head: &[&str], mut rows: Vec<Vec<String>>, narrow: &Narrow<'_>) -> String {
+    let Narrow { columns, spared, least } = *narrow;
+    let mut head = head.to_vec();
+    let width = |text: &str| text.lines().map(|line| line.chars().count()).max().unwrap_or(0);
+    let mut text = table(&head, &rows);
+    for name in spared {
+        let Some(at) = head.iter().position(|column| column == name) else { continue };
+        if width(&text) <= columns {
+            return text;
+        }
+        head.remove(at);
+        rows.iter_mut().for_each(|row| drop(row.remove(at)));
+        text = table(&head, &rows);
+    }
+    let over = width(&text).saturating_sub(columns);
+    let first = rows.iter().filter_map(|row| row.first());
+    let widest = first.map(|cell| cell.chars().count()).max().unwrap_or(0);
+    let most = widest.saturating_sub(over).max(least);
+    for cell in rows.iter_mut().filter_map(|row| row.first_mut()) {
+        *cell = cut(cell, most);
+    }
+    table(&head, &rows)
+}
+
+/// The text in lines of at most so many columns, parted between words.
+pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let fits = |line: &String| line.chars().count() + 1 + word.chars().count() <= columns;
+        match lines.last_mut() {
+            Some(line) if line.is_empty() => line.push_str(word),
+            Some(line) if fits(line) => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_narrow_terminal_breaks_no_line_of_a_table() {
+        const LEAST: usize = 12;
+        let head = ["STREAM", "MSG/S", "COUNT", "SIZE", "READERS", "LAG"];
+        let row = |topic: &str| {
+            let cells = [topic, "12", "345678", "12.3 MiB", "4", "5"];
+            cells.map(str::to_owned).to_vec()
+        };
+        let shown = |rows: &[Vec<String>], columns| {
+            let spared = &["SIZE", "COUNT", "READERS"];
+            narrowed(&head, rows.to_vec(), &Narrow { columns, spared, least: LEAST })
+        };
+        let short = shown(&[row("fleet/7")], 40);
+        assert!(short.starts_with("STREAM   MSG/S   COUNT  READERS  LAG\n"), "{short}");
+        let rows = [row("fleet/7/location"), row(&"x".repeat(200))];
+        for (columns, columns_left) in [(300, 6), (60, 3), (20, 3)] {
+            let text = shown(&rows, columns);
+            let names = text.lines().next().unwrap().split_whitespace().count();
+            let widest = text.lines().map(|line| line.chars().count()).max().unwrap();
+            assert!(widest <= columns.max(LEAST + 14), "{columns}: {text}");
+            assert_eq!(names, columns_left, "{columns}: {text}");
+        }
+    }
+
+    #[test]
+    fn text_is_wrapped_between_words() {
+        assert_eq!(wrap("one two three", 7), ["one two", "three"]);
+        assert_eq!(wrap("immeasurable a", 5), ["immeasurable", "a"]);
+    }
 
     #[test]
     fn tables_align_and_records_have_a_version() {
         let rows = [vec!["a".to_owned(), "10".to_owned()], vec!["bcd".to_owned(), "7".to_owned()]];
         assert_eq!(table(&["x", "n"], &rows), "x     n\na    10\nbcd   7\n");
         assert_eq!(record(vec![("a", Value::Null)]), "{\"v\":1,\"a\":null}\n");
+    }
+
+    #[test]
+    fn lines_are_cut_to_their_columns() {
+        assert_eq!((cut("short", 5), cut("", 0)), ("short".to_owned(), String::new()));
+        assert_eq!(cut(&"ü".repeat(9), 4), "üüü…");
     }
 
     #[test]

@@ -8,12 +8,19 @@ use sealane::{Client, StreamState, Topic, Value};
 
 use crate::args::operate::Top;
 use crate::config::File;
-use crate::terminal::table;
+use crate::terminal::{Narrow, narrowed, table};
 use crate::times::show_bytes;
 use crate::{Failure, Terminal, stream};
 
 /// Back to the upper left corner, and nothing left of what stood there.
 const CLEAR: &str = "\x1b[H\x1b[J";
+
+/// Columns that a narrow terminal goes without, the first of them first.
+const SPARED: [&str; 3] = ["SIZE", "COUNT", "READERS"];
+/// A topic is not cut below this.
+const MIN_TOPIC: usize = 12;
+/// Lines of a terminal beside those of the streams: the head, how many are not shown, the prompt.
+const OTHER_LINES: usize = 3;
 
 /// What one look saw.
 struct Look {
@@ -111,7 +118,7 @@ fn show(rows: &[Row<'_>], terminal: &mut Terminal) -> Result<(), Failure> {
     }
     let head =
         ["STREAM", "MSG/S", "BYTES/S", "COUNT", "SIZE", "READERS", "CONSUMERS", "LAG", "IN FLIGHT"];
-    let cells: Vec<Vec<String>> = rows
+    let mut cells: Vec<Vec<String>> = rows
         .iter()
         .map(|row| {
             vec![
@@ -127,5 +134,16 @@ fn show(rows: &[Row<'_>], terminal: &mut Terminal) -> Result<(), Failure> {
             ]
         })
         .collect();
-    terminal.write(table(&head, &cells).as_bytes())
+    let Some(size) = terminal.size() else {
+        return terminal.write(table(&head, &cells).as_bytes());
+    };
+    let shown = size.rows.saturating_sub(OTHER_LINES).max(1);
+    let left = cells.len().saturating_sub(shown);
+    cells.truncate(shown);
+    let narrow = Narrow { columns: size.columns, spared: &SPARED, least: MIN_TOPIC };
+    terminal.write(narrowed(&head, cells, &narrow).as_bytes())?;
+    if left > 0 {
+        terminal.line(format_args!("… {left} more, which do less"))?;
+    }
+    Ok(())
 }

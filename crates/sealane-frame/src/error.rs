@@ -99,7 +99,7 @@ sealane_message::errors! {
         #[hint("Take over the group's current roster.")]
         UnknownSource,
         /// The frame fits whole, or would need too many fragments.
-        #[error("the frame cannot be split so")]
+        #[error("the frame cannot be split in this way")]
         #[code("SL-FRAME-15", "Unsplittable")]
         #[cause("the frame fits whole or would need more than MAX_FRAGMENTS fragments")]
         #[hint("Send what fits as it is, and large frames over links that carry more at once.")]
@@ -134,7 +134,7 @@ sealane_message::errors! {
         #[code("SL-FRAME-20", "BadBatch")]
         #[cause("the lengths of a batch do not fill it or it holds what may not be batched")]
         #[hint("Put frames and fragments of 1 to MAX_BATCHED_BYTES bytes into a batch, and no \
-                batch.")]
+                other batch.")]
         BadBatch,
         /// The buffer or ring has no room for the frame.
         #[error("no room for the frame")]

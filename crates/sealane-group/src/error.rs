@@ -72,7 +72,7 @@ sealane_message::errors! {
         #[error("the {document} has version {version}, from before the first release")]
         #[code("SL-GROUP-30", "OlderVersion")]
         #[cause("a document is of a version from before the first release")]
-        #[hint("Make it anew: the identity stays good. Leave the old group with `sealane group \
+        #[hint("Make it anew; the identity stays as it is. Leave the old group with `sealane group \
                 leave GROUP`, found it again with `sealane group new`, and have its members join \
                 by new cards.")]
         OlderVersion {
@@ -110,13 +110,14 @@ sealane_message::errors! {
         /// The invitation's card was not made here, or was used up.
         #[error("the card was used before, or does not wait in this folder")]
         #[code("SL-GROUP-12", "UnknownCard")]
-        #[cause("a card was used before, or an invitation answers none that waits here")]
+        #[cause("a card was used before, or an invitation is for no card that waits here")]
         #[hint("Make a new card with `sealane key card` and have it invited; a card joins once.")]
         UnknownCard,
         /// An authority's folder that was copied or restored, or cards that were.
         #[error("{} was copied or restored: orders may have been given elsewhere", .0.display())]
         #[code("SL-GROUP-13", "CopiedFolder")]
-        #[cause("the key folder of an authority, or the cards in one, were copied or restored")]
+        #[cause("the key folder of an authority, or the cards in a key folder, were copied or \
+                 restored")]
         #[hint("An authority begins anew with `sealane group renew GROUP`; for a join, make a new \
                 card with `sealane key card`.")]
         Elsewhere(PathBuf),
@@ -155,7 +156,7 @@ sealane_message::errors! {
         #[error("all slots of the group were given")]
         #[code("SL-GROUP-19", "RosterFull")]
         #[cause("all slots of the group were given")]
-        #[hint("Make a new group: slots are not given again, and a pair has two.")]
+        #[hint("Make a new group. A slot is not given again, and a pair has two.")]
         RosterFull,
         /// Only the group's authority can do that.
         #[error("this identity is not the authority of the group")]
@@ -167,7 +168,7 @@ sealane_message::errors! {
         #[error("slot {0} is not the authority's, and gave an order")]
         #[code("SL-GROUP-21", "UnauthorizedOrder")]
         #[cause("an order is not the authority's")]
-        #[hint("Drop it; a member tries to act as the authority.")]
+        #[hint("Drop it: a member tries to act as the authority.")]
         Unauthorized(u16),
         /// The authority has given orders that this member could not obey: it seals nothing, since
         /// one of them may have removed somebody.
@@ -243,8 +244,8 @@ sealane_message::errors! {
         #[error("no heartbeat of the authority for {age_s} s; the charter allows {allowed_s} s")]
         #[code("SL-GROUP-32", "Stale")]
         #[cause("no heartbeat of the authority has come for longer than the charter allows")]
-        #[hint("Check the link to the hub and this machine's clock; a hub that holds orders back \
-                looks the same.")]
+        #[hint("Check the link to the hub and this machine's clock. If both are good, the hub may \
+                be holding orders back.")]
         Stale {
             /// How old the newest heartbeat is, in seconds.
             age_s: u64,

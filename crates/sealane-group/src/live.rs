@@ -1,24 +1,24 @@
-use std::collections::BTreeMap;
+mod store;
+
 use std::sync::Arc;
 
 use sealane_frame::{
     Announced, Header, LinkContext, Received, open_announcement, open_compact, open_frame,
 };
-use sealane_seal::{Binding, Epoch, Opened, Opener, SessionState, Slot};
+use sealane_seal::{Binding, Epoch, Opened, Opener, Slot};
 
-use crate::folder::IdentityKeys;
 use crate::{EpochSource, Error, Member};
+use store::SessionStore;
 
 /// A reader of what comes over links. What it has accepted is never accepted again, whatever is
 /// recorded and played, and whenever it is stopped: it stores a sender's session before the session
-/// moves.
+/// moves. Of a sender that keeps its rate it does so ahead, on a thread of its own, so that no
+/// message waits for the disk.
 ///
 /// One process of a folder has one at a time.
 pub struct LiveReader {
-    keys: Arc<IdentityKeys>,
-    name: String,
+    store: SessionStore,
     opener: Opener,
-    sessions: BTreeMap<Slot, SessionState>,
     /// Nothing of an earlier epoch is taken: what was accepted in it is not known any more.
     floor: Epoch,
 }
@@ -56,15 +56,16 @@ impl Member {
     /// [`Error::Io`], and those of [`EpochSource::opener`].
     pub fn live_reader(&self) -> Result<LiveReader, Error> {
         let mut opener = self.opener()?;
-        let (mut sessions, mut floor) = (BTreeMap::new(), self.live_from());
-        match self.keys.sessions(&self.keys.lock()?, self.name())? {
-            Some(kept) => sessions.extend(kept.into_iter().map(|state| (state.slot(), state))),
-            None => floor = Epoch(self.epochs().newest().0.saturating_add(1)),
+        let mut floor = self.live_from();
+        let kept = self.keys.sessions(&self.keys.lock()?, self.name())?;
+        if kept.is_none() {
+            floor = Epoch(self.epochs().newest().0.saturating_add(1));
         }
+        let kept = kept.unwrap_or_default();
         opener.set_live_floor(floor);
-        sessions.values().for_each(|state| opener.restore(state));
-        let (keys, name) = (Arc::clone(&self.keys), self.name().to_owned());
-        Ok(LiveReader { keys, name, opener, sessions, floor })
+        kept.iter().for_each(|state| opener.restore(state));
+        let store = SessionStore::new(Arc::clone(&self.keys), self.name(), kept);
+        Ok(LiveReader { store, opener, floor })
     }
 }
 
@@ -91,9 +92,10 @@ impl LiveReader {
     ///
     /// What [`open_announcement`] refuses, and [`Error::Io`]: then nothing has moved.
     pub fn announced(&mut self, frame: &mut [u8], now_ms: u64) -> Result<LiveSender, Error> {
+        self.stored_ahead();
         let mut announced = open_announcement(&mut self.opener, frame)?;
         if let Some(state) = announced.to_store(now_ms) {
-            store(&self.keys, &self.name, &mut self.sessions, state)?;
+            self.store.save(state)?;
         }
         let orders = announced.announcement().orders;
         let opened = announced.accept();
@@ -113,8 +115,11 @@ impl LiveReader {
         frame: &'f mut [u8],
         now_ms: u64,
     ) -> Result<LiveMessage<'f>, Error> {
+        self.stored_ahead();
         let received = open_frame(&mut self.opener, binding, frame)?;
-        accept(&self.keys, &self.name, &mut self.sessions, received, now_ms)
+        let message = accept(&mut self.store, received, now_ms)?;
+        self.store_ahead(message.opened.slot(), now_ms);
+        Ok(message)
     }
 
     /// Opens a frame of the compact form of a link and accepts it.
@@ -129,43 +134,49 @@ impl LiveReader {
         link: &LinkContext<'_>,
         now_ms: u64,
     ) -> Result<LiveMessage<'f>, Error> {
+        self.stored_ahead();
         let received = open_compact(&mut self.opener, binding, frame, link)?;
-        accept(&self.keys, &self.name, &mut self.sessions, received, now_ms)
+        let message = accept(&mut self.store, received, now_ms)?;
+        self.store_ahead(message.opened.slot(), now_ms);
+        Ok(message)
+    }
+
+    /// Goes on under a ceiling that was stored meanwhile.
+    #[inline]
+    fn stored_ahead(&mut self) {
+        if let Some(state) = self.store.stored_ahead() {
+            self.opener.stored_ahead(&state);
+        }
+    }
+
+    /// Begins to store the next ceiling of a sender, if that is worth it and nothing else is being
+    /// stored.
+    #[inline]
+    fn store_ahead(&mut self, slot: Slot, now_ms: u64) {
+        if !self.store.is_busy()
+            && let Some(state) = self.opener.to_store_ahead(slot, now_ms)
+        {
+            self.store.save_ahead(state);
+        }
     }
 }
 
 fn accept<'f>(
-    keys: &IdentityKeys,
-    name: &str,
-    sessions: &mut BTreeMap<Slot, SessionState>,
+    store: &mut SessionStore,
     mut received: Received<'_, 'f>,
     now_ms: u64,
 ) -> Result<LiveMessage<'f>, Error> {
-    if let Some(state) = received.pending.to_store(now_ms) {
-        store(keys, name, sessions, state)?;
+    if received.pending.waits_for_store(now_ms) {
+        // What is being stored already may be enough.
+        if let Some(state) = store.wait() {
+            received.pending.stored_ahead(&state);
+        }
+        if let Some(state) = received.pending.to_store(now_ms) {
+            store.save(state)?;
+        }
     }
     let (header, body) = (received.header, received.body);
     Ok(LiveMessage { header, body, opened: received.accept() })
-}
-
-/// Keeps a session on disk, among those of all other senders.
-#[cold]
-fn store(
-    keys: &IdentityKeys,
-    name: &str,
-    sessions: &mut BTreeMap<Slot, SessionState>,
-    state: SessionState,
-) -> Result<(), Error> {
-    let before = sessions.insert(state.slot(), state);
-    let all: Vec<SessionState> = sessions.values().copied().collect();
-    let kept = keys.lock().and_then(|lock| keys.save_sessions(&lock, name, &all));
-    if kept.is_err() {
-        match before {
-            Some(before) => sessions.insert(before.slot(), before),
-            None => sessions.remove(&state.slot()),
-        };
-    }
-    kept
 }
 
 impl std::fmt::Debug for LiveReader {

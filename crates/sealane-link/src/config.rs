@@ -153,7 +153,7 @@ impl Config {
     pub fn packet_bytes(&self) -> Result<u16, LinkError> {
         let missing = || LinkError::ConfigValue("[[link]] is missing".to_owned());
         let narrowest = self.links.iter().map(LinkConfig::unit_bytes).min().ok_or_else(missing)?;
-        let fits = narrowest.saturating_sub(SEALED_BYTES);
+        let fits = narrowest.saturating_sub(SEALED_PACKET_BYTES);
         let asked = self.mesh.as_ref().and_then(|mesh| mesh.mtu);
         Ok(asked.unwrap_or(u16::try_from(fits).unwrap_or(u16::MAX)))
     }
@@ -219,16 +219,39 @@ impl Config {
 impl LinkConfig {
     /// What the link carries at once: what the wire does, less the headers of IP and UDP.
     pub fn unit_bytes(&self) -> usize {
-        let headers = match self.wire {
-            Wire::Udp(SocketAddr::V4(_)) => IPV4_UDP_BYTES,
-            Wire::Udp(SocketAddr::V6(_)) => IPV6_UDP_BYTES,
-            Wire::Ethernet(_) | Wire::Memory(_) => 0,
-        };
-        usize::from(self.mtu).saturating_sub(headers)
+        usize::from(self.mtu).saturating_sub(self.wire.header_bytes())
+    }
+}
+
+/// The IP below a UDP link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IpHeader {
+    /// RFC 791.
+    V4,
+    /// RFC 8200.
+    V6,
+}
+
+impl IpHeader {
+    /// The bytes of its header, without options, and of that of UDP (RFC 768).
+    pub const fn with_udp_bytes(self) -> usize {
+        match self {
+            IpHeader::V4 => 20 + 8,
+            IpHeader::V6 => 40 + 8,
+        }
     }
 }
 
 impl Wire {
+    /// The headers around a unit that count for the MTU of the wire below.
+    pub const fn header_bytes(&self) -> usize {
+        match self {
+            Wire::Udp(SocketAddr::V4(_)) => IpHeader::V4.with_udp_bytes(),
+            Wire::Udp(SocketAddr::V6(_)) => IpHeader::V6.with_udp_bytes(),
+            Wire::Ethernet(_) | Wire::Memory(_) => 0,
+        }
+    }
+
     /// What the configuration calls it.
     pub fn kind(&self) -> &'static str {
         match self {
@@ -334,11 +357,9 @@ fn usual_quota() -> u32 {
     NEIGHBOUR_FRAMES_PER_SECOND
 }
 
-/// What is around a packet: the longest headers, and the tag.
-const SEALED_BYTES: usize = HEAD_ROOM_BYTES + sealane_seal::limits::TAG_BYTES;
+/// What is around a packet that is sealed: the longest headers, and the tag.
+pub const SEALED_PACKET_BYTES: usize = HEAD_ROOM_BYTES + sealane_seal::limits::TAG_BYTES;
 const VERSION: u8 = 1;
-const IPV4_UDP_BYTES: usize = 20 + 8;
-const IPV6_UDP_BYTES: usize = 40 + 8;
 
 #[cfg(test)]
 mod tests {

@@ -9,20 +9,21 @@ sealane_message::errors! {
     #[derive(Debug, thiserror::Error)]
     #[non_exhaustive]
     pub enum LinkError {
-        /// No TOML, too long, or a key that is none.
+        /// No TOML, too long, or an unknown key.
         #[error("{0}")]
         #[code("SL-LINK-01", "LinkConfigSyntax", exit = Usage)]
-        #[cause("the configuration of links is not TOML, or has a key that is none")]
+        #[cause("the configuration of links is not TOML, or has an unknown key")]
         #[hint("The text says where; spec/link.md lists the keys.")]
         ConfigSyntax(String),
         /// A value that cannot be, or that does not go with another.
         #[error("{0}")]
         #[code("SL-LINK-02", "LinkConfigValue", exit = Usage)]
-        #[cause("the configuration of links has a value that cannot be, or a name of nothing")]
+        #[cause("the configuration of links has a value that its key cannot have, or names \
+                 something that is not there")]
         #[hint("Correct what the text names; spec/link.md says what each key may be.")]
         ConfigValue(String),
         /// A relay card that is none.
-        #[error("the relay card is none: {0}")]
+        #[error("this is no relay card: {0}")]
         #[code("SL-LINK-03", "RelayCardMalformed", exit = Usage)]
         #[cause("a relay card is malformed")]
         #[hint("Write it again: sealane group relay-card GROUP > FILE.")]
@@ -56,6 +57,16 @@ sealane_message::errors! {
             /// What the system said.
             cause: io::Error,
         },
+        /// An interface that somebody has deleted.
+        #[error("the interface {interface} is gone")]
+        #[code("SL-LINK-09", "InterfaceGone", retry = Later)]
+        #[cause("somebody has deleted the interface of a mesh while it was in use")]
+        #[hint("Start it again: it makes the interface anew. Under systemd, Restart=on-failure \
+                does so.")]
+        InterfaceGone {
+            /// What it was called.
+            interface: String,
+        },
         /// A relay or end that does not tell its status.
         #[error("{address}: {cause}")]
         #[code("SL-LINK-08", "StatusNotReached", exit = NotReachable)]
@@ -68,10 +79,11 @@ sealane_message::errors! {
             cause: io::Error,
         },
         /// A reload that would open or close links.
-        #[error("the links are not those that were opened")]
+        #[error("the links are not those that it was started with")]
         #[code("SL-LINK-06", "LinksChanged", exit = Usage)]
         #[cause("a configuration that is read again has other links, interface or status")]
-        #[hint("Start again to change links; neighbours, routes and cards change without.")]
+        #[hint("Start it again to change these. Neighbours, routes and cards change without a \
+                restart.")]
         LinksChanged,
     }
 }

@@ -24,7 +24,7 @@ use crate::udp::enlarge;
 /// The EtherType of units: `spec/link.md`, section *Raw Ethernet*.
 pub const ETHER_TYPE: u16 = 0x88b5;
 /// Addresses of target and source, and the EtherType (IEEE 802.3 §3.1.1).
-const ETHERNET_HEADER_BYTES: usize = 14;
+pub const ETHERNET_HEADER_BYTES: usize = 14;
 /// Units that one call takes, at most, so that a flood does not keep others waiting.
 const UNITS_AT_ONCE: usize = 256;
 

@@ -65,6 +65,7 @@ mod tap;
 mod traffic;
 mod tun;
 mod udp;
+mod width;
 mod worker;
 
 pub use address::Address;
@@ -72,16 +73,20 @@ pub use bundle::Bundle;
 pub use burst::Burst;
 pub use capture::CaptureTally;
 pub use card::RelayCard;
-pub use config::{Config, LinkConfig, NeighbourConfig, RouteConfig, Target, Who, Wire};
+pub use config::{
+    Config, IpHeader, LinkConfig, NeighbourConfig, RouteConfig, SEALED_PACKET_BYTES, Target, Who,
+    Wire,
+};
 pub use counters::{Reason, Tally, Volume};
 pub use error::{ERRORS, LinkError};
-pub use ethernet::ETHER_TYPE;
+pub use ethernet::{ETHER_TYPE, ETHERNET_HEADER_BYTES};
 pub use inbox::{Arrived, Inbox};
 pub use judge::{Judge, Verdict};
 pub use link::{Link, Ready, Sent};
 pub use memory::{MemoryLink, MemoryNet};
 pub use mesh_config::{InterfaceKind, MemberConfig, MeshConfig, Prefix};
 pub use metrics::METRICS_KIND;
+pub use note::Note;
 pub use packet::{Behind, PacketAddresses};
 pub use port::Port;
 pub use relay::{Arrival, Relay, Take};

@@ -48,6 +48,9 @@ sealane_message::limits! {
     MAX_STATUS_MS: u64 = 5000, "milliseconds";
     /// How long a link that is full is waited for. Then what was to be sent is dropped and counted.
     MAX_SEND_WAIT_MS: u64 = 5, "milliseconds";
+    /// How long a neighbour's wire that was found to be narrower than its link says is taken for
+    /// that. Then it is tried again.
+    MAX_NARROW_MS: u64 = 600_000, "milliseconds";
     /// Batches that wait for a link in memory. A further one is not taken.
     MAX_MEMORY_BATCHES: usize = 32, "batches";
     /// Machines beside an end with an interface of frames whose addresses it knows. A further one
@@ -56,7 +59,7 @@ sealane_message::limits! {
     /// Questions of such machines that are answered in a second, and questions of the end to them.
     /// Of further ones nothing is heard.
     MAX_TAP_ANSWERS_PER_SECOND: u32 = 1000, "answers a second";
-    /// How often a relay that ends still takes what has come on a link, so that an end under load
-    /// is one.
+    /// How often a relay that ends still takes what has come on a link, and an end what programs
+    /// have sent, so that an end under load is one.
     MAX_LAST_BATCHES: u32 = 4096, "calls";
 }

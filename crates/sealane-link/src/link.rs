@@ -104,7 +104,7 @@ impl Link {
     }
 
     /// Its own address.
-    pub(crate) fn address(&self) -> Address {
+    pub fn address(&self) -> Address {
         match self {
             Link::Udp(link) => Address::Udp(link.address()),
             Link::Ethernet(link) => Address::Ethernet(link.address()),

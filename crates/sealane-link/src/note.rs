@@ -2,7 +2,7 @@
 
 /// A note of a link: `spec/link.md`, section *Notes*.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Note {
+pub enum Note {
     /// Asks the neighbour for the announcements of senders that it holds.
     Ask,
 }
@@ -13,7 +13,7 @@ const ASK: u8 = 1;
 
 impl Note {
     /// The note that a unit holds; none if it holds something else, or a note of a later version.
-    pub(crate) fn parse(unit: &[u8]) -> Option<Note> {
+    pub fn parse(unit: &[u8]) -> Option<Note> {
         (unit == Note::Ask.to_bytes()).then_some(Note::Ask)
     }
 

@@ -31,43 +31,64 @@ impl Outlet {
     }
 
     /// Sends units of one length, of which the last may be shorter, to a neighbour; frames that are
-    /// longer than its link carries at once go in parts. What cannot be sent is counted.
+    /// longer than its wire takes at once go in parts. What cannot be sent is counted.
     pub(crate) fn send(&mut self, to: &Neighbour, units: &[u8], unit_bytes: usize) {
         let links = Arc::clone(&self.links);
         let Some(link) = links.get(to.link) else { return };
-        if unit_bytes <= link.unit_bytes() || units.len() <= link.unit_bytes() {
-            return self.put(link, to, units, unit_bytes);
+        let most = to.traffic.width.of(link.unit_bytes());
+        let mut rest = Some(units);
+        if unit_bytes <= most || units.len() <= most {
+            rest = self.put(link, to, units, unit_bytes);
         }
-        for frame in units.chunks(unit_bytes) {
-            if frame.len() <= link.unit_bytes() {
-                // The last unit may be the one that fits.
-                self.put(link, to, frame, frame.len());
-                continue;
-            }
-            let mut fragments = std::mem::take(&mut self.fragments);
-            fragments.clear();
-            self.fragment_id = self.fragment_id.wrapping_add(1);
-            let part_bytes = part_bytes(frame.len(), link);
-            match Fragment::split(frame, self.fragment_id, part_bytes) {
-                Ok(parts) => {
-                    parts.for_each(|part| part.write(&mut fragments));
-                    self.put(link, to, &fragments, part_bytes);
-                }
-                Err(_) => self.tally.drop(Reason::Fragment, 1),
-            }
-            self.fragments = fragments;
+        // The last unit may be the one that fits.
+        for frame in rest.unwrap_or_default().chunks(unit_bytes.max(1)) {
+            // Each time that the wire is found to be narrower, it goes in shorter parts.
+            while !self.one(link, to, frame) {}
         }
     }
 
-    /// Gives units to a link, and waits a little where it is full.
-    fn put(&mut self, link: &Link, to: &Neighbour, units: &[u8], unit_bytes: usize) {
+    /// Sends one unit, whole or in parts; gives whether it was sent or counted.
+    fn one(&mut self, link: &Link, to: &Neighbour, frame: &[u8]) -> bool {
+        let most = to.traffic.width.of(link.unit_bytes());
+        if frame.len() <= most {
+            return self.put(link, to, frame, frame.len()).is_none();
+        }
+        let mut fragments = std::mem::take(&mut self.fragments);
+        fragments.clear();
+        self.fragment_id = self.fragment_id.wrapping_add(1);
+        let part_bytes = part_bytes(frame.len(), most, link.least_bytes());
+        let is_done = match Fragment::split(frame, self.fragment_id, part_bytes) {
+            Ok(parts) => {
+                parts.for_each(|part| part.write(&mut fragments));
+                let rest = self.put(link, to, &fragments, part_bytes).unwrap_or_default();
+                rest.chunks(part_bytes).all(|part| self.put(link, to, part, part.len()).is_none())
+            }
+            Err(_) => {
+                self.tally.drop(Reason::Fragment, 1);
+                true
+            }
+        };
+        self.fragments = fragments;
+        is_done
+    }
+
+    /// Gives units to a link, and waits a little where it is full. Gives back those that have to go
+    /// one by one, or one that its wire turned out to be too narrow for. All else is sent or
+    /// counted.
+    fn put<'u>(
+        &mut self,
+        link: &Link,
+        to: &Neighbour,
+        units: &'u [u8],
+        unit_bytes: usize,
+    ) -> Option<&'u [u8]> {
         let unit_bytes = unit_bytes.max(1);
         let (mut rest, mut waited) = (units, false);
         loop {
             let Sent { bytes, stopped } = link.send(to.address, rest, unit_bytes);
             self.took(to, rest.get(..bytes).unwrap_or_default(), unit_bytes);
             rest = rest.get(bytes..).unwrap_or_default();
-            let Some(error) = stopped else { return };
+            let error = stopped?;
             let count = rest.len().div_ceil(unit_bytes).max(1);
             let is_full = error.kind() == io::ErrorKind::WouldBlock;
             if is_full && !waited {
@@ -75,13 +96,17 @@ impl Outlet {
                 waited = true;
             } else if is_full {
                 to.traffic.stayed(count);
-                return self.tally.drop(Reason::LinkFull, count as u64);
+                self.tally.drop(Reason::LinkFull, count as u64);
+                return None;
             } else if count > 1 {
-                // The kernel may have stopped to split buffers for this link: one by one, then.
-                return rest.chunks(unit_bytes).for_each(|one| self.put(link, to, one, unit_bytes));
+                // The kernel may have stopped to split buffers for this link.
+                return Some(rest);
+            } else if is_too_long(&error) && to.traffic.width.narrow(rest.len()) {
+                return Some(rest);
             } else {
                 to.traffic.stayed(1);
-                return self.tally.drop(Reason::LinkFault, 1);
+                self.tally.drop(Reason::LinkFault, 1);
+                return None;
             }
         }
     }
@@ -97,10 +122,14 @@ impl Outlet {
     }
 }
 
-/// The bytes of a fragment of a frame, its header included: as many as the link carries, or a few
-/// less, so that the last one is not so short that it comes with zeros behind it.
-fn part_bytes(frame_bytes: usize, link: &Link) -> usize {
-    let (most, least) = (link.unit_bytes(), link.least_bytes());
+/// Whether a unit is longer than its wire, or the path behind it, takes at once.
+fn is_too_long(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(rustix::io::Errno::MSGSIZE.raw_os_error())
+}
+
+/// The bytes of a fragment of a frame, its header included: as many as go at once, or a few less,
+/// so that the last one is not so short that it comes with zeros behind it.
+fn part_bytes(frame_bytes: usize, most: usize, least: usize) -> usize {
     let last_bytes = |part_bytes: usize| {
         let stride = part_bytes.saturating_sub(FRAGMENT_HEADER_BYTES).max(1);
         frame_bytes.saturating_sub(1) % stride + 1 + FRAGMENT_HEADER_BYTES

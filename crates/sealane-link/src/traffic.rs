@@ -3,8 +3,10 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::counters::Volume;
+use crate::width::Width;
 
-/// Counts of one neighbour. They go on when another configuration names the same neighbour.
+/// Counts of one neighbour, and how wide its wire is. They go on when another configuration names
+/// the same neighbour.
 #[derive(Debug, Default)]
 pub(crate) struct Traffic {
     received_units: AtomicU64,
@@ -15,6 +17,8 @@ pub(crate) struct Traffic {
     unsent: AtomicU64,
     /// Milliseconds since the relay's start, and one more: 0 is never.
     heard_ms: AtomicU64,
+    /// What its wire takes at once.
+    pub(crate) width: Width,
 }
 
 /// What was counted of a neighbour so far.

@@ -6,6 +6,7 @@ use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
+use rustix::io::Errno;
 use tun_rs::{DeviceBuilder, Layer, SyncDevice};
 
 use crate::LinkError;
@@ -150,6 +151,21 @@ impl Tun {
         let packet = bundle.take();
         debug_assert!(packet.len() > MARK_BYTES, "there is something in it");
         self.device.send(packet).map(|_| ())
+    }
+
+    /// Whether what the system said of it means that somebody has deleted the interface.
+    pub fn is_gone(error: &io::Error) -> bool {
+        let gone = [Errno::BADFD, Errno::NODEV];
+        gone.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
+    }
+
+    /// Takes nothing more of programs. What they have sent can still be received.
+    ///
+    /// # Errors
+    ///
+    /// What the system says.
+    pub fn close(&self) -> io::Result<()> {
+        self.device.enabled(false)
     }
 
     /// Waits until a packet has come, or for so long.

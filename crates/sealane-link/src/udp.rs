@@ -6,7 +6,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 
 use quinn_udp::{RecvMeta, Transmit, UdpSocketState};
-use rustix::net::sockopt;
+use rustix::net::sockopt::{self, Ipv4PathMtuDiscovery, Ipv6PathMtuDiscovery};
 
 use crate::address::Address;
 use crate::inbox::{Arrived, BATCHES, Inbox};
@@ -28,6 +28,7 @@ impl UdpLink {
     pub(crate) fn open(address: SocketAddr, unit_bytes: usize) -> io::Result<Self> {
         let socket = UdpSocket::bind(address)?;
         let state = UdpSocketState::new((&socket).into())?;
+        keep_whole(&socket, &address)?;
         enlarge(&socket);
         let address = socket.local_addr()?;
         Ok(Self { socket, state, address, unit_bytes })
@@ -72,6 +73,16 @@ impl AsFd for UdpLink {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
+}
+
+/// Has datagrams that a path does not take at once refused (RFC 1191), so that frames go in parts
+/// of ours: IP splits none, and loses none unsaid once it knows the path.
+fn keep_whole(socket: &UdpSocket, address: &SocketAddr) -> io::Result<()> {
+    match address {
+        SocketAddr::V4(_) => sockopt::set_ip_mtu_discover(socket, Ipv4PathMtuDiscovery::DO)?,
+        SocketAddr::V6(_) => sockopt::set_ipv6_mtu_discover(socket, Ipv6PathMtuDiscovery::DO)?,
+    }
+    Ok(())
 }
 
 /// Lets more wait in the kernel, beyond what is allowed to all where this user may do so. What the

@@ -6,12 +6,11 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::limits::MAX_DELIVERY_BATCH_BYTES;
-use axum::extract::ws::WebSocket;
 use bytes::Bytes;
 use sealane_codec::Codec;
 use sealane_protocol::limits::MAX_CLIENT_FRAME_BYTES;
 use sealane_protocol::{Error, Features, ServerFrame, read_ops, write_batch};
-use sealane_stream::{Output, Subscription, take_encoded};
+use sealane_stream::{Delivery, Piece, Subscription, take_encoded};
 use tokio::time::{Instant, sleep_until};
 
 use crate::access::{Grant, Pass};
@@ -19,6 +18,7 @@ use crate::app::App;
 use crate::clock::{now_ms, stopped};
 use crate::fair::Taken;
 use crate::frames::{End, Frames, Heard};
+use crate::handshake::WebSocket;
 use crate::refusal::Refusal;
 use crate::subscribe::Request;
 
@@ -34,6 +34,13 @@ struct Connection {
     heartbeat: Option<Duration>,
     /// What the deliveries hold of the memory that is for all.
     held: Option<Taken>,
+}
+
+/// Deliver frames that are to be sent as one.
+#[derive(Default)]
+struct Batch {
+    frames: Vec<Bytes>,
+    bytes: usize,
 }
 
 pub(crate) async fn serve(app: Arc<App>, socket: WebSocket, pass: Pass, request: Request) {
@@ -112,12 +119,12 @@ impl Connection {
     async fn take(
         &mut self,
         subscription: &mut Subscription,
-        events: &mut Vec<Output>,
+        events: &mut Vec<Piece>,
     ) -> Result<usize, End> {
         let mut share = self.app.share();
-        let result = subscription.take(TAKE, share.bytes(), events).await;
+        let result = subscription.take_pieces(TAKE, share.bytes(), events).await;
         result.map_err(|error| End::Refused(error.into()))?;
-        let taken = count(events);
+        let taken: usize = events.iter().map(Piece::messages).sum();
         let before = self.frames.written_bytes();
         let delivered = self.deliver(events);
         share.keep(self.frames.written_bytes() - before);
@@ -168,15 +175,9 @@ impl Connection {
         Ok(ops.into_iter().try_for_each(|op| subscription.apply(op))?)
     }
 
-    fn deliver(&mut self, events: &mut Vec<Output>) -> Result<(), End> {
+    fn deliver(&mut self, events: &mut Vec<Piece>) -> Result<(), End> {
         if self.batch == 1 {
-            let codec = self.frames.agreed();
-            for event in events.drain(..) {
-                match event {
-                    Output::Deliver(delivery) => self.frames.send(delivery.frame(codec))?,
-                    Output::Status(frame) => self.send_frame(&frame)?,
-                }
-            }
+            self.deliver_singly(events)?;
         } else {
             self.deliver_batches(events)?;
         }
@@ -184,46 +185,74 @@ impl Connection {
         Ok(())
     }
 
-    fn deliver_batches(&mut self, events: &mut Vec<Output>) -> Result<(), End> {
-        let (mut frames, mut bytes) = (Vec::with_capacity(self.batch.min(events.len())), 0);
+    /// Sends each message in a frame of its own; those that others are sent too as they are.
+    fn deliver_singly(&mut self, events: &mut Vec<Piece>) -> Result<(), End> {
         for event in events.drain(..) {
             match event {
-                Output::Deliver(delivery) => {
-                    let frame = delivery.frame(self.frames.agreed());
-                    let full = frames.len() == self.batch
-                        || bytes + frame.len() > MAX_DELIVERY_BATCH_BYTES;
-                    if full {
-                        self.send_batch(&mut frames)?;
-                        bytes = 0;
-                    }
-                    bytes += frame.len();
-                    frames.push(frame);
+                Piece::Burst(burst) if self.frames.shares() => {
+                    self.frames.send_shared(burst.messages(self.frames.codec()));
                 }
-                Output::Status(frame) => {
-                    self.send_batch(&mut frames)?;
-                    bytes = 0;
+                Piece::Burst(burst) => {
+                    burst.deliveries().try_for_each(|delivery| self.send_delivery(&delivery))?;
+                }
+                Piece::Again(delivery) => self.send_delivery(&delivery)?,
+                Piece::Status(frame) => self.send_frame(&frame)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn send_delivery(&mut self, delivery: &Delivery) -> Result<(), End> {
+        let frame = delivery.frame(self.frames.codec());
+        self.frames.send(|out| out.extend_from_slice(&frame))
+    }
+
+    /// Sends the messages in frames of several.
+    fn deliver_batches(&mut self, events: &mut Vec<Piece>) -> Result<(), End> {
+        let mut batch = Batch::default();
+        for event in events.drain(..) {
+            match event {
+                Piece::Burst(burst) => {
+                    burst.deliveries().try_for_each(|delivery| self.add(&mut batch, &delivery))?;
+                }
+                Piece::Again(delivery) => self.add(&mut batch, &delivery)?,
+                Piece::Status(frame) => {
+                    self.send_batch(&mut batch)?;
                     self.send_frame(&frame)?;
                 }
             }
         }
-        self.send_batch(&mut frames)
+        self.send_batch(&mut batch)
     }
 
-    fn send_batch(&mut self, frames: &mut Vec<Bytes>) -> Result<(), End> {
+    /// Adds a delivery to a batch; sends what it does not fit with.
+    fn add(&mut self, batch: &mut Batch, delivery: &Delivery) -> Result<(), End> {
+        let frame = delivery.frame(self.frames.codec());
+        let is_full = batch.frames.len() == self.batch
+            || batch.bytes + frame.len() > MAX_DELIVERY_BATCH_BYTES;
+        if is_full {
+            self.send_batch(batch)?;
+        }
+        batch.bytes += frame.len();
+        batch.frames.push(frame);
+        Ok(())
+    }
+
+    fn send_batch(&mut self, batch: &mut Batch) -> Result<(), End> {
+        let Batch { frames, bytes } = std::mem::take(batch);
         if frames.is_empty() {
             return Ok(());
         }
-        let size: usize = frames.iter().map(|frame| frame.len() + 1).sum();
-        let mut out = Vec::with_capacity(size + 16);
-        write_batch(self.frames.codec(), frames.iter().map(|frame| frame.as_ref()), &mut out);
-        frames.clear();
-        self.frames.send(out.into())
+        let codec = self.frames.codec();
+        self.frames.send(|out| {
+            out.reserve(bytes + frames.len() + 16);
+            write_batch(codec, frames.iter().map(|frame| frame.as_ref()), out);
+        })
     }
 
     fn send_frame(&mut self, frame: &ServerFrame) -> Result<(), End> {
-        let mut bytes = Vec::with_capacity(128);
-        frame.write(self.frames.codec(), &mut bytes);
-        self.frames.send(bytes.into())
+        let codec = self.frames.codec();
+        self.frames.send(|out| frame.write(codec, out))
     }
 
     fn wake_at(&self) -> Instant {
@@ -243,9 +272,4 @@ impl Connection {
         }
         Ok(())
     }
-}
-
-/// The messages among them.
-fn count(events: &[Output]) -> usize {
-    events.iter().filter(|event| matches!(event, Output::Deliver(_))).count()
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::limits::{
@@ -13,8 +13,6 @@ use crate::limits::{
 };
 use parking_lot::{Mutex, MutexGuard};
 use sealane_protocol::limits::MAX_REQUEST_BYTES;
-
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::peer::Peer;
 use crate::refusal::Refusal;
@@ -126,16 +124,21 @@ impl<K: Hash + Eq + Clone> Rates<K> {
 /// the others theirs. Of the other half each may take a part of what is left, so that few
 /// connections go fast. Nobody waits: where both halves are taken there is room for one message.
 pub(crate) struct Deliveries {
-    /// A permit is a KiB, here as well.
-    equal: Arc<Semaphore>,
-    free: Arc<Semaphore>,
+    left: Arc<Halves>,
     max_kib: usize,
 }
 
-/// What one connection may take, or holds.
+/// KiB that nobody holds.
+struct Halves {
+    equal: AtomicUsize,
+    free: AtomicUsize,
+}
+
+/// What one connection may take, or holds, of both halves.
 pub(crate) struct Taken {
-    equal: Option<OwnedSemaphorePermit>,
-    free: Option<OwnedSemaphorePermit>,
+    left: Arc<Halves>,
+    equal_kib: usize,
+    free_kib: usize,
 }
 
 /// The part of what is left that one connection may take.
@@ -147,8 +150,9 @@ const SHARE_KIB_MIN: usize = 2;
 
 impl Deliveries {
     fn new(max_bytes: usize) -> Self {
-        let half = || Arc::new(Semaphore::new(max_bytes >> 11));
-        Self { equal: half(), free: half(), max_kib: (max_bytes >> 11) * 2 }
+        let half = || AtomicUsize::new(max_bytes >> 11);
+        let left = Arc::new(Halves { equal: half(), free: half() });
+        Self { left, max_kib: (max_bytes >> 11) * 2 }
     }
 
     /// What one of so many connections may take now.
@@ -156,35 +160,45 @@ impl Deliveries {
         let most = MAX_CONNECTION_DELIVERIES_BYTES >> 10;
         let equal = self.max_kib / 2 / connections.max(EQUALS_MIN);
         let equal = equal.clamp(SHARE_KIB_MIN, most);
-        let free = (self.free.available_permits() / FREE_SHARE).min(most - equal);
-        let take = |half: &Arc<Semaphore>, kib: usize| {
-            half.clone().try_acquire_many_owned(u32::try_from(kib).unwrap_or(0)).ok()
-        };
-        Taken { equal: take(&self.equal, equal), free: take(&self.free, free) }
+        let free = self.left.free.load(Ordering::Relaxed) / FREE_SHARE;
+        let (equal_kib, free_kib) =
+            (take(&self.left.equal, equal), take(&self.left.free, free.min(most - equal)));
+        Taken { left: self.left.clone(), equal_kib, free_kib }
     }
 
     /// Bytes that are held.
     pub(crate) fn held(&self) -> usize {
-        let left = self.equal.available_permits() + self.free.available_permits();
+        let Halves { equal, free } = &*self.left;
+        let left = equal.load(Ordering::Relaxed) + free.load(Ordering::Relaxed);
         self.max_kib.saturating_sub(left) << 10
     }
 }
 
+/// Takes all of so much, or nothing.
+fn take(half: &AtomicUsize, kib: usize) -> usize {
+    let without = |left: usize| left.checked_sub(kib);
+    half.fetch_update(Ordering::Relaxed, Ordering::Relaxed, without).map_or(0, |_| kib)
+}
+
 impl Taken {
     pub(crate) fn bytes(&self) -> usize {
-        let halves = [&self.equal, &self.free].into_iter().flatten();
-        let kib: usize = halves.map(OwnedSemaphorePermit::num_permits).sum();
-        kib.max(SHARE_KIB_MIN) << 10
+        (self.equal_kib + self.free_kib).max(SHARE_KIB_MIN) << 10
     }
 
     /// Gives back what is more than `bytes`.
     pub(crate) fn keep(&mut self, bytes: usize) {
-        let mut kept = bytes.div_ceil(1024);
-        for permit in [&mut self.equal, &mut self.free].into_iter().flatten() {
-            let more = permit.num_permits().saturating_sub(kept);
-            drop(permit.split(more));
-            kept = kept.saturating_sub(permit.num_permits());
-        }
+        let kept_kib = bytes.div_ceil(1024);
+        let equal_kib = self.equal_kib.min(kept_kib);
+        let free_kib = self.free_kib.min(kept_kib - equal_kib);
+        self.left.equal.fetch_add(self.equal_kib - equal_kib, Ordering::Relaxed);
+        self.left.free.fetch_add(self.free_kib - free_kib, Ordering::Relaxed);
+        (self.equal_kib, self.free_kib) = (equal_kib, free_kib);
+    }
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        self.keep(0);
     }
 }
 

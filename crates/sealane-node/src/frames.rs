@@ -1,24 +1,29 @@
 //! The frames of a WebSocket, read and written in the codec that was agreed on.
 
+use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use crate::limits::MAX_SILENCE_MS;
-use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket};
 use bytes::Bytes;
-use futures_util::{Sink, SinkExt, Stream};
+use futures_util::{Sink, SinkExt, Stream, StreamExt};
 use sealane_codec::{Codec, CodecError, records};
-use sealane_protocol::{Error, WireError};
+use sealane_protocol::{Error, WireError, write_message};
+use tokio::io::AsyncWrite;
 use tokio::time::{Instant, timeout};
-use tokio_tungstenite::tungstenite::{self, error::ProtocolError};
+use tokio_tungstenite::tungstenite::error::{Error as SocketError, ProtocolError};
+use tokio_tungstenite::tungstenite::{Message, Utf8Bytes, protocol::CloseFrame};
 
+use crate::handshake::WebSocket;
 use crate::refusal::Refusal;
 
 /// The hub pings so often.
 const PING_EVERY: Duration = Duration::from_secs(25);
 /// A connection that has sent nothing for so long is dead.
 const SILENCE: Duration = Duration::from_millis(MAX_SILENCE_MS);
+/// A ping without anything in it, whole (RFC 6455 §5.5.2).
+const PING: [u8; 2] = [0x89, 0];
 /// How long a client may take to read why it is closed.
 const FAREWELL: Duration = Duration::from_secs(2);
 
@@ -34,6 +39,10 @@ pub(crate) struct Frames {
     decoder: Option<records::Decoder>,
     /// Whether frames were written that the socket may still hold.
     is_flushing: bool,
+    /// Whether the library has something to send by itself.
+    library_answers: bool,
+    /// Whether the library may have read more than it has given.
+    library_holds: bool,
     written_bytes: usize,
     sent: Instant,
     received: Instant,
@@ -77,6 +86,8 @@ impl Frames {
             encoder: records.then(records::Encoder::new),
             decoder: records.then(records::Decoder::new),
             is_flushing: false,
+            library_answers: false,
+            library_holds: true,
             written_bytes: 0,
             sent: now,
             received: now,
@@ -118,12 +129,12 @@ impl Frames {
     /// Reads, and where frames were sent goes on writing, whichever is first: a client that writes
     /// without reading is still heard.
     pub(crate) fn hear(&mut self) -> impl Future<Output = Result<Heard, End>> {
-        std::future::poll_fn(|cx| self.poll_hear(cx))
+        poll_fn(|cx| self.poll_hear(cx))
     }
 
     /// As [`Frames::hear`], of a task that waits for other things too.
     pub(crate) fn poll_hear(&mut self, cx: &mut Context<'_>) -> Poll<Result<Heard, End>> {
-        if let Poll::Ready(message) = Pin::new(&mut self.socket).poll_next(cx) {
+        if let Poll::Ready(message) = self.poll_message(cx) {
             // Further frames that are there already came with this one.
             self.received = Instant::now();
             return Poll::Ready(self.heard(message));
@@ -134,14 +145,39 @@ impl Frames {
         self.poll_flush(cx).map_ok(|()| Heard::Flushed)
     }
 
+    /// The next message. Most tasks are woken to send: the library, which would prepare memory for
+    /// what it reads, is asked where something has come.
+    fn poll_message(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Message, SocketError>>> {
+        if !self.library_holds && self.socket.get_ref().connection().poll_readable(cx).is_pending()
+        {
+            return Poll::Pending;
+        }
+        let message = Pin::new(&mut self.socket).poll_next(cx);
+        self.library_holds = message.is_ready();
+        message
+    }
+
     /// Goes on writing what was sent.
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), End>> {
-        let flushed = Pin::new(&mut self.socket).poll_flush(cx);
+        // A library that has answered a close looks no further than to what it writes into.
+        let given = match self.library_answers {
+            true => Sink::poll_flush(Pin::new(&mut self.socket), cx).map_err(|_| End::Gone)?,
+            false => Poll::Ready(()),
+        };
+        let flushed = match given {
+            Poll::Ready(()) => self.poll_out(cx),
+            Poll::Pending => Poll::Pending,
+        };
         self.is_flushing = flushed.is_pending();
         if flushed.is_ready() {
+            self.library_answers = false;
             self.sent = Instant::now();
         }
-        flushed.map_err(|_| End::Gone)
+        flushed
+    }
+
+    fn poll_out(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), End>> {
+        AsyncWrite::poll_flush(Pin::new(self.socket.get_mut()), cx).map_err(|_| End::Gone)
     }
 
     /// Writes what was sent as far as the client takes it at once. [`Frames::hear`] goes on where
@@ -149,32 +185,35 @@ impl Frames {
     pub(crate) fn flush_now(&mut self) -> Result<(), End> {
         match self.poll_flush(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(flushed) => flushed,
-            Poll::Pending => Ok(()),
+            Poll::Pending => {
+                self.socket.get_mut().keep_own();
+                Ok(())
+            }
         }
     }
 
     /// A further frame, if it is there already.
     pub(crate) fn hear_more(&mut self) -> Option<Result<Heard, End>> {
         let mut cx = Context::from_waker(Waker::noop());
-        match Pin::new(&mut self.socket).poll_next(&mut cx) {
+        match self.poll_message(&mut cx) {
             Poll::Ready(message) => Some(self.heard(message)),
             Poll::Pending => None,
         }
     }
 
-    fn heard(&mut self, message: Option<Result<Message, axum::Error>>) -> Result<Heard, End> {
+    fn heard(&mut self, message: Option<Result<Message, SocketError>>) -> Result<Heard, End> {
         let bytes = match message {
             Some(Ok(Message::Text(text))) => Bytes::from(text),
             Some(Ok(Message::Binary(bytes))) => bytes,
             Some(Ok(Message::Ping(_))) => {
                 // The pong is queued by the library; it leaves with the next flush.
-                self.is_flushing = true;
+                (self.is_flushing, self.library_answers) = (true, true);
                 return Ok(Heard::Nothing);
             }
-            Some(Ok(Message::Pong(_))) => return Ok(Heard::Nothing),
+            Some(Ok(Message::Pong(_) | Message::Frame(_))) => return Ok(Heard::Nothing),
             Some(Ok(Message::Close(_))) => return Err(End::Closed),
             None => return Err(End::Gone),
-            Some(Err(error)) => return Err(self.lost(error)),
+            Some(Err(error)) => return Err(self.lost(&error)),
         };
         let Some(decoder) = &mut self.decoder else { return Ok(Heard::Frame(bytes)) };
         let mut plain = Vec::with_capacity(bytes.len() + 32);
@@ -183,24 +222,40 @@ impl Frames {
         Ok(Heard::Frame(plain.into()))
     }
 
-    /// Puts a frame, in [`Frames::codec`], on its way.
-    pub(crate) fn send(&mut self, frame: Bytes) -> Result<(), End> {
-        self.written_bytes += frame.len();
-        let message = if let Some(encoder) = &mut self.encoder {
-            let mut out = Vec::with_capacity(frame.len());
-            let result = encoder.transcode(Codec::MsgPack, &frame, &mut out);
+    /// Puts what is written, a frame in [`Frames::codec`], on its way.
+    ///
+    /// The socket is flushed before more is taken: what it holds is bounded by one take.
+    pub(crate) fn send(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> Result<(), End> {
+        let codec = self.codec();
+        let own = self.socket.get_mut().own();
+        let before = own.len();
+        if let Some(encoder) = &mut self.encoder {
+            let (mut plain, mut out) = (Vec::with_capacity(128), Vec::new());
+            write(&mut plain);
+            out.reserve(plain.len());
+            let result = encoder.transcode(Codec::MsgPack, &plain, &mut out);
             let codec = self.codec.name();
             result.map_err(|cause| Error::Decode { codec, cause })?;
-            Message::Binary(out.into())
-        } else if self.codec == Codec::Json {
-            let text = Utf8Bytes::try_from(frame).map_err(|_| End::Gone)?;
-            Message::Text(text)
+            write_message(Codec::MsgPack, own, |own| own.extend_from_slice(&out));
         } else {
-            Message::Binary(frame)
-        };
+            write_message(codec, own, write);
+        }
+        self.written_bytes += own.len().saturating_sub(before);
         self.is_flushing = true;
-        // The socket is flushed before more is taken: what it holds is bounded by one take.
-        Pin::new(&mut self.socket).start_send(message).map_err(|_| End::Gone)
+        Ok(())
+    }
+
+    /// Whether what this connection is sent is the same for all of its codec.
+    pub(crate) fn shares(&self) -> bool {
+        self.encoder.is_none()
+    }
+
+    /// Puts whole messages on their way, in [`Frames::codec`], that others are sent as they are.
+    pub(crate) fn send_shared(&mut self, messages: Bytes) {
+        debug_assert!(self.shares(), "messages in structures of another connection");
+        self.written_bytes += messages.len();
+        self.is_flushing = true;
+        self.socket.get_mut().share(messages);
     }
 
     /// When [`Frames::tick`] has something to do.
@@ -217,8 +272,7 @@ impl Frames {
         if now >= self.pinged + PING_EVERY {
             self.pinged = now;
             self.is_flushing = true;
-            let ping = Message::Ping(Bytes::new());
-            Pin::new(&mut self.socket).start_send(ping).map_err(|_| End::Gone)?;
+            self.socket.get_mut().own().extend_from_slice(&PING);
         }
         Ok(())
     }
@@ -233,7 +287,8 @@ impl Frames {
             End::Gone => return,
             End::Closed => {
                 // The library has queued the answer to the client's close.
-                drop(self.socket.flush().await);
+                self.library_answers = true;
+                drop(poll_fn(|cx| self.poll_flush(cx)).await);
                 return;
             }
             End::Refused(refusal) => refusal,
@@ -244,30 +299,28 @@ impl Frames {
             return;
         }
         let reason = Utf8Bytes::from(wire.code.as_ref());
-        let close = Message::Close(Some(CloseFrame { code: refusal.close(), reason }));
+        let close = Message::Close(Some(CloseFrame { code: refusal.close().into(), reason }));
         if self.socket.send(close).await.is_ok() {
             // The close is answered, or the client goes, or the time is up.
-            while let Some(Ok(_)) = self.socket.recv().await {}
+            while let Some(Ok(_)) = self.socket.next().await {}
         }
     }
 
     fn send_error(&mut self, error: &WireError) -> Result<(), End> {
-        let mut frame = Vec::with_capacity(128);
-        error.write(self.codec(), &mut frame);
-        self.send(frame.into())
+        let codec = self.codec();
+        self.send(|out| error.write(codec, out))
     }
 
-    fn lost(&self, error: axum::Error) -> End {
-        let error = error.into_inner();
-        match error.downcast_ref::<tungstenite::Error>() {
-            Some(tungstenite::Error::Capacity(_)) => {
+    fn lost(&self, error: &SocketError) -> End {
+        match error {
+            SocketError::Capacity(_) => {
                 Error::TooLarge { what: "frame", limit: self.max_bytes }.into()
             }
-            Some(tungstenite::Error::Utf8(_)) => {
+            SocketError::Utf8(_) => {
                 let (codec, cause) = (self.codec.name(), CodecError::NotUnicode { at: 0 });
                 Error::Decode { codec, cause }.into()
             }
-            Some(tungstenite::Error::Protocol(cause)) if !is_end(cause) => {
+            SocketError::Protocol(cause) if !is_end(cause) => {
                 End::Refused(Refusal::WebSocket(cause.to_string()))
             }
             _ => End::Gone,

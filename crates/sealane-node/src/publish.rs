@@ -10,7 +10,6 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
-use axum::extract::ws::WebSocket;
 use axum::response::Response;
 use sealane_codec::{Codec, Transcoder};
 use sealane_message::Topic;
@@ -26,8 +25,9 @@ use crate::access::{Grant, Pass, Right};
 use crate::app::App;
 use crate::clock::now_ms;
 use crate::frames::{End, Frames, Heard};
+use crate::handshake::{Sizes, WebSocket};
 use crate::refusal::Refusal;
-use crate::upgrade::{Opening, Parameters, Sizes};
+use crate::upgrade::{Opening, Parameters};
 use credit::Credit;
 use waiting::Waiting;
 
@@ -213,9 +213,7 @@ impl Connection {
         }
         let codec = self.frames.codec();
         for frame in self.told.drain(..) {
-            let mut bytes = Vec::with_capacity(128);
-            frame.write(codec, &mut bytes);
-            self.frames.send(bytes.into())?;
+            self.frames.send(|out| frame.write(codec, out))?;
         }
         Ok(())
     }

@@ -84,7 +84,7 @@ sealane_message::errors! {
         SlowHead,
         /// What was said is not HTTP.
         #[code("SL-NODE-12", "NotHttp")]
-        #[cause("what was sent is no request of HTTP/1.1, or is one to some and another to others")]
+        #[cause("what was sent is no request of HTTP/1.1, or can be read as two different ones")]
         #[hint("Check what the client, and each proxy on the way, sends to this port.")]
         NotHttp,
         /// A head that is HTTP, but not of a request that is served; the status, and why.
@@ -111,7 +111,7 @@ sealane_message::errors! {
         #[error("the address has shown too many tokens that are not known; wait {} s", seconds(.0))]
         #[code("SL-NODE-16", "TooManyGuesses")]
         #[cause("the address has shown too many tokens that are not known")]
-        #[hint("Wait as `Retry-After` says; tokens that hold are taken all the same.")]
+        #[hint("Wait as `Retry-After` says; valid tokens are accepted all the same.")]
         Guesses(Duration),
         /// A handshake of TLS that failed or took too long.
         #[code("SL-NODE-17", "HandshakeFailed")]

@@ -41,6 +41,15 @@ impl Socket {
         self.speaks.clone()
     }
 
+    /// Resolves when a read may give something. Pending: it gives nothing until then.
+    pub(crate) fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<()> {
+        match &self.wire {
+            Wire::Left(stream) => stream.poll_read_ready(cx).map(drop),
+            // TLS may have read more than it has given.
+            Wire::Right(_) => Poll::Ready(()),
+        }
+    }
+
     /// The same outcome, or an error when the client has taken nothing for too long.
     fn in_time<T>(
         &mut self,

@@ -11,8 +11,9 @@ use sealane_stream::Who;
 
 use crate::access::Pass;
 use crate::connection;
+use crate::handshake::Sizes;
 use crate::refusal::Refusal;
-use crate::upgrade::{Opening, Parameters, Sizes};
+use crate::upgrade::{Opening, Parameters};
 
 /// What clients of a subscription send is short.
 const READ_BUFFER_BYTES: usize = 4096;

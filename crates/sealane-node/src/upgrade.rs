@@ -7,7 +7,6 @@
 use std::sync::Arc;
 
 use axum::Extension;
-use axum::extract::ws::{WebSocket, WebSocketUpgrade};
 use axum::extract::{FromRequestParts, RawQuery, Request};
 use axum::http::header::{ACCEPT, SEC_WEBSOCKET_PROTOCOL};
 use axum::http::request::Parts;
@@ -20,6 +19,7 @@ use tokio::sync::Semaphore;
 use crate::access::{self, Pass};
 use crate::app::App;
 use crate::connection;
+use crate::handshake::{Handshake, Sizes, WebSocket};
 use crate::limits::MAX_TOLD_REFUSALS;
 use crate::query;
 use crate::refusal::Refusal;
@@ -43,15 +43,7 @@ pub(crate) struct Opening {
     pass: Pass,
     query: RawQuery,
     headers: HeaderMap,
-    upgrade: WebSocketUpgrade,
-}
-
-/// What a socket holds and takes at most.
-pub(crate) struct Sizes {
-    /// Bytes that are read from the connection at once. They are held as long as it lives, and the
-    /// WebSocket library fills them with zeros whenever it looks whether there is more.
-    pub(crate) read_buffer_bytes: usize,
-    pub(crate) max_frame_bytes: usize,
+    handshake: Handshake,
 }
 
 /// The parameters of a request for a WebSocket.
@@ -66,12 +58,12 @@ impl FromRequestParts<Arc<App>> for Opening {
     async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Response> {
         let pass = Extension::<Pass>::from_request_parts(parts, app).await;
         let Extension(pass) = pass.map_err(IntoResponse::into_response)?;
-        let Ok(upgrade) = WebSocketUpgrade::from_request_parts(parts, app).await else {
+        let Some(handshake) = Handshake::read(parts) else {
             return Err(answer(&parts.headers, Err(Refusal::UpgradeRequired)));
         };
         let query = RawQuery(parts.uri.query().map(str::to_owned));
         let (app, headers) = (app.clone(), parts.headers.clone());
-        Ok(Self { app, pass, query, headers, upgrade })
+        Ok(Self { app, pass, query, headers, handshake })
     }
 }
 
@@ -89,25 +81,20 @@ impl Opening {
         R: Send + 'static,
         S: Future<Output = ()> + Send + 'static,
     {
-        let Self { app, pass, query, headers, mut upgrade } = self;
+        let Self { app, pass, query, headers, mut handshake } = self;
         let Some(alive) = app.alive().filter(|_| !app.is_stopping()) else {
             return answer(&headers, Err(Error::Draining.into()));
         };
         let query = query::read(query);
         let codec = codec(query.as_deref().unwrap_or_default(), &headers);
-        echo(&mut upgrade, &headers, &codec);
+        echo(&mut handshake, &headers, &codec);
         let told_in = *codec.as_ref().unwrap_or(&Codec::Json);
         let asked = codec.and_then(|codec| ask(Parameters { query: query?, codec }, &pass));
         let (request, served) = match asked.and_then(|asked| Ok((asked, app.serving.enter()?))) {
             Ok(granted) => granted,
-            Err(refusal) => return tell(&app, upgrade, &headers, told_in, refusal),
+            Err(refusal) => return tell(&app, handshake, &headers, told_in, refusal),
         };
-        let Sizes { read_buffer_bytes, max_frame_bytes } = sizes;
-        let upgrade = upgrade
-            .read_buffer_size(read_buffer_bytes)
-            .max_message_size(max_frame_bytes)
-            .max_frame_size(max_frame_bytes);
-        upgrade.on_upgrade(move |socket| async move {
+        handshake.accept(sizes, move |socket| async move {
             serve(app, socket, pass, request).await;
             drop((served, alive));
         })
@@ -117,20 +104,20 @@ impl Opening {
 /// Refuses a request that asks for a WebSocket, or should have asked for one.
 pub(crate) async fn refuse(app: &Arc<App>, request: Request, refusal: Refusal) -> Response {
     let (mut parts, _) = request.into_parts();
-    let Ok(mut upgrade) = WebSocketUpgrade::from_request_parts(&mut parts, &()).await else {
+    let Some(mut handshake) = Handshake::read(&mut parts) else {
         return answer(&parts.headers, Err(refusal));
     };
     let parameters = query::read(RawQuery(parts.uri.query().map(str::to_owned)));
     let codec = codec(&parameters.unwrap_or_default(), &parts.headers);
-    echo(&mut upgrade, &parts.headers, &codec);
-    tell(app, upgrade, &parts.headers, codec.unwrap_or(Codec::Json), refusal)
+    echo(&mut handshake, &parts.headers, &codec);
+    tell(app, handshake, &parts.headers, codec.unwrap_or(Codec::Json), refusal)
 }
 
 /// Opens a socket only to say on it why it is refused. Where no place for that is left, or the
 /// node stops, the refusal is an answer of HTTP.
 fn tell(
     app: &Arc<App>,
-    upgrade: WebSocketUpgrade,
+    handshake: Handshake,
     headers: &HeaderMap,
     codec: Codec,
     refusal: Refusal,
@@ -139,12 +126,9 @@ fn tell(
     let (Ok(place), Some(alive)) = (place, app.alive()) else {
         return answer(headers, Err(refusal));
     };
-    let upgrade = upgrade
-        .read_buffer_size(REFUSED_BYTES)
-        .max_message_size(REFUSED_BYTES)
-        .max_frame_size(REFUSED_BYTES);
+    let sizes = Sizes { read_buffer_bytes: REFUSED_BYTES, max_frame_bytes: REFUSED_BYTES };
     let reason = Reason(refusal.info().name);
-    let mut response = upgrade.on_upgrade(move |socket| async move {
+    let mut response = handshake.accept(sizes, move |socket| async move {
         connection::refuse(socket, codec, refusal).await;
         drop((place, alive));
     });
@@ -177,7 +161,7 @@ fn codec(parameters: &[(String, String)], headers: &HeaderMap) -> Result<Codec, 
 
 /// Says the agreed codec where sub-protocols were offered, if it is one of them. Of a refused
 /// offer the first is said, for browsers to open the connection and be told why.
-fn echo(upgrade: &mut WebSocketUpgrade, headers: &HeaderMap, codec: &Result<Codec, Refusal>) {
+fn echo(handshake: &mut Handshake, headers: &HeaderMap, codec: &Result<Codec, Refusal>) {
     let said = match codec {
         Ok(codec) => codecs(headers).find(|name| *name == codec.name()),
         Err(_) => codecs(headers).next(),
@@ -185,7 +169,7 @@ fn echo(upgrade: &mut WebSocketUpgrade, headers: &HeaderMap, codec: &Result<Code
     // A browser that offers nothing but its token takes no other answer.
     let said = said.or_else(|| offered(headers).next());
     if let Some(said) = said.and_then(|name| HeaderValue::from_str(name).ok()) {
-        upgrade.set_selected_protocol(said);
+        handshake.choose(said);
     }
 }
 

@@ -107,7 +107,7 @@ sealane_message::errors! {
         /// One more than a limit allows.
         #[error("there are {limit} {what} already")]
         #[code("SL-HUB-12", "TooMany", retry = Later)]
-        #[cause("one more than a limit allows")]
+        #[cause("a limit is reached")]
         #[hint("Remove what is no longer used; the message names the limit.")]
         TooMany {
             /// What there are too many of.
@@ -131,8 +131,8 @@ sealane_message::errors! {
         #[error("another process holds the store; nothing of the request was kept")]
         #[code("SL-HUB-20", "StorageBusy", retry = Later, exit = Storage)]
         #[cause("another process holds the store; nothing of the request was kept")]
-        #[hint("Send it again; the hub goes on when the other lets go. `fuser streams.db` names \
-                it.")]
+        #[hint("Send it again; the hub goes on when the other process lets go. `fuser streams.db` \
+                names that process.")]
         StorageBusy,
         /// Another node uses the folder.
         #[error("{0}: another node uses this folder")]
@@ -144,7 +144,8 @@ sealane_message::errors! {
         #[error("{0}")]
         #[code("SL-HUB-22", "NotAStore", exit = Storage)]
         #[cause("the file is no store of streams, or its pages are damaged")]
-        #[hint("Keep the folder as it is and `sealane restore` a backup into a new one.")]
+        #[hint("Name the data folder of a node, or a backup of one. If it is damaged, keep it as \
+                it is and `sealane restore` a backup into a new folder.")]
         NotAStore(String),
         /// The store was written by a newer program.
         #[error("the data format is {found}, this program knows up to {known}")]
@@ -223,8 +224,8 @@ sealane_message::errors! {
         #[error("the stream is sealed for group {group} and takes no open message")]
         #[code("SL-HUB-17", "NotSealed")]
         #[cause("an open message was sent to a sealed stream")]
-        #[hint("Publish with the group's keys, or to another stream; a stream stays what it was \
-                made.")]
+        #[hint("Publish with the group's keys, or to another stream; a sealed stream stays \
+                sealed.")]
         NotSealed {
             /// The stream's group.
             group: GroupTag,
@@ -233,8 +234,8 @@ sealane_message::errors! {
         #[error("the stream is {}, not sealed for group {asked}", described(stream))]
         #[code("SL-HUB-18", "SealMismatch")]
         #[cause("the stream is open or sealed for another group")]
-        #[hint("See `sealane stream info TOPIC`; a stream stays what it was made, so take another \
-                topic.")]
+        #[hint("See `sealane stream info TOPIC`. This does not change as long as the stream lives, \
+                so take another topic.")]
         SealMismatch {
             /// The stream's group; none: it is open.
             stream: Option<GroupTag>,
@@ -245,7 +246,7 @@ sealane_message::errors! {
         #[error("the next n of this session in this stream is {next}")]
         #[code("SL-HUB-27", "NumberSkipped")]
         #[cause("a message's n is not the next one of its session and stream")]
-        #[hint("What was refused takes no n: send on from `next`, which stands beside the code.")]
+        #[hint("A refused message takes no n: go on from `next`, which stands beside the code.")]
         NumberSkipped {
             /// The number that comes next.
             next: u64,

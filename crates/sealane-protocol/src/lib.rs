@@ -44,6 +44,7 @@ mod page;
 mod publish;
 mod purge;
 mod sealed;
+mod socket;
 mod state;
 mod subscribe;
 
@@ -71,6 +72,7 @@ pub use publish::{
 };
 pub use purge::{Purge, Purged};
 pub use sealed::{Sealed, write_sealed};
+pub use socket::write_message;
 pub use state::{
     Change, ConnectionState, ConsumerState, List, Retention, StreamState, Streams, write_removed,
 };

@@ -76,17 +76,17 @@ sealane_message::errors! {
                 be posing as one.")]
         NotMember,
         /// A message of the opener's own slot came back.
-        #[error("a message of the own slot came back")]
+        #[error("a message of the reader's own slot came back")]
         #[code("SL-SEAL-11", "Reflected")]
-        #[cause("a message of the own slot came back")]
+        #[cause("a message of the reader's own slot came back")]
         #[hint("Drop it; if it was not sent from here, take a new slot.")]
         Reflected,
         /// A live message of a context that its sender has not announced on this link.
         #[error("the sender has not announced its context")]
         #[code("SL-SEAL-12", "Unannounced")]
         #[cause("a live message is of a context that was not announced")]
-        #[hint("Ask the sender to announce itself; a recorded message of an earlier start is \
-                refused so, too.")]
+        #[hint("Ask the sender to announce itself. Recorded messages of an earlier start are \
+                refused in the same way.")]
         Unannounced,
         /// The counters of the context, or of the epoch, are used up.
         #[error("the counters are used up")]

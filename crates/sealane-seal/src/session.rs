@@ -12,19 +12,32 @@ pub(crate) struct Session {
     pub(crate) window: Window,
     /// Below it a restart accepts nothing: as it was stored last.
     ceiling: u64,
-    /// By how much the ceiling was raised last, and when.
-    block: u64,
+    /// When the ceiling was raised last, or was last asked for ahead; and the next counter then.
     raised_ms: u64,
+    raised_at: u64,
+    /// The ceiling that is being stored ahead; 0 if none is.
+    ahead: u64,
 }
 
 /// A block that was used up faster than this doubles.
 const SHORT_MS: u64 = 500;
 /// A block that was not used up within this is given up: its sender has become slower.
 const LONG_MS: u64 = 1000;
+/// What a ceiling that is stored ahead lasts, at the rate of the counters before it: less than a
+/// second, so that a restart refuses no more than a second's messages.
+const AHEAD_MS: u64 = 750;
 
 impl Session {
     pub(crate) fn new(context: SenderContext, start: u64, epoch: Epoch) -> Session {
-        Session { context, start, window: Window::new(epoch), ceiling: 0, block: 0, raised_ms: 0 }
+        Session {
+            context,
+            start,
+            window: Window::new(epoch),
+            ceiling: 0,
+            raised_ms: 0,
+            raised_at: 0,
+            ahead: 0,
+        }
     }
 
     /// The ceiling that has to be stored before a counter is accepted, if it has to be: far enough
@@ -40,17 +53,26 @@ impl Session {
             return None;
         }
         let block = match passed_ms {
-            ..SHORT_MS => self.block * 2,
-            SHORT_MS..LONG_MS => self.block / 2,
+            ..SHORT_MS => self.block() * 2,
+            SHORT_MS..LONG_MS => self.block() / 2,
             LONG_MS.. => 1,
         };
         let block = block.clamp(1, MAX_CEILING_BLOCK);
-        Some(Raise { ceiling: least + block - 1, block, raised_ms: now_ms })
+        Some(Raise { ceiling: least + block - 1, raised_ms: now_ms })
+    }
+
+    /// By how much the ceiling was raised last.
+    fn block(&self) -> u64 {
+        match self.ceiling {
+            0 => 0,
+            ceiling => ceiling.saturating_sub(self.raised_at) + 1,
+        }
     }
 
     /// Takes a lower ceiling over at once: it may be stored by now, whether its message is accepted
-    /// or not.
+    /// or not. It takes the place of one that was stored ahead, too.
     pub(crate) fn lower(&mut self, epoch: Epoch, ceiling: u64) {
+        self.ahead = 0;
         if epoch == self.window.epoch() {
             self.ceiling = self.ceiling.min(ceiling);
         }
@@ -62,14 +84,46 @@ impl Session {
             self.window = Window::new(epoch);
             self.ceiling = 0;
         }
-        if let Some(Raise { ceiling, block, raised_ms }) = raise {
+        if let Some(Raise { ceiling, raised_ms }) = raise {
             debug_assert!(
                 ceiling > counter && ceiling >= self.window.next(),
                 "a ceiling lies above all that was accepted"
             );
-            (self.ceiling, self.block, self.raised_ms) = (ceiling, block, raised_ms);
+            (self.ceiling, self.raised_ms, self.ahead) = (ceiling, raised_ms, 0);
+            self.raised_at = self.window.next().max(counter + 1);
         }
         self.window.accept(counter);
+    }
+
+    /// The ceiling that is worth storing before a counter needs it, once half of the counters below
+    /// the last one are used: as many as come in [`AHEAD_MS`] at the rate of that half, and no more
+    /// than twice as many as there were. Nothing of a sender that comes to a stop, or sends once in
+    /// a second. It is given once: where it cannot be stored, the next message stores one itself.
+    pub(crate) fn ask_ahead(&mut self, now_ms: u64) -> Option<u64> {
+        let next = self.window.next();
+        let lay_ahead = self.ceiling.saturating_sub(self.raised_at);
+        let is_asked = self.ahead > 0;
+        if is_asked || self.ceiling.saturating_sub(next) > lay_ahead / 2 {
+            return None;
+        }
+        let used = next.saturating_sub(self.raised_at);
+        let passed_ms = now_ms.saturating_sub(self.raised_ms).max(1);
+        let wanted = used.saturating_mul(AHEAD_MS) / passed_ms;
+        let ceiling = next + wanted.min(2 * lay_ahead).min(MAX_CEILING_BLOCK);
+        if ceiling <= self.ceiling {
+            return None;
+        }
+        (self.ahead, self.raised_ms, self.raised_at) = (ceiling, now_ms, next);
+        Some(ceiling)
+    }
+
+    /// Goes on under a ceiling that [`Session::ask_ahead`] gave and that is stored now. It is void
+    /// if another one was given to be stored since then.
+    pub(crate) fn take_ahead(&mut self, epoch: Epoch, ceiling: u64) {
+        if self.ahead == ceiling && self.window.epoch() == epoch {
+            self.ceiling = self.ceiling.max(ceiling);
+            self.ahead = 0;
+        }
     }
 }
 
@@ -77,7 +131,6 @@ impl Session {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Raise {
     pub(crate) ceiling: u64,
-    block: u64,
     raised_ms: u64,
 }
 
@@ -121,7 +174,8 @@ impl SessionState {
     pub(crate) fn session(&self) -> Session {
         let window = Window::closed_below(self.epoch, self.ceiling);
         let ceiling = self.ceiling;
-        Session { window, ceiling, ..Session::new(self.context, self.start, self.epoch) }
+        let raised_at = ceiling;
+        Session { window, ceiling, raised_at, ..Session::new(self.context, self.start, self.epoch) }
     }
 
     /// Version 1, slot, epoch, context, start and ceiling; integers big-endian.

@@ -3,12 +3,13 @@
 //! A block is what the log stores in one row, what live readers share in memory, and what is
 //! encoded at most once per codec however many read it.
 
+use std::ops::Range;
 use std::sync::OnceLock;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use sealane_codec::{Codec, Transcoder, Writer};
 use sealane_message::Topic;
-use sealane_protocol::{DeliverHead, Position, write_deliver, write_sealed};
+use sealane_protocol::{DeliverHead, Position, write_deliver, write_message, write_sealed};
 
 use crate::envelope::{Content, Envelope};
 
@@ -50,13 +51,15 @@ pub(crate) struct Block {
     frames: [OnceLock<Frames>; 3],
 }
 
-/// The deliver frames of a block's records in one codec, for their first attempt, end to end.
+/// The deliver frames of a block's records in one codec, for their first attempt, end to end, each
+/// behind the head that it has on a WebSocket.
 #[derive(Debug)]
 struct Frames {
     bytes: Bytes,
     spans: Vec<Span>,
 }
 
+/// Where a frame is, without its head.
 #[derive(Debug, Clone, Copy)]
 struct Span {
     start: u32,
@@ -98,6 +101,17 @@ impl Block {
         frames.spans.get(index).map_or_else(Bytes::new, |span| {
             frames.bytes.slice(span.start as usize..span.end as usize)
         })
+    }
+
+    /// The deliver frames of records that follow each other, as messages of a WebSocket; shared by
+    /// all who read them.
+    pub(crate) fn messages(&self, indexes: Range<usize>, codec: Codec) -> Bytes {
+        let Frames { bytes, spans } = self.frames(codec);
+        let before = indexes.start.checked_sub(1).and_then(|before| spans.get(before));
+        let start = before.map_or(0, |span| span.end);
+        let last = indexes.end.checked_sub(1).filter(|_| !indexes.is_empty());
+        last.and_then(|last| spans.get(last))
+            .map_or_else(Bytes::new, |last| bytes.slice(start as usize..last.end as usize))
     }
 
     /// The envelope of a record in `codec`, shared by all who read it.
@@ -147,7 +161,7 @@ impl Frames {
             Content::Sealed => record.id.len() + record.body.len(),
         };
         let bodies: usize = block.records.iter().map(size).sum();
-        let each = block.topic.as_str().len() + 120;
+        let each = block.topic.as_str().len() + 130;
         let mut bytes = Vec::with_capacity(bodies + block.records.len() * each);
         let mut spans = Vec::with_capacity(block.records.len());
         let mut scratch = Transcoder::new();
@@ -165,10 +179,14 @@ impl Frames {
                     translated.as_slice()
                 }
             };
-            let start = bytes.len() as u32;
-            write_deliver(codec, envelope, &block.head(record, 1), &mut bytes);
-            let envelope_bytes = envelope.len() as u32;
-            spans.push(Span { start, end: bytes.len() as u32, envelope_bytes });
+            let mut frame_bytes = 0;
+            write_message(codec, &mut bytes, |bytes| {
+                let before = bytes.len();
+                write_deliver(codec, envelope, &block.head(record, 1), bytes);
+                frame_bytes = (bytes.len() - before) as u32;
+            });
+            let (end, envelope_bytes) = (bytes.len() as u32, envelope.len() as u32);
+            spans.push(Span { start: end - frame_bytes, end, envelope_bytes });
         }
         Frames { bytes: bytes.into(), spans }
     }
@@ -360,6 +378,35 @@ mod tests {
         for codec in Codec::AT_REST {
             let value = sealane_codec::decode(codec, &block.envelope(0, codec)).unwrap();
             assert_eq!(value.field("id").unwrap().as_text(), Some("m0"));
+        }
+    }
+
+    #[test]
+    fn messages_that_follow_each_other_are_one_piece_of_what_all_are_sent() {
+        let long = format!(r#"{{"id":"m1","text":"{}"}}"#, "x".repeat(70_000));
+        let bodies = [br#"{"id":"m0"}"#.to_vec(), long.into_bytes(), br#"{"id":"m2"}"#.to_vec()];
+        let content = Content::Open(Codec::Json);
+        let records = bodies.into_iter().zip(0..).map(|(body, offset)| {
+            let id = Bytes::from(format!("m{offset}"));
+            Record { offset, time_ms: 7, content, id, body: body.into() }
+        });
+        let block = Block::new("a".parse().unwrap(), 1, 0, records.collect());
+        for codec in Codec::AT_REST {
+            let mut each = vec![Vec::new()];
+            for index in 0..3 {
+                let mut message = Vec::new();
+                let frame = block.frame(index, codec);
+                write_message(codec, &mut message, |out| out.extend_from_slice(&frame));
+                assert_eq!(block.messages(index..index + 1, codec), message, "{index}");
+                each.push(message);
+            }
+            assert_eq!(block.messages(0..3, codec), each.concat());
+            assert_eq!(block.messages(1..3, codec), each[2..].concat());
+            assert_eq!(block.messages(0..3, codec).as_ptr(), block.messages(0..1, codec).as_ptr());
+            // What is not there is nothing, and no reason to fail.
+            assert!(
+                block.messages(1..1, codec).is_empty() && block.messages(2..9, codec).is_empty()
+            );
         }
     }
 }

@@ -24,7 +24,7 @@ use crate::publishing::{Publishing, Sessions, queue_cost};
 use crate::registry::Registry;
 use crate::store::{Key, Reads, Settings, Writes};
 use crate::stream::{ConsumerEntry, Stream};
-use crate::subscription::{Output, Subscription, TURN_BYTES, Turn, Who, read, start_offset};
+use crate::subscription::{Output, Subscription, TURN_BYTES, Turn, Who, part, read, start_offset};
 use crate::writer::{Append, Appended, Command, Configure, Remove, Writer, check_seal};
 use crate::{
     Change, ConsumerState, Error, Level, Retention, Start, StreamState, checkpoint, now_ms, store,
@@ -303,10 +303,11 @@ impl Hub {
     pub async fn read(&self, topic: &Topic, start: Start, limit: usize) -> Result<Page, Error> {
         let stream = self.find(topic)?;
         let mut next = start_offset(&self.registry, &stream, start).await?;
-        let mut events = Vec::new();
+        let (mut pieces, mut events) = (Vec::new(), Vec::new());
         let limit = limit.min(MAX_RANGE_MESSAGES);
         let turn = Turn { messages: limit, bytes: TURN_BYTES };
-        let more = read(&self.registry, &stream, &mut next, turn, &mut events).await?;
+        let more = read(&self.registry, &stream, &mut next, turn, &mut pieces).await?;
+        part(pieces, &mut events);
         if stream.removed.load(Ordering::SeqCst) {
             return Err(Error::UnknownStream(topic.to_string()));
         }

@@ -64,8 +64,8 @@ pub use metrics::{
     Timings,
 };
 pub use publishing::{Answered, Direct, Placed, Publishing, Room};
-pub use store::{Backup, backup, check, restore};
-pub use subscription::{Delivery, Output, Subscription, Who};
+pub use store::{Backup, backup, check, newest_ms, restore};
+pub use subscription::{Burst, Delivery, Output, Piece, Subscription, Who};
 pub use writer::{Appended, Item};
 
 pub use sealane_protocol::{

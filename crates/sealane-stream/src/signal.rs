@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Waker;
 
 use parking_lot::Mutex;
-use tokio::sync::Notify;
 
 use crate::stream::Stream;
 
@@ -17,35 +17,69 @@ pub(crate) struct Met {
 
 /// Wakes one subscription and says which of its lanes to look at.
 #[derive(Default)]
-pub(crate) struct Signal {
-    notify: Notify,
-    ready: Mutex<Vec<usize>>,
-    joined: Mutex<Vec<Met>>,
+pub(crate) struct Signal(Mutex<Signalled>);
+
+#[derive(Default)]
+struct Signalled {
+    ready: Vec<usize>,
+    joined: Vec<Met>,
+    /// Whoever waits, until it is woken.
+    waker: Option<Waker>,
+}
+
+/// What a subscription finds when it listens.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Heard {
+    /// Nothing: it is woken when there is something.
+    Nothing,
+    /// Lanes to look at.
+    Lanes,
+    /// Streams that it has not met before, and perhaps lanes.
+    Streams,
 }
 
 impl Signal {
-    /// Resolves once something was signalled since the last time.
-    pub(crate) async fn wait(&self) {
-        self.notify.notified().await;
+    /// Takes the lanes that were signalled since the last time. Where nothing was, `waker` is woken
+    /// once something is.
+    pub(crate) fn listen(&self, waker: &Waker, lanes: &mut Vec<usize>) -> Heard {
+        let mut signalled = self.0.lock();
+        let has_lanes = !signalled.ready.is_empty();
+        lanes.append(&mut signalled.ready);
+        if !signalled.joined.is_empty() {
+            return Heard::Streams;
+        }
+        if has_lanes {
+            return Heard::Lanes;
+        }
+        match &mut signalled.waker {
+            Some(known) => known.clone_from(waker),
+            none => *none = Some(waker.clone()),
+        }
+        Heard::Nothing
     }
 
-    pub(crate) fn take_ready(&self, into: &mut Vec<usize>) {
-        into.append(&mut self.ready.lock());
-    }
-
-    pub(crate) fn take_joined(&self) -> Vec<Met> {
-        std::mem::take(&mut self.joined.lock())
-    }
-
-    pub(crate) fn has_joined(&self) -> bool {
-        !self.joined.lock().is_empty()
+    /// Takes all that was signalled.
+    pub(crate) fn take(&self, lanes: &mut Vec<usize>) -> Vec<Met> {
+        let mut signalled = self.0.lock();
+        lanes.append(&mut signalled.ready);
+        std::mem::take(&mut signalled.joined)
     }
 
     /// A stream that the subscription's pattern matches was made, or has something for it for the
     /// first time.
     pub(crate) fn join(&self, met: Met) {
-        self.joined.lock().push(met);
-        self.notify.notify_one();
+        self.note(|signalled| signalled.joined.push(met));
+    }
+
+    fn note(&self, what: impl FnOnce(&mut Signalled)) {
+        let waker = {
+            let mut signalled = self.0.lock();
+            what(&mut signalled);
+            signalled.waker.take()
+        };
+        if let Some(waker) = waker {
+            waker.wake();
+        }
     }
 }
 
@@ -75,8 +109,46 @@ impl Waiter {
     /// Signals the lane, if it asked.
     pub(crate) fn wake(&self) {
         if self.armed.swap(false, Ordering::SeqCst) {
-            self.signal.ready.lock().push(self.lane);
-            self.signal.notify.notify_one();
+            self.signal.note(|signalled| signalled.ready.push(self.lane));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicUsize;
+    use std::task::Wake;
+
+    #[derive(Default)]
+    struct Woken(AtomicUsize);
+
+    impl Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    #[test]
+    fn whoever_found_nothing_is_woken_once_and_only_for_what_was_asked_for() {
+        let (signal, woken) = (Arc::new(Signal::default()), Arc::new(Woken::default()));
+        let (waiter, waker) = (Waiter::new(signal.clone(), 7), Waker::from(woken.clone()));
+        let count = || woken.0.load(Ordering::SeqCst);
+        let mut lanes = Vec::new();
+        waiter.wake();
+        assert_eq!(signal.listen(&waker, &mut lanes), Heard::Nothing, "it has not asked");
+        waiter.arm();
+        waiter.wake();
+        waiter.wake();
+        assert_eq!((count(), lanes.len()), (1, 0));
+        assert_eq!(signal.listen(&waker, &mut lanes), Heard::Lanes);
+        assert_eq!(lanes, [7]);
+        // What came while it did not wait is found, and wakes nobody.
+        waiter.rouse();
+        assert_eq!(count(), 1);
+        assert!(signal.take(&mut lanes).is_empty() && lanes == [7, 7]);
+        assert_eq!(signal.listen(&waker, &mut lanes), Heard::Nothing);
+        waiter.rouse();
+        assert_eq!(count(), 2);
     }
 }

@@ -12,7 +12,7 @@ mod session;
 pub(crate) mod trouble;
 mod write;
 
-pub use backup::{Backup, backup, check, restore};
+pub use backup::{Backup, backup, check, newest_ms, restore};
 pub(crate) use fault::Fault;
 pub(crate) use read::Reads;
 use room::Room;

@@ -27,6 +27,8 @@ pub(crate) struct Stream {
     /// Set once it is removed from the store, for good.
     pub(crate) removed: AtomicBool,
     pub(crate) state: Mutex<StreamInner>,
+    /// As `next` of the state, for readers that only want to know whether more has come.
+    end: AtomicU64,
     /// The last subscription by pattern, in the order in which they came, that was told of this
     /// stream or has looked at it itself.
     pub(crate) met: AtomicU64,
@@ -149,6 +151,7 @@ impl Stream {
             sealed: row.sealed,
             removed: AtomicBool::new(false),
             met: AtomicU64::new(0),
+            end: AtomicU64::new(state.next),
             state: Mutex::new(state),
             waiters: Mutex::new(HashMap::new()),
             readers: AtomicUsize::new(0),
@@ -164,6 +167,8 @@ impl Stream {
             state.last_ms = block.records.last().map_or(state.last_ms, |record| record.time_ms);
             state.push(block);
         }
+        // Before those are woken who look for it once they have asked to be.
+        self.end.store(state.next, Ordering::SeqCst);
         drop(state);
         self.wake();
     }
@@ -199,6 +204,9 @@ impl Stream {
 
     /// Where `offset` is.
     pub(crate) fn find(&self, offset: u64) -> Found {
+        if offset >= self.end.load(Ordering::SeqCst) {
+            return Found::AtEnd;
+        }
         self.state.lock().find(offset)
     }
 

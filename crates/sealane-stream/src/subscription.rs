@@ -3,15 +3,18 @@
 //! Nothing is pushed to a subscription: it takes what its credit allows when it is woken, so that
 //! a slow connection costs a cursor and not a queue.
 
+mod burst;
 mod fetch;
 mod in_flight;
 mod lane;
 mod lanes;
 
 use std::collections::VecDeque;
+use std::future::poll_fn;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use crate::limits::MAX_WAITING_ANSWERS;
@@ -24,13 +27,15 @@ use sealane_protocol::{HubLevel, Joined, Mark, Op, ServerFrame};
 use crate::block::Block;
 use crate::consumer::Member;
 use crate::registry::Registry;
-use crate::signal::{Met, Signal};
+use crate::signal::{Heard, Met, Signal};
 use crate::stream::Stream;
 use crate::{ConsumerChange, Error, Start, now_ms};
 use in_flight::{Delivered, InFlight};
 use lane::{Lane, Work};
 use lanes::Lanes;
 
+pub(crate) use burst::part;
+pub use burst::{Burst, Piece};
 pub(crate) use fetch::{blocking, read};
 pub(crate) use lane::start_offset;
 
@@ -55,18 +60,6 @@ pub enum Who {
         /// What this member changes of the consumer's settings.
         change: ConsumerChange,
     },
-}
-
-impl Output {
-    /// Bytes of its envelope.
-    fn bytes(&self) -> usize {
-        match self {
-            Output::Deliver(Delivery { block, index, .. }) => {
-                block.records.get(*index).map_or(0, |record| record.body.len())
-            }
-            Output::Status(_) => 0,
-        }
-    }
 }
 
 /// What a subscription has for its connection.
@@ -111,6 +104,8 @@ pub struct Subscription {
     pattern: Pattern,
     who: Who,
     signal: Arc<Signal>,
+    /// Lanes that were signalled and are not in turn yet.
+    signalled: Vec<usize>,
     lanes: Lanes,
     /// Lanes that may have something, in turn.
     turn: VecDeque<usize>,
@@ -135,7 +130,8 @@ impl Subscription {
             member,
             pattern,
             who,
-            signal: Arc::new(Signal::default()),
+            signal: Arc::default(),
+            signalled: Vec::new(),
             lanes: Lanes::default(),
             turn: VecDeque::new(),
             removed: Vec::new(),
@@ -219,16 +215,23 @@ impl Subscription {
 
     /// Resolves when [`Subscription::take`] may have something. May be dropped at any time.
     pub async fn ready(&mut self) {
+        poll_fn(|cx| self.poll_ready(cx)).await;
+    }
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         loop {
-            self.note_ready();
-            if !self.notes.is_empty()
+            let heard = self.signal.listen(cx.waker(), &mut self.signalled);
+            self.queue_signalled();
+            if heard == Heard::Streams
+                || !self.notes.is_empty()
                 || !self.removed.is_empty()
-                || self.signal.has_joined()
                 || (self.credit > 0 && !self.turn.is_empty())
             {
-                return;
+                return Poll::Ready(());
             }
-            self.signal.wait().await;
+            if heard == Heard::Nothing {
+                return Poll::Pending;
+            }
         }
     }
 
@@ -244,15 +247,31 @@ impl Subscription {
         max_bytes: usize,
         out: &mut Vec<Output>,
     ) -> Result<(), Error> {
-        for Met { stream, offset } in self.signal.take_joined() {
+        let mut pieces = Vec::new();
+        let taken = self.take_pieces(max, max_bytes, &mut pieces).await;
+        part(pieces, out);
+        taken
+    }
+
+    /// The same, with the messages together that all who read them are sent as the same bytes.
+    ///
+    /// # Errors
+    /// Those of [`Subscription::take`].
+    pub async fn take_pieces(
+        &mut self,
+        max: usize,
+        max_bytes: usize,
+        out: &mut Vec<Piece>,
+    ) -> Result<(), Error> {
+        for Met { stream, offset } in self.signal.take(&mut self.signalled) {
             self.join(stream, Some(offset)).await?;
         }
-        self.note_ready();
+        self.queue_signalled();
         for index in std::mem::take(&mut self.removed) {
             self.turn.retain(|other| *other != index);
             self.lose(index)?;
         }
-        out.extend(self.notes.drain(..).map(Output::Status));
+        out.extend(self.notes.drain(..).map(Piece::Status));
         let mut left = max.min(usize::try_from(self.credit).unwrap_or(usize::MAX));
         let mut bytes = 0;
         while left > 0
@@ -263,8 +282,8 @@ impl Subscription {
             let turn = Turn { messages: left.min(TURN), bytes: TURN_BYTES.min(max_bytes - bytes) };
             let more = self.serve(index, turn, out).await?;
             let given = out.get(before..).unwrap_or_default();
-            bytes += given.iter().map(Output::bytes).sum::<usize>();
-            let given = given.iter().filter(|e| matches!(e, Output::Deliver(_))).count();
+            bytes += given.iter().map(Piece::bytes).sum::<usize>();
+            let given: usize = given.iter().map(Piece::messages).sum();
             debug_assert!(given <= turn.messages, "a delivery beyond the turn or the credit");
             left -= given.min(left);
             self.credit -= given as u64;
@@ -276,10 +295,9 @@ impl Subscription {
         Ok(())
     }
 
-    fn note_ready(&mut self) {
-        let mut ready = Vec::new();
-        self.signal.take_ready(&mut ready);
-        for index in ready {
+    /// Gives the lanes that were signalled their turn.
+    fn queue_signalled(&mut self) {
+        for index in self.signalled.drain(..) {
             let Some(lane) = self.lanes.get_mut(index) else { continue };
             if lane.is_gone() {
                 self.removed.push(index);
@@ -515,11 +533,6 @@ impl Delivery {
     /// The message's offset.
     pub fn offset(&self) -> u64 {
         self.block.records.get(self.index).map_or(0, |record| record.offset)
-    }
-
-    /// When the message was stored.
-    fn time_ms(&self) -> u64 {
-        self.block.records.get(self.index).map_or(0, |record| record.time_ms)
     }
 
     /// How often the message has been delivered, counting this time.

@@ -289,8 +289,8 @@ impl Writer {
             true => Some(self.registry.log.copying.lock()),
             false => self.registry.log.copying.try_lock(),
         };
-        let (log_bytes, _) = self.writes.log();
-        self.copy_at_bytes = log_bytes + COPY_AGAIN_BYTES;
+        let (log_bytes, log_bytes_max) = self.writes.log();
+        self.copy_at_bytes = again_at(log_bytes, log_bytes_max, wait);
         if copying.is_none() {
             return;
         }
@@ -360,6 +360,13 @@ impl Writer {
     }
 }
 
+/// How long the log is when it is tried again to copy it: at the bound at the latest, unless others
+/// were waited for in vain.
+fn again_at(log_bytes: u64, log_bytes_max: u64, has_waited: bool) -> u64 {
+    let again = log_bytes + COPY_AGAIN_BYTES;
+    if has_waited { again } else { again.min(log_bytes_max) }
+}
+
 impl Writer {
     /// The commit stands.
     fn settle(&mut self, mut plan: Plan) {
@@ -405,7 +412,29 @@ impl Writer {
         self.registry.metrics.failed_commits.fetch_add(1, Ordering::Relaxed);
         self.flushed = Some(Instant::now());
         self.upkeep.fail();
-        self.sessions.clear();
         settle::fail(plan, &self.registry, fault);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::again_at;
+
+    #[test]
+    fn others_are_waited_for_before_the_log_is_beyond_its_bound() {
+        const BOUND: u64 = 32 << 20;
+        const COMMIT: u64 = 12_360;
+        for start in (BOUND / 2..BOUND / 4 * 3).step_by(997) {
+            // Another thread copies the log whenever it could be copied without waiting.
+            let (mut log, mut at, mut has_waited) = (start, BOUND / 4 * 3, false);
+            while !has_waited {
+                log += COMMIT;
+                if log >= at {
+                    has_waited = log >= BOUND;
+                    at = again_at(log, BOUND, has_waited);
+                }
+            }
+            assert!(log < BOUND + COMMIT, "from {start} to {log}");
+        }
     }
 }

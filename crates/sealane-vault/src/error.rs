@@ -101,7 +101,7 @@ sealane_message::errors! {
         #[hint("Report it; nothing was kept that is not whole.")]
         Library(&'static str),
         /// The local manifest, which can be made again from the store.
-        #[error("the manifest failed: {0}")]
+        #[error("the local manifest of the vault failed: {0}")]
         #[code("SL-VAULT-12", "VaultManifest")]
         #[cause("the local manifest of a vault failed")]
         #[hint("Remove manifest.db in the vault's state folder; it is made again from the store.")]
@@ -124,11 +124,9 @@ sealane_message::errors! {
         #[cause("two paths of a put end in the same name, or one has no name")]
         #[hint("Put their common folder, or put them one by one.")]
         Root(std::path::PathBuf),
-        /// Another thread failed, and says why.
+        /// Another thread failed, and says why: whoever waits for both tells what that one says.
         #[error("another part of the work failed")]
-        #[code("SL-VAULT-16", "VaultStopped")]
-        #[cause("a part of the work was stopped since another failed")]
-        #[hint("Look at the other error; run it again.")]
+        #[same_as(Library)]
         Stopped,
         /// Characters or checksum of a recovery code are wrong.
         #[error("the recovery code is mistyped")]
@@ -207,7 +205,7 @@ sealane_message::errors! {
         #[error("`{0}` would leave the target folder")]
         #[code("SL-VAULT-28", "Escapes")]
         #[cause("a path of a snapshot would leave the target folder")]
-        #[hint("A symbolic link in the target or a hostile snapshot: restore into an empty \
+        #[hint("The target has a symbolic link, or the snapshot is hostile: restore into an empty \
                 folder.")]
         Escapes(String),
         /// A restore does not overwrite what it did not write.
@@ -228,6 +226,22 @@ sealane_message::errors! {
         #[cause("no passphrase of a vault was given and nobody can be asked")]
         #[hint("Use --passphrase-file, SEALANE_PASSPHRASE, or a terminal.")]
         NoPassphrase,
+        /// No slot has that id.
+        #[error("the vault has no key slot `{0}`")]
+        #[code("SL-VAULT-49", "NoSlot", exit = Usage)]
+        #[cause("a vault has no such key slot")]
+        #[hint("`sealane vault key ls` lists them.")]
+        NoSlot(String),
+        /// A passphrase is stretched in more memory than the system gives.
+        #[error("a passphrase of the vault takes {kib} KiB of memory, and the system gives less")]
+        #[code("SL-VAULT-50", "NoMemory", retry = Later)]
+        #[cause("a passphrase of a vault takes more memory than the system gives")]
+        #[hint("Free memory, or open the vault with its recovery code or an identity, which take \
+                none.")]
+        NoMemory {
+            /// How much it takes.
+            kib: u32,
+        },
         /// The last slot that opens a vault is not removed.
         #[error("it is the last slot that opens the vault")]
         #[code("SL-VAULT-32", "LastSlot")]
@@ -238,8 +252,8 @@ sealane_message::errors! {
         #[error("`{place}` was exchanged: it holds {found}, and {pinned} was expected")]
         #[code("SL-VAULT-40", "VaultExchanged")]
         #[cause("a place holds another vault, or one of another owner, than was expected there")]
-        #[hint("Do not put anything there: whoever made it reads what is put. If you replaced the \
-                vault yourself, name the new one once with --expect VAULT:OWNER.")]
+        #[hint("Do not put anything there: whoever made that vault can read it. If you replaced \
+                the vault yourself, name the new one once with --expect VAULT:OWNER.")]
         Exchanged {
             /// Where the vault is.
             place: String,

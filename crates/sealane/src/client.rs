@@ -1,6 +1,6 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use hyper::Method;
@@ -214,6 +214,14 @@ impl Client {
     pub async fn health(&self) -> Result<Health, Error> {
         let answer = self.call(&Call::get("/health")).await?;
         Ok(Health::read(answer.codec, &answer.body)?)
+    }
+
+    /// What the hub's clock says, to the second, or nothing where its answers have no `Date`.
+    ///
+    /// # Errors
+    /// As [`Client::health`].
+    pub async fn clock(&self) -> Result<Option<SystemTime>, Error> {
+        Ok(self.call(&Call::get("/health")).await?.date)
     }
 
     pub(crate) fn codec(&self) -> Codec {

@@ -109,13 +109,14 @@ sealane_message::errors! {
         #[code("SL-CLIENT-19", "CopiedKeys")]
         #[cause("the key folder was copied or restored since the group was written there")]
         #[hint("If the other copy is still in use, give this one keys of its own: `sealane key \
-                new`, and join by its card.")]
+                new`, and have the new card invited.")]
         CopiedKeys,
         /// The publisher or subscription has ended.
         #[error("the {0} has ended")]
         #[code("SL-CLIENT-07", "Ended")]
         #[cause("the publisher or subscription has ended")]
-        #[hint("Its first error says why; make a new one to go on.")]
+        #[hint("Its first error says why, if the runtime that it was made in is there; make a new \
+                one to go on.")]
         Ended(&'static str),
         /// `msgpack-records` belongs to one connection; messages of this library outlive theirs.
         #[error("msgpack-records cannot be used here")]
@@ -124,7 +125,7 @@ sealane_message::errors! {
         #[hint("Use msgpack, which the hub translates to and from.")]
         RecordsCodec,
         /// A text that cannot be a token.
-        #[error("the token holds what no token holds")]
+        #[error("the token has characters that no token has")]
         #[code("SL-CLIENT-14", "Token", exit = Usage)]
         #[cause("the token has characters that no token has")]
         #[hint("A token is `sealane_` and 43 letters, digits, `-` and `_`, on one line.")]
@@ -237,8 +238,8 @@ sealane_message::errors! {
         /// An open message.
         #[code("SL-CLIENT-10", "ReadOpen")]
         #[cause("an open message came where only sealed ones are read")]
-        #[hint("Read open streams without a group; the hub, or who reaches it, may have put it \
-                there.")]
+        #[hint("Read open streams without a group. Into a sealed one, the hub or somebody who \
+                reaches it may have put the message.")]
         NotSealed,
         /// A frame of another group.
         #[code("SL-CLIENT-11", "ReadOtherGroup")]
@@ -251,13 +252,15 @@ sealane_message::errors! {
         /// A message that was shown before, from another place.
         #[code("SL-CLIENT-12", "Repeated")]
         #[cause("a message that was shown came again at another place, and was dropped")]
-        #[hint("One may be a retry after the hub lost its memory; many show a hub that replays.")]
+        #[hint("A single one may be a retry after the hub lost its memory. Many show that the hub \
+                replays messages.")]
         Repeated,
         /// Of an epoch before a removal, at a place behind it.
         #[code("SL-CLIENT-13", "AfterRemoval")]
-        #[cause("a message of an epoch before a removal stands behind the place where it began")]
-        #[hint("Drop it; who was removed still has the keys of the past. An honest sender that was \
-                late seals it again.")]
+        #[cause("a message of an epoch from before a removal stands behind the place where the \
+                 removal began")]
+        #[hint("Drop it: a removed member still has the keys of the past. An honest sender that \
+                was late seals the message again.")]
         Posthumous,
         /// The policy does not let it be shown.
         #[error(transparent)]

@@ -1,11 +1,11 @@
 //! Requests over a small set of connections that stay open.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::client::conn::http1::{self, SendRequest};
-use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, HeaderValue, RETRY_AFTER};
+use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, DATE, HOST, HeaderValue, RETRY_AFTER};
 use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
@@ -94,6 +94,8 @@ pub(crate) struct Answer {
     pub(crate) status: StatusCode,
     pub(crate) codec: Codec,
     pub(crate) body: Bytes,
+    /// What the hub's clock said, to the second.
+    pub(crate) date: Option<SystemTime>,
     /// When the hub asks to be asked again.
     retry_after: Option<Duration>,
 }
@@ -278,7 +280,9 @@ impl Pool {
             let codec = codec_of(head.headers.get(CONTENT_TYPE).and_then(|v| v.to_str().ok()));
             let retry_after = head.headers.get(RETRY_AFTER).and_then(|v| v.to_str().ok());
             let retry_after = retry_after.and_then(|v| v.parse().ok()).map(Duration::from_secs);
-            Ok(Answer { status: head.status, codec, body, retry_after })
+            let date = head.headers.get(DATE).and_then(|v| v.to_str().ok());
+            let date = date.and_then(|v| httpdate::parse_http_date(v).ok());
+            Ok(Answer { status: head.status, codec, body, date, retry_after })
         });
         match answer.await {
             Ok(Ok(answer)) => {

@@ -13,6 +13,7 @@ const ROUTES: &str = "spec/hub.md";
 const METRICS: &str = "docs/METRICS.md";
 const FLAGS: &str = "docs/CLI.md";
 const BENCH_FLAGS: &str = "docs/BENCHMARKING.md";
+const SIM_FLAGS: &str = "docs/SIMULATOR.md";
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings = vec![];
@@ -33,6 +34,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     }
     names(tree, "crates/sealane-cli/src", FLAGS, "flag", flags, &mut findings);
     names(tree, "crates/sealane-bench/src", BENCH_FLAGS, "flag", flags, &mut findings);
+    names(tree, "crates/sealane-sim/src", SIM_FLAGS, "flag", flags, &mut findings);
     findings
 }
 

@@ -4,10 +4,14 @@ use super::Finding;
 use crate::tree::Tree;
 
 /// Pages whose claims name the test that tries to break them.
-const PAGES: &[&str] = &["PROMISES.md", "SECURITY.md", crate::expectations::PAGE];
+const PAGES: &[&str] = &["PROMISES.md", "SECURITY.md", UPGRADING, crate::expectations::PAGE];
+/// The page of which every row says what happens to a format, and names the test of it.
+const UPGRADING: &str = "docs/UPGRADING.md";
+/// How the rows of its table of formats end.
+const TESTED: &str = "| test |";
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
-    let mut findings = vec![];
+    let mut findings = untested(tree);
     for page in PAGES {
         for (index, line) in tree.get(page).unwrap_or_default().lines().enumerate() {
             let commands = line.split('`').skip(1).step_by(2);
@@ -20,6 +24,20 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
         }
     }
     findings
+}
+
+/// Rows about formats that name no test.
+fn untested(tree: &Tree) -> Vec<Finding> {
+    let lines = tree.get(UPGRADING).unwrap_or_default().lines().enumerate();
+    let table = lines.skip_while(|(_, line)| !line.ends_with(TESTED));
+    let rows = table.take_while(|(_, line)| line.starts_with('|')).skip(2);
+    let test = |line: &str| line.rsplit('|').nth(1).is_some_and(|cell| cell.contains("`cargo "));
+    rows.filter(|(_, line)| !test(line))
+        .map(|(index, _)| {
+            let remedy = "name the command that runs its test";
+            Finding::new(UPGRADING, index + 1, "a format without a test", remedy)
+        })
+        .collect()
 }
 
 /// What is not there of `cargo test -p CRATE [--test TARGET | --lib] [NAME]`.
@@ -84,5 +102,20 @@ mod tests {
         ])));
         let lines: Vec<_> = findings.iter().map(|finding| finding.split(':').nth(1)).collect();
         assert_eq!(lines, [Some("2"), Some("3"), Some("6"), Some("8")], "{findings:?}");
+    }
+
+    #[test]
+    fn a_format_without_a_test_is_found() {
+        let page = "| a | b |\n|---|---|\n| none | `x` |\n\n\
+                    | format | now | test |\n|---|---|---|\n\
+                    | store | 1 | `cargo xtask prove upgrade` |\n\
+                    | frame | 2 | no |\n\
+                    | vault `cargo test -p a` | 2 |  |\n\n\
+                    | c | d |\n";
+        let findings = said(&check(&Tree::sample(&[(UPGRADING, page)])));
+        let found = |line: &str| findings.iter().filter(|one| one.contains(line)).count();
+        assert_eq!((found(".md:8: a format"), found(".md:9: a format")), (1, 1), "{findings:?}");
+        let untested = findings.iter().filter(|one| one.contains("without a test"));
+        assert_eq!(untested.count(), 2, "{findings:?}");
     }
 }

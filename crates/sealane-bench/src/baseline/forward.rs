@@ -130,6 +130,26 @@ pub(crate) fn down_into(down: &Down<'_>, from: Address, to: Address, wire: &mut 
     wire.extend_from_slice(&down.data);
 }
 
+/// A heartbeat reply: one pass.
+pub(crate) fn reply_into(
+    beat: &Heartbeat,
+    sender: Address,
+    from: Address,
+    to: Address,
+    wire: &mut Vec<u8>,
+) {
+    wire.clear();
+    wire.extend_from_slice(&to);
+    wire.extend_from_slice(&from);
+    wire.extend_from_slice(&MARKER);
+    wire.extend_from_slice(&[0, 1]);
+    wire.extend_from_slice(&beat.duration.to_be_bytes());
+    wire.extend_from_slice(&beat.id.to_be_bytes());
+    wire.extend_from_slice(&beat.hops.to_be_bytes());
+    wire.extend_from_slice(&beat.source);
+    wire.extend_from_slice(&sender);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -145,7 +165,10 @@ mod tests {
     fn messages_have_the_reports_sizes_and_all_ways_the_same_bytes() {
         let beat = Heartbeat { duration: 1, id: 2, hops: 3, source: [4; 6] };
         assert_eq!(message(Packet::Control(Control::Heartbeat(beat.clone()))).len(), 46);
-        assert_eq!(message(Packet::Control(Control::Reply(beat, [5; 6]))).len(), 52);
+        let mut wire = Vec::new();
+        reply_into(&beat, [5; 6], FROM, TO, &mut wire);
+        assert_eq!(wire.len(), 52);
+        assert_eq!(message(Packet::Control(Control::Reply(beat, [5; 6]))), wire);
         for length in [0, 33, 1500] {
             let (origin, destination, data) = ([6; 6], [7; 6], vec![8; length]);
             let (origin, data) = (Cow::Borrowed(&origin[..]), Cow::Borrowed(&data[..]));

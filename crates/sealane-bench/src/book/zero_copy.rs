@@ -1,5 +1,8 @@
 //! `zero-copy`: a vehicle's data messages forwarded.
 
+mod hop;
+mod reply;
+
 use std::borrow::Cow;
 use std::hint::black_box;
 
@@ -26,61 +29,91 @@ const PUBLISHED: [(&str, f64, f64); 3] = [
 /// The byte of a full frame that says how many hops are left: `spec/frame.md`.
 const HOPS_AT: usize = 16;
 
+/// The report's three ways, beside ours.
+struct Tables {
+    tree: Table,
+    fresh: Table,
+    reused: Table,
+    counts: Table,
+}
+
+impl Tables {
+    fn new() -> Self {
+        let titled = |title: &str| Table { title: title.into(), ..Table::default() };
+        let note = "Sealane: check, and 17 bytes overwritten where the frame lies.".into();
+        Self {
+            tree: Table { note, ..titled("Through a tree of objects") },
+            fresh: titled("In one pass into a fresh buffer: what the report ships"),
+            reused: titled("In one pass into a buffer that is there: what the report measures"),
+            counts: titled("Allocations of one message"),
+        }
+    }
+
+    /// Adds what was measured of one operation; `published` is of its old way and of its new one.
+    fn add(
+        &mut self,
+        name: &str,
+        [a, b, c]: [&Cost; 3],
+        ours: &Cost,
+        published: Option<(f64, f64)>,
+    ) {
+        let row = |cost: &Cost, ns: Option<f64>| {
+            let row = Row::new(name)
+                .baseline(Figure::ns(cost.ns.median))
+                .sealane(Figure::ns(ours.ns.median));
+            match ns {
+                Some(ns) => row.published(Figure::ns(ns)),
+                None => row,
+            }
+        };
+        self.tree.rows.push(row(a, published.map(|(old, _)| old)));
+        self.fresh.rows.push(row(b, None));
+        self.reused.rows.push(row(c, published.map(|(_, new)| new)));
+    }
+}
+
 pub(super) fn report(plan: &Plan, progress: &mut dyn FnMut(f64)) -> Result<Report, Error> {
-    let mut tree = Table {
-        title: "Through a tree of objects".into(),
-        note: "Sealane: check, and 17 bytes overwritten where the frame lies.".into(),
-        rows: vec![],
-    };
-    let mut fresh = Table {
-        title: "In one pass into a fresh buffer: what the report ships".into(),
-        ..Table::default()
-    };
-    let mut reused = Table {
-        title: "In one pass into a buffer that is there: what the report measures".into(),
-        ..Table::default()
-    };
-    let mut counts = Table { title: "Allocations of one message".into(), ..Table::default() };
+    let mut tables = Tables::new();
     for (index, payload) in PAYLOADS.into_iter().enumerate() {
         let costs = measure_payload(plan, payload)?;
         let Some((ours, rest)) = costs.split_last() else { return Err(Error::Broken("the bench")) };
         for (operation, (name, old, new)) in rest.chunks(3).zip(PUBLISHED) {
             let [a, b, c] = operation else { continue };
-            let row = |cost: &Cost, note: &str| {
-                Row::new(format!("{name}, {payload} B"))
-                    .baseline(Figure::ns(cost.ns.median))
-                    .sealane(Figure::ns(ours.ns.median))
-                    .note(note)
-            };
-            let published = |row: Row, ns: f64| match payload {
-                33 => row.published(Figure::ns(ns)),
-                _ => row,
-            };
-            tree.rows.push(published(row(a, ""), old));
-            fresh.rows.push(row(b, ""));
-            reused.rows.push(published(row(c, ""), new));
+            let published = (payload == 33).then_some((old, new));
+            tables.add(&format!("{name}, {payload} B"), [a, b, c], ours, published);
             if index == 0 {
-                counts.rows.push(allocations(name, [a, b, c], ours));
+                tables.counts.rows.push(allocations(name, [a, b, c], ours));
             }
         }
-        progress((index + 1) as f64 / PAYLOADS.len() as f64);
+        progress((index + 1) as f64 / (PAYLOADS.len() + 1) as f64);
     }
+    if let [a, b, c, ours] = &*reply::measure(plan)? {
+        let (name, old, new) = reply::PUBLISHED;
+        tables.add(name, [a, b, c], ours, Some((old, new)));
+        tables.counts.rows.push(allocations(name, [a, b, c], ours));
+    }
+    let Tables { tree, fresh, reused, counts } = tables;
     Ok(Report {
         name: Name::ZeroCopy,
         title: "data messages of a vehicular network, forwarded",
         about: "A message on the report's wire is 22 or 28 bytes and its payload; a frame here is \
-                sealed, and has a hop limit and a length that a relay checks.",
-        tables: vec![tree, fresh, reused, counts, sizes()?],
+                sealed, and has a hop limit and a length that a relay checks. Beside a heartbeat \
+                reply stands an announcement, by which a station makes itself known here.",
+        tables: vec![tree, fresh, reused, hop::table(plan, &PAYLOADS)?, counts, sizes()?],
         corrections: corrections(),
     })
 }
 
-/// Bytes on the wire; control messages have no counterpart yet.
+/// Bytes on the wire. What a station tells of itself here is an announcement.
 fn sizes() -> Result<Table, Error> {
-    let beat = Heartbeat { duration: 1, id: 2, hops: 3, source: ORIGIN };
+    let beat = reply::beat();
     let reply = Packet::Control(Control::Reply(beat.clone(), ORIGIN));
     let beat = Packet::Control(Control::Heartbeat(beat));
-    let mut rows = vec![size("heartbeat", beat), size("heartbeat reply", reply)];
+    let announced = Figure::bytes(reply::announcement()?.len());
+    let mut rows = vec![
+        size("heartbeat", beat).sealane(announced),
+        size("heartbeat reply", reply).sealane(announced),
+    ];
     for payload in PAYLOADS {
         let data = vec![8; payload];
         let (origin, data) = (Cow::Borrowed(&ORIGIN[..]), Cow::Borrowed(&data[..]));
@@ -92,7 +125,8 @@ fn sizes() -> Result<Table, Error> {
             rows.push(row.published(Figure::bytes(said + payload)).sealane(ours));
         }
     }
-    let note = "Sealane: sealed, in the full form. The report's frames have neither seal, length, \
+    let note = "Sealane: sealed, in the full form; in place of heartbeats an announcement, which \
+                is signed and opens a session. The report's frames have neither seal, length, \
                 hop limit nor sequence.";
     Ok(Table { title: "Bytes on the wire".into(), note: note.into(), rows })
 }

@@ -2,6 +2,7 @@
 
 use sealane_message::Value;
 
+use super::link::LinkRow;
 use super::report::{Input, Report, Row, Source};
 use super::step::Step;
 use super::table::StepRow;
@@ -15,6 +16,7 @@ pub fn record(report: &Report) -> Value {
         ("machine", machine(&report.machine)),
         ("input", input(&report.input)),
         ("steps", Value::Array(report.steps.iter().map(step).collect())),
+        ("links", Value::Array(report.links.iter().map(link).collect())),
         ("ways", Value::Array(report.ways.iter().map(way).collect())),
         ("advice", texts(&report.advice)),
     ])
@@ -64,6 +66,17 @@ fn step(row: &StepRow) -> Value {
         ("nsHigh", Value::F64(cost.ns.high)),
         ("allocations", Value::F64(cost.allocations)),
         ("allocatedBytes", Value::F64(cost.allocated_bytes)),
+    ])
+}
+
+fn link(row: &LinkRow) -> Value {
+    map(vec![
+        ("name", row.name.into()),
+        ("mtu", (row.mtu as u64).into()),
+        ("bytesHeaders", (row.headers as u64).into()),
+        ("bytesBodyAtOnce", (row.body_at_once as u64).into()),
+        ("units", Value::F64(row.units)),
+        ("bytesWire", Value::F64(row.wire)),
     ])
 }
 

@@ -1,5 +1,6 @@
 //! What was measured, as people and programs are shown it.
 
+use super::link::LinkRow;
 use super::step::Step;
 use super::table::StepRow;
 use super::way::Way;
@@ -14,6 +15,8 @@ pub struct Report {
     pub input: Input,
     /// Each variant of each step.
     pub steps: Vec<StepRow>,
+    /// What each link makes of a message.
+    pub links: Vec<LinkRow>,
     /// Ways from one end to the other.
     pub ways: Vec<Row>,
     /// What follows from it, with the reason.

@@ -10,7 +10,7 @@ use super::report::{Input, Report, Row, Source};
 use super::step::{Step, Steps};
 use super::trip::{Bytes, Trip, Watch};
 use super::way::{Link, Way};
-use super::{Error, Sample, advice, table};
+use super::{Error, Sample, advice, link, table};
 use crate::measure::{self, Cost, Machine, Plan, Variant, percentile};
 use crate::programs::Programs;
 
@@ -80,7 +80,8 @@ pub async fn run(
         refusals: sample.refusals,
     };
     let advice = advice::of(&ways);
-    Ok(Report { machine: Machine::here(), input, steps, ways, advice })
+    let links = link::rows(&table::lengths(&sample.messages));
+    Ok(Report { machine: Machine::here(), input, steps, links, ways, advice })
 }
 
 /// As many of the messages as fit the caches that a sender's do. Their order is a random one.

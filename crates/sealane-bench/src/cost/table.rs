@@ -13,6 +13,7 @@ use sealane_frame::{
 use sealane_message::Value;
 use sealane_seal::{Class, Epoch, Form, Suite};
 
+use super::link::{Lengths, Loopback};
 use super::step::{Coder, Press, Step};
 use super::way::{compression_name, suite_name};
 use crate::measure::{self, Cost, Plan, Variant};
@@ -82,6 +83,7 @@ pub(super) fn measure(
         rows.extend(seals(class, suite, &bodies));
     }
     rows.extend(hops(&bodies).into_iter().flatten());
+    rows.extend(wires(&bodies).into_iter().flatten());
     let kinds: Vec<_> = rows.iter().map(|row| (row.step, row.bytes, row.works.clone())).collect();
     let variants = rows.into_iter().map(|row| row.variant).collect();
     let costs = measure::in_turns(plan, variants, progress);
@@ -295,6 +297,32 @@ fn frames(members: &mut Members, form: Form, bodies: &[Vec<u8>]) -> Option<Vec<V
     let mut buf = FrameBuf::new();
     let frame = |body: &Vec<u8>| Some(frame(members, form, body, &mut buf)?.to_vec());
     bodies.iter().map(frame).collect()
+}
+
+/// The lengths of messages, as the usual way makes them; none where one is too long to be sealed.
+pub(super) fn lengths(sample: &[Value]) -> Vec<Lengths> {
+    let bodies = encoded(Codec::Cbor, sample);
+    let members = members(Class::Group, Suite::Aes256Gcm);
+    let frames = members.and_then(|mut members| frames(&mut members, Form::Full, &bodies));
+    let lengths =
+        |(body, frame): (&Vec<u8>, &Vec<u8>)| Lengths { body: body.len(), frame: frame.len() };
+    bodies.iter().zip(frames.iter().flatten()).map(lengths).collect()
+}
+
+/// Links of the system, each over the loopback interface.
+fn wires<'a>(bodies: &[Vec<u8>]) -> Option<Vec<Row<'a>>> {
+    let frames =
+        Rc::new(frames(&mut members(Class::Group, Suite::Aes256Gcm)?, Form::Full, bodies)?);
+    let row = |mut link: Loopback| {
+        let (works, frames, mean) = (Works::new(), Rc::clone(&frames), mean(&frames));
+        let carries = works.clone();
+        let variant = Variant::new(link.name, frames.len(), move || {
+            let carry = |frame: &Vec<u8>| link.carry(black_box(frame));
+            carries.note(frames.iter().map(carry).fold(true, |all, one| all & one));
+        });
+        Row { step: Step::Carry, bytes: (mean, mean), variant, works }
+    };
+    Some(Loopback::all().into_iter().map(row).collect())
 }
 
 /// A link in memory, and a relay on each form.

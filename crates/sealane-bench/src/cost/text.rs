@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::link::LinkRow;
 use super::report::{Input, Report, Row, Source};
 use super::step::Step;
 use super::table::StepRow;
@@ -16,6 +17,9 @@ impl fmt::Display for Report {
         let rows: Vec<Vec<String>> = self.steps.iter().map(step).collect();
         let head = ["step", "variant", "bytes", "after", "CPU", "middle half", "allocations"];
         writeln!(f, "{}", table(&head, &rows, &[0, 1]))?;
+        writeln!(f, "{LINKS}")?;
+        let rows: Vec<Vec<String>> = self.links.iter().map(link).collect();
+        writeln!(f, "{}", table(&LINKS_HEAD, &rows, &[0]))?;
         writeln!(f, "from end to end, one message on average")?;
         let rows: Vec<Vec<String>> = self.ways.iter().map(way).collect();
         let head = [
@@ -66,6 +70,23 @@ fn step(row: &StepRow) -> Vec<String> {
         Figure::ns(cost.ns.median).to_string(),
         format!("{} - {}", Figure::ns(cost.ns.low), Figure::ns(cost.ns.high)),
         Figure::of(cost.allocations, Unit::Allocations).to_string(),
+    ]
+}
+
+/// What stands above the links.
+pub(crate) const LINKS: &str = "what each link makes of one message, encoded as CBOR and sealed in \
+                                class C with AES";
+pub(crate) const LINKS_HEAD: [&str; 6] =
+    ["link", "MTU", "headers", "body at once", "units", "bytes on the wire"];
+
+pub(crate) fn link(row: &LinkRow) -> Vec<String> {
+    vec![
+        row.name.to_owned(),
+        row.mtu.to_string(),
+        row.headers.to_string(),
+        row.body_at_once.to_string(),
+        format!("{:.2}", row.units),
+        format!("{:.0}", row.wire),
     ]
 }
 

@@ -6,15 +6,18 @@ use sealane_seal::{Class, Form, Suite};
 
 use crate::cost::{Link, Way};
 
+/// How people call the codecs whose own names they would not know.
+const SPOKEN: [(Codec, &str); 4] = [
+    (Codec::Json, "JSON"),
+    (Codec::MsgPack, "MessagePack"),
+    (Codec::Cbor, "CBOR"),
+    (Codec::MsgPackRecords, "MessagePack records"),
+];
+
 /// What was chosen, without what all others have too: a full header.
 pub(super) fn way(way: &Way) -> String {
-    let mut words = match way.codec {
-        Codec::Json => "JSON",
-        Codec::MsgPack => "MessagePack",
-        Codec::Cbor => "CBOR",
-        Codec::MsgPackRecords => "MessagePack records",
-    }
-    .to_owned();
+    let spoken = SPOKEN.iter().find(|(codec, _)| *codec == way.codec);
+    let mut words = spoken.map_or(way.codec.name(), |(_, name)| name).to_owned();
     words += match way.compression {
         Compression::None => "",
         Compression::Lz4 => " + LZ4",

@@ -103,16 +103,27 @@ pub(super) struct Row<'n> {
     net: &'n Net,
     crew: Crew,
     pub(super) lane: Lane,
+    /// Whether each machine captures what its links carry.
+    captures: bool,
     processes: [Option<Process>; 4],
 }
 
 impl<'n> Row<'n> {
     /// Starts all four machines.
     pub(super) fn start(net: &'n Net, crew: Crew, lane: Lane) -> Result<Row<'n>, Error> {
+        Self::start_with(net, crew, lane, false)
+    }
+
+    /// The same, each with a capture of its own.
+    pub(super) fn capturing(net: &'n Net, crew: Crew, lane: Lane) -> Result<Row<'n>, Error> {
+        Self::start_with(net, crew, lane, true)
+    }
+
+    fn start_with(net: &'n Net, crew: Crew, lane: Lane, captures: bool) -> Result<Row<'n>, Error> {
         for machine in Machine::ALL {
             crew.write(&file(machine), config(machine, lane))?;
         }
-        let mut row = Row { net, crew, lane, processes: [const { None }; 4] };
+        let mut row = Row { net, crew, lane, captures, processes: [const { None }; 4] };
         // Relays first, so that they hear the ends' announcements.
         for machine in [Machine::Truck, Machine::Gateway, Machine::Car, Machine::Server] {
             row.begin(machine)?;
@@ -127,6 +138,9 @@ impl<'n> Row<'n> {
             Machine::Car | Machine::Server => command.args(["--json", "mesh", "up", GROUP]),
         };
         command.arg(self.crew.path(&file(machine))).env_clear();
+        if self.captures {
+            command.arg("--capture").arg(self.capture(machine));
+        }
         command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
         command.env("HOME", self.crew.folder.path()).env("SEALANE_KEYS", self.crew.keys(machine));
         let log = self.crew.path(&format!("{}.log", machine.name()));
@@ -161,12 +175,30 @@ impl<'n> Row<'n> {
         self.place(machine).as_ref().ok_or_else(gone)
     }
 
+    /// What a machine captures of its links.
+    pub(super) fn capture(&self, machine: Machine) -> PathBuf {
+        self.crew.path(&format!("{}-links.pcap", machine.name()))
+    }
+
+    /// What a command of the product prints, whatever comes of it.
+    pub(super) fn said(&self, words: &[&str]) -> Result<String, Error> {
+        let mut command = Command::new(&self.crew.sealane);
+        let output = command.args(words).env_clear().env("HOME", self.crew.path("")).output();
+        let output = output.map_err(Error::io("running sealane"))?;
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
     pub(super) fn crew(&self) -> &Crew {
         &self.crew
     }
 
     /// Ends all machines in turn; gives what each of them says.
     pub(super) fn stop(mut self) -> Result<Vec<(Machine, Value)>, Error> {
+        self.end()
+    }
+
+    /// The same; its files stay.
+    pub(super) fn end(&mut self) -> Result<Vec<(Machine, Value)>, Error> {
         let mut said = Vec::new();
         for machine in Machine::ALL {
             if let Some(process) = self.place(machine).take() {

@@ -44,7 +44,7 @@ fn over(wire: Wire, options: &Options, show: &mut Show<'_>) -> Result<(), Error>
     let net = Net::make()?;
     let lane = Lane { number: 0, mtu: 1500, offload: true, wire };
     let crew = Crew::new(&options.programs, "aes-256-gcm")?;
-    let row = Row::start(&net, crew, lane)?;
+    let mut row = Row::capturing(&net, crew, lane)?;
     reaches(&net, lane)?;
     let wires = Wires::record(&net, lane, &row)?;
     let server = lane.inner(Machine::Server);
@@ -69,7 +69,7 @@ fn over(wire: Wire, options: &Options, show: &mut Show<'_>) -> Result<(), Error>
     show.line("a browser shows the hub's console, over HTTP and WebSocket");
     drop(hub);
     wires.search(row.crew(), &body, show)?;
-    for (machine, said) in row.stop()? {
+    for (machine, said) in row.end()? {
         let dropped = said.get("dropped").map(ToString::to_string).unwrap_or_default();
         let of = |name: &str| said.get(name).and_then(|of| count(of, "units").ok()).unwrap_or(0);
         let (name, forwarded, delivered) = (machine.name(), of("forwarded"), of("delivered"));
@@ -77,6 +77,28 @@ fn over(wire: Wire, options: &Options, show: &mut Show<'_>) -> Result<(), Error>
             "{name}: forwarded {forwarded}, delivered {delivered}, dropped {dropped}"
         ));
     }
+    Machine::ALL.into_iter().try_for_each(|machine| is_read(&row, machine, show))
+}
+
+/// What a machine has captured of its own links is read by `tshark` and by `sealane inspect`.
+fn is_read(row: &Row<'_>, machine: Machine, show: &mut Show<'_>) -> Result<(), Error> {
+    let path = row.capture(machine).display().to_string();
+    let malformed = malformed(&path)?;
+    let packets = captured(&path)?;
+    let explained = row.said(&["--json", "inspect", &path])?;
+    let last = explained.lines().last().unwrap_or_default();
+    let summary: Value = serde_json::from_str(last).unwrap_or_default();
+    let of = |name: &str| summary.get(name).and_then(Value::as_u64).unwrap_or(0);
+    let frames = of("explained");
+    let refused = summary.get("refused").map(ToString::to_string).unwrap_or_default();
+    show.line(&format!(
+        "{}'s own capture: {packets} packets, malformed for tshark: {malformed}; sealane inspect: \
+         {frames} frames explained, refused {refused}",
+        machine.name()
+    ));
+    show.must(malformed == 0, "tshark calls a packet of a capture malformed");
+    show.must(packets > 1000 && frames > 1000, "next to nothing was captured");
+    show.must(refused == "{}" && of("partial") == 0, "inspect refuses frames of a capture");
     Ok(())
 }
 
@@ -191,8 +213,17 @@ impl Drop for Tcpdump {
 
 /// How many packets of a capture `tshark` calls malformed.
 fn malformed(path: &str) -> Result<usize, Error> {
+    packets(path, &["-Y", "_ws.malformed"])
+}
+
+/// How many packets `tshark` finds in a capture.
+fn captured(path: &str) -> Result<usize, Error> {
+    packets(path, &[])
+}
+
+fn packets(path: &str, filter: &[&str]) -> Result<usize, Error> {
     let mut command = Command::new("tshark");
-    command.args(["-r", path, "-Y", "_ws.malformed", "-T", "fields", "-e", "frame.number"]);
+    command.args(["-r", path, "-T", "fields", "-e", "frame.number"]).args(filter);
     Ok(net::output(&mut command)?.lines().count())
 }
 

@@ -24,6 +24,8 @@ pub(super) const EXAMPLES: &[&str] = &[
     "sealane demo --for 10s --every 5ms",
     "sealane bench --help",
     "sealane bench cost messages.jsonl --quick",
+    "sealane sim --help",
+    "sealane sim run scenarios/chain.toml --seed 7",
     "sealane cert self-signed hub.example --to ./tls",
     "sealane cert self-signed 192.0.2.7 --days 90 --to ./other-tls",
     "sealane context add field --server 127.0.0.1:9087 --use",

@@ -421,7 +421,7 @@ pub enum KeyVerb {
     },
     /// Add a recovery code, and print the recovery kit
     Recovery,
-    /// Add an identity, by its public key in text (`sealane key show`)
+    /// Add an identity, by its public key in text (`sealane key show --public`)
     Identity {
         /// The public key: one word that begins with sealane1
         public: String,

@@ -15,8 +15,8 @@ use crate::{Failure, Terminal};
 /// What to type next.
 const NEXT: &str = "
 Try it yourself:
-   sealane up                              # then open http://127.0.0.1:9087/ in a browser
-   sealane sub '**'                        # in another terminal: what comes, as it comes
+   sealane up                              # then open http://127.0.0.1:9087/
+   sealane sub '**'                        # in another terminal: what comes
    sealane pub fleet/7/location '{\"lat\": 48.2}'";
 
 /// What the demo showed.

@@ -1,14 +1,18 @@
-//! What the demo tells while it runs: a line for each thing that happens, in 100 columns.
+//! What the demo tells while it runs: a line for each thing that happens, in 100 columns or as
+//! many as the terminal has.
 
 use std::fmt::Display;
 use std::time::Instant;
 
 use sealane::{Codec, Value};
 
+use crate::terminal::{cut, wrap};
 use crate::{Failure, Terminal};
 
 /// Columns of the widest line.
-const WIDTH: usize = 100;
+const MAX_WIDTH: usize = 100;
+/// Columns below which lines are broken by the terminal, and not cut.
+const MIN_WIDTH: usize = 60;
 /// Bytes that are no text are shown so far.
 const HEX_BYTES: usize = 24;
 /// Columns of what is claimed, beside what was measured.
@@ -17,13 +21,16 @@ const CLAIM: usize = 38;
 /// Where the demo tells what happens. It says nothing where output is JSON.
 pub(super) struct Show<'a> {
     terminal: &'a mut Terminal,
+    width: usize,
     began: Instant,
     parts: u32,
 }
 
 impl<'a> Show<'a> {
     pub(super) fn new(terminal: &'a mut Terminal) -> Self {
-        Self { terminal, began: Instant::now(), parts: 0 }
+        let columns = terminal.size().map_or(MAX_WIDTH, |size| size.columns);
+        let width = columns.clamp(MIN_WIDTH, MAX_WIDTH);
+        Self { terminal, width, began: Instant::now(), parts: 0 }
     }
 
     /// Begins a part.
@@ -35,7 +42,7 @@ impl<'a> Show<'a> {
 
     /// Tells something of the part.
     pub(super) fn line(&mut self, text: impl Display) -> Result<(), Failure> {
-        self.tell(&cut(&format!("   {text}")))
+        self.tell(&cut(&format!("   {text}"), self.width))
     }
 
     /// Tells what happens now, with the time since the beginning.
@@ -48,7 +55,8 @@ impl<'a> Show<'a> {
     pub(super) fn claims(&mut self, claims: &[Claim]) -> Result<(), Failure> {
         self.tell(&format!("\n{:<CLAIM$}  MEASURED JUST NOW", "CLAIM"))?;
         for Claim { claim, measured } in claims {
-            let (mut left, mut right) = (wrap(claim, CLAIM), wrap(measured, WIDTH - CLAIM - 2));
+            let mut left = wrap(claim, CLAIM);
+            let mut right = wrap(measured, self.width - CLAIM - 2);
             let rows = left.len().max(right.len());
             left.resize(rows, String::new());
             right.resize(rows, String::new());
@@ -107,43 +115,9 @@ pub(super) fn count(number: u64) -> String {
     head.into_iter().chain(rest).collect::<Vec<_>>().join(",")
 }
 
-/// The line, or as much of it as fits.
-fn cut(line: &str) -> String {
-    if line.chars().count() <= WIDTH {
-        return line.to_owned();
-    }
-    line.chars().take(WIDTH - 1).chain(['…']).collect()
-}
-
-/// The text in lines of at most so many columns, parted between words.
-fn wrap(text: &str, width: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in text.split(' ') {
-        let fits = |line: &String| line.chars().count() + 1 + word.chars().count() <= width;
-        match lines.last_mut() {
-            Some(line) if line.is_empty() => line.push_str(word),
-            Some(line) if fits(line) => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(word.to_owned()),
-        }
-    }
-    lines
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn lines_keep_to_the_width() {
-        assert_eq!(cut("short"), "short");
-        let long = cut(&"ü".repeat(WIDTH + 1));
-        assert_eq!((long.chars().count(), long.ends_with('…')), (WIDTH, true));
-        assert_eq!(wrap("one two three", 7), ["one two", "three"]);
-        assert_eq!(wrap("immeasurable a", 5), ["immeasurable", "a"]);
-    }
 
     #[test]
     fn thousands_stand_apart() {

@@ -11,6 +11,7 @@ use sealane_frame::{
     ANNOUNCEMENT_TYPE, Compression, FrameBuf, FrameView, Header, HeaderFields, Kind, PeerTag,
 };
 use sealane_group::{LiveReader, Member, Sender};
+use sealane_link::limits::MAX_LAST_BATCHES;
 use sealane_link::{Arrival, Behind, Bundle, Burst, PacketAddresses, Port, Reason, RelayCard, Tun};
 use sealane_message::DataType;
 use sealane_seal::limits::MAX_CEILING_BLOCK;
@@ -31,18 +32,21 @@ pub(super) struct End {
     tun: Tun,
     own: PeerTag,
     behind: Mutex<Arc<Behind>>,
+    /// Its group, as the key folder has it. What opens frames waits for no file.
+    member: Mutex<Member>,
     reading: Mutex<Reading>,
     /// Why nothing may be sealed at present.
     unsealed: Mutex<Option<String>>,
     is_asked: AtomicBool,
     has_newcomer: AtomicBool,
+    /// Somebody has deleted the interface.
+    is_gone: AtomicBool,
     ends: AtomicBool,
 }
 
 /// What opens frames.
 struct Reading {
     reader: LiveReader,
-    member: Member,
     behind: Arc<Behind>,
     /// Packets that go to the machine together.
     bundle: Bundle,
@@ -59,10 +63,12 @@ impl End {
             tun,
             own,
             behind: carried,
-            reading: Mutex::new(Reading { reader, member, behind, bundle, starts: HashMap::new() }),
+            member: Mutex::new(member),
+            reading: Mutex::new(Reading { reader, behind, bundle, starts: HashMap::new() }),
             unsealed: Mutex::new(None),
             is_asked: AtomicBool::new(false),
             has_newcomer: AtomicBool::new(false),
+            is_gone: AtomicBool::new(false),
             ends: AtomicBool::new(false),
         })
     }
@@ -75,7 +81,7 @@ impl End {
 
     /// What a relay may know of the group as it is now.
     pub(super) fn card(&self) -> RelayCard {
-        own_card(&self.reading.lock().member)
+        own_card(&self.member.lock())
     }
 
     /// The slots that the configuration names and that are no members.
@@ -90,6 +96,11 @@ impl End {
     /// Why nothing may be sealed at present, if that is so.
     pub(super) fn unsealed(&self) -> Option<String> {
         self.unsealed.lock().clone()
+    }
+
+    /// Whether somebody has deleted the interface.
+    pub(super) fn is_gone(&self) -> bool {
+        self.is_gone.load(Ordering::Relaxed)
     }
 
     pub(super) fn stop(&self) {
@@ -135,7 +146,7 @@ impl End {
         self.tun.send(bundle, packet).map_err(|_| Reason::LinkFault)
     }
 
-    /// Seals what programs send, until it is to end.
+    /// Seals what programs send until it is to end, and what waits then.
     pub(super) fn carry(&self, mut sender: Sender, mut port: Port) {
         let (mut buf, mut burst) = (FrameBuf::new(), Burst::new());
         let mut next_beat = Instant::now();
@@ -158,70 +169,89 @@ impl End {
             if state.is_ok() && (beats || is_asked) {
                 announce(&mut sender, &mut port, &mut buf);
             }
-            self.packets(&mut sender, &mut port, &mut burst, state.is_ok());
+            if !self.packets(&mut sender, &mut port, &mut burst, state.is_ok()) {
+                let _ = self.tun.wait(TURN);
+            }
         }
+        self.last_packets(|| self.packets(&mut sender, &mut port, &mut burst, state.is_ok()));
         port.flush();
+    }
+
+    /// Takes what programs have sent until now. The interface is closed to those that do not cease.
+    fn last_packets(&self, mut take: impl FnMut() -> bool) {
+        let mut take_all = || (0..MAX_LAST_BATCHES).all(|_| take());
+        if take_all() && self.tun.close().is_ok() {
+            take_all();
+        }
     }
 
     /// Reads what the group has become, and says why nothing may be sealed.
     fn follow(&self, sender: &mut Sender) -> Result<(), sealane_group::Error> {
-        let Reading { reader, member, .. } = &mut *self.reading.lock();
-        reader.allow_trials();
+        let mut member = self.member.lock();
+        self.reading.lock().reader.allow_trials();
         member.reload()?;
-        reader.follow(member)?;
+        self.reading.lock().reader.follow(&member)?;
         if member.is_strict() {
             member.check_heartbeat(now_ms())?;
         }
         sender.follow()
     }
 
-    /// Takes what a program has sent, if there is something, and seals each packet of it where its
-    /// frame leaves.
-    fn packets(&self, sender: &mut Sender, port: &mut Port, burst: &mut Burst, may_seal: bool) {
+    /// Takes what a program has sent, and seals each packet of it where its frame leaves. Gives
+    /// whether there was something.
+    fn packets(
+        &self,
+        sender: &mut Sender,
+        port: &mut Port,
+        burst: &mut Burst,
+        may_seal: bool,
+    ) -> bool {
         let behind = Arc::clone(&self.behind.lock());
         let is_beyond = |address| behind.member(address).is_some_and(|member| member != self.own);
         match self.tun.receive(burst, is_beyond) {
-            Ok(true) => {}
-            Ok(false) => return,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+            Ok(true) => seal_all(burst, &behind, may_seal.then_some(sender), port),
+            Ok(false) => {}
+            Err(error) => {
+                if error.kind() != io::ErrorKind::WouldBlock {
+                    self.is_gone.fetch_or(Tun::is_gone(&error), Ordering::Relaxed);
+                    port.drop(Reason::LinkFault);
+                    std::thread::sleep(TURN);
+                }
                 port.flush();
-                let _ = self.tun.wait(TURN);
-                return;
-            }
-            Err(_) => {
-                port.drop(Reason::LinkFault);
-                port.flush();
-                return std::thread::sleep(TURN);
+                return false;
             }
         }
-        let count = burst.count();
-        let mut drop_all = |why| (0..count.max(1)).for_each(|_| port.drop(why));
-        let addresses = PacketAddresses::parse(burst.packet());
-        let to = addresses.and_then(|addresses| behind.member(addresses.destination));
-        let Some(to) = to else { return drop_all(Reason::NoMember) };
-        if !may_seal {
-            return drop_all(Reason::Unsealed);
-        }
-        let fields = HeaderFields {
-            destination: to,
-            codec: 0,
-            ..sender.fields(Class::Group, DataType::PACKET.number())
+        true
+    }
+}
+
+/// Seals all packets that a program has sent at once, unless there is no sender that may.
+fn seal_all(burst: &Burst, behind: &Behind, sender: Option<&mut Sender>, port: &mut Port) {
+    let count = burst.count();
+    let mut drop_all = |why| (0..count.max(1)).for_each(|_| port.drop(why));
+    let addresses = PacketAddresses::parse(burst.packet());
+    let to = addresses.and_then(|addresses| behind.member(addresses.destination));
+    let Some(to) = to else { return drop_all(Reason::NoMember) };
+    let Some(sender) = sender else { return drop_all(Reason::Unsealed) };
+    let fields = HeaderFields {
+        destination: to,
+        codec: 0,
+        ..sender.fields(Class::Group, DataType::PACKET.number())
+    };
+    let (link, Ok(mut run)) = (Binding::link(), sender.run()) else {
+        return drop_all(Reason::Unsealed);
+    };
+    for index in 0..count {
+        let Ok(room) = run.room(fields.class) else {
+            port.drop(Reason::Unsealed);
+            continue;
         };
-        let (link, Ok(mut run)) = (Binding::link(), sender.run()) else {
-            return drop_all(Reason::Unsealed);
-        };
-        for index in 0..count {
-            let Ok(room) = run.room(fields.class) else {
-                port.drop(Reason::Unsealed);
-                continue;
-            };
-            let bytes = burst.bytes_of(index);
-            port.frame(to, room.frame_bytes(bytes), |frame| {
-                let body = frame.get_mut(room.before..room.before + bytes);
-                burst.write(index, body.ok_or(Reason::Unsealed)?);
-                run.seal(&fields, &link, frame).map_err(|_| Reason::Unsealed)
-            });
-        }
+        let bytes = burst.bytes_of(index);
+        port.frame(to, room.frame_bytes(bytes), |frame| {
+            let body = frame.get_mut(room.before..room.before + bytes);
+            burst.write(index, body.ok_or(Reason::Unsealed)?);
+            run.seal(&fields, &link, frame).map_err(|_| Reason::Unsealed)
+        });
     }
 }
 

@@ -25,6 +25,7 @@ mod moves_messages;
 mod operates_nodes;
 mod passes_over_strangers;
 mod publishes_over_kills;
+mod relays_under_flood;
 mod relays_without_keys;
 mod seals_messages;
 mod shares_keys;

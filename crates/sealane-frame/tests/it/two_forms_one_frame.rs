@@ -4,10 +4,10 @@ use crate::shared::members::{
     self, CLASSES, CONTEXT, EPOCH, GROUP_TAG, Members, READER, RELAY, SENDER,
 };
 use proptest::prelude::*;
-use sealane_frame::limits::MAX_HOP_LIMIT;
+use sealane_frame::limits::{MAX_FRAME_BODY_BYTES, MAX_HOP_LIMIT};
 use sealane_frame::{
-    Announced, CompactView, Compression, Dictionary, Entry, FrameBuf, FrameError, Header,
-    HeaderFields, Kind, LinkContext, PeerTag, Priority, Roster, open_compact, open_frame,
+    Announced, CompactView, Compression, Dictionary, Entry, FrameBuf, FrameError, FrameView,
+    Header, HeaderFields, Kind, LinkContext, PeerTag, Priority, Roster, open_compact, open_frame,
     seal_compact, seal_frame, to_compact, to_full,
 };
 use sealane_seal::limits::MAX_COUNTER;
@@ -353,4 +353,21 @@ proptest! {
         prop_assert_eq!(made.is_ok(), name.fits(&fields), "{:?}", made);
         prop_assert!(made.is_ok() || made == Err(FrameError::NoCompactForm));
     }
+}
+
+/// The writer refuses it before it seals, and the reader before it looks at the seal.
+#[test]
+fn a_body_beyond_its_limit_is_refused_at_both_ends() {
+    let mut members = Members::new(Class::Group);
+    let (mut buf, binding) = (FrameBuf::new(), members::binding());
+    let body = vec![0; MAX_FRAME_BODY_BYTES + 1];
+    let refused = seal_frame(&mut members.sealer, &members.fields, &binding, &body, &mut buf);
+    assert_eq!(refused.err(), Some(FrameError::BodyTooLong));
+    let name = Name::new(members.sealer.slot(), Class::Group, EPOCH);
+    let mut frame = unsealed(&members.fields, name, MAX_FRAME_BODY_BYTES);
+    assert!(FrameView::parse(&frame).is_ok());
+    let bytes = u32::try_from(MAX_FRAME_BODY_BYTES + 1).unwrap();
+    frame[43..47].copy_from_slice(&bytes.to_le_bytes());
+    frame.push(0);
+    assert_eq!(FrameView::parse(&frame).err(), Some(FrameError::BodyTooLong));
 }

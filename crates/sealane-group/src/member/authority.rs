@@ -312,6 +312,14 @@ impl Member {
         Issue { member: self, lock, state, notices: Vec::new() }
     }
 
+    /// One order by itself, whatever the rules ask for before it.
+    #[cfg(test)]
+    pub(super) fn order_alone(&self, lock: &Lock, order: &Order) -> Result<Notice, Error> {
+        let mut issue = self.issue(lock, self.load_for_orders(lock)?);
+        issue.give(order)?;
+        issue.notices.pop().ok_or(Error::Cipher)
+    }
+
     /// Keeps the notices, then the state that follows from them.
     fn publish(
         &mut self,

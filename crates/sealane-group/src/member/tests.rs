@@ -184,6 +184,25 @@ fn a_frame_under_another_number_is_refused() {
     assert_eq!(member.orders(), number + 1);
 }
 
+/// An authority that goes by other rules admits a member whose certificate it has told nobody.
+#[test]
+fn an_admission_without_its_certificate_is_refused_and_changes_nothing() {
+    let mut fleet = Fleet::of(1);
+    let given = fleet.base.notices(0).unwrap();
+    let member = &mut fleet.members[0];
+    given.iter().for_each(|notice| drop(member.apply(notice).unwrap()));
+    let lock = fleet.base.keys.lock().unwrap();
+    let (slot, certificate) = (Slot::new(7).unwrap(), [7; 32]);
+    let admit = Order::Admit { slot, certificate, replaces: None };
+    let notice = fleet.base.order_alone(&lock, &admit).unwrap();
+    let refused = member.apply(&notice).unwrap_err();
+    assert!(matches!(refused, Error::CertificateMissing), "{refused:?}");
+    assert_eq!(refused.info().code, "SL-GROUP-23");
+    assert_eq!(member.roster().entries().len(), 2);
+    // It knows of an order that it could not obey, and seals nothing until it can.
+    assert!(matches!(member.sender(), Err(Error::Behind { .. })));
+}
+
 /// What thousands of orders to rotate lead to, without giving all of them.
 fn age(member: &mut Member, newest: u64) {
     let lock = member.keys.lock().unwrap();

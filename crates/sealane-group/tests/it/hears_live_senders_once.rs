@@ -88,6 +88,60 @@ fn a_reader_that_stops_in_the_middle_refuses_little_and_hears_nothing_twice() {
     assert!(lost < 2200, "{lost} were refused");
 }
 
+/// The ceiling of the only session that is on disk.
+fn stored_ceiling(place: &Place) -> u64 {
+    let bytes = std::fs::read(place.path("base/groups/fleet/sessions")).unwrap();
+    let (states, _checksum) = bytes.split_at(bytes.len() - 16);
+    u64::from_be_bytes(states[states.len() - 8..].try_into().unwrap())
+}
+
+/// The next ceiling is stored while messages still come below the last one. They wait for nothing:
+/// here another process holds the folder, and nothing can be stored.
+#[test]
+fn messages_below_a_ceiling_wait_for_no_disk() {
+    let place = Place::new();
+    let (base, car) = fleet(&place);
+    let recorded = record(&mut car.sender().unwrap(), 3000);
+    let (first, frames) = recorded.split_first().unwrap();
+    let mut reader = base.live_reader().unwrap();
+    reader.announced(&mut first.clone(), 0).unwrap();
+    let mut frames = (1..).zip(frames).map(|(ms, frame)| (ms, frame.clone()));
+    // The announcement has counter 0, and each frame the next one. One comes each millisecond.
+    let mut next = 1;
+    let mut take = |reader: &mut LiveReader, until: u64| {
+        for (ms, mut frame) in frames.by_ref().take((until - next) as usize) {
+            reader.open(&Binding::link(), &mut frame, ms).unwrap();
+        }
+        next = until;
+    };
+    take(&mut reader, 500);
+    let before = stored_ceiling(&place);
+    assert!(before > 500, "{before}");
+    take(&mut reader, before - 1);
+    let begun = std::time::Instant::now();
+    while stored_ceiling(&place) == before {
+        assert!(begun.elapsed().as_secs() < 60, "nothing was stored ahead");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let lock = std::fs::File::open(place.path("base/lock")).unwrap();
+    lock.lock().unwrap();
+    let after = stored_ceiling(&place);
+    assert!(after > before, "{before}, {after}");
+    // Were it to wait for the folder, it would wait for itself.
+    let (done, is_done) = std::sync::mpsc::channel();
+    std::thread::scope(|scope| {
+        let (reader, take) = (&mut reader, &mut take);
+        scope.spawn(move || {
+            take(reader, after);
+            done.send(()).unwrap();
+        });
+        let outcome = is_done.recv_timeout(std::time::Duration::from_secs(60));
+        lock.unlock().unwrap();
+        assert!(outcome.is_ok(), "a message waited for the folder");
+    });
+    take(&mut reader, after + 500);
+}
+
 #[test]
 fn a_reader_of_a_folder_that_was_put_back_waits_for_a_later_start() {
     let place = Place::new();

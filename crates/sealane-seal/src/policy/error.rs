@@ -38,10 +38,10 @@ sealane_message::errors! {
             /// What it says.
             found: Option<String>,
         },
-        /// A key that is none here.
+        /// A key that is not known here.
         #[error("`{key}` is no key of {section}; they are {known}")]
         #[code("SL-POLICY-03", "PolicyUnknownKey", exit = Usage)]
-        #[cause("a policy file has a key that is none")]
+        #[cause("a policy file has an unknown key")]
         #[hint("Correct or remove it: a rule that is not understood would not protect.")]
         UnknownKey {
             /// The key.
@@ -116,8 +116,8 @@ sealane_message::errors! {
             .class.letter(), .floor.letter())]
         #[code("SL-POLICY-08", "BelowFloor")]
         #[cause("a message was sealed in a class below the floor of its type, and dropped")]
-        #[hint("Look at the sender's policy: it is older or weaker, or the sender tries what \
-                works.")]
+        #[hint("Look at the sender's policy: it is older or weaker, or the sender tries whether a \
+                weaker class is accepted.")]
         BelowFloor {
             /// The type in the message's header.
             data_type: DataType,

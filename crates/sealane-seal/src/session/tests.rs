@@ -124,3 +124,28 @@ fn a_later_epoch_begins_anew() {
     assert_eq!((session.window.epoch(), session.ceiling), (Epoch(4), raise.ceiling));
     assert_eq!(session.window.check(4), Ok(()));
 }
+
+/// What is stored ahead is at rest while messages come. If a lower ceiling is stored meanwhile, the
+/// one that was asked for must not count, whichever of the two was written last.
+#[test]
+fn a_ceiling_that_is_stored_ahead_is_void_once_another_one_is() {
+    let mut session = fast();
+    let (before, mut counter) = (session.ceiling, 600);
+    let asked = loop {
+        take(&mut session, EPOCH, counter, 9001);
+        counter += 1;
+        if let Some(ceiling) = session.ask_ahead(9001) {
+            break ceiling;
+        }
+    };
+    assert!(asked > before && session.ceiling == before, "{asked}");
+    assert_eq!(session.ask_ahead(9001), None, "it is asked for once");
+    let (mut stored, mut other_epoch) = (session, session);
+    stored.take_ahead(EPOCH, asked);
+    assert_eq!(stored.ceiling, asked);
+    other_epoch.take_ahead(Epoch(4), asked);
+    assert_eq!(other_epoch.ceiling, before);
+    session.lower(EPOCH, counter + 1);
+    session.take_ahead(EPOCH, asked);
+    assert_eq!(session.ceiling, counter + 1);
+}

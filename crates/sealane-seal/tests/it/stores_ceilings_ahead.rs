@@ -39,6 +39,25 @@ fn a_fast_sender_is_stored_seldom_and_loses_at_most_a_block() {
     assert!(refused(&mut sender, &mut node) <= 1, "a second restart begins small again");
 }
 
+/// Of a sender that keeps its rate, nothing has to be stored for a message that waits.
+#[test]
+fn a_sender_that_keeps_its_rate_waits_for_no_disk() {
+    for (each_ms, slowness) in [(1, 50), (10, 5), (100, 1), (400, 0)] {
+        let (mut sender, mut node) = met();
+        node.slowness = slowness;
+        for index in 0..3000 {
+            node.now_ms += each_ms;
+            let stored = node.stored;
+            node.take(&sender.message(C), Fate::Accept).unwrap();
+            let is_settled = index > 1000;
+            assert!(!is_settled || node.stored == stored, "message {index}, each {each_ms} ms");
+        }
+        assert!(node.asked > 3, "{}", node.asked);
+        let (lost, rate) = (node.ceiling(slot(1)) - 3001, 1000 / each_ms);
+        assert!(lost <= rate, "{lost} of {rate} a second");
+    }
+}
+
 #[test]
 fn a_slow_sender_loses_nothing() {
     let (mut sender, mut node) = met();
@@ -112,8 +131,13 @@ proptest! {
 
     /// Law: of a sender that keeps its rate, a restart refuses no more than a second's messages.
     #[test]
-    fn at_most_a_second_is_lost(rate in 1..1500_u64, heard in 0..800_u64) {
+    fn at_most_a_second_is_lost(
+        rate in 1..1500_u64,
+        heard in 0..800_u64,
+        slowness in 0..40_usize,
+    ) {
         let (mut sender, mut node) = met();
+        node.slowness = slowness;
         let started_ms = node.now_ms;
         for index in 1..=heard {
             node.now_ms = started_ms + index * 1000 / rate;
@@ -127,8 +151,13 @@ proptest! {
     /// Law: whatever the rates, no message is accepted twice, and a ceiling lies no farther ahead
     /// than twice what came since the one before: not at all, if that was a second before.
     #[test]
-    fn no_message_comes_twice_whatever_the_rates(comes in rates(), announces in 0..50_usize) {
+    fn no_message_comes_twice_whatever_the_rates(
+        comes in rates(),
+        announces in 0..50_usize,
+        slowness in 0..40_usize,
+    ) {
         let (mut sender, mut node) = met();
+        node.slowness = slowness;
         let mut sent: Vec<Sent> = vec![];
         let mut last = (node.now_ms, 0);
         for (index, (passed_ms, fate)) in comes.into_iter().enumerate() {
@@ -137,7 +166,7 @@ proptest! {
             let message =
                 if is_announcement { sender.announcement() } else { sender.message(C) };
             let counter = message.sealed.header().counter;
-            let stored = node.stored;
+            let (stored, asked) = (node.stored, node.asked);
             let is_accepted = node.take(&message, fate) == Ok(true);
             sent.push(message);
             if node.stored > stored {
@@ -147,10 +176,14 @@ proptest! {
                 prop_assert!(ahead == 0 || is_recent && ahead < 2 * (counter - last.1));
                 last = if is_accepted { (node.now_ms, counter) } else { last };
             }
+            if node.asked > asked {
+                last = (node.now_ms, counter);
+            }
             if index % 16 == 0 {
-                let stored = node.stored;
+                let (stored, asked) = (node.stored, node.asked);
                 node.play(&sent);
-                last.0 = if node.stored > stored { node.now_ms } else { last.0 };
+                let is_raised = node.stored > stored || node.asked > asked;
+                last.0 = if is_raised { node.now_ms } else { last.0 };
             }
         }
         node.play(&sent);

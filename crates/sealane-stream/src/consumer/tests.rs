@@ -56,6 +56,16 @@ fn each_message_is_given_once_until_it_comes_back() {
 }
 
 #[test]
+fn what_is_done_is_let_go_when_it_is_more_than_half() {
+    let mut c = consumer(1000, 0);
+    assert_eq!(take(&mut c, 1, 1000, 1000).len(), 1000);
+    c.ack(1, 1, 500);
+    assert_eq!(c.pending.len(), 1000, "each time would cost a look at all of them");
+    c.ack(1, 501, 501);
+    assert_eq!(c.pending.len(), 499);
+}
+
+#[test]
 fn one_in_flight_is_strict_order() {
     let mut c = consumer(1, 0);
     assert_eq!(take(&mut c, 1, 9, 5), [(0, 1)]);

@@ -3,11 +3,13 @@
 use std::time::Duration;
 
 use sealane_codec::{Codec, Transcoder};
-use sealane_protocol::{ListDelayed, Mark, Op, Outcome};
+use sealane_protocol::{ConsumerChange, ListDelayed, Mark, Op, Outcome};
 
 use super::*;
 use crate::Item;
-use crate::limits::{MAX_GROUP_STREAMS, MAX_STREAMS};
+use crate::consumer::Steer;
+use crate::limits::{MAX_GROUP_STREAMS, MAX_IDEMPOTENCY_AGE_MS, MAX_STREAMS};
+use crate::writer::{Deed, Manage};
 
 fn open(folder: &tempfile::TempDir) -> Hub {
     let (folder, level) = (folder.path().to_owned(), Level::Os);
@@ -284,6 +286,82 @@ async fn a_purge_that_was_meant_for_an_earlier_stream_takes_nothing() {
     assert_eq!(purged, Err(Error::BeyondEnd { next: 2 }));
     let info = hub.stream(&topic).unwrap();
     assert_eq!((info.first, info.next), (0, 2));
+}
+
+/// Where a reset goes on is looked up before the writer has it, too.
+#[tokio::test]
+async fn a_reset_that_was_meant_for_an_earlier_stream_changes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = open(&folder);
+    let topic: Topic = "a".parse().unwrap();
+    hub.enqueue(messages(&hub, "a", 2)).await.unwrap();
+    let (start, change) = (Start::First, ConsumerChange::default());
+    let who = Who::Member { name: "c".into(), owner: String::new(), start, change };
+    let _member = hub.subscribe("a".parse().unwrap(), who).await.unwrap();
+    let reset = async |offset| {
+        let (reply, answer) = oneshot::channel();
+        let deed = Deed::Steer { consumer: "c".into(), steer: Steer::Reset(offset) };
+        let manage = Manage { topic: topic.clone(), deed, reply };
+        hub.registry.send(Command::Manage(manage)).unwrap();
+        let said = answer.await.unwrap();
+        (said, hub.consumer(&topic, "c").await.unwrap().state.next)
+    };
+    assert_eq!(reset(3).await, (Err(Error::BeyondEnd { next: 2 }), 0));
+    assert_eq!(reset(2).await, (Ok(1), 2));
+}
+
+/// Messages of level `os` alone are answered before the disk has them. What they share a commit
+/// with does not matter here: each is the only one in its commit.
+#[tokio::test]
+async fn what_changes_for_good_is_on_the_disk_before_anybody_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = open(&folder);
+    let synced = || hub.store_trouble.synced();
+    let (os, disk): (Topic, Topic) = ("os".parse().unwrap(), "disk".parse().unwrap());
+    hub.enqueue(messages(&hub, "os", 2)).await.unwrap();
+    let (start, change) = (Start::First, ConsumerChange::default());
+    let who = Who::Member { name: "c".into(), owner: String::new(), start, change };
+    let _member = hub.subscribe("os".parse().unwrap(), who).await.unwrap();
+    let before = synced();
+    hub.enqueue(messages(&hub, "os", 2)).await.unwrap();
+    assert_eq!(synced(), before);
+    let later = Enqueue { delay_ms: Some(3_600_000), ..messages(&hub, "os", 1) };
+    hub.enqueue(later).await.unwrap();
+    assert_eq!(synced(), before);
+
+    let level = Change { level: Some(Level::Disk), ..Change::default() };
+    hub.configure(&disk, level).await.unwrap();
+    assert_eq!(synced(), before + 1, "a setting");
+    hub.enqueue(messages(&hub, "disk", 1)).await.unwrap();
+    assert_eq!(synced(), before + 2, "a message of level disk");
+    let later = Enqueue { delay_ms: Some(3_600_000), ..messages(&hub, "disk", 1) };
+    hub.enqueue(later).await.unwrap();
+    assert_eq!(synced(), before + 3, "a delayed message of level disk");
+    hub.remove_consumer(&os, "c").await.unwrap();
+    assert_eq!(synced(), before + 4, "a consumer that goes");
+    hub.remove(&os).await.unwrap();
+    assert_eq!(synced(), before + 5, "a removal");
+}
+
+#[tokio::test]
+async fn an_idempotency_key_is_forgotten_once_it_is_old() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = || rusqlite::Connection::open(folder.path().join("streams.db")).unwrap();
+    let key = || IdempotencyKey::new(b"", b"once", b"{}").unwrap();
+    let keyed = |hub: &Hub| Enqueue { key: Some(key()), ..messages(hub, "a", 1) };
+    let hub = open(&folder);
+    for _ in 0..2 {
+        assert_eq!(hub.enqueue(keyed(&hub)).await.unwrap().offset, 0);
+    }
+    hub.close().unwrap();
+    let older = "UPDATE idempotency SET time_ms = time_ms - ?1";
+    assert_eq!(store().execute(older, [MAX_IDEMPOTENCY_AGE_MS as i64]), Ok(1));
+    let hub = open(&folder);
+    let count = || store().query_row("SELECT count(*) FROM idempotency", [], |row| row.get(0));
+    while count() != Ok(0) {
+        sleep_ms(10).await;
+    }
+    assert_eq!(hub.enqueue(keyed(&hub)).await.unwrap().offset, 1);
 }
 
 #[tokio::test]

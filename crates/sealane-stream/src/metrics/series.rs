@@ -246,6 +246,8 @@ impl ConsumerFigures {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::StreamRow;
+    use crate::{Level, Retention};
 
     #[test]
     fn places_are_bounded_and_come_back() {
@@ -258,5 +260,36 @@ mod tests {
         places.iter().chain(&places).for_each(Place::leave);
         drop(places);
         assert_eq!(taken.load(Ordering::Relaxed), 0, "each comes back once");
+    }
+
+    #[test]
+    fn what_is_removed_gives_its_places_back_though_somebody_holds_it() {
+        let stream = Stream::new(StreamRow {
+            number: 1,
+            topic: "a".parse().unwrap(),
+            level: Level::Os,
+            created_ms: 0,
+            retention: Retention::default(),
+            sealed: None,
+            first: 0,
+            next: 0,
+            last_ms: 0,
+            bytes: 0,
+            generations: vec![(0, 1)],
+            damaged: Vec::new(),
+            has_purged: false,
+            consumers: Vec::new(),
+        });
+        let series = Series::default();
+        let taken = || [&series.streams, &series.consumers].map(|all| all.load(Ordering::Relaxed));
+        let held = ["b", "c"].map(|name| stream.consumer(name, "", 0).unwrap());
+        series.admit(&stream);
+        assert_eq!(taken(), [1, 2]);
+        series.dismiss_consumer(&held[0]);
+        assert_eq!(taken(), [1, 1]);
+        series.dismiss(&stream);
+        assert_eq!(taken(), [0, 0]);
+        drop((stream, held));
+        assert_eq!(taken(), [0, 0], "each comes back once");
     }
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use rusqlite::{Connection, OpenFlags, OptionalExtension};
 
-use super::Fault;
+use super::fault::{DAMAGED, Fault, NO_STORE};
 use super::schema::{VERSION, open_for_reading};
 use crate::Error;
 
@@ -40,7 +40,7 @@ pub fn backup(folder: &Path, to: &Path) -> Result<Backup, Error> {
         return Err(Error::NoStore(said(folder, "there is no store")));
     }
     let (store, source) = (folder.join(STORE), open_for_reading(folder)?);
-    into_new(to, |part| {
+    into_new(to, &store, |part| {
         // SQLite fills an empty file, and keeps who may read it.
         private(part)?;
         let path = part.to_str().ok_or_else(|| failed(part, "the path is not UTF-8"))?;
@@ -64,7 +64,7 @@ pub fn restore(from: &Path, folder: &Path) -> Result<Backup, Error> {
         let cause = "this is a store that a hub uses, no backup";
         return Err(Error::NoStore(said(from, cause)));
     }
-    into_new(folder, |part| {
+    into_new(folder, &copy, |part| {
         let mut to = private(part)?;
         let copied = File::open(&copy).and_then(|mut from| io::copy(&mut from, &mut to));
         copied.map(|_| ()).map_err(|cause| file_failed(&copy, &cause))
@@ -82,10 +82,35 @@ pub fn check(folder: &Path) -> Result<Backup, Error> {
     if !store.is_file() {
         return Err(Error::NoStore(said(folder, "there is no store")));
     }
-    check_file(&store)
+    check_file(&store, &store)
 }
 
-fn into_new(folder: &Path, copy: impl FnOnce(&Path) -> Result<(), Error>) -> Result<Backup, Error> {
+/// When the newest message of a store was stored, in Unix milliseconds by the clock of its hub, or
+/// nothing where there is no message. A hub may run on the store.
+///
+/// # Errors
+/// [`Error::NoStore`], [`Error::NotAStore`], [`Error::StoreTooNew`], [`Error::StorageFailed`].
+pub fn newest_ms(folder: &Path) -> Result<Option<u64>, Error> {
+    let store = folder.join(STORE);
+    if !store.is_file() {
+        return Err(Error::NoStore(said(folder, "there is no store")));
+    }
+    let connection = open_for_reading(folder)?;
+    known(&connection, &store)?;
+    // Times never decrease along a stream: only its last block is looked at.
+    let newest = "SELECT max((SELECT last_ms FROM block
+             WHERE key BETWEEN number << 40 AND (number << 40) + (1 << 40) - 1
+             ORDER BY key DESC LIMIT 1)) FROM stream";
+    let newest = connection.query_row(newest, [], |row| row.get::<_, Option<u64>>(0));
+    newest.map_err(|error| unreadable(&store, error))
+}
+
+/// Makes a store in `folder` by `copy`. What is wrong with its content is told of `source`.
+fn into_new(
+    folder: &Path,
+    source: &Path,
+    copy: impl FnOnce(&Path) -> Result<(), Error>,
+) -> Result<Backup, Error> {
     let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
     made.map_err(|cause| file_failed(folder, &cause))?;
     let (part, store) = (folder.join(PART), folder.join(STORE));
@@ -97,7 +122,8 @@ fn into_new(folder: &Path, copy: impl FnOnce(&Path) -> Result<(), Error>) -> Res
     for end in ["", "-wal", "-shm", "-journal"] {
         let _ = fs::remove_file(folder.join(format!("{PART}{end}")));
     }
-    let copied = copy(&part).and_then(|()| mark(&part)).and_then(|()| check_file(&part));
+    let marked = copy(&part).and_then(|()| mark(&part, source));
+    let copied = marked.and_then(|()| check_file(&part, source));
     let kept = copied.and_then(|backup| {
         let durable = || -> io::Result<()> {
             OpenOptions::new().write(true).open(&part)?.sync_all()?;
@@ -120,9 +146,9 @@ fn private(part: &Path) -> Result<File, Error> {
 
 /// Says in the copy that it is one: the store that it was made of may have gone on, so that the
 /// same offsets would name other messages.
-fn mark(part: &Path) -> Result<(), Error> {
+fn mark(part: &Path, source: &Path) -> Result<(), Error> {
     let connection = Connection::open(part).map_err(Fault::from)?;
-    known(&connection, part)?;
+    known(&connection, source)?;
     // One file without a log beside it: the copy of a copy may be in either mode.
     let single = connection.pragma_update(None, "journal_mode", "DELETE");
     let insert = "INSERT OR REPLACE INTO meta VALUES ('copied', 1)";
@@ -136,19 +162,20 @@ fn known(connection: &Connection, path: &Path) -> Result<(), Error> {
     let found: i64 = version.map_err(|error| unreadable(path, error))?;
     match found {
         1..=VERSION => Ok(()),
-        ..1 => Err(Error::NotAStore(said(path, "the file holds no store of streams"))),
+        ..1 => Err(Error::NotAStore(said(path, NO_STORE))),
         _ => Err(Error::StoreTooNew { found, known: VERSION }),
     }
 }
 
-fn check_file(path: &Path) -> Result<Backup, Error> {
+/// Looks at every page of the file at `path`, and tells what is wrong of `source`.
+fn check_file(path: &Path, source: &Path) -> Result<Backup, Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags).map_err(Fault::from)?;
-    known(&connection, path)?;
+    known(&connection, source)?;
     let found = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0));
-    let found: String = found.map_err(|error| unreadable(path, error))?;
+    let found: String = found.map_err(|error| unreadable(source, error))?;
     if found != "ok" {
-        return Err(Error::NotAStore(said(path, &found)));
+        return Err(Error::NotAStore(said(source, DAMAGED)));
     }
     let count = |sql: &str| -> Result<u64, Error> {
         let count = connection.query_row(sql, [], |row| row.get::<_, i64>(0)).optional();
@@ -161,12 +188,11 @@ fn check_file(path: &Path) -> Result<Backup, Error> {
     })
 }
 
-/// What SQLite says of a file that it takes for no database, or for a damaged one.
+/// What is wrong with a file that SQLite takes for no database, or for a damaged one.
 fn unreadable(path: &Path, error: rusqlite::Error) -> Error {
-    use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
-    match error.sqlite_error_code() {
-        Some(NotADatabase | DatabaseCorrupt) => Error::NotAStore(said(path, &error.to_string())),
-        _ => Fault::from(error).into(),
+    match Fault::from(error) {
+        Fault::NotAStore(what) => Error::NotAStore(said(path, &what)),
+        other => other.into(),
     }
 }
 

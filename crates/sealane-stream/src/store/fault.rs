@@ -2,6 +2,11 @@ use rusqlite::ErrorCode;
 
 use crate::Error;
 
+/// Of a file that is no database, or another one's.
+pub(super) const NO_STORE: &str = "this is no store of streams";
+/// Of a database that is not whole.
+pub(super) const DAMAGED: &str = "pages of the store are damaged";
+
 /// A failure of the store itself. It ends a commit, and with it everything in the commit; the
 /// refusal of one command is a [`crate::writer::Refusal`], and neither becomes the other.
 #[derive(Debug, Clone, PartialEq)]
@@ -25,9 +30,8 @@ impl From<rusqlite::Error> for Fault {
         match error.sqlite_error_code() {
             Some(ErrorCode::DiskFull) => Fault::Full,
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Fault::Busy,
-            Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => {
-                Fault::NotAStore(error.to_string())
-            }
+            Some(ErrorCode::NotADatabase) => Fault::NotAStore(NO_STORE.to_owned()),
+            Some(ErrorCode::DatabaseCorrupt) => Fault::NotAStore(DAMAGED.to_owned()),
             _ => Fault::Failed(error.to_string()),
         }
     }

@@ -152,11 +152,18 @@ pub(crate) struct Changes {
 /// been lost a new generation.
 pub(crate) fn open(folder: &Path, now_ms: u64) -> Result<Opened, Fault> {
     let path = folder.join("streams.db");
-    make_private(folder, &path)?;
-    let connection = Connection::open(&path)?;
+    open_file(folder, &path, now_ms).map_err(|fault| match fault {
+        Fault::NotAStore(what) => Fault::NotAStore(format!("{}: {what}", path.display())),
+        other => other,
+    })
+}
+
+fn open_file(folder: &Path, path: &Path, now_ms: u64) -> Result<Opened, Fault> {
+    make_private(folder, path)?;
+    let connection = Connection::open(path)?;
     let lock = lock(&connection, folder)?;
     create(&connection)?;
-    let running_at = boot_and_file(&path);
+    let running_at = boot_and_file(path);
     let mut streams = read_streams(&connection)?;
     let progress = read_progress(&connection, &mut streams)?;
     renew_generations(&connection, &mut streams, &running_at, now_ms)?;

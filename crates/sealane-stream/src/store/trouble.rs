@@ -24,6 +24,8 @@ struct Planned {
     /// The pages that SQLite may use, to be told to it.
     pages: Option<i64>,
     failed: u64,
+    /// Commits that were on the disk before anybody was told.
+    synced: u64,
 }
 
 impl Trouble {
@@ -61,8 +63,19 @@ impl Trouble {
     /// Lets nothing fail any more.
     pub(crate) fn end(&self) {
         let mut state = self.0.lock();
-        let failed = state.failed;
-        *state = Planned { failed, pages: Some(i64::from(u32::MAX) - 1), ..Planned::default() };
+        let (failed, synced) = (state.failed, state.synced);
+        let pages = Some(i64::from(u32::MAX) - 1);
+        *state = Planned { failed, synced, pages, ..Planned::default() };
+    }
+
+    /// Notes a commit.
+    pub(crate) fn committed(&self, is_synced: bool) {
+        self.0.lock().synced += u64::from(is_synced);
+    }
+
+    /// Commits that were on the disk before anybody was told.
+    pub(crate) fn synced(&self) -> u64 {
+        self.0.lock().synced
     }
 
     /// Statements that have failed.

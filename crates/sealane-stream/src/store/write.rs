@@ -141,7 +141,10 @@ impl Writes {
     }
 
     pub(crate) fn commit(&self) -> Result<(), Fault> {
-        self.run("COMMIT", [])
+        self.run("COMMIT", [])?;
+        #[cfg(test)]
+        self.trouble.committed(self.synced);
+        Ok(())
     }
 
     /// Says whether the next transaction is synced when it commits; not allowed within one.

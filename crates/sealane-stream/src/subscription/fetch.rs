@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use sealane_protocol::ServerFrame;
 
+use super::burst::{self, Burst, Piece};
 use super::in_flight::Delivered;
 use super::lane::{Lane, Work, describe};
-use super::{Delivery, Output, Subscription, Turn};
+use super::{Delivery, Subscription, Turn};
 use crate::block::Block;
 use crate::consumer::{Handed, Member};
 use crate::metrics::Histogram;
@@ -27,7 +28,7 @@ impl Subscription {
         &mut self,
         index: usize,
         turn: Turn,
-        out: &mut Vec<Output>,
+        out: &mut Vec<Piece>,
     ) -> Result<bool, Error> {
         let Some(lane) = self.lanes.get_mut(index) else { return Ok(false) };
         let stream = lane.stream.clone();
@@ -63,7 +64,7 @@ impl Subscription {
     }
 
     /// Counts what a stream gave, and how long after its storing.
-    fn note_delivered(&self, index: usize, stream: &Stream, given: &[Output]) {
+    fn note_delivered(&self, index: usize, stream: &Stream, given: &[Piece]) {
         let timings = &self.registry.timings;
         let (is_reader, now_ms) = match self.lanes.get(index).map(|lane| &lane.work) {
             Some(Work::Reader { .. }) => (true, now_ms()),
@@ -72,13 +73,13 @@ impl Subscription {
         };
         let timing = if is_reader { &timings.reader_delivery } else { &timings.consumer_delivery };
         let (mut count, mut first) = (0, Run::default());
-        for output in given {
-            let Output::Deliver(delivery) = output else { continue };
-            count += 1;
-            if delivery.attempt == 1
-                && let Some(ended) = first.add(delivery.time_ms())
-            {
-                ended.note(timing, now_ms);
+        for piece in given {
+            count += piece.messages() as u64;
+            let Piece::Burst(burst) = piece else { continue };
+            for record in burst.records() {
+                if let Some(ended) = first.add(record.time_ms) {
+                    ended.note(timing, now_ms);
+                }
             }
         }
         first.note(timing, now_ms);
@@ -93,7 +94,7 @@ impl Subscription {
         stream: &Arc<Stream>,
         entry: &Arc<ConsumerEntry>,
         turn: Turn,
-        out: &mut Vec<Output>,
+        out: &mut Vec<Piece>,
     ) -> Result<bool, Error> {
         let mut left = turn;
         while left.messages > 0 && left.bytes > 0 {
@@ -144,8 +145,9 @@ impl Subscription {
         entry: &ConsumerEntry,
         block: &Arc<Block>,
         handed: Vec<Handed>,
-        out: &mut Vec<Output>,
+        out: &mut Vec<Piece>,
     ) {
+        let start = out.len();
         for Handed { offset, attempt } in handed {
             let at = block.index_of(offset);
             if block.records.get(at).is_none_or(|record| record.offset != offset) {
@@ -159,25 +161,22 @@ impl Subscription {
             let counts = self.registry.series.of_consumer(entry);
             counts.redelivered.fetch_add(redelivered, Ordering::Relaxed);
             self.in_flight.insert(delivery.id(), Delivered { lane: index, offset });
-            out.push(Output::Deliver(delivery));
+            burst::push(out, start, delivery);
         }
         self.in_flight.bound(self.member, &self.lanes);
     }
 
     /// Tells of the stream before its first delivery.
-    fn announce(&mut self, index: usize, at: usize, out: &mut Vec<Output>) {
+    fn announce(&mut self, index: usize, at: usize, out: &mut Vec<Piece>) {
         let Some(lane) = self.lanes.get_mut(index) else { return };
         if lane.announced {
             return;
         }
-        let Some(Output::Deliver(first)) =
-            out.get(at..).and_then(|new| new.iter().find(|e| matches!(e, Output::Deliver(_))))
-        else {
-            return;
-        };
+        let given = out.get(at..).unwrap_or_default();
+        let Some(first) = given.iter().find_map(|piece| piece.records().first()) else { return };
         lane.announced = true;
-        let joined = describe(&lane.stream, first.offset(), true);
-        out.insert(at, Output::Status(ServerFrame::Joined(joined)));
+        let joined = describe(&lane.stream, first.offset, true);
+        out.insert(at, Piece::Status(ServerFrame::Joined(joined)));
     }
 
     /// The stream, or its consumer, was removed: a pattern goes on without it.
@@ -220,13 +219,13 @@ impl Run {
     }
 }
 
-/// Takes a turn from `next` on; returns whether there may be more.
+/// Takes a turn from `next` on, in bursts; returns whether there may be more.
 pub(crate) async fn read(
     registry: &Arc<Registry>,
     stream: &Arc<Stream>,
     next: &mut u64,
     turn: Turn,
-    out: &mut Vec<Output>,
+    out: &mut Vec<Piece>,
 ) -> Result<bool, Error> {
     let (mut left, mut bytes) = (turn.messages, 0);
     while left > 0 && bytes < turn.bytes {
@@ -250,16 +249,19 @@ pub(crate) async fn read(
             },
         };
         let from = block.index_of(*next);
-        for index in from..block.records.len().min(from.saturating_add(left)) {
-            match block.records.get(index) {
-                Some(record) if record.offset == *next && bytes < turn.bytes => {
-                    *next += 1;
-                    left -= 1;
-                    bytes += record.body.len();
-                }
-                _ => break,
-            }
-            out.push(Output::Deliver(Delivery { block: block.clone(), index, attempt: 1 }));
+        let mut end = from;
+        while left > 0
+            && bytes < turn.bytes
+            && let Some(record) = block.records.get(end)
+            && record.offset == *next
+        {
+            *next += 1;
+            left -= 1;
+            end += 1;
+            bytes += record.body.len();
+        }
+        if end > from {
+            out.push(Piece::Burst(Burst::new(block, from..end)));
         }
     }
     Ok(true)
@@ -293,7 +295,7 @@ async fn locate(
     stream: &Arc<Stream>,
     entry: &Arc<ConsumerEntry>,
     offset: u64,
-    out: &mut Vec<Output>,
+    out: &mut Vec<Piece>,
 ) -> Result<Option<Arc<Block>>, Error> {
     loop {
         let (end, reason) = match stream.find(offset) {
@@ -383,9 +385,9 @@ fn note_damage(registry: &Registry, stream: &Arc<Stream>, from: u64, to: u64) {
     }
 }
 
-fn gap(stream: &Stream, from: u64, to: u64, reason: &str) -> Output {
+fn gap(stream: &Stream, from: u64, to: u64, reason: &str) -> Piece {
     let stream = stream.topic.clone();
-    Output::Status(ServerFrame::Gap { stream, from, to, reason: reason.into() })
+    Piece::Status(ServerFrame::Gap { stream, from, to, reason: reason.into() })
 }
 
 /// Runs what waits for the disk where it holds nobody up.

@@ -568,3 +568,6 @@ impl Planner<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use sealane_codec::{Codec, Transcoder};
 use sealane_stream::{
     Enqueue, Envelope, Error, Hub, HubConfig, Level, Output, Retention, Start, backup, check,
-    restore,
+    newest_ms, restore,
 };
 
 fn open(folder: &Path) -> Hub {
@@ -141,7 +141,10 @@ async fn what_is_no_copy_or_no_place_for_one_is_refused_by_name() {
     std::fs::write(&file, bytes).unwrap();
     let new = place.path().join("new");
     refused(check(&copy), "NotAStore");
-    refused(restore(&copy, &new), "NotAStore");
+    // What is wrong is told of the file that was named, and not of the copy that began.
+    let damaged = restore(&copy, &new).unwrap_err();
+    let expected = format!("{}: pages of the store are damaged", file.display());
+    assert_eq!((damaged.to_string(), damaged.info().name), (expected, "NotAStore"));
     assert_eq!(std::fs::read_dir(&new).unwrap().count(), 0);
     // The log of a store that is gone would be taken for that of the new one.
     std::fs::write(new.join("streams.db-wal"), b"left").unwrap();
@@ -153,4 +156,22 @@ async fn what_is_no_copy_or_no_place_for_one_is_refused_by_name() {
     newer.pragma_update(None, "user_version", 99).unwrap();
     drop(newer);
     refused(restore(&later, &new), "StoreTooNew");
+}
+
+/// Whatever the clock says, and whether a hub runs on the store or not.
+#[tokio::test]
+async fn the_newest_message_of_all_streams_tells_its_time() {
+    let place = tempfile::tempdir().unwrap();
+    assert_eq!(newest_ms(place.path()).unwrap_err().info().name, "NoStore");
+    let hub = open(place.path());
+    assert_eq!(newest_ms(place.path()), Ok(None));
+    for (number, topic) in ["a", "b", "a", "c"].into_iter().enumerate() {
+        enqueue(&hub, topic, number as u64).await;
+    }
+    let newest = hub.stream(&"c".parse().unwrap()).unwrap().last_ms;
+    assert_eq!(newest_ms(place.path()), Ok(Some(newest)));
+    hub.close().unwrap();
+    let store = rusqlite::Connection::open(place.path().join("streams.db")).unwrap();
+    store.execute("UPDATE block SET last_ms = 7000000000000 WHERE key >> 40 = 1", []).unwrap();
+    assert_eq!(newest_ms(place.path()), Ok(Some(7_000_000_000_000)));
 }

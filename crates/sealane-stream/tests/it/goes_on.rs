@@ -78,6 +78,33 @@ async fn an_acknowledgement_of_a_removed_stream_is_none_of_another_stream() {
     assert_eq!(again, [("p/b".into(), 0)], "it was never acknowledged");
 }
 
+/// Offsets are of a stream: the same range of another one of the pattern stays in flight.
+#[tokio::test]
+async fn a_range_is_acknowledged_in_the_stream_that_it_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = open(&folder);
+    enqueue(&hub, "p/a", "of-a").await;
+    enqueue(&hub, "p/b", "of-b").await;
+    for (done, left) in [("p/b", "p/a"), ("p/a", "p/b")] {
+        let name = format!("done-with-{}", &done[2..]);
+        let member = || async {
+            let change = ConsumerChange::default();
+            let (name, owner) = (name.clone(), String::new());
+            let who = Who::Member { name, owner, start: Start::First, change };
+            hub.subscribe("p/*".parse().unwrap(), who).await.unwrap().0
+        };
+        let mut first = member().await;
+        first.apply(Op::Credit(10)).unwrap();
+        assert_eq!(offsets(&take(&mut first).await).len(), 2);
+        let stream = Some(done.parse().unwrap());
+        first.apply(Op::Ack(vec![Mark::Range { stream, from: 0, to: 0 }])).unwrap();
+        drop(first);
+        let mut second = member().await;
+        second.apply(Op::Credit(10)).unwrap();
+        assert_eq!(offsets(&take(&mut second).await), [(left.into(), 0)]);
+    }
+}
+
 /// Retention makes room below `max_in_flight` and wakes nobody.
 #[tokio::test]
 async fn a_member_goes_on_when_retention_takes_what_it_had_in_flight() {

@@ -125,3 +125,15 @@ fn a_store_of_a_newer_version_is_refused_and_untouched() {
     assert!(refused.to_string().contains("data format is 5"), "{refused}");
     assert_eq!(std::fs::read(folder.path().join("streams.db")).unwrap(), before);
 }
+
+#[tokio::test]
+async fn a_backup_of_an_older_version_is_restored_and_opened() {
+    let (copy, place) = (old_store(), tempfile::tempdir().unwrap());
+    let restored = sealane_stream::restore(copy.path(), place.path()).unwrap();
+    assert_eq!((restored.messages, version(place.path())), (5, 1));
+    let hub = open(place.path()).unwrap();
+    let info = hub.stream(&"fleet/7/location".parse().unwrap()).unwrap();
+    assert_eq!((info.first, info.next), (0, 4));
+    hub.close().unwrap();
+    assert_eq!((version(place.path()), version(copy.path())), (4, 1));
+}

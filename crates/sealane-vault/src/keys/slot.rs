@@ -265,7 +265,10 @@ fn argon(passphrase: &[u8], salt: &[u8; 16], cost: Cost) -> Result<Key, Error> {
     let mut key = Zeroizing::new([0; 32]);
     Argon2::new(Algorithm::Argon2id, Version::V0x13, params)
         .hash_password_into(passphrase, salt, key.as_mut_slice())
-        .map_err(refused)?;
+        .map_err(|error| match error {
+            argon2::Error::OutOfMemory => Error::NoMemory { kib: cost.memory_kib },
+            other => refused(other),
+        })?;
     Ok(key)
 }
 

@@ -96,8 +96,12 @@ fn glance(file: &Path, name: &str) -> Result<(PathBuf, f64), Error> {
 }
 
 fn bytes(file: &Path) -> Result<Vec<u8>, Error> {
-    let size = fs::metadata(file).map_err(|_| Error::Unreadable)?.len();
-    if size > MAX_N2S_BLOB_BYTES {
+    let about = fs::metadata(file).map_err(|_| Error::Unreadable)?;
+    // A pipe would be waited for.
+    if !about.is_file() {
+        return Err(Error::Unreadable);
+    }
+    if about.len() > MAX_N2S_BLOB_BYTES {
         return Err(Error::TooLarge);
     }
     fs::read(file).map_err(|_| Error::Unreadable)

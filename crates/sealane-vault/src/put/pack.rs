@@ -197,9 +197,7 @@ impl<'a> Packer<'a> {
                 if found.has_other_names {
                     self.first_names.insert(entry.path.clone(), pieces.clone());
                 }
-                if pieces.len().div_ceil(MAX_PIECES) > MAX_FILE_LISTS {
-                    return Err(Error::TooManyPieces(entry.shown()));
-                }
+                check_pieces(pieces.len(), &entry.path)?;
                 if pieces.len() > MAX_PIECES {
                     *pieces = self.lists(pieces, uploader)?;
                 }
@@ -403,5 +401,28 @@ impl OpenPack {
     fn holds_together(&self) -> bool {
         let sealed: u64 = self.chunks.iter().map(|chunk| u64::from(chunk.sealed_bytes)).sum();
         self.size == self.header.len() as u64 + sealed
+    }
+}
+
+/// Refuses a file of more pieces than readers take.
+fn check_pieces(pieces: usize, path: &[u8]) -> Result<(), Error> {
+    if pieces.div_ceil(MAX_PIECES) > MAX_FILE_LISTS {
+        return Err(Error::TooManyPieces(String::from_utf8_lossy(path).into_owned()));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Such a file has 256 GiB of data at least, between as many holes.
+    #[test]
+    fn a_file_of_more_pieces_than_readers_take_is_refused() {
+        let most = MAX_PIECES * MAX_FILE_LISTS;
+        assert!(check_pieces(most, b"disk.img").is_ok());
+        let refused = check_pieces(most + 1, b"disk.img").unwrap_err();
+        assert!(matches!(refused, Error::TooManyPieces(_)), "{refused:?}");
+        assert_eq!(refused.named(), "`disk.img` has too many pieces [SL-VAULT-42]");
     }
 }

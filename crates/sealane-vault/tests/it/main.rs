@@ -10,6 +10,7 @@ mod hides_everything;
 mod hostile_s3;
 mod keeps_by_group;
 mod keeps_in_s3;
+mod names_failures;
 mod notices_tampering;
 mod pins_a_location;
 mod python_restores;

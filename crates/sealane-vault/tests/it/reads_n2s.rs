@@ -248,3 +248,26 @@ fn a_store_is_imported_and_what_fails_is_named() {
     let sealed = report.skipped.iter().filter(|one| one.reason.ends_with("[SL-BLOB-05]"));
     assert_eq!(sealed.count(), 3);
 }
+
+/// A pipe or a socket may have the name of a blob: nobody waits for it.
+#[test]
+fn what_is_named_as_a_blob_and_is_no_file_is_named_and_not_waited_for() {
+    let place = Place::new();
+    let blobs = place.path("blobs");
+    std::fs::create_dir_all(&blobs).unwrap();
+    let link = n2s::symlink("kept", "x", 5.5).unwrap();
+    std::fs::write(blobs.join(&link.name), &link.bytes).unwrap();
+    let socket = n2s::symlink("socket", "x", 5.5).unwrap().name;
+    let _listens = std::os::unix::net::UnixListener::bind(blobs.join(&socket)).unwrap();
+    let pipe = n2s::symlink("pipe", "x", 5.5).unwrap().name;
+    let made = std::process::Command::new("mkfifo").arg(blobs.join(&pipe)).status();
+    assert!(made.unwrap().success());
+    let vault = place.init();
+    let report = vault.import_n2s(&blobs, None, &PutOptions::default()).unwrap();
+    assert_eq!(report.counts.links, 1);
+    for name in [&socket, &pipe] {
+        let skipped = report.skipped.iter().find(|one| one.path.ends_with(name.as_str()));
+        let reason = &skipped.unwrap().reason;
+        assert!(reason.contains("cannot be read") && reason.ends_with("[SL-BLOB-13]"), "{reason}");
+    }
+}

@@ -24,7 +24,7 @@ hub_errors! {
     KeyReused: Never,
     /// `SL-HUB-11`: a body, envelope or frame is over its limit.
     TooLarge: Never,
-    /// `SL-HUB-12`: one more than a limit allows.
+    /// `SL-HUB-12`: a limit is reached.
     TooMany: Later,
     /// `SL-HUB-13`: the disk is full; nothing of the request was kept.
     StorageFull: Later,
@@ -94,8 +94,8 @@ hub_errors! {
     SilentConnection: Never,
     /// `SL-NODE-11`: the head of a request did not come to its end in time.
     SlowHead: Never,
-    /// `SL-NODE-12`: what was sent is no request of HTTP/1.1, or is one to some and another to
-    /// others.
+    /// `SL-NODE-12`: what was sent is no request of HTTP/1.1, or can be read as two different
+    /// ones.
     NotHttp: Never,
     /// `SL-NODE-13`: the body of a request came too slowly.
     SlowBody: Later,

@@ -1,7 +1,9 @@
 //! A hub, or who reaches it, that forges, repeats or mixes: named, counted, never shown.
 
 use sealane::{Client, Codec, DataType, Group, Start, Subscription, Value};
+use sealane_codec::document;
 use sealane_frame::FrameBuf;
+use sealane_message::document::{Call, Count, Document};
 use sealane_protocol::Sealed;
 use sealane_seal::{Binding, Class};
 
@@ -110,6 +112,27 @@ async fn what_a_member_seals_wrongly_is_dropped_too() {
     let names = refusals(&mut events, cases.len()).await;
     assert_eq!(names, cases.map(|(.., name)| name));
     assert_eq!(log.seal_counts().below_floor, 4);
+}
+
+#[tokio::test]
+async fn documents_of_the_field_are_shown_as_values() {
+    let (_folder, _node, client) = node().await;
+    let (base, car) = fleet(&client).await;
+    let group = base.group(&client).await;
+    let call = Document::Acknowledgement(Call { slot: 7, number: 3 });
+    let count = Document::Counter(vec![Count { id: 1, total: 9 }]);
+    let mut timed = 1_795_370_000_000_u64.to_le_bytes().to_vec();
+    document::encode(&call, &mut timed).unwrap();
+    let mut counted = vec![];
+    document::encode(&count, &mut counted).unwrap();
+    enqueue(&client, &seal(&car, Class::Signed, call.data_type(), 0, &timed)).await;
+    enqueue(&client, &seal(&car, Class::Authenticated, count.data_type(), 0, &counted)).await;
+    let mut log = reader(&group).await;
+    for document in [call, count] {
+        let message = next(&mut log).await;
+        assert_eq!(message.codec, Codec::Json);
+        assert_eq!(message.value().unwrap(), document::to_value(&document));
+    }
 }
 
 #[tokio::test]

@@ -59,3 +59,14 @@ async fn by_http() {
     let refused = refusal(client, Codec::Cbor).await;
     assert_eq!(refused, named("Unauthorized", "SL-NODE-06"));
 }
+
+/// Its dictionary would be of one request, and subscriptions agree on it by themselves.
+#[tokio::test]
+async fn records_are_no_codec_of_a_client() {
+    let client = Client::connect("127.0.0.1:1").unwrap();
+    let error = client.clone().with_codec(Codec::MsgPackRecords).unwrap_err();
+    assert!(matches!(error, Error::RecordsCodec), "{error:?}");
+    assert_eq!(error.code(), "SL-CLIENT-08");
+    assert!(error.hint().contains("Use msgpack"));
+    assert!(client.with_codec(Codec::MsgPack).is_ok());
+}

@@ -37,7 +37,8 @@ async fn the_first_failure_ends_it_and_is_told() {
     let error = publisher.flush().await.unwrap_err();
     assert_eq!(error.refusal(), Some("InvalidEnvelope"), "{error:?}");
     let _: Result<(), Error> = publisher.send(&numbered(3)).await;
-    assert!(publisher.flush().await.is_err());
+    let error = publisher.flush().await.unwrap_err();
+    assert_eq!(error.refusal(), Some("InvalidEnvelope"), "{error:?}");
     assert_eq!(client.stream("a").await.unwrap().next, 1);
 }
 
@@ -82,4 +83,23 @@ async fn a_hub_without_publishing_sockets_is_sent_requests() {
     publisher.send(&numbered(0)).await.unwrap();
     let stored = publisher.flush().await.unwrap();
     assert_eq!((stored.messages, stored.next), (1, Some(8)));
+}
+
+/// What sends for it runs where it was made, and ends with that runtime.
+#[test]
+fn a_publisher_whose_runtime_is_gone_has_ended() {
+    let runtime = || tokio::runtime::Runtime::new().unwrap();
+    let own = runtime();
+    let made = own.block_on(async { Client::connect("127.0.0.1:1").unwrap().publisher("a") });
+    let publisher = made.unwrap();
+    drop(own);
+    let other = runtime();
+    let sent = other.block_on(publisher.send(&numbered(0)));
+    let flushed = other.block_on(publisher.flush()).map(drop);
+    for outcome in [sent, flushed] {
+        let error = outcome.unwrap_err();
+        assert!(matches!(error, Error::Ended("publisher")), "{error:?}");
+        assert_eq!(error.code(), "SL-CLIENT-07");
+        assert!(error.hint().contains("make a new one"));
+    }
 }

@@ -74,25 +74,88 @@ fn what_cannot_be_looked_at_is_passed_over() {
     assert_eq!(offers(&node, &[]).len(), offers(&node, &[""]).len());
 }
 
+/// A shell whose `sealane` is the program, with the node's address and nothing else of ours.
+fn shell(node: &NodeProcess, name: &str) -> Command {
+    let programs = node.home().join("programs");
+    if !programs.exists() {
+        std::fs::create_dir(&programs).unwrap();
+        std::os::unix::fs::symlink(PROGRAM, programs.join("sealane")).unwrap();
+    }
+    let is_there = Command::new(name).arg("--version").output();
+    assert!(is_there.is_ok(), "`{name}` is missing; run: cargo xtask needs");
+    let mut shell = Command::new(name);
+    shell.env_clear().env("HOME", node.home()).env("SEALANE_SERVER", &node.address);
+    shell.env("PATH", format!("{}:/usr/bin:/bin", programs.display()));
+    shell.env("LC_ALL", "C.UTF-8").env("TERM", "xterm");
+    shell
+}
+
 #[test]
 fn bash_offers_it() {
     let node = node();
-    let programs = node.home().join("programs");
-    std::fs::create_dir(&programs).unwrap();
-    std::os::unix::fs::symlink(PROGRAM, programs.join("sealane")).unwrap();
     let press = |line: &str, word: &str| {
         let script = format!(
             "source <(sealane completions bash); COMP_LINE={line:?} COMP_POINT=${{#COMP_LINE}}; \
              COMP_WORDS=(x {word:?}) COMP_CWORD=1; _sealane; printf '%s ' \"${{COMPREPLY[@]}}\""
         );
-        let mut bash = Command::new("bash");
-        bash.args(["--norc", "-c", &script]).env_clear().env("HOME", node.home());
-        bash.env("PATH", format!("{}:/usr/bin:/bin", programs.display()));
-        let output = bash.env("SEALANE_SERVER", &node.address).output().unwrap();
+        let output = shell(&node, "bash").args(["--norc", "-c", &script]).output().unwrap();
         String::from_utf8(output.stdout).unwrap()
     };
     assert_eq!(press("sealane stream info or", "or"), "orders ");
     assert_eq!(press("sealane sub fleet/7", "fleet/7"), "fleet/7/location ");
     assert_eq!(press("sealane up --level=d", "d"), "disk ");
     assert_eq!(press("sealane consumer info orders ", ""), "billing ");
+}
+
+/// What is typed in a zsh that somebody sits at, and what stands in its line once the tab key was
+/// pressed behind it.
+const TYPED_AND_COMPLETED: &[(&str, &str)] = &[
+    ("sealane strea", "sealane stream "),
+    ("sealane stream info or", "sealane stream info orders "),
+    // What all that is offered has in common.
+    ("sealane sub fl", "sealane sub fleet/"),
+    ("sealane sub fleet/8", "sealane sub fleet/8/location "),
+    ("sealane consumer info orders ", "sealane consumer info orders billing "),
+    ("sealane sub odd", "sealane sub odd:name "),
+    ("sealane up --level d", "sealane up --level disk "),
+    ("sealane pub --de", "sealane pub --delay "),
+    // Where nothing is offered, files are.
+    ("sealane inspect lett", "sealane inspect letter "),
+];
+
+#[test]
+fn zsh_offers_it() {
+    let node = node();
+    node.run(&["pub", "odd:name", "{}"]);
+    for (typed, completed) in TYPED_AND_COMPLETED {
+        let mut zsh = shell(&node, "zsh");
+        zsh.args(["-f", "-c", include_str!("completes/press.zsh"), "press", typed]);
+        let output = zsh.current_dir(node.home()).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let line = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(line, format!("{completed}\n"), "`{typed}`: {said}");
+    }
+}
+
+#[test]
+fn fish_offers_it() {
+    let node = node();
+    node.run(&["pub", "odd:name", "{}"]);
+    let press = |line: &str| {
+        let script = format!("sealane completions fish | source; complete --do-complete {line:?}");
+        let mut fish = shell(&node, "fish");
+        let output = fish.args(["--no-config", "-c", &script]).current_dir(node.home()).output();
+        let offered = String::from_utf8(output.unwrap().stdout).unwrap();
+        let word = |offer: &str| offer.split('\t').next().unwrap().to_owned();
+        offered.lines().map(word).collect::<Vec<_>>()
+    };
+    assert_eq!(press("sealane strea"), ["stream"]);
+    assert_eq!(press("sealane stream info or"), ["orders"]);
+    assert_eq!(press("sealane sub fl"), ["fleet/7/location", "fleet/8/location"]);
+    assert_eq!(press("sealane consumer info orders "), ["billing"]);
+    assert_eq!(press("sealane sub odd"), ["odd:name"]);
+    assert_eq!(press("sealane up --level=d"), ["--level=disk"]);
+    assert_eq!(press("sealane pub --de"), ["--delay"]);
+    assert_eq!(press("sealane up --level d"), ["disk"]);
+    assert_eq!(press("sealane inspect lett"), ["letter"]);
 }

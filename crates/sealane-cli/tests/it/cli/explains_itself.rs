@@ -33,7 +33,7 @@ fn every_code_is_explained() {
         assert!(stdout(home.path(), &["explain", name]).starts_with("SL-HUB-09 OffsetMismatch\n"));
     }
     let busy = stdout(home.path(), &["explain", "StorageBusy"]);
-    assert!(busy.ends_with("names it.\n  it may succeed later\n"), "{busy}");
+    assert!(busy.ends_with("names that process.\n  it may succeed later\n"), "{busy}");
     let unknown = run(home.path(), &["explain", "SL-NONE-01"]);
     assert_eq!(unknown.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&unknown.stderr).contains("[SL-CLI-09]"));

@@ -96,3 +96,39 @@ fn a_reader_of_the_output_may_go() {
     drop(child.stdout.take());
     assert!(child.wait().unwrap().success());
 }
+
+/// A system that gives too little is not taken for a wrong passphrase. What the program takes
+/// before it asks for more differs from machine to machine, and is looked for first.
+#[test]
+fn a_system_without_memory_or_threads_is_named() {
+    let home = tempfile::tempdir().unwrap();
+    std::fs::write(home.path().join("letter"), "hello").unwrap();
+    let within = |mib: usize, words: &[&str]| {
+        let mut command = Command::new("prlimit");
+        command.arg(format!("--as={}", mib << 20)).arg(super::PROGRAM).args(words);
+        command.env_clear().env("HOME", home.path()).env("SEALANE_PASSPHRASE", "open sesame");
+        command.env("SEALANE_VAULT", home.path().join("vault")).current_dir(home.path());
+        command.stdin(Stdio::null()).output().unwrap()
+    };
+    let made = within(64 << 10, &["vault", "init", "--no-recovery"]);
+    assert!(made.status.success(), "{made:?}");
+    let starts = |mib: &usize| within(*mib, &["vault", "ls", "--vault", "none"]).status.code();
+    let least = (8..1 << 14).step_by(8).find(|mib| starts(mib) == Some(2)).unwrap();
+    for (mut more, words) in [
+        (
+            (8..=160).step_by(16),
+            "takes 65536 KiB of memory, and the system gives less [SL-VAULT-50]",
+        ),
+        ((160..=640).step_by(32), "a thread could not be started [SL-VAULT-31]"),
+    ] {
+        let mut all = String::new();
+        let is_said = more.any(|more| {
+            let output = within(least + more, &["vault", "put", "letter", "--threads", "256"]);
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert!(!said.contains("opens with that secret"), "{more} MiB more: {said}");
+            all.push_str(&said);
+            said.contains(words)
+        });
+        assert!(is_said, "`{words}` is never said: {all}");
+    }
+}

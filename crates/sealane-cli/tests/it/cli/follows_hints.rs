@@ -10,23 +10,10 @@ use sealane_message::ErrorInfo;
 
 use super::helps::words;
 
-/// Codes that no test names yet. A test that meets one strikes it here.
-const NOT_MET: &[&str] = &[
-    "SL-FRAME-06",
-    "SL-LINK-07",
-    "SL-GROUP-14",
-    "SL-GROUP-23",
-    "SL-VAULT-07",
-    "SL-VAULT-11",
-    "SL-VAULT-12",
-    "SL-VAULT-16",
-    "SL-VAULT-42",
-    "SL-VAULT-31",
-    "SL-BLOB-13",
-    "SL-CLIENT-19",
-    "SL-CLIENT-07",
-    "SL-CLIENT-08",
-];
+/// Codes that nothing which a test can do leads to, and what they stand for. They are explained in
+/// `docs/TESTING.md` as well.
+const OF_DEFECTS: &[(&str, &str)] =
+    &[("SL-VAULT-11", "a library that refuses what it must take, or a thread that has panicked")];
 
 /// The sources of all crates.
 #[derive(Default)]
@@ -87,7 +74,12 @@ fn every_code_is_met_by_a_test() {
     };
     let missing = explain::table().filter(|info| !is_met(info)).map(|info| info.code);
     let missing: Vec<&str> = missing.collect();
-    assert_eq!(missing, NOT_MET, "codes without a test, and those that are to have none");
+    let of_defects: Vec<&str> = OF_DEFECTS.iter().map(|(code, _)| *code).collect();
+    assert_eq!(missing, of_defects, "codes without a test, and those that can have none");
+    let page = include_str!("../../../../../docs/TESTING.md");
+    for (code, why) in OF_DEFECTS {
+        assert!(page.contains(&format!("`{code}`: {why}")), "TESTING.md does not explain {code}");
+    }
 }
 
 /// What stands between backticks.

@@ -1,4 +1,5 @@
-//! `sealane bench` runs the `sealane-bench` beside it, of the same commit, and no other.
+//! `sealane bench` runs the `sealane-bench` beside it, of the same commit, and no other; so does
+//! `sealane sim` with `sealane-sim`.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -20,7 +21,11 @@ fn run(folder: &Path, args: &[&str]) -> Output {
 
 /// Puts a bench there that says this version, and else what it is told.
 fn put_bench(folder: &Path, version: &str) {
-    let program = folder.join("sealane-bench");
+    put(folder, "sealane-bench", version);
+}
+
+fn put(folder: &Path, name: &str, version: &str) {
+    let program = folder.join(name);
     let script = format!(
         "#!/bin/sh\n\
          if [ \"$*\" = --version ]; then echo '{version}'; exit; fi\n\
@@ -90,4 +95,21 @@ fn the_version_names_number_commit_and_target() {
     let rest = said.strip_prefix(concat!("sealane ", env!("CARGO_PKG_VERSION"), " (")).unwrap();
     let (commit, target) = rest.strip_suffix(')').unwrap().split_once(", ").unwrap();
     assert!(commit.len() >= 7 && target.contains(std::env::consts::ARCH), "{said}");
+}
+
+#[test]
+fn the_simulator_is_found_beside_it_in_the_same_way() {
+    let folder = folder();
+    let said = |args: &[&str]| {
+        let output = run(folder.path(), args);
+        (output.status.code(), String::from_utf8(output.stderr).unwrap(), output.stdout)
+    };
+    let (code, error, _) = said(&["sim", "run", "x.toml"]);
+    assert_eq!(code, Some(1));
+    assert!(error.contains("sealane-sim: it is not there [SL-CLI-28]"), "{error}");
+    let own = version(folder.path());
+    put(folder.path(), "sealane-sim", &own.replace("sealane ", "sealane-sim "));
+    let (code, _, out) = said(&["--json", "sim", "run", "x.toml", "--seed", "3", "--help"]);
+    let words = "<--json>\n<run>\n<x.toml>\n<--seed>\n<3>\n<--help>\n";
+    assert_eq!((code, String::from_utf8(out).unwrap().as_str()), (Some(7), words));
 }

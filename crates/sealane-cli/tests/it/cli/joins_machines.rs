@@ -1,6 +1,10 @@
 //! Two machines on a network of their own, sealed, through a third that holds no key: what they
 //! say to each other by TCP and UDP arrives, and no byte on the relay's wires holds it.
 
+mod ends_by_name;
+mod fits_the_wire;
+mod withstands_storms;
+
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
@@ -45,6 +49,10 @@ impl Machine {
     }
 
     fn stop(mut self) -> Value {
+        self.stop_in_place()
+    }
+
+    fn stop_in_place(&mut self) -> Value {
         let id = self.child.id().to_string();
         assert!(Command::new("kill").arg(id).status().unwrap().success());
         let mut line = String::new();
@@ -96,7 +104,8 @@ fn configs(home: &Home) {
     };
     let route = |to: &str, via: &str| format!("[[route]]\nto = \"{to}\"\nvia = \"{via}\"\n");
     let relay = [
-        "version = 1\ntag = \"b100000000000001\"\ncards = [\"fleet.card\"]\n".to_owned(),
+        "version = 1\nstatus = \"127.0.0.1:9191\"\n".to_owned(),
+        "tag = \"b100000000000001\"\ncards = [\"fleet.card\"]\n".to_owned(),
         link("left", "10.77.1.2"),
         link("right", "10.77.2.2"),
         neighbour("car", "slot 1", "left", "10.77.1.1"),
@@ -152,6 +161,7 @@ fn there_and_back(sent: Vec<u8>) -> Vec<u8> {
         }
     };
     socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    socket.set_write_timeout(Some(PATIENCE)).unwrap();
     socket.write_all(&sent).unwrap();
     socket.shutdown(std::net::Shutdown::Write).unwrap();
     let mut got = Vec::new();
@@ -187,9 +197,25 @@ impl Row {
 
     /// What the end of that side tells of itself, once that is so.
     fn told(&self, side: usize, who: &str, is_so: impl Fn(&Value) -> bool) -> Value {
+        let asked = || self.net.on_side(side, Path::new(env!("CARGO_BIN_EXE_sealane")));
+        self.told_to(asked, who, is_so)
+    }
+
+    /// What the relay tells of itself, once that is so.
+    fn told_by_relay(&self, is_so: impl Fn(&Value) -> bool) -> Value {
+        let asked = || self.net.on_hub(Path::new(env!("CARGO_BIN_EXE_sealane")));
+        self.told_to(asked, "relay", is_so)
+    }
+
+    fn told_to(
+        &self,
+        asked: impl Fn() -> Command,
+        who: &str,
+        is_so: impl Fn(&Value) -> bool,
+    ) -> Value {
         let begun = Instant::now();
         loop {
-            let mut asked = self.net.on_side(side, Path::new(env!("CARGO_BIN_EXE_sealane")));
+            let mut asked = asked();
             asked.args(["--json", "mesh", "status"]).arg(self.home.path(&format!("{who}.toml")));
             let output = asked.output().unwrap();
             assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

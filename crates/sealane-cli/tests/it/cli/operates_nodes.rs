@@ -6,6 +6,7 @@ use std::path::Path;
 
 use sealane::Value;
 
+use crate::cli::keeps_a_day::library;
 use crate::cli::{NodeProcess, json, sealane, text};
 
 fn findings(output: &str) -> Vec<(String, String)> {
@@ -69,8 +70,9 @@ fn the_doctor_names_what_is_bad_and_finds_a_good_node_good() {
     let arguments = ["--json", "doctor", "--deep", "--data", data.to_str().unwrap()];
     let found = findings(&node.run(&arguments));
     assert!(found.iter().all(|(_, verdict)| verdict != "bad"), "{found:?}");
-    for check in ["settings", "data", "room", "fsync", "store", "tokens", "hub", "streams"] {
-        assert!(found.iter().any(|(what, _)| what == check), "{check}: {found:?}");
+    let checks = "settings data room fsync clock store tokens hub hub's-clock streams";
+    for check in checks.split(' ').map(|check| check.replace('-', " ")) {
+        assert!(found.iter().any(|(what, _)| *what == check), "{check}: {found:?}");
     }
     // A file of tokens that others can read.
     let made = sealane(&node.home())
@@ -86,6 +88,37 @@ fn the_doctor_names_what_is_bad_and_finds_a_good_node_good() {
     assert!(found.contains(&("tokens".to_owned(), "bad".to_owned())), "{found:?}");
     let error = String::from_utf8(output.stderr).unwrap();
     assert!(error.contains("SL-CLI-21"), "{error}");
+}
+
+/// The doctor is run with a clock of its own; the hub and what is stored keep the machine's.
+#[test]
+fn the_doctor_compares_clocks() {
+    let node = NodeProcess::start();
+    node.run(&["pub", "fleet/7", "{}"]);
+    let data = node.home().join("data");
+    let arguments = ["--json", "doctor", "--data", data.to_str().unwrap()];
+    let at = |clock: &str| {
+        let mut doctor = node.command(&arguments);
+        doctor.env("LD_PRELOAD", library()).env("FAKETIME", clock);
+        doctor.env("FAKETIME_DONT_FAKE_MONOTONIC", "1").env("NO_FAKE_STAT", "1");
+        let output = doctor.output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        let said = |check: &str| {
+            let found = text.lines().map(json).find(|found| self::text(found, "check") == check);
+            let found = found.unwrap_or_else(|| panic!("{check}: {text}"));
+            (self::text(&found, "verdict"), self::text(&found, "said"))
+        };
+        (output.status.code(), said("clock"), said("hub's clock"))
+    };
+    let (code, (verdict, said), (hub_verdict, hub_said)) = at("-7200");
+    assert_eq!((code, verdict.as_str()), (Some(1), "bad"), "{said}");
+    assert!(said.contains(" newer: until then, tokens that have expired hold again"), "{said}");
+    assert_eq!(hub_verdict, "warning", "{hub_said}");
+    assert!(hub_said.contains(" ahead of that of this machine"), "{hub_said}");
+    let (code, (verdict, said), (hub_verdict, hub_said)) = at("+7200");
+    assert_eq!((code, verdict.as_str()), (Some(0), "ok"), "{said}");
+    assert_eq!(hub_verdict, "warning", "{hub_said}");
+    assert!(hub_said.starts_with("1h 59m") && hub_said.contains(" behind that of"), "{hub_said}");
 }
 
 #[test]

@@ -198,3 +198,15 @@ fn each_message_says_who_sent_it_how_sure_that_is_and_how_old_an_urgent_one_is()
     assert_eq!(old, [false.into(), false.into(), true.into()]);
     assert_eq!(text(&seals[0], "context").len(), 16);
 }
+
+/// Whoever has a copy of a key folder can do what its owner can, and both are told.
+#[test]
+fn who_uses_a_copied_folder_is_warned() {
+    let node = fleet(&["car"]);
+    run(&node, "car", &PUB);
+    copy(&node, "car", "thief");
+    let told = warned(&node, "thief");
+    assert!(told.contains("the key folder was copied or restored"), "{told}");
+    assert!(told.contains("[SL-CLIENT-19]"), "{told}");
+    assert_eq!(warned(&node, "car"), "");
+}

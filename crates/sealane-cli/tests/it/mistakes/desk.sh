@@ -18,6 +18,15 @@ sealane vault put folder --vault vault --passphrase-file right
 sealane cert self-signed localhost --to tls
 sealane backup copy
 mkdir broken alien
+cat > mesh.toml << 'END'
+version = 1
+[[link]]
+name = "wire"
+udp = "127.0.0.1:0"
+[mesh]
+interface = "lo"
+addresses = ["10.99.0.1/32"]
+END
 cp junk alien/streams.db
 cp junk broken/tokens.toml
 chmod 600 broken/tokens.toml

@@ -109,7 +109,7 @@ pub(super) const ROWS: &[Row] = &[
         "sealane context add a --server 127.0.0.1:1 --token-file junk",
         2,
         "SL-CLIENT-14",
-        &["no token holds", "43 letters"],
+        &["that no token has", "43 letters"],
     ),
     row(
         "sealane context add a --server 127.0.0.1:1 --token-file none",
@@ -159,7 +159,12 @@ pub(super) const ROWS: &[Row] = &[
     ),
     row("sealane up --listen 127.0.0.1:0 --data other --level ram", 2, "SL-CLI-02", &["`ram`"]),
     row("sealane up --listen 127.0.0.1:0 --data broken", 2, "SL-CLI-17", &["line 1: "]),
-    row("sealane up --listen 127.0.0.1:0 --data alien", 5, "SL-HUB-22", &["sealane restore"]),
+    row(
+        "sealane up --listen 127.0.0.1:0 --data alien",
+        5,
+        "SL-HUB-22",
+        &["alien/streams.db: this is no store of streams", "sealane restore"],
+    ),
     row(
         "sealane up --listen 127.0.0.1:0 --data other --tls-cert tls/cert.pem",
         2,
@@ -182,7 +187,12 @@ pub(super) const ROWS: &[Row] = &[
     row("sealane backup other --data empty", 2, "SL-HUB-25", &["empty"]),
     row("sealane restore empty --data other", 2, "SL-HUB-25", &["empty"]),
     row("sealane restore copy", 2, "SL-HUB-24", &["nothing was changed"]),
-    row("sealane restore alien --data third", 5, "SL-HUB-22", &["not a database"]),
+    row(
+        "sealane restore alien --data third",
+        5,
+        "SL-HUB-22",
+        &["alien/streams.db: this is no store of streams", "a backup of one"],
+    ),
     row("sealane config show --config none.toml", 2, "SL-CLI-03", &["none.toml: No such file"]),
     row("sealane config show --config junk", 2, "SL-CLI-03", &["junk: line 1: "]),
     row(
@@ -225,6 +235,14 @@ pub(super) const ROWS: &[Row] = &[
     row("sealane pub greetings hi --group fleet", 4, "SL-HUB-18", &["is open", "another topic"]),
     row("sealane policy check junk", 2, "SL-POLICY-01", &["junk: line 1: "]),
     row("sealane relay junk", 2, "SL-LINK-01", &["junk: line 1: "]),
+    row("sealane mesh up fleet mesh.toml", 1, "SL-LINK-07", &["interface lo: ", "is free"]),
+    row(
+        "unshare -rm sh -c 'mount -t ramfs none empty; sealane key new x --keys empty/x 2> log; \
+         sealane group new y --keys empty/x'",
+        1,
+        "SL-GROUP-14",
+        &["does not tell when", "ext4"],
+    ),
     // Vaults.
     row("sealane vault ls", 2, "SL-CLI-04", &["--vault"]),
     row(
@@ -269,6 +287,18 @@ pub(super) const ROWS: &[Row] = &[
         1,
         "SL-VAULT-46",
         &["`*.pdf`", "--anyone"],
+    ),
+    row(
+        "sealane vault key rm 0011223344556677 --vault vault --passphrase-file right",
+        2,
+        "SL-VAULT-49",
+        &["no key slot `0011223344556677`", "`sealane vault key ls`"],
+    ),
+    row(
+        "sealane vault key rm alice --vault vault --passphrase-file right",
+        2,
+        "SL-VAULT-49",
+        &["no key slot `alice`"],
     ),
     row(
         "sealane vault prune --vault vault --passphrase-file right",

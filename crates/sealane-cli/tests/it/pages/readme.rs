@@ -30,7 +30,7 @@ use Then::{Builds, GoesOn, IsTheNode, Writes};
 
 /// How each line begins that the README says is typed, in its order, and what comes of it.
 const LINES: &[(&str, Then)] = &[
-    ("cargo install --path crates/sealane-cli", Builds),
+    ("cargo install --locked --path crates/sealane-cli", Builds),
     ("sealane up", IsTheNode),
     ("sealane sub 'fleet/**'", GoesOn("")),
     ("sealane pub fleet/7/location", Writes("fleet/7/location")),
@@ -45,7 +45,7 @@ const LINES: &[(&str, Then)] = &[
     ("sealane sub fleet/7/orders --from first --group fleet", GoesOn("home")),
     ("sealane stream leaks fleet/7/orders", Writes("")),
     ("sealane group revoke fleet bob", Writes("")),
-    ("cargo install --path crates/sealane-bench", Builds),
+    ("cargo install --locked --path crates/sealane-bench", Builds),
     ("sealane sub fleet/7/location --from first --until-end --raw >", Writes("")),
     ("sealane bench cost messages.jsonl", Writes("")),
     ("sealane vault init", Writes("")),
@@ -107,10 +107,11 @@ fn what_follows_from_it(stage: &Stage) {
     assert!(cost.contains("<svg"), "cost.html has no chart");
 }
 
-/// A line that builds names a package that is there, and a profile.
+/// A line that builds names a package that is there, and a profile. It takes the versions that were
+/// tested: without `--locked` cargo takes the newest ones that there are.
 fn builds(line: &str) {
     let words: Vec<&str> = line.split_whitespace().collect();
-    let ["cargo", "install", "--path", path, "--profile", profile] = words.as_slice() else {
+    let ["cargo", "install", "--locked", "--path", path, "--profile", profile] = words[..] else {
         panic!("`{line}` is not understood");
     };
     assert!(root().join(path).join("Cargo.toml").is_file(), "{path} is no package");

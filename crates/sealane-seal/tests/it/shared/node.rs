@@ -36,15 +36,23 @@ pub(crate) struct Node {
     disk: BTreeMap<Slot, [u8; SessionState::BYTES]>,
     pub(crate) now_ms: u64,
     accepted: BTreeSet<Name>,
-    /// How often something was stored.
+    /// How often something was stored for a message that waited.
     pub(crate) stored: usize,
+    /// What is being stored before a message needs it, and how many messages come meanwhile.
+    ahead: Option<(SessionState, usize)>,
+    /// How many messages come until such a state is stored.
+    pub(crate) slowness: usize,
+    /// How often such a state was asked for.
+    pub(crate) asked: usize,
 }
 
 impl Node {
     pub(crate) fn new(group: Group, epochs: Epochs) -> Node {
         let opener = opener(group, &epochs);
         let (disk, accepted) = (BTreeMap::new(), BTreeSet::new());
-        Node { group, epochs, opener, disk, now_ms: 1_000_000, accepted, stored: 0 }
+        let (now_ms, ahead) = (1_000_000, None);
+        let [stored, slowness, asked] = [0; 3];
+        Node { group, epochs, opener, disk, now_ms, accepted, stored, ahead, slowness, asked }
     }
 
     /// Opens what came and does as `fate` says. Gives whether it was accepted.
@@ -57,13 +65,22 @@ impl Node {
         let mut bytes = sent.sealed.bytes.clone();
         let (attached, clear) = (sent.sealed.attached(), sent.sealed.clear);
         let is_accepted = fate == Fate::Accept;
+        self.write_on();
         let (state, opened) = if sent.is_announcement {
             let mut announced = self.opener.open_announcement(&attached, &mut bytes)?;
             let state = announced.to_store(self.now_ms);
+            if state.is_some() {
+                write(&mut self.disk, &mut self.ahead);
+            }
             (state, is_accepted.then(|| announced.accept()))
         } else {
             let form = sent.sealed.form;
             let mut pending = self.opener.open_live(form, &attached, &mut bytes, clear)?;
+            if pending.waits_for_store(self.now_ms)
+                && let Some(state) = write(&mut self.disk, &mut self.ahead)
+            {
+                pending.stored_ahead(&state);
+            }
             let state = pending.to_store(self.now_ms);
             (state, is_accepted.then(|| pending.accept()))
         };
@@ -71,8 +88,16 @@ impl Node {
             self.disk.insert(state.slot(), state.to_bytes());
             self.stored += 1;
         }
+        if fate == Fate::Crash {
+            write(&mut self.disk, &mut self.ahead);
+        }
         if matches!(fate, Fate::Crash | Fate::CrashEarly) {
             self.restart();
+        }
+        if let (Some(opened), None) = (&opened, &self.ahead) {
+            let state = self.opener.to_store_ahead(opened.slot(), self.now_ms);
+            self.asked += usize::from(state.is_some());
+            self.ahead = state.map(|state| (state, self.slowness));
         }
         if let Some(opened) = opened {
             let name = (opened.epoch(), opened.slot(), opened.context(), opened.counter());
@@ -87,8 +112,21 @@ impl Node {
         taken.count()
     }
 
-    /// Starts again with what is on the disk.
+    /// One more message comes while a state is stored ahead.
+    fn write_on(&mut self) {
+        match &mut self.ahead {
+            Some((_, left @ 1..)) => *left -= 1,
+            _ => {
+                if let Some(state) = write(&mut self.disk, &mut self.ahead) {
+                    self.opener.stored_ahead(&state);
+                }
+            }
+        }
+    }
+
+    /// Starts again with what is on the disk; what was to be stored ahead is lost.
     pub(crate) fn restart(&mut self) {
+        self.ahead = None;
         self.opener = opener(self.group, &self.epochs);
         for state in self.disk.values() {
             self.opener.restore(&SessionState::from_bytes(state).unwrap());
@@ -104,6 +142,16 @@ impl Node {
         self.epochs.insert(epoch, secret.clone()).unwrap();
         self.opener.insert(epoch, secret.clone()).unwrap();
     }
+}
+
+/// Stores what was to be stored ahead, and gives it.
+fn write(
+    disk: &mut BTreeMap<Slot, [u8; SessionState::BYTES]>,
+    ahead: &mut Option<(SessionState, usize)>,
+) -> Option<SessionState> {
+    let (state, _) = ahead.take()?;
+    disk.insert(state.slot(), state.to_bytes());
+    Some(state)
 }
 
 /// One start of a sender, as it is heard on a link.

@@ -1,0 +1,223 @@
+//! The whole hop, of which the report measures the rewrite alone: received, rewritten, sent. A
+//! relay of the product stands beside a loop that looks at nothing, over links in memory.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use sealane_frame::RELAY_BYTES;
+use sealane_link::{
+    Address, Config, Inbox, Link, LinkConfig, LinkError, MemoryNet, Ready, Relay, RelayCard, Wire,
+};
+
+use super::super::{Error, Row, Table};
+use crate::measure::{Figure, Plan, Spread, process_cpu_ns};
+use crate::members;
+
+/// Where a frame says who put it on the link: `spec/frame.md`.
+const PREVIOUS_HOP: std::ops::Range<usize> = 8..16;
+/// Frames that go together, and how many times that are on the way at once.
+const BATCHES: [usize; 2] = [1, 32];
+const IN_FLIGHT: usize = 8;
+/// Ports of the car, the forwarder and the gateway.
+const CAR: u32 = 1;
+const OWN: u32 = 2;
+const GATEWAY: u32 = 3;
+/// A quota that no link of this machine comes near to.
+const ANY_RATE: u32 = u32::MAX;
+/// Wide enough for the largest frame here.
+const MTU: u16 = 2000;
+/// After so long without a frame the forwarder is broken.
+const PATIENCE: Duration = Duration::from_secs(10);
+const TURN: Duration = Duration::from_millis(20);
+
+pub(super) fn table(plan: &Plan, payloads: &[usize]) -> Result<Table, Error> {
+    let mut rows = vec![];
+    for payload in payloads {
+        for batch in BATCHES {
+            let [bare, ours] = compare(plan, &frame(*payload)?, batch)?;
+            let together = if batch == 1 { "one by one" } else { "32 at once" };
+            let row = Row::new(format!("{payload} B, {together}")).baseline(Figure::ns(bare));
+            rows.push(row.sealane(Figure::ns(ours)));
+        }
+    }
+    let note = "CPU time of all threads for each frame, over links in memory, with what brings and \
+                takes them. Baseline: 17 bytes overwritten without a look. Sealane: its relay, \
+                with checks, table and counters; none was dropped. What the report left open is \
+                done in it: the rewrite is part of the relay, its buffers are made once, frames go \
+                in batches, and none takes memory from the heap, however small (`cargo test \
+                -p sealane-link --lib nothing_is_allocated`).";
+    Ok(Table { title: "The hop: received, rewritten, sent".into(), note: note.into(), rows })
+}
+
+/// A frame as the car sends it.
+fn frame(payload: usize) -> Result<Vec<u8>, Error> {
+    let mut frame = super::sealed(&vec![8; payload])?;
+    if let Some(previous) = frame.get_mut(PREVIOUS_HOP) {
+        previous.copy_from_slice(&members::SENDER.to_bytes());
+    }
+    Ok(frame)
+}
+
+/// Nanoseconds of a frame over a loop that looks at nothing, and over a relay, in turns.
+fn compare(plan: &Plan, frame: &[u8], batch: usize) -> Result<[f64; 2], Error> {
+    let mut stands = [Stand::bare().map_err(broken)?, Stand::relay().map_err(broken)?];
+    let mut costs = [vec![], vec![]];
+    for round in 0..plan.warm_up + plan.rounds {
+        for (stand, costs) in stands.iter_mut().zip(&mut costs) {
+            let ns = stand.turn(frame, batch, plan.turn)?;
+            if round >= plan.warm_up {
+                costs.push(ns);
+            }
+        }
+    }
+    stands.into_iter().try_for_each(Stand::end)?;
+    Ok(costs.map(|mut all| Spread::of(&mut all).median))
+}
+
+fn broken(_: LinkError) -> Error {
+    Error::Broken("a relay in memory")
+}
+
+/// A forwarder between two links, which are ours.
+struct Stand {
+    car: Link,
+    gateway: Link,
+    inbox: Inbox,
+    forwarder: Forwarder,
+}
+
+/// What passes frames on.
+enum Forwarder {
+    Relay(Relay),
+    Bare { _thread: Bare },
+}
+
+/// A thread that ends when this is dropped.
+struct Bare {
+    stops: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Stand {
+    fn of(net: &MemoryNet, forwarder: Forwarder) -> Result<Self, LinkError> {
+        let [car, gateway] = [CAR, GATEWAY].map(|port| link(net, port));
+        Ok(Self { car: car?, gateway: gateway?, inbox: Inbox::new(), forwarder })
+    }
+
+    fn bare() -> Result<Self, LinkError> {
+        let net = MemoryNet::new();
+        let own = link(&net, OWN)?;
+        let stops = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stops);
+        let thread = Some(std::thread::spawn(move || pass(&own, &stopped)));
+        Self::of(&net, Forwarder::Bare { _thread: Bare { stops, thread } })
+    }
+
+    fn relay() -> Result<Self, LinkError> {
+        let net = MemoryNet::new();
+        let neighbour = |slot: u8, port: u32| {
+            format!(
+                "[[neighbour]]\nname = \"{slot}\"\ntag = \"slot {slot}\"\nlink = \"l\"\n\
+                 address = \"memory {port}\"\nframes_per_second = {ANY_RATE}\n\
+                 [[route]]\nto = \"slot {slot}\"\nvia = \"{slot}\"\n"
+            )
+        };
+        let text = format!(
+            "version = 1\ntag = \"{}\"\n[[link]]\nname = \"l\"\nmemory = {OWN}\n\
+             mtu = {MTU}\n{}{}",
+            members::RELAY,
+            neighbour(1, CAR),
+            neighbour(0, GATEWAY)
+        );
+        let card = RelayCard::parse(&format!(
+            "version = 1\ngroup = \"{}\"\nepoch = 0\n[members]\n0 = \"{}\"\n1 = \"{}\"\n",
+            members::GROUP,
+            members::READER,
+            members::SENDER
+        ))?;
+        let mut config = Config::parse(&text)?;
+        config.memory = Some(net.clone());
+        let relay = Relay::start(&config, &[card])?;
+        Self::of(&net, Forwarder::Relay(relay))
+    }
+
+    /// Nanoseconds of CPU that a frame took, of those of a while.
+    fn turn(&mut self, frame: &[u8], batch: usize, length: Duration) -> Result<f64, Error> {
+        let together = frame.repeat(batch);
+        let (began, before, mut frames) = (Instant::now(), process_cpu_ns(), 0);
+        // At least once, however short a while is.
+        while frames == 0 || began.elapsed() < length {
+            for _ in 0..IN_FLIGHT {
+                let sent = self.car.send(Address::Memory(OWN), &together, frame.len());
+                if sent.bytes < together.len() {
+                    return Err(Error::Broken("a link in memory is full"));
+                }
+            }
+            self.take(frame.len(), batch * IN_FLIGHT)?;
+            frames += batch * IN_FLIGHT;
+        }
+        Ok((process_cpu_ns() - before) / frames as f64)
+    }
+
+    /// Ends it. A relay has dropped nothing.
+    fn end(self) -> Result<(), Error> {
+        let dropped = match self.forwarder {
+            Forwarder::Relay(relay) => relay.stop().dropped_in_all(),
+            Forwarder::Bare { .. } => 0,
+        };
+        if dropped == 0 { Ok(()) } else { Err(Error::Broken("relaying without a drop")) }
+    }
+
+    /// Takes so many frames, and has seen that they are the ones.
+    fn take(&mut self, frame_bytes: usize, mut count: usize) -> Result<(), Error> {
+        let lost = Error::Broken("a frame that was to be relayed was lost");
+        while count > 0 {
+            if !self.gateway.wait(Ready::ToReceive, PATIENCE).unwrap_or(false) {
+                return Err(lost);
+            }
+            let Ok(batches) = self.gateway.receive(&mut self.inbox) else { continue };
+            for (arrived, segments) in self.inbox.batches(batches) {
+                // The relay's notes are shorter.
+                if arrived.segment_bytes == frame_bytes {
+                    count = count.saturating_sub(segments.len() / frame_bytes);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Bare {
+    fn drop(&mut self) {
+        self.stops.store(true, Ordering::Relaxed);
+        // One that panicked has said so.
+        let _ = self.thread.take().map(JoinHandle::join);
+    }
+}
+
+fn link(net: &MemoryNet, port: u32) -> Result<Link, LinkError> {
+    let config = LinkConfig { name: "own".to_owned(), wire: Wire::Memory(port), mtu: MTU };
+    Link::open(&config, Some(net))
+}
+
+/// Receives, writes what a relay writes, and sends.
+fn pass(own: &Link, stops: &AtomicBool) {
+    let mut inbox = Inbox::new();
+    while !stops.load(Ordering::Relaxed) {
+        if !own.wait(Ready::ToReceive, TURN).unwrap_or(false) {
+            continue;
+        }
+        let Ok(count) = own.receive(&mut inbox) else { continue };
+        for (arrived, segments) in inbox.batches(count) {
+            for frame in segments.chunks_mut(arrived.segment_bytes) {
+                if let Some(hop) = frame.get_mut(..RELAY_BYTES) {
+                    hop.fill(0xb1);
+                }
+            }
+            // What does not go is missed at the other end.
+            let _ = own.send(Address::Memory(GATEWAY), segments, arrived.segment_bytes);
+        }
+    }
+}

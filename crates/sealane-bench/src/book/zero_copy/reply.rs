@@ -1,0 +1,56 @@
+//! The heartbeat reply, of which the report says how long it takes. What stations here tell of
+//! themselves is an announcement, which a relay sends on where it lies.
+
+use std::hint::black_box;
+
+use sealane_frame::{PeerTag, forward_in_place};
+use sealane_seal::{Class, Suite};
+
+use super::{Control, DESTINATION, Error, FROM, HOPS_AT, Heartbeat, Message, ORIGIN, Packet, TO};
+use super::{Cost, Members, Plan, RELAY, Variant, fresh, measure, members};
+use crate::baseline::forward::reply_into;
+
+/// What the report says of it: nanoseconds of its old way and of its new one.
+pub(super) const PUBLISHED: (&str, f64, f64) = ("heartbeat reply, written", 65.0, 9.5);
+
+pub(super) fn beat() -> Heartbeat {
+    Heartbeat { duration: 1, id: 2, hops: 3, source: ORIGIN }
+}
+
+/// An announcement as it travels.
+pub(super) fn announcement() -> Result<Vec<u8>, Error> {
+    let broken = |_| Error::Broken("sealing");
+    let binding = members::documents();
+    let mut members = Members::new(Class::Group, Suite::Aes256Gcm, 0, binding).map_err(broken)?;
+    members.announcement().map_err(broken)
+}
+
+/// The report's three ways, and ours.
+pub(super) fn measure(plan: &Plan) -> Result<Vec<Cost>, Error> {
+    let (beat, mut wire, mut frame) = (beat(), Vec::new(), announcement()?);
+    let (beat, works) = (&beat, &std::cell::Cell::new(true));
+    let variants = vec![
+        Variant::new("", 1, || {
+            let reply = Control::Reply(black_box(beat).clone(), DESTINATION);
+            let message = Message { from: FROM, to: TO, packet: Packet::Control(reply) };
+            drop(black_box(message.to_wire()));
+        }),
+        Variant::new("", 1, || {
+            fresh(|wire| reply_into(black_box(beat), DESTINATION, FROM, TO, wire));
+        }),
+        Variant::new("", 1, || {
+            reply_into(black_box(beat), DESTINATION, FROM, TO, &mut wire);
+            black_box(&wire);
+        }),
+        Variant::new("", 1, move || {
+            // It would have no hops left otherwise; the byte lies in the line that is touched.
+            if let Some(hops) = frame.get_mut(HOPS_AT) {
+                *hops = 15;
+            }
+            let sent = forward_in_place(black_box(&mut frame), PeerTag::BROADCAST, RELAY);
+            works.set(works.get() && black_box(sent.is_ok()));
+        }),
+    ];
+    let costs = measure::in_turns(plan, variants, &mut |_| ());
+    if works.get() { Ok(costs) } else { Err(Error::Broken("a relay's rewrite")) }
+}

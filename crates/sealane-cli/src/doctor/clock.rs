@@ -1,0 +1,147 @@
+//! The clocks that a node goes by: that of this machine, beside what was written by it, and that
+//! of the hub, beside that of this machine.
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use sealane::Client;
+
+use super::Findings;
+
+/// So much newer than now a file may be: a clock that is set goes back by moments.
+const MAX_NEWER: Duration = Duration::from_secs(60);
+/// So far apart the clocks of a hub and of this machine may be.
+const MAX_APART: Duration = Duration::from_secs(5);
+/// A hub tells its time to the second, and keeps the text for up to another one.
+const TOLD_WITHIN: Duration = Duration::from_secs(2);
+
+/// What was written last, and when.
+struct Written {
+    what: String,
+    at: SystemTime,
+}
+
+/// Looks whether anything in the data folder is of a time that has not come yet.
+pub(super) fn of_this_machine(data: &Path, findings: &mut Findings) {
+    let now = SystemTime::now();
+    let Some(newest) = newest(data) else { return };
+    match newest.at.duration_since(now) {
+        Ok(ahead) if ahead > MAX_NEWER => findings.bad(
+            "clock",
+            format!(
+                "it says {}, and {} is {} newer: until then, tokens that have expired hold again, \
+                 delayed messages and retention wait, and new messages get the time of the last; \
+                 set the clock, by NTP for example",
+                shown(now),
+                newest.what,
+                lasting(ahead),
+            ),
+        ),
+        _ => {
+            findings.good("clock", format!("{}, later than all that was written here", shown(now)));
+        }
+    }
+}
+
+/// The newest of the files of a data folder and of the messages in its store.
+fn newest(data: &Path) -> Option<Written> {
+    let files = fs::read_dir(data).ok()?.flatten().filter_map(|entry| {
+        let what = entry.file_name().to_string_lossy().into_owned();
+        Some(Written { what, at: entry.metadata().ok()?.modified().ok()? })
+    });
+    let newest = sealane_stream::newest_ms(data).ok().flatten();
+    let message = newest.and_then(|ms| UNIX_EPOCH.checked_add(Duration::from_millis(ms)));
+    let message = message.map(|at| Written { what: "the newest message".to_owned(), at });
+    files.chain(message).max_by_key(|written| written.at)
+}
+
+/// Compares the hub's clock with that of this machine.
+pub(super) async fn of_the_hub(client: &Client, findings: &mut Findings) {
+    let asked = SystemTime::now();
+    // A proxy may have taken the time out of the answer: then there is nothing to compare.
+    let Ok(Some(hub)) = client.clock().await else { return };
+    let Some(apart) = apart(hub, asked, SystemTime::now()) else {
+        return findings.good("hub's clock", "as that of this machine");
+    };
+    let (by, side) = match apart {
+        Apart::Ahead(by) => (by, "ahead of"),
+        Apart::Behind(by) => (by, "behind"),
+    };
+    findings.warning(
+        "hub's clock",
+        format!(
+            "{} {side} that of this machine: `--from -10m` begins elsewhere, `sub` shows the \
+             hub's times, and tokens and certificates expire by one clock and not by the other; \
+             set both, by NTP for example",
+            lasting(by)
+        ),
+    );
+}
+
+/// How a hub's clock differs from this machine's.
+#[derive(Debug, PartialEq, Eq)]
+enum Apart {
+    Ahead(Duration),
+    Behind(Duration),
+}
+
+/// How far a hub's clock is from this machine's at least, if that is too far. It was asked and has
+/// answered between two moments.
+fn apart(hub: SystemTime, asked: SystemTime, answered: SystemTime) -> Option<Apart> {
+    let too_far = |by: &Duration| *by > MAX_APART;
+    let ahead = hub.duration_since(answered).ok().filter(too_far);
+    let latest = hub.checked_add(TOLD_WITHIN)?;
+    let behind = asked.duration_since(latest).ok().filter(too_far);
+    ahead.map(Apart::Ahead).or(behind.map(Apart::Behind))
+}
+
+fn shown(time: SystemTime) -> String {
+    humantime::format_rfc3339_seconds(time).to_string()
+}
+
+/// Whole seconds, as people write them.
+fn lasting(time: Duration) -> String {
+    humantime::format_duration(Duration::from_secs(time.as_secs())).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doctor::Verdict;
+
+    fn after(seconds: u64) -> SystemTime {
+        UNIX_EPOCH + Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn clocks_that_tell_the_same_within_an_answer_are_not_apart() {
+        let (asked, answered) = (after(1000), after(1010));
+        for hub in [993, 998, 1000, 1010, 1015] {
+            assert_eq!(apart(after(hub), asked, answered), None, "{hub}");
+        }
+        let day = Duration::from_secs(86_400);
+        assert_eq!(apart(after(1010) + day, asked, answered), Some(Apart::Ahead(day)));
+        let six = Duration::from_secs(6);
+        assert_eq!(apart(after(992), asked, answered), Some(Apart::Behind(six)));
+        assert_eq!(apart(after(1016), asked, answered), Some(Apart::Ahead(six)));
+    }
+
+    #[test]
+    fn a_file_of_a_time_to_come_is_bad() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut empty = Findings::default();
+        of_this_machine(folder.path(), &mut empty);
+        assert!(empty.0.is_empty());
+        let file = fs::File::create(folder.path().join("lock")).unwrap();
+        for (ahead, verdict) in [(0, "ok"), (50, "ok"), (7200, "bad")] {
+            file.set_modified(SystemTime::now() + Duration::from_secs(ahead)).unwrap();
+            let mut findings = Findings::default();
+            of_this_machine(folder.path(), &mut findings);
+            let [found] = findings.0.as_slice() else { panic!("{} findings", findings.0.len()) };
+            assert_eq!((found.what, found.verdict.name()), ("clock", verdict), "{}", found.said);
+            let is_named = found.said.contains("lock is 1h 59m");
+            assert_eq!(is_named, found.verdict == Verdict::Bad, "{}", found.said);
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Makes `vectors/mesh`: messages that read, messages that are refused, and hop seals.
+
+use sealane_frame::PeerTag;
+use sealane_mesh::{
+    Advertised, Distance, Echo, Hello, HopSender, HopWriter, INFINITE, Listed, MeshError, Missing,
+    Probe, Report, Request, RouteMessage,
+};
+use sealane_seal::{Epoch, EpochSecret, SenderContext, Slot};
+use serde_json::{Value, json};
+
+fn main() {
+    for (name, text) in files() {
+        let path = format!("{}/../../vectors/mesh/{name}", env!("CARGO_MANIFEST_DIR"));
+        std::fs::create_dir_all(std::path::Path::new(&path).parent().expect("a folder")).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+}
+
+/// The files and their texts.
+pub(crate) fn files() -> Vec<(&'static str, String)> {
+    let text = |cases: &Value| format!("{:#}\n", cases);
+    vec![("messages.json", text(&messages())), ("hop_seals.json", text(&hop_seals()))]
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn slot(number: u16) -> Slot {
+    Slot::new(number).expect("a slot")
+}
+
+fn hello() -> Hello {
+    Hello {
+        sleeps: false,
+        asks: true,
+        sequence: 0x0102,
+        sent: 0x0304_0506,
+        interval: 50,
+        load: 12,
+        hop_counter: 0x07_0809,
+        neighbours: vec![
+            Listed { slot: slot(3), heard: 15, told: 14 },
+            Listed { slot: slot(1023), heard: 1, told: 0 },
+        ],
+        echoes: vec![Echo { index: 1, sent: 0x1112_1314, heard: 0x1516_1718 }],
+        gateways: vec![Distance { slot: slot(2), sequence: 0x2122, metric: 0x2324 }],
+    }
+}
+
+fn routes() -> RouteMessage {
+    let distance = |number, sequence, metric| Distance { slot: slot(number), sequence, metric };
+    RouteMessage {
+        sequence: 9,
+        routes: vec![
+            Advertised { distance: distance(5, 7, 128), is_gateway: false, attached: None },
+            Advertised {
+                distance: distance(6, 8, INFINITE),
+                is_gateway: true,
+                attached: Some(vec![PeerTag::from_bytes([0x31; 8])]),
+            },
+        ],
+    }
+}
+
+fn messages() -> Value {
+    let requests =
+        [None, Some(slot(4))].map(|to| Request { slot: slot(5), sequence: 8, hops: 15, to });
+    let report = Report {
+        is_complete: true,
+        start: 1_700_000_000_000,
+        sequence: 3,
+        counts: vec![(slot(1), 7), (slot(9), 65_535)],
+    };
+    let listed = |one: &Listed| json!([one.slot.number(), one.heard, one.told]);
+    let whole = hello();
+    let mut cases = vec![json!({
+        "name": "a hello", "type": 1, "body": hex(&whole.to_bytes()),
+        "sequence": whole.sequence, "sent": whole.sent, "interval": whole.interval,
+        "load": whole.load, "hop_counter": whole.hop_counter, "asks": true, "sleeps": false,
+        "neighbours": whole.neighbours.iter().map(listed).collect::<Vec<_>>(),
+        "echoes": [[1, 0x1112_1314, 0x1516_1718]], "gateways": [[2, 0x2122, 0x2324]],
+    })];
+    cases.push(json!({
+        "name": "routes", "type": 2, "body": hex(&routes().to_bytes()), "sequence": 9,
+        "routes": [[5, 7, 128, false, null], [6, 8, 65535, true, ["3131313131313131"]]],
+    }));
+    cases.push(json!({
+        "name": "requests", "type": 3, "body": hex(&Request::write(&requests)),
+        "requests": [[5, 8, 15, null], [5, 8, 15, 4]],
+    }));
+    let probe = Probe { is_answer: true, to: slot(3), number: 0x4142_4344 };
+    cases.push(json!({
+        "name": "the answer to a probe", "type": 4, "body": hex(&probe.to_bytes()),
+        "answer": true, "to": 3, "number": probe.number,
+    }));
+    let missing = Missing { to: slot(3), id: 0x5152, parts: 0b1010 };
+    cases.push(json!({
+        "name": "missing parts", "type": 5, "body": hex(&missing.to_bytes()),
+        "to": 3, "id": missing.id, "parts": [1, 3],
+    }));
+    cases.push(json!({
+        "name": "a report", "type": 6, "body": hex(&report.to_bytes()), "complete": true,
+        "start": report.start, "sequence": 3, "counts": [[1, 7], [9, 65535]],
+    }));
+    cases.extend(refused());
+    Value::Array(cases)
+}
+
+fn refused() -> Vec<Value> {
+    let good = hello().to_bytes();
+    let changed = |at: usize, byte: u8| {
+        let mut bad = good.clone();
+        if let Some(place) = bad.get_mut(at) {
+            *place = byte;
+        }
+        bad
+    };
+    let cut = good.get(..good.len() - 1).unwrap_or_default().to_vec();
+    let hellos = [
+        ("a hello of a later version", changed(0, 0x91)),
+        ("a hello with an unknown bit", changed(1, 4)),
+        ("a hello that comes every 80 ms", changed(8, 4)),
+        ("a hello of more neighbours than may be", changed(14, 33)),
+        ("a hello that ends early", cut),
+        ("a hello with a byte behind it", [&good[..], &[0]].concat()),
+        ("an echo for nobody that is listed", changed(21, 2)),
+    ];
+    let mut cases = vec![];
+    for (name, body) in hellos {
+        cases.push(case(name, 1, &body, Hello::parse(&body).err()));
+    }
+    let mut stranger = routes().to_bytes();
+    if let Some(high) = stranger.get_mut(4) {
+        *high = 4;
+    }
+    let error = RouteMessage::parse(&stranger).err();
+    cases.push(case("a route to slot 1029", 2, &stranger, error));
+    let odd = [0x42, 3, 0, 1, 2, 3, 4];
+    cases.push(case("a probe with an unknown bit", 4, &odd, Probe::parse(&odd).err()));
+    cases
+}
+
+fn case(name: &str, what: u16, body: &[u8], error: Option<MeshError>) -> Value {
+    let error = error.map(|error| error.info().code);
+    json!({ "name": name, "type": what, "body": hex(body), "error": error })
+}
+
+fn hop_seals() -> Value {
+    let secret = [7; 32];
+    let sender = HopSender { slot: slot(3), context: SenderContext([9; 8]), epoch: Epoch(258) };
+    let case = |next: u64, frame: &[u8]| {
+        let mut sealed = frame.to_vec();
+        HopWriter::new(&EpochSecret::new(secret), sender, next).seal(&mut sealed);
+        json!({
+            "secret": hex(&secret), "epoch": 258, "slot": 3, "context": hex(&[9; 8]),
+            "counter": next, "frame": hex(frame), "sealed": hex(&sealed),
+        })
+    };
+    Value::Array(vec![case(0, b""), case(0x01_0203, b"a frame"), case(1 << 33, &[0xee; 100])])
+}

@@ -1,0 +1,241 @@
+//! What a machine may send on an interface: air time, measured at its own radio.
+
+use crate::config::ALWAYS_PPM;
+use crate::{Medium, Span, Time, To};
+
+/// In which share of the air time something is sent, and in which order a driver sends what waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Urgency {
+    /// Hellos, routes and probes.
+    Control,
+    /// Data of urgent types.
+    Urgent,
+    /// Other data.
+    Normal,
+    /// Announcements of senders.
+    Low,
+}
+
+impl Urgency {
+    /// All, the first first.
+    pub const ALL: [Urgency; 4] =
+        [Urgency::Control, Urgency::Urgent, Urgency::Normal, Urgency::Low];
+
+    /// The share of the duty cycle, in percent.
+    const fn percent(self) -> u32 {
+        match self {
+            Urgency::Control => 40,
+            Urgency::Urgent => 30,
+            Urgency::Normal => 20,
+            Urgency::Low => 10,
+        }
+    }
+
+    /// The share of the channel where there is no duty cycle, in millionths: for what is sent
+    /// again and again, or to everybody.
+    const fn share_ppm(self) -> u32 {
+        match self {
+            Urgency::Control => 50_000,
+            Urgency::Urgent | Urgency::Normal => 100_000,
+            Urgency::Low => 10_000,
+        }
+    }
+}
+
+/// Air time that grows at a rate, up to a bound.
+#[derive(Debug, Clone, Copy)]
+struct Bucket {
+    rate_ppm: u32,
+    /// In millionths of microseconds, as its bound.
+    held: u64,
+    bound: u64,
+}
+
+/// The air time of one interface.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    medium: Medium,
+    buckets: [Bucket; 4],
+    at: Time,
+    /// What was sent in each of the last 61 minutes, where there is a duty cycle.
+    minutes: Vec<Span>,
+    minute: u64,
+    spent: [Span; 4],
+}
+
+/// Minutes that an hour can touch.
+const MINUTES: u64 = 61;
+const MINUTE: Span = Span::seconds(60);
+const HOUR: Span = Span::seconds(3600);
+/// How much may be saved up.
+const SAVED: Span = Span::seconds(30);
+
+impl Budget {
+    pub(crate) fn new(medium: Medium, now: Time) -> Self {
+        let longest = scaled(medium.air(medium.mtu));
+        let bucket = |urgency: Urgency| {
+            let rate_ppm = match medium.has_duty() {
+                true => medium.duty_ppm / 100 * urgency.percent(),
+                false => urgency.share_ppm(),
+            };
+            let bound = (SAVED.0 * u64::from(rate_ppm)).max(2 * longest);
+            Bucket { rate_ppm: rate_ppm.max(1), held: longest, bound }
+        };
+        let minutes = if medium.has_duty() { MINUTES as usize } else { 0 };
+        Self {
+            medium,
+            buckets: Urgency::ALL.map(bucket),
+            at: now,
+            minutes: vec![Span(0); minutes],
+            minute: now.0 / MINUTE.0,
+            spent: [Span(0); 4],
+        }
+    }
+
+    /// The air time that was spent so far, by urgency.
+    pub(crate) fn spent(&self) -> [Span; 4] {
+        self.spent
+    }
+
+    /// Whether there is air time for a unit. Data for one neighbour is limited by a duty cycle
+    /// alone.
+    pub(crate) fn may(&mut self, now: Time, urgency: Urgency, to: To, air: Span) -> bool {
+        self.go_on(now);
+        let held = self.buckets.get(urgency as usize).map_or(0, |bucket| bucket.held);
+        self.is_free(urgency, to) || held >= scaled(air) && self.has_hour(air)
+    }
+
+    /// Spends the air time of a unit.
+    pub(crate) fn spend(&mut self, now: Time, urgency: Urgency, to: To, air: Span) {
+        self.go_on(now);
+        if !self.is_free(urgency, to)
+            && let Some(bucket) = self.buckets.get_mut(urgency as usize)
+        {
+            bucket.held = bucket.held.saturating_sub(scaled(air));
+        }
+        if let Some(spent) = self.spent.get_mut(urgency as usize) {
+            *spent = *spent + air;
+        }
+        if let Some(spent) = self.minutes.get_mut((self.minute % MINUTES) as usize) {
+            *spent = *spent + air;
+        }
+    }
+
+    fn is_free(&self, urgency: Urgency, to: To) -> bool {
+        urgency != Urgency::Control && to != To::Everybody && !self.medium.has_duty()
+    }
+
+    /// When there is enough, if nothing else is spent until then.
+    pub(crate) fn ready(&self, now: Time, urgency: Urgency, air: Span) -> Time {
+        let Some(bucket) = self.buckets.get(urgency as usize) else { return now };
+        let grown = bucket.held + now.since(self.at).0.saturating_mul(bucket.rate_ppm.into());
+        let lacks = scaled(air).saturating_sub(grown.min(bucket.bound));
+        let wait = Span(lacks.div_ceil(bucket.rate_ppm.into()));
+        let minute_left = Span(MINUTE.0 - now.0 % MINUTE.0);
+        now + if self.has_hour(air) { wait } else { Span(wait.0.max(minute_left.0)) }
+    }
+
+    fn go_on(&mut self, now: Time) {
+        let passed = now.since(self.at);
+        self.at = self.at.max(now);
+        for bucket in &mut self.buckets {
+            let grown = passed.0.saturating_mul(bucket.rate_ppm.into());
+            bucket.held = bucket.held.saturating_add(grown).min(bucket.bound);
+        }
+        let minute = now.0 / MINUTE.0;
+        let new = minute.saturating_sub(self.minute).min(MINUTES);
+        for past in 0..new {
+            let index = (minute - past) % MINUTES;
+            if let Some(spent) = self.minutes.get_mut(index as usize) {
+                *spent = Span(0);
+            }
+        }
+        self.minute = self.minute.max(minute);
+    }
+
+    /// Whether an hour of the duty cycle has that much left.
+    fn has_hour(&self, air: Span) -> bool {
+        let spent: u64 = self.minutes.iter().map(|spent| spent.0).sum();
+        let whole = HOUR.0 / u64::from(ALWAYS_PPM) * u64::from(self.medium.duty_ppm);
+        !self.medium.has_duty() || spent + air.0 <= whole
+    }
+}
+
+/// Air time in the unit of buckets.
+fn scaled(air: Span) -> u64 {
+    air.0.saturating_mul(u64::from(ALWAYS_PPM))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    impl Budget {
+        fn try_spend(&mut self, now: Time, urgency: Urgency, air: Span) -> bool {
+            let may = self.may(now, urgency, To::Everybody, air);
+            if may {
+                self.spend(now, urgency, To::Everybody, air);
+            }
+            may
+        }
+    }
+
+    #[test]
+    fn no_hour_has_more_than_the_duty_cycle_however_one_tries() {
+        let medium = Medium::lora_sf7();
+        let air = medium.air(200);
+        for step in [Span::millis(7), Span::seconds(1), Span::seconds(59)] {
+            let mut budget = Budget::new(medium, Time(0));
+            let (mut now, mut sent) = (Time(0), Vec::new());
+            while now < Time(0) + HOUR.times(3) {
+                for urgency in Urgency::ALL {
+                    if budget.try_spend(now, urgency, air) {
+                        sent.push(now);
+                    }
+                }
+                now = now + Span(step.0.max(MINUTE.0 / 600));
+            }
+            for from in &sent {
+                let within = sent.iter().filter(|at| *at >= from && at.since(*from) < HOUR);
+                let total = air.times(within.count() as u64);
+                assert!(total.0 <= 36_000_000, "{total:?} from {from:?}");
+            }
+            assert!(sent.len() as u64 * air.0 > 36_000_000, "it uses what it has");
+        }
+    }
+
+    #[test]
+    fn each_share_is_kept_from_the_others() {
+        let mut budget = Budget::new(Medium::dot11p(), Time(0));
+        let air = Medium::dot11p().air(300);
+        let mut at = |now: Time| {
+            let mut count = 0;
+            while budget.try_spend(now, Urgency::Normal, air) {
+                count += 1;
+            }
+            (count, budget.try_spend(now, Urgency::Urgent, air))
+        };
+        let (first, urgent) = at(Time(0));
+        assert!(first > 0 && urgent);
+        let (later, urgent) = at(Time(1_000_000));
+        assert!((150..=170).contains(&later), "a tenth of a second: {later}");
+        assert!(urgent);
+    }
+
+    #[test]
+    fn what_is_said_to_be_ready_then_is() {
+        let medium = Medium::lora_sf7();
+        let (mut budget, mut now) = (Budget::new(medium, Time(0)), Time(0));
+        let air = medium.air(200);
+        for _ in 0..200 {
+            let ready = budget.ready(now, Urgency::Normal, air);
+            assert!(ready >= now);
+            now = ready;
+            if budget.try_spend(now, Urgency::Normal, air) {
+                continue;
+            }
+            assert!(!budget.has_hour(air), "only a used up hour makes it wait longer");
+        }
+        assert!(now > Time(0) + HOUR);
+    }
+}

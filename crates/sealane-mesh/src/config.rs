@@ -1,0 +1,152 @@
+//! What a driver tells a machine of itself and of its interfaces.
+
+use sealane_frame::PeerTag;
+use sealane_seal::Form;
+
+use crate::limits::{MAX_ATTACHED, MIN_COMPACT_MTU_BYTES, MIN_FULL_MTU_BYTES, MIN_HELLO_MS};
+use crate::{MeshError, Span};
+
+/// An interface, as its driver numbers it.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct InterfaceId(pub u8);
+
+/// A neighbour's address on an interface, as its driver numbers it.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Address(pub u64);
+
+/// What a machine is to the others.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// A way out: it stands in hellos, and reports what came to it.
+    Gateway,
+    /// Others find routes to it.
+    #[default]
+    Member,
+    /// Nobody has a route to it. What is sent to everybody reaches it.
+    Quiet,
+}
+
+/// A machine.
+#[derive(Debug, Clone, Default)]
+pub struct Config {
+    /// What it is to the others.
+    pub role: Role,
+    /// Addresses of other groups that live on it, at most [`MAX_ATTACHED`]. Its address in the
+    /// mesh is always one.
+    pub attached: Vec<PeerTag>,
+    /// It sleeps between its hellos: neighbours keep its frames until then.
+    pub sleeps: bool,
+    /// What all its chance comes from: another one for each start.
+    pub seed: [u8; 32],
+}
+
+impl Config {
+    pub(crate) fn check(&self) -> Result<(), MeshError> {
+        if self.attached.len() > MAX_ATTACHED {
+            return Err(MeshError::Config("more addresses than MAX_ATTACHED"));
+        }
+        if self.attached.iter().any(|tag| [PeerTag::BROADCAST, PeerTag::NOBODY].contains(tag)) {
+            return Err(MeshError::Config("an address that no member has"));
+        }
+        Ok(())
+    }
+}
+
+/// What a machine has to know of an interface.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Medium {
+    /// The bytes of a unit: what one transmission carries.
+    pub mtu: usize,
+    /// The form of frames there.
+    pub form: Form,
+    /// What a transmission takes beside its bytes: preamble and headers of the radio.
+    pub fixed: Span,
+    /// How fast its bytes are.
+    pub bytes_per_second: u32,
+    /// The share of time in which the machine may send, in millionths: a million is always.
+    pub duty_ppm: u32,
+    /// How often hellos are wished. They come less often where the duty cycle asks for it.
+    pub hello: Span,
+    /// Whether frames travel within hop seals: everywhere but on wires.
+    pub hop_seal: bool,
+}
+
+/// The share of time, in millionths, that is all of it.
+pub(crate) const ALWAYS_PPM: u32 = 1_000_000;
+
+impl Medium {
+    /// A wire of 100 Mbit/s, or a path of UDP.
+    pub const fn wire(mtu: usize) -> Self {
+        Self {
+            mtu,
+            form: Form::Full,
+            fixed: Span(10),
+            bytes_per_second: 12_500_000,
+            duty_ppm: ALWAYS_PPM,
+            hello: Span::seconds(1),
+            hop_seal: false,
+        }
+    }
+
+    /// IEEE 802.11p at 6 Mbit/s in a channel of 10 MHz: preamble and signal field of 40 µs, 36
+    /// bytes of headers and check sequence, a gap and a mean back-off of 58 and 98 µs.
+    pub const fn dot11p() -> Self {
+        Self {
+            mtu: 1500,
+            fixed: Span(40 + 48 + 58 + 98),
+            bytes_per_second: 750_000,
+            form: Form::Compact,
+            hop_seal: true,
+            ..Self::wire(1500)
+        }
+    }
+
+    /// LoRa at spreading factor 7 in 125 kHz, 222 bytes, 1 % of the time.
+    pub const fn lora_sf7() -> Self {
+        Self {
+            mtu: 222,
+            fixed: Span(26_000),
+            bytes_per_second: 683,
+            duty_ppm: 10_000,
+            hello: Span::seconds(60),
+            form: Form::Compact,
+            hop_seal: true,
+        }
+    }
+
+    /// A connection of Bluetooth LE at 1 Mbit/s of so many usable bytes.
+    pub const fn ble(mtu: usize) -> Self {
+        Self {
+            mtu,
+            fixed: Span(300),
+            bytes_per_second: 125_000,
+            duty_ppm: ALWAYS_PPM,
+            hello: Span::seconds(1),
+            form: Form::Compact,
+            hop_seal: true,
+        }
+    }
+
+    /// How long a unit takes.
+    pub fn air(&self, bytes: usize) -> Span {
+        let bytes = bytes as u64 * 1_000_000;
+        Span(self.fixed.0 + bytes.div_ceil(u64::from(self.bytes_per_second.max(1))))
+    }
+
+    /// Whether the law, or the battery, says how much may be sent.
+    pub(crate) fn has_duty(&self) -> bool {
+        self.duty_ppm < ALWAYS_PPM
+    }
+
+    pub(crate) fn check(&self) -> Result<(), MeshError> {
+        let mtu_min = match self.form {
+            Form::Full => MIN_FULL_MTU_BYTES,
+            Form::Compact => MIN_COMPACT_MTU_BYTES,
+        };
+        let is_sound = self.mtu >= mtu_min
+            && self.bytes_per_second > 0
+            && (1..=ALWAYS_PPM).contains(&self.duty_ppm)
+            && self.hello >= Span::millis(MIN_HELLO_MS);
+        if is_sound { Ok(()) } else { Err(MeshError::Config("an interface that cannot be")) }
+    }
+}

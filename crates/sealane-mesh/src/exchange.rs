@@ -1,0 +1,217 @@
+//! What a machine takes and gives.
+
+use std::sync::Arc;
+
+use sealane_seal::Slot;
+
+use crate::{Address, InterfaceId, Medium, Span, Table, Urgency};
+
+/// What happens to a machine.
+#[derive(Debug, Clone, Copy)]
+pub enum Input<'a> {
+    /// An interface is there, or is another one now.
+    Up {
+        /// Which one.
+        interface: InterfaceId,
+        /// What it is.
+        medium: Medium,
+    },
+    /// An interface is gone.
+    Down {
+        /// Which one.
+        interface: InterfaceId,
+    },
+    /// A unit came that was sent to everybody or to this machine.
+    Heard {
+        /// Where.
+        interface: InterfaceId,
+        /// Who sent it.
+        from: Address,
+        /// What it is.
+        unit: &'a [u8],
+    },
+    /// A frame in the full form that was made on this machine.
+    Data {
+        /// The frame. Its hops are written here.
+        frame: &'a [u8],
+    },
+    /// How busy the radio finds its channel.
+    Load {
+        /// Where.
+        interface: InterfaceId,
+        /// The share of time, in millionths.
+        busy_ppm: u32,
+    },
+    /// Time has passed.
+    Tick,
+}
+
+/// What a machine wants done.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Output {
+    /// A unit is to be sent.
+    Send {
+        /// Where.
+        interface: InterfaceId,
+        /// To whom.
+        to: To,
+        /// The unit, no longer than the interface carries.
+        unit: Arc<[u8]>,
+        /// What goes first where several wait.
+        urgency: Urgency,
+    },
+    /// A frame in the full form has come that is for this machine, or for everybody.
+    Deliver {
+        /// The frame.
+        frame: Vec<u8>,
+    },
+    /// Other routes are in use.
+    Table(Arc<Table>),
+    /// Something that people want to know.
+    Event(Event),
+}
+
+/// Who is to take a unit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum To {
+    /// All who hear it.
+    Everybody,
+    /// One neighbour.
+    Neighbour(Address),
+}
+
+/// What people want to know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Event {
+    /// A neighbour was heard for the first time.
+    NeighbourFound {
+        /// Who.
+        slot: Slot,
+        /// Where.
+        interface: InterfaceId,
+    },
+    /// A neighbour was not heard for long.
+    NeighbourLost {
+        /// Who.
+        slot: Slot,
+        /// Where.
+        interface: InterfaceId,
+    },
+    /// A next hop did not answer.
+    NextHopSilent {
+        /// Who.
+        slot: Slot,
+        /// Where.
+        interface: InterfaceId,
+    },
+    /// A machine is reached in another way.
+    RouteChanged {
+        /// The machine.
+        to: Slot,
+        /// The neighbour that takes frames for it.
+        via: Slot,
+        /// How far it is.
+        metric: u16,
+    },
+    /// A machine is not reached any more.
+    RouteLost {
+        /// The machine.
+        to: Slot,
+    },
+    /// Frames for a gateway vanish behind a next hop.
+    BlackHole {
+        /// The next hop.
+        via: Slot,
+        /// The gateway.
+        gateway: Slot,
+    },
+    /// A neighbour that holds the mesh's keys sends what no machine sends.
+    Faulty {
+        /// Who.
+        slot: Slot,
+    },
+    /// Another machine sends in the own slot, or the own frames come back.
+    OwnSlotHeard,
+}
+
+/// What a machine has counted since it started.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Counters {
+    /// Hellos sent.
+    pub hellos: u64,
+    /// Route messages sent.
+    pub route_messages: u64,
+    /// Requests sent or passed on.
+    pub requests: u64,
+    /// Probes sent.
+    pub probes: u64,
+    /// Announcements sent.
+    pub announcements: u64,
+    /// Reports sent.
+    pub reports: u64,
+    /// Units of hellos, routes, probes and announcements.
+    pub control_bytes: u64,
+    /// Frames sent on to one neighbour, the own ones too.
+    pub carried: u64,
+    /// Frames to everybody that were sent on, the own ones too.
+    pub flooded: u64,
+    /// Frames to everybody that were not sent on since others had done so.
+    pub suppressed: u64,
+    /// Frames given to this machine.
+    pub delivered: u64,
+    /// Parts of frames that were asked for again.
+    pub parts_asked: u64,
+    /// Parts of frames that were sent again.
+    pub parts_again: u64,
+    /// Dropped: no unit, frame or message.
+    pub malformed: u64,
+    /// Dropped: of no neighbour.
+    pub stranger: u64,
+    /// Dropped: a seal, or a hop seal, that does not verify, of no member or of another epoch.
+    pub unopened: u64,
+    /// Dropped: here before.
+    pub repeats: u64,
+    /// Dropped: of the own slot or address.
+    pub reflected: u64,
+    /// Dropped: the previous hop is not who sent it, or the next hop is somebody else.
+    pub false_hop: u64,
+    /// Dropped: there is no route.
+    pub no_route: u64,
+    /// Dropped: the next hop has brought it.
+    pub backwards: u64,
+    /// Dropped: it may not travel further.
+    pub hop_limit: u64,
+    /// Dropped: there was no air time, or no room to wait for it.
+    pub no_air_time: u64,
+    /// Dropped: incomplete, or more than is put together at once.
+    pub fragments: u64,
+    /// Dropped: more neighbours or destinations than are known at once.
+    pub no_room: u64,
+    /// Time stamps that came back and cannot be.
+    pub bad_echoes: u64,
+    /// Times that the way to a machine changed while it was reached.
+    pub flaps: u64,
+}
+
+/// A neighbour as people see it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NeighbourStatus {
+    /// Who it is.
+    pub slot: Slot,
+    /// Where it is heard.
+    pub interface: InterfaceId,
+    /// Its address there.
+    pub address: Address,
+    /// How many of its hellos are heard, of 15.
+    pub heard: u8,
+    /// How many of the own hellos it hears, of 15.
+    pub told: u8,
+    /// How long a round trip takes.
+    pub round_trip: Option<Span>,
+    /// What a hop to it costs, if frames may go by it.
+    pub cost: Option<u16>,
+    /// Whether it is avoided, since frames vanish behind it.
+    pub is_avoided: bool,
+}

@@ -1,0 +1,284 @@
+//! An interface of a machine, and what is to be told there.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use sealane_frame::limits::MAX_SHORT_UNIT_BYTES;
+use sealane_frame::{
+    FRAGMENT_HEADER_BYTES, PeerTag, Reassembly, SHORT_FRAGMENT_HEADER_BYTES, ShortReassembly,
+};
+use sealane_seal::{Form, Slot};
+
+use crate::budget::{Budget, Urgency};
+use crate::config::ALWAYS_PPM;
+use crate::hello::{DISTANCE_BYTES, ECHO_BYTES, HELLO_BYTES_MIN, INTERVAL_STEP, LISTED_BYTES};
+use crate::limits::{
+    MAX_HELLO_GATEWAYS, MAX_MESH_PARTIAL_BYTES, MESH_PROBES, MIN_HELLO_MS, MIN_PROBE_GAP_MS,
+};
+use crate::messages::Probe;
+use crate::parts::{SentParts, WantedParts};
+use crate::{Address, Medium, Span, Time, To};
+
+/// One interface.
+#[derive(Debug)]
+pub(crate) struct Interface {
+    pub(crate) medium: Medium,
+    pub(crate) budget: Budget,
+    /// How often hellos are sent, and how often where few are in reach.
+    pub(crate) interval: Span,
+    least_interval: Span,
+    pub(crate) hello_at: Time,
+    pub(crate) hello_told: Time,
+    /// Hellos that were sent since it came up.
+    hellos: u64,
+    pub(crate) numbers: Numbers,
+    pub(crate) announce_at: Option<Time>,
+    announced: Option<Time>,
+    pub(crate) routes_at: Option<Time>,
+    /// Destinations of which something new is to be told.
+    pub(crate) news: BTreeSet<Slot>,
+    /// All destinations are to be told.
+    pub(crate) whole: Option<Whole>,
+    /// Neighbours are asked to announce themselves.
+    pub(crate) asks: bool,
+    /// When that was done last since somebody was not known.
+    pub(crate) asked: Option<Time>,
+    /// How busy the channel is: 255 is always.
+    pub(crate) load: u8,
+    /// The time stamps of the last hellos, and when they were sent.
+    stamps: VecDeque<(u32, Time)>,
+    /// Who has which address.
+    pub(crate) addresses: BTreeMap<Address, Slot>,
+    pub(crate) reassembly: Reassembly,
+    pub(crate) short: ShortReassembly,
+    /// The announcement that went in parts last, and when it did so first.
+    pub(crate) announced_in: Option<(u16, Time)>,
+    pub(crate) sent_parts: SentParts,
+    pub(crate) wanted_parts: WantedParts,
+}
+
+/// What is counted on an interface, also over times without it.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct Numbers {
+    pub(crate) hellos: u64,
+    pub(crate) routes: u16,
+    /// Names the next frame in parts.
+    pub(crate) parts: u16,
+}
+
+/// What is told when all is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Whole {
+    Distances,
+    /// The addresses of other groups too.
+    Addresses,
+}
+
+/// How much a hello lists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct HelloRoom {
+    pub(crate) neighbours: usize,
+    pub(crate) echoes: usize,
+    pub(crate) gateways: usize,
+}
+
+/// Hellos between two tellings of all routes.
+pub(crate) const WHOLE_HELLOS: u64 = 8;
+/// Tellings of all routes between two that tell addresses too.
+const ADDRESS_WHOLES: u64 = 4;
+/// What the compact form adds to the body of a message of the mesh, at most.
+pub(crate) const COMPACT_BYTES: usize = 27;
+/// What the full form adds to it, at most.
+pub(crate) const FULL_BYTES: usize = 89;
+/// The room for a body that a narrow interface has by parts.
+const NARROW_ROOM_BYTES: usize = 69;
+/// Neighbours and echoes of a hello where air time is scarce, or many are in reach.
+const FEW: HelloRoom = HelloRoom { neighbours: 8, echoes: 2, gateways: 2 };
+/// Neighbours and echoes of a hello elsewhere.
+const MORE: HelloRoom = HelloRoom { neighbours: 16, echoes: 4, gateways: 2 };
+/// Below this speed air time is scarce.
+const SLOW_BYTES_PER_SECOND: u32 = 50_000;
+/// Time stamps that are remembered.
+const STAMPS: usize = 64;
+/// A hello takes no more than one part of so many of the duty cycle.
+const HELLO_SHARE: u64 = 4;
+/// The hellos of all who hear each other take no more than one part of so many of the channel.
+const CHANNEL_SHARE: u64 = 20;
+/// The bytes of a usual hello.
+const HELLO_UNIT_BYTES: usize = 96;
+
+impl Interface {
+    pub(crate) fn new(medium: Medium, now: Time, numbers: Numbers) -> Self {
+        let air =
+            medium.air(HELLO_UNIT_BYTES).0.saturating_mul(HELLO_SHARE * u64::from(ALWAYS_PPM));
+        let least = Span(if medium.has_duty() { air / u64::from(medium.duty_ppm) } else { 0 });
+        let most = INTERVAL_STEP.times(u16::MAX.into());
+        let interval = medium.hello.max(least).clamp(Span::millis(MIN_HELLO_MS), most);
+        Self {
+            medium,
+            budget: Budget::new(medium, now),
+            interval,
+            least_interval: interval,
+            hello_at: now,
+            hello_told: now,
+            hellos: 0,
+            numbers,
+            announce_at: Some(now),
+            announced: None,
+            routes_at: None,
+            news: BTreeSet::new(),
+            whole: None,
+            asks: true,
+            asked: None,
+            load: 0,
+            stamps: VecDeque::new(),
+            addresses: BTreeMap::new(),
+            reassembly: Reassembly::within(MAX_MESH_PARTIAL_BYTES),
+            short: ShortReassembly::new(),
+            announced_in: None,
+            sent_parts: SentParts::default(),
+            wanted_parts: WantedParts::default(),
+        }
+    }
+
+    /// Sets how often hellos are sent where so many are in reach: all of theirs together take a
+    /// part of the channel.
+    pub(crate) fn adapt(&mut self, neighbours: usize) {
+        let air = self.air(HELLO_UNIT_BYTES).times(neighbours as u64 + 1);
+        let most = INTERVAL_STEP.times(u16::MAX.into());
+        self.interval = air.times(CHANNEL_SHARE).max(self.least_interval).min(most);
+    }
+
+    /// The time between two probes.
+    pub(crate) fn gap(&self) -> Span {
+        let air = self.medium.air(COMPACT_BYTES + Probe::BYTES);
+        air.times(4).max(Span::millis(MIN_PROBE_GAP_MS))
+    }
+
+    /// How long a neighbour may be overdue: as long as all probes take, and longer where there may
+    /// be no air time for them, or a hello comes in parts that are asked for.
+    pub(crate) fn grace(&self) -> Span {
+        let probes = self.gap().times(MESH_PROBES.into());
+        let is_slow = self.medium.has_duty() || self.medium.mtu < HELLO_UNIT_BYTES;
+        if is_slow { self.interval.times(2).max(probes) } else { probes }
+    }
+
+    /// How long others may take a machine for the one that it was before it started anew.
+    pub(crate) fn memory(&self) -> Span {
+        self.interval + self.grace() + self.gap()
+    }
+
+    /// The bytes of a body that travels whole, or of one that is worth parts.
+    pub(crate) fn room(&self) -> usize {
+        match self.medium.form {
+            Form::Full => self.medium.mtu.saturating_sub(FULL_BYTES),
+            Form::Compact => self.medium.mtu.saturating_sub(COMPACT_BYTES).max(NARROW_ROOM_BYTES),
+        }
+    }
+
+    /// What a hello lists here, with so many neighbours in reach.
+    pub(crate) fn hello_room(&self, neighbours: usize) -> HelloRoom {
+        let is_slow = self.medium.bytes_per_second < SLOW_BYTES_PER_SECOND
+            || self.medium.has_duty()
+            || neighbours > MORE.neighbours;
+        let most = if is_slow { FEW } else { MORE };
+        let fixed = HELLO_BYTES_MIN + MAX_HELLO_GATEWAYS * DISTANCE_BYTES;
+        let left = self.room().saturating_sub(fixed);
+        let echoes = most.echoes.min(left / (2 * (ECHO_BYTES + LISTED_BYTES)).max(1) + 1);
+        let left = left.saturating_sub(echoes * ECHO_BYTES);
+        HelloRoom { neighbours: most.neighbours.min(left / LISTED_BYTES), echoes, ..most }
+    }
+
+    /// Remembers the time stamp of a hello.
+    pub(crate) fn stamped(&mut self, stamp: u32, now: Time) {
+        if self.stamps.len() == STAMPS {
+            self.stamps.pop_front();
+        }
+        self.stamps.push_back((stamp, now));
+    }
+
+    /// When the hello with that time stamp was sent.
+    pub(crate) fn stamp(&self, stamp: u32) -> Option<Time> {
+        self.stamps.iter().find(|(one, _)| *one == stamp).map(|(_, at)| *at)
+    }
+
+    /// Has the next hello come sooner, but not right behind the last one.
+    pub(crate) fn hasten_hello(&mut self, at: Time) {
+        let least = self.hello_told + self.interval.part(4);
+        let is_first = self.hellos == 0;
+        self.hello_at = self.hello_at.min(if is_first { at } else { at.max(least) });
+    }
+
+    /// Has an announcement come, but not right behind the last one.
+    pub(crate) fn hasten_announcement(&mut self, at: Time) {
+        let least = self.announced.map_or(at, |told| told + self.interval.part(2));
+        let at = at.max(least);
+        self.announce_at = Some(self.announce_at.map_or(at, |known| known.min(at)));
+    }
+
+    /// Notes that the machine has announced itself.
+    pub(crate) fn announced(&mut self, now: Time) {
+        self.announced = Some(now);
+        self.announce_at = None;
+    }
+
+    /// Has a route message come soon.
+    pub(crate) fn hasten_routes(&mut self, at: Time) {
+        self.routes_at = Some(self.routes_at.map_or(at, |known| known.min(at)));
+    }
+
+    /// Has all routes told soon.
+    pub(crate) fn tell_all(&mut self, at: Time, whole: Whole) {
+        if self.whole != Some(Whole::Addresses) {
+            self.whole = Some(whole);
+        }
+        self.hasten_routes(at);
+    }
+
+    /// Counts a hello: now and then all routes are told with it.
+    pub(crate) fn count_hello(&mut self, now: Time, next: Time) {
+        self.hellos += 1;
+        self.numbers.hellos += 1;
+        (self.hello_told, self.hello_at) = (now, next);
+        self.asks = false;
+        if self.hellos.is_multiple_of(WHOLE_HELLOS) {
+            let wholes = self.hellos / WHOLE_HELLOS;
+            let has_addresses = wholes.is_multiple_of(ADDRESS_WHOLES);
+            let whole = if has_addresses { Whole::Addresses } else { Whole::Distances };
+            self.tell_all(now + self.interval.part(8), whole);
+        }
+    }
+
+    /// Whether there is air time for a message of control; else when there is.
+    pub(crate) fn may_say(&mut self, now: Time, bytes: usize) -> Result<(), Time> {
+        let air = self.air(bytes);
+        if self.budget.may(now, Urgency::Control, To::Everybody, air) {
+            return Ok(());
+        }
+        let ready = self.budget.ready(now, Urgency::Control, air);
+        Err(ready.max(now + Span::millis(1)))
+    }
+
+    /// The air time of a frame with those bytes: that of its parts.
+    pub(crate) fn air(&self, bytes: usize) -> Span {
+        let medium = &self.medium;
+        if bytes <= medium.mtu {
+            return medium.air(bytes);
+        }
+        let is_short = medium.mtu <= MAX_SHORT_UNIT_BYTES;
+        let head = if is_short { SHORT_FRAGMENT_HEADER_BYTES } else { FRAGMENT_HEADER_BYTES };
+        let parts = bytes.div_ceil(medium.mtu.saturating_sub(head).max(1));
+        let more = medium.fixed.times(parts.saturating_sub(1) as u64);
+        medium.air(bytes + parts * head) + more
+    }
+
+    /// The name that the next frame in parts has, as its parts carry it.
+    pub(crate) fn part_name(&self) -> u16 {
+        let is_short = self.medium.mtu <= MAX_SHORT_UNIT_BYTES;
+        if is_short { self.numbers.parts & 0x7f } else { self.numbers.parts }
+    }
+
+    /// The name under which parts of an address are put together.
+    pub(crate) fn name_of(address: Address) -> PeerTag {
+        PeerTag::from_hash(address.0.to_be_bytes())
+    }
+}

@@ -1,0 +1,75 @@
+//! Step 6 of a message's way: *frames find their way among machines that move*.
+//!
+//! ```text
+//!  write ─► encode ─► seal ─► frame ─► carry ─► relay ─► keep ─► read
+//!                                               ^^^^^
+//!            ┌──────────── Mesh ────────────┐
+//!  time,     │ neighbours ─► routes ─► table│ ─► units to send, at the machine's own pace
+//!  units  ─► │ hop seals     floods  budget │ ─► frames for this machine
+//!            └──────────────────────────────┘ ─► the table of a faster data path
+//! ```
+//!
+//! A [`Mesh`] is one machine of a mesh. It takes what happens to it ([`Input`]) with the time, and
+//! gives what it wants done ([`Output`]). It finds neighbours by hellos, measures loss both ways
+//! and round trips (RFC 9616), keeps routes free of loops (RFC 8966), leaves a next hop that is
+//! silent or swallows frames, and sends on what is for everybody without drowning its channel.
+//! `spec/mesh.md` is the specification.
+//!
+//! It has no I/O, no clock, no randomness and no `unsafe`: a simulator runs the same code as a
+//! daemon.
+//!
+//! ```
+//! use sealane_mesh::*;
+//!
+//! let provision = Provision::new([7; 32], 2)?; // a group of simulations and tests
+//! let keys = provision.keys(0, [1; 8], 1_000)?;
+//! let mut mesh = Mesh::new(Config::default(), keys, Time(0))?;
+//! let up = Input::Up { interface: InterfaceId(0), medium: Medium::dot11p() };
+//! mesh.take(Time(0), up);
+//! let said = std::iter::from_fn(|| mesh.next_output());
+//! assert!(said.into_iter().any(|output| matches!(output, Output::Send { .. })));
+//! assert!(mesh.next_wake().is_some());
+//! # Ok::<(), MeshError>(())
+//! ```
+#![forbid(unsafe_code)]
+#![cfg_attr(
+    not(test),
+    deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)
+)]
+
+mod budget;
+mod bytes;
+mod config;
+mod error;
+mod exchange;
+mod floods;
+mod hello;
+mod hop;
+mod interface;
+mod keys;
+pub mod limits;
+mod mesh;
+mod messages;
+mod neighbour;
+mod parts;
+mod random;
+mod reports;
+mod routes;
+mod table;
+mod time;
+mod voice;
+
+pub use budget::Urgency;
+pub use config::{Address, Config, InterfaceId, Medium, Role};
+pub use error::{ERRORS, MeshError};
+pub use exchange::{Counters, Event, Input, NeighbourStatus, Output, To};
+pub use hello::{
+    DISTANCE_BYTES, Distance, ECHO_BYTES, Echo, HELLO_BYTES_MIN, Hello, INFINITE, INTERVAL_STEP,
+    LISTED_BYTES, Listed,
+};
+pub use hop::{HOP_SEAL_BYTES, HopReader, HopSender, HopWriter};
+pub use keys::{Keys, Member, Provision, Rekeyed};
+pub use mesh::Mesh;
+pub use messages::{Advertised, MessageType, Missing, Probe, Report, Request, RouteMessage};
+pub use table::{Hop, Route, Table};
+pub use time::{Span, Time};

@@ -1,0 +1,59 @@
+//! The bounds of a machine of the mesh.
+
+sealane_message::limits! {
+    /// Interfaces of one machine. A further one is refused.
+    MAX_MESH_INTERFACES: usize = 16, "interfaces";
+    /// Neighbours of one machine, on all its interfaces. A further one is not heard.
+    MAX_MESH_NEIGHBOURS: usize = 128, "neighbours";
+    /// Neighbours that one hello lists. A hello that lists more is refused.
+    MAX_HELLO_NEIGHBOURS: usize = 32, "neighbours";
+    /// Time stamps that one hello gives back. A hello with more is refused.
+    MAX_HELLO_ECHOES: usize = 8, "echoes";
+    /// Gateways that one hello names. A hello with more is refused.
+    MAX_HELLO_GATEWAYS: usize = 2, "gateways";
+    /// Ways to one destination that are kept. A worse one is forgotten.
+    MAX_CANDIDATES: usize = 3, "candidates";
+    /// Addresses of other groups that live on one machine. A message with more is refused.
+    MAX_ATTACHED: usize = 8, "addresses";
+    /// Addresses of other groups on all machines. Further ones are not known.
+    MAX_ATTACHED_TOTAL: usize = 4096, "addresses";
+    /// Entries of one route message or request. A longer one is refused.
+    MAX_MESSAGE_ROUTES: usize = 256, "entries";
+    /// Requests for a later sequence that are remembered. The oldest is forgotten.
+    MAX_REQUESTS_KNOWN: usize = 64, "requests";
+    /// Machines whose frames one report counts. A report of more is refused.
+    MAX_REPORTED: usize = 32, "machines";
+    /// Frames to everybody that wait to be sent on. A further one is dropped.
+    MAX_FLOODS_WAITING: usize = 64, "frames";
+    /// Of those, frames that one neighbour brought. A further one is dropped.
+    MAX_FLOODS_OF_ONE: usize = 16, "frames";
+    /// Frames to everybody that are remembered, twice. The oldest are forgotten.
+    MAX_FLOODS_KNOWN: usize = 4096, "frames";
+    /// Frames that wait for one neighbour that sleeps. The oldest is dropped.
+    MAX_KEPT_FRAMES: usize = 8, "frames";
+    /// Frames in parts that a machine can send parts of again. The oldest is forgotten.
+    MAX_SENT_PARTS: usize = 16, "frames";
+    /// Frames of which parts are asked for again. The oldest is forgotten.
+    MAX_WANTED_PARTS: usize = 32, "frames";
+    /// How often missing parts of one frame are asked for.
+    MAX_PART_ROUNDS: u8 = 8, "times";
+    /// Bytes of frames in parts that an interface holds.
+    MAX_MESH_PARTIAL_BYTES: usize = 1 << 18, "bytes";
+    /// Probes that a neighbour has to leave unanswered before its routes are left.
+    MESH_PROBES: u8 = 5, "probes";
+    /// The shortest time between two probes.
+    MIN_PROBE_GAP_MS: u64 = 50, "milliseconds";
+    /// The shortest hello interval. A hello that says a shorter one is refused.
+    MIN_HELLO_MS: u64 = 100, "milliseconds";
+    /// How long a next hop behind which frames vanish is avoided, at first. It doubles.
+    MIN_BLAME_MS: u64 = 60_000, "milliseconds";
+    /// How long it is avoided at most.
+    MAX_BLAME_MS: u64 = 960_000, "milliseconds";
+    /// How long a frame to everybody waits for air time. Then it is dropped; an urgent one twelve
+    /// times as long.
+    MAX_FLOOD_WAIT_MS: u64 = 5000, "milliseconds";
+    /// What an interface of compact frames carries at once, at least. A narrower one is refused.
+    MIN_COMPACT_MTU_BYTES: usize = 20, "bytes";
+    /// What an interface of full frames carries at once, at least. A narrower one is refused.
+    MIN_FULL_MTU_BYTES: usize = 256, "bytes";
+}

@@ -1,0 +1,313 @@
+//! The machine itself: what it holds, and the order in which it works.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use sealane_frame::PeerTag;
+use sealane_seal::Slot;
+
+use crate::config::ALWAYS_PPM;
+use crate::floods::Floods;
+use crate::interface::{Interface, Numbers, Whole};
+use crate::limits::MAX_MESH_INTERFACES;
+use crate::messages::Request;
+use crate::neighbour::{LinkId, Neighbour};
+use crate::random::Random;
+use crate::reports::Reports;
+use crate::routes::{Routes, Way};
+use crate::voice::Voice;
+use crate::{
+    Config, Counters, Event, Input, InterfaceId, Keys, Medium, MeshError, NeighbourStatus, Output,
+    Rekeyed, Role, Span, Table, Time, Urgency,
+};
+
+mod carry;
+mod hear;
+mod settle;
+mod tell;
+mod tick;
+
+/// One machine of a mesh.
+pub struct Mesh {
+    config: Config,
+    voice: Voice,
+    random: Random,
+    /// What is added to the time for the time stamps of hellos: nobody knows it beforehand.
+    clock: u32,
+    now: Time,
+    started: Time,
+    /// Nobody takes this machine any more for the one that it was before it started: all routes
+    /// were asked for, and are taken.
+    has_asked: bool,
+    interfaces: BTreeMap<InterfaceId, Interface>,
+    /// Where interfaces that were gone go on counting.
+    numbers: BTreeMap<InterfaceId, Numbers>,
+    neighbours: BTreeMap<LinkId, Neighbour>,
+    routes: Routes,
+    own_sequence: u16,
+    own_raised: Time,
+    /// Requests that were passed on lately.
+    requests: VecDeque<(Request, Time)>,
+    floods: Floods,
+    reports: Reports,
+    report_at: Option<Time>,
+    /// Ways have to be chosen anew.
+    is_stale: bool,
+    /// Or ways to these machines alone.
+    stale: BTreeSet<Slot>,
+    /// The next hops in use.
+    used: BTreeSet<LinkId>,
+    table: Arc<Table>,
+    second_at: Time,
+    warned_at: Option<Time>,
+    counters: Counters,
+    outputs: VecDeque<Output>,
+}
+
+impl Mesh {
+    /// A machine without interfaces.
+    ///
+    /// # Errors
+    ///
+    /// [`MeshError::Config`]; what the seal refuses.
+    pub fn new(config: Config, keys: Keys, start: Time) -> Result<Self, MeshError> {
+        config.check()?;
+        let mut random = Random::new(&config.seed);
+        let [clock, own_sequence] = [random.word() as u32, random.word() as u32];
+        let is_gateway = config.role == Role::Gateway;
+        Ok(Self {
+            voice: Voice::new(keys)?,
+            floods: Floods::new(&config.seed),
+            config,
+            random,
+            clock,
+            now: start,
+            started: start,
+            has_asked: false,
+            interfaces: BTreeMap::new(),
+            numbers: BTreeMap::new(),
+            neighbours: BTreeMap::new(),
+            routes: Routes::default(),
+            own_sequence: own_sequence as u16,
+            own_raised: start,
+            requests: VecDeque::new(),
+            reports: Reports::default(),
+            report_at: is_gateway.then_some(start + Span::seconds(1)),
+            is_stale: false,
+            stale: BTreeSet::new(),
+            used: BTreeSet::new(),
+            table: Arc::default(),
+            second_at: start,
+            warned_at: None,
+            counters: Counters::default(),
+            outputs: VecDeque::new(),
+        })
+    }
+
+    /// Takes what happens. What is bad about it is dropped and counted. The time never goes back.
+    pub fn take(&mut self, now: Time, input: Input<'_>) {
+        self.now = self.now.max(now);
+        match input {
+            Input::Up { interface, medium } => self.up(interface, medium),
+            Input::Down { interface } => self.down(interface),
+            Input::Heard { interface, from, unit } => self.heard(interface, from, unit),
+            Input::Data { frame } => self.originate(frame),
+            Input::Load { interface, busy_ppm } => {
+                if let Some(interface) = self.interfaces.get_mut(&interface) {
+                    interface.load = (busy_ppm.min(ALWAYS_PPM) / 3922).min(255) as u8;
+                }
+            }
+            Input::Tick => {}
+        }
+        self.tick();
+        self.settle();
+        debug_assert!(self.is_bounded(), "memory is bounded, whatever comes");
+    }
+
+    /// When [`Input::Tick`] is due. Later is allowed, and earlier does no harm.
+    pub fn next_wake(&self) -> Option<Time> {
+        let ticks = self.interfaces.values().flat_map(|interface| {
+            let parts = interface.wanted_parts.due();
+            let hello = Some(interface.hello_at);
+            [hello, interface.announce_at, interface.routes_at, parts].into_iter().flatten()
+        });
+        let neighbours = self.neighbours.values().filter_map(|one| self.neighbour_wake(one));
+        let report = self.report_at.filter(|_| !self.interfaces.is_empty());
+        let others =
+            [self.floods.due(), report, self.remembered_until().filter(|_| !self.has_asked)];
+        let all = ticks.chain(neighbours).chain(others.into_iter().flatten());
+        all.min().map(|at| at.max(self.now + Span(1)))
+    }
+
+    /// The next thing that the machine wants done; to be called until there is none.
+    pub fn next_output(&mut self) -> Option<Output> {
+        self.outputs.pop_front()
+    }
+
+    /// Who is reached by whom.
+    pub fn table(&self) -> Arc<Table> {
+        Arc::clone(&self.table)
+    }
+
+    /// What was counted.
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// The air time that an interface has spent, by urgency: [`Urgency::ALL`].
+    pub fn spent(&self, interface: InterfaceId) -> [Span; 4] {
+        self.interfaces.get(&interface).map(|one| one.budget.spent()).unwrap_or_default()
+    }
+
+    /// The neighbours, by interface and slot.
+    pub fn neighbours(&self) -> Vec<NeighbourStatus> {
+        let status = |one: &Neighbour| NeighbourStatus {
+            slot: one.id.slot,
+            interface: one.id.interface,
+            address: one.address,
+            heard: one.arrived.of_fifteen(),
+            told: one.told,
+            round_trip: one.round_trip,
+            cost: one.cost(),
+            is_avoided: one.is_blamed(self.now),
+        };
+        self.neighbours.values().map(status).collect()
+    }
+
+    /// The machine's slot.
+    pub fn slot(&self) -> Slot {
+        self.voice.slot()
+    }
+
+    /// The machine's address in the mesh.
+    pub fn tag(&self) -> PeerTag {
+        self.voice.tag()
+    }
+
+    /// Takes over what an order of the group has changed. Who is no member any more is no
+    /// neighbour and no destination.
+    ///
+    /// # Errors
+    ///
+    /// What the seal refuses. The machine is to be made anew then.
+    pub fn rekey(&mut self, now: Time, rekeyed: Rekeyed) -> Result<(), MeshError> {
+        self.now = self.now.max(now);
+        self.voice.rekey(rekeyed)?;
+        let voice = &self.voice;
+        let gone: Vec<_> =
+            self.neighbours.keys().filter(|id| !voice.is_member(id.slot)).copied().collect();
+        self.routes.sweep(self.now, |slot| voice.is_member(slot));
+        self.reports.sweep(|slot| voice.is_member(slot));
+        gone.into_iter().for_each(|id| self.lose(id));
+        for interface in self.interfaces.values_mut() {
+            interface.hasten_announcement(self.now);
+            interface.hasten_hello(self.now);
+        }
+        self.is_stale = true;
+        self.tick();
+        self.settle();
+        Ok(())
+    }
+
+    fn up(&mut self, id: InterfaceId, medium: Medium) {
+        let has_room =
+            self.interfaces.len() < MAX_MESH_INTERFACES || self.interfaces.contains_key(&id);
+        if medium.check().is_err() || !has_room {
+            self.counters.no_room += 1;
+            return;
+        }
+        self.down(id);
+        let fresh = Numbers { parts: self.random.word() as u16, ..Numbers::default() };
+        let numbers = *self.numbers.entry(id).or_insert(fresh);
+        self.interfaces.insert(id, Interface::new(medium, self.now, numbers));
+    }
+
+    fn down(&mut self, id: InterfaceId) {
+        let gone = self.neighbours.keys().filter(|link| link.interface == id);
+        gone.copied().collect::<Vec<_>>().into_iter().for_each(|link| self.lose(link));
+        self.floods.down(id);
+        if let Some(interface) = self.interfaces.remove(&id) {
+            self.numbers.insert(id, interface.numbers);
+        }
+    }
+
+    /// Until when others may have routes by this machine from before it started, of which it knows
+    /// nothing: until then it takes none but those to neighbours.
+    fn remembered_until(&self) -> Option<Time> {
+        let memory = self.interfaces.values().map(|one| one.memory()).max()?;
+        Some(self.started + memory)
+    }
+
+    /// Forgets a neighbour.
+    fn lose(&mut self, id: LinkId) {
+        let Some(neighbour) = self.neighbours.remove(&id) else { return };
+        if let Some(interface) = self.interfaces.get_mut(&id.interface) {
+            interface.addresses.remove(&neighbour.address);
+        }
+        self.routes.forget(id);
+        self.is_stale = true;
+        self.event(Event::NeighbourLost { slot: id.slot, interface: id.interface });
+    }
+
+    fn event(&mut self, event: Event) {
+        self.outputs.push_back(Output::Event(event));
+    }
+
+    /// A moment within the next part of a hello interval.
+    fn soon(&mut self, interface: InterfaceId, part: u64) -> Time {
+        let interval = self.interfaces.get(&interface).map_or(Span(0), |one| one.interval);
+        self.now + self.random.within(interval.part(part))
+    }
+
+    /// The clock of time stamps.
+    fn stamp(&self) -> u32 {
+        (self.now.0 as u32).wrapping_add(self.clock)
+    }
+
+    /// What a choice of ways has to know of a neighbour.
+    fn way(neighbours: &BTreeMap<LinkId, Neighbour>, now: Time, id: LinkId) -> Option<Way> {
+        let neighbour = neighbours.get(&id)?;
+        let cost = neighbour.cost()?;
+        let patience = neighbour.interval.times(PATIENCE);
+        Some(Way { cost, is_avoided: neighbour.is_blamed(now), patience })
+    }
+
+    /// Has a route to each destination told again to all neighbours.
+    fn news(&mut self, slot: Slot) {
+        for id in self.interfaces.keys().copied().collect::<Vec<_>>() {
+            let at = self.soon(id, 16);
+            if let Some(interface) = self.interfaces.get_mut(&id) {
+                interface.news.insert(slot);
+                interface.hasten_routes(at);
+            }
+        }
+    }
+
+    /// Has all routes told to the neighbours of an interface.
+    fn tell_all(&mut self, id: InterfaceId) {
+        let at = self.soon(id, 8);
+        if let Some(interface) = self.interfaces.get_mut(&id) {
+            interface.tell_all(at, Whole::Addresses);
+        }
+    }
+
+    fn is_bounded(&self) -> bool {
+        use crate::limits::{MAX_MESH_NEIGHBOURS, MAX_REQUESTS_KNOWN};
+        self.neighbours.len() <= MAX_MESH_NEIGHBOURS
+            && self.requests.len() <= MAX_REQUESTS_KNOWN
+            && self.floods.waiting() <= crate::limits::MAX_FLOODS_WAITING
+    }
+
+    /// Whether a destination is this machine.
+    fn is_here(&self, tag: PeerTag) -> bool {
+        tag == self.voice.tag() || self.config.attached.contains(&tag)
+    }
+
+    fn dropped(&mut self, urgency: Urgency) {
+        debug_assert!(urgency != Urgency::Control, "what controls is not dropped but put off");
+        self.counters.no_air_time += 1;
+    }
+}
+
+/// Hello intervals for which another way has to be better.
+const PATIENCE: u64 = 8;

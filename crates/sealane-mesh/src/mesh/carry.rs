@@ -1,0 +1,338 @@
+//! Data on its way: to one machine, or to everybody.
+
+use std::sync::Arc;
+
+use sealane_frame::{ANNOUNCEMENT_TYPE, FrameAtHop, FrameView, Header, Kind, PeerTag};
+use sealane_message::DataType;
+use sealane_seal::Slot;
+
+use super::Mesh;
+use super::tell::in_form;
+use crate::floods::{FloodId, Waiting};
+use crate::limits::{MAX_FLOOD_WAIT_MS, MAX_KEPT_FRAMES};
+use crate::messages::{MessageType, Report};
+use crate::neighbour::LinkId;
+use crate::table::Hop;
+use crate::{Event, InterfaceId, Output, Role, Span, To, Urgency};
+
+impl Mesh {
+    /// Takes a frame that was made on this machine.
+    pub(super) fn originate(&mut self, frame: &[u8]) {
+        let mut frame = frame.to_vec();
+        let own = self.voice.tag().to_bytes();
+        if let Some(next_hop) = frame.get_mut(..own.len()) {
+            next_hop.copy_from_slice(&own);
+        }
+        self.carry(frame, None);
+    }
+
+    /// Takes a frame in the full form, from a neighbour or from this machine.
+    pub(super) fn carry(&mut self, mut frame: Vec<u8>, from: Option<LinkId>) {
+        let Ok(at) = FrameAtHop::parse(&mut frame, self.voice.tag()) else {
+            let is_frame = FrameView::parse(&frame).is_ok();
+            let counter = match is_frame {
+                true => &mut self.counters.false_hop,
+                false => &mut self.counters.malformed,
+            };
+            *counter += 1;
+            return;
+        };
+        let header = *at.header();
+        let by = from.and_then(|from| self.neighbours.get(&from));
+        if from.is_some() && by.is_none_or(|by| by.tag != header.previous_hop()) {
+            self.counters.false_hop += 1;
+            return;
+        }
+        if from.is_some() && self.is_here(header.source()) {
+            self.counters.reflected += 1;
+            return;
+        }
+        if header.destination() == PeerTag::BROADCAST {
+            return self.flood(frame, &header, from);
+        }
+        if self.is_here(header.destination()) {
+            return self.arrive(frame, &header);
+        }
+        let Some(hop) = self.table.next(header.destination()).copied() else {
+            self.counters.no_route += 1;
+            return;
+        };
+        let via = LinkId { interface: hop.interface, slot: hop.slot };
+        if from == Some(via) {
+            self.counters.backwards += 1;
+            return;
+        }
+        let passed = FrameAtHop::parse(&mut frame, self.voice.tag());
+        if passed.and_then(|at| at.pass_on(hop.tag)).is_err() {
+            self.counters.hop_limit += 1;
+            return;
+        }
+        if from.is_none() {
+            self.note_sent(header.destination(), via);
+        }
+        self.pass(frame.into(), &header, &hop, from);
+    }
+
+    /// Counts a frame of this machine that goes to a gateway.
+    fn note_sent(&mut self, destination: PeerTag, via: LinkId) {
+        let machine = self.table.machine(destination);
+        let route = machine.and_then(|slot| self.table.route(slot));
+        if let Some(gateway) = route.filter(|route| route.is_gateway) {
+            self.reports.sent(gateway.to, via);
+        }
+    }
+
+    /// A frame has come that is for this machine.
+    fn arrive(&mut self, frame: Vec<u8>, header: &Header) {
+        if self.config.role == Role::Gateway
+            && let Some(slot) = self.machine_of(header.source())
+        {
+            self.reports.came(slot);
+        }
+        self.counters.delivered += 1;
+        self.outputs.push_back(Output::Deliver { frame });
+    }
+
+    /// The machine on which an address lives, whether there is a route to it or not.
+    fn machine_of(&self, address: PeerTag) -> Option<Slot> {
+        let members = self.voice.members().iter();
+        let known = self.table.machine(address);
+        known.or_else(|| members.filter(|one| one.tag == address).map(|one| one.term.slot).next())
+    }
+
+    /// Sends a frame to its next hop, or has it wait: the next hop sleeps, or there is no air time.
+    fn pass(&mut self, frame: Arc<[u8]>, header: &Header, hop: &Hop, from: Option<LinkId>) {
+        let id = LinkId { interface: hop.interface, slot: hop.slot };
+        if let Some(neighbour) = self.neighbours.get_mut(&id).filter(|one| one.sleeps) {
+            if neighbour.kept.len() == MAX_KEPT_FRAMES {
+                neighbour.kept.pop_front();
+                self.counters.no_air_time += 1;
+            }
+            neighbour.kept.push_back(frame);
+            return;
+        }
+        let urgency = urgency(header);
+        self.wait(Waiting {
+            interface: hop.interface,
+            to: To::Neighbour(hop.address),
+            frame,
+            urgency,
+            due: self.now,
+            until: self.now + patience(urgency),
+            from,
+            flood: None,
+            heard_of: vec![],
+        });
+    }
+
+    /// Gives a neighbour that was heard what was kept for it.
+    pub(super) fn give_kept(&mut self, id: LinkId) {
+        let Some(neighbour) = self.neighbours.get_mut(&id) else { return };
+        let (address, kept) = (neighbour.address, std::mem::take(&mut neighbour.kept));
+        for frame in kept {
+            self.wait(Waiting {
+                interface: id.interface,
+                to: To::Neighbour(address),
+                frame,
+                urgency: Urgency::Normal,
+                due: self.now,
+                until: self.now + patience(Urgency::Normal),
+                from: None,
+                flood: None,
+                heard_of: vec![],
+            });
+        }
+    }
+
+    fn wait(&mut self, waiting: Waiting) {
+        let urgency = waiting.urgency;
+        if !self.floods.wait(waiting) {
+            self.dropped(urgency);
+        }
+    }
+
+    /// Takes a frame to everybody.
+    fn flood(&mut self, frame: Vec<u8>, header: &Header, from: Option<LinkId>) {
+        let id = self.floods.id(header, &frame);
+        if !self.floods.is_new(id) {
+            self.counters.repeats += 1;
+            if let Some(from) = from {
+                self.heard_again(id, from);
+            }
+            return;
+        }
+        let mut onward = frame.clone();
+        let at = FrameAtHop::parse(&mut onward, self.voice.tag());
+        let goes_on = at.and_then(|at| at.pass_on(PeerTag::BROADCAST)).is_ok();
+        if goes_on {
+            self.flood_on(onward.into(), header, from, id);
+        } else {
+            self.counters.hop_limit += 1;
+        }
+        if from.is_none() {
+            return;
+        }
+        if header.kind() == Kind::Routing {
+            self.hear_report(&frame);
+        } else {
+            self.counters.delivered += 1;
+            self.outputs.push_back(Output::Deliver { frame });
+        }
+    }
+
+    /// Has a frame to everybody wait on each interface where others may not have heard it.
+    fn flood_on(&mut self, frame: Arc<[u8]>, header: &Header, from: Option<LinkId>, id: FloodId) {
+        let urgency = urgency(header);
+        for interface in self.interfaces.keys().copied().collect::<Vec<_>>() {
+            let others = self.neighbours.keys().filter(|one| one.interface == interface);
+            let others = others.filter(|one| Some(**one) != from).count() as u64;
+            if others == 0 {
+                continue;
+            }
+            let brought = from.filter(|from| from.interface == interface);
+            let air = self.interfaces.get(&interface).map(|one| one.air(frame.len()));
+            // Those who hear each other find different moments, the more of them, the longer.
+            let window = air.unwrap_or_default().times(2 * others.min(16)).max(MIN_WINDOW);
+            let late = match from {
+                Some(_) => self.random.within(window),
+                None => Span(0),
+            };
+            self.wait(Waiting {
+                interface,
+                to: To::Everybody,
+                frame: Arc::clone(&frame),
+                urgency,
+                due: self.now + late,
+                until: self.now + late + patience(urgency),
+                from,
+                flood: Some(id),
+                heard_of: brought.into_iter().map(|from| from.slot).collect(),
+            });
+        }
+    }
+
+    /// A frame that waits here was sent on by a neighbour. It is dropped if it was heard twice, and
+    /// no neighbour is known that has heard neither.
+    fn heard_again(&mut self, id: FloodId, from: LinkId) {
+        let near = self.neighbours.values().filter(|one| one.id.interface == from.interface);
+        let near: Vec<_> = near.collect();
+        let is_enough = |heard_of: &[Slot]| {
+            near.iter().all(|one| {
+                let hears = |slot: &Slot| *slot == one.id.slot || one.is_near(*slot);
+                heard_of.iter().any(hears)
+            })
+        };
+        self.counters.suppressed += self.floods.heard(id, from, is_enough) as u64;
+    }
+
+    /// Sends what waited and may go now.
+    pub(super) fn send_waiting(&mut self) {
+        let mut put_off = vec![];
+        while let Some(mut one) = self.floods.next(self.now) {
+            let Some(interface) = self.interfaces.get_mut(&one.interface) else { continue };
+            let seal = if interface.medium.hop_seal { crate::HOP_SEAL_BYTES } else { 0 };
+            let air = interface.air(one.frame.len() + seal);
+            if interface.budget.may(self.now, one.urgency, one.to, air) {
+                self.send_frame(&one);
+                continue;
+            }
+            if self.now >= one.until {
+                self.dropped(one.urgency);
+                continue;
+            }
+            let ready = interface.budget.ready(self.now, one.urgency, air);
+            one.due = ready.max(self.now + Span::millis(1)).min(one.until);
+            put_off.push(one);
+        }
+        put_off.into_iter().for_each(|one| self.floods.put_back(one));
+    }
+
+    fn send_frame(&mut self, one: &Waiting) {
+        let Some(interface) = self.interfaces.get(&one.interface) else { return };
+        let medium = interface.medium;
+        let Some(mut unit) = in_form(medium.form, one.frame.to_vec()) else { return };
+        if medium.hop_seal {
+            self.voice.hop().seal(&mut unit);
+        }
+        let counter = match one.flood {
+            Some(_) => &mut self.counters.flooded,
+            None => &mut self.counters.carried,
+        };
+        *counter += 1;
+        self.send(one.interface, one.to, unit, one.urgency);
+    }
+
+    /// Sends parts of a frame again, as far as there is air time.
+    pub(super) fn send_parts(
+        &mut self,
+        id: InterfaceId,
+        to: To,
+        urgency: Urgency,
+        units: Vec<Arc<[u8]>>,
+    ) {
+        for unit in units {
+            let Some(interface) = self.interfaces.get_mut(&id) else { return };
+            let air = interface.air(unit.len());
+            if !interface.budget.may(self.now, urgency, to, air) {
+                return;
+            }
+            interface.budget.spend(self.now, urgency, to, air);
+            self.counters.parts_again += 1;
+            self.outputs.push_back(Output::Send { interface: id, to, unit, urgency });
+        }
+    }
+
+    /// Tells all machines how many of their frames came to this gateway.
+    pub(super) fn report(&mut self) {
+        let report = self.reports.next(self.voice.start_ms());
+        if let Ok(frame) = self.voice.report(&report.to_bytes()) {
+            self.counters.reports += 1;
+            self.originate(&frame);
+        }
+    }
+
+    /// Looks in a gateway's report for what has become of the own frames.
+    fn hear_report(&mut self, frame: &[u8]) {
+        let said = self.voice.hear_report(frame);
+        let report = said.and_then(|said| {
+            let report = Report::parse(&said.body)?;
+            Ok((said, report))
+        });
+        let Ok((said, report)) = report else {
+            self.counters.unopened += 1;
+            return;
+        };
+        debug_assert!(said.what == MessageType::Report, "nothing else is signed");
+        let (gateway, own) = (said.by.slot, self.voice.slot());
+        let Some(via) = self.reports.hear(gateway, own, &report) else { return };
+        let route = self.table.route(gateway);
+        if route.is_none_or(|route| route.hop.slot != via.slot) {
+            return;
+        }
+        if let Some(neighbour) = self.neighbours.get_mut(&via) {
+            neighbour.blame(self.now);
+            self.is_stale = true;
+            self.event(Event::BlackHole { via: via.slot, gateway });
+            self.ask_later(gateway, None);
+        }
+    }
+}
+
+/// In which share of the air time a frame goes. A sender can choose the share, but not its size.
+fn urgency(header: &Header) -> Urgency {
+    match header.kind() {
+        Kind::Control if header.data_type() == ANNOUNCEMENT_TYPE => Urgency::Low,
+        Kind::Control => Urgency::Urgent,
+        Kind::Message if DataType::from_number(header.data_type()).is_urgent() => Urgency::Urgent,
+        _ => Urgency::Normal,
+    }
+}
+
+/// How long a frame waits for air time.
+fn patience(urgency: Urgency) -> Span {
+    let usual = Span::millis(MAX_FLOOD_WAIT_MS);
+    if urgency == Urgency::Urgent { usual.times(12) } else { usual }
+}
+
+/// The shortest time within which those who send a frame on choose a moment.
+const MIN_WINDOW: Span = Span::millis(5);

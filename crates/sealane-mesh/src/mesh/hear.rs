@@ -1,0 +1,543 @@
+//! What a machine makes of what it hears.
+
+use sealane_frame::{CompactUnit, FrameError, PeerTag, Progress, Unit};
+use sealane_seal::{Form, Slot};
+
+use super::Mesh;
+use crate::hop::{HopReader, HopSender};
+use crate::interface::Interface;
+use crate::limits::{MAX_MESH_NEIGHBOURS, MAX_REQUESTS_KNOWN};
+use crate::messages::{Advertised, MessageType};
+use crate::neighbour::{HeardAt, LinkId, Neighbour, Presence, Stamp};
+use crate::parts::PartAt;
+use crate::routes::{Heard, is_later};
+use crate::voice::Said;
+use crate::{
+    Address, Event, Hello, InterfaceId, MeshError, Missing, Probe, Request, Role, RouteMessage,
+    Span, To,
+};
+
+/// Where a unit came from.
+#[derive(Debug, Clone, Copy)]
+struct From {
+    interface: InterfaceId,
+    address: Address,
+}
+
+impl Mesh {
+    pub(super) fn heard(&mut self, interface: InterfaceId, address: Address, unit: &[u8]) {
+        let Some(form) = self.interfaces.get(&interface).map(|one| one.medium.form) else {
+            return;
+        };
+        let from = From { interface, address };
+        let heard = match form {
+            Form::Full => self.full_unit(from, unit),
+            Form::Compact => self.compact_unit(from, unit),
+        };
+        if let Err(error) = heard {
+            self.refuse(interface, error);
+        }
+    }
+
+    /// Counts what was refused.
+    fn refuse(&mut self, interface: InterfaceId, error: MeshError) {
+        use sealane_seal::Error as Seal;
+        let unknown = match error {
+            MeshError::Frame(FrameError::Seal(Seal::Reflected)) => {
+                self.counters.reflected += 1;
+                let is_told = self.warned_at.is_some_and(|at| self.now.since(at) < WARN_PAUSE);
+                if !is_told {
+                    self.warned_at = Some(self.now);
+                    self.event(Event::OwnSlotHeard);
+                }
+                false
+            }
+            MeshError::Frame(FrameError::Seal(Seal::Replayed | Seal::Stale))
+            | MeshError::HopReplayed => {
+                self.counters.repeats += 1;
+                false
+            }
+            MeshError::Frame(
+                FrameError::Seal(Seal::Unannounced | Seal::NotMember)
+                | FrameError::Unannounced
+                | FrameError::UnknownSource,
+            ) => {
+                self.counters.unopened += 1;
+                true
+            }
+            MeshError::Frame(FrameError::Seal(_)) | MeshError::HopSeal | MeshError::NotOurs => {
+                self.counters.unopened += 1;
+                false
+            }
+            _ => {
+                self.counters.malformed += 1;
+                false
+            }
+        };
+        if unknown {
+            self.ask_strangers(interface);
+        }
+    }
+
+    /// Somebody is there who is to announce itself, and may not know this machine either.
+    fn ask_strangers(&mut self, id: InterfaceId) {
+        let (announce, hello) = (self.soon(id, 16), self.soon(id, 8));
+        let Some(interface) = self.interfaces.get_mut(&id) else { return };
+        let is_asked =
+            interface.asked.is_some_and(|at| self.now.since(at) < interface.interval.part(2));
+        if is_asked {
+            return;
+        }
+        interface.asked = Some(self.now);
+        interface.asks = true;
+        interface.hasten_announcement(announce);
+        interface.hasten_hello(hello.max(announce));
+    }
+
+    fn full_unit(&mut self, from: From, unit: &[u8]) -> Result<(), MeshError> {
+        match Unit::parse(unit)? {
+            Unit::Frame(frame) => self.frame(from, Form::Full, frame),
+            Unit::Fragment(_) => self.part(from, unit),
+            Unit::Batch(batch) => {
+                for one in batch {
+                    self.full_unit(from, one)?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn compact_unit(&mut self, from: From, unit: &[u8]) -> Result<(), MeshError> {
+        match CompactUnit::parse(unit)? {
+            CompactUnit::Frame(frame) => {
+                let said = self.voice.hear(Form::Compact, frame)?;
+                self.said(from, said)
+            }
+            CompactUnit::Long(_) => self.frame(from, Form::Compact, unit),
+            CompactUnit::Fragment(_) | CompactUnit::Short(_) => self.part(from, unit),
+            CompactUnit::Batch(batch) => {
+                for one in batch {
+                    self.compact_unit(from, one)?;
+                }
+                Ok(())
+            }
+            // Words of other groups: frames of theirs come in the full form here.
+            CompactUnit::Definition(_) | CompactUnit::Ask(_) => Ok(()),
+        }
+    }
+
+    /// Takes a part of a frame, and the frame if it was the last one.
+    fn part(&mut self, from: From, unit: &[u8]) -> Result<(), MeshError> {
+        let now = self.now;
+        let Some(interface) = self.interfaces.get_mut(&from.interface) else { return Ok(()) };
+        let name = Interface::name_of(from.address);
+        let (at, whole) = match CompactUnit::parse(unit)? {
+            CompactUnit::Short(part) => {
+                let at = part_at(from.address, &part.header());
+                (at, interface.short.push(name, now.as_millis(), &part))
+            }
+            CompactUnit::Fragment(part) => {
+                let at = part_at(from.address, &part.header());
+                (at, interface.reassembly.push(name, now.as_millis(), &part))
+            }
+            _ => return Ok(()),
+        };
+        let whole = match whole {
+            Ok(Progress::Whole(frame)) => Some(frame.to_vec()),
+            Ok(Progress::Waiting | Progress::Repeated) => None,
+            Err(_) => {
+                self.counters.fragments += 1;
+                return Ok(());
+            }
+        };
+        let pause = interface.medium.air(interface.medium.mtu).times(4).max(PART_PAUSE);
+        let Some(whole) = whole else {
+            let is_known = interface.addresses.contains_key(&from.address);
+            match at {
+                Some(at) if is_known => interface.wanted_parts.came(now, at, pause),
+                // Perhaps parts of an announcement, or of what cannot be read without one.
+                _ => self.ask_strangers(from.interface),
+            }
+            return Ok(());
+        };
+        if let Some(at) = at {
+            interface.wanted_parts.forget(at.from, at.id);
+        }
+        match (interface.medium.form, whole.first()) {
+            // A frame of parts may not be one of parts again, or several.
+            (_, None | Some(0 | 1)) | (Form::Compact, Some(64..=127)) => {
+                Err(FrameError::BadFragment.into())
+            }
+            (Form::Full, _) => self.full_unit(from, &whole),
+            (Form::Compact, _) => self.compact_unit(from, &whole),
+        }
+    }
+
+    /// Takes a frame in the full form, or a unit that holds one without its hops.
+    fn frame(&mut self, from: From, form: Form, unit: &[u8]) -> Result<(), MeshError> {
+        let own = self.voice.tag();
+        let by = self.neighbour_at(from);
+        let tag = by.and_then(|by| self.neighbours.get(&by)).map(|one| one.tag);
+        let whole = |unit: &[u8]| -> Result<Vec<u8>, MeshError> {
+            let CompactUnit::Long(long) = CompactUnit::parse(unit)? else {
+                return Err(FrameError::UnknownVersion.into());
+            };
+            let mut frame = vec![];
+            long.expand(own, tag.unwrap_or(PeerTag::NOBODY), &mut frame);
+            Ok(frame)
+        };
+        let frame = if form == Form::Full { unit.to_vec() } else { whole(unit)? };
+        if self.voice.is_own(&frame) {
+            return self.own_frame(from, &frame);
+        }
+        let Some(by) = by else {
+            self.counters.stranger += 1;
+            return Ok(());
+        };
+        let is_sealed = self.interfaces.get(&from.interface).is_some_and(|i| i.medium.hop_seal);
+        if !is_sealed {
+            self.carry(frame, Some(by));
+            return Ok(());
+        }
+        let Some(neighbour) = self.neighbours.get_mut(&by) else { return Ok(()) };
+        let opened = neighbour.hop.open(unit)?;
+        neighbour.is_there(self.now);
+        let frame = if form == Form::Full { opened.to_vec() } else { whole(opened)? };
+        self.carry(frame, Some(by));
+        Ok(())
+    }
+
+    fn neighbour_at(&self, from: From) -> Option<LinkId> {
+        let slot = *self.interfaces.get(&from.interface)?.addresses.get(&from.address)?;
+        Some(LinkId { interface: from.interface, slot })
+    }
+
+    /// Takes a frame that the mesh's own seal protects.
+    fn own_frame(&mut self, from: From, frame: &[u8]) -> Result<(), MeshError> {
+        if frame.get(18) == Some(&(sealane_frame::Kind::Control as u8)) {
+            if self.voice.hear_announcement(frame)? {
+                self.started_anew(from.interface);
+            }
+            return Ok(());
+        }
+        let said = self.voice.hear(Form::Full, frame)?;
+        self.said(from, said)
+    }
+
+    /// A neighbour has started: it knows nobody.
+    fn started_anew(&mut self, id: InterfaceId) {
+        let (announce, hello) = (self.soon(id, 16), self.soon(id, 8));
+        if let Some(interface) = self.interfaces.get_mut(&id) {
+            interface.hasten_announcement(announce);
+            interface.hasten_hello(hello);
+        }
+    }
+
+    fn said(&mut self, from: From, said: Said) -> Result<(), MeshError> {
+        if !self.voice.is_member(said.by.slot) {
+            // It still holds the epoch before the one in which it was removed.
+            return Err(MeshError::NotOurs);
+        }
+        let link = LinkId { interface: from.interface, slot: said.by.slot };
+        let done = match said.what {
+            MessageType::Hello => {
+                Hello::parse(&said.body).map(|hello| self.hear_hello(from, &said, &hello))
+            }
+            MessageType::Routes => {
+                RouteMessage::parse(&said.body).map(|told| self.hear_routes(link, &told))
+            }
+            MessageType::Request => Request::parse(&said.body)
+                .map(|all| all.iter().for_each(|one| self.hear_request(link, *one))),
+            MessageType::Probe => {
+                Probe::parse(&said.body).map(|probe| self.hear_probe(link, said.by, probe))
+            }
+            MessageType::Missing => {
+                Missing::parse(&said.body).map(|missing| self.hear_missing(link, missing))
+            }
+            MessageType::Report => Err(MeshError::NotOurs),
+        };
+        if done.is_err() {
+            self.event(Event::Faulty { slot: said.by.slot });
+        }
+        done
+    }
+
+    fn hear_hello(&mut self, from: From, said: &Said, hello: &Hello) {
+        let id = LinkId { interface: from.interface, slot: said.by.slot };
+        let at = HeardAt { id, tag: said.tag, address: from.address, now: self.now };
+        if self.neighbours.get(&id).is_some_and(|one| one.hop.sender().context != said.by.context) {
+            // What it told before it started anew holds no more: it may learn it back from here.
+            self.lose(id);
+        }
+        if !self.neighbours.contains_key(&id) && !self.meet(at, said.by, hello) {
+            return;
+        }
+        let Some(neighbour) = self.neighbours.get_mut(&id) else { return };
+        if !is_later(hello.sequence, neighbour.hello_sequence) {
+            self.counters.repeats += 1;
+            return;
+        }
+        if neighbour.hop.sender() == said.by {
+            neighbour.hop.go_on_at(u64::from(hello.hop_counter) << 8);
+        } else if let Some(hop) = hop_reader(&self.voice, said.by, hello) {
+            neighbour.hop = hop;
+        }
+        let stamp = Stamp { sent: hello.sent, heard: (self.now.0 as u32).wrapping_add(self.clock) };
+        let Some(interface) = self.interfaces.get_mut(&from.interface) else { return };
+        if neighbour.address != from.address {
+            interface.addresses.remove(&neighbour.address);
+            interface.addresses.insert(from.address, id.slot);
+        }
+        let is_back = neighbour.presence == Presence::Silent;
+        neighbour.hear(at, hello);
+        neighbour.stamp = Some(stamp);
+        let was_usable = neighbour.cost().is_some();
+        let own = self.voice.slot();
+        if let Some(listed) = hello.neighbours.iter().find(|listed| listed.slot == own) {
+            (neighbour.told, neighbour.told_at) = (listed.heard, self.now);
+        }
+        self.counters.bad_echoes += take_echoes(neighbour, interface, hello, own, self.now);
+        neighbour.settle(self.now);
+        let is_proven = neighbour.is_proven;
+        let is_usable = neighbour.cost().is_some();
+        let until = self.now + neighbour.interval.times(ROUTE_INTERVALS);
+        if hello.asks {
+            let at = self.soon(from.interface, 8);
+            if let Some(interface) = self.interfaces.get_mut(&from.interface) {
+                interface.hasten_announcement(at);
+            }
+        }
+        if is_usable && !was_usable {
+            self.tell_all(from.interface);
+        }
+        if is_usable && self.neighbours.get(&id).is_some_and(|one| one.routes_sequence.is_none()) {
+            self.ask_all(Some(id));
+        }
+        // What changes slowly is looked at once a second.
+        self.is_stale |= is_usable != was_usable || is_back;
+        for distance in hello.gateways.iter().filter(|_| is_proven) {
+            let told = Advertised { distance: *distance, is_gateway: true, attached: None };
+            self.hear_route(id, &told, until);
+        }
+        self.give_kept(id);
+    }
+
+    /// Begins to know a neighbour, if there is room.
+    fn meet(&mut self, at: HeardAt, by: HopSender, hello: &Hello) -> bool {
+        let hop = hop_reader(&self.voice, by, hello);
+        let Some(hop) = hop.filter(|_| self.neighbours.len() < MAX_MESH_NEIGHBOURS) else {
+            self.counters.no_room += 1;
+            return false;
+        };
+        self.neighbours.insert(at.id, Neighbour::new(at, hello, hop));
+        let soon = self.soon(at.id.interface, 8);
+        if let Some(interface) = self.interfaces.get_mut(&at.id.interface) {
+            interface.addresses.insert(at.address, at.id.slot);
+            interface.hasten_hello(soon);
+        }
+        self.event(Event::NeighbourFound { slot: at.id.slot, interface: at.id.interface });
+        true
+    }
+
+    fn hear_routes(&mut self, id: LinkId, told: &RouteMessage) {
+        let Some(neighbour) = self.neighbours.get_mut(&id) else { return };
+        let is_new = neighbour.routes_sequence.is_none_or(|last| is_later(told.sequence, last));
+        if !neighbour.is_proven || !is_new {
+            self.counters.repeats += u64::from(!is_new);
+            return;
+        }
+        neighbour.routes_sequence = Some(told.sequence);
+        self.is_stale |= neighbour.presence == Presence::Silent;
+        neighbour.is_there(self.now);
+        let until = self.now + neighbour.interval.times(ROUTE_INTERVALS);
+        told.routes.iter().for_each(|route| self.hear_route(id, route, until));
+    }
+
+    fn hear_route(&mut self, id: LinkId, told: &Advertised, until: crate::Time) {
+        let slot = told.distance.slot;
+        if slot == self.voice.slot() || !self.voice.is_member(slot) {
+            return;
+        }
+        if !self.has_asked && told.distance.metric > 0 {
+            // It may lead to those who take this machine for what it was before it started anew.
+            return;
+        }
+        self.stale.insert(slot);
+        if self.routes.hear(id, told, until) == Heard::Unfeasible {
+            self.ask_later(slot, Some(id));
+        }
+    }
+
+    /// Asks for a route of a later sequence: one neighbour, or all.
+    pub(super) fn ask_later(&mut self, slot: Slot, of: Option<LinkId>) {
+        let Some(destination) = self.routes.get_mut(slot) else { return };
+        if !destination.may_ask(self.now, REQUEST_PAUSE) {
+            return;
+        }
+        let sequence = destination.wanted();
+        let hops = sealane_frame::limits::MAX_HOP_LIMIT;
+        self.request(Request { slot, sequence, hops, to: None }, of);
+    }
+
+    /// Asks one neighbour, or all, for all routes: by a request for the own slot.
+    pub(super) fn ask_all(&mut self, of: Option<LinkId>) {
+        let (slot, sequence) = (self.voice.slot(), 0);
+        self.request(Request { slot, sequence, hops: 0, to: None }, of);
+    }
+
+    /// Sends a request to one neighbour, or all.
+    fn request(&mut self, request: Request, of: Option<LinkId>) {
+        let request = Request { to: of.map(|of| of.slot), ..request };
+        let ids: Vec<_> = match of {
+            Some(of) => vec![of.interface],
+            None => self.interfaces.keys().copied().collect(),
+        };
+        if self.requests.len() == MAX_REQUESTS_KNOWN {
+            self.requests.pop_front();
+        }
+        self.requests.push_back((request, self.now));
+        for id in ids {
+            let Some(interface) = self.interfaces.get_mut(&id) else { continue };
+            if interface.may_say(self.now, crate::interface::COMPACT_BYTES + 8).is_ok() {
+                self.counters.requests += 1;
+                self.say(id, MessageType::Request, &Request::write(&[request]), To::Everybody);
+            }
+        }
+    }
+
+    fn hear_request(&mut self, by: LinkId, request: Request) {
+        let is_proven = self.neighbours.get(&by).is_some_and(|one| one.is_proven);
+        let is_for_us = request.to.is_none_or(|to| to == self.voice.slot());
+        if !is_proven || !is_for_us {
+            return;
+        }
+        if request.slot == by.slot {
+            return self.tell_all(by.interface);
+        }
+        if request.slot == self.voice.slot() {
+            let may_raise = self.now.since(self.own_raised) >= RAISE_PAUSE;
+            let is_quiet = self.config.role == Role::Quiet;
+            if is_later(request.sequence, self.own_sequence) && may_raise && !is_quiet {
+                (self.own_sequence, self.own_raised) = (request.sequence, self.now);
+                self.news(request.slot);
+            }
+            return;
+        }
+        let Some(destination) = self.routes.get(request.slot) else { return };
+        let selected = destination.selected;
+        if selected.is_some_and(|one| !is_later(request.sequence, one.sequence)) {
+            let at = self.soon(by.interface, 16);
+            if let Some(interface) = self.interfaces.get_mut(&by.interface) {
+                interface.news.insert(request.slot);
+                interface.hasten_routes(at);
+            }
+            return;
+        }
+        let is_known = self.requests.iter().any(|(known, at)| {
+            let is_same = (known.slot, known.sequence) == (request.slot, request.sequence);
+            is_same && self.now.since(*at) < REQUEST_PAUSE.times(2)
+        });
+        let via = selected.map(|one| one.via).filter(|via| *via != by);
+        if !is_known && request.hops > 0 {
+            self.request(Request { hops: request.hops.min(15) - 1, ..request }, via);
+        }
+    }
+
+    fn hear_probe(&mut self, id: LinkId, by: HopSender, probe: Probe) {
+        if probe.to != self.voice.slot() {
+            return;
+        }
+        let now = self.now;
+        let Some(neighbour) = self.neighbours.get_mut(&id) else { return };
+        if neighbour.hop.sender().context != by.context {
+            return;
+        }
+        let address = neighbour.address;
+        if !probe.is_answer {
+            neighbour.is_there(now);
+            self.probe(id.interface, address, Probe { is_answer: true, to: id.slot, ..probe });
+            return;
+        }
+        if let Some(sent) = neighbour.answered(probe.number) {
+            neighbour.is_there(now);
+            neighbour.took(now.since(sent));
+            self.is_stale = true;
+        }
+    }
+
+    /// Sends parts again that a neighbour lacks.
+    fn hear_missing(&mut self, id: LinkId, missing: Missing) {
+        if missing.to != self.voice.slot() || !self.neighbours.contains_key(&id) {
+            return;
+        }
+        let Some(interface) = self.interfaces.get_mut(&id.interface) else { return };
+        let Some(sent) = interface.sent_parts.get(missing.id) else { return };
+        let address = self.neighbours.get(&id).map(|one| one.address);
+        if sent.to != To::Everybody && Some(sent.to) != address.map(To::Neighbour) {
+            return;
+        }
+        let parts = sent.units.iter().take(64).enumerate();
+        let lacks = parts.filter(|(at, _)| missing.parts >> at & 1 == 1);
+        let (to, units): (_, Vec<_>) = (sent.to, lacks.map(|(_, unit)| unit.clone()).collect());
+        self.send_parts(id.interface, to, crate::Urgency::Normal, units);
+    }
+}
+
+/// Takes the time stamps that come back to this machine, and counts those that cannot be.
+fn take_echoes(
+    neighbour: &mut Neighbour,
+    interface: &Interface,
+    hello: &Hello,
+    own: Slot,
+    now: crate::Time,
+) -> u64 {
+    let mut bad = 0;
+    for echo in &hello.echoes {
+        let listed = hello.neighbours.get(usize::from(echo.index));
+        if listed.is_none_or(|listed| listed.slot != own) {
+            continue;
+        }
+        let held = Span(hello.sent.wrapping_sub(echo.heard).into());
+        let whole = interface.stamp(echo.sent).map(|sent| now.since(sent));
+        let round_trip = whole.and_then(|whole| whole.0.checked_sub(held.0)).map(Span);
+        match round_trip {
+            Some(round_trip) if neighbour.took(round_trip) => neighbour.is_proven = true,
+            _ => bad += 1,
+        }
+    }
+    bad
+}
+
+fn hop_reader(voice: &crate::voice::Voice, by: HopSender, hello: &Hello) -> Option<HopReader> {
+    let secret = voice.epochs().secret(by.epoch)?;
+    Some(HopReader::new(secret, by, u64::from(hello.hop_counter) << 8))
+}
+
+/// What the header of a part says of its place.
+fn part_at(from: Address, header: &[u8]) -> Option<PartAt> {
+    match *header {
+        [first, second] => Some(PartAt {
+            from,
+            id: u16::from((first << 1 | second >> 7) & 0x7f),
+            index: u16::from(second & 0x3f),
+            is_last: second & 0x40 != 0,
+        }),
+        [_, id_low, id_high, low, high, ..] => {
+            let index = u16::from_le_bytes([low, high]);
+            let id = u16::from_le_bytes([id_low, id_high]);
+            Some(PartAt { from, id, index: index & 0x7fff, is_last: index >> 15 == 1 })
+        }
+        _ => None,
+    }
+}
+
+/// Hello intervals for which a route holds that is not told again.
+const ROUTE_INTERVALS: u64 = 3 * crate::interface::WHOLE_HELLOS + 4;
+/// The shortest time between two requests for one destination.
+const REQUEST_PAUSE: Span = Span::millis(500);
+/// The shortest time between two sequences of the own routes that were asked for.
+const RAISE_PAUSE: Span = Span::millis(300);
+/// How long the sender of parts may be silent between two of them, at least.
+const PART_PAUSE: Span = Span::millis(20);
+/// The shortest time between two warnings of the own slot.
+const WARN_PAUSE: Span = Span::seconds(60);

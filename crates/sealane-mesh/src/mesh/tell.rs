@@ -1,0 +1,279 @@
+//! What a machine tells its neighbours.
+
+use std::sync::Arc;
+
+use sealane_frame::limits::MAX_SHORT_UNIT_BYTES;
+use sealane_frame::{Fragment, LongFrame, ShortFragment};
+use sealane_seal::Form;
+
+use super::Mesh;
+use crate::hello::{BEST, Distance, Echo, INTERVAL_STEP, Listed};
+use crate::interface::Whole;
+use crate::messages::{Advertised, MessageType, ROUTES_BYTES_MIN};
+use crate::parts::SentFrame;
+use crate::{Address, Hello, InterfaceId, Output, Probe, Role, RouteMessage, Span, To, Urgency};
+
+impl Mesh {
+    /// Sends a message of the mesh, whatever air time is left: its caller has spent it.
+    pub(super) fn say(&mut self, id: InterfaceId, what: MessageType, body: &[u8], to: To) {
+        let Some(interface) = self.interfaces.get(&id) else { return };
+        let Ok(unit) = self.voice.say(interface.medium.form, what, body) else { return };
+        self.counters.control_bytes += unit.len() as u64;
+        self.send(id, to, unit, Urgency::Control);
+    }
+
+    /// Sends a unit, in parts if it is longer than the interface carries.
+    pub(super) fn send(&mut self, id: InterfaceId, to: To, unit: Vec<u8>, urgency: Urgency) {
+        let Some(interface) = self.interfaces.get_mut(&id) else { return };
+        let air = interface.air(unit.len());
+        interface.budget.spend(self.now, urgency, to, air);
+        if unit.len() <= interface.medium.mtu {
+            let unit = unit.into();
+            self.outputs.push_back(Output::Send { interface: id, to, unit, urgency });
+            return;
+        }
+        let parts = interface.numbers.parts;
+        let Some(units) = split(&unit, interface.medium.mtu, parts) else {
+            self.counters.fragments += 1;
+            return;
+        };
+        let name = interface.part_name();
+        interface.numbers.parts = parts.wrapping_add(1);
+        interface.sent_parts.keep(SentFrame { id: name, to, units: units.clone() });
+        let outputs = units.into_iter();
+        self.outputs.extend(outputs.map(|unit| Output::Send { interface: id, to, unit, urgency }));
+    }
+
+    /// Announces the machine.
+    pub(super) fn announce(&mut self, id: InterfaceId) {
+        let Some(interface) = self.interfaces.get_mut(&id) else { return };
+        if let Err(ready) = interface.may_say(self.now, ANNOUNCEMENT_BYTES) {
+            interface.announce_at = Some(ready);
+            return;
+        }
+        interface.announced(self.now);
+        let again = interface.announced_in.filter(|(_, at)| self.now.since(*at) < PARTS_KEPT);
+        let again = again.and_then(|(id, _)| interface.sent_parts.get(id));
+        if let Some(units) = again.map(|sent| sent.units.clone()) {
+            // Who has heard some of these parts needs the others only.
+            return self.send_parts(id, To::Everybody, Urgency::Control, units);
+        }
+        let parts = interface.part_name();
+        interface.announced_in = Some((parts, self.now));
+        let form = interface.medium.form;
+        let Ok(frame) = self.voice.announcement() else { return };
+        let Some(unit) = in_form(form, frame) else { return };
+        self.counters.announcements += 1;
+        self.counters.control_bytes += unit.len() as u64;
+        self.send(id, To::Everybody, unit, Urgency::Control);
+    }
+
+    /// Says hello on an interface, and sets when the next one is due.
+    pub(super) fn hello(&mut self, id: InterfaceId) {
+        let Some(interface) = self.interfaces.get_mut(&id) else { return };
+        if let Err(ready) = interface.may_say(self.now, HELLO_UNIT_BYTES) {
+            interface.hello_at = ready;
+            return;
+        }
+        interface.adapt(self.neighbours.keys().filter(|link| link.interface == id).count());
+        // Never later than told, so that one that is late is one that is lost.
+        let early = self.random.within(interface.interval.part(8));
+        let next = self.now + Span(interface.interval.0 - early.0);
+        let asks = interface.asks;
+        interface.count_hello(self.now, next);
+        let (interval, load) = (interface.interval, interface.load);
+        let hellos = interface.numbers.hellos;
+        let mut hello = Hello {
+            sleeps: self.config.sleeps,
+            asks,
+            sequence: hellos as u16,
+            sent: self.stamp(),
+            interval: interval.0.div_ceil(INTERVAL_STEP.0).min(u16::MAX.into()) as u16,
+            load,
+            hop_counter: (self.voice.hop().next() >> 8) as u32 & 0x00ff_ffff,
+            ..Hello::default()
+        };
+        self.list(id, hellos, &mut hello);
+        hello.gateways = self.nearest_gateways();
+        if let Some(interface) = self.interfaces.get_mut(&id) {
+            interface.stamped(hello.sent, self.now);
+        }
+        self.counters.hellos += 1;
+        self.say(id, MessageType::Hello, &hello.to_bytes(), To::Everybody);
+    }
+
+    /// Lists the neighbours that have not been listed for longest, and gives time stamps back.
+    fn list(&mut self, id: InterfaceId, hellos: u64, hello: &mut Hello) {
+        let here = |link: &crate::neighbour::LinkId| link.interface == id;
+        let count = self.neighbours.keys().filter(|link| here(link)).count();
+        let Some(room) = self.interfaces.get(&id).map(|one| one.hello_room(count)) else { return };
+        let mut ones: Vec<_> = self.neighbours.values_mut().filter(|one| here(&one.id)).collect();
+        ones.sort_by_key(|one| (one.listed, one.id));
+        ones.truncate(room.neighbours);
+        for one in &mut ones {
+            one.listed = hellos;
+            let heard = one.arrived.of_fifteen();
+            let told = one.told.min(BEST);
+            hello.neighbours.push(Listed { slot: one.id.slot, heard, told });
+        }
+        let mut stamps: Vec<_> = ones.into_iter().enumerate().collect();
+        stamps.retain(|(_, one)| one.stamp.is_some());
+        stamps.sort_by_key(|(at, one)| (one.echoed, *at));
+        for (at, one) in stamps.into_iter().take(room.echoes) {
+            let Some(stamp) = one.stamp.take() else { continue };
+            one.echoed = hellos;
+            let index = at as u8;
+            hello.echoes.push(Echo { index, sent: stamp.sent, heard: stamp.heard });
+        }
+    }
+
+    /// The two nearest gateways, or this one and the nearest other.
+    fn nearest_gateways(&mut self) -> Vec<Distance> {
+        let mut slots: Vec<_> = self
+            .routes
+            .iter()
+            .filter(|(_, one)| one.is_gateway)
+            .filter_map(|(slot, one)| Some((one.selected?.metric, slot)))
+            .collect();
+        slots.sort_unstable();
+        let mut gateways = vec![];
+        if self.config.role == Role::Gateway {
+            gateways.push(self.own_distance());
+        }
+        let room = crate::limits::MAX_HELLO_GATEWAYS - gateways.len();
+        for (_, slot) in slots.into_iter().take(room) {
+            let told = self.routes.tell(slot, self.now, false);
+            gateways.extend(told.map(|told| told.distance));
+        }
+        gateways
+    }
+
+    fn own_distance(&self) -> Distance {
+        Distance { slot: self.voice.slot(), sequence: self.own_sequence, metric: 0 }
+    }
+
+    /// Tells neighbours the routes that are new, or all of them.
+    pub(super) fn tell_routes(&mut self, id: InterfaceId) {
+        let Some(interface) = self.interfaces.get_mut(&id) else { return };
+        interface.routes_at = None;
+        let (news, whole) = (std::mem::take(&mut interface.news), interface.whole.take());
+        let room = interface.room();
+        let own = self.voice.slot();
+        let slots: Vec<_> = match whole {
+            Some(_) => std::iter::once(own).chain(self.routes.iter().map(|one| one.0)).collect(),
+            None => news.into_iter().collect(),
+        };
+        let (mut message, mut bytes) = (vec![], ROUTES_BYTES_MIN);
+        let mut rest = slots.into_iter();
+        while let Some(slot) = rest.next() {
+            // What is new is told with its addresses: they may be new too.
+            let with_addresses = whole != Some(Whole::Distances);
+            let told = if slot == own {
+                self.own_route(with_addresses)
+            } else {
+                self.routes.tell(slot, self.now, with_addresses)
+            };
+            let Some(told) = told else { continue };
+            if bytes + told.bytes() > room || message.len() == ROUTES_MAX {
+                let full = std::mem::take(&mut message);
+                bytes = ROUTES_BYTES_MIN;
+                if !self.say_routes(id, full) {
+                    self.put_off(id, std::iter::once(slot).chain(rest));
+                    return;
+                }
+            }
+            bytes += told.bytes();
+            message.push(told);
+        }
+        if !message.is_empty() {
+            self.say_routes(id, message);
+        }
+    }
+
+    fn own_route(&self, with_addresses: bool) -> Option<Advertised> {
+        if self.config.role == Role::Quiet {
+            return None;
+        }
+        let attached = Some(self.config.attached.clone());
+        Some(Advertised {
+            distance: self.own_distance(),
+            is_gateway: self.config.role == Role::Gateway,
+            attached: attached.filter(|tags| with_addresses && !tags.is_empty()),
+        })
+    }
+
+    /// Sends one route message if there is air time; else its routes are put off.
+    fn say_routes(&mut self, id: InterfaceId, routes: Vec<Advertised>) -> bool {
+        let Some(interface) = self.interfaces.get_mut(&id) else { return false };
+        let bytes: usize = routes.iter().map(Advertised::bytes).sum();
+        if interface.may_say(self.now, bytes + CONTROL_BYTES).is_err() {
+            self.put_off(id, routes.iter().map(|route| route.distance.slot));
+            return false;
+        }
+        interface.numbers.routes = interface.numbers.routes.wrapping_add(1);
+        let message = RouteMessage { sequence: interface.numbers.routes, routes };
+        self.counters.route_messages += 1;
+        self.say(id, MessageType::Routes, &message.to_bytes(), To::Everybody);
+        true
+    }
+
+    /// Tells routes later, when there is air time again.
+    fn put_off(&mut self, id: InterfaceId, slots: impl Iterator<Item = sealane_seal::Slot>) {
+        let Some(interface) = self.interfaces.get_mut(&id) else { return };
+        interface.news.extend(slots);
+        let room = interface.room() + CONTROL_BYTES;
+        let ready = interface.may_say(self.now, room).err();
+        interface.hasten_routes(ready.unwrap_or(self.now + Span::millis(10)));
+    }
+
+    /// Sends a probe, or an answer, to one neighbour, if there is air time.
+    pub(super) fn probe(&mut self, id: InterfaceId, to: Address, probe: Probe) -> bool {
+        let Some(interface) = self.interfaces.get_mut(&id) else { return false };
+        if interface.may_say(self.now, CONTROL_BYTES + Probe::BYTES).is_err() {
+            return false;
+        }
+        self.counters.probes += 1;
+        self.say(id, MessageType::Probe, &probe.to_bytes(), To::Neighbour(to));
+        true
+    }
+}
+
+/// A frame as a unit of an interface.
+pub(super) fn in_form(form: Form, frame: Vec<u8>) -> Option<Vec<u8>> {
+    if form == Form::Full {
+        return Some(frame);
+    }
+    let mut unit = Vec::with_capacity(frame.len());
+    LongFrame::of(&frame).ok()?.write(&mut unit);
+    Some(unit)
+}
+
+/// A unit in parts of at most `mtu` bytes.
+fn split(unit: &[u8], mtu: usize, id: u16) -> Option<Vec<Arc<[u8]>>> {
+    let mut units = vec![];
+    let mut keep = |write: &dyn Fn(&mut Vec<u8>)| {
+        let mut part = Vec::with_capacity(mtu);
+        write(&mut part);
+        units.push(part.into());
+    };
+    if mtu <= MAX_SHORT_UNIT_BYTES {
+        let parts = ShortFragment::split(unit, id as u8, mtu).ok()?;
+        parts.for_each(|part| keep(&|out| part.write(out)));
+    } else {
+        let parts = Fragment::split(unit, id, mtu).ok()?;
+        parts.for_each(|part| keep(&|out| part.write(out)));
+    }
+    Some(units)
+}
+
+/// The bytes of an announcement on the air, at most.
+const ANNOUNCEMENT_BYTES: usize = 170;
+/// The bytes that a hello takes, at most.
+const HELLO_UNIT_BYTES: usize = 138;
+/// For so long parts of an announcement are sent again under their name: less than those who hear
+/// some of them wait for the others.
+const PARTS_KEPT: Span = Span::millis(4000);
+/// What a message of the mesh has around its body, about.
+const CONTROL_BYTES: usize = crate::interface::COMPACT_BYTES;
+/// Routes of one message.
+const ROUTES_MAX: usize = crate::limits::MAX_MESSAGE_ROUTES;

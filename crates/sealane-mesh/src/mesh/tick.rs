@@ -1,0 +1,179 @@
+//! What a machine does when its time has come.
+
+use super::Mesh;
+use crate::limits::MESH_PROBES;
+use crate::messages::Missing;
+use crate::neighbour::{LinkId, Neighbour, Presence, SentProbe};
+use crate::{Event, InterfaceId, MessageType, Probe, Role, Span, Time, To, Urgency};
+
+impl Mesh {
+    pub(super) fn tick(&mut self) {
+        for id in self.interfaces.keys().copied().collect::<Vec<_>>() {
+            self.tick_interface(id);
+        }
+        for id in self.neighbours.keys().copied().collect::<Vec<_>>() {
+            self.tick_neighbour(id);
+        }
+        if self.now >= self.second_at {
+            self.second_at = self.now + Span::seconds(1);
+            self.voice.allow_trials();
+            let voice = &self.voice;
+            self.routes.sweep(self.now, |slot| voice.is_member(slot));
+            // Routes run out, and the blamed are forgiven.
+            self.is_stale = true;
+        }
+        if !self.has_asked && self.remembered_until().is_some_and(|at| at <= self.now) {
+            self.has_asked = true;
+            self.ask_all(None);
+        }
+        if self.config.role == Role::Gateway && self.report_at.is_some_and(|at| at <= self.now) {
+            self.report_at = Some(self.now + self.report_pause());
+            self.report();
+        }
+        self.send_waiting();
+    }
+
+    fn tick_interface(&mut self, id: InterfaceId) {
+        let Some(interface) = self.interfaces.get(&id) else { return };
+        let (now, is_due) = (self.now, |at: Option<Time>| at.is_some_and(|at| at <= self.now));
+        let announces = is_due(interface.announce_at);
+        let greets = interface.hello_at <= now;
+        let tells = is_due(interface.routes_at);
+        let lacks = is_due(interface.wanted_parts.due());
+        if announces {
+            self.announce(id);
+        }
+        if greets {
+            self.hello(id);
+            self.raise_own();
+        }
+        if tells {
+            self.tell_routes(id);
+        }
+        if lacks {
+            self.ask_parts(id);
+        }
+    }
+
+    /// Now and then the own routes have a later sequence, so that others can take longer ways.
+    fn raise_own(&mut self) {
+        let longest = self.interfaces.values().map(|one| one.interval).min();
+        let pause = longest.unwrap_or_default().times(crate::interface::WHOLE_HELLOS);
+        if self.now.since(self.own_raised) >= pause {
+            self.own_raised = self.now;
+            self.own_sequence = self.own_sequence.wrapping_add(1);
+        }
+    }
+
+    fn ask_parts(&mut self, id: InterfaceId) {
+        let Some(interface) = self.interfaces.get_mut(&id) else { return };
+        let pause = interface.medium.air(interface.medium.mtu).times(4).max(Span::millis(20));
+        let lacks = interface.wanted_parts.ask(self.now, pause);
+        for lack in lacks {
+            let Some(interface) = self.interfaces.get_mut(&id) else { return };
+            let Some(to) = interface.addresses.get(&lack.from).copied() else { continue };
+            let missing = Missing { to, id: lack.id, parts: lack.parts };
+            let body = missing.to_bytes();
+            let bytes = crate::interface::COMPACT_BYTES + body.len();
+            let air = interface.air(bytes);
+            // It saves the air time of all that has come: it is a part of the data's share.
+            let to = To::Neighbour(lack.from);
+            if interface.budget.may(self.now, Urgency::Normal, to, air) {
+                self.counters.parts_asked += u64::from(lack.parts.count_ones());
+                self.say(id, MessageType::Missing, &body, to);
+            }
+        }
+    }
+
+    /// When something is to be done about a neighbour.
+    pub(super) fn neighbour_wake(&self, neighbour: &Neighbour) -> Option<Time> {
+        let is_used = self.used.contains(&neighbour.id);
+        let lost = neighbour.heard + lost_after(neighbour);
+        let silent = neighbour.due + self.interfaces.get(&neighbour.id.interface)?.grace();
+        Some(match neighbour.presence {
+            Presence::Heard if is_used && !neighbour.sleeps => neighbour.due.min(lost),
+            Presence::Heard => silent.min(lost),
+            Presence::Asked { next, .. } => next.min(silent),
+            Presence::Silent => lost,
+        })
+    }
+
+    fn tick_neighbour(&mut self, id: LinkId) {
+        let Some(interface) = self.interfaces.get(&id.interface) else { return };
+        let (gap, grace) = (interface.gap(), interface.grace());
+        let is_used = self.used.contains(&id);
+        let now = self.now;
+        let Some(neighbour) = self.neighbours.get_mut(&id) else { return };
+        if now >= neighbour.heard + lost_after(neighbour) {
+            return self.lose(id);
+        }
+        let is_late = now >= neighbour.due + grace;
+        match neighbour.presence {
+            Presence::Silent => {}
+            _ if is_late => self.silence(id),
+            Presence::Heard if is_used && !neighbour.sleeps && now >= neighbour.due => {
+                neighbour.presence = Presence::Asked { probes: 0, next: now };
+                self.ask_neighbour(id, gap);
+            }
+            Presence::Asked { next, .. } if now >= next => self.ask_neighbour(id, gap),
+            _ => {}
+        }
+    }
+
+    /// Nothing goes by a neighbour until it is heard again.
+    fn silence(&mut self, id: LinkId) {
+        let Some(neighbour) = self.neighbours.get_mut(&id) else { return };
+        neighbour.presence = Presence::Silent;
+        self.is_stale = true;
+        if self.used.contains(&id) {
+            self.event(Event::NextHopSilent { slot: id.slot, interface: id.interface });
+        }
+    }
+
+    /// Asks a next hop that was not heard in time whether it is there, or gives it up.
+    fn ask_neighbour(&mut self, id: LinkId, gap: Span) {
+        let number = self.random.word() as u32;
+        let now = self.now;
+        let Some(neighbour) = self.neighbours.get_mut(&id) else { return };
+        let Presence::Asked { probes, .. } = neighbour.presence else { return };
+        if probes == MESH_PROBES {
+            return self.silence(id);
+        }
+        neighbour.probed(SentProbe { number, at: now });
+        let address = neighbour.address;
+        let probe = Probe { is_answer: false, to: id.slot, number };
+        let is_sent = self.probe(id.interface, address, probe);
+        // Without air time a neighbour is not thought to be silent.
+        let probes = probes + u8::from(is_sent);
+        if let Some(neighbour) = self.neighbours.get_mut(&id) {
+            neighbour.presence = Presence::Asked { probes, next: now + gap };
+        }
+    }
+
+    /// How often this gateway reports: at the pace of its slowest interface.
+    fn report_pause(&self) -> Span {
+        let pause = |one: &crate::interface::Interface| {
+            let air = one.air(REPORT_BYTES).0;
+            let share = u64::from(one.medium.duty_ppm).max(1);
+            if one.medium.has_duty() {
+                Span(air * REPORT_SHARE * 1_000_000 / share)
+            } else {
+                Span(0)
+            }
+        };
+        let slowest = self.interfaces.values().map(pause).max().unwrap_or_default();
+        slowest.max(Span::seconds(2))
+    }
+}
+
+/// After how long a neighbour is forgotten.
+fn lost_after(neighbour: &Neighbour) -> Span {
+    neighbour.interval.times(LOST_INTERVALS)
+}
+
+/// Hello intervals after which a neighbour is forgotten.
+const LOST_INTERVALS: u64 = 12;
+/// The bytes of a report, at most.
+const REPORT_BYTES: usize = 310;
+/// A report takes one part of so many of the duty cycle.
+const REPORT_SHARE: u64 = 20;

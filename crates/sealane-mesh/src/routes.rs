@@ -1,0 +1,351 @@
+//! Routes without loops: the feasibility condition and the requests of RFC 8966, where each
+//! destination is one machine and its slot is the router id.
+
+use std::collections::BTreeMap;
+
+use sealane_frame::PeerTag;
+use sealane_seal::Slot;
+
+use crate::hello::{Distance, INFINITE};
+use crate::limits::{MAX_ATTACHED_TOTAL, MAX_CANDIDATES};
+use crate::messages::Advertised;
+use crate::neighbour::LinkId;
+use crate::{Span, Time};
+
+/// What is known of all machines.
+#[derive(Debug, Default)]
+pub(crate) struct Routes {
+    destinations: BTreeMap<Slot, Destination>,
+    attached: usize,
+    /// Addresses, or who is a gateway, have changed since that was asked last.
+    is_renamed: bool,
+}
+
+/// What is known of one.
+#[derive(Debug, Default)]
+pub(crate) struct Destination {
+    /// The shortest distance that was ever told to others, of the latest sequence.
+    feasible: Option<Feasible>,
+    candidates: Vec<Candidate>,
+    pub(crate) selected: Option<Selected>,
+    /// Another way is better since then.
+    better: Option<Better>,
+    pub(crate) is_gateway: bool,
+    pub(crate) attached: Vec<PeerTag>,
+    /// When a later sequence was asked for last.
+    asked: Option<Time>,
+    /// The sequence of the last route, and when it was lost.
+    lost: Option<(u16, Time)>,
+    told_at: Time,
+}
+
+/// A sequence and a metric.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Feasible {
+    sequence: u16,
+    metric: u16,
+}
+
+/// What one neighbour told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Candidate {
+    via: LinkId,
+    sequence: u16,
+    metric: u16,
+    until: Time,
+}
+
+/// The way that is used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Selected {
+    pub(crate) via: LinkId,
+    pub(crate) sequence: u16,
+    /// From here on, the hop to the neighbour too.
+    pub(crate) metric: u16,
+    is_avoided: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Better {
+    via: LinkId,
+    since: Time,
+}
+
+/// What the machine knows of a neighbour, as a choice needs it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Way {
+    pub(crate) cost: u16,
+    /// Frames vanish behind it.
+    pub(crate) is_avoided: bool,
+    /// How long another way has to be better than this one: some hello intervals.
+    pub(crate) patience: Span,
+}
+
+/// What became of an update.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Heard {
+    /// It counts, or changes nothing.
+    Taken,
+    /// It may be a loop: a route of a later sequence is wanted.
+    Unfeasible,
+}
+
+/// What a choice has changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Choice {
+    pub(crate) before: Option<Selected>,
+    pub(crate) now: Option<Selected>,
+    /// There are ways, but none that is surely without a loop.
+    pub(crate) starves: bool,
+}
+
+/// A route is told as lost for so long.
+const LOST: Span = Span::seconds(30);
+/// What was told of a destination is remembered for so long: RFC 8966, appendix B.
+const REMEMBERED: Span = Span::seconds(180);
+
+/// Whether a sequence is later than another one.
+pub(crate) fn is_later(sequence: u16, than: u16) -> bool {
+    let ahead = sequence.wrapping_sub(than);
+    ahead != 0 && ahead < 1 << 15
+}
+
+impl Destination {
+    /// RFC 8966, section 3.5.1: shorter than all that was ever told, or of a later sequence.
+    fn is_feasible(&self, sequence: u16, metric: u16) -> bool {
+        self.feasible.is_none_or(|told| {
+            is_later(sequence, told.sequence) || sequence == told.sequence && metric < told.metric
+        })
+    }
+
+    /// The sequence of which any route would be feasible.
+    pub(crate) fn wanted(&self) -> u16 {
+        let lost = self.lost.map(|(sequence, _)| sequence);
+        let told = self.feasible.map(|told| told.sequence);
+        told.or(lost).map_or(0, |sequence| sequence.wrapping_add(1))
+    }
+
+    /// Whether a later sequence may be asked for again.
+    pub(crate) fn may_ask(&mut self, now: Time, pause: Span) -> bool {
+        let may = self.asked.is_none_or(|asked| now.since(asked) >= pause);
+        if may {
+            self.asked = Some(now);
+        }
+        may
+    }
+
+    pub(crate) fn candidates(&self) -> usize {
+        self.candidates.len()
+    }
+
+    fn hear(&mut self, via: LinkId, distance: Distance, until: Time) -> Heard {
+        let Distance { sequence, metric, .. } = distance;
+        let known = self.candidates.iter().position(|one| one.via == via);
+        if metric == INFINITE {
+            self.candidates.retain(|one| one.via != via);
+            return Heard::Taken;
+        }
+        let fresh = Candidate { via, sequence, metric, until };
+        let is_feasible = self.is_feasible(sequence, metric);
+        let is_selected = self.selected.is_some_and(|selected| selected.via == via);
+        if !is_feasible && is_selected {
+            // What it told before stays true for the question of loops.
+            return Heard::Unfeasible;
+        }
+        let has_room = self.candidates.len() < MAX_CANDIDATES;
+        match known.and_then(|at| self.candidates.get_mut(at)) {
+            Some(candidate) => *candidate = fresh,
+            None if has_room => self.candidates.push(fresh),
+            None => self.replace_worst(fresh),
+        }
+        match is_feasible || self.selected.is_some() {
+            true => Heard::Taken,
+            false => Heard::Unfeasible,
+        }
+    }
+
+    /// Takes a way in place of the worst of the others, if that is worse.
+    fn replace_worst(&mut self, fresh: Candidate) {
+        let selected = self.selected.map(|selected| selected.via);
+        let rank = |one: &Candidate| (self.is_feasible(one.sequence, one.metric), one.metric);
+        let worse = |one: &Candidate| {
+            let (feasible, metric) = rank(one);
+            (!feasible, metric)
+        };
+        let others = self.candidates.iter().enumerate();
+        let others = others.filter(|(_, one)| Some(one.via) != selected);
+        let worst = others.max_by_key(|(_, one)| worse(one)).map(|(at, one)| (at, worse(one)));
+        if let Some((at, worst)) = worst
+            && worse(&fresh) < worst
+            && let Some(place) = self.candidates.get_mut(at)
+        {
+            *place = fresh;
+        }
+    }
+
+    /// Chooses a way. The one in use stays unless it is lost, or another is clearly better for a
+    /// while.
+    fn choose(&mut self, now: Time, way: &impl Fn(LinkId) -> Option<Way>) -> Choice {
+        self.candidates.retain(|one| now < one.until);
+        let ways = self.candidates.iter().filter_map(|one| {
+            let way = way(one.via)?;
+            let metric = one.metric.checked_add(way.cost).filter(|metric| *metric < INFINITE)?;
+            let feasible = self.is_feasible(one.sequence, one.metric);
+            let (via, sequence, is_avoided) = (one.via, one.sequence, way.is_avoided);
+            Some((Selected { via, sequence, metric, is_avoided }, way.patience, feasible))
+        });
+        let ways: Vec<_> = ways.collect();
+        let usable = || ways.iter().filter(|(_, _, feasible)| *feasible);
+        let best = usable().min_by_key(|(one, _, _)| (one.is_avoided, one.metric, one.via));
+        let before = self.selected;
+        let current = before.and_then(|before| usable().find(|(one, ..)| one.via == before.via));
+        let chosen = match (current, best) {
+            (Some((current, patience, _)), Some((best, ..))) if best.via != current.via => {
+                let is_clear = best.metric.saturating_add(margin(current.metric)) < current.metric;
+                let escapes = current.is_avoided && !best.is_avoided;
+                let is_patient = is_clear && self.is_better_long(now, best.via, *patience);
+                if !is_clear {
+                    self.better = None;
+                }
+                Some(if escapes || is_patient { *best } else { *current })
+            }
+            (Some((current, ..)), _) => {
+                self.better = None;
+                Some(*current)
+            }
+            (None, best) => best.map(|(best, ..)| *best),
+        };
+        self.select(now, chosen);
+        Choice { before, now: chosen, starves: chosen.is_none() && !ways.is_empty() }
+    }
+
+    /// Whether one way has been the better one for as long as that.
+    fn is_better_long(&mut self, now: Time, via: LinkId, patience: Span) -> bool {
+        match self.better {
+            Some(better) if better.via == via => now.since(better.since) >= patience,
+            _ => {
+                self.better = Some(Better { via, since: now });
+                false
+            }
+        }
+    }
+
+    fn select(&mut self, now: Time, chosen: Option<Selected>) {
+        match (self.selected, chosen) {
+            (Some(before), None) => self.lost = Some((before.sequence, now)),
+            (_, Some(_)) => self.lost = None,
+            _ => {}
+        }
+        if self.selected.map(|one| one.via) != chosen.map(|one| one.via) {
+            self.better = None;
+        }
+        self.selected = chosen;
+    }
+
+    /// The distance to tell others. What is told is remembered, so that nothing longer is taken.
+    fn tell(&mut self, slot: Slot, now: Time) -> Option<Distance> {
+        let Some(selected) = self.selected else {
+            let (sequence, at) = self.lost?;
+            let is_fresh = now.since(at) < LOST;
+            return is_fresh.then_some(Distance { slot, sequence, metric: INFINITE });
+        };
+        let Selected { sequence, metric, .. } = selected;
+        if self.is_feasible(sequence, metric) {
+            self.feasible = Some(Feasible { sequence, metric });
+        }
+        self.told_at = now;
+        Some(Distance { slot, sequence, metric })
+    }
+
+    fn is_forgotten(&self, now: Time) -> bool {
+        let is_used = self.selected.is_some() || !self.candidates.is_empty();
+        let lost = self.lost.map_or(self.told_at, |(_, at)| at.max(self.told_at));
+        !is_used && now.since(lost) >= REMEMBERED
+    }
+}
+
+impl Routes {
+    /// Takes what a neighbour tells of a destination that is not this machine.
+    pub(crate) fn hear(&mut self, via: LinkId, told: &Advertised, until: Time) -> Heard {
+        let slot = told.distance.slot;
+        if told.distance.metric == INFINITE && !self.destinations.contains_key(&slot) {
+            return Heard::Taken;
+        }
+        let destination = self.destinations.entry(slot).or_default();
+        let heard = destination.hear(via, told.distance, until);
+        let is_its = destination.selected.is_none_or(|selected| selected.via == via);
+        if told.distance.metric < INFINITE && is_its {
+            self.is_renamed |= destination.is_gateway != told.is_gateway;
+            destination.is_gateway = told.is_gateway;
+            if let Some(tags) = &told.attached {
+                let others = self.attached - destination.attached.len();
+                if others + tags.len() <= MAX_ATTACHED_TOTAL {
+                    self.attached = others + tags.len();
+                    self.is_renamed |= destination.attached != *tags;
+                    destination.attached.clone_from(tags);
+                }
+            }
+        }
+        heard
+    }
+
+    /// Whether addresses, or who is a gateway, have changed since the last call.
+    pub(crate) fn take_renamed(&mut self) -> bool {
+        std::mem::take(&mut self.is_renamed)
+    }
+
+    pub(crate) fn get(&self, slot: Slot) -> Option<&Destination> {
+        self.destinations.get(&slot)
+    }
+
+    pub(crate) fn get_mut(&mut self, slot: Slot) -> Option<&mut Destination> {
+        self.destinations.get_mut(&slot)
+    }
+
+    /// All destinations, by slot.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Slot, &Destination)> {
+        self.destinations.iter().map(|(slot, one)| (*slot, one))
+    }
+
+    /// Chooses a way to a destination.
+    pub(crate) fn choose(
+        &mut self,
+        slot: Slot,
+        now: Time,
+        way: &impl Fn(LinkId) -> Option<Way>,
+    ) -> Option<Choice> {
+        self.destinations.get_mut(&slot).map(|destination| destination.choose(now, way))
+    }
+
+    /// What is told of a destination.
+    pub(crate) fn tell(&mut self, slot: Slot, now: Time, with_tags: bool) -> Option<Advertised> {
+        let destination = self.destinations.get_mut(&slot)?;
+        let distance = destination.tell(slot, now)?;
+        let has_tags = with_tags && distance.metric < INFINITE;
+        let attached = has_tags.then(|| destination.attached.clone());
+        let attached = attached.filter(|tags| !tags.is_empty());
+        Some(Advertised { distance, is_gateway: destination.is_gateway, attached })
+    }
+
+    /// Forgets all that a neighbour told.
+    pub(crate) fn forget(&mut self, via: LinkId) {
+        for destination in self.destinations.values_mut() {
+            destination.candidates.retain(|one| one.via != via);
+        }
+    }
+
+    /// Forgets the destinations of which nothing was known for long, and those that are no members
+    /// any more.
+    pub(crate) fn sweep(&mut self, now: Time, is_member: impl Fn(Slot) -> bool) {
+        self.destinations.retain(|slot, one| is_member(*slot) && !one.is_forgotten(now));
+        self.attached = self.destinations.values().map(|one| one.attached.len()).sum();
+    }
+}
+
+/// By how much another way has to be better.
+fn margin(metric: u16) -> u16 {
+    (metric / 4).max(crate::neighbour::COST_MIN / 2)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,382 @@
+//! How a machine speaks to its neighbours and understands them: the mesh's group, sealed and
+//! opened.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use sealane_frame::limits::MAX_HOP_LIMIT;
+use sealane_frame::{
+    ANNOUNCEMENT_TYPE, Announced, CompactUnit, Dictionary, FrameBuf, FrameView, GroupTag,
+    HeaderFields, Kind, LinkContext, LongFrame, PeerTag, Roster, open_announcement, open_compact,
+    open_frame, open_stored, seal_compact, seal_frame,
+};
+use sealane_seal::{
+    Announcement, Binding, Class, Epochs, Form, Group, Opened, Opener, Sealer, SenderContext, Slot,
+};
+
+use crate::hop::{HopSender, HopWriter};
+use crate::keys::{Member, member_at};
+use crate::messages::MessageType;
+use crate::{Keys, MeshError, Rekeyed};
+
+/// The mesh's group at work.
+pub(crate) struct Voice {
+    group: GroupTag,
+    sealing: Group,
+    slot: Slot,
+    tag: PeerTag,
+    start_ms: u64,
+    orders: u64,
+    members: Arc<[Member]>,
+    /// The addresses of those who are members now.
+    tags: BTreeMap<Slot, PeerTag>,
+    epochs: Epochs,
+    sealer: Sealer,
+    opener: Opener,
+    /// The slots whose terms the opener was told: those of whom anything came.
+    told: BTreeSet<Slot>,
+    /// Slots that may still be told to it, until more are allowed.
+    tries: u32,
+    roster: Roster,
+    dictionary: Dictionary,
+    hop: HopWriter,
+    buf: FrameBuf,
+}
+
+/// A message that a neighbour, or a gateway, has sent.
+#[derive(Debug)]
+pub(crate) struct Said {
+    pub(crate) by: HopSender,
+    pub(crate) tag: PeerTag,
+    pub(crate) what: MessageType,
+    pub(crate) body: Vec<u8>,
+}
+
+/// Slots that may be told to the opener in one second.
+const TRIES: u32 = 32;
+
+impl Voice {
+    pub(crate) fn new(keys: Keys) -> Result<Self, MeshError> {
+        let Keys { group, tag, slot, context, start_ms, orders, epochs, members, signing } = keys;
+        let own = member_at(&members, slot, epochs.newest());
+        let own = own.ok_or(MeshError::Config("the own slot is no member's"))?.tag;
+        let mut sealer = Sealer::new(group, slot, context, &epochs, 0)?;
+        sealer.set_signing_key(signing);
+        let hop = hop_writer(&epochs, &sealer, 0)?;
+        let mut opener = Opener::new(group, Some(slot), epochs.clone())?;
+        opener.set_terms([])?;
+        let mut voice = Self {
+            group: tag,
+            sealing: group,
+            slot,
+            tag: own,
+            start_ms,
+            orders,
+            tags: tags(&members, &epochs),
+            members,
+            epochs,
+            sealer,
+            opener,
+            told: BTreeSet::new(),
+            tries: TRIES,
+            roster: Roster::new(),
+            dictionary: Dictionary::fixed(&[tag]),
+            hop,
+            buf: FrameBuf::new(),
+        };
+        voice.announce_in_roster(slot, own, context, orders)?;
+        voice.roster.set_epoch(tag, voice.epochs.newest());
+        Ok(voice)
+    }
+
+    pub(crate) fn slot(&self) -> Slot {
+        self.slot
+    }
+
+    pub(crate) fn tag(&self) -> PeerTag {
+        self.tag
+    }
+
+    pub(crate) fn start_ms(&self) -> u64 {
+        self.start_ms
+    }
+
+    pub(crate) fn members(&self) -> &Arc<[Member]> {
+        &self.members
+    }
+
+    /// The address of a member.
+    pub(crate) fn tag_of(&self, slot: Slot) -> Option<PeerTag> {
+        self.tags.get(&slot).copied()
+    }
+
+    pub(crate) fn epochs(&self) -> &Epochs {
+        &self.epochs
+    }
+
+    pub(crate) fn hop(&mut self) -> &mut HopWriter {
+        &mut self.hop
+    }
+
+    /// Whether somebody is a member now.
+    pub(crate) fn is_member(&self, slot: Slot) -> bool {
+        self.tags.contains_key(&slot)
+    }
+
+    /// Whether a full frame is one of the mesh's own, which its seal alone protects: it is not
+    /// relayed, and has no hop seal.
+    pub(crate) fn is_own(&self, frame: &[u8]) -> bool {
+        let [hop_limit, _, kind] = [16, 17, 18].map(|at| frame.get(at).copied());
+        let is_ours = frame.get(23..27) == Some(&self.group.to_bytes()[..]);
+        let kinds = [Kind::Control as u8, Kind::Routing as u8];
+        is_ours && hop_limit == Some(0) && kind.is_some_and(|kind| kinds.contains(&kind))
+    }
+
+    /// Takes over what an order has changed.
+    pub(crate) fn rekey(&mut self, rekeyed: Rekeyed) -> Result<(), MeshError> {
+        let Rekeyed { epochs, members, orders, signing } = rekeyed;
+        for (epoch, secret) in epochs.held() {
+            self.opener.insert(epoch, secret.clone())?;
+        }
+        let (context, next) = (self.sealer.context(), self.sealer.next_counter()?);
+        self.sealer = Sealer::new(self.sealing, self.slot, context, &epochs, next)?;
+        self.sealer.set_signing_key(signing);
+        self.hop = hop_writer(&epochs, &self.sealer, self.hop.next())?;
+        self.tags = tags(&members, &epochs);
+        (self.epochs, self.members, self.orders) = (epochs, members, orders);
+        self.tell_terms()?;
+        self.announce_in_roster(self.slot, self.tag, context, orders)?;
+        self.roster.set_epoch(self.group, self.epochs.newest());
+        Ok(())
+    }
+
+    /// Allows what strangers may cost in one second again.
+    pub(crate) fn allow_trials(&mut self) {
+        self.tries = TRIES;
+        self.opener.allow_trials();
+    }
+
+    /// The frame in which the machine announces itself.
+    pub(crate) fn announcement(&mut self) -> Result<Vec<u8>, MeshError> {
+        let body = Announcement { start: self.start_ms, orders: self.orders }.to_bytes();
+        let fields = HeaderFields {
+            kind: Kind::Control,
+            class: Class::Signed,
+            ..self.fields(ANNOUNCEMENT_TYPE)
+        };
+        let link = Binding::link();
+        Ok(seal_frame(&mut self.sealer, &fields, &link, &body, &mut self.buf)?.to_vec())
+    }
+
+    /// A unit that tells all neighbours of an interface something.
+    pub(crate) fn say(
+        &mut self,
+        form: Form,
+        what: MessageType,
+        body: &[u8],
+    ) -> Result<Vec<u8>, MeshError> {
+        let fields = self.fields(what as u16);
+        let link = Binding::link();
+        if form == Form::Compact {
+            let context = LinkContext {
+                dictionary: &self.dictionary,
+                roster: &self.roster,
+                next_hop: PeerTag::BROADCAST,
+                previous_hop: self.tag,
+            };
+            let (sealer, buf) = (&mut self.sealer, &mut self.buf);
+            if let Ok(unit) = seal_compact(sealer, &fields, &link, body, &context, buf) {
+                return Ok(unit.to_vec());
+            }
+        }
+        let frame = seal_frame(&mut self.sealer, &fields, &link, body, &mut self.buf)?;
+        let mut unit = Vec::new();
+        match form {
+            Form::Full => unit.extend_from_slice(frame),
+            Form::Compact => LongFrame::of(frame)?.write(&mut unit),
+        }
+        Ok(unit)
+    }
+
+    /// A frame of a report, which travels as far as there are machines.
+    pub(crate) fn report(&mut self, body: &[u8]) -> Result<Vec<u8>, MeshError> {
+        let fields = HeaderFields {
+            class: Class::Signed,
+            hop_limit: MAX_HOP_LIMIT,
+            ..self.fields(MessageType::Report as u16)
+        };
+        let link = Binding::link();
+        Ok(seal_frame(&mut self.sealer, &fields, &link, body, &mut self.buf)?.to_vec())
+    }
+
+    fn fields(&self, data_type: u16) -> HeaderFields {
+        let [orders, ..] = self.orders.to_le_bytes();
+        HeaderFields {
+            hop_limit: 0,
+            kind: Kind::Routing,
+            class: Class::Authenticated,
+            codec: 0,
+            orders,
+            ..HeaderFields::new(self.group, self.tag, data_type)
+        }
+    }
+
+    /// Opens a neighbour's announcement. Whether it is of a start that was not known.
+    pub(crate) fn hear_announcement(&mut self, frame: &[u8]) -> Result<bool, MeshError> {
+        let slot = self.slot_of(frame)?;
+        let known = self.opener.announced(slot);
+        let header = *FrameView::parse(frame)?.header();
+        let announced = Announced { context: header.context(), orders: header.orders() };
+        if self.roster.announced(self.group, slot) == Some(announced) {
+            // It says nothing new, whoever sent it: no signature has to be verified for that.
+            return Ok(false);
+        }
+        let mut frame = frame.to_vec();
+        if !self.is_member(slot) {
+            return Err(sealane_seal::Error::NotMember.into());
+        }
+        let announced = open_announcement(&mut self.opener, &mut frame)?;
+        let orders = announced.announcement().orders;
+        let opened = announced.accept();
+        let tag = member_at(&self.members, slot, opened.epoch()).map(|member| member.tag);
+        self.announce_in_roster(slot, tag.ok_or(MeshError::Range)?, opened.context(), orders)?;
+        Ok(known != Some(opened.context()))
+    }
+
+    /// Opens what a neighbour says, in a unit of either form.
+    pub(crate) fn hear(&mut self, form: Form, unit: &[u8]) -> Result<Said, MeshError> {
+        let mut frame = unit.to_vec();
+        if form == Form::Compact && matches!(CompactUnit::parse(unit), Ok(CompactUnit::Frame(_))) {
+            let context = LinkContext {
+                dictionary: &self.dictionary,
+                roster: &self.roster,
+                next_hop: PeerTag::BROADCAST,
+                previous_hop: PeerTag::NOBODY,
+            };
+            let link = Binding::link();
+            let received = open_compact(&mut self.opener, &link, &mut frame, &context)?;
+            let (fields, body) = (received.header.fields(), received.body.to_vec());
+            let by = received.accept();
+            return said(self.group, &fields, &by, body, Class::Authenticated);
+        }
+        self.slot_of(unit)?;
+        let received = open_frame(&mut self.opener, &Binding::link(), &mut frame)?;
+        let (fields, body) = (received.header.fields(), received.body.to_vec());
+        let by = received.accept();
+        let said = said(self.group, &fields, &by, body, Class::Authenticated)?;
+        let member = member_at(&self.members, said.by.slot, said.by.epoch);
+        let is_its = member.is_some_and(|member| member.tag == said.tag);
+        if is_its { Ok(said) } else { Err(MeshError::NotOurs) }
+    }
+
+    /// Opens a gateway's report. Nothing is remembered: a report says itself which is later.
+    pub(crate) fn hear_report(&mut self, frame: &[u8]) -> Result<Said, MeshError> {
+        self.slot_of(frame)?;
+        let newest = self.epochs.newest();
+        let mut frame = frame.to_vec();
+        let stored = open_stored(&mut self.opener, newest, &Binding::link(), &mut frame)?;
+        let (fields, body) = (stored.header.fields(), stored.body.to_vec());
+        if stored.opened.epoch().0.saturating_add(1) < newest.0 {
+            return Err(MeshError::NotOurs);
+        }
+        said(self.group, &fields, &stored.opened, body, Class::Signed)
+    }
+
+    /// The slot that a full frame says it is of, whose term the opener is told.
+    fn slot_of(&mut self, frame: &[u8]) -> Result<Slot, MeshError> {
+        let slot = FrameView::parse(frame)?.seal_header().key.slot;
+        if self.told.contains(&slot) || slot == self.slot {
+            return Ok(slot);
+        }
+        if !self.members.iter().any(|member| member.term.slot == slot) {
+            return Err(sealane_seal::Error::NotMember.into());
+        }
+        self.tries = self.tries.checked_sub(1).ok_or(sealane_seal::Error::TooManyTrials)?;
+        self.told.insert(slot);
+        self.tell_terms().map(|()| slot)
+    }
+
+    fn tell_terms(&mut self) -> Result<(), MeshError> {
+        let terms = self.members.iter().map(|member| member.term);
+        let told = terms.filter(|term| self.told.contains(&term.slot));
+        Ok(self.opener.set_terms(told)?)
+    }
+
+    fn announce_in_roster(
+        &mut self,
+        slot: Slot,
+        tag: PeerTag,
+        context: SenderContext,
+        orders: u64,
+    ) -> Result<(), MeshError> {
+        let [orders, ..] = orders.to_le_bytes();
+        self.roster.insert(self.group, slot, tag)?;
+        self.roster.announce(self.group, slot, Announced { context, orders })?;
+        Ok(())
+    }
+}
+
+/// The addresses of those who are members in the newest epoch.
+fn tags(members: &[Member], epochs: &Epochs) -> BTreeMap<Slot, PeerTag> {
+    let now = members.iter().filter(|member| member.term.holds(epochs.newest()));
+    now.map(|member| (member.term.slot, member.tag)).collect()
+}
+
+fn hop_writer(epochs: &Epochs, sealer: &Sealer, next: u64) -> Result<HopWriter, MeshError> {
+    let epoch = sealer.epoch();
+    let secret = epochs.secret(epoch).ok_or(sealane_seal::Error::EpochUnknown)?;
+    let sender = HopSender { slot: sealer.slot(), context: sealer.context(), epoch };
+    Ok(HopWriter::new(secret, sender, next))
+}
+
+/// What an opened frame says, if it is a message of the mesh.
+fn said(
+    group: GroupTag,
+    fields: &HeaderFields,
+    by: &Opened,
+    body: Vec<u8>,
+    class: Class,
+) -> Result<Said, MeshError> {
+    let what = message_type(group, fields, class)?;
+    let by = HopSender { slot: by.slot(), context: by.context(), epoch: by.epoch() };
+    Ok(Said { by, tag: fields.source, what, body })
+}
+
+/// Which message of the mesh a frame carries, by its header.
+fn message_type(
+    group: GroupTag,
+    fields: &HeaderFields,
+    class: Class,
+) -> Result<MessageType, MeshError> {
+    let is_ours = fields.kind == Kind::Routing && fields.group == group && fields.class == class;
+    let what = MessageType::from_number(fields.data_type).filter(|_| is_ours);
+    let what = what.ok_or(MeshError::NotOurs)?;
+    let is_signed = class == Class::Signed;
+    if (what == MessageType::Report) == is_signed { Ok(what) } else { Err(MeshError::NotOurs) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_message_of_the_mesh_is_named() {
+        let (group, class) = (GroupTag::from_bytes([1; 4]), Class::Authenticated);
+        let hello = MessageType::Hello as u16;
+        let fields = HeaderFields::new(group, PeerTag::from_hash([2; 8]), hello);
+        let ours = HeaderFields { kind: Kind::Routing, class, ..fields };
+        assert!(message_type(group, &ours, class).is_ok());
+        for other in [
+            HeaderFields { kind: Kind::Message, ..ours },
+            HeaderFields { group: GroupTag::from_bytes([3; 4]), ..ours },
+            HeaderFields { class: Class::Group, ..ours },
+            HeaderFields { data_type: u16::MAX, ..ours },
+        ] {
+            let refused = message_type(group, &other, class).unwrap_err();
+            assert_eq!((refused.info().code, &refused), ("SL-MESH-05", &MeshError::NotOurs));
+        }
+        // A report is signed, and nothing else is.
+        let signed = HeaderFields { class: Class::Signed, ..ours };
+        assert_eq!(message_type(group, &signed, Class::Signed), Err(MeshError::NotOurs));
+    }
+}

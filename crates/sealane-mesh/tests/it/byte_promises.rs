@@ -1,0 +1,64 @@
+//! What the mesh costs in bytes, by the real encoder.
+
+use sealane_frame::{CompactView, Dictionary, LinkContext, PeerTag, Roster};
+use sealane_mesh::{
+    DISTANCE_BYTES, ECHO_BYTES, HELLO_BYTES_MIN, HOP_SEAL_BYTES, Hello, LISTED_BYTES, Medium,
+    Probe, Report, Role, Span,
+};
+
+use crate::net::{Link, Net};
+
+/// The body of a compact frame of class A, and all its bytes.
+fn body<'a>(net: &Net, unit: &'a [u8]) -> Option<(u16, &'a [u8])> {
+    let dictionary = Dictionary::fixed(&[net.provision.group_tag()]);
+    let roster = Roster::new();
+    let (next_hop, previous_hop) = (PeerTag::BROADCAST, PeerTag::NOBODY);
+    let link = LinkContext { dictionary: &dictionary, roster: &roster, next_hop, previous_hop };
+    let view = CompactView::parse(unit, &link).ok()?;
+    Some((view.data_type(), &unit[view.header_bytes()..unit.len() - 16]))
+}
+
+#[test]
+fn a_hello_of_eight_neighbours_has_96_bytes_at_most() {
+    let most = HELLO_BYTES_MIN + 8 * LISTED_BYTES + 2 * ECHO_BYTES + 2 * DISTANCE_BYTES;
+    assert_eq!(most, 69);
+    assert_eq!(most + 27, 96, "with the longest headers and the tag of the compact form");
+    // Counters go on at a place of four bytes, as they are after months.
+    let count = 22;
+    let mut net = Net::new(1, count as u16, Medium::dot11p());
+    for one in 0..count {
+        for other in one + 1..count {
+            net.join(one, other, Link::default());
+        }
+        net.start(one, if one < 2 { Role::Gateway } else { Role::Member });
+    }
+    net.run(Span::seconds(40));
+    let hellos: Vec<_> = net
+        .heard
+        .iter()
+        .filter_map(|(_, unit)| {
+            let (what, body) = body(&net, unit).filter(|(what, _)| *what == 1)?;
+            assert_eq!(what, 1);
+            Some((unit.len(), Hello::parse(body).unwrap()))
+        })
+        .collect();
+    assert!(hellos.len() > 100);
+    let last = hellos.iter().rev().take(50);
+    for (bytes, hello) in last {
+        let lists = (hello.neighbours.len(), hello.echoes.len(), hello.gateways.len());
+        assert_eq!(lists, (8, 2, 2));
+        assert!(*bytes <= 96, "{bytes}");
+    }
+}
+
+#[test]
+fn the_rest_is_small_too() {
+    assert_eq!(HOP_SEAL_BYTES, 10);
+    assert_eq!(Probe::BYTES + 27, 34);
+    let of = |count: u16| Report {
+        counts: (0..count).map(|n| (sealane_seal::Slot::new(n).unwrap(), 1)).collect(),
+        ..Report::default()
+    };
+    assert_eq!(of(0).to_bytes().len(), Report::BYTES_MIN);
+    assert_eq!(of(32).to_bytes().len(), Report::BYTES_MIN + 4 * 32);
+}

@@ -1,0 +1,177 @@
+//! Data on its way: to one machine, to everybody, in parts.
+
+use sealane_frame::HEADER_BYTES;
+use sealane_mesh::{Address, Event, Input, Medium, Role, Span, Time};
+
+use crate::net::{Link, Net, RADIO};
+
+const EMERGENCY: u16 = 7;
+const COUNTER: u16 = 1;
+
+fn chain(seed: u64, count: usize, medium: Medium, link: Link) -> Net {
+    let mut net = Net::new(seed, count as u16, medium);
+    net.chain(&(0..count).collect::<Vec<_>>(), link);
+    (0..count).for_each(|slot| net.start(slot, Role::Member));
+    net
+}
+
+#[test]
+fn a_frame_goes_along_a_chain_and_is_the_same_behind_its_hops() {
+    let mut net = chain(1, 5, Medium::dot11p(), Link::default());
+    net.run(Span::seconds(10));
+    let frame = net.frame(0, Some(4), COUNTER, b"to the end");
+    net.take(0, Input::Data { frame: &frame });
+    net.run(Span::seconds(1));
+    let delivered = &net.node(4).delivered;
+    assert_eq!(delivered.len(), 1);
+    let came = &delivered[0].1;
+    assert_eq!(came[17..], frame[17..]);
+    assert_eq!(came[16], 15 - 4, "four hops");
+    assert!(came.len() > HEADER_BYTES);
+    for slot in 1..4 {
+        assert_eq!(net.node(slot).mesh.counters().carried, 1);
+        assert_eq!(net.node(slot).delivered, []);
+    }
+}
+
+#[test]
+fn what_is_for_everybody_comes_to_each_once_and_not_all_send_it_on() {
+    let count = 20;
+    let mut net = Net::new(2, count as u16, Medium::dot11p());
+    for one in 0..count {
+        for other in one + 1..count {
+            net.join(one, other, Link::default());
+        }
+        net.start(one, Role::Member);
+    }
+    net.run(Span::seconds(30));
+    for _ in 0..5 {
+        net.data(0, None, EMERGENCY, b"help");
+        net.run(Span::seconds(1));
+    }
+    for slot in 1..count {
+        assert_eq!(net.node(slot).delivered.len(), 5, "{slot}");
+    }
+    let counters = |slot: usize| net.node(slot).mesh.counters();
+    let flooded: u64 = (1..count).map(|slot| counters(slot).flooded).sum();
+    let suppressed: u64 = (1..count).map(|slot| counters(slot).suppressed).sum();
+    assert!(flooded <= 5 * 6, "{flooded} sent on");
+    assert_eq!(flooded + suppressed, 5 * (count as u64 - 1));
+}
+
+#[test]
+fn a_machine_whose_neighbour_has_not_heard_a_frame_sends_it_on_whatever_it_heard() {
+    // 3 hears 0, 1 and 2; 4 hears 3 alone.
+    for seed in 0..10 {
+        let mut net = Net::new(seed, 5, Medium::dot11p());
+        for one in 0..4 {
+            for other in one + 1..4 {
+                net.join(one, other, Link::default());
+            }
+        }
+        net.join(3, 4, Link::default());
+        (0..5).for_each(|slot| net.start(slot, Role::Member));
+        net.run(Span::seconds(20));
+        net.data(0, None, EMERGENCY, b"help");
+        net.run(Span::seconds(1));
+        assert_eq!(net.node(4).delivered.len(), 1, "{seed}");
+    }
+}
+
+#[test]
+fn who_floods_does_not_drown_an_emergency_and_nobody_exceeds_the_duty_cycle() {
+    let mut net = chain(3, 4, Medium::lora_sf7(), Link::default());
+    net.run(Span::seconds(600));
+    let spent = |net: &Net, slot: usize| -> u64 {
+        net.node(slot).mesh.spent(RADIO).iter().map(|span| span.0).sum()
+    };
+    let before: Vec<_> = (0..4).map(|slot| spent(&net, slot)).collect();
+    for second in 0..600 {
+        net.data(0, None, COUNTER, &[7; 100]);
+        if second == 300 {
+            net.data(0, None, EMERGENCY, b"12345678help");
+        }
+        net.run(Span::seconds(1));
+    }
+    let help = |slot: usize| {
+        net.node(slot).delivered.iter().find(|(_, frame)| frame[21] == EMERGENCY as u8)
+    };
+    let (at, _) = help(3).expect("it comes");
+    assert!(*at < Time(0) + Span::seconds(600 + 300 + 60), "{at:?}");
+    for (slot, before) in before.into_iter().enumerate() {
+        let spent = spent(&net, slot) - before;
+        assert!(spent <= 36_000_000, "{slot}: {spent}");
+        assert!(net.node(slot).mesh.counters().no_air_time > 0 || slot > 0);
+    }
+}
+
+#[test]
+fn frames_in_parts_arrive_although_three_parts_of_ten_are_lost() {
+    let link = Link { loss_percent: 30, ..Link::default() };
+    let medium = Medium { hello: Span::seconds(2), ..Medium::ble(20) };
+    let mut net = chain(4, 2, medium, link);
+    net.run(Span::seconds(60));
+    let before = net.node(1).delivered.len();
+    let mut routed = 0;
+    for number in 0..180_u8 {
+        routed += u64::from(net.via(0, 1).is_some());
+        net.data(0, Some(1), COUNTER, &[number; 40]);
+        net.run(Span::seconds(1));
+    }
+    let came = (net.node(1).delivered.len() - before) as u64;
+    assert!(routed >= 20, "{routed}");
+    assert!(came * 100 >= routed * 80, "{came} of {routed} frames of 9 parts came");
+    let counters = net.node(0).mesh.counters();
+    assert!(counters.parts_again > 50, "{counters:?}");
+}
+
+#[test]
+fn a_neighbour_keeps_the_frames_of_one_that_sleeps() {
+    let mut net = Net::new(5, 2, Medium::dot11p());
+    net.join(0, 1, Link::default());
+    net.start(0, Role::Member);
+    net.start_sleeper(1);
+    net.run(Span::seconds(10));
+    let hellos = net.node(1).mesh.counters().hellos;
+    let mut end = net.now;
+    while net.node(1).mesh.counters().hellos == hellos {
+        end = end + Span::millis(1);
+        net.run(Span::millis(1));
+    }
+    net.run(Span::millis(100));
+    net.data(0, Some(1), COUNTER, b"wake up");
+    net.run(Span::millis(300));
+    assert_eq!(net.node(1).delivered.len(), 0, "it sleeps");
+    net.run(Span::seconds(1));
+    assert_eq!(net.node(1).delivered.len(), 1);
+}
+
+#[test]
+fn a_hop_limit_ends_a_frame_and_a_false_hop_is_dropped() {
+    let mut net = chain(6, 3, Medium::dot11p(), Link::default());
+    net.run(Span::seconds(10));
+    let mut frame = net.frame(0, Some(2), COUNTER, b"short");
+    frame[16] = 1;
+    net.take(0, Input::Data { frame: &frame });
+    net.run(Span::seconds(1));
+    assert_eq!(net.node(2).delivered, []);
+    assert_eq!(net.node(1).mesh.counters().hop_limit, 1);
+    net.take(0, Input::Data { frame: b"no frame" });
+    net.take(0, Input::Heard { interface: RADIO, from: Address(9), unit: &[2, 7, 7] });
+    assert!(net.node(0).mesh.counters().malformed >= 2);
+    let is_faulty = |(_, event): &(Time, Event)| matches!(event, Event::Faulty { .. });
+    assert!(!net.node(0).events.iter().any(is_faulty));
+}
+
+#[test]
+fn wires_carry_plain_frames_of_the_full_form() {
+    let mut net = chain(7, 3, Medium::wire(1500), Link::default());
+    net.run(Span::seconds(10));
+    net.data(0, Some(2), COUNTER, &[9; 3000]);
+    let frame = net.frame(2, None, EMERGENCY, b"12345678all");
+    net.take(2, Input::Data { frame: &frame });
+    net.run(Span::seconds(1));
+    assert_eq!(net.node(2).delivered.len(), 1);
+    assert_eq!(net.node(0).delivered.len(), 1);
+    assert_eq!(net.node(0).delivered[0].1[17..], frame[17..]);
+}

@@ -1,0 +1,189 @@
+//! Routes are found, have no loops, and stay where they are.
+
+use sealane_mesh::{Event, Input, Medium, Role, Span, Time};
+
+use crate::net::{Chance, Link, Net, RADIO};
+
+#[test]
+fn a_chain_finds_its_routes_in_one_hello_and_a_fifth_for_each_hop() {
+    for seed in 0..5 {
+        let mut net = Net::new(seed, 6, Medium::dot11p());
+        net.chain(&[0, 1, 2, 3, 4, 5], Link::default());
+        for slot in 0..6 {
+            net.start(slot, if slot == 0 { Role::Gateway } else { Role::Member });
+        }
+        let mut at = [None; 6];
+        while net.now < Time(0) + Span::seconds(12) && at[1..].contains(&None) {
+            net.run(Span::millis(50));
+            for (slot, at) in at.iter_mut().enumerate().skip(1) {
+                if at.is_none() && net.reaches(slot, 0) && net.reaches(0, slot) {
+                    *at = Some(net.now);
+                }
+            }
+        }
+        for (hops, at) in at.iter().enumerate().skip(1) {
+            let at = at.expect("it is found");
+            assert!(at <= Time(0) + Span::millis(1200 * hops as u64), "{seed} {hops}: {at:?}");
+        }
+        assert_eq!(net.loops, 0);
+    }
+}
+
+/// Machines on a plane of 1000 by 1000, who hear each other up to 300.
+fn scatter(net: &mut Net, count: usize, loss_percent: u64) -> Vec<(i64, i64)> {
+    let mut chance = Chance(net.chance.word());
+    let at: Vec<_> =
+        (0..count).map(|_| (chance.below(1000) as i64, chance.below(1000) as i64)).collect();
+    for one in 0..count {
+        place(net, &at, one, loss_percent);
+    }
+    at
+}
+
+fn place(net: &mut Net, at: &[(i64, i64)], one: usize, loss_percent: u64) {
+    for other in (0..at.len()).filter(|other| *other != one) {
+        let (x, y) = (at[one].0 - at[other].0, at[one].1 - at[other].1);
+        if x * x + y * y <= 300 * 300 {
+            net.join(one, other, Link { loss_percent, ..Link::default() });
+        } else {
+            net.cut(one, other);
+        }
+    }
+}
+
+#[test]
+fn no_loop_in_a_hundred_thousand_events_of_machines_that_come_go_and_move() {
+    let count = 16;
+    let mut net = Net::new(7, count as u16, Medium::dot11p());
+    let mut at = scatter(&mut net, count, 20);
+    (0..count).for_each(|slot| net.start(slot, Role::Member));
+    while net.steps < 100_000 {
+        net.run(Span::seconds(1));
+        let one = net.chance.below(count as u64) as usize;
+        match net.chance.below(3) {
+            0 if net.nodes.contains_key(&one) => net.stop(one),
+            0 => net.start(one, Role::Member),
+            1 => {
+                at[one] = (net.chance.below(1000) as i64, net.chance.below(1000) as i64);
+                place(&mut net, &at, one, 20);
+            }
+            _ => {
+                let cut = net.links.keys().nth(one).copied();
+                cut.into_iter().for_each(|(one, other)| net.cut(one, other));
+            }
+        }
+        assert_eq!(net.loops, 0, "at {:?}", net.now);
+    }
+    // Then all is quiet, and whoever is connected is reached.
+    for one in 0..count {
+        if !net.nodes.contains_key(&one) {
+            net.start(one, Role::Member);
+        }
+        place(&mut net, &at, one, 0);
+    }
+    net.run(Span::seconds(30));
+    let mut pairs = 0;
+    for one in 0..count {
+        for other in net.connected(one).into_iter().filter(|other| *other != one) {
+            assert!(net.reaches(one, other), "{one} to {other}");
+            pairs += 1;
+        }
+    }
+    assert!(pairs > count, "{pairs} pairs: the test is of something");
+    assert_eq!(net.loops, 0);
+}
+
+#[test]
+fn routes_stay_where_they_are_under_loss() {
+    let (side, minutes) = (3, 3);
+    let count = side * side;
+    let mut net = Net::new(3, count as u16, Medium::dot11p());
+    let link = Link { loss_percent: 20, ..Link::default() };
+    for one in 0..count {
+        if one % side + 1 < side {
+            net.join(one, one + 1, link);
+        }
+        if one + side < count {
+            net.join(one, one + side, link);
+        }
+        net.start(one, Role::Member);
+    }
+    net.run(Span::seconds(60));
+    let flaps = |net: &Net| net.nodes.values().map(|one| one.mesh.counters().flaps).sum::<u64>();
+    let before = flaps(&net);
+    net.run(Span::seconds(60 * minutes));
+    let flaps = flaps(&net) - before;
+    let most = count as u64 * minutes;
+    assert!(flaps <= most, "{flaps} changes of {count} machines in {minutes} minutes");
+    assert_eq!(net.loops, 0);
+}
+
+#[test]
+fn of_two_gateways_at_equal_hops_the_nearer_in_time_is_taken() {
+    let mut net = Net::new(1, 3, Medium::dot11p());
+    let delay = |ms| Link { delay: Span::millis(ms), ..Link::default() };
+    net.join(0, 2, delay(50));
+    net.start(0, Role::Member);
+    net.start(2, Role::Gateway);
+    net.run(Span::seconds(20));
+    let gateway = |net: &Net| net.node(0).table.gateway().map(|route| route.to.number());
+    assert_eq!(gateway(&net), Some(2));
+    net.join(0, 1, delay(10));
+    net.start(1, Role::Gateway);
+    net.run(Span::seconds(20));
+    assert_eq!(gateway(&net), Some(1));
+    let round_trip = |slot: u16| {
+        let all = net.node(0).mesh.neighbours();
+        let one = all.into_iter().find(|one| one.slot.number() == slot).unwrap();
+        one.round_trip.unwrap().as_millis()
+    };
+    assert!((20..=25).contains(&round_trip(1)), "{}", round_trip(1));
+    assert!((100..=125).contains(&round_trip(2)), "{}", round_trip(2));
+}
+
+#[test]
+fn one_machine_is_reached_by_the_faster_of_two_ways() {
+    let mut net = Net::new(2, 4, Medium::dot11p());
+    let delay = |ms| Link { delay: Span::millis(ms), ..Link::default() };
+    net.chain(&[0, 2, 3], delay(50));
+    (0..4).for_each(|slot| net.start(slot, Role::Member));
+    net.run(Span::seconds(20));
+    assert_eq!(net.via(0, 3), Some(2));
+    net.chain(&[0, 1, 3], delay(10));
+    net.run(Span::seconds(40));
+    assert_eq!((net.via(0, 3), net.via(3, 0)), (Some(1), Some(1)));
+    assert_eq!(net.loops, 0);
+}
+
+#[test]
+fn interfaces_come_and_go() {
+    let mut net = Net::new(5, 2, Medium::dot11p());
+    net.join(0, 1, Link::default());
+    net.start(0, Role::Member);
+    net.start(1, Role::Member);
+    net.run(Span::seconds(5));
+    assert!(net.reaches(0, 1));
+    net.take(0, Input::Down { interface: RADIO });
+    assert!(!net.reaches(0, 1) && net.node(0).mesh.neighbours().is_empty());
+    let is_lost = |event: &(Time, Event)| matches!(event.1, Event::RouteLost { .. });
+    assert!(net.node(0).events.iter().any(is_lost));
+    let medium = net.medium;
+    net.take(0, Input::Up { interface: RADIO, medium });
+    net.run(Span::seconds(5));
+    assert!(net.reaches(0, 1) && net.reaches(1, 0));
+}
+
+#[test]
+fn a_machine_that_starts_again_is_found_again_whatever_its_sequence() {
+    let mut net = Net::new(6, 3, Medium::dot11p());
+    net.chain(&[0, 1, 2], Link::default());
+    (0..3).for_each(|slot| net.start(slot, Role::Member));
+    for _ in 0..8 {
+        net.run(Span::seconds(8));
+        assert!(net.reaches(2, 0) && net.reaches(0, 2));
+        net.stop(0);
+        net.run(Span::millis(300));
+        net.start(0, Role::Member);
+    }
+    assert_eq!(net.loops, 0);
+}

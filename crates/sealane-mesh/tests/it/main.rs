@@ -1,0 +1,11 @@
+//! What the mesh promises, through its public API.
+
+mod byte_promises;
+mod carries;
+mod corpus;
+mod finds_routes;
+mod net;
+mod never_panics;
+mod refuses_strangers;
+mod survives_silence;
+mod vectors;

@@ -1,0 +1,356 @@
+//! A tiny model of links: every pair of machines may hear each other, with loss and delay.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use sealane_frame::{FrameBuf, HeaderFields, PeerTag, seal_frame};
+use sealane_mesh::{
+    Address, Config, Event, Input, InterfaceId, Keys, Medium, Mesh, Output, Provision, Role, Span,
+    Table, Time, To,
+};
+use sealane_seal::{
+    Binding, Epoch, EpochSecret, Epochs, Group, GroupId, History, Sealer, SenderContext, Slot,
+    Suite,
+};
+
+pub(crate) const RADIO: InterfaceId = InterfaceId(0);
+
+/// Numbers out of a seed: SplitMix64.
+#[derive(Debug, Clone)]
+pub(crate) struct Chance(pub(crate) u64);
+
+impl Chance {
+    pub(crate) fn word(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut word = self.0;
+        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        word ^ (word >> 31)
+    }
+
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
+        self.word() % bound
+    }
+
+    pub(crate) fn is(&mut self, percent: u64) -> bool {
+        self.below(100) < percent
+    }
+}
+
+/// How one machine hears another.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Link {
+    pub(crate) loss_percent: u64,
+    pub(crate) delay: Span,
+}
+
+impl Default for Link {
+    fn default() -> Self {
+        Self { loss_percent: 0, delay: Span(500) }
+    }
+}
+
+/// Something on its way.
+#[derive(Debug, Clone)]
+struct Flight {
+    from: usize,
+    to: usize,
+    unit: Arc<[u8]>,
+}
+
+/// A machine and what came out of it.
+pub(crate) struct Node {
+    pub(crate) mesh: Mesh,
+    pub(crate) table: Arc<Table>,
+    pub(crate) events: Vec<(Time, Event)>,
+    pub(crate) delivered: Vec<(Time, Vec<u8>)>,
+    pub(crate) sent_units: u64,
+    pub(crate) sent_bytes: u64,
+    /// It takes data of others and drops it.
+    pub(crate) swallows: bool,
+    sealer: Sealer,
+    starts: u64,
+}
+
+/// All machines.
+pub(crate) struct Net {
+    pub(crate) now: Time,
+    pub(crate) provision: Provision,
+    pub(crate) nodes: BTreeMap<usize, Node>,
+    pub(crate) links: BTreeMap<(usize, usize), Link>,
+    pub(crate) chance: Chance,
+    pub(crate) medium: Medium,
+    /// Units as they were sent, for those who record them.
+    pub(crate) heard: Vec<(usize, Arc<[u8]>)>,
+    pub(crate) steps: u64,
+    pub(crate) loops: u64,
+    air: BTreeMap<(Time, u64), Flight>,
+    flights: u64,
+    starts: u64,
+}
+
+impl Net {
+    pub(crate) fn new(seed: u64, members: u16, medium: Medium) -> Self {
+        let mut key = [0; 32];
+        key[..8].copy_from_slice(&seed.to_le_bytes());
+        Self {
+            now: Time(0),
+            provision: Provision::new(key, members).unwrap(),
+            nodes: BTreeMap::new(),
+            links: BTreeMap::new(),
+            chance: Chance(seed),
+            medium,
+            heard: vec![],
+            steps: 0,
+            loops: 0,
+            air: BTreeMap::new(),
+            flights: 0,
+            starts: 0,
+        }
+    }
+
+    pub(crate) fn keys(&mut self, slot: usize) -> Keys {
+        self.starts += 1;
+        self.provision.keys(slot as u16, self.starts.to_le_bytes(), self.starts).unwrap()
+    }
+
+    /// Starts a machine.
+    pub(crate) fn start(&mut self, slot: usize, role: Role) {
+        self.start_with(slot, Config { role, ..Config::default() });
+    }
+
+    /// Starts one that sleeps between its hellos.
+    pub(crate) fn start_sleeper(&mut self, slot: usize) {
+        self.start_with(slot, Config { sleeps: true, ..Config::default() });
+    }
+
+    fn start_with(&mut self, slot: usize, config: Config) {
+        let keys = self.keys(slot);
+        let mut seed = [0; 32];
+        seed[..8].copy_from_slice(&self.chance.word().to_le_bytes());
+        let config = Config { seed, ..config };
+        let mesh = Mesh::new(config, keys, self.now).unwrap();
+        let node = Node {
+            mesh,
+            table: Arc::default(),
+            events: vec![],
+            delivered: vec![],
+            sent_units: 0,
+            sent_bytes: 0,
+            swallows: false,
+            sealer: sealer(slot, self.starts),
+            starts: self.starts,
+        };
+        self.nodes.insert(slot, node);
+        let medium = self.medium;
+        self.take(slot, Input::Up { interface: RADIO, medium });
+    }
+
+    pub(crate) fn stop(&mut self, slot: usize) {
+        self.nodes.remove(&slot);
+    }
+
+    /// Both hear each other.
+    pub(crate) fn join(&mut self, one: usize, other: usize, link: Link) {
+        self.links.insert((one, other), link);
+        self.links.insert((other, one), link);
+    }
+
+    pub(crate) fn cut(&mut self, one: usize, other: usize) {
+        self.links.remove(&(one, other));
+        self.links.remove(&(other, one));
+    }
+
+    pub(crate) fn chain(&mut self, slots: &[usize], link: Link) {
+        slots.windows(2).for_each(|pair| self.join(pair[0], pair[1], link));
+    }
+
+    pub(crate) fn node(&self, slot: usize) -> &Node {
+        &self.nodes[&slot]
+    }
+
+    pub(crate) fn take(&mut self, slot: usize, input: Input<'_>) {
+        let now = self.now;
+        let Some(node) = self.nodes.get_mut(&slot) else { return };
+        node.mesh.take(now, input);
+        self.steps += 1;
+        self.drain(slot);
+    }
+
+    fn drain(&mut self, slot: usize) {
+        let mut has_changed = false;
+        while let Some(output) = self.nodes.get_mut(&slot).and_then(|one| one.mesh.next_output()) {
+            let node = self.nodes.get_mut(&slot).unwrap();
+            match output {
+                Output::Send { to, unit, .. } => {
+                    assert!(unit.len() <= self.medium.mtu);
+                    node.sent_units += 1;
+                    node.sent_bytes += unit.len() as u64;
+                    self.send(slot, to, unit);
+                }
+                Output::Deliver { frame } => node.delivered.push((self.now, frame)),
+                Output::Event(event) => node.events.push((self.now, event)),
+                Output::Table(table) => {
+                    node.table = table;
+                    has_changed = true;
+                }
+            }
+        }
+        if has_changed {
+            self.find_loops(slot);
+        }
+    }
+
+    fn send(&mut self, from: usize, to: To, unit: Arc<[u8]>) {
+        self.heard.push((from, Arc::clone(&unit)));
+        let over = self.heard.len().saturating_sub(4096);
+        self.heard.drain(..over);
+        let links: Vec<_> = self
+            .links
+            .range((from, 0)..=(from, usize::MAX))
+            .map(|((_, other), link)| (*other, *link))
+            .collect();
+        for (other, link) in links {
+            let is_for = to == To::Everybody || to == To::Neighbour(Address(other as u64));
+            if !is_for || self.chance.is(link.loss_percent) {
+                continue;
+            }
+            self.fly(from, other, Arc::clone(&unit), link.delay);
+        }
+    }
+
+    /// Puts a unit on its way to a machine.
+    pub(crate) fn fly(&mut self, from: usize, to: usize, unit: Arc<[u8]>, delay: Span) {
+        self.flights += 1;
+        let jitter = Span(self.chance.below(delay.0 / 4 + 1));
+        let at = self.now + delay + jitter;
+        self.air.insert((at, self.flights), Flight { from, to, unit });
+    }
+
+    /// Lets time pass.
+    pub(crate) fn run(&mut self, span: Span) {
+        let end = self.now + span;
+        while self.step(end) {}
+        self.now = end;
+    }
+
+    /// Does what comes next before `end`.
+    pub(crate) fn step(&mut self, end: Time) -> bool {
+        let flight = self.air.first_key_value().map(|((at, _), _)| *at);
+        let wakes =
+            self.nodes.iter().filter_map(|(slot, one)| Some((one.mesh.next_wake()?, *slot)));
+        let wake = wakes.min();
+        let next = flight.into_iter().chain(wake.map(|(at, _)| at)).min();
+        let Some(at) = next.filter(|at| *at < end) else { return false };
+        self.now = self.now.max(at);
+        match wake {
+            Some((at, slot)) if flight.is_none_or(|flight| at <= flight) => {
+                self.take(slot, Input::Tick);
+            }
+            _ => {
+                let Some((_, flight)) = self.air.pop_first() else { return false };
+                self.land(&flight);
+            }
+        }
+        true
+    }
+
+    fn land(&mut self, flight: &Flight) {
+        let Flight { from, to, unit } = flight;
+        // A frame in the full form without its hops, of kind 0.
+        let is_data = unit[0] == 2 && unit.get(3) == Some(&0);
+        if is_data && self.nodes.get(to).is_some_and(|node| node.swallows) {
+            return;
+        }
+        let from = Address(*from as u64);
+        self.take(*to, Input::Heard { interface: RADIO, from, unit });
+    }
+
+    /// Counts destinations for which the machine that has just changed is on a cycle of next hops.
+    fn find_loops(&mut self, changed: usize) {
+        for slot in self.nodes[&changed].table.routes().map(|route| route.to) {
+            let mut at = changed;
+            for _ in 0..=self.nodes.len() {
+                let Some(hop) = self.nodes.get(&at).and_then(|one| one.table.hop(slot)) else {
+                    break;
+                };
+                at = usize::from(hop.slot.number());
+                self.loops += u64::from(at == changed);
+            }
+        }
+    }
+
+    /// Whether frames of one machine come to another one, by the tables of all.
+    pub(crate) fn reaches(&self, from: usize, to: usize) -> bool {
+        let (mut at, slot) = (from, Slot::new(to as u16).unwrap());
+        for _ in 0..=self.nodes.len() {
+            if at == to {
+                return true;
+            }
+            let Some(hop) = self.nodes.get(&at).and_then(|one| one.table.hop(slot)) else {
+                return false;
+            };
+            let next = usize::from(hop.slot.number());
+            if !self.links.contains_key(&(at, next)) {
+                return false;
+            }
+            at = next;
+        }
+        false
+    }
+
+    /// Who is connected with whom by links.
+    pub(crate) fn connected(&self, from: usize) -> BTreeSet<usize> {
+        let (mut found, mut next) = (BTreeSet::from([from]), vec![from]);
+        while let Some(at) = next.pop() {
+            for (_, other) in self.links.keys().filter(|(one, _)| *one == at) {
+                if self.nodes.contains_key(other) && found.insert(*other) {
+                    next.push(*other);
+                }
+            }
+        }
+        found
+    }
+
+    /// A frame of a machine's data group, from one to another, or to everybody.
+    pub(crate) fn frame(
+        &mut self,
+        from: usize,
+        to: Option<usize>,
+        what: u16,
+        body: &[u8],
+    ) -> Vec<u8> {
+        let destination = to.map_or(PeerTag::BROADCAST, |to| self.provision.tag(to as u16));
+        let group = sealane_frame::GroupTag::from_bytes([0xda; 4]);
+        let fields = HeaderFields {
+            destination,
+            codec: 0,
+            ..HeaderFields::new(group, self.provision.tag(from as u16), what)
+        };
+        let node = self.nodes.get_mut(&from).unwrap();
+        let mut buf = FrameBuf::new();
+        seal_frame(&mut node.sealer, &fields, &Binding::link(), body, &mut buf).unwrap().to_vec()
+    }
+
+    /// Has a machine send data.
+    pub(crate) fn data(&mut self, from: usize, to: Option<usize>, what: u16, body: &[u8]) {
+        let frame = self.frame(from, to, what, body);
+        self.take(from, Input::Data { frame: &frame });
+    }
+
+    pub(crate) fn via(&self, at: usize, to: usize) -> Option<usize> {
+        let hop = self.node(at).table.hop(Slot::new(to as u16).unwrap())?;
+        Some(usize::from(hop.slot.number()))
+    }
+
+    pub(crate) fn start_number(&self, slot: usize) -> u64 {
+        self.node(slot).starts
+    }
+}
+
+fn sealer(slot: usize, start: u64) -> Sealer {
+    let group = Group::new(GroupId([0xda; 32]), Suite::ChaCha20Poly1305);
+    let epochs = Epochs::new(group.id(), History::Kept, Epoch(0), EpochSecret::new([1; 32]));
+    let slot = Slot::new(slot as u16).unwrap();
+    Sealer::new(group, slot, SenderContext(start.to_le_bytes()), &epochs, 0).unwrap()
+}

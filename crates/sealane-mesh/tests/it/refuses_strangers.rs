@@ -1,0 +1,349 @@
+//! Outsiders change nothing; a member that went bad disturbs routes, within bounds.
+
+use std::sync::Arc;
+
+use sealane_frame::{ANNOUNCEMENT_TYPE, FrameBuf, HeaderFields, Kind, LongFrame, seal_frame};
+use sealane_mesh::{
+    Address, Advertised, Distance, Echo, Event, Hello, INFINITE, Input, Keys, Listed, Medium,
+    MessageType, Provision, Request, Role, RouteMessage, Span, Time,
+};
+use sealane_seal::{Announcement, Binding, Class, Sealer, Slot};
+
+use crate::net::{Link, Net, RADIO};
+
+fn slot(number: u16) -> Slot {
+    Slot::new(number).unwrap()
+}
+
+fn pair(seed: u64) -> Net {
+    let mut net = Net::new(seed, 4, Medium::dot11p());
+    net.chain(&[0, 1, 2], Link::default());
+    (0..3).for_each(|slot| net.start(slot, if slot == 2 { Role::Gateway } else { Role::Member }));
+    net.run(Span::seconds(10));
+    assert!(net.reaches(0, 2));
+    net
+}
+
+/// What a machine has learnt, as others see it.
+fn state(net: &Net, at: usize) -> String {
+    let node = net.node(at);
+    let mut neighbours = node.mesh.neighbours();
+    neighbours.retain(|one| one.cost.is_some());
+    neighbours.iter_mut().for_each(|one| (one.round_trip, one.cost) = (None, None));
+    format!("{neighbours:?} {:?}", node.table.routes().map(|one| one.to).collect::<Vec<_>>())
+}
+
+#[test]
+fn recorded_units_do_nothing_wherever_they_come_again() {
+    let mut net = pair(1);
+    let recorded: Vec<_> = net.heard.iter().map(|(_, unit)| Arc::clone(unit)).collect();
+    net.run(Span::seconds(5));
+    for at in 0..3 {
+        let (before, dropped) = (state(&net, at), net.node(at).mesh.counters());
+        for (number, unit) in recorded.iter().enumerate() {
+            let from = Address([0, 1, 2, 77][number % 4]);
+            net.take(at, Input::Heard { interface: RADIO, from, unit });
+        }
+        assert_eq!(state(&net, at), before, "{at}");
+        let counters = net.node(at).mesh.counters();
+        let refused = |one: sealane_mesh::Counters| one.repeats + one.reflected + one.unopened;
+        // A machine out of reach is heard for the first time so, and is no neighbour by that.
+        assert!(refused(counters) - refused(dropped) >= recorded.len() as u64 / 2);
+    }
+    net.run(Span::seconds(5));
+    assert!(net.reaches(0, 2) && net.reaches(2, 0));
+}
+
+#[test]
+fn a_recorded_session_moves_nobody_that_starts_anew() {
+    let mut net = pair(2);
+    let recorded: Vec<_> = net.heard.to_vec();
+    // Machine 1 is gone; 0 starts anew and hears what 1 said before, from where 1 was.
+    net.stop(1);
+    net.start(0, Role::Member);
+    for (from, unit) in recorded.iter().filter(|(from, _)| *from == 1) {
+        let from = Address(*from as u64);
+        net.take(0, Input::Heard { interface: RADIO, from, unit });
+        net.run(Span::millis(10));
+    }
+    assert_eq!(net.node(0).table.routes().count(), 0, "nothing gave back what is new");
+    assert!(net.node(0).mesh.neighbours().iter().all(|one| one.cost.is_none()));
+}
+
+#[test]
+fn changed_units_and_those_of_another_mesh_do_nothing() {
+    let mut net = pair(3);
+    let mut other = pair(4);
+    other.run(Span::seconds(1));
+    let strange: Vec<_> = other.heard.iter().map(|(_, unit)| unit.to_vec()).collect();
+    let before = state(&net, 0);
+    for unit in &strange {
+        net.take(0, Input::Heard { interface: RADIO, from: Address(1), unit });
+    }
+    let recorded: Vec<_> = net.heard.iter().rev().take(40).map(|(_, unit)| unit.to_vec()).collect();
+    for unit in &recorded {
+        for at in 0..unit.len() {
+            let mut bad = unit.clone();
+            bad[at] ^= 1 << (at % 8);
+            net.take(0, Input::Heard { interface: RADIO, from: Address(1), unit: &bad });
+        }
+    }
+    assert_eq!(state(&net, 0), before);
+    net.run(Span::seconds(10));
+    assert!(net.reaches(0, 2));
+}
+
+#[test]
+fn a_stranger_cannot_have_anything_sent_on() {
+    let mut net = pair(5);
+    let frame = net.frame(0, None, 7, b"12345678help");
+    let mut unit = vec![];
+    LongFrame::of(&frame).unwrap().write(&mut unit);
+    unit.extend([0; 10]);
+    let (before, units) = (net.node(1).mesh.counters(), net.node(1).sent_units);
+    for from in [0, 2, 9] {
+        net.take(1, Input::Heard { interface: RADIO, from: Address(from), unit: &unit });
+    }
+    assert_eq!(net.node(1).sent_units, units);
+    let counters = net.node(1).mesh.counters();
+    let refused = |one: sealane_mesh::Counters| one.stranger + one.unopened + one.repeats;
+    assert_eq!(refused(counters) - refused(before), 3);
+    net.data(0, None, 7, b"12345678help");
+    net.run(Span::seconds(1));
+    assert_eq!(net.node(1).delivered.len(), 1, "a member can");
+}
+
+#[test]
+fn two_machines_with_one_key_are_told() {
+    let mut net = pair(6);
+    let keys = net.keys(1);
+    let mut twin = Insider::new(&net.provision, keys);
+    let unit = twin.announce();
+    net.take(1, Input::Heard { interface: RADIO, from: Address(7), unit: &unit });
+    let is_told = |(_, event): &(Time, Event)| *event == Event::OwnSlotHeard;
+    assert!(net.node(1).events.iter().any(is_told));
+    assert!(net.node(1).mesh.counters().reflected > 0);
+}
+
+#[test]
+fn a_revoked_member_is_no_neighbour_any_more() {
+    let mut net = pair(7);
+    for at in [0, 2] {
+        let rekeyed = net.provision.without(&[1], 1, at as u16).unwrap();
+        let now = net.now;
+        net.nodes.get_mut(&at).unwrap().mesh.rekey(now, rekeyed).unwrap();
+        net.take(at, Input::Tick);
+    }
+    assert!(net.node(0).mesh.neighbours().is_empty());
+    net.run(Span::seconds(10));
+    assert!(net.node(0).mesh.neighbours().is_empty());
+    assert!(!net.reaches(0, 2));
+    // Those who stay find each other in the new epoch.
+    net.join(0, 2, Link::default());
+    net.run(Span::seconds(10));
+    assert!(net.reaches(0, 2) && net.reaches(2, 0));
+}
+
+/// A member that says what it likes.
+struct Insider {
+    sealer: Sealer,
+    fields: HeaderFields,
+    start: u64,
+}
+
+impl Insider {
+    fn new(provision: &Provision, keys: Keys) -> Self {
+        let Keys { group, slot, context, start_ms: start, epochs, signing, .. } = keys;
+        let mut sealer = Sealer::new(group, slot, context, &epochs, 0).unwrap();
+        sealer.set_signing_key(signing);
+        let tag = provision.tag(slot.number());
+        let fields = HeaderFields {
+            hop_limit: 0,
+            kind: Kind::Routing,
+            class: Class::Authenticated,
+            codec: 0,
+            ..HeaderFields::new(provision.group_tag(), tag, 1)
+        };
+        Self { sealer, fields, start }
+    }
+
+    fn announce(&mut self) -> Vec<u8> {
+        let fields = HeaderFields {
+            kind: Kind::Control,
+            class: Class::Signed,
+            data_type: ANNOUNCEMENT_TYPE,
+            ..self.fields
+        };
+        let body = Announcement { start: self.start, orders: 0 }.to_bytes();
+        self.unit(&fields, &body)
+    }
+
+    fn say(&mut self, what: MessageType, body: &[u8]) -> Vec<u8> {
+        let fields = HeaderFields { data_type: what as u16, ..self.fields };
+        self.unit(&fields, body)
+    }
+
+    fn unit(&mut self, fields: &HeaderFields, body: &[u8]) -> Vec<u8> {
+        let mut buf = FrameBuf::new();
+        let link = Binding::link();
+        let frame = seal_frame(&mut self.sealer, fields, &link, body, &mut buf).unwrap();
+        let mut unit = vec![];
+        LongFrame::of(frame).unwrap().write(&mut unit);
+        unit
+    }
+}
+
+/// A pair of machines of a large group, and a member 3 at address 3 that is known to machine 0.
+fn with_insider(seed: u64) -> (Net, Insider) {
+    let mut net = Net::new(seed, 200, Medium::dot11p());
+    net.chain(&[0, 1, 2], Link::default());
+    (0..3).for_each(|slot| net.start(slot, if slot == 2 { Role::Gateway } else { Role::Member }));
+    net.run(Span::seconds(10));
+    let keys = net.keys(3);
+    let mut insider = Insider::new(&net.provision, keys);
+    let unit = insider.announce();
+    net.take(0, Input::Heard { interface: RADIO, from: Address(3), unit: &unit });
+    // It gives back what machine 0 has sent, as an honest one would.
+    for sequence in 0..12 {
+        net.run(Span::millis(100));
+        let (sent, at) = last_hello(&net, 0);
+        let hello = Hello {
+            sequence,
+            interval: 50,
+            sent: 1_000_000,
+            neighbours: vec![Listed { slot: slot(0), heard: 15, told: 15 }],
+            echoes: vec![Echo { index: 0, sent, heard: 1_000_000 - net.now.since(at).0 as u32 }],
+            ..Hello::default()
+        };
+        let unit = insider.say(MessageType::Hello, &hello.to_bytes());
+        net.take(0, Input::Heard { interface: RADIO, from: Address(3), unit: &unit });
+    }
+    let known = net.node(0).mesh.neighbours();
+    assert!(known.iter().any(|one| one.slot == slot(3) && one.cost.is_some()), "{known:?}");
+    (net, insider)
+}
+
+/// The time stamp of a machine's last hello, and about when it was sent.
+fn last_hello(net: &Net, of: usize) -> (u32, Time) {
+    let hello = net.heard.iter().rev().filter(|(from, _)| *from == of).find_map(|(_, unit)| {
+        let is_hello = unit[0] >> 4 == 0xa && unit[3] == 1;
+        // The SFrame header has 1 to 7 bytes: the body begins with the version and its counts.
+        is_hello.then(|| (5..12).find_map(|at| Hello::parse(&unit[at..unit.len() - 16]).ok()))?
+    });
+    (hello.expect("it said hello").sent, net.now)
+}
+
+#[test]
+fn a_member_that_advertises_everything_fills_no_memory_and_no_way_has_a_loop() {
+    let (mut net, mut insider) = with_insider(8);
+    let tags: Vec<_> = (0..1024).map(|number| net.provision.tag(number)).collect();
+    for sequence in 0..20_u16 {
+        let route = |number: u16| Advertised {
+            distance: Distance {
+                slot: slot(number),
+                sequence: sequence.wrapping_mul(30_011),
+                metric: [0, 1, INFINITE - 1][usize::from(number) % 3],
+            },
+            is_gateway: number.is_multiple_of(2),
+            attached: Some(vec![tags[usize::from(number)]; 8]),
+        };
+        for part in 0..5 {
+            let routes = (part * 250..(part + 1) * 250).filter(|n| *n < 1024).map(route).collect();
+            let told = RouteMessage { sequence: sequence * 8 + part, routes };
+            let unit = insider.say(MessageType::Routes, &told.to_bytes());
+            net.take(0, Input::Heard { interface: RADIO, from: Address(3), unit: &unit });
+        }
+        net.run(Span::millis(200));
+    }
+    assert!(net.node(0).table.routes().count() < 200, "only members are destinations");
+    assert_eq!(net.loops, 0);
+    // What it told runs out with it, and the honest ways come back.
+    net.run(Span::seconds(60));
+    assert!(net.reaches(0, 2) && net.reaches(2, 0) && net.reaches(0, 1));
+}
+
+#[test]
+fn time_stamps_of_another_century_change_no_round_trip() {
+    let (mut net, mut insider) = with_insider(9);
+    let round_trip = |net: &Net| {
+        let all = net.node(0).mesh.neighbours();
+        all.into_iter().find(|one| one.slot == slot(3)).unwrap().round_trip
+    };
+    let before = round_trip(&net);
+    let (real, _) = last_hello(&net, 0);
+    for (number, (sent, heard, now)) in [
+        (0, 0, 0),
+        (u32::MAX, 0, u32::MAX),
+        (real.wrapping_add(1), 5, 5),
+        (real, 0, u32::MAX),
+        (real, 1 << 31, 0),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let hello = Hello {
+            sequence: 100 + number as u16,
+            interval: 50,
+            sent: now,
+            neighbours: vec![Listed { slot: slot(0), heard: 15, told: 15 }],
+            echoes: vec![Echo { index: 0, sent, heard }],
+            ..Hello::default()
+        };
+        let unit = insider.say(MessageType::Hello, &hello.to_bytes());
+        net.take(0, Input::Heard { interface: RADIO, from: Address(3), unit: &unit });
+    }
+    assert_eq!(round_trip(&net), before);
+    assert_eq!(net.node(0).mesh.counters().bad_echoes, 5);
+}
+
+#[test]
+fn messages_that_no_machine_sends_are_told_with_their_sender() {
+    let (mut net, mut insider) = with_insider(10);
+    for what in MessageType::ALL {
+        for body in [&[][..], &[0], &[0xff; 40], &[0x40; 3]] {
+            let unit = insider.say(what, body);
+            net.take(0, Input::Heard { interface: RADIO, from: Address(3), unit: &unit });
+        }
+    }
+    let is_told = |(_, event): &(Time, Event)| *event == Event::Faulty { slot: slot(3) };
+    assert!(net.node(0).events.iter().any(is_told));
+    assert!(net.reaches(0, 2));
+}
+
+#[test]
+fn requests_raise_a_sequence_a_few_times_a_second_at_most() {
+    let (mut net, mut insider) = with_insider(11);
+    let told = |net: &Net| net.node(0).mesh.counters().route_messages;
+    let before = told(&net);
+    for number in 0..1000_u16 {
+        let (to, sequence) = (None, number.wrapping_mul(311));
+        let request = Request { slot: slot(0), sequence, hops: 255, to };
+        let unit = insider.say(MessageType::Request, &Request::write(&[request; 8]));
+        net.take(0, Input::Heard { interface: RADIO, from: Address(3), unit: &unit });
+        net.run(Span::millis(1));
+    }
+    let messages = told(&net) - before;
+    assert!(messages <= 12, "{messages} in one second");
+    assert!(net.reaches(1, 0) && net.reaches(2, 0));
+}
+
+#[test]
+fn a_table_of_neighbours_has_its_bound() {
+    let mut net = Net::new(12, 200, Medium::dot11p());
+    net.start(0, Role::Member);
+    for number in 1..200_u16 {
+        let keys = net.keys(usize::from(number));
+        let mut insider = Insider::new(&net.provision, keys);
+        let hello = Hello { interval: 1000, ..Hello::default() };
+        let units = [insider.announce(), insider.say(MessageType::Hello, &hello.to_bytes())];
+        for unit in units {
+            let from = Address(number.into());
+            net.take(0, Input::Heard { interface: RADIO, from, unit: &unit });
+        }
+        // Strangers are tried at a pace.
+        net.run(Span::millis(100));
+    }
+    assert_eq!(net.node(0).mesh.neighbours().len(), 128);
+    assert!(net.node(0).mesh.counters().no_room > 0);
+    assert_eq!(net.start_number(0), 1);
+}

@@ -1,0 +1,246 @@
+//! What leaves on a WebSocket: our own messages as they are, and what its library adds.
+//!
+//! ```text
+//!  a burst that all are sent ──────────┐
+//!  a message of this connection alone ─┼─► what waits ─► the connection, in one write
+//!  the library's answers to ping, close┘
+//! ```
+//!
+//! The library copies each message into a buffer of its own, looks at its state for it, and checks
+//! text that we have written. For what a thousand readers are sent that is done a thousand times.
+//! So the library reads, and says by itself what the protocol wants; what we say goes past it. Both
+//! give whole messages, each of which waits as a whole, so that none comes within another.
+
+use std::collections::VecDeque;
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// Bytes that may wait when the library adds to them. It keeps one answer to a ping beside.
+const MAX_BEFORE_ANSWERS_BYTES: usize = 64 << 10;
+/// Pieces of one write.
+const PIECES: usize = 16;
+/// Memory that is kept for the next message, where nothing waits.
+const KEPT_BYTES: usize = 1024;
+
+/// A connection, and what waits to be written to it.
+pub(crate) struct Outlet<S> {
+    connection: S,
+    /// Messages that others are sent too.
+    shared: VecDeque<Bytes>,
+    shared_bytes: usize,
+    /// Messages behind those, of this connection alone.
+    own: Vec<u8>,
+    /// What of them was written.
+    own_written: usize,
+}
+
+impl<S> Outlet<S> {
+    pub(crate) fn new(connection: S) -> Self {
+        let (shared, own) = (VecDeque::new(), Vec::new());
+        Self { connection, shared, shared_bytes: 0, own, own_written: 0 }
+    }
+
+    pub(crate) fn connection(&self) -> &S {
+        &self.connection
+    }
+
+    /// Adds whole messages that others are sent too.
+    pub(crate) fn share(&mut self, messages: Bytes) {
+        if self.own_written < self.own.len() {
+            let mut own = Bytes::from(std::mem::take(&mut self.own));
+            own = own.split_off(std::mem::take(&mut self.own_written));
+            self.shared_bytes += own.len();
+            self.shared.push_back(own);
+        }
+        self.shared_bytes += messages.len();
+        self.shared.push_back(messages);
+    }
+
+    /// Where whole messages of this connection alone are added.
+    pub(crate) fn own(&mut self) -> &mut Vec<u8> {
+        &mut self.own
+    }
+
+    /// Copies what is left of what others are sent too: who takes nothing does not keep whole
+    /// blocks in memory of which it is sent a part.
+    pub(crate) fn keep_own(&mut self) {
+        if self.shared.is_empty() {
+            return;
+        }
+        let mut own = Vec::with_capacity(self.waiting_bytes());
+        self.shared.drain(..).for_each(|piece| own.extend_from_slice(&piece));
+        own.extend_from_slice(self.own.get(self.own_written..).unwrap_or_default());
+        (self.own, self.own_written, self.shared_bytes) = (own, 0, 0);
+    }
+
+    fn waiting_bytes(&self) -> usize {
+        self.shared_bytes + self.own.len().saturating_sub(self.own_written)
+    }
+
+    /// Takes off what was written.
+    fn note_written(&mut self, mut bytes: usize) {
+        while let Some(first) = self.shared.front_mut() {
+            let of_first = bytes.min(first.len());
+            bytes -= of_first;
+            self.shared_bytes -= of_first;
+            if of_first < first.len() {
+                drop(first.split_to(of_first));
+                return;
+            }
+            self.shared.pop_front();
+        }
+        self.own_written += bytes;
+        debug_assert!(self.own_written <= self.own.len(), "more was written than waited");
+        if self.own_written >= self.own.len() {
+            self.own.clear();
+            self.own.shrink_to(KEPT_BYTES);
+            self.own_written = 0;
+        }
+    }
+}
+
+impl<S: AsyncWrite + Unpin> Outlet<S> {
+    /// Writes all that waits.
+    fn poll_out(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while self.waiting_bytes() > 0 {
+            let written = ready!(self.poll_some(cx))?;
+            if written == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            self.note_written(written);
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_some(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        let own = self.own.get(self.own_written..).unwrap_or_default();
+        let connection = Pin::new(&mut self.connection);
+        let Some(first) = self.shared.front() else { return connection.poll_write(cx, own) };
+        let is_all = self.shared.len() == 1 && own.is_empty();
+        if is_all || !connection.is_write_vectored() {
+            return connection.poll_write(cx, first);
+        }
+        let mut pieces = [IoSlice::new(&[]); PIECES];
+        let all = self.shared.iter().map(Bytes::as_ref).chain([own]);
+        let mut count = 0;
+        for (piece, bytes) in pieces.iter_mut().zip(all) {
+            *piece = IoSlice::new(bytes);
+            count += 1;
+        }
+        connection.poll_write_vectored(cx, pieces.get(..count).unwrap_or_default())
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Outlet<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.connection).poll_read(cx, buf)
+    }
+}
+
+/// How the library writes: whole messages, which wait behind what does already.
+impl<S: AsyncWrite + Unpin> AsyncWrite for Outlet<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        if self.waiting_bytes() >= MAX_BEFORE_ANSWERS_BYTES {
+            ready!(self.poll_out(cx))?;
+        }
+        self.own.extend_from_slice(bytes);
+        Poll::Ready(Ok(bytes.len()))
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.poll_out(cx))?;
+        Pin::new(&mut self.connection).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.poll_out(cx))?;
+        Pin::new(&mut self.connection).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::task::Waker;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    /// Flushes as far as it goes at once.
+    fn flush(outlet: &mut Outlet<tokio::io::DuplexStream>) -> bool {
+        let mut cx = Context::from_waker(Waker::noop());
+        Pin::new(outlet).poll_flush(&mut cx).map(Result::unwrap).is_ready()
+    }
+
+    #[tokio::test]
+    async fn what_is_added_leaves_in_order_however_little_is_taken() {
+        for taken in [1, 3, 7, 1000] {
+            let (ours, mut theirs) = tokio::io::duplex(taken);
+            let mut outlet = Outlet::new(ours);
+            outlet.own().extend_from_slice(b"first ");
+            outlet.share(Bytes::from_static(b"second "));
+            outlet.share(Bytes::from_static(b"third "));
+            outlet.own().extend_from_slice(b"fourth ");
+            let is_done = flush(&mut outlet);
+            assert_eq!(is_done, taken == 1000);
+            outlet.share(Bytes::from_static(b"fifth "));
+            outlet.keep_own();
+            outlet.write_all(b"pong").await.unwrap();
+            let seen = tokio::spawn(async move {
+                let mut seen = String::new();
+                theirs.read_to_string(&mut seen).await.unwrap();
+                seen
+            });
+            outlet.flush().await.unwrap();
+            assert_eq!(outlet.waiting_bytes(), 0);
+            drop(outlet);
+            assert_eq!(seen.await.unwrap(), "first second third fourth fifth pong", "{taken}");
+        }
+    }
+
+    #[tokio::test]
+    async fn who_takes_nothing_keeps_no_block_that_others_read() {
+        let (ours, _theirs) = tokio::io::duplex(10);
+        let mut outlet = Outlet::new(ours);
+        let block = Bytes::from(vec![7; 1 << 20]);
+        outlet.share(block.slice(100..200));
+        assert!(!flush(&mut outlet) && !block.is_unique());
+        outlet.keep_own();
+        assert!(block.is_unique());
+        assert_eq!((outlet.waiting_bytes(), outlet.own.len()), (90, 90));
+    }
+
+    #[tokio::test]
+    async fn answers_wait_with_the_library_where_enough_waits_here() {
+        let (ours, _theirs) = tokio::io::duplex(10);
+        let mut outlet = Outlet::new(ours);
+        let mut cx = Context::from_waker(Waker::noop());
+        let mut added = 0;
+        while Pin::new(&mut outlet).poll_write(&mut cx, &[7; 100]).is_ready() {
+            added += 100;
+            assert!(added < 2 * MAX_BEFORE_ANSWERS_BYTES, "nothing holds them back");
+        }
+        assert!(added >= MAX_BEFORE_ANSWERS_BYTES);
+        assert_eq!(outlet.waiting_bytes(), added - 10);
+    }
+
+    #[tokio::test]
+    async fn a_quiet_connection_keeps_little_memory() {
+        let (ours, mut theirs) = tokio::io::duplex(1 << 20);
+        let mut outlet = Outlet::new(ours);
+        outlet.own().resize(100_000, 7);
+        assert!(flush(&mut outlet));
+        assert!(outlet.own.capacity() <= KEPT_BYTES, "{}", outlet.own.capacity());
+        theirs.read_exact(&mut vec![0; 100_000]).await.unwrap();
+    }
+}

@@ -1,0 +1,74 @@
+//! Every verb and flag, defined once.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+const AFTER_HELP: &str = "\
+Exit codes:
+  0  done; also when the reader of a pipe has gone
+  1  failed
+  2  wrong usage, or a scenario, trace or log that is none
+
+Examples:
+  sealane-sim check scenarios/city.toml
+  sealane-sim run scenarios/city.toml --seed 7 --html city.html
+  sealane-sim run scenarios/chain.toml --json --pcap chain.pcap > chain.jsonl
+  sealane-sim replay chain.jsonl";
+
+/// Run many machines in virtual time over modelled radio.
+#[derive(Debug, Parser)]
+#[command(name = "sealane-sim", version = env!("SEALANE_VERSION"), after_long_help = AFTER_HELP)]
+#[command(disable_help_subcommand = true, max_term_width = 100)]
+pub(crate) struct Cli {
+    /// Write data as JSON, one value per line, each with "v":1
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+
+    /// What to do
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// The verbs.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run a scenario to its end; the same scenario and seed give the same log, byte for byte
+    Run(Run),
+    /// Read a scenario and its traces, and say what is wrong with them
+    Check {
+        /// The scenario, as spec/scenario.md has it
+        scenario: PathBuf,
+    },
+    /// Read the log of a run, and show its figures and its map again
+    Replay(Replay),
+}
+
+/// `run`.
+#[derive(Debug, Args)]
+pub(crate) struct Run {
+    /// The scenario, as spec/scenario.md has it
+    pub(crate) scenario: PathBuf,
+    /// Where chance comes from [default: what the scenario says, or 1]
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+    /// Write every unit to a file that `sealane inspect` and Wireshark read
+    #[arg(long, value_name = "FILE")]
+    pub(crate) pcap: Option<PathBuf>,
+    /// Write a page with a map on which the machines move; it fetches nothing
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+    /// End after so many virtual seconds
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) seconds: Option<u32>,
+}
+
+/// `replay`.
+#[derive(Debug, Args)]
+pub(crate) struct Replay {
+    /// What `run --json` has written; `-` for standard input
+    pub(crate) log: PathBuf,
+    /// Write the page with the map
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+}

@@ -1,0 +1,510 @@
+//! The run of a scenario: what happens next, and to whom.
+
+mod agenda;
+mod air;
+mod body;
+mod ledger;
+mod lines;
+mod routes;
+mod script;
+mod slots;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use agenda::Agenda;
+use air::Air;
+use body::{Body, Waiting};
+use ledger::{Entry, Ledger};
+use lines::Lines;
+use routes::{Circle, Routes, Way};
+use sealane_mesh::Table;
+use slots::{SlotId, Slots};
+
+use crate::limits::MAX_SIM_PENDING;
+use crate::motion::{Motions, NamedTrace};
+use crate::node::{Crew, Effect, Input, Mark, Offer, Program, Send};
+use crate::place::Place;
+use crate::scenario::{Capture, Placement, Scenario};
+use crate::watch::{Happening, Loss, Page, Watch};
+use crate::{Random, SimError, Span, Summary, Time};
+
+/// A run of a scenario, from its beginning to its end in virtual time.
+pub struct Run<'w> {
+    scenario: Scenario,
+    seed: u64,
+    now: Time,
+    agenda: Agenda<Event>,
+    slots: Slots,
+    bodies: Vec<Body>,
+    /// The program of each machine that is up.
+    programs: Vec<Option<Program>>,
+    media: Vec<Medium>,
+    motions: Motions,
+    ledger: Ledger,
+    /// Who is in the mesh, and which routes they use.
+    crew: Arc<Crew>,
+    routes: Routes,
+    /// The frames that messages left in.
+    marks: BTreeMap<Mark, u64>,
+    /// A source for each flow, of times and of receivers.
+    flows: Vec<Random>,
+    noise: Random,
+    naps: Random,
+    answers: Random,
+    watch: Watch<'w>,
+    /// What a program has to be done; empty between events, and kept for its room.
+    effects: Vec<Effect>,
+    /// Events so far.
+    done: u64,
+}
+
+/// What a run came to.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Outcome {
+    /// The figures.
+    pub summary: Summary,
+    /// The map, if it was to be drawn.
+    pub page: Option<Page>,
+}
+
+/// A medium as it is while a scenario runs.
+#[derive(Debug)]
+enum Medium {
+    Air(Air),
+    Lines(Lines),
+}
+
+/// What is put on the agenda.
+#[derive(Debug, Clone, Copy)]
+enum Event {
+    /// The machine's program asked for a tick.
+    Wake {
+        node: u32,
+        life: u32,
+    },
+    /// A radio tries to send what waits.
+    Attempt {
+        medium: usize,
+        node: u32,
+        life: u32,
+    },
+    /// A transmission through the air ends.
+    End {
+        medium: usize,
+        transmission: usize,
+    },
+    /// A unit comes, which the event holds.
+    Arrive {
+        medium: usize,
+        node: u32,
+        from: u32,
+        slot: SlotId,
+    },
+    /// Machines move.
+    Step,
+    /// Once a second: batteries, and what is shown of where machines are.
+    Second,
+    /// A machine that sleeps by turns falls asleep or wakes.
+    Nap {
+        node: u32,
+        life: u32,
+    },
+    /// A machine is due to join or to leave.
+    Joins {
+        node: u32,
+    },
+    Leaves {
+        node: u32,
+    },
+    /// An event of the scenario.
+    Script {
+        index: usize,
+    },
+    /// The next message of a flow, of one of its machines.
+    Flow {
+        index: usize,
+        node: u32,
+    },
+    /// An answer to a message.
+    Answer {
+        node: u32,
+        to: u32,
+        bytes: usize,
+        is_urgent: bool,
+    },
+    /// A machine that was taken makes noise.
+    Noise {
+        node: u32,
+        life: u32,
+    },
+    /// The same machine sends again what it has heard, which the event holds.
+    Replay {
+        node: u32,
+        life: u32,
+        medium: usize,
+        slot: SlotId,
+    },
+}
+
+impl<'w> Run<'w> {
+    /// Prepares a run.
+    ///
+    /// # Errors
+    ///
+    /// [`SimError::Trace`] where a trace is missing or has too few vehicles, [`SimError::Value`]
+    /// where streets have no room for all machines.
+    pub fn new(
+        scenario: Scenario,
+        seed: u64,
+        traces: &[NamedTrace],
+        watch: Watch<'w>,
+    ) -> Result<Self, SimError> {
+        let motions = Motions::new(&scenario, seed, traces)?;
+        let mut places = Random::new(seed, "place", 0);
+        let bodies = scenario.nodes.iter().map(|plan| {
+            let home = match plan.place {
+                Placement::At(place) => place,
+                Placement::Within { at, area } => {
+                    Place { x: at.x + places.part() * area.x, y: at.y + places.part() * area.y }
+                }
+            };
+            Body::new(plan, &scenario.media, home)
+        });
+        let bodies: Vec<_> = bodies.collect();
+        let media = (0..).zip(&scenario.media).map(|(number, plan)| {
+            let random = Random::new(seed, "medium", number as u64);
+            if plan.profile.is_shared() {
+                return Medium::Air(Air::new(plan, random));
+            }
+            let on = (0..).zip(&scenario.nodes).filter(|(_, node)| node.media.contains(&number));
+            let on = on.map(|(node, _)| node).collect();
+            Medium::Lines(Lines::new(number, plan, on, &scenario.links, random))
+        });
+        let mut run = Self {
+            seed,
+            now: Time(0),
+            agenda: Agenda::new(),
+            slots: Slots::default(),
+            programs: bodies.iter().map(|_| None).collect(),
+            media: media.collect(),
+            bodies,
+            motions,
+            ledger: Ledger::default(),
+            crew: Arc::new(Crew::new(&scenario, seed)?),
+            routes: Routes::new(scenario.nodes.len()),
+            marks: BTreeMap::new(),
+            flows: (0..).zip(&scenario.flows).map(|(n, _)| Random::new(seed, "flow", n)).collect(),
+            noise: Random::new(seed, "noise", 0),
+            naps: Random::new(seed, "nap", 0),
+            answers: Random::new(seed, "answer", 0),
+            watch,
+            effects: vec![],
+            done: 0,
+            scenario,
+        };
+        run.begin()?;
+        Ok(run)
+    }
+
+    /// Runs to the end, and gives what it came to, with the page if one was to be drawn.
+    ///
+    /// # Errors
+    ///
+    /// [`SimError::Output`], [`SimError::Pending`].
+    pub fn finish(mut self) -> Result<Outcome, SimError> {
+        let end = Time(0) + self.scenario.duration;
+        while let Some((at, event)) = self.agenda.take(end) {
+            self.now = at;
+            self.done += 1;
+            self.handle(event)?;
+            if self.agenda.len() > MAX_SIM_PENDING {
+                return Err(SimError::Pending { at, most: MAX_SIM_PENDING });
+            }
+        }
+        self.now = end;
+        let summary = self.summary();
+        let page = self.watch.finish(&summary)?;
+        Ok(Outcome { summary, page })
+    }
+
+    /// Puts there what the scenario asks for.
+    fn begin(&mut self) -> Result<(), SimError> {
+        self.watch.begin(&self.scenario, self.seed)?;
+        for index in 0..self.bodies.len() {
+            self.put_in_place(index as u32);
+        }
+        self.fill_cells();
+        let nodes: Vec<_> = self.scenario.nodes.iter().map(|n| (n.joins, n.leaves)).collect();
+        for (node, (joins, leaves)) in (0..).zip(nodes) {
+            self.agenda.put(Time(0) + joins, Event::Joins { node });
+            if let Some(leaves) = leaves {
+                self.agenda.put(Time(0) + leaves, Event::Leaves { node });
+            }
+        }
+        for (index, event) in (0..).zip(&self.scenario.events) {
+            self.agenda.put(Time(0) + event.at, Event::Script { index });
+        }
+        for (index, flow) in (0..).zip(&self.scenario.flows) {
+            for node in flow.from.clone() {
+                // Spread over the first period, so that machines do not speak at once.
+                let Some(random) = self.flows.get_mut(index) else { continue };
+                let at = Time(0) + flow.starts + Span(random.below(flow.every.0));
+                self.agenda.put(at, Event::Flow { index, node: node as u32 });
+            }
+        }
+        if self.bodies.iter().any(|body| body.is_carried) {
+            self.agenda.put(Time(0) + self.scenario.step, Event::Step);
+        }
+        self.agenda.put(Time(0), Event::Second);
+        Ok(())
+    }
+
+    fn handle(&mut self, event: Event) -> Result<(), SimError> {
+        match event {
+            Event::Wake { node, life } => self.wake(node, life),
+            Event::Attempt { medium, node, life } => self.attempt(medium, node, life),
+            Event::End { medium, transmission } => self.end(medium, transmission),
+            Event::Arrive { medium, node, from, slot } => {
+                let arrived = self.arrive(medium, node, from, slot);
+                self.slots.release(slot);
+                arrived
+            }
+            Event::Step => self.step(),
+            Event::Second => self.second(),
+            Event::Nap { node, life } => self.nap(node, life),
+            Event::Joins { node } => self.join(node),
+            Event::Leaves { node } => self.leave(node, Happening::Leave),
+            Event::Script { index } => self.script(index),
+            Event::Flow { index, node } => self.flow(index, node),
+            Event::Answer { node, to, bytes, is_urgent } => {
+                let entry = Entry { from: node, to: Some(to), asked: None, is_urgent };
+                self.offer(entry, bytes)
+            }
+            Event::Noise { node, life } => self.make_noise(node, life),
+            Event::Replay { node, life, medium, slot } => {
+                let is_there = self.is_alive(node, life);
+                let replayed = if is_there { self.replay(node, medium, slot) } else { Ok(()) };
+                self.slots.release(slot);
+                replayed
+            }
+        }
+    }
+
+    /// Whether a machine is still in this life.
+    fn is_alive(&self, node: u32, life: u32) -> bool {
+        self.body(node).is_some_and(|body| body.is_up && body.life == life)
+    }
+
+    fn body(&self, node: u32) -> Option<&Body> {
+        self.bodies.get(node as usize)
+    }
+
+    fn body_mut(&mut self, node: u32) -> Option<&mut Body> {
+        self.bodies.get_mut(node as usize)
+    }
+
+    fn wake(&mut self, node: u32, life: u32) -> Result<(), SimError> {
+        let now = self.now;
+        let Some(body) = self.body_mut(node) else { return Ok(()) };
+        if body.life != life || body.wakes != Some(now) {
+            return Ok(());
+        }
+        body.wakes = None;
+        if body.listens.is_none() {
+            return Ok(());
+        }
+        self.give(node, Input::Tick)
+    }
+
+    /// Gives a machine's program an input, and does what it says.
+    fn give(&mut self, node: u32, input: Input<'_>) -> Result<(), SimError> {
+        let mut effects = std::mem::take(&mut self.effects);
+        if let Some(Some(program)) = self.programs.get_mut(node as usize) {
+            program.take(self.now, input, &mut effects);
+        }
+        self.do_all(node, effects)
+    }
+
+    /// Gives a machine's program a unit that lies in a slot.
+    fn give_unit(
+        &mut self,
+        node: u32,
+        port: usize,
+        from: u32,
+        slot: SlotId,
+    ) -> Result<(), SimError> {
+        let mut effects = std::mem::take(&mut self.effects);
+        if let Some(Some(program)) = self.programs.get_mut(node as usize) {
+            let unit = self.slots.unit(slot);
+            program.take(self.now, Input::Heard { port, from, unit }, &mut effects);
+        }
+        self.do_all(node, effects)
+    }
+
+    fn do_all(&mut self, node: u32, mut effects: Vec<Effect>) -> Result<(), SimError> {
+        for effect in effects.drain(..) {
+            match effect {
+                Effect::Send(send) => self.send(node, &send)?,
+                Effect::Deliver { message } => self.deliver(node, message)?,
+                Effect::Mark { message, mark } => {
+                    self.marks.insert(mark, message);
+                }
+                Effect::Frame { mark } => match self.marks.get(&mark) {
+                    Some(message) => self.deliver(node, *message)?,
+                    None => self.ledger.tally.astray += 1,
+                },
+                Effect::Table(table) => self.follow(node, &table)?,
+                Effect::Tidings(tidings) => self.watch.tells(self.now, node, tidings)?,
+            }
+        }
+        self.effects = effects;
+        self.plan_wake(node);
+        Ok(())
+    }
+
+    /// Other routes are in use: do they lead in circles?
+    fn follow(&mut self, node: u32, table: &Table) -> Result<(), SimError> {
+        let crew = &self.crew;
+        let ways = table.routes().filter_map(|route| {
+            Some(Way { to: crew.node(route.to)?, next: crew.node(route.hop.slot)? })
+        });
+        for Circle { to, length } in self.routes.take(node, ways) {
+            self.watch.loops(self.now, node, to, length)?;
+        }
+        Ok(())
+    }
+
+    /// Puts the tick on the agenda that a program asks for, if it is another one than before.
+    fn plan_wake(&mut self, node: u32) {
+        let soonest = self.now + Span(1);
+        let program = self.programs.get(node as usize).and_then(Option::as_ref);
+        let wakes = program.and_then(Program::next_wake).map(|at| at.max(soonest));
+        let Some(body) = self.bodies.get_mut(node as usize) else { return };
+        if wakes != body.wakes {
+            body.wakes = wakes;
+            let life = body.life;
+            if let Some(at) = wakes {
+                self.agenda.put(at, Event::Wake { node, life });
+            }
+        }
+    }
+
+    /// A program sends a unit.
+    fn send(&mut self, node: u32, send: &Send) -> Result<(), SimError> {
+        let Some(body) = self.bodies.get(node as usize) else { return Ok(()) };
+        let Some(medium) = body.ports.get(send.port).map(|port| port.medium) else {
+            return Ok(());
+        };
+        let is_kept = match body.capture {
+            Some(Capture::BlackHole) => send.urgency != crate::node::Urgency::Control,
+            Some(Capture::Replay | Capture::Noise | Capture::Silence) => true,
+            None => false,
+        };
+        if is_kept {
+            return self.watch.loses(self.now, node, Loss::Captured);
+        }
+        let slot = self.slots.put(&send.unit);
+        let unit = Waiting { slot, to: send.to, urgency: send.urgency };
+        self.queue(medium, node, unit)
+    }
+
+    /// A unit, which is held once, for a medium.
+    fn queue(&mut self, medium: usize, node: u32, unit: Waiting) -> Result<(), SimError> {
+        let length = self.slots.unit(unit.slot).len();
+        let plan = self.scenario.media.get(medium);
+        if plan.is_none_or(|plan| length > plan.profile.unit_bytes()) {
+            self.slots.release(unit.slot);
+            return self.watch.loses(self.now, node, Loss::TooLong);
+        }
+        match self.media.get(medium) {
+            Some(Medium::Air(_)) => self.queue_for_air(medium, node, unit),
+            Some(Medium::Lines(_)) => self.send_by_lines(medium, node, unit),
+            None => Ok(()),
+        }
+    }
+
+    /// A unit comes to a machine, if it still listens and is reached.
+    fn arrive(
+        &mut self,
+        medium: usize,
+        node: u32,
+        from: u32,
+        slot: SlotId,
+    ) -> Result<(), SimError> {
+        let side = self.body(from).map(|body| body.side);
+        let body = self.body(node).filter(|body| body.listens.is_some());
+        let Some(body) = body.filter(|body| side == Some(body.side)) else {
+            return self.watch.loses(self.now, node, Loss::Gone);
+        };
+        let (capture, life) = (body.capture, body.life);
+        let Some(port) = body.port_on(medium) else { return Ok(()) };
+        self.watch.arrives();
+        match capture {
+            None | Some(Capture::BlackHole) => self.give_unit(node, port, from, slot),
+            Some(Capture::Replay) => {
+                self.slots.hold(slot);
+                let at = self.now + Span::from_s(1);
+                self.agenda.put(at, Event::Replay { node, life, medium, slot });
+                Ok(())
+            }
+            Some(Capture::Noise | Capture::Silence) => Ok(()),
+        }
+    }
+
+    /// A program has a message that was for its machine.
+    fn deliver(&mut self, node: u32, message: u64) -> Result<(), SimError> {
+        let Some(delivery) = self.ledger.deliver(self.now, message, node) else { return Ok(()) };
+        self.watch.delivers(self.now, node, message, delivery.took)?;
+        if let Some(answer) = delivery.answer {
+            let (to, bytes, is_urgent) = (answer.to, answer.asked.bytes, answer.is_urgent);
+            let at = self.now + Span(self.answers.below(answer.asked.within.0 + 1));
+            self.agenda.put(at, Event::Answer { node, to, bytes, is_urgent });
+        }
+        Ok(())
+    }
+
+    /// A message of a machine, if it is there.
+    fn offer(&mut self, entry: Entry, bytes: usize) -> Result<(), SimError> {
+        let node = entry.from;
+        if self.body(node).is_none_or(|body| body.listens.is_none()) {
+            return Ok(());
+        }
+        // Everybody is all who run the same program.
+        let plan = self.scenario.nodes.get(node as usize);
+        let machines = (0..).zip(self.bodies.iter().zip(&self.scenario.nodes));
+        let there = machines.filter(|(_, (body, other))| {
+            body.is_up && plan.is_some_and(|plan| plan.kind.talks_to(&other.kind))
+        });
+        let there = there.map(|(node, _)| node);
+        let Some(message) = self.ledger.enter(self.now, entry, there) else { return Ok(()) };
+        let offer = Offer { message, to: entry.to, bytes, is_urgent: entry.is_urgent };
+        self.watch.offers(self.now, node, &offer)?;
+        self.give(node, Input::Offer(&offer))
+    }
+
+    fn summary(&self) -> Summary {
+        let Ledger { tally, latencies, .. } = &self.ledger;
+        let ports = self.bodies.iter().flat_map(|body| &body.ports);
+        let whole = self.scenario.duration.0.max(1);
+        let ppm = |span: Span| span.0.saturating_mul(1_000_000) / whole;
+        Summary {
+            seconds: self.scenario.duration.as_s(),
+            machines: self.bodies.len() as u64,
+            events: self.done,
+            messages: tally.messages,
+            expected: tally.expected,
+            delivered: tally.delivered,
+            again: tally.again,
+            astray: tally.astray,
+            half_within: latencies.within(0.5),
+            most_within: latencies.within(0.95),
+            all_within: latencies.most(),
+            sent_ppm_most: ports.clone().map(|port| ppm(port.sent)).max().unwrap_or(0),
+            heard_ppm_most: ports.map(|port| ppm(port.heard)).max().unwrap_or(0),
+            held: self.slots.len() as u64,
+            counts: self.watch.counts(),
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! A machine as the world sees it: where it is, whether it listens, and what waits to be sent.
+
+use std::collections::VecDeque;
+
+use super::slots::SlotId;
+use crate::limits::MAX_PORT_WAITING;
+use crate::medium::{Duty, Power};
+use crate::node::{To, Urgency};
+use crate::place::Place;
+use crate::scenario::{Capture, MediumPlan, NodePlan};
+use crate::{Span, Time};
+
+/// The state of a machine.
+#[derive(Debug)]
+pub(crate) struct Body {
+    /// Where it began.
+    pub(crate) home: Place,
+    pub(crate) place: Place,
+    /// Where it was when that was told last.
+    pub(crate) told: Place,
+    /// Whether it has a motion that decides where it is.
+    pub(crate) is_carried: bool,
+    /// Whether it is there: it has joined and not left.
+    pub(crate) is_up: bool,
+    /// Since when it hears; nothing while it is asleep or away.
+    pub(crate) listens: Option<Time>,
+    /// How often it has joined. What was put on the agenda for an earlier life is not done.
+    pub(crate) life: u32,
+    /// Machines of different sides of a partition do not hear each other.
+    pub(crate) side: u16,
+    pub(crate) capture: Option<Capture>,
+    pub(crate) battery: Option<Battery>,
+    pub(crate) ports: Vec<Port>,
+    /// The tick that is on the agenda.
+    pub(crate) wakes: Option<Time>,
+}
+
+/// What is left of a battery.
+#[derive(Debug)]
+pub(crate) struct Battery {
+    pub(crate) left_j: f64,
+    /// Until when it was reckoned.
+    reckoned: Time,
+}
+
+/// A radio, or the plug of a wire.
+#[derive(Debug)]
+pub(crate) struct Port {
+    pub(crate) medium: usize,
+    power: Power,
+    waiting: VecDeque<Waiting>,
+    /// Whether an attempt or a transmission is under way.
+    pub(crate) is_busy: bool,
+    /// Slots of the back-off that are left, and since when it counts.
+    pub(crate) backoff: Backoff,
+    /// Nothing where it may always send.
+    pub(crate) duty: Option<Duty>,
+    /// All that it has sent.
+    pub(crate) sent: Span,
+    /// How long it has heard the channel busy, and until when it last was.
+    pub(crate) heard: Span,
+    pub(crate) heard_until: Time,
+    /// How much of both was told to the program.
+    pub(crate) told: Span,
+}
+
+/// Where a radio stands that waits for its turn.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Backoff {
+    pub(crate) slots: u64,
+    pub(crate) counts_from: Time,
+}
+
+/// A unit that waits for a radio.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Waiting {
+    pub(crate) slot: SlotId,
+    pub(crate) to: To,
+    pub(crate) urgency: Urgency,
+}
+
+impl Body {
+    /// A machine that has not joined yet.
+    pub(crate) fn new(plan: &NodePlan, media: &[MediumPlan], home: Place) -> Self {
+        let ports = plan.media.iter().filter_map(|&medium| {
+            let plan = media.get(medium)?;
+            Some(Port::new(medium, plan))
+        });
+        Self {
+            home,
+            place: home,
+            told: home,
+            is_carried: plan.motion.is_some(),
+            is_up: false,
+            listens: None,
+            life: 0,
+            side: 0,
+            capture: None,
+            battery: plan.battery_j.map(|left_j| Battery { left_j, reckoned: Time(0) }),
+            ports: ports.collect(),
+            wakes: None,
+        }
+    }
+
+    /// The number of its port on a medium.
+    pub(crate) fn port_on(&self, medium: usize) -> Option<usize> {
+        self.ports.iter().position(|port| port.medium == medium)
+    }
+
+    /// Its port on a medium.
+    pub(crate) fn port_mut(&mut self, medium: usize) -> Option<&mut Port> {
+        self.ports.iter_mut().find(|port| port.medium == medium)
+    }
+
+    /// Whether it has heard all since then.
+    pub(crate) fn has_listened_since(&self, start: Time) -> bool {
+        self.listens.is_some_and(|since| since <= start)
+    }
+
+    /// Takes what listening has cost since the last time.
+    pub(crate) fn reckon(&mut self, now: Time) {
+        let listens_mw: f64 = match self.listens {
+            Some(_) => self.ports.iter().map(|port| port.power.listens_mw).sum(),
+            None => 0.0,
+        };
+        if let Some(battery) = &mut self.battery {
+            battery.left_j -= listens_mw / 1e3 * (now - battery.reckoned).as_s();
+            battery.reckoned = now;
+        }
+    }
+
+    /// Takes what a transmission costs beyond listening.
+    pub(crate) fn pays(&mut self, port: usize, air: Span) {
+        let Some(power) = self.ports.get(port).map(|port| port.power) else { return };
+        if let Some(battery) = &mut self.battery {
+            battery.left_j -= (power.sends_mw - power.listens_mw).max(0.0) / 1e3 * air.as_s();
+        }
+    }
+
+    /// Whether it has a battery and nothing left in it.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.battery.as_ref().is_some_and(|battery| battery.left_j <= 0.0)
+    }
+}
+
+impl Port {
+    fn new(medium: usize, plan: &MediumPlan) -> Self {
+        Self {
+            medium,
+            power: plan.power,
+            waiting: VecDeque::new(),
+            is_busy: false,
+            backoff: Backoff::default(),
+            duty: (plan.duty_ppm < 1_000_000).then(|| Duty::new(plan.duty_ppm)),
+            sent: Span(0),
+            heard: Span(0),
+            heard_until: Time(0),
+            told: Span(0),
+        }
+    }
+
+    /// The channel was busy; what was counted already is not counted twice. Of a transmission that
+    /// began before another one and ended after it, the part before is left out.
+    pub(crate) fn hears(&mut self, starts: Time, ends: Time) {
+        self.heard += ends - starts.max(self.heard_until);
+        self.heard_until = self.heard_until.max(ends);
+    }
+
+    /// Whether a unit found room: behind those that are as urgent.
+    pub(crate) fn queue(&mut self, unit: Waiting) -> bool {
+        if self.waiting.len() >= MAX_PORT_WAITING {
+            return false;
+        }
+        let at = self.waiting.partition_point(|other| other.urgency <= unit.urgency);
+        self.waiting.insert(at, unit);
+        true
+    }
+
+    pub(crate) fn next(&mut self) -> Option<Waiting> {
+        self.waiting.pop_front()
+    }
+
+    pub(crate) fn has_waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// Forgets what waits, and gives it back to be released.
+    pub(crate) fn clear(&mut self) -> VecDeque<Waiting> {
+        self.is_busy = false;
+        std::mem::take(&mut self.waiting)
+    }
+}

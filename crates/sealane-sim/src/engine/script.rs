@@ -1,0 +1,324 @@
+//! What happens to machines: they join and leave, move, sleep, and are taken.
+
+use super::body::Waiting;
+use super::ledger::{Asked, Entry};
+use super::{Event, Medium, Run};
+use crate::node::{Input, Program, To, Urgency};
+use crate::scenario::{Act, Capture, Receivers};
+use crate::watch::Happening;
+use crate::{SimError, Span, Time};
+
+/// How often a machine that was taken makes noise, and how much at once at most.
+const NOISE_EVERY: Span = Span::from_ms(100);
+const NOISE_BYTES: usize = 200;
+/// A machine is told of again when it is so far from where it was.
+const MOVED_M: f64 = 1.0;
+
+impl Run<'_> {
+    /// A machine joins, unless it is there.
+    pub(super) fn join(&mut self, node: u32) -> Result<(), SimError> {
+        let now = self.now;
+        // A machine of a trace is there while its vehicle is.
+        if !self.put_in_place(node) {
+            return Ok(());
+        }
+        let Some(body) = self.bodies.get_mut(node as usize) else { return Ok(()) };
+        if body.is_up || body.is_empty() {
+            return Ok(());
+        }
+        body.reckon(now);
+        body.is_up = true;
+        body.listens = Some(now);
+        body.life += 1;
+        body.wakes = None;
+        let (life, place) = (body.life, body.place);
+        let Some(plan) = self.scenario.nodes.get(node as usize) else { return Ok(()) };
+        let program = Program::new(&plan.kind, &self.crew, self.seed, node, life, now);
+        let media: Vec<_> = plan.media.iter().copied().enumerate().collect();
+        let sleep = plan.sleep;
+        if let Some(slot) = self.programs.get_mut(node as usize) {
+            *slot = program;
+        }
+        self.watch.happens(now, Happening::Join, node, place)?;
+        for (port, medium) in media {
+            let Some(plan) = self.scenario.media.get(medium) else { continue };
+            let (profile, duty_ppm) = (plan.profile, plan.duty_ppm);
+            self.give(node, Input::Up { port, profile: &profile, duty_ppm })?;
+        }
+        if let Some(sleep) = sleep {
+            let at = now + Span(self.naps.below(sleep.awake.0).max(1));
+            self.agenda.put(at, Event::Nap { node, life });
+        }
+        Ok(())
+    }
+
+    /// A machine leaves, if it is there.
+    pub(super) fn leave(&mut self, node: u32, why: Happening) -> Result<(), SimError> {
+        let now = self.now;
+        let Some(body) = self.bodies.get_mut(node as usize).filter(|body| body.is_up) else {
+            return Ok(());
+        };
+        body.reckon(now);
+        body.is_up = false;
+        body.listens = None;
+        body.wakes = None;
+        let place = body.place;
+        for port in &mut body.ports {
+            for waiting in port.clear() {
+                self.slots.release(waiting.slot);
+            }
+        }
+        if let Some(program) = self.programs.get_mut(node as usize) {
+            *program = None;
+        }
+        self.routes.forget(node);
+        self.watch.happens(now, why, node, place)
+    }
+
+    /// A machine falls asleep or wakes, if it is not so already.
+    fn set_awake(&mut self, node: u32, is_awake: bool) -> Result<(), SimError> {
+        let now = self.now;
+        let Some(body) = self.bodies.get_mut(node as usize) else { return Ok(()) };
+        if !body.is_up || body.listens.is_some() == is_awake {
+            return Ok(());
+        }
+        body.reckon(now);
+        body.listens = is_awake.then_some(now);
+        body.wakes = None;
+        let (place, media) = (body.place, body.ports.iter().map(|port| port.medium));
+        let media: Vec<_> = media.collect();
+        let why = if is_awake { Happening::Wake } else { Happening::Sleep };
+        self.watch.happens(now, why, node, place)?;
+        if is_awake {
+            // What it would have done meanwhile it does now, and what waits is sent.
+            self.give(node, Input::Tick)?;
+            media.into_iter().for_each(|medium| self.contend(medium, node));
+        }
+        Ok(())
+    }
+
+    /// A machine that sleeps by turns.
+    pub(super) fn nap(&mut self, node: u32, life: u32) -> Result<(), SimError> {
+        if !self.is_alive(node, life) {
+            return Ok(());
+        }
+        let sleep = self.scenario.nodes.get(node as usize).and_then(|plan| plan.sleep);
+        let is_awake = self.body(node).is_some_and(|body| body.listens.is_some());
+        if let Some(sleep) = sleep {
+            let next = if is_awake { sleep.asleep } else { sleep.awake };
+            self.agenda.put(self.now + next, Event::Nap { node, life });
+        }
+        self.set_awake(node, !is_awake)
+    }
+
+    /// Puts a machine where its motion has it. Whether it is anywhere.
+    pub(super) fn put_in_place(&mut self, node: u32) -> bool {
+        let rider = self.scenario.nodes.get(node as usize).and_then(|plan| plan.motion);
+        let Some(body) = self.bodies.get_mut(node as usize) else { return false };
+        let Some(rider) = rider else { return true };
+        match self.motions.place(rider.motion, rider.seat, body.home, self.now) {
+            Some(place) => {
+                body.place = place;
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// All that are carried go on, and those whose vehicle comes or goes join or leave.
+    pub(super) fn step(&mut self) -> Result<(), SimError> {
+        self.motions.step(self.scenario.step);
+        for node in 0..self.bodies.len() as u32 {
+            if !self.body(node).is_some_and(|body| body.is_carried) {
+                continue;
+            }
+            let is_there = self.put_in_place(node);
+            let is_up = self.body(node).is_some_and(|body| body.is_up);
+            let is_new = self.body(node).is_some_and(|body| body.life == 0);
+            let joins = self.scenario.nodes.get(node as usize).map(|plan| plan.joins);
+            if !is_there && is_up {
+                self.leave(node, Happening::Leave)?;
+            } else if is_there && is_new && joins.is_some_and(|at| Time(0) + at <= self.now) {
+                self.join(node)?;
+            }
+        }
+        self.fill_cells();
+        self.agenda.put(self.now + self.scenario.step, Event::Step);
+        Ok(())
+    }
+
+    /// Tells the media where machines are.
+    pub(super) fn fill_cells(&mut self) {
+        for (number, medium) in (0..).zip(&mut self.media) {
+            let cells = match medium {
+                Medium::Air(air) => &mut air.cells,
+                Medium::Lines(lines) => &mut lines.cells,
+            };
+            let on = (0..).zip(&self.bodies).filter(|(_, body)| body.port_on(number).is_some());
+            cells.fill(on.map(|(node, body)| (node, body.place)));
+        }
+    }
+
+    /// Once a second.
+    pub(super) fn second(&mut self) -> Result<(), SimError> {
+        let now = self.now;
+        for node in 0..self.bodies.len() as u32 {
+            let Some(body) = self.bodies.get_mut(node as usize) else { continue };
+            if body.is_up && body.battery.is_some() {
+                body.reckon(now);
+                if body.is_empty() {
+                    self.leave(node, Happening::Empty)?;
+                }
+            }
+        }
+        self.tell_loads()?;
+        for (node, body) in (0..).zip(&mut self.bodies) {
+            let has_moved = body.told.metres_to(body.place) >= MOVED_M;
+            if body.is_carried && body.is_up && has_moved {
+                body.told = body.place;
+                self.watch.happens(now, Happening::Move, node, body.place)?;
+            }
+        }
+        self.agenda.put(now + Span::from_s(1), Event::Second);
+        Ok(())
+    }
+
+    /// Tells programs how busy their channels were in the last second.
+    fn tell_loads(&mut self) -> Result<(), SimError> {
+        let mut loads = vec![];
+        for (node, body) in (0..).zip(&mut self.bodies).filter(|(_, body)| body.listens.is_some()) {
+            for (port, radio) in body.ports.iter_mut().enumerate() {
+                let busy = radio.heard + radio.sent;
+                let busy_ppm = busy.0.saturating_sub(radio.told.0).min(1_000_000) as u32;
+                radio.told = busy;
+                loads.push((node, Input::Load { port, busy_ppm }));
+            }
+        }
+        loads.into_iter().try_for_each(|(node, load)| self.give(node, load))
+    }
+
+    /// An event of the scenario.
+    pub(super) fn script(&mut self, index: usize) -> Result<(), SimError> {
+        let Some(act) = self.scenario.events.get(index).map(|event| event.act.clone()) else {
+            return Ok(());
+        };
+        match act {
+            Act::Join(who) => who.into_iter().try_for_each(|node| self.join(node)),
+            Act::Leave(who) => {
+                who.into_iter().try_for_each(|node| self.leave(node, Happening::Leave))
+            }
+            Act::Sleep(who) => who.into_iter().try_for_each(|node| self.set_awake(node, false)),
+            Act::Wake(who) => who.into_iter().try_for_each(|node| self.set_awake(node, true)),
+            Act::Capture { who, by } => who.into_iter().try_for_each(|node| self.capture(node, by)),
+            Act::Move { who, to } => {
+                for node in who {
+                    if let Some(body) = self.body_mut(node) {
+                        body.place = to;
+                        body.home = to;
+                    }
+                    self.watch.happens(self.now, Happening::Move, node, to)?;
+                }
+                self.fill_cells();
+                Ok(())
+            }
+            Act::Partition(sides) => {
+                self.bodies.iter_mut().for_each(|body| body.side = 0);
+                for (side, who) in (1..).zip(sides) {
+                    for node in who {
+                        if let Some(body) = self.body_mut(node) {
+                            body.side = side;
+                        }
+                    }
+                }
+                self.watch.notes(self.now, "partition")
+            }
+            Act::Heal => {
+                self.bodies.iter_mut().for_each(|body| body.side = 0);
+                self.watch.notes(self.now, "heal")
+            }
+            Act::Loss { medium, loss } => {
+                match self.media.get_mut(medium) {
+                    Some(Medium::Air(air)) => air.loss = loss,
+                    Some(Medium::Lines(lines)) => lines.loss = loss,
+                    None => {}
+                }
+                self.watch.notes(self.now, "loss")
+            }
+        }
+    }
+
+    fn capture(&mut self, node: u32, by: Capture) -> Result<(), SimError> {
+        let now = self.now;
+        let Some(body) = self.body_mut(node) else { return Ok(()) };
+        body.capture = Some(by);
+        let (life, place, is_up) = (body.life, body.place, body.is_up);
+        if by == Capture::Noise && is_up {
+            self.agenda.put(now + NOISE_EVERY, Event::Noise { node, life });
+        }
+        self.watch.happens(now, Happening::Capture, node, place)
+    }
+
+    /// Bytes of chance on every port.
+    pub(super) fn make_noise(&mut self, node: u32, life: u32) -> Result<(), SimError> {
+        if !self.is_alive(node, life) {
+            return Ok(());
+        }
+        let media: Vec<_> = match self.body(node) {
+            Some(body) => body.ports.iter().map(|port| port.medium).collect(),
+            None => vec![],
+        };
+        for medium in media {
+            let most = self.scenario.media.get(medium).map_or(0, |plan| plan.profile.unit_bytes());
+            let length = 1 + self.noise.below(most.min(NOISE_BYTES) as u64) as usize;
+            let unit: Vec<u8> = (0..length).map(|_| self.noise.word() as u8).collect();
+            let slot = self.slots.put(&unit);
+            let unit = Waiting { slot, to: To::Everybody, urgency: Urgency::Control };
+            self.queue(medium, node, unit)?;
+        }
+        self.agenda.put(self.now + NOISE_EVERY, Event::Noise { node, life });
+        Ok(())
+    }
+
+    /// Sends again what was heard, unchanged.
+    pub(super) fn replay(
+        &mut self,
+        node: u32,
+        medium: usize,
+        slot: super::SlotId,
+    ) -> Result<(), SimError> {
+        self.slots.hold(slot);
+        let unit = Waiting { slot, to: To::Everybody, urgency: Urgency::Control };
+        self.queue(medium, node, unit)
+    }
+
+    /// The next message of a flow.
+    pub(super) fn flow(&mut self, index: usize, node: u32) -> Result<(), SimError> {
+        let Some(flow) = self.scenario.flows.get(index) else { return Ok(()) };
+        let Some(random) = self.flows.get_mut(index) else { return Ok(()) };
+        let to = match &flow.to {
+            Receivers::Everybody => None,
+            Receivers::OneOf(range) => {
+                // Nobody sends to itself: the last one stands in for the sender.
+                let others = range.clone().filter(|other| *other != node as usize).count() as u64;
+                let chosen = range.start as u32 + random.below(others.max(1)) as u32;
+                let last = range.end.saturating_sub(1) as u32;
+                Some(if chosen == node { last } else { chosen })
+            }
+        };
+        let every = match flow.is_random {
+            // The waits of events that come by chance (Poisson).
+            true => Span((-(1.0 - random.part()).ln() * flow.every.0 as f64).ceil() as u64),
+            false => flow.every,
+        };
+        let next = self.now + every;
+        let (bytes, is_urgent, ends) = (flow.bytes, flow.is_urgent, Time(0) + flow.ends);
+        let asked = flow.answered.map(|within| Asked { bytes, within });
+        if next <= ends {
+            self.agenda.put(next, Event::Flow { index, node });
+        }
+        if to == Some(node) {
+            return Ok(());
+        }
+        self.offer(Entry { from: node, to, asked, is_urgent }, bytes)
+    }
+}

@@ -1,0 +1,83 @@
+//! The bytes of units under way: each unit lies in one place, however many receive it.
+
+/// Where a unit lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SlotId(u32);
+
+/// Units under way, with how many hold each. A place that nobody holds is used again.
+#[derive(Debug, Default)]
+pub(crate) struct Slots {
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+}
+
+#[derive(Debug, Default)]
+struct Slot {
+    bytes: Vec<u8>,
+    holders: u32,
+}
+
+impl Slots {
+    /// Takes a unit, which one holds.
+    pub(crate) fn put(&mut self, unit: &[u8]) -> SlotId {
+        let index = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(Slot::default());
+            (self.slots.len() - 1) as u32
+        });
+        let id = SlotId(index);
+        if let Some(slot) = self.slots.get_mut(index as usize) {
+            slot.bytes.clear();
+            slot.bytes.extend_from_slice(unit);
+            slot.holders = 1;
+        }
+        id
+    }
+
+    /// One more holds it.
+    pub(crate) fn hold(&mut self, id: SlotId) {
+        if let Some(slot) = self.slots.get_mut(id.0 as usize) {
+            debug_assert!(slot.holders > 0, "a unit that nobody held");
+            slot.holders += 1;
+        }
+    }
+
+    /// One fewer holds it.
+    pub(crate) fn release(&mut self, id: SlotId) {
+        if let Some(slot) = self.slots.get_mut(id.0 as usize) {
+            debug_assert!(slot.holders > 0, "a unit that nobody held");
+            slot.holders -= 1;
+            if slot.holders == 0 {
+                self.free.push(id.0);
+            }
+        }
+    }
+
+    /// The unit.
+    pub(crate) fn unit(&self, id: SlotId) -> &[u8] {
+        self.slots.get(id.0 as usize).map_or(&[], |slot| &slot.bytes)
+    }
+
+    /// How many units are under way.
+    pub(crate) fn len(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_used_again_when_the_last_has_let_go() {
+        let mut slots = Slots::default();
+        let first = slots.put(b"one");
+        slots.hold(first);
+        slots.release(first);
+        let second = slots.put(b"two");
+        assert_eq!((slots.unit(first), slots.unit(second)), (&b"one"[..], &b"two"[..]));
+        slots.release(first);
+        let third = slots.put(b"three");
+        assert_eq!((third, slots.len()), (first, 2));
+        assert_eq!(slots.unit(third), b"three");
+    }
+}

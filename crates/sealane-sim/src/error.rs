@@ -1,0 +1,65 @@
+use std::io;
+use std::path::PathBuf;
+
+sealane_message::errors! {
+    /// The error codes of the simulator.
+    pub const ERRORS;
+
+    /// Why a scenario does not run, or a log is not read.
+    #[derive(Debug, thiserror::Error)]
+    #[non_exhaustive]
+    pub enum SimError {
+        /// No TOML, too long, or a key that is none.
+        #[error("{0}")]
+        #[code("SL-SIM-01", "ScenarioSyntax", exit = Usage)]
+        #[cause("the scenario is not TOML, or has a key that is none")]
+        #[hint("The text says in which line; spec/scenario.md lists the keys.")]
+        Syntax(String),
+        /// A value that cannot be, or that does not go with another.
+        #[error("{0}")]
+        #[code("SL-SIM-02", "ScenarioValue", exit = Usage)]
+        #[cause("the scenario has a value that cannot be, or a name of nothing")]
+        #[hint("Correct what the text names; spec/scenario.md says what each key may be.")]
+        Value(String),
+        /// A trace of vehicles that is none.
+        #[error("{0}")]
+        #[code("SL-SIM-03", "TraceMalformed", exit = Usage)]
+        #[cause("a trace of vehicles is malformed, too long, or does not fit the scenario")]
+        #[hint("Write it with `sumo --fcd-output FILE`; spec/scenario.md says what is read of it.")]
+        Trace(String),
+        /// A log that is none.
+        #[error("{0}")]
+        #[code("SL-SIM-04", "LogMalformed", exit = Usage)]
+        #[cause("what is replayed is no whole log of a run")]
+        #[hint("Write it again: sealane sim run FILE --json > LOG.")]
+        Log(String),
+        /// A file that cannot be read or written.
+        #[error("{}: {cause}", file.display())]
+        #[code("SL-SIM-05", "SimFile", exit = Usage)]
+        #[cause("a file of the simulator cannot be read or written")]
+        #[hint("Check the path and its permissions.")]
+        File {
+            /// The file.
+            file: PathBuf,
+            /// What was wrong.
+            cause: io::Error,
+        },
+        /// Standard output, or another place that takes the log.
+        #[error("the output: {0}")]
+        #[code("SL-SIM-06", "SimOutput")]
+        #[cause("the log or the summary of a run could not be written")]
+        #[hint("Check where the output goes, and whether there is room.")]
+        Output(io::Error),
+        /// A run that has more to do than there is room for.
+        #[error("at {at} s more than {most} steps are still to be done")]
+        #[code("SL-SIM-07", "TooMuchPending", exit = Usage)]
+        #[cause("a run has more to do than there is room for")]
+        #[hint("Make the delays of its media, or its traffic, smaller.")]
+        Pending {
+            /// The virtual time.
+            at: crate::Time,
+            /// The bound.
+            most: usize,
+        },
+    }
+}

@@ -1,0 +1,12 @@
+//! The air: how long a transmission takes, whom it reaches, and who talks over whom.
+
+mod airtime;
+mod duty;
+mod fading;
+mod profile;
+
+pub(crate) use airtime::{BLE_ADVERTISING_DELAY, BLE_GAP, DOT11P_AIFS, DOT11P_SLOT, DOT11P_WINDOW};
+pub use airtime::{BleRate, Lora, ble_advertising_air_time, dot11p_air_time};
+pub(crate) use duty::Duty;
+pub use fading::Fading;
+pub use profile::{Power, Profile};

@@ -1,0 +1,170 @@
+//! What runs in a machine: the closed set of programs that a scenario can name.
+
+mod beacon;
+mod flood;
+mod mesh;
+
+use beacon::Beacon;
+use flood::Flood;
+pub(crate) use mesh::Crew;
+use mesh::Member;
+
+use std::sync::Arc;
+
+use sealane_mesh::Table;
+
+use crate::scenario::Kind;
+use crate::{Profile, Random, Time};
+
+/// The program of a machine: no clock, no randomness but what it is given, no I/O.
+#[derive(Debug)]
+pub(crate) enum Program {
+    Beacon(Beacon),
+    Flood(Flood),
+    Mesh(Box<Member>),
+}
+
+/// What a machine hears or is to do.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Input<'a> {
+    /// It can send on a port.
+    Up { port: usize, profile: &'a Profile, duty_ppm: u32 },
+    /// A unit that was sent to everybody or to this machine.
+    Heard { port: usize, from: u32, unit: &'a [u8] },
+    /// How busy the channel was in the last second.
+    Load { port: usize, busy_ppm: u32 },
+    /// A message of this machine for others.
+    Offer(&'a Offer),
+    /// The time has come that it asked for, or later.
+    Tick,
+}
+
+/// A message that a scenario has a machine send.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Offer {
+    pub(crate) message: u64,
+    /// One machine, or everybody.
+    pub(crate) to: Option<u32>,
+    pub(crate) bytes: usize,
+    pub(crate) is_urgent: bool,
+}
+
+/// What a machine does.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Effect {
+    Send(Send),
+    /// A message is here that was for this machine.
+    Deliver {
+        message: u64,
+    },
+    /// A message left in a frame with this mark.
+    Mark {
+        message: u64,
+        mark: Mark,
+    },
+    /// A frame is here that was for this machine.
+    Frame {
+        mark: Mark,
+    },
+    /// Other routes are in use.
+    Table(Arc<Table>),
+    /// Something that people want to know.
+    Tidings(Tidings),
+}
+
+/// The tag at the end of a sealed frame, which no relay changes: by it a frame is known again,
+/// though nobody but its receiver can read it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Mark([u8; 16]);
+
+impl Mark {
+    pub(crate) fn of(frame: &[u8]) -> Self {
+        Self(frame.last_chunk().copied().unwrap_or_default())
+    }
+}
+
+/// What a machine found out about others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Tidings {
+    pub(crate) what: &'static str,
+    pub(crate) of: Option<u32>,
+    pub(crate) via: Option<u32>,
+}
+
+/// A unit for a port.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Send {
+    pub(crate) port: usize,
+    pub(crate) to: To,
+    pub(crate) unit: Arc<[u8]>,
+    pub(crate) urgency: Urgency,
+}
+
+/// Who is to take a unit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum To {
+    Everybody,
+    One(u32),
+}
+
+impl To {
+    /// Whether a machine is meant.
+    pub(crate) fn is(self, node: u32) -> bool {
+        match self {
+            To::Everybody => true,
+            To::One(to) => to == node,
+        }
+    }
+}
+
+/// The order in which units wait. What a machine that was taken keeps to itself is all but the
+/// first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Urgency {
+    Control,
+    Urgent,
+    Normal,
+    Low,
+}
+
+impl Program {
+    /// Starts a program in the machine of this number, for the how manieth time; nothing where the
+    /// mesh has no room for it, which reading a scenario makes sure of.
+    pub(crate) fn new(
+        kind: &Kind,
+        crew: &Arc<Crew>,
+        seed: u64,
+        node: u32,
+        start: u32,
+        now: Time,
+    ) -> Option<Self> {
+        let random = Random::new(seed, "program", u64::from(start) << 32 | u64::from(node));
+        Some(match *kind {
+            Kind::Beacon { every, bytes } => {
+                Program::Beacon(Beacon::new(node, every, bytes, random, now))
+            }
+            Kind::Flood { hops } => Program::Flood(Flood::new(node, hops, random)),
+            Kind::Mesh { role } => {
+                Program::Mesh(Box::new(Member::new(crew, role, node, start, now)?))
+            }
+        })
+    }
+
+    /// Takes an input, and appends what is to be done.
+    pub(crate) fn take(&mut self, now: Time, input: Input<'_>, effects: &mut Vec<Effect>) {
+        match self {
+            Program::Beacon(beacon) => beacon.take(now, input, effects),
+            Program::Flood(flood) => flood.take(now, input, effects),
+            Program::Mesh(member) => member.take(now, input, effects),
+        }
+    }
+
+    /// When it is to be given a tick.
+    pub(crate) fn next_wake(&self) -> Option<Time> {
+        match self {
+            Program::Beacon(beacon) => Some(beacon.next_wake()),
+            Program::Flood(flood) => flood.next_wake(),
+            Program::Mesh(member) => member.next_wake(),
+        }
+    }
+}

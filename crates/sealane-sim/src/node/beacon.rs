@@ -1,0 +1,53 @@
+//! A program that says now and then that it is there.
+
+use std::sync::Arc;
+
+use super::{Effect, Input, Send, To, Urgency};
+use crate::{Random, Span, Time};
+
+/// Sends a beacon on every port, at a time of chance within each period, so that machines that
+/// begin together do not stay together.
+#[derive(Debug)]
+pub(crate) struct Beacon {
+    node: u32,
+    every: Span,
+    bytes: usize,
+    random: Random,
+    ports: usize,
+    sequence: u32,
+    /// When the period began.
+    period: Time,
+    next: Time,
+}
+
+impl Beacon {
+    pub(super) fn new(node: u32, every: Span, bytes: usize, mut random: Random, now: Time) -> Self {
+        let next = now + Span(random.below(every.0));
+        Self { node, every, bytes, random, ports: 0, sequence: 0, period: now, next }
+    }
+
+    pub(super) fn next_wake(&self) -> Time {
+        self.next
+    }
+
+    pub(super) fn take(&mut self, now: Time, input: Input<'_>, effects: &mut Vec<Effect>) {
+        match input {
+            Input::Up { port, .. } => self.ports = self.ports.max(port + 1),
+            Input::Tick if now >= self.next => self.send(effects),
+            Input::Heard { .. } | Input::Load { .. } | Input::Offer(_) | Input::Tick => {}
+        }
+    }
+
+    fn send(&mut self, effects: &mut Vec<Effect>) {
+        let mut unit = [self.node.to_le_bytes(), self.sequence.to_le_bytes()].concat();
+        unit.resize(self.bytes, 0);
+        let unit: Arc<[u8]> = unit.into();
+        for port in 0..self.ports {
+            let (to, urgency) = (To::Everybody, Urgency::Control);
+            effects.push(Effect::Send(Send { port, to, unit: Arc::clone(&unit), urgency }));
+        }
+        self.sequence = self.sequence.wrapping_add(1);
+        self.period = self.period + self.every;
+        self.next = self.period + Span(self.random.below(self.every.0));
+    }
+}

@@ -1,0 +1,238 @@
+//! The machine of `sealane-mesh`, as it is shipped, with frames that are made here.
+
+use std::fmt;
+use std::sync::Arc;
+
+use sealane_frame::{FrameBuf, GroupTag, HeaderFields, PeerTag, seal_frame};
+use sealane_mesh as mesh;
+use sealane_seal::{
+    Binding, Epoch, EpochSecret, Epochs, Form, Group, GroupId, History, Sealer, SenderContext,
+    Slot, Suite,
+};
+
+use super::{Effect, Input, Mark, Offer, Send, Tidings, To, Urgency};
+use crate::scenario::{Kind, MeshRole, Scenario};
+use crate::{Profile, Random, SimError, Span, Time};
+
+/// The group of the data that travels over the mesh, whose keys the mesh does not have.
+const DATA_GROUP: [u8; 32] = [0xda; 32];
+const DATA_TAG: GroupTag = GroupTag::from_bytes([0xda; 4]);
+/// Of `spec/policy.md`: what is urgent on its own, and what is not.
+const EMERGENCY: u16 = 7;
+const COUNTER: u16 = 1;
+
+/// Who is in the mesh of a scenario: all its machines of kind `mesh`, in their order.
+#[derive(Debug)]
+pub(crate) struct Crew {
+    provision: Option<mesh::Provision>,
+    slots: Vec<Option<u16>>,
+    nodes: Vec<u32>,
+    seed: u64,
+}
+
+impl Crew {
+    pub(crate) fn new(scenario: &Scenario, seed: u64) -> Result<Self, SimError> {
+        let is_mesh = |node: usize| {
+            let plan = scenario.nodes.get(node);
+            plan.is_some_and(|plan| matches!(plan.kind, Kind::Mesh { .. }))
+        };
+        let nodes: Vec<u32> =
+            (0..scenario.nodes.len()).filter(|n| is_mesh(*n)).map(|n| n as u32).collect();
+        let mut slots = vec![None; scenario.nodes.len()];
+        for (slot, node) in (0..).zip(&nodes) {
+            if let Some(place) = slots.get_mut(*node as usize) {
+                *place = Some(slot);
+            }
+        }
+        let mut random = Random::new(seed, "crew", 0);
+        let provision = match nodes.len() {
+            0 => None,
+            members => {
+                let members = u16::try_from(members).unwrap_or(u16::MAX);
+                let provision = mesh::Provision::new(key(&mut random), members);
+                Some(provision.map_err(|error| SimError::Value(format!("the mesh: {error}")))?)
+            }
+        };
+        Ok(Self { provision, slots, nodes, seed })
+    }
+
+    /// The machine that has a slot.
+    pub(crate) fn node(&self, slot: Slot) -> Option<u32> {
+        self.nodes.get(usize::from(slot.number())).copied()
+    }
+
+    /// The slot of a machine.
+    pub(crate) fn slot(&self, node: u32) -> Option<Slot> {
+        self.slots.get(node as usize).copied().flatten().and_then(Slot::new)
+    }
+}
+
+/// A machine of the mesh.
+pub(crate) struct Member {
+    crew: Arc<Crew>,
+    mesh: Box<mesh::Mesh>,
+    sealer: Box<Sealer>,
+    tag: PeerTag,
+    frame: FrameBuf,
+}
+
+impl Member {
+    /// Starts the machine, for the how manieth time; nothing if it is in no mesh.
+    pub(super) fn new(
+        crew: &Arc<Crew>,
+        role: MeshRole,
+        node: u32,
+        start: u32,
+        now: Time,
+    ) -> Option<Self> {
+        let provision = crew.provision.as_ref()?;
+        let slot = crew.slot(node)?;
+        let mut random = Random::new(crew.seed, "mesh", u64::from(start) << 32 | u64::from(node));
+        let context = random.word().to_le_bytes();
+        // Later than all earlier starts of the same machine.
+        let start_ms = now.0 / 1000 + u64::from(start);
+        let keys = provision.keys(slot.number(), context, start_ms).ok()?;
+        let role = match role {
+            MeshRole::Gateway => mesh::Role::Gateway,
+            MeshRole::Member => mesh::Role::Member,
+            MeshRole::Quiet => mesh::Role::Quiet,
+        };
+        let config = mesh::Config { role, seed: key(&mut random), ..mesh::Config::default() };
+        let group = Group::new(GroupId(DATA_GROUP), Suite::ChaCha20Poly1305);
+        let secret = EpochSecret::new(DATA_GROUP);
+        let epochs = Epochs::new(group.id(), History::Kept, Epoch(0), secret);
+        let sealer = Sealer::new(group, slot, SenderContext(context), &epochs, 0).ok()?;
+        Some(Self {
+            mesh: Box::new(mesh::Mesh::new(config, keys, mesh::Time(now.0)).ok()?),
+            sealer: Box::new(sealer),
+            tag: provision.tag(slot.number()),
+            crew: Arc::clone(crew),
+            frame: FrameBuf::new(),
+        })
+    }
+
+    pub(super) fn next_wake(&self) -> Option<Time> {
+        self.mesh.next_wake().map(|at| Time(at.0))
+    }
+
+    pub(super) fn take(&mut self, now: Time, input: Input<'_>, effects: &mut Vec<Effect>) {
+        let at = mesh::Time(now.0);
+        let id = |port: usize| mesh::InterfaceId(port as u8);
+        match input {
+            Input::Up { port, profile, duty_ppm } => {
+                let medium = medium(profile, duty_ppm);
+                self.mesh.take(at, mesh::Input::Up { interface: id(port), medium });
+            }
+            Input::Heard { port, from, unit } => {
+                let from = mesh::Address(u64::from(from));
+                self.mesh.take(at, mesh::Input::Heard { interface: id(port), from, unit });
+            }
+            Input::Load { port, busy_ppm } => {
+                self.mesh.take(at, mesh::Input::Load { interface: id(port), busy_ppm });
+            }
+            Input::Offer(offer) => self.offer(at, offer, effects),
+            Input::Tick => self.mesh.take(at, mesh::Input::Tick),
+        }
+        while let Some(output) = self.mesh.next_output() {
+            effects.extend(self.effect(output));
+        }
+    }
+
+    /// Seals a message and has it routed.
+    fn offer(&mut self, at: mesh::Time, offer: &Offer, effects: &mut Vec<Effect>) {
+        let Some(provision) = &self.crew.provision else { return };
+        let destination = match offer.to {
+            None => PeerTag::BROADCAST,
+            Some(node) => {
+                let slot = self.crew.slot(node);
+                slot.map_or(PeerTag::NOBODY, |slot| provision.tag(slot.number()))
+            }
+        };
+        let what = if offer.is_urgent { EMERGENCY } else { COUNTER };
+        let fields = HeaderFields { destination, ..HeaderFields::new(DATA_TAG, self.tag, what) };
+        let mut body = offer.message.to_le_bytes().to_vec();
+        body.resize(offer.bytes, 0);
+        let binding = Binding::link();
+        let sealed = seal_frame(&mut self.sealer, &fields, &binding, &body, &mut self.frame);
+        let Ok(frame) = sealed else { return };
+        effects.push(Effect::Mark { message: offer.message, mark: Mark::of(frame) });
+        self.mesh.take(at, mesh::Input::Data { frame });
+    }
+
+    fn effect(&self, output: mesh::Output) -> Option<Effect> {
+        match output {
+            mesh::Output::Send { interface, to, unit, urgency } => {
+                let to = match to {
+                    mesh::To::Everybody => To::Everybody,
+                    mesh::To::Neighbour(address) => To::One(address.0 as u32),
+                };
+                let urgency = match urgency {
+                    mesh::Urgency::Control => Urgency::Control,
+                    mesh::Urgency::Urgent => Urgency::Urgent,
+                    mesh::Urgency::Normal => Urgency::Normal,
+                    mesh::Urgency::Low => Urgency::Low,
+                };
+                Some(Effect::Send(Send { port: usize::from(interface.0), to, unit, urgency }))
+            }
+            mesh::Output::Deliver { frame } => Some(Effect::Frame { mark: Mark::of(&frame) }),
+            mesh::Output::Table(table) => Some(Effect::Table(table)),
+            mesh::Output::Event(event) => self.tidings(event).map(Effect::Tidings),
+        }
+    }
+
+    /// What people want to know, with machines instead of slots.
+    fn tidings(&self, event: mesh::Event) -> Option<Tidings> {
+        let (what, of, via) = match event {
+            mesh::Event::NeighbourFound { slot, .. } => ("neighbour-found", Some(slot), None),
+            mesh::Event::NeighbourLost { slot, .. } => ("neighbour-lost", Some(slot), None),
+            mesh::Event::NextHopSilent { slot, .. } => ("next-hop-silent", Some(slot), None),
+            mesh::Event::RouteChanged { to, via, .. } => ("route", Some(to), Some(via)),
+            mesh::Event::RouteLost { to } => ("route-lost", Some(to), None),
+            mesh::Event::BlackHole { via, gateway } => ("black-hole", Some(gateway), Some(via)),
+            mesh::Event::Faulty { slot } => ("faulty", Some(slot), None),
+            mesh::Event::OwnSlotHeard => ("own-slot-heard", None, None),
+            _ => return None,
+        };
+        let node = |slot: Option<Slot>| slot.and_then(|slot| self.crew.node(slot));
+        Some(Tidings { what, of: node(of), via: node(via) })
+    }
+}
+
+impl fmt::Debug for Member {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Member").field("tag", &self.tag).finish_non_exhaustive()
+    }
+}
+
+fn key(random: &mut Random) -> [u8; 32] {
+    let mut key = [0; 32];
+    for part in key.chunks_mut(8) {
+        part.copy_from_slice(&random.word().to_le_bytes());
+    }
+    key
+}
+
+/// What the machine has to know of a medium.
+fn medium(profile: &Profile, duty_ppm: u32) -> mesh::Medium {
+    let mtu = profile.unit_bytes();
+    let fixed = profile.air_time(0);
+    let hundred = profile.air_time(100).0.saturating_sub(fixed.0).max(1);
+    let speed = mesh::Medium {
+        mtu,
+        fixed: mesh::Span(fixed.0),
+        bytes_per_second: u32::try_from(100_000_000 / hundred).unwrap_or(u32::MAX),
+        duty_ppm,
+        ..mesh::Medium::wire(mtu)
+    };
+    let radio = mesh::Medium { form: Form::Compact, hop_seal: true, ..speed };
+    match profile {
+        Profile::Wire { .. } => speed,
+        Profile::Lora(_) => mesh::Medium { hello: mesh::Medium::lora_sf7().hello, ..radio },
+        Profile::Dot11p => {
+            // The gap before a frame and the mean back-off are air time too.
+            let fixed = fixed + Span(58 + 98);
+            mesh::Medium { fixed: mesh::Span(fixed.0), ..radio }
+        }
+        Profile::BleAdvertising(_) | Profile::BleConnection { .. } => radio,
+    }
+}

@@ -1,0 +1,270 @@
+//! A scenario that is right in itself: what a run is made of.
+
+use std::collections::BTreeMap;
+use std::mem::discriminant;
+use std::ops::Range;
+
+use crate::medium::{Fading, Power};
+use crate::place::Place;
+use crate::{Profile, Span};
+
+/// A scenario, read and checked: `spec/scenario.md`.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Scenario {
+    /// What it is called.
+    pub name: String,
+    /// Where randomness comes from, unless another seed is asked for.
+    pub seed: u64,
+    /// How long a run lasts.
+    pub duration: Span,
+    /// How often machines move.
+    pub step: Span,
+    pub(crate) media: Vec<MediumPlan>,
+    pub(crate) motions: Vec<MotionPlan>,
+    pub(crate) nodes: Vec<NodePlan>,
+    pub(crate) groups: BTreeMap<String, Range<usize>>,
+    pub(crate) links: Vec<LinkPlan>,
+    pub(crate) flows: Vec<FlowPlan>,
+    pub(crate) events: Vec<EventPlan>,
+}
+
+/// A medium.
+#[derive(Debug, Clone)]
+pub(crate) struct MediumPlan {
+    pub(crate) name: String,
+    pub(crate) profile: Profile,
+    /// Who has a link with whom, where not everybody near has.
+    pub(crate) shape: Shape,
+    /// Nothing, where all within the range hear and nobody else.
+    pub(crate) fading: Option<Fading>,
+    pub(crate) range_m: f64,
+    pub(crate) exponent: f64,
+    pub(crate) manners: Manners,
+    /// The most that a direction loses beside, each another part of it.
+    pub(crate) asymmetry: f64,
+    pub(crate) duty_ppm: u32,
+    pub(crate) power: Power,
+}
+
+/// What befalls a unit that was sent, whatever the radio.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Manners {
+    pub(crate) loss: f64,
+    pub(crate) delay: Span,
+    pub(crate) jitter: Span,
+    pub(crate) duplicates: f64,
+}
+
+/// Which machines of a medium without distance have a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shape {
+    All,
+    Chain,
+    Star,
+    Listed,
+}
+
+/// A motion that machines name.
+#[derive(Debug, Clone)]
+pub(crate) struct MotionPlan {
+    pub(crate) name: String,
+    pub(crate) kind: MotionKind,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) enum MotionKind {
+    WayPoints { points: Vec<Place>, speed_mps: f64, pause_s: f64, repeats: bool },
+    Wander { at: Place, area: Place, speed_mps: f64, pause_s: f64 },
+    Streets(StreetPlan),
+    Trace { file: String },
+}
+
+/// Streets around square blocks.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct StreetPlan {
+    pub(crate) at: Place,
+    /// Crossings from west to east.
+    pub(crate) columns: u32,
+    /// Crossings from south to north.
+    pub(crate) rows: u32,
+    pub(crate) block_m: f64,
+    pub(crate) speed_mps: f64,
+}
+
+/// A machine.
+#[derive(Debug, Clone)]
+pub(crate) struct NodePlan {
+    pub(crate) name: String,
+    pub(crate) kind: Kind,
+    /// The media that it is on, by their numbers.
+    pub(crate) media: Vec<usize>,
+    pub(crate) place: Placement,
+    /// The motion, and the how manieth this machine is of those that have it.
+    pub(crate) motion: Option<Rider>,
+    pub(crate) joins: Span,
+    pub(crate) leaves: Option<Span>,
+    pub(crate) battery_j: Option<f64>,
+    pub(crate) sleep: Option<Sleep>,
+}
+
+/// A machine's seat in a motion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Rider {
+    pub(crate) motion: usize,
+    pub(crate) seat: usize,
+}
+
+/// A machine that is awake and asleep in turn.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sleep {
+    pub(crate) awake: Span,
+    pub(crate) asleep: Span,
+}
+
+/// Where a machine begins.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Placement {
+    At(Place),
+    /// Anywhere in a rectangle from a corner on.
+    Within {
+        at: Place,
+        area: Place,
+    },
+}
+
+/// What a machine runs.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Kind {
+    /// Sends a beacon now and then, and nothing else.
+    Beacon { every: Span, bytes: usize },
+    /// Sends on what it hears for the first time.
+    Flood { hops: u8 },
+    /// Is a member of the mesh.
+    Mesh { role: MeshRole },
+}
+
+/// What a machine is to the others of the mesh.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum MeshRole {
+    Gateway,
+    Member,
+    Quiet,
+}
+
+impl Kind {
+    /// Whether the two understand each other's messages.
+    pub(crate) fn talks_to(&self, other: &Kind) -> bool {
+        !matches!(self, Kind::Beacon { .. }) && discriminant(self) == discriminant(other)
+    }
+}
+
+/// A link in one direction.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LinkPlan {
+    pub(crate) medium: usize,
+    pub(crate) from: u32,
+    pub(crate) to: u32,
+    pub(crate) loss: Option<f64>,
+    pub(crate) delay: Option<Span>,
+    pub(crate) jitter: Option<Span>,
+}
+
+/// Messages that machines send.
+#[derive(Debug, Clone)]
+pub(crate) struct FlowPlan {
+    pub(crate) from: Range<usize>,
+    pub(crate) to: Receivers,
+    pub(crate) every: Span,
+    pub(crate) bytes: usize,
+    pub(crate) starts: Span,
+    pub(crate) ends: Span,
+    pub(crate) is_random: bool,
+    pub(crate) is_urgent: bool,
+    /// Each receiver answers within this time, at a moment of chance.
+    pub(crate) answered: Option<Span>,
+}
+
+/// For whom messages are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Receivers {
+    Everybody,
+    /// One of these, another one each time.
+    OneOf(Range<usize>),
+}
+
+/// What happens to machines or media.
+#[derive(Debug, Clone)]
+pub(crate) struct EventPlan {
+    pub(crate) at: Span,
+    pub(crate) act: Act,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) enum Act {
+    Join(Vec<u32>),
+    Leave(Vec<u32>),
+    Sleep(Vec<u32>),
+    Wake(Vec<u32>),
+    Capture {
+        who: Vec<u32>,
+        by: Capture,
+    },
+    Move {
+        who: Vec<u32>,
+        to: Place,
+    },
+    /// Machines of different sides do not hear each other; those of none have their own side.
+    Partition(Vec<Vec<u32>>),
+    Heal,
+    Loss {
+        medium: usize,
+        loss: f64,
+    },
+}
+
+/// What a machine does that was taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Capture {
+    /// Takes part in the routing, and sends nothing of others on.
+    BlackHole,
+    /// Sends all that it hears again, a second later.
+    Replay,
+    /// Sends bytes of chance, ten times a second.
+    Noise,
+    /// Hears and says nothing.
+    Silence,
+}
+
+impl Scenario {
+    /// The names of the traces that it needs, each once.
+    pub fn traces(&self) -> Vec<&str> {
+        let mut files: Vec<_> = self.motions.iter().filter_map(MotionPlan::trace).collect();
+        files.sort_unstable();
+        files.dedup();
+        files
+    }
+
+    /// How many machines it has.
+    pub fn machines(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// The same scenario, so long.
+    ///
+    /// It is never made longer, since its bounds were checked for what it was.
+    #[must_use]
+    pub fn lasting(mut self, duration: Span) -> Self {
+        self.duration = self.duration.min(duration);
+        self
+    }
+}
+
+impl MotionPlan {
+    fn trace(&self) -> Option<&str> {
+        match &self.kind {
+            MotionKind::Trace { file } => Some(file),
+            _ => None,
+        }
+    }
+}

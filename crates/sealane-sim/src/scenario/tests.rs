@@ -1,0 +1,139 @@
+use super::*;
+
+/// A scenario with one of everything.
+const ALL: &str = r#"version = 1
+name = "all"
+seed = 3
+duration_s = 60
+
+[[medium]]
+name = "road"
+profile = "11p"
+range_m = 250
+loss = 0.1
+
+[[medium]]
+name = "back"
+profile = "wire"
+delay_ms = 5
+
+[[motion]]
+name = "streets"
+kind = "streets"
+columns = 4
+rows = 4
+
+[[node]]
+name = "car"
+count = 3
+kind = "flood"
+media = ["road"]
+motion = "streets"
+
+[[node]]
+name = "gate"
+kind = "flood"
+media = ["road", "back"]
+at = [100, 50]
+
+[[node]]
+name = "hub"
+kind = "flood"
+media = ["back"]
+
+[[link]]
+medium = "back"
+from = "gate"
+to = "hub"
+loss = 0.5
+
+[[flow]]
+from = "car"
+to = "hub"
+every_ms = 500
+bytes = 100
+
+[[event]]
+at_s = 30
+do = "partition"
+sides = [["car"], ["gate", "hub"]]
+"#;
+
+#[test]
+fn a_scenario_is_unfolded() {
+    let scenario = Scenario::parse(ALL).unwrap();
+    let names: Vec<_> = scenario.nodes.iter().map(|node| node.name.as_str()).collect();
+    assert_eq!(names, ["car-1", "car-2", "car-3", "gate", "hub"]);
+    assert_eq!((scenario.seed, scenario.duration, scenario.links.len()), (3, Span::from_s(60), 2));
+    let seats: Vec<_> = scenario.nodes.iter().filter_map(|node| node.motion).collect();
+    assert_eq!(seats.iter().map(|rider| rider.seat).collect::<Vec<_>>(), [0, 1, 2]);
+    let Act::Partition(sides) = &scenario.events[0].act else { panic!() };
+    assert_eq!(*sides, [vec![0, 1, 2], vec![3, 4]]);
+}
+
+#[test]
+fn what_is_wrong_is_named_with_its_line_and_what_was_meant() {
+    for (from, to, said) in [
+        ("range_m = 250", "rang_m = 250", "line 9: unknown field `rang_m`"),
+        ("range_m = 250", "rang_m = 250", "did you mean `range_m`?"),
+        ("[[flow]]", "[[flows]]", "did you mean `flow`?"),
+        ("version = 1", "version = 2", "version = 2 is not 1"),
+        ("duration_s = 60", "duration_s = 1e9", "duration_s = 1000000000 is not from"),
+        ("duration_s = 60", "duration_s = nan", "duration_s = NaN is not from"),
+        ("loss = 0.1", "loss = 1.5", "line 6: [[medium]] `road`: loss = 1.5 is not from 0 to 1"),
+        ("loss = 0.1", "loss = nan", "loss = NaN is not from 0 to 1"),
+        ("\"11p\"", "\"10p\"", "did you mean `11p`?"),
+        ("range_m = 250", "mtu = 250", "mtu does not go with `11p`"),
+        ("name = \"back\"", "name = \"road\"", "another one has this name"),
+        ("name = \"back\"", "name = \"Back\"", "a name is 1 to 32 of"),
+        ("columns = 4\n", "", "columns is missing"),
+        ("count = 3", "count = 0", "count: 1 to 4096 machines"),
+        ("count = 3", "count = 9999999", "count: 1 to 4096 machines"),
+        (
+            "media = [\"back\"]",
+            "media = [\"bak\"]",
+            "no medium is called `bak`; did you mean `back`?",
+        ),
+        ("motion = \"streets\"", "motion = \"street\"", "did you mean `streets`?"),
+        ("name = \"hub\"", "name = \"car-1\"", "called `car-1`"),
+        ("from = \"gate\"", "from = \"car\"", "`car-1` is not on `back`"),
+        ("medium = \"back\"", "medium = \"road\"", "is one air for all"),
+        ("every_ms = 500", "every_ms = 0", "every_ms = 0 is not from 0.1"),
+        ("bytes = 100", "bytes = 100000", "bytes = 100000 is not from 8 to"),
+        ("do = \"partition\"", "do = \"partitoin\"", "did you mean `partition`?"),
+        ("[\"gate\", \"hub\"]", "[\"gate\", \"hud\"]", "did you mean `hub`?"),
+        (
+            "kind = \"flood\"",
+            "kind = \"flod\"",
+            "kind `flod` is none of beacon, flood, mesh; did you mean `flood`?",
+        ),
+        (
+            "\"hub\"\nkind = \"flood\"",
+            "\"hub\"\nkind = \"mesh\"",
+            "`car-1` and `hub` run different programs",
+        ),
+        (
+            "count = 3\nkind = \"flood\"",
+            "count = 1025\nkind = \"mesh\"",
+            "a mesh has 1024 members at most",
+        ),
+        ("at_s = 30", "at_s = \"x\"", "line "),
+    ] {
+        let text = ALL.replacen(from, to, 1);
+        assert_ne!(text, ALL, "{from}");
+        let error = Scenario::parse(&text).unwrap_err();
+        assert!(matches!(error.info().code, "SL-SIM-01" | "SL-SIM-02"));
+        assert!(error.to_string().contains(said), "{error}\n{said}");
+    }
+    let long = "#".repeat(MAX_SCENARIO_BYTES + 1);
+    assert!(Scenario::parse(&long).is_err());
+}
+
+#[test]
+fn what_flows_ask_for_is_bounded() {
+    let many = ALL.replace("to = \"hub\"\nevery_ms = 500", "to = \"*\"\nevery_ms = 0.1");
+    let many =
+        many.replace("count = 3", "count = 3000").replace("duration_s = 60", "duration_s = 86400");
+    let error = Scenario::parse(&many).unwrap_err().to_string();
+    assert!(error.contains("[[flow]]: all flows: more than"), "{error}");
+}

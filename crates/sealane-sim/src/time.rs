@@ -1,0 +1,69 @@
+use std::fmt;
+use std::ops::{Add, AddAssign, Sub};
+
+/// A moment of virtual time: microseconds since the run began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Time(pub u64);
+
+/// A stretch of virtual time, in microseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Span(pub u64);
+
+impl Span {
+    /// So many milliseconds.
+    pub const fn from_ms(ms: u64) -> Span {
+        Span(ms.saturating_mul(1_000))
+    }
+
+    /// So many seconds.
+    pub const fn from_s(s: u64) -> Span {
+        Span(s.saturating_mul(1_000_000))
+    }
+
+    /// The time that so many bits take, to the next whole microsecond.
+    pub const fn of_bits(bits: u64, bits_per_second: u64) -> Span {
+        Span((bits.saturating_mul(1_000_000)).div_ceil(bits_per_second))
+    }
+
+    /// In seconds.
+    pub fn as_s(self) -> f64 {
+        self.0 as f64 / 1e6
+    }
+}
+
+impl Add<Span> for Time {
+    type Output = Time;
+
+    fn add(self, span: Span) -> Time {
+        Time(self.0.saturating_add(span.0))
+    }
+}
+
+impl Sub for Time {
+    type Output = Span;
+
+    /// Nothing, where the other is later.
+    fn sub(self, earlier: Time) -> Span {
+        Span(self.0.saturating_sub(earlier.0))
+    }
+}
+
+impl Add for Span {
+    type Output = Span;
+
+    fn add(self, other: Span) -> Span {
+        Span(self.0.saturating_add(other.0))
+    }
+}
+
+impl AddAssign for Span {
+    fn add_assign(&mut self, other: Span) {
+        *self = *self + other;
+    }
+}
+
+impl fmt::Display for Time {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{:06}", self.0 / 1_000_000, self.0 % 1_000_000)
+    }
+}

@@ -1,0 +1,135 @@
+//! The page: one file with a map on which the machines move. It fetches nothing.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use super::Happening;
+use crate::limits::{MAX_PAGE_PICTURES, MAX_PAGE_PLACES};
+use crate::place::Place;
+use crate::{Span, Time};
+
+/// Pictures of a run, taken at even distances.
+#[derive(Debug)]
+pub struct Page {
+    title: String,
+    seed: u64,
+    names: Vec<String>,
+    every: Span,
+    lasts: Span,
+    next: Time,
+    /// The pictures so far, as the page has them.
+    pictures: String,
+    /// What has changed since the last one.
+    shown: Vec<Shown>,
+    changed: BTreeSet<u32>,
+    senders: BTreeSet<u32>,
+    delivered: u64,
+}
+
+/// A machine on the map.
+#[derive(Debug, Clone, Copy, Default)]
+struct Shown {
+    place: Place,
+    state: State,
+    is_captured: bool,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum State {
+    #[default]
+    Away,
+    Awake,
+    Asleep,
+}
+
+impl Page {
+    pub(crate) fn new(title: &str, seed: u64, lasts: Span, names: Vec<String>) -> Self {
+        let pictures = (MAX_PAGE_PLACES / (names.len() as u64).max(1)).min(MAX_PAGE_PICTURES);
+        let every = Span(lasts.0.div_ceil(pictures.max(1))).max(Span::from_s(1));
+        Self {
+            title: title.to_owned(),
+            seed,
+            every,
+            lasts,
+            next: Time(0) + every,
+            pictures: String::new(),
+            shown: vec![Shown::default(); names.len()],
+            names,
+            changed: BTreeSet::new(),
+            senders: BTreeSet::new(),
+            delivered: 0,
+        }
+    }
+
+    pub(crate) fn sends(&mut self, now: Time, node: u32) {
+        self.pass(now);
+        self.senders.insert(node);
+    }
+
+    pub(crate) fn delivers(&mut self, now: Time) {
+        self.pass(now);
+        self.delivered += 1;
+    }
+
+    pub(crate) fn happens(&mut self, now: Time, what: Happening, node: u32, place: Place) {
+        self.pass(now);
+        let Some(shown) = self.shown.get_mut(node as usize) else { return };
+        shown.place = place;
+        match what {
+            Happening::Join | Happening::Wake => shown.state = State::Awake,
+            Happening::Leave | Happening::Empty => shown.state = State::Away,
+            Happening::Sleep => shown.state = State::Asleep,
+            Happening::Capture => shown.is_captured = true,
+            Happening::Move => {}
+        }
+        self.changed.insert(node);
+    }
+
+    /// Takes the pictures that are due.
+    fn pass(&mut self, now: Time) {
+        while now >= self.next {
+            self.take();
+            self.next = self.next + self.every;
+        }
+    }
+
+    fn take(&mut self) {
+        let comma = if self.pictures.is_empty() { "" } else { ",\n" };
+        let _ = write!(self.pictures, "{comma}{{\"c\":[");
+        let changed = self.changed.iter().filter_map(|n| Some((n, self.shown.get(*n as usize)?)));
+        for (at, (node, shown)) in changed.enumerate() {
+            let (comma, Place { x, y }) = (if at > 0 { "," } else { "" }, shown.place);
+            let state = shown.state as u8 + 4 * u8::from(shown.is_captured);
+            let _ = write!(self.pictures, "{comma}[{node},{x:.1},{y:.1},{state}]");
+        }
+        self.pictures += "],\"s\":[";
+        for (at, node) in self.senders.iter().enumerate() {
+            let comma = if at > 0 { "," } else { "" };
+            let _ = write!(self.pictures, "{comma}{node}");
+        }
+        let _ = write!(self.pictures, "],\"d\":{}}}", self.delivered);
+        self.changed.clear();
+        self.senders.clear();
+        self.delivered = 0;
+    }
+
+    /// The page, with what is to be said below the map.
+    pub fn to_html(mut self, words: &str) -> String {
+        self.pass(Time(0) + self.lasts);
+        if !self.changed.is_empty() || self.pictures.is_empty() {
+            self.take();
+        }
+        let names = self.names.join("\",\"");
+        let data = format!(
+            "{{\"every\":{},\"names\":[\"{names}\"],\"pictures\":[{}]}}",
+            self.every.as_s(),
+            self.pictures
+        );
+        let title = format!("{}, seed {}", self.title, self.seed);
+        let words = words.replace('&', "&amp;").replace('<', "&lt;");
+        // Names have no letter that could end the script: a to z, digits and `-`.
+        PAGE.replace("@TITLE@", &title).replace("@WORDS@", &words).replace("@DATA@", &data)
+    }
+}
+
+const PAGE: &str = include_str!("page.html");

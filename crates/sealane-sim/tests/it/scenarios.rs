@@ -1,0 +1,162 @@
+//! The scenarios that are shipped: three seeds each, together five simulated minutes and more.
+
+use crate::{folder, named, run};
+
+const SEEDS: [u64; 3] = [1, 2, 3];
+
+#[test]
+fn a_chain_of_machines_finds_its_routes_and_carries_messages_over_five_hops_and_back() {
+    for seed in SEEDS {
+        let summary = run(named("chain"), seed, 300);
+        assert!(summary.messages > 560 && summary.ratio() > 0.97, "seed {seed}: {summary}");
+        assert_eq!((summary.again, summary.astray, summary.loops()), (0, 0, 0));
+        assert!((25..200).contains(&summary.routes()), "seed {seed}: {summary}");
+    }
+}
+
+#[test]
+fn a_star_of_sleepers_reaches_its_gateway() {
+    for seed in SEEDS {
+        let summary = run(named("star"), seed, 300);
+        assert!(summary.messages > 200 && summary.ratio() > 0.9, "seed {seed}: {summary}");
+        assert_eq!(summary.loops(), 0, "seed {seed}: {summary}");
+    }
+}
+
+#[test]
+fn a_partition_stops_what_crosses_it_and_only_that() {
+    for seed in SEEDS {
+        let summary = run(named("mixed"), seed, 180);
+        assert!((0.3..0.95).contains(&summary.ratio()), "seed {seed}: {summary}");
+        assert_eq!(summary.loops(), 0, "seed {seed}: {summary}");
+    }
+}
+
+#[test]
+fn a_team_of_twenty_is_reached_over_seven_hops() {
+    for seed in SEEDS {
+        let summary = run(named("team"), seed, 40);
+        assert!(summary.ratio() > 0.3, "seed {seed}: {summary}");
+        assert_eq!(summary.loops(), 0, "seed {seed}: {summary}");
+    }
+}
+
+/// How many virtual seconds a long scenario runs: few, unless a proof asks for more.
+fn seconds(usual: u64) -> u64 {
+    std::env::var("SEALANE_SECONDS").map_or(usual, |seconds| seconds.parse().unwrap())
+}
+
+/// Runs a long scenario and prints how fast that was.
+fn timed(name: &str, usual: u64) -> sealane_sim::Summary {
+    let started = std::time::Instant::now();
+    let summary = run(named(name), 1, seconds(usual));
+    let took = started.elapsed().as_secs_f64();
+    println!("{name}: {took:.1} s, {:.1} times real time\n{summary}", summary.seconds / took);
+    summary
+}
+
+#[test]
+fn a_city_begins_and_its_channel_is_not_full() {
+    let summary = timed("city", 1);
+    assert!(summary.units() > 200 && summary.heard_ppm_most < 300_000, "{summary}");
+    assert_eq!(summary.loops(), 0, "{summary}");
+}
+
+#[test]
+fn no_radio_exceeds_its_share_however_much_it_is_offered() {
+    for seed in SEEDS {
+        // 20 beacons a second of 222 bytes are seven times the channel, and 700 times the share.
+        let text = "[[medium]]\nname = \"air\"\nprofile = \"lora\"\n\
+                    [[node]]\nname = \"loud\"\nkind = \"beacon\"\nmedia = [\"air\"]\n\
+                    beacon_ms = 50\nbeacon_bytes = 222\n\
+                    [[node]]\nname = \"quiet\"\nkind = \"flood\"\nmedia = [\"air\"]\n\
+                    at = [10, 0]\n";
+        let summary = run(crate::sketch(7200, text), seed, 7200);
+        assert!((9_000..=10_000).contains(&summary.sent_ppm_most), "{summary}");
+        assert!(summary.losses().any(|(why, count)| why == "duty" && count > 100_000));
+    }
+}
+
+#[test]
+fn a_thousand_radios_begin_within_their_share() {
+    let summary = timed("radios", 20);
+    assert!(summary.units() > 0 && summary.machines == 1000, "{summary}");
+}
+
+#[test]
+fn answers_that_come_at_once_arrive_beside_noise_and_replays() {
+    // The noise begins at 100 s and the replays at 200 s.
+    let summary = run(named("ack-storm"), 1, 70);
+    assert!(summary.ratio() > 0.9, "{summary}");
+    let storm = run(noisy(), 1, 30);
+    assert!(storm.ratio() > 0.9 && storm.loops() == 0, "{storm}");
+}
+
+/// Six machines in a cell, of which one is taken after 10 s and replays, and another makes noise.
+fn noisy() -> sealane_sim::Scenario {
+    crate::sketch(
+        30,
+        "[[medium]]\nname = \"m\"\nprofile = \"11p\"\n\
+         [[node]]\nname = \"one\"\ncount = 6\nkind = \"mesh\"\nmedia = [\"m\"]\nring_m = 50\n\
+         [[flow]]\nfrom = \"one-1\"\nto = \"one-4\"\nevery_ms = 500\nbytes = 100\nfrom_s = 5\n\
+         [[event]]\nat_s = 10\ndo = \"capture\"\nwho = [\"one-2\"]\nas = \"replay\"\n\
+         [[event]]\nat_s = 10\ndo = \"capture\"\nwho = [\"one-3\"]\nas = \"noise\"\n",
+    )
+}
+
+#[test]
+fn what_was_taken_carries_nothing_of_others() {
+    for seed in SEEDS {
+        let summary = run(named("black-hole"), seed, 120);
+        assert!(summary.losses().any(|(why, count)| why == "captured" && count > 10));
+        assert!(summary.ratio() > 0.2, "seed {seed}: {summary}");
+        assert_eq!(summary.loops(), 0, "seed {seed}: {summary}");
+    }
+}
+
+#[test]
+fn a_machine_that_falls_silent_is_gone_round_within_a_hello_and_five_probes() {
+    // 1 and 2 lie between 0 and 3; whichever is used falls silent for good after 20 s.
+    let mut lost_by_seed = [0_u64; SEEDS.len() + 1];
+    for (seed, silent) in SEEDS.into_iter().flat_map(|seed| [(seed, "via-1"), (seed, "via-2")]) {
+        let tables = format!(
+            "[[medium]]\nname = \"m\"\nprofile = \"11p\"\nrange_m = 150\nfading = 0\n\
+             [[node]]\nname = \"from\"\nkind = \"mesh\"\nmedia = [\"m\"]\n\
+             [[node]]\nname = \"via\"\ncount = 2\nkind = \"mesh\"\nmedia = [\"m\"]\n\
+             at = [100, -40]\nline = [0, 80]\n\
+             [[node]]\nname = \"to\"\nkind = \"mesh\"\nmedia = [\"m\"]\nat = [200, 0]\n\
+             [[flow]]\nfrom = \"from\"\nto = \"to\"\nevery_ms = 50\nbytes = 50\nfrom_s = 19\n\
+             [[event]]\nat_s = 20\ndo = \"capture\"\nwho = [\"{silent}\"]\nas = \"silence\"\n"
+        );
+        let summary = run(crate::sketch(40, &tables), seed, 40);
+        // Twenty messages a second: those of one hello and five gaps of probes, 1.25 s, are 25.
+        let lost = summary.expected - summary.delivered;
+        assert!(lost <= 30, "seed {seed}, {silent}: {summary}");
+        lost_by_seed[seed as usize] += lost;
+    }
+    // One of the two was in use, and its silence costs something.
+    assert!(lost_by_seed[1..].iter().all(|lost| *lost > 3), "{lost_by_seed:?}");
+}
+
+#[test]
+fn every_scenario_that_is_shipped_is_read_and_listed() {
+    let files = std::fs::read_dir(folder()).unwrap().map(|file| file.unwrap().path());
+    let files: Vec<_> =
+        files.filter(|file| file.extension().is_some_and(|e| e == "toml")).collect();
+    assert!(files.len() >= 8, "{files:?}");
+    let page = std::fs::read_to_string(folder().join("../spec/scenario.md")).unwrap();
+    for file in files {
+        let name = file.file_stem().unwrap().to_str().unwrap().to_owned();
+        assert_eq!(named(&name).name, name);
+        assert!(page.contains(&format!("`{name}`")), "spec/scenario.md does not name {name}");
+    }
+}
+
+#[test]
+fn the_first_scenario_of_the_documentation_does_what_it_says() {
+    let page = std::fs::read_to_string(folder().join("../docs/SIMULATOR.md")).unwrap();
+    let text = page.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
+    let summary = run(sealane_sim::Scenario::parse(text).unwrap(), 1, 60);
+    assert_eq!(summary.messages, 60);
+    assert!(summary.ratio() > 0.3, "{summary}");
+}

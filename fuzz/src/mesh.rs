@@ -1,0 +1,148 @@
+//! Messages of `sealane-mesh`, and a machine that members tell whatever they like.
+
+use sealane_frame::{
+    ANNOUNCEMENT_TYPE, CompactView, Dictionary, FrameBuf, HeaderFields, Kind, LinkContext,
+    LongFrame, PeerTag, Roster, seal_frame,
+};
+use sealane_mesh::{
+    Address, Config, Echo, Hello, Input, InterfaceId, Keys, Listed, Medium, Mesh, MessageType,
+    Missing, Output, Probe, Provision, Report, Request, RouteMessage, Time,
+};
+use sealane_seal::{Announcement, Binding, Class, Sealer, Slot};
+
+const RADIO: InterfaceId = InterfaceId(0);
+
+/// A hello of anybody: what is read is written as the same bytes.
+pub fn hello(bytes: &[u8]) {
+    match Hello::parse(bytes) {
+        Ok(hello) => assert_eq!(hello.to_bytes(), bytes),
+        Err(error) => assert!(error.info().code.starts_with("SL-MESH-")),
+    }
+}
+
+/// The other messages likewise; and two members tell a machine what stands in the bytes, one
+/// message after the other, behind a byte of length and one of what, who and when. Its memory is
+/// bounded, and it reaches nobody but members.
+pub fn route_message(bytes: &[u8]) {
+    laws(bytes);
+    let provision = Provision::new([7; 32], 6).unwrap();
+    let mut net = Told::new(&provision);
+    let mut rest = bytes;
+    while let Some(([length, how], after)) = rest.split_first_chunk() {
+        let (body, after) = after.split_at(after.len().min(usize::from(*length)));
+        rest = after;
+        let what = MessageType::ALL[usize::from(how & 7) % MessageType::ALL.len()];
+        net.now += u64::from(how >> 4) * 40_000;
+        net.tell(usize::from(how >> 3 & 1), what, body);
+    }
+    let table = net.mesh.table();
+    assert!(table.routes().all(|route| route.to.number() < 6));
+    assert!(net.mesh.neighbours().len() <= 2);
+}
+
+fn laws(bytes: &[u8]) {
+    if let Ok(message) = RouteMessage::parse(bytes) {
+        assert_eq!(message.to_bytes(), bytes);
+    }
+    if let Ok(requests) = Request::parse(bytes) {
+        assert_eq!(Request::write(&requests), bytes);
+    }
+    if let Ok(probe) = Probe::parse(bytes) {
+        assert_eq!(probe.to_bytes(), bytes);
+    }
+    if let Ok(missing) = Missing::parse(bytes) {
+        assert_eq!(missing.to_bytes(), bytes);
+    }
+    if let Ok(report) = Report::parse(bytes) {
+        assert_eq!(report.to_bytes(), bytes);
+    }
+}
+
+/// A machine, and two members that it takes for neighbours.
+struct Told {
+    mesh: Mesh,
+    members: [(Sealer, HeaderFields); 2],
+    now: u64,
+}
+
+impl Told {
+    fn new(provision: &Provision) -> Self {
+        let keys = provision.keys(0, [1; 8], 1).unwrap();
+        let mut mesh = Mesh::new(Config::default(), keys, Time(0)).unwrap();
+        mesh.take(Time(0), Input::Up { interface: RADIO, medium: Medium::dot11p() });
+        let members = [1, 2].map(|slot| member(provision, slot));
+        let mut net = Self { mesh, members, now: 1 };
+        let sent = stamp(&mut net.mesh, provision);
+        for one in 0..2 {
+            let body = Announcement { start: 1, orders: 0 }.to_bytes();
+            let fields = HeaderFields {
+                kind: Kind::Control,
+                class: Class::Signed,
+                data_type: ANNOUNCEMENT_TYPE,
+                ..net.members[one].1
+            };
+            net.unit(one, &fields, &body);
+            let hello = Hello {
+                sequence: 1,
+                interval: 50,
+                neighbours: vec![Listed { slot: Slot::new(0).unwrap(), heard: 15, told: 15 }],
+                echoes: sent.map(|sent| Echo { index: 0, sent, heard: 0 }).into_iter().collect(),
+                ..Hello::default()
+            };
+            net.tell(one, MessageType::Hello, &hello.to_bytes());
+        }
+        assert_eq!(net.mesh.neighbours().iter().filter(|one| one.cost.is_some()).count(), 2);
+        net
+    }
+
+    fn tell(&mut self, by: usize, what: MessageType, body: &[u8]) {
+        let fields = HeaderFields { data_type: what as u16, ..self.members[by].1 };
+        self.unit(by, &fields, body);
+    }
+
+    fn unit(&mut self, by: usize, fields: &HeaderFields, body: &[u8]) {
+        let (mut buf, mut unit) = (FrameBuf::new(), vec![]);
+        let sealer = &mut self.members[by].0;
+        let frame = seal_frame(sealer, fields, &Binding::link(), body, &mut buf).unwrap();
+        LongFrame::of(frame).unwrap().write(&mut unit);
+        let from = Address(by as u64);
+        self.mesh.take(Time(self.now), Input::Heard { interface: RADIO, from, unit: &unit });
+        while let Some(output) = self.mesh.next_output() {
+            if let Output::Send { unit, .. } = output {
+                assert!(unit.len() <= Medium::dot11p().mtu);
+            }
+        }
+    }
+}
+
+fn member(provision: &Provision, slot: u16) -> (Sealer, HeaderFields) {
+    let keys = provision.keys(slot, [slot as u8; 8], 1).unwrap();
+    let Keys { group, slot, context, epochs, signing, .. } = keys;
+    let mut sealer = Sealer::new(group, slot, context, &epochs, 0).unwrap();
+    sealer.set_signing_key(signing);
+    let tag = provision.tag(slot.number());
+    let fields = HeaderFields {
+        hop_limit: 0,
+        kind: Kind::Routing,
+        class: Class::Authenticated,
+        codec: 0,
+        ..HeaderFields::new(provision.group_tag(), tag, 1)
+    };
+    (sealer, fields)
+}
+
+/// The time stamp of the machine's first hello.
+fn stamp(mesh: &mut Mesh, provision: &Provision) -> Option<u32> {
+    let dictionary = Dictionary::fixed(&[provision.group_tag()]);
+    let roster = Roster::new();
+    let (next_hop, previous_hop) = (PeerTag::BROADCAST, PeerTag::NOBODY);
+    let link = LinkContext { dictionary: &dictionary, roster: &roster, next_hop, previous_hop };
+    let mut stamp = None;
+    while let Some(output) = mesh.next_output() {
+        let Output::Send { unit, .. } = output else { continue };
+        let Ok(view) = CompactView::parse(&unit, &link) else { continue };
+        let body = &unit[view.header_bytes()..unit.len() - 16];
+        stamp = Hello::parse(body).ok().map(|hello| hello.sent).or(stamp);
+    }
+    stamp
+}
