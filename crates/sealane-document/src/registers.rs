@@ -37,8 +37,26 @@ pub enum Taken {
         /// Whether it is this one.
         is_kept: bool,
     },
+    /// A newer frame is kept, or another one with its stamp; whoever cannot tell which is true
+    /// keeps this one too.
+    Beside,
     /// It is no document, or too long for one.
     Refused,
+    /// It had no room in its quota, and nothing less urgent of its origin was there to leave.
+    Full,
+}
+
+/// What became of a frame, and which one is not kept for it.
+pub(crate) struct Put {
+    pub(crate) taken: Taken,
+    /// The frame that had to leave; the one that came, if it did not get in.
+    pub(crate) out: Option<Entry>,
+}
+
+impl Put {
+    fn of(taken: Taken) -> Self {
+        Self { taken, out: None }
+    }
 }
 
 impl Registers {
@@ -49,34 +67,51 @@ impl Registers {
 
     /// Takes a frame that has opened.
     pub fn take(&mut self, entry: Entry) -> Taken {
+        self.put(entry).taken
+    }
+
+    /// Takes a frame, and gives the one that is not kept for it.
+    pub(crate) fn put(&mut self, entry: Entry) -> Put {
         let most = kept(entry.data_type);
         if most == 0 || entry.frame().len() > MAX_DOCUMENT_BYTES {
-            return Taken::Refused;
+            return Put::of(Taken::Refused);
         }
         let register = self.held.entry(entry.origin).or_default();
         let register = register.entry(entry.data_type).or_default();
         if let Some(other) = register.get_mut(&entry.stamp) {
             if other.mark() == entry.mark() {
-                return Taken::Known;
+                return Put::of(Taken::Known);
             }
             self.conflicts += 1;
             let is_kept = entry.mark() > other.mark();
-            if is_kept {
-                *other = entry;
-            }
-            return Taken::Conflict { is_kept };
+            let out = if is_kept { std::mem::replace(other, entry) } else { entry };
+            return Put { taken: Taken::Conflict { is_kept }, out: Some(out) };
         }
         let is_full = register.len() >= most;
         if is_full && register.keys().next().is_some_and(|oldest| entry.stamp < *oldest) {
-            return Taken::Older;
+            return Put { taken: Taken::Older, out: Some(entry) };
         }
         register.insert(entry.stamp, entry);
-        if is_full {
-            register.pop_first();
-        } else {
-            self.frames += 1;
+        let out = if is_full { register.pop_first().map(|(_, out)| out) } else { None };
+        self.frames += usize::from(out.is_none());
+        Put { taken: Taken::New, out }
+    }
+
+    /// Takes a frame out, for want of room.
+    pub(crate) fn remove(&mut self, entry: &Entry) {
+        let Some(of_origin) = self.held.get_mut(&entry.origin) else { return };
+        let Some(register) = of_origin.get_mut(&entry.data_type) else { return };
+        if register.get(&entry.stamp).is_none_or(|held| held.mark() != entry.mark()) {
+            return;
         }
-        Taken::New
+        register.remove(&entry.stamp);
+        self.frames -= 1;
+        if register.is_empty() {
+            of_origin.remove(&entry.data_type);
+        }
+        if of_origin.is_empty() {
+            self.held.remove(&entry.origin);
+        }
     }
 
     /// Forgets what a member has sealed, as of one that left.
