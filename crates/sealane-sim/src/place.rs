@@ -99,11 +99,15 @@ impl Cells {
     /// Lays the cells over all machines.
     fn span(&mut self) {
         let places = || self.cells.iter().map(|one| one.place);
-        let least = |of: fn(Place) -> f64| places().map(of).fold(f64::INFINITY, f64::min);
-        let most = |of: fn(Place) -> f64| places().map(of).fold(f64::NEG_INFINITY, f64::max);
-        let (x, y): (fn(Place) -> f64, fn(Place) -> f64) = (|place| place.x, |place| place.y);
-        let corner = Place { x: least(x), y: least(y) };
-        let (width, height) = (most(x) - corner.x, most(y) - corner.y);
+        let least = |all: f64, one: f64| all.min(one);
+        let most = |all: f64, one: f64| all.max(one);
+        let (first, none) = (f64::INFINITY, f64::NEG_INFINITY);
+        let corner = Place {
+            x: places().map(|place| place.x).fold(first, least),
+            y: places().map(|place| place.y).fold(first, least),
+        };
+        let width = places().map(|place| place.x).fold(none, most) - corner.x;
+        let height = places().map(|place| place.y).fold(none, most) - corner.y;
         let mut side_m = self.least_m;
         let count = |length: f64, side_m: f64| (length / side_m).max(0.0) as usize + 1;
         let room = CELLS_PER_NODE * self.cells.len() + 16;
