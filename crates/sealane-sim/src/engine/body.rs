@@ -255,3 +255,35 @@ impl Backoff {
         self.counts_from = self.counts_from.max(busy.until + DOT11P_AIFS);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::Scenario;
+
+    #[test]
+    fn a_back_off_stands_still_while_the_channel_is_busy() {
+        let mut backoff = Backoff { slots: 10, counts_from: Time(1_000) };
+        let busy = |since, until| Busy { since: Time(since), until: Time(until) };
+        backoff.stands_still(busy(1_000 + 3 * 13 + 5, 2_000));
+        assert_eq!((backoff.slots, backoff.counts_from), (7, Time(2_110)));
+        // Before the channel was free for long enough nothing was counted.
+        backoff.stands_still(busy(2_050, 3_000));
+        assert_eq!((backoff.slots, backoff.due()), (7, Time(3_110 + 7 * 13)));
+    }
+
+    #[test]
+    fn a_back_off_is_drawn_from_twice_as_many_slots_after_each_try() {
+        let text = "version = 1\nduration_s = 1\n[[medium]]\nname = \"m\"\nprofile = \"11p\"\n\
+                    [[node]]\nname = \"n\"\nkind = \"mesh\"\nmedia = [\"m\"]\n";
+        let mut port = Port::new(0, &Scenario::parse(text).unwrap().media[0]);
+        let mut windows = vec![port.window];
+        (0..8).for_each(|_| {
+            port.widen();
+            windows.push(port.window);
+        });
+        assert_eq!(windows, [16, 32, 64, 128, 256, 512, 1024, 1024, 1024]);
+        port.give_up();
+        assert_eq!(port.window, 16);
+    }
+}
