@@ -5,9 +5,7 @@ use std::collections::VecDeque;
 use super::air::Busy;
 use super::slots::SlotId;
 use crate::limits::MAX_PORT_WAITING;
-use crate::medium::{
-    DOT11P_AIFS, DOT11P_SLOT, DOT11P_WINDOW, DOT11P_WINDOW_MOST, Duty, Power,
-};
+use crate::medium::{DOT11P_AIFS, DOT11P_SLOT, DOT11P_WINDOW, DOT11P_WINDOW_MOST, Duty, Power};
 use crate::node::{To, Urgency};
 use crate::place::Place;
 use crate::scenario::{Capture, MediumPlan, NodePlan};

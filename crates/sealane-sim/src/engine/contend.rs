@@ -49,7 +49,9 @@ impl Run<'_> {
         let Some(port) = body.port_mut(medium) else { return Ok(()) };
         port.is_busy = true;
         let at = match profile {
-            Profile::Dot11p => port.back_off(now, busy, draws.below(node, About::Wait, port.window)),
+            Profile::Dot11p => {
+                port.back_off(now, busy, draws.below(node, About::Wait, port.window))
+            }
             Profile::BleAdvertising(_) => {
                 now + Span(draws.below(node, About::Wait, BLE_ADVERTISING_DELAY.0))
             }
@@ -95,12 +97,7 @@ impl Run<'_> {
     }
 
     /// Sends what waits first, or again what nobody has acknowledged.
-    fn transmit(
-        &mut self,
-        medium: usize,
-        node: u32,
-        profile: &Profile,
-    ) -> Result<(), SimError> {
+    fn transmit(&mut self, medium: usize, node: u32, profile: &Profile) -> Result<(), SimError> {
         let now = self.now;
         loop {
             let Some(Medium::Air(air)) = self.media.get_mut(medium) else { return Ok(()) };

@@ -60,7 +60,8 @@ impl Run<'_> {
             _ => None,
         };
         // A unit that comes again, because its acknowledgement was lost, is not taken again.
-        let is_new = answers.is_none() || !self.was_taken(medium, over.from, !sent.heard.is_empty());
+        let is_new =
+            answers.is_none() || !self.was_taken(medium, over.from, !sent.heard.is_empty());
         let heard = if is_new { sent.heard.as_slice() } else { &[] };
         match manners.are_plain() {
             true => self.take_in(medium, heard, over.from, slot)?,
@@ -194,7 +195,8 @@ impl Manners {
 
     /// How much later a unit comes, once or twice.
     pub(super) fn delays(self, draws: Draws, node: u32) -> impl Iterator<Item = Span> {
-        let is_double = draws.happens(node, About::Copies, crate::random::Odds::of(self.duplicates));
+        let is_double =
+            draws.happens(node, About::Copies, crate::random::Odds::of(self.duplicates));
         let copies = [Some(About::Jitter), is_double.then_some(About::SecondJitter)];
         copies.into_iter().flatten().map(move |about| {
             self.delay + Span(draws.below(node, about, self.jitter.0.saturating_add(1)))

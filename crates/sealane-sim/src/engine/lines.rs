@@ -136,7 +136,8 @@ impl Lines {
             Shape::Star => own == 0 || other == 0,
             Shape::Listed => false,
         };
-        own != other && (by_shape || self.listed.get(&from).is_some_and(|others| others.contains(&to)))
+        own != other
+            && (by_shape || self.listed.get(&from).is_some_and(|others| others.contains(&to)))
     }
 
     /// What befalls units on a link.
