@@ -109,7 +109,8 @@ fn live(args: &LiveArgs, json: bool) -> Result<(), SimError> {
     if args.html.is_some() {
         watch = watch.with_page(&scenario, seed);
     }
-    let setting = Setting { file: &args.scenario, prefix: &args.prefix, logs: args.logs.as_deref() };
+    let setting =
+        Setting { file: &args.scenario, prefix: &args.prefix, logs: args.logs.as_deref() };
     let outcome = live::run(Run::new(scenario, seed, &traces, watch)?, &setting)?;
     let summary = outcome.summary;
     if !json {

@@ -15,8 +15,8 @@ use crate::engine::{Departure, Entrance, Latencies, State};
 use crate::{Outcome, Run, SimError, Span, Time};
 use orders::{Asked, Counter, on_signal, refusal};
 pub(crate) use orders::{give, words};
-use stage::{Card, Stage};
 pub(crate) use stage::Setting;
+use stage::{Card, Stage};
 
 /// What is due is done in pieces of so much virtual time, so that a run that is late still reads
 /// what processes send.
@@ -87,7 +87,7 @@ impl Late {
     fn words(&self) -> String {
         let ms = |span: Span| span.as_s() * 1e3;
         format!(
-            "late by {:.2} ms half of the time, {:.2} ms 99 % of it, {:.2} ms at most, {:.2} ms now",
+            "late by {:.2} ms half of the time, {:.2} ms 99 % of it, {:.2} ms at most, now {:.2} ms",
             ms(self.all.within(0.5)),
             ms(self.all.within(0.99)),
             ms(self.all.most()),

@@ -1,4 +1,4 @@
-//! Machines whose programs run outside of the simulator: what comes from them, and what is for them.
+//! Machines whose programs run outside of the simulator: what they send, and what is for them.
 
 use super::body::Waiting;
 use super::slots::SlotId;

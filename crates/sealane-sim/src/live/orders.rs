@@ -127,7 +127,9 @@ impl Door {
         let given = self.orders.try_send(Asked { order, answer });
         self.ring();
         let said = given.ok().and_then(|()| answered.recv_timeout(PATIENCE).ok());
-        said.unwrap_or_else(|| refusal(&SimError::Order("the run is busy or at its end".to_owned())))
+        said.unwrap_or_else(|| {
+            refusal(&SimError::Order("the run is busy or at its end".to_owned()))
+        })
     }
 
     /// Wakes the run.
@@ -182,9 +184,8 @@ fn written(order: &Order) -> Value {
 /// The answer to `status` as people read it; nothing for other answers.
 pub(crate) fn words(answer: &Value) -> Option<String> {
     let number = |at: &Value, key: &str| at.get(key).and_then(Value::as_f64).unwrap_or_default();
-    let text = |at: &Value, key: &str| {
-        at.get(key).and_then(Value::as_str).unwrap_or_default().to_owned()
-    };
+    let text =
+        |at: &Value, key: &str| at.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
     let machines = answer.get("machines")?.as_array()?;
     let late = answer.get("late")?;
     let mut words = format!(

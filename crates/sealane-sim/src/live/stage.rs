@@ -96,7 +96,8 @@ impl Stage {
             return Ok(stage);
         }
         if nodes.len() > MAX_LIVE_PROCESSES {
-            return Err(refused(format!("{} processes are more than 128", nodes.len())));
+            let count = nodes.len();
+            return Err(refused(format!("{count} processes are more than {MAX_LIVE_PROCESSES}")));
         }
         if !geteuid().is_root() {
             return Err(refused("network namespaces need root"));

@@ -308,7 +308,17 @@ impl Scenario {
 
 const KINDS: [&str; 4] = ["beacon", "flood", "mesh", "process"];
 const ACTS: [&str; 11] = [
-    "capture", "cut", "heal", "join", "leave", "loss", "mend", "move", "partition", "sleep", "wake",
+    "capture",
+    "cut",
+    "heal",
+    "join",
+    "leave",
+    "loss",
+    "mend",
+    "move",
+    "partition",
+    "sleep",
+    "wake",
 ];
 /// A message has its number in it.
 const MIN_MESSAGE_BYTES: usize = 8;
