@@ -87,7 +87,8 @@ impl Late {
     fn words(&self) -> String {
         let ms = |span: Span| span.as_s() * 1e3;
         format!(
-            "late by {:.2} ms half of the time, {:.2} ms 99 % of it, {:.2} ms at most, now {:.2} ms",
+            "late by {:.2} ms half of the time, {:.2} ms 99 % of it, {:.2} ms at most, \
+             {:.2} ms now",
             ms(self.all.within(0.5)),
             ms(self.all.within(0.99)),
             ms(self.all.most()),

@@ -105,7 +105,7 @@ fn what_is_wrong_is_named_with_its_line_and_what_was_meant() {
         (
             "kind = \"flood\"",
             "kind = \"flod\"",
-            "kind `flod` is none of beacon, flood, mesh; did you mean `flood`?",
+            "kind `flod` is none of beacon, flood, mesh, process; did you mean `flood`?",
         ),
         (
             "\"hub\"\nkind = \"flood\"",
@@ -118,6 +118,13 @@ fn what_is_wrong_is_named_with_its_line_and_what_was_meant() {
             "a mesh has 1024 members at most",
         ),
         ("at_s = 30", "at_s = \"x\"", "line "),
+        (
+            "count = 3\nkind = \"flood\"",
+            "count = 3\nkind = \"process\"",
+            "`car-1` is none that messages are made for",
+        ),
+        ("kind = \"flood\"", "kind = \"flood\"\ncommand = [\"ls\"]", "command does not go with"),
+        ("do = \"partition\"", "do = \"cut\"\nwho = [\"hub\"]", "who does not go with `cut`"),
     ] {
         let text = ALL.replacen(from, to, 1);
         assert_ne!(text, ALL, "{from}");
@@ -125,6 +132,9 @@ fn what_is_wrong_is_named_with_its_line_and_what_was_meant() {
         assert!(matches!(error.info().code, "SL-SIM-01" | "SL-SIM-02"));
         assert!(error.to_string().contains(said), "{error}\n{said}");
     }
+    let three =
+        ALL.replacen("\"partition\"", "\"cut\"", 1).replacen("sides = [", "sides = [[], ", 1);
+    assert!(Scenario::parse(&three).unwrap_err().to_string().contains("two lists of machines"));
     let long = "#".repeat(MAX_SCENARIO_BYTES + 1);
     assert!(Scenario::parse(&long).is_err());
 }
