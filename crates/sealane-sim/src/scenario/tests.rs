@@ -118,6 +118,20 @@ fn what_is_wrong_is_named_with_its_line_and_what_was_meant() {
             "a mesh has 1024 members at most",
         ),
         ("at_s = 30", "at_s = \"x\"", "line "),
+    ] {
+        let text = ALL.replacen(from, to, 1);
+        assert_ne!(text, ALL, "{from}");
+        let error = Scenario::parse(&text).unwrap_err();
+        assert!(matches!(error.info().code, "SL-SIM-01" | "SL-SIM-02"));
+        assert!(error.to_string().contains(said), "{error}\n{said}");
+    }
+    let long = "#".repeat(MAX_SCENARIO_BYTES + 1);
+    assert!(Scenario::parse(&long).is_err());
+}
+
+#[test]
+fn processes_and_cuts_are_of_their_own_kind() {
+    for (from, to, said) in [
         (
             "count = 3\nkind = \"flood\"",
             "count = 3\nkind = \"process\"",
@@ -126,17 +140,12 @@ fn what_is_wrong_is_named_with_its_line_and_what_was_meant() {
         ("kind = \"flood\"", "kind = \"flood\"\ncommand = [\"ls\"]", "command does not go with"),
         ("do = \"partition\"", "do = \"cut\"\nwho = [\"hub\"]", "who does not go with `cut`"),
     ] {
-        let text = ALL.replacen(from, to, 1);
-        assert_ne!(text, ALL, "{from}");
-        let error = Scenario::parse(&text).unwrap_err();
-        assert!(matches!(error.info().code, "SL-SIM-01" | "SL-SIM-02"));
-        assert!(error.to_string().contains(said), "{error}\n{said}");
+        let error = Scenario::parse(&ALL.replacen(from, to, 1)).unwrap_err().to_string();
+        assert!(error.contains(said), "{error}\n{said}");
     }
     let three =
         ALL.replacen("\"partition\"", "\"cut\"", 1).replacen("sides = [", "sides = [[], ", 1);
     assert!(Scenario::parse(&three).unwrap_err().to_string().contains("two lists of machines"));
-    let long = "#".repeat(MAX_SCENARIO_BYTES + 1);
-    assert!(Scenario::parse(&long).is_err());
 }
 
 #[test]
