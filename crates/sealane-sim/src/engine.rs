@@ -4,10 +4,12 @@ mod agenda;
 mod air;
 mod body;
 mod contend;
+mod cuts;
 mod hear;
 mod ledger;
 mod lines;
 mod near;
+mod outside;
 mod routes;
 mod script;
 mod slots;
@@ -18,10 +20,15 @@ use std::sync::Arc;
 use agenda::Agenda;
 use air::Air;
 use body::{Body, Waiting};
+use cuts::Cuts;
+pub(crate) use ledger::Latencies;
 use ledger::{Entry, Ledger};
 use lines::Lines;
+use outside::Outbox;
+pub(crate) use outside::{Departure, Entrance, State, Turn};
 use routes::{Circle, Routes, Way};
 use sealane_mesh::Table;
+pub(crate) use slots::Cover;
 use slots::{SlotId, Slots};
 
 use crate::limits::MAX_SIM_PENDING;
@@ -55,6 +62,10 @@ pub struct Run<'w> {
     noise: Random,
     naps: Random,
     answers: Random,
+    /// Who does not hear whom, though they are near.
+    cuts: Cuts,
+    /// What is for machines whose programs run outside.
+    outbox: Outbox,
     watch: Watch<'w>,
     /// What a program has to be done; empty between events, and kept for its room.
     effects: Vec<Effect>,
@@ -215,6 +226,8 @@ impl<'w> Run<'w> {
             noise: Random::new(seed, "noise", 0),
             naps: Random::new(seed, "nap", 0),
             answers: Random::new(seed, "answer", 0),
+            cuts: Cuts::default(),
+            outbox: Outbox::default(),
             watch,
             effects: vec![],
             done: 0,
@@ -230,8 +243,15 @@ impl<'w> Run<'w> {
     ///
     /// [`SimError::Output`], [`SimError::Pending`].
     pub fn finish(mut self) -> Result<Outcome, SimError> {
-        let end = Time(0) + self.scenario.duration;
-        while let Some((at, event)) = self.agenda.take(end) {
+        self.advance(Time(0) + self.scenario.duration)?;
+        let summary = self.summary();
+        let page = self.watch.finish(&summary)?;
+        Ok(Outcome { summary, page })
+    }
+
+    /// Does all that is due until then.
+    pub(crate) fn advance(&mut self, until: Time) -> Result<(), SimError> {
+        while let Some((at, event)) = self.agenda.take(until) {
             self.now = at;
             self.done += 1;
             self.handle(event)?;
@@ -239,10 +259,8 @@ impl<'w> Run<'w> {
                 return Err(SimError::Pending { at, most: MAX_SIM_PENDING });
             }
         }
-        self.now = end;
-        let summary = self.summary();
-        let page = self.watch.finish(&summary)?;
-        Ok(Outcome { summary, page })
+        self.now = self.now.max(until);
+        Ok(())
     }
 
     /// Puts there what the scenario asks for.
@@ -444,7 +462,8 @@ impl<'w> Run<'w> {
     ) -> Result<(), SimError> {
         let side = self.body(from).map(|body| body.side);
         let body = self.body(node).filter(|body| body.listens.is_some());
-        match body.filter(|body| side == Some(body.side)) {
+        let is_there = |body: &&Body| side == Some(body.side) && !self.cuts.part(from, node);
+        match body.filter(is_there) {
             Some(_) => self.take_in(medium, &[node], from, slot),
             None => self.watch.loses(self.now, node, Loss::Gone),
         }
@@ -460,6 +479,12 @@ impl<'w> Run<'w> {
     ) -> Result<(), SimError> {
         while let Some(node) = self.take_in_quietly(medium, &mut nodes, from, slot) {
             let Some(body) = self.bodies.get(node as usize) else { continue };
+            let looks = matches!(body.capture, None | Some(Capture::BlackHole));
+            if looks && self.is_outside(node) {
+                let port = body.port_on(medium);
+                port.into_iter().for_each(|port| self.depart(node, port, from, slot));
+                continue;
+            }
             if body.capture == Some(Capture::Replay) {
                 let life = body.life;
                 self.slots.hold(slot);
@@ -481,6 +506,7 @@ impl<'w> Run<'w> {
         slot: SlotId,
     ) -> Option<u32> {
         let unit = self.slots.unit(slot);
+        let is_unit = self.slots.cover(slot).is_none_or(|cover| cover.is_unit);
         while let Some((&node, rest)) = nodes.split_first() {
             *nodes = rest;
             self.watch.arrives();
@@ -489,7 +515,13 @@ impl<'w> Run<'w> {
                 return Some(node);
             }
             let Some(port) = body.port_on(medium) else { continue };
-            let Some(Some(program)) = self.programs.get_mut(node as usize) else { continue };
+            // The program of a machine without one may be outside.
+            let Some(Some(program)) = self.programs.get_mut(node as usize) else {
+                return Some(node);
+            };
+            if !is_unit {
+                continue;
+            }
             program.take(self.now, Input::Heard { port, from, unit }, &mut self.effects);
             if !self.effects.is_empty() || program.next_wake() != body.wakes {
                 return Some(node);

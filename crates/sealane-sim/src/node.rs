@@ -128,8 +128,8 @@ pub(crate) enum Urgency {
 }
 
 impl Program {
-    /// Starts a program in the machine of this number, for the how manieth time; nothing where the
-    /// mesh has no room for it, which reading a scenario makes sure of.
+    /// Starts a program in the machine of this number, for the how manieth time; nothing where it
+    /// runs outside, and where the mesh has no room for it, which reading a scenario makes sure of.
     pub(crate) fn new(
         plan: &NodePlan,
         crew: &Arc<Crew>,
@@ -148,6 +148,7 @@ impl Program {
                 let post = Post { role, turn: plan.sleep.map(|sleep| sleep.awake + sleep.asleep) };
                 Program::Mesh(Box::new(Member::new(crew, post, node, start, now)?))
             }
+            Kind::Process => return None,
         })
     }
 

@@ -74,6 +74,11 @@ impl<E: Copy> Agenda<E> {
         self.events.get(next.place()).map(|event| (next.at(), *event))
     }
 
+    /// When the next event is due.
+    pub(crate) fn next(&self) -> Option<Time> {
+        self.heap.peek().map(|Reverse(next)| Entry(*next).at())
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.heap.len()
     }

@@ -130,7 +130,7 @@ impl Run<'_> {
         let nears = nears.lend(over.from, Scene { medium, plan, seed, reach, cells, bodies });
         for near in &nears {
             let Some(body) = self.bodies.get_mut(near.node as usize) else { continue };
-            if body.side != over.side {
+            if body.side != over.side || self.cuts.part(over.from, near.node) {
                 continue;
             }
             let Some(since) = body.listens else { continue };
