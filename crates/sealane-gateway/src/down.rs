@@ -32,9 +32,12 @@ pub(crate) struct Down {
     /// One frame at a time, however many streams there are.
     pub(crate) pace: Arc<Semaphore>,
     pub(crate) counts: Arc<DownCounts>,
-    /// What stands in the way of each stream.
-    pub(crate) causes: Arc<Mutex<HashMap<MeshStream, String>>>,
+    /// What stands in the way of each stream; nothing of one that is followed.
+    pub(crate) causes: Arc<Mutex<Causes>>,
 }
+
+/// What stands in the way of each stream that has been tried.
+pub(crate) type Causes = HashMap<MeshStream, Option<String>>;
 
 /// What became of the messages that were read.
 #[derive(Debug, Default)]
@@ -54,7 +57,9 @@ pub struct DownStatus {
     pub known: u64,
     /// No frames of their stream.
     pub refused: u64,
-    /// What stands in the way of a stream.
+    /// Streams that are followed.
+    pub followed: u64,
+    /// What stands in the way of each other stream.
     pub causes: Vec<(MeshStream, String)>,
 }
 
@@ -93,12 +98,14 @@ impl Drop for Readers {
 }
 
 impl DownCounts {
-    pub(crate) fn status(&self, causes: &HashMap<MeshStream, String>) -> DownStatus {
+    pub(crate) fn status(&self, all: &Causes) -> DownStatus {
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        let mut causes: Vec<_> = causes.iter().map(|(of, why)| (*of, why.clone())).collect();
+        let followed = all.values().filter(|cause| cause.is_none()).count() as u64;
+        let told = |(of, why): (&MeshStream, &Option<String>)| Some((*of, why.clone()?));
+        let mut causes: Vec<_> = all.iter().filter_map(told).collect();
         causes.sort_by_key(|(of, _)| of.number());
         let (put, known, refused) = (read(&self.put), read(&self.known), read(&self.refused));
-        DownStatus { put, known, refused, causes }
+        DownStatus { put, known, refused, followed, causes }
     }
 }
 
@@ -109,13 +116,13 @@ impl Down {
         loop {
             let cause = match self.subscribe(stream).await {
                 Ok(subscription) => {
-                    self.causes.lock().remove(&stream);
+                    self.causes.lock().insert(stream, None);
                     waits.succeeded();
                     self.read(stream, subscription).await
                 }
                 Err(cause) => cause,
             };
-            self.causes.lock().insert(stream, cause);
+            self.causes.lock().insert(stream, Some(cause));
             tokio::time::sleep(waits.failed()).await;
         }
     }

@@ -1,6 +1,5 @@
 //! A gateway: its threads and tasks, and what they share.
 
-use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +11,7 @@ use sealane_message::DataType;
 use tokio::sync::{Notify, Semaphore};
 
 use crate::GatewayError;
-use crate::down::{Down, DownCounts, PutDown, Readers};
+use crate::down::{Causes, Down, DownCounts, PutDown, Readers};
 use crate::hub::HubAccess;
 use crate::intake::{Intake, Keeper};
 use crate::queue::Queue;
@@ -83,7 +82,7 @@ impl Gateway {
             put,
             pace: Arc::new(Semaphore::new(1)),
             counts: Arc::<DownCounts>::default(),
-            causes: Arc::<Mutex<HashMap<_, _>>>::default(),
+            causes: Arc::<Mutex<Causes>>::default(),
         };
         Ok(Gateway {
             hub: settings.hub.address.clone(),

@@ -66,6 +66,11 @@ impl GatewayStatus {
                 "Streams that the hub takes no frames for.",
                 self.held.len() as u64,
             ),
+            (
+                "sealane_gateway_followed_streams",
+                "Streams of the hub that are read.",
+                self.down.followed,
+            ),
         ] {
             family(&mut text, name, help);
             let _ = writeln!(text, "{name} {value}");

@@ -1,0 +1,7 @@
+//! Gateways beside real hubs.
+
+mod brings_frames_down;
+mod keeps_order_and_stores_once;
+mod names_what_stands_in_its_way;
+mod scene;
+mod waits_for_its_hub;
