@@ -2,6 +2,7 @@
 
 use sealane::{Client, DataType, Value};
 use sealane_frame::FrameView;
+use sealane_gateway::limits::MAX_DOWN_PER_SECOND;
 
 use crate::scene::{Field, any, gateway, hub, until, until_brought};
 
@@ -68,4 +69,24 @@ async fn what_is_no_frame_of_its_stream_stays_in_the_hub() {
     until("the word comes down", || !down.lock().is_empty()).await;
     until("the other is counted", || gateway.status().down.refused == 1).await;
     assert_eq!(down.lock().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hub_gone_bad_fills_no_radio() {
+    let (field, folder) = (Field::new(), tempfile::tempdir().unwrap());
+    let node = hub(folder.path(), any()).await;
+    let address = node.address().to_string();
+    let client = Client::connect(&address).unwrap();
+    let (gateway, down) = gateway(&address, &field.path("queue"));
+    gateway.serve(&[field.member("base").tag()]);
+    until("it has found its place", || gateway.status().down.followed == 1).await;
+    let base = client.group(field.member("base")).await.unwrap();
+    let count = MAX_DOWN_PER_SECOND as usize + 10;
+    let many: Vec<_> = (0..count).map(|number| said(&number.to_string())).collect();
+    let began = std::time::Instant::now();
+    for one in &many {
+        base.publish(&field.topic(5), DataType::CHAT, one).await.unwrap();
+    }
+    until("all of it comes down", || down.lock().len() == count).await;
+    assert!(began.elapsed() >= std::time::Duration::from_secs(1), "more than the pace allows");
 }

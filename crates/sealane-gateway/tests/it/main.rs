@@ -1,5 +1,6 @@
 //! Gateways beside real hubs.
 
+mod a_gateway_gone_bad;
 mod brings_frames_down;
 mod keeps_order_and_stores_once;
 mod names_what_stands_in_its_way;

@@ -18,7 +18,7 @@ async fn what_comes_while_the_hub_is_away_is_there_afterwards_once_and_in_order(
         first.intake().take(&frame);
     }
     until_brought(&first, FRAMES as u64).await;
-    drop(node);
+    node.stop().await.unwrap();
     let (meanwhile, mut again) = (origin.some(FRAMES), Vec::new());
     for frame in &meanwhile {
         first.intake().take(frame);
