@@ -37,11 +37,7 @@ pub async fn run(args: &Args, terminal: &mut Terminal) -> Result<(), Failure> {
     let relay = Relay::start(&plan.config, &plan.cards).map_err(wrong)?;
     capture.map_or(Ok(()), |file| relay.capture(file)).map_err(Failure::Runtime)?;
     let watch = relay.watch();
-    let teller: Tell = Arc::new(move || Told {
-        status: watch.status(),
-        end: None,
-        gateway: None,
-    });
+    let teller: Tell = Arc::new(move || Told { status: watch.status(), end: None, gateway: None });
     let _page = Page::serve(&plan.config, teller).await.map_err(wrong)?;
     started(&relay, &plan, vec![], terminal)?;
     let name = loop {

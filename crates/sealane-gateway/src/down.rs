@@ -84,9 +84,7 @@ impl Readers {
             stays
         });
         for stream in streams {
-            self.tasks
-                .entry(*stream)
-                .or_insert_with(|| tokio::spawn(down.clone().follow(*stream)));
+            self.tasks.entry(*stream).or_insert_with(|| tokio::spawn(down.clone().follow(*stream)));
         }
     }
 }

@@ -71,9 +71,10 @@ impl Trouble {
             (_, Some(HubError::SealMismatch | HubError::NotSealed | HubError::TooMany)) => {
                 Trouble::Stream(told)
             }
-            (_, Some(HubError::FrameMalformed | HubError::TooLarge | HubError::InvalidEnvelope)) => {
-                Trouble::Frame(told)
-            }
+            (
+                _,
+                Some(HubError::FrameMalformed | HubError::TooLarge | HubError::InvalidEnvelope),
+            ) => Trouble::Frame(told),
             _ => match error {
                 Error::Untrusted { .. } | Error::Trust(_) | Error::Token => Trouble::Shut(told),
                 _ => Trouble::Away(told),

@@ -166,7 +166,8 @@ impl Queue {
     /// How far a stream was read into the mesh, if it was.
     pub(crate) fn place(&self, stream: MeshStream) -> Result<Option<Place>, GatewayError> {
         let inner = self.inner.lock();
-        let row = |row: &rusqlite::Row<'_>| Ok(Place { generation: row.get(0)?, next: row.get(1)? });
+        let row =
+            |row: &rusqlite::Row<'_>| Ok(Place { generation: row.get(0)?, next: row.get(1)? });
         let sql = "SELECT generation, next FROM place WHERE stream = ?1";
         let found = inner.connection.query_row(sql, [stream.number()], row).optional();
         found.map_err(|cause| file::failed(&self.file, &cause))
@@ -221,8 +222,7 @@ fn insert(
     let SealedFrame { stream, source, name, bytes } = frame;
     let sql = "INSERT OR IGNORE INTO frame (stream, urgency, source, name, bytes)
                VALUES (?1, ?2, ?3, ?4, ?5)";
-    let values =
-        params![stream.number(), stream.urgency() as u8, source.to_bytes(), name.0, bytes];
+    let values = params![stream.number(), stream.urgency() as u8, source.to_bytes(), name.0, bytes];
     if commit.prepare_cached(sql)?.execute(values)? > 0 {
         tally.add(*stream, *source, weight(bytes.len()));
     }

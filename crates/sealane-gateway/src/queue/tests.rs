@@ -87,9 +87,10 @@ fn a_stream_that_is_held_does_not_stand_in_the_way() {
     assert_eq!(queue.window(&HashSet::new()).unwrap().len(), MAX_UPLOAD_WINDOW);
     let held = HashSet::from([sealed(1, 72, 0).stream]);
     let window = queue.window(&held).unwrap();
-    assert_eq!(window.iter().map(|queued| queued.stream).collect::<Vec<_>>(), [
-        sealed(2, 4, 1).stream
-    ]);
+    assert_eq!(
+        window.iter().map(|queued| queued.stream).collect::<Vec<_>>(),
+        [sealed(2, 4, 1).stream]
+    );
 }
 
 #[test]

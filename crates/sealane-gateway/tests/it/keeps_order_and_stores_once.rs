@@ -11,9 +11,8 @@ async fn two_gateways_that_hear_one_mesh_store_each_frame_once_and_in_order() {
     let (field, folder) = (Field::new(), tempfile::tempdir().unwrap());
     let node = hub(folder.path(), any()).await;
     let client = Client::connect(&node.address().to_string()).unwrap();
-    let [one, two] = ["one", "two"].map(|name| {
-        gateway(&node.address().to_string(), &field.path(name)).0
-    });
+    let [one, two] =
+        ["one", "two"].map(|name| gateway(&node.address().to_string(), &field.path(name)).0);
     let (mut base, mut car) = (field.origin("base", TELEMETRY), field.origin("car", TELEMETRY));
     for (base, car) in base.some(FRAMES).iter().zip(&car.some(FRAMES)) {
         // They come by different ways, which other relays have marked, and one comes twice.

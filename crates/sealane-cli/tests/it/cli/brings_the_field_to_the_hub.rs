@@ -161,7 +161,9 @@ fn what_the_field_sends_is_in_the_hub_once_whoever_is_killed() {
     for round in 1..=3 {
         scene.send(FRAMES);
         scene.until("what came is kept", |gateway| waiting(gateway) == round * FRAMES as u64);
-        scene.until("the hub is away", |gateway| text(gateway.field("hub").unwrap(), "state") == "away");
+        scene.until("the hub is away", |gateway| {
+            text(gateway.field("hub").unwrap(), "state") == "away"
+        });
         Page::read().compare("mesh status CONFIG", &scene.status(&["--json"]));
         scene.kill_gateway();
         scene.gateway = Some(scene.gateway());
