@@ -13,6 +13,10 @@ sealane_message::limits! {
     MAX_FRAMES_KNOWN: usize = 1 << 15, "frames";
     /// Frames that a gateway reads from its queue at once, to bring them to the hub.
     MAX_UPLOAD_WINDOW: usize = 512, "frames";
+    /// Frames of one origin that a gateway brings to the hub in one request.
+    MAX_UPLOAD_BATCH: usize = 256, "frames";
+    /// Bytes of those frames. A longer frame goes alone.
+    MAX_UPLOAD_BATCH_BYTES: usize = 256 << 10, "bytes";
     /// Origins whose frames a gateway brings to the hub at the same time. Others wait.
     MAX_UPLOAD_LANES: usize = 32, "origins";
     /// How long frames of one origin are brought before a gateway looks for more urgent ones.

@@ -18,7 +18,7 @@ use crate::limits::{MAX_STREAM_HOLD_MS, MAX_UPLOAD_LANES};
 use crate::queue::{Queue, Queued};
 use crate::stream::MeshStream;
 use crate::wait::{Waits, shortened};
-use lane::LaneEnd;
+use lane::{LaneEnd, Requests};
 
 /// Brings what is kept to the hub: the most urgent first, and of each origin in the order in which
 /// it came. A frame leaves the queue once the hub has stored it.
@@ -31,6 +31,8 @@ pub(crate) struct Uploader {
     told: Arc<Mutex<UploadTold>>,
     held: HashMap<MeshStream, Instant>,
     waits: Waits,
+    /// As far as is known of this connection's hub.
+    requests: Requests,
 }
 
 /// How the way to the hub is.
@@ -122,7 +124,8 @@ impl Uploader {
         told: Arc<Mutex<UploadTold>>,
     ) -> Self {
         let (held, waits) = (HashMap::new(), Waits::default());
-        Self { queue, hub, client: None, kept, told, held, waits }
+        let requests = Requests::Batches;
+        Self { queue, hub, client: None, kept, told, held, waits, requests }
     }
 
     /// Brings frames until nobody wants it any more.
@@ -162,16 +165,18 @@ impl Uploader {
         self.client = Some(client.clone());
         let mut waiting = lane::split(frames).into_iter();
         // One tries alone whether a hub is back that was away.
+        let requests = self.requests;
         let first = if self.waits.is_failing() { 1 } else { MAX_UPLOAD_LANES };
         let mut under_way: FuturesUnordered<_> =
-            waiting.by_ref().take(first).map(|lane| lane.bring(&client)).collect();
+            waiting.by_ref().take(first).map(|lane| lane.bring(&client, requests)).collect();
         let mut trouble = None;
         while let Some(end) = under_way.next().await {
             let stopped = self.ended(end).await;
             trouble = trouble.or(stopped);
             let room = MAX_UPLOAD_LANES.saturating_sub(under_way.len());
             if trouble.is_none() {
-                under_way.extend(waiting.by_ref().take(room).map(|lane| lane.bring(&client)));
+                under_way
+                    .extend(waiting.by_ref().take(room).map(|lane| lane.bring(&client, requests)));
             }
         }
         drop(under_way);
@@ -184,7 +189,10 @@ impl Uploader {
 
     /// Takes note of what a lane has brought, and gives what concerns the whole hub.
     async fn ended(&mut self, end: LaneEnd) -> Option<Trouble> {
-        let LaneEnd { stream, stored, replayed, stopped } = end;
+        let LaneEnd { stream, stored, replayed, stopped, is_one_by_one } = end;
+        if is_one_by_one {
+            self.requests = Requests::OneByOne;
+        }
         let count = stored.len() as u64;
         if count > 0 {
             self.waits.succeeded();
@@ -220,7 +228,7 @@ impl Uploader {
 
     /// Waits before the hub is tried again, with connections, token and certificates anew.
     async fn wait(&mut self, state: HubState, cause: String) {
-        self.client = None;
+        (self.client, self.requests) = (None, Requests::Batches);
         self.told.lock().is(state, Some(cause));
         tokio::time::sleep(self.waits.failed()).await;
     }

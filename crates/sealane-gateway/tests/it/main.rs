@@ -5,4 +5,5 @@ mod brings_frames_down;
 mod keeps_order_and_stores_once;
 mod names_what_stands_in_its_way;
 mod scene;
+mod serves_older_hubs;
 mod waits_for_its_hub;
