@@ -148,8 +148,8 @@ impl Member {
         self.state.orders
     }
 
-    /// Who is about to be removed, and since when that is known. The order may never come: then they
-    /// stand here until a later order does.
+    /// Who is about to be removed, and since when that is known. The order may never come: then
+    /// they stand here until a later order does.
     pub fn leaving(&self) -> &[Leaving] {
         &self.leavers.0
     }
