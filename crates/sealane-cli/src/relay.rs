@@ -37,9 +37,9 @@ pub async fn run(args: &Args, terminal: &mut Terminal) -> Result<(), Failure> {
     let relay = Relay::start(&plan.config, &plan.cards).map_err(wrong)?;
     capture.map_or(Ok(()), |file| relay.capture(file)).map_err(Failure::Runtime)?;
     let watch = relay.watch();
-    let teller: Tell = Arc::new(move || Told { status: watch.status(), end: None });
+    let teller: Tell = Arc::new(move || Told { status: watch.status(), end: None, gateway: None });
     let _page = Page::serve(&plan.config, teller).await.map_err(wrong)?;
-    started(&relay, &plan, terminal)?;
+    started(&relay, &plan, vec![], terminal)?;
     let name = loop {
         match asked.next().await {
             "SIGHUP" => tell_reload(&relay, reload(&relay, &args.file, &plan.config)),
@@ -106,7 +106,13 @@ pub(crate) fn refused(file: &Path, cause: LinkError) -> Failure {
     Failure::Link { file: file.to_owned(), cause: Box::new(cause) }
 }
 
-fn started(relay: &Relay, plan: &Plan, terminal: &mut Terminal) -> Result<(), Failure> {
+/// Says what was started: a relay, and what else is true of the machine.
+pub(crate) fn started(
+    relay: &Relay,
+    plan: &Plan,
+    more: Vec<(&str, Value)>,
+    terminal: &mut Terminal,
+) -> Result<(), Failure> {
     let (version, tag) = (env!("CARGO_PKG_VERSION"), relay.tag());
     let Plan { config, cards } = plan;
     let members: usize = cards.iter().map(|card| card.members().count()).sum();
@@ -118,14 +124,16 @@ fn started(relay: &Relay, plan: &Plan, terminal: &mut Terminal) -> Result<(), Fa
                 (link.wire.kind().to_owned(), Value::from(link.wire.to_string())),
             ])
         };
-        terminal.record(vec![
+        let mut fields = vec![
             ("version", version.into()),
             ("tag", tag.to_string().into()),
             ("links", Value::Array(config.links.iter().map(link).collect())),
             ("neighbours", (neighbours as u64).into()),
             ("groups", (groups as u64).into()),
             ("members", (members as u64).into()),
-        ])?;
+        ];
+        fields.extend(more);
+        terminal.record(fields)?;
     } else {
         let links: Vec<_> =
             config.links.iter().map(|link| format!("{} {}", link.name, link.wire)).collect();

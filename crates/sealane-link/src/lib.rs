@@ -42,6 +42,7 @@ mod desk;
 mod error;
 mod ethernet;
 mod floods;
+mod gateway_config;
 mod inbox;
 mod judge;
 pub mod limits;
@@ -80,6 +81,7 @@ pub use config::{
 pub use counters::{Reason, Tally, Volume};
 pub use error::{ERRORS, LinkError};
 pub use ethernet::{ETHER_TYPE, ETHERNET_HEADER_BYTES};
+pub use gateway_config::{CarriedType, GatewayConfig};
 pub use inbox::{Arrived, Inbox};
 pub use judge::{Judge, Verdict};
 pub use link::{Link, Ready, Sent};
