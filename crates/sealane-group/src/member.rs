@@ -14,6 +14,7 @@ mod authority;
 mod beater;
 mod control;
 mod join;
+mod machine;
 #[cfg(test)]
 mod tests;
 
