@@ -210,6 +210,8 @@ pub struct Counters {
 /// A neighbour as people see it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NeighbourStatus {
+    /// Its address in the mesh.
+    pub tag: PeerTag,
     /// Who it is.
     pub slot: Slot,
     /// Where it is heard.

@@ -172,6 +172,7 @@ impl Mesh {
     /// The neighbours, by interface and slot.
     pub fn neighbours(&self) -> Vec<NeighbourStatus> {
         let status = |one: &Neighbour| NeighbourStatus {
+            tag: one.tag,
             slot: one.id.slot,
             interface: one.id.interface,
             address: one.address,

@@ -81,8 +81,7 @@ impl Mesh {
     fn is_known(&self, header: &Header) -> bool {
         let Some(sources) = self.sources.as_ref() else { return true };
         let is_report = header.kind() == Kind::Routing && header.group() == self.voice.group();
-        is_report
-            || sources.get(&header.source()) == Some(&header.group())
+        is_report || sources.get(&header.source()) == Some(&header.group())
     }
 
     /// Counts frames that have come to this gateway by a data path of the driver's own.
