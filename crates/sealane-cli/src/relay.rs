@@ -1,5 +1,6 @@
 //! `sealane relay`.
 
+mod mesh_told;
 mod page;
 mod routing;
 mod told;

@@ -6,111 +6,121 @@ use std::os::fd::AsFd;
 use std::time::Duration;
 
 use nix::ifaddrs::getifaddrs;
+use nix::sys::socket::setsockopt;
+use nix::sys::socket::sockopt::BindToDevice;
 use parking_lot::RwLock;
 use rustix::io::Errno;
+use rustix::net::netdevice::name_to_index;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with, sockopt};
 
 /// How long nothing is heard before a receiver looks whether it is to end.
 const TURN: Duration = Duration::from_millis(100);
+/// What is for everybody stays on its link.
+const HOPS: u32 = 1;
 
 /// Who hears what is for everybody.
 #[derive(Debug)]
 pub(crate) struct Everybody {
     own: SocketAddr,
     group: SocketAddr,
-    /// What was sent to the group is received here, and nothing else.
-    socket: RwLock<UdpSocket>,
+    joined: RwLock<Joined>,
+}
+
+/// A socket that receives what was sent to the group on one interface, and nothing else.
+#[derive(Debug)]
+struct Joined {
+    socket: UdpSocket,
+    interface: u32,
+}
+
+/// The interface that has the own address.
+#[derive(Debug)]
+struct Interface {
+    name: String,
+    number: u32,
 }
 
 impl Everybody {
-    pub(crate) fn open(own: SocketAddr, group: SocketAddr) -> io::Result<Self> {
-        Ok(Self { own, group, socket: RwLock::new(receiver(on_interface(own, group))?) })
+    /// Joins the group on the interface of an address, to which `sender` is bound.
+    pub(crate) fn open(own: SocketAddr, group: SocketAddr, sender: &UdpSocket) -> io::Result<Self> {
+        let interface = Interface::of(own)?;
+        let joined = RwLock::new(join(own, group, &interface, sender)?);
+        Ok(Self { own, group, joined })
     }
 
     /// Where it is reached.
     pub(crate) fn address(&self) -> SocketAddr {
-        on_interface(self.own, self.group)
+        on_interface(self.group, self.joined.read().interface)
     }
 
-    /// Has the kernel bring what is for the group on the interface of the own address, and has
-    /// `sender` send to the group there.
-    pub(crate) fn join(&self, sender: &UdpSocket) -> io::Result<()> {
-        match self.join_with(&self.socket.read(), sender) {
-            // An interface that was made anew leaves what was joined before behind.
-            Err(Errno::NOBUFS) => {
-                let fresh = receiver(self.address())?;
-                self.join_with(&fresh, sender)?;
-                *self.socket.write() = fresh;
-                Ok(())
-            }
-            other => Ok(other?),
+    /// Joins again, if the interface was made anew.
+    pub(crate) fn rejoin(&self, sender: &UdpSocket) -> io::Result<()> {
+        let interface = Interface::of(self.own)?;
+        if interface.number != self.joined.read().interface {
+            let fresh = join(self.own, self.group, &interface, sender)?;
+            *self.joined.write() = fresh;
         }
-    }
-
-    fn join_with(&self, socket: &UdpSocket, sender: &UdpSocket) -> Result<(), Errno> {
-        let joined = match (self.own.ip(), self.group.ip()) {
-            (IpAddr::V4(own), IpAddr::V4(group)) => {
-                sockopt::set_ip_multicast_if(sender, &own)?;
-                sockopt::set_ip_multicast_ttl(sender, HOPS)?;
-                sockopt::set_ip_add_membership(socket, &group, &own)
-            }
-            (IpAddr::V6(own), IpAddr::V6(group)) => {
-                let interface = interface_of(IpAddr::V6(own), self.own).ok_or(Errno::NODEV)?;
-                sockopt::set_ipv6_multicast_if(sender, interface)?;
-                sockopt::set_ipv6_multicast_hops(sender, HOPS)?;
-                sockopt::set_ipv6_add_membership(socket, &group, interface)
-            }
-            _ => Err(Errno::AFNOSUPPORT),
-        };
-        match joined {
-            Err(Errno::ADDRINUSE) => Ok(()),
-            other => other,
-        }
+        Ok(())
     }
 
     /// Receives a datagram; waits a while for one.
     pub(crate) fn receive(&self, unit: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
-        self.socket.read().recv_from(unit)
+        self.joined.read().socket.recv_from(unit)
     }
 }
 
-/// A socket that receives what is for a group, beside others of this machine.
-fn receiver(group: SocketAddr) -> io::Result<UdpSocket> {
+impl Interface {
+    fn of(own: SocketAddr) -> io::Result<Self> {
+        let has_it = |one: &nix::ifaddrs::InterfaceAddress| {
+            let at = one.address.as_ref();
+            let v4 = at.and_then(|at| at.as_sockaddr_in()).map(|at| IpAddr::V4(at.ip()));
+            let v6 = at.and_then(|at| at.as_sockaddr_in6()).map(|at| IpAddr::V6(at.ip()));
+            v4.or(v6) == Some(own.ip())
+        };
+        let name = getifaddrs()?.find(has_it).map(|one| one.interface_name);
+        let name = name.ok_or(io::ErrorKind::AddrNotAvailable)?;
+        let any = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
+        let number = name_to_index(any, &name)?;
+        Ok(Self { name, number })
+    }
+}
+
+/// Has the kernel bring what is for a group on an interface, and has `sender` send to it there.
+fn join(
+    own: SocketAddr,
+    group: SocketAddr,
+    interface: &Interface,
+    sender: &UdpSocket,
+) -> io::Result<Joined> {
     let family = if group.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let socket = socket_with(family, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
     sockopt::set_socket_reuseaddr(&socket, true)?;
-    bind(socket.as_fd(), &group)?;
+    // Else what was sent to the group on other interfaces would come too.
+    setsockopt(&socket, BindToDevice, &interface.name.clone().into())?;
+    bind(socket.as_fd(), &on_interface(group, interface.number))?;
+    match (own.ip(), group.ip()) {
+        (IpAddr::V4(own), IpAddr::V4(group)) => {
+            sockopt::set_ip_multicast_if(sender, &own)?;
+            sockopt::set_ip_multicast_ttl(sender, HOPS)?;
+            sockopt::set_ip_add_membership(&socket, &group, &own)?;
+        }
+        (IpAddr::V6(_), IpAddr::V6(group)) => {
+            sockopt::set_ipv6_multicast_if(sender, interface.number)?;
+            sockopt::set_ipv6_multicast_hops(sender, HOPS)?;
+            sockopt::set_ipv6_add_membership(&socket, &group, interface.number)?;
+        }
+        _ => return Err(Errno::AFNOSUPPORT.into()),
+    }
     let socket = UdpSocket::from(socket);
     socket.set_read_timeout(Some(TURN))?;
-    Ok(socket)
+    Ok(Joined { socket, interface: interface.number })
 }
 
-/// A group's address on the interface that has the own address.
-fn on_interface(own: SocketAddr, group: SocketAddr) -> SocketAddr {
+/// A group's address on an interface.
+fn on_interface(group: SocketAddr, interface: u32) -> SocketAddr {
     let mut at = group;
     if let SocketAddr::V6(at) = &mut at {
-        at.set_scope_id(interface_of(own.ip(), own).unwrap_or_default());
+        at.set_scope_id(interface);
     }
     at
 }
-
-/// The number of the interface that has an address.
-fn interface_of(address: IpAddr, own: SocketAddr) -> Option<u32> {
-    if let SocketAddr::V6(own) = own
-        && own.scope_id() != 0
-    {
-        return Some(own.scope_id());
-    }
-    let mut all = getifaddrs().ok()?;
-    let named = all.find(|one| {
-        let storage = one.address.as_ref();
-        let v6 = storage.and_then(|one| one.as_sockaddr_in6()).map(|one| IpAddr::V6(one.ip()));
-        v6 == Some(address)
-    })?;
-    let name = named.interface_name.as_str();
-    let probe = socket_with(AddressFamily::INET6, SocketType::DGRAM, SocketFlags::CLOEXEC, None);
-    rustix::net::netdevice::name_to_index(probe.ok()?, name).ok()
-}
-
-/// What is for everybody stays on its link.
-const HOPS: u32 = 1;

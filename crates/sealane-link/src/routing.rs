@@ -21,6 +21,7 @@ mod everyone;
 mod found;
 mod gate;
 mod intake;
+mod metrics;
 mod status;
 
 pub(crate) use driver::Driver;
@@ -28,6 +29,7 @@ pub(crate) use everyone::Everyone;
 pub(crate) use found::{Found, FoundNeighbour};
 pub(crate) use gate::{From, Gate};
 pub(crate) use intake::{Intake, Lane, Next, Task};
+pub use metrics::{drops, part_name};
 pub use status::{RouteStatus, RoutingNeighbour, RoutingStatus, RoutingWay, Spent};
 
 /// What a machine needs to find its neighbours and routes, beside its configuration.

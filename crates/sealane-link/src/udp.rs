@@ -38,10 +38,9 @@ impl UdpLink {
         keep_whole(&socket, &address)?;
         enlarge(&socket);
         let address = socket.local_addr()?;
-        let everybody = multicast.map(|group| Everybody::open(address, group)).transpose()?;
-        let link = Self { socket, state, address, unit_bytes, everybody };
-        link.rejoin()?;
-        Ok(link)
+        let join = |group| Everybody::open(address, group, &socket);
+        let everybody = multicast.map(join).transpose()?;
+        Ok(Self { socket, state, address, unit_bytes, everybody })
     }
 
     /// Sends a unit to all machines of the link.
@@ -65,10 +64,10 @@ impl UdpLink {
         Ok((from != self.address).then_some((from, bytes)))
     }
 
-    /// Joins those who hear what is for everybody, again if the interface was gone.
+    /// Joins those who hear what is for everybody again, if the interface was made anew.
     pub(crate) fn rejoin(&self) -> io::Result<()> {
         match &self.everybody {
-            Some(everybody) => everybody.join(&self.socket),
+            Some(everybody) => everybody.rejoin(&self.socket),
             None => Ok(()),
         }
     }
