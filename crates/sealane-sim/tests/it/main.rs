@@ -2,6 +2,7 @@
 
 mod commands;
 mod corpus;
+mod draws;
 mod laws;
 mod repeats;
 mod scenarios;
