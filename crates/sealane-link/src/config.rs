@@ -478,6 +478,31 @@ via = "gateway"
             let error = Config::parse(&TEXT.replacen(from, to, 1)).unwrap_err();
             assert!(error.to_string().contains(what), "{what}: {error}");
         }
+        let discover = "udp = \"10.0.1.1:9190\"\ndiscover = true";
+        let routing = "version = 1\n[routing]\ngroup = \"roads\"\n[[link]]\nname = \"l\"\n";
+        for (link, what) in [
+            ("udp = \"10.0.1.1:9190\"\nmedium = \"11q\"", "11q"),
+            ("udp = \"0.0.0.0:9190\"\ndiscover = true", "one interface"),
+            ("udp = \"10.0.1.1:9190\"\nmulticast = \"239.1.1.1:1\"", "discover = true"),
+            (&format!("{discover}\nmulticast = \"10.1.1.1:1\""), "no multicast address"),
+            (&format!("{discover}\nmulticast = \"[ff12::1]:1\""), "no multicast address"),
+            (&format!("{discover}\nmtu = 200"), "too little"),
+            ("ethernet = \"e\"\nmedium = \"lora-sf7\"\nmtu = 223", "too little"),
+            ("ethernet = \"e\"\ndiscover = false\nmedium = \"11p\"", "goes with"),
+        ] {
+            let error = Config::parse(&format!("{routing}{link}\n")).unwrap_err().to_string();
+            assert!(error.contains(what), "{what}: {error}");
+        }
+        let without = format!("version = 1\n[[link]]\nname = \"l\"\n{discover}\n");
+        assert!(Config::parse(&without).unwrap_err().to_string().contains("[routing] is missing"));
+        assert!(Config::parse(&format!("{routing}{discover}\n")).is_ok());
+        let radio = format!("{routing}ethernet = \"e\"\nmedium = \"lora-sf7\"\nmtu = 224\n");
+        let config = Config::parse(&radio).unwrap();
+        assert_eq!(config.links[0].mesh_medium().unwrap().mtu, 222);
+        let neighbour = "[[neighbour]]\nname = \"n\"\ntag = \"slot 1\"\nlink = \"l\"\n\
+             address = \"02:00:00:00:00:01\"\n";
+        let error = Config::parse(&format!("{radio}{neighbour}")).unwrap_err().to_string();
+        assert!(error.contains("neighbours are found"), "{error}");
         let link = "[[link]]\nname = \"l\"\nudp = \"10.0.0.1:1\"\n";
         let many = format!("version = 1\ntag = \"slot 1\"\n{}", link.repeat(MAX_RELAY_LINKS + 1));
         assert!(Config::parse(&many).unwrap_err().to_string().contains("17 of [[link]]"));

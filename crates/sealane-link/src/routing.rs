@@ -26,6 +26,8 @@ mod status;
 
 pub(crate) use driver::Driver;
 pub(crate) use everyone::Everyone;
+#[cfg(test)]
+pub(crate) use found::Via;
 pub(crate) use found::{Found, FoundNeighbour};
 pub(crate) use gate::{From, Gate};
 pub(crate) use intake::{Intake, Lane, Next, Task};

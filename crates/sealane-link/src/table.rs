@@ -396,8 +396,33 @@ mod tests {
         let untagged =
             Table::new(&nobody, &[], Own::default(), &Found::default()).unwrap_err().to_string();
         assert!(untagged.contains("an own address"), "{untagged}");
-        let other = Table::new(&config(""), &one, OWN, &Found::default()).unwrap_err().to_string();
+        let other =
+            Table::new(&config(""), &one, Own { hop: Some(tag(0)), end: None }, &Found::default())
+                .unwrap_err()
+                .to_string();
         assert!(other.contains("not the address of this member"), "{other}");
+    }
+
+    #[test]
+    fn a_named_route_wins_over_what_was_found_and_that_over_the_rest() {
+        let rest = "[[route]]\nto = \"slot 9\"\nvia = \"a\"\n[[route]]\nto = \"*\"\nvia = \"b\"\n";
+        let neighbour = |number: u16, port: u16| FoundNeighbour {
+            slot: number,
+            tag: tag(number as u8),
+            link: 0,
+            address: Address::Udp(([127, 0, 0, 1], port).into()),
+        };
+        let via = |number| crate::routing::Via { link: 0, tag: tag(number) };
+        // The second one is where the configuration has another neighbour.
+        let neighbours = vec![neighbour(0xe0, 9), neighbour(0xe1, 2)];
+        let ways = [(tag(7), via(0xe0)), (tag(8), via(0xe1)), (tag(9), via(0xe0))].into();
+        let found = Found { neighbours, ways };
+        let table = Table::new(&config(rest), &[card(7, 0..10)], Own::default(), &found).unwrap();
+        let takes =
+            |slot| table.neighbour(table.member(tag(slot)).unwrap().via.unwrap()).unwrap().tag;
+        assert_eq!([takes(7), takes(8), takes(9), takes(3)], [tag(0xe0), tag(2), tag(1), tag(2)]);
+        assert_eq!(table.neighbours().len(), 3);
+        assert_eq!(table.at(0, "127.0.0.1:2".parse().unwrap()), Some(0));
     }
 
     #[test]

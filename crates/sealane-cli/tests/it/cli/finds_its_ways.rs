@@ -8,9 +8,13 @@ use std::net::UdpSocket;
 use std::time::{Duration, Instant};
 
 use sealane::Value;
+use sealane_frame::{ANNOUNCEMENT_TYPE, GroupTag, Header, HeaderFields, Kind, PeerTag};
+use sealane_link::USUAL_MULTICAST_V4;
+use sealane_seal::SenderContext;
 
 use self::field::Field;
 use crate::cli::home::number;
+use crate::cli::writes_json::Page;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 const BASE: &str = "10.9.0.1";
@@ -41,12 +45,15 @@ fn says_hello(field: &Field, car: usize, base: usize) {
 
 const TURN: Duration = Duration::from_millis(100);
 
-/// The ways by which a machine reaches another one, the one in use first.
-fn ways(told: &Value, to: u64) -> Vec<Value> {
-    let list = |of: &Value, name: &str| match of.field(name) {
+fn list(of: &Value, name: &str) -> Vec<Value> {
+    match of.field(name) {
         Some(Value::Array(rows)) => rows.clone(),
         _ => vec![],
-    };
+    }
+}
+
+/// The ways by which a machine reaches another one, the one in use first.
+fn ways(told: &Value, to: u64) -> Vec<Value> {
     let routes = told.field("routing").map(|routing| list(routing, "routes")).unwrap_or_default();
     let route = routes.iter().find(|route| number(route, "to") == to);
     route.map(|route| list(route, "ways")).unwrap_or_default()
@@ -71,6 +78,9 @@ fn line(kinds: [&str; 2]) {
     let told = field.told(2, |told| via(told, 0) == Some(1));
     let own = told.field("routing").unwrap();
     assert_eq!((number(own, "slot"), number(own, "ownSlotHeard")), (2, 0), "{told:?}");
+    let mut line = Vec::new();
+    sealane_codec::encode(sealane::Codec::Json, &told, &mut line);
+    Page::read().compare("mesh status CONFIG", &String::from_utf8(line).unwrap());
     drop(machines);
 }
 
@@ -118,4 +128,91 @@ fn a_second_way_takes_over_when_a_relay_is_killed_and_it_comes_back() {
     field.told(3, |told| via(told, first).is_some() && candidates(told));
     println!("back within {:?}", begun.elapsed());
     drop(machines);
+}
+
+/// A machine was captured: with the next epoch it is no neighbour, and nothing goes by it.
+#[test]
+fn a_machine_that_was_revoked_is_no_neighbour_any_more() {
+    let _turn = crate::TURN.blocking_lock();
+    let names = ["base", "north", "south", "car"];
+    let field = Field::new(&names, &[(0, 1), (0, 2), (1, 3), (2, 3)]);
+    field.end("base", BASE, &field.links(0, &["udp", "udp"]));
+    field.relay("north", &field.links(1, &["udp", "udp"]));
+    field.relay("south", &field.links(2, &["udp", "udp"]));
+    field.end("car", CAR, &field.links(3, &["udp", "udp"]));
+    let machines = [0, 1, 2, 3].map(|index| field.start(index));
+    let neighbours = |told: &Value| list(told.field("routing").unwrap(), "neighbours");
+    field.told(3, |told| neighbours(told).len() == 2 && ways(told, 0).len() == 2);
+    field.revoke("north");
+    let told = field.told(3, |told| neighbours(told).len() == 1 && via(told, 0) == Some(2));
+    assert!(number(told.field("routing").unwrap(), "epoch") > 0, "{told:?}");
+    assert_eq!(via(&told, 1), None, "{told:?}");
+    says_hello(&field, 3, 0);
+    drop(machines);
+}
+
+/// Two machines are given one key folder: each says so, and its status does.
+#[test]
+fn two_machines_with_one_key_are_told_by_name() {
+    let _turn = crate::TURN.blocking_lock();
+    let field = Field::new(&["base", "relay", "car"], &[(0, 1), (1, 2)]);
+    field.end("base", BASE, &field.links(0, &["udp"]));
+    field.relay("relay", &field.links(1, &["udp", "udp"]));
+    field.end("car", CAR, &field.links(2, &["udp"]));
+    field.take_keys("base", "relay");
+    let machines = [0, 1].map(|index| field.start(index));
+    let is_told = |told: &Value| number(told.field("routing").unwrap(), "ownSlotHeard") > 0;
+    field.told(0, is_told);
+    field.told(1, is_told);
+    drop(machines);
+}
+
+/// Who has no keys invents machines, and floods those who find each other: they still do.
+#[test]
+fn ten_thousand_invented_neighbours_fill_no_memory_and_stop_nobody() {
+    let _turn = crate::TURN.blocking_lock();
+    let field = Field::new(&["base", "relay", "car"], &[(0, 1), (1, 2)]);
+    field.end("base", BASE, &field.links(0, &["udp"]));
+    field.relay("relay", &field.links(1, &["udp", "udp"]));
+    field.end("car", CAR, &field.links(2, &["udp"]));
+    let machines = [0, 1].map(|index| field.start(index));
+    let status = field.told(0, |told| via(told, 1) == Some(1));
+    let group = status.field("routing").unwrap().field("group").and_then(Value::as_text);
+    let group = GroupTag::from_hex(group.unwrap()).unwrap();
+    let before = machines[1].memory_kib();
+    field.on(0, move || invent(group));
+    let strangers = |told: &Value| {
+        let routing = told.field("routing").unwrap();
+        list(told, "dropped").iter().chain(&list(routing, "dropped")).any(|one| {
+            let why = one.field("reason").and_then(Value::as_text);
+            ["quota", "unopened"].contains(&why.unwrap()) && number(one, "units") > 100
+        })
+    };
+    let told = field.told(1, strangers);
+    assert_eq!(list(told.field("routing").unwrap(), "neighbours").len(), 1, "{told:?}");
+    let more = machines[1].memory_kib().saturating_sub(before);
+    assert!(more < 8 << 10, "{more} KiB for machines that are not there");
+    let car = field.start(2);
+    says_hello(&field, 2, 0);
+    drop((machines, car));
+}
+
+/// Sends hellos and announcements that nobody sealed, each from another port and address.
+fn invent(group: GroupTag) {
+    let everybody = (USUAL_MULTICAST_V4.0, USUAL_MULTICAST_V4.1);
+    for port in 0..500_u16 {
+        let socket = UdpSocket::bind(("10.77.0.1", 20_000 + port)).unwrap();
+        for number in 0..20_u16 {
+            let source =
+                PeerTag::from_hash((u64::from(port) << 16 | u64::from(number)).to_le_bytes());
+            let kind = if number % 2 == 0 { Kind::Routing } else { Kind::Control };
+            let data_type = if number % 2 == 0 { 1 } else { ANNOUNCEMENT_TYPE };
+            let fields =
+                HeaderFields { kind, hop_limit: 0, ..HeaderFields::new(group, source, data_type) };
+            let context = SenderContext(source.to_bytes());
+            let header = Header::new(&fields, 60, u64::from(number), context).unwrap();
+            let frame = [header.as_bytes(), &[7; 80]].concat();
+            let _ = socket.send_to(&frame, everybody);
+        }
+    }
 }

@@ -24,6 +24,13 @@ pub(super) struct Machine {
 }
 
 impl Machine {
+    /// What it takes of this machine's memory.
+    pub(super) fn memory_kib(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse().unwrap()
+    }
+
     /// Ends it as a power cut would.
     pub(super) fn kill(mut self) {
         self.child.kill().unwrap();
@@ -102,6 +109,18 @@ impl Field {
         let invite = ["group", "invite", group, &card];
         let invitation = self.home.file("invitation", self.names[0], &invite);
         self.home.run(who, &["group", "join", &invitation]);
+    }
+
+    /// Removes a machine from the mesh, of which the others learn.
+    pub(super) fn revoke(&self, who: &str) {
+        self.home.run(self.names[0], &["group", "revoke", "roads", who]);
+        self.renew();
+    }
+
+    /// Gives a machine a copy of the keys of another one.
+    pub(super) fn take_keys(&self, of: &str, to: &str) {
+        std::fs::remove_dir_all(self.home.path(to)).unwrap();
+        self.home.copy(of, to);
     }
 
     /// Has all members of the mesh obey the orders that there are.
