@@ -1,5 +1,6 @@
 //! What a machine knows of its surroundings: made once, then only read, and swapped as a whole.
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -85,8 +86,8 @@ impl Table {
         for one in &found.neighbours {
             let index = neighbours.len() as NeighbourIndex;
             // What the configuration says of an address holds.
-            if !by_address.contains_key(&(one.link, one.address)) {
-                by_address.insert((one.link, one.address), index);
+            if let Entry::Vacant(free) = by_address.entry((one.link, one.address)) {
+                free.insert(index);
                 neighbours.push(found_neighbour(config, one));
             }
         }
