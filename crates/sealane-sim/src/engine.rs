@@ -462,8 +462,8 @@ impl<'w> Run<'w> {
     ) -> Result<(), SimError> {
         let side = self.body(from).map(|body| body.side);
         let body = self.body(node).filter(|body| body.listens.is_some());
-        let is_apart = self.cuts.part(from, node);
-        match body.filter(|body| side == Some(body.side) && !is_apart) {
+        let is_there = |body: &&Body| side == Some(body.side) && !self.cuts.part(from, node);
+        match body.filter(is_there) {
             Some(_) => self.take_in(medium, &[node], from, slot),
             None => self.watch.loses(self.now, node, Loss::Gone),
         }
@@ -479,6 +479,12 @@ impl<'w> Run<'w> {
     ) -> Result<(), SimError> {
         while let Some(node) = self.take_in_quietly(medium, &mut nodes, from, slot) {
             let Some(body) = self.bodies.get(node as usize) else { continue };
+            let looks = matches!(body.capture, None | Some(Capture::BlackHole));
+            if looks && self.is_outside(node) {
+                let port = body.port_on(medium);
+                port.into_iter().for_each(|port| self.depart(node, port, from, slot));
+                continue;
+            }
             if body.capture == Some(Capture::Replay) {
                 let life = body.life;
                 self.slots.hold(slot);
@@ -499,8 +505,8 @@ impl<'w> Run<'w> {
         from: u32,
         slot: SlotId,
     ) -> Option<u32> {
-        let (unit, cover) = (self.slots.unit(slot), self.slots.cover(slot));
-        let is_foreign = cover.is_some_and(|cover| !cover.is_unit);
+        let unit = self.slots.unit(slot);
+        let is_unit = self.slots.cover(slot).is_none_or(|cover| cover.is_unit);
         while let Some((&node, rest)) = nodes.split_first() {
             *nodes = rest;
             self.watch.arrives();
@@ -509,14 +515,13 @@ impl<'w> Run<'w> {
                 return Some(node);
             }
             let Some(port) = body.port_on(medium) else { continue };
-            if self.scenario.runs_outside(node) {
-                self.outbox.depart(Departure { node, port, from, cover, unit: unit.to_vec() });
+            // The program of a machine without one may be outside.
+            let Some(Some(program)) = self.programs.get_mut(node as usize) else {
+                return Some(node);
+            };
+            if !is_unit {
                 continue;
             }
-            if is_foreign {
-                continue;
-            }
-            let Some(Some(program)) = self.programs.get_mut(node as usize) else { continue };
             program.take(self.now, Input::Heard { port, from, unit }, &mut self.effects);
             if !self.effects.is_empty() || program.next_wake() != body.wakes {
                 return Some(node);

@@ -30,11 +30,6 @@ const MAX_METRES: f64 = 1e7;
 const MAX_SECONDS: f64 = MAX_SIM_S as f64;
 
 impl Scenario {
-    /// Whether the program of a machine runs outside of the simulator.
-    pub(crate) fn runs_outside(&self, node: u32) -> bool {
-        self.nodes.get(node as usize).is_some_and(|plan| plan.kind == Kind::Process)
-    }
-
     /// Reads a scenario.
     ///
     /// # Errors

@@ -1,10 +1,11 @@
 //! Machines whose programs run outside of the simulator: what they send, and what is for them.
 
 use super::body::Waiting;
+use super::slots::SlotId;
 use super::{Cover, Run};
 use crate::node::{To, Urgency};
 use crate::place::Place;
-use crate::scenario::Scenario;
+use crate::scenario::{Kind, Scenario};
 use crate::watch::Loss;
 use crate::{SimError, Span, Time};
 
@@ -63,17 +64,22 @@ pub(crate) enum State {
     Asleep,
 }
 
-impl Outbox {
-    /// Keeps a unit for a program outside.
-    pub(super) fn depart(&mut self, departure: Departure) {
-        self.departures.push(departure);
-    }
-}
-
 impl Run<'_> {
+    /// Whether the program of a machine runs outside.
+    pub(super) fn is_outside(&self, node: u32) -> bool {
+        let plan = self.scenario.nodes.get(node as usize);
+        plan.is_some_and(|plan| plan.kind == Kind::Process)
+    }
+
+    /// Keeps a unit for a program outside.
+    pub(super) fn depart(&mut self, node: u32, port: usize, from: u32, slot: SlotId) {
+        let (cover, unit) = (self.slots.cover(slot), self.slots.unit(slot).to_vec());
+        self.outbox.departures.push(Departure { node, port, from, cover, unit });
+    }
+
     /// Keeps for a program outside that it is to begin or to end.
     pub(super) fn turn(&mut self, node: u32, is_up: bool) {
-        if self.scenario.runs_outside(node) {
+        if self.is_outside(node) {
             self.outbox.turns.push(Turn { node, is_up });
         }
     }
