@@ -1,21 +1,26 @@
 //! `sealane relay`.
 
+mod mesh_told;
 mod page;
+mod routing;
 mod told;
 
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use sealane::Value;
-use sealane_link::{Config, LinkError, Reason, Relay, RelayCard, Tally, Volume};
+use sealane_link::{Beside, Config, LinkError, Reason, Relay, RelayCard, Tally, Volume};
 
+use crate::args::key::KeysArgs;
 use crate::args::operate::Relay as Args;
 use crate::signals::Signals;
 use crate::terminal::table;
 use crate::{Failure, Terminal};
 
 pub(crate) use page::{Page, Tell};
+pub(crate) use routing::Routing;
 pub(crate) use told::{EndTold, Told};
 
 /// A configuration, and the cards that it names.
@@ -23,6 +28,9 @@ pub(crate) struct Plan {
     pub(crate) config: Config,
     pub(crate) cards: Vec<RelayCard>,
 }
+
+/// How often a relay looks whether the mesh's group has changed.
+pub(crate) const BEAT: Duration = Duration::from_secs(1);
 
 /// Relays until Ctrl-C or SIGTERM, then says what was carried and dropped. SIGHUP reads the
 /// configuration and its cards again.
@@ -34,16 +42,24 @@ pub async fn run(args: &Args, terminal: &mut Terminal) -> Result<(), Failure> {
     let mut asked = Signals::new().map_err(Failure::Runtime)?;
     let wrong = |cause| refused(&args.file, cause);
     let capture = args.capture.as_deref().map(create).transpose()?;
-    let relay = Relay::start(&plan.config, &plan.cards).map_err(wrong)?;
+    let routing = Routing::read(&args.file, &plan.config, &KeysArgs::default())?;
+    let (mut routing, machine) = routing.unzip();
+    let beside = Beside { end: None, machine };
+    let relay = Relay::open(&plan.config, &plan.cards, beside).map_err(wrong)?;
+    routing.iter_mut().for_each(|routing| routing.follow_with(&relay));
     capture.map_or(Ok(()), |file| relay.capture(file)).map_err(Failure::Runtime)?;
     let watch = relay.watch();
     let teller: Tell = Arc::new(move || Told { status: watch.status(), end: None, gateway: None });
     let _page = Page::serve(&plan.config, teller).await.map_err(wrong)?;
     started(&relay, &plan, vec![], terminal)?;
+    let mut beat = tokio::time::interval(BEAT);
     let name = loop {
-        match asked.next().await {
-            "SIGHUP" => tell_reload(&relay, reload(&relay, &args.file, &plan.config)),
-            name => break name,
+        tokio::select! {
+            name = asked.next() => match name {
+                "SIGHUP" => tell_reload(&relay, reload(&relay, &args.file, &plan.config)),
+                name => break name,
+            },
+            _ = beat.tick() => routing.iter_mut().for_each(Routing::follow),
         }
     };
     eprintln!("sealane: {name}: stopping");

@@ -17,6 +17,7 @@ mod authority;
 mod beater;
 mod control;
 mod join;
+mod machine;
 #[cfg(test)]
 mod tests;
 

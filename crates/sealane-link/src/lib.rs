@@ -41,6 +41,7 @@ mod counters;
 mod desk;
 mod error;
 mod ethernet;
+mod everybody;
 mod floods;
 mod gateway_config;
 mod inbox;
@@ -59,6 +60,8 @@ mod port;
 mod quota;
 mod relay;
 mod reload;
+mod routing;
+mod routing_config;
 mod status;
 mod table;
 mod tag;
@@ -91,8 +94,15 @@ pub use metrics::METRICS_KIND;
 pub use note::Note;
 pub use packet::{Behind, PacketAddresses};
 pub use port::Port;
-pub use relay::{Arrival, Relay, Take};
+pub use relay::{Arrival, Beside, End, Relay, Take};
 pub use reload::{Change, Difference, Reload, Reloads};
+pub use routing::{
+    Full, Listener, LocalInput, Machine, RouteStatus, Router, RoutingNeighbour, RoutingStatus,
+    RoutingWay, Spent, drops as mesh_drops, part_name,
+};
+pub use routing_config::{
+    Discovery, LinkMedium, RoutingConfig, RoutingRole, USUAL_MULTICAST_V4, USUAL_MULTICAST_V6,
+};
 pub use status::{GroupStatus, NeighbourStatus, Status, Watch};
 pub use table::Route;
 pub use traffic::NeighbourTally;

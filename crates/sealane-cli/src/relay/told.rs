@@ -62,6 +62,8 @@ impl Told {
             let told = vec![("units", capture.units.into()), ("missed", capture.missed.into())];
             fields.push(("capture", map(told)));
         }
+        let routing = status.routing.as_deref().map(super::mesh_told::told);
+        fields.extend(routing.map(|routing| ("routing", routing)));
         fields.extend(self.end.as_ref().map(|end| ("end", end.value())));
         fields.extend(self.gateway.as_ref().map(|of| ("gateway", gateway(of))));
         record(fields)

@@ -6,6 +6,7 @@ mod decides_classes;
 mod explains_frames;
 mod explains_itself;
 mod fails_by_name;
+mod finds_its_ways;
 mod fleet;
 mod follows_hints;
 mod goes_on_after_kill;
