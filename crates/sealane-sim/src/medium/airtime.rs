@@ -85,7 +85,8 @@ pub(crate) const DOT11P_SIFS: Span = Span(32);
 /// best effort, the access category of data without a priority, with its values for stations
 /// outside of a network (IEEE 802.11-2020, 9.4.2.28, the defaults with dot11OCBActivated).
 pub(crate) const DOT11P_AIFS: Span = Span(DOT11P_SIFS.0 + 6 * DOT11P_SLOT.0);
-/// The slots of the first back-off: aCWmin of 15 and 0 (the same). Those of broadcasts stay so many.
+/// The slots of the first back-off: aCWmin of 15 and 0 (the same). Those of broadcasts stay so
+/// many.
 pub(crate) const DOT11P_WINDOW: u64 = 16;
 /// The slots of a back-off at most: aCWmax of 1023 and 0 (the same).
 pub(crate) const DOT11P_WINDOW_MOST: u64 = 1024;
