@@ -3,6 +3,7 @@
 mod converges;
 mod corpus;
 mod exchanges;
+mod field;
 mod keeps_beside;
 mod keeps_on_disk;
 mod keeps_the_newest;
