@@ -178,18 +178,17 @@ impl Agent {
     ///
     /// [`StoreError`], [`sealane_seal::Error`] as a fault of the store.
     pub fn set_group(&mut self, keys: GroupKeys) -> Result<(), StoreError> {
-        let (group, own, newest) = (keys.tag, keys.own, keys.epochs.newest());
+        let (group, newest) = (keys.tag, keys.epochs.newest());
         let reader = Reader::new(keys).map_err(|cause| StoreError::Failed(cause.to_string()))?;
         self.store.set_epoch(group, newest);
         let held = self.store.registers(group).into_iter().flat_map(Registers::iter);
         let gone: Vec<Mark> = held
-            .filter(|entry| !reader.is_member(entry.origin, entry.stamp.epoch))
+            .filter(|entry| !reader.keeps(entry))
             .map(Entry::mark)
             .collect();
         self.store.drop_all(group, &gone)?;
         let ours = self.store.registers(group).into_iter().flat_map(Registers::iter);
-        let ours = ours.filter(|entry| entry.origin == own && entry.stamp.epoch < newest);
-        let again = ours.filter(|entry| crate::limits::is_register(entry.data_type)).cloned();
+        let again = ours.filter(|entry| reader.is_to_reseal(entry)).cloned();
         self.duties.extend(again.map(|entry| Duty::Reseal { group, entry }));
         self.readers.insert(group, reader);
         self.refused.clear();
@@ -210,7 +209,17 @@ impl Agent {
         Ok(taken)
     }
 
-    /// Seals an own frame anew once more: opens it, so that its body can be sealed again.
+    /// An own frame was sealed anew, and the new one is kept: the old one leaves.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub fn resealed(&mut self, group: GroupTag, entry: &Entry) -> Result<(), StoreError> {
+        self.digest = None;
+        self.store.drop_all(group, &[entry.mark()])
+    }
+
+    /// The body of an own frame, to be sealed anew.
     ///
     /// # Errors
     ///

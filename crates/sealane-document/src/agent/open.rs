@@ -10,7 +10,7 @@ use sealane_seal::{Binding, Class, Epoch, Error, Group, Opener, Slot, Term};
 use super::{Agent, Duty, GroupKeys, REFUSED_MAX, opener};
 use crate::entry::{Entry, Stamp};
 use crate::exchange::Wanted;
-use crate::limits::{MAX_AHEAD, kept};
+use crate::limits::{MAX_AHEAD, is_register, kept};
 use crate::{Keeper, stream_name};
 
 /// What opens the frames of a group.
@@ -79,13 +79,39 @@ impl Reader {
         if !self.is_member(entry.origin, entry.stamp.epoch) {
             return Err(Refusal::NoMember);
         }
-        // Who was removed still has the secrets of epochs that are over, and no signing key but the
-        // own one.
-        if entry.stamp.epoch < self.newest && class != Class::Signed {
+        if self.is_stale(entry.stamp.epoch, class) {
             return Err(Refusal::StaleEpoch);
         }
         Ok(())
     }
+
+    /// Whether somebody who is a member no longer could have written that in another's name: who was
+    /// removed still has the secrets of the epochs before, and no signing key but the own one.
+    fn is_stale(&self, epoch: Epoch, class: Class) -> bool {
+        let removals = self.terms.iter().filter_map(|term| term.until);
+        let last = removals.filter(|until| *until <= self.newest).max();
+        class != Class::Signed && last.is_some_and(|last| epoch < last)
+    }
+
+    /// Whether what was kept before orders were obeyed is kept on.
+    pub(super) fn keeps(&self, entry: &Entry) -> bool {
+        let is_stale = entry.origin != self.own && self.is_stale(entry.stamp.epoch, class_of(entry));
+        self.is_member(entry.origin, entry.stamp.epoch) && !is_stale
+    }
+
+    /// Whether the origin on this machine seals an own frame anew: one that others would not take
+    /// any more, and what tells its present state, for those who do not have older secrets.
+    pub(super) fn is_to_reseal(&self, entry: &Entry) -> bool {
+        let (epoch, class) = (entry.stamp.epoch, class_of(entry));
+        let is_own = entry.origin == self.own && epoch < self.newest;
+        is_own && (is_register(entry.data_type) || self.is_stale(epoch, class))
+    }
+}
+
+/// The class of a frame that is kept, which is a frame.
+fn class_of(entry: &Entry) -> Class {
+    let view = FrameView::parse(entry.frame());
+    view.map_or(Class::Authenticated, |view| view.header().class())
 }
 
 impl Agent {

@@ -1,5 +1,6 @@
 //! The promises of `sealane-document`, each in a file of its own.
 
+mod byte_promises;
 mod converges;
 mod corpus;
 mod exchanges;
@@ -7,6 +8,7 @@ mod field;
 mod keeps_beside;
 mod keeps_on_disk;
 mod keeps_the_newest;
+mod withstands_attacks;
 
 use shared::team;
 

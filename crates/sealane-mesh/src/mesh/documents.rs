@@ -11,6 +11,8 @@ use crate::messages::MessageType;
 use crate::neighbour::LinkId;
 use crate::{Audience, InterfaceId, MeshError, Output, To, Urgency};
 
+/// So many times as long as urgent frames do, messages wait: there are few, and none is out of date.
+const PATIENCE: u64 = 10;
 /// In the place of a slot: for each neighbour that hears it.
 const ALL: u16 = u16::MAX;
 
@@ -81,7 +83,7 @@ impl Mesh {
             frame: body.into(),
             urgency,
             due: self.now,
-            until: self.now + patience(urgency),
+            until: self.now + patience(Urgency::Urgent).times(PATIENCE),
             from: None,
             is_documents: true,
             flood: None,

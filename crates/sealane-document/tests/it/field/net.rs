@@ -140,7 +140,8 @@ pub(crate) struct Net {
     pub(crate) random: Random,
     /// Links across this line are cut.
     pub(crate) cut: Option<usize>,
-    pub(crate) unit_bytes: u64,
+    /// Bytes on the air of all that is no control of the mesh.
+    pub(crate) data_bytes: u64,
     link: Link,
     provision: Provision,
     events: BinaryHeap<Reverse<(Time, u64, Event)>>,
@@ -169,7 +170,7 @@ impl Net {
             near,
             random: Random(seed),
             cut: None,
-            unit_bytes: 0,
+            data_bytes: 0,
             link,
             provision,
             events: BinaryHeap::new(),
@@ -364,11 +365,13 @@ impl Net {
         }
         let first = one.queue.iter().enumerate().min_by_key(|(_, (urgency, count, ..))| (*urgency, *count));
         let Some(at) = first.map(|(at, _)| at) else { return };
-        let (_, _, to, unit) = one.queue.remove(at);
+        let (urgency, _, to, unit) = one.queue.remove(at);
+        if urgency != Urgency::Control {
+            self.data_bytes += unit.len() as u64;
+        }
         one.is_sending = true;
         let air = self.link.medium.air(unit.len());
         one.air = one.air + air;
-        self.unit_bytes += unit.len() as u64;
         let sent = self.now + air;
         self.push(sent, Event::Sent { node });
         for other in 0..self.nodes.len() {
@@ -416,10 +419,42 @@ impl Net {
         registers.into_iter().flat_map(|r| r.iter()).map(|e| e.frame().to_vec()).collect()
     }
 
+    /// What not all members hold, and who does.
+    pub(crate) fn differences(&self) -> Vec<String> {
+        let mut who: BTreeMap<_, Vec<usize>> = BTreeMap::new();
+        let members = self.members();
+        for node in &members {
+            let registers = self.nodes[*node].agent.store().registers(GROUP);
+            for entry in registers.into_iter().flat_map(|r| r.iter()) {
+                let key = (entry.origin, entry.data_type, entry.stamp);
+                who.entry(key).or_default().push(*node);
+            }
+        }
+        who.retain(|_, nodes| nodes.len() < members.len());
+        let all = who.iter().map(|((origin, of, stamp), nodes)| {
+            format!("{} {of} {}.{}: {nodes:?}", origin.number(), stamp.epoch.0, stamp.counter)
+        });
+        all.chain([format!("{:?}", refusals(self))]).collect()
+    }
+
+    /// How many of all that members have to hold are there, in millionths.
+    pub(crate) fn spread_ppm(&self, all: &[[u8; 32]]) -> u64 {
+        let members = self.members();
+        let held: usize = members
+            .iter()
+            .map(|node| {
+                let registers = self.nodes[*node].agent.store().registers(GROUP);
+                let held = registers.into_iter().flat_map(|r| r.iter());
+                held.filter(|entry| all.contains(&entry.mark().0)).count()
+            })
+            .sum();
+        (held * 1_000_000 / (all.len() * members.len()).max(1)) as u64
+    }
+
+    /// The bytes that documents have cost on the air, with the digests in hellos.
     pub(crate) fn documents_bytes(&self) -> u64 {
-        // What messages say, what is around them, and the digests of hellos.
-        let all = self.nodes.iter().map(|node| node.mesh.counters());
-        all.map(|counters| counters.documents_bytes + 8 * counters.hellos).sum()
+        let hellos: u64 = self.nodes.iter().map(|node| node.mesh.counters().hellos).sum();
+        self.data_bytes + 8 * hellos
     }
 }
 
@@ -442,6 +477,7 @@ fn obey(agent: &mut Agent, sealer: &mut Sealer, slot: u16, duty: Duty) {
             let body = agent.body(group, &entry).unwrap();
             let frame = seal(sealer, slot, entry.data_type.number(), &body);
             agent.write(&frame, PeerTag::from_hash([slot as u8 + 2; 8])).unwrap();
+            agent.resealed(group, &entry).unwrap();
         }
     }
 }
