@@ -182,10 +182,7 @@ impl Agent {
         let reader = Reader::new(keys).map_err(|cause| StoreError::Failed(cause.to_string()))?;
         self.store.set_epoch(group, newest);
         let held = self.store.registers(group).into_iter().flat_map(Registers::iter);
-        let gone: Vec<Mark> = held
-            .filter(|entry| !reader.keeps(entry))
-            .map(Entry::mark)
-            .collect();
+        let gone: Vec<Mark> = held.filter(|entry| !reader.keeps(entry)).map(Entry::mark).collect();
         self.store.drop_all(group, &gone)?;
         let ours = self.store.registers(group).into_iter().flat_map(Registers::iter);
         let again = ours.filter(|entry| reader.is_to_reseal(entry)).cloned();

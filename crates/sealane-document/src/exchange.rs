@@ -15,10 +15,10 @@ use sealane_message::DataType;
 use sealane_seal::limits::MAX_SLOT;
 use sealane_seal::{Epoch, Slot};
 
-use crate::{ExchangeError, Store};
 use crate::entry::{Entry, Stamp};
 use crate::limits::{MAX_ANSWERS_KEPT, kept};
 use crate::registers::{Register, Registers};
+use crate::{ExchangeError, Store};
 use bytes::{Input, leb128};
 
 /// The sorts of messages.
@@ -30,8 +30,8 @@ mod sort {
     pub(super) const FRAMES: u8 = 4;
 }
 
-pub(crate) use frames::{FRAMES_HEAD_BYTES, frames_message, put_frame, relay_bytes};
 pub use frames::read_frames;
+pub(crate) use frames::{FRAMES_HEAD_BYTES, frames_message, put_frame, relay_bytes};
 pub(crate) use shown::{Wanted, is_shown, origins_of, shown, wanted};
 
 /// What a message is, by its first byte.

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use sealane_frame::Header;
 use sealane_seal::Slot;
 
-use crate::limits::{MAX_DOCUMENTS_WAITING, MAX_FLOODS_KNOWN, MAX_FLOODS_OF_ONE, MAX_FLOODS_WAITING};
+use crate::limits::{
+    MAX_DOCUMENTS_WAITING, MAX_FLOODS_KNOWN, MAX_FLOODS_OF_ONE, MAX_FLOODS_WAITING,
+};
 use crate::neighbour::LinkId;
 use crate::{InterfaceId, Time, To, Urgency};
 
@@ -74,9 +76,8 @@ impl Floods {
     /// Has a frame wait, if there is room. What others brought never takes the room of one
     /// neighbour, nor one neighbour's theirs.
     pub(crate) fn wait(&mut self, waiting: Waiting) -> bool {
-        let is_alike = |one: &&Waiting| {
-            one.from == waiting.from && one.is_documents == waiting.is_documents
-        };
+        let is_alike =
+            |one: &&Waiting| one.from == waiting.from && one.is_documents == waiting.is_documents;
         let of_one = self.waiting.iter().filter(is_alike).count();
         let most = if waiting.is_documents { MAX_DOCUMENTS_WAITING } else { MAX_FLOODS_OF_ONE };
         let has_room = self.waiting.len() < MAX_FLOODS_WAITING && of_one < most;

@@ -10,7 +10,9 @@ use sealane_seal::{Form, Slot};
 
 use crate::budget::{Budget, Urgency};
 use crate::config::ALWAYS_PPM;
-use crate::hello::{DIGEST_BYTES, DISTANCE_BYTES, ECHO_BYTES, HELLO_BYTES_MIN, INTERVAL_STEP, LISTED_BYTES};
+use crate::hello::{
+    DIGEST_BYTES, DISTANCE_BYTES, ECHO_BYTES, HELLO_BYTES_MIN, INTERVAL_STEP, LISTED_BYTES,
+};
 use crate::limits::{
     MAX_HELLO_GATEWAYS, MAX_MESH_PARTIAL_BYTES, MESH_PROBES, MIN_HELLO_MS, MIN_PROBE_GAP_MS,
 };
@@ -193,7 +195,8 @@ impl Interface {
         let fixed = HELLO_BYTES_MIN + MAX_HELLO_GATEWAYS * DISTANCE_BYTES + digest;
         let left = self.room().saturating_sub(fixed);
         // A digest stands in the place of an echo.
-        let echoes = (most.echoes - usize::from(has_digest)).min(left / (2 * (ECHO_BYTES + LISTED_BYTES)).max(1) + 1);
+        let echoes = (most.echoes - usize::from(has_digest))
+            .min(left / (2 * (ECHO_BYTES + LISTED_BYTES)).max(1) + 1);
         let left = left.saturating_sub(echoes * ECHO_BYTES);
         HelloRoom { neighbours: most.neighbours.min(left / LISTED_BYTES), echoes, ..most }
     }

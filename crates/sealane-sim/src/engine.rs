@@ -3,8 +3,10 @@
 mod agenda;
 mod air;
 mod body;
+mod cuts;
 mod ledger;
 mod lines;
+mod outside;
 mod routes;
 mod script;
 mod slots;
@@ -15,10 +17,15 @@ use std::sync::Arc;
 use agenda::Agenda;
 use air::Air;
 use body::{Body, Waiting};
+use cuts::Cuts;
+pub(crate) use ledger::Latencies;
 use ledger::{Entry, Ledger};
 use lines::Lines;
+use outside::Outbox;
+pub(crate) use outside::{Departure, Entrance, State, Turn};
 use routes::{Circle, Routes, Way};
 use sealane_mesh::Table;
+pub(crate) use slots::Cover;
 use slots::{SlotId, Slots};
 
 use crate::limits::MAX_SIM_PENDING;
@@ -52,6 +59,10 @@ pub struct Run<'w> {
     noise: Random,
     naps: Random,
     answers: Random,
+    /// Who does not hear whom, though they are near.
+    cuts: Cuts,
+    /// What is for machines whose programs run outside.
+    outbox: Outbox,
     watch: Watch<'w>,
     /// What a program has to be done; empty between events, and kept for its room.
     effects: Vec<Effect>,
@@ -199,6 +210,8 @@ impl<'w> Run<'w> {
             noise: Random::new(seed, "noise", 0),
             naps: Random::new(seed, "nap", 0),
             answers: Random::new(seed, "answer", 0),
+            cuts: Cuts::default(),
+            outbox: Outbox::default(),
             watch,
             effects: vec![],
             done: 0,
@@ -214,8 +227,15 @@ impl<'w> Run<'w> {
     ///
     /// [`SimError::Output`], [`SimError::Pending`].
     pub fn finish(mut self) -> Result<Outcome, SimError> {
-        let end = Time(0) + self.scenario.duration;
-        while let Some((at, event)) = self.agenda.take(end) {
+        self.advance(Time(0) + self.scenario.duration)?;
+        let summary = self.summary();
+        let page = self.watch.finish(&summary)?;
+        Ok(Outcome { summary, page })
+    }
+
+    /// Does all that is due until then.
+    pub(crate) fn advance(&mut self, until: Time) -> Result<(), SimError> {
+        while let Some((at, event)) = self.agenda.take(until) {
             self.now = at;
             self.done += 1;
             self.handle(event)?;
@@ -223,10 +243,8 @@ impl<'w> Run<'w> {
                 return Err(SimError::Pending { at, most: MAX_SIM_PENDING });
             }
         }
-        self.now = end;
-        let summary = self.summary();
-        let page = self.watch.finish(&summary)?;
-        Ok(Outcome { summary, page })
+        self.now = self.now.max(until);
+        Ok(())
     }
 
     /// Puts there what the scenario asks for.
@@ -335,6 +353,14 @@ impl<'w> Run<'w> {
         from: u32,
         slot: SlotId,
     ) -> Result<(), SimError> {
+        let cover = self.slots.cover(slot);
+        if self.is_outside(node) {
+            self.depart(node, port, from, slot);
+            return Ok(());
+        }
+        if cover.is_some_and(|cover| !cover.is_unit) {
+            return Ok(());
+        }
         let mut effects = std::mem::take(&mut self.effects);
         if let Some(Some(program)) = self.programs.get_mut(node as usize) {
             let unit = self.slots.unit(slot);
@@ -435,7 +461,8 @@ impl<'w> Run<'w> {
     ) -> Result<(), SimError> {
         let side = self.body(from).map(|body| body.side);
         let body = self.body(node).filter(|body| body.listens.is_some());
-        let Some(body) = body.filter(|body| side == Some(body.side)) else {
+        let body = body.filter(|body| side == Some(body.side) && !self.cuts.part(from, node));
+        let Some(body) = body else {
             return self.watch.loses(self.now, node, Loss::Gone);
         };
         let (capture, life) = (body.capture, body.life);

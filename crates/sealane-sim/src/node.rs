@@ -128,8 +128,8 @@ pub(crate) enum Urgency {
 }
 
 impl Program {
-    /// Starts a program in the machine of this number, for the how manieth time; nothing where the
-    /// mesh has no room for it, which reading a scenario makes sure of.
+    /// Starts a program in the machine of this number, for the how manieth time; nothing where it
+    /// runs outside, and where the mesh has no room for it, which reading a scenario makes sure of.
     pub(crate) fn new(
         kind: &Kind,
         crew: &Arc<Crew>,
@@ -147,6 +147,7 @@ impl Program {
             Kind::Mesh { role } => {
                 Program::Mesh(Box::new(Member::new(crew, role, node, start, now)?))
             }
+            Kind::Process => return None,
         })
     }
 

@@ -95,7 +95,8 @@ impl Reader {
 
     /// Whether what was kept before orders were obeyed is kept on.
     pub(super) fn keeps(&self, entry: &Entry) -> bool {
-        let is_stale = entry.origin != self.own && self.is_stale(entry.stamp.epoch, class_of(entry));
+        let is_stale =
+            entry.origin != self.own && self.is_stale(entry.stamp.epoch, class_of(entry));
         self.is_member(entry.origin, entry.stamp.epoch) && !is_stale
     }
 

@@ -64,9 +64,8 @@ pub(crate) fn wanted(registers: &Registers, all: &[Shown]) -> Vec<Wanted> {
         let ours = registers.origin(one.origin).and_then(|of| of.get(&one.data_type));
         let oldest = ours.filter(|of| of.len() >= most).and_then(|of| of.keys().next().copied());
         let is_held = |stamp: &Stamp| ours.is_some_and(|of| of.contains_key(stamp));
-        let is_same = ours.is_some_and(|of| {
-            of.keys().rev().eq(one.stamps.iter()) && marks(of) != one.marks
-        });
+        let is_same =
+            ours.is_some_and(|of| of.keys().rev().eq(one.stamps.iter()) && marks(of) != one.marks);
         let lacking = one.stamps.iter().filter(|stamp| {
             most > 0 && (is_same || !is_held(stamp) && oldest.is_none_or(|oldest| **stamp > oldest))
         });

@@ -7,8 +7,7 @@ use sealane_mesh::{Medium, Span};
 use net::{Link, Net};
 
 /// Eight rows: seven hops from the first to the last.
-pub(crate) const ROWS: [usize; 20] =
-    [0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4, 5, 5, 6, 6, 7, 7];
+pub(crate) const ROWS: [usize; 20] = [0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4, 5, 5, 6, 6, 7, 7];
 /// They have no keys.
 pub(crate) const KEYLESS: [usize; 2] = [6, 15];
 /// It is removed by the re-key.

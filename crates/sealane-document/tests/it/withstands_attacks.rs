@@ -82,10 +82,8 @@ fn a_class_that_is_rewritten_does_not_open() {
 
 #[test]
 fn an_epoch_that_is_over_is_not_written_in() {
-    let mut victim = Victim::with(
-        Store::in_memory(Keeper::Member, Quota::default()).unwrap(),
-        vec![vec![5]],
-    );
+    let mut victim =
+        Victim::with(Store::in_memory(Keeper::Member, Quota::default()).unwrap(), vec![vec![5]]);
     // The removed member has the old secret, and writes in the name of another one.
     let frame = seal(&mut victim.sealer(3, 0), 3, 4, BODY);
     assert_eq!(victim.hear(&[&frame]), 0);

@@ -57,7 +57,12 @@ impl Mesh {
             [] => {}
             // What is for one is sent again by the radio where it is lost.
             [one] => self.tell_neighbour(one, urgency, message),
-            _ => self.wait_documents(interface, Reader { to: To::Everybody, slot: ALL }, urgency, message),
+            _ => self.wait_documents(
+                interface,
+                Reader { to: To::Everybody, slot: ALL },
+                urgency,
+                message,
+            ),
         }
     }
 

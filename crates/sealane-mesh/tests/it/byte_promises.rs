@@ -3,8 +3,7 @@
 use sealane_frame::{CompactView, Dictionary, LinkContext, PeerTag, Roster};
 use sealane_mesh::{
     DIGEST_BYTES, DISTANCE_BYTES, ECHO_BYTES, HELLO_BYTES_MIN, HOP_SEAL_BYTES, Hello, Input,
-    LISTED_BYTES, Medium,
-    Probe, Report, Role, Span,
+    LISTED_BYTES, Medium, Probe, Report, Role, Span,
 };
 
 use crate::net::{Link, Net};

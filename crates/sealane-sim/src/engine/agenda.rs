@@ -37,6 +37,11 @@ impl<E> Agenda<E> {
         self.heap.pop().map(|Reverse(Entry { at, event, .. })| (at, event))
     }
 
+    /// When the next event is due.
+    pub(crate) fn next(&self) -> Option<Time> {
+        self.heap.peek().map(|Reverse(next)| next.at)
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.heap.len()
     }

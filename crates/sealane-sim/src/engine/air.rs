@@ -327,7 +327,8 @@ impl Run<'_> {
         for node in cells.around(over.place).filter(|node| *node != over.from) {
             let Some(body) = self.bodies.get_mut(node as usize) else { continue };
             let metres = body.place.metres_to(over.place);
-            if metres > reach.farthest_m || body.side != over.side {
+            let is_apart = body.side != over.side || self.cuts.part(over.from, node);
+            if metres > reach.farthest_m || is_apart {
                 continue;
             }
             if metres <= reach.senses_m

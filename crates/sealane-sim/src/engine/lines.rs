@@ -188,7 +188,8 @@ impl Run<'_> {
         let metres = from.place.metres_to(to.place);
         let Some(Medium::Lines(lines)) = self.media.get_mut(medium) else { return Ok(()) };
         let is_near = !plan.profile.is_radio() || metres <= lines.reach.farthest_m();
-        if !is_near || from.side != to.side || to.listens.is_none() {
+        let is_apart = from.side != to.side || self.cuts.part(pair.from, pair.to);
+        if !is_near || is_apart || to.listens.is_none() {
             return Ok(());
         }
         let air_time = plan.profile.air_time(self.slots.unit(unit.slot).len());

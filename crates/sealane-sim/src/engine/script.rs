@@ -39,6 +39,7 @@ impl Run<'_> {
         if let Some(slot) = self.programs.get_mut(node as usize) {
             *slot = program;
         }
+        self.turn(node, true);
         self.watch.happens(now, Happening::Join, node, place)?;
         for (port, medium) in media {
             let Some(plan) = self.scenario.media.get(medium) else { continue };
@@ -72,6 +73,7 @@ impl Run<'_> {
             *program = None;
         }
         self.routes.forget(node);
+        self.turn(node, false);
         self.watch.happens(now, why, node, place)
     }
 
@@ -199,9 +201,12 @@ impl Run<'_> {
 
     /// An event of the scenario.
     pub(super) fn script(&mut self, index: usize) -> Result<(), SimError> {
-        let Some(act) = self.scenario.events.get(index).map(|event| event.act.clone()) else {
-            return Ok(());
-        };
+        let act = self.scenario.events.get(index).map(|event| event.act.clone());
+        act.map_or(Ok(()), |act| self.act(act))
+    }
+
+    /// Does what an event of the scenario says, or what somebody wants done in a live run.
+    pub(crate) fn act(&mut self, act: Act) -> Result<(), SimError> {
         match act {
             Act::Join(who) => who.into_iter().try_for_each(|node| self.join(node)),
             Act::Leave(who) => {
@@ -235,6 +240,14 @@ impl Run<'_> {
             Act::Heal => {
                 self.bodies.iter_mut().for_each(|body| body.side = 0);
                 self.watch.notes(self.now, "heal")
+            }
+            Act::Cut { one, other } => {
+                self.cuts.add(&one, &other);
+                self.watch.notes(self.now, "cut")
+            }
+            Act::Mend { one, other } => {
+                self.cuts.remove(&one, &other);
+                self.watch.notes(self.now, "mend")
             }
             Act::Loss { medium, loss } => {
                 match self.media.get_mut(medium) {

@@ -15,6 +15,16 @@ pub(crate) struct Slots {
 struct Slot {
     bytes: Vec<u8>,
     holders: u32,
+    cover: Option<Cover>,
+}
+
+/// What Ethernet says of a unit that came from outside of the simulator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Cover {
+    /// Addresses of target and source, and the type of what is inside.
+    pub(crate) header: [u8; 14],
+    /// Whether machines of the simulator understand it: others do not look at it.
+    pub(crate) is_unit: bool,
 }
 
 impl Slots {
@@ -29,8 +39,21 @@ impl Slots {
             slot.bytes.clear();
             slot.bytes.extend_from_slice(unit);
             slot.holders = 1;
+            slot.cover = None;
         }
         id
+    }
+
+    /// Says what Ethernet says of it.
+    pub(crate) fn set_cover(&mut self, id: SlotId, cover: Cover) {
+        if let Some(slot) = self.slots.get_mut(id.0 as usize) {
+            slot.cover = Some(cover);
+        }
+    }
+
+    /// What Ethernet says of it, if it came from outside.
+    pub(crate) fn cover(&self, id: SlotId) -> Option<Cover> {
+        self.slots.get(id.0 as usize)?.cover
     }
 
     /// One more holds it.

@@ -4,6 +4,7 @@ mod commands;
 mod corpus;
 mod draws;
 mod laws;
+mod live;
 mod repeats;
 mod scenarios;
 

@@ -1,7 +1,7 @@
 //! Machines of the mesh with documents, over a model of links: loss, delay, repeats, partitions.
 
-use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::sync::Arc;
 
 use sealane_document::agent::{Audience, Duty, GroupKeys, Neighbour};
@@ -258,7 +258,11 @@ impl Net {
         frame
     }
 
-    pub(crate) fn run_until(&mut self, until: Time, mut is_done: impl FnMut(&mut Self) -> bool) -> bool {
+    pub(crate) fn run_until(
+        &mut self,
+        until: Time,
+        mut is_done: impl FnMut(&mut Self) -> bool,
+    ) -> bool {
         let mut look = self.now + Span::millis(50);
         while let Some(Reverse((at, _, event))) = self.events.pop() {
             if at > until {
@@ -363,7 +367,8 @@ impl Net {
         if one.is_sending || !one.is_up {
             return;
         }
-        let first = one.queue.iter().enumerate().min_by_key(|(_, (urgency, count, ..))| (*urgency, *count));
+        let first =
+            one.queue.iter().enumerate().min_by_key(|(_, (urgency, count, ..))| (*urgency, *count));
         let Some(at) = first.map(|(at, _)| at) else { return };
         let (urgency, _, to, unit) = one.queue.remove(at);
         if urgency != Urgency::Control {
