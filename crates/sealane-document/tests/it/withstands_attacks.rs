@@ -37,7 +37,10 @@ impl Victim {
         let mut message = vec![0, 0, 0, 0, 4];
         for frame in frames {
             let frame = &frame[frame.len().min(17)..];
-            message.extend([frame.len() as u8 & 0x7f | 0x80, (frame.len() >> 7) as u8]);
+            match frame.len() {
+                short @ 0..0x80 => message.push(short as u8),
+                long => message.extend([(long & 0x7f | 0x80) as u8, (long >> 7) as u8]),
+            }
             message.extend(frame);
         }
         let by = Neighbour { slot: Slot::new(9).unwrap(), tag: peer(9) };
