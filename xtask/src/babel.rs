@@ -2,7 +2,7 @@
 //! namespaces, and beside it by the machine of the mesh on the same places with the same loss.
 
 mod live;
-mod log;
+pub(crate) mod log;
 mod ours;
 
 use std::path::{Path, PathBuf};

@@ -25,6 +25,8 @@ const MUTANTS: &str = "mutants";
 const GROW: &str = "grow";
 /// The proof that runs `babeld` over the simulator's radio.
 const BABEL: &str = "babel";
+/// The proof whose vehicles SUMO drives.
+const SUMO: &str = "sumo";
 /// The proof that needs a Prometheus.
 const METRICS: &str = "metrics";
 /// The proof that needs other people's Python packages.
@@ -271,6 +273,12 @@ const PROOFS: &[Proof] = &[
         environment: &[],
     },
     Proof {
+        name: SUMO,
+        shows: "vehicles that SUMO drives are where it has them, and talk to gateways",
+        runs: Runs::Xtask(SUMO),
+        environment: &[],
+    },
+    Proof {
         name: "cost",
         shows: "what each step of a vehicle's messages costs, and the ways from end to end",
         runs: Runs::Instrument(&["cost", "crates/sealane-bench/samples/fleet.jsonl"]),
@@ -290,7 +298,7 @@ impl Runs {
             self,
             Self::Bench { .. }
                 | Self::Instrument(_)
-                | Self::Xtask(MUTANTS | GROW | BABEL)
+                | Self::Xtask(MUTANTS | GROW | BABEL | SUMO)
                 | Self::Script(_)
         )
     }
