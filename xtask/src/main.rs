@@ -113,7 +113,7 @@ const COMMANDS: &[Command] = &[
     Command {
         name: "babel",
         arguments: "[FOLDER]",
-        summary: "routes found by babeld and by the mesh over the same simulated radio",
+        summary: "routes found by babeld and by sealane over the same simulated radio",
         run: babel::run,
     },
     Command {

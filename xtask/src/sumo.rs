@@ -51,11 +51,13 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     let scenario = folder.join("sumo.toml");
     std::fs::write(&scenario, text(drives.len())).map_err(failed)?;
     let sim = programs.join("sealane-sim");
-    let log = process::output(process::program(&sim).args(["run", "--json"]).arg(&scenario))?;
+    let mut drawn = process::program(&sim);
+    drawn.args(["run", "--json"]).arg(&scenario).arg("--html").arg(folder.join("sumo.html"));
+    let log = process::output(&mut drawn)?;
+    let kept = folder.join("sumo.jsonl");
+    std::fs::write(&kept, &log).map_err(failed)?;
     compare(&log, &drives)?;
-    let page = folder.join("sumo.html");
-    let mut shown = process::program(&sim);
-    print!("{}", process::output(shown.arg("run").arg(&scenario).arg("--html").arg(&page))?);
+    print!("{}", process::output(process::program(&sim).arg("replay").arg(&kept))?);
     Ok(())
 }
 

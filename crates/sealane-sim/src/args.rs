@@ -16,7 +16,7 @@ Examples:
   sealane-sim run scenarios/chain.toml --json --pcap chain.pcap > chain.jsonl
   sealane-sim replay chain.jsonl
   sealane-sim live scenarios/live.toml
-  sealane-sim ctl scenarios/live.toml cut relay-1 relay-2";
+  sealane-sim ctl scenarios/live.toml cut car-1 car-2";
 
 /// Run many machines in virtual time over modelled radio.
 #[derive(Debug, Parser)]
