@@ -1,6 +1,6 @@
 //! `cargo xtask babel`: routes over the simulator's radio, found by `babeld` of Debian and by
-//! Sealane's relays in network namespaces, on the same places with the same loss; and beside them by
-//! the machine of the mesh in virtual time.
+//! Sealane's relays in network namespaces, on the same places with the same loss; and beside them
+//! by the machine of the mesh in virtual time.
 
 mod live;
 pub(crate) mod log;
@@ -14,14 +14,14 @@ use live::Live;
 use routers::{Router, SETTINGS, Sealane};
 
 /// How long routes may take to be found, and how long control is counted then, in seconds.
-const MOST_S: u64 = 60;
-const WINDOW_S: u64 = 30;
+const MOST_S: u64 = 45;
+const WINDOW_S: u64 = 15;
 /// Probes of a failing relay: how often, how many, and when the relay is killed.
 const PROBE_MS: u64 = 50;
 const PROBES: u64 = 600;
 const KILL_AFTER_S: u64 = 5;
 /// How often a relay is killed.
-const KILLS: u64 = 3;
+const KILLS: u64 = 2;
 /// How long programs talk.
 const IPERF_S: u64 = 20;
 
@@ -176,6 +176,6 @@ impl Topology {
     }
 }
 
-fn keep(path: &Path, text: &str) -> Outcome {
+fn keep(path: &Path, text: impl AsRef<[u8]>) -> Outcome {
     std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
 }

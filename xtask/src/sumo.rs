@@ -165,7 +165,8 @@ mod tests {
     use super::*;
 
     const TRACE: &str = "<timestep time=\"0.00\">\n<vehicle id=\"b\" x=\"1.5\" y=\"2\"/>\n\
-                         </timestep>\n<timestep time=\"1.00\">\n<vehicle id=\"a\" x=\"7\" y=\"8\"/>\n\
+                         </timestep>\n<timestep time=\"1.00\">\n\
+                         <vehicle id=\"a\" x=\"7\" y=\"8\"/>\n\
                          <vehicle id=\"b\" x=\"3\" y=\"2\"/>\n</timestep>\n";
 
     #[test]

@@ -13,7 +13,7 @@ use super::{
 use crate::process::{self, Outcome};
 
 /// After a kill, the relay that is back is known again.
-const BACK: Duration = Duration::from_secs(20);
+const BACK: Duration = Duration::from_secs(10);
 /// A run that is late by more has measured something else.
 const LATE_US: u64 = 50_000;
 
@@ -37,7 +37,7 @@ impl<'w> Live<'w> {
         let file = |path: &PathBuf| {
             std::fs::File::create(path).map_err(|error| format!("{}: {error}", path.display()))
         };
-        keep(&scenario, &topology.scenario(3600, &router.runs(), ""))?;
+        keep(&scenario, topology.scenario(3600, &router.runs(), ""))?;
         let mut sim = process::program(&work.sim);
         sim.args(["live", "--json", "--prefix", PREFIX]).arg(&scenario);
         sim.stdin(Stdio::null()).stdout(file(&log)?).stderr(file(&said)?);

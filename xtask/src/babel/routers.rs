@@ -146,20 +146,25 @@ impl Sealane {
         sealane.file("fleet.card", first, &["group", "relay-card", "fleet"])?;
         for who in &names {
             let is_end = who == first || who == last;
-            keep(&folder.join(who).with_extension("toml"), &text(who, who == first, is_end))?;
+            keep(&folder.join(who).with_extension("toml"), text(who, who == first, is_end))?;
         }
         Ok(sealane)
     }
 
-    fn run(&self, who: &str, arguments: &[&str]) -> Outcome<String> {
+    /// What it writes, which need not be text.
+    fn run(&self, who: &str, arguments: &[&str]) -> Outcome<Vec<u8>> {
         let mut command = process::program(&self.program);
         command.args(arguments).env("SEALANE_KEYS", self.folder.join(who));
-        process::output(&mut command)
+        let output = command.output().map_err(|error| format!("sealane: {error}"))?;
+        match output.status.success() {
+            true => Ok(output.stdout),
+            false => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
+        }
     }
 
     fn file(&self, name: &str, who: &str, arguments: &[&str]) -> Outcome<String> {
         let path = self.folder.join(name);
-        keep(&path, &self.run(who, arguments)?)?;
+        keep(&path, self.run(who, arguments)?)?;
         Ok(path.display().to_string())
     }
 
