@@ -256,9 +256,9 @@ const PROOFS: &[Proof] = &[
     },
     Proof {
         name: "city",
-        shows: "48 gateways and 100 vehicles of the mesh for 60 s: no loop, how fast, load",
+        shows: "48 gateways and 100 vehicles of the mesh for 300 s: how fast, memory, no loop",
         runs: Runs::Test { package: "sealane-sim", named: "a_city_begins" },
-        environment: &[("SEALANE_SECONDS", "60")],
+        environment: &[("SEALANE_SECONDS", "300")],
     },
     Proof {
         name: "documents",
@@ -268,7 +268,7 @@ const PROOFS: &[Proof] = &[
     },
     Proof {
         name: "radios",
-        shows: "1,000 LoRa radios of the mesh for an hour: how fast, nobody over its share",
+        shows: "1,000 LoRa radios of the mesh for an hour: how fast, shares, emergencies",
         runs: Runs::Test { package: "sealane-sim", named: "a_thousand_radios" },
         environment: &[("SEALANE_SECONDS", "3600")],
     },
