@@ -6,10 +6,15 @@ use std::sync::{Arc, OnceLock};
 use parking_lot::Mutex;
 use sealane_frame::{GroupTag, PeerTag};
 use sealane_gateway::{Gateway, GatewayError, GatewaySettings, HubAccess, Intake, PutDown};
-use sealane_link::{Arrival, CarriedType, GatewayConfig, LinkError, Port, Relay, Take, Who};
+use sealane_link::{
+    Arrival, Beside, CarriedType, End, GatewayConfig, LinkError, Port, Relay, Take, Who,
+};
 
+use crate::args::key::KeysArgs;
 use crate::args::operate::Gateway as Args;
-use crate::relay::{Page, Plan, Tell, Told, create, read, refused, started, tell, tell_reload};
+use crate::relay::{
+    BEAT, Page, Plan, Routing, Tell, Told, create, read, refused, started, tell, tell_reload,
+};
 use crate::signals::Signals;
 use crate::{Failure, Terminal};
 
@@ -22,13 +27,16 @@ pub async fn run(args: &Args, terminal: &mut Terminal) -> Result<(), Failure> {
     let plan = read(&args.file)?;
     let wrong = |cause| refused(&args.file, cause);
     let settings = settings(&plan, &args.file)?;
-    let own = own_tag(&plan).map_err(wrong)?;
     let mut asked = Signals::new().map_err(Failure::Runtime)?;
     let capture = args.capture.as_deref().map(create).transpose()?;
+    let routing = Routing::read(&args.file, &plan.config, &KeysArgs::default())?;
+    let (mut routing, machine) = routing.unzip();
+    let tag = own_tag(&plan, routing.as_ref(), &args.file)?;
     let port = Arc::<OnceLock<Mutex<Port>>>::default();
     let gateway = Arc::new(Gateway::start(&settings, put_by(&port))?);
-    let relay = Relay::join(&plan.config, &plan.cards, own, take_by(gateway.intake()));
-    let relay = relay.map_err(wrong)?;
+    let end = Some(End { tag, take: take_by(gateway.intake()) });
+    let relay = Relay::open(&plan.config, &plan.cards, Beside { end, machine }).map_err(wrong)?;
+    routing.iter_mut().for_each(|routing| routing.follow_with(&relay));
     capture.map_or(Ok(()), |file| relay.capture(file)).map_err(Failure::Runtime)?;
     let _ = port.set(Mutex::new(relay.port()));
     gateway.serve(&groups(&plan));
@@ -39,10 +47,14 @@ pub async fn run(args: &Args, terminal: &mut Terminal) -> Result<(), Failure> {
     let waiting = gateway.status().queue.frames;
     let more = vec![("hub", settings.hub.address.as_str().into()), ("waiting", waiting.into())];
     started(&relay, &plan, more, terminal)?;
+    let mut beat = tokio::time::interval(BEAT);
     let name = loop {
-        match asked.next().await {
-            "SIGHUP" => tell_reload(&relay, reload(&relay, &gateway, &args.file, &plan)),
-            name => break name,
+        tokio::select! {
+            name = asked.next() => match name {
+                "SIGHUP" => tell_reload(&relay, reload(&relay, &gateway, &args.file, &plan)),
+                name => break name,
+            },
+            _ = beat.tick() => routing.iter_mut().for_each(Routing::follow),
         }
     };
     eprintln!("sealane: {name}: stopping");
@@ -99,11 +111,16 @@ fn put_by(port: &Arc<OnceLock<Mutex<Port>>>) -> PutDown {
     })
 }
 
-/// A gateway is no member: it has an address of its own.
-fn own_tag(plan: &Plan) -> Result<PeerTag, LinkError> {
-    match plan.config.tag {
-        Some(Who::Tag(tag)) => Ok(tag),
-        _ => Err(LinkError::ConfigValue("tag: a gateway needs an own address".to_owned())),
+/// A gateway is no member of the groups that it serves: it has the address of its machine in the
+/// mesh, or one of its own.
+fn own_tag(plan: &Plan, routing: Option<&Routing>, file: &Path) -> Result<PeerTag, Failure> {
+    match (routing, plan.config.tag) {
+        (Some(routing), _) => routing.tag(),
+        (None, Some(Who::Tag(tag))) => Ok(tag),
+        _ => {
+            let cause = "tag: a gateway needs an own address".to_owned();
+            Err(refused(file, LinkError::ConfigValue(cause)))
+        }
     }
 }
 

@@ -31,7 +31,7 @@ pub(crate) struct Plan {
 }
 
 /// How often a relay looks whether the mesh's group has changed.
-const BEAT: Duration = Duration::from_secs(1);
+pub(crate) const BEAT: Duration = Duration::from_secs(1);
 
 /// Relays until Ctrl-C or SIGTERM, then says what was carried and dropped. SIGHUP reads the
 /// configuration and its cards again.

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use sealane_frame::PeerTag;
 use sealane_group::{EpochSource, KeyFolder, Member};
 use sealane_link::{Config, Machine, Relay, Router, RoutingConfig};
 use sealane_mesh::{Event, Output};
@@ -52,6 +53,14 @@ impl Routing {
     /// The slot of this machine in the mesh's group.
     pub(crate) fn slot(&self) -> Slot {
         self.member.slot()
+    }
+
+    /// The machine's own address in the mesh.
+    ///
+    /// # Errors
+    /// What the group refuses.
+    pub(crate) fn tag(&self) -> Result<PeerTag, Failure> {
+        Ok(self.member.source()?)
     }
 
     /// Goes on beside a relay that runs.
