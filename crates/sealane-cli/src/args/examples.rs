@@ -135,6 +135,7 @@ pub(super) const EXAMPLES: &[&str] = &[
     "sealane mesh up fleet mesh.toml --keys ./keys",
     "sealane mesh status mesh.toml",
     "sealane mesh status relay.toml --watch --every 5s",
+    "sealane mesh trace mesh.toml 3",
     "sealane relay relay.toml",
     "sealane relay /etc/sealane/relay.toml --json",
     "sealane policy explain location",

@@ -163,6 +163,9 @@ impl Driver {
                 self.mesh.take(now, Input::Came { source, frames });
             }
             Task::Local(LocalInput::Data(frame)) => self.originate(&frame),
+            Task::Local(LocalInput::Trace { to, number }) => {
+                self.mesh.take(now, Input::Trace { to, number });
+            }
             Task::Rekey(rekeyed) => {
                 let outcome = self.mesh.rekey(now, *rekeyed);
                 self.status.fault = outcome.err().map(|error| error.to_string());
@@ -185,6 +188,7 @@ impl Driver {
                     self.routing.hear(&Output::Deliver { frame: frame.clone() });
                     self.deliver(frame);
                 }
+                Output::Traced(trace) => self.routing.hear(&Output::Traced(trace)),
                 Output::Event(event) => {
                     self.status.own_slot_heard += u64::from(event == Event::OwnSlotHeard);
                     self.refreshed = Time(0);

@@ -177,6 +177,8 @@ impl Member {
             mesh::Output::Deliver { frame } => Some(Effect::Frame { mark: Mark::of(&frame) }),
             mesh::Output::Table(table) => Some(Effect::Table(table)),
             mesh::Output::Event(event) => self.tidings(event).map(Effect::Tidings),
+            // No node of a scenario asks for a way.
+            mesh::Output::Traced(_) => None,
         }
     }
 
