@@ -179,7 +179,7 @@ fn teller(group: &str, slot: u16, mesh: &MeshConfig, relay: &Relay, end: &Arc<En
             unsealed: end.unsealed(),
             awaited: end.awaited(),
         };
-        Told { status: watch.status(), end: Some(told) }
+        Told { status: watch.status(), end: Some(told), gateway: None }
     });
     Teller { tell, router: relay.router() }
 }

@@ -30,7 +30,7 @@ pub(crate) struct Plan {
 }
 
 /// How often a relay looks whether the mesh's group has changed.
-const BEAT: Duration = Duration::from_secs(1);
+pub(crate) const BEAT: Duration = Duration::from_secs(1);
 
 /// Relays until Ctrl-C or SIGTERM, then says what was carried and dropped. SIGHUP reads the
 /// configuration and its cards again.
@@ -49,10 +49,10 @@ pub async fn run(args: &Args, terminal: &mut Terminal) -> Result<(), Failure> {
     routing.iter_mut().for_each(|routing| routing.follow_with(&relay));
     capture.map_or(Ok(()), |file| relay.capture(file)).map_err(Failure::Runtime)?;
     let watch = relay.watch();
-    let told: Tell = Arc::new(move || Told { status: watch.status(), end: None });
+    let told: Tell = Arc::new(move || Told { status: watch.status(), end: None, gateway: None });
     let teller = Teller { tell: told, router: relay.router() };
     let _page = Page::serve(&plan.config, teller).await.map_err(wrong)?;
-    started(&relay, &plan, terminal)?;
+    started(&relay, &plan, vec![], terminal)?;
     let mut beat = tokio::time::interval(BEAT);
     let name = loop {
         tokio::select! {
@@ -123,7 +123,13 @@ pub(crate) fn refused(file: &Path, cause: LinkError) -> Failure {
     Failure::Link { file: file.to_owned(), cause: Box::new(cause) }
 }
 
-fn started(relay: &Relay, plan: &Plan, terminal: &mut Terminal) -> Result<(), Failure> {
+/// Says what was started: a relay, and what else is true of the machine.
+pub(crate) fn started(
+    relay: &Relay,
+    plan: &Plan,
+    more: Vec<(&str, Value)>,
+    terminal: &mut Terminal,
+) -> Result<(), Failure> {
     let (version, tag) = (env!("CARGO_PKG_VERSION"), relay.tag());
     let Plan { config, cards } = plan;
     let members: usize = cards.iter().map(|card| card.members().count()).sum();
@@ -135,14 +141,16 @@ fn started(relay: &Relay, plan: &Plan, terminal: &mut Terminal) -> Result<(), Fa
                 (link.wire.kind().to_owned(), Value::from(link.wire.to_string())),
             ])
         };
-        terminal.record(vec![
+        let mut fields = vec![
             ("version", version.into()),
             ("tag", tag.to_string().into()),
             ("links", Value::Array(config.links.iter().map(link).collect())),
             ("neighbours", (neighbours as u64).into()),
             ("groups", (groups as u64).into()),
             ("members", (members as u64).into()),
-        ])?;
+        ];
+        fields.extend(more);
+        terminal.record(fields)?;
     } else {
         let links: Vec<_> =
             config.links.iter().map(|link| format!("{} {}", link.name, link.wire)).collect();

@@ -9,6 +9,7 @@ use serde::{Deserialize, Deserializer};
 
 use crate::LinkError;
 use crate::address::Address;
+use crate::gateway_config::GatewayConfig;
 use crate::limits::{
     MAX_LINK_CONFIG_BYTES, MAX_NEIGHBOURS, MAX_RELAY_LINKS, MAX_ROUTES, MAX_UNIT_BYTES,
     MIN_UNIT_BYTES, NEIGHBOUR_FRAMES_PER_SECOND,
@@ -44,6 +45,8 @@ pub struct Config {
     pub status: Option<SocketAddr>,
     /// The interface of an end; relays have none.
     pub mesh: Option<MeshConfig>,
+    /// The hub of a gateway; others have none.
+    pub gateway: Option<GatewayConfig>,
     /// Where links in memory lead: set by a program, and by no file.
     #[serde(skip)]
     pub memory: Option<MemoryNet>,
@@ -185,6 +188,7 @@ impl Config {
             return value(format!("status = `{status}`: other machines reach it; take 127.0.0.1"));
         }
         self.mesh.as_ref().map_or(Ok(()), MeshConfig::check)?;
+        self.gateway.as_ref().map_or(Ok(()), GatewayConfig::check)?;
         self.routing.as_ref().map_or(Ok(()), RoutingConfig::check)?;
         for (index, link) in self.links.iter().enumerate() {
             if self.links.iter().take(index).any(|other| other.name == link.name) {

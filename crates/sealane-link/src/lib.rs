@@ -43,6 +43,7 @@ mod error;
 mod ethernet;
 mod everybody;
 mod floods;
+mod gateway_config;
 mod inbox;
 mod judge;
 pub mod limits;
@@ -83,6 +84,7 @@ pub use config::{
 pub use counters::{Reason, Tally, Volume};
 pub use error::{ERRORS, LinkError};
 pub use ethernet::{ETHER_TYPE, ETHERNET_HEADER_BYTES};
+pub use gateway_config::{CarriedType, GatewayConfig};
 pub use inbox::{Arrived, Inbox};
 pub use judge::{Judge, Verdict};
 pub use link::{Link, Ready, Sent};

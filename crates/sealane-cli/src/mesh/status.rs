@@ -204,6 +204,9 @@ fn head(told: &Value) -> String {
             text += &format!("slot {} is no member now\n", said(slot, &[]));
         }
     }
+    if let Some(gateway) = told.field("gateway") {
+        text += &way_to_hub(gateway);
+    }
     for group in all(told, "groups") {
         let of = |name: &str| said(group, &[name]);
         text += &format!("group {}  epoch {}  members {}\n", of("tag"), of("epoch"), of("members"));
@@ -224,6 +227,41 @@ fn head(told: &Value) -> String {
         text += &format!("captured {units}, missed {missed}\n");
     }
     text + &reloads(told)
+}
+
+/// What is true of a gateway's way to its hub.
+fn way_to_hub(of: &Value) -> String {
+    let (address, state) = (said(of, &["hub", "address"]), said(of, &["hub", "state"]));
+    let since = show_time(number(of, &["hub", "sinceMs"]));
+    let mut text = format!("gateway to {address}: {state} since {since}\n");
+    if find(of, &["hub", "cause"]).is_some() {
+        text += &format!("the hub: {}\n", said(of, &["hub", "cause"]));
+    }
+    let bytes = |name: &str| show_bytes(number(of, &["queue", name]));
+    let frames = number(of, &["queue", "frames"]);
+    let (held, bound) = (bytes("bytes"), bytes("boundBytes"));
+    text += &format!("waiting     {frames} ({held} of {bound})\n");
+    if find(of, &["queue", "fault"]).is_some() {
+        text += &format!("the queue: {}\n", said(of, &["queue", "fault"]));
+    }
+    let (stored, replayed) = (number(of, &["stored"]), number(of, &["replayed"]));
+    text += &format!("stored      {stored}, known to the hub already {replayed}\n");
+    text += &format!("from hub    {}\n", number(of, &["down", "put"]));
+    for lost in find(of, &["queue"]).map_or(&[][..], |queue| all(queue, "lost")) {
+        let of = |name: &str| said(lost, &[name]);
+        text += &format!("lost        {} ({}, {})\n", of("frames"), of("reason"), of("urgency"));
+    }
+    for (list, what) in [(all(of, "held"), "held"), (down_waiting(of), "not read")] {
+        for one in list {
+            let of = |name: &str| said(one, &[name]);
+            text += &format!("{what}: {}: {}\n", of("stream"), of("cause"));
+        }
+    }
+    text
+}
+
+fn down_waiting(of: &Value) -> &[Value] {
+    of.field("down").map_or(&[], |down| all(down, "waiting"))
 }
 
 fn reloads(told: &Value) -> String {

@@ -119,7 +119,7 @@ fn reply(head: &str, teller: &Teller) -> String {
     }
     let (path, query) = path.split_once('?').unwrap_or((path, ""));
     match (method, path) {
-        ("GET", "/metrics") => page("200 OK", METRICS_KIND, &(teller.tell)().status.metrics()),
+        ("GET", "/metrics") => page("200 OK", METRICS_KIND, &(teller.tell)().metrics()),
         ("GET", "/status") => page("200 OK", JSON, &(teller.tell)().json()),
         ("GET", "/trace") => trace(query, teller),
         (_, "/metrics" | "/status" | "/trace") => refusal("405 Method Not Allowed"),

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use sealane_frame::PeerTag;
 use sealane_group::{EpochSource, KeyFolder, Member};
 use sealane_link::{Config, Machine, Relay, Router, RoutingConfig};
 use sealane_mesh::{Event, Output};
@@ -47,6 +48,14 @@ impl Routing {
         let machine = Machine { keys: member.mesh_keys()?, seed };
         let known = Known::of(&member);
         Ok(Some((Routing { member, router: None, known, said: None }, machine)))
+    }
+
+    /// The machine's own address in the mesh.
+    ///
+    /// # Errors
+    /// What the group refuses.
+    pub(crate) fn tag(&self) -> Result<PeerTag, Failure> {
+        Ok(self.member.source()?)
     }
 
     /// Goes on beside a relay that runs.

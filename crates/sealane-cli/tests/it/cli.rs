@@ -1,5 +1,6 @@
 //! The real binary, in temporary folders and on free ports.
 
+mod brings_the_field_to_the_hub;
 mod completes;
 mod decides_classes;
 mod explains_frames;
