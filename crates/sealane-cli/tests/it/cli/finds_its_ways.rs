@@ -83,12 +83,13 @@ fn line(kinds: [&str; 2]) {
     sealane_codec::encode(sealane::Codec::Json, &told, &mut line);
     let page = Page::read();
     page.compare("mesh status CONFIG", &String::from_utf8(line).unwrap());
-    let (is_reached, traced) = field.trace(2, 0);
+    let (traced, error) = field.trace(2, 0);
     page.compare("mesh trace CONFIG SLOT", &traced);
     let hops: Vec<_> = list(&json(&traced), "hops").iter().map(|hop| number(hop, "slot")).collect();
-    assert!(is_reached && hops == [2, 1, 0], "{traced}");
-    let (is_reached, traced) = field.trace(2, 77);
-    assert!(!is_reached && list(&json(&traced), "hops").len() == 1, "{traced}");
+    assert!(error.is_empty() && hops == [2, 1, 0], "{traced} {error}");
+    let (traced, error) = field.trace(2, 77);
+    assert!(error.contains("SL-LINK-10"), "{error}");
+    assert_eq!(list(&json(&traced), "hops").len(), 1, "{traced}");
     drop(machines);
 }
 
