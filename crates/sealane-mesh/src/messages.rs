@@ -30,11 +30,13 @@ pub enum MessageType {
     Report = 6,
     /// [`Trace`].
     Trace = 7,
+    /// About documents: `spec/document.md`, section *Exchange*.
+    Documents = 8,
 }
 
 impl MessageType {
     /// All types, in the order of their numbers.
-    pub const ALL: [MessageType; 7] = [
+    pub const ALL: [MessageType; 8] = [
         MessageType::Hello,
         MessageType::Routes,
         MessageType::Request,
@@ -42,6 +44,7 @@ impl MessageType {
         MessageType::Missing,
         MessageType::Report,
         MessageType::Trace,
+        MessageType::Documents,
     ];
 
     /// The type with that number.

@@ -136,6 +136,7 @@ pub(super) const EXAMPLES: &[&str] = &[
     "sealane mesh status mesh.toml",
     "sealane mesh status relay.toml --watch --every 5s",
     "sealane mesh trace mesh.toml 3",
+    "sealane mesh trace relay.toml 0 --json",
     "sealane relay relay.toml",
     "sealane relay /etc/sealane/relay.toml --json",
     "sealane gateway gateway.toml",

@@ -192,6 +192,9 @@ impl Driver {
                     self.deliver(frame);
                 }
                 Output::Traced(trace) => self.routing.hear(&Output::Traced(trace)),
+                output @ (Output::Digest { .. } | Output::Documents { .. }) => {
+                    self.routing.hear(&output);
+                }
                 Output::Event(event) => {
                     self.status.own_slot_heard += u64::from(event == Event::OwnSlotHeard);
                     self.refreshed = Time(0);
