@@ -25,6 +25,8 @@ const MUTANTS: &str = "mutants";
 const GROW: &str = "grow";
 /// The proof that runs `babeld` over the simulator's radio.
 const BABEL: &str = "babel";
+/// The proof whose vehicles SUMO drives.
+const SUMO: &str = "sumo";
 /// The proof that needs a Prometheus.
 const METRICS: &str = "metrics";
 /// The proof that needs other people's Python packages.
@@ -272,8 +274,14 @@ const PROOFS: &[Proof] = &[
     },
     Proof {
         name: BABEL,
-        shows: "routes over simulated radio: babeld in namespaces beside the machine of the mesh",
+        shows: "routes over simulated radio: babeld beside sealane, found, kept, lost; iperf3",
         runs: Runs::Xtask(BABEL),
+        environment: &[],
+    },
+    Proof {
+        name: SUMO,
+        shows: "vehicles that SUMO drives are where it has them, and talk to gateways",
+        runs: Runs::Xtask(SUMO),
         environment: &[],
     },
     Proof {
@@ -296,7 +304,7 @@ impl Runs {
             self,
             Self::Bench { .. }
                 | Self::Instrument(_)
-                | Self::Xtask(MUTANTS | GROW | BABEL)
+                | Self::Xtask(MUTANTS | GROW | BABEL | SUMO)
                 | Self::Script(_)
         )
     }
