@@ -110,7 +110,8 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     std::fs::create_dir_all(&work.folder).map_err(failed)?;
     let version = process::program("babeld").arg("-V").output().map_err(failed)?;
     println!("{}", String::from_utf8_lossy(&version.stderr).lines().next().unwrap_or_default());
-    println!("radio: 802.11p at 6 Mbit/s, range 250 m, no fading; what it loses stands beside\n");
+    println!("radio: 802.11p at 6 Mbit/s, range 250 m, no fading; what it loses stands beside");
+    println!("two of Sealane's processes are ends of another group, and announce themselves\n");
     println!(
         "{:<22} {:<29} {:>13} {:>15} {:>13}",
         "places, loss", "who", "all routes, s", "B/s per machine", "air of all, %"
