@@ -256,13 +256,19 @@ const PROOFS: &[Proof] = &[
     },
     Proof {
         name: "city",
-        shows: "48 gateways and 100 vehicles of the mesh for 60 s: no loop, how fast, load",
+        shows: "48 gateways and 100 vehicles of the mesh for 300 s: how fast, memory, no loop",
         runs: Runs::Test { package: "sealane-sim", named: "a_city_begins" },
-        environment: &[("SEALANE_SECONDS", "60")],
+        environment: &[("SEALANE_SECONDS", "300")],
+    },
+    Proof {
+        name: "documents",
+        shows: "1,000 lives of 20 machines over 7 bad hops end with the same bytes; cost by medium",
+        runs: Runs::Test { package: "sealane-document", named: "field::" },
+        environment: &[("SEALANE_SEEDS", "1000"), ("SEALANE_MEDIUM", "all")],
     },
     Proof {
         name: "radios",
-        shows: "1,000 LoRa radios of the mesh for an hour: how fast, nobody over its share",
+        shows: "1,000 LoRa radios of the mesh for an hour: how fast, shares, emergencies",
         runs: Runs::Test { package: "sealane-sim", named: "a_thousand_radios" },
         environment: &[("SEALANE_SECONDS", "3600")],
     },

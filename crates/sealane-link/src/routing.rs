@@ -8,13 +8,19 @@
 //!           Gate ─► Intake ─► Driver: Mesh ─► units, the table of the fast way, frames for here
 //! ```
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use sealane_frame::{ANNOUNCEMENT_TYPE, GroupTag, Kind, PeerTag};
-use sealane_mesh::{Keys, Output, Rekeyed, Role};
+use sealane_mesh::{Audience, Keys, Output, Rekeyed, Role, Trace, Urgency};
+use sealane_seal::Slot;
 
 use crate::LinkConfig;
+use crate::limits::MAX_TRACES_WAITING;
 
 mod driver;
 mod everyone;
@@ -49,6 +55,24 @@ pub struct Machine {
 pub enum LocalInput {
     /// A frame in the full form that was made on this machine: it is routed, or sent to everybody.
     Data(Vec<u8>),
+    /// What hellos say of the documents that this machine holds.
+    Digest(Option<[u8; 8]>),
+    /// A message about documents for neighbours. [`Router::documents_room`] says when there is room.
+    Documents {
+        /// For whom.
+        to: Audience,
+        /// In which share of the air time.
+        urgency: Urgency,
+        /// The message.
+        message: Vec<u8>,
+    },
+    /// Which way leads to a machine? The answer is an [`Output::Traced`] of that number.
+    Trace {
+        /// The machine.
+        to: Slot,
+        /// What the answer gives back.
+        number: u32,
+    },
 }
 
 /// The machine had as much to do as it takes: what was handed to it is lost.
@@ -58,6 +82,15 @@ pub struct Full;
 
 /// Hears what the machine gives that the relay does not do itself: events, and frames for here.
 pub type Listener = Box<dyn Fn(&Output) + Send + Sync>;
+
+/// The way to a machine, as those on it have told it.
+#[derive(Debug, Clone)]
+pub struct Traced {
+    /// What they have told.
+    pub trace: Trace,
+    /// How long the question and its answer took.
+    pub round_trip: Duration,
+}
 
 /// A hold on the machine that routes.
 #[derive(Debug, Clone)]
@@ -78,6 +111,26 @@ pub(crate) struct Routing {
     pub(crate) is_gateway: bool,
     status: Mutex<Arc<RoutingStatus>>,
     listeners: Mutex<Vec<Listener>>,
+    documents: DocumentsRoom,
+    /// Who waits for the answers to traces.
+    traces: Mutex<BTreeMap<u32, SyncSender<Trace>>>,
+    next_trace: AtomicU32,
+}
+
+/// How much the machine takes of messages about documents.
+#[derive(Debug, Default)]
+pub(crate) struct DocumentsRoom {
+    handed: AtomicU64,
+    taken: AtomicU64,
+    room: AtomicUsize,
+}
+
+impl DocumentsRoom {
+    /// The machine has taken one more, or has room for so many more.
+    pub(crate) fn set(&self, taken: u64, room: usize) {
+        self.room.store(room, Ordering::Release);
+        self.taken.fetch_add(taken, Ordering::Release);
+    }
 }
 
 impl Router {
@@ -100,13 +153,47 @@ impl Router {
     ///
     /// [`Full`].
     pub fn push(&self, input: LocalInput) -> Result<(), Full> {
-        self.put(Task::Local(input))
+        let is_documents = matches!(input, LocalInput::Documents { .. });
+        self.put(Task::Local(input))?;
+        if is_documents {
+            self.routing.documents.handed.fetch_add(1, Ordering::AcqRel);
+        }
+        Ok(())
+    }
+
+    /// Whether the machine has room for one more message about documents: it has taken all that it
+    /// was handed, and not all of them wait for air time.
+    pub fn has_documents_room(&self) -> bool {
+        let DocumentsRoom { handed, taken, room } = &self.routing.documents;
+        let is_taken = handed.load(Ordering::Acquire) <= taken.load(Ordering::Acquire);
+        is_taken && room.load(Ordering::Acquire) > 0
     }
 
     /// Has somebody hear events and frames for this machine, on the machine's own thread, for as
     /// long as it runs.
     pub fn listen(&self, listener: Listener) {
         self.routing.listeners.lock().push(listener);
+    }
+
+    /// Asks which way leads to a machine, and waits for the answer: none may come, as of any message.
+    ///
+    /// # Errors
+    ///
+    /// [`Full`]; also if others wait for as many answers as may be.
+    pub fn trace(&self, to: Slot, patience: Duration) -> Result<Option<Traced>, Full> {
+        let (begun, number) = (Instant::now(), self.routing.next_trace());
+        let (answer, answered) = sync_channel(1);
+        {
+            let mut waiting = self.routing.traces.lock();
+            if waiting.len() >= MAX_TRACES_WAITING {
+                return Err(Full);
+            }
+            waiting.insert(number, answer);
+        }
+        let asked = self.push(LocalInput::Trace { to, number });
+        let trace = asked.map(|()| answered.recv_timeout(patience).ok());
+        self.routing.traces.lock().remove(&number);
+        Ok(trace?.map(|trace| Traced { trace, round_trip: begun.elapsed() }))
     }
 
     /// How the machine is now, as of its last change or at most a second ago.
@@ -134,6 +221,9 @@ impl Routing {
             is_gateway: first.role == Role::Gateway,
             status: Mutex::new(Arc::new(first)),
             listeners: Mutex::default(),
+            documents: DocumentsRoom::default(),
+            traces: Mutex::default(),
+            next_trace: AtomicU32::new(0),
         }
     }
 
@@ -145,7 +235,17 @@ impl Routing {
         *self.status.lock() = Arc::new(status);
     }
 
+    fn next_trace(&self) -> u32 {
+        self.next_trace.fetch_add(1, Ordering::Relaxed)
+    }
+
     fn hear(&self, output: &Output) {
+        if let Output::Traced(trace) = output
+            && let Some(waiting) = self.traces.lock().remove(&trace.number)
+        {
+            // Whoever has waited for long enough is gone.
+            let _ = waiting.try_send(trace.clone());
+        }
         self.listeners.lock().iter().for_each(|listener| listener(output));
     }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use sealane_frame::{GroupTag, PeerTag};
 use sealane_seal::Slot;
 
+use crate::messages::Trace;
 use crate::{Address, InterfaceId, Medium, Span, Table, Urgency};
 
 /// What happens to a machine.
@@ -45,12 +46,34 @@ pub enum Input<'a> {
         /// How many.
         frames: u16,
     },
+    /// Somebody wants to know which way leads to a machine.
+    Trace {
+        /// The machine.
+        to: Slot,
+        /// What the answer gives back.
+        number: u32,
+    },
     /// How busy the radio finds its channel.
     Load {
         /// Where.
         interface: InterfaceId,
         /// The share of time, in millionths.
         busy_ppm: u32,
+    },
+    /// What the machine's hellos say of the documents that it holds.
+    Digest {
+        /// Nothing where it holds none at all.
+        digest: Option<[u8; 8]>,
+    },
+    /// A message about documents for neighbours. It waits for air time, as far as there is room
+    /// ([`crate::Mesh::documents_room`]).
+    Documents {
+        /// For whom.
+        to: Audience,
+        /// In which share of the air time.
+        urgency: Urgency,
+        /// The message.
+        message: &'a [u8],
     },
     /// Time has passed.
     Tick,
@@ -75,10 +98,40 @@ pub enum Output {
         /// The frame.
         frame: Vec<u8>,
     },
+    /// A neighbour has said what it holds of documents, in a hello.
+    Digest {
+        /// Who.
+        by: Slot,
+        /// What.
+        digest: [u8; 8],
+    },
+    /// A neighbour has sent a message about documents.
+    Documents {
+        /// Who.
+        by: Slot,
+        /// Its address.
+        tag: PeerTag,
+        /// The message.
+        message: Vec<u8>,
+    },
     /// Other routes are in use.
     Table(Arc<Table>),
+    /// The way to a machine, which was asked for.
+    Traced(Trace),
     /// Something that people want to know.
     Event(Event),
+}
+
+/// Which neighbours are to take a message about documents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Audience {
+    /// One, where it is heard best.
+    One(Slot),
+    /// All, or all but the one that has brought what the message is about.
+    All {
+        /// That one.
+        but: Option<Slot>,
+    },
 }
 
 /// Who is to take a unit.
@@ -167,6 +220,10 @@ pub struct Counters {
     pub carried: u64,
     /// Frames to everybody that were sent on, the own ones too.
     pub flooded: u64,
+    /// Messages about documents that were sent.
+    pub documents: u64,
+    /// The bytes of them, without those of the link.
+    pub documents_bytes: u64,
     /// Frames to everybody that were not sent on since others had done so.
     pub suppressed: u64,
     /// Frames given to this machine.

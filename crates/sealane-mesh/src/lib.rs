@@ -62,14 +62,19 @@ mod voice;
 pub use budget::Urgency;
 pub use config::{Address, Config, InterfaceId, Medium, Role};
 pub use error::{ERRORS, MeshError};
-pub use exchange::{Counters, Event, Input, NeighbourStatus, Output, Sources, To, WayStatus};
+pub use exchange::{
+    Audience, Counters, Event, Input, NeighbourStatus, Output, Sources, To, WayStatus,
+};
 pub use hello::{
-    DISTANCE_BYTES, Distance, ECHO_BYTES, Echo, HELLO_BYTES_MIN, Hello, INFINITE, INTERVAL_STEP,
-    LISTED_BYTES, Listed,
+    DIGEST_BYTES, DISTANCE_BYTES, Distance, ECHO_BYTES, Echo, HELLO_BYTES_MIN, Hello, INFINITE,
+    INTERVAL_STEP, LISTED_BYTES, Listed,
 };
 pub use hop::{HOP_SEAL_BYTES, HopReader, HopSender, HopWriter};
 pub use keys::{Keys, Member, Provision, Rekeyed};
 pub use mesh::Mesh;
-pub use messages::{Advertised, MessageType, Missing, Probe, Report, Request, RouteMessage};
+pub use messages::{
+    Advertised, MessageType, Missing, Probe, Report, Request, RouteMessage, Trace, TraceHop,
+    TraceWay,
+};
 pub use table::{Hop, Route, Table};
 pub use time::{Span, Time};

@@ -27,6 +27,8 @@ sealane_message::limits! {
     MAX_FLOODS_WAITING: usize = 64, "frames";
     /// Of those, frames that one neighbour brought. A further one is dropped.
     MAX_FLOODS_OF_ONE: usize = 16, "frames";
+    /// Messages about documents that wait. A further one is dropped.
+    MAX_DOCUMENTS_WAITING: usize = 8, "messages";
     /// Frames to everybody that are remembered, twice. The oldest are forgotten.
     MAX_FLOODS_KNOWN: usize = 4096, "frames";
     /// Frames that wait for one neighbour that sleeps. The oldest is dropped.
@@ -35,6 +37,11 @@ sealane_message::limits! {
     MAX_SENT_PARTS: usize = 16, "frames";
     /// Frames of which parts are asked for again. The oldest is forgotten.
     MAX_WANTED_PARTS: usize = 32, "frames";
+    /// Machines on the way to another one that a trace lists.
+    MAX_TRACE_HOPS: usize = 15, "machines";
+    /// Questions of traces that one machine takes from neighbours in a second, and as many answers. A
+    /// further one is dropped.
+    MAX_TRACES_PER_SECOND: u32 = 10, "traces a second";
     /// How often missing parts of one frame are asked for.
     MAX_PART_ROUNDS: u8 = 8, "times";
     /// Bytes of frames in parts that an interface holds.

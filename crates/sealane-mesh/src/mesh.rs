@@ -22,10 +22,12 @@ use crate::{
 };
 
 mod carry;
+mod documents;
 mod hear;
 mod settle;
 mod tell;
 mod tick;
+mod trace;
 
 /// One machine of a mesh.
 pub struct Mesh {
@@ -46,9 +48,12 @@ pub struct Mesh {
     routes: Routes,
     own_sequence: u16,
     own_raised: Time,
+    traces: trace::Traces,
     /// Requests that were passed on lately.
     requests: VecDeque<(Request, Time)>,
     floods: Floods,
+    /// What hellos say of the documents that are held.
+    digest: Option<[u8; 8]>,
     reports: Reports,
     /// Whose frames are carried, each with its group; where there is none, everybody's.
     sources: Option<Arc<Sources>>,
@@ -80,6 +85,7 @@ impl Mesh {
         Ok(Self {
             voice: Voice::new(keys)?,
             floods: Floods::new(&config.seed),
+            digest: None,
             config,
             random,
             clock,
@@ -92,6 +98,7 @@ impl Mesh {
             routes: Routes::default(),
             own_sequence: own_sequence as u16,
             own_raised: start,
+            traces: trace::Traces::default(),
             requests: VecDeque::new(),
             reports: Reports::default(),
             sources: None,
@@ -115,12 +122,15 @@ impl Mesh {
             Input::Down { interface } => self.down(interface),
             Input::Heard { interface, from, unit } => self.heard(interface, from, unit),
             Input::Data { frame } => self.originate(frame),
+            Input::Trace { to, number } => self.trace(to, number),
             Input::Came { source, frames } => self.came(source, frames),
             Input::Load { interface, busy_ppm } => {
                 if let Some(interface) = self.interfaces.get_mut(&interface) {
                     interface.load = (busy_ppm.min(ALWAYS_PPM) / 3922).min(255) as u8;
                 }
             }
+            Input::Digest { digest } => self.digest = digest,
+            Input::Documents { to, urgency, message } => self.tell_documents(to, urgency, message),
             Input::Tick => {}
         }
         self.tick();

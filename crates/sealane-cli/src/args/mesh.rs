@@ -1,5 +1,6 @@
 //! `sealane mesh`.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -29,6 +30,8 @@ pub enum MeshVerb {
     Up(Up),
     /// Show what a relay or end on this machine does: neighbours, routes, drops
     Status(Status),
+    /// Show which way leads to another machine, and why: each machine on it with its other ways
+    Trace(Trace),
 }
 
 /// `sealane mesh up`.
@@ -43,6 +46,10 @@ pub struct Up {
     /// Write all that its links carry to FILE, as pcap: for tshark and `sealane inspect`
     #[arg(long, value_name = "FILE")]
     pub capture: Option<PathBuf>,
+    /// Serve a page of the team to browsers on this machine: who is well, where, who has
+    /// acknowledged
+    #[arg(long, value_name = "ADDRESS")]
+    pub view: Option<SocketAddr>,
 }
 
 /// `sealane mesh status`.
@@ -57,4 +64,15 @@ pub struct Status {
     /// How often to look
     #[arg(long, value_name = "TIME", value_parser = times::duration, default_value = "1s")]
     pub every: Duration,
+}
+
+/// `sealane mesh trace`.
+#[derive(Debug, Args)]
+pub struct Trace {
+    /// The configuration that the relay or end on this machine was started with
+    #[arg(value_name = "CONFIG")]
+    pub file: PathBuf,
+    /// The machine: its slot in the mesh's group
+    #[arg(value_name = "SLOT")]
+    pub slot: u16,
 }
