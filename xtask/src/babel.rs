@@ -13,8 +13,7 @@ use crate::process::{self, Outcome, SHIP};
 use live::Live;
 use routers::{Router, SETTINGS, Sealane};
 
-/// How long routes may take to be found, and how long control is counted then, in seconds.
-const MOST_S: u64 = 45;
+/// How long control is counted, in seconds.
 const WINDOW_S: u64 = 15;
 /// Probes of a failing relay: how often, how many, and when the relay is killed.
 const PROBE_MS: u64 = 50;
@@ -30,6 +29,8 @@ struct Topology {
     name: &'static str,
     machines: usize,
     loss: &'static str,
+    /// How long routes may take to be found, in seconds. Then control is counted.
+    most_s: u64,
     /// Tables of machines but for what they run, each closed by it.
     nodes: &'static [&'static str],
 }
@@ -38,6 +39,7 @@ const CHAIN: Topology = Topology {
     name: "chain of 8",
     machines: 8,
     loss: "0.1",
+    most_s: 45,
     nodes: &["name = \"n\"\ncount = 8\nline = [200, 0]"],
 };
 const CELLS: [Topology; 2] = [
@@ -45,12 +47,14 @@ const CELLS: [Topology; 2] = [
         name: "cell of 22",
         machines: 22,
         loss: "0.1",
+        most_s: 30,
         nodes: &["name = \"n\"\ncount = 22\nring_m = 50"],
     },
     Topology {
         name: "cell of 50",
         machines: 50,
         loss: "0.1",
+        most_s: 30,
         nodes: &["name = \"n\"\ncount = 50\nring_m = 50"],
     },
 ];
@@ -59,6 +63,7 @@ const ROW: Topology = Topology {
     name: "row of 4",
     machines: 4,
     loss: "0",
+    most_s: 60,
     nodes: &["name = \"n\"\ncount = 4\nline = [200, 0]"],
 };
 /// Two ways of two hops.
@@ -66,6 +71,7 @@ const DIAMOND: Topology = Topology {
     name: "two ways",
     machines: 4,
     loss: "0",
+    most_s: 60,
     nodes: &[
         "name = \"from\"",
         "name = \"via\"\ncount = 2\nat = [200, -60]\nline = [0, 120]",
@@ -93,7 +99,7 @@ struct Work {
 pub(crate) fn run(arguments: &[String]) -> Outcome {
     let programs = match arguments {
         [] => built()?,
-        [folder] => PathBuf::from(folder),
+        [folder] => std::fs::canonicalize(folder).map_err(|error| format!("{folder}: {error}"))?,
         [_, other, ..] => return Err(format!("babel has no argument `{other}`")),
     };
     crate::needs::babel()?;
@@ -104,7 +110,8 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     std::fs::create_dir_all(&work.folder).map_err(failed)?;
     let version = process::program("babeld").arg("-V").output().map_err(failed)?;
     println!("{}", String::from_utf8_lossy(&version.stderr).lines().next().unwrap_or_default());
-    println!("radio: 802.11p at 6 Mbit/s, range 250 m, no fading; what it loses stands beside\n");
+    println!("radio: 802.11p at 6 Mbit/s, range 250 m, no fading; what it loses stands beside");
+    println!("two of Sealane's processes are ends of another group, and announce themselves\n");
     println!(
         "{:<22} {:<29} {:>13} {:>15} {:>13}",
         "places, loss", "who", "all routes, s", "B/s per machine", "air of all, %"
@@ -135,7 +142,7 @@ fn routers(sealane: &Sealane) -> impl Iterator<Item = Router<'_>> {
 
 fn tell(topology: &Topology, who: &str, figures: &Figures) {
     let Figures { routes_s, bytes, air } = figures;
-    let routes = routes_s.map_or(format!("> {MOST_S}"), |s| format!("{s:.1}"));
+    let routes = routes_s.map_or(format!("> {}", topology.most_s), |s| format!("{s:.1}"));
     let places = format!("{}, {} lost", topology.name, topology.loss);
     println!("{places:<22} {who:<29} {routes:>13} {bytes:>15.1} {:>13.3}", air * 100.0);
 }

@@ -2,7 +2,7 @@
 //! tools, and each place that the simulator tells of is compared with SUMO's.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use crate::babel::log::{number, of_kind};
@@ -35,7 +35,7 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
             process::run(build.args(["build", "--profile", SHIP, "--package", "sealane-sim"]))?;
             process::target().join(SHIP)
         }
-        [folder] => PathBuf::from(folder),
+        [folder] => std::fs::canonicalize(folder).map_err(|error| format!("{folder}: {error}"))?,
         [_, other, ..] => return Err(format!("sumo has no argument `{other}`")),
     };
     crate::needs::sumo()?;

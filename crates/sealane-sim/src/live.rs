@@ -37,6 +37,7 @@ const LOOKS: Duration = Duration::from_secs(1);
 ///
 /// [`SimError::Live`], and those of [`Run::finish`].
 pub(crate) fn run(run: Run<'_>, setting: &Setting<'_>) -> Result<Outcome, SimError> {
+    setting.page.map_or(Ok(()), page::check)?;
     let stage = Stage::open(run.scenario(), setting)?;
     let (counter, door) = Counter::open(setting.file)?;
     let (name, socket) = (&run.scenario().name, orders::socket(setting.file));

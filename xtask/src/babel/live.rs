@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 use super::log::{number, read, sent};
 use super::routers::{PREFIX, Router};
 use super::{
-    DIAMOND, Figures, IPERF_S, KILL_AFTER_S, KILLS, MOST_S, PROBE_MS, PROBES, ROW, Topology,
-    WINDOW_S, Work, keep,
+    DIAMOND, Figures, IPERF_S, KILL_AFTER_S, KILLS, PROBE_MS, PROBES, ROW, Topology, WINDOW_S,
+    Work, keep,
 };
 use crate::process::{self, Outcome};
 
 /// After a kill, the relay that is back is known again.
-const BACK: Duration = Duration::from_secs(10);
+const BACK: Duration = Duration::from_secs(5);
 /// A run that is late by more has measured something else.
 const LATE_US: u64 = 50_000;
 
@@ -43,7 +43,7 @@ impl<'w> Live<'w> {
         sim.stdin(Stdio::null()).stdout(file(&log)?).stderr(file(&said)?);
         let child = sim.spawn().map_err(|error| format!("sealane-sim: {error}"))?;
         let mut live = Self { work, router, child, scenario, log };
-        let end = Instant::now() + Duration::from_secs(MOST_S);
+        let end = Instant::now() + Duration::from_secs(topology.most_s);
         while live.ctl(&["status"]).is_err() {
             let has_ended = live.child.try_wait().is_ok_and(|status| status.is_some());
             if has_ended || Instant::now() > end {
@@ -66,7 +66,8 @@ impl<'w> Live<'w> {
     }
 
     /// Waits until all have routes to all.
-    fn routes(&self, names: &[String]) -> Outcome<Option<u64>> {
+    fn routes(&self, topology: &Topology) -> Outcome<Option<u64>> {
+        let names = topology.names();
         let mut without: Vec<&String> = names.iter().collect();
         loop {
             without.retain(|name| self.router.known(name) < names.len() - 1);
@@ -74,7 +75,7 @@ impl<'w> Live<'w> {
             if without.is_empty() {
                 return Ok(Some(now));
             }
-            if now > MOST_S * 1_000_000 {
+            if now > topology.most_s * 1_000_000 {
                 return Ok(None);
             }
             std::thread::sleep(Duration::from_millis(100));
@@ -82,9 +83,9 @@ impl<'w> Live<'w> {
     }
 
     pub(super) fn figures(self, topology: &Topology) -> Outcome<Figures> {
-        let routes_us = self.routes(&topology.names())?;
+        let routes_us = self.routes(topology)?;
         // Control is counted at the same age of the mesh, whenever routes were found.
-        let since = MOST_S * 1_000_000;
+        let since = topology.most_s * 1_000_000;
         while self.now_us()? < since + WINDOW_S * 1_000_000 {
             std::thread::sleep(Duration::from_millis(500));
         }
@@ -103,7 +104,7 @@ impl<'w> Live<'w> {
         let wanted = DIAMOND.machines - 1;
         let mut lost = vec![];
         for _ in 0..KILLS {
-            let end = Instant::now() + Duration::from_secs(MOST_S);
+            let end = Instant::now() + Duration::from_secs(DIAMOND.most_s);
             while ends.iter().any(|name| self.router.known(name) < wanted) && Instant::now() < end {
                 std::thread::sleep(Duration::from_millis(200));
             }
@@ -139,7 +140,7 @@ impl<'w> Live<'w> {
 
     /// Has programs talk from end to end over all hops, and demands that the run is not late.
     pub(super) fn talk(self) -> Outcome {
-        self.routes(&ROW.names())?.ok_or("the row has found no routes")?;
+        self.routes(&ROW)?.ok_or("the row has found no routes")?;
         let target = self.router.address(ROW.machines - 1);
         let on = |name: &str, words: &[&str]| {
             let mut command = process::program("ip");

@@ -38,12 +38,18 @@ struct Request {
     length: usize,
 }
 
+/// Whether a page may be served there.
+pub(super) fn check(address: SocketAddr) -> Result<(), SimError> {
+    match address.ip().is_loopback() {
+        true => Ok(()),
+        false => Err(SimError::Live(format!("the page at {address}: only on loopback"))),
+    }
+}
+
 /// Serves the page, and gives its address with the key.
 pub(super) fn serve(address: SocketAddr, title: &str, door: Door) -> Result<String, SimError> {
+    check(address)?;
     let failed = |cause: io::Error| SimError::Live(format!("the page at {address}: {cause}"));
-    if !address.ip().is_loopback() {
-        return Err(failed(io::Error::other("it is served on loopback only")));
-    }
     let mut random = [0; 16];
     std::fs::File::open("/dev/urandom")
         .and_then(|mut file| file.read_exact(&mut random))
