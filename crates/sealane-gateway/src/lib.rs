@@ -61,7 +61,7 @@ pub use error::{ERRORS, GatewayError};
 pub use gateway::{Gateway, GatewaySettings};
 pub use hub::HubAccess;
 pub use intake::{HeardStatus, Intake};
-pub use queue::{Loss, Lost, QueueStatus};
+pub use queue::{Followed, Loss, Lost, QueueStatus};
 pub use status::GatewayStatus;
 pub use stream::{MeshStream, Urgency};
 pub use upload::{HeldStream, HubState, HubStatus};
