@@ -259,6 +259,12 @@ const PROOFS: &[Proof] = &[
         environment: &[("SEALANE_SECONDS", "60")],
     },
     Proof {
+        name: "documents",
+        shows: "1,000 lives of 20 machines over 7 bad hops end with the same bytes; cost by medium",
+        runs: Runs::Test { package: "sealane-document", named: "field::" },
+        environment: &[("SEALANE_SEEDS", "1000"), ("SEALANE_MEDIUM", "all")],
+    },
+    Proof {
         name: "radios",
         shows: "1,000 LoRa radios of the mesh for an hour: how fast, nobody over its share",
         runs: Runs::Test { package: "sealane-sim", named: "a_thousand_radios" },

@@ -185,6 +185,9 @@ impl Driver {
                     self.routing.hear(&Output::Deliver { frame: frame.clone() });
                     self.deliver(frame);
                 }
+                output @ (Output::Digest { .. } | Output::Documents { .. }) => {
+                    self.routing.hear(&output);
+                }
                 Output::Event(event) => {
                     self.status.own_slot_heard += u64::from(event == Event::OwnSlotHeard);
                     self.refreshed = Time(0);

@@ -32,6 +32,7 @@ fn hello() -> impl Strategy<Value = Hello> {
                 neighbours,
                 echoes,
                 gateways,
+                digest: (sequence % 2 == 0).then_some([sequence as u8; 8]),
             }
         },
     )
