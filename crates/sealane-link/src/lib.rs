@@ -61,6 +61,7 @@ mod quota;
 mod relay;
 mod reload;
 mod routing;
+mod documents_config;
 mod routing_config;
 mod status;
 mod table;
@@ -100,6 +101,7 @@ pub use routing::{
     Full, Listener, LocalInput, Machine, RouteStatus, Router, RoutingNeighbour, RoutingStatus,
     RoutingWay, Spent, drops as mesh_drops, part_name,
 };
+pub use documents_config::DocumentsConfig;
 pub use routing_config::{
     Discovery, LinkMedium, RoutingConfig, RoutingRole, USUAL_MULTICAST_V4, USUAL_MULTICAST_V6,
 };

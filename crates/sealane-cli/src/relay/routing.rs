@@ -58,6 +58,11 @@ impl Routing {
         Ok(self.member.source()?)
     }
 
+    /// The slot of this machine in the mesh's group.
+    pub(crate) fn slot(&self) -> Slot {
+        self.member.slot()
+    }
+
     /// Goes on beside a relay that runs.
     pub(crate) fn follow_with(&mut self, relay: &Relay) {
         self.router = relay.router();

@@ -24,7 +24,7 @@ fn write_all(net: &mut Net, node: usize, round: u8) {
     net.write(node, 3, &[0, round, 0, 0, 0, 0, 0, 1, 0]);
     net.write(node, 4, &[0, round, 0, 0, 0, 0, 0, 1, 2, 3, 0, 1, 2, 3, 0]);
     net.write(node, 72, &[round; 40]);
-    if node % 5 == 0 {
+    if node.is_multiple_of(5) {
         net.write(node, 5, b"all well here");
     }
 }
@@ -218,9 +218,9 @@ fn gossip(net: &mut Net, lengths: &[usize], mtu: usize) -> u64 {
         for (node, has) in before.iter().enumerate() {
             for frame in (0..lengths.len()).filter(|frame| has[*frame]) {
                 bytes += unit(lengths[frame]) + 2 * (parts(lengths[frame]) - 1);
-                for other in 0..ROWS.len() {
+                for (other, held) in held.iter_mut().enumerate() {
                     let comes = (0..parts(lengths[frame])).all(|_| net.random.below(100) >= 30);
-                    held[other][frame] |= comes && net.near.contains(&(node, other));
+                    held[frame] |= comes && net.near.contains(&(node, other));
                 }
             }
         }

@@ -67,7 +67,8 @@ fn values_that_cannot_be_are_refused() {
         (0, 0x00, MeshError::UnknownVersion),
         (0, 0x49, MeshError::Range),
         (0, 0x70, MeshError::Range),
-        (1, 4, MeshError::Range),
+        (1, 4, MeshError::Truncated),
+        (1, 8, MeshError::Range),
         (14, 33, MeshError::Range),
         (14, 1, MeshError::Truncated),
     ] {
