@@ -3,6 +3,7 @@
 //! of them is killed.
 
 mod field;
+mod reaches_the_cloud;
 
 use std::net::UdpSocket;
 use std::time::{Duration, Instant};
