@@ -1,16 +1,14 @@
 //! `sealane gateway`.
 
+mod follower;
+
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
-use sealane_document::Cursor;
 use sealane_document::limits::kept;
 use sealane_frame::{FrameView, GroupTag, PeerTag};
-use sealane_gateway::limits::MAX_QUEUE_COMMIT;
-use sealane_gateway::{
-    Followed, Gateway, GatewayError, GatewaySettings, HubAccess, Intake, PutDown,
-};
+use sealane_gateway::{Gateway, GatewayError, GatewaySettings, HubAccess, Intake, PutDown};
 use sealane_link::{
     Arrival, Beside, CarriedType, End, GatewayConfig, LinkError, Port, Relay, Take, Who,
 };
@@ -18,12 +16,13 @@ use sealane_message::DataType;
 
 use crate::args::key::KeysArgs;
 use crate::args::operate::Gateway as Args;
-use crate::documents::{Documents, StoreFollower};
+use crate::documents::Documents;
 use crate::relay::{
     BEAT, Page, Plan, Routing, Tell, Told, create, read, refused, started, tell, tell_reload,
 };
 use crate::signals::Signals;
 use crate::{Failure, Terminal};
+use follower::Follower;
 
 /// Brings frames to the hub, and its own into the mesh, until Ctrl-C or SIGTERM. SIGHUP reads the
 /// configuration and its cards again.
@@ -50,7 +49,8 @@ pub async fn run(args: &Args, terminal: &mut Terminal) -> Result<(), Failure> {
     let documents = slot.map(open).transpose()?.flatten();
     let _ = ways.set(Ways::of(&relay, documents.as_ref(), tag));
     if let Some(documents) = &documents {
-        documents.follow_by(follower(&gateway, tag))?;
+        let mut follower = Follower::new(&gateway, tag);
+        documents.follow_by(Box::new(move |store| follower.look(store)))?;
     }
     gateway.serve(&groups(&plan));
     let (watch, of) = (relay.watch(), Arc::clone(&gateway));
@@ -147,31 +147,6 @@ fn put_by(ways: &Arc<OnceLock<Ways>>) -> PutDown {
         if let Some(ways) = ways.get() {
             ways.put(frame);
         }
-    })
-}
-
-/// Takes the documents that neighbours bring, as far as they were not taken before. What the queue
-/// does not keep now it is given again.
-fn follower(gateway: &Arc<Gateway>, own: PeerTag) -> StoreFollower {
-    let (gateway, mut followed) = (Arc::clone(gateway), None);
-    Box::new(move |store| {
-        let id = store.id();
-        // If the queue cannot be read now, it is asked again at the next look.
-        let Some(mut at) = followed.or_else(|| gateway.followed(id).ok()) else { return };
-        loop {
-            let mut fresh = store.since(Cursor(at), MAX_QUEUE_COMMIT);
-            let Some(last) = fresh.last().map(|last| last.at.0) else { break };
-            // What came together goes on in the order of its origins.
-            fresh.sort_by_key(|one| (one.entry.origin, one.entry.data_type, one.entry.stamp));
-            // What this machine was given by the hub is there already.
-            let brought = fresh.iter().filter(|one| one.from != own);
-            let frames = brought.map(|one| &one.entry.frame()[..]);
-            if gateway.follow(frames, Followed { store: id, at: last }).is_err() {
-                break;
-            }
-            at = last;
-        }
-        followed = Some(at);
     })
 }
 

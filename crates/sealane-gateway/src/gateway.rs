@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
 use parking_lot::Mutex;
@@ -43,6 +43,7 @@ pub struct Gateway {
     kept: Arc<Notify>,
     told: Arc<Mutex<UploadTold>>,
     disk_fault: Arc<Mutex<Option<String>>>,
+    late: AtomicU64,
     down_types: Vec<DataType>,
     down: Down,
     readers: Mutex<Readers>,
@@ -93,6 +94,7 @@ impl Gateway {
             kept,
             told,
             disk_fault,
+            late: AtomicU64::new(0),
             down_types: settings.down.clone(),
             down,
             readers: Mutex::default(),
@@ -117,7 +119,7 @@ impl Gateway {
     }
 
     /// Takes frames of a store of documents, in their order, and remembers with them how far the
-    /// store was followed. It waits for the disk: they are kept then.
+    /// store was followed, and how many came late. It waits for the disk: they are kept then.
     ///
     /// # Errors
     ///
@@ -126,7 +128,9 @@ impl Gateway {
         &self,
         frames: impl Iterator<Item = &'f [u8]>,
         followed: Followed,
+        late: u64,
     ) -> Result<(), GatewayError> {
+        self.late.store(late, Ordering::Relaxed);
         let frames = self.intake.choose(frames);
         let kept = self.queue.put_followed(&frames, followed);
         *self.disk_fault.lock() = kept.as_ref().err().map(ToString::to_string);
@@ -158,6 +162,7 @@ impl Gateway {
             queue: self.queue.status(),
             queue_fault: disk.or_else(|| told.fault.clone()),
             heard: self.intake.status(),
+            late: self.late.load(Ordering::Relaxed),
             stored: told.stored,
             replayed: told.replayed,
             held: told.held.clone(),
