@@ -64,9 +64,7 @@ pub async fn emergency(args: &Emergency, terminal: &mut Terminal) -> Result<(), 
         EmergencyVerb::Clear(Call { held, slot, number }) => {
             Ok(connect(&held.file).await?.clear(*slot, *number).await?)
         }
-        EmergencyVerb::Ls(held) => {
-            show(&connect(&held.file).await?.emergencies().await?, terminal)
-        }
+        EmergencyVerb::Ls(held) => show(&connect(&held.file).await?.emergencies().await?, terminal),
     }
 }
 

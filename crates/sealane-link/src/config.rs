@@ -9,6 +9,7 @@ use serde::{Deserialize, Deserializer};
 
 use crate::LinkError;
 use crate::address::Address;
+use crate::documents_config::DocumentsConfig;
 use crate::gateway_config::GatewayConfig;
 use crate::limits::{
     MAX_LINK_CONFIG_BYTES, MAX_NEIGHBOURS, MAX_RELAY_LINKS, MAX_ROUTES, MAX_UNIT_BYTES,
@@ -16,7 +17,6 @@ use crate::limits::{
 };
 use crate::memory::MemoryNet;
 use crate::mesh_config::MeshConfig;
-use crate::documents_config::DocumentsConfig;
 use crate::routing_config::{Discovery, DiscoveryText, LinkMedium, RoutingConfig};
 use crate::tag;
 

@@ -39,6 +39,7 @@ mod card;
 mod config;
 mod counters;
 mod desk;
+mod documents_config;
 mod error;
 mod ethernet;
 mod everybody;
@@ -61,7 +62,6 @@ mod quota;
 mod relay;
 mod reload;
 mod routing;
-mod documents_config;
 mod routing_config;
 mod status;
 mod table;
@@ -83,6 +83,7 @@ pub use config::{
     Wire,
 };
 pub use counters::{Reason, Tally, Volume};
+pub use documents_config::DocumentsConfig;
 pub use error::{ERRORS, LinkError};
 pub use ethernet::{ETHER_TYPE, ETHERNET_HEADER_BYTES};
 pub use gateway_config::{CarriedType, GatewayConfig};
@@ -101,7 +102,6 @@ pub use routing::{
     Full, Listener, LocalInput, Machine, RouteStatus, Router, RoutingNeighbour, RoutingStatus,
     RoutingWay, Spent, drops as mesh_drops, part_name,
 };
-pub use documents_config::DocumentsConfig;
 pub use routing_config::{
     Discovery, LinkMedium, RoutingConfig, RoutingRole, USUAL_MULTICAST_V4, USUAL_MULTICAST_V6,
 };

@@ -29,6 +29,9 @@ sealane_message::limits! {
     MAX_SIM_DELIVERIES: u64 = 1 << 28, "deliveries";
     /// What a run has yet to do. A run that comes to more ends with an error.
     MAX_SIM_PENDING: usize = 1 << 20, "steps";
+    /// Pairs of machines in reach of each other whose distance is remembered while nobody moves, on
+    /// one medium. Of more it is reckoned anew.
+    MAX_SIM_NEARS: usize = 1 << 20, "pairs";
     /// Units that wait for one radio of one machine. A further one is dropped and counted.
     MAX_PORT_WAITING: usize = 64, "units";
     /// A unit that a machine sends, on whatever medium. The medium bounds it further.

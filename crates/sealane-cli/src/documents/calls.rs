@@ -44,8 +44,8 @@ impl Desk {
 
     fn list(&mut self, of: Option<DataType>, slot: Option<u64>) -> Value {
         let entries = self.entries(of).into_iter();
-        let entries =
-            entries.filter(|entry| slot.is_none_or(|slot| u64::from(entry.origin.number()) == slot));
+        let entries = entries
+            .filter(|entry| slot.is_none_or(|slot| u64::from(entry.origin.number()) == slot));
         let items = entries.filter_map(|entry| self.shown(&entry)).collect();
         map(vec![("items", Value::Array(items))])
     }

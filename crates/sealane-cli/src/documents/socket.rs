@@ -21,10 +21,8 @@ const ASKED_BYTES_MAX: u64 = 1 << 16;
 
 /// Serves a socket that only this user can open. One that nobody serves any more is taken over.
 pub(super) fn serve(path: &Path, tasks: SyncSender<Task>) -> Result<JoinHandle<()>, Failure> {
-    let failed = |cause: std::io::Error| Failure::File {
-        file: path.to_owned(),
-        cause: cause.to_string(),
-    };
+    let failed =
+        |cause: std::io::Error| Failure::File { file: path.to_owned(), cause: cause.to_string() };
     if std::os::unix::net::UnixStream::connect(path).is_err() && path.exists() {
         std::fs::remove_file(path).map_err(failed)?;
     }

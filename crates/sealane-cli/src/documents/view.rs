@@ -140,7 +140,8 @@ fn put_call(call: &Value, people: &BTreeMap<u64, Person<'_>>, now: u64, out: &mu
         });
         names.collect::<Vec<_>>().join(", ")
     };
-    let (class, state) = if is_over { ("call over", "is over") } else { ("call", "calls for help") };
+    let (class, state) =
+        if is_over { ("call over", "is over") } else { ("call", "calls for help") };
     let _ = write!(
         out,
         "<p class=\"{class}\"><b>{} {state}</b> ({}, {} ago): {}<br>acknowledged by: {}",

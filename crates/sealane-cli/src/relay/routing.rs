@@ -50,17 +50,17 @@ impl Routing {
         Ok(Some((Routing { member, router: None, known, said: None }, machine)))
     }
 
+    /// The slot of this machine in the mesh's group.
+    pub(crate) fn slot(&self) -> Slot {
+        self.member.slot()
+    }
+
     /// The machine's own address in the mesh.
     ///
     /// # Errors
     /// What the group refuses.
     pub(crate) fn tag(&self) -> Result<PeerTag, Failure> {
         Ok(self.member.source()?)
-    }
-
-    /// The slot of this machine in the mesh's group.
-    pub(crate) fn slot(&self) -> Slot {
-        self.member.slot()
     }
 
     /// Goes on beside a relay that runs.

@@ -95,7 +95,7 @@ impl Run<'_> {
             // What it sends of its own and of others looks alike from here.
             return self.watch.loses(self.now, node, Loss::Captured);
         }
-        let slot = self.slots.put(unit);
+        let slot = self.slots.put(unit.into());
         self.slots.set_cover(slot, cover);
         self.queue(medium, node, Waiting { slot, to, urgency: Urgency::Normal })
     }

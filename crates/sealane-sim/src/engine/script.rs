@@ -4,8 +4,9 @@ use super::body::Waiting;
 use super::ledger::{Asked, Entry};
 use super::{Event, Medium, Run};
 use crate::node::{Input, Program, To, Urgency};
+use crate::random::Odds;
 use crate::scenario::{Act, Capture, Receivers};
-use crate::watch::Happening;
+use crate::watch::{Happening, Loss};
 use crate::{SimError, Span, Time};
 
 /// How often a machine that was taken makes noise, and how much at once at most.
@@ -33,7 +34,7 @@ impl Run<'_> {
         body.wakes = None;
         let (life, place) = (body.life, body.place);
         let Some(plan) = self.scenario.nodes.get(node as usize) else { return Ok(()) };
-        let program = Program::new(&plan.kind, &self.crew, self.seed, node, life, now);
+        let program = Program::new(plan, &self.crew, self.seed, node, life, now);
         let media: Vec<_> = plan.media.iter().copied().enumerate().collect();
         let sleep = plan.sleep;
         if let Some(slot) = self.programs.get_mut(node as usize) {
@@ -94,7 +95,7 @@ impl Run<'_> {
         if is_awake {
             // What it would have done meanwhile it does now, and what waits is sent.
             self.give(node, Input::Tick)?;
-            media.into_iter().for_each(|medium| self.contend(medium, node));
+            media.into_iter().try_for_each(|medium| self.contend(medium, node))?;
         }
         Ok(())
     }
@@ -153,7 +154,10 @@ impl Run<'_> {
     pub(super) fn fill_cells(&mut self) {
         for (number, medium) in (0..).zip(&mut self.media) {
             let cells = match medium {
-                Medium::Air(air) => &mut air.cells,
+                Medium::Air(air) => {
+                    air.nears.forget();
+                    &mut air.cells
+                }
                 Medium::Lines(lines) => &mut lines.cells,
             };
             let on = (0..).zip(&self.bodies).filter(|(_, body)| body.port_on(number).is_some());
@@ -251,7 +255,7 @@ impl Run<'_> {
             }
             Act::Loss { medium, loss } => {
                 match self.media.get_mut(medium) {
-                    Some(Medium::Air(air)) => air.loss = loss,
+                    Some(Medium::Air(air)) => air.loss = Odds::of(loss),
                     Some(Medium::Lines(lines)) => lines.loss = loss,
                     None => {}
                 }
@@ -265,6 +269,12 @@ impl Run<'_> {
         let Some(body) = self.body_mut(node) else { return Ok(()) };
         body.capture = Some(by);
         let (life, place, is_up) = (body.life, body.place, body.is_up);
+        // What waited for its radios is not sent either, whoever made it.
+        let waiting: Vec<_> = body.ports.iter_mut().flat_map(|port| port.clear()).collect();
+        for unit in waiting {
+            self.slots.release(unit.slot);
+            self.watch.loses(now, node, Loss::Captured)?;
+        }
         if by == Capture::Noise && is_up {
             self.agenda.put(now + NOISE_EVERY, Event::Noise { node, life });
         }
@@ -284,7 +294,7 @@ impl Run<'_> {
             let most = self.scenario.media.get(medium).map_or(0, |plan| plan.profile.unit_bytes());
             let length = 1 + self.noise.below(most.min(NOISE_BYTES) as u64) as usize;
             let unit: Vec<u8> = (0..length).map(|_| self.noise.word() as u8).collect();
-            let slot = self.slots.put(&unit);
+            let slot = self.slots.put(unit.into());
             let unit = Waiting { slot, to: To::Everybody, urgency: Urgency::Control };
             self.queue(medium, node, unit)?;
         }

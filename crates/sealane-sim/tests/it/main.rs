@@ -5,6 +5,7 @@ mod corpus;
 mod draws;
 mod laws;
 mod live;
+mod radios;
 mod repeats;
 mod scenarios;
 

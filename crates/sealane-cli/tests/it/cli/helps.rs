@@ -186,6 +186,8 @@ const NOT_RUN: &[(&str, &str)] = &[
     ("sealane vault key passphrase", "asks on a terminal"),
     ("sealane key passphrase", "asks on a terminal"),
     ("sealane mesh", "needs an interface"),
+    ("sealane doc", "needs a `sealane mesh up`"),
+    ("sealane emergency", "needs a `sealane mesh up`"),
     ("sealane relay", "needs links"),
     ("sealane vault init --vault s3:", "needs a bucket"),
     ("sealane vault import", "needs a store of another program"),
