@@ -159,7 +159,8 @@ fn reload(
     let next = with_own_card(read(&asked.file)?, own_card(&keys.group(&asked.group)?));
     let before = mesh_of(plan).map_err(wrong)?;
     let is_same = mesh_of(&next).map_err(wrong)?.has_interface_of(before);
-    if !is_same || next.config.status != plan.config.status {
+    let kept = (&next.config.status, &next.config.documents);
+    if !is_same || kept != (&plan.config.status, &plan.config.documents) {
         return Err(wrong(LinkError::LinksChanged));
     }
     go_on_with(&next, relay, end).map_err(wrong)?;

@@ -76,7 +76,8 @@ pub async fn run(args: &Args, terminal: &mut Terminal) -> Result<(), Failure> {
 
 fn reload(relay: &Relay, file: &Path, before: &Config) -> Result<(), Failure> {
     let Plan { config, cards } = read(file)?;
-    let taken = match config.status == before.status {
+    let is_same = (&config.status, &config.documents) == (&before.status, &before.documents);
+    let taken = match is_same {
         true => relay.reload(&config, &cards).map(|_| ()),
         false => Err(LinkError::LinksChanged),
     };

@@ -189,6 +189,7 @@ const NOT_RUN: &[(&str, &str)] = &[
     ("sealane doc", "needs a `sealane mesh up`"),
     ("sealane emergency", "needs a `sealane mesh up`"),
     ("sealane relay", "needs links"),
+    ("sealane gateway", "needs links and a hub"),
     ("sealane vault init --vault s3:", "needs a bucket"),
     ("sealane vault import", "needs a store of another program"),
     ("sealane vault key identity sealane1qyqszq", "is no whole key"),

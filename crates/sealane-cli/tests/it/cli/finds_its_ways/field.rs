@@ -200,7 +200,7 @@ impl Field {
 
     /// A file of this test.
     pub(super) fn path(&self, name: &str) -> std::path::PathBuf {
-        self.home.path(name).into()
+        self.home.path(name)
     }
 
     pub(super) fn command(&self, machine: usize) -> Command {
