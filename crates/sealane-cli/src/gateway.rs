@@ -18,7 +18,8 @@ use crate::args::key::KeysArgs;
 use crate::args::operate::Gateway as Args;
 use crate::documents::Documents;
 use crate::relay::{
-    BEAT, Page, Plan, Routing, Tell, Told, create, read, refused, started, tell, tell_reload,
+    BEAT, Page, Plan, Routing, Tell, Teller, Told, create, read, refused, started, tell,
+    tell_reload,
 };
 use crate::signals::Signals;
 use crate::{Failure, Terminal};
@@ -54,8 +55,9 @@ pub async fn run(args: &Args, terminal: &mut Terminal) -> Result<(), Failure> {
     }
     gateway.serve(&groups(&plan));
     let (watch, of) = (relay.watch(), Arc::clone(&gateway));
-    let teller: Tell =
+    let told: Tell =
         Arc::new(move || Told { status: watch.status(), end: None, gateway: Some(of.status()) });
+    let teller = Teller { tell: told, router: relay.router() };
     let _page = Page::serve(&plan.config, teller).await.map_err(wrong)?;
     let waiting = gateway.status().queue.frames;
     let more = vec![("hub", settings.hub.address.as_str().into()), ("waiting", waiting.into())];

@@ -27,6 +27,7 @@ mod hear;
 mod settle;
 mod tell;
 mod tick;
+mod trace;
 
 /// One machine of a mesh.
 pub struct Mesh {
@@ -47,6 +48,7 @@ pub struct Mesh {
     routes: Routes,
     own_sequence: u16,
     own_raised: Time,
+    traces: trace::Traces,
     /// Requests that were passed on lately.
     requests: VecDeque<(Request, Time)>,
     floods: Floods,
@@ -96,6 +98,7 @@ impl Mesh {
             routes: Routes::default(),
             own_sequence: own_sequence as u16,
             own_raised: start,
+            traces: trace::Traces::default(),
             requests: VecDeque::new(),
             reports: Reports::default(),
             sources: None,
@@ -119,6 +122,7 @@ impl Mesh {
             Input::Down { interface } => self.down(interface),
             Input::Heard { interface, from, unit } => self.heard(interface, from, unit),
             Input::Data { frame } => self.originate(frame),
+            Input::Trace { to, number } => self.trace(to, number),
             Input::Came { source, frames } => self.came(source, frames),
             Input::Load { interface, busy_ppm } => {
                 if let Some(interface) = self.interfaces.get_mut(&interface) {
