@@ -213,6 +213,12 @@ const PROOFS: &[Proof] = &[
         environment: &[],
     },
     Proof {
+        name: "field",
+        shows: "field to cloud: a relay and a gateway killed 100 times, the hub down for a minute",
+        runs: Runs::Test { package: CLI, named: "reaches_the_cloud" },
+        environment: &[("SEALANE_KILLS", "100"), ("SEALANE_SECONDS", "60"), DEMANDS],
+    },
+    Proof {
         name: "append",
         shows: "durable appends beside a plain file with fdatasync and a row for each message",
         runs: Runs::Bench { package: "sealane-stream", bench: "append" },

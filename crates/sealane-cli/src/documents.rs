@@ -13,6 +13,7 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 
 use sealane::Value;
 use sealane_document::{Agent, Keeper, Quota, Store};
+use sealane_frame::PeerTag;
 use sealane_group::Member;
 use sealane_link::{Config, LinkError, Relay};
 use sealane_mesh::Output;
@@ -32,11 +33,18 @@ pub(crate) enum Task {
     Ask { asked: Value, answer: oneshot::Sender<Value> },
     /// A program wants to have what is new.
     Watch(mpsc::Sender<Value>),
+    /// Something of this machine follows what is kept.
+    FollowStore(StoreFollower),
+    /// A frame came by other ways than the exchange; `own` is this machine's address.
+    Keep { frame: Vec<u8>, own: PeerTag },
     /// Orders of the group may have been obeyed.
     Follow,
     /// Nothing follows.
     End,
 }
+
+/// Looks at what is kept whenever something may have come.
+pub(crate) type StoreFollower = Box<dyn FnMut(&Store) + Send>;
 
 /// Tasks that wait at most. What neighbours say beyond that is asked for again.
 const TASKS_MAX: usize = 256;
@@ -115,6 +123,22 @@ impl Documents {
             eprintln!("sealane: the team is on http://{address}");
         }
         Ok(())
+    }
+
+    /// Has something follow what is kept, on the thread that keeps it.
+    ///
+    /// # Errors
+    /// [`Failure::Runtime`]: the thread has ended.
+    pub(crate) fn follow_by(&self, follower: StoreFollower) -> Result<(), Failure> {
+        let ended = |_| Failure::Runtime(std::io::ErrorKind::BrokenPipe.into());
+        self.tasks.send(Task::FollowStore(follower)).map_err(ended)
+    }
+
+    /// What has frames kept, and handed on, that came by other ways: for the machine of that
+    /// address. It never waits, and says whether there was room.
+    pub(crate) fn keeper(&self, own: PeerTag) -> impl Fn(Vec<u8>) -> bool + Send + Sync + 'static {
+        let tasks = self.tasks.clone();
+        move |frame| tasks.try_send(Task::Keep { frame, own }).is_ok()
     }
 
     /// Has the thread look whether its group has changed. To be called once a second.

@@ -3,7 +3,7 @@
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
-use sealane::Value;
+use sealane::{Codec, Value};
 use sealane_codec::document::{decode, to_value};
 use sealane_document::agent::{Audience, Duty, GroupKeys, Neighbour};
 use sealane_document::{Agent, Cursor, Entry, stream_name};
@@ -16,7 +16,7 @@ use sealane_seal::policy::{Conditions, Policy};
 use sealane_seal::{Binding, Group, Slot};
 use tokio::sync::mpsc;
 
-use super::{Task, error, map, now_ms};
+use super::{StoreFollower, Task, error, map, now_ms};
 use crate::Failure;
 
 /// How often it is looked whether the mesh has room for more.
@@ -53,6 +53,7 @@ pub(super) struct Desk {
     own: Option<Own>,
     told: Option<[u8; 8]>,
     watchers: Vec<mpsc::Sender<Value>>,
+    followers: Vec<StoreFollower>,
     seen: Cursor,
 }
 
@@ -60,7 +61,7 @@ impl Desk {
     pub(super) fn new(agent: Agent, router: Router, own: Option<Own>) -> Desk {
         let seen = agent.store().since(Cursor::START, usize::MAX).last().map(|last| last.at);
         let seen = seen.unwrap_or(Cursor::START);
-        Desk { agent, router, own, told: None, watchers: vec![], seen }
+        Desk { agent, router, own, told: None, watchers: vec![], followers: vec![], seen }
     }
 
     /// Works until nothing follows.
@@ -72,6 +73,8 @@ impl Desk {
                 Err(RecvTimeoutError::Timeout) => {}
             }
             self.tell();
+            let store = self.agent.store();
+            self.followers.iter_mut().for_each(|follower| follower(store));
         }
     }
 
@@ -91,6 +94,12 @@ impl Desk {
                 let _ = answer.send(said);
             }
             Task::Watch(watcher) => self.watchers.push(watcher),
+            Task::FollowStore(follower) => self.followers.push(follower),
+            Task::Keep { frame, own } => {
+                if let Err(error) = self.agent.write(&frame, own) {
+                    eprintln!("sealane: documents: {error}");
+                }
+            }
             Task::Follow => {
                 if let Err(error) = self.follow() {
                     eprintln!("sealane: documents: {error}; they go on as they were");
@@ -253,7 +262,7 @@ impl Desk {
         let class = own.policy.class_in(&own.group, data_type, &decision);
         let class = class.map_err(|error| error.to_string())?;
         let mut fields = own.sender.fields(class, data_type.number());
-        fields.codec = 0;
+        fields.codec = codec_of(data_type, body);
         let binding = Binding::stream(&stream_name(own.tag, data_type));
         let mut buf = FrameBuf::new();
         let frame = own.sender.seal(&fields, &binding, body, &mut buf);
@@ -263,5 +272,17 @@ impl Desk {
             true => Ok(()),
             false => Err(format!("it was not kept: {taken:?}")),
         }
+    }
+}
+
+/// A map of an application is an envelope, which readers of the stream are shown. Nothing else that
+/// is kept has a codec.
+fn codec_of(data_type: DataType, body: &[u8]) -> u8 {
+    let is_map = sealane_codec::kind(Codec::Json, body) == Some(sealane_codec::Kind::Map);
+    let is_application = data_type.number() >= 64;
+    if is_application && is_map && sealane_codec::decode(Codec::Json, body).is_ok() {
+        Codec::Json as u8
+    } else {
+        0
     }
 }

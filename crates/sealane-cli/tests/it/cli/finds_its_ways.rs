@@ -4,6 +4,7 @@
 
 mod documents;
 mod field;
+mod reaches_the_cloud;
 
 use std::net::UdpSocket;
 use std::time::{Duration, Instant};

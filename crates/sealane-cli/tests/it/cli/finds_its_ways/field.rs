@@ -31,6 +31,11 @@ impl Machine {
         line.trim().trim_end_matches(" kB").parse().unwrap()
     }
 
+    /// Its process: `ip netns exec` becomes the program that it starts.
+    pub(super) fn process(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Ends it as a power cut would.
     pub(super) fn kill(mut self) {
         self.child.kill().unwrap();
@@ -48,7 +53,7 @@ impl Drop for Machine {
 /// All machines, each with a key folder and a slot of the group `roads`; the first is its
 /// authority. Those with an interface are members of `fleet` too.
 pub(super) struct Field {
-    home: Home,
+    pub(super) home: Home,
     names: Vec<&'static str>,
     spaces: Vec<String>,
     wires: Vec<(usize, usize)>,
@@ -165,7 +170,7 @@ impl Field {
         self.write(who, &format!("{head}{links}{routing}{mesh}{}", members.concat()));
     }
 
-    fn write(&self, who: &str, text: &str) {
+    pub(super) fn write(&self, who: &str, text: &str) {
         std::fs::write(self.home.path(&format!("{who}.toml")), text).unwrap();
     }
 
@@ -178,8 +183,12 @@ impl Field {
     pub(super) fn start_with(&self, machine: usize, flags: &[&str]) -> Machine {
         let who = self.names[machine];
         let file = self.home.path(&format!("{who}.toml"));
-        let is_end = std::fs::read_to_string(&file).unwrap().contains("[mesh]");
-        let verb: &[&str] = if is_end { &["mesh", "up", "fleet"] } else { &["relay"] };
+        let text = std::fs::read_to_string(&file).unwrap();
+        let verb: &[&str] = match (text.contains("[mesh]"), text.contains("[gateway]")) {
+            (true, _) => &["mesh", "up", "fleet"],
+            (false, true) => &["gateway"],
+            (false, false) => &["relay"],
+        };
         let mut command = self.command(machine);
         command.arg("--json").args(verb).arg(&file).args(flags).stdin(Stdio::null());
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
