@@ -3,6 +3,7 @@
 mod commands;
 mod corpus;
 mod laws;
+mod mesh;
 mod repeats;
 mod scenarios;
 
