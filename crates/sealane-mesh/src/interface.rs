@@ -42,8 +42,8 @@ pub(crate) struct Interface {
     pub(crate) asks: bool,
     /// When that was done last since somebody was not known.
     pub(crate) asked: Option<Time>,
-    /// How busy the channel is: 255 is always.
-    pub(crate) load: u8,
+    /// How busy the channel is, in millionths, followed with a quarter of each change.
+    busy_ppm: u32,
     /// The time stamps of the last hellos, and when they were sent.
     stamps: VecDeque<(u32, Time)>,
     /// Who has which address.
@@ -101,8 +101,9 @@ const SLOW_BYTES_PER_SECOND: u32 = 50_000;
 const STAMPS: usize = 64;
 /// A hello takes no more than one part of so many of the duty cycle.
 const HELLO_SHARE: u64 = 4;
-/// The hellos of all who hear each other take no more than one part of so many of the channel.
-const CHANNEL_SHARE: u64 = 20;
+/// The hellos and routes of all who hear each other take no more than one part of so many of the
+/// channel.
+const CHANNEL_SHARE: u64 = 25;
 /// The bytes of a usual hello.
 const HELLO_UNIT_BYTES: usize = 96;
 
@@ -129,7 +130,7 @@ impl Interface {
             whole: None,
             asks: true,
             asked: None,
-            load: 0,
+            busy_ppm: 0,
             stamps: VecDeque::new(),
             addresses: BTreeMap::new(),
             reassembly: Reassembly::within(MAX_MESH_PARTIAL_BYTES),
@@ -140,12 +141,26 @@ impl Interface {
         }
     }
 
-    /// Sets how often hellos are sent where so many are in reach: all of theirs together take a
-    /// part of the channel.
-    pub(crate) fn adapt(&mut self, neighbours: usize) {
-        let air = self.air(HELLO_UNIT_BYTES).times(neighbours as u64 + 1);
+    /// Sets how often hellos are sent where so many neighbours are in reach, and so many routes are
+    /// told with every eighth hello: what all neighbours say takes a part of the channel. Where
+    /// that is busy all the same, hellos come less often.
+    pub(crate) fn adapt(&mut self, neighbours: usize, routes: usize) {
+        let told = self.air(COMPACT_BYTES + (routes + 1) * DISTANCE_BYTES).part(WHOLE_HELLOS);
+        let air = (self.air(HELLO_UNIT_BYTES) + told).times(neighbours as u64 + 1);
         let most = INTERVAL_STEP.times(u16::MAX.into());
-        self.interval = air.times(CHANNEL_SHARE).max(self.least_interval).min(most);
+        let interval = air.times(CHANNEL_SHARE).max(self.least_interval);
+        self.interval = self.budget.press().stretch(interval).min(most);
+    }
+
+    /// Takes how busy the radio finds its channel.
+    pub(crate) fn hear_load(&mut self, now: Time, busy_ppm: u32) {
+        self.busy_ppm = (self.busy_ppm / 4 * 3) + busy_ppm.min(ALWAYS_PPM) / 4;
+        self.budget.press_by(now, self.busy_ppm);
+    }
+
+    /// How busy the channel is: 255 is always.
+    pub(crate) fn load(&self) -> u8 {
+        (self.busy_ppm / 3922).min(255) as u8
     }
 
     /// The time between two probes.

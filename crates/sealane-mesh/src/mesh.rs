@@ -6,7 +6,6 @@ use std::sync::Arc;
 use sealane_frame::PeerTag;
 use sealane_seal::Slot;
 
-use crate::config::ALWAYS_PPM;
 use crate::floods::Floods;
 use crate::interface::{Interface, Numbers, Whole};
 use crate::limits::MAX_MESH_INTERFACES;
@@ -57,6 +56,10 @@ pub struct Mesh {
     stale: BTreeSet<Slot>,
     /// The next hops in use.
     used: BTreeSet<LinkId>,
+    /// Members, or what is told of them beside their distance, have changed.
+    is_renamed: bool,
+    /// Nothing is to be done about a neighbour before.
+    neighbours_at: Time,
     table: Arc<Table>,
     second_at: Time,
     warned_at: Option<Time>,
@@ -73,7 +76,10 @@ impl Mesh {
     pub fn new(config: Config, keys: Keys, start: Time) -> Result<Self, MeshError> {
         config.check()?;
         let mut random = Random::new(&config.seed);
-        let [clock, own_sequence] = [random.word() as u32, random.word() as u32];
+        let clock = random.word() as u32;
+        // A machine that starts again goes on behind what it told before: sequences at random would
+        // have no order, and the routes of three starts could lead in a circle.
+        let own_sequence = (keys.start_ms / SEQUENCE_MS) as u16;
         let is_gateway = config.role == Role::Gateway;
         Ok(Self {
             voice: Voice::new(keys)?,
@@ -88,7 +94,7 @@ impl Mesh {
             numbers: BTreeMap::new(),
             neighbours: BTreeMap::new(),
             routes: Routes::default(),
-            own_sequence: own_sequence as u16,
+            own_sequence,
             own_raised: start,
             requests: VecDeque::new(),
             reports: Reports::default(),
@@ -96,6 +102,8 @@ impl Mesh {
             is_stale: false,
             stale: BTreeSet::new(),
             used: BTreeSet::new(),
+            is_renamed: true,
+            neighbours_at: start,
             table: Arc::default(),
             second_at: start,
             warned_at: None,
@@ -114,7 +122,7 @@ impl Mesh {
             Input::Data { frame } => self.originate(frame),
             Input::Load { interface, busy_ppm } => {
                 if let Some(interface) = self.interfaces.get_mut(&interface) {
-                    interface.load = (busy_ppm.min(ALWAYS_PPM) / 3922).min(255) as u8;
+                    interface.hear_load(now, busy_ppm);
                 }
             }
             Input::Tick => {}
@@ -131,11 +139,11 @@ impl Mesh {
             let hello = Some(interface.hello_at);
             [hello, interface.announce_at, interface.routes_at, parts].into_iter().flatten()
         });
-        let neighbours = self.neighbours.values().filter_map(|one| self.neighbour_wake(one));
+        let neighbours = (!self.neighbours.is_empty()).then_some(self.neighbours_at);
         let report = self.report_at.filter(|_| !self.interfaces.is_empty());
-        let others =
-            [self.floods.due(), report, self.remembered_until().filter(|_| !self.has_asked)];
-        let all = ticks.chain(neighbours).chain(others.into_iter().flatten());
+        let asks = self.remembered_until().filter(|_| !self.has_asked);
+        let others = [neighbours, self.floods.due(), report, asks];
+        let all = ticks.chain(others.into_iter().flatten());
         all.min().map(|at| at.max(self.now + Span(1)))
     }
 
@@ -203,7 +211,7 @@ impl Mesh {
             interface.hasten_announcement(self.now);
             interface.hasten_hello(self.now);
         }
-        self.is_stale = true;
+        (self.is_stale, self.is_renamed) = (true, true);
         self.tick();
         self.settle();
         Ok(())
@@ -272,12 +280,22 @@ impl Mesh {
         Some(Way { cost, is_avoided: neighbour.is_blamed(now), patience })
     }
 
-    /// Has a route to each destination told again to all neighbours.
+    /// Has the route to a destination told soon to all neighbours.
     fn news(&mut self, slot: Slot) {
         for id in self.interfaces.keys().copied().collect::<Vec<_>>() {
+            self.news_on(id, slot);
+        }
+    }
+
+    /// Has the route to a destination told soon to the neighbours of an interface. What comes
+    /// meanwhile goes with it.
+    fn news_on(&mut self, id: InterfaceId, slot: Slot) {
+        let Some(interface) = self.interfaces.get_mut(&id) else { return };
+        let is_first = interface.news.is_empty();
+        interface.news.insert(slot);
+        if is_first {
             let at = self.soon(id, 16);
             if let Some(interface) = self.interfaces.get_mut(&id) {
-                interface.news.insert(slot);
                 interface.hasten_routes(at);
             }
         }
@@ -311,3 +329,6 @@ impl Mesh {
 
 /// Hello intervals for which another way has to be better.
 const PATIENCE: u64 = 8;
+/// So many milliseconds of a machine's clock are one sequence of its routes, when it starts: more
+/// than it takes for one while it runs.
+const SEQUENCE_MS: u64 = 1024;

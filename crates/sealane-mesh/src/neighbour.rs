@@ -61,6 +61,8 @@ pub(crate) enum Presence {
     Asked {
         /// How many probes were sent.
         probes: u8,
+        /// Since when.
+        since: Time,
         /// When the next one is, or it is given up.
         next: Time,
     },

@@ -37,6 +37,8 @@ pub(crate) struct Destination {
     /// The sequence of the last route, and when it was lost.
     lost: Option<(u16, Time)>,
     told_at: Time,
+    /// The metric that others know, if it was told since the way was found.
+    told: Option<u16>,
 }
 
 /// A sequence and a metric.
@@ -84,8 +86,10 @@ pub(crate) struct Way {
 /// What became of an update.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Heard {
-    /// It counts, or changes nothing.
+    /// It counts.
     Taken,
+    /// It says what was known: nothing follows from it.
+    Known,
     /// It may be a loop: a route of a later sequence is wanted.
     Unfeasible,
 }
@@ -143,7 +147,7 @@ impl Destination {
         let known = self.candidates.iter().position(|one| one.via == via);
         if metric == INFINITE {
             self.candidates.retain(|one| one.via != via);
-            return Heard::Taken;
+            return if known.is_some() { Heard::Taken } else { Heard::Known };
         }
         let fresh = Candidate { via, sequence, metric, until };
         let is_feasible = self.is_feasible(sequence, metric);
@@ -154,6 +158,12 @@ impl Destination {
         }
         let has_room = self.candidates.len() < MAX_CANDIDATES;
         match known.and_then(|at| self.candidates.get_mut(at)) {
+            Some(candidate) if (candidate.sequence, candidate.metric) == (sequence, metric) => {
+                candidate.until = until;
+                if is_feasible {
+                    return Heard::Known;
+                }
+            }
             Some(candidate) => *candidate = fresh,
             None if has_room => self.candidates.push(fresh),
             None => self.replace_worst(fresh),
@@ -187,15 +197,11 @@ impl Destination {
     /// while.
     fn choose(&mut self, now: Time, way: &impl Fn(LinkId) -> Option<Way>) -> Choice {
         self.candidates.retain(|one| now < one.until);
-        let ways = self.candidates.iter().filter_map(|one| {
-            let way = way(one.via)?;
-            let metric = one.metric.checked_add(way.cost).filter(|metric| *metric < INFINITE)?;
-            let feasible = self.is_feasible(one.sequence, one.metric);
-            let (via, sequence, is_avoided) = (one.via, one.sequence, way.is_avoided);
-            Some((Selected { via, sequence, metric, is_avoided }, way.patience, feasible))
-        });
-        let ways: Vec<_> = ways.collect();
-        let usable = || ways.iter().filter(|(_, _, feasible)| *feasible);
+        let mut ways = [None; MAX_CANDIDATES];
+        for (place, one) in ways.iter_mut().zip(&self.candidates) {
+            *place = self.weigh(one, way);
+        }
+        let usable = || ways.iter().flatten().filter(|(_, _, feasible)| *feasible);
         let best = usable().min_by_key(|(one, _, _)| (one.is_avoided, one.metric, one.via));
         let before = self.selected;
         let current = before.and_then(|before| usable().find(|(one, ..)| one.via == before.via));
@@ -216,7 +222,21 @@ impl Destination {
             (None, best) => best.map(|(best, ..)| *best),
         };
         self.select(now, chosen);
-        Choice { before, now: chosen, starves: chosen.is_none() && !ways.is_empty() }
+        Choice { before, now: chosen, starves: chosen.is_none() && ways.iter().any(Option::is_some) }
+    }
+
+    /// What a way comes to: with the hop to the neighbour, how long another one has to be better,
+    /// and whether it is feasible.
+    fn weigh(
+        &self,
+        one: &Candidate,
+        way: &impl Fn(LinkId) -> Option<Way>,
+    ) -> Option<(Selected, Span, bool)> {
+        let way = way(one.via)?;
+        let metric = one.metric.checked_add(way.cost).filter(|metric| *metric < INFINITE)?;
+        let feasible = self.is_feasible(one.sequence, one.metric);
+        let (via, sequence, is_avoided) = (one.via, one.sequence, way.is_avoided);
+        Some((Selected { via, sequence, metric, is_avoided }, way.patience, feasible))
     }
 
     /// Whether one way has been the better one for as long as that.
@@ -232,7 +252,10 @@ impl Destination {
 
     fn select(&mut self, now: Time, chosen: Option<Selected>) {
         match (self.selected, chosen) {
-            (Some(before), None) => self.lost = Some((before.sequence, now)),
+            (Some(before), None) => {
+                self.lost = Some((before.sequence, now));
+                self.told = None;
+            }
             (_, Some(_)) => self.lost = None,
             _ => {}
         }
@@ -254,6 +277,7 @@ impl Destination {
             self.feasible = Some(Feasible { sequence, metric });
         }
         self.told_at = now;
+        self.told = Some(metric);
         Some(Distance { slot, sequence, metric })
     }
 
@@ -269,7 +293,7 @@ impl Routes {
     pub(crate) fn hear(&mut self, via: LinkId, told: &Advertised, until: Time) -> Heard {
         let slot = told.distance.slot;
         if told.distance.metric == INFINITE && !self.destinations.contains_key(&slot) {
-            return Heard::Taken;
+            return Heard::Known;
         }
         let destination = self.destinations.entry(slot).or_default();
         let heard = destination.hear(via, told.distance, until);
@@ -300,6 +324,16 @@ impl Routes {
 
     pub(crate) fn get_mut(&mut self, slot: Slot) -> Option<&mut Destination> {
         self.destinations.get_mut(&slot)
+    }
+
+    /// How many destinations are known.
+    pub(crate) fn len(&self) -> usize {
+        self.destinations.len()
+    }
+
+    /// The metric that others know of a destination in use, if they know one.
+    pub(crate) fn told(&self, slot: Slot) -> Option<u16> {
+        self.destinations.get(&slot)?.told
     }
 
     /// All destinations, by slot.
@@ -338,7 +372,9 @@ impl Routes {
     /// any more.
     pub(crate) fn sweep(&mut self, now: Time, is_member: impl Fn(Slot) -> bool) {
         self.destinations.retain(|slot, one| is_member(*slot) && !one.is_forgotten(now));
-        self.attached = self.destinations.values().map(|one| one.attached.len()).sum();
+        let attached = self.destinations.values().map(|one| one.attached.len()).sum();
+        self.is_renamed |= attached != self.attached;
+        self.attached = attached;
     }
 }
 

@@ -11,7 +11,8 @@ use super::tell::in_form;
 use crate::floods::{FloodId, Waiting};
 use crate::limits::{MAX_FLOOD_WAIT_MS, MAX_KEPT_FRAMES};
 use crate::messages::{MessageType, Report};
-use crate::neighbour::LinkId;
+use crate::neighbour::{COST_MIN, LinkId, Neighbour};
+use crate::reports::Pair;
 use crate::table::Hop;
 use crate::{Event, InterfaceId, Output, Role, Span, To, Urgency};
 
@@ -67,18 +68,22 @@ impl Mesh {
             self.counters.hop_limit += 1;
             return;
         }
-        if from.is_none() {
-            self.note_sent(header.destination(), via);
-        }
+        self.note_carried(&header, via, from.is_none());
         self.pass(frame.into(), &header, &hop, from);
     }
 
-    /// Counts a frame of this machine that goes to a gateway.
-    fn note_sent(&mut self, destination: PeerTag, via: LinkId) {
-        let machine = self.table.machine(destination);
+    /// Counts a frame that goes to a gateway, if it may travel far enough to get there.
+    fn note_carried(&mut self, header: &Header, via: LinkId, is_own: bool) {
+        let machine = self.table.machine(header.destination());
         let route = machine.and_then(|slot| self.table.route(slot));
-        if let Some(gateway) = route.filter(|route| route.is_gateway) {
-            self.reports.sent(gateway.to, via);
+        let Some(gateway) = route.filter(|route| route.is_gateway) else { return };
+        let hops = u16::from(header.hop_limit());
+        let of = match is_own {
+            true => Some(self.voice.slot()),
+            false => self.table.machine(header.source()),
+        };
+        if let Some(of) = of.filter(|_| is_own || hops >= gateway.metric / COST_MIN) {
+            self.reports.carried(Pair { gateway: gateway.to, of }, via);
         }
     }
 
@@ -291,8 +296,13 @@ impl Mesh {
         }
     }
 
-    /// Looks in a gateway's report for what has become of the own frames.
+    /// Looks in a gateway's report for what has become of frames that were sent or carried to it.
     fn hear_report(&mut self, frame: &[u8]) {
+        let by = self.voice.claimed(frame);
+        if !by.is_some_and(|gateway| self.reports.awaits(gateway)) {
+            // No signature has to be verified for what nothing follows from.
+            return;
+        }
         let said = self.voice.hear_report(frame);
         let report = said.and_then(|said| {
             let report = Report::parse(&said.body)?;
@@ -303,18 +313,29 @@ impl Mesh {
             return;
         };
         debug_assert!(said.what == MessageType::Report, "nothing else is signed");
-        let (gateway, own) = (said.by.slot, self.voice.slot());
-        let Some(via) = self.reports.hear(gateway, own, &report) else { return };
-        let route = self.table.route(gateway);
-        if route.is_none_or(|route| route.hop.slot != via.slot) {
-            return;
-        }
-        if let Some(neighbour) = self.neighbours.get_mut(&via) {
+        let gateway = said.by.slot;
+        let patience = self.patience_with(gateway);
+        for via in self.reports.hear(gateway, patience, &report) {
+            let route = self.table.route(gateway);
+            if route.is_none_or(|route| route.hop.slot != via.slot) {
+                continue;
+            }
+            let Some(neighbour) = self.neighbours.get_mut(&via) else { continue };
             neighbour.blame(self.now);
             self.is_stale = true;
             self.event(Event::BlackHole { via: via.slot, gateway });
             self.ask_later(gateway, None);
         }
+    }
+
+    /// How many reports of a gateway have to say that frames vanish: one more where the next hop
+    /// is not the last. The machine before the hole leaves it meanwhile, and nobody else is blamed.
+    fn patience_with(&self, gateway: Slot) -> u8 {
+        let Some(route) = self.table.route(gateway) else { return 1 };
+        let via = LinkId { interface: route.hop.interface, slot: route.hop.slot };
+        let cost = self.neighbours.get(&via).and_then(Neighbour::cost).unwrap_or_default();
+        let is_last = route.metric.saturating_sub(cost) < 2 * COST_MIN;
+        if is_last { 1 } else { 2 }
     }
 }
 

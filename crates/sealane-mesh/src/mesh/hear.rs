@@ -202,6 +202,7 @@ impl Mesh {
         let Some(neighbour) = self.neighbours.get_mut(&by) else { return Ok(()) };
         let opened = neighbour.hop.open(unit)?;
         neighbour.is_there(self.now);
+        self.look_at(by);
         let frame = if form == Form::Full { opened.to_vec() } else { whole(opened)? };
         self.carry(frame, Some(by));
         Ok(())
@@ -313,6 +314,7 @@ impl Mesh {
         if is_usable && self.neighbours.get(&id).is_some_and(|one| one.routes_sequence.is_none()) {
             self.ask_all(Some(id));
         }
+        self.look_at(id);
         // What changes slowly is looked at once a second.
         self.is_stale |= is_usable != was_usable || is_back;
         for distance in hello.gateways.iter().filter(|_| is_proven) {
@@ -350,6 +352,7 @@ impl Mesh {
         self.is_stale |= neighbour.presence == Presence::Silent;
         neighbour.is_there(self.now);
         let until = self.now + neighbour.interval.times(ROUTE_INTERVALS);
+        self.look_at(id);
         told.routes.iter().for_each(|route| self.hear_route(id, route, until));
     }
 
@@ -362,10 +365,12 @@ impl Mesh {
             // It may lead to those who take this machine for what it was before it started anew.
             return;
         }
-        self.stale.insert(slot);
-        if self.routes.hear(id, told, until) == Heard::Unfeasible {
-            self.ask_later(slot, Some(id));
+        match self.routes.hear(id, told, until) {
+            Heard::Known => return,
+            Heard::Taken => {}
+            Heard::Unfeasible => self.ask_later(slot, Some(id)),
         }
+        self.stale.insert(slot);
     }
 
     /// Asks for a route of a later sequence: one neighbour, or all.
@@ -426,12 +431,7 @@ impl Mesh {
         let Some(destination) = self.routes.get(request.slot) else { return };
         let selected = destination.selected;
         if selected.is_some_and(|one| !is_later(request.sequence, one.sequence)) {
-            let at = self.soon(by.interface, 16);
-            if let Some(interface) = self.interfaces.get_mut(&by.interface) {
-                interface.news.insert(request.slot);
-                interface.hasten_routes(at);
-            }
-            return;
+            return self.news_on(by.interface, request.slot);
         }
         let is_known = self.requests.iter().any(|(known, at)| {
             let is_same = (known.slot, known.sequence) == (request.slot, request.sequence);
@@ -455,12 +455,14 @@ impl Mesh {
         let address = neighbour.address;
         if !probe.is_answer {
             neighbour.is_there(now);
+            self.look_at(id);
             self.probe(id.interface, address, Probe { is_answer: true, to: id.slot, ..probe });
             return;
         }
         if let Some(sent) = neighbour.answered(probe.number) {
             neighbour.is_there(now);
             neighbour.took(now.since(sent));
+            self.look_at(id);
             self.is_stale = true;
         }
     }

@@ -75,13 +75,14 @@ impl Mesh {
             interface.hello_at = ready;
             return;
         }
-        interface.adapt(self.neighbours.keys().filter(|link| link.interface == id).count());
+        let neighbours = self.neighbours.keys().filter(|link| link.interface == id).count();
+        interface.adapt(neighbours, self.routes.len());
         // Never later than told, so that one that is late is one that is lost.
         let early = self.random.within(interface.interval.part(8));
         let next = self.now + Span(interface.interval.0 - early.0);
         let asks = interface.asks;
         interface.count_hello(self.now, next);
-        let (interval, load) = (interface.interval, interface.load);
+        let (interval, load) = (interface.interval, interface.load());
         let hellos = interface.numbers.hellos;
         let mut hello = Hello {
             sleeps: self.config.sleeps,

@@ -11,8 +11,12 @@ impl Mesh {
         for id in self.interfaces.keys().copied().collect::<Vec<_>>() {
             self.tick_interface(id);
         }
-        for id in self.neighbours.keys().copied().collect::<Vec<_>>() {
-            self.tick_neighbour(id);
+        if self.now >= self.neighbours_at {
+            for id in self.neighbours.keys().copied().collect::<Vec<_>>() {
+                self.tick_neighbour(id);
+            }
+            let wakes = self.neighbours.values().filter_map(|one| self.neighbour_wake(one));
+            self.neighbours_at = wakes.min().unwrap_or(self.now).max(self.now + Span(1));
         }
         if self.now >= self.second_at {
             self.second_at = self.now + Span::seconds(1);
@@ -27,8 +31,9 @@ impl Mesh {
             self.ask_all(None);
         }
         if self.config.role == Role::Gateway && self.report_at.is_some_and(|at| at <= self.now) {
-            self.report_at = Some(self.now + self.report_pause());
             self.report();
+            let rest = if self.reports.is_quiet() { QUIET_REPORTS } else { 1 };
+            self.report_at = Some(self.now + self.report_pause().times(rest));
         }
         self.send_waiting();
     }
@@ -85,8 +90,14 @@ impl Mesh {
         }
     }
 
+    /// Has a neighbour looked at when that is due: something was heard of it.
+    pub(super) fn look_at(&mut self, id: LinkId) {
+        let wake = self.neighbours.get(&id).and_then(|one| self.neighbour_wake(one));
+        self.neighbours_at = self.neighbours_at.min(wake.unwrap_or(self.now));
+    }
+
     /// When something is to be done about a neighbour.
-    pub(super) fn neighbour_wake(&self, neighbour: &Neighbour) -> Option<Time> {
+    fn neighbour_wake(&self, neighbour: &Neighbour) -> Option<Time> {
         let is_used = self.used.contains(&neighbour.id);
         let lost = neighbour.heard + lost_after(neighbour);
         let silent = neighbour.due + self.interfaces.get(&neighbour.id.interface)?.grace();
@@ -112,7 +123,7 @@ impl Mesh {
             Presence::Silent => {}
             _ if is_late => self.silence(id),
             Presence::Heard if is_used && !neighbour.sleeps && now >= neighbour.due => {
-                neighbour.presence = Presence::Asked { probes: 0, next: now };
+                neighbour.presence = Presence::Asked { probes: 0, since: now, next: now };
                 self.ask_neighbour(id, gap);
             }
             Presence::Asked { next, .. } if now >= next => self.ask_neighbour(id, gap),
@@ -130,12 +141,15 @@ impl Mesh {
         }
     }
 
-    /// Asks a next hop that was not heard in time whether it is there, or gives it up.
+    /// Asks a next hop that was not heard in time whether it is there, or gives it up. Probes come
+    /// anywhere in the first half of their gaps: else the answers of two neighbours that do not
+    /// hear each other would meet again and again.
     fn ask_neighbour(&mut self, id: LinkId, gap: Span) {
         let number = self.random.word() as u32;
+        let late = self.random.within(gap.part(2));
         let now = self.now;
         let Some(neighbour) = self.neighbours.get_mut(&id) else { return };
-        let Presence::Asked { probes, .. } = neighbour.presence else { return };
+        let Presence::Asked { probes, since, .. } = neighbour.presence else { return };
         if probes == MESH_PROBES {
             return self.silence(id);
         }
@@ -145,8 +159,13 @@ impl Mesh {
         let is_sent = self.probe(id.interface, address, probe);
         // Without air time a neighbour is not thought to be silent.
         let probes = probes + u8::from(is_sent);
+        let next = match (is_sent, probes) {
+            (false, _) => now + gap,
+            (true, MESH_PROBES) => (since + gap.times(MESH_PROBES.into())).max(now + gap.part(2)),
+            (true, _) => (since + gap.times(probes.into())).max(now) + late,
+        };
         if let Some(neighbour) = self.neighbours.get_mut(&id) {
-            neighbour.presence = Presence::Asked { probes, next: now + gap };
+            neighbour.presence = Presence::Asked { probes, since, next };
         }
     }
 
@@ -175,5 +194,7 @@ fn lost_after(neighbour: &Neighbour) -> Span {
 const LOST_INTERVALS: u64 = 12;
 /// The bytes of a report, at most.
 const REPORT_BYTES: usize = 310;
+/// A gateway to which nothing comes reports so many times less often.
+const QUIET_REPORTS: u64 = 4;
 /// A report takes one part of so many of the duty cycle.
 const REPORT_SHARE: u64 = 20;
