@@ -137,7 +137,8 @@ impl Mesh {
         let ticks = self.interfaces.values().flat_map(|interface| {
             let parts = interface.wanted_parts.due();
             let hello = Some(interface.hello_at);
-            [hello, interface.announce_at, interface.routes_at, parts].into_iter().flatten()
+            let asks = [interface.ask_at, parts];
+            [hello, interface.announce_at, interface.routes_at].into_iter().chain(asks).flatten()
         });
         let neighbours = (!self.neighbours.is_empty()).then_some(self.neighbours_at);
         let report = self.report_at.filter(|_| !self.interfaces.is_empty());

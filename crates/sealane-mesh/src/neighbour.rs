@@ -95,6 +95,8 @@ pub(crate) struct Neighbour {
     pub(crate) interval: Span,
     pub(crate) hello_sequence: u16,
     pub(crate) routes_sequence: Option<u16>,
+    /// When it was asked for all routes.
+    asked: Option<Time>,
     /// When anything authentic of it was heard last.
     pub(crate) heard: Time,
     /// Until when its next hello comes.
@@ -115,6 +117,8 @@ pub(crate) struct Neighbour {
     pub(crate) hop: HopReader,
     /// In which of the own hellos it was listed last, and given a time stamp.
     pub(crate) listed: u64,
+    /// How well it is heard, as it was told.
+    heard_told: u8,
     pub(crate) echoed: u64,
     blamed_until: Time,
     blamed_for: Span,
@@ -138,6 +142,10 @@ const SLOW_COST: u64 = 256;
 const ROUND_TRIP_MAX: Span = Span::seconds(600);
 /// Hello intervals after which what a neighbour told is too old.
 const TOLD_INTERVALS: u64 = 48;
+/// A quality that has changed by so much of 15 has changed much.
+const MUCH: u8 = 3;
+/// Hello intervals between two requests for all routes.
+const ASK_INTERVALS: u64 = 2;
 /// From here on, of 15, something is heard well.
 const WELL: u8 = 8;
 /// Probes that may be answered late.
@@ -161,6 +169,7 @@ impl Neighbour {
             interval: hello.interval(),
             hello_sequence: hello.sequence.wrapping_sub(1),
             routes_sequence: None,
+            asked: None,
             heard: at.now,
             due: at.now + hello.interval(),
             arrived: Ratio::default(),
@@ -175,6 +184,7 @@ impl Neighbour {
             sleeps: hello.sleeps,
             hop,
             listed: 0,
+            heard_told: 0,
             echoed: 0,
             blamed_until: Time(0),
             blamed_for: Span(0),
@@ -197,6 +207,30 @@ impl Neighbour {
         self.sleeps = hello.sleeps;
         self.note_near(hello);
         self.is_there(at.now);
+    }
+
+    /// Whether it is to be told something: it has had no time stamp, or is heard much better or
+    /// worse than it was told.
+    pub(crate) fn has_news(&self) -> bool {
+        self.echoed == 0 || self.arrived.of_fifteen().abs_diff(self.heard_told) >= MUCH
+    }
+
+    /// How many of its hellos are heard, of 15, which it is told now.
+    pub(crate) fn tell_heard(&mut self) -> u8 {
+        self.heard_told = self.arrived.of_fifteen();
+        self.heard_told
+    }
+
+    /// Whether it is to be asked for all routes: none of its messages has come, and it was not
+    /// asked just before.
+    pub(crate) fn lacks_routes(&mut self, now: Time) -> bool {
+        let pause = self.interval.times(ASK_INTERVALS);
+        let may = self.asked.is_none_or(|asked| now.since(asked) >= pause);
+        let lacks = self.routes_sequence.is_none() && may;
+        if lacks {
+            self.asked = Some(now);
+        }
+        lacks
     }
 
     fn note_near(&mut self, hello: &Hello) {

@@ -311,7 +311,7 @@ impl Mesh {
         if is_usable && !was_usable {
             self.tell_all(from.interface);
         }
-        if is_usable && self.neighbours.get(&id).is_some_and(|one| one.routes_sequence.is_none()) {
+        if is_usable && self.neighbours.get_mut(&id).is_some_and(|one| one.lacks_routes(at.now)) {
             self.ask_all(Some(id));
         }
         self.look_at(id);
@@ -402,10 +402,8 @@ impl Mesh {
         }
         self.requests.push_back((request, self.now));
         for id in ids {
-            let Some(interface) = self.interfaces.get_mut(&id) else { continue };
-            if interface.may_say(self.now, crate::interface::COMPACT_BYTES + 8).is_ok() {
-                self.counters.requests += 1;
-                self.say(id, MessageType::Request, &Request::write(&[request]), To::Everybody);
+            if let Some(interface) = self.interfaces.get_mut(&id) {
+                interface.ask(self.now, request);
             }
         }
     }
@@ -444,7 +442,8 @@ impl Mesh {
     }
 
     fn hear_probe(&mut self, id: LinkId, by: HopSender, probe: Probe) {
-        if probe.to != self.voice.slot() {
+        let is_for_us = probe.to == self.voice.slot();
+        if !is_for_us && !probe.is_answer {
             return;
         }
         let now = self.now;
@@ -453,10 +452,17 @@ impl Mesh {
             return;
         }
         let address = neighbour.address;
+        if !is_for_us {
+            // Others missed the same hello.
+            neighbour.is_there(now);
+            return self.look_at(id);
+        }
         if !probe.is_answer {
             neighbour.is_there(now);
             self.look_at(id);
-            self.probe(id.interface, address, Probe { is_answer: true, to: id.slot, ..probe });
+            let is_crowded = self.interfaces.get(&id.interface).is_some_and(|i| i.is_crowded());
+            let to = if is_crowded { To::Everybody } else { To::Neighbour(address) };
+            self.probe(id.interface, to, Probe { is_answer: true, to: id.slot, ..probe });
             return;
         }
         if let Some(sent) = neighbour.answered(probe.number) {

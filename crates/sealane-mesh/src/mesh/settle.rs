@@ -44,13 +44,11 @@ impl Mesh {
                 self.counters.flaps += u64::from(before.is_some());
                 let (via, metric) = (now.via.slot, now.metric);
                 self.event(Event::RouteChanged { to: slot, via, metric });
-                self.news(slot);
+                if before.is_none() || self.is_worse(slot, now.metric) {
+                    self.news(slot);
+                }
             }
-            (Some(_), Some(now))
-                if self.routes.told(slot).is_some_and(|told| is_far(told, now.metric)) =>
-            {
-                self.news(slot);
-            }
+            (Some(_), Some(now)) if self.is_worse(slot, now.metric) => self.news(slot),
             // Others may wait for it.
             (Some(before), Some(now))
                 if before.sequence != now.sequence && self.was_asked(slot) =>
@@ -74,6 +72,12 @@ impl Mesh {
         self.requests.iter().any(|(request, at)| {
             request.slot == slot && self.now.since(*at) < crate::Span::seconds(2)
         })
+    }
+
+    /// Whether others know a much shorter distance than it is now. That it is shorter than they
+    /// know can wait until all is told.
+    fn is_worse(&self, slot: Slot, metric: u16) -> bool {
+        self.routes.told(slot).is_none_or(|told| metric > told && is_far(told, metric))
     }
 
     /// Whether those who read the table have to know of a choice: of small changes of a metric they

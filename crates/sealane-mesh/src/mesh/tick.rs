@@ -44,6 +44,7 @@ impl Mesh {
         let announces = is_due(interface.announce_at);
         let greets = interface.hello_at <= now;
         let tells = is_due(interface.routes_at);
+        let asks = is_due(interface.ask_at);
         let lacks = is_due(interface.wanted_parts.due());
         if announces {
             self.announce(id);
@@ -54,6 +55,9 @@ impl Mesh {
         }
         if tells {
             self.tell_routes(id);
+        }
+        if asks {
+            self.ask_routes(id);
         }
         if lacks {
             self.ask_parts(id);
@@ -112,6 +116,7 @@ impl Mesh {
     fn tick_neighbour(&mut self, id: LinkId) {
         let Some(interface) = self.interfaces.get(&id.interface) else { return };
         let (gap, grace) = (interface.gap(), interface.grace());
+        let is_crowded = interface.is_crowded();
         let is_used = self.used.contains(&id);
         let now = self.now;
         let Some(neighbour) = self.neighbours.get_mut(&id) else { return };
@@ -123,8 +128,13 @@ impl Mesh {
             Presence::Silent => {}
             _ if is_late => self.silence(id),
             Presence::Heard if is_used && !neighbour.sleeps && now >= neighbour.due => {
-                neighbour.presence = Presence::Asked { probes: 0, since: now, next: now };
-                self.ask_neighbour(id, gap);
+                // Where many miss the same hello, the first answer is heard by all.
+                let late = if is_crowded { self.random.within(gap.part(2)) } else { Span(0) };
+                let next = now + late;
+                neighbour.presence = Presence::Asked { probes: 0, since: now, next };
+                if late.0 == 0 {
+                    self.ask_neighbour(id, gap);
+                }
             }
             Presence::Asked { next, .. } if now >= next => self.ask_neighbour(id, gap),
             _ => {}
@@ -154,7 +164,7 @@ impl Mesh {
             return self.silence(id);
         }
         neighbour.probed(SentProbe { number, at: now });
-        let address = neighbour.address;
+        let address = To::Neighbour(neighbour.address);
         let probe = Probe { is_answer: false, to: id.slot, number };
         let is_sent = self.probe(id.interface, address, probe);
         // Without air time a neighbour is not thought to be silent.
