@@ -284,12 +284,13 @@ mod tests {
             let air = medium.air(300);
             while budget.try_spend(Time(0), urgency, air) {}
             budget.press_by(Time(0), busy_ppm);
-            let later = Time(0) + Span::seconds(2);
+            let later = Time(0) + Span::seconds(20);
             (0..).take_while(|_| budget.try_spend(later, urgency, air)).count()
         };
         for urgency in [Urgency::Normal, Urgency::Low] {
             let free = count(0, urgency);
-            assert_eq!((count(400_000, urgency), count(800_000, urgency)), (free, free / 2));
+            assert_eq!(count(400_000, urgency), free);
+            assert!(count(800_000, urgency).abs_diff(free / 2) <= 1, "{free}");
         }
         assert_eq!(count(1_000_000, Urgency::Urgent), count(0, Urgency::Urgent));
         let mut lora = Budget::new(Medium::lora_sf7(), Time(0));

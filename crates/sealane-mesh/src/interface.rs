@@ -121,6 +121,8 @@ const CHANNEL_SHARE: u64 = 25;
 /// What else is told of routes, and the requests, take no more than one part of so many.
 const NEWS_SHARE: u64 = 40;
 const ASKS_SHARE: u64 = 80;
+/// The shortest time within which a request finds its moment.
+const ASK_WINDOW: Span = Span::millis(10);
 /// The bytes of a usual hello.
 const HELLO_UNIT_BYTES: usize = 96;
 
@@ -287,12 +289,18 @@ impl Interface {
         self.air(bytes).times(self.machines).times(share).min(self.interval.part(2))
     }
 
-    /// Has a request sent, soon if one was sent just before.
-    pub(crate) fn ask(&mut self, now: Time, request: Request) {
+    /// Within which time a request finds its moment: many ask when one has fallen silent, and those
+    /// who ask at once are not heard.
+    pub(crate) fn ask_window(&self) -> Span {
+        self.air(COMPACT_BYTES + Request::BYTES).times(2 * self.machines.min(16)).max(ASK_WINDOW)
+    }
+
+    /// Has a request sent at that time, or later if one was sent just before.
+    pub(crate) fn ask(&mut self, at: Time, request: Request) {
         if self.questions.len() < MAX_REQUESTS_KNOWN && !self.questions.contains(&request) {
             self.questions.push(request);
         }
-        self.ask_at = Some(self.ask_at.unwrap_or(now.max(self.asks_free_at)));
+        self.ask_at = Some(self.ask_at.unwrap_or(at.max(self.asks_free_at)));
     }
 
     /// Takes the requests that are to be sent now, as many as fit, if there is air time.

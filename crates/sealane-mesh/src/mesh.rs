@@ -45,6 +45,8 @@ pub struct Mesh {
     routes: Routes,
     own_sequence: u16,
     own_raised: Time,
+    /// The sequence that others ask for.
+    own_wanted: Option<u16>,
     /// Requests that were passed on lately.
     requests: VecDeque<(Request, Time)>,
     floods: Floods,
@@ -81,6 +83,8 @@ impl Mesh {
         // have no order, and the routes of three starts could lead in a circle.
         let own_sequence = (keys.start_ms / SEQUENCE_MS) as u16;
         let is_gateway = config.role == Role::Gateway;
+        // Machines that start at once are not to do at once what they do each second.
+        let second_at = start + random.within(Span::seconds(1));
         Ok(Self {
             voice: Voice::new(keys)?,
             floods: Floods::new(&config.seed),
@@ -96,6 +100,7 @@ impl Mesh {
             routes: Routes::default(),
             own_sequence,
             own_raised: start,
+            own_wanted: None,
             requests: VecDeque::new(),
             reports: Reports::default(),
             report_at: is_gateway.then_some(start + Span::seconds(1)),
@@ -105,7 +110,7 @@ impl Mesh {
             is_renamed: true,
             neighbours_at: start,
             table: Arc::default(),
-            second_at: start,
+            second_at,
             warned_at: None,
             counters: Counters::default(),
             outputs: VecDeque::new(),
@@ -143,7 +148,7 @@ impl Mesh {
         let neighbours = (!self.neighbours.is_empty()).then_some(self.neighbours_at);
         let report = self.report_at.filter(|_| !self.interfaces.is_empty());
         let asks = self.remembered_until().filter(|_| !self.has_asked);
-        let others = [neighbours, self.floods.due(), report, asks];
+        let others = [neighbours, self.floods.due(), report, asks, self.raise_at()];
         let all = ticks.chain(others.into_iter().flatten());
         all.min().map(|at| at.max(self.now + Span(1)))
     }

@@ -99,12 +99,14 @@ pub(crate) enum Heard {
 pub(crate) struct Choice {
     pub(crate) before: Option<Selected>,
     pub(crate) now: Option<Selected>,
-    /// There are ways, but none that is surely without a loop.
+    /// There are ways, but none that is surely without a loop; or the last was lost just now.
     pub(crate) starves: bool,
 }
 
 /// A route is told as lost for so long.
 const LOST: Span = Span::seconds(30);
+/// A route that was lost is asked for again and again for so long.
+const MISSED: Span = Span::seconds(4);
 /// What was told of a destination is remembered for so long: RFC 8966, appendix B.
 const REMEMBERED: Span = Span::seconds(180);
 
@@ -222,7 +224,9 @@ impl Destination {
             (None, best) => best.map(|(best, ..)| *best),
         };
         self.select(now, chosen);
-        Choice { before, now: chosen, starves: chosen.is_none() && ways.iter().any(Option::is_some) }
+        let is_missed = self.lost.is_some_and(|(_, at)| now.since(at) < MISSED);
+        let starves = chosen.is_none() && (is_missed || ways.iter().any(Option::is_some));
+        Choice { before, now: chosen, starves }
     }
 
     /// What a way comes to: with the hop to the neighbour, how long another one has to be better,

@@ -105,9 +105,8 @@ impl Table {
     /// All addresses that are reached.
     pub fn addresses(&self) -> impl Iterator<Item = (PeerTag, &Route)> {
         let mut last = None;
-        let reached = self.claims.iter().filter_map(|claim| {
-            Some((claim.address, self.route(claim.by)?))
-        });
+        let reached =
+            self.claims.iter().filter_map(|claim| Some((claim.address, self.route(claim.by)?)));
         reached.filter(move |(address, _)| last.replace(*address) != Some(*address))
     }
 

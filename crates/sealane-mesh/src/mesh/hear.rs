@@ -402,8 +402,10 @@ impl Mesh {
         }
         self.requests.push_back((request, self.now));
         for id in ids {
+            let window = self.interfaces.get(&id).map_or(Span(0), |one| one.ask_window());
+            let at = self.now + self.random.within(window);
             if let Some(interface) = self.interfaces.get_mut(&id) {
-                interface.ask(self.now, request);
+                interface.ask(at, request);
             }
         }
     }
@@ -418,11 +420,9 @@ impl Mesh {
             return self.tell_all(by.interface);
         }
         if request.slot == self.voice.slot() {
-            let may_raise = self.now.since(self.own_raised) >= RAISE_PAUSE;
-            let is_quiet = self.config.role == Role::Quiet;
-            if is_later(request.sequence, self.own_sequence) && may_raise && !is_quiet {
-                (self.own_sequence, self.own_raised) = (request.sequence, self.now);
-                self.news(request.slot);
+            let wanted = self.own_wanted.unwrap_or(self.own_sequence);
+            if is_later(request.sequence, wanted) && self.config.role != Role::Quiet {
+                self.own_wanted = Some(request.sequence);
             }
             return;
         }
@@ -543,8 +543,6 @@ fn part_at(from: Address, header: &[u8]) -> Option<PartAt> {
 const ROUTE_INTERVALS: u64 = 3 * crate::interface::WHOLE_HELLOS + 4;
 /// The shortest time between two requests for one destination.
 const REQUEST_PAUSE: Span = Span::millis(500);
-/// The shortest time between two sequences of the own routes that were asked for.
-const RAISE_PAUSE: Span = Span::millis(300);
 /// How long the sender of parts may be silent between two of them, at least.
 const PART_PAUSE: Span = Span::millis(20);
 /// The shortest time between two warnings of the own slot.

@@ -4,6 +4,7 @@ use super::Mesh;
 use crate::limits::MESH_PROBES;
 use crate::messages::Missing;
 use crate::neighbour::{LinkId, Neighbour, Presence, SentProbe};
+use crate::routes::is_later;
 use crate::{Event, InterfaceId, MessageType, Probe, Role, Span, Time, To, Urgency};
 
 impl Mesh {
@@ -25,6 +26,9 @@ impl Mesh {
             self.routes.sweep(self.now, |slot| voice.is_member(slot));
             // Routes run out, and the blamed are forgiven.
             self.is_stale = true;
+        }
+        if self.raise_at().is_some_and(|at| at <= self.now) {
+            self.raise_wanted();
         }
         if !self.has_asked && self.remembered_until().is_some_and(|at| at <= self.now) {
             self.has_asked = true;
@@ -64,13 +68,27 @@ impl Mesh {
         }
     }
 
-    /// Now and then the own routes have a later sequence, so that others can take longer ways.
+    /// Now and then the own routes have a later sequence, so that others can take longer ways. It
+    /// is seldom, since those who have heard of it do not take routes of those who have not.
     fn raise_own(&mut self) {
-        let longest = self.interfaces.values().map(|one| one.interval).min();
-        let pause = longest.unwrap_or_default().times(crate::interface::WHOLE_HELLOS);
-        if self.now.since(self.own_raised) >= pause {
+        let shortest = self.interfaces.values().map(|one| one.interval).min();
+        if self.now.since(self.own_raised) >= shortest.unwrap_or_default().times(RAISE_HELLOS) {
             self.own_raised = self.now;
             self.own_sequence = self.own_sequence.wrapping_add(1);
+        }
+    }
+
+    /// When the own sequence is raised since somebody asked for a later one.
+    pub(super) fn raise_at(&self) -> Option<Time> {
+        self.own_wanted.map(|_| self.own_raised + RAISE_PAUSE)
+    }
+
+    /// Raises the own sequence to the one that was asked for.
+    fn raise_wanted(&mut self) {
+        let Some(wanted) = self.own_wanted.take() else { return };
+        if is_later(wanted, self.own_sequence) {
+            (self.own_sequence, self.own_raised) = (wanted, self.now);
+            self.news(self.voice.slot());
         }
     }
 
@@ -200,6 +218,10 @@ fn lost_after(neighbour: &Neighbour) -> Span {
     neighbour.interval.times(LOST_INTERVALS)
 }
 
+/// Hellos between two sequences of the own routes.
+const RAISE_HELLOS: u64 = 4 * crate::interface::WHOLE_HELLOS;
+/// The shortest time between two sequences of the own routes that were asked for.
+const RAISE_PAUSE: Span = Span::millis(300);
 /// Hello intervals after which a neighbour is forgotten.
 const LOST_INTERVALS: u64 = 12;
 /// The bytes of a report, at most.
