@@ -183,7 +183,7 @@ impl Mesh {
             told: one.told,
             round_trip: one.round_trip,
             cost: one.cost(),
-            is_avoided: one.is_blamed(self.now),
+            is_avoided: one.blame_at(self.now) > 0,
         };
         self.neighbours.values().map(status).collect()
     }
@@ -283,7 +283,8 @@ impl Mesh {
         let neighbour = neighbours.get(&id)?;
         let cost = neighbour.cost()?;
         let patience = neighbour.interval.times(PATIENCE);
-        Some(Way { cost, is_avoided: neighbour.is_blamed(now), patience })
+        let (blame, is_anew) = (neighbour.blame_at(now), neighbour.is_blamed_anew(now));
+        Some(Way { cost, blame, is_anew, patience })
     }
 
     /// Has the route to a destination told soon to all neighbours.

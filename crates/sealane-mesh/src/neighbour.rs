@@ -142,6 +142,8 @@ const SLOW_COST: u64 = 256;
 const ROUND_TRIP_MAX: Span = Span::seconds(600);
 /// Hello intervals after which what a neighbour told is too old.
 const TOLD_INTERVALS: u64 = 48;
+/// For so long a later sequence is asked for when a next hop was blamed.
+const ANEW: Span = Span::seconds(8);
 /// A quality that has changed by so much of 15 has changed much.
 const MUCH: u8 = 3;
 /// Hello intervals between two requests for all routes.
@@ -301,9 +303,21 @@ impl Neighbour {
         self.blamed_until = now + next;
     }
 
-    /// Whether it is avoided.
-    pub(crate) fn is_blamed(&self, now: Time) -> bool {
-        now < self.blamed_until
+    /// Frames arrive behind it. The next time it is avoided for longer all the same.
+    pub(crate) fn forgive(&mut self) {
+        self.blamed_until = Time(0);
+    }
+
+    /// How much it is avoided: the more often frames have vanished behind it, the more.
+    pub(crate) fn blame_at(&self, now: Time) -> u16 {
+        let times = self.blamed_for.0.checked_div(Span::millis(MIN_BLAME_MS).0);
+        if now < self.blamed_until { times.unwrap_or(1).clamp(1, 255) as u16 } else { 0 }
+    }
+
+    /// Whether it was blamed just now, so that another way may not be known yet.
+    pub(crate) fn is_blamed_anew(&self, now: Time) -> bool {
+        let begun = self.blamed_until.0.saturating_sub(self.blamed_for.0);
+        self.blame_at(now) > 0 && now.since(Time(begun)) < ANEW
     }
 
     /// Remembers a probe.

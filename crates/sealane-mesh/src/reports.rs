@@ -43,10 +43,15 @@ struct Carried {
     came: u32,
     /// What the gateway had counted in all when it told of the machine last.
     total: Option<u16>,
-    /// Reports in a row that missed nearly all.
-    missed: u8,
     /// Reports in a row without a frame since.
     idle: u8,
+}
+
+/// What becomes of frames behind a next hop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Fate {
+    Arrive,
+    Vanish,
 }
 
 /// The last report of a gateway.
@@ -87,7 +92,6 @@ impl Reports {
             settled: 0,
             came: 0,
             total: None,
-            missed: 0,
             idle: 0,
         });
         if carried.via != via {
@@ -135,9 +139,8 @@ impl Reports {
         self.came.values().all(|came| came.total == came.told && is_old(came))
     }
 
-    /// Takes a gateway's report, and gives the neighbours behind which frames to it vanish.
-    /// `patience` is how many reports in a row have to say so.
-    pub(crate) fn hear(&mut self, gateway: Slot, patience: u8, report: &Report) -> Vec<LinkId> {
+    /// Takes a gateway's report, and gives what has become of frames to it behind which neighbour.
+    pub(crate) fn hear(&mut self, gateway: Slot, report: &Report) -> Vec<(LinkId, Fate)> {
         let last = self.heard.get(&gateway).copied();
         let (start, sequence) = (report.start, report.sequence);
         if last.is_some_and(|last| (start, sequence) <= (last.start, last.sequence)) {
@@ -147,7 +150,7 @@ impl Reports {
         let last = last.filter(|last| last.start == start);
         let gap = last.map_or(u32::MAX, |last| sequence - last.sequence);
         let silence = report.is_complete && gap <= REPEATED;
-        let mut blamed = vec![];
+        let mut fates = vec![];
         for (pair, carried) in self.carried.iter_mut().filter(|(pair, _)| pair.gateway == gateway) {
             let listed = report.counts.iter().find(|(slot, _)| *slot == pair.of);
             let listed = listed.map(|(_, total)| *total);
@@ -158,16 +161,16 @@ impl Reports {
                 (None, _) if silence => Some(0),
                 _ => None,
             };
-            if carried.hear(came, patience) {
-                blamed.push(carried.via);
+            if let Some(fate) = carried.hear(came) {
+                fates.push((carried.via, fate));
             }
         }
         self.carried.retain(|_, carried| carried.idle < IDLE_MAX);
         let counted = &self.carried;
         self.heard.retain(|gateway, _| counted.keys().any(|pair| pair.gateway == *gateway));
-        blamed.sort_unstable();
-        blamed.dedup();
-        blamed
+        fates.sort_unstable();
+        fates.dedup();
+        fates
     }
 
     /// Forgets those who are no members any more.
@@ -181,32 +184,29 @@ impl Reports {
 impl Carried {
     /// Counts anew.
     fn begin(&mut self) {
-        (self.count, self.settled, self.came, self.missed) = (0, 0, 0, 0);
+        (self.count, self.settled, self.came) = (0, 0, 0);
     }
 
-    /// Takes how many came since the last report, if that is known. Whether they vanish.
-    fn hear(&mut self, came: Option<u16>, patience: u8) -> bool {
+    /// Takes how many came since the last report, if that is known.
+    fn hear(&mut self, came: Option<u16>) -> Option<Fate> {
         self.idle = self.idle.saturating_add(1);
         let Some(came) = came else {
             self.begin();
-            return false;
+            return None;
         };
         self.came = self.came.saturating_add(came.into());
         if self.came.saturating_mul(NEARLY_ALL) > self.count {
             self.begin();
-            return false;
+            return Some(Fate::Arrive);
         }
         let are_enough = self.count >= FRAMES_MIN && self.settled >= SETTLED_MIN;
         let have_vanished = self.came.saturating_mul(NEARLY_ALL) <= self.settled;
         self.settled = self.count;
-        if are_enough && have_vanished {
-            self.missed += 1;
+        if !are_enough || !have_vanished {
+            return None;
         }
-        let is_blamed = self.missed >= patience;
-        if is_blamed {
-            self.begin();
-        }
-        is_blamed
+        self.begin();
+        Some(Fate::Vanish)
     }
 }
 

@@ -64,7 +64,8 @@ pub(crate) struct Selected {
     pub(crate) sequence: u16,
     /// From here on, the hop to the neighbour too.
     pub(crate) metric: u16,
-    is_avoided: bool,
+    blame: u16,
+    is_anew: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -77,8 +78,10 @@ struct Better {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Way {
     pub(crate) cost: u16,
-    /// Frames vanish behind it.
-    pub(crate) is_avoided: bool,
+    /// How often frames have vanished behind it: 0 is not at all, or long ago.
+    pub(crate) blame: u16,
+    /// That was just now.
+    pub(crate) is_anew: bool,
     /// How long another way has to be better than this one: some hello intervals.
     pub(crate) patience: Span,
 }
@@ -99,7 +102,8 @@ pub(crate) enum Heard {
 pub(crate) struct Choice {
     pub(crate) before: Option<Selected>,
     pub(crate) now: Option<Selected>,
-    /// There are ways, but none that is surely without a loop; or the last was lost just now.
+    /// There are ways, but none that is surely without a loop; or the last was lost, or blamed, just
+    /// now.
     pub(crate) starves: bool,
 }
 
@@ -204,13 +208,13 @@ impl Destination {
             *place = self.weigh(one, way);
         }
         let usable = || ways.iter().flatten().filter(|(_, _, feasible)| *feasible);
-        let best = usable().min_by_key(|(one, _, _)| (one.is_avoided, one.metric, one.via));
+        let best = usable().min_by_key(|(one, _, _)| (one.blame, one.metric, one.via));
         let before = self.selected;
         let current = before.and_then(|before| usable().find(|(one, ..)| one.via == before.via));
         let chosen = match (current, best) {
             (Some((current, patience, _)), Some((best, ..))) if best.via != current.via => {
                 let is_clear = best.metric.saturating_add(margin(current.metric)) < current.metric;
-                let escapes = current.is_avoided && !best.is_avoided;
+                let escapes = best.blame < current.blame;
                 let is_patient = is_clear && self.is_better_long(now, best.via, *patience);
                 if !is_clear {
                     self.better = None;
@@ -225,7 +229,8 @@ impl Destination {
         };
         self.select(now, chosen);
         let is_missed = self.lost.is_some_and(|(_, at)| now.since(at) < MISSED);
-        let starves = chosen.is_none() && (is_missed || ways.iter().any(Option::is_some));
+        let has_none = chosen.is_none() && (is_missed || ways.iter().any(Option::is_some));
+        let starves = has_none || chosen.is_some_and(|one| one.is_anew);
         Choice { before, now: chosen, starves }
     }
 
@@ -239,8 +244,9 @@ impl Destination {
         let way = way(one.via)?;
         let metric = one.metric.checked_add(way.cost).filter(|metric| *metric < INFINITE)?;
         let feasible = self.is_feasible(one.sequence, one.metric);
-        let (via, sequence, is_avoided) = (one.via, one.sequence, way.is_avoided);
-        Some((Selected { via, sequence, metric, is_avoided }, way.patience, feasible))
+        let (via, sequence) = (one.via, one.sequence);
+        let Way { blame, is_anew, patience, .. } = way;
+        Some((Selected { via, sequence, metric, blame, is_anew }, patience, feasible))
     }
 
     /// Whether one way has been the better one for as long as that.

@@ -140,7 +140,7 @@ mod tests {
         let mut table = Table::default();
         let claim = |address, by| Claim { address: tag(address), by: slot(by) };
         table.set_claims(vec![claim(9, 5), claim(3, 3), claim(9, 2), claim(5, 5)]);
-        [7, 5].map(|to| table.set(slot(to), Some(route(to))));
+        [7, 5].into_iter().for_each(|to| table.set(slot(to), Some(route(to))));
         assert_eq!((table.machine(tag(9)), table.machine(tag(3))), (Some(slot(5)), None));
         table.set(slot(2), Some(route(2)));
         assert_eq!(table.machine(tag(9)), Some(slot(2)));

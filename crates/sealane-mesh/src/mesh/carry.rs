@@ -11,8 +11,8 @@ use super::tell::in_form;
 use crate::floods::{FloodId, Waiting};
 use crate::limits::{MAX_FLOOD_WAIT_MS, MAX_KEPT_FRAMES};
 use crate::messages::{MessageType, Report};
-use crate::neighbour::{COST_MIN, LinkId, Neighbour};
-use crate::reports::Pair;
+use crate::neighbour::{COST_MIN, LinkId};
+use crate::reports::{Fate, Pair};
 use crate::table::Hop;
 use crate::{Event, InterfaceId, Output, Role, Span, To, Urgency};
 
@@ -314,28 +314,22 @@ impl Mesh {
         };
         debug_assert!(said.what == MessageType::Report, "nothing else is signed");
         let gateway = said.by.slot;
-        let patience = self.patience_with(gateway);
-        for via in self.reports.hear(gateway, patience, &report) {
+        for (via, fate) in self.reports.hear(gateway, &report) {
             let route = self.table.route(gateway);
             if route.is_none_or(|route| route.hop.slot != via.slot) {
                 continue;
             }
             let Some(neighbour) = self.neighbours.get_mut(&via) else { continue };
-            neighbour.blame(self.now);
+            if fate == Fate::Arrive {
+                self.is_stale |= neighbour.blame_at(self.now) > 0;
+                neighbour.forgive();
+                continue;
+            }
             self.is_stale = true;
+            neighbour.blame(self.now);
             self.event(Event::BlackHole { via: via.slot, gateway });
             self.ask_later(gateway, None);
         }
-    }
-
-    /// How many reports of a gateway have to say that frames vanish: one more where the next hop
-    /// is not the last. The machine before the hole leaves it meanwhile, and nobody else is blamed.
-    fn patience_with(&self, gateway: Slot) -> u8 {
-        let Some(route) = self.table.route(gateway) else { return 1 };
-        let via = LinkId { interface: route.hop.interface, slot: route.hop.slot };
-        let cost = self.neighbours.get(&via).and_then(Neighbour::cost).unwrap_or_default();
-        let is_last = route.metric.saturating_sub(cost) < 2 * COST_MIN;
-        if is_last { 1 } else { 2 }
     }
 }
 

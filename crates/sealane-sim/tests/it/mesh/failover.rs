@@ -97,7 +97,8 @@ fn outage(on: &On, others: usize, seed: u64) -> (u64, usize) {
         lines.iter().filter(|line| line.is("deliver")).map(|line| line.message).collect();
     let lost = offered.filter(|line| !delivered.contains(&line.message)).count();
     let until = first.map_or(u64::MAX, |line| line.at - line.took);
-    (until.saturating_sub(silent), lost)
+    // The last that was lost was offered just before.
+    (until.saturating_sub(silent + EVERY_MS * 1000), lost)
 }
 
 #[test]
