@@ -20,7 +20,7 @@ sealane_message::limits! {
     /// Entries of one route message or request. A longer one is refused.
     MAX_MESSAGE_ROUTES: usize = 256, "entries";
     /// Requests for a later sequence that are remembered. The oldest is forgotten.
-    MAX_REQUESTS_KNOWN: usize = 64, "requests";
+    MAX_REQUESTS_KNOWN: usize = 256, "requests";
     /// Machines whose frames one report counts. A report of more is refused.
     MAX_REPORTED: usize = 32, "machines";
     /// Machines and gateways, in pairs, between which frames are counted. Others are not.

@@ -397,6 +397,8 @@ impl Mesh {
             Some(of) => vec![of.interface],
             None => self.interfaces.keys().copied().collect(),
         };
+        let now = self.now;
+        self.requests.retain(|(known, at)| *known != request && now.since(*at) < REQUESTS_KEPT);
         if self.requests.len() == MAX_REQUESTS_KNOWN {
             self.requests.pop_front();
         }
@@ -543,6 +545,8 @@ fn part_at(from: Address, header: &[u8]) -> Option<PartAt> {
 const ROUTE_INTERVALS: u64 = 3 * crate::interface::WHOLE_HELLOS + 4;
 /// The shortest time between two requests for one destination.
 const REQUEST_PAUSE: Span = Span::millis(500);
+/// How long a request is remembered.
+pub(super) const REQUESTS_KEPT: Span = Span::seconds(2);
 /// How long the sender of parts may be silent between two of them, at least.
 const PART_PAUSE: Span = Span::millis(20);
 /// The shortest time between two warnings of the own slot.

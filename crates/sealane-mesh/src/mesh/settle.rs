@@ -5,6 +5,7 @@ use std::sync::Arc;
 use sealane_seal::Slot;
 
 use super::Mesh;
+use super::hear::REQUESTS_KEPT;
 use crate::neighbour::LinkId;
 use crate::routes::{Choice, Selected};
 use crate::table::{Claim, Hop, Route};
@@ -69,9 +70,9 @@ impl Mesh {
 
     /// Whether a later sequence of a destination was asked for lately, here or by others.
     fn was_asked(&self, slot: Slot) -> bool {
-        self.requests.iter().any(|(request, at)| {
-            request.slot == slot && self.now.since(*at) < crate::Span::seconds(2)
-        })
+        self.requests
+            .iter()
+            .any(|(request, at)| request.slot == slot && self.now.since(*at) < REQUESTS_KEPT)
     }
 
     /// Whether others know a much shorter distance than it is now. That it is shorter than they
