@@ -37,6 +37,8 @@ impl World {
         notices.push(base.heartbeat()?);
         let fresh = Card::from_bytes(&car.card()?)?;
         notices.extend(base.heal(&[fresh], false)?.notices);
+        base.revoke(&[member.slot()])?;
+        notices.extend(base.removals(0)?);
         notices.extend(base.renew(None)?);
         let (root, invitation) = (folder.path().to_owned(), invited.invitation);
         Ok(World { root, member, waiting, card, invitation, notices, _folder: folder })

@@ -1,5 +1,5 @@
-//! `cargo xtask pictures`: the console, the bench's pages and what the command line shows, as
-//! people see them, in `results/pictures`.
+//! `cargo xtask pictures`: the console, the bench's pages, the simulator's maps and what the
+//! command line shows, as people see them, in `results/pictures`.
 
 mod screens;
 
@@ -15,7 +15,15 @@ const FOLDER: &str = "results/pictures";
 /// The messages whose cost is shown.
 const SAMPLE: &str = "crates/sealane-bench/samples/fleet.jsonl";
 
-/// `cargo xtask pictures [FOLDER]`: FOLDER has both programs, built already.
+/// The scenarios whose maps are shown, and for how long each is run.
+const MAPS: [Map; 2] = [Map { name: "mixed", seconds: "120" }, Map { name: "city", seconds: "20" }];
+
+struct Map {
+    name: &'static str,
+    seconds: &'static str,
+}
+
+/// `cargo xtask pictures [FOLDER]`: FOLDER has all three programs, built already.
 pub(crate) fn run(arguments: &[String]) -> Outcome {
     let programs = match arguments {
         [] => built()?,
@@ -38,12 +46,13 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     let mut script = process::program("node");
     script.arg("tests/js/pictures.mjs").arg(&node.address).args([&cost, &book]).arg(&pictures);
     process::run(&mut script)?;
+    maps(&programs, &work, &pictures)?;
     let sample = std::fs::copy(process::root().join(SAMPLE), work.join("fleet.jsonl"));
     sample.map_err(failed)?;
     screens::keep(&programs, &work, &node.address, &pictures)
 }
 
-/// Both programs, built now.
+/// The programs, built now.
 fn built() -> Outcome<PathBuf> {
     process::run(process::cargo().args(["build", "--release"]))?;
     Ok(process::target().join("release"))
@@ -52,6 +61,21 @@ fn built() -> Outcome<PathBuf> {
 fn bench(programs: &Path, arguments: &[&str], page: &Path) -> Outcome {
     let mut bench = process::program(programs.join("sealane-bench"));
     process::run(bench.args(arguments).arg(page).stdout(Stdio::null()))
+}
+
+/// Runs scenarios, and keeps what their maps look like.
+fn maps(programs: &Path, work: &Path, pictures: &Path) -> Outcome {
+    let mut script = process::program("node");
+    script.arg("tests/js/maps.mjs").arg(pictures);
+    for Map { name, seconds } in &MAPS {
+        let page = work.join(name).with_extension("html");
+        let scenario = format!("scenarios/{name}.toml");
+        let mut sim = process::program(programs.join("sealane-sim"));
+        sim.args(["run", &scenario, "--seconds", seconds, "--html"]).arg(&page);
+        process::run(sim.stdout(Stdio::null()))?;
+        script.arg(page);
+    }
+    process::run(&mut script)
 }
 
 /// A node that ends with this.

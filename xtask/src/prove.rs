@@ -23,6 +23,8 @@ const RELAY: &str = "relay";
 const MUTANTS: &str = "mutants";
 /// The proof that compiles patches.
 const GROW: &str = "grow";
+/// The proof that runs `babeld` over the simulator's radio.
+const BABEL: &str = "babel";
 /// The proof that needs a Prometheus.
 const METRICS: &str = "metrics";
 /// The proof that needs other people's Python packages.
@@ -251,6 +253,17 @@ const PROOFS: &[Proof] = &[
         environment: &[],
     },
     Proof {
+        name: "mesh",
+        shows: "churn, silent next hops, black holes, 22 to 100 in a cell: demanded and measured",
+        runs: Runs::Test { package: "sealane-sim", named: "mesh::" },
+        environment: &[
+            ("SEALANE_MACHINES", "50"),
+            ("SEALANE_MINUTES", "10"),
+            ("SEALANE_SEEDS", "20"),
+            ("RUST_TEST_THREADS", "1"),
+        ],
+    },
+    Proof {
         name: "city",
         shows: "48 gateways and 100 vehicles of the mesh for 60 s: no loop, how fast, load",
         runs: Runs::Test { package: "sealane-sim", named: "a_city_begins" },
@@ -261,6 +274,12 @@ const PROOFS: &[Proof] = &[
         shows: "1,000 LoRa radios of the mesh for an hour: how fast, nobody over its share",
         runs: Runs::Test { package: "sealane-sim", named: "a_thousand_radios" },
         environment: &[("SEALANE_SECONDS", "3600")],
+    },
+    Proof {
+        name: BABEL,
+        shows: "routes over simulated radio: babeld in namespaces beside the machine of the mesh",
+        runs: Runs::Xtask(BABEL),
+        environment: &[],
     },
     Proof {
         name: "cost",
@@ -282,7 +301,7 @@ impl Runs {
             self,
             Self::Bench { .. }
                 | Self::Instrument(_)
-                | Self::Xtask(MUTANTS | GROW)
+                | Self::Xtask(MUTANTS | GROW | BABEL)
                 | Self::Script(_)
         )
     }

@@ -391,6 +391,8 @@ fn change_name(change: &Change) -> &'static str {
         Change::Advanced(_) => "advanced",
         Change::Rekeyed { .. } => "rekeyed",
         Change::Removed => "removed",
+        Change::Leaving(_) => "leaving",
+        Change::Stays { .. } => "stays",
         Change::Marked(_) => "marked",
         Change::Beater(_) => "beater",
         Change::Heartbeat(_) => "heartbeat",
@@ -411,6 +413,13 @@ fn in_words(change: &Change) -> String {
             format!("epoch {}, without slot {}", epoch.0, removed.join(", "))
         }
         Change::Removed => "this member was removed from the group".to_owned(),
+        Change::Leaving(removal) => {
+            let (slot, order) = (removal.slot.number(), removal.order);
+            format!("slot {slot} is about to be removed by order {order}")
+        }
+        Change::Stays { slot, order } => {
+            format!("slot {} stays: order {order} has not removed it", slot.number())
+        }
         Change::Marked(1) => "the removal is marked in 1 stream".to_owned(),
         Change::Marked(streams) => format!("the removal is marked in {streams} streams"),
         Change::Beater(Some(_)) => "another key's heartbeats count".to_owned(),

@@ -32,6 +32,8 @@ pub enum Document {
     ControlFile,
     /// What was accepted of live senders, in the key folder.
     SessionsFile,
+    /// Who is about to be removed, in the key folder.
+    LeavingFile,
 }
 
 impl Document {
@@ -60,6 +62,7 @@ impl Document {
             Document::CountersFile => b"SLCN",
             Document::ControlFile => b"SLHB",
             Document::SessionsFile => b"SLSS",
+            Document::LeavingFile => b"SLLV",
         }
     }
 }
@@ -81,6 +84,7 @@ impl fmt::Display for Document {
             Document::CountersFile => "counters file",
             Document::ControlFile => "file of control streams",
             Document::SessionsFile => "file of live sessions",
+            Document::LeavingFile => "file of announced removals",
         })
     }
 }

@@ -263,6 +263,17 @@ sealane_message::errors! {
             /// The member's.
             taken: String,
         },
+        /// Peer's fault: something of a member that is about to be removed.
+        #[error("slot {slot} is about to be removed by order {order}")]
+        #[code("SL-GROUP-34", "LeavingMember")]
+        #[cause("a member has sent something after its removal was announced")]
+        #[hint("Drop it; the order that removes the member is on its way.")]
+        Leaving {
+            /// Who sent it.
+            slot: u16,
+            /// The order that removes it.
+            order: u64,
+        },
         /// A library of cryptography failed, which a correct build never sees.
         #[error("the library of cryptography failed")]
         #[code("SL-GROUP-29", "GroupCipher")]

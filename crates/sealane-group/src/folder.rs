@@ -15,6 +15,7 @@ mod passphrase;
 
 use crate::card::Waiting;
 use crate::limits::MAX_CARDS_WAITING;
+use crate::removal::Removal;
 use crate::sender::Counters;
 use crate::state::GroupState;
 use crate::wire::{Reader, put_name};
@@ -476,6 +477,37 @@ impl IdentityKeys {
         let path = self.notice_path(name, number)?;
         let Some((bytes, _)) = files::read_private(&path)? else { return Ok(None) };
         Notice::from_bytes(&bytes).map(Some).map_err(|_| Error::Damaged(path))
+    }
+
+    /// Keeps what goes ahead of an order, under its number and the slot that is removed.
+    pub(crate) fn save_removal(
+        &self,
+        _: &Lock,
+        name: &str,
+        removal: Removal,
+        notice: &Notice,
+    ) -> Result<(), Error> {
+        let file = format!("{:08}.{}", removal.order, removal.slot.number());
+        let path = self.group_folder(name)?.join("orders").join(file);
+        files::write_raw(&path, notice.as_bytes(), How::Replace)
+    }
+
+    /// The notices of removal that go ahead of the orders of those numbers. What cannot be read is
+    /// left out: the orders themselves say as much.
+    pub(crate) fn removals(&self, name: &str, which: Range<u64>) -> Result<Vec<Notice>, Error> {
+        let folder = self.group_folder(name)?.join("orders");
+        let mut found = Vec::new();
+        for entry in fs::read_dir(&folder).map_err(Error::io(&folder))? {
+            let entry = entry.map_err(Error::io(&folder))?;
+            let is_one = entry.file_name().to_str().is_some_and(|name| name.contains('.'));
+            let read = if is_one { files::read_private(&entry.path())? } else { None };
+            let notice = read.and_then(|(bytes, _)| Notice::from_bytes(&bytes).ok());
+            let removal = notice.as_ref().and_then(Notice::removes);
+            found.extend(removal.map(|one| (one.order, one.slot)).zip(notice));
+        }
+        found.retain(|((order, _), _)| which.contains(order));
+        found.sort_unstable_by_key(|(which, _)| *which);
+        Ok(found.into_iter().map(|(_, notice)| notice).collect())
     }
 
     fn notice_path(&self, name: &str, number: u64) -> Result<PathBuf, Error> {

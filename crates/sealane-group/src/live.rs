@@ -7,6 +7,7 @@ use sealane_frame::{
 };
 use sealane_seal::{Binding, Epoch, Opened, Opener, Slot};
 
+use crate::removal::Leavers;
 use crate::{EpochSource, Error, Member};
 use store::SessionStore;
 
@@ -21,6 +22,8 @@ pub struct LiveReader {
     opener: Opener,
     /// Nothing of an earlier epoch is taken: what was accepted in it is not known any more.
     floor: Epoch,
+    /// Of them nothing new is taken.
+    leavers: Leavers,
 }
 
 /// A frame that was opened and accepted.
@@ -65,7 +68,7 @@ impl Member {
         opener.set_live_floor(floor);
         kept.iter().for_each(|state| opener.restore(state));
         let store = SessionStore::new(Arc::clone(&self.keys), self.name(), kept);
-        Ok(LiveReader { store, opener, floor })
+        Ok(LiveReader { store, opener, floor, leavers: self.leavers().clone() })
     }
 }
 
@@ -78,6 +81,7 @@ impl LiveReader {
     pub fn follow(&mut self, member: &Member) -> Result<(), Error> {
         member.refresh(&mut self.opener)?;
         self.opener.set_live_floor(self.floor.max(member.live_from()));
+        self.leavers = member.leavers().clone();
         Ok(())
     }
 
@@ -94,6 +98,7 @@ impl LiveReader {
     pub fn announced(&mut self, frame: &mut [u8], now_ms: u64) -> Result<LiveSender, Error> {
         self.stored_ahead();
         let mut announced = open_announcement(&mut self.opener, frame)?;
+        self.leavers.check(announced.opened())?;
         if let Some(state) = announced.to_store(now_ms) {
             self.store.save(state)?;
         }
@@ -117,6 +122,7 @@ impl LiveReader {
     ) -> Result<LiveMessage<'f>, Error> {
         self.stored_ahead();
         let received = open_frame(&mut self.opener, binding, frame)?;
+        self.leavers.check(received.pending.opened())?;
         let message = accept(&mut self.store, received, now_ms)?;
         self.store_ahead(message.opened.slot(), now_ms);
         Ok(message)
@@ -136,6 +142,7 @@ impl LiveReader {
     ) -> Result<LiveMessage<'f>, Error> {
         self.stored_ahead();
         let received = open_compact(&mut self.opener, binding, frame, link)?;
+        self.leavers.check(received.pending.opened())?;
         let message = accept(&mut self.store, received, now_ms)?;
         self.store_ahead(message.opened.slot(), now_ms);
         Ok(message)

@@ -4,16 +4,20 @@ use std::sync::Arc;
 use sealane_frame::{GroupTag, PeerTag, Roster as LinkRoster};
 use sealane_seal::{Binding, Epoch, Epochs, Group, GroupId, History, Slot, Suite, Term};
 
-use crate::folder::IdentityKeys;
+use crate::folder::{IdentityKeys, Lock};
+use crate::removal::Leavers;
 use crate::sender::Source;
 use crate::state::GroupState;
-use crate::{Change, EpochSource, Error, Fingerprint, Mark, Notice, Roster, Sender};
+use crate::{
+    Change, EpochSource, Error, Fingerprint, Leaving, Mark, Notice, Removal, Roster, Sender,
+};
 
 mod apply;
 mod authority;
 mod beater;
 mod control;
 mod join;
+mod machine;
 #[cfg(test)]
 mod tests;
 
@@ -61,12 +65,16 @@ pub struct Member {
     state: GroupState,
     /// Orders that came before others that they follow, by their number.
     held: BTreeMap<u64, Notice>,
+    /// Who is about to be removed.
+    leavers: Leavers,
 }
 
 impl Member {
     pub(crate) fn open(keys: &Arc<IdentityKeys>, name: &str) -> Result<Member, Error> {
-        let state = keys.load(&keys.lock()?, name)?;
-        Ok(Member { keys: Arc::clone(keys), name: name.to_owned(), state, held: BTreeMap::new() })
+        let lock = keys.lock()?;
+        let (state, leavers) = (keys.load(&lock, name)?, keys.leavers(&lock, name)?);
+        let (keys, name, held) = (Arc::clone(keys), name.to_owned(), BTreeMap::new());
+        Ok(Member { keys, name, state, held, leavers })
     }
 
     /// What the group is called in this folder.
@@ -139,6 +147,50 @@ impl Member {
     /// How many orders this member has obeyed.
     pub fn orders(&self) -> u64 {
         self.state.orders
+    }
+
+    /// Who is about to be removed, and since when that is known. The order may never come: then
+    /// they stand here until a later order does.
+    pub fn leaving(&self) -> &[Leaving] {
+        &self.leavers.0
+    }
+
+    /// Whether a message of a member that was kept, or came by others, is to be taken: it is not
+    /// where the member's removal was announced and the message was not sent before.
+    pub fn takes(&self, slot: Slot, epoch: Epoch, counter: u64) -> bool {
+        self.leavers.0.iter().all(|one| one.removal.allows(slot, epoch, counter))
+    }
+
+    pub(crate) fn leavers(&self) -> &Leavers {
+        &self.leavers
+    }
+
+    /// Keeps whom the authority is about to remove.
+    fn leave(&mut self, removal: Removal) -> Result<Vec<Change>, Error> {
+        let lock = self.keys.lock()?;
+        let mut leavers = self.keys.leavers(&lock, &self.name)?;
+        let is_new = leavers.add(Leaving { removal, came_ms: now_ms() });
+        if is_new {
+            self.keys.save_leavers(&lock, &self.name, &leavers)?;
+        }
+        self.leavers = leavers;
+        Ok(if is_new { vec![Change::Leaving(removal)] } else { Vec::new() })
+    }
+
+    /// Forgets removals whose order was obeyed, and tells of those that it did not make true.
+    fn end_leaving(&mut self, lock: &Lock) -> Result<Vec<Change>, Error> {
+        let mut leavers = self.keys.leavers(lock, &self.name)?;
+        let ordered = leavers.take_ordered(self.state.orders);
+        if !ordered.is_empty() {
+            self.keys.save_leavers(lock, &self.name, &leavers)?;
+        }
+        self.leavers = leavers;
+        let stays = |removal: &Removal| {
+            let entry = self.state.roster.entry(removal.slot);
+            entry.is_some_and(|entry| entry.removed.is_none())
+        };
+        let removals = ordered.into_iter().map(|one| one.removal).filter(stays);
+        Ok(removals.map(|one| Change::Stays { slot: one.slot, order: one.order }).collect())
     }
 
     /// Whether it may seal.
@@ -248,7 +300,9 @@ impl Member {
     ///
     /// [`Error::UnknownGroup`], [`Error::Damaged`].
     pub fn reload(&mut self) -> Result<(), Error> {
-        self.state = self.keys.load(&self.keys.lock()?, &self.name)?;
+        let lock = self.keys.lock()?;
+        self.state = self.keys.load(&lock, &self.name)?;
+        self.leavers = self.keys.leavers(&lock, &self.name)?;
         Ok(())
     }
 
@@ -301,6 +355,9 @@ impl EpochSource for Member {
         let Some(verified) = apply::verify(&self.state, self.is_authority(), notice)? else {
             return Ok(Vec::new());
         };
+        if let apply::Verified::Removal(removal) = verified {
+            return self.leave(removal);
+        }
         let lock = self.keys.lock()?;
         let mut state = self.keys.load(&lock, &self.name)?;
         let before = state.clone();
@@ -317,7 +374,11 @@ impl EpochSource for Member {
             self.keys.use_card(&lock, nonce)?;
         }
         self.state = state;
-        outcome
+        let stays = self.end_leaving(&lock)?;
+        outcome.map(|mut changes| {
+            changes.splice(0..0, stays);
+            changes
+        })
     }
 
     fn passed(&mut self, epoch: Epoch) -> Result<(), Error> {

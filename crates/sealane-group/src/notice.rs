@@ -2,6 +2,7 @@ use sealane_seal::{Epoch, GroupId};
 
 use crate::charter::Charter;
 use crate::crypto::{MemberSigner, verify_member};
+use crate::removal::Removal;
 use crate::renewal::Renewal;
 use crate::wire::{Reader, begin, put_part};
 use crate::{Document, Error};
@@ -9,11 +10,14 @@ use crate::{Document, Error};
 const ORDER: u8 = 1;
 const RENEWAL: u8 = 2;
 const HEARTBEAT: u8 = 3;
+const REMOVAL: u8 = 4;
 const ORDER_LABEL: &[u8] = b"Sealane 1.0 order ";
 const HEARTBEAT_LABEL: &[u8] = b"Sealane 1.0 heartbeat ";
+const REMOVAL_LABEL: &[u8] = b"Sealane 1.0 removal ";
 
 /// One message of a group's control stream: an order, which is a sealed frame with its number and
-/// the authority's signature in clear; a renewal, which needs no earlier secret; or a heartbeat.
+/// the authority's signature in clear; a renewal, which needs no earlier secret; a heartbeat; or
+/// that a member is about to be removed.
 ///
 /// Orders are numbered from 0 without gaps. Members obey them in that order; again does no harm.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,6 +31,7 @@ pub(crate) enum Parsed<'a> {
     Order { number: u64, frame: &'a [u8] },
     Renewal(&'a [u8]),
     Heartbeat(Heartbeat),
+    Removal(Removal),
 }
 
 /// That the authority, or a beater in its place, has seen so many orders at that time.
@@ -82,6 +87,19 @@ impl Notice {
         Ok(Notice { bytes })
     }
 
+    /// Says who is about to be removed. It is signed in the open, so that those can check it who
+    /// hold no secret of the group, or not yet that of the present epoch.
+    pub(crate) fn removal(
+        signer: &MemberSigner,
+        group: GroupId,
+        removal: Removal,
+    ) -> Result<Notice, Error> {
+        let mut bytes = vec![REMOVAL];
+        removal.put(&mut bytes);
+        signer.append(&label(REMOVAL_LABEL, group), &mut bytes)?;
+        Ok(Notice { bytes })
+    }
+
     /// What is published.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes
@@ -91,6 +109,15 @@ impl Notice {
     pub fn number(&self) -> Option<u64> {
         match self.parse() {
             Ok(Parsed::Order { number, .. }) => Some(number),
+            _ => None,
+        }
+    }
+
+    /// Who is about to be removed. Whoever has not verified the notice has the writer's word for
+    /// it.
+    pub fn removes(&self) -> Option<Removal> {
+        match self.parse() {
+            Ok(Parsed::Removal(removal)) => Some(removal),
             _ => None,
         }
     }
@@ -108,7 +135,7 @@ impl Notice {
         match self.verified(charter.id(), &charter.authority.curve).ok()? {
             Parsed::Order { number, .. } => number.checked_add(1),
             Parsed::Renewal(bytes) => Renewal::read(charter, bytes).ok()?.number.checked_add(1),
-            Parsed::Heartbeat(_) => None,
+            Parsed::Heartbeat(_) | Parsed::Removal(_) => None,
         }
     }
 
@@ -118,6 +145,7 @@ impl Notice {
         let label = match parsed {
             Parsed::Order { .. } => label(ORDER_LABEL, group),
             Parsed::Heartbeat(_) => label(HEARTBEAT_LABEL, group),
+            Parsed::Removal(_) => label(REMOVAL_LABEL, group),
             Parsed::Renewal(_) => return Ok(parsed),
         };
         verify_member(key, &label, Document::Order, &self.bytes)?;
@@ -141,6 +169,12 @@ impl Notice {
                 reader.bytes(64)?;
                 reader.end()?;
                 Ok(Parsed::Heartbeat(Heartbeat { orders, epoch, time_ms }))
+            }
+            REMOVAL => {
+                let removal = Removal::read(&mut reader)?;
+                reader.bytes(64)?;
+                reader.end()?;
+                Ok(Parsed::Removal(removal))
             }
             _ => Err(reader.malformed()),
         }

@@ -103,6 +103,17 @@ pub enum Change {
     Beater(Option<[u8; 32]>),
     /// The authority is alive, and so many orders were given.
     Heartbeat(crate::notice::Heartbeat),
+    /// A member is about to be removed, and nothing of it is taken from now on but what was sent
+    /// before.
+    Leaving(crate::Removal),
+    /// The removal of a member was announced for an order that has not removed it: what it sends is
+    /// taken again.
+    Stays {
+        /// Who.
+        slot: Slot,
+        /// The order that was named.
+        order: u64,
+    },
     /// This member was removed: it reads what it could read, and nothing that follows.
     Removed,
 }

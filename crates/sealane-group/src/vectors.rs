@@ -21,6 +21,7 @@ use crate::member::control_topic;
 use crate::notice::{Heartbeat, Parsed};
 use crate::order::tests::{one_of_each, slot};
 use crate::order::{Numbered, Order, Rekey, WrapId, Wraps};
+use crate::removal::Removal;
 use crate::renewal::tests::{Found, opened_roster, sealed_roster};
 use crate::renewal::{self, Plan};
 use crate::roster::{Entry, Roster, hex, peer_tag};
@@ -38,6 +39,8 @@ const SALT: [u8; 32] = [3; 32];
 const MEMBERS: [(u16, u8); 2] = [(1, 4), (1000, 5)];
 /// Who is removed, and has a key nevertheless.
 const REMOVED: (u16, u8) = (7, 7);
+/// Below it, what the removed one has sealed was sent before.
+const MARK: u64 = 300;
 const HEAD: &[u8] = b"SLRN and all that stands before the roster";
 const ROUTING: [u8; 32] = [8; 32];
 const CONTEXT: SenderContext = SenderContext([0xc0, 0xc1, 0xc2, 0xc3, 0xc4, 0xc5, 0xc6, 0xc7]);
@@ -196,6 +199,12 @@ fn heartbeat() -> Notice {
     Notice::heartbeat(&authority().signer().unwrap(), group(), heartbeat).unwrap()
 }
 
+fn removal() -> Notice {
+    let (order, slot) = (NUMBER, slot(REMOVED.0));
+    let removal = Removal { order, epoch: Epoch(EPOCH - 1), slot, mark: MARK };
+    Notice::removal(&authority().signer().unwrap(), group(), removal).unwrap()
+}
+
 fn entries(roster: &Roster) -> Value {
     let entry = |entry: &Entry| {
         json!({
@@ -256,6 +265,7 @@ fn made(kept: &Kept) -> Value {
             "bytes": hex(notice().as_bytes()),
         },
         "heartbeat": { "time_ms": 1_795_000_000_000_u64, "bytes": hex(heartbeat().as_bytes()) },
+        "removal": { "slot": REMOVED.0, "mark": MARK, "bytes": hex(removal().as_bytes()) },
         "roster": { "entries": entries(&listed), "head": hex(HEAD), "sealed": hex(&sealed) },
         "renewal": {
             "members": keys(&MEMBERS[1..]),
@@ -373,6 +383,22 @@ fn the_notice_and_the_heartbeat_verify_and_open() {
     };
     assert_eq!((heartbeat.orders, heartbeat.epoch.0), (number, all["epoch"].as_u64().unwrap()));
     assert_eq!(heartbeat.time_ms, all["heartbeat"]["time_ms"].as_u64().unwrap());
+}
+
+#[test]
+fn the_notice_of_removal_verifies() {
+    let all = committed();
+    let (group, curve) = (GroupId(array(&all["group"])), array(&all["authority"]["curve"]));
+    let about = &all["removal"];
+    let notice = Notice::from_bytes(&unhex(&about["bytes"])).unwrap();
+    let Parsed::Removal(removal) = notice.verified(group, &curve).unwrap() else {
+        panic!("another notice")
+    };
+    assert_eq!(u64::from(removal.slot.number()), about["slot"].as_u64().unwrap());
+    assert_eq!(removal.mark, about["mark"].as_u64().unwrap());
+    let (number, epoch) = (all["number"].as_u64().unwrap(), all["epoch"].as_u64().unwrap());
+    assert_eq!((removal.order, removal.epoch.0), (number, epoch - 1));
+    assert!(notice.verified(GroupId([0; 32]), &curve).is_err());
 }
 
 #[test]

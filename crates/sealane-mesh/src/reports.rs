@@ -73,10 +73,10 @@ const REPEATED: u32 = 4;
 const IDLE_MAX: u8 = 8;
 
 impl Reports {
-    /// A frame of a machine has come to this gateway.
-    pub(crate) fn came(&mut self, of: Slot) {
+    /// Frames of a machine have come to this gateway.
+    pub(crate) fn came(&mut self, of: Slot, frames: u16) {
         let came = self.came.entry(of).or_default();
-        came.total = came.total.wrapping_add(1);
+        came.total = came.total.wrapping_add(frames);
     }
 
     /// A frame of `pair` goes by that neighbour. Where there is no room for one more pair, nothing

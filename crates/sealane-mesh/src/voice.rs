@@ -93,6 +93,10 @@ impl Voice {
         self.slot
     }
 
+    pub(crate) fn group(&self) -> GroupTag {
+        self.group
+    }
+
     pub(crate) fn tag(&self) -> PeerTag {
         self.tag
     }

@@ -226,7 +226,13 @@ impl Group {
     /// # Errors
     /// As [`Group::publish_orders`].
     pub async fn resend_orders(&self, from: u64) -> Result<usize, Error> {
-        let notices = self.keys().provisioned()?.notices(from)?;
+        let (ahead, notices) = {
+            let mut keys = self.keys();
+            let authority = keys.provisioned()?;
+            (authority.removals(from)?, authority.notices(from)?)
+        };
+        // Short notices go ahead of long orders, also where a gateway takes them into the field.
+        control::publish(&self.inner.client, self.inner.tag, &ahead).await?;
         control::publish(&self.inner.client, self.inner.tag, &notices).await
     }
 
@@ -402,8 +408,9 @@ impl Group {
             Err(error) => return self.tell(Event::refused(stream, offset, &error)),
         };
         let is_of_keys = |change: &Change| {
-            let silent = matches!(change, Change::Certified(_) | Change::Heartbeat(_));
-            !silent && !matches!(change, Change::Held { .. })
+            use Change::{Certified, Heartbeat, Held, Leaving, Stays};
+            let is_late = matches!(change, Held { .. } | Leaving(_) | Stays { .. });
+            !is_late && !matches!(change, Certified(_) | Heartbeat(_))
         };
         if changes.iter().any(is_of_keys) {
             let removed = changes.contains(&Change::Removed);

@@ -82,7 +82,8 @@ pub(super) fn show(member: &Member, terminal: &mut Terminal) -> Result<(), Failu
     let heartbeats = heartbeats(member).map(|said| ("heartbeats", said));
     let copied = "yes: it was copied or restored; two copies at work look like one member";
     let copied = member.is_copied().then(|| ("copied", copied.to_owned()));
-    for (name, value) in lines.into_iter().chain(heartbeats).chain(copied) {
+    let leaving = leaving(member).map(|said| ("leaving", said));
+    for (name, value) in lines.into_iter().chain(heartbeats).chain(copied).chain(leaving) {
         terminal.line(format_args!("{name:<12}{value}"))?;
     }
     let head = ["MEMBER", "SLOT", "SINCE", "REMOVED", "KEY"];
@@ -98,6 +99,17 @@ fn row(entry: &Entry) -> Vec<String> {
         entry.removed().map_or("-".to_owned(), |epoch| epoch.0.to_string()),
         key(entry),
     ]
+}
+
+/// Whose removal was announced by orders that have not come, and how long ago.
+fn leaving(member: &Member) -> Option<String> {
+    let one = |one: &sealane_group::Leaving| {
+        let (slot, order) = (one.removal.slot.number(), one.removal.order);
+        let ago = show_duration(now_ms().saturating_sub(one.came_ms));
+        format!("slot {slot}, by order {order}, told {ago} ago")
+    };
+    let all: Vec<_> = member.leaving().iter().map(one).collect();
+    (!all.is_empty()).then(|| all.join("; "))
 }
 
 /// The beginning of a member's key, by which it can be named.
@@ -153,6 +165,15 @@ fn fields(member: &Member) -> Vec<(&'static str, Value)> {
         ];
         Value::Map(fields.map(|(name, value)| (name.to_owned(), value)).into())
     };
+    let going = |one: &sealane_group::Leaving| {
+        let removal = one.removal;
+        let fields = [
+            ("slot", u64::from(removal.slot.number()).into()),
+            ("order", removal.order.into()),
+            ("toldMs", one.came_ms.into()),
+        ];
+        Value::Map(fields.map(|(name, value)| (name.to_owned(), value)).into())
+    };
     let epochs = member.epochs().held().map(|(epoch, _)| epoch.0.into()).collect();
     vec![
         ("group", member.name().into()),
@@ -171,6 +192,7 @@ fn fields(member: &Member) -> Vec<(&'static str, Value)> {
         ("orders", member.orders().into()),
         ("behind", member.check_sealing().is_err().into()),
         ("copied", member.is_copied().into()),
+        ("leaving", Value::Array(member.leaving().iter().map(going).collect())),
         ("members", Value::Array(member.roster().entries().iter().map(entry).collect())),
     ]
 }

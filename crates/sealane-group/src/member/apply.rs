@@ -13,6 +13,7 @@ use crate::folder::{IdentityKeys, Lock};
 use crate::limits::MAX_ORDERS_HELD;
 use crate::notice::{Heartbeat, Parsed};
 use crate::order::{Numbered, Order, REKEY, Rekey, WrapId};
+use crate::removal::Removal;
 use crate::renewal::Renewal;
 use crate::state::{Beat, GroupState};
 use crate::{Change, Document, Error, Notice};
@@ -22,6 +23,7 @@ pub(super) enum Verified<'a> {
     Order { number: u64, notice: &'a Notice },
     Renewal { renewal: Renewal<'a>, notice: &'a Notice },
     Heartbeat { heartbeat: Heartbeat, is_authoritys: bool },
+    Removal(Removal),
 }
 
 /// The folder that a member obeys in.
@@ -68,6 +70,16 @@ pub(super) fn verify<'a>(
             let renewal = Renewal::read(&state.charter, bytes)?;
             Ok(Some(Verified::Renewal { renewal, notice }))
         }
+        // An authority knows whom it removes; an order that was obeyed has said more.
+        Parsed::Removal(removal) if is_authority || removal.order < state.orders => Ok(None),
+        Parsed::Removal(removal) => {
+            notice.verified(group, authority)?;
+            let entry = state.roster.entry(removal.slot);
+            if entry.is_some_and(|entry| entry.verifying == *authority) {
+                return Err(Error::Malformed(Document::Order));
+            }
+            Ok(Some(Verified::Removal(removal)))
+        }
         Parsed::Heartbeat(heartbeat) => {
             let is_newer = heartbeat.time_ms > state.beat.time_ms;
             if !is_newer && heartbeat.orders <= state.known {
@@ -99,6 +111,8 @@ pub(super) fn apply(
             }
             Ok(beat(state, is_authority, *is_authoritys, *heartbeat))
         }
+        // It changes no state of the group: `Member::leave` keeps it.
+        Verified::Removal(_) => Ok(Vec::new()),
         Verified::Renewal { renewal, notice } if is_authority => {
             known_here(state, folder, renewal.number, notice)
         }
@@ -235,7 +249,9 @@ fn obey(
             }
             Some(renew(&mut after, folder, &renewal)?)
         }
-        Parsed::Heartbeat(_) => return Err(Error::Malformed(Document::Order)),
+        Parsed::Heartbeat(_) | Parsed::Removal(_) => {
+            return Err(Error::Malformed(Document::Order));
+        }
     };
     after.orders = state.orders + 1;
     after.known = after.known.max(after.orders);

@@ -17,7 +17,7 @@ use crate::order::{Order, Rekey, Wraps};
 use crate::renewal::Plan;
 use crate::roster::peer_tag;
 use crate::state::GroupState;
-use crate::{Card, Error, Member, Notice, Sender, renewal};
+use crate::{Card, Error, Leaver, Member, Notice, Removal, Sender, renewal};
 
 /// How far a renewal jumps at least, and to multiples of what: at most 127 epochs, so that the low
 /// bits in key ids still tell which epoch is meant.
@@ -106,9 +106,20 @@ impl Member {
     /// [`Error::NotAuthority`], [`Error::UnknownMember`], [`Error::Refused`] for the authority
     /// itself; [`Error::Elsewhere`] as in [`Member::invite`].
     pub fn revoke(&mut self, slots: &[Slot]) -> Result<Vec<Notice>, Error> {
+        let leavers: Vec<_> = slots.iter().map(|slot| Leaver { slot: *slot, mark: 0 }).collect();
+        self.revoke_at(&leavers)
+    }
+
+    /// Removes members, and says which of their latest frames were sent before. What goes ahead of
+    /// the orders is kept beside them: [`Member::removals`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Member::revoke`].
+    pub fn revoke_at(&mut self, leavers: &[Leaver]) -> Result<Vec<Notice>, Error> {
         let lock = self.keys.lock()?;
         let state = self.load_for_orders(&lock)?;
-        let mut slots = slots.to_vec();
+        let mut slots: Vec<_> = leavers.iter().map(|one| one.slot).collect();
         slots.sort_unstable();
         slots.dedup();
         for slot in &slots {
@@ -118,10 +129,49 @@ impl Member {
         if slots.contains(&state.slot) {
             return Err(Error::Refused("the authority cannot remove itself"));
         }
+        self.announce_removals(&lock, &state, leavers)?;
         let mut issue = self.issue(&lock, state);
         issue.rekey(&slots)?;
         let issued = issue.finish();
         self.publish(&lock, issued)
+    }
+
+    /// Signs and keeps what goes ahead of a re-key: one notice for each member that it removes.
+    fn announce_removals(
+        &self,
+        lock: &Lock,
+        state: &GroupState,
+        leavers: &[Leaver],
+    ) -> Result<(), Error> {
+        let (signer, epoch) = (self.keys.identity().signer()?, state.epochs.newest());
+        for Leaver { slot, mark } in leavers.iter().copied() {
+            let removal = Removal { order: state.orders, epoch, slot, mark };
+            let notice = Notice::removal(&signer, state.id(), removal)?;
+            self.keys.save_removal(lock, &self.name, removal, &notice)?;
+        }
+        Ok(())
+    }
+
+    /// The notices of removal that go ahead of the orders from that number on. They are short, and
+    /// are to be told before those.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotAuthority`], [`Error::Io`].
+    pub fn removals(&self, from: u64) -> Result<Vec<Notice>, Error> {
+        if !self.is_authority() {
+            return Err(Error::NotAuthority);
+        }
+        let lock = self.keys.lock()?;
+        let state = self.keys.load(&lock, &self.name)?;
+        let mut notices = self.keys.removals(&self.name, from..state.orders)?;
+        // One that was cut off halfway had no order behind it.
+        let has_gone = |removal: Removal| {
+            let entry = state.roster.entry(removal.slot);
+            entry.and_then(|entry| entry.removed) == Some(Epoch(removal.epoch.0 + 1))
+        };
+        notices.retain(|notice| notice.removes().is_some_and(has_gone));
+        Ok(notices)
     }
 
     /// Gives all members a fresh secret under the keys that they have. It closes the group to

@@ -12,6 +12,7 @@ use crate::crypto::random;
 use crate::folder::{IdentityKeys, Lock, check_group_name};
 use crate::invitation::{self, Envelope};
 use crate::marks::Marks;
+use crate::removal::Leavers;
 use crate::state::{Beat, GroupState};
 use crate::{Card, Error, Fingerprint, Member, NewGroup, Roster};
 
@@ -119,6 +120,8 @@ impl Member {
         state: GroupState,
     ) -> Result<Member, Error> {
         keys.save(lock, name, &state)?;
-        Ok(Member { keys: Arc::clone(keys), name: name.to_owned(), state, held: BTreeMap::new() })
+        let (keys, name) = (Arc::clone(keys), name.to_owned());
+        let (held, leavers) = (BTreeMap::new(), Leavers::default());
+        Ok(Member { keys, name, state, held, leavers })
     }
 }

@@ -1,6 +1,7 @@
 //! The promises of `sealane-group`, each in a file of its own.
 
 mod a_copy_does_not_follow_a_heal;
+mod a_notice_goes_ahead_of_a_removal;
 mod a_removed_member_reads_nothing_new;
 mod allocates_nothing;
 mod an_authority_begins_anew;

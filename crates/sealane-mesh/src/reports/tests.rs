@@ -24,7 +24,7 @@ impl Two {
     /// So many frames are sent, so many come, and a report is told. Who is blamed?
     fn round(&mut self, sent: u32, came: u32) -> Vec<LinkId> {
         (0..sent).for_each(|_| self.sender.carried(pair(7), via(1)));
-        (0..came).for_each(|_| self.gateway.came(slot(7)));
+        (0..came).for_each(|_| self.gateway.came(slot(7), 1));
         let report = self.gateway.next(5);
         self.hear(&report)
     }
@@ -83,7 +83,7 @@ fn heavy_loss_and_lost_reports_blame_nobody() {
         // Reports that are lost: what they counted stands in those after them.
         for _ in 0..round % 6 {
             (0..24).for_each(|_| two.sender.carried(pair(7), via(1)));
-            (0..24).for_each(|_| two.gateway.came(slot(7)));
+            (0..24).for_each(|_| two.gateway.came(slot(7), 1));
             two.gateway.next(5);
         }
         // One that comes after frames ended tells of them still.
@@ -108,7 +108,7 @@ fn frames_that_arrive_speak_for_their_next_hop() {
     let mut fates = vec![];
     for came in [20, 20, 0, 0, 0, 20] {
         (0..20).for_each(|_| sender.carried(pair(7), via(1)));
-        (0..came).for_each(|_| gateway.came(slot(7)));
+        (0..came).for_each(|_| gateway.came(slot(7), 1));
         fates.extend(sender.hear(slot(0), &gateway.next(5)).into_iter().map(|(_, fate)| fate));
     }
     assert_eq!(fates, [Fate::Arrive, Fate::Vanish, Fate::Arrive]);
@@ -119,14 +119,14 @@ fn a_report_counts_those_first_who_sent_most_and_tells_each_four_times() {
     let mut gateway = Reports::default();
     assert!(gateway.is_quiet());
     for number in 0..40_u16 {
-        (0..=number).for_each(|_| gateway.came(slot(number)));
+        (0..=number).for_each(|_| gateway.came(slot(number), 1));
     }
     let first = gateway.next(1);
     assert_eq!((first.is_complete, first.counts.len()), (false, MAX_REPORTED));
     assert_eq!(first.counts[0], (slot(39), 40));
     let second = gateway.next(1);
     assert_eq!(second.counts[0], (slot(7), 8), "those who were left out");
-    gateway.came(slot(3));
+    gateway.came(slot(3), 1);
     let rest: Vec<_> = (0..4).map(|_| gateway.next(1)).collect();
     assert!(rest.iter().all(|report| report.counts.contains(&(slot(3), 5))));
     assert!(!gateway.is_quiet());

@@ -81,6 +81,12 @@ impl Profile {
         !matches!(self, Profile::BleConnection { .. } | Profile::Wire { .. })
     }
 
+    /// Whether the radio of the receiver acknowledges a unit for its machine alone, and that of the
+    /// sender repeats it until then. Nobody acknowledges what is for everybody.
+    pub fn acknowledges(&self) -> bool {
+        matches!(self, Profile::Dot11p | Profile::BleConnection { .. })
+    }
+
     /// Whether distance counts.
     pub fn is_radio(&self) -> bool {
         !matches!(self, Profile::Wire { .. })

@@ -2,8 +2,11 @@
 
 mod commands;
 mod corpus;
+mod draws;
 mod laws;
+mod live;
 mod mesh;
+mod radios;
 mod repeats;
 mod scenarios;
 

@@ -1,0 +1,42 @@
+//! The page with the map in a real browser.
+
+use std::path::Path;
+use std::process::Command;
+
+use sealane_sim::{Run, Watch};
+
+/// Six machines, of which two wander and one, later, is put elsewhere.
+const SIX: &str = "[[medium]]\nname = \"road\"\nprofile = \"11p\"\n\
+                   [[motion]]\nname = \"about\"\nkind = \"wander\"\narea = [300, 100]\n\
+                   speed_mps = 10\n\
+                   [[node]]\nname = \"post\"\ncount = 4\nkind = \"flood\"\nmedia = [\"road\"]\n\
+                   line = [90, 10]\n\
+                   [[node]]\nname = \"car\"\ncount = 2\nkind = \"flood\"\nmedia = [\"road\"]\n\
+                   motion = \"about\"\n\
+                   [[flow]]\nfrom = \"car-1\"\nto = \"post-4\"\nevery_ms = 500\nbytes = 50\n\
+                   [[event]]\nat_s = 9\ndo = \"move\"\nwho = [\"post-2\"]\nto = [50, 80]\n";
+
+/// Runs a script of `tests/js`.
+fn browse(script: &str, arguments: &[&str]) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/js");
+    let peer = folder.join("node_modules/playwright-core");
+    assert!(peer.exists(), "npm packages are missing; run: cargo xtask needs");
+    let mut node = Command::new("node");
+    let output = node.arg(folder.join(script)).args(arguments).output();
+    let output = output.expect("Node.js 20 or later must be installed as `node`");
+    print!("{}", String::from_utf8_lossy(&output.stdout));
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(!output.stdout.is_empty(), "it ended early");
+}
+
+#[test]
+fn a_map_on_which_machines_move_and_which_fetches_nothing() {
+    let scenario = crate::sketch(20, SIX);
+    let watch = Watch::new().with_page(&scenario, 1);
+    let outcome = Run::new(scenario, 1, &[], watch).unwrap().finish().unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let page = dir.path().join("map.html");
+    let text = outcome.page.unwrap().to_html(&outcome.summary.to_string());
+    std::fs::write(&page, text).unwrap();
+    browse("map.mjs", &[page.to_str().unwrap(), "6", "3"]);
+}
