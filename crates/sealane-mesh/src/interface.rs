@@ -27,6 +27,8 @@ pub(crate) struct Interface {
     /// How often hellos are sent, and how often where few are in reach.
     pub(crate) interval: Span,
     least_interval: Span,
+    /// How often on a free channel.
+    free_interval: Span,
     pub(crate) hello_at: Time,
     pub(crate) hello_told: Time,
     /// Hellos that were sent since it came up.
@@ -91,6 +93,8 @@ pub(crate) struct HelloRoom {
     pub(crate) gateways: usize,
 }
 
+/// The longest hello interval that a hello can say.
+const INTERVAL_MAX: Span = INTERVAL_STEP.times(u16::MAX as u64);
 /// Hellos between two tellings of all routes.
 pub(crate) const WHOLE_HELLOS: u64 = 8;
 /// Tellings of all routes between two that tell addresses too.
@@ -131,13 +135,13 @@ impl Interface {
         let air =
             medium.air(HELLO_UNIT_BYTES).0.saturating_mul(HELLO_SHARE * u64::from(ALWAYS_PPM));
         let least = Span(if medium.has_duty() { air / u64::from(medium.duty_ppm) } else { 0 });
-        let most = INTERVAL_STEP.times(u16::MAX.into());
-        let interval = medium.hello.max(least).clamp(Span::millis(MIN_HELLO_MS), most);
+        let interval = medium.hello.max(least).clamp(Span::millis(MIN_HELLO_MS), INTERVAL_MAX);
         Self {
             medium,
             budget: Budget::new(medium, now),
             interval,
             least_interval: interval,
+            free_interval: interval,
             hello_at: now,
             hello_told: now,
             hellos: 0,
@@ -172,15 +176,15 @@ impl Interface {
         self.machines = neighbours as u64 + 1;
         let told = self.air(COMPACT_BYTES + (routes + 1) * DISTANCE_BYTES).part(WHOLE_HELLOS);
         let air = (self.air(HELLO_UNIT_BYTES) + told).times(self.machines);
-        let most = INTERVAL_STEP.times(u16::MAX.into());
-        let interval = air.times(CHANNEL_SHARE).max(self.least_interval);
-        self.interval = self.budget.press().stretch(interval).min(most);
+        self.free_interval = air.times(CHANNEL_SHARE).max(self.least_interval);
+        self.interval = self.budget.press().stretch(self.free_interval).min(INTERVAL_MAX);
     }
 
     /// Takes how busy the radio finds its channel.
     pub(crate) fn hear_load(&mut self, now: Time, busy_ppm: u32) {
         self.busy_ppm = (self.busy_ppm / 4 * 3) + busy_ppm.min(ALWAYS_PPM) / 4;
         self.budget.press_by(now, self.busy_ppm);
+        self.interval = self.budget.press().stretch(self.free_interval).min(INTERVAL_MAX);
     }
 
     /// How busy the channel is: 255 is always.

@@ -367,7 +367,7 @@ impl Mesh {
 }
 
 /// Hello intervals for which another way has to be better.
-const PATIENCE: u64 = 8;
+const PATIENCE: u64 = 16;
 /// So many milliseconds of a machine's clock are one sequence of its routes, when it starts: more
 /// than it takes for one while it runs.
 const SEQUENCE_MS: u64 = 1024;

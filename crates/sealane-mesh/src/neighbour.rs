@@ -144,8 +144,12 @@ const ROUND_TRIP_MAX: Span = Span::seconds(600);
 const TOLD_INTERVALS: u64 = 48;
 /// For so long a later sequence is asked for when a next hop was blamed.
 const ANEW: Span = Span::seconds(8);
+/// Of fewer hellos each counts at once.
+const YOUNG: u8 = 8;
 /// A quality that has changed by so much of 15 has changed much.
 const MUCH: u8 = 3;
+/// Who hears so many well is in a crowd.
+const CROWD: usize = 16;
 /// Hello intervals between two requests for all routes.
 const ASK_INTERVALS: u64 = 2;
 /// From here on, of 15, something is heard well.
@@ -246,6 +250,11 @@ impl Neighbour {
         self.near.drain(..over);
     }
 
+    /// Whether it hears so many that some other one tells it what all are told.
+    pub(crate) fn is_in_crowd(&self) -> bool {
+        self.near.len() >= CROWD
+    }
+
     /// Whether another machine hears it, as far as it told.
     pub(crate) fn is_near(&self, slot: Slot) -> bool {
         self.near.contains(&slot)
@@ -281,7 +290,7 @@ impl Neighbour {
         };
         let delay = self.round_trip.map_or(0, slowness);
         let fresh = loss.min(COST_MAX) as i32 + delay as i32;
-        let is_young = self.arrived.count < Ratio::MEMORY / 2;
+        let is_young = self.arrived.count < YOUNG;
         let cost = match self.cost {
             Some(known) if !is_young => i32::from(known) + (fresh - i32::from(known)) / 8,
             _ => fresh,

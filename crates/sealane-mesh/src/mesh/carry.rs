@@ -214,9 +214,13 @@ impl Mesh {
             let brought = from.filter(|from| from.interface == interface);
             let air = self.interfaces.get(&interface).map(|one| one.air(frame.len()));
             // Those who hear each other find different moments, the more of them, the longer.
-            let window = air.unwrap_or_default().times(2 * others.min(16)).max(MIN_WINDOW);
+            let window = air.unwrap_or_default().times(2 * others.min(STAGE)).max(MIN_WINDOW);
+            let stages = others.div_ceil(STAGE).min(STAGES);
             let late = match from {
-                Some(_) => self.random.within(window),
+                Some(_) => {
+                    let stage = self.random.word() % stages;
+                    window.times(stage) + self.random.within(window)
+                }
                 None => Span(0),
             };
             self.wait(Waiting {
@@ -238,11 +242,15 @@ impl Mesh {
     fn heard_again(&mut self, id: FloodId, from: LinkId) {
         let near = self.neighbours.values().filter(|one| one.id.interface == from.interface);
         let near: Vec<_> = near.collect();
+        let has_duty = self.interfaces.get(&from.interface).is_some_and(|i| i.medium.has_duty());
+        // Where hellos are seldom nobody knows who is in a crowd: so many neighbours are one.
+        let is_scarce = has_duty && near.len() > STAGE as usize;
         let is_enough = |heard_of: &[Slot]| {
-            near.iter().all(|one| {
-                let hears = |slot: &Slot| *slot == one.id.slot || one.is_near(*slot);
-                heard_of.iter().any(hears)
-            })
+            is_scarce
+                || near.iter().filter(|one| !one.is_in_crowd()).all(|one| {
+                    let hears = |slot: &Slot| *slot == one.id.slot || one.is_near(*slot);
+                    heard_of.iter().any(hears)
+                })
         };
         self.counters.suppressed += self.floods.heard(id, from, is_enough) as u64;
     }
@@ -366,5 +374,10 @@ fn patience(urgency: Urgency) -> Span {
     if urgency == Urgency::Urgent { usual.times(12) } else { usual }
 }
 
+/// So many neighbours find different moments in one window; where there are more, they choose one
+/// of several, of which the later ones hear what was sent in the first.
+const STAGE: u64 = 16;
+/// Windows at most.
+const STAGES: u64 = 8;
 /// The shortest time within which those who send a frame on choose a moment.
 const MIN_WINDOW: Span = Span::millis(5);

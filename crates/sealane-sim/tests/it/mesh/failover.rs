@@ -9,27 +9,42 @@ use super::{row, seconds, size};
 const SILENT_S: u64 = 30;
 /// How often a message is offered.
 const EVERY_MS: u64 = 20;
+/// The same where a unit to one machine is not repeated, and what collides is lost.
+const SLOW_EVERY_MS: u64 = 100;
 
 /// A medium of a test, and what a hello and five gaps between probes are on it.
 struct On {
     name: &'static str,
     keys: &'static str,
     is_placed: bool,
+    every_ms: u64,
 }
 
 const MEDIA: [On; 4] = [
-    On { name: "11p", keys: "profile = \"11p\"\nrange_m = 150\nfading = 0\n", is_placed: true },
+    On {
+        name: "11p",
+        keys: "profile = \"11p\"\nrange_m = 150\nfading = 0\n",
+        is_placed: true,
+        every_ms: EVERY_MS,
+    },
     On {
         name: "ble-advertising",
         keys: "profile = \"ble-advertising\"\nrange_m = 150\nfading = 0\n",
         is_placed: true,
+        every_ms: SLOW_EVERY_MS,
     },
     On {
         name: "ble",
         keys: "profile = \"ble\"\nrange_m = 1000\nlinks = \"listed\"\nfading = 0\n",
         is_placed: false,
+        every_ms: EVERY_MS,
     },
-    On { name: "wire", keys: "profile = \"wire\"\nlinks = \"listed\"\n", is_placed: false },
+    On {
+        name: "wire",
+        keys: "profile = \"wire\"\nlinks = \"listed\"\n",
+        is_placed: false,
+        every_ms: EVERY_MS,
+    },
 ];
 
 /// Machines between `from` and `to`: `others` beside the one that is used, or a longer way.
@@ -60,7 +75,8 @@ fn scenario(on: &On, others: usize, silent: Option<&str>) -> String {
     }
     let _ = write!(
         text,
-        "[[flow]]\nfrom = \"from\"\nto = \"to\"\nevery_ms = {EVERY_MS}\nbytes = 40\nfrom_s = 15\n"
+        "[[flow]]\nfrom = \"from\"\nto = \"to\"\nevery_ms = {}\nbytes = 40\nfrom_s = 15\n",
+        on.every_ms
     );
     if let Some(silent) = silent {
         let _ =
@@ -98,7 +114,7 @@ fn outage(on: &On, others: usize, seed: u64) -> (u64, usize) {
     let lost = offered.filter(|line| !delivered.contains(&line.message)).count();
     let until = first.map_or(u64::MAX, |line| line.at - line.took);
     // The last that was lost was offered just before.
-    (until.saturating_sub(silent + EVERY_MS * 1000), lost)
+    (until.saturating_sub(silent + on.every_ms * 1000), lost)
 }
 
 #[test]
