@@ -10,7 +10,9 @@ use sealane_seal::{Form, Slot};
 
 use crate::budget::{Budget, Urgency};
 use crate::config::ALWAYS_PPM;
-use crate::hello::{DISTANCE_BYTES, ECHO_BYTES, HELLO_BYTES_MIN, INTERVAL_STEP, LISTED_BYTES};
+use crate::hello::{
+    DIGEST_BYTES, DISTANCE_BYTES, ECHO_BYTES, HELLO_BYTES_MIN, INTERVAL_STEP, LISTED_BYTES,
+};
 use crate::limits::{
     MAX_HELLO_ECHOES, MAX_HELLO_GATEWAYS, MAX_MESH_PARTIAL_BYTES, MAX_REQUESTS_KNOWN, MESH_PROBES,
     MIN_HELLO_MS, MIN_PROBE_GAP_MS,
@@ -224,9 +226,17 @@ impl Interface {
         }
     }
 
+    /// The bytes that a message of the mesh has around its body, at most.
+    pub(crate) fn around(&self) -> usize {
+        match self.medium.form {
+            Form::Full => FULL_BYTES,
+            Form::Compact => COMPACT_BYTES,
+        }
+    }
+
     /// What a hello lists here, with so many neighbours in reach, of whom so many are to be told
     /// something: a way is not used before, or not as it should be.
-    pub(crate) fn hello_room(&self, neighbours: usize, new: usize) -> HelloRoom {
+    pub(crate) fn hello_room(&self, neighbours: usize, new: usize, has_digest: bool) -> HelloRoom {
         let is_slow =
             self.medium.bytes_per_second < SLOW_BYTES_PER_SECOND || self.medium.has_duty();
         let most = match (is_slow, neighbours > MORE.neighbours) {
@@ -234,9 +244,12 @@ impl Interface {
             (false, false) => MORE,
             _ => FEW,
         };
-        let fixed = HELLO_BYTES_MIN + MAX_HELLO_GATEWAYS * DISTANCE_BYTES;
+        let digest = if has_digest { DIGEST_BYTES } else { 0 };
+        let fixed = HELLO_BYTES_MIN + MAX_HELLO_GATEWAYS * DISTANCE_BYTES + digest;
         let left = self.room().saturating_sub(fixed);
-        let echoes = most.echoes.min(left / (2 * (ECHO_BYTES + LISTED_BYTES)).max(1) + 1);
+        // A digest stands in the place of an echo.
+        let echoes = (most.echoes - usize::from(has_digest))
+            .min(left / (2 * (ECHO_BYTES + LISTED_BYTES)).max(1) + 1);
         let left = left.saturating_sub(echoes * ECHO_BYTES);
         HelloRoom { neighbours: most.neighbours.min(left / LISTED_BYTES), echoes, ..most }
     }

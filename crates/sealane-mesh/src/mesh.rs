@@ -21,6 +21,7 @@ use crate::{
 };
 
 mod carry;
+mod documents;
 mod hear;
 mod settle;
 mod tell;
@@ -50,6 +51,8 @@ pub struct Mesh {
     /// Requests that were passed on lately.
     requests: VecDeque<(Request, Time)>,
     floods: Floods,
+    /// What hellos say of the documents that are held.
+    digest: Option<[u8; 8]>,
     reports: Reports,
     /// Whose frames are carried, each with its group; where there is none, everybody's.
     sources: Option<Arc<Sources>>,
@@ -90,6 +93,7 @@ impl Mesh {
         Ok(Self {
             voice: Voice::new(keys)?,
             floods: Floods::new(&config.seed),
+            digest: None,
             config,
             random,
             clock,
@@ -134,6 +138,8 @@ impl Mesh {
                     interface.hear_load(now, busy_ppm);
                 }
             }
+            Input::Digest { digest } => self.digest = digest,
+            Input::Documents { to, urgency, message } => self.tell_documents(to, urgency, message),
             Input::Tick => {}
         }
         self.tick();

@@ -24,17 +24,20 @@ pub enum MessageType {
     Missing = 5,
     /// [`Report`].
     Report = 6,
+    /// About documents: `spec/document.md`, section *Exchange*.
+    Documents = 8,
 }
 
 impl MessageType {
     /// All types, in the order of their numbers.
-    pub const ALL: [MessageType; 6] = [
+    pub const ALL: [MessageType; 7] = [
         MessageType::Hello,
         MessageType::Routes,
         MessageType::Request,
         MessageType::Probe,
         MessageType::Missing,
         MessageType::Report,
+        MessageType::Documents,
     ];
 
     /// The type with that number.

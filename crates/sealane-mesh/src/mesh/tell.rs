@@ -96,6 +96,7 @@ impl Mesh {
         };
         self.list(id, hellos, &mut hello);
         hello.gateways = self.nearest_gateways();
+        hello.digest = self.digest;
         if let Some(interface) = self.interfaces.get_mut(&id) {
             interface.stamped(hello.sent, self.now);
         }
@@ -108,7 +109,8 @@ impl Mesh {
         let here = |link: &crate::neighbour::LinkId| link.interface == id;
         let near = || self.neighbours.values().filter(|one| here(&one.id));
         let (count, new) = (near().count(), near().filter(|one| one.has_news()).count());
-        let room = self.interfaces.get(&id).map(|one| one.hello_room(count, new));
+        let has_digest = self.digest.is_some();
+        let room = self.interfaces.get(&id).map(|one| one.hello_room(count, new, has_digest));
         let Some(room) = room else { return };
         let mut ones: Vec<_> = self.neighbours.values_mut().filter(|one| here(&one.id)).collect();
         ones.sort_by_key(|one| (one.listed, one.id));

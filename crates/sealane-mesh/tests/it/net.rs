@@ -194,6 +194,7 @@ impl Net {
                     node.table = table;
                     has_changed = true;
                 }
+                Output::Digest { .. } | Output::Documents { .. } => {}
             }
         }
         if has_changed {

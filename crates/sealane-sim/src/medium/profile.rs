@@ -1,6 +1,8 @@
 //! The kinds of media.
 
-use super::{BLE_GAP, BleRate, Lora, ble_advertising_air_time, dot11p_air_time};
+use super::{
+    BLE_GAP, BleRate, DOT11P_ACK, DOT11P_SIFS, Lora, ble_advertising_air_time, dot11p_air_time,
+};
 use crate::Span;
 
 /// What a medium is made of.
@@ -72,6 +74,16 @@ impl Profile {
                 let bytes = unit_bytes + DATAGRAM_HEADER_BYTES + 38;
                 Span::of_bits(8 * bytes as u64, bits_per_second)
             }
+        }
+    }
+
+    /// How long a unit to one machine occupies the medium, with what its radio acknowledges.
+    pub fn exchange_time(&self, unit_bytes: usize) -> Span {
+        let air_time = self.air_time(unit_bytes);
+        match self {
+            // That of a connection counts its acknowledgement already.
+            Profile::Dot11p => air_time + DOT11P_SIFS + DOT11P_ACK,
+            _ => air_time,
         }
     }
 
@@ -155,5 +167,7 @@ mod tests {
         let connection =
             Profile::BleConnection { rate: BleRate::OneM, mtu: 247, interval: Span(1) };
         assert_eq!(connection.air_time(244), Span(2088 + 80 + 300));
+        assert_eq!(connection.exchange_time(244), Span(2088 + 80 + 300));
+        assert_eq!(Profile::Dot11p.exchange_time(62), Span(40 + 18 * 8 + 32 + 64));
     }
 }

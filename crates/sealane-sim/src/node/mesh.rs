@@ -191,6 +191,8 @@ impl Member {
             }
             mesh::Output::Deliver { frame } => Some(Effect::Frame { mark: Mark::of(&frame) }),
             mesh::Output::Table(table) => Some(Effect::Table(table)),
+            // Nobody here keeps documents.
+            mesh::Output::Digest { .. } | mesh::Output::Documents { .. } => None,
             mesh::Output::Event(event) => self.tidings(event).map(Effect::Tidings),
         }
     }
