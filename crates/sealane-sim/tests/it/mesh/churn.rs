@@ -187,7 +187,7 @@ fn follow(lines: &[Line], machines: usize, begins: u64) -> Field {
 
 #[test]
 fn who_has_had_a_path_for_three_seconds_is_reached_while_one_comes_or_goes_each_second() {
-    let (machines, lasts) = (size("SEALANE_MACHINES", 12), size("SEALANE_MINUTES", 1) * 60);
+    let (machines, lasts) = (size("SEALANE_MACHINES", 8), size("SEALANE_MINUTES", 1) * 60);
     for loss in [0.0, 0.2] {
         let text = scenario(1, machines, BEGINS_S + lasts, loss, true);
         let lines = story(&text, 1);
@@ -210,7 +210,7 @@ fn who_has_had_a_path_for_three_seconds_is_reached_while_one_comes_or_goes_each_
 
 #[test]
 fn routes_stay_where_they_are_though_a_fifth_is_lost() {
-    let machines = size("SEALANE_MACHINES", 12);
+    let machines = size("SEALANE_MACHINES", 8);
     let (begins, lasts) = (60, size("SEALANE_MINUTES", 1) * 60);
     let lines = story(&scenario(2, machines, begins + lasts, 0.2, false), 2);
     let mut hops = vec![vec![None; machines as usize]; machines as usize];
