@@ -6,7 +6,7 @@ use sealane_frame::{
 };
 use sealane_mesh::{
     Address, Config, Echo, Hello, Input, InterfaceId, Keys, Listed, Medium, Mesh, MessageType,
-    Missing, Output, Probe, Provision, Report, Request, RouteMessage, Time,
+    Missing, Output, Probe, Provision, Report, Request, RouteMessage, Time, Trace,
 };
 use sealane_seal::{Announcement, Binding, Class, Sealer, Slot};
 
@@ -52,6 +52,9 @@ fn laws(bytes: &[u8]) {
     }
     if let Ok(missing) = Missing::parse(bytes) {
         assert_eq!(missing.to_bytes(), bytes);
+    }
+    if let Ok(trace) = Trace::parse(bytes) {
+        assert_eq!(trace.to_bytes(), bytes);
     }
     if let Ok(report) = Report::parse(bytes) {
         assert_eq!(report.to_bytes(), bytes);

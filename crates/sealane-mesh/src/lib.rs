@@ -72,6 +72,9 @@ pub use hello::{
 pub use hop::{HOP_SEAL_BYTES, HopReader, HopSender, HopWriter};
 pub use keys::{Keys, Member, Provision, Rekeyed};
 pub use mesh::Mesh;
-pub use messages::{Advertised, MessageType, Missing, Probe, Report, Request, RouteMessage};
+pub use messages::{
+    Advertised, MessageType, Missing, Probe, Report, Request, RouteMessage, Trace, TraceHop,
+    TraceWay,
+};
 pub use table::{Hop, Route, Table};
 pub use time::{Span, Time};

@@ -26,6 +26,7 @@ mod hear;
 mod settle;
 mod tell;
 mod tick;
+mod trace;
 
 /// One machine of a mesh.
 pub struct Mesh {
@@ -48,6 +49,7 @@ pub struct Mesh {
     own_raised: Time,
     /// The sequence that others ask for.
     own_wanted: Option<u16>,
+    traces: trace::Traces,
     /// Requests that were passed on lately.
     requests: VecDeque<(Request, Time)>,
     floods: Floods,
@@ -107,6 +109,7 @@ impl Mesh {
             own_sequence,
             own_raised: start,
             own_wanted: None,
+            traces: trace::Traces::default(),
             requests: VecDeque::new(),
             reports: Reports::default(),
             sources: None,
@@ -132,6 +135,7 @@ impl Mesh {
             Input::Down { interface } => self.down(interface),
             Input::Heard { interface, from, unit } => self.heard(interface, from, unit),
             Input::Data { frame } => self.originate(frame),
+            Input::Trace { to, number } => self.trace(to, number),
             Input::Came { source, frames } => self.came(source, frames),
             Input::Load { interface, busy_ppm } => {
                 if let Some(interface) = self.interfaces.get_mut(&interface) {

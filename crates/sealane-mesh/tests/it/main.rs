@@ -8,4 +8,5 @@ mod net;
 mod never_panics;
 mod refuses_strangers;
 mod survives_silence;
+mod traces;
 mod vectors;
