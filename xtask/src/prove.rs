@@ -261,6 +261,17 @@ const PROOFS: &[Proof] = &[
         environment: &[],
     },
     Proof {
+        name: "mesh",
+        shows: "churn, silent next hops, black holes, 22 to 100 in a cell: demanded and measured",
+        runs: Runs::Test { package: "sealane-sim", named: "mesh::" },
+        environment: &[
+            ("SEALANE_MACHINES", "50"),
+            ("SEALANE_MINUTES", "10"),
+            ("SEALANE_SEEDS", "20"),
+            ("RUST_TEST_THREADS", "1"),
+        ],
+    },
+    Proof {
         name: "city",
         shows: "48 gateways and 100 vehicles of the mesh for 300 s: how fast, memory, no loop",
         runs: Runs::Test { package: "sealane-sim", named: "a_city_begins" },

@@ -42,6 +42,30 @@ impl Urgency {
     }
 }
 
+/// How much a busy channel is spared: 16 is not at all, 128 is eight times.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Press(u32);
+
+impl Press {
+    const NONE: Press = Press(16);
+    const MOST: u32 = 128;
+
+    /// Up to a load nothing is spared; then as much more as the load is more than that.
+    fn of(busy_ppm: u32, free_ppm: u32) -> Self {
+        Self((busy_ppm.saturating_mul(16) / free_ppm.max(1)).clamp(Self::NONE.0, Self::MOST))
+    }
+
+    /// A pause that is so much longer.
+    pub(crate) fn stretch(self, pause: Span) -> Span {
+        pause.times(self.0.into()).part(Self::NONE.0.into())
+    }
+
+    /// A rate that is so much less.
+    fn spare(self, rate: u64) -> u64 {
+        rate * u64::from(Self::NONE.0) / u64::from(self.0)
+    }
+}
+
 /// Air time that grows at a rate, up to a bound.
 #[derive(Debug, Clone, Copy)]
 struct Bucket {
@@ -61,6 +85,7 @@ pub(crate) struct Budget {
     minutes: Vec<Span>,
     minute: u64,
     spent: [Span; 4],
+    press: Press,
 }
 
 /// Minutes that an hour can touch.
@@ -69,6 +94,9 @@ const MINUTE: Span = Span::seconds(60);
 const HOUR: Span = Span::seconds(3600);
 /// The bytes of the longest message of control.
 const LONGEST_BYTES: usize = 200;
+/// Up to this load of the channel nothing is spared: where radios listen first, and where not.
+const FREE_PPM: u32 = 400_000;
+const FREE_BLIND_PPM: u32 = 100_000;
 /// How much may be saved up.
 const SAVED: Span = Span::seconds(30);
 
@@ -93,6 +121,30 @@ impl Budget {
             minutes: vec![Span(0); minutes],
             minute: now.0 / MINUTE.0,
             spent: [Span(0); 4],
+            press: Press::NONE,
+        }
+    }
+
+    /// Takes how busy the channel is. Where radios listen before they send, a channel is full at
+    /// twice what it carries well; where they do not, most collide much sooner.
+    pub(crate) fn press_by(&mut self, now: Time, busy_ppm: u32) {
+        self.go_on(now);
+        let free_ppm = if self.medium.has_duty() { FREE_BLIND_PPM } else { FREE_PPM };
+        self.press = Press::of(busy_ppm, free_ppm);
+    }
+
+    /// How much the channel is spared.
+    pub(crate) fn press(&self) -> Press {
+        self.press
+    }
+
+    /// How fast a share grows. What is urgent is not spared: it has a bound of its own. Hellos come
+    /// less often instead, so that there is always air time for probes.
+    fn rate(&self, urgency: Urgency) -> u64 {
+        let rate = self.buckets.get(urgency as usize).map_or(1, |bucket| bucket.rate_ppm);
+        match urgency {
+            Urgency::Control | Urgency::Urgent => rate.into(),
+            Urgency::Normal | Urgency::Low => self.press.spare(rate.into()).max(1),
         }
     }
 
@@ -132,9 +184,10 @@ impl Budget {
     /// When there is enough, if nothing else is spent until then.
     pub(crate) fn ready(&self, now: Time, urgency: Urgency, air: Span) -> Time {
         let Some(bucket) = self.buckets.get(urgency as usize) else { return now };
-        let grown = bucket.held + now.since(self.at).0.saturating_mul(bucket.rate_ppm.into());
+        let rate = self.rate(urgency);
+        let grown = bucket.held.saturating_add(now.since(self.at).0.saturating_mul(rate));
         let lacks = scaled(air).saturating_sub(grown.min(bucket.bound));
-        let wait = Span(lacks.div_ceil(bucket.rate_ppm.into()));
+        let wait = Span(lacks.div_ceil(rate));
         let minute_left = Span(MINUTE.0 - now.0 % MINUTE.0);
         now + if self.has_hour(air) { wait } else { Span(wait.0.max(minute_left.0)) }
     }
@@ -142,8 +195,9 @@ impl Budget {
     fn go_on(&mut self, now: Time) {
         let passed = now.since(self.at);
         self.at = self.at.max(now);
-        for bucket in &mut self.buckets {
-            let grown = passed.0.saturating_mul(bucket.rate_ppm.into());
+        let rates = Urgency::ALL.map(|urgency| self.rate(urgency));
+        for (bucket, rate) in self.buckets.iter_mut().zip(rates) {
+            let grown = passed.0.saturating_mul(rate);
             bucket.held = bucket.held.saturating_add(grown).min(bucket.bound);
         }
         let minute = now.0 / MINUTE.0;
@@ -232,6 +286,30 @@ mod tests {
         let mut budget = Budget::new(medium, Time(0));
         let parts = medium.air(51).times(4);
         assert!(budget.try_spend(Time(0) + MINUTE, Urgency::Control, parts));
+    }
+
+    #[test]
+    fn a_busy_channel_is_spared_but_for_what_is_urgent() {
+        let medium = Medium::dot11p();
+        let count = |busy_ppm: u32, urgency: Urgency| {
+            let mut budget = Budget::new(medium, Time(0));
+            let air = medium.air(300);
+            while budget.try_spend(Time(0), urgency, air) {}
+            budget.press_by(Time(0), busy_ppm);
+            let later = Time(0) + Span::seconds(20);
+            (0..).take_while(|_| budget.try_spend(later, urgency, air)).count()
+        };
+        for urgency in [Urgency::Normal, Urgency::Low] {
+            let free = count(0, urgency);
+            assert_eq!(count(400_000, urgency), free);
+            assert!(count(800_000, urgency).abs_diff(free / 2) <= 1, "{free}");
+        }
+        assert_eq!(count(1_000_000, Urgency::Urgent), count(0, Urgency::Urgent));
+        let mut lora = Budget::new(Medium::lora_sf7(), Time(0));
+        lora.press_by(Time(0), 400_000);
+        assert_eq!(lora.press().stretch(Span::seconds(60)), Span::seconds(240));
+        lora.press_by(Time(0), 1_000_000);
+        assert_eq!(lora.press().stretch(Span::seconds(60)), Span::seconds(480));
     }
 
     #[test]

@@ -14,9 +14,10 @@ use crate::hello::{
     DIGEST_BYTES, DISTANCE_BYTES, ECHO_BYTES, HELLO_BYTES_MIN, INTERVAL_STEP, LISTED_BYTES,
 };
 use crate::limits::{
-    MAX_HELLO_GATEWAYS, MAX_MESH_PARTIAL_BYTES, MESH_PROBES, MIN_HELLO_MS, MIN_PROBE_GAP_MS,
+    MAX_HELLO_ECHOES, MAX_HELLO_GATEWAYS, MAX_MESH_PARTIAL_BYTES, MAX_REQUESTS_KNOWN, MESH_PROBES,
+    MIN_HELLO_MS, MIN_PROBE_GAP_MS,
 };
-use crate::messages::Probe;
+use crate::messages::{Probe, Request};
 use crate::parts::{SentParts, WantedParts};
 use crate::{Address, Medium, Span, Time, To};
 
@@ -28,6 +29,8 @@ pub(crate) struct Interface {
     /// How often hellos are sent, and how often where few are in reach.
     pub(crate) interval: Span,
     least_interval: Span,
+    /// How often on a free channel.
+    free_interval: Span,
     pub(crate) hello_at: Time,
     pub(crate) hello_told: Time,
     /// Hellos that were sent since it came up.
@@ -36,6 +39,15 @@ pub(crate) struct Interface {
     pub(crate) announce_at: Option<Time>,
     announced: Option<Time>,
     pub(crate) routes_at: Option<Time>,
+    /// Routes, and requests, are not told again before: those of all neighbours together take a
+    /// part of the channel.
+    routes_free_at: Time,
+    asks_free_at: Time,
+    /// What is to be asked, and when.
+    pub(crate) questions: Vec<Request>,
+    pub(crate) ask_at: Option<Time>,
+    /// Neighbours, and this machine.
+    machines: u64,
     /// Destinations of which something new is to be told.
     pub(crate) news: BTreeSet<Slot>,
     /// All destinations are to be told.
@@ -44,8 +56,8 @@ pub(crate) struct Interface {
     pub(crate) asks: bool,
     /// When that was done last since somebody was not known.
     pub(crate) asked: Option<Time>,
-    /// How busy the channel is: 255 is always.
-    pub(crate) load: u8,
+    /// How busy the channel is, in millionths, followed with a quarter of each change.
+    busy_ppm: u32,
     /// The time stamps of the last hellos, and when they were sent.
     stamps: VecDeque<(u32, Time)>,
     /// Who has which address.
@@ -83,6 +95,8 @@ pub(crate) struct HelloRoom {
     pub(crate) gateways: usize,
 }
 
+/// The longest hello interval that a hello can say.
+const INTERVAL_MAX: Span = INTERVAL_STEP.times(u16::MAX as u64);
 /// Hellos between two tellings of all routes.
 pub(crate) const WHOLE_HELLOS: u64 = 8;
 /// Tellings of all routes between two that tell addresses too.
@@ -97,14 +111,24 @@ const NARROW_ROOM_BYTES: usize = 69;
 const FEW: HelloRoom = HelloRoom { neighbours: 8, echoes: 2, gateways: 2 };
 /// Neighbours and echoes of a hello elsewhere.
 const MORE: HelloRoom = HelloRoom { neighbours: 16, echoes: 4, gateways: 2 };
+/// The same where many are new.
+const MOST: HelloRoom = HelloRoom { neighbours: 16, echoes: MAX_HELLO_ECHOES, gateways: 2 };
+/// More than so many machines are a crowd.
+const CROWD: u64 = 9;
 /// Below this speed air time is scarce.
 const SLOW_BYTES_PER_SECOND: u32 = 50_000;
 /// Time stamps that are remembered.
 const STAMPS: usize = 64;
 /// A hello takes no more than one part of so many of the duty cycle.
 const HELLO_SHARE: u64 = 4;
-/// The hellos of all who hear each other take no more than one part of so many of the channel.
-const CHANNEL_SHARE: u64 = 20;
+/// The hellos and routes of all who hear each other take no more than one part of so many of the
+/// channel.
+const CHANNEL_SHARE: u64 = 25;
+/// What else is told of routes, and the requests, take no more than one part of so many.
+const NEWS_SHARE: u64 = 40;
+const ASKS_SHARE: u64 = 80;
+/// The shortest time within which a request finds its moment.
+const ASK_WINDOW: Span = Span::millis(10);
 /// The bytes of a usual hello.
 const HELLO_UNIT_BYTES: usize = 96;
 
@@ -113,13 +137,13 @@ impl Interface {
         let air =
             medium.air(HELLO_UNIT_BYTES).0.saturating_mul(HELLO_SHARE * u64::from(ALWAYS_PPM));
         let least = Span(if medium.has_duty() { air / u64::from(medium.duty_ppm) } else { 0 });
-        let most = INTERVAL_STEP.times(u16::MAX.into());
-        let interval = medium.hello.max(least).clamp(Span::millis(MIN_HELLO_MS), most);
+        let interval = medium.hello.max(least).clamp(Span::millis(MIN_HELLO_MS), INTERVAL_MAX);
         Self {
             medium,
             budget: Budget::new(medium, now),
             interval,
             least_interval: interval,
+            free_interval: interval,
             hello_at: now,
             hello_told: now,
             hellos: 0,
@@ -127,11 +151,16 @@ impl Interface {
             announce_at: Some(now),
             announced: None,
             routes_at: None,
+            routes_free_at: now,
+            asks_free_at: now,
+            questions: Vec::new(),
+            ask_at: None,
+            machines: 1,
             news: BTreeSet::new(),
             whole: None,
             asks: true,
             asked: None,
-            load: 0,
+            busy_ppm: 0,
             stamps: VecDeque::new(),
             addresses: BTreeMap::new(),
             reassembly: Reassembly::within(MAX_MESH_PARTIAL_BYTES),
@@ -142,12 +171,32 @@ impl Interface {
         }
     }
 
-    /// Sets how often hellos are sent where so many are in reach: all of theirs together take a
-    /// part of the channel.
-    pub(crate) fn adapt(&mut self, neighbours: usize) {
-        let air = self.air(HELLO_UNIT_BYTES).times(neighbours as u64 + 1);
-        let most = INTERVAL_STEP.times(u16::MAX.into());
-        self.interval = air.times(CHANNEL_SHARE).max(self.least_interval).min(most);
+    /// Sets how often hellos are sent where so many neighbours are in reach, and so many routes are
+    /// told with every eighth hello: what all neighbours say takes a part of the channel. Where
+    /// that is busy all the same, hellos come less often.
+    pub(crate) fn adapt(&mut self, neighbours: usize, routes: usize) {
+        self.machines = neighbours as u64 + 1;
+        let told = self.air(COMPACT_BYTES + (routes + 1) * DISTANCE_BYTES).part(WHOLE_HELLOS);
+        let air = (self.air(HELLO_UNIT_BYTES) + told).times(self.machines);
+        self.free_interval = air.times(CHANNEL_SHARE).max(self.least_interval);
+        self.interval = self.budget.press().stretch(self.free_interval).min(INTERVAL_MAX);
+    }
+
+    /// Takes how busy the radio finds its channel.
+    pub(crate) fn hear_load(&mut self, now: Time, busy_ppm: u32) {
+        self.busy_ppm = (self.busy_ppm / 4 * 3) + busy_ppm.min(ALWAYS_PPM) / 4;
+        self.budget.press_by(now, self.busy_ppm);
+        self.interval = self.budget.press().stretch(self.free_interval).min(INTERVAL_MAX);
+    }
+
+    /// How busy the channel is: 255 is always.
+    pub(crate) fn load(&self) -> u8 {
+        (self.busy_ppm / 3922).min(255) as u8
+    }
+
+    /// Whether so many are in reach that they are better told something at once.
+    pub(crate) fn is_crowded(&self) -> bool {
+        self.machines > CROWD
     }
 
     /// The time between two probes.
@@ -185,12 +234,16 @@ impl Interface {
         }
     }
 
-    /// What a hello lists here, with so many neighbours in reach.
-    pub(crate) fn hello_room(&self, neighbours: usize, has_digest: bool) -> HelloRoom {
-        let is_slow = self.medium.bytes_per_second < SLOW_BYTES_PER_SECOND
-            || self.medium.has_duty()
-            || neighbours > MORE.neighbours;
-        let most = if is_slow { FEW } else { MORE };
+    /// What a hello lists here, with so many neighbours in reach, of whom so many are to be told
+    /// something: a way is not used before, or not as it should be.
+    pub(crate) fn hello_room(&self, neighbours: usize, new: usize, has_digest: bool) -> HelloRoom {
+        let is_slow =
+            self.medium.bytes_per_second < SLOW_BYTES_PER_SECOND || self.medium.has_duty();
+        let most = match (is_slow, neighbours > MORE.neighbours) {
+            (false, _) if new > MORE.echoes => MOST,
+            (false, false) => MORE,
+            _ => FEW,
+        };
         let digest = if has_digest { DIGEST_BYTES } else { 0 };
         let fixed = HELLO_BYTES_MIN + MAX_HELLO_GATEWAYS * DISTANCE_BYTES + digest;
         let left = self.room().saturating_sub(fixed);
@@ -214,9 +267,11 @@ impl Interface {
         self.stamps.iter().find(|(one, _)| *one == stamp).map(|(_, at)| *at)
     }
 
-    /// Has the next hello come sooner, but not right behind the last one.
+    /// Has the next hello come sooner, but not right behind the last one: in a crowd that starts at
+    /// once each would go on for each.
     pub(crate) fn hasten_hello(&mut self, at: Time) {
-        let least = self.hello_told + self.interval.part(4);
+        let crowd = self.air(HELLO_UNIT_BYTES).times(self.machines).times(CHANNEL_SHARE / 2);
+        let least = self.hello_told + self.interval.part(4).max(crowd.min(self.interval));
         let is_first = self.hellos == 0;
         self.hello_at = self.hello_at.min(if is_first { at } else { at.max(least) });
     }
@@ -234,9 +289,54 @@ impl Interface {
         self.announce_at = None;
     }
 
-    /// Has a route message come soon.
+    /// Has a route message come soon, but not right behind the last ones.
     pub(crate) fn hasten_routes(&mut self, at: Time) {
+        let at = at.max(self.routes_free_at);
         self.routes_at = Some(self.routes_at.map_or(at, |known| known.min(at)));
+    }
+
+    /// Notes that routes were told which had so many bytes.
+    pub(crate) fn told_routes(&mut self, now: Time, bytes: usize) {
+        self.routes_free_at = self.routes_free_at.max(now) + self.rest(bytes, NEWS_SHARE);
+    }
+
+    /// How long nothing like it is to follow so many bytes, so that what all say takes that part of
+    /// the channel at most: where air time is scarce, the budget decides.
+    fn rest(&self, bytes: usize, share: u64) -> Span {
+        self.air(bytes).times(self.machines).times(share).min(self.interval.part(2))
+    }
+
+    /// Within which time a request finds its moment: many ask when one has fallen silent, and those
+    /// who ask at once are not heard.
+    pub(crate) fn ask_window(&self) -> Span {
+        self.air(COMPACT_BYTES + Request::BYTES).times(2 * self.machines.min(16)).max(ASK_WINDOW)
+    }
+
+    /// Has a request sent at that time, or later if one was sent just before.
+    pub(crate) fn ask(&mut self, at: Time, request: Request) {
+        if self.questions.len() < MAX_REQUESTS_KNOWN && !self.questions.contains(&request) {
+            self.questions.push(request);
+        }
+        self.ask_at = Some(self.ask_at.unwrap_or(at.max(self.asks_free_at)));
+    }
+
+    /// Takes the requests that are to be sent now, as many as fit, if there is air time.
+    pub(crate) fn take_questions(&mut self, now: Time) -> Vec<Request> {
+        let fit = self.room().saturating_sub(1) / Request::BYTES;
+        let count = self.questions.len().min(fit.max(1));
+        let bytes = COMPACT_BYTES + 1 + count * Request::BYTES;
+        self.ask_at = None;
+        if let Err(ready) = self.may_say(now, bytes) {
+            self.ask_at = Some(ready);
+            return vec![];
+        }
+        self.asks_free_at = now + self.rest(bytes, ASKS_SHARE);
+        let rest = self.questions.split_off(count);
+        let taken = std::mem::replace(&mut self.questions, rest);
+        if !self.questions.is_empty() {
+            self.ask_at = Some(self.asks_free_at.max(now + Span(1)));
+        }
+        taken
     }
 
     /// Has all routes told soon.

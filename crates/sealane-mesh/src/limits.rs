@@ -20,9 +20,11 @@ sealane_message::limits! {
     /// Entries of one route message or request. A longer one is refused.
     MAX_MESSAGE_ROUTES: usize = 256, "entries";
     /// Requests for a later sequence that are remembered. The oldest is forgotten.
-    MAX_REQUESTS_KNOWN: usize = 64, "requests";
+    MAX_REQUESTS_KNOWN: usize = 256, "requests";
     /// Machines whose frames one report counts. A report of more is refused.
     MAX_REPORTED: usize = 32, "machines";
+    /// Machines and gateways, in pairs, between which frames are counted. Others are not.
+    MAX_CARRIED_COUNTS: usize = 512, "pairs";
     /// Frames to everybody that wait to be sent on. A further one is dropped.
     MAX_FLOODS_WAITING: usize = 64, "frames";
     /// Of those, frames that one neighbour brought. A further one is dropped.
@@ -53,9 +55,9 @@ sealane_message::limits! {
     /// The shortest hello interval. A hello that says a shorter one is refused.
     MIN_HELLO_MS: u64 = 100, "milliseconds";
     /// How long a next hop behind which frames vanish is avoided, at first. It doubles.
-    MIN_BLAME_MS: u64 = 60_000, "milliseconds";
+    MIN_BLAME_MS: u64 = 240_000, "milliseconds";
     /// How long it is avoided at most.
-    MAX_BLAME_MS: u64 = 960_000, "milliseconds";
+    MAX_BLAME_MS: u64 = 3_840_000, "milliseconds";
     /// How long a frame to everybody waits for air time. Then it is dropped; an urgent one twelve
     /// times as long.
     MAX_FLOOD_WAIT_MS: u64 = 5000, "milliseconds";

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use sealane_frame::PeerTag;
 use sealane_seal::{Epoch, Slot};
 
-use crate::config::ALWAYS_PPM;
 use crate::floods::Floods;
 use crate::interface::{Interface, Numbers, Whole};
 use crate::limits::MAX_MESH_INTERFACES;
@@ -48,6 +47,8 @@ pub struct Mesh {
     routes: Routes,
     own_sequence: u16,
     own_raised: Time,
+    /// The sequence that others ask for.
+    own_wanted: Option<u16>,
     traces: trace::Traces,
     /// Requests that were passed on lately.
     requests: VecDeque<(Request, Time)>,
@@ -64,6 +65,10 @@ pub struct Mesh {
     stale: BTreeSet<Slot>,
     /// The next hops in use.
     used: BTreeSet<LinkId>,
+    /// Members, or what is told of them beside their distance, have changed.
+    is_renamed: bool,
+    /// Nothing is to be done about a neighbour before.
+    neighbours_at: Time,
     table: Arc<Table>,
     second_at: Time,
     warned_at: Option<Time>,
@@ -80,8 +85,13 @@ impl Mesh {
     pub fn new(config: Config, keys: Keys, start: Time) -> Result<Self, MeshError> {
         config.check()?;
         let mut random = Random::new(&config.seed);
-        let [clock, own_sequence] = [random.word() as u32, random.word() as u32];
+        let clock = random.word() as u32;
+        // A machine that starts again goes on behind what it told before: sequences at random would
+        // have no order, and the routes of three starts could lead in a circle.
+        let own_sequence = (keys.start_ms / SEQUENCE_MS) as u16;
         let is_gateway = config.role == Role::Gateway;
+        // Machines that start at once are not to do at once what they do each second.
+        let second_at = start + random.within(Span::seconds(1));
         Ok(Self {
             voice: Voice::new(keys)?,
             floods: Floods::new(&config.seed),
@@ -96,8 +106,9 @@ impl Mesh {
             numbers: BTreeMap::new(),
             neighbours: BTreeMap::new(),
             routes: Routes::default(),
-            own_sequence: own_sequence as u16,
+            own_sequence,
             own_raised: start,
+            own_wanted: None,
             traces: trace::Traces::default(),
             requests: VecDeque::new(),
             reports: Reports::default(),
@@ -106,8 +117,10 @@ impl Mesh {
             is_stale: false,
             stale: BTreeSet::new(),
             used: BTreeSet::new(),
+            is_renamed: true,
+            neighbours_at: start,
             table: Arc::default(),
-            second_at: start,
+            second_at,
             warned_at: None,
             counters: Counters::default(),
             outputs: VecDeque::new(),
@@ -126,7 +139,7 @@ impl Mesh {
             Input::Came { source, frames } => self.came(source, frames),
             Input::Load { interface, busy_ppm } => {
                 if let Some(interface) = self.interfaces.get_mut(&interface) {
-                    interface.load = (busy_ppm.min(ALWAYS_PPM) / 3922).min(255) as u8;
+                    interface.hear_load(now, busy_ppm);
                 }
             }
             Input::Digest { digest } => self.digest = digest,
@@ -149,13 +162,14 @@ impl Mesh {
         let ticks = self.interfaces.values().flat_map(|interface| {
             let parts = interface.wanted_parts.due();
             let hello = Some(interface.hello_at);
-            [hello, interface.announce_at, interface.routes_at, parts].into_iter().flatten()
+            let asks = [interface.ask_at, parts];
+            [hello, interface.announce_at, interface.routes_at].into_iter().chain(asks).flatten()
         });
-        let neighbours = self.neighbours.values().filter_map(|one| self.neighbour_wake(one));
+        let neighbours = (!self.neighbours.is_empty()).then_some(self.neighbours_at);
         let report = self.report_at.filter(|_| !self.interfaces.is_empty());
-        let others =
-            [self.floods.due(), report, self.remembered_until().filter(|_| !self.has_asked)];
-        let all = ticks.chain(neighbours).chain(others.into_iter().flatten());
+        let asks = self.remembered_until().filter(|_| !self.has_asked);
+        let others = [neighbours, self.floods.due(), report, asks, self.raise_at()];
+        let all = ticks.chain(others.into_iter().flatten());
         all.min().map(|at| at.max(self.now + Span(1)))
     }
 
@@ -190,7 +204,7 @@ impl Mesh {
             told: one.told,
             round_trip: one.round_trip,
             cost: one.cost(),
-            is_avoided: one.is_blamed(self.now),
+            is_avoided: one.blame_at(self.now) > 0,
         };
         self.neighbours.values().map(status).collect()
     }
@@ -204,7 +218,7 @@ impl Mesh {
             told,
             cost: self.neighbours.get(&via).and_then(Neighbour::cost),
             is_used: destination.selected.is_some_and(|selected| selected.via == via),
-            is_avoided: self.neighbours.get(&via).is_some_and(|one| one.is_blamed(self.now)),
+            is_avoided: self.neighbours.get(&via).is_some_and(|one| one.blame_at(self.now) > 0),
         };
         let mut ways: Vec<_> = destination.ways().map(status).collect();
         ways.sort_by_key(|way| (!way.is_used, way.metric()));
@@ -245,7 +259,7 @@ impl Mesh {
             interface.hasten_announcement(self.now);
             interface.hasten_hello(self.now);
         }
-        self.is_stale = true;
+        (self.is_stale, self.is_renamed) = (true, true);
         self.tick();
         self.settle();
         Ok(())
@@ -311,15 +325,26 @@ impl Mesh {
         let neighbour = neighbours.get(&id)?;
         let cost = neighbour.cost()?;
         let patience = neighbour.interval.times(PATIENCE);
-        Some(Way { cost, is_avoided: neighbour.is_blamed(now), patience })
+        let (blame, is_anew) = (neighbour.blame_at(now), neighbour.is_blamed_anew(now));
+        Some(Way { cost, blame, is_anew, patience })
     }
 
-    /// Has a route to each destination told again to all neighbours.
+    /// Has the route to a destination told soon to all neighbours.
     fn news(&mut self, slot: Slot) {
         for id in self.interfaces.keys().copied().collect::<Vec<_>>() {
+            self.news_on(id, slot);
+        }
+    }
+
+    /// Has the route to a destination told soon to the neighbours of an interface. What comes
+    /// meanwhile goes with it.
+    fn news_on(&mut self, id: InterfaceId, slot: Slot) {
+        let Some(interface) = self.interfaces.get_mut(&id) else { return };
+        let is_first = interface.news.is_empty();
+        interface.news.insert(slot);
+        if is_first {
             let at = self.soon(id, 16);
             if let Some(interface) = self.interfaces.get_mut(&id) {
-                interface.news.insert(slot);
                 interface.hasten_routes(at);
             }
         }
@@ -352,4 +377,7 @@ impl Mesh {
 }
 
 /// Hello intervals for which another way has to be better.
-const PATIENCE: u64 = 8;
+const PATIENCE: u64 = 16;
+/// So many milliseconds of a machine's clock are one sequence of its routes, when it starts: more
+/// than it takes for one while it runs.
+const SEQUENCE_MS: u64 = 1024;

@@ -154,6 +154,9 @@ pub struct Request {
 }
 
 impl Request {
+    /// The bytes of one request.
+    pub(crate) const BYTES: usize = 7;
+
     /// The body of a message of requests.
     pub fn write(requests: &[Request]) -> Vec<u8> {
         let mut out = vec![first(0)];

@@ -61,6 +61,8 @@ pub(crate) enum Presence {
     Asked {
         /// How many probes were sent.
         probes: u8,
+        /// Since when.
+        since: Time,
         /// When the next one is, or it is given up.
         next: Time,
     },
@@ -93,6 +95,8 @@ pub(crate) struct Neighbour {
     pub(crate) interval: Span,
     pub(crate) hello_sequence: u16,
     pub(crate) routes_sequence: Option<u16>,
+    /// When it was asked for all routes.
+    asked: Option<Time>,
     /// When anything authentic of it was heard last.
     pub(crate) heard: Time,
     /// Until when its next hello comes.
@@ -113,6 +117,8 @@ pub(crate) struct Neighbour {
     pub(crate) hop: HopReader,
     /// In which of the own hellos it was listed last, and given a time stamp.
     pub(crate) listed: u64,
+    /// How well it is heard, as it was told.
+    heard_told: u8,
     pub(crate) echoed: u64,
     blamed_until: Time,
     blamed_for: Span,
@@ -136,6 +142,16 @@ const SLOW_COST: u64 = 256;
 const ROUND_TRIP_MAX: Span = Span::seconds(600);
 /// Hello intervals after which what a neighbour told is too old.
 const TOLD_INTERVALS: u64 = 48;
+/// For so long a later sequence is asked for when a next hop was blamed.
+const ANEW: Span = Span::seconds(8);
+/// Of fewer hellos each counts at once.
+const YOUNG: u8 = 8;
+/// A quality that has changed by so much of 15 has changed much.
+const MUCH: u8 = 3;
+/// Who hears so many well is in a crowd.
+const CROWD: usize = 16;
+/// Hello intervals between two requests for all routes.
+const ASK_INTERVALS: u64 = 2;
 /// From here on, of 15, something is heard well.
 const WELL: u8 = 8;
 /// Probes that may be answered late.
@@ -159,6 +175,7 @@ impl Neighbour {
             interval: hello.interval(),
             hello_sequence: hello.sequence.wrapping_sub(1),
             routes_sequence: None,
+            asked: None,
             heard: at.now,
             due: at.now + hello.interval(),
             arrived: Ratio::default(),
@@ -173,6 +190,7 @@ impl Neighbour {
             sleeps: hello.sleeps,
             hop,
             listed: 0,
+            heard_told: 0,
             echoed: 0,
             blamed_until: Time(0),
             blamed_for: Span(0),
@@ -197,6 +215,30 @@ impl Neighbour {
         self.is_there(at.now);
     }
 
+    /// Whether it is to be told something: it has had no time stamp, or is heard much better or
+    /// worse than it was told.
+    pub(crate) fn has_news(&self) -> bool {
+        self.echoed == 0 || self.arrived.of_fifteen().abs_diff(self.heard_told) >= MUCH
+    }
+
+    /// How many of its hellos are heard, of 15, which it is told now.
+    pub(crate) fn tell_heard(&mut self) -> u8 {
+        self.heard_told = self.arrived.of_fifteen();
+        self.heard_told
+    }
+
+    /// Whether it is to be asked for all routes: none of its messages has come, and it was not
+    /// asked just before.
+    pub(crate) fn lacks_routes(&mut self, now: Time) -> bool {
+        let pause = self.interval.times(ASK_INTERVALS);
+        let may = self.asked.is_none_or(|asked| now.since(asked) >= pause);
+        let lacks = self.routes_sequence.is_none() && may;
+        if lacks {
+            self.asked = Some(now);
+        }
+        lacks
+    }
+
     fn note_near(&mut self, hello: &Hello) {
         for listed in &hello.neighbours {
             self.near.retain(|slot| *slot != listed.slot);
@@ -206,6 +248,11 @@ impl Neighbour {
         }
         let over = self.near.len().saturating_sub(MAX_MESH_NEIGHBOURS);
         self.near.drain(..over);
+    }
+
+    /// Whether it hears so many that some other one tells it what all are told.
+    pub(crate) fn is_in_crowd(&self) -> bool {
+        self.near.len() >= CROWD
     }
 
     /// Whether another machine hears it, as far as it told.
@@ -243,7 +290,7 @@ impl Neighbour {
         };
         let delay = self.round_trip.map_or(0, slowness);
         let fresh = loss.min(COST_MAX) as i32 + delay as i32;
-        let is_young = self.arrived.count < Ratio::MEMORY / 2;
+        let is_young = self.arrived.count < YOUNG;
         let cost = match self.cost {
             Some(known) if !is_young => i32::from(known) + (fresh - i32::from(known)) / 8,
             _ => fresh,
@@ -265,9 +312,21 @@ impl Neighbour {
         self.blamed_until = now + next;
     }
 
-    /// Whether it is avoided.
-    pub(crate) fn is_blamed(&self, now: Time) -> bool {
-        now < self.blamed_until
+    /// Frames arrive behind it. The next time it is avoided for longer all the same.
+    pub(crate) fn forgive(&mut self) {
+        self.blamed_until = Time(0);
+    }
+
+    /// How much it is avoided: the more often frames have vanished behind it, the more.
+    pub(crate) fn blame_at(&self, now: Time) -> u16 {
+        let times = self.blamed_for.0.checked_div(Span::millis(MIN_BLAME_MS).0);
+        if now < self.blamed_until { times.unwrap_or(1).clamp(1, 255) as u16 } else { 0 }
+    }
+
+    /// Whether it was blamed just now, so that another way may not be known yet.
+    pub(crate) fn is_blamed_anew(&self, now: Time) -> bool {
+        let begun = self.blamed_until.0.saturating_sub(self.blamed_for.0);
+        self.blame_at(now) > 0 && now.since(Time(begun)) < ANEW
     }
 
     /// Remembers a probe.

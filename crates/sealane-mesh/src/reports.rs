@@ -1,53 +1,76 @@
-//! How machines know that their frames arrive: a gateway counts them, and tells.
+//! How machines know that frames arrive: a gateway counts them, and tells.
 
 use std::collections::BTreeMap;
 
 use sealane_seal::Slot;
 
-use crate::limits::MAX_REPORTED;
+use crate::limits::{MAX_CARRIED_COUNTS, MAX_REPORTED};
 use crate::messages::Report;
 use crate::neighbour::LinkId;
 
-/// What came to this machine, and what it sent to gateways.
+/// What came to this machine, and what it has sent or carried to gateways.
 #[derive(Debug, Default)]
 pub(crate) struct Reports {
     sequence: u32,
     came: BTreeMap<Slot, Came>,
-    sent: BTreeMap<Slot, Sent>,
+    carried: BTreeMap<Pair, Carried>,
+    heard: BTreeMap<Slot, Last>,
 }
 
-/// Frames of one machine.
+/// Whose frames go to which gateway.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Pair {
+    pub(crate) gateway: Slot,
+    pub(crate) of: Slot,
+}
+
+/// Frames of one machine that came to this gateway.
 #[derive(Debug, Default, Clone, Copy)]
 struct Came {
     total: u16,
     told: u16,
+    /// In which report they were new last.
+    new_in: u32,
 }
 
-/// Frames to one gateway.
+/// Frames of one machine to one gateway, since a report last said that they come.
 #[derive(Debug, Clone, Copy)]
-struct Sent {
+struct Carried {
     via: LinkId,
-    /// Since the last report, by that neighbour.
     count: u32,
-    /// The last report.
-    report: Option<Last>,
-    /// Reports in a row that missed nearly all.
-    missed: u8,
+    /// How many of them were sent before the last report: they have had their time.
+    settled: u32,
+    came: u32,
+    /// What the gateway had counted in all when it told of the machine last.
+    total: Option<u16>,
+    /// Reports in a row without a frame since.
+    idle: u8,
 }
 
+/// What becomes of frames behind a next hop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Fate {
+    Arrive,
+    Vanish,
+}
+
+/// The last report of a gateway.
 #[derive(Debug, Clone, Copy)]
 struct Last {
     start: u64,
     sequence: u32,
-    came: Option<u16>,
 }
 
-/// Frames of which a report has to miss nearly all, lest it be chance.
+/// Frames that have to be on their way, lest it be chance that none comes.
 const FRAMES_MIN: u32 = 8;
+/// Of those, frames that have had the time between two reports.
+const SETTLED_MIN: u32 = 4;
 /// Nearly all: at most one of so many came.
 const NEARLY_ALL: u32 = 8;
-/// Reports in a row that have to say so.
-const MISSED: u8 = 2;
+/// In so many reports a machine stands whose frames have come: one that is lost takes nothing.
+const REPEATED: u32 = 4;
+/// Reports after which a pair is forgotten that has no frames.
+const IDLE_MAX: u8 = 8;
 
 impl Reports {
     /// Frames of a machine have come to this gateway.
@@ -56,143 +79,136 @@ impl Reports {
         came.total = came.total.wrapping_add(frames);
     }
 
-    /// A frame of this machine goes to a gateway.
-    pub(crate) fn sent(&mut self, gateway: Slot, via: LinkId) {
-        let fresh = Sent { via, count: 0, report: None, missed: 0 };
-        let sent = self.sent.entry(gateway).or_insert(fresh);
-        if sent.via != via {
-            (sent.via, sent.count, sent.missed) = (via, 0, 0);
+    /// A frame of `pair` goes by that neighbour. Where there is no room for one more pair, nothing
+    /// is counted.
+    pub(crate) fn carried(&mut self, pair: Pair, via: LinkId) {
+        let has_room = self.carried.len() < MAX_CARRIED_COUNTS || self.carried.contains_key(&pair);
+        if !has_room {
+            return;
         }
-        sent.count = sent.count.saturating_add(1);
+        let carried = self.carried.entry(pair).or_insert(Carried {
+            via,
+            count: 0,
+            settled: 0,
+            came: 0,
+            total: None,
+            idle: 0,
+        });
+        if carried.via != via {
+            carried.via = via;
+            carried.begin();
+        }
+        carried.idle = 0;
+        carried.count = carried.count.saturating_add(1);
+    }
+
+    /// Whether frames that were sent or carried to a gateway are counted: else what it reports is
+    /// nothing to this machine, and need not be opened.
+    pub(crate) fn awaits(&self, gateway: Slot) -> bool {
+        self.of(gateway).next().is_some()
+    }
+
+    fn of(&self, gateway: Slot) -> impl Iterator<Item = (&Pair, &Carried)> {
+        let first = Pair { gateway, of: Slot::new(0).unwrap_or(gateway) };
+        self.carried.range(first..).take_while(move |(pair, _)| pair.gateway == gateway)
     }
 
     /// The next report: those first of whom the most is new.
     pub(crate) fn next(&mut self, start: u64) -> Report {
+        self.sequence = self.sequence.wrapping_add(1);
+        let sequence = self.sequence;
         let new = |came: &Came| came.total.wrapping_sub(came.told);
-        let mut fresh: Vec<_> = self.came.iter_mut().filter(|(_, came)| new(came) > 0).collect();
-        fresh.sort_by_key(|(slot, came)| (u16::MAX - new(came), **slot));
-        let is_complete = fresh.len() <= MAX_REPORTED;
-        let told = fresh.into_iter().take(MAX_REPORTED).map(|(slot, came)| {
+        for came in self.came.values_mut().filter(|came| new(came) > 0) {
+            came.new_in = sequence;
+        }
+        let is_told = |came: &Came| sequence.wrapping_sub(came.new_in) < REPEATED;
+        let mut told: Vec<_> =
+            self.came.iter_mut().filter(|(_, came)| came.new_in > 0 && is_told(came)).collect();
+        told.sort_by_key(|(slot, came)| (u16::MAX - new(came), **slot));
+        let is_complete = told.len() <= MAX_REPORTED;
+        let counts = told.into_iter().take(MAX_REPORTED).map(|(slot, came)| {
             came.told = came.total;
             (*slot, came.total)
         });
-        let counts = told.collect();
-        self.sequence = self.sequence.wrapping_add(1);
-        Report { is_complete, start, sequence: self.sequence, counts }
+        Report { is_complete, start, sequence, counts: counts.collect() }
     }
 
-    /// Takes a gateway's report, and gives the neighbour behind which this machine's frames
-    /// vanish.
-    pub(crate) fn hear(&mut self, gateway: Slot, own: Slot, report: &Report) -> Option<LinkId> {
-        let sent = self.sent.get_mut(&gateway)?;
-        let last = sent.report;
-        let is_later =
-            last.is_none_or(|last| (report.start, report.sequence) > (last.start, last.sequence));
-        if !is_later {
-            return None;
+    /// Whether nothing has come for some reports, so that the next one may wait.
+    pub(crate) fn is_quiet(&self) -> bool {
+        let is_old = |came: &Came| self.sequence.wrapping_sub(came.new_in) >= 2 * REPEATED;
+        self.came.values().all(|came| came.total == came.told && is_old(came))
+    }
+
+    /// Takes a gateway's report, and gives what has become of frames to it behind which neighbour.
+    pub(crate) fn hear(&mut self, gateway: Slot, report: &Report) -> Vec<(LinkId, Fate)> {
+        let last = self.heard.get(&gateway).copied();
+        let (start, sequence) = (report.start, report.sequence);
+        if last.is_some_and(|last| (start, sequence) <= (last.start, last.sequence)) {
+            return vec![];
         }
-        let listed = report.counts.iter().find(|(slot, _)| *slot == own).map(|(_, came)| *came);
-        let before = last.filter(|last| last.start == report.start).and_then(|last| last.came);
-        let came = match (listed, before) {
-            (Some(now), Some(before)) => Some(now.wrapping_sub(before)),
-            (None, _) if report.is_complete => Some(0),
-            _ => None,
-        };
-        let count = std::mem::take(&mut sent.count);
-        sent.report =
-            Some(Last { start: report.start, sequence: report.sequence, came: listed.or(before) });
-        // Without an earlier report nobody knows since when the frames are counted.
-        let came = came.filter(|_| last.is_some())?;
-        if count < FRAMES_MIN {
-            sent.count = count;
-            return None;
+        self.heard.insert(gateway, Last { start, sequence });
+        let last = last.filter(|last| last.start == start);
+        let gap = last.map_or(u32::MAX, |last| sequence - last.sequence);
+        let silence = report.is_complete && gap <= REPEATED;
+        let mut fates = vec![];
+        for (pair, carried) in self.carried.iter_mut().filter(|(pair, _)| pair.gateway == gateway) {
+            let listed = report.counts.iter().find(|(slot, _)| *slot == pair.of);
+            let listed = listed.map(|(_, total)| *total);
+            let before = carried.total.filter(|_| last.is_some());
+            carried.total = listed.or(before);
+            let came = match (listed, before) {
+                (Some(now), Some(before)) => Some(now.wrapping_sub(before)),
+                (None, _) if silence => Some(0),
+                _ => None,
+            };
+            if let Some(fate) = carried.hear(came) {
+                fates.push((carried.via, fate));
+            }
         }
-        let has_vanished = u32::from(came) * NEARLY_ALL <= count;
-        sent.missed = if has_vanished { sent.missed + 1 } else { 0 };
-        if sent.missed < MISSED {
-            return None;
-        }
-        sent.missed = 0;
-        Some(sent.via)
+        self.carried.retain(|_, carried| carried.idle < IDLE_MAX);
+        let counted = &self.carried;
+        self.heard.retain(|gateway, _| counted.keys().any(|pair| pair.gateway == *gateway));
+        fates.sort_unstable();
+        fates.dedup();
+        fates
     }
 
     /// Forgets those who are no members any more.
     pub(crate) fn sweep(&mut self, is_member: impl Fn(Slot) -> bool) {
         self.came.retain(|slot, _| is_member(*slot));
-        self.sent.retain(|slot, _| is_member(*slot));
+        self.carried.retain(|pair, _| is_member(pair.gateway) && is_member(pair.of));
+        self.heard.retain(|slot, _| is_member(*slot));
+    }
+}
+
+impl Carried {
+    /// Counts anew.
+    fn begin(&mut self) {
+        (self.count, self.settled, self.came) = (0, 0, 0);
+    }
+
+    /// Takes how many came since the last report, if that is known.
+    fn hear(&mut self, came: Option<u16>) -> Option<Fate> {
+        self.idle = self.idle.saturating_add(1);
+        let Some(came) = came else {
+            self.begin();
+            return None;
+        };
+        self.came = self.came.saturating_add(came.into());
+        if self.came.saturating_mul(NEARLY_ALL) > self.count {
+            self.begin();
+            return Some(Fate::Arrive);
+        }
+        let are_enough = self.count >= FRAMES_MIN && self.settled >= SETTLED_MIN;
+        let have_vanished = self.came.saturating_mul(NEARLY_ALL) <= self.settled;
+        self.settled = self.count;
+        if !are_enough || !have_vanished {
+            return None;
+        }
+        self.begin();
+        Some(Fate::Vanish)
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::InterfaceId;
-
-    fn slot(number: u16) -> Slot {
-        Slot::new(number).unwrap()
-    }
-
-    fn via(number: u16) -> LinkId {
-        LinkId { interface: InterfaceId(0), slot: slot(number) }
-    }
-
-    #[test]
-    fn a_next_hop_behind_which_all_vanishes_is_found_with_the_third_report() {
-        let (mut gateway, mut sender) = (Reports::default(), Reports::default());
-        let mut blamed = vec![];
-        for round in 0..6 {
-            for _ in 0..20 {
-                sender.sent(slot(0), via(1));
-                if round < 3 {
-                    gateway.came(slot(7), 1);
-                }
-            }
-            gateway.came(slot(8), 1);
-            let report = gateway.next(5);
-            assert!(report.is_complete);
-            blamed.push(sender.hear(slot(0), slot(7), &report).is_some());
-            assert_eq!(sender.hear(slot(0), slot(7), &report), None, "once");
-        }
-        assert_eq!(blamed, [false, false, false, false, true, false]);
-    }
-
-    #[test]
-    fn loss_too_few_frames_and_incomplete_reports_blame_nobody() {
-        let (mut gateway, mut sender) = (Reports::default(), Reports::default());
-        for round in 0..20 {
-            for frame in 0..24 {
-                sender.sent(slot(0), via(1));
-                if frame % 6 == 0 {
-                    gateway.came(slot(7), 1);
-                }
-            }
-            let report = gateway.next(5);
-            assert_eq!(sender.hear(slot(0), slot(7), &report), None, "{round}");
-        }
-        let silent =
-            |sequence, is_complete| Report { is_complete, start: 5, sequence, counts: vec![] };
-        for sequence in 100..120 {
-            (0..20).for_each(|_| sender.sent(slot(0), via(1)));
-            assert_eq!(sender.hear(slot(0), slot(7), &silent(sequence, false)), None);
-        }
-        sender.sent(slot(0), via(2));
-        for sequence in 120..127 {
-            sender.sent(slot(0), via(2));
-            assert_eq!(sender.hear(slot(0), slot(7), &silent(sequence, true)), None, "too few");
-        }
-    }
-
-    #[test]
-    fn a_report_counts_those_first_who_sent_most() {
-        let mut gateway = Reports::default();
-        for number in 0..40_u16 {
-            (0..=number).for_each(|_| gateway.came(slot(number), 1));
-        }
-        let first = gateway.next(1);
-        assert_eq!((first.is_complete, first.counts.len()), (false, MAX_REPORTED));
-        assert_eq!(first.counts[0], (slot(39), 40));
-        let second = gateway.next(1);
-        assert_eq!((second.is_complete, second.counts.len()), (true, 8));
-        assert_eq!(gateway.next(1).counts, []);
-    }
-}
+mod tests;

@@ -37,6 +37,8 @@ pub(crate) struct Destination {
     /// The sequence of the last route, and when it was lost.
     lost: Option<(u16, Time)>,
     told_at: Time,
+    /// The metric that others know, if it was told since the way was found.
+    told: Option<u16>,
 }
 
 /// A sequence and a metric.
@@ -62,7 +64,8 @@ pub(crate) struct Selected {
     pub(crate) sequence: u16,
     /// From here on, the hop to the neighbour too.
     pub(crate) metric: u16,
-    is_avoided: bool,
+    blame: u16,
+    is_anew: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -75,8 +78,10 @@ struct Better {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Way {
     pub(crate) cost: u16,
-    /// Frames vanish behind it.
-    pub(crate) is_avoided: bool,
+    /// How often frames have vanished behind it: 0 is not at all, or long ago.
+    pub(crate) blame: u16,
+    /// That was just now.
+    pub(crate) is_anew: bool,
     /// How long another way has to be better than this one: some hello intervals.
     pub(crate) patience: Span,
 }
@@ -84,8 +89,10 @@ pub(crate) struct Way {
 /// What became of an update.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Heard {
-    /// It counts, or changes nothing.
+    /// It counts.
     Taken,
+    /// It says what was known: nothing follows from it.
+    Known,
     /// It may be a loop: a route of a later sequence is wanted.
     Unfeasible,
 }
@@ -95,12 +102,15 @@ pub(crate) enum Heard {
 pub(crate) struct Choice {
     pub(crate) before: Option<Selected>,
     pub(crate) now: Option<Selected>,
-    /// There are ways, but none that is surely without a loop.
+    /// There are ways, but none that is surely without a loop; or the last was lost, or blamed, just
+    /// now.
     pub(crate) starves: bool,
 }
 
 /// A route is told as lost for so long.
 const LOST: Span = Span::seconds(30);
+/// A route that was lost is asked for again and again for so long.
+const MISSED: Span = Span::seconds(4);
 /// What was told of a destination is remembered for so long: RFC 8966, appendix B.
 const REMEMBERED: Span = Span::seconds(180);
 
@@ -148,7 +158,7 @@ impl Destination {
         let known = self.candidates.iter().position(|one| one.via == via);
         if metric == INFINITE {
             self.candidates.retain(|one| one.via != via);
-            return Heard::Taken;
+            return if known.is_some() { Heard::Taken } else { Heard::Known };
         }
         let fresh = Candidate { via, sequence, metric, until };
         let is_feasible = self.is_feasible(sequence, metric);
@@ -159,6 +169,12 @@ impl Destination {
         }
         let has_room = self.candidates.len() < MAX_CANDIDATES;
         match known.and_then(|at| self.candidates.get_mut(at)) {
+            Some(candidate) if (candidate.sequence, candidate.metric) == (sequence, metric) => {
+                candidate.until = until;
+                if is_feasible {
+                    return Heard::Known;
+                }
+            }
             Some(candidate) => *candidate = fresh,
             None if has_room => self.candidates.push(fresh),
             None => self.replace_worst(fresh),
@@ -192,22 +208,18 @@ impl Destination {
     /// while.
     fn choose(&mut self, now: Time, way: &impl Fn(LinkId) -> Option<Way>) -> Choice {
         self.candidates.retain(|one| now < one.until);
-        let ways = self.candidates.iter().filter_map(|one| {
-            let way = way(one.via)?;
-            let metric = one.metric.checked_add(way.cost).filter(|metric| *metric < INFINITE)?;
-            let feasible = self.is_feasible(one.sequence, one.metric);
-            let (via, sequence, is_avoided) = (one.via, one.sequence, way.is_avoided);
-            Some((Selected { via, sequence, metric, is_avoided }, way.patience, feasible))
-        });
-        let ways: Vec<_> = ways.collect();
-        let usable = || ways.iter().filter(|(_, _, feasible)| *feasible);
-        let best = usable().min_by_key(|(one, _, _)| (one.is_avoided, one.metric, one.via));
+        let mut ways = [None; MAX_CANDIDATES];
+        for (place, one) in ways.iter_mut().zip(&self.candidates) {
+            *place = self.weigh(one, way);
+        }
+        let usable = || ways.iter().flatten().filter(|(_, _, feasible)| *feasible);
+        let best = usable().min_by_key(|(one, _, _)| (one.blame, one.metric, one.via));
         let before = self.selected;
         let current = before.and_then(|before| usable().find(|(one, ..)| one.via == before.via));
         let chosen = match (current, best) {
             (Some((current, patience, _)), Some((best, ..))) if best.via != current.via => {
                 let is_clear = best.metric.saturating_add(margin(current.metric)) < current.metric;
-                let escapes = current.is_avoided && !best.is_avoided;
+                let escapes = best.blame < current.blame;
                 let is_patient = is_clear && self.is_better_long(now, best.via, *patience);
                 if !is_clear {
                     self.better = None;
@@ -221,7 +233,25 @@ impl Destination {
             (None, best) => best.map(|(best, ..)| *best),
         };
         self.select(now, chosen);
-        Choice { before, now: chosen, starves: chosen.is_none() && !ways.is_empty() }
+        let is_missed = self.lost.is_some_and(|(_, at)| now.since(at) < MISSED);
+        let has_none = chosen.is_none() && (is_missed || ways.iter().any(Option::is_some));
+        let starves = has_none || chosen.is_some_and(|one| one.is_anew);
+        Choice { before, now: chosen, starves }
+    }
+
+    /// What a way comes to: with the hop to the neighbour, how long another one has to be better,
+    /// and whether it is feasible.
+    fn weigh(
+        &self,
+        one: &Candidate,
+        way: &impl Fn(LinkId) -> Option<Way>,
+    ) -> Option<(Selected, Span, bool)> {
+        let way = way(one.via)?;
+        let metric = one.metric.checked_add(way.cost).filter(|metric| *metric < INFINITE)?;
+        let feasible = self.is_feasible(one.sequence, one.metric);
+        let (via, sequence) = (one.via, one.sequence);
+        let Way { blame, is_anew, patience, .. } = way;
+        Some((Selected { via, sequence, metric, blame, is_anew }, patience, feasible))
     }
 
     /// Whether one way has been the better one for as long as that.
@@ -237,7 +267,10 @@ impl Destination {
 
     fn select(&mut self, now: Time, chosen: Option<Selected>) {
         match (self.selected, chosen) {
-            (Some(before), None) => self.lost = Some((before.sequence, now)),
+            (Some(before), None) => {
+                self.lost = Some((before.sequence, now));
+                self.told = None;
+            }
             (_, Some(_)) => self.lost = None,
             _ => {}
         }
@@ -259,6 +292,7 @@ impl Destination {
             self.feasible = Some(Feasible { sequence, metric });
         }
         self.told_at = now;
+        self.told = Some(metric);
         Some(Distance { slot, sequence, metric })
     }
 
@@ -274,7 +308,7 @@ impl Routes {
     pub(crate) fn hear(&mut self, via: LinkId, told: &Advertised, until: Time) -> Heard {
         let slot = told.distance.slot;
         if told.distance.metric == INFINITE && !self.destinations.contains_key(&slot) {
-            return Heard::Taken;
+            return Heard::Known;
         }
         let destination = self.destinations.entry(slot).or_default();
         let heard = destination.hear(via, told.distance, until);
@@ -305,6 +339,16 @@ impl Routes {
 
     pub(crate) fn get_mut(&mut self, slot: Slot) -> Option<&mut Destination> {
         self.destinations.get_mut(&slot)
+    }
+
+    /// How many destinations are known.
+    pub(crate) fn len(&self) -> usize {
+        self.destinations.len()
+    }
+
+    /// The metric that others know of a destination in use, if they know one.
+    pub(crate) fn told(&self, slot: Slot) -> Option<u16> {
+        self.destinations.get(&slot)?.told
     }
 
     /// All destinations, by slot.
@@ -343,7 +387,9 @@ impl Routes {
     /// any more.
     pub(crate) fn sweep(&mut self, now: Time, is_member: impl Fn(Slot) -> bool) {
         self.destinations.retain(|slot, one| is_member(*slot) && !one.is_forgotten(now));
-        self.attached = self.destinations.values().map(|one| one.attached.len()).sum();
+        let attached = self.destinations.values().map(|one| one.attached.len()).sum();
+        self.is_renamed |= attached != self.attached;
+        self.attached = attached;
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a machine reaches, as its data path reads it: made whole, then only read.
 
-use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use sealane_frame::PeerTag;
 use sealane_seal::Slot;
@@ -10,8 +10,17 @@ use crate::{Address, InterfaceId};
 /// Who takes frames for whom.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Table {
-    routes: BTreeMap<Slot, Route>,
-    addresses: BTreeMap<PeerTag, Slot>,
+    /// By slot.
+    routes: Vec<Route>,
+    /// Which machines claim which addresses: by address, of one address by slot.
+    claims: Arc<[Claim]>,
+}
+
+/// An address that a machine says lives on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Claim {
+    pub(crate) address: PeerTag,
+    pub(crate) by: Slot,
 }
 
 /// A neighbour that takes frames.
@@ -43,12 +52,24 @@ pub struct Route {
 }
 
 impl Table {
-    pub(crate) fn insert(&mut self, route: Route, addresses: impl Iterator<Item = PeerTag>) {
-        self.routes.insert(route.to, route);
-        for address in addresses {
-            // An address that two machines claim stays with the one of the lesser slot.
-            self.addresses.entry(address).or_insert(route.to);
+    /// Takes the way to a machine in place of the one before, or takes that away.
+    pub(crate) fn set(&mut self, to: Slot, route: Option<Route>) {
+        match (self.routes.binary_search_by_key(&to, |route| route.to), route) {
+            (Ok(at), Some(route)) => {
+                if let Some(place) = self.routes.get_mut(at) {
+                    *place = route;
+                }
+            }
+            (Ok(at), None) => drop(self.routes.remove(at)),
+            (Err(at), Some(route)) => self.routes.insert(at, route),
+            (Err(_), None) => {}
         }
+    }
+
+    /// Takes other claims in place of those before. Machines that are not reached may claim too.
+    pub(crate) fn set_claims(&mut self, mut claims: Vec<Claim>) {
+        claims.sort_unstable();
+        self.claims = claims.into();
     }
 
     /// Who takes frames for an address.
@@ -56,9 +77,13 @@ impl Table {
         self.hop(self.machine(destination)?)
     }
 
-    /// The machine that an address lives on.
+    /// The machine that an address lives on, if it is reached. An address that two machines claim
+    /// is that of the one with the lesser slot.
     pub fn machine(&self, address: PeerTag) -> Option<Slot> {
-        self.addresses.get(&address).copied()
+        let first = self.claims.partition_point(|claim| claim.address < address);
+        let own = self.claims.get(first..).unwrap_or_default();
+        let own = own.iter().take_while(|claim| claim.address == address);
+        own.map(|claim| claim.by).find(|slot| self.route(*slot).is_some())
     }
 
     /// Who takes frames for a machine.
@@ -68,23 +93,65 @@ impl Table {
 
     /// How a machine is reached.
     pub fn route(&self, slot: Slot) -> Option<&Route> {
-        self.routes.get(&slot)
+        let at = self.routes.binary_search_by_key(&slot, |route| route.to).ok()?;
+        self.routes.get(at)
     }
 
     /// All routes, by slot.
     pub fn routes(&self) -> impl Iterator<Item = &Route> {
-        self.routes.values()
+        self.routes.iter()
     }
 
     /// All addresses that are reached.
     pub fn addresses(&self) -> impl Iterator<Item = (PeerTag, &Route)> {
-        let routes = self.addresses.iter();
-        routes.filter_map(|(tag, slot)| Some((*tag, self.routes.get(slot)?)))
+        let mut last = None;
+        let reached =
+            self.claims.iter().filter_map(|claim| Some((claim.address, self.route(claim.by)?)));
+        reached.filter(move |(address, _)| last.replace(*address) != Some(*address))
     }
 
     /// The nearest gateway.
     pub fn gateway(&self) -> Option<&Route> {
-        let gateways = self.routes.values().filter(|route| route.is_gateway);
+        let gateways = self.routes.iter().filter(|route| route.is_gateway);
         gateways.min_by_key(|route| (route.metric, route.to))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slot(number: u16) -> Slot {
+        Slot::new(number).unwrap()
+    }
+
+    fn tag(number: u8) -> PeerTag {
+        PeerTag::from_hash([number; 8])
+    }
+
+    fn route(to: u16) -> Route {
+        let hop =
+            Hop { slot: slot(to), tag: tag(1), interface: InterfaceId(0), address: Address(0) };
+        Route { to: slot(to), is_gateway: false, metric: 64 * to, hop, candidates: 1 }
+    }
+
+    #[test]
+    fn an_address_that_two_claim_is_of_the_lesser_slot_that_is_reached() {
+        let mut table = Table::default();
+        let claim = |address, by| Claim { address: tag(address), by: slot(by) };
+        table.set_claims(vec![claim(9, 5), claim(3, 3), claim(9, 2), claim(5, 5)]);
+        [7, 5].into_iter().for_each(|to| table.set(slot(to), Some(route(to))));
+        assert_eq!((table.machine(tag(9)), table.machine(tag(3))), (Some(slot(5)), None));
+        table.set(slot(2), Some(route(2)));
+        assert_eq!(table.machine(tag(9)), Some(slot(2)));
+        assert_eq!(table.next(tag(9)).map(|hop| hop.slot), Some(slot(2)));
+        let addresses: Vec<_> = table.addresses().map(|(tag, route)| (tag, route.to)).collect();
+        assert_eq!(addresses.len(), 2, "each once");
+        assert!(addresses.contains(&(tag(9), slot(2))));
+        let slots = |table: &Table| table.routes().map(|one| one.to.number()).collect::<Vec<_>>();
+        assert_eq!(slots(&table), [2, 5, 7]);
+        table.set(slot(2), None);
+        table.set(slot(2), None);
+        assert_eq!((slots(&table), table.machine(tag(9))), (vec![5, 7], Some(slot(5))));
     }
 }

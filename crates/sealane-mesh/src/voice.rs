@@ -109,9 +109,9 @@ impl Voice {
         &self.members
     }
 
-    /// The address of a member.
-    pub(crate) fn tag_of(&self, slot: Slot) -> Option<PeerTag> {
-        self.tags.get(&slot).copied()
+    /// The members, with their addresses.
+    pub(crate) fn tags(&self) -> impl Iterator<Item = (Slot, PeerTag)> {
+        self.tags.iter().map(|(slot, tag)| (*slot, *tag))
     }
 
     pub(crate) fn epochs(&self) -> &Epochs {
@@ -271,6 +271,11 @@ impl Voice {
         let member = member_at(&self.members, said.by.slot, said.by.epoch);
         let is_its = member.is_some_and(|member| member.tag == said.tag);
         if is_its { Ok(said) } else { Err(MeshError::NotOurs) }
+    }
+
+    /// The slot that a full frame says it is of, which nothing has proved yet.
+    pub(crate) fn claimed(&self, frame: &[u8]) -> Option<Slot> {
+        Some(FrameView::parse(frame).ok()?.seal_header().key.slot)
     }
 
     /// Opens a gateway's report. Nothing is remembered: a report says itself which is later.

@@ -11,7 +11,8 @@ use super::tell::in_form;
 use crate::floods::{FloodId, Waiting};
 use crate::limits::{MAX_FLOOD_WAIT_MS, MAX_KEPT_FRAMES};
 use crate::messages::{MessageType, Report};
-use crate::neighbour::LinkId;
+use crate::neighbour::{COST_MIN, LinkId};
+use crate::reports::{Fate, Pair};
 use crate::table::Hop;
 use crate::{Event, InterfaceId, Output, Role, Span, To, Urgency};
 
@@ -71,9 +72,8 @@ impl Mesh {
             self.counters.hop_limit += 1;
             return;
         }
-        if from.is_none() && self.is_here(header.source()) {
-            self.note_sent(header.destination(), via);
-        }
+        let is_own = from.is_none() && self.is_here(header.source());
+        self.note_carried(&header, via, is_own);
         self.pass(frame.into(), &header, &hop, from);
     }
 
@@ -93,12 +93,18 @@ impl Mesh {
         }
     }
 
-    /// Counts a frame of this machine that goes to a gateway.
-    fn note_sent(&mut self, destination: PeerTag, via: LinkId) {
-        let machine = self.table.machine(destination);
+    /// Counts a frame that goes to a gateway, if it may travel far enough to get there.
+    fn note_carried(&mut self, header: &Header, via: LinkId, is_own: bool) {
+        let machine = self.table.machine(header.destination());
         let route = machine.and_then(|slot| self.table.route(slot));
-        if let Some(gateway) = route.filter(|route| route.is_gateway) {
-            self.reports.sent(gateway.to, via);
+        let Some(gateway) = route.filter(|route| route.is_gateway) else { return };
+        let hops = u16::from(header.hop_limit());
+        let of = match is_own {
+            true => Some(self.voice.slot()),
+            false => self.table.machine(header.source()),
+        };
+        if let Some(of) = of.filter(|_| is_own || hops >= gateway.metric / COST_MIN) {
+            self.reports.carried(Pair { gateway: gateway.to, of }, via);
         }
     }
 
@@ -210,9 +216,13 @@ impl Mesh {
             let brought = from.filter(|from| from.interface == interface);
             let air = self.interfaces.get(&interface).map(|one| one.air(frame.len()));
             // Those who hear each other find different moments, the more of them, the longer.
-            let window = air.unwrap_or_default().times(2 * others.min(16)).max(MIN_WINDOW);
+            let window = air.unwrap_or_default().times(2 * others.min(STAGE)).max(MIN_WINDOW);
+            let stages = others.div_ceil(STAGE).min(STAGES);
             let late = match from {
-                Some(_) => self.random.within(window),
+                Some(_) => {
+                    let stage = self.random.word() % stages;
+                    window.times(stage) + self.random.within(window)
+                }
                 None => Span(0),
             };
             self.wait(Waiting {
@@ -235,11 +245,15 @@ impl Mesh {
     fn heard_again(&mut self, id: FloodId, from: LinkId) {
         let near = self.neighbours.values().filter(|one| one.id.interface == from.interface);
         let near: Vec<_> = near.collect();
+        let has_duty = self.interfaces.get(&from.interface).is_some_and(|i| i.medium.has_duty());
+        // Where hellos are seldom nobody knows who is in a crowd: so many neighbours are one.
+        let is_scarce = has_duty && near.len() > STAGE as usize;
         let is_enough = |heard_of: &[Slot]| {
-            near.iter().all(|one| {
-                let hears = |slot: &Slot| *slot == one.id.slot || one.is_near(*slot);
-                heard_of.iter().any(hears)
-            })
+            is_scarce
+                || near.iter().filter(|one| !one.is_in_crowd()).all(|one| {
+                    let hears = |slot: &Slot| *slot == one.id.slot || one.is_near(*slot);
+                    heard_of.iter().any(hears)
+                })
         };
         self.counters.suppressed += self.floods.heard(id, from, is_enough) as u64;
     }
@@ -317,8 +331,13 @@ impl Mesh {
         }
     }
 
-    /// Looks in a gateway's report for what has become of the own frames.
+    /// Looks in a gateway's report for what has become of frames that were sent or carried to it.
     fn hear_report(&mut self, frame: &[u8]) {
+        let by = self.voice.claimed(frame);
+        if !by.is_some_and(|gateway| self.reports.awaits(gateway)) {
+            // No signature has to be verified for what nothing follows from.
+            return;
+        }
         let said = self.voice.hear_report(frame);
         let report = said.and_then(|said| {
             let report = Report::parse(&said.body)?;
@@ -329,15 +348,20 @@ impl Mesh {
             return;
         };
         debug_assert!(said.what == MessageType::Report, "nothing else is signed");
-        let (gateway, own) = (said.by.slot, self.voice.slot());
-        let Some(via) = self.reports.hear(gateway, own, &report) else { return };
-        let route = self.table.route(gateway);
-        if route.is_none_or(|route| route.hop.slot != via.slot) {
-            return;
-        }
-        if let Some(neighbour) = self.neighbours.get_mut(&via) {
-            neighbour.blame(self.now);
+        let gateway = said.by.slot;
+        for (via, fate) in self.reports.hear(gateway, &report) {
+            let route = self.table.route(gateway);
+            if route.is_none_or(|route| route.hop.slot != via.slot) {
+                continue;
+            }
+            let Some(neighbour) = self.neighbours.get_mut(&via) else { continue };
+            if fate == Fate::Arrive {
+                self.is_stale |= neighbour.blame_at(self.now) > 0;
+                neighbour.forgive();
+                continue;
+            }
             self.is_stale = true;
+            neighbour.blame(self.now);
             self.event(Event::BlackHole { via: via.slot, gateway });
             self.ask_later(gateway, None);
         }
@@ -360,5 +384,10 @@ pub(super) fn patience(urgency: Urgency) -> Span {
     if urgency == Urgency::Urgent { usual.times(12) } else { usual }
 }
 
+/// So many neighbours find different moments in one window; where there are more, they choose one
+/// of several, of which the later ones hear what was sent in the first.
+const STAGE: u64 = 16;
+/// Windows at most.
+const STAGES: u64 = 8;
 /// The shortest time within which those who send a frame on choose a moment.
 const MIN_WINDOW: Span = Span::millis(5);

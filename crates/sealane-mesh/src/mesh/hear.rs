@@ -202,6 +202,7 @@ impl Mesh {
         let Some(neighbour) = self.neighbours.get_mut(&by) else { return Ok(()) };
         let opened = neighbour.hop.open(unit)?;
         neighbour.is_there(self.now);
+        self.look_at(by);
         let frame = if form == Form::Full { opened.to_vec() } else { whole(opened)? };
         self.carry(frame, Some(by));
         Ok(())
@@ -314,9 +315,10 @@ impl Mesh {
         if is_usable && !was_usable {
             self.tell_all(from.interface);
         }
-        if is_usable && self.neighbours.get(&id).is_some_and(|one| one.routes_sequence.is_none()) {
+        if is_usable && self.neighbours.get_mut(&id).is_some_and(|one| one.lacks_routes(at.now)) {
             self.ask_all(Some(id));
         }
+        self.look_at(id);
         // What changes slowly is looked at once a second.
         self.is_stale |= is_usable != was_usable || is_back;
         if let Some(digest) = hello.digest.filter(|_| is_proven) {
@@ -357,6 +359,7 @@ impl Mesh {
         self.is_stale |= neighbour.presence == Presence::Silent;
         neighbour.is_there(self.now);
         let until = self.now + neighbour.interval.times(ROUTE_INTERVALS);
+        self.look_at(id);
         told.routes.iter().for_each(|route| self.hear_route(id, route, until));
     }
 
@@ -369,10 +372,12 @@ impl Mesh {
             // It may lead to those who take this machine for what it was before it started anew.
             return;
         }
-        self.stale.insert(slot);
-        if self.routes.hear(id, told, until) == Heard::Unfeasible {
-            self.ask_later(slot, Some(id));
+        match self.routes.hear(id, told, until) {
+            Heard::Known => return,
+            Heard::Taken => {}
+            Heard::Unfeasible => self.ask_later(slot, Some(id)),
         }
+        self.stale.insert(slot);
     }
 
     /// Asks for a route of a later sequence: one neighbour, or all.
@@ -399,15 +404,17 @@ impl Mesh {
             Some(of) => vec![of.interface],
             None => self.interfaces.keys().copied().collect(),
         };
+        let now = self.now;
+        self.requests.retain(|(known, at)| *known != request && now.since(*at) < REQUESTS_KEPT);
         if self.requests.len() == MAX_REQUESTS_KNOWN {
             self.requests.pop_front();
         }
         self.requests.push_back((request, self.now));
         for id in ids {
-            let Some(interface) = self.interfaces.get_mut(&id) else { continue };
-            if interface.may_say(self.now, crate::interface::COMPACT_BYTES + 8).is_ok() {
-                self.counters.requests += 1;
-                self.say(id, MessageType::Request, &Request::write(&[request]), To::Everybody);
+            let window = self.interfaces.get(&id).map_or(Span(0), |one| one.ask_window());
+            let at = self.now + self.random.within(window);
+            if let Some(interface) = self.interfaces.get_mut(&id) {
+                interface.ask(at, request);
             }
         }
     }
@@ -422,23 +429,16 @@ impl Mesh {
             return self.tell_all(by.interface);
         }
         if request.slot == self.voice.slot() {
-            let may_raise = self.now.since(self.own_raised) >= RAISE_PAUSE;
-            let is_quiet = self.config.role == Role::Quiet;
-            if is_later(request.sequence, self.own_sequence) && may_raise && !is_quiet {
-                (self.own_sequence, self.own_raised) = (request.sequence, self.now);
-                self.news(request.slot);
+            let wanted = self.own_wanted.unwrap_or(self.own_sequence);
+            if is_later(request.sequence, wanted) && self.config.role != Role::Quiet {
+                self.own_wanted = Some(request.sequence);
             }
             return;
         }
         let Some(destination) = self.routes.get(request.slot) else { return };
         let selected = destination.selected;
         if selected.is_some_and(|one| !is_later(request.sequence, one.sequence)) {
-            let at = self.soon(by.interface, 16);
-            if let Some(interface) = self.interfaces.get_mut(&by.interface) {
-                interface.news.insert(request.slot);
-                interface.hasten_routes(at);
-            }
-            return;
+            return self.news_on(by.interface, request.slot);
         }
         let is_known = self.requests.iter().any(|(known, at)| {
             let is_same = (known.slot, known.sequence) == (request.slot, request.sequence);
@@ -451,7 +451,8 @@ impl Mesh {
     }
 
     fn hear_probe(&mut self, id: LinkId, by: HopSender, probe: Probe) {
-        if probe.to != self.voice.slot() {
+        let is_for_us = probe.to == self.voice.slot();
+        if !is_for_us && !probe.is_answer {
             return;
         }
         let now = self.now;
@@ -460,14 +461,23 @@ impl Mesh {
             return;
         }
         let address = neighbour.address;
+        if !is_for_us {
+            // Others missed the same hello.
+            neighbour.is_there(now);
+            return self.look_at(id);
+        }
         if !probe.is_answer {
             neighbour.is_there(now);
-            self.probe(id.interface, address, Probe { is_answer: true, to: id.slot, ..probe });
+            self.look_at(id);
+            let is_crowded = self.interfaces.get(&id.interface).is_some_and(|i| i.is_crowded());
+            let to = if is_crowded { To::Everybody } else { To::Neighbour(address) };
+            self.probe(id.interface, to, Probe { is_answer: true, to: id.slot, ..probe });
             return;
         }
         if let Some(sent) = neighbour.answered(probe.number) {
             neighbour.is_there(now);
             neighbour.took(now.since(sent));
+            self.look_at(id);
             self.is_stale = true;
         }
     }
@@ -542,8 +552,8 @@ fn part_at(from: Address, header: &[u8]) -> Option<PartAt> {
 const ROUTE_INTERVALS: u64 = 3 * crate::interface::WHOLE_HELLOS + 4;
 /// The shortest time between two requests for one destination.
 const REQUEST_PAUSE: Span = Span::millis(500);
-/// The shortest time between two sequences of the own routes that were asked for.
-const RAISE_PAUSE: Span = Span::millis(300);
+/// How long a request is remembered.
+pub(super) const REQUESTS_KEPT: Span = Span::seconds(2);
 /// How long the sender of parts may be silent between two of them, at least.
 const PART_PAUSE: Span = Span::millis(20);
 /// The shortest time between two warnings of the own slot.

@@ -1,15 +1,15 @@
 //! The choice of ways, and the table that follows from it.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use sealane_seal::Slot;
 
 use super::Mesh;
+use super::hear::REQUESTS_KEPT;
 use crate::neighbour::LinkId;
 use crate::routes::{Choice, Selected};
-use crate::table::{Hop, Route};
-use crate::{Event, Output, Table};
+use crate::table::{Claim, Hop, Route};
+use crate::{Event, Output};
 
 impl Mesh {
     /// Chooses ways anew, if anything has changed that they rest on.
@@ -19,16 +19,21 @@ impl Mesh {
             true => self.routes.iter().map(|(slot, _)| slot).collect(),
             false => news.into_iter().collect(),
         };
-        let mut has_changed = self.routes.take_renamed();
+        let is_renamed = self.routes.take_renamed() || std::mem::take(&mut self.is_renamed);
+        let mut changed = vec![];
         for slot in slots {
             let (neighbours, now) = (&self.neighbours, self.now);
             let way = |id| Self::way(neighbours, now, id);
             let Some(choice) = self.routes.choose(slot, now, &way) else { continue };
-            has_changed |= is_other(choice);
+            if is_renamed || self.is_other(slot, choice.now) {
+                changed.push(slot);
+            }
             self.follow(slot, choice);
         }
-        if has_changed {
-            self.publish();
+        if is_renamed {
+            self.publish_names();
+        } else if !changed.is_empty() {
+            self.publish(&changed);
         }
     }
 
@@ -40,9 +45,11 @@ impl Mesh {
                 self.counters.flaps += u64::from(before.is_some());
                 let (via, metric) = (now.via.slot, now.metric);
                 self.event(Event::RouteChanged { to: slot, via, metric });
-                self.news(slot);
+                if before.is_none() || self.is_worse(slot, now.metric) {
+                    self.news(slot);
+                }
             }
-            (Some(before), Some(now)) if is_far(before.metric, now.metric) => self.news(slot),
+            (Some(_), Some(now)) if self.is_worse(slot, now.metric) => self.news(slot),
             // Others may wait for it.
             (Some(before), Some(now))
                 if before.sequence != now.sequence && self.was_asked(slot) =>
@@ -63,28 +70,59 @@ impl Mesh {
 
     /// Whether a later sequence of a destination was asked for lately, here or by others.
     fn was_asked(&self, slot: Slot) -> bool {
-        self.requests.iter().any(|(request, at)| {
-            request.slot == slot && self.now.since(*at) < crate::Span::seconds(2)
-        })
+        self.requests
+            .iter()
+            .any(|(request, at)| request.slot == slot && self.now.since(*at) < REQUESTS_KEPT)
     }
 
-    /// Makes the table anew.
-    fn publish(&mut self) {
-        let mut table = Table::default();
-        let mut used = BTreeSet::new();
-        for (slot, destination) in self.routes.iter() {
-            let Some(selected) = destination.selected else { continue };
-            let Some(hop) = self.hop(selected.via) else { continue };
-            used.insert(selected.via);
-            let (is_gateway, metric) = (destination.is_gateway, selected.metric);
-            let candidates = destination.candidates() as u8;
-            let route = Route { to: slot, is_gateway, metric, hop, candidates };
-            let own = self.voice.tag_of(slot).into_iter();
-            table.insert(route, own.chain(destination.attached.iter().copied()));
+    /// Whether others know a much shorter distance than it is now. That it is shorter than they
+    /// know can wait until all is told.
+    fn is_worse(&self, slot: Slot, metric: u16) -> bool {
+        self.routes.told(slot).is_none_or(|told| metric > told && is_far(told, metric))
+    }
+
+    /// Whether those who read the table have to know of a choice: of small changes of a metric they
+    /// need not.
+    fn is_other(&self, slot: Slot, now: Option<Selected>) -> bool {
+        match (self.table.route(slot), now) {
+            (Some(known), Some(now)) => {
+                link(&known.hop) != now.via || is_far(known.metric, now.metric)
+            }
+            (known, now) => known.is_some() != now.is_some(),
         }
-        self.used = used;
-        self.table = Arc::new(table);
+    }
+
+    /// Brings the ways to these machines into the table.
+    fn publish(&mut self, slots: &[Slot]) {
+        let mut table = std::mem::take(&mut self.table);
+        let ways = Arc::make_mut(&mut table);
+        slots.iter().for_each(|slot| ways.set(*slot, self.route(*slot)));
+        self.used = ways.routes().map(|route| link(&route.hop)).collect();
+        self.table = table;
+        self.neighbours_at = self.now;
         self.outputs.push_back(Output::Table(Arc::clone(&self.table)));
+    }
+
+    /// Brings all into the table, who is a gateway and which addresses live where too.
+    fn publish_names(&mut self) {
+        let own = self.voice.tags().map(|(by, address)| Claim { address, by });
+        let attached = self.routes.iter().flat_map(|(by, destination)| {
+            destination.attached.iter().map(move |address| Claim { address: *address, by })
+        });
+        let claims = own.chain(attached).collect();
+        let mut slots: Vec<_> = self.table.routes().map(|route| route.to).collect();
+        slots.extend(self.routes.iter().map(|(slot, _)| slot));
+        Arc::make_mut(&mut self.table).set_claims(claims);
+        self.publish(&slots);
+    }
+
+    /// The way to a machine as the table has it.
+    fn route(&self, to: Slot) -> Option<Route> {
+        let destination = self.routes.get(to)?;
+        let selected = destination.selected?;
+        let hop = self.hop(selected.via)?;
+        let (is_gateway, metric) = (destination.is_gateway, selected.metric);
+        Some(Route { to, is_gateway, metric, hop, candidates: destination.candidates() as u8 })
     }
 
     fn hop(&self, via: LinkId) -> Option<Hop> {
@@ -94,13 +132,9 @@ impl Mesh {
     }
 }
 
-/// Whether those who read the table have to know of a choice: of small changes of a metric they
-/// need not.
-fn is_other(choice: Choice) -> bool {
-    match (choice.before, choice.now) {
-        (Some(before), Some(now)) => before.via != now.via || is_far(before.metric, now.metric),
-        (before, now) => before.is_some() != now.is_some(),
-    }
+/// The neighbour of a hop.
+fn link(hop: &Hop) -> LinkId {
+    LinkId { interface: hop.interface, slot: hop.slot }
 }
 
 /// Whether a metric has changed so much that others should know at once.

@@ -11,7 +11,7 @@ use crate::hello::{BEST, Distance, Echo, INTERVAL_STEP, Listed};
 use crate::interface::Whole;
 use crate::messages::{Advertised, MessageType, ROUTES_BYTES_MIN};
 use crate::parts::SentFrame;
-use crate::{Address, Hello, InterfaceId, Output, Probe, Role, RouteMessage, Span, To, Urgency};
+use crate::{Hello, InterfaceId, Output, Probe, Request, Role, RouteMessage, Span, To, Urgency};
 
 impl Mesh {
     /// Sends a message of the mesh, whatever air time is left: its caller has spent it.
@@ -75,13 +75,14 @@ impl Mesh {
             interface.hello_at = ready;
             return;
         }
-        interface.adapt(self.neighbours.keys().filter(|link| link.interface == id).count());
+        let neighbours = self.neighbours.keys().filter(|link| link.interface == id).count();
+        interface.adapt(neighbours, self.routes.len());
         // Never later than told, so that one that is late is one that is lost.
         let early = self.random.within(interface.interval.part(8));
         let next = self.now + Span(interface.interval.0 - early.0);
         let asks = interface.asks;
         interface.count_hello(self.now, next);
-        let (interval, load) = (interface.interval, interface.load);
+        let (interval, load) = (interface.interval, interface.load());
         let hellos = interface.numbers.hellos;
         let mut hello = Hello {
             sleeps: self.config.sleeps,
@@ -106,18 +107,17 @@ impl Mesh {
     /// Lists the neighbours that have not been listed for longest, and gives time stamps back.
     fn list(&mut self, id: InterfaceId, hellos: u64, hello: &mut Hello) {
         let here = |link: &crate::neighbour::LinkId| link.interface == id;
-        let count = self.neighbours.keys().filter(|link| here(link)).count();
-        let Some(room) =
-            self.interfaces.get(&id).map(|one| one.hello_room(count, self.digest.is_some()))
-        else {
-            return;
-        };
+        let near = || self.neighbours.values().filter(|one| here(&one.id));
+        let (count, new) = (near().count(), near().filter(|one| one.has_news()).count());
+        let has_digest = self.digest.is_some();
+        let room = self.interfaces.get(&id).map(|one| one.hello_room(count, new, has_digest));
+        let Some(room) = room else { return };
         let mut ones: Vec<_> = self.neighbours.values_mut().filter(|one| here(&one.id)).collect();
         ones.sort_by_key(|one| (one.listed, one.id));
         ones.truncate(room.neighbours);
         for one in &mut ones {
             one.listed = hellos;
-            let heard = one.arrived.of_fifteen();
+            let heard = one.tell_heard();
             let told = one.told.min(BEST);
             hello.neighbours.push(Listed { slot: one.id.slot, heard, told });
         }
@@ -216,6 +216,7 @@ impl Mesh {
             return false;
         }
         interface.numbers.routes = interface.numbers.routes.wrapping_add(1);
+        interface.told_routes(self.now, bytes + CONTROL_BYTES);
         let message = RouteMessage { sequence: interface.numbers.routes, routes };
         self.counters.route_messages += 1;
         self.say(id, MessageType::Routes, &message.to_bytes(), To::Everybody);
@@ -231,14 +232,24 @@ impl Mesh {
         interface.hasten_routes(ready.unwrap_or(self.now + Span::millis(10)));
     }
 
-    /// Sends a probe, or an answer, to one neighbour, if there is air time.
-    pub(super) fn probe(&mut self, id: InterfaceId, to: Address, probe: Probe) -> bool {
+    /// Sends the requests that wait on an interface.
+    pub(super) fn ask_routes(&mut self, id: InterfaceId) {
+        let Some(interface) = self.interfaces.get_mut(&id) else { return };
+        let requests = interface.take_questions(self.now);
+        if !requests.is_empty() {
+            self.counters.requests += requests.len() as u64;
+            self.say(id, MessageType::Request, &Request::write(&requests), To::Everybody);
+        }
+    }
+
+    /// Sends a probe, or an answer, if there is air time.
+    pub(super) fn probe(&mut self, id: InterfaceId, to: To, probe: Probe) -> bool {
         let Some(interface) = self.interfaces.get_mut(&id) else { return false };
         if interface.may_say(self.now, CONTROL_BYTES + Probe::BYTES).is_err() {
             return false;
         }
         self.counters.probes += 1;
-        self.say(id, MessageType::Probe, &probe.to_bytes(), To::Neighbour(to));
+        self.say(id, MessageType::Probe, &probe.to_bytes(), to);
         true
     }
 }

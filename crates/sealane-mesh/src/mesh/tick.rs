@@ -4,6 +4,7 @@ use super::Mesh;
 use crate::limits::MESH_PROBES;
 use crate::messages::Missing;
 use crate::neighbour::{LinkId, Neighbour, Presence, SentProbe};
+use crate::routes::is_later;
 use crate::{Event, InterfaceId, MessageType, Probe, Role, Span, Time, To, Urgency};
 
 impl Mesh {
@@ -11,8 +12,12 @@ impl Mesh {
         for id in self.interfaces.keys().copied().collect::<Vec<_>>() {
             self.tick_interface(id);
         }
-        for id in self.neighbours.keys().copied().collect::<Vec<_>>() {
-            self.tick_neighbour(id);
+        if self.now >= self.neighbours_at {
+            for id in self.neighbours.keys().copied().collect::<Vec<_>>() {
+                self.tick_neighbour(id);
+            }
+            let wakes = self.neighbours.values().filter_map(|one| self.neighbour_wake(one));
+            self.neighbours_at = wakes.min().unwrap_or(self.now).max(self.now + Span(1));
         }
         if self.now >= self.second_at {
             self.second_at = self.now + Span::seconds(1);
@@ -22,13 +27,17 @@ impl Mesh {
             // Routes run out, and the blamed are forgiven.
             self.is_stale = true;
         }
+        if self.raise_at().is_some_and(|at| at <= self.now) {
+            self.raise_wanted();
+        }
         if !self.has_asked && self.remembered_until().is_some_and(|at| at <= self.now) {
             self.has_asked = true;
             self.ask_all(None);
         }
         if self.config.role == Role::Gateway && self.report_at.is_some_and(|at| at <= self.now) {
-            self.report_at = Some(self.now + self.report_pause());
             self.report();
+            let rest = if self.reports.is_quiet() { QUIET_REPORTS } else { 1 };
+            self.report_at = Some(self.now + self.report_pause().times(rest));
         }
         self.send_waiting();
     }
@@ -39,6 +48,7 @@ impl Mesh {
         let announces = is_due(interface.announce_at);
         let greets = interface.hello_at <= now;
         let tells = is_due(interface.routes_at);
+        let asks = is_due(interface.ask_at);
         let lacks = is_due(interface.wanted_parts.due());
         if announces {
             self.announce(id);
@@ -50,18 +60,35 @@ impl Mesh {
         if tells {
             self.tell_routes(id);
         }
+        if asks {
+            self.ask_routes(id);
+        }
         if lacks {
             self.ask_parts(id);
         }
     }
 
-    /// Now and then the own routes have a later sequence, so that others can take longer ways.
+    /// Now and then the own routes have a later sequence, so that others can take longer ways. It
+    /// is seldom, since those who have heard of it do not take routes of those who have not.
     fn raise_own(&mut self) {
-        let longest = self.interfaces.values().map(|one| one.interval).min();
-        let pause = longest.unwrap_or_default().times(crate::interface::WHOLE_HELLOS);
-        if self.now.since(self.own_raised) >= pause {
+        let shortest = self.interfaces.values().map(|one| one.interval).min();
+        if self.now.since(self.own_raised) >= shortest.unwrap_or_default().times(RAISE_HELLOS) {
             self.own_raised = self.now;
             self.own_sequence = self.own_sequence.wrapping_add(1);
+        }
+    }
+
+    /// When the own sequence is raised since somebody asked for a later one.
+    pub(super) fn raise_at(&self) -> Option<Time> {
+        self.own_wanted.map(|_| self.own_raised + RAISE_PAUSE)
+    }
+
+    /// Raises the own sequence to the one that was asked for.
+    fn raise_wanted(&mut self) {
+        let Some(wanted) = self.own_wanted.take() else { return };
+        if is_later(wanted, self.own_sequence) {
+            (self.own_sequence, self.own_raised) = (wanted, self.now);
+            self.news(self.voice.slot());
         }
     }
 
@@ -85,8 +112,14 @@ impl Mesh {
         }
     }
 
+    /// Has a neighbour looked at when that is due: something was heard of it.
+    pub(super) fn look_at(&mut self, id: LinkId) {
+        let wake = self.neighbours.get(&id).and_then(|one| self.neighbour_wake(one));
+        self.neighbours_at = self.neighbours_at.min(wake.unwrap_or(self.now));
+    }
+
     /// When something is to be done about a neighbour.
-    pub(super) fn neighbour_wake(&self, neighbour: &Neighbour) -> Option<Time> {
+    fn neighbour_wake(&self, neighbour: &Neighbour) -> Option<Time> {
         let is_used = self.used.contains(&neighbour.id);
         let lost = neighbour.heard + lost_after(neighbour);
         let silent = neighbour.due + self.interfaces.get(&neighbour.id.interface)?.grace();
@@ -101,6 +134,7 @@ impl Mesh {
     fn tick_neighbour(&mut self, id: LinkId) {
         let Some(interface) = self.interfaces.get(&id.interface) else { return };
         let (gap, grace) = (interface.gap(), interface.grace());
+        let is_crowded = interface.is_crowded();
         let is_used = self.used.contains(&id);
         let now = self.now;
         let Some(neighbour) = self.neighbours.get_mut(&id) else { return };
@@ -112,8 +146,13 @@ impl Mesh {
             Presence::Silent => {}
             _ if is_late => self.silence(id),
             Presence::Heard if is_used && !neighbour.sleeps && now >= neighbour.due => {
-                neighbour.presence = Presence::Asked { probes: 0, next: now };
-                self.ask_neighbour(id, gap);
+                // Where many miss the same hello, the first answer is heard by all.
+                let late = if is_crowded { self.random.within(gap.part(2)) } else { Span(0) };
+                let next = now + late;
+                neighbour.presence = Presence::Asked { probes: 0, since: now, next };
+                if late.0 == 0 {
+                    self.ask_neighbour(id, gap);
+                }
             }
             Presence::Asked { next, .. } if now >= next => self.ask_neighbour(id, gap),
             _ => {}
@@ -130,23 +169,31 @@ impl Mesh {
         }
     }
 
-    /// Asks a next hop that was not heard in time whether it is there, or gives it up.
+    /// Asks a next hop that was not heard in time whether it is there, or gives it up. Probes come
+    /// anywhere in the first half of their gaps: else the answers of two neighbours that do not
+    /// hear each other would meet again and again.
     fn ask_neighbour(&mut self, id: LinkId, gap: Span) {
         let number = self.random.word() as u32;
+        let late = self.random.within(gap.part(2));
         let now = self.now;
         let Some(neighbour) = self.neighbours.get_mut(&id) else { return };
-        let Presence::Asked { probes, .. } = neighbour.presence else { return };
+        let Presence::Asked { probes, since, .. } = neighbour.presence else { return };
         if probes == MESH_PROBES {
             return self.silence(id);
         }
         neighbour.probed(SentProbe { number, at: now });
-        let address = neighbour.address;
+        let address = To::Neighbour(neighbour.address);
         let probe = Probe { is_answer: false, to: id.slot, number };
         let is_sent = self.probe(id.interface, address, probe);
         // Without air time a neighbour is not thought to be silent.
         let probes = probes + u8::from(is_sent);
+        let next = match (is_sent, probes) {
+            (false, _) => now + gap,
+            (true, MESH_PROBES) => (since + gap.times(MESH_PROBES.into())).max(now + gap.part(2)),
+            (true, _) => (since + gap.times(probes.into())).max(now) + late,
+        };
         if let Some(neighbour) = self.neighbours.get_mut(&id) {
-            neighbour.presence = Presence::Asked { probes, next: now + gap };
+            neighbour.presence = Presence::Asked { probes, since, next };
         }
     }
 
@@ -171,9 +218,15 @@ fn lost_after(neighbour: &Neighbour) -> Span {
     neighbour.interval.times(LOST_INTERVALS)
 }
 
+/// Hellos between two sequences of the own routes.
+const RAISE_HELLOS: u64 = 4 * crate::interface::WHOLE_HELLOS;
+/// The shortest time between two sequences of the own routes that were asked for.
+const RAISE_PAUSE: Span = Span::millis(300);
 /// Hello intervals after which a neighbour is forgotten.
 const LOST_INTERVALS: u64 = 12;
 /// The bytes of a report, at most.
 const REPORT_BYTES: usize = 310;
+/// A gateway to which nothing comes reports so many times less often.
+const QUIET_REPORTS: u64 = 4;
 /// A report takes one part of so many of the duty cycle.
 const REPORT_SHARE: u64 = 20;

@@ -17,7 +17,7 @@ fn told(sequence: u16, metric: u16) -> Advertised {
 const LATE: Time = Time(u64::MAX);
 
 fn even(_: LinkId) -> Option<Way> {
-    Some(Way { cost: 100, is_avoided: false, patience: Span::seconds(4) })
+    Some(Way { cost: 100, blame: 0, is_anew: false, patience: Span::seconds(4) })
 }
 
 fn chosen(routes: &mut Routes, now: u64) -> Option<(u16, u16)> {
@@ -75,7 +75,7 @@ fn a_way_behind_which_frames_vanish_is_the_last_choice() {
     routes.hear(via(1), &told(5, 100), LATE);
     routes.hear(via(2), &told(5, 3000), LATE);
     assert_eq!(chosen(&mut routes, 0), Some((1, 200)));
-    let bad = |one: LinkId| even(one).map(|way| Way { is_avoided: one == via(1), ..way });
+    let bad = |one: LinkId| even(one).map(|way| Way { blame: u16::from(one == via(1)), ..way });
     let now = |routes: &mut Routes| {
         let choice = routes.choose(slot(9), Time(1), &bad).unwrap();
         choice.now.map(|one| one.via.slot.number())

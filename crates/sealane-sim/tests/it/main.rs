@@ -6,6 +6,7 @@ mod draws;
 mod large;
 mod laws;
 mod live;
+mod mesh;
 mod radios;
 mod repeats;
 mod scenarios;

@@ -1,0 +1,27 @@
+//! What the mesh must show: `cargo xtask prove mesh` prints rows of what is demanded and what was
+//! measured. The daily tests run the same with smaller numbers.
+
+mod churn;
+mod density;
+mod failover;
+mod story;
+
+use std::fmt::Display;
+
+/// A number that a proof sets in its environment.
+fn size(key: &str, usual: u64) -> u64 {
+    std::env::var(key).map_or(usual, |value| value.parse().unwrap())
+}
+
+/// Prints a row. Where demands decide, one that is missed fails the test.
+fn row(what: &str, demanded: impl Display, measured: impl Display, is_met: bool) {
+    let verdict = if is_met { "met" } else { "MISSED" };
+    println!("{what:<44} | {demanded:<30} | {measured:<44} | {verdict}");
+    let decides = std::env::var_os("SEALANE_DEMANDS").is_some();
+    assert!(is_met || !decides, "{what}: demanded {demanded}, measured {measured}");
+}
+
+/// Seconds of microseconds.
+fn seconds(us: u64) -> f64 {
+    us as f64 / 1e6
+}
