@@ -25,6 +25,8 @@ const MUTANTS: &str = "mutants";
 const GROW: &str = "grow";
 /// The proof that runs `babeld` over the simulator's radio.
 const BABEL: &str = "babel";
+/// The proof whose vehicles SUMO drives.
+const SUMO: &str = "sumo";
 /// The proof that needs a Prometheus.
 const METRICS: &str = "metrics";
 /// The proof that needs other people's Python packages.
@@ -211,6 +213,12 @@ const PROOFS: &[Proof] = &[
         environment: &[],
     },
     Proof {
+        name: "field",
+        shows: "field to cloud: a relay and a gateway killed 100 times, the hub down for a minute",
+        runs: Runs::Test { package: CLI, named: "reaches_the_cloud" },
+        environment: &[("SEALANE_KILLS", "100"), ("SEALANE_SECONDS", "60"), DEMANDS],
+    },
+    Proof {
         name: "append",
         shows: "durable appends beside a plain file with fdatasync and a row for each message",
         runs: Runs::Bench { package: "sealane-stream", bench: "append" },
@@ -254,9 +262,9 @@ const PROOFS: &[Proof] = &[
     },
     Proof {
         name: "city",
-        shows: "48 gateways and 100 vehicles of the mesh for 60 s: no loop, how fast, load",
+        shows: "48 gateways and 100 vehicles of the mesh for 300 s: how fast, memory, no loop",
         runs: Runs::Test { package: "sealane-sim", named: "a_city_begins" },
-        environment: &[("SEALANE_SECONDS", "60")],
+        environment: &[("SEALANE_SECONDS", "300")],
     },
     Proof {
         name: "documents",
@@ -266,14 +274,20 @@ const PROOFS: &[Proof] = &[
     },
     Proof {
         name: "radios",
-        shows: "1,000 LoRa radios of the mesh for an hour: how fast, nobody over its share",
+        shows: "1,000 LoRa radios of the mesh for an hour: how fast, shares, emergencies",
         runs: Runs::Test { package: "sealane-sim", named: "a_thousand_radios" },
         environment: &[("SEALANE_SECONDS", "3600")],
     },
     Proof {
         name: BABEL,
-        shows: "routes over simulated radio: babeld in namespaces beside the machine of the mesh",
+        shows: "routes over simulated radio: babeld beside sealane, found, kept, lost; iperf3",
         runs: Runs::Xtask(BABEL),
+        environment: &[],
+    },
+    Proof {
+        name: SUMO,
+        shows: "vehicles that SUMO drives are where it has them, and talk to gateways",
+        runs: Runs::Xtask(SUMO),
         environment: &[],
     },
     Proof {
@@ -296,7 +310,7 @@ impl Runs {
             self,
             Self::Bench { .. }
                 | Self::Instrument(_)
-                | Self::Xtask(MUTANTS | GROW | BABEL)
+                | Self::Xtask(MUTANTS | GROW | BABEL | SUMO)
                 | Self::Script(_)
         )
     }

@@ -1,23 +1,29 @@
 //! `sealane gateway`.
 
+mod follower;
+
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
-use sealane_frame::{GroupTag, PeerTag};
+use sealane_document::limits::kept;
+use sealane_frame::{FrameView, GroupTag, PeerTag};
 use sealane_gateway::{Gateway, GatewayError, GatewaySettings, HubAccess, Intake, PutDown};
 use sealane_link::{
     Arrival, Beside, CarriedType, End, GatewayConfig, LinkError, Port, Relay, Take, Who,
 };
+use sealane_message::DataType;
 
 use crate::args::key::KeysArgs;
 use crate::args::operate::Gateway as Args;
+use crate::documents::Documents;
 use crate::relay::{
     BEAT, Page, Plan, Routing, Tell, Teller, Told, create, read, refused, started, tell,
     tell_reload,
 };
 use crate::signals::Signals;
 use crate::{Failure, Terminal};
+use follower::Follower;
 
 /// Brings frames to the hub, and its own into the mesh, until Ctrl-C or SIGTERM. SIGHUP reads the
 /// configuration and its cards again.
@@ -33,13 +39,20 @@ pub async fn run(args: &Args, terminal: &mut Terminal) -> Result<(), Failure> {
     let routing = Routing::read(&args.file, &plan.config, &KeysArgs::default())?;
     let (mut routing, machine) = routing.unzip();
     let tag = own_tag(&plan, routing.as_ref(), &args.file)?;
-    let port = Arc::<OnceLock<Mutex<Port>>>::default();
-    let gateway = Arc::new(Gateway::start(&settings, put_by(&port))?);
+    let ways = Arc::<OnceLock<Ways>>::default();
+    let gateway = Arc::new(Gateway::start(&settings, put_by(&ways))?);
     let end = Some(End { tag, take: take_by(gateway.intake()) });
     let relay = Relay::open(&plan.config, &plan.cards, Beside { end, machine }).map_err(wrong)?;
     routing.iter_mut().for_each(|routing| routing.follow_with(&relay));
     capture.map_or(Ok(()), |file| relay.capture(file)).map_err(Failure::Runtime)?;
-    let _ = port.set(Mutex::new(relay.port()));
+    let slot = routing.as_ref().map(Routing::slot);
+    let open = |slot| Documents::open(&args.file, &plan.config, &relay, slot, None);
+    let documents = slot.map(open).transpose()?.flatten();
+    let _ = ways.set(Ways::of(&relay, documents.as_ref(), tag));
+    if let Some(documents) = &documents {
+        let mut follower = Follower::new(&gateway, tag);
+        documents.follow_by(Box::new(move |store| follower.look(store)))?;
+    }
     gateway.serve(&groups(&plan));
     let (watch, of) = (relay.watch(), Arc::clone(&gateway));
     let told: Tell =
@@ -60,6 +73,7 @@ pub async fn run(args: &Args, terminal: &mut Terminal) -> Result<(), Failure> {
         }
     };
     eprintln!("sealane: {name}: stopping");
+    drop(documents);
     let ended = Arc::clone(&gateway);
     // The links take what has come, and then it is kept.
     let tally = tokio::task::spawn_blocking(move || {
@@ -101,14 +115,39 @@ fn take_by(intake: Arc<Intake>) -> Take {
     })
 }
 
+/// How frames of the hub go into the mesh.
+struct Ways {
+    port: Mutex<Port>,
+    /// Has documents kept, which neighbours then exchange.
+    keep: Option<Box<dyn Fn(Vec<u8>) -> bool + Send + Sync>>,
+}
+
+impl Ways {
+    fn of(relay: &Relay, documents: Option<&Documents>, own: PeerTag) -> Ways {
+        let keep = documents.map(|documents| Box::new(documents.keeper(own)) as Box<_>);
+        Ways { port: Mutex::new(relay.port()), keep }
+    }
+
+    fn put(&self, mut frame: Vec<u8>) {
+        let kind = FrameView::parse(&frame).map(|view| view.header().data_type());
+        let is_document = kind.is_ok_and(|kind| kept(DataType::from_number(kind)) > 0);
+        match &self.keep {
+            Some(keep) if is_document => drop(keep(frame)),
+            _ => {
+                let mut port = self.port.lock();
+                port.push(&mut frame);
+                port.flush();
+            }
+        }
+    }
+}
+
 /// Puts frames of the hub into the mesh, once there are links.
-fn put_by(port: &Arc<OnceLock<Mutex<Port>>>) -> PutDown {
-    let port = Arc::clone(port);
-    Arc::new(move |mut frame| {
-        if let Some(port) = port.get() {
-            let mut port = port.lock();
-            port.push(&mut frame);
-            port.flush();
+fn put_by(ways: &Arc<OnceLock<Ways>>) -> PutDown {
+    let ways = Arc::clone(ways);
+    Arc::new(move |frame| {
+        if let Some(ways) = ways.get() {
+            ways.put(frame);
         }
     })
 }

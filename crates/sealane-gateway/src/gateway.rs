@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
 use parking_lot::Mutex;
@@ -14,7 +14,7 @@ use crate::GatewayError;
 use crate::down::{Causes, Down, DownCounts, PutDown, Readers};
 use crate::hub::HubAccess;
 use crate::intake::{Intake, Keeper};
-use crate::queue::Queue;
+use crate::queue::{Followed, Queue};
 use crate::status::GatewayStatus;
 use crate::stream::MeshStream;
 use crate::upload::{UploadTold, Uploader};
@@ -40,8 +40,10 @@ pub struct Gateway {
     hub: String,
     queue: Arc<Queue>,
     intake: Arc<Intake>,
+    kept: Arc<Notify>,
     told: Arc<Mutex<UploadTold>>,
     disk_fault: Arc<Mutex<Option<String>>>,
+    late: AtomicU64,
     down_types: Vec<DataType>,
     down: Down,
     readers: Mutex<Readers>,
@@ -74,7 +76,8 @@ impl Gateway {
         let keeper = thread.spawn(|| keeper.run()).map_err(GatewayError::Thread)?;
         let hub = settings.hub.clone();
         let uploader =
-            Uploader::new(Arc::clone(&queue), hub.clone(), kept, Arc::clone(&told)).run();
+            Uploader::new(Arc::clone(&queue), hub.clone(), Arc::clone(&kept), Arc::clone(&told));
+        let uploader = uploader.run();
         let down = Down {
             hub,
             queue: Arc::clone(&queue),
@@ -88,8 +91,10 @@ impl Gateway {
             hub: settings.hub.address.clone(),
             queue,
             intake,
+            kept,
             told,
             disk_fault,
+            late: AtomicU64::new(0),
             down_types: settings.down.clone(),
             down,
             readers: Mutex::default(),
@@ -102,6 +107,38 @@ impl Gateway {
     /// What takes the frames that this machine hears.
     pub fn intake(&self) -> Arc<Intake> {
         Arc::clone(&self.intake)
+    }
+
+    /// How far a store of documents was followed: 0 if it never was.
+    ///
+    /// # Errors
+    ///
+    /// [`GatewayError`]
+    pub fn followed(&self, store: [u8; 16]) -> Result<u64, GatewayError> {
+        self.queue.followed(store)
+    }
+
+    /// Takes frames of a store of documents, in their order, and remembers with them how far the
+    /// store was followed, and how many came late. It waits for the disk: they are kept then.
+    ///
+    /// # Errors
+    ///
+    /// [`GatewayError`]; nothing of it was kept, and it is to be handed over again.
+    pub fn follow<'f>(
+        &self,
+        frames: impl Iterator<Item = &'f [u8]>,
+        followed: Followed,
+        late: u64,
+    ) -> Result<(), GatewayError> {
+        self.late.store(late, Ordering::Relaxed);
+        let frames = self.intake.choose(frames);
+        let kept = self.queue.put_followed(&frames, followed);
+        *self.disk_fault.lock() = kept.as_ref().err().map(ToString::to_string);
+        match kept {
+            Ok(()) => self.kept.notify_one(),
+            Err(_) => self.intake.forget(&frames),
+        }
+        kept
     }
 
     /// Reads what the hub has for these groups from now on, and for no others. It is called within
@@ -125,6 +162,7 @@ impl Gateway {
             queue: self.queue.status(),
             queue_fault: disk.or_else(|| told.fault.clone()),
             heard: self.intake.status(),
+            late: self.late.load(Ordering::Relaxed),
             stored: told.stored,
             replayed: told.replayed,
             held: told.held.clone(),

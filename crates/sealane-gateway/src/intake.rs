@@ -86,14 +86,48 @@ impl Intake {
         counted.fetch_add(1, Ordering::Relaxed);
     }
 
-    fn keep(&self, frame: SealedFrame) -> &AtomicU64 {
+    /// Those of these frames that are for the queue. They count as taken.
+    pub(crate) fn choose<'f>(&self, frames: impl Iterator<Item = &'f [u8]>) -> Vec<SealedFrame> {
+        let mut chosen = Vec::new();
+        for frame in frames {
+            let counted = match SealedFrame::read(frame).map(|frame| self.check(frame)) {
+                Ok(Ok(frame)) => {
+                    chosen.push(frame);
+                    &self.heard.taken
+                }
+                Ok(Err(counted)) => counted,
+                Err(NotCarried::Malformed) => &self.heard.malformed,
+                Err(NotCarried::Other) => &self.heard.passed,
+            };
+            counted.fetch_add(1, Ordering::Relaxed);
+        }
+        chosen
+    }
+
+    /// These were not kept after all, and may come again.
+    pub(crate) fn forget(&self, frames: &[SealedFrame]) {
+        let mut known = self.known.lock();
+        frames.iter().for_each(|frame| known.forget(frame.name));
+        self.heard.taken.fetch_sub(frames.len() as u64, Ordering::Relaxed);
+    }
+
+    /// The frame, if it is carried and was not here before; else where it counts.
+    fn check(&self, frame: SealedFrame) -> Result<SealedFrame, &AtomicU64> {
         if !self.carried.contains(&frame.stream.data_type) {
-            return &self.heard.passed;
+            return Err(&self.heard.passed);
         }
+        match self.known.lock().add(frame.name) {
+            true => Ok(frame),
+            false => Err(&self.heard.repeated),
+        }
+    }
+
+    fn keep(&self, frame: SealedFrame) -> &AtomicU64 {
+        let frame = match self.check(frame) {
+            Ok(frame) => frame,
+            Err(counted) => return counted,
+        };
         let name = frame.name;
-        if !self.known.lock().add(name) {
-            return &self.heard.repeated;
-        }
         match self.waiting.try_send(frame) {
             Ok(()) => &self.heard.taken,
             Err(_) => {

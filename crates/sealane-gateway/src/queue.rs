@@ -64,6 +64,15 @@ pub struct Lost {
     pub frames: u64,
 }
 
+/// How far a store of documents was followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Followed {
+    /// What tells the store from others.
+    pub store: [u8; 16],
+    /// The place of the last frame.
+    pub at: u64,
+}
+
 /// How far a stream of the hub was read into the mesh.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Place {
@@ -115,18 +124,50 @@ impl Queue {
     /// is not taken twice. Beyond the bound the least urgent goes, the oldest first, of the origin
     /// that has the most there: nobody pushes out those who send little.
     pub(crate) fn put(&self, frames: &[SealedFrame]) -> Result<(), GatewayError> {
+        self.change(|commit, tally| self.insert_all(commit, tally, frames))
+    }
+
+    /// The same with frames of a store of documents, and how far that was followed by them, in one
+    /// commit: so each frame of the store is put once.
+    pub(crate) fn put_followed(
+        &self,
+        frames: &[SealedFrame],
+        followed: Followed,
+    ) -> Result<(), GatewayError> {
         self.change(|commit, tally| {
-            for frame in frames {
-                insert(commit, tally, frame)?;
-            }
-            while tally.bytes() > self.bound_bytes {
-                let Some((urgency, source)) = tally.heaviest() else { break };
-                if !drop_oldest(commit, tally, urgency, source)? {
-                    break;
-                }
-            }
-            Ok(())
+            self.insert_all(commit, tally, frames)?;
+            let Followed { store, at } = followed;
+            // A file has one store at a time: of those before nothing is needed any more.
+            commit.prepare_cached("DELETE FROM followed WHERE store <> ?1")?.execute([store])?;
+            let sql = "INSERT OR REPLACE INTO followed (store, at) VALUES (?1, ?2)";
+            commit.prepare_cached(sql)?.execute(params![store, at]).map(drop)
         })
+    }
+
+    /// How far a store of documents was followed: 0 if it never was.
+    pub(crate) fn followed(&self, store: [u8; 16]) -> Result<u64, GatewayError> {
+        let inner = self.inner.lock();
+        let sql = "SELECT at FROM followed WHERE store = ?1";
+        let found = inner.connection.query_row(sql, [store], |row| row.get(0)).optional();
+        Ok(found.map_err(|cause| file::failed(&self.file, &cause))?.unwrap_or_default())
+    }
+
+    fn insert_all(
+        &self,
+        commit: &Transaction<'_>,
+        tally: &mut Tally,
+        frames: &[SealedFrame],
+    ) -> rusqlite::Result<()> {
+        for frame in frames {
+            insert(commit, tally, frame)?;
+        }
+        while tally.bytes() > self.bound_bytes {
+            let Some((urgency, source)) = tally.heaviest() else { break };
+            if !drop_oldest(commit, tally, urgency, source)? {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// The next frames of streams that are not in `held`: the most urgent first, and then in the

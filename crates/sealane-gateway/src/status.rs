@@ -21,6 +21,8 @@ pub struct GatewayStatus {
     pub queue_fault: Option<String>,
     /// What was heard in the mesh.
     pub heard: HeardStatus,
+    /// Documents that came when later ones of their origin had gone on.
+    pub late: u64,
     /// Frames that this gateway has stored in the hub.
     pub stored: u64,
     /// Frames that the hub had already: another gateway was first, or an answer was lost.
@@ -87,6 +89,7 @@ impl GatewayStatus {
 
     fn hub_metrics(&self, text: &mut String) {
         for (name, help, value) in [
+            ("sealane_gateway_late_total", "Documents behind later ones of theirs.", self.late),
             ("sealane_gateway_stored_total", "Frames stored in the hub.", self.stored),
             ("sealane_gateway_replayed_total", "Frames that the hub had already.", self.replayed),
             ("sealane_gateway_down_total", "Frames of the hub put into the mesh.", self.down.put),

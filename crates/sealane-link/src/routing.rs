@@ -10,13 +10,13 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use sealane_frame::{ANNOUNCEMENT_TYPE, GroupTag, Kind, PeerTag};
-use sealane_mesh::{Keys, Output, Rekeyed, Role, Trace};
+use sealane_mesh::{Audience, Keys, Output, Rekeyed, Role, Trace, Urgency};
 use sealane_seal::Slot;
 
 use crate::LinkConfig;
@@ -55,6 +55,17 @@ pub struct Machine {
 pub enum LocalInput {
     /// A frame in the full form that was made on this machine: it is routed, or sent to everybody.
     Data(Vec<u8>),
+    /// What hellos say of the documents that this machine holds.
+    Digest(Option<[u8; 8]>),
+    /// A message about documents for neighbours. [`Router::documents_room`] says when there is room.
+    Documents {
+        /// For whom.
+        to: Audience,
+        /// In which share of the air time.
+        urgency: Urgency,
+        /// The message.
+        message: Vec<u8>,
+    },
     /// Which way leads to a machine? The answer is an [`Output::Traced`] of that number.
     Trace {
         /// The machine.
@@ -100,9 +111,26 @@ pub(crate) struct Routing {
     pub(crate) is_gateway: bool,
     status: Mutex<Arc<RoutingStatus>>,
     listeners: Mutex<Vec<Listener>>,
+    documents: DocumentsRoom,
     /// Who waits for the answers to traces.
     traces: Mutex<BTreeMap<u32, SyncSender<Trace>>>,
     next_trace: AtomicU32,
+}
+
+/// How much the machine takes of messages about documents.
+#[derive(Debug, Default)]
+pub(crate) struct DocumentsRoom {
+    handed: AtomicU64,
+    taken: AtomicU64,
+    room: AtomicUsize,
+}
+
+impl DocumentsRoom {
+    /// The machine has taken one more, or has room for so many more.
+    pub(crate) fn set(&self, taken: u64, room: usize) {
+        self.room.store(room, Ordering::Release);
+        self.taken.fetch_add(taken, Ordering::Release);
+    }
 }
 
 impl Router {
@@ -125,7 +153,20 @@ impl Router {
     ///
     /// [`Full`].
     pub fn push(&self, input: LocalInput) -> Result<(), Full> {
-        self.put(Task::Local(input))
+        let is_documents = matches!(input, LocalInput::Documents { .. });
+        self.put(Task::Local(input))?;
+        if is_documents {
+            self.routing.documents.handed.fetch_add(1, Ordering::AcqRel);
+        }
+        Ok(())
+    }
+
+    /// Whether the machine has room for one more message about documents: it has taken all that it
+    /// was handed, and not all of them wait for air time.
+    pub fn has_documents_room(&self) -> bool {
+        let DocumentsRoom { handed, taken, room } = &self.routing.documents;
+        let is_taken = handed.load(Ordering::Acquire) <= taken.load(Ordering::Acquire);
+        is_taken && room.load(Ordering::Acquire) > 0
     }
 
     /// Has somebody hear events and frames for this machine, on the machine's own thread, for as
@@ -180,6 +221,7 @@ impl Routing {
             is_gateway: first.role == Role::Gateway,
             status: Mutex::new(Arc::new(first)),
             listeners: Mutex::default(),
+            documents: DocumentsRoom::default(),
             traces: Mutex::default(),
             next_trace: AtomicU32::new(0),
         }

@@ -142,7 +142,7 @@ fn refused() -> Vec<Value> {
     let cut = good.get(..good.len() - 1).unwrap_or_default().to_vec();
     let hellos = [
         ("a hello of a later version", changed(0, 0x91)),
-        ("a hello with an unknown bit", changed(1, 4)),
+        ("a hello with an unknown bit", changed(1, 8)),
         ("a hello that comes every 80 ms", changed(8, 4)),
         ("a hello of more neighbours than may be", changed(14, 33)),
         ("a hello that ends early", cut),

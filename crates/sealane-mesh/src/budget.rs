@@ -67,12 +67,16 @@ pub(crate) struct Budget {
 const MINUTES: u64 = 61;
 const MINUTE: Span = Span::seconds(60);
 const HOUR: Span = Span::seconds(3600);
+/// The bytes of the longest message of control.
+const LONGEST_BYTES: usize = 200;
 /// How much may be saved up.
 const SAVED: Span = Span::seconds(30);
 
 impl Budget {
     pub(crate) fn new(medium: Medium, now: Time) -> Self {
-        let longest = scaled(medium.air(medium.mtu));
+        // A narrow interface has to save up for all parts of an announcement, the longest message.
+        let parts = LONGEST_BYTES.div_ceil(medium.mtu.max(1)) as u64;
+        let longest = scaled(medium.air(medium.mtu).times(parts));
         let bucket = |urgency: Urgency| {
             let rate_ppm = match medium.has_duty() {
                 true => medium.duty_ppm / 100 * urgency.percent(),
@@ -220,6 +224,14 @@ mod tests {
         let (later, urgent) = at(Time(1_000_000));
         assert!((150..=170).contains(&later), "a tenth of a second: {later}");
         assert!(urgent);
+    }
+
+    #[test]
+    fn a_narrow_radio_has_air_time_for_all_parts_of_a_long_message() {
+        let medium = Medium { mtu: 51, ..Medium::lora_sf7() };
+        let mut budget = Budget::new(medium, Time(0));
+        let parts = medium.air(51).times(4);
+        assert!(budget.try_spend(Time(0) + MINUTE, Urgency::Control, parts));
     }
 
     #[test]

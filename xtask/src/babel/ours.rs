@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::log::{number, of_kind, read, sent};
 use super::{
-    DIAMOND, Figures, KILL_AFTER_S, KILLS, MOST_S, PROBE_MS, PROBES, Topology, WINDOW_S, Work, keep,
+    DIAMOND, Figures, KILL_AFTER_S, KILLS, PROBE_MS, PROBES, Topology, WINDOW_S, Work, keep,
 };
 use crate::process::{self, Outcome};
 
@@ -30,7 +30,7 @@ fn run(work: &Work, text: &str, seed: u64) -> Outcome<String> {
 }
 
 pub(super) fn figures(work: &Work, topology: &Topology) -> Outcome<Figures> {
-    let log = run(work, &topology.scenario(MOST_S + WINDOW_S, RUNS, ""), 1)?;
+    let log = run(work, &topology.scenario(topology.most_s + WINDOW_S, RUNS, ""), 1)?;
     let wanted = topology.machines * (topology.machines - 1);
     let mut known = BTreeSet::new();
     let mut routes_us = None;
@@ -46,7 +46,7 @@ pub(super) fn figures(work: &Work, topology: &Topology) -> Outcome<Figures> {
             break;
         }
     }
-    let sent = sent(&log, MOST_S * 1_000_000);
+    let sent = sent(&log, topology.most_s * 1_000_000);
     Ok(Figures {
         routes_s: routes_us.map(|us| us as f64 / 1e6),
         bytes: sent.bytes_per_second / topology.machines as f64,

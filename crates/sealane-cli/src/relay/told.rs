@@ -184,6 +184,7 @@ fn gateway(of: &GatewayStatus) -> Value {
         ("hub", map(hub)),
         ("queue", map(queue)),
         ("heard", map(of.heard_by_name().map(|(name, frames)| (name, frames.into())).to_vec())),
+        ("late", of.late.into()),
         ("stored", of.stored.into()),
         ("replayed", of.replayed.into()),
         ("held", Value::Array(held.collect())),

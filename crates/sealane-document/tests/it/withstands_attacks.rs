@@ -5,7 +5,7 @@ use sealane_document::{Agent, Cursor, Keeper, Quota, Store};
 use sealane_frame::{FrameBuf, HeaderFields, seal_frame};
 use sealane_seal::{Binding, Class, Epoch, Sealer, Slot};
 
-use crate::field::net::{Team, class_of, seal};
+use crate::field::net::{Random, Team, class_of, seal};
 use crate::team::{GROUP, peer};
 
 const BODY: &[u8] = &[0, 1, 0, 0, 0, 0, 0, 1, 2, 3, 0, 1, 2, 3, 0];
@@ -257,5 +257,42 @@ fn the_tests_seal_in_the_classes_that_the_policy_asks_for() {
     for (data_type, body) in [(1, &[1, 5][..]), (7, &[0; 14]), (72, &[1]), (4, BODY)] {
         let frame = seal(&mut victim.sealer(3, 0), 3, data_type, body);
         assert_eq!(victim.hear(&[&frame]), 1, "{data_type} in {:?}", class_of(data_type));
+    }
+}
+
+#[test]
+fn what_a_neighbour_makes_up_never_panics_and_stays_within_the_quotas() {
+    let quota = Quota { origin_bytes: 4_000, total_bytes: 20_000 };
+    let mut victim = Victim::with(Store::in_memory(Keeper::Member, quota).unwrap(), vec![vec![5]]);
+    let relay = Store::in_memory(Keeper::Relay, quota).unwrap();
+    let mut relay = Agent::new(Slot::new(1).unwrap(), relay, 200);
+    let mut random = Random(7);
+    let by = |slot: u64| Neighbour { slot: Slot::new(slot as u16 % 20).unwrap(), tag: peer(9) };
+    let mut messages: Vec<Vec<u8>> = vec![vec![0, 0, 0, 0, 1, 0, 0, 255, 3]];
+    for origin in 0..20 {
+        let frame = seal(&mut victim.sealer(origin, 1), origin, 72, BODY);
+        let mut message = vec![0, 0, 0, 0, 4, (frame.len() - 17) as u8 | 0x80, 0];
+        message[6] = ((frame.len() - 17) >> 7) as u8;
+        message.extend(&frame[17..]);
+        messages.push(message);
+    }
+    for _ in 0..5_000 {
+        let at = random.below(messages.len() as u64) as usize;
+        let mut message = messages[at].clone();
+        for _ in 0..random.below(4) {
+            let place = random.below(message.len() as u64) as usize;
+            message[place] = random.next() as u8;
+        }
+        message.truncate(message.len() - random.below(3) as usize);
+        for agent in [&mut victim.agent, &mut relay] {
+            agent.hear(by(random.next()), &message).unwrap();
+            agent.hear_digest(by(random.next()).slot, random.next().to_le_bytes());
+            while let Some(telling) = agent.next_telling() {
+                if messages.len() < 500 && random.below(20) == 0 {
+                    messages.push(telling.message);
+                }
+            }
+            assert!(agent.store().total_bytes() <= quota.total_bytes);
+        }
     }
 }

@@ -35,6 +35,10 @@ const SCHEMA: &str = "
         generation INTEGER NOT NULL,
         next INTEGER NOT NULL
     ) STRICT;
+    CREATE TABLE followed (
+        store BLOB PRIMARY KEY,
+        at INTEGER NOT NULL
+    ) STRICT;
 ";
 
 /// Opens the file, or makes it, for this process alone.

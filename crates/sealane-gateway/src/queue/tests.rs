@@ -130,3 +130,19 @@ fn places_outlive_the_process() {
     assert_eq!(queue.place(stream).unwrap(), Some(place));
     assert_eq!(queue.place(sealed(1, 5, 1).stream).unwrap(), None);
 }
+
+#[test]
+fn a_store_is_followed_with_the_frames_that_it_gave() {
+    let (_folder, file) = place();
+    let queue = Queue::open(&file, 100 * one()).unwrap();
+    let (store, other) = ([7; 16], [8; 16]);
+    assert_eq!(queue.followed(store).unwrap(), 0);
+    queue.put_followed(&[sealed(1, 72, 1)], Followed { store, at: 5 }).unwrap();
+    queue.put_followed(&[sealed(1, 72, 2)], Followed { store, at: 9 }).unwrap();
+    drop(queue);
+    let queue = Queue::open(&file, 100 * one()).unwrap();
+    assert_eq!((queue.followed(store).unwrap(), queue.followed(other).unwrap()), (9, 0));
+    assert_eq!(waiting(&queue), [(1, 1), (1, 2)]);
+    queue.put_followed(&[], Followed { store: other, at: 1 }).unwrap();
+    assert_eq!((queue.followed(store).unwrap(), queue.followed(other).unwrap()), (0, 1));
+}

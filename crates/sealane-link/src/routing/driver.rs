@@ -166,6 +166,13 @@ impl Driver {
                 self.mesh.take(now, Input::Came { source, frames });
             }
             Task::Local(LocalInput::Data(frame)) => self.originate(&frame),
+            Task::Local(LocalInput::Digest(digest)) => {
+                self.mesh.take(now, Input::Digest { digest });
+            }
+            Task::Local(LocalInput::Documents { to, urgency, message }) => {
+                self.mesh.take(now, Input::Documents { to, urgency, message: &message });
+                self.routing.documents.set(1, self.mesh.documents_room());
+            }
             Task::Local(LocalInput::Trace { to, number }) => {
                 self.mesh.take(now, Input::Trace { to, number });
             }
@@ -207,6 +214,7 @@ impl Driver {
         {
             self.outlet.tally.drop(why, 1);
         }
+        self.routing.documents.set(0, self.mesh.documents_room());
         self.remember_current();
     }
 

@@ -2,7 +2,9 @@
 //! one end arrives at the other, over relays that hold no key of it, and goes another way when one
 //! of them is killed.
 
+mod documents;
 mod field;
+mod reaches_the_cloud;
 
 use std::net::UdpSocket;
 use std::time::{Duration, Instant};

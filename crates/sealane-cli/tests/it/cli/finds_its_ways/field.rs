@@ -31,6 +31,11 @@ impl Machine {
         line.trim().trim_end_matches(" kB").parse().unwrap()
     }
 
+    /// Its process: `ip netns exec` becomes the program that it starts.
+    pub(super) fn process(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Ends it as a power cut would.
     pub(super) fn kill(mut self) {
         self.child.kill().unwrap();
@@ -48,7 +53,7 @@ impl Drop for Machine {
 /// All machines, each with a key folder and a slot of the group `roads`; the first is its
 /// authority. Those with an interface are members of `fleet` too.
 pub(super) struct Field {
-    home: Home,
+    pub(super) home: Home,
     names: Vec<&'static str>,
     spaces: Vec<String>,
     wires: Vec<(usize, usize)>,
@@ -165,18 +170,27 @@ impl Field {
         self.write(who, &format!("{head}{links}{routing}{mesh}{}", members.concat()));
     }
 
-    fn write(&self, who: &str, text: &str) {
+    pub(super) fn write(&self, who: &str, text: &str) {
         std::fs::write(self.home.path(&format!("{who}.toml")), text).unwrap();
     }
 
     /// Starts the process of a machine: an end if its file has an interface.
     pub(super) fn start(&self, machine: usize) -> Machine {
+        self.start_with(machine, &[])
+    }
+
+    /// The same with more flags.
+    pub(super) fn start_with(&self, machine: usize, flags: &[&str]) -> Machine {
         let who = self.names[machine];
         let file = self.home.path(&format!("{who}.toml"));
-        let is_end = std::fs::read_to_string(&file).unwrap().contains("[mesh]");
-        let verb: &[&str] = if is_end { &["mesh", "up", "fleet"] } else { &["relay"] };
+        let text = std::fs::read_to_string(&file).unwrap();
+        let verb: &[&str] = match (text.contains("[mesh]"), text.contains("[gateway]")) {
+            (true, _) => &["mesh", "up", "fleet"],
+            (false, true) => &["gateway"],
+            (false, false) => &["relay"],
+        };
         let mut command = self.command(machine);
-        command.arg("--json").args(verb).arg(&file).stdin(Stdio::null());
+        command.arg("--json").args(verb).arg(&file).args(flags).stdin(Stdio::null());
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
@@ -184,7 +198,12 @@ impl Field {
         Machine { child }
     }
 
-    fn command(&self, machine: usize) -> Command {
+    /// A file of this test.
+    pub(super) fn path(&self, name: &str) -> std::path::PathBuf {
+        self.home.path(name)
+    }
+
+    pub(super) fn command(&self, machine: usize) -> Command {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &self.spaces[machine], BINARY]);
         command.env("SEALANE_KEYS", self.home.path(self.names[machine]));
