@@ -1,6 +1,7 @@
 //! Relays in one process that find each other over wires and radios, and what crosses between them.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use sealane_frame::{HeaderFields, PeerTag};
@@ -9,7 +10,16 @@ use sealane_link::{LinkError, RoutingStatus};
 use sealane_mesh::Provision;
 use sealane_seal::Slot;
 
-use crate::stage::{Maker, card, group, tag, wait_until};
+use crate::stage::{Maker, card, group, tag};
+
+/// Hellos come once a second, and later on a machine that has much else to do.
+fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "not so: {what}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
 
 /// A machine of a mesh of six, and the frames that came to its member.
 struct Machined {
@@ -92,7 +102,7 @@ impl Machined {
             let mut frame = maker.seal(&fields, b"over there");
             port.push(&mut frame);
             port.flush();
-            std::thread::sleep(std::time::Duration::from_millis(5));
+            std::thread::sleep(Duration::from_millis(5));
             is_there()
         });
     }
