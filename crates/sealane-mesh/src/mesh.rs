@@ -23,6 +23,7 @@ use crate::{
 
 mod carry;
 mod hear;
+mod orders;
 mod settle;
 mod tell;
 mod tick;
@@ -60,6 +61,7 @@ pub struct Mesh {
     table: Arc<Table>,
     second_at: Time,
     warned_at: Option<Time>,
+    orders: orders::Orders,
     counters: Counters,
     outputs: VecDeque<Output>,
 }
@@ -75,8 +77,10 @@ impl Mesh {
         let mut random = Random::new(&config.seed);
         let [clock, own_sequence] = [random.word() as u32, random.word() as u32];
         let is_gateway = config.role == Role::Gateway;
-        Ok(Self {
-            voice: Voice::new(keys)?,
+        let voice = Voice::new(keys)?;
+        let own = voice.kept_group();
+        let mut mesh = Self {
+            voice,
             floods: Floods::new(&config.seed),
             config,
             random,
@@ -99,9 +103,12 @@ impl Mesh {
             table: Arc::default(),
             second_at: start,
             warned_at: None,
+            orders: orders::Orders::default(),
             counters: Counters::default(),
             outputs: VecDeque::new(),
-        })
+        };
+        own.into_iter().for_each(|own| mesh.keep_orders(own));
+        Ok(mesh)
     }
 
     /// Takes what happens. What is bad about it is dropped and counted. The time never goes back.
@@ -112,6 +119,11 @@ impl Mesh {
             Input::Down { interface } => self.down(interface),
             Input::Heard { interface, from, unit } => self.heard(interface, from, unit),
             Input::Data { frame } => self.originate(frame),
+            Input::Keep(group) => self.keep_orders(group),
+            Input::Notice { group, notice } => {
+                // It is counted where it is refused.
+                let _ = self.take_notice(group, notice);
+            }
             Input::Load { interface, busy_ppm } => {
                 if let Some(interface) = self.interfaces.get_mut(&interface) {
                     interface.load = (busy_ppm.min(ALWAYS_PPM) / 3922).min(255) as u8;
@@ -135,7 +147,8 @@ impl Mesh {
         let report = self.report_at.filter(|_| !self.interfaces.is_empty());
         let others =
             [self.floods.due(), report, self.remembered_until().filter(|_| !self.has_asked)];
-        let all = ticks.chain(neighbours).chain(others.into_iter().flatten());
+        let others = others.into_iter().chain([self.orders.wake()]);
+        let all = ticks.chain(neighbours).chain(others.flatten());
         all.min().map(|at| at.max(self.now + Span(1)))
     }
 
@@ -192,13 +205,10 @@ impl Mesh {
     /// What the seal refuses. The machine is to be made anew then.
     pub fn rekey(&mut self, now: Time, rekeyed: Rekeyed) -> Result<(), MeshError> {
         self.now = self.now.max(now);
-        self.voice.rekey(rekeyed)?;
-        let voice = &self.voice;
-        let gone: Vec<_> =
-            self.neighbours.keys().filter(|id| !voice.is_member(id.slot)).copied().collect();
-        self.routes.sweep(self.now, |slot| voice.is_member(slot));
-        self.reports.sweep(|slot| voice.is_member(slot));
-        gone.into_iter().for_each(|id| self.lose(id));
+        let orders = rekeyed.orders;
+        let stays = self.voice.rekey(rekeyed)?;
+        self.sweep_members();
+        self.obeyed(orders, stays);
         for interface in self.interfaces.values_mut() {
             interface.hasten_announcement(self.now);
             interface.hasten_hello(self.now);
@@ -207,6 +217,23 @@ impl Mesh {
         self.tick();
         self.settle();
         Ok(())
+    }
+
+    /// Forgets those who are members no more.
+    fn sweep_members(&mut self) {
+        let voice = &self.voice;
+        let gone: Vec<_> =
+            self.neighbours.keys().filter(|id| !voice.is_member(id.slot)).copied().collect();
+        self.routes.sweep(self.now, |slot| voice.is_member(slot));
+        self.reports.sweep(|slot| voice.is_member(slot));
+        gone.into_iter().for_each(|id| self.lose(id));
+        self.is_stale = true;
+    }
+
+    /// Who is about to be removed from the mesh's group, and by which order, as long as that has
+    /// not come.
+    pub fn leaving(&self) -> Vec<(Slot, u64)> {
+        self.voice.leaving().map(|one| (one.slot, one.order)).collect()
     }
 
     fn up(&mut self, id: InterfaceId, medium: Medium) {
@@ -226,6 +253,7 @@ impl Mesh {
         let gone = self.neighbours.keys().filter(|link| link.interface == id);
         gone.copied().collect::<Vec<_>>().into_iter().for_each(|link| self.lose(link));
         self.floods.down(id);
+        self.orders.down(id);
         if let Some(interface) = self.interfaces.remove(&id) {
             self.numbers.insert(id, interface.numbers);
         }
@@ -296,6 +324,7 @@ impl Mesh {
         self.neighbours.len() <= MAX_MESH_NEIGHBOURS
             && self.requests.len() <= MAX_REQUESTS_KNOWN
             && self.floods.waiting() <= crate::limits::MAX_FLOODS_WAITING
+            && self.orders.is_bounded()
     }
 
     /// Whether a destination is this machine.

@@ -24,17 +24,29 @@ pub enum MessageType {
     Missing = 5,
     /// [`Report`].
     Report = 6,
+    /// [`crate::Held`].
+    Held = 9,
+    /// [`crate::Asked`].
+    Asked = 10,
+    /// [`crate::Pieces`].
+    Pieces = 11,
+    /// [`crate::RemovalMessage`].
+    Removal = 12,
 }
 
 impl MessageType {
     /// All types, in the order of their numbers.
-    pub const ALL: [MessageType; 6] = [
+    pub const ALL: [MessageType; 10] = [
         MessageType::Hello,
         MessageType::Routes,
         MessageType::Request,
         MessageType::Probe,
         MessageType::Missing,
         MessageType::Report,
+        MessageType::Held,
+        MessageType::Asked,
+        MessageType::Pieces,
+        MessageType::Removal,
     ];
 
     /// The type with that number.

@@ -30,6 +30,7 @@ impl Mesh {
             self.report_at = Some(self.now + self.report_pause());
             self.report();
         }
+        self.tick_orders();
         self.send_waiting();
     }
 
