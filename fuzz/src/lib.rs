@@ -3,6 +3,7 @@
 //! The ordinary tests replay the committed corpus through the same functions.
 
 pub mod codec;
+pub mod document;
 pub mod frame;
 pub mod group;
 pub mod hub;

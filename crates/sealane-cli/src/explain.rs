@@ -19,6 +19,7 @@ pub fn table() -> impl Iterator<Item = &'static ErrorInfo> {
         sealane_mesh::ERRORS,
         sealane_link::ERRORS,
         sealane_group::ERRORS,
+        sealane_document::ERRORS,
         sealane_protocol::ERRORS,
         sealane_vault::ERRORS,
         sealane_vault::n2s::ERRORS,

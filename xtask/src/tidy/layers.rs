@@ -15,6 +15,7 @@ pub(super) const LAYERS: &[&str] = &[
     "sealane-link",
     "sealane-group",
     "sealane-stream",
+    "sealane-document",
     "sealane-vault",
     "sealane-sim",
     "sealane",

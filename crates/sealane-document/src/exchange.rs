@@ -1,0 +1,266 @@
+//! What two neighbours tell each other until both hold the same: `spec/document.md`, *Exchange*.
+//!
+//! A [`digest`] of 8 bytes travels with every hello. Where two differ, one sends [`overview`]s: a
+//! check of each origin. The other answers with [`inventory`]s of the origins whose checks differ,
+//! and gets the frames that it [`lacks`].
+
+mod bytes;
+
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+
+use sealane_message::DataType;
+use sealane_seal::limits::MAX_SLOT;
+use sealane_seal::{Epoch, Slot};
+
+use crate::ExchangeError;
+use crate::entry::{Entry, Stamp};
+use crate::limits::{MAX_ANSWERS_KEPT, kept};
+use crate::registers::{Register, Registers};
+use bytes::{Input, leb128};
+
+/// The sorts of messages.
+mod sort {
+    pub(super) const OVERVIEW: u8 = 1;
+    pub(super) const INVENTORY: u8 = 2;
+}
+
+const CHECK_BYTES: usize = 4;
+const MARKS_BYTES: usize = 2;
+/// Sort, first and last origin of an overview.
+const OVERVIEW_HEAD_BYTES: usize = 5;
+/// An origin and its check.
+const CHECKED_BYTES: usize = 2 + CHECK_BYTES;
+
+/// A hash of all that is held: where two are the same, nothing is exchanged.
+pub fn digest(registers: &Registers) -> [u8; 8] {
+    let mut hasher = blake3::Hasher::new();
+    for (origin, of_origin) in registers.origins() {
+        hasher.update(&origin.number().to_le_bytes());
+        put_registers(&mut hasher, of_origin);
+    }
+    first_bytes(&hasher)
+}
+
+/// Checks of all origins, as messages of at most so many bytes each. Each message covers a range of
+/// slots, all of them together cover all.
+pub fn overview(registers: &Registers, max_bytes: usize) -> Vec<Vec<u8>> {
+    let per_message = max_bytes.saturating_sub(OVERVIEW_HEAD_BYTES) / CHECKED_BYTES;
+    let checks: Vec<_> = registers.origins().map(|(slot, held)| (slot, check(held))).collect();
+    let mut parts: Vec<&[(Slot, [u8; CHECK_BYTES])]> = checks.chunks(per_message.max(1)).collect();
+    if parts.is_empty() {
+        parts.push(&[]);
+    }
+    let (count, mut first) = (parts.len(), 0_u16);
+    let messages = parts.into_iter().enumerate().map(|(index, part)| {
+        let is_last = index + 1 == count;
+        let last = part.last().filter(|_| !is_last).map_or(MAX_SLOT, |(slot, _)| slot.number());
+        let mut message = vec![sort::OVERVIEW];
+        message.extend(first.to_le_bytes());
+        message.extend(last.to_le_bytes());
+        for (slot, check) in part {
+            message.extend(slot.number().to_le_bytes());
+            message.extend(check);
+        }
+        first = last.saturating_add(1);
+        message
+    });
+    messages.collect()
+}
+
+/// The origins of which a neighbour that sent this overview holds something else.
+///
+/// # Errors
+/// [`ExchangeError`] where it is no overview.
+pub fn differing(registers: &Registers, overview: &[u8]) -> Result<Vec<Slot>, ExchangeError> {
+    let (range, theirs) = read_overview(overview)?;
+    let slots = registers.origins().map(|(slot, _)| slot);
+    let mut all: Vec<Slot> = slots.filter(|slot| range.contains(slot)).collect();
+    all.extend(theirs.keys());
+    all.sort_unstable();
+    all.dedup();
+    all.retain(|slot| registers.origin(*slot).map(check) != theirs.get(slot).copied());
+    Ok(all)
+}
+
+/// What is held of these origins, as messages of at most so many bytes each; an origin that does
+/// not fit is alone in a longer one.
+pub fn inventory(registers: &Registers, origins: &[Slot], max_bytes: usize) -> Vec<Vec<u8>> {
+    let mut messages: Vec<Vec<u8>> = vec![];
+    for origin in origins {
+        let mut part = origin.number().to_le_bytes().to_vec();
+        let none = BTreeMap::new();
+        let held = registers.origin(*origin).unwrap_or(&none);
+        leb128(held.len() as u64, &mut part);
+        held.iter().for_each(|(data_type, register)| put_stamps(*data_type, register, &mut part));
+        match messages.last_mut().filter(|last| last.len() + part.len() <= max_bytes) {
+            Some(last) => last.extend(part),
+            None => messages.push([vec![sort::INVENTORY], part].concat()),
+        }
+    }
+    messages
+}
+
+/// The frames that a neighbour that sent this inventory lacks: urgent ones first, and then the
+/// newest of each register before older ones.
+///
+/// # Errors
+/// [`ExchangeError`] where it is no inventory.
+pub fn lacks<'r>(
+    registers: &'r Registers,
+    inventory: &[u8],
+) -> Result<Vec<&'r Entry>, ExchangeError> {
+    let mut lacking = vec![];
+    for (origin, theirs) in read_inventory(inventory)? {
+        let Some(ours) = registers.origin(origin) else { continue };
+        for (data_type, register) in ours {
+            match theirs.get(data_type) {
+                Some(held) => lacking.extend(beyond(register, held, kept(*data_type))),
+                None => lacking.extend(register.values()),
+            }
+        }
+    }
+    lacking.sort_by_key(|entry| (!entry.data_type.is_urgent(), std::cmp::Reverse(entry.stamp)));
+    Ok(lacking)
+}
+
+/// What a neighbour holds of one register.
+struct Held {
+    stamps: Vec<Stamp>,
+    marks: [u8; MARKS_BYTES],
+}
+
+/// The frames of a register that a neighbour lacks and would keep.
+fn beyond<'r>(register: &'r Register, held: &Held, most: usize) -> impl Iterator<Item = &'r Entry> {
+    // Where all stamps are the same and the marks are not, there is a conflict to settle.
+    let same = register.len() == held.stamps.len() && register.keys().rev().eq(held.stamps.iter());
+    let all = same && marks(register) != held.marks;
+    let oldest = held.stamps.last().filter(|_| held.stamps.len() >= most).copied();
+    let missing: Vec<&Entry> = register
+        .values()
+        .filter(|entry| {
+            let is_wanted = oldest.is_none_or(|oldest| entry.stamp > oldest);
+            all || is_wanted && !held.stamps.contains(&entry.stamp)
+        })
+        .collect();
+    missing.into_iter()
+}
+
+fn check(of_origin: &BTreeMap<DataType, Register>) -> [u8; CHECK_BYTES] {
+    let mut hasher = blake3::Hasher::new();
+    put_registers(&mut hasher, of_origin);
+    first_bytes(&hasher)
+}
+
+fn put_registers(hasher: &mut blake3::Hasher, of_origin: &BTreeMap<DataType, Register>) {
+    for entry in of_origin.values().flat_map(BTreeMap::values) {
+        hasher.update(&entry.data_type.number().to_le_bytes());
+        hasher.update(&entry.stamp.epoch.0.to_le_bytes());
+        hasher.update(&entry.stamp.counter.to_le_bytes());
+        hasher.update(&entry.mark().0);
+    }
+}
+
+fn marks(register: &Register) -> [u8; MARKS_BYTES] {
+    let mut hasher = blake3::Hasher::new();
+    for entry in register.values() {
+        hasher.update(&entry.mark().0);
+    }
+    first_bytes(&hasher)
+}
+
+fn first_bytes<const N: usize>(hasher: &blake3::Hasher) -> [u8; N] {
+    let mut bytes = [0; N];
+    hasher.finalize_xof().fill(&mut bytes);
+    bytes
+}
+
+/// Writes the stamps of a register, the newest first, each later one as its distance from it.
+fn put_stamps(data_type: DataType, register: &Register, out: &mut Vec<u8>) {
+    leb128(data_type.number().into(), out);
+    leb128(register.len() as u64, out);
+    out.extend(marks(register));
+    let mut above: Option<Stamp> = None;
+    for stamp in register.keys().rev() {
+        match above {
+            Some(above) if above.epoch == stamp.epoch => {
+                leb128(0, out);
+                leb128(above.counter - stamp.counter, out);
+            }
+            above => {
+                let epochs = above.map_or(stamp.epoch.0, |above| above.epoch.0 - stamp.epoch.0);
+                leb128(epochs, out);
+                leb128(stamp.counter, out);
+            }
+        }
+        above = Some(*stamp);
+    }
+}
+
+fn read_stamps(input: &mut Input<'_>) -> Result<(DataType, Held), ExchangeError> {
+    let number = u16::try_from(input.leb128()?).map_err(|_| ExchangeError::Order)?;
+    let count = input.leb128()?;
+    if count == 0 || count > MAX_ANSWERS_KEPT as u64 {
+        return Err(ExchangeError::Order);
+    }
+    let marks = input.array()?;
+    let mut stamps: Vec<Stamp> = vec![];
+    for _ in 0..count {
+        let (epochs, counter) = (input.leb128()?, input.leb128()?);
+        stamps.push(match stamps.last() {
+            None => Stamp { epoch: Epoch(epochs), counter },
+            Some(above) => below(*above, epochs, counter).ok_or(ExchangeError::Order)?,
+        });
+    }
+    Ok((DataType::from_number(number), Held { stamps, marks }))
+}
+
+/// The stamp that stands so far below another one.
+fn below(above: Stamp, epochs: u64, counter: u64) -> Option<Stamp> {
+    let epoch = Epoch(above.epoch.0.checked_sub(epochs)?);
+    let counter = match epochs {
+        0 => above.counter.checked_sub(counter).filter(|_| counter > 0)?,
+        _ => counter,
+    };
+    Some(Stamp { epoch, counter })
+}
+
+type Checks = BTreeMap<Slot, [u8; CHECK_BYTES]>;
+
+fn read_overview(bytes: &[u8]) -> Result<(RangeInclusive<Slot>, Checks), ExchangeError> {
+    let mut input = Input::of(bytes, sort::OVERVIEW)?;
+    let (first, last) = (input.slot()?, input.slot()?);
+    let mut checks = Checks::new();
+    while !input.is_empty() {
+        let slot = input.slot()?;
+        let is_next = checks.last_key_value().is_none_or(|(before, _)| slot > *before);
+        if !is_next || !(first..=last).contains(&slot) {
+            return Err(ExchangeError::Order);
+        }
+        checks.insert(slot, input.array()?);
+    }
+    Ok((first..=last, checks))
+}
+
+type Inventory = Vec<(Slot, BTreeMap<DataType, Held>)>;
+
+fn read_inventory(bytes: &[u8]) -> Result<Inventory, ExchangeError> {
+    let mut input = Input::of(bytes, sort::INVENTORY)?;
+    let mut all = Inventory::new();
+    while !input.is_empty() {
+        let origin = input.slot()?;
+        if all.last().is_some_and(|(before, _)| origin <= *before) {
+            return Err(ExchangeError::Order);
+        }
+        let mut held: BTreeMap<DataType, Held> = BTreeMap::new();
+        for _ in 0..input.leb128()? {
+            let (data_type, register) = read_stamps(&mut input)?;
+            if held.last_key_value().is_some_and(|(before, _)| data_type <= *before) {
+                return Err(ExchangeError::Order);
+            }
+            held.insert(data_type, register);
+        }
+        all.push((origin, held));
+    }
+    Ok(all)
+}

@@ -1,0 +1,59 @@
+//! The bounds of documents that are kept and exchanged.
+
+use sealane_message::DataType;
+
+sealane_message::limits! {
+    /// A frame that carries a document, in the full form without the relay's bytes. A longer one is
+    /// refused.
+    MAX_DOCUMENT_BYTES: usize = 1024, "bytes";
+    /// Lines of chat of one member. The oldest leaves.
+    MAX_CHAT_KEPT: usize = 32, "frames";
+    /// Acknowledgements of one member, and calls that it has cleared. The oldest leaves.
+    MAX_ANSWERS_KEPT: usize = 64, "frames";
+    /// Frames of one member and one of the types 72 to 79, logs of applications. The oldest leaves.
+    MAX_LOG_KEPT: usize = 64, "frames";
+    /// Frames of one member and type beside those that are kept, where the keys are missing that
+    /// would tell the true ones. The neighbour that brought the most loses its oldest; of a log
+    /// there are as many as the log has.
+    MAX_BESIDE: usize = 3, "frames";
+    /// Groups of which a machine keeps documents. Frames of a further one are refused.
+    MAX_DOCUMENT_GROUPS: usize = 16, "groups";
+    /// What is kept of one member of a group, unless a store is opened with less. The least urgent
+    /// and oldest leaves.
+    MAX_ORIGIN_BYTES: u64 = 1 << 20, "bytes";
+    /// What a store keeps in all, unless it is opened with less. The member that has the most loses
+    /// its least urgent and oldest.
+    MAX_STORE_BYTES: u64 = 1 << 26, "bytes";
+    /// How far ahead of its own counter an origin follows a frame that it finds in its name.
+    MAX_AHEAD: u64 = 1 << 20, "messages";
+}
+
+/// The data types of applications of which the newest frame is kept.
+pub const APPLICATION_TYPES: std::ops::RangeInclusive<u16> = 64..=71;
+/// The data types of applications that are logs.
+pub const APPLICATION_LOGS: std::ops::RangeInclusive<u16> = 72..=79;
+
+/// How many frames of a data type are kept of each origin; 0: they are no documents.
+pub fn kept(data_type: DataType) -> usize {
+    match data_type {
+        DataType::COUNTER
+        | DataType::HEARTBEAT
+        | DataType::VITALS
+        | DataType::LOCATION
+        | DataType::EMERGENCY => 1,
+        DataType::CHAT => MAX_CHAT_KEPT,
+        DataType::ACKNOWLEDGEMENT | DataType::CLEAR => MAX_ANSWERS_KEPT,
+        other if APPLICATION_TYPES.contains(&other.number()) => 1,
+        other if APPLICATION_LOGS.contains(&other.number()) => MAX_LOG_KEPT,
+        _ => 0,
+    }
+}
+
+/// How many frames are kept beside them where nobody can tell which are true.
+pub fn kept_beside(data_type: DataType) -> usize {
+    match kept(data_type) {
+        0 => 0,
+        1 => MAX_BESIDE,
+        log => log,
+    }
+}

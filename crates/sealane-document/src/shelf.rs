@@ -1,0 +1,413 @@
+//! All that a machine keeps, of all groups, within its quotas: what a store has in memory.
+
+use std::collections::{BTreeMap, HashMap};
+
+use sealane_frame::{GroupTag, PeerTag};
+use sealane_message::DataType;
+use sealane_seal::Slot;
+
+use crate::entry::{Entry, Mark, Stamp};
+use crate::limits::{MAX_DOCUMENT_GROUPS, MAX_ORIGIN_BYTES, MAX_STORE_BYTES, kept, kept_beside};
+use crate::registers::{Registers, Taken};
+
+/// Who keeps the frames.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Keeper {
+    /// A member of the groups. It opens each frame before it is kept.
+    Member,
+    /// A machine without keys. It cannot tell a forged frame from a true one, and keeps some beside
+    /// each other.
+    Relay,
+}
+
+/// How much is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Quota {
+    /// Bytes of frames of one member of a group.
+    pub origin_bytes: u64,
+    /// Bytes of frames of all.
+    pub total_bytes: u64,
+}
+
+impl Default for Quota {
+    fn default() -> Self {
+        Self { origin_bytes: MAX_ORIGIN_BYTES, total_bytes: MAX_STORE_BYTES }
+    }
+}
+
+/// A place in the order in which frames were taken. Later frames have greater ones.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Cursor(pub u64);
+
+impl Cursor {
+    /// Before all frames.
+    pub const START: Cursor = Cursor(0);
+}
+
+/// A frame that is kept, and when it came.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fresh {
+    /// Its place in the order of coming.
+    pub at: Cursor,
+    /// The group that it is of.
+    pub group: GroupTag,
+    /// The neighbour that brought it.
+    pub from: PeerTag,
+    /// The frame.
+    pub entry: Entry,
+}
+
+/// What a machine has counted of documents since it started.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StoreCounters {
+    /// Frames that were news.
+    pub new: u64,
+    /// Frames that are kept beside others, since nobody here can tell which are true.
+    pub beside: u64,
+    /// Frames that were here already.
+    pub known: u64,
+    /// Frames of which newer ones were here.
+    pub older: u64,
+    /// Frames that had the stamp of another one.
+    pub conflicts: u64,
+    /// Frames that are no documents, are too long, or are of one group too many.
+    pub refused: u64,
+    /// Frames that had no room.
+    pub full: u64,
+    /// Frames that left for want of room.
+    pub evicted: u64,
+}
+
+/// What has to be written down of what happened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Change {
+    Add(Cursor),
+    Drop(Cursor),
+    Floor { of: RegisterName, stamp: Stamp },
+}
+
+/// A register.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RegisterName {
+    /// The group.
+    pub group: GroupTag,
+    /// Whose it is.
+    pub origin: Slot,
+    /// What it says.
+    pub data_type: DataType,
+}
+
+/// What is kept of a group.
+#[derive(Debug, Default)]
+struct Held {
+    registers: Registers,
+    /// What is kept beside the registers, by when it came.
+    beside: BTreeMap<(Slot, DataType), Vec<Cursor>>,
+    bytes: BTreeMap<Slot, u64>,
+}
+
+/// A row of the store.
+#[derive(Debug)]
+struct Row {
+    fresh: Fresh,
+    /// A neighbour that says it has opened the frame.
+    vouched_by: Option<PeerTag>,
+}
+
+/// What a store has in memory.
+#[derive(Debug)]
+pub(crate) struct Shelf {
+    keeper: Keeper,
+    quota: Quota,
+    groups: BTreeMap<GroupTag, Held>,
+    rows: BTreeMap<Cursor, Row>,
+    places: HashMap<(GroupTag, Mark), Cursor>,
+    /// Nothing with one of these stamps, or an earlier one, is taken again.
+    floors: BTreeMap<RegisterName, Stamp>,
+    total_bytes: u64,
+    last: Cursor,
+    pub(crate) changes: Vec<Change>,
+    pub(crate) counters: StoreCounters,
+}
+
+impl Shelf {
+    /// An empty one, which goes on counting behind a place.
+    pub(crate) fn new(keeper: Keeper, quota: Quota, last: Cursor) -> Self {
+        Self {
+            keeper,
+            quota,
+            groups: BTreeMap::new(),
+            rows: BTreeMap::new(),
+            places: HashMap::new(),
+            floors: BTreeMap::new(),
+            total_bytes: 0,
+            last,
+            changes: vec![],
+            counters: StoreCounters::default(),
+        }
+    }
+
+    /// Puts back what was written down: floors first, then frames as they came.
+    pub(crate) fn set_floor(&mut self, of: RegisterName, stamp: Stamp) {
+        self.floors.insert(of, stamp);
+    }
+
+    /// Puts a frame back that was written down. What does not fit any more leaves.
+    pub(crate) fn put_back(&mut self, fresh: Fresh) {
+        let at = fresh.at;
+        let put = self.groups.entry(fresh.group).or_default().registers.put(fresh.entry.clone());
+        if matches!(put.taken, Taken::Refused | Taken::Known) {
+            return self.changes.push(Change::Drop(at));
+        }
+        let (group, of) = (fresh.group, (fresh.entry.origin, fresh.entry.data_type));
+        self.add_row(fresh);
+        self.settle(group, of, put.out);
+    }
+
+    /// Takes a frame that has opened, or that nobody here can open.
+    pub(crate) fn take(&mut self, group: GroupTag, entry: Entry, from: PeerTag) -> Taken {
+        let taken = self.put(group, entry, from);
+        let counter = match taken {
+            Taken::New => &mut self.counters.new,
+            Taken::Beside => &mut self.counters.beside,
+            Taken::Known => &mut self.counters.known,
+            Taken::Older => &mut self.counters.older,
+            Taken::Conflict { .. } => &mut self.counters.conflicts,
+            Taken::Refused => &mut self.counters.refused,
+            Taken::Full => &mut self.counters.full,
+        };
+        *counter += 1;
+        debug_assert!(self.total_bytes <= self.quota.total_bytes, "quotas hold");
+        taken
+    }
+
+    fn put(&mut self, group: GroupTag, entry: Entry, from: PeerTag) -> Taken {
+        let has_room = self.groups.len() < MAX_DOCUMENT_GROUPS || self.groups.contains_key(&group);
+        let bytes = entry.frame().len() as u64;
+        if !has_room || bytes > self.quota.origin_bytes.min(self.quota.total_bytes) {
+            return Taken::Refused;
+        }
+        let of = (entry.origin, entry.data_type);
+        let name = RegisterName { group, origin: entry.origin, data_type: entry.data_type };
+        if self.floors.get(&name).is_some_and(|floor| entry.stamp <= *floor) {
+            return Taken::Older;
+        }
+        let mark = entry.mark();
+        if self.places.contains_key(&(group, mark)) {
+            return Taken::Known;
+        }
+        if kept(entry.data_type) == 0 {
+            return Taken::Refused;
+        }
+        let put = self.groups.entry(group).or_default().registers.put(entry.clone());
+        let is_out = put.out.as_ref().is_some_and(|out| out.mark() == mark);
+        if put.taken == Taken::Refused || is_out && self.keeper == Keeper::Member {
+            return put.taken;
+        }
+        self.last = Cursor(self.last.0 + 1);
+        let at = self.last;
+        self.add_row(Fresh { at, group, from, entry });
+        self.changes.push(Change::Add(at));
+        self.settle(group, of, put.out);
+        self.keep_quotas(name, at);
+        if !self.rows.contains_key(&at) {
+            return Taken::Full;
+        }
+        match put.taken {
+            Taken::Older => Taken::Beside,
+            Taken::Conflict { is_kept: false } if self.keeper == Keeper::Relay => Taken::Beside,
+            taken => taken,
+        }
+    }
+
+    /// A neighbour says that it has opened the frame with that stamp. It is kept as long as it may
+    /// be.
+    pub(crate) fn vouch(&mut self, of: RegisterName, stamp: Stamp, by: PeerTag) {
+        let Some(held) = self.groups.get(&of.group) else { return };
+        let beside = held.beside.get(&(of.origin, of.data_type));
+        let beside = beside.into_iter().flatten().copied();
+        let kept = held.registers.of(of.origin, of.data_type);
+        let kept = kept.filter_map(|entry| self.places.get(&(of.group, entry.mark())).copied());
+        let all: Vec<Cursor> = beside.chain(kept).collect();
+        for at in all {
+            if let Some(row) = self.rows.get_mut(&at).filter(|row| row.fresh.entry.stamp == stamp) {
+                row.vouched_by.get_or_insert(by);
+            }
+        }
+    }
+
+    /// Forgets a member of a group.
+    pub(crate) fn forget(&mut self, group: GroupTag, origin: Slot) {
+        let rows = self.rows.values();
+        let of = rows.filter(|row| row.fresh.group == group && row.fresh.entry.origin == origin);
+        let gone: Vec<Cursor> = of.map(|row| row.fresh.at).collect();
+        gone.into_iter().for_each(|at| self.drop_row(at));
+    }
+
+    /// What is new since a place.
+    pub(crate) fn since(&self, after: Cursor, most: usize) -> Vec<Fresh> {
+        let behind = self.rows.range((std::ops::Bound::Excluded(after), std::ops::Bound::Unbounded));
+        behind.take(most).map(|(_, row)| row.fresh.clone()).collect()
+    }
+
+    /// The groups of which something is kept.
+    pub(crate) fn groups(&self) -> impl Iterator<Item = GroupTag> {
+        self.groups.keys().copied()
+    }
+
+    /// What counts of a group.
+    pub(crate) fn registers(&self, group: GroupTag) -> Option<&Registers> {
+        self.groups.get(&group).map(|held| &held.registers)
+    }
+
+    /// What is kept beside the registers of an origin.
+    pub(crate) fn beside(&self, group: GroupTag, origin: Slot) -> impl Iterator<Item = &Entry> {
+        let held = self.groups.get(&group).into_iter();
+        let all = held.flat_map(move |held| {
+            held.beside.iter().filter(move |((slot, _), _)| *slot == origin)
+        });
+        let rows = all.flat_map(|(_, rows)| rows).filter_map(|at| self.rows.get(at));
+        rows.map(|row| &row.fresh.entry)
+    }
+
+    pub(crate) fn row(&self, at: Cursor) -> Option<&Fresh> {
+        self.rows.get(&at).map(|row| &row.fresh)
+    }
+
+    /// The place of a frame.
+    pub(crate) fn place(&self, group: GroupTag, mark: Mark) -> Option<Cursor> {
+        self.places.get(&(group, mark)).copied()
+    }
+
+    pub(crate) fn total_bytes(&self) -> u64 {
+        self.total_bytes
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    fn add_row(&mut self, fresh: Fresh) {
+        let bytes = fresh.entry.frame().len() as u64;
+        self.total_bytes += bytes;
+        self.last = self.last.max(fresh.at);
+        if let Some(held) = self.groups.get_mut(&fresh.group) {
+            *held.bytes.entry(fresh.entry.origin).or_default() += bytes;
+        }
+        self.places.insert((fresh.group, fresh.entry.mark()), fresh.at);
+        self.rows.insert(fresh.at, Row { fresh, vouched_by: None });
+    }
+
+    /// Keeps what has left a register beside it, where nobody can tell what is true.
+    fn settle(&mut self, group: GroupTag, of: (Slot, DataType), out: Option<Entry>) {
+        let Some(out) = out else { return };
+        let Some(at) = self.place(group, out.mark()) else { return };
+        if self.keeper == Keeper::Member {
+            return self.drop_row(at);
+        }
+        let Some(held) = self.groups.get_mut(&group) else { return };
+        let beside = held.beside.entry(of).or_default();
+        beside.push(at);
+        beside.sort_unstable();
+        if beside.len() > kept_beside(of.1)
+            && let Some(victim) = surplus(&self.rows, beside)
+        {
+            self.drop_row(victim);
+        }
+    }
+
+    /// Has frames leave until all quotas hold again.
+    fn keep_quotas(&mut self, of: RegisterName, newest: Cursor) {
+        loop {
+            let held = self.groups.get(&of.group);
+            let of_origin = held.and_then(|held| held.bytes.get(&of.origin));
+            let victim = if of_origin.is_some_and(|bytes| *bytes > self.quota.origin_bytes) {
+                self.least(of.group, of.origin)
+            } else if self.total_bytes > self.quota.total_bytes {
+                let all = self.groups.iter().flat_map(|(group, held)| {
+                    held.bytes.iter().map(move |(origin, bytes)| (*bytes, *group, *origin))
+                });
+                all.max().and_then(|(_, group, origin)| self.least(group, origin))
+            } else {
+                return;
+            };
+            let Some(victim) = victim else { return };
+            if victim != newest {
+                self.counters.evicted += 1;
+            }
+            self.raise_floor(victim);
+            self.drop_row(victim);
+        }
+    }
+
+    /// What an origin can miss first: what is beside the registers, then what is not urgent, of it
+    /// what logs hold, and of that the oldest.
+    fn least(&self, group: GroupTag, origin: Slot) -> Option<Cursor> {
+        let held = self.groups.get(&group)?;
+        let place = |entry: &Entry| self.place(group, entry.mark());
+        let beside = self.beside(group, origin).filter_map(place).min();
+        let entries = held.registers.iter().filter(|entry| entry.origin == origin);
+        let rank = |entry: &&Entry| {
+            let of = entry.data_type;
+            (of.is_urgent(), kept(of) == 1, entry.stamp, of)
+        };
+        beside.or_else(|| entries.min_by_key(rank).and_then(place))
+    }
+
+    /// What a member had to let go is not taken again: to whoever reads, it is not new.
+    fn raise_floor(&mut self, at: Cursor) {
+        let Some(fresh) = self.row(at).filter(|_| self.keeper == Keeper::Member) else { return };
+        let (entry, group) = (&fresh.entry, fresh.group);
+        let (of, stamp) =
+            (RegisterName { group, origin: entry.origin, data_type: entry.data_type }, entry.stamp);
+        if self.floors.get(&of).is_none_or(|floor| *floor < stamp) {
+            self.floors.insert(of, stamp);
+            self.changes.push(Change::Floor { of, stamp });
+        }
+    }
+
+    fn drop_row(&mut self, at: Cursor) {
+        let Some(Row { fresh, .. }) = self.rows.remove(&at) else { return };
+        let (entry, bytes) = (&fresh.entry, fresh.entry.frame().len() as u64);
+        self.places.remove(&(fresh.group, entry.mark()));
+        self.total_bytes -= bytes;
+        self.changes.push(Change::Drop(at));
+        let Some(held) = self.groups.get_mut(&fresh.group) else { return };
+        held.registers.remove(entry);
+        if let Some(of_origin) = held.bytes.get_mut(&entry.origin) {
+            *of_origin -= bytes;
+            if *of_origin == 0 {
+                held.bytes.remove(&entry.origin);
+            }
+        }
+        let of = (entry.origin, entry.data_type);
+        if let Some(beside) = held.beside.get_mut(&of) {
+            beside.retain(|other| *other != at);
+            if beside.is_empty() {
+                held.beside.remove(&of);
+            }
+        }
+        if held.bytes.is_empty() {
+            self.groups.remove(&fresh.group);
+        }
+    }
+}
+
+/// Which of several frames beside a register leaves: none that a neighbour has opened, if there are
+/// others; of the neighbour that brought the most its oldest. So nobody's frames are driven out by
+/// what another one brings.
+fn surplus(rows: &BTreeMap<Cursor, Row>, beside: &[Cursor]) -> Option<Cursor> {
+    let all = || beside.iter().filter_map(|at| rows.get(at));
+    let is_free = |row: &&Row| row.vouched_by.is_none();
+    let whose = |row: &Row| row.vouched_by.unwrap_or(row.fresh.from);
+    let mut counts: BTreeMap<PeerTag, usize> = BTreeMap::new();
+    let has_free = all().any(|row| row.vouched_by.is_none());
+    let leaving = || all().filter(move |row| !has_free || is_free(row));
+    for row in leaving() {
+        *counts.entry(whose(row)).or_default() += 1;
+    }
+    let most = counts.values().copied().max()?;
+    let of_most = leaving().filter(|row| counts.get(&whose(row)) == Some(&most));
+    of_most.map(|row| row.fresh.at).min()
+}

@@ -1,0 +1,398 @@
+//! What is kept, on disk: one SQLite file, whose transactions are whole.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::{Connection, OptionalExtension, params};
+use sealane_frame::{FrameView, GroupTag, PeerTag, RELAY_BYTES};
+use sealane_message::DataType;
+use sealane_seal::{Epoch, Slot};
+
+use crate::StoreError;
+use crate::entry::{Entry, Stamp};
+use crate::registers::{Registers, Taken};
+use crate::shelf::{Change, Cursor, Fresh, Keeper, RegisterName, Quota, Shelf, StoreCounters};
+
+/// The frames that a machine keeps, in memory and in one file.
+///
+/// What [`Store::take`] has returned for is on disk, and is there after a restart, a killed process
+/// and a power cut. What was evicted, and which frames are not to be taken again, moves in the same
+/// transaction as the frame that caused it. One process has a store open at a time.
+#[derive(Debug)]
+pub struct Store {
+    database: Connection,
+    keeper: Keeper,
+    quota: Quota,
+    shelf: Shelf,
+    id: [u8; 16],
+    /// The newest epoch of each group, as far as it is known here.
+    newest: BTreeMap<GroupTag, Epoch>,
+    /// Memory may be ahead of the disk: a transaction has failed.
+    is_ahead: bool,
+}
+
+/// A frame, and the neighbour that brought it.
+#[derive(Debug, Clone, Copy)]
+pub struct Brought<'a> {
+    /// The frame, in the full form.
+    pub frame: &'a [u8],
+    /// The neighbour's address in the mesh; for a frame that was made here, the own one.
+    pub from: PeerTag,
+}
+
+/// The version of the file's format.
+const VERSION: i64 = 1;
+/// What tells the file from others of SQLite: "SLDO".
+const APPLICATION: i64 = 0x534c_444f;
+/// How long another process is waited for that may be about to end.
+const PATIENCE: Duration = Duration::from_millis(500);
+/// Pages of the file at most: four times what the frames take, and as much as an empty one does.
+const PAGE_BYTES: u64 = 4096;
+const SPARE_PAGES: u64 = 256;
+
+const SCHEMA: &str = "
+CREATE TABLE meta (name TEXT PRIMARY KEY, value ANY) STRICT, WITHOUT ROWID;
+CREATE TABLE frame (
+    at      INTEGER PRIMARY KEY AUTOINCREMENT,
+    bringer BLOB NOT NULL CHECK (length(bringer) = 8),
+    epoch   BLOB NOT NULL CHECK (length(epoch) = 8),
+    data    BLOB NOT NULL
+) STRICT;
+CREATE TABLE floor (
+    grp     BLOB NOT NULL,
+    origin  INTEGER NOT NULL,
+    type    INTEGER NOT NULL,
+    epoch   BLOB NOT NULL CHECK (length(epoch) = 8),
+    counter BLOB NOT NULL CHECK (length(counter) = 8),
+    PRIMARY KEY (grp, origin, type)
+) STRICT, WITHOUT ROWID;
+";
+
+impl Store {
+    /// Opens a store, or makes one. Only its owner can read the file.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub fn open(path: &Path, keeper: Keeper, quota: Quota) -> Result<Self, StoreError> {
+        make_private(path)?;
+        Self::on(Connection::open(path)?, keeper, quota)
+    }
+
+    /// A store that lives as long as this value: for simulations and tests.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub fn in_memory(keeper: Keeper, quota: Quota) -> Result<Self, StoreError> {
+        Self::on(Connection::open_in_memory()?, keeper, quota)
+    }
+
+    fn on(database: Connection, keeper: Keeper, quota: Quota) -> Result<Self, StoreError> {
+        database.busy_timeout(PATIENCE)?;
+        database.pragma_update(None, "page_size", PAGE_BYTES)?;
+        database.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
+        database.pragma_update(None, "journal_mode", "WAL")?;
+        database.pragma_update(None, "synchronous", "FULL")?;
+        let pages = SPARE_PAGES + quota.total_bytes.saturating_mul(4) / PAGE_BYTES;
+        prepare(&database)?;
+        database.pragma_update(None, "max_page_count", pages)?;
+        let id: Vec<u8> =
+            database.query_row("SELECT value FROM meta WHERE name = 'id'", [], |row| row.get(0))?;
+        let id = id.try_into().map_err(|_| StoreError::Damaged("it has no name".to_owned()))?;
+        let shelf = load(&database, keeper, quota)?;
+        let mut store = Self { database, keeper, quota, shelf, id, newest: BTreeMap::new(), is_ahead: false };
+        store.commit()?;
+        Ok(store)
+    }
+
+    /// Takes a frame as it came, and returns when it is on disk. The bytes that relays write are
+    /// not kept: two machines that hear one frame keep the same bytes.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]; nothing has changed then.
+    pub fn take(&mut self, frame: &[u8], from: PeerTag) -> Result<Taken, StoreError> {
+        let mut taken = self.take_all(&[Brought { frame, from }])?;
+        taken.pop().unwrap_or(Ok(Taken::Refused))
+    }
+
+    /// Takes frames in one transaction. What is no frame is refused alone.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]; nothing has changed then.
+    pub fn take_all(
+        &mut self,
+        all: &[Brought<'_>],
+    ) -> Result<Vec<Result<Taken, StoreError>>, StoreError> {
+        self.catch_up()?;
+        let taken = all
+            .iter()
+            .map(|one| {
+                let (group, entry) = self.entry_of(one.frame)?;
+                Ok(self.shelf.take(group, entry, one.from))
+            })
+            .collect();
+        self.commit()?;
+        Ok(taken)
+    }
+
+    /// Says which epoch of a group is the newest: frames say the lowest byte of theirs alone.
+    pub fn set_epoch(&mut self, group: GroupTag, newest: Epoch) {
+        self.newest.insert(group, newest);
+    }
+
+    fn entry_of(&self, frame: &[u8]) -> Result<(GroupTag, Entry), StoreError> {
+        let group = FrameView::parse(frame)?.header().group();
+        let newest = self.newest.get(&group).copied().unwrap_or(Epoch(0));
+        Ok((group, entry_of(frame, newest)?))
+    }
+
+    /// What was taken since a place, in the order in which it was, each frame once.
+    pub fn since(&self, after: Cursor, most: usize) -> Vec<Fresh> {
+        self.shelf.since(after, most)
+    }
+
+    /// Tells this store from every other, also from one that is made anew at its place: cursors of
+    /// another one mean nothing.
+    pub fn id(&self) -> [u8; 16] {
+        self.id
+    }
+
+    /// What counts of a group.
+    pub fn registers(&self, group: GroupTag) -> Option<&Registers> {
+        self.shelf.registers(group)
+    }
+
+    /// The groups of which something is kept.
+    pub fn groups(&self) -> impl Iterator<Item = GroupTag> {
+        self.shelf.groups()
+    }
+
+    /// What is kept beside the registers of an origin, since nobody here can tell which is true.
+    pub fn beside(&self, group: GroupTag, origin: Slot) -> impl Iterator<Item = &Entry> {
+        self.shelf.beside(group, origin)
+    }
+
+    /// A neighbour says that it has opened a frame of that register. It is kept before others.
+    pub fn vouch(&mut self, of: RegisterName, stamp: Stamp, by: PeerTag) {
+        self.shelf.vouch(of, stamp, by);
+    }
+
+    /// Forgets a member of a group.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]; nothing has changed then.
+    pub fn forget(&mut self, group: GroupTag, origin: Slot) -> Result<(), StoreError> {
+        self.catch_up()?;
+        self.shelf.forget(group, origin);
+        self.commit()
+    }
+
+    /// Who keeps the frames.
+    pub fn keeper(&self) -> Keeper {
+        self.keeper
+    }
+
+    /// What was counted since the store was opened.
+    pub fn counters(&self) -> StoreCounters {
+        self.shelf.counters
+    }
+
+    /// The bytes of all frames.
+    pub fn total_bytes(&self) -> u64 {
+        self.shelf.total_bytes()
+    }
+
+    /// How many frames are kept.
+    pub fn len(&self) -> usize {
+        self.shelf.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Writes down what has changed. If that fails, memory is read from the disk again before
+    /// anything else happens.
+    fn commit(&mut self) -> Result<(), StoreError> {
+        if self.shelf.changes.is_empty() {
+            return Ok(());
+        }
+        let changes = std::mem::take(&mut self.shelf.changes);
+        let written = self.write(&changes);
+        if written.is_err() {
+            self.is_ahead = true;
+            self.catch_up()?;
+        }
+        written
+    }
+
+    fn write(&mut self, changes: &[Change]) -> Result<(), StoreError> {
+        let transaction = self.database.transaction()?;
+        for change in changes {
+            write_change(&transaction, &self.shelf, change)?;
+        }
+        Ok(transaction.commit()?)
+    }
+
+    fn catch_up(&mut self) -> Result<(), StoreError> {
+        if self.is_ahead {
+            let counters = self.shelf.counters;
+            self.shelf = load(&self.database, self.keeper, self.quota)?;
+            self.shelf.counters = counters;
+            self.is_ahead = false;
+        }
+        Ok(())
+    }
+}
+
+fn write_change(to: &Connection, shelf: &Shelf, change: &Change) -> Result<(), StoreError> {
+    match change {
+        Change::Add(at) => {
+            // One that came and left at once is not written.
+            let Some(fresh) = shelf.row(*at) else { return Ok(()) };
+            let mut add =
+                to.prepare_cached("INSERT INTO frame (at, bringer, epoch, data) VALUES (?, ?, ?, ?)")?;
+            let (from, epoch) = (fresh.from.to_bytes(), fresh.entry.stamp.epoch.0.to_be_bytes());
+            add.execute(params![at.0, from, epoch, &**fresh.entry.frame()])?;
+        }
+        Change::Drop(at) => {
+            to.prepare_cached("DELETE FROM frame WHERE at = ?")?.execute([at.0])?;
+        }
+        Change::Floor { of, stamp } => {
+            let mut set = to.prepare_cached("INSERT OR REPLACE INTO floor VALUES (?, ?, ?, ?, ?)")?;
+            let (epoch, counter) = (stamp.epoch.0.to_be_bytes(), stamp.counter.to_be_bytes());
+            let (origin, data_type) = (of.origin.number(), of.data_type.number());
+            set.execute(params![of.group.to_bytes(), origin, data_type, epoch, counter])?;
+        }
+    }
+    Ok(())
+}
+
+/// Makes the tables of a new file, and refuses a file that is something else.
+fn prepare(database: &Connection) -> Result<(), StoreError> {
+    let pragma = |name: &str| database.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+    let tables: i64 =
+        database.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    if tables == 0 {
+        database.execute_batch(&format!(
+            "BEGIN IMMEDIATE; {SCHEMA} INSERT INTO meta VALUES ('id', randomblob(16));
+             PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION}; COMMIT;"
+        ))?;
+        return Ok(());
+    }
+    if pragma("application_id")? != APPLICATION {
+        return Err(StoreError::Damaged("another program made it".to_owned()));
+    }
+    match pragma("user_version")? {
+        VERSION => {}
+        other => return Err(StoreError::Version(other)),
+    }
+    // Takes the lock, which nobody else gets as long as the connection lives.
+    Ok(database.execute_batch("BEGIN IMMEDIATE; COMMIT;")?)
+}
+
+/// What a file holds. Rows that are no frames leave.
+fn load(database: &Connection, keeper: Keeper, quota: Quota) -> Result<Shelf, StoreError> {
+    let last = "SELECT seq FROM sqlite_sequence WHERE name = 'frame'";
+    let last: Option<u64> = database.query_row(last, [], |row| row.get(0)).optional()?;
+    let mut shelf = Shelf::new(keeper, quota, Cursor(last.unwrap_or(0)));
+    let mut floors = database.prepare("SELECT grp, origin, type, epoch, counter FROM floor")?;
+    let mut rows = floors.query([])?;
+    while let Some(row) = rows.next()? {
+        let Some(origin) = Slot::new(row.get(1)?) else { continue };
+        let (group, data_type) = (GroupTag::from_bytes(row.get(0)?), row.get(2)?);
+        let (epoch, counter) = (u64::from_be_bytes(row.get(3)?), u64::from_be_bytes(row.get(4)?));
+        let of = RegisterName { group, origin, data_type: DataType::from_number(data_type) };
+        shelf.set_floor(of, Stamp { epoch: Epoch(epoch), counter });
+    }
+    let mut frames = database.prepare("SELECT at, bringer, epoch, data FROM frame ORDER BY at")?;
+    let mut rows = frames.query([])?;
+    while let Some(row) = rows.next()? {
+        let (at, from) = (Cursor(row.get(0)?), PeerTag::from_bytes(row.get(1)?));
+        let (epoch, data): (_, Vec<u8>) = (Epoch(u64::from_be_bytes(row.get(2)?)), row.get(3)?);
+        let group = FrameView::parse(&data).map(|view| view.header().group());
+        match (group, entry_of(&data, epoch)) {
+            (Ok(group), Ok(entry)) => shelf.put_back(Fresh { at, group, from, entry }),
+            _ => shelf.changes.push(Change::Drop(at)),
+        }
+    }
+    Ok(shelf)
+}
+
+/// What a frame says that it is, without the relay's bytes, where `newest` is the newest epoch of
+/// its group. Nothing of it is sure before the frame is opened.
+///
+/// # Errors
+///
+/// [`StoreError::NoFrame`]
+pub fn entry_of(frame: &[u8], newest: Epoch) -> Result<Entry, StoreError> {
+    let mut frame = frame.to_vec();
+    clear_relay_bytes(&mut frame);
+    let view = FrameView::parse(&frame)?;
+    let (key, header) = (view.seal_header().key, view.header());
+    let stamp = Stamp { epoch: key.epoch(newest), counter: header.sequence() };
+    let data_type = DataType::from_number(header.data_type());
+    Ok(Entry::new(key.slot, data_type, stamp, frame.into()))
+}
+
+/// Writes to everybody, from nobody, no hops: as an origin hands its frame to the first hop.
+fn clear_relay_bytes(frame: &mut [u8]) {
+    let relay = PeerTag::BROADCAST.to_bytes().into_iter();
+    let relay = relay.chain(PeerTag::NOBODY.to_bytes()).chain([0]);
+    frame.iter_mut().take(RELAY_BYTES).zip(relay).for_each(|(byte, clear)| *byte = clear);
+}
+
+/// Makes the file so that only its owner can read it, where there is none.
+fn make_private(path: &Path) -> Result<(), StoreError> {
+    use std::os::unix::fs::OpenOptionsExt;
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create(true).truncate(false).mode(0o600);
+    let opened = options.open(path);
+    opened.map(drop).map_err(|cause| StoreError::Failed(format!("{}: {cause}", path.display())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sealane_frame::{FrameBuf, HeaderFields, seal_frame};
+    use sealane_seal::{
+        Binding, EpochSecret, Epochs, Group, GroupId, History, Sealer, SenderContext, Suite,
+    };
+
+    const GROUP: GroupTag = GroupTag::from_bytes([9; 4]);
+
+    #[test]
+    fn a_full_disk_loses_nothing_that_was_kept_and_takes_again_when_there_is_room() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("documents.db");
+        let mut store = Store::open(&path, Keeper::Member, Quota::default()).unwrap();
+        let pages: i64 =
+            store.database.pragma_query_value(None, "page_count", |row| row.get(0)).unwrap();
+        store.database.pragma_update(None, "max_page_count", pages + 5).unwrap();
+        let group = Group::new(GroupId([7; 32]), Suite::ChaCha20Poly1305);
+        let epochs =
+            Epochs::new(group.id(), History::Kept, Epoch(0), EpochSecret::new([1; 32]));
+        let slot = Slot::new(1).unwrap();
+        let mut sealer = Sealer::new(group, slot, SenderContext([1; 8]), &epochs, 0).unwrap();
+        let me = PeerTag::from_hash([7; 8]);
+        let mut seal = || {
+            let (fields, mut buf) = (HeaderFields::new(GROUP, me, 72), FrameBuf::new());
+            let binding = Binding::stream("mesh/09090909/72");
+            seal_frame(&mut sealer, &fields, &binding, &[0; 800], &mut buf).unwrap().to_vec()
+        };
+        let takes: Vec<_> = (0..60).map(|_| store.take(&seal(), me)).collect();
+        let kept = takes.iter().take_while(|taken| matches!(taken, Ok(Taken::New))).count();
+        assert!(matches!(takes[kept], Err(StoreError::DiskFull)), "{:?}", takes[kept]);
+        assert_eq!((store.len(), store.since(Cursor::START, 99).len()), (kept, kept));
+        drop(store);
+        let mut store = Store::open(&path, Keeper::Member, Quota::default()).unwrap();
+        assert_eq!(store.len(), kept, "what was confirmed is there");
+        assert_eq!(store.take(&seal(), me).unwrap(), Taken::New);
+    }
+}

@@ -1,0 +1,113 @@
+//! Who has no keys keeps what is true, whatever others make up.
+
+use sealane_document::{Cursor, Keeper, Quota, RegisterName, Store, Taken};
+use sealane_message::DataType;
+use sealane_seal::Slot;
+
+use crate::team::{GROUP, Origin, peer};
+
+fn relay() -> Store {
+    Store::in_memory(Keeper::Relay, Quota::default()).unwrap()
+}
+
+fn has(store: &Store, frame: &[u8]) -> bool {
+    let mark = sealane_document::entry_of(frame, sealane_seal::Epoch(0)).unwrap().mark();
+    store.since(Cursor::START, usize::MAX).iter().any(|one| one.entry.mark() == mark)
+}
+
+#[test]
+fn a_forged_header_does_not_displace_the_true_frame() {
+    let mut store = relay();
+    let (mut origin, mut forger) = (Origin::new(3), Origin::new(3));
+    let location = origin.seal(4, b"here");
+    assert_eq!(store.take(&location, peer(1)).unwrap(), Taken::New);
+    forger.skip_to(1000);
+    for _ in 0..100 {
+        store.take(&forger.forge(4), peer(2)).unwrap();
+    }
+    assert!(has(&store, &location), "what the true neighbour brought stays");
+    assert_eq!(store.len(), 4);
+    // The next true one is kept too, though its counter is far below, and is news to who reads.
+    let last = store.since(Cursor::START, 10).last().unwrap().at;
+    let next = origin.seal(4, b"there");
+    assert_eq!(store.take(&next, peer(1)).unwrap(), Taken::Beside);
+    assert!(store.since(last, 10).iter().any(|one| one.from == peer(1)));
+}
+
+#[test]
+fn behind_one_neighbour_the_frame_that_a_member_opened_stays() {
+    let mut store = relay();
+    let (mut origin, mut forger) = (Origin::new(3), Origin::new(3));
+    let location = origin.seal(4, b"here");
+    let stamp = sealane_document::entry_of(&location, sealane_seal::Epoch(0)).unwrap().stamp;
+    store.take(&location, peer(1)).unwrap();
+    forger.skip_to(1000);
+    store.take(&forger.forge(4), peer(1)).unwrap();
+    let of = RegisterName {
+        group: GROUP,
+        origin: Slot::new(3).unwrap(),
+        data_type: DataType::LOCATION,
+    };
+    store.vouch(of, stamp, peer(5));
+    for _ in 0..100 {
+        store.take(&forger.forge(4), peer(1)).unwrap();
+    }
+    assert!(has(&store, &location));
+    assert_eq!(store.len(), 4);
+}
+
+#[test]
+fn two_frames_of_one_stamp_are_both_kept() {
+    let mut store = relay();
+    let location = Origin::new(3).seal(4, b"here");
+    let forged = Origin::new(3).forge(4);
+    for frame in [&location, &forged] {
+        store.take(frame, peer(1)).unwrap();
+    }
+    assert!(has(&store, &location) && has(&store, &forged));
+}
+
+#[test]
+fn an_origin_that_writes_without_end_stays_within_its_quota() {
+    let quota = Quota { origin_bytes: 20_000, total_bytes: 50_000 };
+    for keeper in [Keeper::Member, Keeper::Relay] {
+        let mut store = Store::in_memory(keeper, quota).unwrap();
+        let quiet = Origin::new(1).seal(7, b"help");
+        store.take(&quiet, peer(1)).unwrap();
+        for origin in 2..12 {
+            let mut origin = Origin::new(origin);
+            for count in 0..100 {
+                let data_type = 64 + count % 16;
+                store.take(&origin.seal(data_type, &[0; 500]), peer(2)).unwrap();
+                assert!(store.total_bytes() <= quota.total_bytes);
+            }
+        }
+        assert!(has(&store, &quiet), "others leave first");
+        assert!(store.counters().evicted > 0);
+    }
+}
+
+#[test]
+fn what_a_member_had_to_let_go_is_not_new_again() {
+    let quota = Quota { origin_bytes: 2_000, total_bytes: 50_000 };
+    let mut store = Store::in_memory(Keeper::Member, quota).unwrap();
+    let mut origin = Origin::new(3);
+    let frames: Vec<_> = (0..10).map(|_| origin.seal(72, &[0; 500])).collect();
+    for frame in &frames {
+        store.take(frame, peer(3)).unwrap();
+    }
+    assert_eq!(store.take(&frames[0], peer(3)).unwrap(), Taken::Older);
+}
+
+#[test]
+fn groups_without_end_are_refused() {
+    let mut store = relay();
+    let frame = Origin::new(3).seal(4, b"here");
+    let group_at = frame.windows(4).position(|four| four == GROUP.to_bytes()).unwrap();
+    for group in 0..40_u8 {
+        let mut other = frame.clone();
+        other[group_at] = group;
+        store.take(&other, peer(1)).unwrap();
+    }
+    assert_eq!((store.len(), store.counters().refused), (16, 24));
+}
