@@ -13,7 +13,7 @@ use sealane_frame::{
     open_frame, open_stored, seal_compact, seal_frame,
 };
 use sealane_seal::{
-    Announcement, Binding, Class, Epoch, Epochs, Form, Group, Opened, Opener, Sealer,
+    Announcement, Binding, Class, Epoch, Epochs, Form, Group, KeyId, Opened, Opener, Sealer,
     SenderContext, SigningKey, Slot,
 };
 
@@ -269,7 +269,9 @@ impl Voice {
         let known = self.opener.announced(slot);
         let header = *FrameView::parse(frame)?.header();
         let announced = Announced { context: header.context(), orders: header.orders() };
-        if self.roster.announced(self.group, slot) == Some(announced) {
+        let key = FrameView::parse(frame)?.seal_header().key;
+        let is_newest = key == KeyId::new(slot, key.class, self.epochs.newest());
+        if is_newest && self.roster.announced(self.group, slot) == Some(announced) {
             // It says nothing new, whoever sent it: no signature has to be verified for that.
             return Ok(false);
         }

@@ -58,7 +58,8 @@ impl Mesh {
                 false
             }
             MeshError::Frame(
-                FrameError::Seal(Seal::Unannounced | Seal::NotMember)
+                // In an epoch that is not known here, somebody has gone on who can give its order.
+                FrameError::Seal(Seal::Unannounced | Seal::NotMember | Seal::EpochUnknown)
                 | FrameError::Unannounced
                 | FrameError::UnknownSource,
             ) => {
@@ -496,7 +497,7 @@ impl Mesh {
 
 /// Whether a frame was refused since its sender holds an earlier epoch.
 fn is_past(error: &MeshError) -> bool {
-    matches!(error, MeshError::Frame(FrameError::Seal(sealane_seal::Error::Stale)))
+    matches!(error, MeshError::Frame(FrameError::Seal(sealane_seal::Error::EpochPast)))
 }
 
 /// Takes the time stamps that come back to this machine, and counts those that cannot be.

@@ -107,6 +107,11 @@ impl Mesh {
             let turned = keeper.go_on(orders);
             self.turned(group, turned);
         }
+        // Until they are heard in the new epoch, the neighbours have not come to it.
+        let epochs = self.neighbours.values().map(|one| (one.id, one.hop.sender().epoch));
+        for (link, epoch) in epochs.collect::<Vec<_>>() {
+            self.note_epoch(link, epoch);
+        }
         for Leaves { slot, order } in stays {
             self.event(Event::Stays { slot, order });
         }
@@ -167,8 +172,9 @@ impl Mesh {
             known.left = known.left.max(left);
             return;
         }
-        let shown = BTreeSet::new();
-        self.orders.repeats.push(Repeat { interface: id, group, which, at, left, shown });
+        let [shown, tellers, lacks] = [BTreeSet::new(), BTreeSet::new(), BTreeSet::new()];
+        let fresh = Repeat { interface: id, group, which, at, left, shown, tellers, lacks };
+        self.orders.repeats.push(fresh);
     }
 
     /// Tells all neighbours soon which orders are held.
@@ -274,10 +280,8 @@ impl Mesh {
     fn note_shown(&mut self, link: LinkId, group: GroupTag, which: (u64, Slot), has: bool) {
         for one in &mut self.orders.repeats {
             let is_it = (one.interface, one.group, one.which) == (link.interface, group, which);
-            match (is_it, has) {
-                (true, true) => drop(one.shown.insert(link.slot)),
-                (true, false) => drop(one.shown.remove(&link.slot)),
-                (false, _) => {}
+            if is_it {
+                one.note(link.slot, has);
             }
         }
     }
@@ -292,6 +296,12 @@ impl Mesh {
         let its = keeper.removals(0).find(|(_, notice)| ***notice == told.notice);
         if let Some(which) = its.map(|(which, _)| *which) {
             self.note_shown(link, told.group, which, true);
+            let is_it = |one: &&mut Repeat| {
+                (one.interface, one.group, one.which) == (link.interface, told.group, which)
+            };
+            if let Some(one) = self.orders.repeats.iter_mut().find(is_it) {
+                one.tellers.insert(link.slot);
+            }
         }
     }
 
@@ -506,7 +516,7 @@ impl Mesh {
         let body = RemovalMessage { group: one.group, notice }.to_bytes();
         let here = |link: &LinkId| link.interface == one.interface;
         let has = |slot: Slot| one.shown.contains(&slot);
-        let near = |slot: Slot| one.shown.len() >= 2 && self.is_near(one, slot);
+        let near = |slot: Slot| !one.lacks.contains(&slot) && self.is_near(one, slot);
         let mut others = self.neighbours.keys().filter(|link| here(link));
         let behind = self.orders.epochs_behind(one.interface);
         if one.left == 0
@@ -521,8 +531,10 @@ impl Mesh {
             one.at = ready.max(self.now + Span::millis(1));
             return true;
         }
+        // The first few are told soon after each other: a third of them may be lost.
+        let is_fresh = one.left > MAX_REMOVAL_REPEATS / 2;
+        one.at = self.now + interface.interval.part(if is_fresh { 4 } else { 1 });
         one.left -= 1;
-        one.at = self.now + interface.interval;
         self.say_urgently(one.interface, MessageType::Removal, &body);
         for epoch in behind {
             self.announce_in(one.interface, epoch);
@@ -532,11 +544,15 @@ impl Mesh {
         true
     }
 
-    /// Whether a neighbour is heard by somebody who has told a removal.
+    /// Whether a neighbour is heard by some who have told a removal, where many hear each other.
     fn is_near(&self, one: &Repeat, slot: Slot) -> bool {
         let link = LinkId { interface: one.interface, slot };
-        let neighbour = self.neighbours.get(&link);
-        neighbour.is_some_and(|other| one.shown.iter().any(|slot| other.is_near(*slot)))
+        let here = self.neighbours.keys().filter(|link| link.interface == one.interface);
+        let neighbour = self.neighbours.get(&link).filter(|_| here.count() > FEW_NEIGHBOURS);
+        let near = |other: &crate::neighbour::Neighbour| {
+            one.tellers.iter().filter(|slot| other.is_near(**slot)).count()
+        };
+        neighbour.is_some_and(|other| near(other) >= NEAR_TELLERS)
     }
 }
 
@@ -553,5 +569,9 @@ fn pause(interface: &crate::interface::Interface) -> Span {
     interface.budget.paced(Urgency::Urgent, air).times(2) + Span::millis(200)
 }
 
+/// Where no more are in reach, each has to show itself that it has a notice of removal.
+const FEW_NEIGHBOURS: usize = 8;
+/// Else it is enough that it is heard by so many who have told it.
+const NEAR_TELLERS: usize = 3;
 /// Hello intervals for which a neighbour counts as behind that has said so.
 const BEHIND_INTERVALS: u64 = 12;

@@ -193,6 +193,23 @@ pub(crate) struct Repeat {
     pub(crate) left: u8,
     /// Who has it.
     pub(crate) shown: BTreeSet<Slot>,
+    /// Those of them who were heard telling it.
+    pub(crate) tellers: BTreeSet<Slot>,
+    /// Who has shown that it has not heard it.
+    pub(crate) lacks: BTreeSet<Slot>,
+}
+
+impl Repeat {
+    /// Notes whether a neighbour has it.
+    pub(crate) fn note(&mut self, slot: Slot, has: bool) {
+        if has {
+            self.shown.insert(slot);
+            self.lacks.remove(&slot);
+        } else {
+            self.shown.remove(&slot);
+            self.lacks.insert(slot);
+        }
+    }
 }
 
 /// A neighbour that holds an earlier epoch of the mesh's group, and opens nothing of the newest.
