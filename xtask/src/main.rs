@@ -4,6 +4,7 @@
 //! TOML reader, so that the first check of a fresh clone starts in seconds.
 #![forbid(unsafe_code)]
 
+mod babel;
 mod bench_guard;
 mod check;
 mod counts;
@@ -107,6 +108,12 @@ const COMMANDS: &[Command] = &[
         arguments: "[COMMIT]",
         summary: "client tests of an earlier commit at this node, and these at the earlier node",
         run: upgrade::run,
+    },
+    Command {
+        name: "babel",
+        arguments: "[FOLDER]",
+        summary: "routes found by babeld and by the mesh over the same simulated radio",
+        run: babel::run,
     },
     Command {
         name: "mutants",

@@ -39,6 +39,14 @@ const NETWORK_TOOLS: &[Tool] = &[
 ];
 const NETWORK: &str = "relays";
 
+/// What the proof beside Babel runs over the simulator's radio. No test needs it.
+const BABEL_TOOLS: &[Tool] = &[
+    Tool { name: "ip", package: "iproute2", used_by: BABEL },
+    Tool { name: "ping", package: "iputils-ping", used_by: BABEL },
+    Tool { name: "babeld", package: "babeld", used_by: BABEL },
+];
+const BABEL: &str = "routes beside Babel";
+
 /// The folder of JavaScript peers and test data.
 const NODE_FOLDER: &str = "tests/js";
 /// What the Python tests import.
@@ -68,6 +76,11 @@ pub(crate) fn install() -> Outcome {
 /// What the proof of relays needs: all of it, and programs that people run over networks.
 pub(crate) fn network() -> Outcome {
     install().and_then(|()| bring(NETWORK_TOOLS))
+}
+
+/// What the proof beside Babel needs.
+pub(crate) fn babel() -> Outcome {
+    bring(BABEL_TOOLS)
 }
 
 /// Whether a file of the repository exists.

@@ -1,5 +1,5 @@
-//! `cargo xtask pictures`: the console, the bench's pages, the simulator's maps and what the command
-//! line shows, as people see them, in `results/pictures`.
+//! `cargo xtask pictures`: the console, the bench's pages, the simulator's maps and what the
+//! command line shows, as people see them, in `results/pictures`.
 
 mod screens;
 

@@ -23,6 +23,8 @@ const RELAY: &str = "relay";
 const MUTANTS: &str = "mutants";
 /// The proof that compiles patches.
 const GROW: &str = "grow";
+/// The proof that runs `babeld` over the simulator's radio.
+const BABEL: &str = "babel";
 /// The proof that needs a Prometheus.
 const METRICS: &str = "metrics";
 /// The proof that needs other people's Python packages.
@@ -263,6 +265,12 @@ const PROOFS: &[Proof] = &[
         environment: &[("SEALANE_SECONDS", "3600")],
     },
     Proof {
+        name: BABEL,
+        shows: "routes over simulated radio: babeld in namespaces beside the machine of the mesh",
+        runs: Runs::Xtask(BABEL),
+        environment: &[],
+    },
+    Proof {
         name: "cost",
         shows: "what each step of a vehicle's messages costs, and the ways from end to end",
         runs: Runs::Instrument(&["cost", "crates/sealane-bench/samples/fleet.jsonl"]),
@@ -282,7 +290,7 @@ impl Runs {
             self,
             Self::Bench { .. }
                 | Self::Instrument(_)
-                | Self::Xtask(MUTANTS | GROW)
+                | Self::Xtask(MUTANTS | GROW | BABEL)
                 | Self::Script(_)
         )
     }

@@ -7,7 +7,7 @@ use clap::{Args, Parser, Subcommand};
 use sealane_link::{Address, Prefix};
 
 use crate::book::Name;
-use crate::cost::Holding;
+use crate::cost::{Holding, RadioLink};
 
 const AFTER_HELP: &str = "\
 Nodes that it measures are the `sealane` beside it, of the same commit.
@@ -20,6 +20,7 @@ Exit codes:
 Examples:
   sealane-bench cost messages.jsonl --quick
   journalctl -o json | sealane-bench cost - --no-hub
+  sealane-bench cost messages.jsonl --quick --no-hub --link lora-sf7 --link ble-1m
   sealane-bench report --all --html book.html
   sealane-bench load --only append";
 
@@ -101,6 +102,9 @@ pub(crate) struct Cost {
     /// Leave out the ways over a hub, which is started for them
     #[arg(long)]
     pub(crate) no_hub: bool,
+    /// Reckon units, air time and share of the duty cycle on a radio: ble-1m, lora-sf7 or 11p
+    #[arg(long = "link", value_name = "RADIO", value_parser = radio)]
+    pub(crate) links: Vec<RadioLink>,
     /// The folder on the disk that the hub keeps messages on [default: the system's temporary one]
     #[arg(long, value_name = "DIR")]
     pub(crate) data: Option<PathBuf>,
@@ -115,6 +119,13 @@ fn duration(text: &str) -> Result<Duration, &'static str> {
 
 fn holding(name: &str) -> Result<Holding, &'static str> {
     Holding::from_name(name).ok_or("it is json, msgpack, cbor or frames")
+}
+
+fn radio(name: &str) -> Result<RadioLink, String> {
+    RadioLink::from_name(name).ok_or_else(|| {
+        let names = RadioLink::ALL.map(RadioLink::name);
+        format!("it is one of {}", names.join(", "))
+    })
 }
 
 /// `sealane-bench report`.

@@ -3,4 +3,5 @@
 pub(crate) mod forward;
 pub(crate) mod map16;
 pub(crate) mod mesh;
+pub(crate) mod packet;
 pub(crate) mod triple;

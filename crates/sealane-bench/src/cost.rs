@@ -14,6 +14,7 @@ mod advice;
 mod hub;
 mod input;
 mod link;
+mod radio;
 pub(crate) mod record;
 mod report;
 mod run;
@@ -29,6 +30,7 @@ use std::path::Path;
 
 pub use input::{Holding, Sample};
 pub use link::LinkRow;
+pub use radio::{RadioLink, RadioRow};
 pub use record::record;
 pub use report::{Input, Report, Row, Source};
 pub use run::{Options, run};

@@ -21,7 +21,7 @@ const FULL: Duration = Duration::from_millis(sealane_link::limits::MAX_SEND_WAIT
 pub(crate) fn link(text: &str, mtu: u16) -> LinkConfig {
     let udp = text.parse().map(Wire::Udp);
     let wire = udp.unwrap_or_else(|_| Wire::Ethernet(text.to_owned()));
-    LinkConfig { name: text.to_owned(), wire, mtu }
+    LinkConfig::new(text, wire, mtu)
 }
 
 /// Writes the bytes that a relay writes, and nothing else.

@@ -60,6 +60,11 @@ pub fn cost(report: &Report) -> String {
     let _ = write!(body, "<h2>Links</h2><p>{}</p>", escaped(text::LINKS));
     let links: Vec<Vec<String>> = report.links.iter().map(text::link).collect();
     body += &table(&text::LINKS_HEAD, &links, &[0]);
+    if !report.radios.is_empty() {
+        let _ = write!(body, "<h2>Radios</h2><p>{}</p>", escaped(text::RADIOS));
+        let radios: Vec<Vec<String>> = report.radios.iter().map(text::radio).collect();
+        body += &table(&text::RADIOS_HEAD, &radios, &[0, 1]);
+    }
     body += "<h2>Each step alone</h2>";
     body += &steps(report);
     document("What a message costs", &body)

@@ -126,6 +126,8 @@ pub enum Command {
     Mesh(mesh::Mesh),
     /// Forward sealed frames between networks, without any key
     Relay(operate::Relay),
+    /// Bring a mesh's sealed frames to a hub, and its commands back, without any key
+    Gateway(operate::Gateway),
     /// Manage contexts: the hubs that you use, by name
     Context(context::Context),
     /// Make a certificate for a node

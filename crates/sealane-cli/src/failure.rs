@@ -151,6 +151,10 @@ sealane_message::errors! {
             /// What was wrong.
             cause: Box<LinkError>,
         },
+        /// A gateway: its queue, or what its configuration says of its hub.
+        #[error(transparent)]
+        #[inner(0)]
+        Gateway(#[from] sealane_gateway::GatewayError),
         /// A vault.
         #[error("{0}")]
         #[inner(0)]

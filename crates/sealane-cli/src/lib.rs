@@ -19,6 +19,7 @@ pub mod doctor;
 pub mod envelope;
 pub mod explain;
 mod failure;
+pub mod gateway;
 pub mod group;
 mod hints;
 pub mod inspect;
@@ -132,6 +133,7 @@ pub async fn run(cli: Cli, terminal: &mut Terminal) -> Result<(), Failure> {
         }
         Command::Mesh(args) => mesh::run(&args, terminal).await,
         Command::Relay(args) => relay::run(&args, terminal).await,
+        Command::Gateway(args) => gateway::run(&args, terminal).await,
         Command::Context(args) => context::run(&args, terminal),
         Command::Cert(args) => cert::run(&args, terminal),
         Command::Config(args) => config::show(&args, &file?, terminal),

@@ -7,11 +7,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sealane_group::{EpochSource, KeyFolder, Member};
-use sealane_link::{Behind, LinkError, MeshConfig, Relay, RelayCard, Tun};
+use sealane_link::{Behind, Beside, LinkError, MeshConfig, Relay, RelayCard, Tun};
 
+use crate::args::key::KeysArgs;
 use crate::args::mesh::{Mesh, MeshVerb, Up};
 use crate::key::open;
-use crate::relay::{EndTold, Page, Plan, Tell, Told, create, read, refused, tell, tell_reload};
+use crate::relay::{
+    EndTold, Page, Plan, Routing, Tell, Told, create, read, refused, tell, tell_reload,
+};
 use crate::signals::Signals;
 use crate::{Failure, Terminal};
 use end::End;
@@ -22,7 +25,7 @@ use end::End;
 /// [`Failure::Link`], what the key folder refuses, or a file that cannot be read.
 pub async fn run(args: &Mesh, terminal: &mut Terminal) -> Result<(), Failure> {
     match &args.verb {
-        MeshVerb::Up(asked) => up(&open(&args.keys)?, asked, terminal).await,
+        MeshVerb::Up(asked) => up(&args.keys, asked, terminal).await,
         MeshVerb::Status(asked) => status::run(asked, terminal).await,
     }
 }
@@ -32,7 +35,9 @@ const BEAT: Duration = Duration::from_secs(1);
 
 /// Gives this machine an interface until Ctrl-C or SIGTERM, then says what was carried and dropped.
 /// SIGHUP reads the configuration, its cards and the group again.
-async fn up(keys: &KeyFolder, asked: &Up, terminal: &mut Terminal) -> Result<(), Failure> {
+async fn up(keys: &KeysArgs, asked: &Up, terminal: &mut Terminal) -> Result<(), Failure> {
+    let (folder, keys_args) = (open(keys)?, keys);
+    let keys = &folder;
     let member = keys.group(&asked.group)?;
     let wrong = |cause| refused(&asked.file, cause);
     let mut plan = with_own_card(read(&asked.file)?, own_card(&member));
@@ -49,14 +54,18 @@ async fn up(keys: &KeyFolder, asked: &Up, terminal: &mut Terminal) -> Result<(),
     let end = Arc::new(End::new(member, tun, behind)?);
     let taker = Arc::clone(&end);
     let take = Box::new(move |arrival: sealane_link::Arrival<'_>| taker.take(arrival));
-    let relay = Relay::join(&plan.config, &plan.cards, own, take).map_err(wrong)?;
+    let (mut routing, machine) = Routing::read(&asked.file, &plan.config, keys_args)?.unzip();
+    let beside = Beside { end: Some(sealane_link::End { tag: own, take }), machine };
+    let relay = Relay::open(&plan.config, &plan.cards, beside).map_err(wrong)?;
+    routing.iter_mut().for_each(|routing| routing.follow_with(&relay));
     capture.map_or(Ok(()), |file| relay.capture(file)).map_err(Failure::Runtime)?;
     let page = Page::serve(&plan.config, teller(&asked.group, slot, &mesh, &relay, &end));
     let _page = page.await.map_err(wrong)?;
     let (port, carrier) = (relay.port(), Arc::clone(&end));
     let carrier = std::thread::spawn(move || carrier.carry(sender, port));
     started(&asked.group, &mesh, mtu, terminal)?;
-    let name = until_end(keys, asked, &mut plan, &relay, &end, &mut signals).await;
+    let running = Running { keys, asked, relay: &relay, end: &end };
+    let name = running.until_end(&mut plan, &mut routing, &mut signals).await;
     eprintln!("sealane: {name}: stopping");
     let ended = Arc::clone(&end);
     let tally = tokio::task::spawn_blocking(move || {
@@ -72,27 +81,37 @@ async fn up(keys: &KeyFolder, asked: &Up, terminal: &mut Terminal) -> Result<(),
     }
 }
 
-/// Goes on until there is a reason to end, and names it.
-async fn until_end(
-    keys: &KeyFolder,
-    asked: &Up,
-    plan: &mut Plan,
-    relay: &Relay,
-    end: &End,
-    signals: &mut Signals,
-) -> &'static str {
-    let mut beat = tokio::time::interval(BEAT);
-    loop {
-        tokio::select! {
-            name = signals.next() => match name {
-                "SIGHUP" => tell_reload(relay, reload(keys, asked, plan, relay, end)),
-                name => return name,
-            },
-            _ = beat.tick() => {
-                if end.is_gone() {
-                    return "its interface is gone";
+/// An end that runs.
+struct Running<'a> {
+    keys: &'a KeyFolder,
+    asked: &'a Up,
+    relay: &'a Relay,
+    end: &'a End,
+}
+
+impl Running<'_> {
+    /// Goes on until there is a reason to end, and names it.
+    async fn until_end(
+        &self,
+        plan: &mut Plan,
+        routing: &mut Option<Routing>,
+        signals: &mut Signals,
+    ) -> &'static str {
+        let Running { keys, asked, relay, end } = *self;
+        let mut beat = tokio::time::interval(BEAT);
+        loop {
+            tokio::select! {
+                name = signals.next() => match name {
+                    "SIGHUP" => tell_reload(relay, reload(keys, asked, plan, relay, end)),
+                    name => return name,
+                },
+                _ = beat.tick() => {
+                    if end.is_gone() {
+                        return "its interface is gone";
+                    }
+                    follow(plan, relay, end);
+                    routing.iter_mut().for_each(Routing::follow);
                 }
-                follow(plan, relay, end);
             }
         }
     }
@@ -158,7 +177,7 @@ fn teller(group: &str, slot: u16, mesh: &MeshConfig, relay: &Relay, end: &Arc<En
             unsealed: end.unsealed(),
             awaited: end.awaited(),
         };
-        Told { status: watch.status(), end: Some(told) }
+        Told { status: watch.status(), end: Some(told), gateway: None }
     })
 }
 

@@ -1,21 +1,26 @@
 //! `sealane relay`.
 
+mod mesh_told;
 mod page;
+mod routing;
 mod told;
 
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use sealane::Value;
-use sealane_link::{Config, LinkError, Reason, Relay, RelayCard, Tally, Volume};
+use sealane_link::{Beside, Config, LinkError, Reason, Relay, RelayCard, Tally, Volume};
 
+use crate::args::key::KeysArgs;
 use crate::args::operate::Relay as Args;
 use crate::signals::Signals;
 use crate::terminal::table;
 use crate::{Failure, Terminal};
 
 pub(crate) use page::{Page, Tell};
+pub(crate) use routing::Routing;
 pub(crate) use told::{EndTold, Told};
 
 /// A configuration, and the cards that it names.
@@ -23,6 +28,9 @@ pub(crate) struct Plan {
     pub(crate) config: Config,
     pub(crate) cards: Vec<RelayCard>,
 }
+
+/// How often a relay looks whether the mesh's group has changed.
+pub(crate) const BEAT: Duration = Duration::from_secs(1);
 
 /// Relays until Ctrl-C or SIGTERM, then says what was carried and dropped. SIGHUP reads the
 /// configuration and its cards again.
@@ -34,16 +42,24 @@ pub async fn run(args: &Args, terminal: &mut Terminal) -> Result<(), Failure> {
     let mut asked = Signals::new().map_err(Failure::Runtime)?;
     let wrong = |cause| refused(&args.file, cause);
     let capture = args.capture.as_deref().map(create).transpose()?;
-    let relay = Relay::start(&plan.config, &plan.cards).map_err(wrong)?;
+    let routing = Routing::read(&args.file, &plan.config, &KeysArgs::default())?;
+    let (mut routing, machine) = routing.unzip();
+    let beside = Beside { end: None, machine };
+    let relay = Relay::open(&plan.config, &plan.cards, beside).map_err(wrong)?;
+    routing.iter_mut().for_each(|routing| routing.follow_with(&relay));
     capture.map_or(Ok(()), |file| relay.capture(file)).map_err(Failure::Runtime)?;
     let watch = relay.watch();
-    let teller: Tell = Arc::new(move || Told { status: watch.status(), end: None });
+    let teller: Tell = Arc::new(move || Told { status: watch.status(), end: None, gateway: None });
     let _page = Page::serve(&plan.config, teller).await.map_err(wrong)?;
-    started(&relay, &plan, terminal)?;
+    started(&relay, &plan, vec![], terminal)?;
+    let mut beat = tokio::time::interval(BEAT);
     let name = loop {
-        match asked.next().await {
-            "SIGHUP" => tell_reload(&relay, reload(&relay, &args.file, &plan.config)),
-            name => break name,
+        tokio::select! {
+            name = asked.next() => match name {
+                "SIGHUP" => tell_reload(&relay, reload(&relay, &args.file, &plan.config)),
+                name => break name,
+            },
+            _ = beat.tick() => routing.iter_mut().for_each(Routing::follow),
         }
     };
     eprintln!("sealane: {name}: stopping");
@@ -106,7 +122,13 @@ pub(crate) fn refused(file: &Path, cause: LinkError) -> Failure {
     Failure::Link { file: file.to_owned(), cause: Box::new(cause) }
 }
 
-fn started(relay: &Relay, plan: &Plan, terminal: &mut Terminal) -> Result<(), Failure> {
+/// Says what was started: a relay, and what else is true of the machine.
+pub(crate) fn started(
+    relay: &Relay,
+    plan: &Plan,
+    more: Vec<(&str, Value)>,
+    terminal: &mut Terminal,
+) -> Result<(), Failure> {
     let (version, tag) = (env!("CARGO_PKG_VERSION"), relay.tag());
     let Plan { config, cards } = plan;
     let members: usize = cards.iter().map(|card| card.members().count()).sum();
@@ -118,14 +140,16 @@ fn started(relay: &Relay, plan: &Plan, terminal: &mut Terminal) -> Result<(), Fa
                 (link.wire.kind().to_owned(), Value::from(link.wire.to_string())),
             ])
         };
-        terminal.record(vec![
+        let mut fields = vec![
             ("version", version.into()),
             ("tag", tag.to_string().into()),
             ("links", Value::Array(config.links.iter().map(link).collect())),
             ("neighbours", (neighbours as u64).into()),
             ("groups", (groups as u64).into()),
             ("members", (members as u64).into()),
-        ])?;
+        ];
+        fields.extend(more);
+        terminal.record(fields)?;
     } else {
         let links: Vec<_> =
             config.links.iter().map(|link| format!("{} {}", link.name, link.wire)).collect();

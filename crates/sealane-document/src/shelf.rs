@@ -247,7 +247,8 @@ impl Shelf {
 
     /// What is new since a place.
     pub(crate) fn since(&self, after: Cursor, most: usize) -> Vec<Fresh> {
-        let behind = self.rows.range((std::ops::Bound::Excluded(after), std::ops::Bound::Unbounded));
+        let behind =
+            self.rows.range((std::ops::Bound::Excluded(after), std::ops::Bound::Unbounded));
         behind.take(most).map(|(_, row)| row.fresh.clone()).collect()
     }
 
@@ -264,9 +265,8 @@ impl Shelf {
     /// What is kept beside the registers of an origin.
     pub(crate) fn beside(&self, group: GroupTag, origin: Slot) -> impl Iterator<Item = &Entry> {
         let held = self.groups.get(&group).into_iter();
-        let all = held.flat_map(move |held| {
-            held.beside.iter().filter(move |((slot, _), _)| *slot == origin)
-        });
+        let all = held
+            .flat_map(move |held| held.beside.iter().filter(move |((slot, _), _)| *slot == origin));
         let rows = all.flat_map(|(_, rows)| rows).filter_map(|at| self.rows.get(at));
         rows.map(|row| &row.fresh.entry)
     }

@@ -12,7 +12,7 @@ use sealane_seal::{Epoch, Slot};
 use crate::StoreError;
 use crate::entry::{Entry, Stamp};
 use crate::registers::{Registers, Taken};
-use crate::shelf::{Change, Cursor, Fresh, Keeper, RegisterName, Quota, Shelf, StoreCounters};
+use crate::shelf::{Change, Cursor, Fresh, Keeper, Quota, RegisterName, Shelf, StoreCounters};
 
 /// The frames that a machine keeps, in memory and in one file.
 ///
@@ -102,7 +102,8 @@ impl Store {
             database.query_row("SELECT value FROM meta WHERE name = 'id'", [], |row| row.get(0))?;
         let id = id.try_into().map_err(|_| StoreError::Damaged("it has no name".to_owned()))?;
         let shelf = load(&database, keeper, quota)?;
-        let mut store = Self { database, keeper, quota, shelf, id, newest: BTreeMap::new(), is_ahead: false };
+        let mut store =
+            Self { database, keeper, quota, shelf, id, newest: BTreeMap::new(), is_ahead: false };
         store.commit()?;
         Ok(store)
     }
@@ -256,8 +257,9 @@ fn write_change(to: &Connection, shelf: &Shelf, change: &Change) -> Result<(), S
         Change::Add(at) => {
             // One that came and left at once is not written.
             let Some(fresh) = shelf.row(*at) else { return Ok(()) };
-            let mut add =
-                to.prepare_cached("INSERT INTO frame (at, bringer, epoch, data) VALUES (?, ?, ?, ?)")?;
+            let mut add = to.prepare_cached(
+                "INSERT INTO frame (at, bringer, epoch, data) VALUES (?, ?, ?, ?)",
+            )?;
             let (from, epoch) = (fresh.from.to_bytes(), fresh.entry.stamp.epoch.0.to_be_bytes());
             add.execute(params![at.0, from, epoch, &**fresh.entry.frame()])?;
         }
@@ -265,7 +267,8 @@ fn write_change(to: &Connection, shelf: &Shelf, change: &Change) -> Result<(), S
             to.prepare_cached("DELETE FROM frame WHERE at = ?")?.execute([at.0])?;
         }
         Change::Floor { of, stamp } => {
-            let mut set = to.prepare_cached("INSERT OR REPLACE INTO floor VALUES (?, ?, ?, ?, ?)")?;
+            let mut set =
+                to.prepare_cached("INSERT OR REPLACE INTO floor VALUES (?, ?, ?, ?, ?)")?;
             let (epoch, counter) = (stamp.epoch.0.to_be_bytes(), stamp.counter.to_be_bytes());
             let (origin, data_type) = (of.origin.number(), of.data_type.number());
             set.execute(params![of.group.to_bytes(), origin, data_type, epoch, counter])?;
@@ -376,8 +379,7 @@ mod tests {
             store.database.pragma_query_value(None, "page_count", |row| row.get(0)).unwrap();
         store.database.pragma_update(None, "max_page_count", pages + 5).unwrap();
         let group = Group::new(GroupId([7; 32]), Suite::ChaCha20Poly1305);
-        let epochs =
-            Epochs::new(group.id(), History::Kept, Epoch(0), EpochSecret::new([1; 32]));
+        let epochs = Epochs::new(group.id(), History::Kept, Epoch(0), EpochSecret::new([1; 32]));
         let slot = Slot::new(1).unwrap();
         let mut sealer = Sealer::new(group, slot, SenderContext([1; 8]), &epochs, 0).unwrap();
         let me = PeerTag::from_hash([7; 8]);

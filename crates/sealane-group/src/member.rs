@@ -17,6 +17,7 @@ mod authority;
 mod beater;
 mod control;
 mod join;
+mod machine;
 #[cfg(test)]
 mod tests;
 
@@ -148,8 +149,8 @@ impl Member {
         self.state.orders
     }
 
-    /// Who is about to be removed, and since when that is known. The order may never come: then they
-    /// stand here until a later order does.
+    /// Who is about to be removed, and since when that is known. The order may never come: then
+    /// they stand here until a later order does.
     pub fn leaving(&self) -> &[Leaving] {
         &self.leavers.0
     }

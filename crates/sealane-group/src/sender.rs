@@ -74,7 +74,7 @@ pub(crate) struct Counters {
 }
 
 /// Counters from one up to a bound.
-struct Block {
+pub(crate) struct Block {
     next: u64,
     until: u64,
     start: u64,
@@ -125,7 +125,12 @@ impl Standing {
 }
 
 impl Block {
-    fn reserve(
+    /// When its sender started: later than every start before it.
+    pub(crate) fn start(&self) -> u64 {
+        self.start
+    }
+
+    pub(crate) fn reserve(
         keys: &IdentityKeys,
         lock: &Lock,
         name: &str,

@@ -9,12 +9,14 @@ use serde::{Deserialize, Deserializer};
 
 use crate::LinkError;
 use crate::address::Address;
+use crate::gateway_config::GatewayConfig;
 use crate::limits::{
     MAX_LINK_CONFIG_BYTES, MAX_NEIGHBOURS, MAX_RELAY_LINKS, MAX_ROUTES, MAX_UNIT_BYTES,
     MIN_UNIT_BYTES, NEIGHBOUR_FRAMES_PER_SECOND,
 };
 use crate::memory::MemoryNet;
 use crate::mesh_config::MeshConfig;
+use crate::routing_config::{Discovery, DiscoveryText, LinkMedium, RoutingConfig};
 use crate::tag;
 
 /// A configuration that is right in itself. Tags and slots are looked up on the cards later.
@@ -37,10 +39,14 @@ pub struct Config {
     /// Which neighbour takes what is for whom.
     #[serde(default, rename = "route")]
     pub routes: Vec<RouteConfig>,
+    /// The machine that finds neighbours and routes; without it, those of this file are all.
+    pub routing: Option<RoutingConfig>,
     /// Where this machine tells how it is: an address of its own that no other machine reaches.
     pub status: Option<SocketAddr>,
     /// The interface of an end; relays have none.
     pub mesh: Option<MeshConfig>,
+    /// The hub of a gateway; others have none.
+    pub gateway: Option<GatewayConfig>,
     /// Where links in memory lead: set by a program, and by no file.
     #[serde(skip)]
     pub memory: Option<MemoryNet>,
@@ -56,6 +62,8 @@ pub struct LinkConfig {
     pub wire: Wire,
     /// The bytes that the wire below carries at once, headers of IP and UDP included.
     pub mtu: u16,
+    /// How neighbours are found there, if they are.
+    pub discovery: Option<Discovery>,
 }
 
 /// What a link is made of.
@@ -80,6 +88,10 @@ struct LinkText {
     memory: Option<u32>,
     #[serde(default = "usual_mtu")]
     mtu: u16,
+    discover: Option<bool>,
+    multicast: Option<SocketAddr>,
+    #[serde(default)]
+    medium: LinkMedium,
 }
 
 /// A neighbour.
@@ -176,12 +188,20 @@ impl Config {
             return value(format!("status = `{status}`: other machines reach it; take 127.0.0.1"));
         }
         self.mesh.as_ref().map_or(Ok(()), MeshConfig::check)?;
+        self.gateway.as_ref().map_or(Ok(()), GatewayConfig::check)?;
+        self.routing.as_ref().map_or(Ok(()), RoutingConfig::check)?;
         for (index, link) in self.links.iter().enumerate() {
             if self.links.iter().take(index).any(|other| other.name == link.name) {
                 return value(format!("two links are called `{}`", link.name));
             }
             if self.links.iter().take(index).any(|other| other.wire == link.wire) {
                 return value(format!("link `{}`: another one has {}", link.name, link.wire));
+            }
+            if link.discovery.is_some() && self.routing.is_none() {
+                return value(format!(
+                    "link `{}`: it discovers, but [routing] is missing",
+                    link.name
+                ));
             }
             if !(MIN_UNIT_BYTES..=MAX_UNIT_BYTES).contains(&link.unit_bytes()) {
                 return value(format!("link `{}`: mtu = {}", link.name, link.mtu));
@@ -201,6 +221,12 @@ impl Config {
                 "neighbour `{name}`: link `{link}` has addresses of another kind"
             ));
         }
+        if link.is_radio() {
+            let (name, link) = (&one.name, &link.name);
+            return value(format!(
+                "neighbour `{name}`: link `{link}` is a radio, where neighbours are found"
+            ));
+        }
         if one.frames_per_second == 0 {
             return value(format!("neighbour `{}`: frames_per_second = 0", one.name));
         }
@@ -217,6 +243,16 @@ impl Config {
 }
 
 impl LinkConfig {
+    /// A link on which no neighbours are found.
+    pub fn new(name: &str, wire: Wire, mtu: u16) -> Self {
+        Self { name: name.to_owned(), wire, mtu, discovery: None }
+    }
+
+    /// Whether every unit there passes the machine that routes.
+    pub fn is_radio(&self) -> bool {
+        self.discovery.is_some_and(|discovery| discovery.medium != LinkMedium::Wire)
+    }
+
     /// What the link carries at once: what the wire does, less the headers of IP and UDP.
     pub fn unit_bytes(&self) -> usize {
         usize::from(self.mtu).saturating_sub(self.wire.header_bytes())
@@ -287,14 +323,17 @@ impl TryFrom<LinkText> for LinkConfig {
     type Error = String;
 
     fn try_from(text: LinkText) -> Result<Self, String> {
-        let LinkText { name, udp, ethernet, memory, mtu } = text;
+        let LinkText { name, udp, ethernet, memory, mtu, discover, multicast, medium } = text;
         let wire = match (udp, ethernet, memory) {
             (Some(address), None, None) => Wire::Udp(address),
             (None, Some(interface), None) => Wire::Ethernet(interface),
             (None, None, Some(port)) => Wire::Memory(port),
             _ => return Err(format!("link `{name}`: it has either `udp` or `ethernet`")),
         };
-        Ok(LinkConfig { name, wire, mtu })
+        let mut link = LinkConfig { name, wire, mtu, discovery: None };
+        let asked = DiscoveryText { discover, multicast, medium };
+        link.discovery = asked.of(&link).map_err(|what| format!("link `{}`: {what}", link.name))?;
+        Ok(link)
     }
 }
 
@@ -443,6 +482,31 @@ via = "gateway"
             let error = Config::parse(&TEXT.replacen(from, to, 1)).unwrap_err();
             assert!(error.to_string().contains(what), "{what}: {error}");
         }
+        let discover = "udp = \"10.0.1.1:9190\"\ndiscover = true";
+        let routing = "version = 1\n[routing]\ngroup = \"roads\"\n[[link]]\nname = \"l\"\n";
+        for (link, what) in [
+            ("udp = \"10.0.1.1:9190\"\nmedium = \"11q\"", "11q"),
+            ("udp = \"0.0.0.0:9190\"\ndiscover = true", "one interface"),
+            ("udp = \"10.0.1.1:9190\"\nmulticast = \"239.1.1.1:1\"", "discover = true"),
+            (&format!("{discover}\nmulticast = \"10.1.1.1:1\""), "no multicast address"),
+            (&format!("{discover}\nmulticast = \"[ff12::1]:1\""), "no multicast address"),
+            (&format!("{discover}\nmtu = 200"), "too little"),
+            ("ethernet = \"e\"\nmedium = \"lora-sf7\"\nmtu = 223", "too little"),
+            ("ethernet = \"e\"\ndiscover = false\nmedium = \"11p\"", "goes with"),
+        ] {
+            let error = Config::parse(&format!("{routing}{link}\n")).unwrap_err().to_string();
+            assert!(error.contains(what), "{what}: {error}");
+        }
+        let without = format!("version = 1\n[[link]]\nname = \"l\"\n{discover}\n");
+        assert!(Config::parse(&without).unwrap_err().to_string().contains("[routing] is missing"));
+        assert!(Config::parse(&format!("{routing}{discover}\n")).is_ok());
+        let radio = format!("{routing}ethernet = \"e\"\nmedium = \"lora-sf7\"\nmtu = 224\n");
+        let config = Config::parse(&radio).unwrap();
+        assert_eq!(config.links[0].mesh_medium().unwrap().mtu, 222);
+        let neighbour = "[[neighbour]]\nname = \"n\"\ntag = \"slot 1\"\nlink = \"l\"\n\
+             address = \"02:00:00:00:00:01\"\n";
+        let error = Config::parse(&format!("{radio}{neighbour}")).unwrap_err().to_string();
+        assert!(error.contains("neighbours are found"), "{error}");
         let link = "[[link]]\nname = \"l\"\nudp = \"10.0.0.1:1\"\n";
         let many = format!("version = 1\ntag = \"slot 1\"\n{}", link.repeat(MAX_RELAY_LINKS + 1));
         assert!(Config::parse(&many).unwrap_err().to_string().contains("17 of [[link]]"));

@@ -42,6 +42,8 @@ pub enum Reason {
     Unsealed,
     /// A part of a frame whose other parts did not come, or did not fit it.
     Fragment,
+    /// It is for the machine that routes, which has as much to do as it takes.
+    MeshFull,
     /// The link was full for longer than it is waited for.
     LinkFull,
     /// The system refused to send it.
@@ -50,7 +52,7 @@ pub enum Reason {
 
 impl Reason {
     /// All reasons.
-    pub const ALL: [Reason; 20] = [
+    pub const ALL: [Reason; 21] = [
         Reason::Stranger,
         Reason::Quota,
         Reason::Malformed,
@@ -69,6 +71,7 @@ impl Reason {
         Reason::NoMember,
         Reason::Unsealed,
         Reason::Fragment,
+        Reason::MeshFull,
         Reason::LinkFull,
         Reason::LinkFault,
     ];
@@ -94,6 +97,7 @@ impl Reason {
             Reason::NoMember => "no_member",
             Reason::Unsealed => "unsealed",
             Reason::Fragment => "fragment",
+            Reason::MeshFull => "mesh_full",
             Reason::LinkFull => "link_full",
             Reason::LinkFault => "link_fault",
         }

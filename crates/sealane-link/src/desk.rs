@@ -1,18 +1,21 @@
 //! What a relay decides of each unit: send it on, or drop it by name.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use sealane_frame::{
-    ANNOUNCEMENT_TYPE, Fragment, FrameAtHop, FrameError, Header, Kind, PeerTag, Progress,
-    Reassembly,
+    ANNOUNCEMENT_TYPE, Fragment, FrameAtHop, FrameError, FrameView, Header, Kind, PeerTag,
+    Progress, Reassembly,
 };
 use sealane_seal::{Announcement, Class};
 
+use crate::address::Address;
 use crate::counters::Reason;
 use crate::floods::Floods;
 use crate::note::Note;
 use crate::outlet::Outlet;
 use crate::relay::{Arrival, Shared};
+use crate::routing::{From, Gate, Lane, Task};
 use crate::table::{NeighbourIndex, Table};
 
 /// Where a frame goes.
@@ -22,6 +25,8 @@ pub(crate) enum Way {
     To(NeighbourIndex),
     /// To this machine.
     Here,
+    /// To the machine that routes, which has a radio to send it by.
+    ByRadio,
     /// To this machine, and all neighbours but the one that it came from.
     Everywhere,
 }
@@ -35,19 +40,57 @@ pub(crate) struct Desk {
     reassembly: Reassembly,
     /// Bytes of incomplete frames, as the status was told.
     partial_bytes: usize,
+    /// The way to the machine that routes, if the link has one.
+    pub(crate) gate: Option<Gate>,
+    /// Frames that came for this gateway, by source, until the machine is told.
+    came: HashMap<PeerTag, u16>,
 }
 
 /// Who brought something, and when.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Brought {
     pub(crate) by: NeighbourIndex,
-    pub(crate) now_ms: u64,
+    pub(crate) address: Address,
+    pub(crate) now_us: u64,
 }
 
 impl Desk {
-    pub(crate) fn new(shared: Arc<Shared>, table: Arc<Table>, outlet: Outlet) -> Self {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        table: Arc<Table>,
+        outlet: Outlet,
+        gate: Option<Gate>,
+    ) -> Self {
         let reassembly = Reassembly::within(shared.partial.share_bytes());
-        Self { table, outlet, shared, reassembly, partial_bytes: 0 }
+        Self { table, outlet, shared, reassembly, partial_bytes: 0, gate, came: HashMap::new() }
+    }
+
+    /// Takes units that the machine that routes may know how to take: of an address that is no
+    /// neighbour's, or of a radio. Others are dropped as a stranger's.
+    pub(crate) fn take_for_mesh(&mut self, from: From, segments: &[u8], segment_bytes: usize) {
+        let Some(gate) = &mut self.gate else {
+            let units = segments.len().div_ceil(segment_bytes).max(1);
+            return self.outlet.tally.drop(Reason::Stranger, units as u64);
+        };
+        for unit in segments.chunks(segment_bytes.max(1)) {
+            let passed = match gate.is_for(unit) {
+                true => gate.pass(from, unit),
+                false => Err(Reason::Stranger),
+            };
+            if let Err(why) = passed {
+                self.outlet.tally.drop(why, 1);
+            }
+        }
+    }
+
+    /// Hands a frame that has no way here to the machine that routes, if it is a message of its.
+    #[cold]
+    fn refused(&mut self, brought: Brought, why: Reason, frame: &[u8]) -> Result<(), Reason> {
+        let Some(gate) = self.gate.as_mut().filter(|gate| gate.is_for(frame)) else {
+            return Err(why);
+        };
+        let from = From { by: Some(brought.by), address: brought.address, now_us: brought.now_us };
+        gate.pass(from, frame)
     }
 
     /// Takes the segments that a neighbour sent at once, and sends on what is to go on: frames one
@@ -94,7 +137,8 @@ impl Desk {
             Ok(Way::To(to)) => return Some(to),
             Ok(Way::Here) => self.deliver(frame),
             Ok(Way::Everywhere) => self.flood(brought, frame),
-            Err(why) => Err(why),
+            Ok(Way::ByRadio) => self.shared.to_radio(frame),
+            Err(why) => self.refused(brought, why, frame),
         };
         if let Err(why) = went {
             self.outlet.tally.drop(why, 1);
@@ -106,13 +150,23 @@ impl Desk {
     fn deliver(&mut self, frame: &mut [u8]) -> Result<(), Reason> {
         let end = self.shared.end.as_ref().ok_or(Reason::NoEnd)?;
         let frame_bytes = frame.len();
+        let source = self.shared.counts_arrivals().then(|| source_of(frame)).flatten();
         (end.take)(Arrival::Frame(frame))?;
+        if let Some(came) = source.map(|source| self.came.entry(source).or_default()) {
+            *came = came.saturating_add(1);
+        }
         self.outlet.tally.delivered.add(1, frame_bytes);
         Ok(())
     }
 
     /// Tells the member whose machine this is that no more has come at once.
     pub(crate) fn pause(&mut self) {
+        if let Some(routing) = self.shared.routing.as_ref().filter(|_| !self.came.is_empty()) {
+            for (source, frames) in self.came.drain() {
+                // A report that counts too few is put right by the next one.
+                let _ = routing.intake.put(Lane::Data, Task::Came { source, frames });
+            }
+        }
         if let Some(end) = &self.shared.end
             && let Err(why) = (end.take)(Arrival::Pause)
         {
@@ -123,6 +177,7 @@ impl Desk {
     /// Takes a frame to everybody and sends it on, if it was not here before.
     fn flood(&mut self, brought: Brought, bytes: &mut [u8]) -> Result<(), Reason> {
         let by = self.table.neighbour(brought.by).map(|by| by.tag).ok_or(Reason::Stranger)?;
+        let for_radio = self.shared.has_radio().then(|| bytes.to_vec());
         let frame = FrameAtHop::parse(bytes, self.table.own()).map_err(|_| Reason::Malformed)?;
         let header = *frame.header();
         let goes_on = frame.pass_on(PeerTag::BROADCAST).is_ok();
@@ -138,9 +193,15 @@ impl Desk {
             }
             Ok(())
         })?;
-        let count = self.table.neighbours().len() as NeighbourIndex;
-        for to in (0..count).filter(|to| goes_on && *to != brought.by) {
-            self.send(to, bytes, bytes.len());
+        if let Some(frame) = for_radio.filter(|_| goes_on)
+            && let Err(why) = self.shared.to_radio(&frame)
+        {
+            self.outlet.tally.drop(why, 1);
+        }
+        let table = Arc::clone(&self.table);
+        let wires = table.neighbours().iter().enumerate().filter(|(_, one)| !one.is_radio);
+        for (to, _) in wires.filter(|(to, _)| goes_on && *to != usize::from(brought.by)) {
+            self.send(to as NeighbourIndex, bytes, bytes.len());
         }
         if self.shared.end.is_some() { self.deliver(bytes) } else { Ok(()) }
     }
@@ -161,7 +222,7 @@ impl Desk {
         let before = self.reassembly.losses();
         // A frame of parts may not be one of parts again: nobody needs what stands here meanwhile.
         let mut reassembly = std::mem::replace(&mut self.reassembly, Reassembly::within(0));
-        match reassembly.push(by, brought.now_ms, fragment) {
+        match reassembly.push(by, brought.now_us / 1000, fragment) {
             Ok(Progress::Whole(frame)) if begins_frame(frame) => {
                 let frame_bytes = frame.len();
                 if let Some(to) = self.frame(brought, frame) {
@@ -183,7 +244,7 @@ impl Desk {
     /// once: a stranger could ask in its name.
     fn answer(&mut self, brought: Brought) {
         let Some(tag) = self.table.neighbour(brought.by).map(|by| by.tag) else { return };
-        if self.shared.with_floods(|floods| floods.answers(tag, brought.now_ms)) {
+        if self.shared.with_floods(|floods| floods.answers(tag, brought.now_us / 1000)) {
             self.repeat_announcements(brought.by);
             if let Some(end) = &self.shared.end {
                 let _ = (end.take)(Arrival::Asked);
@@ -219,7 +280,7 @@ pub(crate) fn way(
     if table.neighbour(brought_by).is_none_or(|by| by.tag != header.previous_hop()) {
         return Err(Reason::FalseHop);
     }
-    if header.source() == table.own() {
+    if header.source() == table.own() || header.source() == table.end() {
         return Err(Reason::Own);
     }
     let source = table.member(header.source()).ok_or(Reason::UnknownSource)?;
@@ -230,7 +291,7 @@ pub(crate) fn way(
     if to == PeerTag::BROADCAST {
         return Ok(Way::Everywhere);
     }
-    if to == table.own() {
+    if to == table.own() || to == table.end() {
         return Ok(Way::Here);
     }
     let member = table.member(to).filter(|member| member.group == header.group());
@@ -239,8 +300,16 @@ pub(crate) fn way(
     if via == brought_by {
         return Err(Reason::Backwards);
     }
+    if next.is_radio {
+        return Ok(Way::ByRadio);
+    }
     frame.pass_on(next.tag).map_err(|_| Reason::HopLimit)?;
     Ok(Way::To(via))
+}
+
+/// Who a frame says that it is of.
+fn source_of(frame: &[u8]) -> Option<PeerTag> {
+    FrameView::parse(frame).ok().map(|view| view.header().source())
 }
 
 /// Frames one after the other, from a place on, that go to one neighbour.
@@ -257,7 +326,7 @@ fn begins_frame(unit: &[u8]) -> bool {
 }
 
 /// Whether it is as announcements are. What it says only its readers can check.
-fn is_announcement(header: &Header) -> bool {
+pub(crate) fn is_announcement(header: &Header) -> bool {
     let what = (header.kind(), header.data_type(), header.class(), header.body_bytes());
     what == (Kind::Control, ANNOUNCEMENT_TYPE, Class::Signed, Announcement::BYTES)
 }

@@ -33,6 +33,8 @@ const UNITS_AT_ONCE: usize = 256;
 pub struct EthernetLink {
     interface: String,
     unit_bytes: usize,
+    /// What is for everybody is taken too.
+    discovers: bool,
     card: RwLock<Card>,
 }
 
@@ -49,9 +51,12 @@ impl EthernetLink {
     /// What a card sends at least (IEEE 802.3 §3.2.8): shorter units come with zeros behind them.
     pub(crate) const LEAST_BYTES: usize = 46;
 
-    pub(crate) fn open(interface: &str, unit_bytes: usize) -> io::Result<Self> {
+    /// The address of all cards of a wire (IEEE 802 §8.2.2).
+    pub(crate) const EVERYBODY: [u8; 6] = [0xff; 6];
+
+    pub(crate) fn open(interface: &str, unit_bytes: usize, discovers: bool) -> io::Result<Self> {
         let card = RwLock::new(Card::open(interface)?);
-        Ok(Self { interface: interface.to_owned(), unit_bytes, card })
+        Ok(Self { interface: interface.to_owned(), unit_bytes, discovers, card })
     }
 
     /// Fills each batch with units of one sender and length, the last of which may be shorter.
@@ -63,7 +68,7 @@ impl EthernetLink {
         }
         let mut filling = Filling { batch: 0, at: 0, is_whole: false };
         for taken in 0..UNITS_AT_ONCE {
-            match filling.unit(&card, inbox, self.unit_bytes) {
+            match filling.unit(self, &card, inbox) {
                 Ok(true) => {}
                 Ok(false) => break,
                 // What has come before is taken first.
@@ -167,15 +172,15 @@ struct Filling {
 
 impl Filling {
     /// Takes a unit; gives whether there may be room for another.
-    fn unit(&mut self, card: &Card, inbox: &mut Inbox, unit_bytes: usize) -> Result<bool, Errno> {
+    fn unit(&mut self, link: &EthernetLink, card: &Card, inbox: &mut Inbox) -> Result<bool, Errno> {
         let (before, spare) = inbox.buffers.split_at_mut(self.batch + 1);
         let Some(buffer) = before.last_mut() else { return Ok(false) };
-        if self.is_whole || buffer.len() - self.at < unit_bytes {
+        if self.is_whole || buffer.len() - self.at < link.unit_bytes {
             self.next();
             return Ok(self.batch + 1 < BATCHES);
         }
         let room = buffer.get_mut(self.at..).unwrap_or_default();
-        let Some(came) = receive(card, room)? else { return Ok(true) };
+        let Some(came) = receive(link, card, room)? else { return Ok(true) };
         let arrived = inbox.batches.get_mut(self.batch);
         let Some(arrived) = arrived else { return Ok(false) };
         let is_first = self.at == 0;
@@ -221,7 +226,7 @@ struct Came {
 }
 
 /// Receives a unit; none if what came is for another machine or has nothing in it.
-fn receive(card: &Card, room: &mut [u8]) -> Result<Option<Came>, Errno> {
+fn receive(link: &EthernetLink, card: &Card, room: &mut [u8]) -> Result<Option<Came>, Errno> {
     let mut header = [0; ETHERNET_HEADER_BYTES];
     let mut parts = [IoSliceMut::new(&mut header), IoSliceMut::new(room)];
     let mut control = RecvAncillaryBuffer::default();
@@ -231,7 +236,7 @@ fn receive(card: &Card, room: &mut [u8]) -> Result<Option<Came>, Errno> {
         return Ok(None);
     };
     let Some((from, _)) = rest.split_first_chunk::<6>() else { return Ok(None) };
-    if *to != card.address {
+    if *to != card.address && !(link.discovers && *to == EthernetLink::EVERYBODY) {
         return Ok(None);
     }
     let unit = room.get(..bytes).unwrap_or_default();

@@ -7,7 +7,8 @@ use sealane_frame::FrameAtHop;
 use crate::counters::Reason;
 use crate::desk::{Way, way};
 use crate::floods::Floods;
-use crate::table::{NeighbourIndex, Table};
+use crate::routing::Found;
+use crate::table::{NeighbourIndex, Own, Table};
 use crate::{Config, LinkError, RelayCard};
 
 /// What a [`Relay`](crate::Relay) decides of frames, without links and threads.
@@ -35,7 +36,10 @@ impl Judge {
     ///
     /// As [`Relay::start`](crate::Relay::start).
     pub fn new(config: &Config, cards: &[RelayCard]) -> Result<Self, LinkError> {
-        Ok(Self { table: Arc::new(Table::new(config, cards, None)?), floods: Floods::new() })
+        Ok(Self {
+            table: Arc::new(Table::new(config, cards, Own::default(), &Found::default())?),
+            floods: Floods::new(),
+        })
     }
 
     /// Goes on with another configuration.
@@ -44,7 +48,7 @@ impl Judge {
     ///
     /// As [`Judge::new`].
     pub fn reload(&mut self, config: &Config, cards: &[RelayCard]) -> Result<(), LinkError> {
-        self.table = Arc::new(Table::new(config, cards, None)?);
+        self.table = Arc::new(Table::new(config, cards, Own::default(), &Found::default())?);
         Ok(())
     }
 
@@ -61,6 +65,8 @@ impl Judge {
             Way::To(to) => Verdict::To(usize::from(to)),
             Way::Here => Verdict::Here,
             Way::Everywhere => Verdict::Everywhere,
+            // Neighbours of a radio are found, and here none is.
+            Way::ByRadio => return Err(Reason::NoRoute),
         })
     }
 

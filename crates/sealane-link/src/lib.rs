@@ -41,7 +41,9 @@ mod counters;
 mod desk;
 mod error;
 mod ethernet;
+mod everybody;
 mod floods;
+mod gateway_config;
 mod inbox;
 mod judge;
 pub mod limits;
@@ -58,6 +60,8 @@ mod port;
 mod quota;
 mod relay;
 mod reload;
+mod routing;
+mod routing_config;
 mod status;
 mod table;
 mod tag;
@@ -80,6 +84,7 @@ pub use config::{
 pub use counters::{Reason, Tally, Volume};
 pub use error::{ERRORS, LinkError};
 pub use ethernet::{ETHER_TYPE, ETHERNET_HEADER_BYTES};
+pub use gateway_config::{CarriedType, GatewayConfig};
 pub use inbox::{Arrived, Inbox};
 pub use judge::{Judge, Verdict};
 pub use link::{Link, Ready, Sent};
@@ -89,8 +94,15 @@ pub use metrics::METRICS_KIND;
 pub use note::Note;
 pub use packet::{Behind, PacketAddresses};
 pub use port::Port;
-pub use relay::{Arrival, Relay, Take};
+pub use relay::{Arrival, Beside, End, Relay, Take};
 pub use reload::{Change, Difference, Reload, Reloads};
+pub use routing::{
+    Full, Listener, LocalInput, Machine, RouteStatus, Router, RoutingNeighbour, RoutingStatus,
+    RoutingWay, Spent, drops as mesh_drops, part_name,
+};
+pub use routing_config::{
+    Discovery, LinkMedium, RoutingConfig, RoutingRole, USUAL_MULTICAST_V4, USUAL_MULTICAST_V6,
+};
 pub use status::{GroupStatus, NeighbourStatus, Status, Watch};
 pub use table::Route;
 pub use traffic::NeighbourTally;

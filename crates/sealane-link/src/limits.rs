@@ -51,6 +51,14 @@ sealane_message::limits! {
     /// How long a neighbour's wire that was found to be narrower than its link says is taken for
     /// that. Then it is tried again.
     MAX_NARROW_MS: u64 = 600_000, "milliseconds";
+    /// Units of one neighbour for the machine that routes, in a second, over a wire. More are
+    /// dropped and counted.
+    MAX_CONTROL_UNITS_PER_SECOND: u32 = 1000, "units a second";
+    /// The same of all together who are no neighbours, on one link.
+    MAX_STRANGER_UNITS_PER_SECOND: u32 = 500, "units a second";
+    /// Units that wait for the machine that routes: of neighbours, of others, and what is to leave
+    /// by a radio, each. A further one is dropped and counted.
+    MAX_MESH_WAITING: usize = 512, "units";
     /// Batches that wait for a link in memory. A further one is not taken.
     MAX_MEMORY_BATCHES: usize = 32, "batches";
     /// Machines beside an end with an interface of frames whose addresses it knows. A further one
@@ -62,4 +70,10 @@ sealane_message::limits! {
     /// How often a relay that ends still takes what has come on a link, and an end what programs
     /// have sent, so that an end under load is one.
     MAX_LAST_BATCHES: u32 = 4096, "calls";
+    /// What the frames in the queue of a gateway may count, at least.
+    MIN_GATEWAY_QUEUE_BYTES: u64 = 64 << 10, "bytes";
+    /// What the frames in the queue of a gateway may count, at most.
+    MAX_GATEWAY_QUEUE_BYTES: u64 = 1 << 40, "bytes";
+    /// Data types that a gateway carries each way. A further one is refused.
+    MAX_GATEWAY_TYPES: usize = 64, "data types";
 }

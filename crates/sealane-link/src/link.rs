@@ -56,9 +56,13 @@ impl Link {
     pub fn open(config: &LinkConfig, net: Option<&MemoryNet>) -> Result<Self, LinkError> {
         let unit_bytes = config.unit_bytes();
         let link = match &config.wire {
-            Wire::Udp(address) => UdpLink::open(*address, unit_bytes).map(Link::Udp),
+            Wire::Udp(address) => {
+                let multicast = config.discovery.and_then(|discovery| discovery.multicast);
+                UdpLink::open(*address, unit_bytes, multicast).map(Link::Udp)
+            }
             Wire::Ethernet(interface) => {
-                EthernetLink::open(interface, unit_bytes).map(Link::Ethernet)
+                let discovers = config.discovery.is_some();
+                EthernetLink::open(interface, unit_bytes, discovers).map(Link::Ethernet)
             }
             Wire::Memory(port) => match net {
                 Some(net) => net.open(*port, unit_bytes).map(Link::Memory),
@@ -93,6 +97,15 @@ impl Link {
         }
     }
 
+    /// Sends a unit to all machines of the link.
+    pub(crate) fn send_all(&self, unit: &[u8]) -> Sent {
+        match self {
+            Link::Udp(link) => link.send_all(unit),
+            Link::Ethernet(link) => link.send(EthernetLink::EVERYBODY, unit, unit.len()),
+            Link::Memory(link) => link.send_all(unit),
+        }
+    }
+
     /// What it carries at once.
     #[inline]
     pub fn unit_bytes(&self) -> usize {
@@ -108,6 +121,15 @@ impl Link {
         match self {
             Link::Udp(link) => Address::Udp(link.address()),
             Link::Ethernet(link) => Address::Ethernet(link.address()),
+            Link::Memory(link) => Address::Memory(link.number()),
+        }
+    }
+
+    /// The address of all machines of the link; its own where it has none.
+    pub(crate) fn everybody(&self) -> Address {
+        match self {
+            Link::Udp(link) => Address::Udp(link.everybody().unwrap_or(link.address())),
+            Link::Ethernet(_) => Address::Ethernet(EthernetLink::EVERYBODY),
             Link::Memory(link) => Address::Memory(link.number()),
         }
     }

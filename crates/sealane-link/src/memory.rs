@@ -106,6 +106,14 @@ impl MemoryLink {
         Sent { bytes, stopped: None }
     }
 
+    /// Sends a unit to all other ports of its net.
+    pub(crate) fn send_all(&self, unit: &[u8]) -> Sent {
+        let others: Vec<u32> =
+            self.net.ports.lock().keys().copied().filter(|port| *port != self.number).collect();
+        others.into_iter().for_each(|port| drop(self.send(port, unit, unit.len())));
+        Sent { bytes: unit.len(), stopped: None }
+    }
+
     pub(crate) fn unit_bytes(&self) -> usize {
         self.unit_bytes
     }

@@ -16,6 +16,9 @@ impl Status {
         self.carried(&mut page);
         self.relayed(&mut page);
         self.by_neighbour(&mut page);
+        if let Some(routing) = &self.routing {
+            routing.metrics(&mut page);
+        }
         page.end()
     }
 
@@ -105,24 +108,24 @@ impl Status {
 
 /// The text as far as it is written.
 #[derive(Debug, Default)]
-struct Page {
+pub(crate) struct Page {
     text: String,
 }
 
 /// One metric, behind its description.
 #[derive(Debug)]
-struct Metric<'p> {
+pub(crate) struct Metric<'p> {
     text: &'p mut String,
     name: &'static str,
 }
 
 impl Page {
-    fn total(&mut self, name: &'static str, help: &str) -> Metric<'_> {
+    pub(crate) fn total(&mut self, name: &'static str, help: &str) -> Metric<'_> {
         // A counter's description has its name without the ending of its values.
         self.metric(name, name.strip_suffix("_total").unwrap_or(name), "counter", help)
     }
 
-    fn gauge(&mut self, name: &'static str, help: &str) -> Metric<'_> {
+    pub(crate) fn gauge(&mut self, name: &'static str, help: &str) -> Metric<'_> {
         self.metric(name, name, "gauge", help)
     }
 
@@ -138,13 +141,22 @@ impl Page {
 }
 
 impl Metric<'_> {
-    fn is(&mut self, value: u64) {
+    pub(crate) fn is(&mut self, value: u64) {
         let _ = writeln!(self.text, "{} {value}", self.name);
     }
 
-    fn of(&mut self, label: &str, value: &str, number: u64) {
-        let value = value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
-        let _ = writeln!(self.text, "{}{{{label}=\"{value}\"}} {number}", self.name);
+    pub(crate) fn of(&mut self, label: &str, value: &str, number: u64) {
+        self.of_all(&[(label, value)], &number.to_string());
+    }
+
+    /// A value with several labels.
+    pub(crate) fn of_all(&mut self, labels: &[(&str, &str)], number: &str) {
+        let label = |(label, value): &(&str, &str)| {
+            let value = value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+            format!("{label}=\"{value}\"")
+        };
+        let labels: Vec<String> = labels.iter().map(label).collect();
+        let _ = writeln!(self.text, "{}{{{}}} {number}", self.name, labels.join(","));
     }
 }
 

@@ -73,12 +73,16 @@ impl Port {
     ) -> Result<(), Reason> {
         self.follow();
         let via = self.table.member(to).and_then(|member| member.via).ok_or(Reason::NoRoute)?;
-        let next_hop = self.table.neighbour(via).ok_or(Reason::NoRoute)?.tag;
+        let next = self.table.neighbour(via).ok_or(Reason::NoRoute)?;
+        let (next_hop, is_radio) = (next.tag, next.is_radio);
         self.make_room(via, frame_bytes);
         let own = self.table.own();
         let frame = self.frames.get_mut(self.filled..).and_then(|room| room.get_mut(..frame_bytes));
         let frame = frame.ok_or(Reason::Malformed)?;
         fill(frame)?;
+        if is_radio {
+            return self.shared.to_radio(frame);
+        }
         let frame = FrameAtHop::parse(frame, own).map_err(|_| Reason::Malformed)?;
         frame.pass_on(next_hop).map_err(|_| Reason::HopLimit)?;
         self.filled_one(via, frame_bytes);
@@ -87,17 +91,29 @@ impl Port {
 
     fn try_push(&mut self, bytes: &mut [u8]) -> Result<(), Reason> {
         self.follow();
-        let frame = FrameAtHop::parse(bytes, self.table.own()).map_err(|_| Reason::Malformed)?;
+        let table = Arc::clone(&self.table);
+        let frame = FrameAtHop::parse(bytes, table.own()).map_err(|_| Reason::Malformed)?;
         let to = frame.header().destination();
         if to == PeerTag::BROADCAST {
-            frame.pass_on(PeerTag::BROADCAST).map_err(|_| Reason::HopLimit)?;
-            let count = self.table.neighbours().len() as NeighbourIndex;
-            return (0..count).try_for_each(|to| self.add(to, bytes));
+            return self.push_to_all(&table, bytes);
         }
-        let via = self.table.member(to).and_then(|member| member.via).ok_or(Reason::NoRoute)?;
-        let next = self.table.neighbour(via).ok_or(Reason::NoRoute)?;
+        let via = table.member(to).and_then(|member| member.via).ok_or(Reason::NoRoute)?;
+        let next = table.neighbour(via).ok_or(Reason::NoRoute)?;
+        if next.is_radio {
+            return self.shared.to_radio(bytes);
+        }
         frame.pass_on(next.tag).map_err(|_| Reason::HopLimit)?;
         self.add(via, bytes)
+    }
+
+    fn push_to_all(&mut self, table: &Table, bytes: &mut [u8]) -> Result<(), Reason> {
+        if self.shared.has_radio() {
+            self.shared.to_radio(bytes)?;
+        }
+        let frame = FrameAtHop::parse(bytes, table.own()).map_err(|_| Reason::Malformed)?;
+        frame.pass_on(PeerTag::BROADCAST).map_err(|_| Reason::HopLimit)?;
+        let wires = table.neighbours().iter().enumerate().filter(|(_, one)| !one.is_radio);
+        wires.map(|(to, _)| to as NeighbourIndex).try_for_each(|to| self.add(to, bytes))
     }
 
     /// Goes on with the newest table.

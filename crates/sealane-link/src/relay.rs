@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use parking_lot::Mutex;
 use sealane_frame::PeerTag;
+use sealane_mesh::Mesh;
 
 use crate::capture::Tap;
 use crate::config::{Config, LinkConfig};
@@ -18,8 +19,11 @@ use crate::outlet::Outlet;
 use crate::partial::Partial;
 use crate::port::Port;
 use crate::reload::{Change, Reloads};
+use crate::routing::{
+    Driver, Everyone, Found, Gate, Lane, Machine, Router, Routing, RoutingStatus, Task,
+};
 use crate::status::Watch;
-use crate::table::Table;
+use crate::table::{Own, Table};
 use crate::worker::Worker;
 use crate::{LinkError, RelayCard};
 
@@ -29,6 +33,8 @@ pub struct Relay {
     shared: Arc<Shared>,
     opened: Arc<[Link]>,
     threads: Vec<JoinHandle<()>>,
+    /// The thread of the machine that routes, which ends last.
+    driver: Option<JoinHandle<()>>,
 }
 
 /// What comes for this machine itself.
@@ -45,10 +51,22 @@ pub enum Arrival<'a> {
 /// Takes what comes for this machine, on the thread of the link, or says why not.
 pub type Take = Box<dyn Fn(Arrival<'_>) -> Result<(), Reason> + Send + Sync>;
 
-/// A member beside the relay: its address, and what takes its frames.
-pub(crate) struct End {
-    tag: PeerTag,
-    pub(crate) take: Take,
+/// A member beside the relay.
+pub struct End {
+    /// Its address.
+    pub tag: PeerTag,
+    /// What takes its frames, and those to everybody.
+    pub take: Take,
+}
+
+/// What runs beside the relay on its machine.
+#[derive(Debug, Default)]
+pub struct Beside {
+    /// A member that takes frames.
+    pub end: Option<End>,
+    /// The machine that finds neighbours and routes: needed where the configuration has
+    /// `[routing]`.
+    pub machine: Option<Machine>,
 }
 
 /// What the threads of a relay share.
@@ -56,6 +74,10 @@ pub(crate) struct End {
 pub(crate) struct Shared {
     /// The member, if this is its machine.
     pub(crate) end: Option<End>,
+    /// The machine that finds neighbours and routes.
+    pub(crate) routing: Option<Arc<Routing>>,
+    /// What the table is made of.
+    plan: Mutex<Plan>,
     table: Mutex<Arc<Table>>,
     /// Counts the tables, so that a thread sees without a lock that it has the newest.
     version: AtomicU64,
@@ -69,6 +91,14 @@ pub(crate) struct Shared {
     ends: AtomicBool,
 }
 
+/// What a table is made of.
+#[derive(Debug)]
+struct Plan {
+    config: Config,
+    cards: Vec<RelayCard>,
+    found: Found,
+}
+
 impl Relay {
     /// Opens the links and begins to relay.
     ///
@@ -76,7 +106,7 @@ impl Relay {
     ///
     /// [`LinkError::ConfigValue`], [`LinkError::UnknownMember`], [`LinkError::Open`].
     pub fn start(config: &Config, cards: &[RelayCard]) -> Result<Relay, LinkError> {
-        Self::open(config, cards, None)
+        Self::open(config, cards, Beside::default())
     }
 
     /// The same for a member's machine: `take` gets the frames that are for the address `own`.
@@ -90,22 +120,53 @@ impl Relay {
         own: PeerTag,
         take: Take,
     ) -> Result<Relay, LinkError> {
-        Self::open(config, cards, Some(End { tag: own, take }))
+        let end = Some(End { tag: own, take });
+        Self::open(config, cards, Beside { end, machine: None })
     }
 
-    fn open(config: &Config, cards: &[RelayCard], end: Option<End>) -> Result<Relay, LinkError> {
-        let table = Table::new(config, cards, end.as_ref().map(|end| end.tag))?;
+    /// The same with all that may run beside a relay.
+    ///
+    /// # Errors
+    ///
+    /// As [`Relay::start`].
+    pub fn open(config: &Config, cards: &[RelayCard], beside: Beside) -> Result<Relay, LinkError> {
+        let Beside { end, machine } = beside;
+        let end_tag = end.as_ref().map(|end| end.tag);
+        let (mesh, routing) = machine_of(config, cards, end_tag, machine)?.unzip();
+        let own = own_of(end_tag, routing.as_deref());
+        let table = Table::new(config, cards, own, &Found::default())?;
         let opened = config.links.iter().map(|link| Link::open(link, config.memory.as_ref()));
         let links: Arc<[Link]> = opened.collect::<Result<Vec<_>, _>>()?.into();
-        let shared = Arc::new(Shared::new(table, end, &config.links));
-        let threads = config.links.iter().enumerate().map(|(index, link)| {
-            let worker = Worker::new(Arc::clone(&shared), Arc::clone(&links), index);
-            let thread = std::thread::Builder::new().name(format!("link-{}", link.name));
-            let spawned = thread.spawn(|| worker.run());
-            spawned.map_err(|cause| LinkError::Open { link: link.name.clone(), cause })
-        });
-        let threads = threads.collect::<Result<Vec<_>, _>>().inspect_err(|_| shared.stop())?;
-        Ok(Relay { shared, opened: links, threads })
+        let plan = Plan { config: config.clone(), cards: cards.to_vec(), found: Found::default() };
+        let shared = Arc::new(Shared::new(table, end, routing.clone(), plan));
+        let mut relay = Relay { shared, opened: links, threads: vec![], driver: None };
+        for index in 0..config.links.len() {
+            relay.spawn(config, index)?;
+        }
+        if let Some((mesh, routing)) = mesh.zip(routing) {
+            let (shared, links) = (&relay.shared, &relay.opened);
+            let driver = Driver::new(mesh, shared, &routing, links, &config.links);
+            relay.driver = Some(spawn("routing", || driver.run())?);
+        }
+        Ok(relay)
+    }
+
+    /// Starts the threads of a link. They end with this.
+    fn spawn(&mut self, config: &Config, index: usize) -> Result<(), LinkError> {
+        let Some(link) = config.links.get(index) else { return Ok(()) };
+        let (shared, links) = (Arc::clone(&self.shared), Arc::clone(&self.opened));
+        let worker = Worker::new(Arc::clone(&shared), Arc::clone(&links), index);
+        self.threads.push(spawn(&link.name, || worker.run())?);
+        let everybody = Everyone::new(shared, links, index);
+        if let Some(everybody) = everybody {
+            self.threads.push(spawn(&link.name, || everybody.run())?);
+        }
+        Ok(())
+    }
+
+    /// A hold on the machine that routes, if there is one.
+    pub fn router(&self) -> Option<Router> {
+        self.shared.routing.clone().map(Router::new)
     }
 
     /// Goes on with other neighbours, routes and cards. What arrives meanwhile is decided by the
@@ -115,12 +176,7 @@ impl Relay {
     ///
     /// As [`Relay::start`], and [`LinkError::LinksChanged`]; it goes on as it was then.
     pub fn reload(&self, config: &Config, cards: &[RelayCard]) -> Result<Change, LinkError> {
-        let own = self.shared.end.as_ref().map(|end| end.tag);
-        let table = match config.links == self.shared.links {
-            true => Table::new(config, cards, own),
-            false => Err(LinkError::LinksChanged),
-        };
-        let change = table.map(|table| self.shared.swap(table))?;
+        let change = self.shared.follow(config, cards)?;
         self.shared.reloads.lock().take(Ok(change));
         Ok(change)
     }
@@ -164,25 +220,72 @@ impl Relay {
     }
 
     /// Takes what has come, sends it on, and ends. Gives what was carried and dropped in all.
-    pub fn stop(self) -> Tally {
-        self.shared.stop();
-        for thread in self.threads {
-            // A thread that has panicked has said so on standard error.
-            let _ = thread.join();
-        }
+    pub fn stop(mut self) -> Tally {
+        self.end();
         self.shared.tap.finish();
         self.shared.counters.tally()
     }
+
+    fn end(&mut self) {
+        self.shared.stop();
+        for thread in self.threads.drain(..) {
+            // A thread that has panicked has said so on standard error.
+            let _ = thread.join();
+        }
+        // What links have brought it last is done first.
+        self.shared.routing.iter().for_each(|routing| routing.intake.end());
+        let _ = self.driver.take().map(JoinHandle::join);
+    }
+}
+
+impl Drop for Relay {
+    /// A relay that did not start whole leaves nothing running.
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, LinkError> {
+    let thread = std::thread::Builder::new().name(format!("link-{name}"));
+    thread.spawn(work).map_err(|cause| LinkError::Open { link: name.to_owned(), cause })
+}
+
+/// The machine of a configuration that finds neighbours, and what others share with it.
+fn machine_of(
+    config: &Config,
+    cards: &[RelayCard],
+    end: Option<PeerTag>,
+    machine: Option<Machine>,
+) -> Result<Option<(Mesh, Arc<Routing>)>, LinkError> {
+    let value = |what: &str| Err(LinkError::ConfigValue(what.to_owned()));
+    let Some(routing) = &config.routing else { return Ok(None) };
+    let Some(machine) = machine else {
+        return value("routing: the keys of the mesh's group are missing");
+    };
+    let group = machine.keys.tag;
+    if cards.iter().any(|card| card.group() == group) {
+        return value("routing.group: a mesh is a group of its own, and a card is of this one");
+    }
+    let mesh = Driver::machine(config, machine, end)?;
+    let first = RoutingStatus::new(group, &mesh, routing.role());
+    let routing = Routing::new(group, mesh.tag(), &config.links, first);
+    Ok(Some((mesh, Arc::new(routing))))
+}
+
+/// The addresses of a machine: in hops it has the one of the mesh's group, if it is of one.
+fn own_of(end: Option<PeerTag>, routing: Option<&Routing>) -> Own {
+    Own { hop: routing.map(|routing| routing.tag).or(end), end }
 }
 
 #[cfg(test)]
 impl Relay {
     /// The worker of the first link, which runs as it is told.
     pub(crate) fn by_hand(config: &Config, cards: &[RelayCard]) -> Result<Worker, LinkError> {
-        let table = Table::new(config, cards, None)?;
+        let table = Table::new(config, cards, Own::default(), &Found::default())?;
         let opened = config.links.iter().map(|link| Link::open(link, config.memory.as_ref()));
         let links: Arc<[Link]> = opened.collect::<Result<Vec<_>, _>>()?.into();
-        Ok(Worker::new(Arc::new(Shared::new(table, None, &config.links)), links, 0))
+        let plan = Plan { config: config.clone(), cards: cards.to_vec(), found: Found::default() };
+        Ok(Worker::new(Arc::new(Shared::new(table, None, None, plan)), links, 0))
     }
 }
 
@@ -196,20 +299,72 @@ impl std::fmt::Debug for End {
 const OWN_FRAGMENTS: u16 = 0x0800;
 
 impl Shared {
-    fn new(table: Table, end: Option<End>, links: &[LinkConfig]) -> Self {
+    fn new(table: Table, end: Option<End>, routing: Option<Arc<Routing>>, plan: Plan) -> Self {
+        let links = plan.config.links.clone();
         Self {
             end,
+            routing,
+            plan: Mutex::new(plan),
             table: Mutex::new(Arc::new(table)),
             version: AtomicU64::new(0),
             floods: Mutex::new(Floods::new()),
             counters: Counters::default(),
             tap: Arc::default(),
             partial: Partial::new(links.len()),
-            links: links.to_vec(),
+            links,
             reloads: Mutex::default(),
             started: Instant::now(),
             ends: AtomicBool::new(false),
         }
+    }
+
+    /// Goes on with another configuration, and what was found until now.
+    fn follow(&self, config: &Config, cards: &[RelayCard]) -> Result<Change, LinkError> {
+        let mut plan = self.plan.lock();
+        if config.links != self.links || config.routing != plan.config.routing {
+            return Err(LinkError::LinksChanged);
+        }
+        let table = Table::new(config, cards, self.own(), &plan.found)?;
+        let change = self.swap(table);
+        (plan.config, plan.cards) = (config.clone(), cards.to_vec());
+        Ok(change)
+    }
+
+    /// Goes on with what the machine that routes has found.
+    pub(crate) fn publish(&self, found: Found) {
+        let mut plan = self.plan.lock();
+        // The configuration was taken before: only what was found is another.
+        if let Ok(table) = Table::new(&plan.config, &plan.cards, self.own(), &found) {
+            self.swap(table);
+        }
+        plan.found = found;
+    }
+
+    fn own(&self) -> Own {
+        own_of(self.end.as_ref().map(|end| end.tag), self.routing.as_deref())
+    }
+
+    /// The way of a link's thread to the machine that routes.
+    pub(crate) fn gate(&self, link: usize) -> Option<Gate> {
+        let routing = Arc::clone(self.routing.as_ref()?);
+        let config = self.links.get(link).filter(|link| link.discovery.is_some())?;
+        Some(Gate::new(routing, link, config))
+    }
+
+    /// Whether some frames leave by radios.
+    pub(crate) fn has_radio(&self) -> bool {
+        self.routing.as_ref().is_some_and(|routing| routing.has_radio)
+    }
+
+    /// Whether the machine that routes is told what has come to this one.
+    pub(crate) fn counts_arrivals(&self) -> bool {
+        self.routing.as_ref().is_some_and(|routing| routing.is_gateway)
+    }
+
+    /// Hands a frame to the machine that routes, which sends it by a radio.
+    pub(crate) fn to_radio(&self, frame: &[u8]) -> Result<(), Reason> {
+        let routing = self.routing.as_ref().ok_or(Reason::NoRoute)?;
+        routing.intake.put(Lane::Data, Task::Data { frame: frame.into() })
     }
 
     fn swap(&self, mut table: Table) -> Change {

@@ -11,6 +11,7 @@ use crate::capture::CaptureTally;
 use crate::counters::Tally;
 use crate::relay::Shared;
 use crate::reload::Reloads;
+use crate::routing::RoutingStatus;
 use crate::table::Route;
 use crate::traffic::NeighbourTally;
 
@@ -32,8 +33,9 @@ pub struct Status {
     pub tally: Tally,
     /// The groups that it relays for.
     pub groups: Vec<GroupStatus>,
-    /// The neighbours, in the order of the configuration: at most
-    /// [`MAX_NEIGHBOURS`](crate::limits::MAX_NEIGHBOURS).
+    /// The neighbours, in the order of the configuration, and behind them those that were found: at
+    /// most [`MAX_NEIGHBOURS`](crate::limits::MAX_NEIGHBOURS), and
+    /// [`MAX_MESH_NEIGHBOURS`](sealane_mesh::limits::MAX_MESH_NEIGHBOURS).
     pub neighbours: Vec<NeighbourStatus>,
     /// The routes, in the order of the configuration.
     pub routes: Vec<Route>,
@@ -45,6 +47,8 @@ pub struct Status {
     pub reloads: Reloads,
     /// What was captured, if anything is to be.
     pub capture: Option<CaptureTally>,
+    /// The machine that finds neighbours and routes, if there is one.
+    pub routing: Option<Arc<RoutingStatus>>,
 }
 
 /// A group as a relay knows it.
@@ -107,6 +111,7 @@ impl Watch {
             partial_bytes: shared.partial.held(),
             reloads: shared.reloads(),
             capture: shared.tap.tally(),
+            routing: shared.routing.as_ref().map(|routing| routing.status()),
         }
     }
 }

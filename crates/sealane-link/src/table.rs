@@ -1,13 +1,15 @@
 //! What a machine knows of its surroundings: made once, then only read, and swapped as a whole.
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use sealane_frame::{GroupTag, PeerTag};
 
 use crate::address::Address;
-use crate::config::{Config, NeighbourConfig, RouteConfig, Target, Who};
-use crate::limits::MAX_RELAY_GROUPS;
+use crate::config::{Config, LinkConfig, NeighbourConfig, RouteConfig, Target, Who};
+use crate::limits::{MAX_RELAY_GROUPS, NEIGHBOUR_FRAMES_PER_SECOND};
+use crate::routing::{Found, FoundNeighbour};
 use crate::status::GroupStatus;
 use crate::traffic::Traffic;
 use crate::{LinkError, RelayCard};
@@ -20,6 +22,8 @@ pub(crate) struct Neighbour {
     pub(crate) link: usize,
     pub(crate) address: Address,
     pub(crate) frames_per_second: u32,
+    /// It is reached by the machine that routes alone.
+    pub(crate) is_radio: bool,
     /// What came from it and went to it.
     pub(crate) traffic: Arc<Traffic>,
 }
@@ -40,6 +44,7 @@ pub(crate) type NeighbourIndex = u16;
 #[derive(Debug)]
 pub(crate) struct Table {
     own: PeerTag,
+    end: PeerTag,
     neighbours: Vec<Neighbour>,
     by_address: HashMap<(usize, Address), NeighbourIndex>,
     members: Members,
@@ -48,8 +53,8 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// The table of a configuration and the cards that it names. `own` is the address of a machine
-    /// that is a member; a relay's stands in its configuration.
+    /// The table of a configuration and the cards that it names, and of what the machine that
+    /// routes has found.
     ///
     /// # Errors
     ///
@@ -57,25 +62,37 @@ impl Table {
     pub(crate) fn new(
         config: &Config,
         cards: &[RelayCard],
-        own: Option<PeerTag>,
+        own: Own,
+        found: &Found,
     ) -> Result<Self, LinkError> {
         let value = |what: &str| LinkError::ConfigValue(what.to_owned());
         check(cards)?;
         let configured = config.tag.map(|who| find(cards, who)).transpose()?;
-        let own = own.or(configured).ok_or_else(|| value("tag: a relay needs an own address"))?;
+        let Own { hop, end } = own;
+        let own = hop.or(configured).ok_or_else(|| value("tag: a relay needs an own address"))?;
         if configured.is_some_and(|tag| tag != own) {
             return Err(value("tag: it is not the address of this member"));
         }
+        let end = end.unwrap_or(own);
         let (mut neighbours, mut by_address) = (Vec::new(), HashMap::new());
         for (index, one) in config.neighbours.iter().enumerate() {
             let neighbour = neighbour(config, cards, one)?;
-            if neighbour.tag == own {
+            if neighbour.tag == own || neighbour.tag == end {
                 return Err(value("neighbour: its tag is the own one"));
             }
             by_address.insert((neighbour.link, neighbour.address), index as NeighbourIndex);
             neighbours.push(neighbour);
         }
-        let members = members(config, cards, own)?;
+        for one in &found.neighbours {
+            let index = neighbours.len() as NeighbourIndex;
+            // What the configuration says of an address holds.
+            if let Entry::Vacant(free) = by_address.entry((one.link, one.address)) {
+                free.insert(index);
+                neighbours.push(found_neighbour(config, one));
+            }
+        }
+        let ways = Ways { config, found, neighbours: &neighbours };
+        let members = members(&ways, cards, [own, end])?;
         let group = |card: &RelayCard| GroupStatus {
             tag: card.group(),
             epoch: card.epoch(),
@@ -85,13 +102,14 @@ impl Table {
             |route: &RouteConfig| Route { to: route.to.to_string(), via: route.via.clone() };
         let groups = cards.iter().map(group).collect();
         let routes = config.routes.iter().map(route).collect();
-        Ok(Self { own, neighbours, by_address, members, groups, routes })
+        Ok(Self { own, end, neighbours, by_address, members, groups, routes })
     }
 
     /// Goes on with the counts of those who were neighbours before.
     pub(crate) fn go_on_counting(&mut self, before: &Table) {
         for one in &mut self.neighbours {
-            if let Some(known) = before.neighbours.iter().find(|known| known.tag == one.tag) {
+            let is_same = |known: &&Neighbour| (known.tag, known.link) == (one.tag, one.link);
+            if let Some(known) = before.neighbours.iter().find(is_same) {
                 one.traffic = Arc::clone(&known.traffic);
             }
         }
@@ -115,7 +133,12 @@ impl Table {
         self.own
     }
 
-    /// The neighbours, in the order of the configuration.
+    /// The address of the member whose machine this is; the own one where it is nobody's.
+    pub(crate) fn end(&self) -> PeerTag {
+        self.end
+    }
+
+    /// The neighbours, in the order of the configuration; behind them those that were found.
     pub(crate) fn neighbours(&self) -> &[Neighbour] {
         &self.neighbours
     }
@@ -228,12 +251,54 @@ fn neighbour(
 ) -> Result<Neighbour, LinkError> {
     let link = config.links.iter().position(|link| link.name == one.link).unwrap_or_default();
     let (address, frames_per_second) = (one.address, one.frames_per_second);
-    let (name, traffic) = (one.name.clone(), Arc::default());
-    Ok(Neighbour { name, tag: find(cards, one.tag)?, link, address, frames_per_second, traffic })
+    let (name, traffic, is_radio) = (one.name.clone(), Arc::default(), false);
+    let tag = find(cards, one.tag)?;
+    Ok(Neighbour { name, tag, link, address, frames_per_second, is_radio, traffic })
+}
+
+fn found_neighbour(config: &Config, one: &FoundNeighbour) -> Neighbour {
+    let link = config.links.get(one.link);
+    let name = link.map(|link| link.name.as_str()).unwrap_or_default();
+    Neighbour {
+        name: format!("slot {} on {name}", one.slot),
+        tag: one.tag,
+        link: one.link,
+        address: one.address,
+        frames_per_second: NEIGHBOUR_FRAMES_PER_SECOND,
+        is_radio: link.is_some_and(LinkConfig::is_radio),
+        traffic: Arc::default(),
+    }
+}
+
+/// What says who takes what is for whom.
+struct Ways<'t> {
+    config: &'t Config,
+    found: &'t Found,
+    neighbours: &'t [Neighbour],
+}
+
+impl Ways<'_> {
+    /// The neighbour that was found to take what is for a member.
+    fn found(&self, to: PeerTag) -> Option<NeighbourIndex> {
+        let via = self.found.ways.get(&to)?;
+        let is_via = |one: &Neighbour| (one.link, one.tag) == (via.link, via.tag);
+        let at = self.neighbours.iter().position(is_via)?;
+        NeighbourIndex::try_from(at).ok()
+    }
+}
+
+/// The addresses of this machine.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Own {
+    /// The one that hops know; that of the configuration where there is none.
+    pub(crate) hop: Option<PeerTag>,
+    /// That of the member whose machine this is.
+    pub(crate) end: Option<PeerTag>,
 }
 
 /// All members with their routes.
-fn members(config: &Config, cards: &[RelayCard], own: PeerTag) -> Result<Members, LinkError> {
+fn members(ways: &Ways<'_>, cards: &[RelayCard], own: [PeerTag; 2]) -> Result<Members, LinkError> {
+    let Ways { config, .. } = ways;
     let (mut routes, mut rest) = (HashMap::new(), None);
     for route in &config.routes {
         let value = |what: String| LinkError::ConfigValue(what);
@@ -251,14 +316,16 @@ fn members(config: &Config, cards: &[RelayCard], own: PeerTag) -> Result<Members
             )));
         }
     }
-    if routes.contains_key(&own) {
+    if own.iter().any(|own| routes.contains_key(own)) {
         return Err(LinkError::ConfigValue("route: it leads to this machine itself".to_owned()));
     }
     let mut all = Vec::new();
     for card in cards {
         let group = card.group();
         all.extend(card.members().map(|(_, tag)| {
-            let via = routes.remove(&tag).or(rest).filter(|_| tag != own);
+            // A route that names a member wins over what was found, and that over one for the rest.
+            let via = routes.remove(&tag).or_else(|| ways.found(tag)).or(rest);
+            let via = via.filter(|_| !own.contains(&tag));
             Member { tag, group, via }
         }));
     }
@@ -292,13 +359,15 @@ mod tests {
     }
 
     fn refused(rest: &str, cards: &[RelayCard]) -> String {
-        Table::new(&config(rest), cards, None).unwrap_err().to_string()
+        Table::new(&config(rest), cards, Own::default(), &Found::default()).unwrap_err().to_string()
     }
 
     #[test]
     fn the_nearest_route_wins_and_others_take_the_rest() {
         let rest = "[[route]]\nto = \"slot 9\"\nvia = \"a\"\n[[route]]\nto = \"*\"\nvia = \"b\"\n";
-        let table = Table::new(&config(rest), &[card(7, 0..200)], None).unwrap();
+        let table =
+            Table::new(&config(rest), &[card(7, 0..200)], Own::default(), &Found::default())
+                .unwrap();
         for slot in 0..200 {
             let expected = if slot == 9 { tag(1) } else { tag(2) };
             let via = table.member(tag(slot)).unwrap().via.unwrap();
@@ -325,10 +394,36 @@ mod tests {
         assert!(together(card(7, 0..9), card(8, 8..10)).contains("two places"));
         assert!(refused("", &[]).contains("not 0"));
         let nobody = Config::parse("version = 1").unwrap();
-        let untagged = Table::new(&nobody, &[], None).unwrap_err().to_string();
+        let untagged =
+            Table::new(&nobody, &[], Own::default(), &Found::default()).unwrap_err().to_string();
         assert!(untagged.contains("an own address"), "{untagged}");
-        let other = Table::new(&config(""), &one, Some(tag(0))).unwrap_err().to_string();
+        let other =
+            Table::new(&config(""), &one, Own { hop: Some(tag(0)), end: None }, &Found::default())
+                .unwrap_err()
+                .to_string();
         assert!(other.contains("not the address of this member"), "{other}");
+    }
+
+    #[test]
+    fn a_named_route_wins_over_what_was_found_and_that_over_the_rest() {
+        let rest = "[[route]]\nto = \"slot 9\"\nvia = \"a\"\n[[route]]\nto = \"*\"\nvia = \"b\"\n";
+        let neighbour = |number: u16, port: u16| FoundNeighbour {
+            slot: number,
+            tag: tag(number as u8),
+            link: 0,
+            address: Address::Udp(([127, 0, 0, 1], port).into()),
+        };
+        let via = |number| crate::routing::Via { link: 0, tag: tag(number) };
+        // The second one is where the configuration has another neighbour.
+        let neighbours = vec![neighbour(0xe0, 9), neighbour(0xe1, 2)];
+        let ways = [(tag(7), via(0xe0)), (tag(8), via(0xe1)), (tag(9), via(0xe0))].into();
+        let found = Found { neighbours, ways };
+        let table = Table::new(&config(rest), &[card(7, 0..10)], Own::default(), &found).unwrap();
+        let takes =
+            |slot| table.neighbour(table.member(tag(slot)).unwrap().via.unwrap()).unwrap().tag;
+        assert_eq!([takes(7), takes(8), takes(9), takes(3)], [tag(0xe0), tag(2), tag(1), tag(2)]);
+        assert_eq!(table.neighbours().len(), 3);
+        assert_eq!(table.at(0, "127.0.0.1:2".parse().unwrap()), Some(0));
     }
 
     #[test]

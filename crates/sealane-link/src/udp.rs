@@ -9,6 +9,7 @@ use quinn_udp::{RecvMeta, Transmit, UdpSocketState};
 use rustix::net::sockopt::{self, Ipv4PathMtuDiscovery, Ipv6PathMtuDiscovery};
 
 use crate::address::Address;
+use crate::everybody::Everybody;
 use crate::inbox::{Arrived, BATCHES, Inbox};
 use crate::link::Sent;
 
@@ -19,19 +20,56 @@ pub struct UdpLink {
     state: UdpSocketState,
     address: SocketAddr,
     unit_bytes: usize,
+    /// Where all machines of the link are reached, and what they send there is received.
+    everybody: Option<Everybody>,
 }
 
 /// What may wait in the kernel, on its way in or out.
 const QUEUE_BYTES: usize = 8 << 20;
 
 impl UdpLink {
-    pub(crate) fn open(address: SocketAddr, unit_bytes: usize) -> io::Result<Self> {
+    pub(crate) fn open(
+        address: SocketAddr,
+        unit_bytes: usize,
+        multicast: Option<SocketAddr>,
+    ) -> io::Result<Self> {
         let socket = UdpSocket::bind(address)?;
         let state = UdpSocketState::new((&socket).into())?;
         keep_whole(&socket, &address)?;
         enlarge(&socket);
         let address = socket.local_addr()?;
-        Ok(Self { socket, state, address, unit_bytes })
+        let join = |group| Everybody::open(address, group, &socket);
+        let everybody = multicast.map(join).transpose()?;
+        Ok(Self { socket, state, address, unit_bytes, everybody })
+    }
+
+    /// Sends a unit to all machines of the link.
+    pub(crate) fn send_all(&self, unit: &[u8]) -> Sent {
+        match &self.everybody {
+            Some(everybody) => self.send(everybody.address(), unit, unit.len()),
+            None => Sent { bytes: 0, stopped: Some(io::ErrorKind::AddrNotAvailable.into()) },
+        }
+    }
+
+    /// Where all machines of the link are reached.
+    pub(crate) fn everybody(&self) -> Option<SocketAddr> {
+        self.everybody.as_ref().map(Everybody::address)
+    }
+
+    /// Receives a unit that was sent to all machines of the link; waits a while for it.
+    pub(crate) fn receive_all(&self, unit: &mut [u8]) -> io::Result<Option<(SocketAddr, usize)>> {
+        let Some(everybody) = &self.everybody else { return Ok(None) };
+        let (bytes, from) = everybody.receive(unit)?;
+        // The own units come back, since other machines of this host are to have them too.
+        Ok((from != self.address).then_some((from, bytes)))
+    }
+
+    /// Joins those who hear what is for everybody again, if the interface was made anew.
+    pub(crate) fn rejoin(&self) -> io::Result<()> {
+        match &self.everybody {
+            Some(everybody) => everybody.rejoin(&self.socket),
+            None => Ok(()),
+        }
     }
 
     pub(crate) fn receive(&self, inbox: &mut Inbox) -> io::Result<usize> {

@@ -13,6 +13,7 @@ use crate::note::Note;
 use crate::outlet::Outlet;
 use crate::quota::Quota;
 use crate::relay::Shared;
+use crate::routing::From;
 use crate::table::{Neighbour, NeighbourIndex};
 
 /// How long nothing happens before a thread looks whether it is to end.
@@ -37,7 +38,8 @@ impl Worker {
         // Frames of different threads never share an id soon: each begins in a range of its own.
         let fragment_id = (link as u16) << 12;
         let outlet = Outlet::new(Arc::clone(&links), Arc::clone(&shared.tap), fragment_id);
-        let desk = Desk::new(Arc::clone(&shared), shared.table(), outlet);
+        let gate = shared.gate(link);
+        let desk = Desk::new(Arc::clone(&shared), shared.table(), outlet, gate);
         Self { shared, links, link, desk, inbox: Inbox::new(), quotas: Vec::new(), version }
     }
 
@@ -82,9 +84,13 @@ impl Worker {
                 capture.came(*link, from, segments, segment_bytes);
             }
             let by = desk.table.at(*link, from);
-            let Some((by, quota)) = by.zip(by.and_then(|by| quotas.get_mut(usize::from(by))))
-            else {
-                desk.outlet.tally.drop(Reason::Stranger, units as u64);
+            let known = by.zip(by.and_then(|by| quotas.get_mut(usize::from(by))));
+            let is_radio = desk.gate.as_ref().is_some_and(|gate| gate.is_radio);
+            let Some((by, quota)) = known.filter(|_| !is_radio) else {
+                desk.take_for_mesh(From { by, address: from, now_us }, segments, segment_bytes);
+                if let Some(neighbour) = by.and_then(|by| desk.table.neighbour(by)) {
+                    neighbour.traffic.came(units, bytes, 0, now_us / 1000);
+                }
                 continue;
             };
             let dropped_before = desk.outlet.tally.dropped_in_all();
@@ -97,7 +103,7 @@ impl Worker {
             }
             let taken = segments.len().min(taken * segment_bytes);
             let segments = segments.get_mut(..taken).unwrap_or_default();
-            desk.take(Brought { by, now_ms: now_us / 1000 }, segments, segment_bytes);
+            desk.take(Brought { by, address: from, now_us }, segments, segment_bytes);
             let dropped = desk.outlet.tally.dropped_in_all() - dropped_before;
             if let Some(neighbour) = desk.table.neighbour(by) {
                 neighbour.traffic.came(units, bytes, dropped, now_us / 1000);
@@ -115,12 +121,23 @@ impl Worker {
     }
 
     /// Asks the neighbours of this link that are new for announcements, and gives them those that
-    /// are held. All have their whole quota then.
+    /// are held. Those that are new have their whole quota then.
     fn greet(&mut self, before: &[Neighbour]) {
         let now_us = self.shared.now_us();
         let table = Arc::clone(&self.desk.table);
-        let quota = |one: &Neighbour| Quota::new(one.frames_per_second, now_us);
+        let quotas = std::mem::take(&mut self.quotas);
+        let quota = |one: &Neighbour| {
+            let known = before.iter().position(|known| known == one);
+            let known = known.and_then(|at| quotas.get(at)).copied();
+            known.unwrap_or_else(|| Quota::new(one.frames_per_second, now_us))
+        };
         self.quotas = table.neighbours().iter().map(quota).collect();
+        if let Some(gate) = &mut self.desk.gate {
+            gate.renew(table.neighbours().len(), now_us);
+            if gate.is_radio {
+                return;
+            }
+        }
         let here = table.neighbours().iter().enumerate().filter(|(_, one)| one.link == self.link);
         for (index, new) in here.filter(|(_, one)| !before.contains(one)) {
             let ask = Note::Ask.to_bytes();

@@ -1,8 +1,9 @@
 //! What a machine takes and gives.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use sealane_frame::GroupTag;
+use sealane_frame::{GroupTag, PeerTag};
 use sealane_seal::Slot;
 
 use crate::{Address, InterfaceId, KeptGroup, Medium, Span, Table, Urgency};
@@ -31,7 +32,8 @@ pub enum Input<'a> {
         /// What it is.
         unit: &'a [u8],
     },
-    /// A frame in the full form that was made on this machine.
+    /// A frame in the full form that was made on this machine, or that has come to it by a data
+    /// path of the driver's own.
     Data {
         /// The frame. Its hops are written here.
         frame: &'a [u8],
@@ -47,6 +49,13 @@ pub enum Input<'a> {
         group: GroupTag,
         /// The notice, as its authority has signed it.
         notice: &'a [u8],
+    },
+    /// Frames have come to this machine by a data path of the driver's own.
+    Came {
+        /// The address that sent them.
+        source: PeerTag,
+        /// How many.
+        frames: u16,
     },
     /// How busy the radio finds its channel.
     Load {
@@ -212,6 +221,8 @@ pub struct Counters {
     pub stranger: u64,
     /// Dropped: a seal, or a hop seal, that does not verify, of no member or of another epoch.
     pub unopened: u64,
+    /// Dropped: of a source of which no relay card tells.
+    pub unknown_source: u64,
     /// Dropped: here before.
     pub repeats: u64,
     /// Dropped: of the own slot or address.
@@ -239,6 +250,8 @@ pub struct Counters {
 /// A neighbour as people see it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NeighbourStatus {
+    /// Its address in the mesh.
+    pub tag: PeerTag,
     /// Who it is.
     pub slot: Slot,
     /// Where it is heard.
@@ -256,3 +269,30 @@ pub struct NeighbourStatus {
     /// Whether it is avoided, since frames vanish behind it.
     pub is_avoided: bool,
 }
+
+/// A way to a machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WayStatus {
+    /// The neighbour that told of it.
+    pub via: Slot,
+    /// The interface that it is on.
+    pub interface: InterfaceId,
+    /// How far the machine is from that neighbour.
+    pub told: u16,
+    /// What the hop to the neighbour costs, if frames may go by it.
+    pub cost: Option<u16>,
+    /// Whether it is the way in use.
+    pub is_used: bool,
+    /// Whether it is avoided, since frames vanish behind the neighbour.
+    pub is_avoided: bool,
+}
+
+impl WayStatus {
+    /// How far the machine is from here, if frames may go that way.
+    pub fn metric(&self) -> Option<u16> {
+        self.told.checked_add(self.cost?)
+    }
+}
+
+/// Whose frames a machine carries: addresses of members, each with the tag of its group.
+pub type Sources = BTreeMap<PeerTag, GroupTag>;

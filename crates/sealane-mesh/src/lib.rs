@@ -67,7 +67,7 @@ mod voice;
 pub use budget::Urgency;
 pub use config::{Address, Config, InterfaceId, Medium, Role};
 pub use error::{ERRORS, MeshError};
-pub use exchange::{Counters, Event, Input, NeighbourStatus, Output, To};
+pub use exchange::{Counters, Event, Input, NeighbourStatus, Output, Sources, To, WayStatus};
 pub use hello::{
     DISTANCE_BYTES, Distance, ECHO_BYTES, Echo, HELLO_BYTES_MIN, Hello, INFINITE, INTERVAL_STEP,
     LISTED_BYTES, Listed,

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use sealane_frame::PeerTag;
-use sealane_seal::Slot;
+use sealane_seal::{Epoch, Slot};
 
 use crate::config::ALWAYS_PPM;
 use crate::floods::Floods;
@@ -18,7 +18,7 @@ use crate::routes::{Routes, Way};
 use crate::voice::Voice;
 use crate::{
     Config, Counters, Event, Input, InterfaceId, Keys, Medium, MeshError, NeighbourStatus, Output,
-    Rekeyed, Role, Span, Table, Time, Urgency,
+    Rekeyed, Role, Sources, Span, Table, Time, Urgency, WayStatus,
 };
 
 mod carry;
@@ -51,6 +51,8 @@ pub struct Mesh {
     requests: VecDeque<(Request, Time)>,
     floods: Floods,
     reports: Reports,
+    /// Whose frames are carried, each with its group; where there is none, everybody's.
+    sources: Option<Arc<Sources>>,
     report_at: Option<Time>,
     /// Ways have to be chosen anew.
     is_stale: bool,
@@ -96,6 +98,7 @@ impl Mesh {
             own_raised: start,
             requests: VecDeque::new(),
             reports: Reports::default(),
+            sources: None,
             report_at: is_gateway.then_some(start + Span::seconds(1)),
             is_stale: false,
             stale: BTreeSet::new(),
@@ -124,6 +127,7 @@ impl Mesh {
                 // It is counted where it is refused.
                 let _ = self.take_notice(group, notice);
             }
+            Input::Came { source, frames } => self.came(source, frames),
             Input::Load { interface, busy_ppm } => {
                 if let Some(interface) = self.interfaces.get_mut(&interface) {
                     interface.load = (busy_ppm.min(ALWAYS_PPM) / 3922).min(255) as u8;
@@ -134,6 +138,12 @@ impl Mesh {
         self.tick();
         self.settle();
         debug_assert!(self.is_bounded(), "memory is bounded, whatever comes");
+    }
+
+    /// Carries no frames from now on but those of these sources, each of its group. Without this
+    /// call those of everybody are carried.
+    pub fn set_sources(&mut self, sources: Arc<Sources>) {
+        self.sources = Some(sources);
     }
 
     /// When [`Input::Tick`] is due. Later is allowed, and earlier does no harm.
@@ -175,6 +185,7 @@ impl Mesh {
     /// The neighbours, by interface and slot.
     pub fn neighbours(&self) -> Vec<NeighbourStatus> {
         let status = |one: &Neighbour| NeighbourStatus {
+            tag: one.tag,
             slot: one.id.slot,
             interface: one.id.interface,
             address: one.address,
@@ -185,6 +196,27 @@ impl Mesh {
             is_avoided: one.is_blamed(self.now),
         };
         self.neighbours.values().map(status).collect()
+    }
+
+    /// The ways to a machine that are known, the one in use first.
+    pub fn ways(&self, to: Slot) -> Vec<WayStatus> {
+        let Some(destination) = self.routes.get(to) else { return vec![] };
+        let status = |(via, told): (LinkId, u16)| WayStatus {
+            via: via.slot,
+            interface: via.interface,
+            told,
+            cost: self.neighbours.get(&via).and_then(Neighbour::cost),
+            is_used: destination.selected.is_some_and(|selected| selected.via == via),
+            is_avoided: self.neighbours.get(&via).is_some_and(|one| one.is_blamed(self.now)),
+        };
+        let mut ways: Vec<_> = destination.ways().map(status).collect();
+        ways.sort_by_key(|way| (!way.is_used, way.metric()));
+        ways
+    }
+
+    /// The newest epoch of the mesh's group that is held.
+    pub fn epoch(&self) -> Epoch {
+        self.voice.epochs().newest()
     }
 
     /// The machine's slot.

@@ -50,10 +50,10 @@ const NEARLY_ALL: u32 = 8;
 const MISSED: u8 = 2;
 
 impl Reports {
-    /// A frame of a machine has come to this gateway.
-    pub(crate) fn came(&mut self, of: Slot) {
+    /// Frames of a machine have come to this gateway.
+    pub(crate) fn came(&mut self, of: Slot, frames: u16) {
         let came = self.came.entry(of).or_default();
-        came.total = came.total.wrapping_add(1);
+        came.total = came.total.wrapping_add(frames);
     }
 
     /// A frame of this machine goes to a gateway.
@@ -144,10 +144,10 @@ mod tests {
             for _ in 0..20 {
                 sender.sent(slot(0), via(1));
                 if round < 3 {
-                    gateway.came(slot(7));
+                    gateway.came(slot(7), 1);
                 }
             }
-            gateway.came(slot(8));
+            gateway.came(slot(8), 1);
             let report = gateway.next(5);
             assert!(report.is_complete);
             blamed.push(sender.hear(slot(0), slot(7), &report).is_some());
@@ -163,7 +163,7 @@ mod tests {
             for frame in 0..24 {
                 sender.sent(slot(0), via(1));
                 if frame % 6 == 0 {
-                    gateway.came(slot(7));
+                    gateway.came(slot(7), 1);
                 }
             }
             let report = gateway.next(5);
@@ -186,7 +186,7 @@ mod tests {
     fn a_report_counts_those_first_who_sent_most() {
         let mut gateway = Reports::default();
         for number in 0..40_u16 {
-            (0..=number).for_each(|_| gateway.came(slot(number)));
+            (0..=number).for_each(|_| gateway.came(slot(number), 1));
         }
         let first = gateway.next(1);
         assert_eq!((first.is_complete, first.counts.len()), (false, MAX_REPORTED));

@@ -138,6 +138,11 @@ impl Destination {
         self.candidates.len()
     }
 
+    /// The ways that are known: the neighbour, and how far it told to be.
+    pub(crate) fn ways(&self) -> impl Iterator<Item = (LinkId, u16)> + '_ {
+        self.candidates.iter().map(|one| (one.via, one.metric))
+    }
+
     fn hear(&mut self, via: LinkId, distance: Distance, until: Time) -> Heard {
         let Distance { sequence, metric, .. } = distance;
         let known = self.candidates.iter().position(|one| one.via == via);

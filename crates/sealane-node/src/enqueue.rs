@@ -60,6 +60,7 @@ async fn append(app: &App, request: Request, is_batch: bool) -> Result<Appended,
         Some(Once::Content) => {
             Some(IdempotencyKey::of_content(&asked.envelopes, &enqueue.envelopes))
         }
+        Some(Once::Each) => Some(IdempotencyKey::of_each(&asked.envelopes, &enqueue.envelopes)),
     };
     if pass.has_token() {
         let count = enqueue.envelopes.len();
@@ -74,6 +75,8 @@ enum Once<'a> {
     Key(&'a [u8]),
     /// The messages themselves, whoever brings them.
     Content,
+    /// Each message by itself, whoever brings it.
+    Each,
 }
 
 impl<'a> Once<'a> {
@@ -83,10 +86,14 @@ impl<'a> Once<'a> {
         match (scopes.next(), scopes.next(), key) {
             (None, _, key) => Ok(key.map(Once::Key)),
             (Some(b"stream"), None, None) => Ok(Some(Once::Content)),
-            (Some(b"stream"), None, Some(_)) => {
+            (Some(b"message"), None, None) => Ok(Some(Once::Each)),
+            (Some(b"stream" | b"message"), None, Some(_)) => {
                 Err(Error::parameter("Idempotency-Scope", "goes without `Idempotency-Key`"))
             }
-            _ => Err(Error::parameter("Idempotency-Scope", "is not `stream`, given once")),
+            _ => Err(Error::parameter(
+                "Idempotency-Scope",
+                "is not `stream` or `message`, given once",
+            )),
         }
     }
 }

@@ -14,7 +14,9 @@ Examples:
   sealane-sim check scenarios/city.toml
   sealane-sim run scenarios/city.toml --seed 7 --html city.html
   sealane-sim run scenarios/chain.toml --json --pcap chain.pcap > chain.jsonl
-  sealane-sim replay chain.jsonl";
+  sealane-sim replay chain.jsonl
+  sealane-sim live scenarios/live.toml
+  sealane-sim ctl scenarios/live.toml cut relay-1 relay-2";
 
 /// Run many machines in virtual time over modelled radio.
 #[derive(Debug, Parser)]
@@ -35,6 +37,10 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Run a scenario to its end; the same scenario and seed give the same log, byte for byte
     Run(Run),
+    /// Run a scenario in real time, with processes in network namespaces among its machines
+    Live(Live),
+    /// Give an order to a live run, or ask how it stands
+    Ctl(Ctl),
     /// Read a scenario and its traces, and say what is wrong with them
     Check {
         /// The scenario, as spec/scenario.md has it
@@ -61,6 +67,105 @@ pub(crate) struct Run {
     /// End after so many virtual seconds
     #[arg(long, value_name = "SECONDS")]
     pub(crate) seconds: Option<u32>,
+}
+
+/// `live`.
+#[derive(Debug, Args)]
+pub(crate) struct Live {
+    /// The scenario, as spec/scenario.md has it
+    pub(crate) scenario: PathBuf,
+    /// Where chance comes from [default: what the scenario says, or 1]
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+    /// End after so many seconds
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) seconds: Option<u32>,
+    /// What the names of the network namespaces begin with
+    #[arg(long, value_name = "NAME", default_value = "sim")]
+    pub(crate) prefix: String,
+    /// Write what each process says to NAME.log in this folder, and not to standard error
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) logs: Option<PathBuf>,
+    /// Write every unit to a file that `sealane inspect` and Wireshark read
+    #[arg(long, value_name = "FILE")]
+    pub(crate) pcap: Option<PathBuf>,
+    /// Write a page with a map on which the machines move; it fetches nothing
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+}
+
+/// `ctl`.
+#[derive(Debug, Args)]
+pub(crate) struct Ctl {
+    /// The scenario that runs
+    pub(crate) scenario: PathBuf,
+    /// What is to be done
+    #[command(subcommand)]
+    pub(crate) order: Order,
+}
+
+/// Orders to a live run. A machine is named alone or by its group, and `*` is all of them.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Order {
+    /// Say how late the run is, and where its machines are
+    Status,
+    /// Put machines at a place
+    #[command(allow_negative_numbers = true)]
+    Move {
+        /// The machine or group
+        who: String,
+        /// Metres to the east
+        x: f64,
+        /// Metres to the north
+        y: f64,
+    },
+    /// Let two machines or groups not hear each other
+    Cut {
+        /// The one
+        one: String,
+        /// The other
+        other: String,
+    },
+    /// Let them hear each other again
+    Mend {
+        /// The one
+        one: String,
+        /// The other
+        other: String,
+    },
+    /// Start machines that are not there
+    Join {
+        /// The machines or groups
+        #[arg(required = true)]
+        who: Vec<String>,
+    },
+    /// End machines; a process is killed
+    Kill {
+        /// The machines or groups
+        #[arg(required = true)]
+        who: Vec<String>,
+    },
+    /// Let machines hear and say nothing
+    Sleep {
+        /// The machines or groups
+        #[arg(required = true)]
+        who: Vec<String>,
+    },
+    /// Wake machines
+    Wake {
+        /// The machines or groups
+        #[arg(required = true)]
+        who: Vec<String>,
+    },
+    /// Let a medium lose a part of all units, from 0 to 1
+    Loss {
+        /// The medium
+        medium: String,
+        /// The part
+        part: f64,
+    },
+    /// End the run
+    Stop,
 }
 
 /// `replay`.

@@ -10,8 +10,9 @@ use std::sync::Arc;
 use clap::Parser;
 use sealane_message::{ErrorInfo, Exit};
 
-use crate::args::{Cli, Command, Replay as ReplayArgs, Run as RunArgs};
+use crate::args::{Cli, Command, Ctl, Live as LiveArgs, Replay as ReplayArgs, Run as RunArgs};
 use crate::limits::{MAX_SCENARIO_BYTES, MAX_TRACE_BYTES};
+use crate::live::{self, Setting};
 use crate::{NamedTrace, Replay, Run, Scenario, SimError, Span, Trace, Watch};
 
 /// The exit codes, those of `sealane`.
@@ -40,6 +41,8 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
 fn start(cli: &Cli) -> Result<(), SimError> {
     match &cli.command {
         Command::Run(args) => run(args, cli.json),
+        Command::Live(args) => live(args, cli.json),
+        Command::Ctl(args) => ctl(args, cli.json),
         Command::Check { scenario } => check(scenario, cli.json),
         Command::Replay(args) => replay(args, cli.json),
     }
@@ -47,6 +50,10 @@ fn start(cli: &Cli) -> Result<(), SimError> {
 
 fn run(args: &RunArgs, json: bool) -> Result<(), SimError> {
     let scenario = read_scenario(&args.scenario)?;
+    if let Some(name) = scenario.first_process() {
+        let what = format!("`{name}` is a process, which only `sealane sim live` runs");
+        return Err(SimError::Value(what));
+    }
     let traces = read_traces(&scenario, &args.scenario)?;
     let scenario = match args.seconds {
         Some(seconds) => scenario.lasting(Span::from_s(u64::from(seconds.max(1)))),
@@ -78,6 +85,49 @@ fn run(args: &RunArgs, json: bool) -> Result<(), SimError> {
     match (&args.html, outcome.page) {
         (Some(file), Some(page)) => write(file, &page.to_html(&summary.to_string())),
         _ => Ok(()),
+    }
+}
+
+fn live(args: &LiveArgs, json: bool) -> Result<(), SimError> {
+    let scenario = read_scenario(&args.scenario)?;
+    let traces = read_traces(&scenario, &args.scenario)?;
+    let scenario = match args.seconds {
+        Some(seconds) => scenario.lasting(Span::from_s(u64::from(seconds.max(1)))),
+        None => scenario,
+    };
+    let seed = args.seed.unwrap_or(scenario.seed);
+    let mut log = BufWriter::with_capacity(1 << 16, io::stdout());
+    let capture = args.pcap.as_deref().map(create).transpose()?;
+    let mut capture = capture.map(|file| BufWriter::with_capacity(1 << 16, file));
+    let mut watch = Watch::new();
+    if json {
+        watch = watch.with_log(&mut log);
+    }
+    if let Some(capture) = &mut capture {
+        watch = watch.with_capture(capture);
+    }
+    if args.html.is_some() {
+        watch = watch.with_page(&scenario, seed);
+    }
+    let setting =
+        Setting { file: &args.scenario, prefix: &args.prefix, logs: args.logs.as_deref() };
+    let outcome = live::run(Run::new(scenario, seed, &traces, watch)?, &setting)?;
+    let summary = outcome.summary;
+    if !json {
+        say(&summary.to_string())?;
+    }
+    match (&args.html, outcome.page) {
+        (Some(file), Some(page)) => write(file, &page.to_html(&summary.to_string())),
+        _ => Ok(()),
+    }
+}
+
+/// Gives an order, and shows what was answered.
+fn ctl(args: &Ctl, json: bool) -> Result<(), SimError> {
+    let answer = live::give(&args.scenario, &args.order)?;
+    match json {
+        true => say(&answer.to_string()),
+        false => live::words(&answer).map_or(Ok(()), |words| say(&words)),
     }
 }
 

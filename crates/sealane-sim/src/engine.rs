@@ -3,8 +3,13 @@
 mod agenda;
 mod air;
 mod body;
+mod contend;
+mod cuts;
+mod hear;
 mod ledger;
 mod lines;
+mod near;
+mod outside;
 mod routes;
 mod script;
 mod slots;
@@ -15,10 +20,15 @@ use std::sync::Arc;
 use agenda::Agenda;
 use air::Air;
 use body::{Body, Waiting};
+use cuts::Cuts;
+pub(crate) use ledger::Latencies;
 use ledger::{Entry, Ledger};
 use lines::Lines;
+use outside::Outbox;
+pub(crate) use outside::{Departure, Entrance, State, Turn};
 use routes::{Circle, Routes, Way};
 use sealane_mesh::Table;
+pub(crate) use slots::Cover;
 use slots::{SlotId, Slots};
 
 use crate::limits::MAX_SIM_PENDING;
@@ -52,6 +62,10 @@ pub struct Run<'w> {
     noise: Random,
     naps: Random,
     answers: Random,
+    /// Who does not hear whom, though they are near.
+    cuts: Cuts,
+    /// What is for machines whose programs run outside.
+    outbox: Outbox,
     watch: Watch<'w>,
     /// What a program has to be done; empty between events, and kept for its room.
     effects: Vec<Effect>,
@@ -86,6 +100,19 @@ enum Event {
     },
     /// A radio tries to send what waits.
     Attempt {
+        medium: usize,
+        node: u32,
+        life: u32,
+    },
+    /// A radio acknowledges a unit of another one.
+    Acknowledge {
+        medium: usize,
+        node: u32,
+        life: u32,
+        to: u32,
+    },
+    /// A radio has waited long enough for an acknowledgement.
+    Unanswered {
         medium: usize,
         node: u32,
         life: u32,
@@ -174,13 +201,13 @@ impl<'w> Run<'w> {
         });
         let bodies: Vec<_> = bodies.collect();
         let media = (0..).zip(&scenario.media).map(|(number, plan)| {
-            let random = Random::new(seed, "medium", number as u64);
+            let source = Random::new(seed, "medium", number as u64).word();
             if plan.profile.is_shared() {
-                return Medium::Air(Air::new(plan, random));
+                return Medium::Air(Air::new(plan, source));
             }
             let on = (0..).zip(&scenario.nodes).filter(|(_, node)| node.media.contains(&number));
             let on = on.map(|(node, _)| node).collect();
-            Medium::Lines(Lines::new(number, plan, on, &scenario.links, random))
+            Medium::Lines(Lines::new(number, plan, on, &scenario.links, source))
         });
         let mut run = Self {
             seed,
@@ -199,6 +226,8 @@ impl<'w> Run<'w> {
             noise: Random::new(seed, "noise", 0),
             naps: Random::new(seed, "nap", 0),
             answers: Random::new(seed, "answer", 0),
+            cuts: Cuts::default(),
+            outbox: Outbox::default(),
             watch,
             effects: vec![],
             done: 0,
@@ -214,8 +243,15 @@ impl<'w> Run<'w> {
     ///
     /// [`SimError::Output`], [`SimError::Pending`].
     pub fn finish(mut self) -> Result<Outcome, SimError> {
-        let end = Time(0) + self.scenario.duration;
-        while let Some((at, event)) = self.agenda.take(end) {
+        self.advance(Time(0) + self.scenario.duration)?;
+        let summary = self.summary();
+        let page = self.watch.finish(&summary)?;
+        Ok(Outcome { summary, page })
+    }
+
+    /// Does all that is due until then.
+    pub(crate) fn advance(&mut self, until: Time) -> Result<(), SimError> {
+        while let Some((at, event)) = self.agenda.take(until) {
             self.now = at;
             self.done += 1;
             self.handle(event)?;
@@ -223,10 +259,8 @@ impl<'w> Run<'w> {
                 return Err(SimError::Pending { at, most: MAX_SIM_PENDING });
             }
         }
-        self.now = end;
-        let summary = self.summary();
-        let page = self.watch.finish(&summary)?;
-        Ok(Outcome { summary, page })
+        self.now = self.now.max(until);
+        Ok(())
     }
 
     /// Puts there what the scenario asks for.
@@ -265,6 +299,10 @@ impl<'w> Run<'w> {
         match event {
             Event::Wake { node, life } => self.wake(node, life),
             Event::Attempt { medium, node, life } => self.attempt(medium, node, life),
+            Event::Acknowledge { medium, node, life, to } => {
+                self.acknowledge(medium, node, life, to)
+            }
+            Event::Unanswered { medium, node, life } => self.unanswered(medium, node, life),
             Event::End { medium, transmission } => self.end(medium, transmission),
             Event::Arrive { medium, node, from, slot } => {
                 let arrived = self.arrive(medium, node, from, slot);
@@ -320,33 +358,23 @@ impl<'w> Run<'w> {
 
     /// Gives a machine's program an input, and does what it says.
     fn give(&mut self, node: u32, input: Input<'_>) -> Result<(), SimError> {
-        let mut effects = std::mem::take(&mut self.effects);
-        if let Some(Some(program)) = self.programs.get_mut(node as usize) {
-            program.take(self.now, input, &mut effects);
-        }
-        self.do_all(node, effects)
+        let Some(Some(program)) = self.programs.get_mut(node as usize) else { return Ok(()) };
+        program.take(self.now, input, &mut self.effects);
+        self.settle(node)
     }
 
-    /// Gives a machine's program a unit that lies in a slot.
-    fn give_unit(
-        &mut self,
-        node: u32,
-        port: usize,
-        from: u32,
-        slot: SlotId,
-    ) -> Result<(), SimError> {
-        let mut effects = std::mem::take(&mut self.effects);
-        if let Some(Some(program)) = self.programs.get_mut(node as usize) {
-            let unit = self.slots.unit(slot);
-            program.take(self.now, Input::Heard { port, from, unit }, &mut effects);
-        }
-        self.do_all(node, effects)
+    /// Does what a program has said, and notes when it is to be given a tick.
+    fn settle(&mut self, node: u32) -> Result<(), SimError> {
+        let effects = std::mem::take(&mut self.effects);
+        self.do_all(node, effects)?;
+        self.plan_wake(node);
+        Ok(())
     }
 
     fn do_all(&mut self, node: u32, mut effects: Vec<Effect>) -> Result<(), SimError> {
         for effect in effects.drain(..) {
             match effect {
-                Effect::Send(send) => self.send(node, &send)?,
+                Effect::Send(send) => self.send(node, send)?,
                 Effect::Deliver { message } => self.deliver(node, message)?,
                 Effect::Mark { message, mark } => {
                     self.marks.insert(mark, message);
@@ -360,7 +388,6 @@ impl<'w> Run<'w> {
             }
         }
         self.effects = effects;
-        self.plan_wake(node);
         Ok(())
     }
 
@@ -378,11 +405,11 @@ impl<'w> Run<'w> {
 
     /// Puts the tick on the agenda that a program asks for, if it is another one than before.
     fn plan_wake(&mut self, node: u32) {
-        let soonest = self.now + Span(1);
         let program = self.programs.get(node as usize).and_then(Option::as_ref);
-        let wakes = program.and_then(Program::next_wake).map(|at| at.max(soonest));
+        let wakes = program.and_then(Program::next_wake);
         let Some(body) = self.bodies.get_mut(node as usize) else { return };
         if wakes != body.wakes {
+            let wakes = wakes.map(|at| at.max(self.now + Span(1)));
             body.wakes = wakes;
             let life = body.life;
             if let Some(at) = wakes {
@@ -392,7 +419,7 @@ impl<'w> Run<'w> {
     }
 
     /// A program sends a unit.
-    fn send(&mut self, node: u32, send: &Send) -> Result<(), SimError> {
+    fn send(&mut self, node: u32, send: Send) -> Result<(), SimError> {
         let Some(body) = self.bodies.get(node as usize) else { return Ok(()) };
         let Some(medium) = body.ports.get(send.port).map(|port| port.medium) else {
             return Ok(());
@@ -405,7 +432,7 @@ impl<'w> Run<'w> {
         if is_kept {
             return self.watch.loses(self.now, node, Loss::Captured);
         }
-        let slot = self.slots.put(&send.unit);
+        let slot = self.slots.put(send.unit);
         let unit = Waiting { slot, to: send.to, urgency: send.urgency };
         self.queue(medium, node, unit)
     }
@@ -435,22 +462,72 @@ impl<'w> Run<'w> {
     ) -> Result<(), SimError> {
         let side = self.body(from).map(|body| body.side);
         let body = self.body(node).filter(|body| body.listens.is_some());
-        let Some(body) = body.filter(|body| side == Some(body.side)) else {
-            return self.watch.loses(self.now, node, Loss::Gone);
-        };
-        let (capture, life) = (body.capture, body.life);
-        let Some(port) = body.port_on(medium) else { return Ok(()) };
-        self.watch.arrives();
-        match capture {
-            None | Some(Capture::BlackHole) => self.give_unit(node, port, from, slot),
-            Some(Capture::Replay) => {
+        let is_there = |body: &&Body| side == Some(body.side) && !self.cuts.part(from, node);
+        match body.filter(is_there) {
+            Some(_) => self.take_in(medium, &[node], from, slot),
+            None => self.watch.loses(self.now, node, Loss::Gone),
+        }
+    }
+
+    /// A unit is at machines that listen.
+    fn take_in(
+        &mut self,
+        medium: usize,
+        mut nodes: &[u32],
+        from: u32,
+        slot: SlotId,
+    ) -> Result<(), SimError> {
+        while let Some(node) = self.take_in_quietly(medium, &mut nodes, from, slot) {
+            let Some(body) = self.bodies.get(node as usize) else { continue };
+            let looks = matches!(body.capture, None | Some(Capture::BlackHole));
+            if looks && self.is_outside(node) {
+                let port = body.port_on(medium);
+                port.into_iter().for_each(|port| self.depart(node, port, from, slot));
+                continue;
+            }
+            if body.capture == Some(Capture::Replay) {
+                let life = body.life;
                 self.slots.hold(slot);
                 let at = self.now + Span::from_s(1);
                 self.agenda.put(at, Event::Replay { node, life, medium, slot });
-                Ok(())
             }
-            Some(Capture::Noise | Capture::Silence) => Ok(()),
+            self.settle(node)?;
         }
+        Ok(())
+    }
+
+    /// Gives a unit to the programs of machines up to one that has something to do then, which is
+    /// taken from the list with those before. Most of what is heard asks for nothing.
+    fn take_in_quietly(
+        &mut self,
+        medium: usize,
+        nodes: &mut &[u32],
+        from: u32,
+        slot: SlotId,
+    ) -> Option<u32> {
+        let unit = self.slots.unit(slot);
+        let is_unit = self.slots.cover(slot).is_none_or(|cover| cover.is_unit);
+        while let Some((&node, rest)) = nodes.split_first() {
+            *nodes = rest;
+            self.watch.arrives();
+            let body = self.bodies.get(node as usize)?;
+            if body.capture.is_some_and(|by| by != Capture::BlackHole) {
+                return Some(node);
+            }
+            let Some(port) = body.port_on(medium) else { continue };
+            // The program of a machine without one may be outside.
+            let Some(Some(program)) = self.programs.get_mut(node as usize) else {
+                return Some(node);
+            };
+            if !is_unit {
+                continue;
+            }
+            program.take(self.now, Input::Heard { port, from, unit }, &mut self.effects);
+            if !self.effects.is_empty() || program.next_wake() != body.wakes {
+                return Some(node);
+            }
+        }
+        None
     }
 
     /// A program has a message that was for its machine.

@@ -61,5 +61,28 @@ sealane_message::errors! {
             /// The bound.
             most: usize,
         },
+        /// Namespaces, interfaces or programs of a live run that cannot be made.
+        #[error("{0}")]
+        #[code("SL-SIM-08", "LiveImpossible")]
+        #[cause("a namespace, interface, program or address of a live run cannot be had")]
+        #[hint("Run it as root with iproute2; `ip netns list` names what another run has.")]
+        Live(String),
+        /// What somebody wants done in a live run, and cannot be.
+        #[error("{0}")]
+        #[code("SL-SIM-09", "OrderRefused", exit = Usage)]
+        #[cause("an order to a live run is none, or names nothing that it has")]
+        #[hint("`sealane sim ctl --help` lists the orders, and `ctl FILE status` the machines.")]
+        Order(String),
+        /// No live run of a scenario answers.
+        #[error("{}: {cause}", socket.display())]
+        #[code("SL-SIM-10", "NoLiveRun")]
+        #[cause("no live run of this scenario answers at its socket")]
+        #[hint("Start it: sealane sim live FILE; it says where it listens.")]
+        NoRun {
+            /// Where it would answer.
+            socket: PathBuf,
+            /// What was wrong.
+            cause: io::Error,
+        },
     }
 }

@@ -33,6 +33,7 @@ mod cli;
 mod engine;
 mod error;
 pub mod limits;
+mod live;
 mod medium;
 mod motion;
 mod node;

@@ -29,6 +29,9 @@ sealane_message::limits! {
     MAX_SIM_DELIVERIES: u64 = 1 << 28, "deliveries";
     /// What a run has yet to do. A run that comes to more ends with an error.
     MAX_SIM_PENDING: usize = 1 << 20, "steps";
+    /// Pairs of machines in reach of each other whose distance is remembered while nobody moves, on
+    /// one medium. Of more it is reckoned anew.
+    MAX_SIM_NEARS: usize = 1 << 20, "pairs";
     /// Units that wait for one radio of one machine. A further one is dropped and counted.
     MAX_PORT_WAITING: usize = 64, "units";
     /// A unit that a machine sends, on whatever medium. The medium bounds it further.
@@ -43,6 +46,15 @@ sealane_message::limits! {
     MAX_LOG_LINE_BYTES: usize = 1 << 17, "bytes";
     /// What a capture of a run takes on disk. Then it ends, and what it misses is counted.
     MAX_SIM_CAPTURE_BYTES: u64 = 1 << 30, "bytes";
+    /// Machines of a live run that are processes. A scenario with more is refused there.
+    MAX_LIVE_PROCESSES: usize = 128, "machines";
+    /// An order to a live run, and the head of a request of its page. A longer one is refused.
+    MAX_LIVE_ORDER_BYTES: usize = 1 << 16, "bytes";
+    /// Orders that a live run takes at once. Further ones wait.
+    MAX_LIVE_ORDERS: usize = 16, "orders";
+    /// How long a live run waits for the whole of an order, and somebody who gave one for its
+    /// answer. Then the connection is closed.
+    MAX_LIVE_WAIT_MS: u64 = 10_000, "milliseconds";
     /// Pictures of the map that a page holds. A longer run has them farther apart.
     MAX_PAGE_PICTURES: u64 = 600, "pictures";
     /// Places of machines that the pictures of a page hold, all together. With many machines the

@@ -7,13 +7,13 @@ mod mesh;
 use beacon::Beacon;
 use flood::Flood;
 pub(crate) use mesh::Crew;
-use mesh::Member;
+use mesh::{Member, Post};
 
 use std::sync::Arc;
 
 use sealane_mesh::Table;
 
-use crate::scenario::Kind;
+use crate::scenario::{Kind, NodePlan};
 use crate::{Profile, Random, Time};
 
 /// The program of a machine: no clock, no randomness but what it is given, no I/O.
@@ -128,10 +128,10 @@ pub(crate) enum Urgency {
 }
 
 impl Program {
-    /// Starts a program in the machine of this number, for the how manieth time; nothing where the
-    /// mesh has no room for it, which reading a scenario makes sure of.
+    /// Starts a program in the machine of this number, for the how manieth time; nothing where it
+    /// runs outside, and where the mesh has no room for it, which reading a scenario makes sure of.
     pub(crate) fn new(
-        kind: &Kind,
+        plan: &NodePlan,
         crew: &Arc<Crew>,
         seed: u64,
         node: u32,
@@ -139,18 +139,21 @@ impl Program {
         now: Time,
     ) -> Option<Self> {
         let random = Random::new(seed, "program", u64::from(start) << 32 | u64::from(node));
-        Some(match *kind {
+        Some(match plan.kind {
             Kind::Beacon { every, bytes } => {
                 Program::Beacon(Beacon::new(node, every, bytes, random, now))
             }
             Kind::Flood { hops } => Program::Flood(Flood::new(node, hops, random)),
             Kind::Mesh { role } => {
-                Program::Mesh(Box::new(Member::new(crew, role, node, start, now)?))
+                let post = Post { role, turn: plan.sleep.map(|sleep| sleep.awake + sleep.asleep) };
+                Program::Mesh(Box::new(Member::new(crew, post, node, start, now)?))
             }
+            Kind::Process => return None,
         })
     }
 
     /// Takes an input, and appends what is to be done.
+    #[inline]
     pub(crate) fn take(&mut self, now: Time, input: Input<'_>, effects: &mut Vec<Effect>) {
         match self {
             Program::Beacon(beacon) => beacon.take(now, input, effects),
@@ -160,6 +163,7 @@ impl Program {
     }
 
     /// When it is to be given a tick.
+    #[inline]
     pub(crate) fn next_wake(&self) -> Option<Time> {
         match self {
             Program::Beacon(beacon) => Some(beacon.next_wake()),

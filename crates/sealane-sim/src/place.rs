@@ -1,7 +1,5 @@
 //! Where machines are, and which of them are near.
 
-use std::collections::BTreeMap;
-
 /// A place, in metres from a corner of the scenario's own.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Place {
@@ -14,7 +12,8 @@ pub struct Place {
 impl Place {
     /// The distance to another, in metres.
     pub fn metres_to(self, other: Place) -> f64 {
-        (self.x - other.x).hypot(self.y - other.y)
+        let (x, y) = (self.x - other.x, self.y - other.y);
+        (x * x + y * y).sqrt()
     }
 
     /// The same, to the centimetre.
@@ -28,50 +27,150 @@ impl Place {
     }
 }
 
-/// A row and column of cells.
-type Cell = (i64, i64);
-
 /// Machines by the cell that they are in, so that a transmission looks at its surroundings only.
 ///
-/// Everything in it is in the order of the machines' numbers, so that runs repeat.
+/// The cells lie in rows, one behind the other, and their machines in one list, in the order of the
+/// cells and then of the machines' numbers, so that runs repeat.
 #[derive(Debug, Default)]
 pub(crate) struct Cells {
+    /// A cell is at least so wide.
+    least_m: f64,
     side_m: f64,
-    nodes: BTreeMap<Cell, Vec<u32>>,
+    /// The corner of the first cell.
+    corner: Place,
+    columns: usize,
+    rows: usize,
+    /// Where the machines of each cell begin in the list, and behind the last one where it ends.
+    starts: Vec<usize>,
+    nodes: Vec<u32>,
+    /// The cell of each machine while the list is made; kept for its room.
+    cells: Vec<InCell>,
 }
+
+#[derive(Debug, Clone, Copy)]
+struct InCell {
+    node: u32,
+    place: Place,
+    cell: usize,
+}
+
+/// Cells for each machine, at most: few machines far apart have larger cells.
+const CELLS_PER_NODE: usize = 4;
 
 impl Cells {
     /// Cells as wide as a transmission reaches.
     pub(crate) fn new(side_m: f64) -> Self {
-        Self { side_m: side_m.max(1.0), nodes: BTreeMap::new() }
+        Self { least_m: side_m.max(1.0), ..Self::default() }
     }
 
     /// Forgets all and takes these.
     pub(crate) fn fill(&mut self, nodes: impl Iterator<Item = (u32, Place)>) {
-        self.nodes.values_mut().for_each(Vec::clear);
-        for (node, place) in nodes {
-            self.nodes.entry(self.cell(place)).or_default().push(node);
+        self.cells.clear();
+        self.cells.extend(nodes.map(|(node, place)| InCell { node, place, cell: 0 }));
+        self.span();
+        self.starts.clear();
+        self.starts.resize(self.columns * self.rows + 1, 0);
+        for at in 0..self.cells.len() {
+            let Some(place) = self.cells.get(at).map(|one| one.place) else { continue };
+            let cell = self.row(place.y) as usize * self.columns + self.column(place.x) as usize;
+            if let (Some(one), Some(count)) = (self.cells.get_mut(at), self.starts.get_mut(cell)) {
+                one.cell = cell;
+                *count += 1;
+            }
         }
-        self.nodes.retain(|_, nodes| !nodes.is_empty());
+        // Each count becomes the end of its cell, and each machine that is put there moves it to
+        // the beginning: from the last machine to the first.
+        let mut end = 0;
+        for count in &mut self.starts {
+            end += *count;
+            *count = end;
+        }
+        self.nodes.clear();
+        self.nodes.resize(self.cells.len(), 0);
+        for one in self.cells.iter().rev() {
+            let Some(start) = self.starts.get_mut(one.cell) else { continue };
+            *start -= 1;
+            if let Some(place) = self.nodes.get_mut(*start) {
+                *place = one.node;
+            }
+        }
+    }
+
+    /// Lays the cells over all machines.
+    fn span(&mut self) {
+        let places = || self.cells.iter().map(|one| one.place);
+        let least = |all: f64, one: f64| all.min(one);
+        let most = |all: f64, one: f64| all.max(one);
+        let (first, none) = (f64::INFINITY, f64::NEG_INFINITY);
+        let corner = Place {
+            x: places().map(|place| place.x).fold(first, least),
+            y: places().map(|place| place.y).fold(first, least),
+        };
+        let width = places().map(|place| place.x).fold(none, most) - corner.x;
+        let height = places().map(|place| place.y).fold(none, most) - corner.y;
+        let mut side_m = self.least_m;
+        let count = |length: f64, side_m: f64| (length / side_m).max(0.0) as usize + 1;
+        let room = CELLS_PER_NODE * self.cells.len() + 16;
+        while count(width, side_m).saturating_mul(count(height, side_m)) > room {
+            side_m *= 2.0;
+        }
+        (self.corner, self.side_m) = (corner, side_m);
+        (self.columns, self.rows) = (count(width, side_m), count(height, side_m));
+        if self.cells.is_empty() {
+            (self.corner, self.columns, self.rows) = (Place::default(), 0, 0);
+        }
     }
 
     /// All that may be within a side's length of a place, and some that are not.
     pub(crate) fn around(&self, place: Place) -> impl Iterator<Item = u32> {
-        let (column, row) = self.cell(place);
-        let cells =
-            (column - 1..=column + 1).flat_map(move |c| (row - 1..=row + 1).map(move |r| (c, r)));
-        cells.filter_map(|cell| self.nodes.get(&cell)).flatten().copied()
+        let beside = |at: i64, count: usize| {
+            let last = count as i64 - 1;
+            (at - 1).clamp(0, last + 1)..=(at + 1).clamp(-1, last)
+        };
+        let columns = beside(self.column(place.x), self.columns);
+        let rows = beside(self.row(place.y), self.rows);
+        let is_any = !columns.is_empty();
+        let (first, last) = (*columns.start() as usize, *columns.end());
+        // The cells of a row lie one behind the other, and so do their machines.
+        let of_row = move |row: i64| {
+            let row = row as usize * self.columns;
+            let from = *self.starts.get(row + first)?;
+            let to = *self.starts.get(row + last as usize + 1)?;
+            self.nodes.get(from..to)
+        };
+        rows.filter(move |_| is_any).filter_map(of_row).flatten().copied()
     }
 
-    fn cell(&self, place: Place) -> Cell {
-        ((place.x / self.side_m).floor() as i64, (place.y / self.side_m).floor() as i64)
+    fn column(&self, x: f64) -> i64 {
+        cell(x - self.corner.x, self.side_m)
     }
+
+    fn row(&self, y: f64) -> i64 {
+        cell(y - self.corner.y, self.side_m)
+    }
+}
+
+/// The how manieth cell a length from the first corner leads to.
+fn cell(metres: f64, side_m: f64) -> i64 {
+    // Far outside of all cells it does not matter how far.
+    (metres / side_m).floor().clamp(-1e9, 1e9) as i64
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::Random;
+
+    #[test]
+    fn few_machines_far_apart_take_few_cells() {
+        let mut cells = Cells::new(1.0);
+        let places = [(0.0, 0.0), (1e5, 1e5), (1e5, 1e5 - 0.5)].map(|(x, y)| Place { x, y });
+        cells.fill((0..).zip(places));
+        assert!(cells.columns * cells.rows <= 28, "{cells:?}");
+        assert_eq!(cells.around(places[1]).collect::<Vec<_>>(), [1, 2]);
+        cells.fill([].into_iter());
+        assert_eq!(cells.around(places[1]).count(), 0);
+    }
 
     #[test]
     fn nobody_within_reach_is_missed() {
@@ -88,6 +187,13 @@ mod tests {
                 assert_eq!(around.iter().filter(|one| **one == node).count(), 1, "{place:?}");
             }
         }
+        // Who is outside of all cells is near to those at their edge.
+        let outside = Place { x: 1100.0, y: 0.0 };
+        let near = all().filter(|(_, place)| outside.metres_to(*place) <= 150.0);
+        let around: Vec<_> = cells.around(outside).collect();
+        assert!(near.map(|(node, _)| node).all(|node| around.contains(&node)));
+        assert_eq!(cells.around(Place { x: 1e5, y: -1e5 }).count(), 0);
+        assert_eq!(Cells::new(150.0).around(*places.first().unwrap()).count(), 0);
         let mean = places.iter().map(|from| cells.around(*from).count()).sum::<usize>() / 300;
         assert!(mean < 60, "{mean} of 300 are looked at");
     }

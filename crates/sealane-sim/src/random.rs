@@ -52,6 +52,85 @@ impl Random {
     }
 }
 
+/// The chances of one transmission: a number for each question and receiver.
+///
+/// A number depends on the source, the sender, the how manieth transmission of the sender it is,
+/// the receiver and the question, and on nothing else: so one machine more in reach, one question
+/// more, and one transmission more of another machine change none of the other numbers. This is
+/// SplitMix64 (Steele, Lea, Flood 2014), whose numbers can be had in any order.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Draws(u64);
+
+/// What a number of a transmission decides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum About {
+    /// How long the radio waits before it sends.
+    Wait,
+    /// Whether the radio carries it so far.
+    Fading,
+    /// Whether the medium loses it.
+    Medium,
+    /// Whether this direction loses it.
+    Direction,
+    /// Whether it comes twice.
+    Copies,
+    /// How much later it comes, and how much later for the second time.
+    Jitter,
+    SecondJitter,
+}
+
+/// A chance, as it is compared with what is drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Odds(u64);
+
+/// The step of SplitMix64: 2^64 divided by the golden ratio.
+const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+
+impl Draws {
+    /// Those of a sender's transmission of this number.
+    pub(crate) fn new(source: u64, from: u32, number: u64) -> Self {
+        Self(mixed(mixed(source.wrapping_add(u64::from(from))).wrapping_add(number)))
+    }
+
+    fn word(self, node: u32, about: About) -> u64 {
+        let index = u64::from(node) << 3 | about as u64;
+        mixed(self.0.wrapping_add(index.wrapping_mul(GOLDEN)))
+    }
+
+    /// Whether something of this chance happens at a receiver. What is certain is not drawn.
+    #[inline]
+    pub(crate) fn happens(self, node: u32, about: About, odds: Odds) -> bool {
+        match odds {
+            Odds::NEVER => false,
+            Odds::ALWAYS => true,
+            Odds(odds) => self.word(node, about) >> 11 < odds,
+        }
+    }
+
+    /// A number below `end`, each as likely as the others; 0 where there is none below.
+    pub(crate) fn below(self, node: u32, about: About, end: u64) -> u64 {
+        ((u128::from(self.word(node, about)) * u128::from(end)) >> 64) as u64
+    }
+}
+
+/// A step of SplitMix64.
+fn mixed(state: u64) -> u64 {
+    let word = state.wrapping_add(GOLDEN);
+    let word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    word ^ (word >> 31)
+}
+
+impl Odds {
+    const NEVER: Odds = Odds(0);
+    const ALWAYS: Odds = Odds(1 << 53);
+
+    /// A chance from 0 to 1, to the accuracy of what is drawn.
+    pub(crate) fn of(chance: f64) -> Self {
+        Self((chance.clamp(0.0, 1.0) * Self::ALWAYS.0 as f64) as u64)
+    }
+}
+
 impl fmt::Debug for Random {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Random").finish_non_exhaustive()
@@ -85,5 +164,39 @@ mod tests {
         let happened = (0..100_000).filter(|_| random.happens(0.3)).count();
         assert!((29_000..31_000).contains(&happened), "{happened}");
         assert_eq!((random.below(0), random.below(1)), (0, 0));
+    }
+
+    #[test]
+    fn each_receiver_and_question_has_its_own_number() {
+        let draws = Draws::new(1, 2, 3);
+        let at = |draws: Draws, node, about| draws.below(node, about, 1 << 40);
+        let own = at(draws, 7, About::Fading);
+        assert_eq!(own, at(Draws::new(1, 2, 3), 7, About::Fading));
+        let others = [
+            at(draws, 8, About::Fading),
+            at(draws, 7, About::Medium),
+            at(Draws::new(2, 2, 3), 7, About::Fading),
+            at(Draws::new(1, 3, 3), 7, About::Fading),
+            at(Draws::new(1, 2, 4), 7, About::Fading),
+        ];
+        assert!(!others.contains(&own), "{own}: {others:?}");
+    }
+
+    #[test]
+    fn chances_hold_over_receivers_and_over_transmissions() {
+        let odds = Odds::of(0.3);
+        let happens = |number, node| Draws::new(5, 1, number).happens(node, About::Fading, odds);
+        let over_receivers = (0..100_000).filter(|node| happens(0, *node)).count();
+        let over_transmissions = (0..100_000).filter(|number| happens(*number, 4)).count();
+        for count in [over_receivers, over_transmissions] {
+            assert!((29_400..30_600).contains(&count), "{count}");
+        }
+        // The same receiver and another one, at the same transmissions: 9 % both.
+        let both = (0..100_000).filter(|number| happens(*number, 4) && happens(*number, 5)).count();
+        assert!((8_600..9_400).contains(&both), "{both}");
+        let draws = Draws::new(9, 9, 9);
+        assert!((0..1000).all(|node| draws.happens(node, About::Fading, Odds::of(1.0))));
+        assert!(!(0..1000).any(|node| draws.happens(node, About::Fading, Odds::NEVER)));
+        assert_eq!((draws.below(1, About::Wait, 0), draws.below(1, About::Wait, 1)), (0, 0));
     }
 }

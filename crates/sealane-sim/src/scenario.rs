@@ -65,6 +65,28 @@ impl Scenario {
         Self::empty(&file, step_ms).filled(text, &file)
     }
 
+    /// Reads what somebody wants done now: an event as JSON, without its time.
+    ///
+    /// # Errors
+    ///
+    /// [`SimError::Order`].
+    pub(crate) fn order(&self, text: &str) -> Result<Act, SimError> {
+        let refused = |error: &dyn std::fmt::Display| SimError::Order(error.to_string());
+        let mut fields: serde_json::Map<String, serde_json::Value> =
+            serde_json::from_str(text).map_err(|error| refused(&error))?;
+        // An order is an event whose time is now.
+        if fields.insert("at_s".to_owned(), 0.into()).is_some() {
+            return Err(SimError::Order("at_s: an order is done at once".to_owned()));
+        }
+        let event: file::Event =
+            serde_json::from_value(fields.into()).map_err(|error| refused(&error))?;
+        let spot = Spot { text: "", at: 0, table: "event", name: "" };
+        self.act(&spot, &event).map_err(|error| {
+            let said = error.to_string();
+            SimError::Order(said.strip_prefix(NO_LINE).unwrap_or(&said).to_owned())
+        })
+    }
+
     fn empty(file: &file::File, step_ms: u64) -> Self {
         Self {
             name: file.name.clone().unwrap_or_else(|| "scenario".to_owned()),
@@ -121,6 +143,9 @@ impl Scenario {
         Ok(self)
     }
 }
+
+/// How refusals of an order begin, which has no lines.
+const NO_LINE: &str = "line 1: [[event]]: ";
 
 /// A name that is new among those of its kind.
 fn distinct<'a>(

@@ -61,6 +61,11 @@ impl Summary {
         self.counts.arrived
     }
 
+    /// Acknowledgements that radios have sent: of 802.11p, for units to one machine.
+    pub fn acknowledged(&self) -> u64 {
+        self.counts.acknowledged
+    }
+
     /// Changes of the way to a machine of the mesh.
     pub fn routes(&self) -> u64 {
         self.counts.routes
@@ -99,6 +104,7 @@ impl Summary {
             ("air", self.counts.air.0),
             ("heard", self.counts.heard),
             ("arrived", self.counts.arrived),
+            ("acknowledged", self.counts.acknowledged),
             ("messages", self.messages),
             ("expected", self.expected),
             ("delivered", self.delivered),

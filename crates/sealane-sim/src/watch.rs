@@ -42,6 +42,8 @@ pub(crate) enum Loss {
     Gone,
     /// The sender has had its share of air time.
     Duty,
+    /// The radio was not acknowledged, however often it tried.
+    Unanswered,
     /// Too much waited for the radio.
     Full,
     /// It is longer than the medium carries at once.
@@ -71,6 +73,8 @@ pub(crate) struct Counts {
     pub(crate) air: Span,
     pub(crate) heard: u64,
     pub(crate) arrived: u64,
+    /// Acknowledgements that radios have sent.
+    pub(crate) acknowledged: u64,
     lost: [u64; Loss::ALL.len()],
     pub(crate) missed_by_capture: u64,
     /// Routes that led back to where they began.
@@ -92,13 +96,14 @@ pub(crate) struct Sent {
 }
 
 impl Loss {
-    pub(crate) const ALL: [Loss; 9] = [
+    pub(crate) const ALL: [Loss; 10] = [
         Loss::Deaf,
         Loss::Collision,
         Loss::Faded,
         Loss::Medium,
         Loss::Gone,
         Loss::Duty,
+        Loss::Unanswered,
         Loss::Full,
         Loss::TooLong,
         Loss::Captured,
@@ -113,6 +118,7 @@ impl Loss {
             Loss::Medium => "medium",
             Loss::Gone => "gone",
             Loss::Duty => "duty",
+            Loss::Unanswered => "unanswered",
             Loss::Full => "full",
             Loss::TooLong => "too_long",
             Loss::Captured => "captured",
@@ -240,6 +246,12 @@ impl<'w> Watch<'w> {
             capture.unit(sent, unit)?;
         }
         self.log.as_mut().map_or(Ok(()), |log| log.sends(now, sent, unit.len()))
+    }
+
+    /// A radio acknowledges a unit, which is no unit but takes air.
+    pub(crate) fn acknowledges(&mut self, air: Span) {
+        self.counts.acknowledged += 1;
+        self.counts.air += air;
     }
 
     pub(crate) fn arrives(&mut self) {

@@ -58,7 +58,16 @@ pub struct Enqueue {
 
 /// A key under which the same request is done once.
 #[derive(Debug, Clone)]
-pub struct IdempotencyKey(Key);
+pub struct IdempotencyKey(Keys);
+
+/// What is done once under a key.
+#[derive(Debug, Clone)]
+enum Keys {
+    /// The request.
+    Whole(Key),
+    /// Each message of it.
+    Each(Vec<Key>),
+}
 
 impl IdempotencyKey {
     /// The key that a client, known by `token`, gave to the request `body`.
@@ -74,27 +83,42 @@ impl IdempotencyKey {
         blake3::Hasher::new().update(body).finalize_xof().fill(&mut hash);
         // The length stands first, so that no token and key make another's.
         let key = [&(token.len() as u32).to_le_bytes(), token, key].concat();
-        Ok(Self(Key { key, body: hash }))
+        Ok(Self(Keys::Whole(Key { key, body: hash })))
     }
 
     /// The key that the hub itself makes of messages: the same ones are stored once, whoever brings
     /// them. Each is given as it came, and as it was read. No client can name such a key, or have
     /// it for other messages.
     pub fn of_content(came: &[&[u8]], read: &[Envelope]) -> Self {
-        let mut hasher = blake3::Hasher::new_derive_key("sealane message of a stream v1");
-        for (raw, envelope) in came.iter().zip(read) {
-            let content = envelope.sealed_content().unwrap_or(raw);
-            hasher.update(&[envelope.content.id()]);
-            // Its length, so that no two lists of messages are the same bytes.
-            hasher.update(&(content.len() as u64).to_le_bytes());
-            hasher.update(content);
-        }
-        let hash = hasher.finalize();
-        let mut body = [0; 16];
-        hasher.finalize_xof().fill(&mut body);
-        // No token's name is so long.
-        Self(Key { key: [&u32::MAX.to_le_bytes(), hash.as_bytes().as_slice()].concat(), body })
+        Self(Keys::Whole(content_key(came, read)))
     }
+
+    /// The keys that the hub makes of each message of a batch. A message has the same one if it
+    /// comes alone. Those that the stream has already are left out of the batch, and the answer
+    /// tells of the others.
+    pub fn of_each(came: &[&[u8]], read: &[Envelope]) -> Self {
+        let one = |(raw, envelope)| {
+            content_key(std::slice::from_ref(raw), std::slice::from_ref(envelope))
+        };
+        Self(Keys::Each(came.iter().zip(read).map(one).collect()))
+    }
+}
+
+/// The key of messages that are known by what they are.
+fn content_key(came: &[&[u8]], read: &[Envelope]) -> Key {
+    let mut hasher = blake3::Hasher::new_derive_key("sealane message of a stream v1");
+    for (raw, envelope) in came.iter().zip(read) {
+        let content = envelope.sealed_content().unwrap_or(raw);
+        hasher.update(&[envelope.content.id()]);
+        // Its length, so that no two lists of messages are the same bytes.
+        hasher.update(&(content.len() as u64).to_le_bytes());
+        hasher.update(content);
+    }
+    let hash = hasher.finalize();
+    let mut body = [0; 16];
+    hasher.finalize_xof().fill(&mut body);
+    // No token's name is so long.
+    Key { key: [&u32::MAX.to_le_bytes(), hash.as_bytes().as_slice()].concat(), body }
 }
 
 /// Streams that were found among others.
@@ -231,8 +255,13 @@ impl Hub {
         let share = self.share(&envelopes).await?;
         let (reply, answer) = oneshot::channel();
         let due_ms = delay_ms.map(|delay_ms| now_ms() + delay_ms);
-        let key = key.map(|key| key.0);
-        let append = Append { topic, envelopes, group, expect, due_ms, key, reply, _share: share };
+        let (key, each) = match key.map(|key| key.0) {
+            None => (None, Vec::new()),
+            Some(Keys::Whole(key)) => (Some(key), Vec::new()),
+            Some(Keys::Each(each)) => (None, each),
+        };
+        let append =
+            Append { topic, envelopes, group, expect, due_ms, key, each, reply, _share: share };
         self.registry.send(Command::Append(append))?;
         answer.await.unwrap_or(Err(Error::Draining))
     }
@@ -251,6 +280,10 @@ impl Hub {
         }
         if enqueue.delay_ms.is_some_and(|delay_ms| delay_ms > MAX_DELAY_MS) {
             return wrong("delayMs", "is longer than 30 days");
+        }
+        let has_keys = matches!(&enqueue.key, Some(IdempotencyKey(Keys::Each(_))));
+        if has_keys && (enqueue.delay_ms.is_some() || enqueue.expect.is_some()) {
+            return wrong("Idempotency-Scope", "`message` goes without `expect` and `delayMs`");
         }
         if enqueue.delay_ms.is_some() && enqueue.expect.is_some() {
             return wrong("expect", "cannot be asked of a delayed message");

@@ -31,6 +31,8 @@ pub(crate) enum Once {
     Key(String),
     /// The messages themselves, in their stream.
     Content,
+    /// Each message by itself, in its stream.
+    Each,
 }
 
 /// One request.
@@ -81,6 +83,7 @@ impl Call {
         request = match &self.once {
             Some(Once::Key(key)) => request.header("idempotency-key", key),
             Some(Once::Content) => request.header("idempotency-scope", "stream"),
+            Some(Once::Each) => request.header("idempotency-scope", "message"),
             None => request,
         };
         let body = self.body.as_ref().map(|(_, body)| body.clone()).unwrap_or_default();

@@ -218,7 +218,7 @@ pub struct PublishBatch {
     topic: Result<Topic, Error>,
     codec: Codec,
     body: Vec<u8>,
-    key: Option<String>,
+    once: Option<Once>,
     sent: Option<(Group, Sent)>,
 }
 
@@ -242,7 +242,7 @@ impl PublishBatch {
         if let Some(large) = envelopes.iter().find(|e| e.as_ref().len() > MAX_ENVELOPE_BYTES) {
             topic = Err(too_large(large.as_ref().len()));
         }
-        Self { client: client.clone(), topic, codec, body, key: None, sent: None }
+        Self { client: client.clone(), topic, codec, body, once: None, sent: None }
     }
 
     /// What was sealed for it.
@@ -255,12 +255,21 @@ impl PublishBatch {
     #[cfg(feature = "group")]
     pub(crate) fn failed(client: &Client, error: Error) -> Self {
         let (client, codec) = (client.clone(), client.codec());
-        Self { client, topic: Err(error), codec, body: Vec::new(), key: None, sent: None }
+        Self { client, topic: Err(error), codec, body: Vec::new(), once: None, sent: None }
     }
 
     /// See [`Publish::key`].
     pub fn key(mut self, key: impl Into<String>) -> Self {
-        self.key = Some(key.into());
+        self.once = Some(Once::Key(key.into()));
+        self
+    }
+
+    /// The hub stores each of these messages in its stream once, whoever brings it, as
+    /// [`Publish::once`] does with one. Those that the stream has already are left out: the answer
+    /// counts those that are new, and is `replayed` where none is. A hub that is older than this
+    /// refuses it with `InvalidParameter`.
+    pub fn once(mut self) -> Self {
+        self.once = Some(Once::Each);
         self
     }
 }
@@ -272,8 +281,7 @@ impl IntoFuture for PublishBatch {
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
             self.topic?;
-            let key = self.key.unwrap_or_else(|| self.client.make_key());
-            let once = Once::Key(key);
+            let once = self.once.unwrap_or_else(|| Once::Key(self.client.make_key()));
             let call = Call::post(Enqueue::path(true), self.codec, self.body.into(), once);
             let answer = self.client.call(&call).await?;
             let enqueued = Enqueued::read(answer.codec, &answer.body)?;

@@ -19,6 +19,7 @@ pub(super) const LAYERS: &[&str] = &[
     "sealane-vault",
     "sealane-sim",
     "sealane",
+    "sealane-gateway",
     "sealane-node",
     "sealane-cli",
     "sealane-bench",

@@ -1,5 +1,7 @@
 //! `mesh-encryption`: documents of a radio mesh, encrypted.
 
+mod hour;
+
 use std::hint::black_box;
 
 use sealane_frame::{FrameBuf, LinkContext, open_compact, seal_compact};
@@ -95,7 +97,7 @@ pub(super) fn report(plan: &Plan, progress: &mut dyn FnMut(f64)) -> Result<Repor
         title: "documents of a low-power radio mesh, encrypted",
         about: "The report measured a debug build: run a debug build of this program to see its \
                 figures, and a release build for figures to go by.",
-        tables: vec![latency, rate, ciphers, sizes()?],
+        tables: vec![latency, rate, ciphers, sizes()?, hour::table(plan)?],
         corrections: corrections(),
     })
 }

@@ -1,6 +1,7 @@
 //! `zero-copy`: a vehicle's data messages forwarded.
 
 mod hop;
+mod medium;
 mod reply;
 
 use std::borrow::Cow;
@@ -99,7 +100,15 @@ pub(super) fn report(plan: &Plan, progress: &mut dyn FnMut(f64)) -> Result<Repor
         about: "A message on the report's wire is 22 or 28 bytes and its payload; a frame here is \
                 sealed, and has a hop limit and a length that a relay checks. Beside a heartbeat \
                 reply stands an announcement, by which a station makes itself known here.",
-        tables: vec![tree, fresh, reused, hop::table(plan, &PAYLOADS)?, counts, sizes()?],
+        tables: vec![
+            tree,
+            fresh,
+            reused,
+            hop::table(plan, &PAYLOADS)?,
+            medium::table(plan)?,
+            counts,
+            sizes()?,
+        ],
         corrections: corrections(),
     })
 }

@@ -107,7 +107,7 @@ fn parts(frame_bytes: usize, unit_bytes: usize) -> usize {
 }
 
 fn config(wire: Wire, mtu: u16) -> LinkConfig {
-    LinkConfig { name: "bench".to_owned(), wire, mtu }
+    LinkConfig::new("bench", wire, mtu)
 }
 
 /// A link from this thread to itself, over the loopback interface.

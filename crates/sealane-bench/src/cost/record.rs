@@ -3,6 +3,7 @@
 use sealane_message::Value;
 
 use super::link::LinkRow;
+use super::radio::RadioRow;
 use super::report::{Input, Report, Row, Source};
 use super::step::Step;
 use super::table::StepRow;
@@ -17,6 +18,7 @@ pub fn record(report: &Report) -> Value {
         ("input", input(&report.input)),
         ("steps", Value::Array(report.steps.iter().map(step).collect())),
         ("links", Value::Array(report.links.iter().map(link).collect())),
+        ("radios", Value::Array(report.radios.iter().map(radio).collect())),
         ("ways", Value::Array(report.ways.iter().map(way).collect())),
         ("advice", texts(&report.advice)),
     ])
@@ -77,6 +79,21 @@ fn link(row: &LinkRow) -> Value {
         ("bytesBodyAtOnce", (row.body_at_once as u64).into()),
         ("units", Value::F64(row.units)),
         ("bytesWire", Value::F64(row.wire)),
+    ])
+}
+
+fn radio(row: &RadioRow) -> Value {
+    map(vec![
+        ("name", row.link.name().into()),
+        ("codec", row.codec.name().into()),
+        ("class", row.class.letter().to_string().into()),
+        ("bytesUnit", (row.unit_bytes as u64).into()),
+        ("units", Value::F64(row.units)),
+        ("bytesAir", Value::F64(row.bytes)),
+        ("airS", Value::F64(row.air_s)),
+        ("duty", Value::F64(row.duty)),
+        ("share", Value::F64(row.share())),
+        ("messagesPerHour", Value::F64(row.messages_an_hour())),
     ])
 }
 

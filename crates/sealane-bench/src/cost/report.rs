@@ -1,6 +1,7 @@
 //! What was measured, as people and programs are shown it.
 
 use super::link::LinkRow;
+use super::radio::RadioRow;
 use super::step::Step;
 use super::table::StepRow;
 use super::way::Way;
@@ -17,6 +18,8 @@ pub struct Report {
     pub steps: Vec<StepRow>,
     /// What each link makes of a message.
     pub links: Vec<LinkRow>,
+    /// What each radio that was asked for makes of a message.
+    pub radios: Vec<RadioRow>,
     /// Ways from one end to the other.
     pub ways: Vec<Row>,
     /// What follows from it, with the reason.

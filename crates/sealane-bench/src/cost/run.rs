@@ -10,7 +10,7 @@ use super::report::{Input, Report, Row, Source};
 use super::step::{Step, Steps};
 use super::trip::{Bytes, Trip, Watch};
 use super::way::{Link, Way};
-use super::{Error, Sample, advice, link, table};
+use super::{Error, RadioLink, Sample, advice, link, radio, table};
 use crate::measure::{self, Cost, Machine, Plan, Variant, percentile};
 use crate::programs::Programs;
 
@@ -23,6 +23,8 @@ pub struct Options {
     pub programs: Option<Programs>,
     /// The folder on the disk that the hub keeps messages on. A temporary folder by default.
     pub data: Option<PathBuf>,
+    /// Radios to reckon air time for.
+    pub radios: Vec<RadioLink>,
 }
 
 /// Bytes and messages that times are of; counts are of the whole sample.
@@ -79,9 +81,11 @@ pub async fn run(
         timed: timed.len(),
         refusals: sample.refusals,
     };
-    let advice = advice::of(&ways);
+    let radios = radio::rows(&options.radios, &sample.messages);
+    let mut advice = advice::of(&ways);
+    advice.extend(radio::advice(&radios));
     let links = link::rows(&table::lengths(&sample.messages));
-    Ok(Report { machine: Machine::here(), input, steps, links, ways, advice })
+    Ok(Report { machine: Machine::here(), input, steps, links, radios, ways, advice })
 }
 
 /// As many of the messages as fit the caches that a sender's do. Their order is a random one.

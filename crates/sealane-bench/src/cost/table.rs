@@ -299,6 +299,18 @@ fn frames(members: &mut Members, form: Form, bodies: &[Vec<u8>]) -> Option<Vec<V
     bodies.iter().map(frame).collect()
 }
 
+/// The lengths of the frames of messages; nothing where one is too long to be sealed.
+pub(super) fn frame_lengths(
+    codec: Codec,
+    class: Class,
+    suite: Suite,
+    form: Form,
+    sample: &[Value],
+) -> Option<Vec<usize>> {
+    let frames = frames(&mut members(class, suite)?, form, &encoded(codec, sample))?;
+    Some(frames.iter().map(Vec::len).collect())
+}
+
 /// The lengths of messages, as the usual way makes them; none where one is too long to be sealed.
 pub(super) fn lengths(sample: &[Value]) -> Vec<Lengths> {
     let bodies = encoded(Codec::Cbor, sample);

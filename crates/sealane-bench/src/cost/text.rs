@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::link::LinkRow;
+use super::radio::RadioRow;
 use super::report::{Input, Report, Row, Source};
 use super::step::Step;
 use super::table::StepRow;
@@ -20,6 +21,11 @@ impl fmt::Display for Report {
         writeln!(f, "{LINKS}")?;
         let rows: Vec<Vec<String>> = self.links.iter().map(link).collect();
         writeln!(f, "{}", table(&LINKS_HEAD, &rows, &[0]))?;
+        if !self.radios.is_empty() {
+            writeln!(f, "{RADIOS}")?;
+            let rows: Vec<Vec<String>> = self.radios.iter().map(radio).collect();
+            writeln!(f, "{}", table(&RADIOS_HEAD, &rows, &[0, 1]))?;
+        }
         writeln!(f, "from end to end, one message on average")?;
         let rows: Vec<Vec<String>> = self.ways.iter().map(way).collect();
         let head = [
@@ -87,6 +93,33 @@ pub(crate) fn link(row: &LinkRow) -> Vec<String> {
         row.body_at_once.to_string(),
         format!("{:.2}", row.units),
         format!("{:.0}", row.wire),
+    ]
+}
+
+/// What stands above the radios.
+pub(crate) const RADIOS: &str = "what each radio makes of one message for one hop: compact frame, \
+                                 hop seal and acknowledgement";
+pub(crate) const RADIOS_HEAD: [&str; 8] = [
+    "radio",
+    "message",
+    "unit",
+    "units",
+    "bytes",
+    "air time",
+    "of what one may send in an hour",
+    "messages an hour",
+];
+
+pub(crate) fn radio(row: &RadioRow) -> Vec<String> {
+    vec![
+        row.link.name().to_owned(),
+        format!("{}, class {}", row.codec.name(), row.class.letter()),
+        row.unit_bytes.to_string(),
+        format!("{:.2}", row.units),
+        format!("{:.0}", row.bytes),
+        Figure::ns(row.air_s * 1e9).to_string(),
+        format!("{:.4} %", row.share() * 100.0),
+        format!("{:.0}", row.messages_an_hour()),
     ]
 }
 

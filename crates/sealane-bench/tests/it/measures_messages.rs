@@ -45,6 +45,34 @@ fn the_report_has_every_way_and_its_page_draws_them() {
 }
 
 #[test]
+fn radios_are_reckoned_where_they_are_asked_for() {
+    let home = tempfile::tempdir().unwrap();
+    let links = ["--no-hub", "--link", "lora-sf7", "--link", "11p"];
+    let report = cost(home.path(), &[&["-"], &links[..]].concat(), &lines());
+    every_field_is_documented(&report);
+    let radios = rows(&report, "radios");
+    assert_eq!(radios.len(), 8, "four kinds of message on each");
+    let cbor = |link: &str| {
+        let is_it = |row: &&Value| {
+            (text(row, "name"), text(row, "codec"), text(row, "class"))
+                == (link.to_owned(), "cbor".to_owned(), "C".to_owned())
+        };
+        radios.iter().find(is_it).unwrap()
+    };
+    let [lora, car] = ["lora-sf7", "11p"].map(cbor);
+    assert_eq!(number(lora, "bytesAir"), number(car, "bytesAir"), "the same one unit");
+    assert_eq!((number(lora, "units"), number(lora, "duty")), (1.0, 0.01));
+    // Some 70 bytes at spreading factor 7: an eighth of a second, and 36 s of each hour.
+    assert!((0.1..0.16).contains(&number(lora, "airS")), "{lora:?}");
+    let hourly = 36.0 / number(lora, "airS");
+    assert!((number(lora, "messagesPerHour") - hourly).abs() < 1e-6);
+    assert!(number(car, "airS") < 400e-6 && number(car, "duty") == 1.0, "{car:?}");
+    let Some(Value::Array(advice)) = report.field("advice") else { panic!() };
+    let radio = advice.iter().filter(|line| line.as_text().unwrap().starts_with("Radio "));
+    assert_eq!(radio.count(), 2, "{advice:?}");
+}
+
+#[test]
 fn the_same_messages_have_the_same_bytes_and_allocations() {
     let home = tempfile::tempdir().unwrap();
     let counts = || {

@@ -137,6 +137,8 @@ pub(super) const EXAMPLES: &[&str] = &[
     "sealane mesh status relay.toml --watch --every 5s",
     "sealane relay relay.toml",
     "sealane relay /etc/sealane/relay.toml --json",
+    "sealane gateway gateway.toml",
+    "sealane gateway /etc/sealane/gateway.toml --json",
     "sealane policy explain location",
     "sealane policy explain location --link foreign --battery 10",
     "sealane policy check",

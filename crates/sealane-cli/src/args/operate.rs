@@ -41,6 +41,18 @@ pub struct Relay {
     pub capture: Option<PathBuf>,
 }
 
+/// `sealane gateway`.
+#[derive(Debug, Args)]
+pub struct Gateway {
+    /// Its links, neighbours and relay cards as for `relay`, and a table [gateway]: TOML, as
+    /// spec/gateway.md says. SIGHUP reads it again
+    #[arg(value_name = "CONFIG")]
+    pub file: PathBuf,
+    /// Write all that its links carry to FILE, as pcap: for tshark and `sealane inspect`
+    #[arg(long, value_name = "FILE")]
+    pub capture: Option<PathBuf>,
+}
+
 /// `sealane doctor`.
 #[derive(Debug, Args)]
 pub struct Doctor {

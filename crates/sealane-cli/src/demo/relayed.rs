@@ -142,7 +142,7 @@ impl Way {
         let card = RelayCard::new(member.tag(), member.epochs().newest(), member.addresses());
         let net = MemoryNet::new();
         let link = |port| {
-            let config = LinkConfig { name: "own".to_owned(), wire: Wire::Memory(port), mtu: 1500 };
+            let config = LinkConfig::new("own", Wire::Memory(port), 1500);
             Link::open(&config, Some(&net)).map_err(failed)
         };
         let (before, behind) = (link(BEFORE)?, link(BEHIND)?);

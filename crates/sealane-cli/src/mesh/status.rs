@@ -90,6 +90,9 @@ fn show(told: &[u8], terminal: &mut Terminal) -> Result<(), Failure> {
         let row = |row: &Value| vec![said(row, &[first]), said(row, &[second])];
         all(&told, list).iter().map(row).collect()
     };
+    if let Some(routing) = told.field("routing") {
+        show_routing(routing, terminal)?;
+    }
     for (head, rows) in [
         (["ROUTE", "VIA"], pairs("routes", "to", "via")),
         (["DROPPED", "UNITS"], pairs("dropped", "reason", "units")),
@@ -99,6 +102,85 @@ fn show(told: &[u8], terminal: &mut Terminal) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// What the machine that routes has found.
+fn show_routing(routing: &Value, terminal: &mut Terminal) -> Result<(), Failure> {
+    let of = |name: &str| said(routing, &[name]);
+    let mut text = format!(
+        "\nmesh {}, slot {}, epoch {}, {}\n",
+        of("group"),
+        of("slot"),
+        of("epoch"),
+        of("role")
+    );
+    if number(routing, &["ownSlotHeard"]) > 0 {
+        text += "another machine sends with this machine's keys, or its own frames come back\n";
+    }
+    if routing.field("fault").is_some() {
+        text += &format!("the group's keys could not be followed: {}\n", of("fault"));
+    }
+    terminal.text(&text)?;
+    let rows: Vec<_> = all(routing, "neighbours").iter().map(mesh_neighbour).collect();
+    let columns = ["SLOT", "LINK", "ADDRESS", "HEARD", "TOLD", "ROUND TRIP", "COST"];
+    terminal.text(&format!("\n{}", table(&columns, &rows)))?;
+    let rows: Vec<_> = all(routing, "routes").iter().flat_map(mesh_ways).collect();
+    let columns = ["TO", "VIA", "LINK", "METRIC", ""];
+    terminal.text(&format!("\n{}", table(&columns, &rows)))?;
+    let rows: Vec<_> = all(routing, "air").iter().map(air).collect();
+    let columns = ["LINK", "MEDIUM", "CONTROL", "URGENT", "NORMAL", "ANNOUNCEMENTS"];
+    terminal.text(&format!("\n{}", table(&columns, &rows)))
+}
+
+fn mesh_neighbour(one: &Value) -> Vec<String> {
+    let of = |name: &str| said(one, &[name]);
+    let share = |name: &str| format!("{}/15", number(one, &[name]));
+    let trip = one.field("roundTripUs").map(|_| span(number(one, &["roundTripUs"])));
+    let cost = match one.field("avoided") {
+        Some(Value::Bool(true)) => format!("{} avoided", of("cost")),
+        _ => of("cost"),
+    };
+    vec![
+        of("slot"),
+        of("link"),
+        of("address"),
+        share("heard"),
+        share("told"),
+        trip.unwrap_or_default(),
+        cost,
+    ]
+}
+
+/// A route with each way that is known of it.
+fn mesh_ways(route: &Value) -> Vec<Vec<String>> {
+    let is = |of: &Value, name: &str| of.field(name) == Some(&Value::Bool(true));
+    let gateway = if is(route, "gateway") { " gateway" } else { "" };
+    let to = format!("{}{gateway}", said(route, &["to"]));
+    let row = |way: &Value| {
+        let of = |name: &str| said(way, &[name]);
+        let metric = way.field("metric").map_or("no way now".to_owned(), |_| of("metric"));
+        let notes = [("used", "used"), ("avoided", "avoided")];
+        let notes: Vec<_> =
+            notes.iter().filter(|(name, _)| is(way, name)).map(|(_, note)| *note).collect();
+        vec![to.clone(), of("via"), of("link"), metric, notes.join(", ")]
+    };
+    all(route, "ways").iter().map(row).collect()
+}
+
+/// The air time that a link has spent, by part.
+fn air(link: &Value) -> Vec<String> {
+    let parts = ["control", "urgent", "normal", "announcements"];
+    let parts = parts.map(|part| span(number(link, &["spentUs", part])));
+    [said(link, &["link"]), said(link, &["medium"])].into_iter().chain(parts).collect()
+}
+
+/// Microseconds, as people read them.
+fn span(us: u64) -> String {
+    match us {
+        0..10_000 => format!("{us} us"),
+        10_000..10_000_000 => format!("{} ms", us / 1000),
+        _ => show_duration(us / 1000),
+    }
 }
 
 /// What is true of the machine as a whole.
@@ -122,6 +204,9 @@ fn head(told: &Value) -> String {
             text += &format!("slot {} is no member now\n", said(slot, &[]));
         }
     }
+    if let Some(gateway) = told.field("gateway") {
+        text += &way_to_hub(gateway);
+    }
     for group in all(told, "groups") {
         let of = |name: &str| said(group, &[name]);
         text += &format!("group {}  epoch {}  members {}\n", of("tag"), of("epoch"), of("members"));
@@ -142,6 +227,41 @@ fn head(told: &Value) -> String {
         text += &format!("captured {units}, missed {missed}\n");
     }
     text + &reloads(told)
+}
+
+/// What is true of a gateway's way to its hub.
+fn way_to_hub(of: &Value) -> String {
+    let (address, state) = (said(of, &["hub", "address"]), said(of, &["hub", "state"]));
+    let since = show_time(number(of, &["hub", "sinceMs"]));
+    let mut text = format!("gateway to {address}: {state} since {since}\n");
+    if find(of, &["hub", "cause"]).is_some() {
+        text += &format!("the hub: {}\n", said(of, &["hub", "cause"]));
+    }
+    let bytes = |name: &str| show_bytes(number(of, &["queue", name]));
+    let frames = number(of, &["queue", "frames"]);
+    let (held, bound) = (bytes("bytes"), bytes("boundBytes"));
+    text += &format!("waiting     {frames} ({held} of {bound})\n");
+    if find(of, &["queue", "fault"]).is_some() {
+        text += &format!("the queue: {}\n", said(of, &["queue", "fault"]));
+    }
+    let (stored, replayed) = (number(of, &["stored"]), number(of, &["replayed"]));
+    text += &format!("stored      {stored}, known to the hub already {replayed}\n");
+    text += &format!("from hub    {}\n", number(of, &["down", "put"]));
+    for lost in find(of, &["queue"]).map_or(&[][..], |queue| all(queue, "lost")) {
+        let of = |name: &str| said(lost, &[name]);
+        text += &format!("lost        {} ({}, {})\n", of("frames"), of("reason"), of("urgency"));
+    }
+    for (list, what) in [(all(of, "held"), "held"), (down_waiting(of), "not read")] {
+        for one in list {
+            let of = |name: &str| said(one, &[name]);
+            text += &format!("{what}: {}: {}\n", of("stream"), of("cause"));
+        }
+    }
+    text
+}
+
+fn down_waiting(of: &Value) -> &[Value] {
+    of.field("down").map_or(&[], |down| all(down, "waiting"))
 }
 
 fn reloads(told: &Value) -> String {

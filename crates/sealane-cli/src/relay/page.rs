@@ -98,7 +98,7 @@ fn reply(head: &str, tell: &Tell) -> String {
         return refusal("421 Misdirected Request");
     }
     match (method, path.split('?').next().unwrap_or_default()) {
-        ("GET", "/metrics") => page("200 OK", METRICS_KIND, &tell().status.metrics()),
+        ("GET", "/metrics") => page("200 OK", METRICS_KIND, &tell().metrics()),
         ("GET", "/status") => page("200 OK", "application/json", &tell().json()),
         (_, "/metrics" | "/status") => refusal("405 Method Not Allowed"),
         _ => refusal("404 Not Found"),

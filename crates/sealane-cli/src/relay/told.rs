@@ -3,14 +3,16 @@
 use std::time::UNIX_EPOCH;
 
 use sealane::Value;
+use sealane_gateway::{GatewayStatus, MeshStream};
 use sealane_link::{Difference, NeighbourStatus, Reload, Status, Volume};
 
 use crate::terminal::{map, record};
 
-/// A relay, and the member beside it if this is an end.
+/// A relay, and what is beside it: the member of an end, or the way of a gateway to its hub.
 pub(crate) struct Told {
     pub(crate) status: Status,
     pub(crate) end: Option<EndTold>,
+    pub(crate) gateway: Option<GatewayStatus>,
 }
 
 /// What an end tells beyond a relay.
@@ -60,8 +62,19 @@ impl Told {
             let told = vec![("units", capture.units.into()), ("missed", capture.missed.into())];
             fields.push(("capture", map(told)));
         }
+        let routing = status.routing.as_deref().map(super::mesh_told::told);
+        fields.extend(routing.map(|routing| ("routing", routing)));
         fields.extend(self.end.as_ref().map(|end| ("end", end.value())));
+        fields.extend(self.gateway.as_ref().map(|of| ("gateway", gateway(of))));
         record(fields)
+    }
+
+    /// All of it as OpenMetrics.
+    pub(crate) fn metrics(&self) -> String {
+        let relay = self.status.metrics();
+        let Some(gateway) = &self.gateway else { return relay };
+        let (metrics, end) = relay.split_at(relay.rfind("# EOF").unwrap_or(relay.len()));
+        [metrics, &gateway.metrics(), end].concat()
     }
 }
 
@@ -139,4 +152,50 @@ fn reload(last: &Reload) -> Value {
         Err(why) => fields.push(("refusal", why.as_str().into())),
     }
     map(fields)
+}
+
+fn gateway(of: &GatewayStatus) -> Value {
+    let mut hub = vec![
+        ("address", Value::from(of.address.as_str())),
+        ("state", of.hub.state.name().into()),
+        ("sinceMs", ms(of.hub.since.duration_since(UNIX_EPOCH).unwrap_or_default())),
+    ];
+    hub.extend(of.hub.cause.as_deref().map(|why| ("cause", why.into())));
+    let lost = of.queue.lost.iter().filter(|lost| lost.frames > 0).map(|lost| {
+        map(vec![
+            ("reason", lost.why.name().into()),
+            ("urgency", lost.urgency.name().into()),
+            ("frames", lost.frames.into()),
+        ])
+    });
+    let mut queue = vec![
+        ("frames", of.queue.frames.into()),
+        ("bytes", of.queue.bytes.into()),
+        ("boundBytes", of.queue.bound_bytes.into()),
+        ("lost", Value::Array(lost.collect())),
+    ];
+    queue.extend(of.queue_fault.as_deref().map(|why| ("fault", why.into())));
+    let refused = |stream: &MeshStream, cause: &str| {
+        map(vec![("stream", stream.to_string().into()), ("cause", cause.into())])
+    };
+    let held = of.held.iter().map(|held| refused(&held.stream, &held.cause));
+    let causes = of.down.causes.iter().map(|(stream, cause)| refused(stream, cause));
+    map(vec![
+        ("hub", map(hub)),
+        ("queue", map(queue)),
+        ("heard", map(of.heard_by_name().map(|(name, frames)| (name, frames.into())).to_vec())),
+        ("stored", of.stored.into()),
+        ("replayed", of.replayed.into()),
+        ("held", Value::Array(held.collect())),
+        (
+            "down",
+            map(vec![
+                ("put", of.down.put.into()),
+                ("known", of.down.known.into()),
+                ("refused", of.down.refused.into()),
+                ("followed", of.down.followed.into()),
+                ("waiting", Value::Array(causes.collect())),
+            ]),
+        ),
+    ])
 }

@@ -1,10 +1,12 @@
 //! The real binary, in temporary folders and on free ports.
 
+mod brings_the_field_to_the_hub;
 mod completes;
 mod decides_classes;
 mod explains_frames;
 mod explains_itself;
 mod fails_by_name;
+mod finds_its_ways;
 mod fleet;
 mod follows_hints;
 mod goes_on_after_kill;

@@ -43,11 +43,8 @@ fn behind_one_neighbour_the_frame_that_a_member_opened_stays() {
     store.take(&location, peer(1)).unwrap();
     forger.skip_to(1000);
     store.take(&forger.forge(4), peer(1)).unwrap();
-    let of = RegisterName {
-        group: GROUP,
-        origin: Slot::new(3).unwrap(),
-        data_type: DataType::LOCATION,
-    };
+    let of =
+        RegisterName { group: GROUP, origin: Slot::new(3).unwrap(), data_type: DataType::LOCATION };
     store.vouch(of, stamp, peer(5));
     for _ in 0..100 {
         store.take(&forger.forge(4), peer(1)).unwrap();

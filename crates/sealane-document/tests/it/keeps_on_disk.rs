@@ -82,7 +82,8 @@ fn what_is_something_else_is_refused_by_name() {
 #[test]
 fn frames_of_one_transaction_are_refused_alone() {
     let mut store = Store::in_memory(Keeper::Relay, Quota::default()).unwrap();
-    let frames = [Origin::new(3).seal(4, b"here"), b"nothing".to_vec(), Origin::new(4).seal(4, b"")];
+    let frames =
+        [Origin::new(3).seal(4, b"here"), b"nothing".to_vec(), Origin::new(4).seal(4, b"")];
     let all: Vec<_> = frames.iter().map(|frame| Brought { frame, from: peer(1) }).collect();
     let taken = store.take_all(&all).unwrap();
     assert!(matches!(taken[..], [Ok(Taken::New), Err(StoreError::NoFrame(_)), Ok(Taken::New)]));

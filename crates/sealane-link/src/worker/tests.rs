@@ -65,7 +65,7 @@ fn worker(wires: [(Wire, Address); 3], net: &MemoryNet) -> (Worker, [Link; 2]) {
     config.memory = Some(net.clone());
     let mut worker = Relay::by_hand(&config, &[card]).unwrap();
     let open = |wire| {
-        let config = LinkConfig { name: "peer".to_owned(), wire, mtu: 1500 };
+        let config = LinkConfig::new("peer", wire, 1500);
         Link::open(&config, Some(net)).unwrap()
     };
     let peers = [open(one.0), open(other.0)];

@@ -89,7 +89,7 @@ impl Setting {
         let mut config = Config::parse(&text).unwrap();
         config.memory = Some(net);
         let wire = Wire::Ethernet("peer".to_owned());
-        let peer = LinkConfig { name: "peer".to_owned(), wire, mtu: 1500 };
+        let peer = LinkConfig::new("peer", wire, 1500);
         let peer = Link::open(&peer, None).unwrap();
         Setting { relay: Relay::start(&config, &[card()]).unwrap(), peer, beyond, space }
     }
@@ -149,7 +149,7 @@ fn frames_for_other_cards_are_not_looked_at_and_other_senders_are_strangers() {
     // An address of its own on the same cable: not the neighbour's.
     ip(&["link", "set", "peer", "address", "02:00:00:00:00:09"]);
     let wire = Wire::Ethernet("peer".to_owned());
-    let stranger = LinkConfig { name: "peer".to_owned(), wire, mtu: 1500 };
+    let stranger = LinkConfig::new("peer", wire, 1500);
     let stranger = Link::open(&stranger, None).unwrap();
     let sent = stranger.send(Address::Ethernet(RELAYS_CARD), &frame, frame.len());
     assert!(sent.stopped.is_none());
@@ -214,7 +214,7 @@ fn an_interface_that_vanishes_is_counted_and_taken_again_when_it_returns() {
     drop(peer);
     space.lay_cable();
     let wire = Wire::Ethernet("peer".to_owned());
-    let peer = LinkConfig { name: "peer".to_owned(), wire, mtu: 1500 };
+    let peer = LinkConfig::new("peer", wire, 1500);
     let peer = Link::open(&peer, None).unwrap();
     let received = relay.tally().received.units;
     wait_until("a frame", || {
@@ -230,7 +230,7 @@ fn an_interface_that_is_not_there_is_named() {
     let _space = Space::enter();
     for (name, said) in [("nowhere", "link l: "), ("lo", "link l: ")] {
         let wire = Wire::Ethernet(name.to_owned());
-        let config = LinkConfig { name: "l".to_owned(), wire, mtu: 1500 };
+        let config = LinkConfig::new("l", wire, 1500);
         let refused = Link::open(&config, None);
         let is_lo = name == "lo";
         match refused {

@@ -9,7 +9,7 @@ use crate::stage::{Maker, PATIENCE, card, relay_tag, tag, wait_until};
 
 /// A neighbour in memory.
 pub(crate) fn link(net: &MemoryNet, port: u32) -> Link {
-    let config = LinkConfig { name: "own".to_owned(), wire: Wire::Memory(port), mtu: 1500 };
+    let config = LinkConfig::new("own", Wire::Memory(port), 1500);
     Link::open(&config, Some(net)).unwrap()
 }
 

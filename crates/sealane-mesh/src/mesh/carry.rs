@@ -51,6 +51,10 @@ impl Mesh {
             self.counters.reflected += 1;
             return;
         }
+        if !self.is_known(&header) {
+            self.counters.unknown_source += 1;
+            return;
+        }
         if header.destination() == PeerTag::BROADCAST {
             return self.flood(frame, &header, from);
         }
@@ -71,10 +75,26 @@ impl Mesh {
             self.counters.hop_limit += 1;
             return;
         }
-        if from.is_none() {
+        if from.is_none() && self.is_here(header.source()) {
             self.note_sent(header.destination(), via);
         }
         self.pass(frame.into(), &header, &hop, from);
+    }
+
+    /// Whether frames of a source are carried. The reports of the mesh's own group always are.
+    fn is_known(&self, header: &Header) -> bool {
+        let Some(sources) = self.sources.as_ref() else { return true };
+        let is_report = header.kind() == Kind::Routing && header.group() == self.voice.group();
+        is_report || sources.get(&header.source()) == Some(&header.group())
+    }
+
+    /// Counts frames that have come to this gateway by a data path of the driver's own.
+    pub(super) fn came(&mut self, source: PeerTag, frames: u16) {
+        if self.config.role == Role::Gateway
+            && let Some(slot) = self.machine_of(source)
+        {
+            self.reports.came(slot, frames);
+        }
     }
 
     /// Counts a frame of this machine that goes to a gateway.
@@ -88,11 +108,7 @@ impl Mesh {
 
     /// A frame has come that is for this machine.
     fn arrive(&mut self, frame: Vec<u8>, header: &Header) {
-        if self.config.role == Role::Gateway
-            && let Some(slot) = self.machine_of(header.source())
-        {
-            self.reports.came(slot);
-        }
+        self.came(header.source(), 1);
         self.counters.delivered += 1;
         self.outputs.push_back(Output::Deliver { frame });
     }

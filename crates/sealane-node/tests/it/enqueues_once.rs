@@ -245,3 +245,56 @@ async fn a_batch_is_appended_whole_or_not_at_all() {
     assert_eq!(page["messages"][1]["deliver"]["id"], reply["ids"][1]);
     assert_eq!(hub.metric("sealane_stream_commits_total").await, 1);
 }
+
+async fn each(hub: &Running, body: Value) -> Reply {
+    let scope = [("idempotency-scope", "message")];
+    hub.post_with("/v1/enqueue/batch", &scope, body).await
+}
+
+#[tokio::test]
+async fn each_message_of_a_batch_is_stored_once_by_itself() {
+    let hub = Running::start().await;
+    let one = |n: u64| json!({"id": format!("m{n}"), "n": n});
+    let alone = scoped(&hub, "/v1/enqueue", json!({"to": "a", "envelope": one(2)})).await.json();
+    assert_eq!(alone["offset"], 0);
+    // What came alone is known in a batch, and what stands there twice comes in once.
+    let batch = |all: &[u64]| {
+        json!({"to": "a", "envelopes": all.iter().map(|n| one(*n)).collect::<Vec<_>>()})
+    };
+    let first = each(&hub, batch(&[1, 2, 3, 1, 4])).await.json();
+    assert_eq!((&first["offset"], &first["count"]), (&json!(1), &json!(3)));
+    assert_eq!((&first["ids"], &first["replayed"]), (&json!(["m1", "m3", "m4"]), &Value::Null));
+    // Another batch with some of them, and the other way round: what came in a batch alone.
+    let hub = hub.restart().await;
+    let second = each(&hub, batch(&[3, 4, 5])).await.json();
+    assert_eq!((&second["offset"], &second["ids"]), (&json!(4), &json!(["m5"])));
+    let known = each(&hub, batch(&[4, 5, 1])).await.json();
+    assert_eq!((&known["count"], &known["replayed"]), (&json!(0), &json!(true)));
+    assert_eq!((&known["offset"], &known["generation"]), (&json!(3), &first["generation"]));
+    let again = scoped(&hub, "/v1/enqueue", json!({"to": "a", "envelope": one(3)})).await.json();
+    assert_eq!((&again["offset"], &again["replayed"]), (&json!(2), &json!(true)));
+    assert_eq!(again["id"], "m3");
+    // Elsewhere it is another message.
+    let mut elsewhere = batch(&[1, 2]);
+    elsewhere["to"] = json!("b");
+    assert_eq!(each(&hub, elsewhere).await.json()["count"], 2);
+    let page = hub.get("/v1/streams/a?from=0").await.json();
+    let stored = page["messages"].as_array().unwrap().iter().map(|one| one["deliver"]["n"].clone());
+    assert_eq!(stored.collect::<Vec<_>>(), [2, 1, 3, 4, 5].map(|n| json!(n)));
+    let mut expecting = batch(&[9]);
+    expecting["expect"] = json!(5);
+    assert_eq!(each(&hub, expecting).await.error(), "InvalidParameter");
+}
+
+#[tokio::test]
+async fn batches_that_bring_the_same_at_the_same_time_bring_it_once() {
+    let hub = Running::start().await;
+    let batch = |from: u64| {
+        let all: Vec<Value> = (from..from + 20).map(|n| json!({"n": n})).collect();
+        json!({"to": "a", "envelopes": all})
+    };
+    let replies = (0..10).map(|from| each(&hub, batch(from * 5)));
+    let replies = futures_util::future::join_all(replies).await;
+    let counts: u64 = replies.iter().map(|reply| reply.json()["count"].as_u64().unwrap()).sum();
+    assert_eq!((counts, &hub.state("a").await["next"]), (65, &json!(65)));
+}

@@ -1,66 +1,88 @@
 //! What is yet to happen, in the order in which it does.
 
-use std::cmp::{Ordering, Reverse};
+use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use crate::Time;
 
 /// What is to be done at a time. What is due at one time is done in the order in which it was put
 /// here, so that a run repeats.
+///
+/// The heap has places of events, so that little is moved in it.
 #[derive(Debug)]
 pub(crate) struct Agenda<E> {
-    heap: BinaryHeap<Reverse<Entry<E>>>,
+    heap: BinaryHeap<Reverse<u128>>,
     sequence: u64,
+    events: Vec<E>,
+    free: Vec<u32>,
 }
 
-#[derive(Debug)]
-struct Entry<E> {
-    at: Time,
-    sequence: u64,
-    event: E,
+/// When an event is due, the how manieth it is, and its place: one number, which is compared at
+/// once. 2^40 events take days, and `MAX_SIM_PENDING` are under way at most.
+#[derive(Debug, Clone, Copy)]
+struct Entry(u128);
+
+const SEQUENCE_BITS: u32 = 40;
+const PLACE_BITS: u32 = u64::BITS - SEQUENCE_BITS;
+
+impl Entry {
+    fn new(at: Time, sequence: u64, place: u32) -> Self {
+        debug_assert!(sequence >> SEQUENCE_BITS == 0 && place >> PLACE_BITS == 0);
+        Self(u128::from(at.0) << u64::BITS | u128::from(sequence << PLACE_BITS | u64::from(place)))
+    }
+
+    fn at(self) -> Time {
+        Time((self.0 >> u64::BITS) as u64)
+    }
+
+    fn place(self) -> usize {
+        (self.0 as usize) & ((1 << PLACE_BITS) - 1)
+    }
 }
 
-impl<E> Agenda<E> {
+impl<E: Copy> Agenda<E> {
     pub(crate) fn new() -> Self {
-        Self { heap: BinaryHeap::new(), sequence: 0 }
+        Self { heap: BinaryHeap::new(), sequence: 0, events: vec![], free: vec![] }
     }
 
     /// Puts an event there.
     pub(crate) fn put(&mut self, at: Time, event: E) {
         self.sequence += 1;
-        self.heap.push(Reverse(Entry { at, sequence: self.sequence, event }));
+        let place = match self.free.pop() {
+            Some(place) => {
+                if let Some(free) = self.events.get_mut(place as usize) {
+                    *free = event;
+                }
+                place
+            }
+            None => {
+                self.events.push(event);
+                (self.events.len() - 1) as u32
+            }
+        };
+        self.heap.push(Reverse(Entry::new(at, self.sequence, place).0));
     }
 
     /// The next event that is due at `until` or before.
     pub(crate) fn take(&mut self, until: Time) -> Option<(Time, E)> {
-        self.heap.peek().filter(|Reverse(next)| next.at <= until)?;
-        self.heap.pop().map(|Reverse(Entry { at, event, .. })| (at, event))
+        let next = Entry(self.heap.peek()?.0);
+        if next.at() > until {
+            return None;
+        }
+        self.heap.pop();
+        self.free.push(next.place() as u32);
+        self.events.get(next.place()).map(|event| (next.at(), *event))
+    }
+
+    /// When the next event is due.
+    pub(crate) fn next(&self) -> Option<Time> {
+        self.heap.peek().map(|Reverse(next)| Entry(*next).at())
     }
 
     pub(crate) fn len(&self) -> usize {
         self.heap.len()
     }
 }
-
-impl<E> Ord for Entry<E> {
-    fn cmp(&self, other: &Self) -> Ordering {
-        (self.at, self.sequence).cmp(&(other.at, other.sequence))
-    }
-}
-
-impl<E> PartialOrd for Entry<E> {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl<E> PartialEq for Entry<E> {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl<E> Eq for Entry<E> {}
 
 #[cfg(test)]
 mod tests {

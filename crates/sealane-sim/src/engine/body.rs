@@ -2,9 +2,10 @@
 
 use std::collections::VecDeque;
 
+use super::air::Busy;
 use super::slots::SlotId;
 use crate::limits::MAX_PORT_WAITING;
-use crate::medium::{Duty, Power};
+use crate::medium::{DOT11P_AIFS, DOT11P_SLOT, DOT11P_WINDOW, DOT11P_WINDOW_MOST, Duty, Power};
 use crate::node::{To, Urgency};
 use crate::place::Place;
 use crate::scenario::{Capture, MediumPlan, NodePlan};
@@ -62,6 +63,22 @@ pub(crate) struct Port {
     pub(crate) heard_until: Time,
     /// How much of both was told to the program.
     pub(crate) told: Span,
+    /// The unit to one machine that its radio tries to send, until that is acknowledged.
+    pub(crate) trying: Option<Trying>,
+    /// The slots of the next back-off are below it.
+    pub(crate) window: u64,
+    /// How often it has sent, to tell the chances of one time from those of another.
+    pub(crate) transmissions: u64,
+}
+
+/// A unit that is sent until it is acknowledged.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Trying {
+    pub(crate) unit: Waiting,
+    /// How often it was sent.
+    pub(crate) tries: u32,
+    /// Whether its receiver has it, and only the acknowledgement was lost.
+    pub(crate) is_taken: bool,
 }
 
 /// Where a radio stands that waits for its turn.
@@ -108,13 +125,13 @@ impl Body {
     }
 
     /// Its port on a medium.
-    pub(crate) fn port_mut(&mut self, medium: usize) -> Option<&mut Port> {
-        self.ports.iter_mut().find(|port| port.medium == medium)
+    pub(crate) fn port(&self, medium: usize) -> Option<&Port> {
+        self.ports.iter().find(|port| port.medium == medium)
     }
 
-    /// Whether it has heard all since then.
-    pub(crate) fn has_listened_since(&self, start: Time) -> bool {
-        self.listens.is_some_and(|since| since <= start)
+    /// The same, to be changed.
+    pub(crate) fn port_mut(&mut self, medium: usize) -> Option<&mut Port> {
+        self.ports.iter_mut().find(|port| port.medium == medium)
     }
 
     /// Takes what listening has cost since the last time.
@@ -156,14 +173,21 @@ impl Port {
             heard: Span(0),
             heard_until: Time(0),
             told: Span(0),
+            trying: None,
+            window: DOT11P_WINDOW,
+            transmissions: 0,
         }
     }
 
     /// The channel was busy; what was counted already is not counted twice. Of a transmission that
-    /// began before another one and ended after it, the part before is left out.
+    /// began before another one and ended after it, the part before is left out. A back-off stood
+    /// still meanwhile.
     pub(crate) fn hears(&mut self, starts: Time, ends: Time) {
         self.heard += ends - starts.max(self.heard_until);
         self.heard_until = self.heard_until.max(ends);
+        if self.is_busy {
+            self.backoff.stands_still(Busy { since: starts, until: ends });
+        }
     }
 
     /// Whether a unit found room: behind those that are as urgent.
@@ -176,17 +200,88 @@ impl Port {
         true
     }
 
+    /// What is to be sent: again what was not acknowledged, or what waits first.
     pub(crate) fn next(&mut self) -> Option<Waiting> {
-        self.waiting.pop_front()
+        match self.trying {
+            Some(trying) => Some(trying.unit),
+            None => self.waiting.pop_front(),
+        }
     }
 
     pub(crate) fn has_waiting(&self) -> bool {
-        !self.waiting.is_empty()
+        self.trying.is_some() || !self.waiting.is_empty()
+    }
+
+    /// Sends a unit that is to be acknowledged, once or once more.
+    pub(crate) fn tries(&mut self, unit: Waiting) {
+        let fresh = Trying { unit, tries: 0, is_taken: false };
+        self.trying.get_or_insert(fresh).tries += 1;
+    }
+
+    /// The next back-off is as long again, up to a bound.
+    pub(crate) fn widen(&mut self) {
+        self.window = (2 * self.window).min(DOT11P_WINDOW_MOST);
+    }
+
+    /// Turns to the next unit, whatever became of this one.
+    pub(crate) fn give_up(&mut self) {
+        self.trying = None;
+        self.window = DOT11P_WINDOW;
     }
 
     /// Forgets what waits, and gives it back to be released.
     pub(crate) fn clear(&mut self) -> VecDeque<Waiting> {
         self.is_busy = false;
-        std::mem::take(&mut self.waiting)
+        let mut waiting = std::mem::take(&mut self.waiting);
+        waiting.extend(self.trying.map(|trying| trying.unit));
+        self.give_up();
+        waiting
+    }
+}
+
+impl Backoff {
+    /// When its slots have passed.
+    pub(crate) fn due(self) -> Time {
+        self.counts_from + Span(self.slots.saturating_mul(DOT11P_SLOT.0))
+    }
+
+    /// The channel is or was busy: the slots that passed before are done, and the rest begins when
+    /// it has been free for a while.
+    pub(crate) fn stands_still(&mut self, busy: Busy) {
+        let passed = (busy.since - self.counts_from).0 / DOT11P_SLOT.0;
+        self.slots = self.slots.saturating_sub(passed);
+        self.counts_from = self.counts_from.max(busy.until + DOT11P_AIFS);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::Scenario;
+
+    #[test]
+    fn a_back_off_stands_still_while_the_channel_is_busy() {
+        let mut backoff = Backoff { slots: 10, counts_from: Time(1_000) };
+        let busy = |since, until| Busy { since: Time(since), until: Time(until) };
+        backoff.stands_still(busy(1_000 + 3 * 13 + 5, 2_000));
+        assert_eq!((backoff.slots, backoff.counts_from), (7, Time(2_110)));
+        // Before the channel was free for long enough nothing was counted.
+        backoff.stands_still(busy(2_050, 3_000));
+        assert_eq!((backoff.slots, backoff.due()), (7, Time(3_110 + 7 * 13)));
+    }
+
+    #[test]
+    fn a_back_off_is_drawn_from_twice_as_many_slots_after_each_try() {
+        let text = "version = 1\nduration_s = 1\n[[medium]]\nname = \"m\"\nprofile = \"11p\"\n\
+                    [[node]]\nname = \"n\"\nkind = \"mesh\"\nmedia = [\"m\"]\n";
+        let mut port = Port::new(0, &Scenario::parse(text).unwrap().media[0]);
+        let mut windows = vec![port.window];
+        (0..8).for_each(|_| {
+            port.widen();
+            windows.push(port.window);
+        });
+        assert_eq!(windows, [16, 32, 64, 128, 256, 512, 1024, 1024, 1024]);
+        port.give_up();
+        assert_eq!(port.window, 16);
     }
 }

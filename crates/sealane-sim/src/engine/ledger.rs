@@ -171,7 +171,7 @@ impl Default for Latencies {
 }
 
 impl Latencies {
-    fn put(&mut self, took: Span) {
+    pub(crate) fn put(&mut self, took: Span) {
         self.all += 1;
         self.most = self.most.max(took);
         if let Some(count) = self.counts.get_mut(step_of(took.0)) {

@@ -6,14 +6,16 @@ use super::air::{Reach, chance, own_loss};
 use super::body::{Body, Waiting};
 use super::{Event, Medium, Run};
 use crate::limits::MAX_PORT_WAITING;
+use crate::node::To;
 use crate::place::Cells;
+use crate::random::{About, Draws, Odds};
 use crate::scenario::{LinkPlan, Manners, MediumPlan, Shape};
 use crate::watch::Loss;
-use crate::{Profile, Random, SimError, Span, Time};
+use crate::{Profile, SimError, Span, Time};
 
-/// How often a connection sends a packet again before it is given up: the packets of about half a
-/// second at the usual interval, within the supervision timeout.
-const MAX_REPEATS: u64 = 16;
+/// How often a connection sends a packet before it is given up: the packets of about half a second
+/// at the usual interval, within the supervision timeout.
+const TRIES: u64 = 17;
 
 /// A medium of links.
 #[derive(Debug)]
@@ -26,12 +28,20 @@ pub(super) struct Lines {
     listed: BTreeMap<u32, Vec<u32>>,
     /// What is special about a link.
     special: BTreeMap<Pair, LinkPlan>,
-    /// Until when a link is taken.
-    taken: BTreeMap<Pair, Time>,
+    used: BTreeMap<Pair, Use>,
     reach: Reach,
     pub(super) cells: Cells,
     pub(super) loss: f64,
-    pub(super) random: Random,
+    /// Where the chances of its links come from.
+    source: u64,
+}
+
+/// What a link has carried.
+#[derive(Debug, Clone, Copy, Default)]
+struct Use {
+    /// Until when it is taken.
+    until: Time,
+    units: u64,
 }
 
 /// One direction of a link.
@@ -45,7 +55,19 @@ struct Pair {
 struct Crossing {
     /// When it is sent, the last time if it was repeated.
     ends: Time,
-    arrives: bool,
+    /// How often it is sent.
+    tries: u64,
+    /// Why it does not arrive, if it does not.
+    lost: Option<Loss>,
+    draws: Draws,
+}
+
+/// What befalls each packet that is sent over a link.
+#[derive(Clone, Copy)]
+struct Odd {
+    arrives: Odds,
+    loss: Odds,
+    own_loss: Odds,
 }
 
 impl Lines {
@@ -54,7 +76,7 @@ impl Lines {
         plan: &MediumPlan,
         on: Vec<u32>,
         links: &[LinkPlan],
-        random: Random,
+        source: u64,
     ) -> Self {
         let own = links.iter().filter(|link| link.medium == medium);
         let mut listed: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
@@ -72,11 +94,11 @@ impl Lines {
             on,
             listed,
             special,
-            taken: BTreeMap::new(),
+            used: BTreeMap::new(),
             reach,
             cells: Cells::new(reach.farthest_m()),
             loss: plan.manners.loss,
-            random,
+            source,
         }
     }
 
@@ -103,6 +125,21 @@ impl Lines {
         others
     }
 
+    /// Whether a machine has a link with another one.
+    fn has_link(&self, from: u32, to: u32) -> bool {
+        let place = |node: u32| self.on.binary_search(&node).ok();
+        let (Some(own), Some(other)) = (place(from), place(to)) else { return false };
+        let by_shape = match self.shape {
+            // Who is too far of a radio is found out when it is sent.
+            Shape::All => true,
+            Shape::Chain => own.abs_diff(other) == 1,
+            Shape::Star => own == 0 || other == 0,
+            Shape::Listed => false,
+        };
+        own != other
+            && (by_shape || self.listed.get(&from).is_some_and(|others| others.contains(&to)))
+    }
+
     /// What befalls units on a link.
     fn manners(&self, plan: &MediumPlan, pair: Pair) -> Manners {
         let link = self.special.get(&pair);
@@ -117,22 +154,23 @@ impl Lines {
     /// Sends over a link, if not too much waits for it.
     fn cross(
         &mut self,
-        plan: &MediumPlan,
+        profile: &Profile,
         pair: Pair,
         now: Time,
         air_time: Span,
-        chance: f64,
+        odd: Odd,
     ) -> Option<Crossing> {
-        let free = self.taken.get(&pair).copied().unwrap_or_default();
+        let used = self.used.entry(pair).or_default();
+        let free = used.until;
         // What waits is told by when the link will be free.
-        let turn = match plan.profile {
-            Profile::BleConnection { interval, .. } => interval,
+        let turn = match profile {
+            Profile::BleConnection { interval, .. } => *interval,
             _ => air_time,
         };
         if free > now && free - now > Span(turn.0.saturating_mul(MAX_PORT_WAITING as u64)) {
             return None;
         }
-        let starts = match plan.profile {
+        let starts = match profile {
             // A link that is in use goes on; another one waits until its two ends meet.
             Profile::BleConnection { interval, .. } if free <= now => {
                 let phase = u64::from(pair.from ^ pair.to) * 7919 % interval.0;
@@ -141,18 +179,31 @@ impl Lines {
             }
             _ => free.max(now),
         };
-        let mut repeats = 0;
-        if let Profile::BleConnection { interval, .. } = plan.profile {
-            while repeats <= MAX_REPEATS && !self.random.happens(chance) {
-                repeats += 1;
-            }
-            let ends = starts + air_time + Span(interval.0 * repeats.min(MAX_REPEATS));
-            self.taken.insert(pair, ends);
-            return Some(Crossing { ends, arrives: repeats <= MAX_REPEATS });
+        used.units += 1;
+        let number = used.units * (TRIES + 1);
+        let draws = |tries: u64| Draws::new(self.source, pair.from, number + tries);
+        let lost = |tries: u64| odd.loses(draws(tries), pair.to);
+        let is_repeated = profile.acknowledges();
+        let arrives_at = (0..TRIES).find(|tries| !is_repeated || lost(*tries).is_none());
+        let repeats = arrives_at.unwrap_or(TRIES - 1);
+        let ends = starts + air_time + Span(turn.0.saturating_mul(repeats));
+        used.until = ends;
+        let lost = match is_repeated {
+            true => arrives_at.is_none().then_some(Loss::Unanswered),
+            false => lost(0),
+        };
+        Some(Crossing { ends, tries: repeats + 1, lost, draws: draws(TRIES) })
+    }
+}
+
+impl Odd {
+    fn loses(self, draws: Draws, to: u32) -> Option<Loss> {
+        if !draws.happens(to, About::Fading, self.arrives) {
+            return Some(Loss::Faded);
         }
-        let ends = starts + air_time;
-        self.taken.insert(pair, ends);
-        Some(Crossing { ends, arrives: true })
+        let is_lost = draws.happens(to, About::Medium, self.loss)
+            || draws.happens(to, About::Direction, self.own_loss);
+        is_lost.then_some(Loss::Medium)
     }
 }
 
@@ -164,13 +215,17 @@ impl Run<'_> {
         node: u32,
         unit: Waiting,
     ) -> Result<(), SimError> {
-        let others = match (self.media.get(medium), self.scenario.media.get(medium)) {
-            (Some(Medium::Lines(lines)), Some(plan)) => {
-                self.body(node).map(|body| lines.others(plan, node, body)).unwrap_or_default()
-            }
+        let (Some(Medium::Lines(lines)), Some(plan)) =
+            (self.media.get(medium), self.scenario.media.get(medium))
+        else {
+            return Ok(());
+        };
+        let others = match (unit.to, self.body(node)) {
+            (To::One(to), _) if lines.has_link(node, to) => vec![to],
+            (To::Everybody, Some(body)) => lines.others(plan, node, body),
             _ => vec![],
         };
-        for to in others.into_iter().filter(|to| unit.to.is(*to)) {
+        for to in others {
             self.send_by_line(medium, Pair { from: node, to }, unit)?;
         }
         self.slots.release(unit.slot);
@@ -188,33 +243,34 @@ impl Run<'_> {
         let metres = from.place.metres_to(to.place);
         let Some(Medium::Lines(lines)) = self.media.get_mut(medium) else { return Ok(()) };
         let is_near = !plan.profile.is_radio() || metres <= lines.reach.farthest_m();
-        if !is_near || from.side != to.side || to.listens.is_none() {
+        let is_apart = from.side != to.side || self.cuts.part(pair.from, pair.to);
+        if !is_near || is_apart || to.listens.is_none() {
             return Ok(());
         }
         let air_time = plan.profile.air_time(self.slots.unit(unit.slot).len());
+        let manners = lines.manners(plan, pair);
         let chance = if plan.profile.is_radio() { chance(plan, metres) } else { 1.0 };
-        let Some(crossing) = lines.cross(plan, pair, now, air_time, chance) else {
+        let odd = Odd {
+            arrives: Odds::of(chance),
+            loss: Odds::of(manners.loss),
+            own_loss: Odds::of(own_loss(plan, self.seed, pair.from, pair.to)),
+        };
+        let Some(crossing) = lines.cross(&plan.profile, pair, now, air_time, odd) else {
             return self.watch.loses(now, pair.from, Loss::Full);
         };
         debug_assert_eq!(lines.medium, medium);
-        let manners = lines.manners(plan, pair);
-        let own_loss = own_loss(plan, self.seed, pair.from, pair.to);
-        let is_lost = lines.random.happens(manners.loss) | (lines.random.part() < own_loss);
+        let air_time = Span(air_time.0.saturating_mul(crossing.tries));
         let mut sent = self.watch.fresh(pair.from, medium as u32, now, air_time);
-        if !crossing.arrives {
-            sent.loses(Loss::Faded);
-        } else if is_lost {
-            sent.loses(Loss::Medium);
-        } else {
-            sent.heard.push(pair.to);
-            let copies = 1 + u32::from(lines.random.happens(manners.duplicates));
-            for _ in 0..copies {
-                let jitter = Span(lines.random.below(manners.jitter.0 + 1));
-                let at = crossing.ends + manners.delay + jitter;
-                self.slots.hold(unit.slot);
-                let (node, from, slot) = (pair.to, pair.from, unit.slot);
-                self.agenda.put(at, Event::Arrive { medium, node, from, slot });
-            }
+        match crossing.lost {
+            Some(loss) => sent.loses(loss),
+            None => sent.heard.push(pair.to),
+        }
+        for delay in manners.delays(crossing.draws, pair.to).take_while(|_| crossing.lost.is_none())
+        {
+            self.slots.hold(unit.slot);
+            let (node, from, slot) = (pair.to, pair.from, unit.slot);
+            let event = Event::Arrive { medium, node, from, slot };
+            self.agenda.put(crossing.ends + delay, event);
         }
         self.watch.sends(now, &sent, self.slots.unit(unit.slot))?;
         self.watch.keep(sent);

@@ -2,7 +2,12 @@
 
 /// The next hop of each machine to each other one.
 #[derive(Debug)]
-pub(super) struct Routes(Vec<Vec<Option<u32>>>);
+pub(super) struct Routes {
+    hops: Vec<Vec<Option<u32>>>,
+    /// The ways that a machine had before, and to whom they are others now; kept for their room.
+    before: Vec<Option<u32>>,
+    changed: Vec<u32>,
+}
 
 /// Where a machine sends what is for another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,12 +26,12 @@ pub(super) struct Circle {
 
 impl Routes {
     pub(super) fn new(machines: usize) -> Self {
-        Self(vec![vec![]; machines])
+        Self { hops: vec![vec![]; machines], before: vec![], changed: vec![] }
     }
 
     /// A machine that has left carries nothing on.
     pub(super) fn forget(&mut self, node: u32) {
-        if let Some(hops) = self.0.get_mut(node as usize) {
+        if let Some(hops) = self.hops.get_mut(node as usize) {
             hops.clear();
         }
     }
@@ -35,26 +40,33 @@ impl Routes {
     ///
     /// Only ways with another next hop than before are followed: no others can close a circle.
     pub(super) fn take(&mut self, node: u32, ways: impl Iterator<Item = Way>) -> Vec<Circle> {
-        let mut hops = vec![None; self.0.len()];
-        for way in ways {
-            if let Some(hop) = hops.get_mut(way.to as usize) {
-                *hop = Some(way.next);
+        let machines = self.hops.len();
+        let Some(hops) = self.hops.get_mut(node as usize) else { return vec![] };
+        std::mem::swap(hops, &mut self.before);
+        self.before.resize(machines, None);
+        self.changed.clear();
+        hops.clear();
+        hops.resize(machines, None);
+        for Way { to, next } in ways {
+            let Some(hop) = hops.get_mut(to as usize) else { continue };
+            *hop = Some(next);
+            if self.before.get(to as usize) != Some(&Some(next)) {
+                self.changed.push(to);
             }
         }
-        let Some(place) = self.0.get_mut(node as usize) else { return vec![] };
-        let before = std::mem::replace(place, hops.clone());
-        let is_new = |(to, hop): &(usize, &Option<u32>)| before.get(*to) != Some(*hop);
-        let new = hops.iter().enumerate().filter(is_new);
-        new.filter_map(|(to, hop)| self.follow(node, to as u32, (*hop)?)).collect()
+        let followed = self.changed.iter().filter_map(|to| self.follow(node, *to));
+        followed.collect()
     }
 
-    fn follow(&self, node: u32, to: u32, first: u32) -> Option<Circle> {
-        let mut at = first;
-        for length in 1..=self.0.len() {
+    /// The circle on which a machine's way to another one lies, if it does.
+    fn follow(&self, node: u32, to: u32) -> Option<Circle> {
+        let next = |at: u32| *self.hops.get(at as usize)?.get(to as usize)?;
+        let mut at = next(node)?;
+        for length in 1..=self.hops.len() {
             if at == node {
                 return Some(Circle { to, length });
             }
-            at = (*self.0.get(at as usize)?.get(to as usize)?)?;
+            at = next(at)?;
         }
         None
     }

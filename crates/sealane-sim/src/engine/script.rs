@@ -4,8 +4,9 @@ use super::body::Waiting;
 use super::ledger::{Asked, Entry};
 use super::{Event, Medium, Run};
 use crate::node::{Input, Program, To, Urgency};
+use crate::random::Odds;
 use crate::scenario::{Act, Capture, Receivers};
-use crate::watch::Happening;
+use crate::watch::{Happening, Loss};
 use crate::{SimError, Span, Time};
 
 /// How often a machine that was taken makes noise, and how much at once at most.
@@ -33,12 +34,13 @@ impl Run<'_> {
         body.wakes = None;
         let (life, place) = (body.life, body.place);
         let Some(plan) = self.scenario.nodes.get(node as usize) else { return Ok(()) };
-        let program = Program::new(&plan.kind, &self.crew, self.seed, node, life, now);
+        let program = Program::new(plan, &self.crew, self.seed, node, life, now);
         let media: Vec<_> = plan.media.iter().copied().enumerate().collect();
         let sleep = plan.sleep;
         if let Some(slot) = self.programs.get_mut(node as usize) {
             *slot = program;
         }
+        self.turn(node, true);
         self.watch.happens(now, Happening::Join, node, place)?;
         for (port, medium) in media {
             let Some(plan) = self.scenario.media.get(medium) else { continue };
@@ -72,6 +74,7 @@ impl Run<'_> {
             *program = None;
         }
         self.routes.forget(node);
+        self.turn(node, false);
         self.watch.happens(now, why, node, place)
     }
 
@@ -92,7 +95,7 @@ impl Run<'_> {
         if is_awake {
             // What it would have done meanwhile it does now, and what waits is sent.
             self.give(node, Input::Tick)?;
-            media.into_iter().for_each(|medium| self.contend(medium, node));
+            media.into_iter().try_for_each(|medium| self.contend(medium, node))?;
         }
         Ok(())
     }
@@ -151,7 +154,10 @@ impl Run<'_> {
     pub(super) fn fill_cells(&mut self) {
         for (number, medium) in (0..).zip(&mut self.media) {
             let cells = match medium {
-                Medium::Air(air) => &mut air.cells,
+                Medium::Air(air) => {
+                    air.nears.forget();
+                    &mut air.cells
+                }
                 Medium::Lines(lines) => &mut lines.cells,
             };
             let on = (0..).zip(&self.bodies).filter(|(_, body)| body.port_on(number).is_some());
@@ -199,9 +205,12 @@ impl Run<'_> {
 
     /// An event of the scenario.
     pub(super) fn script(&mut self, index: usize) -> Result<(), SimError> {
-        let Some(act) = self.scenario.events.get(index).map(|event| event.act.clone()) else {
-            return Ok(());
-        };
+        let act = self.scenario.events.get(index).map(|event| event.act.clone());
+        act.map_or(Ok(()), |act| self.act(act))
+    }
+
+    /// Does what an event of the scenario says, or what somebody wants done in a live run.
+    pub(crate) fn act(&mut self, act: Act) -> Result<(), SimError> {
         match act {
             Act::Join(who) => who.into_iter().try_for_each(|node| self.join(node)),
             Act::Leave(who) => {
@@ -236,9 +245,17 @@ impl Run<'_> {
                 self.bodies.iter_mut().for_each(|body| body.side = 0);
                 self.watch.notes(self.now, "heal")
             }
+            Act::Cut { one, other } => {
+                self.cuts.add(&one, &other);
+                self.watch.notes(self.now, "cut")
+            }
+            Act::Mend { one, other } => {
+                self.cuts.remove(&one, &other);
+                self.watch.notes(self.now, "mend")
+            }
             Act::Loss { medium, loss } => {
                 match self.media.get_mut(medium) {
-                    Some(Medium::Air(air)) => air.loss = loss,
+                    Some(Medium::Air(air)) => air.loss = Odds::of(loss),
                     Some(Medium::Lines(lines)) => lines.loss = loss,
                     None => {}
                 }
@@ -252,6 +269,12 @@ impl Run<'_> {
         let Some(body) = self.body_mut(node) else { return Ok(()) };
         body.capture = Some(by);
         let (life, place, is_up) = (body.life, body.place, body.is_up);
+        // What waited for its radios is not sent either, whoever made it.
+        let waiting: Vec<_> = body.ports.iter_mut().flat_map(|port| port.clear()).collect();
+        for unit in waiting {
+            self.slots.release(unit.slot);
+            self.watch.loses(now, node, Loss::Captured)?;
+        }
         if by == Capture::Noise && is_up {
             self.agenda.put(now + NOISE_EVERY, Event::Noise { node, life });
         }
@@ -271,7 +294,7 @@ impl Run<'_> {
             let most = self.scenario.media.get(medium).map_or(0, |plan| plan.profile.unit_bytes());
             let length = 1 + self.noise.below(most.min(NOISE_BYTES) as u64) as usize;
             let unit: Vec<u8> = (0..length).map(|_| self.noise.word() as u8).collect();
-            let slot = self.slots.put(&unit);
+            let slot = self.slots.put(unit.into());
             let unit = Waiting { slot, to: To::Everybody, urgency: Urgency::Control };
             self.queue(medium, node, unit)?;
         }

@@ -81,12 +81,23 @@ pub(crate) const DOT11P_SLOT: Span = Span(13);
 /// The same.
 pub(crate) const DOT11P_SIFS: Span = Span(32);
 
-/// How long the channel is to be free before anybody sends: SIFS and two slots, for best effort and
-/// above (the same, 10.23.2.4).
-pub(crate) const DOT11P_AIFS: Span = Span(DOT11P_SIFS.0 + 2 * DOT11P_SLOT.0);
-/// The slots of the back-off: the smallest contention window, which grows for no broadcast (the
-/// same, table 9-184).
+/// How long the channel is to be free before anybody sends: SIFS and six slots. All units are of
+/// best effort, the access category of data without a priority, with its values for stations
+/// outside of a network (IEEE 802.11-2020, 9.4.2.28, the defaults with dot11OCBActivated).
+pub(crate) const DOT11P_AIFS: Span = Span(DOT11P_SIFS.0 + 6 * DOT11P_SLOT.0);
+/// The slots of the first back-off: aCWmin of 15 and 0 (the same). Those of broadcasts stay so
+/// many.
 pub(crate) const DOT11P_WINDOW: u64 = 16;
+/// The slots of a back-off at most: aCWmax of 1023 and 0 (the same).
+pub(crate) const DOT11P_WINDOW_MOST: u64 = 1024;
+/// How often a unit to one machine is sent until it is acknowledged: dot11ShortRetryLimit (the
+/// same, C.3).
+pub(crate) const DOT11P_TRIES: u32 = 7;
+/// An acknowledgement: 14 bytes at 6 Mbit/s, without the headers of data (the same, 9.3.1.4).
+pub(crate) const DOT11P_ACK: Span = Span(40 + (16 + 6 + 8 * 14_u64).div_ceil(48) * 8);
+/// How long an acknowledgement is waited for: SIFS, a slot, and what a receiver needs to notice a
+/// preamble, 49 us (the same, 10.3.2.11 and table 17-21).
+pub(crate) const DOT11P_ACK_TIMEOUT: Span = Span(DOT11P_SIFS.0 + DOT11P_SLOT.0 + 49);
 
 /// A frame of 802.11p at 6 Mbit/s in 10 MHz: preamble 32 us, SIGNAL 8 us, then symbols of 8 us
 /// with 48 bits each, 16 of service and 6 of tail among them (IEEE 802.11-2020, 17.3 and 17.4.3).
@@ -128,5 +139,9 @@ mod tests {
         // 100 bytes of MAC frame: (22 + 800) bits in 18 symbols.
         assert_eq!(dot11p_air_time(62), Span(40 + 18 * 8));
         assert_eq!(dot11p_air_time(1_500), Span(40 + 257 * 8));
+        // 134 bits of an acknowledgement in three symbols; nobody who waits for the channel to be
+        // free for AIFS comes between.
+        assert_eq!(DOT11P_ACK, Span(64));
+        assert!(DOT11P_SIFS + DOT11P_ACK < DOT11P_AIFS, "{DOT11P_AIFS:?}");
     }
 }

@@ -1,6 +1,8 @@
 //! The kinds of media.
 
-use super::{BLE_GAP, BleRate, Lora, ble_advertising_air_time, dot11p_air_time};
+use super::{
+    BLE_GAP, BleRate, DOT11P_ACK, DOT11P_SIFS, Lora, ble_advertising_air_time, dot11p_air_time,
+};
 use crate::Span;
 
 /// What a medium is made of.
@@ -75,10 +77,26 @@ impl Profile {
         }
     }
 
+    /// How long a unit to one machine occupies the medium, with what its radio acknowledges.
+    pub fn exchange_time(&self, unit_bytes: usize) -> Span {
+        let air_time = self.air_time(unit_bytes);
+        match self {
+            // That of a connection counts its acknowledgement already.
+            Profile::Dot11p => air_time + DOT11P_SIFS + DOT11P_ACK,
+            _ => air_time,
+        }
+    }
+
     /// Whether one transmission reaches all that are near, and may collide. Otherwise each pair of
     /// machines has a link of its own.
     pub fn is_shared(&self) -> bool {
         !matches!(self, Profile::BleConnection { .. } | Profile::Wire { .. })
+    }
+
+    /// Whether the radio of the receiver acknowledges a unit for its machine alone, and that of the
+    /// sender repeats it until then. Nobody acknowledges what is for everybody.
+    pub fn acknowledges(&self) -> bool {
+        matches!(self, Profile::Dot11p | Profile::BleConnection { .. })
     }
 
     /// Whether distance counts.
@@ -149,5 +167,7 @@ mod tests {
         let connection =
             Profile::BleConnection { rate: BleRate::OneM, mtu: 247, interval: Span(1) };
         assert_eq!(connection.air_time(244), Span(2088 + 80 + 300));
+        assert_eq!(connection.exchange_time(244), Span(2088 + 80 + 300));
+        assert_eq!(Profile::Dot11p.exchange_time(62), Span(40 + 18 * 8 + 32 + 64));
     }
 }

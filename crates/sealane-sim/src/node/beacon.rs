@@ -11,7 +11,8 @@ use crate::{Random, Span, Time};
 pub(crate) struct Beacon {
     node: u32,
     every: Span,
-    bytes: usize,
+    /// What was sent last: it is written anew where nobody holds it any more.
+    unit: Arc<[u8]>,
     random: Random,
     ports: usize,
     sequence: u32,
@@ -23,7 +24,8 @@ pub(crate) struct Beacon {
 impl Beacon {
     pub(super) fn new(node: u32, every: Span, bytes: usize, mut random: Random, now: Time) -> Self {
         let next = now + Span(random.below(every.0));
-        Self { node, every, bytes, random, ports: 0, sequence: 0, period: now, next }
+        let unit = vec![0; bytes].into();
+        Self { node, every, unit, random, ports: 0, sequence: 0, period: now, next }
     }
 
     pub(super) fn next_wake(&self) -> Time {
@@ -39,12 +41,12 @@ impl Beacon {
     }
 
     fn send(&mut self, effects: &mut Vec<Effect>) {
-        let mut unit = [self.node.to_le_bytes(), self.sequence.to_le_bytes()].concat();
-        unit.resize(self.bytes, 0);
-        let unit: Arc<[u8]> = unit.into();
+        let head = self.node.to_le_bytes().into_iter().chain(self.sequence.to_le_bytes());
+        let unit = Arc::make_mut(&mut self.unit);
+        unit.iter_mut().zip(head).for_each(|(place, byte)| *place = byte);
         for port in 0..self.ports {
             let (to, urgency) = (To::Everybody, Urgency::Control);
-            effects.push(Effect::Send(Send { port, to, unit: Arc::clone(&unit), urgency }));
+            effects.push(Effect::Send(Send { port, to, unit: Arc::clone(&self.unit), urgency }));
         }
         self.sequence = self.sequence.wrapping_add(1);
         self.period = self.period + self.every;

@@ -52,6 +52,10 @@ impl Flood {
     }
 
     pub(super) fn next_wake(&self) -> Option<Time> {
+        // Asked after each unit that is heard; mostly nothing waits.
+        if self.waiting.is_empty() {
+            return None;
+        }
         self.waiting.values().map(|waiting| waiting.at).min()
     }
 

@@ -11,6 +11,7 @@ use sealane_seal::{
 };
 
 use super::{Effect, Input, Mark, Offer, Send, Tidings, To, Urgency};
+use crate::medium::{DOT11P_AIFS, DOT11P_SLOT, DOT11P_WINDOW};
 use crate::scenario::{Kind, MeshRole, Scenario};
 use crate::{Profile, Random, SimError, Span, Time};
 
@@ -67,12 +68,22 @@ impl Crew {
     }
 }
 
+/// What a scenario makes a machine in the mesh.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Post {
+    pub(super) role: MeshRole,
+    /// Its turns, if it sleeps by turns: it tells its neighbours that it sleeps, and wishes to say
+    /// hello once in each turn, so that they keep its frames so long.
+    pub(super) turn: Option<Span>,
+}
+
 /// A machine of the mesh.
 pub(crate) struct Member {
     crew: Arc<Crew>,
     mesh: Box<mesh::Mesh>,
     sealer: Box<Sealer>,
     tag: PeerTag,
+    turn: Option<Span>,
     frame: FrameBuf,
 }
 
@@ -80,7 +91,7 @@ impl Member {
     /// Starts the machine, for the how manieth time; nothing if it is in no mesh.
     pub(super) fn new(
         crew: &Arc<Crew>,
-        role: MeshRole,
+        post: Post,
         node: u32,
         start: u32,
         now: Time,
@@ -92,12 +103,13 @@ impl Member {
         // Later than all earlier starts of the same machine.
         let start_ms = now.0 / 1000 + u64::from(start);
         let keys = provision.keys(slot.number(), context, start_ms).ok()?;
-        let role = match role {
+        let role = match post.role {
             MeshRole::Gateway => mesh::Role::Gateway,
             MeshRole::Member => mesh::Role::Member,
             MeshRole::Quiet => mesh::Role::Quiet,
         };
-        let config = mesh::Config { role, seed: key(&mut random), ..mesh::Config::default() };
+        let (seed, sleeps) = (key(&mut random), post.turn.is_some());
+        let config = mesh::Config { role, seed, sleeps, ..mesh::Config::default() };
         let group = Group::new(GroupId(DATA_GROUP), Suite::ChaCha20Poly1305);
         let secret = EpochSecret::new(DATA_GROUP);
         let epochs = Epochs::new(group.id(), History::Kept, Epoch(0), secret);
@@ -106,6 +118,7 @@ impl Member {
             mesh: Box::new(mesh::Mesh::new(config, keys, mesh::Time(now.0)).ok()?),
             sealer: Box::new(sealer),
             tag: provision.tag(slot.number()),
+            turn: post.turn,
             crew: Arc::clone(crew),
             frame: FrameBuf::new(),
         })
@@ -121,6 +134,8 @@ impl Member {
         match input {
             Input::Up { port, profile, duty_ppm } => {
                 let medium = medium(profile, duty_ppm);
+                let turn = self.turn.map_or(medium.hello, |turn| mesh::Span(turn.0));
+                let medium = mesh::Medium { hello: medium.hello.max(turn), ..medium };
                 self.mesh.take(at, mesh::Input::Up { interface: id(port), medium });
             }
             Input::Heard { port, from, unit } => {
@@ -234,7 +249,7 @@ fn medium(profile: &Profile, duty_ppm: u32) -> mesh::Medium {
         Profile::Lora(_) => mesh::Medium { hello: mesh::Medium::lora_sf7().hello, ..radio },
         Profile::Dot11p => {
             // The gap before a frame and the mean back-off are air time too.
-            let fixed = fixed + Span(58 + 98);
+            let fixed = fixed + DOT11P_AIFS + Span((DOT11P_WINDOW - 1) * DOT11P_SLOT.0 / 2);
             mesh::Medium { fixed: mesh::Span(fixed.0), ..radio }
         }
         Profile::BleAdvertising(_) | Profile::BleConnection { .. } => radio,

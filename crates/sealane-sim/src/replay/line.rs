@@ -131,6 +131,7 @@ lines! {
         air: u64,
         heard: u64,
         arrived: u64,
+        acknowledged: u64,
         messages: u64,
         expected: u64,
         delivered: u64,

@@ -89,6 +89,7 @@ pub(super) struct Node {
     pub(super) beacon_bytes: Option<usize>,
     pub(super) hops: Option<u8>,
     pub(super) role: Option<String>,
+    pub(super) command: Option<Vec<String>>,
 }
 
 #[derive(Debug, Deserialize)]

@@ -106,6 +106,8 @@ pub(crate) struct NodePlan {
     pub(crate) leaves: Option<Span>,
     pub(crate) battery_j: Option<f64>,
     pub(crate) sleep: Option<Sleep>,
+    /// Of a process: what is started, with its arguments.
+    pub(crate) command: Vec<String>,
 }
 
 /// A machine's seat in a motion.
@@ -142,6 +144,8 @@ pub(crate) enum Kind {
     Flood { hops: u8 },
     /// Is a member of the mesh.
     Mesh { role: MeshRole },
+    /// Runs outside of the simulator, in a network namespace of its own.
+    Process,
 }
 
 /// What a machine is to the others of the mesh.
@@ -153,9 +157,14 @@ pub(crate) enum MeshRole {
 }
 
 impl Kind {
+    /// Whether the simulator can hand it messages.
+    pub(crate) fn takes_messages(&self) -> bool {
+        !matches!(self, Kind::Beacon { .. } | Kind::Process)
+    }
+
     /// Whether the two understand each other's messages.
     pub(crate) fn talks_to(&self, other: &Kind) -> bool {
-        !matches!(self, Kind::Beacon { .. }) && discriminant(self) == discriminant(other)
+        self.takes_messages() && discriminant(self) == discriminant(other)
     }
 }
 
@@ -217,6 +226,16 @@ pub(crate) enum Act {
     /// Machines of different sides do not hear each other; those of none have their own side.
     Partition(Vec<Vec<u32>>),
     Heal,
+    /// No machine of the one hears any of the other.
+    Cut {
+        one: Vec<u32>,
+        other: Vec<u32>,
+    },
+    /// They hear each other again.
+    Mend {
+        one: Vec<u32>,
+        other: Vec<u32>,
+    },
     Loss {
         medium: usize,
         loss: f64,
@@ -248,6 +267,12 @@ impl Scenario {
     /// How many machines it has.
     pub fn machines(&self) -> usize {
         self.nodes.len()
+    }
+
+    /// The first machine that is a process, which only a live run has.
+    pub fn first_process(&self) -> Option<&str> {
+        let mut nodes = self.nodes.iter().filter(|node| node.kind == Kind::Process);
+        nodes.next().map(|node| node.name.as_str())
     }
 
     /// The same scenario, so long.

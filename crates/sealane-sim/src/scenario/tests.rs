@@ -105,7 +105,7 @@ fn what_is_wrong_is_named_with_its_line_and_what_was_meant() {
         (
             "kind = \"flood\"",
             "kind = \"flod\"",
-            "kind `flod` is none of beacon, flood, mesh; did you mean `flood`?",
+            "kind `flod` is none of beacon, flood, mesh, process; did you mean `flood`?",
         ),
         (
             "\"hub\"\nkind = \"flood\"",
@@ -127,6 +127,25 @@ fn what_is_wrong_is_named_with_its_line_and_what_was_meant() {
     }
     let long = "#".repeat(MAX_SCENARIO_BYTES + 1);
     assert!(Scenario::parse(&long).is_err());
+}
+
+#[test]
+fn processes_and_cuts_are_of_their_own_kind() {
+    for (from, to, said) in [
+        (
+            "count = 3\nkind = \"flood\"",
+            "count = 3\nkind = \"process\"",
+            "`car-1` is none that messages are made for",
+        ),
+        ("kind = \"flood\"", "kind = \"flood\"\ncommand = [\"ls\"]", "command does not go with"),
+        ("do = \"partition\"", "do = \"cut\"\nwho = [\"hub\"]", "who does not go with `cut`"),
+    ] {
+        let error = Scenario::parse(&ALL.replacen(from, to, 1)).unwrap_err().to_string();
+        assert!(error.contains(said), "{error}\n{said}");
+    }
+    let three =
+        ALL.replacen("\"partition\"", "\"cut\"", 1).replacen("sides = [", "sides = [[], ", 1);
+    assert!(Scenario::parse(&three).unwrap_err().to_string().contains("two lists of machines"));
 }
 
 #[test]

@@ -61,6 +61,7 @@ impl Scenario {
                 leaves,
                 battery_j,
                 sleep,
+                command: file.command.clone().unwrap_or_default(),
             });
         }
         let group = self.groups.insert(file.name.clone(), first..first + count);
@@ -170,9 +171,10 @@ impl Scenario {
         if let Some(mute) = self
             .nodes
             .get(from.clone())
-            .and_then(|nodes| nodes.iter().find(|node| matches!(node.kind, Kind::Beacon { .. })))
+            .and_then(|nodes| nodes.iter().find(|node| !node.kind.takes_messages()))
         {
-            return Err(spot.refuses(format!("`{}` is a beacon and sends nothing else", mute.name)));
+            let name = &mute.name;
+            return Err(spot.refuses(format!("`{name}` is none that messages are made for")));
         }
         let to = match file.to.as_str() {
             EVERYBODY => Receivers::Everybody,
@@ -243,24 +245,32 @@ impl Scenario {
         spot: &Spot<'_>,
         file: &file::Event,
     ) -> Result<(), SimError> {
+        let at = seconds(spot.needed("at_s", Some(file.at_s), 0.0..=MAX_SECONDS)?);
+        let act = self.act(spot, file)?;
+        self.events.push(EventPlan { at, act });
+        Ok(())
+    }
+
+    /// What an event does.
+    pub(super) fn act(&self, spot: &Spot<'_>, file: &file::Event) -> Result<Act, SimError> {
         let name = file.act.as_str();
         spot.known("do", name, &ACTS)?;
-        let has_who = !matches!(name, "partition" | "heal" | "loss");
+        let has_sides = matches!(name, "partition" | "cut" | "mend");
+        let has_who = !has_sides && !matches!(name, "heal" | "loss");
         let unfit = [
             ("who", file.who.is_some(), has_who),
-            ("sides", file.sides.is_some(), name == "partition"),
+            ("sides", file.sides.is_some(), has_sides),
             ("as", file.behaviour.is_some(), name == "capture"),
             ("to", file.to.is_some(), name == "move"),
             ("medium", file.medium.is_some(), name == "loss"),
             ("loss", file.loss.is_some(), name == "loss"),
         ];
         spot.none_of(name, &unfit.map(|(key, is_there, fits)| (key, is_there && !fits)))?;
-        let at = seconds(spot.needed("at_s", Some(file.at_s), 0.0..=MAX_SECONDS)?);
         let who = || match &file.who {
             Some(names) => self.all_named(spot, names),
             None => Err(spot.refuses("who is missing")),
         };
-        let act = match name {
+        Ok(match name {
             "join" => Act::Join(who()?),
             "leave" => Act::Leave(who()?),
             "sleep" => Act::Sleep(who()?),
@@ -280,19 +290,36 @@ impl Scenario {
                 )
             }
             "heal" => Act::Heal,
+            "cut" | "mend" => {
+                let sides = file.sides.as_deref().unwrap_or_default();
+                let [one, other] = sides else {
+                    return Err(spot.refuses("sides: two lists of machines are needed"));
+                };
+                let (one, other) = (self.all_named(spot, one)?, self.all_named(spot, other)?);
+                if name == "cut" { Act::Cut { one, other } } else { Act::Mend { one, other } }
+            }
             _ => {
                 let medium = self.medium_named(spot, file.medium.as_deref().unwrap_or_default())?;
                 Act::Loss { medium, loss: spot.needed("loss", file.loss, 0.0..=1.0)? }
             }
-        };
-        self.events.push(EventPlan { at, act });
-        Ok(())
+        })
     }
 }
 
-const KINDS: [&str; 3] = ["beacon", "flood", "mesh"];
-const ACTS: [&str; 9] =
-    ["capture", "heal", "join", "leave", "loss", "move", "partition", "sleep", "wake"];
+const KINDS: [&str; 4] = ["beacon", "flood", "mesh", "process"];
+const ACTS: [&str; 11] = [
+    "capture",
+    "cut",
+    "heal",
+    "join",
+    "leave",
+    "loss",
+    "mend",
+    "move",
+    "partition",
+    "sleep",
+    "wake",
+];
 /// A message has its number in it.
 const MIN_MESSAGE_BYTES: usize = 8;
 /// A message with its header is one unit of the largest medium.
@@ -322,6 +349,7 @@ fn kind(spot: &Spot<'_>, file: &file::Node) -> Result<Kind, SimError> {
         ("beacon_bytes", file.beacon_bytes.is_some(), name == "beacon"),
         ("hops", file.hops.is_some(), name == "flood"),
         ("role", file.role.is_some(), name == "mesh"),
+        ("command", file.command.is_some(), name == "process"),
     ];
     spot.none_of(name, &unfit.map(|(key, is_there, fits)| (key, is_there && !fits)))?;
     match name {
@@ -343,6 +371,11 @@ fn kind(spot: &Spot<'_>, file: &file::Node) -> Result<Kind, SimError> {
             };
             Ok(Kind::Mesh { role })
         }
+        "process" => match file.command.as_deref() {
+            None => Ok(Kind::Process),
+            Some([program, ..]) if !program.is_empty() => Ok(Kind::Process),
+            Some(_) => Err(spot.refuses("command: a program with its arguments")),
+        },
         _ => match file.hops.unwrap_or(7) {
             hops @ 1..=15 => Ok(Kind::Flood { hops }),
             hops => Err(spot.refuses(format!("hops = {hops} is not from 1 to 15"))),

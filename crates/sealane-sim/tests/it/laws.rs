@@ -253,3 +253,14 @@ fn a_run_that_has_too_much_to_do_ends_by_name_and_not_with_the_memory() {
     assert_eq!(error.info().code, "SL-SIM-07");
     assert!(error.to_string().contains("more than 1048576 steps"), "{error}");
 }
+
+#[test]
+fn who_is_moved_out_of_reach_and_back_is_heard_where_it_is() {
+    let text = "[[medium]]\nname = \"m\"\nprofile = \"11p\"\nrange_m = 100\nfading = 0\n\
+                [[node]]\nname = \"one\"\nkind = \"beacon\"\nmedia = [\"m\"]\n\
+                [[node]]\nname = \"two\"\nkind = \"flood\"\nmedia = [\"m\"]\nat = [50, 0]\n\
+                [[event]]\nat_s = 100\ndo = \"move\"\nwho = [\"two\"]\nto = [150, 0]\n\
+                [[event]]\nat_s = 200\ndo = \"move\"\nwho = [\"one\"]\nto = [100, 0]\n";
+    let summary = run(sketch(300, text), 1, 300);
+    assert!((199..=201).contains(&summary.heard()), "{summary}");
+}

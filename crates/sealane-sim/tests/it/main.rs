@@ -4,6 +4,8 @@ mod commands;
 mod corpus;
 mod draws;
 mod laws;
+mod live;
+mod radios;
 mod repeats;
 mod scenarios;
 

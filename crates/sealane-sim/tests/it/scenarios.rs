@@ -156,6 +156,9 @@ fn every_scenario_that_is_shipped_is_read_and_listed() {
 fn the_first_scenario_of_the_documentation_does_what_it_says() {
     let page = std::fs::read_to_string(folder().join("../docs/SIMULATOR.md")).unwrap();
     let text = page.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
+    for text in page.split("```toml\n").skip(1).filter_map(|text| text.split("```").next()) {
+        sealane_sim::Scenario::parse(text).unwrap();
+    }
     let summary = run(sealane_sim::Scenario::parse(text).unwrap(), 1, 60);
     assert_eq!(summary.messages, 60);
     assert!(summary.ratio() > 0.3, "{summary}");

@@ -41,6 +41,8 @@ pub(crate) struct Append {
     pub(crate) expect: Option<u64>,
     pub(crate) due_ms: Option<u64>,
     pub(crate) key: Option<Key>,
+    /// The keys of the messages, if each is to be stored once by itself.
+    pub(crate) each: Vec<Key>,
     pub(crate) reply: Reply<Appended>,
     /// The append's share of the queue, given back when the append is planned.
     pub(crate) _share: OwnedSemaphorePermit,

@@ -3,6 +3,7 @@
 //! Nothing here writes, and nothing is seen by anybody else before the plan is stored. A plan can
 //! therefore be stored again when a first attempt has failed.
 
+mod each;
 mod made;
 mod publish;
 mod remove;
@@ -137,14 +138,16 @@ struct Asked {
     expect: Option<u64>,
     due_ms: Option<u64>,
     key: Option<Key>,
+    /// The keys of the messages, if each has one.
+    each: Vec<Key>,
     /// Whether the answer names the messages by their numbers, and not by their ids.
     is_numbered: bool,
 }
 
 impl Asked {
     fn split(append: Append) -> (Reply<Appended>, Self) {
-        let Append { topic, envelopes, group, expect, due_ms, key, reply, .. } = append;
-        (reply, Self { topic, envelopes, group, expect, due_ms, key, is_numbered: false })
+        let Append { topic, envelopes, group, expect, due_ms, key, each, reply, .. } = append;
+        (reply, Self { topic, envelopes, group, expect, due_ms, key, each, is_numbered: false })
     }
 }
 
@@ -415,12 +418,8 @@ impl Plan {
             Target::Known(stream) => Some(stream),
             Target::New | Target::Leaving => None,
         };
-        let (reply, asked) = Asked::split(append);
-        let seen = match (&stream, &asked.key) {
-            (Some(stream), Some(key)) => self.find_key(planner, stream, &key.key),
-            _ => Ok(None),
-        };
-        let seen = match seen {
+        let (reply, mut asked) = Asked::split(append);
+        let seen = match self.seen(planner, stream.as_deref(), &mut asked) {
             Ok(seen) => seen,
             Err(fault) => {
                 Answer::Append(reply, Err(Refusal::Unstorable(fault.clone()))).send();
@@ -473,9 +472,15 @@ impl Plan {
     ) -> Result<(Appended, u32), Refusal> {
         if let Some(stream) = &stream {
             check_seal(stream.sealed, asked.group)?;
-            if let (Some(row), Some(key)) = (seen, &asked.key) {
-                let appended = replay(stream, row, &key.body)?;
-                return Ok((appended, stream.number));
+            match (seen, &asked.key) {
+                (Some(row), Some(key)) => {
+                    let appended = replay(stream, row, &key.body)?;
+                    return Ok((appended, stream.number));
+                }
+                (Some(row), None) if asked.envelopes.is_empty() => {
+                    return Ok((Self::all_seen(stream, &row), stream.number));
+                }
+                _ => {}
             }
         }
         let next = stream.as_ref().map_or(0, |stream| self.next_offset(stream));
@@ -545,7 +550,9 @@ impl Plan {
         }
         let due_ms = None;
         let stream = stream.topic.clone();
-        Appended { stream, ids, offset, generation, due_ms, level, replayed: false }
+        let appended = Appended { stream, ids, offset, generation, due_ms, level, replayed: false };
+        staged.keys.extend(each::rows(asked.each, &appended));
+        appended
     }
 }
 

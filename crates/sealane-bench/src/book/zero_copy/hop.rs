@@ -198,7 +198,7 @@ impl Drop for Bare {
 }
 
 fn link(net: &MemoryNet, port: u32) -> Result<Link, LinkError> {
-    let config = LinkConfig { name: "own".to_owned(), wire: Wire::Memory(port), mtu: MTU };
+    let config = LinkConfig::new("own", Wire::Memory(port), MTU);
     Link::open(&config, Some(net))
 }
 

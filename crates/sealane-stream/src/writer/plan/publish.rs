@@ -204,7 +204,8 @@ impl Asked {
         while let Some(item) = behind.next_if(|item| goes_along(item, envelopes.len())) {
             envelopes.push(item.envelope);
         }
-        Self { topic, envelopes, group, expect, due_ms, key: None, is_numbered: true }
+        let (key, each) = (None, Vec::new());
+        Self { topic, envelopes, group, expect, due_ms, key, each, is_numbered: true }
     }
 }
 

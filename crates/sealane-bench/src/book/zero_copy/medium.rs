@@ -1,0 +1,78 @@
+//! What the report's simulator does for each receiver of a frame, and what Sealane's does.
+
+use std::collections::VecDeque;
+use std::hint::black_box;
+use std::time::Instant;
+
+use sealane_sim::{Run, Scenario, SimError, Watch};
+
+use super::super::{Error, Row, Table};
+use crate::baseline::packet::Packet;
+use crate::measure::{Figure, Plan, Spread, Unit};
+
+/// Those who hear each frame.
+const RECEIVERS: usize = 16;
+const UNIT_BYTES: usize = 1400;
+/// Frames of a round of the report's way.
+const PACKETS: usize = 500;
+
+pub(super) fn table(plan: &Plan) -> Result<Table, Error> {
+    let scenario = scenario().map_err(broken)?;
+    let mut queues: Vec<VecDeque<Packet>> =
+        (0..RECEIVERS).map(|_| VecDeque::with_capacity(32)).collect();
+    let [mut theirs, mut ours] = [vec![], vec![]];
+    for round in 0..plan.warm_up + plan.rounds {
+        let times = [copied(&mut queues), simulated(&scenario).map_err(broken)?];
+        if round >= plan.warm_up {
+            let [copied, simulated] = times;
+            theirs.push(copied);
+            ours.push(simulated);
+        }
+    }
+    let rate = |mut ns: Vec<f64>| Figure::of(1e9 / Spread::of(&mut ns).median, Unit::PerSecond);
+    let row = Row::new(format!("deliveries a second, {RECEIVERS} receivers"))
+        .baseline(rate(theirs))
+        .sealane(rate(ours));
+    let note = "Baseline: a packet of 9,000 bytes, however much of it is used, is copied by value \
+                into the queue of each receiver and out of it. Sealane: a whole run of the \
+                simulator, with its agenda, chance, back-off, programs and counts; a frame lies in \
+                one place. Wall time of one thread, in turns.";
+    Ok(Table { title: "The simulator's medium".into(), note: note.into(), rows: vec![row] })
+}
+
+fn broken(_: SimError) -> Error {
+    Error::Broken("the simulator")
+}
+
+fn scenario() -> Result<Scenario, SimError> {
+    Scenario::parse(&format!(
+        "version = 1\nduration_s = 3\n\
+         [[medium]]\nname = \"m\"\nprofile = \"11p\"\n\
+         [[node]]\nname = \"sender\"\nkind = \"beacon\"\nmedia = [\"m\"]\n\
+         beacon_ms = 3\nbeacon_bytes = {UNIT_BYTES}\n\
+         [[node]]\nname = \"receiver\"\ncount = {RECEIVERS}\nkind = \"flood\"\nmedia = [\"m\"]\n\
+         ring_m = 20\n"
+    ))
+}
+
+/// Nanoseconds of a delivery.
+fn simulated(scenario: &Scenario) -> Result<f64, SimError> {
+    let run = Run::new(scenario.clone(), 1, &[], Watch::new())?;
+    let started = Instant::now();
+    let summary = run.finish()?.summary;
+    Ok(started.elapsed().as_nanos() as f64 / black_box(&summary).arrived().max(1) as f64)
+}
+
+/// The same as the report's simulator does it.
+fn copied(queues: &mut [VecDeque<Packet>]) -> f64 {
+    let packet = black_box(Packet::new(UNIT_BYTES));
+    let mut sum = 0;
+    let started = Instant::now();
+    for _ in 0..PACKETS {
+        queues.iter_mut().for_each(|queue| queue.push_back(black_box(packet)));
+        let taken = queues.iter_mut().filter_map(VecDeque::pop_front);
+        sum += taken.map(|packet| black_box(packet).last()).sum::<u64>();
+    }
+    black_box(sum);
+    started.elapsed().as_nanos() as f64 / (PACKETS * queues.len()) as f64
+}

@@ -1,0 +1,239 @@
+//! `sealane gateway` beside a hub: what the field sends is there once and in order, whoever is
+//! killed, and nobody on the way holds a body.
+
+use std::io::{Read, Seek, SeekFrom};
+use std::net::{TcpListener, UdpSocket};
+use std::time::{Duration, Instant};
+
+use sealane::{Codec, Value};
+use sealane_frame::FrameBuf;
+use sealane_group::{KeyFolder, Sender};
+use sealane_seal::{Binding, Class};
+
+use super::fleet::{fails, file, fleet, keys, lines, run};
+use super::relays_without_keys::host;
+use super::writes_json::Page;
+use crate::cli::home::number;
+use crate::cli::{Follow, NodeProcess, json, text};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+const TELEMETRY: u16 = 72;
+const FRAMES: usize = 60;
+/// What stands in each body, and is looked for.
+const WORD: &str = "the bridge at the old mill";
+
+/// A hub, a gateway before it, and somebody in the field who sends by UDP.
+struct Scene {
+    node: NodeProcess,
+    gateway: Option<Follow>,
+    field: UdpSocket,
+    sender: Sender,
+    topic: String,
+    link: String,
+    sent: u64,
+}
+
+impl Scene {
+    /// Each on an own host of the loopback network, since they run at the same time.
+    fn start(own: u8) -> Scene {
+        let link = format!("{}:9190", host(own));
+        let node = fleet(&["car"]);
+        file(&node, "base", "fleet.card", &["group", "relay-card", "fleet"]);
+        let member = KeyFolder::open(&keys(&node, "car"), None).unwrap().group("fleet").unwrap();
+        let field = UdpSocket::bind((host(own + 1), 0)).unwrap();
+        field.set_read_timeout(Some(PATIENCE)).unwrap();
+        let page = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let config = format!(
+            "version = 1\ntag = \"b1000000000000a1\"\nstatus = \"{page}\"\n\
+             cards = [\"fleet.card\"]\n[[link]]\nname = \"road\"\nudp = \"{}\"\n\
+             [[neighbour]]\nname = \"car\"\ntag = \"slot 1\"\nlink = \"road\"\n\
+             address = \"{}\"\n[gateway]\nhub = \"{}\"\nqueue = \"gateway.queue\"\n",
+            link,
+            field.local_addr().unwrap(),
+            node.address
+        );
+        std::fs::write(node.home().join("gateway.toml"), config).unwrap();
+        let topic = format!("mesh/{}/{TELEMETRY}", member.tag());
+        let sender = member.sender().unwrap();
+        let mut scene = Scene { node, gateway: None, field, sender, topic, link, sent: 0 };
+        scene.gateway = Some(scene.gateway());
+        scene
+    }
+
+    fn gateway(&self) -> Follow {
+        let mut gateway = self.node.follow(&["--json", "gateway", &self.config()]);
+        let started = json(&gateway.line());
+        assert_eq!(text(&started, "hub"), self.node.address);
+        gateway
+    }
+
+    fn config(&self) -> String {
+        self.node.home().join("gateway.toml").display().to_string()
+    }
+
+    /// The next frames of the field, one after the other.
+    fn send(&mut self, count: usize) {
+        let fields = self.sender.fields(Class::Group, TELEMETRY);
+        let (binding, mut buf) = (Binding::stream(&self.topic), FrameBuf::new());
+        for _ in 0..count {
+            let body = vec![("n".to_owned(), self.sent.into()), ("note".to_owned(), WORD.into())];
+            let mut bytes = Vec::new();
+            sealane_codec::encode(Codec::Cbor, &Value::Map(body), &mut bytes);
+            let frame = self.sender.seal(&fields, &binding, &bytes, &mut buf).unwrap();
+            self.field.send_to(frame, &self.link).unwrap();
+            self.sent += 1;
+        }
+    }
+
+    fn status(&self, args: &[&str]) -> String {
+        self.node.run(&[&["mesh", "status", &self.config()], args].concat())
+    }
+
+    fn until(&self, what: &str, is_so: impl Fn(&Value) -> bool) {
+        let began = Instant::now();
+        loop {
+            let status = json(&self.status(&["--json"]));
+            if status.field("gateway").is_some_and(&is_so) {
+                return;
+            }
+            assert!(began.elapsed() < PATIENCE, "not so: {what}: {status:?}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn kill_gateway(&mut self) {
+        let mut gateway = self.gateway.take().unwrap();
+        gateway.child.kill().unwrap();
+        gateway.child.wait().unwrap();
+    }
+
+    fn kill_hub(&mut self) {
+        self.node.child.kill().unwrap();
+        self.node.child.wait().unwrap();
+    }
+
+    fn start_hub(&mut self) {
+        let (child, address) = NodeProcess::spawn(&self.node.home(), &self.node.address);
+        assert_eq!(address, self.node.address);
+        self.node.child = child;
+    }
+}
+
+fn waiting(gateway: &Value) -> u64 {
+    number(gateway.field("queue").unwrap(), "frames")
+}
+
+/// Whether a process, or the files of a folder, hold a text.
+fn holds(haystack: &[u8], needle: &str) -> bool {
+    haystack.windows(needle.len()).any(|window| window == needle.as_bytes())
+}
+
+/// What a process has in its memory, as far as it can be read.
+fn memory(process: u32) -> Vec<u8> {
+    let maps = std::fs::read_to_string(format!("/proc/{process}/maps")).unwrap();
+    let mut memory = std::fs::File::open(format!("/proc/{process}/mem")).unwrap();
+    let mut all = Vec::new();
+    for line in maps.lines().filter(|line| line.contains(" rw")) {
+        let (from, to) = line.split(' ').next().unwrap().split_once('-').unwrap();
+        let [from, to] = [from, to].map(|text| u64::from_str_radix(text, 16).unwrap());
+        let mut part = vec![0; usize::try_from(to - from).unwrap()];
+        if memory.seek(SeekFrom::Start(from)).is_ok() && memory.read_exact(&mut part).is_ok() {
+            all.extend(part);
+        }
+    }
+    all
+}
+
+#[test]
+fn what_the_field_sends_is_in_the_hub_once_whoever_is_killed() {
+    let mut scene = Scene::start(30);
+    scene.send(FRAMES);
+    scene.until("the first frames are stored", |gateway| {
+        number(gateway, "stored") == FRAMES as u64 && waiting(gateway) == 0
+    });
+    Page::read().compare("mesh status CONFIG", &scene.status(&["--json"]));
+    for line in ["gateway to", ": up since", "waiting     0 ("] {
+        assert!(scene.status(&[]).contains(line), "{line}: {}", scene.status(&[]));
+    }
+
+    // The hub goes, and while frames wait for it the gateway goes, again and again.
+    scene.kill_hub();
+    for round in 1..=3 {
+        scene.send(FRAMES);
+        scene.until("what came is kept", |gateway| waiting(gateway) == round * FRAMES as u64);
+        scene.until("the hub is away", |gateway| {
+            text(gateway.field("hub").unwrap(), "state") == "away"
+        });
+        Page::read().compare("mesh status CONFIG", &scene.status(&["--json"]));
+        scene.kill_gateway();
+        scene.gateway = Some(scene.gateway());
+    }
+    let gateway = scene.gateway.as_ref().unwrap().child.id();
+    assert!(!holds(&memory(gateway), WORD), "the gateway's memory holds a body");
+    scene.start_hub();
+    scene.until("all is stored", |gateway| waiting(gateway) == 0);
+    let count = 4 * FRAMES;
+    let read = lines(&scene.node, "base", &scene.topic, &count.to_string());
+    assert!(holds(read.as_bytes(), WORD), "what is looked for can be found");
+    let envelope = |line: &str| json(line).field("envelope").cloned().unwrap();
+    let numbers = read.lines().map(|line| number(&envelope(line), "n"));
+    assert!(numbers.eq(0..count as u64), "each once, in order");
+    let info = json(&scene.node.run(&["--json", "stream", "info", &scene.topic]));
+    assert_eq!(number(&info, "next"), count as u64);
+    for name in ["gateway.queue", "gateway.queue-wal", "data/streams.db", "data/streams.db-wal"] {
+        let file = std::fs::read(scene.node.home().join(name)).unwrap_or_default();
+        assert!(!holds(&file, WORD), "{name} holds a body");
+    }
+    assert!(!holds(&memory(scene.node.child.id()), WORD), "the hub's memory holds a body");
+}
+
+#[test]
+fn what_is_said_at_the_hub_reaches_the_field() {
+    let scene = Scene::start(32);
+    scene.until("it reads its streams", |gateway| {
+        number(gateway.field("down").unwrap(), "followed") == 3
+    });
+    let topic = scene.topic.replace("/72", "/5");
+    let said = ["pub", &topic, "{\"text\": \"come home\"}", "--group", "fleet", "--type", "chat"];
+    run(&scene.node, "base", &said);
+    let mut unit = vec![0; 1 << 16];
+    let frame = loop {
+        let bytes = scene.field.recv(&mut unit).unwrap();
+        // Notes of the relay begin with 1.
+        if unit[0] != 1 {
+            break &mut unit[..bytes];
+        }
+    };
+    let member = KeyFolder::open(&keys(&scene.node, "car"), None).unwrap().group("fleet").unwrap();
+    let header = *sealane_frame::FrameView::parse(frame).unwrap().header();
+    assert_eq!((header.group(), header.data_type()), (member.tag(), 5));
+    assert!(!holds(frame, "come home"));
+}
+
+#[test]
+fn what_a_gateway_cannot_start_with_is_named() {
+    let scene = Scene::start(34);
+    let folder = scene.node.home();
+    let good = std::fs::read_to_string(scene.config()).unwrap();
+    let other = folder.join("other.toml").display().to_string();
+    let port = |text: &str| text.replace(":9190", ":9191").replace("status = ", "#");
+    for (from, to, code, what) in [
+        ("[gateway]", "[gatway]", 2, "gatway"),
+        ("tag = \"b1000000000000a1\"", "tag = \"slot 0\"", 2, "a gateway needs an own address"),
+        ("queue = \"gateway.queue\"", "queue = \"no/where\"", 5, "no/where"),
+        ("queue = \"gateway.queue\"", "queue = \"gateway.queue\"\nup = [13]", 2, "packets"),
+        ("queue = \"gateway.queue\"", "queue = \"gateway.queue\"\ntoken = \"none\"", 2, "none"),
+    ] {
+        assert!(good.contains(from), "{from}");
+        std::fs::write(&other, port(&good.replacen(from, to, 1))).unwrap();
+        let said = fails(&scene.node, "base", &["gateway", &other], code);
+        assert!(said.contains(what), "{what}: {said}");
+    }
+    std::fs::write(&other, port(&good[..good.find("[gateway]").unwrap()])).unwrap();
+    let said = fails(&scene.node, "base", &["gateway", &other], 2);
+    assert!(said.contains("SL-GATEWAY-05") && said.contains("[gateway] is missing"), "{said}");
+    // The queue has an owner.
+    std::fs::write(&other, port(&good)).unwrap();
+    let said = fails(&scene.node, "base", &["gateway", &other], 5);
+    assert!(said.contains("SL-GATEWAY-01"), "{said}");
+}

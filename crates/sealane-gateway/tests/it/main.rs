@@ -1,0 +1,9 @@
+//! Gateways beside real hubs.
+
+mod a_gateway_gone_bad;
+mod brings_frames_down;
+mod keeps_order_and_stores_once;
+mod names_what_stands_in_its_way;
+mod scene;
+mod serves_older_hubs;
+mod waits_for_its_hub;

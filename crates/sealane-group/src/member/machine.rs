@@ -1,0 +1,69 @@
+//! A member of a mesh's group, as the machine that routes needs it.
+
+use std::sync::Arc;
+
+use sealane_mesh::{Keys, Rekeyed};
+use sealane_seal::{SenderContext, SigningKey};
+
+use super::Member;
+use crate::Error;
+use crate::crypto::random;
+use crate::sender::Block;
+
+impl Member {
+    /// All that a machine of the mesh holds of this group, for one start: under a context of its
+    /// own, and later than every start before it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Removed`], [`Error::Behind`], [`Error::Io`].
+    pub fn mesh_keys(&self) -> Result<Keys, Error> {
+        let lock = self.keys.lock()?;
+        let state = self.keys.load(&lock, &self.name)?;
+        state.check_sealing()?;
+        let (slot, epoch) = (state.slot, state.epochs.newest());
+        // It counts from nothing in its own context: only the time of its start is reserved.
+        let block = Block::reserve(&self.keys, &lock, &self.name, slot, epoch, 1)?;
+        drop(lock);
+        Ok(Keys {
+            group: state.charter.group(),
+            tag: state.tag(),
+            slot,
+            context: SenderContext(random()?),
+            start_ms: block.start(),
+            orders: state.orders,
+            epochs: state.epochs.clone(),
+            members: self.machines(),
+            signing: self.mesh_signing()?,
+        })
+    }
+
+    /// What has changed for a machine of the mesh that runs, after [`Member::reload`].
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Removed`], [`Error::Behind`].
+    pub fn mesh_rekeyed(&self) -> Result<Rekeyed, Error> {
+        self.state.check_sealing()?;
+        Ok(Rekeyed {
+            epochs: self.state.epochs.clone(),
+            members: self.machines(),
+            orders: self.state.orders,
+            signing: self.mesh_signing()?,
+        })
+    }
+
+    /// All members of now and before, as machines of a mesh.
+    fn machines(&self) -> Arc<[sealane_mesh::Member]> {
+        let entries = self.state.roster.entries().iter();
+        let machine = |entry: &crate::Entry| {
+            let tag = self.state.peer_tag(entry.slot())?;
+            Some(sealane_mesh::Member { tag, term: entry.term() })
+        };
+        entries.filter_map(machine).collect()
+    }
+
+    fn mesh_signing(&self) -> Result<SigningKey, Error> {
+        self.keys.identity().signing_key()
+    }
+}

@@ -1,0 +1,167 @@
+//! The machine that finds neighbours and routes, beside a data path that it does not slow: one
+//! thread owns it, and the threads of links hand it what is for it.
+//!
+//! ```text
+//!  links ─► desk ─► the fast way on wires
+//!             │ kind 2, announcements of the mesh's group; all of a radio
+//!             ▼
+//!           Gate ─► Intake ─► Driver: Mesh ─► units, the table of the fast way, frames for here
+//! ```
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use sealane_frame::{ANNOUNCEMENT_TYPE, GroupTag, Kind, PeerTag};
+use sealane_mesh::{Keys, Output, Rekeyed, Role};
+
+use crate::LinkConfig;
+
+mod driver;
+mod everyone;
+mod found;
+mod gate;
+mod intake;
+mod metrics;
+mod status;
+
+pub(crate) use driver::Driver;
+pub(crate) use everyone::Everyone;
+#[cfg(test)]
+pub(crate) use found::Via;
+pub(crate) use found::{Found, FoundNeighbour};
+pub(crate) use gate::{From, Gate};
+pub(crate) use intake::{Intake, Lane, Next, Task};
+pub use metrics::{drops, part_name};
+pub use status::{RouteStatus, RoutingNeighbour, RoutingStatus, RoutingWay, Spent};
+
+/// What a machine needs to find its neighbours and routes, beside its configuration.
+#[derive(Debug)]
+pub struct Machine {
+    /// What it holds of the mesh's group.
+    pub keys: Keys,
+    /// What all its chance comes from: 32 random bytes, others for each start.
+    pub seed: [u8; 32],
+}
+
+/// What local code hands the machine.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum LocalInput {
+    /// A frame in the full form that was made on this machine: it is routed, or sent to everybody.
+    Data(Vec<u8>),
+}
+
+/// The machine had as much to do as it takes: what was handed to it is lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the mesh's machine has as much to do as it takes")]
+pub struct Full;
+
+/// Hears what the machine gives that the relay does not do itself: events, and frames for here.
+pub type Listener = Box<dyn Fn(&Output) + Send + Sync>;
+
+/// A hold on the machine that routes.
+#[derive(Debug, Clone)]
+pub struct Router {
+    routing: Arc<Routing>,
+}
+
+/// What the threads of a relay share with the machine's.
+pub(crate) struct Routing {
+    pub(crate) intake: Intake,
+    /// The mesh's group.
+    group: GroupTag,
+    /// The machine's address in it.
+    pub(crate) tag: PeerTag,
+    /// Some link is a radio.
+    pub(crate) has_radio: bool,
+    /// It counts what comes to it, and tells others.
+    pub(crate) is_gateway: bool,
+    status: Mutex<Arc<RoutingStatus>>,
+    listeners: Mutex<Vec<Listener>>,
+}
+
+impl Router {
+    pub(crate) fn new(routing: Arc<Routing>) -> Self {
+        Self { routing }
+    }
+
+    /// Goes on with what an order of the mesh's group has changed.
+    ///
+    /// # Errors
+    ///
+    /// [`Full`]: it is to be handed over again.
+    pub fn rekey(&self, rekeyed: Rekeyed) -> Result<(), Full> {
+        self.put(Task::Rekey(Box::new(rekeyed)))
+    }
+
+    /// Hands the machine something of this machine's own. It never waits.
+    ///
+    /// # Errors
+    ///
+    /// [`Full`].
+    pub fn push(&self, input: LocalInput) -> Result<(), Full> {
+        self.put(Task::Local(input))
+    }
+
+    /// Has somebody hear events and frames for this machine, on the machine's own thread, for as
+    /// long as it runs.
+    pub fn listen(&self, listener: Listener) {
+        self.routing.listeners.lock().push(listener);
+    }
+
+    /// How the machine is now, as of its last change or at most a second ago.
+    pub fn status(&self) -> Arc<RoutingStatus> {
+        self.routing.status()
+    }
+
+    fn put(&self, task: Task) -> Result<(), Full> {
+        self.routing.intake.put(Lane::Local, task).map_err(|_| Full)
+    }
+}
+
+impl Routing {
+    pub(crate) fn new(
+        group: GroupTag,
+        tag: PeerTag,
+        links: &[LinkConfig],
+        first: RoutingStatus,
+    ) -> Self {
+        Self {
+            intake: Intake::default(),
+            group,
+            tag,
+            has_radio: links.iter().any(LinkConfig::is_radio),
+            is_gateway: first.role == Role::Gateway,
+            status: Mutex::new(Arc::new(first)),
+            listeners: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn status(&self) -> Arc<RoutingStatus> {
+        Arc::clone(&self.status.lock())
+    }
+
+    fn tell(&self, status: RoutingStatus) {
+        *self.status.lock() = Arc::new(status);
+    }
+
+    fn hear(&self, output: &Output) {
+        self.listeners.lock().iter().for_each(|listener| listener(output));
+    }
+
+    /// Whether a unit of a wire is for the machine: a message of its group, or the announcement of
+    /// one of its members.
+    pub(crate) fn is_control(&self, unit: &[u8]) -> bool {
+        let at = |place: usize| unit.get(place).copied();
+        let is_announcement = at(18) == Some(Kind::Control as u8)
+            && unit.get(21..23) == Some(&ANNOUNCEMENT_TYPE.to_le_bytes()[..]);
+        let is_message = at(18) == Some(Kind::Routing as u8);
+        unit.get(23..27) == Some(&self.group.to_bytes()[..]) && (is_message || is_announcement)
+    }
+}
+
+impl std::fmt::Debug for Routing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Routing").field("tag", &self.tag).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,490 @@
+//! The thread that owns the machine: what comes to it, and what it wants done.
+
+use std::collections::BTreeMap;
+use std::hash::{BuildHasher, RandomState};
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sealane_frame::{FrameAtHop, PeerTag};
+use sealane_mesh::{
+    Event, Input, InterfaceId, Mesh, MeshError, Output, Sources, Time, To, Urgency,
+};
+
+use super::found::Via;
+use super::{
+    Found, FoundNeighbour, LocalInput, Machine, Next, RouteStatus, Routing, RoutingNeighbour,
+    RoutingStatus, RoutingWay, Spent, Task,
+};
+use crate::address::Address;
+use crate::config::Config;
+use crate::counters::Reason;
+use crate::desk::is_announcement;
+use crate::limits::MAX_SEND_WAIT_MS;
+use crate::link::{Link, Ready, Sent};
+use crate::outlet::Outlet;
+use crate::relay::{Arrival, Shared};
+use crate::table::{NeighbourIndex, Table};
+use crate::{LinkConfig, LinkError};
+
+/// The machine at work.
+pub(crate) struct Driver {
+    mesh: Mesh,
+    shared: Arc<Shared>,
+    routing: Arc<Routing>,
+    links: Arc<[Link]>,
+    configs: Vec<LinkConfig>,
+    outlet: Outlet,
+    /// Names addresses for the machine: nobody can find two of one name.
+    names: RandomState,
+    /// The addresses of neighbours, by name.
+    addresses: BTreeMap<u64, At>,
+    /// Who sent what is taken at present.
+    current: Option<(u64, At)>,
+    /// What the data path's table knows.
+    found: Found,
+    /// Neighbours or ways may have changed since then.
+    is_stale: bool,
+    refreshed: Time,
+    told: Time,
+    status: RoutingStatus,
+    unit: Vec<u8>,
+}
+
+/// An address on a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct At {
+    link: usize,
+    address: Address,
+}
+
+/// How soon after what was heard the table follows, at the latest.
+const REFRESH_US: u64 = 50_000;
+/// How old a status may be.
+const STATUS_US: u64 = 1_000_000;
+/// How long nothing happens before the thread looks around.
+const TURN: Duration = Duration::from_millis(500);
+
+impl Driver {
+    /// The machine of a configuration with its interfaces.
+    ///
+    /// # Errors
+    ///
+    /// [`LinkError::ConfigValue`]: what the machine refuses.
+    pub(crate) fn machine(
+        config: &Config,
+        machine: Machine,
+        end: Option<PeerTag>,
+    ) -> Result<Mesh, LinkError> {
+        let value = |error: MeshError| LinkError::ConfigValue(format!("routing: {error}"));
+        let missing = || LinkError::ConfigValue("[routing] is missing".to_owned());
+        let routing = config.routing.as_ref().ok_or_else(missing)?;
+        let own = sealane_mesh::Config {
+            role: routing.role(),
+            attached: end.into_iter().collect(),
+            sleeps: routing.sleeps,
+            seed: machine.seed,
+        };
+        let mut mesh = Mesh::new(own, machine.keys, Time(0)).map_err(value)?;
+        for (index, link) in config.links.iter().enumerate() {
+            if let Some(medium) = link.mesh_medium() {
+                let interface = InterfaceId(u8::try_from(index).unwrap_or(u8::MAX));
+                mesh.take(Time(0), Input::Up { interface, medium });
+            }
+        }
+        Ok(mesh)
+    }
+
+    pub(crate) fn new(
+        mesh: Mesh,
+        shared: &Arc<Shared>,
+        routing: &Arc<Routing>,
+        links: &Arc<[Link]>,
+        configs: &[LinkConfig],
+    ) -> Self {
+        let outlet = Outlet::new(Arc::clone(links), Arc::clone(&shared.tap), FRAGMENTS);
+        let status = RoutingStatus::clone(&routing.status());
+        Self {
+            mesh,
+            shared: Arc::clone(shared),
+            routing: Arc::clone(routing),
+            links: Arc::clone(links),
+            configs: configs.to_vec(),
+            outlet,
+            names: RandomState::new(),
+            addresses: BTreeMap::new(),
+            current: None,
+            found: Found::default(),
+            is_stale: true,
+            refreshed: Time(0),
+            told: Time(0),
+            status,
+            unit: vec![],
+        }
+    }
+
+    /// Works until nothing follows.
+    pub(crate) fn run(mut self) {
+        self.follow_sources();
+        loop {
+            let now = self.now();
+            let wake = self.mesh.next_wake().map(|at| Duration::from_micros(at.since(now).0));
+            let stale = self.is_stale.then_some(Duration::from_micros(REFRESH_US));
+            let patience = wake.into_iter().chain(stale).chain([TURN]).min().unwrap_or(TURN);
+            match self.routing.intake.next(patience) {
+                Next::Task(task) => self.take(task),
+                Next::Late => self.mesh.take(self.now(), Input::Tick),
+                Next::End => return,
+            }
+            self.drain();
+            self.refresh();
+            self.shared.counters.take(&mut self.outlet.tally);
+        }
+    }
+
+    fn now(&self) -> Time {
+        Time(self.shared.now_us())
+    }
+
+    fn take(&mut self, task: Task) {
+        let now = self.now();
+        match task {
+            Task::Heard { link, from, unit } => {
+                let at = At { link, address: from };
+                let name = self.names.hash_one(at);
+                self.current = Some((name, at));
+                let interface = InterfaceId(u8::try_from(link).unwrap_or(u8::MAX));
+                let from = sealane_mesh::Address(name);
+                self.mesh.take(now, Input::Heard { interface, from, unit: &unit });
+                self.is_stale = true;
+            }
+            Task::Data { frame } => self.mesh.take(now, Input::Data { frame: &frame }),
+            Task::Came { source, frames } => {
+                self.mesh.take(now, Input::Came { source, frames });
+            }
+            Task::Local(LocalInput::Data(frame)) => self.originate(&frame),
+            Task::Rekey(rekeyed) => {
+                let outcome = self.mesh.rekey(now, *rekeyed);
+                self.status.fault = outcome.err().map(|error| error.to_string());
+                (self.is_stale, self.told) = (true, Time(0));
+            }
+        }
+    }
+
+    /// Does what the machine wants done.
+    fn drain(&mut self) {
+        let mut has_delivered = false;
+        while let Some(output) = self.mesh.next_output() {
+            match output {
+                Output::Send { interface, to, unit, urgency } => {
+                    self.send(usize::from(interface.0), to, &unit, urgency);
+                }
+                Output::Table(_) => self.refreshed = Time(0),
+                Output::Deliver { frame } => {
+                    has_delivered = true;
+                    self.routing.hear(&Output::Deliver { frame: frame.clone() });
+                    self.deliver(frame);
+                }
+                Output::Event(event) => {
+                    self.status.own_slot_heard += u64::from(event == Event::OwnSlotHeard);
+                    self.refreshed = Time(0);
+                    self.routing.hear(&Output::Event(event));
+                }
+            }
+        }
+        if let Some(end) = self.shared.end.as_ref().filter(|_| has_delivered)
+            && let Err(why) = (end.take)(Arrival::Pause)
+        {
+            self.outlet.tally.drop(why, 1);
+        }
+        self.remember_current();
+    }
+
+    /// Keeps the address of whoever sent what was taken last, if that is a neighbour now.
+    fn remember_current(&mut self) {
+        let Some((name, at)) = self.current.take() else { return };
+        if self.addresses.contains_key(&name) {
+            return;
+        }
+        let mut all = self.mesh.neighbours().into_iter();
+        if all.any(|one| one.address.0 == name) {
+            self.addresses.insert(name, at);
+        }
+    }
+
+    fn address(&self, name: sealane_mesh::Address) -> Option<At> {
+        let current = self.current.filter(|(current, _)| *current == name.0).map(|(_, at)| at);
+        current.or_else(|| self.addresses.get(&name.0).copied())
+    }
+
+    /// Sends a unit of the machine. Over wires frames to everybody go by the data path.
+    fn send(&mut self, link: usize, to: To, unit: &[u8], urgency: Urgency) {
+        let Some(config) = self.configs.get(link) else { return };
+        let is_control = urgency == Urgency::Control || self.routing.is_control(unit);
+        let (is_radio, length_bytes) = (config.is_radio(), config.length_bytes());
+        if !is_radio && !is_control && to == To::Everybody {
+            return;
+        }
+        let to = match to {
+            To::Everybody => None,
+            To::Neighbour(name) => match self.address(name) {
+                Some(at) => Some(at.address),
+                None => return self.outlet.tally.drop(Reason::NoRoute, 1),
+            },
+        };
+        let mut whole = std::mem::take(&mut self.unit);
+        whole.clear();
+        if length_bytes > 0 {
+            whole.extend((unit.len() as u16).to_le_bytes());
+        }
+        whole.extend_from_slice(unit);
+        self.put(link, to, &whole);
+        self.unit = whole;
+        if !is_control {
+            self.outlet.tally.forwarded.add(1, unit.len());
+        }
+    }
+
+    /// Gives a unit to a link, and waits a little where it is full.
+    fn put(&mut self, index: usize, to: Option<Address>, unit: &[u8]) {
+        let links = Arc::clone(&self.links);
+        let Some(link) = links.get(index) else { return };
+        let give = || match to {
+            Some(to) => link.send(to, unit, unit.len()),
+            None => link.send_all(unit),
+        };
+        let mut sent = give();
+        if sent.stopped.as_ref().is_some_and(is_full) {
+            let _ = link.wait(Ready::ToSend, Duration::from_millis(MAX_SEND_WAIT_MS));
+            sent = give();
+        }
+        let Sent { stopped, .. } = sent;
+        match stopped {
+            None => {
+                self.outlet.tally.sent.add(1, unit.len());
+                if let Some(capture) = self.shared.tap.get() {
+                    let to = to.unwrap_or_else(|| link.everybody());
+                    capture.went(index, to, unit, unit.len());
+                }
+            }
+            Some(error) if is_full(&error) => self.outlet.tally.drop(Reason::LinkFull, 1),
+            Some(_) => self.outlet.tally.drop(Reason::LinkFault, 1),
+        }
+    }
+
+    /// Takes a frame that a radio brought for this machine, or for everybody.
+    fn deliver(&mut self, mut frame: Vec<u8>) {
+        let table = self.shared.table();
+        let outcome = match self.judge(&table, &frame) {
+            Ok(true) => self.flood(&table, &mut frame),
+            Ok(false) => self.give(&mut frame),
+            Err(why) => Err(why),
+        };
+        if let Err(why) = outcome {
+            self.outlet.tally.drop(why, 1);
+        }
+    }
+
+    /// Whether a frame is for everybody, if its source may send.
+    fn judge(&self, table: &Table, frame: &[u8]) -> Result<bool, Reason> {
+        let view = sealane_frame::FrameView::parse(frame).map_err(|_| Reason::Malformed)?;
+        let header = view.header();
+        let source = table.member(header.source()).ok_or(Reason::UnknownSource)?;
+        match source.group == header.group() {
+            true => Ok(header.destination() == PeerTag::BROADCAST),
+            false => Err(Reason::UnknownGroup),
+        }
+    }
+
+    fn give(&mut self, frame: &mut [u8]) -> Result<(), Reason> {
+        let end = self.shared.end.as_ref().ok_or(Reason::NoEnd)?;
+        let frame_bytes = frame.len();
+        (end.take)(Arrival::Frame(frame))?;
+        self.outlet.tally.delivered.add(1, frame_bytes);
+        Ok(())
+    }
+
+    /// Sends a frame to everybody that came by a radio, or was made here, to all wires.
+    fn flood(&mut self, table: &Table, frame: &mut [u8]) -> Result<(), Reason> {
+        let at = FrameAtHop::parse(frame, table.own()).map_err(|_| Reason::Malformed)?;
+        let header = *at.header();
+        let goes_on = at.pass_on(PeerTag::BROADCAST).is_ok();
+        self.shared.with_floods(|floods| {
+            if !floods.is_new(&header, frame) {
+                return Err(Reason::Repeat);
+            }
+            if goes_on && is_announcement(&header) {
+                floods.hold(header.source(), header.previous_hop(), frame);
+            }
+            Ok(())
+        })?;
+        if goes_on {
+            self.send_on_wires(table, frame);
+        }
+        if self.shared.end.is_some() && header.source() != table.end() {
+            return self.give(frame);
+        }
+        Ok(())
+    }
+
+    fn send_on_wires(&mut self, table: &Table, frame: &[u8]) {
+        for to in table.neighbours().iter().filter(|one| !one.is_radio) {
+            self.outlet.tally.forwarded.add(1, frame.len());
+            self.outlet.send(to, frame, frame.len());
+        }
+    }
+
+    /// Sends a frame of local code: by the data path's table over wires, by the machine over
+    /// radios.
+    fn originate(&mut self, frame: &[u8]) {
+        let table = self.shared.table();
+        let Ok(view) = sealane_frame::FrameView::parse(frame) else {
+            return self.outlet.tally.drop(Reason::Malformed, 1);
+        };
+        let header = *view.header();
+        let to = header.destination();
+        if to == PeerTag::BROADCAST {
+            if self.routing.has_radio {
+                self.mesh.take(self.now(), Input::Data { frame });
+            }
+            let mut copy = own_frame(frame, table.own());
+            if let Err(why) = self.flood(&table, &mut copy) {
+                self.outlet.tally.drop(why, 1);
+            }
+            return;
+        }
+        let via = table.member(to).and_then(|member| member.via);
+        let Some(next) = via.and_then(|via: NeighbourIndex| table.neighbour(via)) else {
+            return self.outlet.tally.drop(Reason::NoRoute, 1);
+        };
+        if next.is_radio {
+            return self.mesh.take(self.now(), Input::Data { frame });
+        }
+        let mut copy = own_frame(frame, table.own());
+        let passed = FrameAtHop::parse(&mut copy, table.own());
+        if passed.and_then(|at| at.pass_on(next.tag)).is_err() {
+            return self.outlet.tally.drop(Reason::HopLimit, 1);
+        }
+        self.outlet.tally.forwarded.add(1, copy.len());
+        self.outlet.send(next, &copy, copy.len());
+    }
+
+    /// Has the data path's table and the status follow what the machine has found.
+    fn refresh(&mut self) {
+        let now = self.now();
+        if self.is_stale && now.since(self.refreshed).0 >= REFRESH_US {
+            (self.is_stale, self.refreshed) = (false, now);
+            self.follow_sources();
+            let found = self.look();
+            if found != self.found {
+                self.found = found;
+                self.shared.publish(self.found.clone());
+                self.told = Time(0);
+            }
+        }
+        if now.since(self.told).0 >= STATUS_US || self.told == Time(0) {
+            self.told = now;
+            self.tell();
+        }
+    }
+
+    /// Has the machine carry what the cards of the newest table allow.
+    fn follow_sources(&mut self) {
+        if !self.routing.has_radio {
+            return;
+        }
+        let table = self.shared.table();
+        let sources: Sources = table.members().map(|one| (one.tag, one.group)).collect();
+        self.mesh.set_sources(Arc::new(sources));
+    }
+
+    fn look(&mut self) -> Found {
+        let all = self.mesh.neighbours();
+        self.addresses.retain(|name, _| all.iter().any(|one| one.address.0 == *name));
+        let mut found = Found::default();
+        for one in all.iter().filter(|one| one.cost.is_some()) {
+            let Some(at) = self.addresses.get(&one.address.0) else { continue };
+            let (slot, link, address) = (one.slot.number(), at.link, at.address);
+            found.neighbours.push(FoundNeighbour { slot, tag: one.tag, link, address });
+        }
+        for (tag, route) in self.mesh.table().addresses() {
+            let via = Via { link: usize::from(route.hop.interface.0), tag: route.hop.tag };
+            found.ways.insert(tag, via);
+        }
+        found
+    }
+
+    fn tell(&mut self) {
+        let link = |interface: InterfaceId| {
+            let config = self.configs.get(usize::from(interface.0));
+            config.map(|config| config.name.clone()).unwrap_or_default()
+        };
+        let neighbours = self.mesh.neighbours().into_iter().map(|one| RoutingNeighbour {
+            slot: one.slot,
+            tag: one.tag,
+            link: link(one.interface),
+            address: self.addresses.get(&one.address.0).map(|at| at.address),
+            heard: one.heard,
+            told: one.told,
+            round_trip: one.round_trip,
+            cost: one.cost,
+            is_avoided: one.is_avoided,
+        });
+        let neighbours = neighbours.collect();
+        let table = self.mesh.table();
+        let routes = table.routes().map(|route| RouteStatus {
+            to: route.to,
+            is_gateway: route.is_gateway,
+            metric: route.metric,
+            ways: self.ways(route.to, &link),
+        });
+        let routes = routes.collect();
+        let spent = self.configs.iter().enumerate().filter_map(|(index, config)| {
+            let medium = config.discovery?.medium.name();
+            let interface = InterfaceId(u8::try_from(index).ok()?);
+            let parts = self.mesh.spent(interface);
+            Some(Spent { link: config.name.clone(), medium, parts })
+        });
+        let spent = spent.collect();
+        self.status = RoutingStatus {
+            epoch: self.mesh.epoch(),
+            neighbours,
+            routes,
+            spent,
+            counters: self.mesh.counters(),
+            ..self.status.clone()
+        };
+        self.routing.tell(self.status.clone());
+    }
+
+    fn ways(
+        &self,
+        to: sealane_seal::Slot,
+        link: &impl Fn(InterfaceId) -> String,
+    ) -> Vec<RoutingWay> {
+        let ways = self.mesh.ways(to).into_iter().map(|way| RoutingWay {
+            via: way.via,
+            link: link(way.interface),
+            metric: way.metric(),
+            is_used: way.is_used,
+            is_avoided: way.is_avoided,
+        });
+        ways.collect()
+    }
+}
+
+fn is_full(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::WouldBlock
+}
+
+/// A frame of this machine, as one that it brings itself.
+fn own_frame(frame: &[u8], own: PeerTag) -> Vec<u8> {
+    let mut frame = frame.to_vec();
+    if let Some(next_hop) = frame.get_mut(..8) {
+        next_hop.copy_from_slice(&own.to_bytes());
+    }
+    frame
+}
+
+/// Where the ids of fragments begin: between those of the threads of links.
+const FRAGMENTS: u16 = 0x0c00;

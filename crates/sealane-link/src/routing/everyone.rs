@@ -1,0 +1,96 @@
+//! The thread that receives what is sent to all machines of a link over UDP: it has a socket of
+//! its own, so that the link's own one stays as fast as it is.
+
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::{From, Gate};
+use crate::address::Address;
+use crate::counters::{Reason, Tally};
+use crate::limits::MAX_UNIT_BYTES;
+use crate::link::Link;
+use crate::relay::Shared;
+use crate::udp::UdpLink;
+
+/// How often the group is joined again, in case the interface was gone.
+const REJOIN: Duration = Duration::from_secs(1);
+/// How long it rests after a fault.
+const TURN: Duration = Duration::from_millis(100);
+
+/// What receives it.
+pub(crate) struct Everyone {
+    shared: Arc<Shared>,
+    links: Arc<[Link]>,
+    index: usize,
+    gate: Gate,
+    tally: Tally,
+}
+
+impl Everyone {
+    /// None where a link has no such socket.
+    pub(crate) fn new(shared: Arc<Shared>, links: Arc<[Link]>, index: usize) -> Option<Self> {
+        let Some(Link::Udp(link)) = links.get(index) else { return None };
+        link.everybody()?;
+        let gate = shared.gate(index)?;
+        Some(Self { shared, links, index, gate, tally: Tally::default() })
+    }
+
+    pub(crate) fn run(mut self) {
+        let links = Arc::clone(&self.links);
+        let Some(Link::Udp(link)) = links.get(self.index) else { return };
+        let mut unit = vec![0; MAX_UNIT_BYTES].into_boxed_slice();
+        let (mut joined, mut version) = (Instant::now(), u64::MAX);
+        while !self.shared.ends() {
+            if joined.elapsed() >= REJOIN {
+                joined = Instant::now();
+                // Where the interface is not there now, it may be the next time.
+                let _ = link.rejoin();
+            }
+            if version != self.shared.version() {
+                version = self.shared.version();
+                self.gate.renew(self.shared.table().neighbours().len(), self.shared.now_us());
+            }
+            self.receive(link, &mut unit);
+            self.shared.counters.take(&mut self.tally);
+        }
+    }
+
+    fn receive(&mut self, link: &UdpLink, unit: &mut [u8]) {
+        match link.receive_all(unit) {
+            Ok(Some((from, bytes))) => {
+                let unit = unit.get(..bytes).unwrap_or_default();
+                self.take(Address::Udp(from), unit);
+            }
+            Ok(None) => {}
+            Err(error) if is_quiet(&error) => {}
+            Err(_) => {
+                self.tally.drop(Reason::LinkFault, 1);
+                std::thread::sleep(TURN);
+            }
+        }
+    }
+
+    fn take(&mut self, address: Address, unit: &[u8]) {
+        self.tally.received.add(1, unit.len());
+        if let Some(capture) = self.shared.tap.get() {
+            capture.came(self.index, address, unit, unit.len());
+        }
+        let by = self.shared.table().at(self.index, address);
+        let from = From { by, address, now_us: self.shared.now_us() };
+        let passed = match self.gate.is_for(unit) {
+            true => self.gate.pass(from, unit),
+            false => Err(Reason::Stranger),
+        };
+        if let Err(why) = passed {
+            self.tally.drop(why, 1);
+        }
+    }
+}
+
+fn is_quiet(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted
+    )
+}

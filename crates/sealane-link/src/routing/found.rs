@@ -1,0 +1,32 @@
+//! What the machine has found, as the data path's table takes it.
+
+use std::collections::BTreeMap;
+
+use sealane_frame::PeerTag;
+
+use crate::address::Address;
+
+/// Neighbours and ways that were found.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(crate) struct Found {
+    /// Those by which frames may go, by link and slot.
+    pub(crate) neighbours: Vec<FoundNeighbour>,
+    /// Which neighbour takes what is for an address.
+    pub(crate) ways: BTreeMap<PeerTag, Via>,
+}
+
+/// A neighbour that was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FoundNeighbour {
+    pub(crate) slot: u16,
+    pub(crate) tag: PeerTag,
+    pub(crate) link: usize,
+    pub(crate) address: Address,
+}
+
+/// A neighbour on a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Via {
+    pub(crate) link: usize,
+    pub(crate) tag: PeerTag,
+}

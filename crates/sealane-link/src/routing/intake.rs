@@ -1,0 +1,159 @@
+//! What waits for the machine that routes: several queues, each with a bound, which take turns.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
+use sealane_frame::PeerTag;
+use sealane_mesh::Rekeyed;
+
+use super::LocalInput;
+use crate::address::Address;
+use crate::counters::Reason;
+use crate::limits::MAX_MESH_WAITING;
+
+/// What the machine is to do.
+#[derive(Debug)]
+pub(crate) enum Task {
+    /// A unit came.
+    Heard { link: usize, from: Address, unit: Box<[u8]> },
+    /// A frame is to leave by a radio.
+    Data { frame: Box<[u8]> },
+    /// Frames have come to this gateway by wires.
+    Came { source: PeerTag, frames: u16 },
+    /// Local code has something for it.
+    Local(LocalInput),
+    /// The group's keys are others.
+    Rekey(Box<Rekeyed>),
+}
+
+/// The queue that something waits in. None keeps another one waiting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lane {
+    /// Units of neighbours.
+    Known,
+    /// Units of others.
+    Stranger,
+    /// Frames that are to leave by a radio.
+    Data,
+    /// What local code hands over.
+    Local,
+}
+
+const LANES: usize = 4;
+
+/// What comes next.
+#[derive(Debug)]
+pub(crate) enum Next {
+    Task(Task),
+    /// It was waited for long enough.
+    Late,
+    /// There is nothing left, and nothing follows.
+    End,
+}
+
+/// All queues.
+#[derive(Debug, Default)]
+pub(crate) struct Intake {
+    waiting: Mutex<Waiting>,
+    wakes: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    lanes: [VecDeque<Task>; LANES],
+    /// Whose turn it is.
+    turn: usize,
+    ends: bool,
+}
+
+impl Intake {
+    /// Has something wait.
+    ///
+    /// # Errors
+    ///
+    /// [`Reason::MeshFull`].
+    pub(crate) fn put(&self, lane: Lane, task: Task) -> Result<(), Reason> {
+        let mut waiting = self.waiting.lock();
+        let is_ending = waiting.ends;
+        let queue = waiting.lanes.get_mut(lane as usize).ok_or(Reason::MeshFull)?;
+        if queue.len() >= MAX_MESH_WAITING || is_ending {
+            return Err(Reason::MeshFull);
+        }
+        queue.push_back(task);
+        drop(waiting);
+        self.wakes.notify_one();
+        Ok(())
+    }
+
+    /// Takes what comes next, or waits for it.
+    pub(crate) fn next(&self, patience: Duration) -> Next {
+        let mut waiting = self.waiting.lock();
+        if let Some(task) = waiting.take() {
+            return Next::Task(task);
+        }
+        if waiting.ends {
+            return Next::End;
+        }
+        self.wakes.wait_for(&mut waiting, patience);
+        match waiting.take() {
+            Some(task) => Next::Task(task),
+            None if waiting.ends => Next::End,
+            None => Next::Late,
+        }
+    }
+
+    /// Takes nothing more.
+    pub(crate) fn end(&self) {
+        self.waiting.lock().ends = true;
+        self.wakes.notify_one();
+    }
+}
+
+impl Waiting {
+    fn take(&mut self) -> Option<Task> {
+        for step in 0..LANES {
+            let at = (self.turn + step) % LANES;
+            if let Some(task) = self.lanes.get_mut(at).and_then(VecDeque::pop_front) {
+                self.turn = at + 1;
+                return Some(task);
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn data(number: u8) -> Task {
+        Task::Data { frame: Box::new([number]) }
+    }
+
+    fn number(next: Next) -> u8 {
+        match next {
+            Next::Task(Task::Data { frame }) => frame[0],
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn no_queue_grows_beyond_its_bound_or_keeps_another_waiting() {
+        let intake = Intake::default();
+        for _ in 0..MAX_MESH_WAITING {
+            intake.put(Lane::Stranger, data(1)).unwrap();
+        }
+        assert_eq!(intake.put(Lane::Stranger, data(1)), Err(Reason::MeshFull));
+        intake.put(Lane::Known, data(2)).unwrap();
+        intake.put(Lane::Data, data(3)).unwrap();
+        let first = [(); 3].map(|()| number(intake.next(Duration::ZERO)));
+        assert_eq!(first, [2, 1, 3]);
+        intake.end();
+        assert_eq!(intake.put(Lane::Known, data(4)), Err(Reason::MeshFull));
+        for _ in 1..MAX_MESH_WAITING {
+            assert_eq!(number(intake.next(Duration::ZERO)), 1);
+        }
+        assert!(matches!(intake.next(Duration::ZERO), Next::End));
+    }
+}

@@ -1,0 +1,204 @@
+//! The part of a configuration that has a machine find its neighbours and routes.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use sealane_mesh::limits::MIN_FULL_MTU_BYTES;
+use sealane_mesh::{Medium, Role};
+use serde::Deserialize;
+
+use crate::LinkError;
+use crate::config::{LinkConfig, Wire};
+
+/// The machine of a mesh.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RoutingConfig {
+    /// The key folder of this machine, as seen from the folder of the file; an end has one already.
+    pub keys: Option<String>,
+    /// What the mesh's group is called in that folder.
+    pub group: String,
+    /// What the machine is to the others.
+    #[serde(default)]
+    pub role: RoutingRole,
+    /// It sleeps between its hellos, so that neighbours keep its frames until then.
+    #[serde(default)]
+    pub sleeps: bool,
+}
+
+/// What a machine is to the others of a mesh.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RoutingRole {
+    /// A way out, which tells others what came to it.
+    Gateway,
+    /// Others find routes to it.
+    #[default]
+    Member,
+    /// Nobody finds a route to it.
+    Quiet,
+}
+
+/// How neighbours are found on a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Discovery {
+    /// What the link is made of, as the mesh sees it.
+    pub medium: LinkMedium,
+    /// Where all machines of a link over UDP are reached.
+    pub multicast: Option<SocketAddr>,
+}
+
+/// What a link is made of, as the mesh sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+pub enum LinkMedium {
+    /// A wire: whole frames, as fast as they come.
+    #[default]
+    #[serde(rename = "wire")]
+    Wire,
+    /// IEEE 802.11p at 6 Mbit/s.
+    #[serde(rename = "11p")]
+    Dot11p,
+    /// LoRa at spreading factor 7, one percent of the time.
+    #[serde(rename = "lora-sf7")]
+    LoraSf7,
+    /// A connection of Bluetooth LE with an MTU of 23.
+    #[serde(rename = "ble-23")]
+    Ble23,
+    /// The same with an MTU of 185.
+    #[serde(rename = "ble-185")]
+    Ble185,
+    /// The same with an MTU of 247.
+    #[serde(rename = "ble-247")]
+    Ble247,
+}
+
+/// The group of machines that find each other over IPv4 where the configuration names no other:
+/// the scope is that of an organisation (RFC 2365).
+pub const USUAL_MULTICAST_V4: (Ipv4Addr, u16) = (Ipv4Addr::new(239, 192, 83, 76), 9192);
+/// The same over IPv6, on one link (RFC 4291 §2.7).
+pub const USUAL_MULTICAST_V6: (Ipv6Addr, u16) =
+    (Ipv6Addr::new(0xff12, 0, 0, 0, 0, 0, 0, 0x534c), 9192);
+/// The bytes of a connection of Bluetooth LE that its own protocols take of an MTU.
+const ATT_BYTES: usize = 3;
+/// The bytes before a unit of a radio over Ethernet: its length, since cards put zeros behind it.
+pub(crate) const LENGTH_BYTES: usize = 2;
+
+impl RoutingConfig {
+    /// What can be told of it without the keys.
+    pub(crate) fn check(&self) -> Result<(), LinkError> {
+        match self.group.is_empty() {
+            true => Err(LinkError::ConfigValue("routing.group is empty".to_owned())),
+            false => Ok(()),
+        }
+    }
+
+    pub(crate) fn role(&self) -> Role {
+        match self.role {
+            RoutingRole::Gateway => Role::Gateway,
+            RoutingRole::Member => Role::Member,
+            RoutingRole::Quiet => Role::Quiet,
+        }
+    }
+}
+
+impl LinkMedium {
+    /// What the configuration calls it.
+    pub fn name(self) -> &'static str {
+        match self {
+            LinkMedium::Wire => "wire",
+            LinkMedium::Dot11p => "11p",
+            LinkMedium::LoraSf7 => "lora-sf7",
+            LinkMedium::Ble23 => "ble-23",
+            LinkMedium::Ble185 => "ble-185",
+            LinkMedium::Ble247 => "ble-247",
+        }
+    }
+
+    /// What the mesh has to know of it, where the link below carries so many bytes at once.
+    fn medium(self, unit_bytes: usize) -> Medium {
+        match self {
+            LinkMedium::Wire => Medium::wire(unit_bytes),
+            LinkMedium::Dot11p => {
+                Medium { mtu: Medium::dot11p().mtu.min(unit_bytes), ..Medium::dot11p() }
+            }
+            LinkMedium::LoraSf7 => Medium::lora_sf7(),
+            LinkMedium::Ble23 => Medium::ble(23 - ATT_BYTES),
+            LinkMedium::Ble185 => Medium::ble(185 - ATT_BYTES),
+            LinkMedium::Ble247 => Medium::ble(247 - ATT_BYTES),
+        }
+    }
+}
+
+impl LinkConfig {
+    /// The bytes that stand before each unit of a radio.
+    pub(crate) fn length_bytes(&self) -> usize {
+        let is_padded = matches!(self.wire, Wire::Ethernet(_));
+        if self.is_radio() && is_padded { LENGTH_BYTES } else { 0 }
+    }
+
+    /// What the mesh has to know of the link, if neighbours are found there.
+    pub(crate) fn mesh_medium(&self) -> Option<Medium> {
+        let discovery = self.discovery?;
+        Some(discovery.medium.medium(self.unit_bytes().saturating_sub(self.length_bytes())))
+    }
+}
+
+/// The keys of a link that say how neighbours are found, as they are written.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct DiscoveryText {
+    pub(crate) discover: Option<bool>,
+    pub(crate) multicast: Option<SocketAddr>,
+    pub(crate) medium: LinkMedium,
+}
+
+impl DiscoveryText {
+    /// How neighbours are found on a link, or what cannot be.
+    pub(crate) fn of(self, link: &LinkConfig) -> Result<Option<Discovery>, String> {
+        let is_radio = self.medium != LinkMedium::Wire;
+        if is_radio && self.discover == Some(false) {
+            return Err(format!("medium = `{}` goes with discover = true", self.medium.name()));
+        }
+        if !is_radio && self.discover != Some(true) {
+            return match self.multicast {
+                Some(_) => Err("multicast goes with discover = true".to_owned()),
+                None => Ok(None),
+            };
+        }
+        let multicast = self.multicast(&link.wire)?;
+        let discovery = Discovery { medium: self.medium, multicast };
+        let with = LinkConfig { discovery: Some(discovery), ..link.clone() };
+        let carried = with.unit_bytes().saturating_sub(with.length_bytes());
+        let least = match self.medium {
+            LinkMedium::Wire => MIN_FULL_MTU_BYTES,
+            LinkMedium::Dot11p => MIN_FULL_MTU_BYTES,
+            other => other.medium(carried).mtu,
+        };
+        if carried < least {
+            let name = self.medium.name();
+            return Err(format!("mtu = {} is too little for medium = `{name}`", link.mtu));
+        }
+        Ok(Some(discovery))
+    }
+
+    fn multicast(self, wire: &Wire) -> Result<Option<SocketAddr>, String> {
+        let Wire::Udp(own) = wire else {
+            return match self.multicast {
+                Some(_) => Err("multicast is for links over udp".to_owned()),
+                None => Ok(None),
+            };
+        };
+        if own.ip().is_unspecified() {
+            return Err(format!(
+                "udp = `{own}`: to discover it needs the address of one interface"
+            ));
+        }
+        let usual = match own.ip() {
+            IpAddr::V4(_) => SocketAddr::from(USUAL_MULTICAST_V4),
+            IpAddr::V6(_) => SocketAddr::from(USUAL_MULTICAST_V6),
+        };
+        let group = self.multicast.unwrap_or(usual);
+        if !group.ip().is_multicast() || group.is_ipv4() != own.is_ipv4() || group.port() == 0 {
+            return Err(format!("multicast = `{group}` is no multicast address of this link"));
+        }
+        Ok(Some(group))
+    }
+}

@@ -1,0 +1,232 @@
+//! When a radio sends: what waits, back-off, and trying again.
+
+use super::air::{Busy, Transmission, What};
+use super::body::{Backoff, Port, Waiting};
+use super::{Event, Medium, Run};
+use crate::medium::{BLE_ADVERTISING_DELAY, DOT11P_ACK, DOT11P_AIFS, DOT11P_TRIES};
+use crate::node::To;
+use crate::random::{About, Draws};
+use crate::watch::Loss;
+use crate::{Profile, SimError, Span, Time};
+
+impl Run<'_> {
+    /// A unit for a shared medium: it waits for the radio.
+    pub(super) fn queue_for_air(
+        &mut self,
+        medium: usize,
+        node: u32,
+        unit: Waiting,
+    ) -> Result<(), SimError> {
+        let Some(port) = self.body_mut(node).and_then(|body| body.port_mut(medium)) else {
+            self.slots.release(unit.slot);
+            return Ok(());
+        };
+        if !port.queue(unit) {
+            self.slots.release(unit.slot);
+            return self.watch.loses(self.now, node, Loss::Full);
+        }
+        self.contend(medium, node)
+    }
+
+    /// Begins to try, if something waits and nothing is under way.
+    pub(super) fn contend(&mut self, medium: usize, node: u32) -> Result<(), SimError> {
+        let now = self.now;
+        let Some(profile) = self.scenario.media.get(medium).map(|plan| plan.profile) else {
+            return Ok(());
+        };
+        let Some(Medium::Air(air)) = self.media.get(medium) else { return Ok(()) };
+        let Some(body) = self.bodies.get_mut(node as usize) else { return Ok(()) };
+        let (is_awake, life) = (body.listens.is_some(), body.life);
+        let Some(port) = body.port(medium) else { return Ok(()) };
+        if !is_awake || port.is_busy || !port.has_waiting() {
+            return Ok(());
+        }
+        let draws = Draws::new(air.source, node, port.transmissions);
+        let busy = match profile {
+            Profile::Dot11p => air.busy(node, body, now),
+            _ => None,
+        };
+        let Some(port) = body.port_mut(medium) else { return Ok(()) };
+        port.is_busy = true;
+        let at = match profile {
+            Profile::Dot11p => {
+                port.back_off(now, busy, draws.below(node, About::Wait, port.window))
+            }
+            Profile::BleAdvertising(_) => {
+                now + Span(draws.below(node, About::Wait, BLE_ADVERTISING_DELAY.0))
+            }
+            _ => now,
+        };
+        if at <= now {
+            return self.transmit(medium, node, &profile);
+        }
+        self.agenda.put(at, Event::Attempt { medium, node, life });
+        Ok(())
+    }
+
+    /// A radio's turn may have come.
+    pub(super) fn attempt(&mut self, medium: usize, node: u32, life: u32) -> Result<(), SimError> {
+        let now = self.now;
+        if !self.is_alive(node, life) {
+            return Ok(());
+        }
+        let Some(profile) = self.scenario.media.get(medium).map(|plan| plan.profile) else {
+            return Ok(());
+        };
+        let Some(Medium::Air(air)) = self.media.get(medium) else { return Ok(()) };
+        let Some(body) = self.bodies.get_mut(node as usize) else { return Ok(()) };
+        let is_awake = body.listens.is_some();
+        let busy = match profile {
+            Profile::Dot11p if is_awake => air.busy(node, body, now),
+            _ => None,
+        };
+        let Some(port) = body.port_mut(medium) else { return Ok(()) };
+        if !is_awake {
+            port.is_busy = false;
+            return Ok(());
+        }
+        if let Some(busy) = busy {
+            port.backoff.stands_still(busy);
+        }
+        let due = port.backoff.due();
+        if matches!(profile, Profile::Dot11p) && due > now {
+            self.agenda.put(due, Event::Attempt { medium, node, life });
+            return Ok(());
+        }
+        self.transmit(medium, node, &profile)
+    }
+
+    /// Sends what waits first, or again what nobody has acknowledged.
+    fn transmit(&mut self, medium: usize, node: u32, profile: &Profile) -> Result<(), SimError> {
+        let now = self.now;
+        loop {
+            let Some(Medium::Air(air)) = self.media.get_mut(medium) else { return Ok(()) };
+            let Some(body) = self.bodies.get_mut(node as usize) else { return Ok(()) };
+            let Some(index) = body.port_on(medium) else { return Ok(()) };
+            let Some(port) = body.ports.get_mut(index) else { return Ok(()) };
+            let Some(unit) = port.next() else {
+                port.is_busy = false;
+                return Ok(());
+            };
+            let air_time = profile.air_time(self.slots.unit(unit.slot).len());
+            if port.duty.as_mut().is_some_and(|duty| !duty.spend(now, air_time)) {
+                port.give_up();
+                self.slots.release(unit.slot);
+                self.watch.loses(now, node, Loss::Duty)?;
+                continue;
+            }
+            if profile.acknowledges() && matches!(unit.to, To::One(_)) {
+                // The radio holds it until it is acknowledged, and the transmission beside.
+                port.tries(unit);
+                self.slots.hold(unit.slot);
+            }
+            port.sent += air_time;
+            port.transmissions += 1;
+            let transmission = Transmission {
+                from: node,
+                life: body.life,
+                side: body.side,
+                place: body.place,
+                what: What::Unit { slot: unit.slot, to: unit.to },
+                draws: Draws::new(air.source, node, port.transmissions),
+                starts: now,
+                ends: now + air_time,
+                over: vec![],
+            };
+            body.pays(index, air_time);
+            let transmission = air.begin(transmission);
+            self.agenda.put(now + air_time, Event::End { medium, transmission });
+            return Ok(());
+        }
+    }
+
+    /// A radio answers to a unit for its machine alone, if the machine is still there.
+    pub(super) fn acknowledge(
+        &mut self,
+        medium: usize,
+        node: u32,
+        life: u32,
+        to: u32,
+    ) -> Result<(), SimError> {
+        let now = self.now;
+        let answers = self.is_alive(node, life);
+        let body = self.bodies.get_mut(node as usize);
+        let Some(body) = body.filter(|body| answers && body.listens.is_some()) else {
+            return self.answered(medium, to, false);
+        };
+        let Some(Medium::Air(air)) = self.media.get_mut(medium) else { return Ok(()) };
+        let Some(index) = body.port_on(medium) else { return Ok(()) };
+        let Some(port) = body.ports.get_mut(index) else { return Ok(()) };
+        port.sent += DOT11P_ACK;
+        port.transmissions += 1;
+        let transmission = Transmission {
+            from: node,
+            life,
+            side: body.side,
+            place: body.place,
+            what: What::Acknowledgement { to },
+            draws: Draws::new(air.source, node, port.transmissions),
+            starts: now,
+            ends: now + DOT11P_ACK,
+            over: vec![],
+        };
+        body.pays(index, DOT11P_ACK);
+        let transmission = air.begin(transmission);
+        self.watch.acknowledges(DOT11P_ACK);
+        self.agenda.put(now + DOT11P_ACK, Event::End { medium, transmission });
+        Ok(())
+    }
+
+    /// No acknowledgement came in time.
+    pub(super) fn unanswered(
+        &mut self,
+        medium: usize,
+        node: u32,
+        life: u32,
+    ) -> Result<(), SimError> {
+        match self.is_alive(node, life) {
+            true => self.answered(medium, node, false),
+            false => Ok(()),
+        }
+    }
+
+    /// A radio knows whether its unit was acknowledged: then it goes on to the next one, and
+    /// otherwise it tries again, or has tried often enough. It tells nobody.
+    pub(super) fn answered(
+        &mut self,
+        medium: usize,
+        node: u32,
+        is_acknowledged: bool,
+    ) -> Result<(), SimError> {
+        let Some(port) = self.body_mut(node).and_then(|body| body.port_mut(medium)) else {
+            return Ok(());
+        };
+        let Some(trying) = port.trying else { return Ok(()) };
+        port.is_busy = false;
+        if is_acknowledged || trying.tries >= DOT11P_TRIES {
+            port.give_up();
+            self.slots.release(trying.unit.slot);
+            if !is_acknowledged {
+                self.watch.loses(self.now, node, Loss::Unanswered)?;
+            }
+        } else {
+            port.widen();
+        }
+        self.contend(medium, node)
+    }
+}
+
+impl Port {
+    /// Begins a back-off by the rules of EDCA, and gives when it is over: at once, where a new unit
+    /// finds a channel that has been free for a while.
+    fn back_off(&mut self, now: Time, busy: Option<Busy>, slots: u64) -> Time {
+        let is_free = busy.is_none() && self.heard_until + DOT11P_AIFS <= now;
+        if is_free && self.trying.is_none() {
+            self.backoff = Backoff { slots: 0, counts_from: now };
+            return now;
+        }
+        let from = busy.map_or(now, |busy| busy.until).max(self.heard_until);
+        self.backoff = Backoff { slots, counts_from: from + DOT11P_AIFS };
+        self.backoff.due()
+    }
+}

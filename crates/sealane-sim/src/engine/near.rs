@@ -1,0 +1,117 @@
+//! Who is in reach of whom on a shared medium, and what the distance makes of what is sent.
+
+use super::air::{Reach, chance, own_loss};
+use super::body::Body;
+use crate::limits::MAX_SIM_NEARS;
+use crate::place::Cells;
+use crate::random::Odds;
+use crate::scenario::MediumPlan;
+
+/// A machine in reach of a sender.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Near {
+    /// The chance that the radio carries a unit so far.
+    pub(super) arrives: Odds,
+    /// What this direction loses beside.
+    pub(super) own_loss: Odds,
+    /// The mean power of the sender there, where 1 is what is just received.
+    pub(super) power: f64,
+    pub(super) node: u32,
+    /// The number of its port on the medium.
+    pub(super) port: u16,
+    /// Whether its radio finds the channel busy.
+    pub(super) senses: bool,
+    /// Whether it is within the range. Beyond it most of what is sent is not heard, which is no
+    /// loss.
+    pub(super) is_in_range: bool,
+}
+
+/// Those in reach of each machine, in the order of their numbers, reckoned when a machine sends for
+/// the first time since anybody has moved.
+///
+/// The lists together have [`MAX_SIM_NEARS`] machines and those of one list more at most: then they
+/// are all forgotten, and reckoned anew.
+#[derive(Debug, Default)]
+pub(super) struct Nears {
+    lists: Vec<List>,
+    held: usize,
+    /// Which of the times between two moves it is.
+    age: u64,
+}
+
+#[derive(Debug, Default)]
+struct List {
+    near: Vec<Near>,
+    /// When it was reckoned; nothing if it was not.
+    age: Option<u64>,
+}
+
+/// What a list is reckoned from.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Scene<'a> {
+    pub(super) medium: usize,
+    pub(super) plan: &'a MediumPlan,
+    pub(super) seed: u64,
+    pub(super) reach: &'a Reach,
+    pub(super) cells: &'a Cells,
+    pub(super) bodies: &'a [Body],
+}
+
+impl Nears {
+    /// Somebody has moved.
+    pub(super) fn forget(&mut self) {
+        self.age += 1;
+    }
+
+    /// Takes out the list of a machine, to be kept again afterwards.
+    pub(super) fn lend(&mut self, node: u32, scene: Scene<'_>) -> Vec<Near> {
+        if self.lists.len() <= node as usize {
+            self.lists.resize_with(node as usize + 1, List::default);
+        }
+        let Some(list) = self.lists.get_mut(node as usize) else { return vec![] };
+        let mut near = std::mem::take(&mut list.near);
+        self.held = self.held.saturating_sub(near.len());
+        if list.age != Some(self.age) {
+            near.clear();
+            near.extend(scene.near(node));
+            near.sort_unstable_by_key(|near| near.node);
+        }
+        near
+    }
+
+    /// Takes back what was lent.
+    pub(super) fn keep(&mut self, node: u32, near: Vec<Near>) {
+        if self.held + near.len() > MAX_SIM_NEARS {
+            self.lists.iter_mut().for_each(|list| *list = List::default());
+            self.held = 0;
+        }
+        if let Some(list) = self.lists.get_mut(node as usize) {
+            self.held += near.len();
+            *list = List { near, age: Some(self.age) };
+        }
+    }
+}
+
+impl Scene<'_> {
+    fn near(self, from: u32) -> impl Iterator<Item = Near> {
+        let Scene { medium, plan, seed, reach, cells, bodies } = self;
+        let place = bodies.get(from as usize).map(|body| body.place);
+        let around = place.into_iter().flat_map(move |place| {
+            cells.around(place).filter(move |node| *node != from).map(move |node| (node, place))
+        });
+        around.filter_map(move |(node, place)| {
+            let body = bodies.get(node as usize)?;
+            let metres = body.place.metres_to(place);
+            let port = body.port_on(medium).filter(|_| metres <= reach.farthest_m())?;
+            Some(Near {
+                arrives: Odds::of(chance(plan, metres)),
+                own_loss: Odds::of(own_loss(plan, seed, from, node)),
+                power: reach.power(metres),
+                node,
+                port: port as u16,
+                senses: metres <= reach.senses_m(),
+                is_in_range: metres <= plan.range_m,
+            })
+        })
+    }
+}

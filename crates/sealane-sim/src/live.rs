@@ -1,0 +1,240 @@
+//! A scenario in real time: processes in network namespaces are machines among those of the
+//! simulator, and what they send crosses the same media.
+
+mod card;
+mod orders;
+mod stage;
+
+use std::sync::mpsc::Receiver;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use serde_json::{Value, json};
+
+use crate::engine::{Departure, Entrance, Latencies, State};
+use crate::{Outcome, Run, SimError, Span, Time};
+use orders::{Asked, Counter, on_signal, refusal};
+pub(crate) use orders::{give, words};
+pub(crate) use stage::Setting;
+use stage::{Card, Stage};
+
+/// What is due is done in pieces of so much virtual time, so that a run that is late still reads
+/// what processes send.
+const PIECE: Span = Span::from_ms(5);
+/// Frames that are read of one card at once.
+const FRAMES_AT_ONCE: usize = 32;
+/// The longest frame of any medium, with its header.
+const FRAME_BYTES: usize = 9216;
+/// How often it is told how late the run is.
+const TELLS: Duration = Duration::from_secs(10);
+/// How often it is looked whether programs still run.
+const LOOKS: Duration = Duration::from_secs(1);
+
+/// Runs to the end of the scenario, or until somebody ends it.
+///
+/// # Errors
+///
+/// [`SimError::Live`], and those of [`Run::finish`].
+pub(crate) fn run(run: Run<'_>, setting: &Setting<'_>) -> Result<Outcome, SimError> {
+    let stage = Stage::open(run.scenario(), setting)?;
+    let (counter, door) = Counter::open(setting.file)?;
+    let signals = on_signal(door);
+    let socket = orders::socket(setting.file);
+    eprintln!("sealane-sim: {} runs; orders: {}", run.scenario().name, socket.display());
+    let mut live = Live {
+        run,
+        stage,
+        counter,
+        signals,
+        started: Instant::now(),
+        late: Late::default(),
+        departures: vec![],
+        is_over: false,
+    };
+    live.go()?;
+    let Live { mut run, stage, late, .. } = live;
+    drop(stage);
+    eprintln!("sealane-sim: {}", late.words());
+    run.cut_short();
+    run.finish()
+}
+
+/// A run in real time.
+struct Live<'w> {
+    run: Run<'w>,
+    stage: Stage,
+    counter: Counter,
+    signals: Receiver<()>,
+    started: Instant,
+    late: Late,
+    departures: Vec<Departure>,
+    is_over: bool,
+}
+
+/// How much later than due things were done.
+#[derive(Default)]
+struct Late {
+    all: Latencies,
+    now: Span,
+}
+
+impl Late {
+    fn put(&mut self, late: Span) {
+        self.all.put(late);
+        self.now = late;
+    }
+
+    fn words(&self) -> String {
+        let ms = |span: Span| span.as_s() * 1e3;
+        format!(
+            "late by {:.2} ms half of the time, {:.2} ms 99 % of it, {:.2} ms at most, \
+             {:.2} ms now",
+            ms(self.all.within(0.5)),
+            ms(self.all.within(0.99)),
+            ms(self.all.most()),
+            ms(self.now)
+        )
+    }
+}
+
+impl Live<'_> {
+    fn go(&mut self) -> Result<(), SimError> {
+        let end = Time(0) + self.run.scenario().duration;
+        let (mut tells, mut looks) = (self.started + TELLS, self.started + LOOKS);
+        while !self.is_over && self.run.now() < end {
+            self.catch_up(end)?;
+            self.stage.follow(self.run.take_turns())?;
+            self.run.take_departures(&mut self.departures);
+            for departure in self.departures.drain(..) {
+                self.stage.deliver(&departure);
+            }
+            self.obey()?;
+            self.is_over |= self.signals.try_recv().is_ok();
+            let now = Instant::now();
+            if now >= looks {
+                self.stage.tell_ended();
+                looks = now + LOOKS;
+            }
+            if now >= tells {
+                let seconds = self.started.elapsed().as_secs();
+                eprintln!("sealane-sim: {seconds} s: {}", self.late.words());
+                tells = now + TELLS;
+            }
+            self.listen(end)?;
+        }
+        Ok(())
+    }
+
+    /// The time that has passed.
+    fn clock(&self) -> Time {
+        Time(u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX))
+    }
+
+    /// Does what is due, or a piece of it.
+    fn catch_up(&mut self, end: Time) -> Result<(), SimError> {
+        let now = self.clock().min(end);
+        match self.run.next_due().filter(|due| *due <= now) {
+            Some(due) => {
+                self.late.put(now - due);
+                self.run.advance(now.min(due + PIECE))
+            }
+            None => self.run.advance(now),
+        }
+    }
+
+    /// Does what somebody wants done.
+    fn obey(&mut self) -> Result<(), SimError> {
+        while let Some(asked) = self.counter.next() {
+            let answer = self.answer(&asked)?;
+            asked.answer(answer);
+        }
+        Ok(())
+    }
+
+    /// A refusal goes to whoever asked; a fault ends the run.
+    fn answer(&mut self, asked: &Asked) -> Result<Value, SimError> {
+        let done = json!({ "v": 1, "at": self.run.now().0 });
+        let fields: Option<Value> = serde_json::from_str(&asked.order).ok();
+        match fields.as_ref().and_then(|fields| fields.get("do")?.as_str()) {
+            Some("status") => Ok(self.status()),
+            Some("stop") => {
+                self.is_over = true;
+                Ok(done)
+            }
+            _ => match self.run.scenario().order(&asked.order) {
+                Err(error) => Ok(refusal(&error)),
+                Ok(act) => self.run.act(act).map(|()| done),
+            },
+        }
+    }
+
+    fn status(&self) -> Value {
+        let machines = self.run.standings().map(|one| {
+            json!({
+                "name": one.name,
+                "x": one.place.x,
+                "y": one.place.y,
+                "state": match one.state {
+                    State::Away => "away",
+                    State::Awake => "awake",
+                    State::Asleep => "asleep",
+                },
+                "taken": one.is_taken,
+                "sent": one.sent.0,
+                "heard": one.heard.0,
+            })
+        });
+        let Late { all, now } = &self.late;
+        json!({
+            "v": 1,
+            "at": self.run.now().0,
+            "late": {
+                "half": all.within(0.5).0,
+                "most": all.within(0.99).0,
+                "all": all.most().0,
+                "now": now.0,
+            },
+            "machines": machines.collect::<Vec<_>>(),
+        })
+    }
+
+    /// Waits until something is due or comes, and takes what comes.
+    fn listen(&mut self, end: Time) -> Result<(), SimError> {
+        let now = self.clock();
+        let until = self.run.next_due().unwrap_or(end).min(end);
+        let micros = (until - now).0.min(LOOKS.as_micros() as u64);
+        let nanos = (micros % 1_000_000) as i64 * 1000;
+        let patience = Timespec { tv_sec: (micros / 1_000_000) as i64, tv_nsec: nanos };
+        let cards: Vec<&Card> = self.stage.cards().collect();
+        let mut waits: Vec<_> =
+            cards.iter().map(|card| PollFd::new(&card.device, PollFlags::IN)).collect();
+        waits.push(PollFd::new(&self.counter.bell, PollFlags::IN));
+        match poll(&mut waits, Some(&patience)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(SimError::Live(format!("waiting: {error}"))),
+        }
+        let ready: Vec<bool> = waits.iter().map(|wait| !wait.revents().is_empty()).collect();
+        if ready.last().is_some_and(|rings| *rings) {
+            self.counter.hush();
+        }
+        // What comes now comes after what was due until now.
+        let now = self.started.elapsed().as_micros() as u64;
+        if self.run.next_due().is_none_or(|due| due > Time(now)) {
+            self.run.advance(Time(now).min(end))?;
+        }
+        let mut frame = [0; FRAME_BYTES];
+        for (card, _) in cards.into_iter().zip(ready).filter(|(_, is_ready)| *is_ready) {
+            for _ in 0..FRAMES_AT_ONCE {
+                let Ok(bytes) = card.device.recv(&mut frame) else { break };
+                let Some(inside) = frame.get(..bytes).and_then(|frame| card.place.read(frame))
+                else {
+                    continue;
+                };
+                let (node, port) = (card.node, card.port);
+                let (to, cover, unit) = (inside.to, inside.cover, inside.unit);
+                self.run.enter(&Entrance { node, port, to, cover, unit })?;
+            }
+        }
+        Ok(())
+    }
+}

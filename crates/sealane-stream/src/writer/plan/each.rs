@@ -1,0 +1,69 @@
+//! Batches of which each message is stored once by itself.
+
+use std::collections::HashSet;
+
+use super::{Appended, Asked, Plan, Planner};
+use crate::store::{Fault, Key, KeyRow};
+use crate::stream::Stream;
+use crate::writer::keys::write_ids;
+
+impl Plan {
+    /// What was answered when the key of a request came before. Of a batch whose messages have keys
+    /// of their own, those that the stream has are left out, and so is a second one of two that
+    /// are the same; then it is what was answered of the first that was left out.
+    pub(super) fn seen(
+        &self,
+        planner: &Planner,
+        stream: Option<&Stream>,
+        asked: &mut Asked,
+    ) -> Result<Option<KeyRow>, Fault> {
+        let find = |key: &Key| match stream {
+            Some(stream) => self.find_key(planner, stream, &key.key),
+            None => Ok(None),
+        };
+        if let Some(key) = &asked.key {
+            return find(key);
+        }
+        let envelopes = std::mem::take(&mut asked.envelopes).into_iter();
+        if asked.each.is_empty() {
+            asked.envelopes = envelopes.collect();
+            return Ok(None);
+        }
+        let (mut first, mut known) = (None, HashSet::new());
+        for (envelope, key) in envelopes.zip(std::mem::take(&mut asked.each)) {
+            match find(&key)? {
+                Some(row) => first = first.or(Some(row)),
+                None if known.insert(key.key.clone()) => {
+                    asked.envelopes.push(envelope);
+                    asked.each.push(key);
+                }
+                None => {}
+            }
+        }
+        Ok(first)
+    }
+
+    /// Answers a batch of which the stream has every message: the first stands there.
+    pub(super) fn all_seen(stream: &Stream, row: &KeyRow) -> Appended {
+        Appended {
+            stream: stream.topic.clone(),
+            ids: Vec::new(),
+            offset: row.offset,
+            generation: row.generation,
+            due_ms: None,
+            level: stream.state.lock().level,
+            replayed: true,
+        }
+    }
+}
+
+/// The keys of messages that stand at `first` and behind it, each with what its message alone is
+/// answered.
+pub(super) fn rows(each: Vec<Key>, first: &Appended) -> Vec<(Vec<u8>, KeyRow)> {
+    let row = |((key, id), at): ((Key, &bytes::Bytes), u64)| {
+        let ids = write_ids(std::slice::from_ref(id));
+        let (offset, generation) = (first.offset + at, first.generation);
+        (key.key, KeyRow { body: key.body.to_vec(), generation, offset, due_ms: 0, ids })
+    };
+    each.into_iter().zip(&first.ids).zip(0..).map(row).collect()
+}

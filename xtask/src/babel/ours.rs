@@ -1,0 +1,78 @@
+//! The machine of the mesh, in virtual time.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use super::log::{number, of_kind, read, sent};
+use super::{
+    DIAMOND, Figures, KILL_AFTER_S, KILLS, MOST_S, PROBE_MS, PROBES, Topology, WINDOW_S, Work, keep,
+};
+use crate::process::{self, Outcome};
+
+pub(super) const NAME: &str = "sealane-mesh, simulated";
+const RUNS: &str = "kind = \"mesh\"";
+/// A relay is killed after both ways are known.
+const SETTLED_S: u64 = 30;
+
+/// Runs a scenario, and gives its log.
+fn run(work: &Work, text: &str, seed: u64) -> Outcome<String> {
+    let [scenario, log]: [PathBuf; 2] =
+        ["ours.toml", "ours.jsonl"].map(|name| work.folder.join(name));
+    keep(&scenario, text)?;
+    let out = std::fs::File::create(&log).map_err(|e| format!("{}: {e}", log.display()))?;
+    let mut sim = process::program(&work.sim);
+    sim.args(["run", "--json", "--seed", &seed.to_string()]).arg(&scenario);
+    let status = sim.stdout(out).status().map_err(|error| format!("sealane-sim: {error}"))?;
+    if !status.success() {
+        return Err(format!("sealane-sim: {status}"));
+    }
+    read(&log)
+}
+
+pub(super) fn figures(work: &Work, topology: &Topology) -> Outcome<Figures> {
+    let log = run(work, &topology.scenario(MOST_S + WINDOW_S, RUNS, ""), 1)?;
+    let wanted = topology.machines * (topology.machines - 1);
+    let mut known = BTreeSet::new();
+    let mut routes_us = None;
+    for line in of_kind(&log, "mesh") {
+        let pair = [number(line, "node"), number(line, "of")];
+        if line.contains("\"what\":\"route\"") {
+            known.insert(pair);
+        } else if line.contains("\"what\":\"route-lost\"") {
+            known.remove(&pair);
+        }
+        if known.len() == wanted {
+            routes_us = number(line, "at");
+            break;
+        }
+    }
+    let sent = sent(&log, MOST_S * 1_000_000);
+    Ok(Figures {
+        routes_s: routes_us.map(|us| us as f64 / 1e6),
+        bytes: sent.bytes_per_second / topology.machines as f64,
+        air: sent.air,
+    })
+}
+
+/// How many probes are lost when the relay in use goes, of both the one that was the worse to lose:
+/// the other one is not in use.
+pub(super) fn lost(work: &Work) -> Outcome<Vec<Option<u64>>> {
+    let kill_s = SETTLED_S + KILL_AFTER_S;
+    let until_s = SETTLED_S + PROBES * PROBE_MS / 1000;
+    let each = (1..=KILLS).map(|seed| {
+        let mut worst = 0;
+        for via in ["via-1", "via-2"] {
+            let more = format!(
+                "[[flow]]\nfrom = \"from\"\nto = \"to\"\nevery_ms = {PROBE_MS}\nbytes = 64\n\
+                 from_s = {SETTLED_S}\nuntil_s = {until_s}\n\
+                 [[event]]\nat_s = {kill_s}\ndo = \"leave\"\nwho = [\"{via}\"]\n"
+            );
+            let log = run(work, &DIAMOND.scenario(until_s + 5, RUNS, &more), seed)?;
+            let offered = of_kind(&log, "offer").count();
+            let delivered = of_kind(&log, "deliver").count();
+            worst = worst.max(offered.saturating_sub(delivered) as u64);
+        }
+        Ok(Some(worst))
+    });
+    each.collect()
+}
