@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use sealane_frame::{ANNOUNCEMENT_TYPE, GroupTag, Kind, PeerTag};
-use sealane_mesh::{Keys, Output, Rekeyed, Role};
+use sealane_mesh::{KeptGroup, Keys, Output, Rekeyed, Role};
 
 use crate::LinkConfig;
 
@@ -49,6 +49,16 @@ pub struct Machine {
 pub enum LocalInput {
     /// A frame in the full form that was made on this machine: it is routed, or sent to everybody.
     Data(Vec<u8>),
+    /// The orders of a group are kept, and given to neighbours that lack them.
+    Keep(KeptGroup),
+    /// A notice of a group whose orders are kept came by other ways: from a hub, or from its
+    /// authority's key folder. To be handed over in the order of the stream `groups/TAG`.
+    Notice {
+        /// The group.
+        group: GroupTag,
+        /// The notice, as its authority has signed it.
+        notice: Vec<u8>,
+    },
 }
 
 /// The machine had as much to do as it takes: what was handed to it is lost.
@@ -56,7 +66,8 @@ pub enum LocalInput {
 #[error("the mesh's machine has as much to do as it takes")]
 pub struct Full;
 
-/// Hears what the machine gives that the relay does not do itself: events, and frames for here.
+/// Hears what the machine gives that the relay does not do itself: events, frames for here, and
+/// notices of groups, which a member of the group obeys.
 pub type Listener = Box<dyn Fn(&Output) + Send + Sync>;
 
 /// A hold on the machine that routes.

@@ -163,6 +163,10 @@ impl Driver {
                 self.mesh.take(now, Input::Came { source, frames });
             }
             Task::Local(LocalInput::Data(frame)) => self.originate(&frame),
+            Task::Local(LocalInput::Keep(group)) => self.mesh.take(now, Input::Keep(group)),
+            Task::Local(LocalInput::Notice { group, notice }) => {
+                self.mesh.take(now, Input::Notice { group, notice: &notice });
+            }
             Task::Rekey(rekeyed) => {
                 let outcome = self.mesh.rekey(now, *rekeyed);
                 self.status.fault = outcome.err().map(|error| error.to_string());
@@ -185,6 +189,7 @@ impl Driver {
                     self.routing.hear(&Output::Deliver { frame: frame.clone() });
                     self.deliver(frame);
                 }
+                notice @ Output::Notice { .. } => self.routing.hear(&notice),
                 Output::Event(event) => {
                     self.status.own_slot_heard += u64::from(event == Event::OwnSlotHeard);
                     self.refreshed = Time(0);

@@ -56,8 +56,11 @@ impl Keeper {
         match told {
             Told::Removal { order, slot } => self.take_removal(order, slot, notice),
             Told::Order { number, is_anew } => {
+                let kept = Kept { notice, is_anew };
                 if number >= self.wants {
-                    self.early.insert(number, Kept { notice, is_anew });
+                    self.early.insert(number, kept);
+                } else if number.checked_add(1) == Some(self.first) {
+                    self.keep_before(number, kept);
                 }
                 let turned = self.turn();
                 while self.early.len() > MAX_EARLY_ORDERS {
@@ -65,6 +68,15 @@ impl Keeper {
                 }
                 turned
             }
+        }
+    }
+
+    /// Keeps the order before all that are held, for those who have missed it, if there is room.
+    fn keep_before(&mut self, number: u64, kept: Kept) {
+        let bytes = self.bytes + kept.notice.len();
+        if self.orders.len() < MAX_KEPT_ORDERS && bytes <= MAX_KEPT_ORDER_BYTES {
+            self.orders.insert(number, kept);
+            (self.bytes, self.first) = (bytes, number);
         }
     }
 

@@ -28,13 +28,17 @@ fn take(keeper: &mut Keeper, number: u64, is_anew: bool) -> Vec<u64> {
 fn orders_are_given_in_their_turn_and_once() {
     let mut keeper = keeper(5);
     assert_eq!(take(&mut keeper, 7, false), []);
-    assert_eq!(take(&mut keeper, 4, false), [], "obeyed before");
+    assert_eq!(take(&mut keeper, 3, false), [], "obeyed before, and not the last one");
     assert_eq!(take(&mut keeper, 5, false), [5]);
     assert_eq!(take(&mut keeper, 5, false), []);
     assert_eq!(take(&mut keeper, 6, false), [6, 7]);
     assert_eq!((keeper.wants(), keeper.held().first), (8, 5));
     assert_eq!(keeper.order(6).map(|(at, _)| at), Some(6));
     assert!(keeper.order(4).is_none() && keeper.order(8).is_none());
+    // Those before can be kept for others, one by one.
+    assert_eq!((take(&mut keeper, 4, false), keeper.held().first), (vec![], 4));
+    assert_eq!((take(&mut keeper, 2, false), keeper.held().first), (vec![], 4));
+    assert!(keeper.order(4).is_some() && keeper.order(2).is_none());
 }
 
 #[test]
