@@ -41,6 +41,8 @@ pub(crate) struct Voice {
     /// Who is about to be removed, and by which order.
     leaving: BTreeMap<Slot, u64>,
     opener: Opener,
+    /// The latest epoch in which each slot was heard live.
+    heard: BTreeMap<Slot, Epoch>,
     /// The slots whose terms the opener was told: those of whom anything came.
     told: BTreeSet<Slot>,
     /// Slots that may still be told to it, until more are allowed.
@@ -97,6 +99,7 @@ impl Voice {
             signing,
             leaving: BTreeMap::new(),
             opener,
+            heard: BTreeMap::new(),
             told: BTreeSet::new(),
             tries: TRIES,
             behind_tries: behind::BEHIND_TRIES,
@@ -301,12 +304,14 @@ impl Voice {
             let received = open_compact(&mut self.opener, &link, &mut frame, &context)?;
             let (fields, body) = (received.header.fields(), received.body.to_vec());
             let by = received.accept();
+            self.note_heard(&by);
             return said(self.group, &fields, &by, body, Class::Authenticated);
         }
         self.slot_of(unit)?;
         let received = open_frame(&mut self.opener, &Binding::link(), &mut frame)?;
         let (fields, body) = (received.header.fields(), received.body.to_vec());
         let by = received.accept();
+        self.note_heard(&by);
         let said = said(self.group, &fields, &by, body, Class::Authenticated)?;
         let member = member_at(&self.members, said.by.slot, said.by.epoch);
         let is_its = member.is_some_and(|member| member.tag == said.tag);

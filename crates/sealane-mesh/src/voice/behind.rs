@@ -1,7 +1,7 @@
 //! Those who have missed orders hold an earlier epoch, and those who leave are members no more.
 
 use sealane_frame::{HeaderFields, Kind, LongFrame, PeerTag, open_stored, seal_frame};
-use sealane_seal::{Announcement, Binding, Class, Epoch, Epochs, Form, Sealer, Slot};
+use sealane_seal::{Announcement, Binding, Class, Epoch, Epochs, Form, Opened, Sealer, Slot};
 
 use super::{Leaves, Said, Voice, said};
 use crate::MeshError;
@@ -105,6 +105,12 @@ impl Voice {
         Ok(sealer)
     }
 
+    /// Notes in which epoch a member has spoken: from then on it is not behind that.
+    pub(super) fn note_heard(&mut self, by: &Opened) {
+        let latest = self.heard.entry(by.slot()).or_insert(by.epoch());
+        *latest = by.epoch().max(*latest);
+    }
+
     /// Opens what a member says that holds an epoch before the last one: that it is there, or what
     /// it asks for. Nothing is remembered, so that it may be a recording: what follows from it is
     /// bounded by air time alone.
@@ -121,6 +127,11 @@ impl Voice {
         let stored = open_stored(&mut self.opener, newest, &Binding::link(), &mut frame)?;
         let opened = &stored.opened;
         let (slot, epoch) = (opened.slot(), opened.epoch());
+        let is_old = self.heard.get(&slot).is_some_and(|latest| *latest > epoch);
+        if is_old {
+            // It was here since then: this is a recording.
+            return Err(sealane_seal::Error::Replayed.into());
+        }
         if !self.is_member(slot) || slot == self.slot || epoch >= newest {
             return Err(MeshError::NotOurs);
         }
