@@ -1,6 +1,6 @@
 //! What neighbours tell each other of the documents that they hold.
 
-use sealane_document::exchange::{differing, inventory, lacks, overview};
+use sealane_document::exchange::{differing, inventory, lacks, overview, read_frames};
 use sealane_document::{Entry, Registers, Stamp};
 use sealane_message::DataType;
 use sealane_seal::{Epoch, Slot};
@@ -17,6 +17,10 @@ pub fn exchange(bytes: &[u8]) {
         let stamp = Stamp { epoch: Epoch(epoch.into()), counter: counter.into() };
         let data_type = DataType::from_number(u16::from(data_type % 10));
         held.take(Entry::new(origin, data_type, stamp, name[..].into()));
+    }
+    if let Ok(frames) = read_frames(message) {
+        let bytes: usize = frames.iter().map(|frame| frame.len() - 17).sum();
+        assert!(bytes < message.len(), "nothing grows by being read");
     }
     if let Ok(origins) = differing(&held, message) {
         assert!(origins.windows(2).all(|two| two[0] < two[1]));

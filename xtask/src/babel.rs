@@ -1,24 +1,29 @@
-//! `cargo xtask babel`: routes over the simulator's radio, found by `babeld` of Debian in network
-//! namespaces, and beside it by the machine of the mesh on the same places with the same loss.
+//! `cargo xtask babel`: routes over the simulator's radio, found by `babeld` of Debian and by
+//! Sealane's relays in network namespaces, on the same places with the same loss; and beside them
+//! by the machine of the mesh in virtual time.
 
 mod live;
-mod log;
+pub(crate) mod log;
 mod ours;
+mod routers;
 
 use std::path::{Path, PathBuf};
 
 use crate::process::{self, Outcome, SHIP};
 use live::Live;
+use routers::{Router, SETTINGS, Sealane};
 
 /// How long routes may take to be found, and how long control is counted then, in seconds.
-const MOST_S: u64 = 60;
-const WINDOW_S: u64 = 30;
+const MOST_S: u64 = 45;
+const WINDOW_S: u64 = 15;
 /// Probes of a failing relay: how often, how many, and when the relay is killed.
 const PROBE_MS: u64 = 50;
 const PROBES: u64 = 600;
 const KILL_AFTER_S: u64 = 5;
 /// How often a relay is killed.
-const KILLS: u64 = 3;
+const KILLS: u64 = 2;
+/// How long programs talk.
+const IPERF_S: u64 = 20;
 
 /// Machines at places, and what the radio between them loses.
 struct Topology {
@@ -49,6 +54,13 @@ const CELLS: [Topology; 2] = [
         nodes: &["name = \"n\"\ncount = 50\nring_m = 50"],
     },
 ];
+/// Four processes in a row, over which programs talk.
+const ROW: Topology = Topology {
+    name: "row of 4",
+    machines: 4,
+    loss: "0",
+    nodes: &["name = \"n\"\ncount = 4\nline = [200, 0]"],
+};
 /// Two ways of two hops.
 const DIAMOND: Topology = Topology {
     name: "two ways",
@@ -60,22 +72,6 @@ const DIAMOND: Topology = Topology {
         "name = \"to\"\nat = [400, 0]",
     ],
 };
-
-/// How `babeld` is started.
-struct Settings {
-    name: &'static str,
-    /// A line of its configuration, or nothing.
-    line: &'static str,
-}
-
-const SETTINGS: [Settings; 3] = [
-    Settings { name: "babeld, as it comes", line: "" },
-    Settings { name: "babeld, type wireless", line: "default type wireless" },
-    Settings {
-        name: "babeld, wireless, hello 1 s",
-        line: "default type wireless hello-interval 1",
-    },
-];
 
 /// What was measured of routes that are found, and of what keeps them.
 struct Figures {
@@ -89,10 +85,11 @@ struct Figures {
 /// A folder of this proof, and the programs.
 struct Work {
     folder: PathBuf,
+    programs: PathBuf,
     sim: PathBuf,
 }
 
-/// `cargo xtask babel [FOLDER]`: FOLDER has the simulator, built already.
+/// `cargo xtask babel [FOLDER]`: FOLDER has `sealane` and `sealane-sim`, built already.
 pub(crate) fn run(arguments: &[String]) -> Outcome {
     let programs = match arguments {
         [] => built()?,
@@ -100,7 +97,8 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
         [_, other, ..] => return Err(format!("babel has no argument `{other}`")),
     };
     crate::needs::babel()?;
-    let work = Work { folder: process::target().join("babel"), sim: programs.join("sealane-sim") };
+    let (folder, sim) = (process::target().join("babel"), programs.join("sealane-sim"));
+    let work = Work { folder, programs, sim };
     let failed = |error: std::io::Error| format!("{}: {error}", work.folder.display());
     let _ = std::fs::remove_dir_all(&work.folder);
     std::fs::create_dir_all(&work.folder).map_err(failed)?;
@@ -112,19 +110,27 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
         "places, loss", "who", "all routes, s", "B/s per machine", "air of all, %"
     );
     for topology in [&CHAIN].into_iter().chain(&CELLS) {
-        for settings in &SETTINGS {
-            let figures = Live::start(&work, topology, settings)?.figures(topology)?;
-            tell(topology, settings.name, &figures);
+        let sealane = Sealane::new(&work.programs, &work.folder, topology)?;
+        for router in routers(&sealane) {
+            let figures = Live::start(&work, topology, &router)?.figures(topology)?;
+            tell(topology, router.name(), &figures);
         }
         tell(topology, ours::NAME, &ours::figures(&work, topology)?);
     }
     println!("\nthe relay in use is killed: probes of {PROBES} lost, one each {PROBE_MS} ms");
-    for settings in &SETTINGS {
-        let lost = Live::start(&work, &DIAMOND, settings)?.lost()?;
-        println!("{:<52} {}", settings.name, words(&lost));
+    let sealane = Sealane::new(&work.programs, &work.folder, &DIAMOND)?;
+    for router in routers(&sealane) {
+        let lost = Live::start(&work, &DIAMOND, &router)?.lost()?;
+        println!("{:<52} {}", router.name(), words(&lost));
     }
     println!("{:<52} {}", ours::NAME, words(&ours::lost(&work)?));
-    Ok(())
+    println!("\nfour processes of sealane in a row, iperf3 for {IPERF_S} s from end to end");
+    let sealane = Sealane::new(&work.programs, &work.folder, &ROW)?;
+    Live::start(&work, &ROW, &Router::Sealane(&sealane))?.talk()
+}
+
+fn routers(sealane: &Sealane) -> impl Iterator<Item = Router<'_>> {
+    SETTINGS.iter().map(Router::Babeld).chain([Router::Sealane(sealane)])
 }
 
 fn tell(topology: &Topology, who: &str, figures: &Figures) {
@@ -141,11 +147,20 @@ fn words(lost: &[Option<u64>]) -> String {
 
 fn built() -> Outcome<PathBuf> {
     let mut build = process::cargo();
-    process::run(build.args(["build", "--profile", SHIP, "--package", "sealane-sim"]))?;
+    build.args(["build", "--profile", SHIP, "--package", "sealane-sim"]);
+    process::run(build.args(["--package", "sealane-cli"]))?;
     Ok(process::target().join(SHIP))
 }
 
 impl Topology {
+    /// The machines' names, in their order.
+    fn names(&self) -> Vec<String> {
+        match self.nodes {
+            [_] => (1..=self.machines).map(|n| format!("n-{n}")).collect(),
+            _ => ["from", "via-1", "via-2", "to"].map(str::to_owned).into(),
+        }
+    }
+
     /// The scenario in which all machines run the same.
     fn scenario(&self, seconds: u64, runs: &str, more: &str) -> String {
         let mut text = format!(
@@ -161,6 +176,6 @@ impl Topology {
     }
 }
 
-fn keep(path: &Path, text: &str) -> Outcome {
+fn keep(path: &Path, text: impl AsRef<[u8]>) -> Outcome {
     std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
 }

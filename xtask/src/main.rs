@@ -25,6 +25,7 @@ mod process;
 mod prove;
 mod rust;
 mod steps;
+mod sumo;
 mod test;
 mod tidy;
 mod tree;
@@ -112,8 +113,14 @@ const COMMANDS: &[Command] = &[
     Command {
         name: "babel",
         arguments: "[FOLDER]",
-        summary: "routes found by babeld and by the mesh over the same simulated radio",
+        summary: "routes found by babeld and by sealane over the same simulated radio",
         run: babel::run,
+    },
+    Command {
+        name: "sumo",
+        arguments: "[FOLDER]",
+        summary: "a run whose vehicles SUMO drives, each place compared with SUMO's",
+        run: sumo::run,
     },
     Command {
         name: "mutants",

@@ -44,8 +44,18 @@ const BABEL_TOOLS: &[Tool] = &[
     Tool { name: "ip", package: "iproute2", used_by: BABEL },
     Tool { name: "ping", package: "iputils-ping", used_by: BABEL },
     Tool { name: "babeld", package: "babeld", used_by: BABEL },
+    Tool { name: "iperf3", package: "iperf3", used_by: BABEL },
 ];
 const BABEL: &str = "routes beside Babel";
+
+/// What drives the vehicles of one proof. No test needs it.
+const SUMO_TOOLS: &[Tool] = &[
+    Tool { name: "sumo", package: "sumo", used_by: SUMO },
+    Tool { name: "netgenerate", package: "sumo", used_by: SUMO },
+];
+const SUMO: &str = "vehicles that SUMO drives";
+/// Its tools are a package of their own, and no programs of the search path.
+const SUMO_TRIPS: &str = "/usr/share/sumo/tools/randomTrips.py";
 
 /// The folder of JavaScript peers and test data.
 const NODE_FOLDER: &str = "tests/js";
@@ -81,6 +91,18 @@ pub(crate) fn network() -> Outcome {
 /// What the proof beside Babel needs.
 pub(crate) fn babel() -> Outcome {
     bring(BABEL_TOOLS)
+}
+
+/// What the proof with SUMO needs.
+pub(crate) fn sumo() -> Outcome {
+    bring(SUMO_TOOLS)?;
+    if Path::new(SUMO_TRIPS).is_file() {
+        return Ok(());
+    }
+    let mut install = process::program("apt-get");
+    install.args(["install", "--yes", "--no-install-recommends", "sumo-tools"]);
+    let installed = process::run(install.env("DEBIAN_FRONTEND", "noninteractive"));
+    installed.map_err(|failure| format!("{failure}\n`{SUMO_TRIPS}` is missing: package sumo-tools"))
 }
 
 /// Whether a file of the repository exists.

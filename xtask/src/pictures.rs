@@ -47,6 +47,7 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     script.arg("tests/js/pictures.mjs").arg(&node.address).args([&cost, &book]).arg(&pictures);
     process::run(&mut script)?;
     maps(&programs, &work, &pictures)?;
+    live(&programs, &work, &pictures)?;
     let sample = std::fs::copy(process::root().join(SAMPLE), work.join("fleet.jsonl"));
     sample.map_err(failed)?;
     screens::keep(&programs, &work, &node.address, &pictures)
@@ -76,6 +77,26 @@ fn maps(programs: &Path, work: &Path, pictures: &Path) -> Outcome {
         script.arg(page);
     }
     process::run(&mut script)
+}
+
+/// Works with the page of a live run, and keeps what it looks like. That needs root.
+fn live(programs: &Path, work: &Path, pictures: &Path) -> Outcome {
+    let failed = |error: std::io::Error| format!("sealane-sim live: {error}");
+    let scenario = work.join("row.toml");
+    std::fs::copy(process::root().join("scenarios/row.toml"), &scenario).map_err(failed)?;
+    let mut sim = process::program(programs.join("sealane-sim"));
+    sim.args(["live", "--page", "127.0.0.1:0", "--prefix", "pictures", "--seconds", "120"]);
+    let mut child = sim.arg(&scenario).stderr(Stdio::piped()).spawn().map_err(failed)?;
+    let said = child.stderr.take().into_iter().flat_map(|said| BufReader::new(said).lines());
+    let mut pages = said.filter_map(|line| Some(line.ok()?.split_once("page: ")?.1.to_owned()));
+    let shown = pages.next().ok_or("sealane-sim live does not start".to_owned());
+    let shown = shown.and_then(|page| {
+        let mut script = process::program("node");
+        process::run(script.args(["tests/js/live.mjs", &page, "4"]).arg(pictures))
+    });
+    let _ = child.kill();
+    child.wait().map_err(failed)?;
+    shown
 }
 
 /// A node that ends with this.

@@ -25,6 +25,8 @@ const MUTANTS: &str = "mutants";
 const GROW: &str = "grow";
 /// The proof that runs `babeld` over the simulator's radio.
 const BABEL: &str = "babel";
+/// The proof whose vehicles SUMO drives.
+const SUMO: &str = "sumo";
 /// The proof that needs a Prometheus.
 const METRICS: &str = "metrics";
 /// The proof that needs other people's Python packages.
@@ -254,20 +256,32 @@ const PROOFS: &[Proof] = &[
     },
     Proof {
         name: "city",
-        shows: "48 gateways and 100 vehicles of the mesh for 60 s: no loop, how fast, load",
+        shows: "48 gateways and 100 vehicles of the mesh for 300 s: how fast, memory, no loop",
         runs: Runs::Test { package: "sealane-sim", named: "a_city_begins" },
-        environment: &[("SEALANE_SECONDS", "60")],
+        environment: &[("SEALANE_SECONDS", "300")],
+    },
+    Proof {
+        name: "documents",
+        shows: "1,000 lives of 20 machines over 7 bad hops end with the same bytes; cost by medium",
+        runs: Runs::Test { package: "sealane-document", named: "field::" },
+        environment: &[("SEALANE_SEEDS", "1000"), ("SEALANE_MEDIUM", "all")],
     },
     Proof {
         name: "radios",
-        shows: "1,000 LoRa radios of the mesh for an hour: how fast, nobody over its share",
+        shows: "1,000 LoRa radios of the mesh for an hour: how fast, shares, emergencies",
         runs: Runs::Test { package: "sealane-sim", named: "a_thousand_radios" },
         environment: &[("SEALANE_SECONDS", "3600")],
     },
     Proof {
         name: BABEL,
-        shows: "routes over simulated radio: babeld in namespaces beside the machine of the mesh",
+        shows: "routes over simulated radio: babeld beside sealane, found, kept, lost; iperf3",
         runs: Runs::Xtask(BABEL),
+        environment: &[],
+    },
+    Proof {
+        name: SUMO,
+        shows: "vehicles that SUMO drives are where it has them, and talk to gateways",
+        runs: Runs::Xtask(SUMO),
         environment: &[],
     },
     Proof {
@@ -290,7 +304,7 @@ impl Runs {
             self,
             Self::Bench { .. }
                 | Self::Instrument(_)
-                | Self::Xtask(MUTANTS | GROW | BABEL)
+                | Self::Xtask(MUTANTS | GROW | BABEL | SUMO)
                 | Self::Script(_)
         )
     }

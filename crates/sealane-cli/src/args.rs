@@ -4,6 +4,7 @@ mod arrange;
 pub mod cert;
 pub mod consumer;
 pub mod context;
+pub mod doc;
 mod examples;
 pub mod group;
 pub mod key;
@@ -124,6 +125,10 @@ pub enum Command {
     Restore(operate::Restore),
     /// Connect machines to one IP network that is encrypted between members
     Mesh(mesh::Mesh),
+    /// Read and write the documents of a team in the field: who is where, and how
+    Doc(doc::Doc),
+    /// Call for help, acknowledge calls, and say that they are over
+    Emergency(doc::Emergency),
     /// Forward sealed frames between networks, without any key
     Relay(operate::Relay),
     /// Bring a mesh's sealed frames to a hub, and its commands back, without any key

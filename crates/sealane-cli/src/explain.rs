@@ -24,6 +24,7 @@ pub fn table() -> impl Iterator<Item = &'static ErrorInfo> {
         sealane_vault::ERRORS,
         sealane_vault::n2s::ERRORS,
         sealane::ERRORS,
+        sealane::documents::ERRORS,
         sealane_gateway::ERRORS,
         sealane_node::ERRORS,
         sealane_node::START_ERRORS,

@@ -151,6 +151,14 @@ sealane_message::errors! {
             /// What was wrong.
             cause: Box<LinkError>,
         },
+        /// The documents of a team.
+        #[error(transparent)]
+        #[inner(0)]
+        Documents(#[from] sealane::DocumentsError),
+        /// The file that documents are kept in.
+        #[error(transparent)]
+        #[inner(0)]
+        KeptDocuments(#[from] sealane_document::StoreError),
         /// A gateway: its queue, or what its configuration says of its hub.
         #[error(transparent)]
         #[inner(0)]

@@ -15,7 +15,9 @@ pub mod config;
 pub mod consumer;
 pub mod context;
 pub mod demo;
+pub mod doc;
 pub mod doctor;
+mod documents;
 pub mod envelope;
 pub mod explain;
 mod failure;
@@ -132,6 +134,8 @@ pub async fn run(cli: Cli, terminal: &mut Terminal) -> Result<(), Failure> {
             group::publish(&args, &file?, terminal).await
         }
         Command::Mesh(args) => mesh::run(&args, terminal).await,
+        Command::Doc(args) => doc::run(&args, terminal).await,
+        Command::Emergency(args) => doc::emergency(&args, terminal).await,
         Command::Relay(args) => relay::run(&args, terminal).await,
         Command::Gateway(args) => gateway::run(&args, terminal).await,
         Command::Context(args) => context::run(&args, terminal),

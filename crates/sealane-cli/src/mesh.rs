@@ -11,6 +11,7 @@ use sealane_link::{Behind, Beside, LinkError, MeshConfig, Relay, RelayCard, Tun}
 
 use crate::args::key::KeysArgs;
 use crate::args::mesh::{Mesh, MeshVerb, Up};
+use crate::documents::Documents;
 use crate::key::open;
 use crate::relay::{
     EndTold, Page, Plan, Routing, Tell, Told, create, read, refused, tell, tell_reload,
@@ -58,15 +59,17 @@ async fn up(keys: &KeysArgs, asked: &Up, terminal: &mut Terminal) -> Result<(), 
     let beside = Beside { end: Some(sealane_link::End { tag: own, take }), machine };
     let relay = Relay::open(&plan.config, &plan.cards, beside).map_err(wrong)?;
     routing.iter_mut().for_each(|routing| routing.follow_with(&relay));
+    let documents = open_documents(keys, asked, &plan, &relay, routing.as_ref(), terminal).await?;
     capture.map_or(Ok(()), |file| relay.capture(file)).map_err(Failure::Runtime)?;
     let page = Page::serve(&plan.config, teller(&asked.group, slot, &mesh, &relay, &end));
     let _page = page.await.map_err(wrong)?;
     let (port, carrier) = (relay.port(), Arc::clone(&end));
     let carrier = std::thread::spawn(move || carrier.carry(sender, port));
     started(&asked.group, &mesh, mtu, terminal)?;
-    let running = Running { keys, asked, relay: &relay, end: &end };
+    let running = Running { keys, asked, relay: &relay, end: &end, documents: &documents };
     let name = running.until_end(&mut plan, &mut routing, &mut signals).await;
     eprintln!("sealane: {name}: stopping");
+    drop(documents);
     let ended = Arc::clone(&end);
     let tally = tokio::task::spawn_blocking(move || {
         ended.stop();
@@ -81,12 +84,39 @@ async fn up(keys: &KeysArgs, asked: &Up, terminal: &mut Terminal) -> Result<(), 
     }
 }
 
+/// Holds the documents of the group, and serves their page, where that is asked for.
+async fn open_documents(
+    keys: &KeyFolder,
+    asked: &Up,
+    plan: &Plan,
+    relay: &Relay,
+    routing: Option<&Routing>,
+    terminal: &mut Terminal,
+) -> Result<Option<Documents>, Failure> {
+    let mut documents = match routing.map(Routing::slot) {
+        Some(slot) => {
+            let member = keys.group(&asked.group)?;
+            Documents::open(&asked.file, &plan.config, relay, slot, Some(member))?
+        }
+        None => None,
+    };
+    match (&mut documents, asked.view) {
+        (Some(documents), Some(address)) => documents.view(address, terminal).await?,
+        (None, Some(_)) => {
+            return Err(Failure::Usage("--view needs [documents] in the configuration"));
+        }
+        (_, None) => {}
+    }
+    Ok(documents)
+}
+
 /// An end that runs.
 struct Running<'a> {
     keys: &'a KeyFolder,
     asked: &'a Up,
     relay: &'a Relay,
     end: &'a End,
+    documents: &'a Option<Documents>,
 }
 
 impl Running<'_> {
@@ -97,7 +127,7 @@ impl Running<'_> {
         routing: &mut Option<Routing>,
         signals: &mut Signals,
     ) -> &'static str {
-        let Running { keys, asked, relay, end } = *self;
+        let Running { keys, asked, relay, end, documents } = *self;
         let mut beat = tokio::time::interval(BEAT);
         loop {
             tokio::select! {
@@ -111,6 +141,7 @@ impl Running<'_> {
                     }
                     follow(plan, relay, end);
                     routing.iter_mut().for_each(Routing::follow);
+                    documents.iter().for_each(Documents::follow);
                 }
             }
         }
@@ -128,7 +159,8 @@ fn reload(
     let next = with_own_card(read(&asked.file)?, own_card(&keys.group(&asked.group)?));
     let before = mesh_of(plan).map_err(wrong)?;
     let is_same = mesh_of(&next).map_err(wrong)?.has_interface_of(before);
-    if !is_same || next.config.status != plan.config.status {
+    let kept = (&next.config.status, &next.config.documents);
+    if !is_same || kept != (&plan.config.status, &plan.config.documents) {
         return Err(wrong(LinkError::LinksChanged));
     }
     go_on_with(&next, relay, end).map_err(wrong)?;

@@ -1,7 +1,7 @@
 //! `sealane relay`.
 
 mod mesh_told;
-mod page;
+pub(crate) mod page;
 mod routing;
 mod told;
 
@@ -15,6 +15,7 @@ use sealane_link::{Beside, Config, LinkError, Reason, Relay, RelayCard, Tally, V
 
 use crate::args::key::KeysArgs;
 use crate::args::operate::Relay as Args;
+use crate::documents::Documents;
 use crate::signals::Signals;
 use crate::terminal::table;
 use crate::{Failure, Terminal};
@@ -47,6 +48,11 @@ pub async fn run(args: &Args, terminal: &mut Terminal) -> Result<(), Failure> {
     let beside = Beside { end: None, machine };
     let relay = Relay::open(&plan.config, &plan.cards, beside).map_err(wrong)?;
     routing.iter_mut().for_each(|routing| routing.follow_with(&relay));
+    let slot = routing.as_ref().map(Routing::slot);
+    // They are kept until the relay ends.
+    let _documents = slot
+        .map(|slot| Documents::open(&args.file, &plan.config, &relay, slot, None))
+        .transpose()?;
     capture.map_or(Ok(()), |file| relay.capture(file)).map_err(Failure::Runtime)?;
     let watch = relay.watch();
     let teller: Tell = Arc::new(move || Told { status: watch.status(), end: None, gateway: None });
@@ -70,7 +76,8 @@ pub async fn run(args: &Args, terminal: &mut Terminal) -> Result<(), Failure> {
 
 fn reload(relay: &Relay, file: &Path, before: &Config) -> Result<(), Failure> {
     let Plan { config, cards } = read(file)?;
-    let taken = match config.status == before.status {
+    let is_same = (&config.status, &config.documents) == (&before.status, &before.documents);
+    let taken = match is_same {
         true => relay.reload(&config, &cards).map(|_| ()),
         false => Err(LinkError::LinksChanged),
     };

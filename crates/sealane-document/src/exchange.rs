@@ -5,6 +5,8 @@
 //! and gets the frames that it [`lacks`].
 
 mod bytes;
+mod frames;
+mod shown;
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -13,16 +15,62 @@ use sealane_message::DataType;
 use sealane_seal::limits::MAX_SLOT;
 use sealane_seal::{Epoch, Slot};
 
-use crate::ExchangeError;
 use crate::entry::{Entry, Stamp};
 use crate::limits::{MAX_ANSWERS_KEPT, kept};
 use crate::registers::{Register, Registers};
+use crate::{ExchangeError, Store};
 use bytes::{Input, leb128};
 
 /// The sorts of messages.
 mod sort {
     pub(super) const OVERVIEW: u8 = 1;
     pub(super) const INVENTORY: u8 = 2;
+    /// The inventory of one who has not opened what it holds.
+    pub(super) const UNOPENED: u8 = 3;
+    pub(super) const FRAMES: u8 = 4;
+}
+
+pub use frames::read_frames;
+pub(crate) use frames::{FRAMES_HEAD_BYTES, frames_message, put_frame, relay_bytes};
+pub(crate) use shown::{Wanted, is_shown, origins_of, shown, wanted};
+
+/// What a message is, by its first byte.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Message {
+    Overview,
+    Inventory {
+        /// Whether the sender has opened what it holds.
+        is_opened: bool,
+    },
+    Frames,
+}
+
+pub(crate) fn sort_of(message: &[u8]) -> Option<Message> {
+    match *message.first()? {
+        sort::OVERVIEW => Some(Message::Overview),
+        sort::INVENTORY => Some(Message::Inventory { is_opened: true }),
+        sort::UNOPENED => Some(Message::Inventory { is_opened: false }),
+        sort::FRAMES => Some(Message::Frames),
+        _ => None,
+    }
+}
+
+/// An inventory that says whether its sender has opened what it holds.
+pub(crate) fn as_seen(mut inventory: Vec<u8>, is_opened: bool) -> Vec<u8> {
+    if let Some(first) = inventory.first_mut().filter(|_| !is_opened) {
+        *first = sort::UNOPENED;
+    }
+    inventory
+}
+
+/// A hash of all that a store holds, of all groups.
+pub(crate) fn digest_of(store: &Store) -> [u8; 8] {
+    let mut hasher = blake3::Hasher::new();
+    for group in store.groups() {
+        let Some(registers) = store.registers(group) else { continue };
+        hasher.update(&group.to_bytes()).update(&digest(registers));
+    }
+    first_bytes(&hasher)
 }
 
 const CHECK_BYTES: usize = 4;
@@ -245,7 +293,8 @@ fn read_overview(bytes: &[u8]) -> Result<(RangeInclusive<Slot>, Checks), Exchang
 type Inventory = Vec<(Slot, BTreeMap<DataType, Held>)>;
 
 fn read_inventory(bytes: &[u8]) -> Result<Inventory, ExchangeError> {
-    let mut input = Input::of(bytes, sort::INVENTORY)?;
+    let is_unopened = bytes.first() == Some(&sort::UNOPENED);
+    let mut input = Input::of(bytes, if is_unopened { sort::UNOPENED } else { sort::INVENTORY })?;
     let mut all = Inventory::new();
     while !input.is_empty() {
         let origin = input.slot()?;

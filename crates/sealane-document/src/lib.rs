@@ -27,6 +27,7 @@
     deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)
 )]
 
+pub mod agent;
 mod entry;
 mod error;
 pub mod exchange;
@@ -38,6 +39,7 @@ mod store;
 use sealane_frame::GroupTag;
 use sealane_message::DataType;
 
+pub use agent::Agent;
 pub use entry::{Entry, Mark, Stamp};
 pub use error::{ERRORS, ExchangeError, StoreError};
 pub use registers::{Registers, Taken};

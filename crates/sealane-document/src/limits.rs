@@ -49,6 +49,12 @@ pub fn kept(data_type: DataType) -> usize {
     }
 }
 
+/// Whether an origin seals what it has of that type anew in a new epoch: what tells its present
+/// state, and not what it has said or measured.
+pub fn is_register(data_type: DataType) -> bool {
+    kept(data_type) == 1 || [DataType::ACKNOWLEDGEMENT, DataType::CLEAR].contains(&data_type)
+}
+
 /// How many frames are kept beside them where nobody can tell which are true.
 pub fn kept_beside(data_type: DataType) -> usize {
     match kept(data_type) {

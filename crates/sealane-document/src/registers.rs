@@ -46,6 +46,13 @@ pub enum Taken {
     Full,
 }
 
+impl Taken {
+    /// Whether the frame is kept and was not before.
+    pub fn is_news(self) -> bool {
+        matches!(self, Taken::New | Taken::Beside | Taken::Conflict { is_kept: true })
+    }
+}
+
 /// What became of a frame, and which one is not kept for it.
 pub(crate) struct Put {
     pub(crate) taken: Taken,

@@ -221,9 +221,9 @@ impl Shelf {
         }
     }
 
-    /// A neighbour says that it has opened the frame with that stamp. It is kept as long as it may
-    /// be.
-    pub(crate) fn vouch(&mut self, of: RegisterName, stamp: Stamp, by: PeerTag) {
+    /// A neighbour says which frames of a register it has opened: these, and no others. They are
+    /// kept as long as they may be.
+    pub(crate) fn vouch(&mut self, of: RegisterName, stamps: &[Stamp], by: PeerTag) {
         let Some(held) = self.groups.get(&of.group) else { return };
         let beside = held.beside.get(&(of.origin, of.data_type));
         let beside = beside.into_iter().flatten().copied();
@@ -231,10 +231,23 @@ impl Shelf {
         let kept = kept.filter_map(|entry| self.places.get(&(of.group, entry.mark())).copied());
         let all: Vec<Cursor> = beside.chain(kept).collect();
         for at in all {
-            if let Some(row) = self.rows.get_mut(&at).filter(|row| row.fresh.entry.stamp == stamp) {
+            let Some(row) = self.rows.get_mut(&at) else { continue };
+            if stamps.contains(&row.fresh.entry.stamp) {
                 row.vouched_by.get_or_insert(by);
+            } else if row.vouched_by == Some(by) {
+                row.vouched_by = None;
             }
         }
+    }
+
+    pub(crate) fn is_vouched(&self, group: GroupTag, mark: Mark) -> bool {
+        let row = self.place(group, mark).and_then(|at| self.rows.get(&at));
+        row.is_some_and(|row| row.vouched_by.is_some())
+    }
+
+    pub(crate) fn drop_all(&mut self, group: GroupTag, marks: &[Mark]) {
+        let gone: Vec<Cursor> = marks.iter().filter_map(|mark| self.place(group, *mark)).collect();
+        gone.into_iter().for_each(|at| self.drop_row(at));
     }
 
     /// Forgets a member of a group.

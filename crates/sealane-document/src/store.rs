@@ -5,12 +5,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use rusqlite::{Connection, OptionalExtension, params};
-use sealane_frame::{FrameView, GroupTag, PeerTag, RELAY_BYTES};
+use sealane_frame::{FrameView, GroupTag, PeerTag};
 use sealane_message::DataType;
 use sealane_seal::{Epoch, Slot};
 
 use crate::StoreError;
-use crate::entry::{Entry, Stamp};
+use crate::entry::{Entry, Mark, Stamp};
+use crate::exchange::relay_bytes;
 use crate::registers::{Registers, Taken};
 use crate::shelf::{Change, Cursor, Fresh, Keeper, Quota, RegisterName, Shelf, StoreCounters};
 
@@ -145,7 +146,7 @@ impl Store {
         self.newest.insert(group, newest);
     }
 
-    fn entry_of(&self, frame: &[u8]) -> Result<(GroupTag, Entry), StoreError> {
+    pub(crate) fn entry_of(&self, frame: &[u8]) -> Result<(GroupTag, Entry), StoreError> {
         let group = FrameView::parse(frame)?.header().group();
         let newest = self.newest.get(&group).copied().unwrap_or(Epoch(0));
         Ok((group, entry_of(frame, newest)?))
@@ -177,9 +178,43 @@ impl Store {
         self.shelf.beside(group, origin)
     }
 
-    /// A neighbour says that it has opened a frame of that register. It is kept before others.
-    pub fn vouch(&mut self, of: RegisterName, stamp: Stamp, by: PeerTag) {
-        self.shelf.vouch(of, stamp, by);
+    /// A neighbour says which frames of a register it has opened. They are kept before others.
+    pub fn vouch(&mut self, of: RegisterName, stamps: &[Stamp], by: PeerTag) {
+        self.shelf.vouch(of, stamps, by);
+    }
+
+    /// Whether a neighbour says that it has opened a frame.
+    pub(crate) fn is_vouched(&self, group: GroupTag, mark: Mark) -> bool {
+        self.shelf.is_vouched(group, mark)
+    }
+
+    /// Lets frames go: of who is no member any more.
+    pub(crate) fn drop_all(&mut self, group: GroupTag, marks: &[Mark]) -> Result<(), StoreError> {
+        self.catch_up()?;
+        self.shelf.drop_all(group, marks);
+        self.commit()
+    }
+
+    /// The place of a frame that is kept.
+    pub(crate) fn place(&self, group: GroupTag, mark: Mark) -> Option<Cursor> {
+        self.shelf.place(group, mark)
+    }
+
+    /// The place of a frame that is kept, by its bytes.
+    pub(crate) fn place_of(&self, frame: &[u8]) -> Result<Cursor, StoreError> {
+        let (group, entry) = self.entry_of(frame)?;
+        let place = self.place(group, entry.mark());
+        place.ok_or_else(|| StoreError::Failed("the frame has left".to_owned()))
+    }
+
+    /// The frame at a place.
+    pub(crate) fn frame_at(&self, at: Cursor) -> Option<&[u8]> {
+        self.shelf.row(at).map(|fresh| &**fresh.entry.frame())
+    }
+
+    /// Whether the frame at a place is urgent.
+    pub(crate) fn is_urgent(&self, at: Cursor) -> bool {
+        self.shelf.row(at).is_some_and(|fresh| fresh.entry.data_type.is_urgent())
     }
 
     /// Forgets a member of a group.
@@ -346,9 +381,7 @@ pub fn entry_of(frame: &[u8], newest: Epoch) -> Result<Entry, StoreError> {
 
 /// Writes to everybody, from nobody, no hops: as an origin hands its frame to the first hop.
 fn clear_relay_bytes(frame: &mut [u8]) {
-    let relay = PeerTag::BROADCAST.to_bytes().into_iter();
-    let relay = relay.chain(PeerTag::NOBODY.to_bytes()).chain([0]);
-    frame.iter_mut().take(RELAY_BYTES).zip(relay).for_each(|(byte, clear)| *byte = clear);
+    frame.iter_mut().zip(relay_bytes()).for_each(|(byte, clear)| *byte = clear);
 }
 
 /// Makes the file so that only its owner can read it, where there is none.

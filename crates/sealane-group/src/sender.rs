@@ -208,6 +208,15 @@ impl Sender {
         self.orders
     }
 
+    /// The counter that the next message gets at least.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Frame`] once all counters are used up.
+    pub fn next_counter(&self) -> Result<u64, Error> {
+        self.sealer.next_counter().map_err(|error| sealane_frame::FrameError::from(error).into())
+    }
+
     /// A header of that class to all of the group, from this member.
     pub fn fields(&self, class: Class, data_type: u16) -> HeaderFields {
         let [orders, ..] = self.orders.to_le_bytes();

@@ -9,6 +9,7 @@ use serde::{Deserialize, Deserializer};
 
 use crate::LinkError;
 use crate::address::Address;
+use crate::documents_config::DocumentsConfig;
 use crate::gateway_config::GatewayConfig;
 use crate::limits::{
     MAX_LINK_CONFIG_BYTES, MAX_NEIGHBOURS, MAX_RELAY_LINKS, MAX_ROUTES, MAX_UNIT_BYTES,
@@ -41,6 +42,8 @@ pub struct Config {
     pub routes: Vec<RouteConfig>,
     /// The machine that finds neighbours and routes; without it, those of this file are all.
     pub routing: Option<RoutingConfig>,
+    /// What the machine does with documents; without it, nothing.
+    pub documents: Option<DocumentsConfig>,
     /// Where this machine tells how it is: an address of its own that no other machine reaches.
     pub status: Option<SocketAddr>,
     /// The interface of an end; relays have none.
@@ -190,6 +193,8 @@ impl Config {
         self.mesh.as_ref().map_or(Ok(()), MeshConfig::check)?;
         self.gateway.as_ref().map_or(Ok(()), GatewayConfig::check)?;
         self.routing.as_ref().map_or(Ok(()), RoutingConfig::check)?;
+        let has_routing = self.routing.is_some();
+        self.documents.as_ref().map_or(Ok(()), |one| one.check(has_routing))?;
         for (index, link) in self.links.iter().enumerate() {
             if self.links.iter().take(index).any(|other| other.name == link.name) {
                 return value(format!("two links are called `{}`", link.name));

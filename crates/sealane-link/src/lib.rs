@@ -39,6 +39,7 @@ mod card;
 mod config;
 mod counters;
 mod desk;
+mod documents_config;
 mod error;
 mod ethernet;
 mod everybody;
@@ -82,6 +83,7 @@ pub use config::{
     Wire,
 };
 pub use counters::{Reason, Tally, Volume};
+pub use documents_config::DocumentsConfig;
 pub use error::{ERRORS, LinkError};
 pub use ethernet::{ETHER_TYPE, ETHERNET_HEADER_BYTES};
 pub use gateway_config::{CarriedType, GatewayConfig};

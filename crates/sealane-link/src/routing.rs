@@ -9,10 +9,11 @@
 //! ```
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 use sealane_frame::{ANNOUNCEMENT_TYPE, GroupTag, Kind, PeerTag};
-use sealane_mesh::{KeptGroup, Keys, Output, Rekeyed, Role};
+use sealane_mesh::{Audience, KeptGroup, Keys, Output, Rekeyed, Role, Urgency};
 
 use crate::LinkConfig;
 
@@ -59,6 +60,17 @@ pub enum LocalInput {
         /// The notice, as its authority has signed it.
         notice: Vec<u8>,
     },
+    /// What hellos say of the documents that this machine holds.
+    Digest(Option<[u8; 8]>),
+    /// A message about documents for neighbours. [`Router::documents_room`] says when there is room.
+    Documents {
+        /// For whom.
+        to: Audience,
+        /// In which share of the air time.
+        urgency: Urgency,
+        /// The message.
+        message: Vec<u8>,
+    },
 }
 
 /// The machine had as much to do as it takes: what was handed to it is lost.
@@ -89,6 +101,23 @@ pub(crate) struct Routing {
     pub(crate) is_gateway: bool,
     status: Mutex<Arc<RoutingStatus>>,
     listeners: Mutex<Vec<Listener>>,
+    documents: DocumentsRoom,
+}
+
+/// How much the machine takes of messages about documents.
+#[derive(Debug, Default)]
+pub(crate) struct DocumentsRoom {
+    handed: AtomicU64,
+    taken: AtomicU64,
+    room: AtomicUsize,
+}
+
+impl DocumentsRoom {
+    /// The machine has taken one more, or has room for so many more.
+    pub(crate) fn set(&self, taken: u64, room: usize) {
+        self.room.store(room, Ordering::Release);
+        self.taken.fetch_add(taken, Ordering::Release);
+    }
 }
 
 impl Router {
@@ -111,7 +140,20 @@ impl Router {
     ///
     /// [`Full`].
     pub fn push(&self, input: LocalInput) -> Result<(), Full> {
-        self.put(Task::Local(input))
+        let is_documents = matches!(input, LocalInput::Documents { .. });
+        self.put(Task::Local(input))?;
+        if is_documents {
+            self.routing.documents.handed.fetch_add(1, Ordering::AcqRel);
+        }
+        Ok(())
+    }
+
+    /// Whether the machine has room for one more message about documents: it has taken all that it
+    /// was handed, and not all of them wait for air time.
+    pub fn has_documents_room(&self) -> bool {
+        let DocumentsRoom { handed, taken, room } = &self.routing.documents;
+        let is_taken = handed.load(Ordering::Acquire) <= taken.load(Ordering::Acquire);
+        is_taken && room.load(Ordering::Acquire) > 0
     }
 
     /// Has somebody hear events and frames for this machine, on the machine's own thread, for as
@@ -145,6 +187,7 @@ impl Routing {
             is_gateway: first.role == Role::Gateway,
             status: Mutex::new(Arc::new(first)),
             listeners: Mutex::default(),
+            documents: DocumentsRoom::default(),
         }
     }
 

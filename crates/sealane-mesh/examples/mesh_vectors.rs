@@ -45,6 +45,7 @@ fn hello() -> Hello {
         ],
         echoes: vec![Echo { index: 1, sent: 0x1112_1314, heard: 0x1516_1718 }],
         gateways: vec![Distance { slot: slot(2), sequence: 0x2122, metric: 0x2324 }],
+        digest: None,
     }
 }
 

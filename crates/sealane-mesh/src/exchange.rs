@@ -64,6 +64,21 @@ pub enum Input<'a> {
         /// The share of time, in millionths.
         busy_ppm: u32,
     },
+    /// What the machine's hellos say of the documents that it holds.
+    Digest {
+        /// Nothing where it holds none at all.
+        digest: Option<[u8; 8]>,
+    },
+    /// A message about documents for neighbours. It waits for air time, as far as there is room
+    /// ([`crate::Mesh::documents_room`]).
+    Documents {
+        /// For whom.
+        to: Audience,
+        /// In which share of the air time.
+        urgency: Urgency,
+        /// The message.
+        message: &'a [u8],
+    },
     /// Time has passed.
     Tick,
 }
@@ -95,10 +110,38 @@ pub enum Output {
         /// The notice.
         notice: Arc<[u8]>,
     },
+    /// A neighbour has said what it holds of documents, in a hello.
+    Digest {
+        /// Who.
+        by: Slot,
+        /// What.
+        digest: [u8; 8],
+    },
+    /// A neighbour has sent a message about documents.
+    Documents {
+        /// Who.
+        by: Slot,
+        /// Its address.
+        tag: PeerTag,
+        /// The message.
+        message: Vec<u8>,
+    },
     /// Other routes are in use.
     Table(Arc<Table>),
     /// Something that people want to know.
     Event(Event),
+}
+
+/// Which neighbours are to take a message about documents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Audience {
+    /// One, where it is heard best.
+    One(Slot),
+    /// All, or all but the one that has brought what the message is about.
+    All {
+        /// That one.
+        but: Option<Slot>,
+    },
 }
 
 /// Who is to take a unit.
@@ -201,6 +244,10 @@ pub struct Counters {
     pub carried: u64,
     /// Frames to everybody that were sent on, the own ones too.
     pub flooded: u64,
+    /// Messages about documents that were sent.
+    pub documents: u64,
+    /// The bytes of them, without those of the link.
+    pub documents_bytes: u64,
     /// Frames to everybody that were not sent on since others had done so.
     pub suppressed: u64,
     /// Frames given to this machine.

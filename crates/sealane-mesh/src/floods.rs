@@ -6,7 +6,9 @@ use std::sync::Arc;
 use sealane_frame::Header;
 use sealane_seal::Slot;
 
-use crate::limits::{MAX_FLOODS_KNOWN, MAX_FLOODS_OF_ONE, MAX_FLOODS_WAITING};
+use crate::limits::{
+    MAX_DOCUMENTS_WAITING, MAX_FLOODS_KNOWN, MAX_FLOODS_OF_ONE, MAX_FLOODS_WAITING,
+};
 use crate::neighbour::LinkId;
 use crate::{InterfaceId, Time, To, Urgency};
 
@@ -25,6 +27,8 @@ pub(crate) struct Waiting {
     pub(crate) until: Time,
     /// Who brought it.
     pub(crate) from: Option<LinkId>,
+    /// It is a message about documents, which is sealed when it goes.
+    pub(crate) is_documents: bool,
     /// Of a frame to everybody.
     pub(crate) flood: Option<FloodId>,
     /// Who was heard sending it on this interface.
@@ -72,8 +76,11 @@ impl Floods {
     /// Has a frame wait, if there is room. What others brought never takes the room of one
     /// neighbour, nor one neighbour's theirs.
     pub(crate) fn wait(&mut self, waiting: Waiting) -> bool {
-        let of_one = self.waiting.iter().filter(|one| one.from == waiting.from).count();
-        let has_room = self.waiting.len() < MAX_FLOODS_WAITING && of_one < MAX_FLOODS_OF_ONE;
+        let is_alike =
+            |one: &&Waiting| one.from == waiting.from && one.is_documents == waiting.is_documents;
+        let of_one = self.waiting.iter().filter(is_alike).count();
+        let most = if waiting.is_documents { MAX_DOCUMENTS_WAITING } else { MAX_FLOODS_OF_ONE };
+        let has_room = self.waiting.len() < MAX_FLOODS_WAITING && of_one < most;
         if has_room {
             self.waiting.push(waiting);
         }
@@ -119,6 +126,11 @@ impl Floods {
     /// Forgets what waits for an interface.
     pub(crate) fn down(&mut self, interface: InterfaceId) {
         self.waiting.retain(|one| one.interface != interface);
+    }
+
+    /// How many messages about documents wait.
+    pub(crate) fn documents(&self) -> usize {
+        self.waiting.iter().filter(|one| one.is_documents).count()
     }
 
     pub(crate) fn waiting(&self) -> usize {

@@ -29,6 +29,8 @@ pub struct Hello {
     pub echoes: Vec<Echo>,
     /// Gateways that it reaches.
     pub gateways: Vec<Distance>,
+    /// A digest of the documents that it holds (`spec/document.md`), if it holds any at all.
+    pub digest: Option<[u8; DIGEST_BYTES]>,
 }
 
 /// A neighbour in a hello.
@@ -76,6 +78,8 @@ pub const LISTED_BYTES: usize = 3;
 pub const ECHO_BYTES: usize = 9;
 /// See [`LISTED_BYTES`].
 pub const DISTANCE_BYTES: usize = 6;
+/// The bytes of a digest of documents.
+pub const DIGEST_BYTES: usize = 8;
 
 impl Hello {
     /// The body as it travels. Lists beyond their bounds are cut.
@@ -84,7 +88,9 @@ impl Hello {
         let echoes = || self.echoes.iter().take(MAX_HELLO_ECHOES);
         let gateways = || self.gateways.iter().take(MAX_HELLO_GATEWAYS);
         let counts = (gateways().count() as u8) << GATEWAYS_SHIFT | echoes().count() as u8;
-        let flags = (u8::from(self.sleeps) * SLEEPS) | (u8::from(self.asks) * ASKS);
+        let flags = (u8::from(self.sleeps) * SLEEPS)
+            | (u8::from(self.asks) * ASKS)
+            | (u8::from(self.digest.is_some()) * HOLDS);
         let mut out = vec![first(counts), flags];
         out.extend(self.sequence.to_le_bytes());
         out.extend(self.sent.to_le_bytes());
@@ -102,6 +108,7 @@ impl Hello {
             out.extend(one.heard.to_le_bytes());
         }
         gateways().for_each(|one| one.write(&mut out));
+        out.extend(self.digest.iter().flatten());
         out
     }
 
@@ -126,7 +133,7 @@ impl Hello {
             && usize::from(echoes) <= MAX_HELLO_ECHOES
             && usize::from(gateways) <= MAX_HELLO_GATEWAYS
             && INTERVAL_STEP.times(interval.into()) >= Span::millis(MIN_HELLO_MS);
-        if !is_bounded || flags & !(SLEEPS | ASKS) != 0 {
+        if !is_bounded || flags & !(SLEEPS | ASKS | HOLDS) != 0 {
             return Err(MeshError::Range);
         }
         let hello = Self {
@@ -140,6 +147,7 @@ impl Hello {
             neighbours: read(neighbours, || Listed::read(&mut fields))?,
             echoes: read(echoes, || Echo::read(&mut fields, neighbours))?,
             gateways: read(gateways, || Distance::read(&mut fields))?,
+            digest: if flags & HOLDS == 0 { None } else { Some(fields.take()?) },
         };
         fields.end().map(|()| hello)
     }
@@ -187,6 +195,7 @@ const GATEWAYS_SHIFT: u32 = 4;
 const ECHOES_MASK: u8 = 0x0f;
 const SLEEPS: u8 = 1;
 const ASKS: u8 = 2;
+const HOLDS: u8 = 4;
 
 #[cfg(test)]
 mod tests;

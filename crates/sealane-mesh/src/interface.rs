@@ -10,7 +10,9 @@ use sealane_seal::{Form, Slot};
 
 use crate::budget::{Budget, Urgency};
 use crate::config::ALWAYS_PPM;
-use crate::hello::{DISTANCE_BYTES, ECHO_BYTES, HELLO_BYTES_MIN, INTERVAL_STEP, LISTED_BYTES};
+use crate::hello::{
+    DIGEST_BYTES, DISTANCE_BYTES, ECHO_BYTES, HELLO_BYTES_MIN, INTERVAL_STEP, LISTED_BYTES,
+};
 use crate::limits::{
     MAX_HELLO_GATEWAYS, MAX_MESH_PARTIAL_BYTES, MESH_PROBES, MIN_HELLO_MS, MIN_PROBE_GAP_MS,
 };
@@ -175,15 +177,26 @@ impl Interface {
         }
     }
 
+    /// The bytes that a message of the mesh has around its body, at most.
+    pub(crate) fn around(&self) -> usize {
+        match self.medium.form {
+            Form::Full => FULL_BYTES,
+            Form::Compact => COMPACT_BYTES,
+        }
+    }
+
     /// What a hello lists here, with so many neighbours in reach.
-    pub(crate) fn hello_room(&self, neighbours: usize) -> HelloRoom {
+    pub(crate) fn hello_room(&self, neighbours: usize, has_digest: bool) -> HelloRoom {
         let is_slow = self.medium.bytes_per_second < SLOW_BYTES_PER_SECOND
             || self.medium.has_duty()
             || neighbours > MORE.neighbours;
         let most = if is_slow { FEW } else { MORE };
-        let fixed = HELLO_BYTES_MIN + MAX_HELLO_GATEWAYS * DISTANCE_BYTES;
+        let digest = if has_digest { DIGEST_BYTES } else { 0 };
+        let fixed = HELLO_BYTES_MIN + MAX_HELLO_GATEWAYS * DISTANCE_BYTES + digest;
         let left = self.room().saturating_sub(fixed);
-        let echoes = most.echoes.min(left / (2 * (ECHO_BYTES + LISTED_BYTES)).max(1) + 1);
+        // A digest stands in the place of an echo.
+        let echoes = (most.echoes - usize::from(has_digest))
+            .min(left / (2 * (ECHO_BYTES + LISTED_BYTES)).max(1) + 1);
         let left = left.saturating_sub(echoes * ECHO_BYTES);
         HelloRoom { neighbours: most.neighbours.min(left / LISTED_BYTES), echoes, ..most }
     }

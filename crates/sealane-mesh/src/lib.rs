@@ -67,10 +67,12 @@ mod voice;
 pub use budget::Urgency;
 pub use config::{Address, Config, InterfaceId, Medium, Role};
 pub use error::{ERRORS, MeshError};
-pub use exchange::{Counters, Event, Input, NeighbourStatus, Output, Sources, To, WayStatus};
+pub use exchange::{
+    Audience, Counters, Event, Input, NeighbourStatus, Output, Sources, To, WayStatus,
+};
 pub use hello::{
-    DISTANCE_BYTES, Distance, ECHO_BYTES, Echo, HELLO_BYTES_MIN, Hello, INFINITE, INTERVAL_STEP,
-    LISTED_BYTES, Listed,
+    DIGEST_BYTES, DISTANCE_BYTES, Distance, ECHO_BYTES, Echo, HELLO_BYTES_MIN, Hello, INFINITE,
+    INTERVAL_STEP, LISTED_BYTES, Listed,
 };
 pub use hop::{HOP_SEAL_BYTES, HopReader, HopSender, HopWriter};
 pub use keys::{Keys, Member, Provision, Rekeyed};

@@ -27,6 +27,8 @@ sealane_message::limits! {
     MAX_FLOODS_WAITING: usize = 64, "frames";
     /// Of those, frames that one neighbour brought. A further one is dropped.
     MAX_FLOODS_OF_ONE: usize = 16, "frames";
+    /// Messages about documents that wait. A further one is dropped.
+    MAX_DOCUMENTS_WAITING: usize = 8, "messages";
     /// Frames to everybody that are remembered, twice. The oldest are forgotten.
     MAX_FLOODS_KNOWN: usize = 4096, "frames";
     /// Frames that wait for one neighbour that sleeps. The oldest is dropped.

@@ -22,6 +22,7 @@ use crate::{
 };
 
 mod carry;
+mod documents;
 mod hear;
 mod orders;
 mod settle;
@@ -50,6 +51,8 @@ pub struct Mesh {
     /// Requests that were passed on lately.
     requests: VecDeque<(Request, Time)>,
     floods: Floods,
+    /// What hellos say of the documents that are held.
+    digest: Option<[u8; 8]>,
     reports: Reports,
     /// Whose frames are carried, each with its group; where there is none, everybody's.
     sources: Option<Arc<Sources>>,
@@ -84,6 +87,7 @@ impl Mesh {
         let mut mesh = Self {
             voice,
             floods: Floods::new(&config.seed),
+            digest: None,
             config,
             random,
             clock,
@@ -133,6 +137,8 @@ impl Mesh {
                     interface.load = (busy_ppm.min(ALWAYS_PPM) / 3922).min(255) as u8;
                 }
             }
+            Input::Digest { digest } => self.digest = digest,
+            Input::Documents { to, urgency, message } => self.tell_documents(to, urgency, message),
             Input::Tick => {}
         }
         self.tick();

@@ -24,6 +24,8 @@ pub enum MessageType {
     Missing = 5,
     /// [`Report`].
     Report = 6,
+    /// About documents: `spec/document.md`, section *Exchange*.
+    Documents = 8,
     /// [`crate::Held`].
     Held = 9,
     /// [`crate::Asked`].
@@ -36,13 +38,14 @@ pub enum MessageType {
 
 impl MessageType {
     /// All types, in the order of their numbers.
-    pub const ALL: [MessageType; 10] = [
+    pub const ALL: [MessageType; 11] = [
         MessageType::Hello,
         MessageType::Routes,
         MessageType::Request,
         MessageType::Probe,
         MessageType::Missing,
         MessageType::Report,
+        MessageType::Documents,
         MessageType::Held,
         MessageType::Asked,
         MessageType::Pieces,

@@ -1,5 +1,6 @@
 //! Every verb and flag, defined once.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
@@ -15,8 +16,8 @@ Examples:
   sealane-sim run scenarios/city.toml --seed 7 --html city.html
   sealane-sim run scenarios/chain.toml --json --pcap chain.pcap > chain.jsonl
   sealane-sim replay chain.jsonl
-  sealane-sim live scenarios/live.toml
-  sealane-sim ctl scenarios/live.toml cut relay-1 relay-2";
+  sealane-sim live scenarios/row.toml
+  sealane-sim ctl scenarios/row.toml cut car-1 car-2";
 
 /// Run many machines in virtual time over modelled radio.
 #[derive(Debug, Parser)]
@@ -83,6 +84,9 @@ pub(crate) struct Live {
     /// What the names of the network namespaces begin with
     #[arg(long, value_name = "NAME", default_value = "sim")]
     pub(crate) prefix: String,
+    /// Serve a page with the map and the orders here, on loopback; 127.0.0.1:0 finds a free port
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) page: Option<SocketAddr>,
     /// Write what each process says to NAME.log in this folder, and not to standard error
     #[arg(long, value_name = "FOLDER")]
     pub(crate) logs: Option<PathBuf>,

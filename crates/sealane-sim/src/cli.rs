@@ -109,8 +109,12 @@ fn live(args: &LiveArgs, json: bool) -> Result<(), SimError> {
     if args.html.is_some() {
         watch = watch.with_page(&scenario, seed);
     }
-    let setting =
-        Setting { file: &args.scenario, prefix: &args.prefix, logs: args.logs.as_deref() };
+    let setting = Setting {
+        file: &args.scenario,
+        prefix: &args.prefix,
+        logs: args.logs.as_deref(),
+        page: args.page,
+    };
     let outcome = live::run(Run::new(scenario, seed, &traces, watch)?, &setting)?;
     let summary = outcome.summary;
     if !json {

@@ -52,6 +52,8 @@ sealane_message::limits! {
     MAX_LIVE_ORDER_BYTES: usize = 1 << 16, "bytes";
     /// Orders that a live run takes at once. Further ones wait.
     MAX_LIVE_ORDERS: usize = 16, "orders";
+    /// Requests that the page of a live run answers at once. A further one is refused.
+    MAX_LIVE_READERS: usize = 16, "requests";
     /// How long a live run waits for the whole of an order, and somebody who gave one for its
     /// answer. Then the connection is closed.
     MAX_LIVE_WAIT_MS: u64 = 10_000, "milliseconds";

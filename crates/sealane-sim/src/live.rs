@@ -3,6 +3,7 @@
 
 mod card;
 mod orders;
+mod page;
 mod stage;
 
 use std::sync::mpsc::Receiver;
@@ -38,9 +39,12 @@ const LOOKS: Duration = Duration::from_secs(1);
 pub(crate) fn run(run: Run<'_>, setting: &Setting<'_>) -> Result<Outcome, SimError> {
     let stage = Stage::open(run.scenario(), setting)?;
     let (counter, door) = Counter::open(setting.file)?;
+    let (name, socket) = (&run.scenario().name, orders::socket(setting.file));
+    eprintln!("sealane-sim: {name} runs; orders: {}", socket.display());
+    if let Some(address) = setting.page {
+        eprintln!("sealane-sim: page: {}", page::serve(address, name, door.clone())?);
+    }
     let signals = on_signal(door);
-    let socket = orders::socket(setting.file);
-    eprintln!("sealane-sim: {} runs; orders: {}", run.scenario().name, socket.display());
     let mut live = Live {
         run,
         stage,

@@ -9,6 +9,7 @@ use std::io::Write;
 use log::Log;
 pub(crate) use log::VERSION as LOG_VERSION;
 pub use page::Page;
+pub(crate) use page::with_map;
 use pcap::Capture;
 
 use crate::node::Tidings;

@@ -59,6 +59,7 @@ pub struct Readme;
 mod address;
 mod backoff;
 mod client;
+pub mod documents;
 mod error;
 mod event;
 #[cfg(feature = "group")]
@@ -82,6 +83,7 @@ mod subscription;
 mod wire;
 
 pub use client::Client;
+pub use documents::{Documents, DocumentsError, Raise};
 pub use error::{Distrust, ERRORS, Error};
 pub use event::{Event, Events};
 #[cfg(feature = "group")]

@@ -26,4 +26,6 @@ sealane_message::limits! {
     MAX_EVENTS: usize = 256, "events";
     /// Acknowledgements that are sent together. Further ones go at once.
     MAX_ACKS_WAITING: usize = 256, "acknowledgements";
+    /// An answer about documents. A longer one is not read.
+    MAX_DOCUMENT_ANSWER_BYTES: u64 = 64 << 20, "bytes";
 }

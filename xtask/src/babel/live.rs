@@ -1,55 +1,48 @@
-//! `babeld` in network namespaces, over the simulator's radio in real time.
+//! Routers in network namespaces, over the simulator's radio in real time.
 
 use std::path::PathBuf;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use super::log::{number, read, sent};
+use super::routers::{PREFIX, Router};
 use super::{
-    DIAMOND, Figures, KILL_AFTER_S, KILLS, MOST_S, PROBE_MS, PROBES, Settings, Topology, WINDOW_S,
-    Work, keep,
+    DIAMOND, Figures, IPERF_S, KILL_AFTER_S, KILLS, MOST_S, PROBE_MS, PROBES, ROW, Topology,
+    WINDOW_S, Work, keep,
 };
 use crate::process::{self, Outcome};
 
-/// What the namespaces' names begin with.
-const PREFIX: &str = "babel";
 /// After a kill, the relay that is back is known again.
-const BACK: Duration = Duration::from_secs(20);
+const BACK: Duration = Duration::from_secs(10);
 /// A run that is late by more has measured something else.
 const LATE_US: u64 = 50_000;
 
 /// A live run of one topology.
 pub(super) struct Live<'w> {
     work: &'w Work,
+    router: &'w Router<'w>,
     child: Child,
     scenario: PathBuf,
     log: PathBuf,
 }
 
 impl<'w> Live<'w> {
-    pub(super) fn start(work: &'w Work, topology: &Topology, settings: &Settings) -> Outcome<Self> {
+    pub(super) fn start(
+        work: &'w Work,
+        topology: &Topology,
+        router: &'w Router<'w>,
+    ) -> Outcome<Self> {
         let [scenario, log, said] =
             ["live.toml", "live.jsonl", "live.err"].map(|name| work.folder.join(name));
         let file = |path: &PathBuf| {
             std::fs::File::create(path).map_err(|error| format!("{}: {error}", path.display()))
         };
-        let more = match settings.line {
-            "" => String::new(),
-            line => format!("-C '{line}' "),
-        };
-        let runs = format!(
-            "kind = \"process\"\ncommand = [\"sh\", \"-c\", \"\"\"\
-             ip address add fd83::$SEALANE_SIM_NUMBER/128 dev lo; \
-             sysctl -qw net.ipv6.conf.all.forwarding=1; \
-             rm -f $SEALANE_SIM_NAME.state; \
-             exec babeld -I '' -S $SEALANE_SIM_NAME.state {more}road\"\"\"]"
-        );
-        keep(&scenario, &topology.scenario(3600, &runs, ""))?;
+        keep(&scenario, topology.scenario(3600, &router.runs(), ""))?;
         let mut sim = process::program(&work.sim);
         sim.args(["live", "--json", "--prefix", PREFIX]).arg(&scenario);
         sim.stdin(Stdio::null()).stdout(file(&log)?).stderr(file(&said)?);
         let child = sim.spawn().map_err(|error| format!("sealane-sim: {error}"))?;
-        let mut live = Self { work, child, scenario, log };
+        let mut live = Self { work, router, child, scenario, log };
         let end = Instant::now() + Duration::from_secs(MOST_S);
         while live.ctl(&["status"]).is_err() {
             let has_ended = live.child.try_wait().is_ok_and(|status| status.is_some());
@@ -76,7 +69,7 @@ impl<'w> Live<'w> {
     fn routes(&self, names: &[String]) -> Outcome<Option<u64>> {
         let mut without: Vec<&String> = names.iter().collect();
         loop {
-            without.retain(|name| self.known(name) < names.len() - 1);
+            without.retain(|name| self.router.known(name) < names.len() - 1);
             let now = self.now_us()?;
             if without.is_empty() {
                 return Ok(Some(now));
@@ -88,18 +81,8 @@ impl<'w> Live<'w> {
         }
     }
 
-    /// How many others a machine has a route to.
-    fn known(&self, name: &str) -> usize {
-        let namespace = format!("{PREFIX}-{name}");
-        let mut ip = process::program("ip");
-        let routes = process::output(ip.args(["-n", &namespace, "-6", "route", "show"]));
-        let is_found = |line: &&str| line.starts_with("fd83::") && line.contains("proto babel");
-        routes.unwrap_or_default().lines().filter(is_found).count()
-    }
-
     pub(super) fn figures(self, topology: &Topology) -> Outcome<Figures> {
-        let names: Vec<String> = (1..=topology.machines).map(|n| format!("n-{n}")).collect();
-        let routes_us = self.routes(&names)?;
+        let routes_us = self.routes(&topology.names())?;
         // Control is counted at the same age of the mesh, whenever routes were found.
         let since = MOST_S * 1_000_000;
         while self.now_us()? < since + WINDOW_S * 1_000_000 {
@@ -121,7 +104,7 @@ impl<'w> Live<'w> {
         let mut lost = vec![];
         for _ in 0..KILLS {
             let end = Instant::now() + Duration::from_secs(MOST_S);
-            while ends.iter().any(|name| self.known(name) < wanted) && Instant::now() < end {
+            while ends.iter().any(|name| self.router.known(name) < wanted) && Instant::now() < end {
                 std::thread::sleep(Duration::from_millis(200));
             }
             lost.push(self.kill_relay_in_use()?);
@@ -133,29 +116,57 @@ impl<'w> Live<'w> {
 
     /// Nothing if no relay is in use.
     fn kill_relay_in_use(&self) -> Outcome<Option<u64>> {
-        let target = format!("fd83::{}", DIAMOND.machines - 1);
+        let target = self.router.address(DIAMOND.machines - 1);
         let mut ping = process::program("ip");
         let interval = format!("{}.{:03}", PROBE_MS / 1000, PROBE_MS % 1000);
-        ping.args(["netns", "exec", &format!("{PREFIX}-from"), "ping", "-6", "-q", "-W", "1"]);
+        ping.args(["netns", "exec", &format!("{PREFIX}-from"), "ping", "-q", "-W", "1"]);
         ping.args(["-i", &interval, "-c", &PROBES.to_string(), &target]);
         let ping = ping.stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
         let ping = ping.map_err(|error| format!("ping: {error}"))?;
         std::thread::sleep(Duration::from_secs(KILL_AFTER_S));
-        let mut route = process::program("ip");
-        route.args(["-n", &format!("{PREFIX}-from"), "-6", "route", "get", &target]);
-        let route = process::output(&mut route).unwrap_or_default();
-        // The address of a card ends with the machine's number: 1 and 2 are the relays.
-        let via = ["1", "2"].into_iter().find(|n| route.contains(&format!("4cff:fe00:{n} ")));
+        let via = self.router.relay_in_use(DIAMOND.machines - 1);
         if let Some(via) = via {
-            self.ctl(&["kill", &format!("via-{via}")])?;
+            self.ctl(&["kill", via])?;
         }
         let said = ping.wait_with_output().map_err(|error| format!("ping: {error}"))?;
         let Some(via) = via else { return Ok(None) };
-        self.ctl(&["join", &format!("via-{via}")])?;
+        self.ctl(&["join", via])?;
         let said = String::from_utf8_lossy(&said.stdout).into_owned();
         let received = said.split(" received").next().and_then(|head| head.rsplit(' ').next());
         let received: Option<u64> = received.and_then(|count| count.parse().ok());
         received.map(|count| Some(PROBES - count)).ok_or(said)
+    }
+
+    /// Has programs talk from end to end over all hops, and demands that the run is not late.
+    pub(super) fn talk(self) -> Outcome {
+        self.routes(&ROW.names())?.ok_or("the row has found no routes")?;
+        let target = self.router.address(ROW.machines - 1);
+        let on = |name: &str, words: &[&str]| {
+            let mut command = process::program("ip");
+            command.args(["netns", "exec", &format!("{PREFIX}-{name}")]).args(words);
+            command
+        };
+        let ping = ["ping", "-q", "-i", "0.2", "-c", "20", &target];
+        print!("{}", process::output(&mut on("n-1", &ping))?);
+        let mut server = on(&format!("n-{}", ROW.machines), &["iperf3", "-s", "-1"]);
+        let server = server.stdout(Stdio::null()).spawn();
+        let mut server = server.map_err(|error| format!("iperf3: {error}"))?;
+        let seconds = IPERF_S.to_string();
+        let talk =
+            ["iperf3", "-c", &target, "-t", &seconds, "--connect-timeout", "10000", "-i", "0"];
+        let said = process::output(&mut on("n-1", &talk));
+        let _ = server.kill();
+        let _ = server.wait();
+        print!("{}", said?);
+        let status = self.ctl(&["status"])?;
+        let late = |key| number(&status, key).unwrap_or(u64::MAX);
+        let (half, most, all) = (late("half"), late("most"), late("all"));
+        println!("late, us: {half} half of the time, {most} 99 % of it, {all} at most");
+        self.stop()?;
+        match most <= LATE_US {
+            true => Ok(()),
+            false => Err(format!("the run falls behind: {LATE_US} us are demanded for 99 %")),
+        }
     }
 
     /// Ends the run, which must not have been late, and gives its log.

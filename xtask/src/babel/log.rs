@@ -6,14 +6,14 @@ use super::WINDOW_S;
 use crate::process::Outcome;
 
 /// A number of a line.
-pub(super) fn number(line: &str, key: &str) -> Option<u64> {
+pub(crate) fn number(line: &str, key: &str) -> Option<u64> {
     let (_, rest) = line.split_once(&format!("\"{key}\":"))?;
     let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
     rest.get(..end)?.parse().ok()
 }
 
 /// All lines of a kind.
-pub(super) fn of_kind<'a>(log: &'a str, kind: &str) -> impl Iterator<Item = &'a str> {
+pub(crate) fn of_kind<'a>(log: &'a str, kind: &str) -> impl Iterator<Item = &'a str> {
     let begin = format!("\"kind\":\"{kind}\"");
     log.lines().filter(move |line| line.contains(&begin))
 }

@@ -172,7 +172,9 @@ pub(super) fn advice(rows: &[RadioRow]) -> Vec<String> {
         let signed = find(link, Codec::Cbor, Class::Signed)?;
         let saved = (1.0 - best.air_s / json.air_s) * 100.0;
         let limit = match best.duty < 1.0 {
-            true => format!("{:.0} an hour within {} %", best.messages_an_hour(), best.duty * 100.0),
+            true => {
+                format!("{:.0} an hour within {} %", best.messages_an_hour(), best.duty * 100.0)
+            }
             false => format!("{:.0} a second fill the channel", best.messages_an_hour() / HOUR_S),
         };
         Some(format!(

@@ -17,7 +17,12 @@ pub(super) async fn run(args: &args::Cost, output: &mut Output) -> Result<(), Fa
         true => None,
         false => Some(programs()?),
     };
-    let options = Options { quick: args.quick, programs, data: args.data.clone(), radios: args.links.clone() };
+    let options = Options {
+        quick: args.quick,
+        programs,
+        data: args.data.clone(),
+        radios: args.links.clone(),
+    };
     let bar = bar();
     let mut progress = |what: &str, part: f64| {
         bar.set_message(what.to_owned());

@@ -1,5 +1,6 @@
 //! `sealane mesh`.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -43,6 +44,10 @@ pub struct Up {
     /// Write all that its links carry to FILE, as pcap: for tshark and `sealane inspect`
     #[arg(long, value_name = "FILE")]
     pub capture: Option<PathBuf>,
+    /// Serve a page of the team to browsers on this machine: who is well, where, who has
+    /// acknowledged
+    #[arg(long, value_name = "ADDRESS")]
+    pub view: Option<SocketAddr>,
 }
 
 /// `sealane mesh status`.

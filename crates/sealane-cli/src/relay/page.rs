@@ -81,20 +81,15 @@ async fn answer(mut socket: TcpStream, tell: Tell) -> std::io::Result<()> {
     socket.shutdown().await
 }
 
-fn ends_head(head: &[u8]) -> bool {
+pub(crate) fn ends_head(head: &[u8]) -> bool {
     head.windows(4).any(|window| window == b"\r\n\r\n")
 }
 
 fn reply(head: &str, tell: &Tell) -> String {
-    let mut lines = head.split("\r\n");
-    let mut words = lines.next().unwrap_or_default().split(' ');
+    let mut words = head.split("\r\n").next().unwrap_or_default().split(' ');
     let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
-    let host = lines.find_map(|line| {
-        let (name, value) = line.split_once(':')?;
-        name.eq_ignore_ascii_case("host").then(|| value.trim())
-    });
     // A page of another site reaches loopback under a name of its own.
-    if !host.is_some_and(is_this_machine) {
+    if !host_of(head).is_some_and(is_this_machine) {
         return refusal("421 Misdirected Request");
     }
     match (method, path.split('?').next().unwrap_or_default()) {
@@ -105,8 +100,16 @@ fn reply(head: &str, tell: &Tell) -> String {
     }
 }
 
+/// The host that the head of a request names.
+pub(crate) fn host_of(head: &str) -> Option<&str> {
+    head.split("\r\n").skip(1).find_map(|line| {
+        let (name, value) = line.split_once(':')?;
+        name.eq_ignore_ascii_case("host").then(|| value.trim())
+    })
+}
+
 /// Whether a host, with or without a port, is this machine whoever resolves it.
-fn is_this_machine(host: &str) -> bool {
+pub(crate) fn is_this_machine(host: &str) -> bool {
     let address = host.parse::<SocketAddr>().map(|address| address.ip());
     let address = address.or_else(|_| host.trim_matches(['[', ']']).parse::<IpAddr>());
     let name = host.rsplit_once(':').map_or(host, |(name, _)| name);

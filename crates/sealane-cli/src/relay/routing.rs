@@ -56,6 +56,11 @@ impl Routing {
         Ok(Some((Routing { member, router: None, known, heard, fed, said: None }, machine)))
     }
 
+    /// The slot of this machine in the mesh's group.
+    pub(crate) fn slot(&self) -> Slot {
+        self.member.slot()
+    }
+
     /// The machine's own address in the mesh.
     ///
     /// # Errors

@@ -25,6 +25,12 @@ impl<'a> Input<'a> {
         Ok(*taken)
     }
 
+    pub(super) fn bytes(&mut self, count: usize) -> Result<&'a [u8], ExchangeError> {
+        let (taken, rest) = self.0.split_at_checked(count).ok_or(ExchangeError::Length)?;
+        self.0 = rest;
+        Ok(taken)
+    }
+
     pub(super) fn slot(&mut self) -> Result<Slot, ExchangeError> {
         Slot::new(u16::from_le_bytes(self.array()?)).ok_or(ExchangeError::Order)
     }

@@ -45,7 +45,8 @@ fn behind_one_neighbour_the_frame_that_a_member_opened_stays() {
     store.take(&forger.forge(4), peer(1)).unwrap();
     let of =
         RegisterName { group: GROUP, origin: Slot::new(3).unwrap(), data_type: DataType::LOCATION };
-    store.vouch(of, stamp, peer(5));
+    // The neighbour that brings the forged ones is the one that has opened the true one.
+    store.vouch(of, &[stamp], peer(1));
     for _ in 0..100 {
         store.take(&forger.forge(4), peer(1)).unwrap();
     }

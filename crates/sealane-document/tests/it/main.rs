@@ -1,11 +1,14 @@
 //! The promises of `sealane-document`, each in a file of its own.
 
+mod byte_promises;
 mod converges;
 mod corpus;
 mod exchanges;
+mod field;
 mod keeps_beside;
 mod keeps_on_disk;
 mod keeps_the_newest;
+mod withstands_attacks;
 
 use shared::team;
 

@@ -167,6 +167,13 @@ impl Driver {
             Task::Local(LocalInput::Notice { group, notice }) => {
                 self.mesh.take(now, Input::Notice { group, notice: &notice });
             }
+            Task::Local(LocalInput::Digest(digest)) => {
+                self.mesh.take(now, Input::Digest { digest });
+            }
+            Task::Local(LocalInput::Documents { to, urgency, message }) => {
+                self.mesh.take(now, Input::Documents { to, urgency, message: &message });
+                self.routing.documents.set(1, self.mesh.documents_room());
+            }
             Task::Rekey(rekeyed) => {
                 let outcome = self.mesh.rekey(now, *rekeyed);
                 self.status.fault = outcome.err().map(|error| error.to_string());
@@ -190,6 +197,9 @@ impl Driver {
                     self.deliver(frame);
                 }
                 notice @ Output::Notice { .. } => self.routing.hear(&notice),
+                output @ (Output::Digest { .. } | Output::Documents { .. }) => {
+                    self.routing.hear(&output);
+                }
                 Output::Event(event) => {
                     self.status.own_slot_heard += u64::from(event == Event::OwnSlotHeard);
                     self.refreshed = Time(0);
@@ -202,6 +212,7 @@ impl Driver {
         {
             self.outlet.tally.drop(why, 1);
         }
+        self.routing.documents.set(0, self.mesh.documents_room());
         self.remember_current();
     }
 

@@ -32,6 +32,7 @@ fn hello() -> impl Strategy<Value = Hello> {
                 neighbours,
                 echoes,
                 gateways,
+                digest: (sequence % 2 == 0).then_some([sequence as u8; 8]),
             }
         },
     )
@@ -66,7 +67,8 @@ fn values_that_cannot_be_are_refused() {
         (0, 0x00, MeshError::UnknownVersion),
         (0, 0x49, MeshError::Range),
         (0, 0x70, MeshError::Range),
-        (1, 4, MeshError::Range),
+        (1, 4, MeshError::Truncated),
+        (1, 8, MeshError::Range),
         (14, 33, MeshError::Range),
         (14, 1, MeshError::Truncated),
     ] {

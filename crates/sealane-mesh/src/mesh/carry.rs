@@ -140,6 +140,7 @@ impl Mesh {
             due: self.now,
             until: self.now + patience(urgency),
             from,
+            is_documents: false,
             flood: None,
             heard_of: vec![],
         });
@@ -158,13 +159,14 @@ impl Mesh {
                 due: self.now,
                 until: self.now + patience(Urgency::Normal),
                 from: None,
+                is_documents: false,
                 flood: None,
                 heard_of: vec![],
             });
         }
     }
 
-    fn wait(&mut self, waiting: Waiting) {
+    pub(super) fn wait(&mut self, waiting: Waiting) {
         let urgency = waiting.urgency;
         if !self.floods.wait(waiting) {
             self.dropped(urgency);
@@ -225,6 +227,7 @@ impl Mesh {
                 due: self.now + late,
                 until: self.now + late + patience(urgency),
                 from,
+                is_documents: false,
                 flood: Some(id),
                 heard_of: brought.into_iter().map(|from| from.slot).collect(),
             });
@@ -250,8 +253,12 @@ impl Mesh {
         let mut put_off = vec![];
         while let Some(mut one) = self.floods.next(self.now) {
             let Some(interface) = self.interfaces.get_mut(&one.interface) else { continue };
-            let seal = if interface.medium.hop_seal { crate::HOP_SEAL_BYTES } else { 0 };
-            let air = interface.air(one.frame.len() + seal);
+            let around = match (one.is_documents, interface.medium.hop_seal) {
+                (true, _) => interface.around(),
+                (false, true) => crate::HOP_SEAL_BYTES,
+                (false, false) => 0,
+            };
+            let air = interface.air(one.frame.len() + around);
             if interface.budget.may(self.now, one.urgency, one.to, air) {
                 self.send_frame(&one);
                 continue;
@@ -268,6 +275,9 @@ impl Mesh {
     }
 
     fn send_frame(&mut self, one: &Waiting) {
+        if one.is_documents {
+            return self.send_documents(one);
+        }
         let Some(interface) = self.interfaces.get(&one.interface) else { return };
         let medium = interface.medium;
         let Some(mut unit) = in_form(medium.form, one.frame.to_vec()) else { return };
@@ -349,7 +359,7 @@ fn urgency(header: &Header) -> Urgency {
 }
 
 /// How long a frame waits for air time.
-fn patience(urgency: Urgency) -> Span {
+pub(super) fn patience(urgency: Urgency) -> Span {
     let usual = Span::millis(MAX_FLOOD_WAIT_MS);
     if urgency == Urgency::Urgent { usual.times(12) } else { usual }
 }

@@ -13,8 +13,8 @@ use crate::parts::PartAt;
 use crate::routes::{Heard, is_later};
 use crate::voice::Said;
 use crate::{
-    Address, Event, Hello, InterfaceId, MeshError, Missing, Probe, Request, Role, RouteMessage,
-    Span, To,
+    Address, Event, Hello, InterfaceId, MeshError, Missing, Output, Probe, Request, Role,
+    RouteMessage, Span, To,
 };
 
 /// Where a unit came from.
@@ -262,6 +262,7 @@ impl Mesh {
             MessageType::Missing => {
                 Missing::parse(&said.body).map(|missing| self.hear_missing(link, missing))
             }
+            MessageType::Documents => self.hear_documents(link, &said.body),
             MessageType::Report => Err(MeshError::NotOurs),
             MessageType::Held | MessageType::Asked | MessageType::Pieces | MessageType::Removal => {
                 self.hear_orders(link, &said)
@@ -326,6 +327,9 @@ impl Mesh {
         }
         // What changes slowly is looked at once a second.
         self.is_stale |= is_usable != was_usable || is_back;
+        if let Some(digest) = hello.digest.filter(|_| is_proven) {
+            self.outputs.push_back(Output::Digest { by: id.slot, digest });
+        }
         for distance in hello.gateways.iter().filter(|_| is_proven) {
             let told = Advertised { distance: *distance, is_gateway: true, attached: None };
             self.hear_route(id, &told, until);

@@ -95,6 +95,7 @@ impl Mesh {
         };
         self.list(id, hellos, &mut hello);
         hello.gateways = self.nearest_gateways();
+        hello.digest = self.digest;
         if let Some(interface) = self.interfaces.get_mut(&id) {
             interface.stamped(hello.sent, self.now);
         }
@@ -106,7 +107,11 @@ impl Mesh {
     fn list(&mut self, id: InterfaceId, hellos: u64, hello: &mut Hello) {
         let here = |link: &crate::neighbour::LinkId| link.interface == id;
         let count = self.neighbours.keys().filter(|link| here(link)).count();
-        let Some(room) = self.interfaces.get(&id).map(|one| one.hello_room(count)) else { return };
+        let Some(room) =
+            self.interfaces.get(&id).map(|one| one.hello_room(count, self.digest.is_some()))
+        else {
+            return;
+        };
         let mut ones: Vec<_> = self.neighbours.values_mut().filter(|one| here(&one.id)).collect();
         ones.sort_by_key(|one| (one.listed, one.id));
         ones.truncate(room.neighbours);

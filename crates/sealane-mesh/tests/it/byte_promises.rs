@@ -2,8 +2,8 @@
 
 use sealane_frame::{CompactView, Dictionary, LinkContext, PeerTag, Roster};
 use sealane_mesh::{
-    DISTANCE_BYTES, ECHO_BYTES, HELLO_BYTES_MIN, HOP_SEAL_BYTES, Hello, LISTED_BYTES, Medium,
-    MessageType, Probe, RemovalMessage, Report, Role, Span,
+    DIGEST_BYTES, DISTANCE_BYTES, ECHO_BYTES, HELLO_BYTES_MIN, HOP_SEAL_BYTES, Hello, Input,
+    LISTED_BYTES, Medium, MessageType, Probe, RemovalMessage, Report, Role, Span,
 };
 
 use crate::net::{Link, Net};
@@ -73,6 +73,34 @@ fn a_notice_of_removal_has_130_bytes_at_most() {
     println!("notices of removal on the air: {bytes:?} bytes");
     assert!(bytes.len() >= 2 && bytes.iter().all(|bytes| *bytes <= 130), "{bytes:?}");
     assert_eq!(net.node(1023).mesh.leaving().len(), 1);
+}
+
+#[test]
+fn with_a_digest_of_documents_it_still_has_96_bytes_at_most() {
+    let most = HELLO_BYTES_MIN + 8 * LISTED_BYTES + ECHO_BYTES + 2 * DISTANCE_BYTES + DIGEST_BYTES;
+    assert_eq!(most + 27, 95, "a digest stands in the place of an echo");
+    let count = 22;
+    let mut net = Net::new(1, count as u16, Medium::dot11p());
+    for one in 0..count {
+        for other in one + 1..count {
+            net.join(one, other, Link::default());
+        }
+        net.start(one, if one < 2 { Role::Gateway } else { Role::Member });
+        let now = net.now;
+        let digest = Some([one as u8; 8]);
+        net.nodes.get_mut(&one).unwrap().mesh.take(now, Input::Digest { digest });
+    }
+    net.run(Span::seconds(40));
+    let hellos = net.heard.iter().filter_map(|(_, unit)| {
+        let (_, body) = body(&net, unit).filter(|(what, _)| *what == 1)?;
+        Some((unit.len(), Hello::parse(body).unwrap()))
+    });
+    let hellos: Vec<_> = hellos.collect();
+    for (bytes, hello) in hellos.iter().rev().take(50) {
+        let lists = (hello.neighbours.len(), hello.echoes.len(), hello.gateways.len());
+        assert_eq!((lists, hello.digest.is_some()), ((8, 1, 2), true));
+        assert!(*bytes <= 96, "{bytes}");
+    }
 }
 
 #[test]

@@ -212,6 +212,7 @@ impl Net {
                     node.table = table;
                     has_changed = true;
                 }
+                Output::Digest { .. } | Output::Documents { .. } => {}
             }
         }
         if has_changed {

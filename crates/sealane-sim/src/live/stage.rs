@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::fs::File;
 use std::io::Write;
+use std::net::SocketAddr;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -31,6 +32,8 @@ pub(crate) struct Setting<'a> {
     pub(crate) file: &'a Path,
     pub(crate) prefix: &'a str,
     pub(crate) logs: Option<&'a Path>,
+    /// Where the page of the run is served, if anywhere.
+    pub(crate) page: Option<SocketAddr>,
 }
 
 /// The machines of a scenario that are processes. They go with it, however it ends.

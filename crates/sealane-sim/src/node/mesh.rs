@@ -193,6 +193,8 @@ impl Member {
             // Crews of simulations give no orders.
             mesh::Output::Notice { .. } => None,
             mesh::Output::Table(table) => Some(Effect::Table(table)),
+            // Nobody here keeps documents.
+            mesh::Output::Digest { .. } | mesh::Output::Documents { .. } => None,
             mesh::Output::Event(event) => self.tidings(event).map(Effect::Tidings),
         }
     }

@@ -128,8 +128,17 @@ impl Page {
         let title = format!("{}, seed {}", self.title, self.seed);
         let words = words.replace('&', "&amp;").replace('<', "&lt;");
         // Names have no letter that could end the script: a to z, digits and `-`.
-        PAGE.replace("@TITLE@", &title).replace("@WORDS@", &words).replace("@DATA@", &data)
+        with_map(PAGE)
+            .replace("@TITLE@", &title)
+            .replace("@WORDS@", &words)
+            .replace("@DATA@", &data)
     }
 }
 
 const PAGE: &str = include_str!("page.html");
+
+/// A page with what all maps have: how they look, and what they draw.
+pub(crate) fn with_map(page: &str) -> String {
+    let [style, script] = [include_str!("map.css"), include_str!("map.js")];
+    page.replace("@STYLE@", style.trim_end()).replace("@MAP@", script.trim_end())
+}

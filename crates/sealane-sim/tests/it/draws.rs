@@ -17,7 +17,7 @@ const SIX: &str = "[[medium]]\nname = \"road\"\nprofile = \"11p\"\n\
                    [[event]]\nat_s = 9\ndo = \"move\"\nwho = [\"post-2\"]\nto = [50, 80]\n";
 
 /// Runs a script of `tests/js`.
-fn browse(script: &str, arguments: &[&str]) {
+pub(crate) fn browse(script: &str, arguments: &[&str]) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/js");
     let peer = folder.join("node_modules/playwright-core");
     assert!(peer.exists(), "npm packages are missing; run: cargo xtask needs");

@@ -1,5 +1,7 @@
 //! Live runs: real processes in network namespaces, over the simulator's radio. Needs root.
 
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -43,6 +45,7 @@ struct Live {
     dir: tempfile::TempDir,
     prefix: String,
     child: Child,
+    page: String,
 }
 
 impl Live {
@@ -55,9 +58,14 @@ impl Live {
         std::fs::write(&file, scenario(&prefix)).unwrap();
         let log = std::fs::File::create(dir.path().join("log.jsonl")).unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_sealane-sim"));
-        command.args(["live", "--json", "--prefix", &prefix]).arg(&file);
-        let child = command.stdout(log).stderr(Stdio::piped()).spawn().unwrap();
-        let live = Self { dir, prefix, child };
+        command.args(["live", "--json", "--prefix", &prefix, "--page", "127.0.0.1:0"]).arg(&file);
+        let mut child = command.stdout(log).stderr(Stdio::piped()).spawn().unwrap();
+        let mut said = BufReader::new(child.stderr.take().unwrap()).lines();
+        let page =
+            said.find_map(|line| line.unwrap().split_once("page: ").map(|two| two.1.to_owned()));
+        // What else it says is read, so that it never waits for that.
+        std::thread::spawn(move || said.for_each(drop));
+        let live = Self { dir, prefix, child, page: page.unwrap() };
         live.waits("it takes orders", || live.ctl(&["status"]).is_some());
         live
     }
@@ -184,4 +192,39 @@ fn orders_and_runs_that_cannot_be_are_refused_by_name() {
     let again = sim(&["live", file, "--prefix", &live.prefix, "--seconds", "1"]);
     assert!(again.status.success(), "{}", words(&again.stderr));
     assert!(words(&again.stderr).contains("late by"), "{}", words(&again.stderr));
+}
+
+#[test]
+fn the_page_of_a_live_run_shows_it_and_obeys_whoever_has_its_key() {
+    let live = Live::start("c");
+    crate::draws::browse("live.mjs", &[&live.page, "4"]);
+    let (host, key) = live.page.trim_start_matches("http://").split_once("/#").unwrap();
+    let ask = |request: &str| {
+        let mut stream = TcpStream::connect(host).unwrap();
+        // It may answer before it has read all.
+        let _ = stream.write_all(request.as_bytes());
+        let mut answer = String::new();
+        let _ = stream.read_to_string(&mut answer);
+        answer.split(' ').nth(1).unwrap_or_default().to_owned()
+    };
+    let with = |line: &str, fields: &str| ask(&format!("{line} HTTP/1.1\r\n{fields}\r\n"));
+    let (own, key) = (format!("host: {host}\r\n"), format!("authorization: Bearer {key}\r\n"));
+    let order = "content-length: 13\r\n\r\n{\"do\":\"stop\"}";
+    for (status, line, fields) in [
+        ("200", "GET /status", format!("{own}{key}")),
+        ("401", "GET /status", own.clone()),
+        ("401", "POST /order", format!("{own}{order}")),
+        ("421", "GET /status", format!("host: evil.example\r\n{key}")),
+        ("421", "GET /", "host: evil.example\r\n".to_owned()),
+        ("403", "POST /order", format!("{own}origin: http://evil.example\r\n{key}{order}")),
+        ("413", "POST /order", format!("{own}{key}content-length: 99999999\r\n")),
+        ("400", "POST /order", format!("{own}{key}transfer-encoding: chunked\r\n")),
+        ("404", "GET /more", format!("{own}{key}")),
+        ("422", "POST /order", format!("{own}{key}content-length: 2\r\n\r\n{{}}")),
+    ] {
+        assert_eq!(with(line, &fields), status, "{line} {fields}");
+    }
+    assert!(live.ctl(&["status"]).is_some(), "none of that has ended it");
+    let elsewhere = sim(&["live", live.file().to_str().unwrap(), "--page", "0.0.0.0:0"]);
+    assert!(!elsewhere.status.success());
 }

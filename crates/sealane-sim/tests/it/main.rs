@@ -3,6 +3,7 @@
 mod commands;
 mod corpus;
 mod draws;
+mod large;
 mod laws;
 mod live;
 mod radios;

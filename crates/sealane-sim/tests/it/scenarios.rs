@@ -41,27 +41,6 @@ fn a_team_of_twenty_is_reached_over_seven_hops() {
     }
 }
 
-/// How many virtual seconds a long scenario runs: few, unless a proof asks for more.
-fn seconds(usual: u64) -> u64 {
-    std::env::var("SEALANE_SECONDS").map_or(usual, |seconds| seconds.parse().unwrap())
-}
-
-/// Runs a long scenario and prints how fast that was.
-fn timed(name: &str, usual: u64) -> sealane_sim::Summary {
-    let started = std::time::Instant::now();
-    let summary = run(named(name), 1, seconds(usual));
-    let took = started.elapsed().as_secs_f64();
-    println!("{name}: {took:.1} s, {:.1} times real time\n{summary}", summary.seconds / took);
-    summary
-}
-
-#[test]
-fn a_city_begins_and_its_channel_is_not_full() {
-    let summary = timed("city", 1);
-    assert!(summary.units() > 200 && summary.heard_ppm_most < 300_000, "{summary}");
-    assert_eq!(summary.loops(), 0, "{summary}");
-}
-
 #[test]
 fn no_radio_exceeds_its_share_however_much_it_is_offered() {
     for seed in SEEDS {
@@ -75,12 +54,6 @@ fn no_radio_exceeds_its_share_however_much_it_is_offered() {
         assert!((9_000..=10_000).contains(&summary.sent_ppm_most), "{summary}");
         assert!(summary.losses().any(|(why, count)| why == "duty" && count > 100_000));
     }
-}
-
-#[test]
-fn a_thousand_radios_begin_within_their_share() {
-    let summary = timed("radios", 20);
-    assert!(summary.units() > 0 && summary.machines == 1000, "{summary}");
 }
 
 #[test]

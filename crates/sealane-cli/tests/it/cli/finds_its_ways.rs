@@ -2,6 +2,7 @@
 //! one end arrives at the other, over relays that hold no key of it, and goes another way when one
 //! of them is killed.
 
+mod documents;
 mod field;
 
 use std::net::UdpSocket;

@@ -176,12 +176,17 @@ impl Field {
 
     /// Starts the process of a machine: an end if its file has an interface.
     pub(super) fn start(&self, machine: usize) -> Machine {
+        self.start_with(machine, &[])
+    }
+
+    /// The same with more flags.
+    pub(super) fn start_with(&self, machine: usize, flags: &[&str]) -> Machine {
         let who = self.names[machine];
         let file = self.home.path(&format!("{who}.toml"));
         let is_end = std::fs::read_to_string(&file).unwrap().contains("[mesh]");
         let verb: &[&str] = if is_end { &["mesh", "up", "fleet"] } else { &["relay"] };
         let mut command = self.command(machine);
-        command.arg("--json").args(verb).arg(&file).stdin(Stdio::null());
+        command.arg("--json").args(verb).arg(&file).args(flags).stdin(Stdio::null());
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
@@ -189,7 +194,12 @@ impl Field {
         Machine { child }
     }
 
-    fn command(&self, machine: usize) -> Command {
+    /// A file of this test.
+    pub(super) fn path(&self, name: &str) -> std::path::PathBuf {
+        self.home.path(name)
+    }
+
+    pub(super) fn command(&self, machine: usize) -> Command {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &self.spaces[machine], BINARY]);
         command.env("SEALANE_KEYS", self.home.path(self.names[machine]));

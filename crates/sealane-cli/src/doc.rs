@@ -1,0 +1,109 @@
+//! `sealane doc` and `sealane emergency`.
+
+use std::path::{Path, PathBuf};
+
+use sealane::{Codec, Documents, Raise, Value};
+use sealane_link::LinkError;
+
+use crate::args::doc::{Call, Doc, DocVerb, Emergency, EmergencyVerb};
+use crate::relay::{config, refused};
+use crate::{Failure, Terminal};
+
+/// Runs what was asked of documents.
+///
+/// # Errors
+/// [`Failure::Documents`], or a configuration that names no socket.
+pub async fn run(args: &Doc, terminal: &mut Terminal) -> Result<(), Failure> {
+    match &args.verb {
+        DocVerb::Ls(held) => show(&connect(&held.file).await?.ls().await?, terminal),
+        DocVerb::Get { held, data_type, slot } => {
+            show(&connect(&held.file).await?.get(data_type, *slot).await?, terminal)
+        }
+        DocVerb::Set { held, data_type, value } => {
+            let json = sealane_codec::decode(Codec::Json, value.as_bytes()).ok();
+            let map = json.filter(|value| matches!(value, Value::Map(_)));
+            let value = map.unwrap_or_else(|| value.as_str().into());
+            Ok(connect(&held.file).await?.set(data_type, value).await?)
+        }
+        DocVerb::Add { held, counter, amount } => {
+            Ok(connect(&held.file).await?.add(*counter, *amount).await?)
+        }
+        DocVerb::Watch(held) => {
+            let mut documents = connect(&held.file).await?;
+            documents.watch().await?;
+            let mut ended = tokio::spawn(tokio::signal::ctrl_c());
+            loop {
+                tokio::select! {
+                    new = documents.next() => show(&[new?], terminal)?,
+                    _ = &mut ended => return Ok(()),
+                }
+                terminal.flush()?;
+            }
+        }
+    }
+}
+
+/// Runs what was asked of calls for help.
+///
+/// # Errors
+/// As [`run`].
+pub async fn emergency(args: &Emergency, terminal: &mut Terminal) -> Result<(), Failure> {
+    match &args.verb {
+        EmergencyVerb::Raise { held, kind, text, position } => {
+            let position = position.as_deref().and_then(|ends| ends.first_chunk().copied());
+            let raise = Raise { kind: kind.clone(), text: text.clone(), position };
+            let number = connect(&held.file).await?.raise(&raise).await?;
+            match terminal.json() {
+                true => terminal.record(vec![("number", number.into())]),
+                false => terminal.line(format_args!("call {number} is raised")),
+            }
+        }
+        EmergencyVerb::Ack(Call { held, slot, number }) => {
+            Ok(connect(&held.file).await?.acknowledge(*slot, *number).await?)
+        }
+        EmergencyVerb::Clear(Call { held, slot, number }) => {
+            Ok(connect(&held.file).await?.clear(*slot, *number).await?)
+        }
+        EmergencyVerb::Ls(held) => show(&connect(&held.file).await?.emergencies().await?, terminal),
+    }
+}
+
+/// The socket that a configuration names, as seen from its folder.
+pub(crate) fn beside(file: &Path, name: &str) -> PathBuf {
+    file.parent().unwrap_or(Path::new("")).join(name)
+}
+
+async fn connect(file: &Path) -> Result<Documents, Failure> {
+    let missing = || LinkError::ConfigValue("documents.socket is missing: where to ask".into());
+    let documents = config(file)?.documents;
+    let socket = documents.and_then(|documents| documents.socket);
+    let socket = socket.ok_or_else(missing).map_err(|cause| refused(file, cause))?;
+    Ok(Documents::connect(beside(file, &socket)).await?)
+}
+
+/// Shows values as JSON, or as a line of their fields each.
+fn show(items: &[Value], terminal: &mut Terminal) -> Result<(), Failure> {
+    for item in items {
+        match (terminal.json(), item) {
+            (false, Value::Map(fields)) => {
+                let words = fields.iter().map(|(key, value)| match value {
+                    Value::Text(text) => format!("{key}={text}"),
+                    other => format!("{key}={}", json(other)),
+                });
+                terminal.line(words.collect::<Vec<_>>().join("  "))?;
+            }
+            (true, Value::Map(fields)) => {
+                let fields = fields.iter().map(|(key, value)| (key.as_str(), value.clone()));
+                terminal.record(fields.collect())?;
+            }
+            (_, other) => terminal.datum(other)?,
+        }
+    }
+    Ok(())
+}
+
+fn json(value: &Value) -> String {
+    let mut text = vec![];
+    sealane_codec::encode(Codec::Json, value, &mut text);
+    String::from_utf8_lossy(&text).into_owned()
+}

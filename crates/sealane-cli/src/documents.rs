@@ -1,0 +1,161 @@
+//! The documents of a machine of the mesh: one thread holds them, hears neighbours and answers
+//! programs of this user.
+
+mod calls;
+mod desk;
+mod socket;
+mod view;
+mod words;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::{SyncSender, sync_channel};
+
+use sealane::Value;
+use sealane_document::{Agent, Keeper, Quota, Store};
+use sealane_group::Member;
+use sealane_link::{Config, LinkError, Relay};
+use sealane_mesh::Output;
+use sealane_seal::Slot;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::doc::beside;
+use crate::relay::refused;
+use crate::{Failure, Terminal};
+use desk::{Desk, Own};
+
+/// What the thread is to do.
+pub(crate) enum Task {
+    /// The mesh's machine has said something.
+    Heard(Output),
+    /// A program asks for something.
+    Ask { asked: Value, answer: oneshot::Sender<Value> },
+    /// A program wants to have what is new.
+    Watch(mpsc::Sender<Value>),
+    /// Orders of the group may have been obeyed.
+    Follow,
+    /// Nothing follows.
+    End,
+}
+
+/// Tasks that wait at most. What neighbours say beyond that is asked for again.
+const TASKS_MAX: usize = 256;
+/// Bytes of a message to neighbours, on media that carry that much.
+const MESSAGE_BYTES_MAX: usize = 1000;
+/// On media that do not, a message in parts is still worth that much.
+const MESSAGE_BYTES_MIN: usize = 180;
+
+/// The documents while they are held.
+pub(crate) struct Documents {
+    tasks: SyncSender<Task>,
+    thread: Option<std::thread::JoinHandle<()>>,
+    serving: Vec<tokio::task::JoinHandle<()>>,
+    socket: Option<std::path::PathBuf>,
+}
+
+impl Documents {
+    /// Begins to hold them, if a configuration says so: with the keys of a member, or without any.
+    ///
+    /// # Errors
+    /// The store, the socket or the keys.
+    pub(crate) fn open(
+        file: &Path,
+        config: &Config,
+        relay: &Relay,
+        slot: Slot,
+        member: Option<Member>,
+    ) -> Result<Option<Documents>, Failure> {
+        let (Some(asked), Some(router)) = (&config.documents, relay.router()) else {
+            return Ok(None);
+        };
+        if member.is_none() && asked.socket.is_some() {
+            let cause = "documents.socket: a relay cannot read what it keeps";
+            return Err(refused(file, LinkError::ConfigValue(cause.to_owned())));
+        }
+        let keeper = if member.is_some() { Keeper::Member } else { Keeper::Relay };
+        let store = Store::open(&beside(file, &asked.store), keeper, Quota::default())?;
+        let unit = config.links.iter().map(|link| usize::from(link.mtu)).min().unwrap_or(0);
+        let bytes = unit.saturating_sub(128).clamp(MESSAGE_BYTES_MIN, MESSAGE_BYTES_MAX);
+        let agent = Agent::new(slot, store, bytes);
+        let own = member.map(Own::new).transpose()?;
+        let mut desk = Desk::new(agent, router.clone(), own);
+        desk.follow()?;
+        let (tasks, waiting) = sync_channel(TASKS_MAX);
+        let hear = tasks.clone();
+        router.listen(Box::new(move |output: &Output| {
+            if matches!(output, Output::Digest { .. } | Output::Documents { .. }) {
+                // It never waits: what is lost is asked for again.
+                let _ = hear.try_send(Task::Heard(output.clone()));
+            }
+        }));
+        let thread = std::thread::Builder::new().name("documents".to_owned());
+        let thread = thread.spawn(move || desk.run(&waiting)).map_err(Failure::Runtime)?;
+        let mut documents =
+            Documents { tasks, thread: Some(thread), serving: vec![], socket: None };
+        if let Some(name) = &asked.socket {
+            let path = beside(file, name);
+            documents.serving.push(socket::serve(&path, documents.tasks.clone())?);
+            documents.socket = Some(path);
+        }
+        Ok(Some(documents))
+    }
+
+    /// Serves the page of the team.
+    ///
+    /// # Errors
+    /// An address that others reach, or that is taken.
+    pub(crate) async fn view(
+        &mut self,
+        address: std::net::SocketAddr,
+        terminal: &mut Terminal,
+    ) -> Result<(), Failure> {
+        let tasks = Arc::new(self.tasks.clone());
+        self.serving.push(view::serve(address, tasks).await?);
+        if !terminal.json() {
+            eprintln!("sealane: the team is on http://{address}");
+        }
+        Ok(())
+    }
+
+    /// Has the thread look whether its group has changed. To be called once a second.
+    pub(crate) fn follow(&self) {
+        let _ = self.tasks.try_send(Task::Follow);
+    }
+}
+
+impl Drop for Documents {
+    fn drop(&mut self) {
+        self.serving.iter().for_each(tokio::task::JoinHandle::abort);
+        let _ = self.tasks.send(Task::End);
+        if let Some(thread) = self.thread.take() {
+            // A thread that has panicked has said so on standard error.
+            let _ = thread.join();
+        }
+        if let Some(socket) = &self.socket {
+            let _ = std::fs::remove_file(socket);
+        }
+    }
+}
+
+/// Asks the thread, and waits for its answer.
+async fn ask(tasks: &SyncSender<Task>, asked: Value) -> Value {
+    let (answer, answered) = oneshot::channel();
+    match tasks.try_send(Task::Ask { asked, answer }) {
+        Ok(()) => answered.await.unwrap_or_else(|_| error("it has ended")),
+        Err(_) => error("there is too much to do: ask again"),
+    }
+}
+
+fn error(text: impl Into<String>) -> Value {
+    Value::Map(vec![("error".to_owned(), Value::Text(text.into()))])
+}
+
+fn map(fields: Vec<(&str, Value)>) -> Value {
+    Value::Map(fields.into_iter().map(|(key, value)| (key.to_owned(), value)).collect())
+}
+
+/// Milliseconds since 1970-01-01 UTC.
+fn now_ms() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+}

@@ -1,0 +1,164 @@
+//! What programs of this user ask for.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use sealane::Value;
+use sealane_codec::document::{decode, encode, to_value};
+use sealane_message::DataType;
+use sealane_message::document::{Call, Count, Document};
+
+use super::desk::Desk;
+use super::{map, now_ms, words};
+
+/// A member has at most so many counters.
+const COUNTER: DataType = DataType::COUNTER;
+
+impl Desk {
+    /// Answers a program.
+    pub(super) fn answer(&mut self, asked: &Value) -> Result<Value, String> {
+        let done = map(vec![("done", Value::Bool(true))]);
+        match asked.field("do").and_then(Value::as_text).unwrap_or_default() {
+            "ls" => Ok(self.list(None, None)),
+            "get" => {
+                let of = data_type(asked)?;
+                Ok(self.list(Some(of), asked.field("slot").and_then(Value::as_u64)))
+            }
+            "set" => {
+                let of = data_type(asked)?;
+                let value = asked.field("value").unwrap_or(&Value::Null);
+                let body = words::body(of, value)?;
+                self.write(of, &body).map(|()| done)
+            }
+            "add" => self.add(asked).map(|()| done),
+            "raise" => self.raise(asked),
+            "ack" => self.call(asked).and_then(|call| {
+                self.write_document(&Document::Acknowledgement(call)).map(|()| done)
+            }),
+            "clear" => self
+                .call(asked)
+                .and_then(|call| self.write_document(&Document::Clear(call)).map(|()| done)),
+            "emergencies" => Ok(map(vec![("items", Value::Array(self.emergencies()))])),
+            other => Err(format!("`{other}` is not known here")),
+        }
+    }
+
+    fn list(&mut self, of: Option<DataType>, slot: Option<u64>) -> Value {
+        let entries = self.entries(of).into_iter();
+        let entries = entries
+            .filter(|entry| slot.is_none_or(|slot| u64::from(entry.origin.number()) == slot));
+        let items = entries.filter_map(|entry| self.shown(&entry)).collect();
+        map(vec![("items", Value::Array(items))])
+    }
+
+    fn write_document(&mut self, document: &Document<'_>) -> Result<(), String> {
+        let mut body = vec![];
+        encode(document, &mut body).map_err(|error| error.to_string())?;
+        self.write(document.data_type(), &body)
+    }
+
+    /// Counts on: the own total rises.
+    fn add(&mut self, asked: &Value) -> Result<(), String> {
+        let number = |key: &str| asked.field(key).and_then(Value::as_u64);
+        let counter = number("counter").and_then(|id| u8::try_from(id).ok());
+        let (Some(id), Some(amount)) = (counter, number("amount")) else {
+            return Err("a counter and an amount are missing".to_owned());
+        };
+        let own = self.own_slot();
+        let before = self.entries(Some(COUNTER)).into_iter().find(|one| Some(one.origin) == own);
+        let mut totals: BTreeMap<u8, u64> = BTreeMap::new();
+        if let Some((_, body)) = before.and_then(|entry| self.body(&entry))
+            && let Ok(Document::Counter(counts)) = decode(COUNTER, &body)
+        {
+            totals.extend(counts.into_iter().map(|count| (count.id, count.total)));
+        }
+        let total = totals.entry(id).or_default();
+        *total = total.checked_add(amount).ok_or("the total is too large")?;
+        let counts = totals.into_iter().map(|(id, total)| Count { id, total }).collect();
+        self.write_document(&Document::Counter(counts))
+    }
+
+    /// Calls for help, under a number above that of every earlier call.
+    fn raise(&mut self, asked: &Value) -> Result<Value, String> {
+        let own = self.own_slot();
+        let last = self.entries(Some(DataType::EMERGENCY)).into_iter();
+        let last = last.filter(|one| Some(one.origin) == own).filter_map(|one| self.body(&one));
+        let last = last.filter_map(|(_, body)| match decode(DataType::EMERGENCY, &body) {
+            Ok(Document::Emergency(call)) => Some(call.number),
+            _ => None,
+        });
+        // A member that has lost its state begins with the time, which is above what it had.
+        let now = u32::try_from(now_ms() / 1000).unwrap_or(u32::MAX);
+        let number = last.max().map_or(now, |last| last.saturating_add(1));
+        let document = words::emergency(number, asked)?;
+        self.write_document(&document)?;
+        Ok(map(vec![("number", u64::from(number).into())]))
+    }
+
+    /// The call that is asked about, which has to be known here.
+    fn call(&mut self, asked: &Value) -> Result<Call, String> {
+        let number = |key: &str| asked.field(key).and_then(Value::as_u64);
+        let slot = number("slot").and_then(|slot| u16::try_from(slot).ok());
+        let number = number("number").and_then(|number| u32::try_from(number).ok());
+        let (Some(slot), Some(number)) = (slot, number) else {
+            return Err("a slot and a number are missing".to_owned());
+        };
+        let is_known = self.emergencies().iter().any(|one| {
+            let field = |key: &str| one.field(key).and_then(Value::as_u64);
+            field("slot") == Some(slot.into()) && field("number") == Some(number.into())
+        });
+        match is_known {
+            true => Ok(Call { slot, number }),
+            false => Err(format!("no call {number} of slot {slot} is known here")),
+        }
+    }
+
+    /// All calls for help, each with those who have acknowledged it, and whether it is over. A call
+    /// that was cleared stays so, whatever was recorded before.
+    pub(super) fn emergencies(&mut self) -> Vec<Value> {
+        let mut answers: BTreeMap<(u8, u16, u32), BTreeSet<u16>> = BTreeMap::new();
+        for (kind, of) in [(0, DataType::ACKNOWLEDGEMENT), (1, DataType::CLEAR)] {
+            for entry in self.entries(Some(of)) {
+                let Some((_, body)) = self.body(&entry) else { continue };
+                let (Ok(Document::Acknowledgement(call)) | Ok(Document::Clear(call))) =
+                    decode(of, &body)
+                else {
+                    continue;
+                };
+                let who = answers.entry((kind, call.slot, call.number)).or_default();
+                who.insert(entry.origin.number());
+            }
+        }
+        let mut calls = vec![];
+        for entry in self.entries(Some(DataType::EMERGENCY)) {
+            let Some((time, body)) = self.body(&entry) else { continue };
+            let Ok(document) = decode(DataType::EMERGENCY, &body) else { continue };
+            let Document::Emergency(ref call) = document else { continue };
+            let slot = entry.origin.number();
+            let by = |kind: u8| {
+                let who = answers.get(&(kind, slot, call.number)).into_iter().flatten();
+                Value::Array(who.map(|slot| u64::from(*slot).into()).collect())
+            };
+            let is_over = answers.contains_key(&(1, slot, call.number));
+            let Value::Map(mut fields) = map(vec![
+                ("slot", u64::from(slot).into()),
+                ("name", self.name(entry.origin)),
+                ("timeMs", time.unwrap_or(0).into()),
+                ("isOver", Value::Bool(is_over)),
+                ("acknowledgedBy", by(0)),
+                ("clearedBy", by(1)),
+            ]) else {
+                continue;
+            };
+            if let Value::Map(own) = to_value(&document) {
+                fields.extend(own);
+            }
+            calls.push(Value::Map(fields));
+        }
+        calls
+    }
+}
+
+fn data_type(asked: &Value) -> Result<DataType, String> {
+    let name = asked.field("type").and_then(Value::as_text).unwrap_or_default();
+    name.parse::<DataType>().map_err(|error| error.to_string())
+}

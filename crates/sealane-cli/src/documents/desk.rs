@@ -1,0 +1,267 @@
+//! The thread that holds documents: what it takes, tells neighbours and answers.
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::Duration;
+
+use sealane::Value;
+use sealane_codec::document::{decode, to_value};
+use sealane_document::agent::{Audience, Duty, GroupKeys, Neighbour};
+use sealane_document::{Agent, Cursor, Entry, stream_name};
+use sealane_frame::{FrameBuf, GroupTag};
+use sealane_group::{EpochSource, Member, Sender};
+use sealane_link::{LocalInput, Router};
+use sealane_mesh::{Output, Urgency};
+use sealane_message::DataType;
+use sealane_seal::policy::{Conditions, Policy};
+use sealane_seal::{Binding, Group, Slot};
+use tokio::sync::mpsc;
+
+use super::{Task, error, map, now_ms};
+use crate::Failure;
+
+/// How often it is looked whether the mesh has room for more.
+const TURN: Duration = Duration::from_millis(20);
+/// The time in front of the body of an urgent message: `spec/frame.md`.
+const URGENT_TIME_BYTES: usize = 8;
+/// Documents that wait for a program that is slow. What it misses it asks for.
+pub(super) const WATCHED_MAX: usize = 256;
+
+/// A member, as the origin of its own documents.
+pub(super) struct Own {
+    member: Member,
+    sender: Sender,
+    group: Group,
+    tag: GroupTag,
+    slot: Slot,
+    orders: Option<u64>,
+    policy: Policy,
+}
+
+impl Own {
+    pub(super) fn new(member: Member) -> Result<Own, Failure> {
+        let (sender, keys) = (member.sender()?, member.mesh_keys()?);
+        let (group, tag, slot) = (keys.group, keys.tag, keys.slot);
+        let policy = Policy::default();
+        Ok(Own { member, sender, group, tag, slot, orders: None, policy })
+    }
+}
+
+/// All that the thread holds.
+pub(super) struct Desk {
+    agent: Agent,
+    router: Router,
+    own: Option<Own>,
+    told: Option<[u8; 8]>,
+    watchers: Vec<mpsc::Sender<Value>>,
+    seen: Cursor,
+}
+
+impl Desk {
+    pub(super) fn new(agent: Agent, router: Router, own: Option<Own>) -> Desk {
+        let seen = agent.store().since(Cursor::START, usize::MAX).last().map(|last| last.at);
+        let seen = seen.unwrap_or(Cursor::START);
+        Desk { agent, router, own, told: None, watchers: vec![], seen }
+    }
+
+    /// Works until nothing follows.
+    pub(super) fn run(mut self, waiting: &Receiver<Task>) {
+        loop {
+            match waiting.recv_timeout(TURN) {
+                Ok(Task::End) | Err(RecvTimeoutError::Disconnected) => return,
+                Ok(task) => self.take(task),
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            self.tell();
+        }
+    }
+
+    fn take(&mut self, task: Task) {
+        match task {
+            Task::Heard(Output::Digest { by, digest }) => self.agent.hear_digest(by, digest),
+            Task::Heard(Output::Documents { by, tag, message }) => {
+                let by = Neighbour { slot: by, tag };
+                if let Err(error) = self.agent.hear(by, &message) {
+                    eprintln!("sealane: documents: {error}");
+                }
+            }
+            Task::Heard(_) | Task::End => {}
+            Task::Ask { asked, answer } => {
+                let said = self.answer(&asked).unwrap_or_else(error);
+                // Who has gone away reads nothing.
+                let _ = answer.send(said);
+            }
+            Task::Watch(watcher) => self.watchers.push(watcher),
+            Task::Follow => {
+                if let Err(error) = self.follow() {
+                    eprintln!("sealane: documents: {error}; they go on as they were");
+                }
+            }
+        }
+        self.obey();
+        self.show_new();
+    }
+
+    /// Goes on with what is known of the group now.
+    pub(super) fn follow(&mut self) -> Result<(), Failure> {
+        let Some(own) = &mut self.own else { return Ok(()) };
+        own.member.reload()?;
+        if own.orders == Some(own.member.orders()) {
+            return Ok(());
+        }
+        own.sender.follow()?;
+        let rekeyed = own.member.mesh_rekeyed()?;
+        own.slot = own.member.slot();
+        let keys = GroupKeys {
+            group: own.group,
+            tag: own.tag,
+            own: own.slot,
+            epochs: rekeyed.epochs,
+            terms: rekeyed.members.iter().map(|member| member.term).collect(),
+        };
+        self.agent.set_group(keys)?;
+        own.orders = Some(own.member.orders());
+        Ok(())
+    }
+
+    /// Does what the origin on this machine has to.
+    fn obey(&mut self) {
+        while let Some(duty) = self.agent.next_duty() {
+            let done = match duty {
+                Duty::GoOn { counter, .. } => self.go_on(counter),
+                Duty::Reseal { group, entry } => self.reseal(group, &entry),
+            };
+            if let Err(error) = done {
+                eprintln!("sealane: documents: {error}");
+            }
+        }
+    }
+
+    fn go_on(&mut self, counter: u64) -> Result<(), String> {
+        let Some(own) = &mut self.own else { return Ok(()) };
+        let next = own.sender.next_counter().map_err(|error| error.to_string())?;
+        match (counter + 1).checked_sub(next) {
+            None | Some(0) => Ok(()),
+            Some(skipped) => own.sender.skip(skipped).map_err(|error| error.to_string()),
+        }
+    }
+
+    fn reseal(&mut self, group: GroupTag, entry: &Entry) -> Result<(), String> {
+        let body = self.agent.body(group, entry).map_err(|error| error.to_string())?;
+        self.seal(entry.data_type, &body)?;
+        self.agent.resealed(group, entry).map_err(|error| error.to_string())
+    }
+
+    /// Tells neighbours as much as the mesh has room for.
+    fn tell(&mut self) {
+        let digest = Some(self.agent.digest());
+        if self.told != digest && self.router.push(LocalInput::Digest(digest)).is_ok() {
+            self.told = digest;
+        }
+        while self.router.has_documents_room() {
+            let Some(telling) = self.agent.next_telling() else { return };
+            let to = match telling.to {
+                Audience::One(slot) => sealane_mesh::Audience::One(slot),
+                Audience::All { but } => sealane_mesh::Audience::All { but },
+            };
+            let urgency = if telling.is_urgent { Urgency::Urgent } else { Urgency::Normal };
+            // What is lost is asked for again.
+            let message = telling.message;
+            let _ = self.router.push(LocalInput::Documents { to, urgency, message });
+        }
+    }
+
+    /// Gives those who watch what is new.
+    fn show_new(&mut self) {
+        let new = self.agent.store().since(self.seen, WATCHED_MAX);
+        let Some(last) = new.last() else { return };
+        self.seen = last.at;
+        for fresh in new {
+            if let Some(shown) = self.shown(&fresh.entry) {
+                self.watchers.retain(|watcher| {
+                    let sent = watcher.try_send(shown.clone());
+                    !matches!(sent, Err(mpsc::error::TrySendError::Closed(_)))
+                });
+            }
+        }
+    }
+
+    /// All that is kept, of one type or of all.
+    pub(super) fn entries(&self, of: Option<DataType>) -> Vec<Entry> {
+        let Some(own) = &self.own else { return vec![] };
+        let registers = self.agent.store().registers(own.tag).into_iter();
+        let all = registers.flat_map(|registers| registers.iter());
+        all.filter(|entry| of.is_none_or(|of| entry.data_type == of)).cloned().collect()
+    }
+
+    /// The body of a document without the time of an urgent one, and that time.
+    pub(super) fn body(&mut self, entry: &Entry) -> Option<(Option<u64>, Vec<u8>)> {
+        let tag = self.own.as_ref()?.tag;
+        let mut body = self.agent.body(tag, entry).ok()?;
+        if !entry.data_type.is_urgent() {
+            return Some((None, body));
+        }
+        let time = u64::from_le_bytes(*body.first_chunk::<URGENT_TIME_BYTES>()?);
+        body.drain(..URGENT_TIME_BYTES);
+        Some((Some(time), body))
+    }
+
+    /// A document as programs and people are shown it.
+    pub(super) fn shown(&mut self, entry: &Entry) -> Option<Value> {
+        let (time, body) = self.body(entry)?;
+        let value = match decode(entry.data_type, &body) {
+            Ok(document) => to_value(&document),
+            Err(_) => match String::from_utf8(body) {
+                Ok(text) => Value::Text(text),
+                Err(bytes) => Value::Bytes(bytes.into_bytes()),
+            },
+        };
+        let time = time.or_else(|| value.field("timeMs").and_then(Value::as_u64));
+        let mut fields = vec![
+            ("slot", Value::from(u64::from(entry.origin.number()))),
+            ("name", self.name(entry.origin)),
+            ("type", entry.data_type.to_string().into()),
+            ("epoch", entry.stamp.epoch.0.into()),
+            ("counter", entry.stamp.counter.into()),
+        ];
+        fields.extend(time.map(|time| ("timeMs", time.into())));
+        fields.push(("value", value));
+        Some(map(fields))
+    }
+
+    pub(super) fn name(&self, slot: Slot) -> Value {
+        let own = self.own.as_ref();
+        let name = own.and_then(|own| own.member.name_of(slot, own.member.epochs().newest()));
+        name.map_or(Value::Null, Value::from)
+    }
+
+    /// The member's own slot.
+    pub(super) fn own_slot(&self) -> Option<Slot> {
+        self.own.as_ref().map(|own| own.slot)
+    }
+
+    /// Writes an own document; an urgent one begins with the time.
+    pub(super) fn write(&mut self, data_type: DataType, body: &[u8]) -> Result<(), String> {
+        match data_type.is_urgent() {
+            true => self.seal(data_type, &[&now_ms().to_le_bytes()[..], body].concat()),
+            false => self.seal(data_type, body),
+        }
+    }
+
+    fn seal(&mut self, data_type: DataType, body: &[u8]) -> Result<(), String> {
+        let own = self.own.as_mut().ok_or("this machine has no keys")?;
+        let decision = own.policy.decide(data_type, &Conditions::default());
+        let class = own.policy.class_in(&own.group, data_type, &decision);
+        let class = class.map_err(|error| error.to_string())?;
+        let mut fields = own.sender.fields(class, data_type.number());
+        fields.codec = 0;
+        let binding = Binding::stream(&stream_name(own.tag, data_type));
+        let mut buf = FrameBuf::new();
+        let frame = own.sender.seal(&fields, &binding, body, &mut buf);
+        let frame = frame.map_err(|error| error.to_string())?;
+        let taken = self.agent.write(frame, fields.source).map_err(|error| error.to_string())?;
+        match taken.is_news() {
+            true => Ok(()),
+            false => Err(format!("it was not kept: {taken:?}")),
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! Documents over a relay that holds no key of them: written at one end, read at the other, there
+//! after a kill, and in no file of the relay.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
+use std::time::{Duration, Instant};
+
+use sealane::Value;
+
+use super::field::Field;
+use crate::cli::home::number;
+use crate::cli::json;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+const BASE: usize = 0;
+const RELAY: usize = 1;
+const CAR: usize = 2;
+
+/// What a verb prints on a machine: a value a line.
+fn values(field: &Field, machine: usize, words: &[&str]) -> Vec<Value> {
+    let file = field.path(&format!("{}.toml", ["base", "relay", "car"][machine]));
+    let mut command = field.command(machine);
+    command.arg("--json").args(&words[..2]).arg(file).args(&words[2..]);
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{words:?}: {said}");
+    String::from_utf8(output.stdout).unwrap().lines().map(json).collect()
+}
+
+/// What it prints once that is so.
+fn once(
+    field: &Field,
+    machine: usize,
+    words: &[&str],
+    is_so: impl Fn(&[Value]) -> bool,
+) -> Vec<Value> {
+    let begun = Instant::now();
+    loop {
+        let all = values(field, machine, words);
+        if is_so(&all) {
+            return all;
+        }
+        assert!(begun.elapsed() < PATIENCE, "{words:?}: {all:?}");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+fn numbers(of: &Value, key: &str) -> Vec<u64> {
+    match of.field(key) {
+        Some(Value::Array(all)) => all.iter().filter_map(Value::as_u64).collect(),
+        _ => vec![],
+    }
+}
+
+fn page() -> String {
+    let mut stream = TcpStream::connect("127.0.0.1:9088").unwrap();
+    stream.write_all(b"GET / HTTP/1.1\r\nHost: 127.0.0.1:9088\r\n\r\n").unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    text
+}
+
+fn hold(who: &str, links: &str) -> String {
+    let socket = match who {
+        "relay" => String::new(),
+        who => format!("socket = \"{who}.sock\"\n"),
+    };
+    format!("{links}[documents]\nstore = \"{who}.documents\"\n{socket}")
+}
+
+#[test]
+fn documents_and_calls_for_help_cross_a_relay_that_cannot_read_them() {
+    let _turn = crate::TURN.blocking_lock();
+    let field = Field::new(&["base", "relay", "car"], &[(BASE, RELAY), (RELAY, CAR)]);
+    field.end("base", "10.9.0.1", &hold("base", &field.links(BASE, &["udp"])));
+    field.relay("relay", &hold("relay", &field.links(RELAY, &["udp", "udp"])));
+    field.end("car", "10.9.0.2", &hold("car", &field.links(CAR, &["udp"])));
+    let base = field.start(BASE);
+    let others = [field.start(RELAY), field.start_with(CAR, &["--view", "127.0.0.1:9088"])];
+
+    let place = r#"{"latitude":52.5,"longitude":13.4}"#;
+    values(&field, BASE, &["doc", "set", "location", place]);
+    values(&field, BASE, &["doc", "add", "1", "5"]);
+    values(&field, BASE, &["doc", "add", "1", "7"]);
+    values(&field, BASE, &["doc", "set", "72", "the first sample"]);
+    let seen = once(&field, CAR, &["doc", "get", "location"], |all| all.len() == 1);
+    let value = seen[0].field("value").unwrap();
+    assert_eq!(value.field("latitude"), Some(&Value::F64(52.5)), "{value:?}");
+    once(&field, CAR, &["doc", "get", "counter"], |all| {
+        let counters = all.first().and_then(|one| one.field("value")?.field("counters"));
+        counters.is_some_and(|counters| number(counters, "1") == 12)
+    });
+
+    let raised =
+        values(&field, BASE, &["emergency", "raise", "--kind", "medical", "--text", "fell"]);
+    let call = number(&raised[0], "number").to_string();
+    once(&field, CAR, &["emergency", "ls"], |all| all.len() == 1);
+    values(&field, CAR, &["emergency", "ack", "0", &call]);
+    once(&field, BASE, &["emergency", "ls"], |all| numbers(&all[0], "acknowledgedBy") == [1]);
+    let shown = field.on(CAR, page);
+    for word in ["base", "calls for help", "medical", "fell", "52.50000, 13.40000"] {
+        assert!(shown.contains(word), "{word} in {shown}");
+    }
+    values(&field, CAR, &["emergency", "clear", "0", &call]);
+    once(&field, BASE, &["emergency", "ls"], |all| {
+        all[0].field("isOver") == Some(&Value::Bool(true))
+    });
+
+    for private in ["base.sock", "car.documents", "relay.documents"] {
+        let mode = std::fs::metadata(field.path(private)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o077, 0, "{private}");
+    }
+    base.kill();
+    let base = field.start(BASE);
+    assert_eq!(values(&field, BASE, &["doc", "get", "location"]).len(), 1, "it was kept");
+    values(&field, BASE, &["doc", "set", "72", "the second sample"]);
+    once(&field, CAR, &["doc", "get", "72"], |all| all.len() == 2);
+    drop((base, others));
+    let mut kept = vec![];
+    for suffix in ["", "-wal"] {
+        kept.extend(
+            std::fs::read(field.path(&format!("relay.documents{suffix}"))).unwrap_or_default(),
+        );
+    }
+    for body in [&b"the first sample"[..], b"the second sample", b"fell"] {
+        assert!(!kept.windows(body.len()).any(|part| part == body), "a body in the relay's files");
+    }
+    assert!(kept.windows(4).any(|part| part == b"SLDO") && kept.len() > 4096, "it kept frames");
+}

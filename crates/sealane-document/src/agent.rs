@@ -1,0 +1,441 @@
+//! A machine's part in the exchange: what it takes, what it tells its neighbours and what it hands
+//! on.
+
+mod open;
+mod outbox;
+mod peer;
+
+use std::collections::{BTreeMap, VecDeque};
+
+use sealane_frame::{GroupTag, PeerTag};
+use sealane_seal::policy::Policy;
+use sealane_seal::{Epoch, Epochs, Group, Opener, Slot, Term};
+
+use crate::entry::{Entry, Mark};
+use crate::exchange::{self, Message};
+use crate::registers::{Registers, Taken};
+use crate::shelf::{Cursor, Keeper, RegisterName};
+use crate::store::Brought;
+use crate::{Store, StoreError};
+use open::Reader;
+use outbox::Outbox;
+use peer::Peer;
+
+/// A neighbour in the mesh.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Neighbour {
+    /// Its slot in the mesh's group.
+    pub slot: Slot,
+    /// Its address.
+    pub tag: PeerTag,
+}
+
+/// Which neighbours a message is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Audience {
+    /// One.
+    One(Slot),
+    /// All, or all but the one that has brought what the message is about.
+    All {
+        /// That one.
+        but: Option<Slot>,
+    },
+}
+
+/// A message for neighbours.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Telling {
+    /// For whom.
+    pub to: Audience,
+    /// Whether frames of urgent types are in it.
+    pub is_urgent: bool,
+    /// The message.
+    pub message: Vec<u8>,
+}
+
+/// What a member holds of a group.
+pub struct GroupKeys {
+    /// The group.
+    pub group: Group,
+    /// Its tag.
+    pub tag: GroupTag,
+    /// The member's own slot.
+    pub own: Slot,
+    /// The secrets that are held.
+    pub epochs: Epochs,
+    /// Who had which slot when.
+    pub terms: Vec<Term>,
+}
+
+/// What the origin on this machine has to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Duty {
+    /// Go on sealing behind this counter: an own frame has it that was sealed before the state was
+    /// lost.
+    GoOn {
+        /// The group.
+        group: GroupTag,
+        /// The counter.
+        counter: u64,
+    },
+    /// Seal an own frame again in the newest epoch.
+    Reseal {
+        /// The group.
+        group: GroupTag,
+        /// The frame as it was sealed.
+        entry: Entry,
+    },
+}
+
+/// What was counted since the start. What is refused is counted by its reason.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct AgentCounters {
+    /// Frames that were taken as news.
+    pub taken: u64,
+    /// Frames that came again.
+    pub repeats: u64,
+    /// Frames whose seal was tried: each frame once.
+    pub opened: u64,
+    /// Frames that were handed on.
+    pub given: u64,
+    /// Messages for neighbours.
+    pub messages: u64,
+    /// Refused: messages that cannot be read.
+    pub malformed: u64,
+    /// Refused: of a group whose keys are not here.
+    pub strange_group: u64,
+    /// Refused: sealed in an epoch that is not known yet.
+    pub unknown_epoch: u64,
+    /// Refused: sealed by who is no member, or was none then.
+    pub no_member: u64,
+    /// Refused: sealed in an epoch that is over, by a class that a removed member could write.
+    pub stale_epoch: u64,
+    /// Refused: of a class below the floor of its type.
+    pub below_floor: u64,
+    /// Refused: a seal that does not open.
+    pub forged: u64,
+    /// Refused: a header that no document has.
+    pub no_document: u64,
+    /// Refused: a body that is out of its form or range.
+    pub malformed_body: u64,
+    /// Refused: an own frame too far ahead of the own counter.
+    pub too_far_ahead: u64,
+    /// Refused: there was no room to remember what to tell.
+    pub no_room: u64,
+}
+
+/// A machine's documents: its store, its keys if it has any, and what it knows of its neighbours.
+pub struct Agent {
+    own: Slot,
+    store: Store,
+    policy: Policy,
+    readers: BTreeMap<GroupTag, Reader>,
+    peers: BTreeMap<Slot, Peer>,
+    outbox: Outbox,
+    duties: VecDeque<Duty>,
+    /// Frames that were refused for good, so that no signature is verified twice.
+    refused: VecDeque<Mark>,
+    digest: Option<[u8; 8]>,
+    counters: AgentCounters,
+}
+
+/// Frames that are remembered as refused.
+const REFUSED_MAX: usize = 1024;
+/// Neighbours of which something is remembered.
+const PEERS_MAX: usize = 128;
+/// The group tag of an overview of one that holds nothing at all.
+const NO_GROUP: GroupTag = GroupTag::from_bytes([0; 4]);
+
+impl Agent {
+    /// An agent of the machine with that slot in the mesh. Messages have `message_bytes` where they
+    /// can.
+    pub fn new(own: Slot, store: Store, message_bytes: usize) -> Self {
+        Self {
+            own,
+            store,
+            policy: Policy::default(),
+            readers: BTreeMap::new(),
+            peers: BTreeMap::new(),
+            outbox: Outbox::new(message_bytes),
+            duties: VecDeque::new(),
+            refused: VecDeque::new(),
+            digest: None,
+            counters: AgentCounters::default(),
+        }
+    }
+
+    /// Judges frames by these floors.
+    pub fn set_policy(&mut self, policy: Policy) {
+        self.policy = policy;
+    }
+
+    /// Takes over what a member holds of a group now: at the start, and when orders have changed it.
+    /// What members sealed that are members no longer is forgotten, and the own registers are to be
+    /// sealed anew.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`], [`sealane_seal::Error`] as a fault of the store.
+    pub fn set_group(&mut self, keys: GroupKeys) -> Result<(), StoreError> {
+        let (group, newest) = (keys.tag, keys.epochs.newest());
+        let reader = Reader::new(keys).map_err(|cause| StoreError::Failed(cause.to_string()))?;
+        self.store.set_epoch(group, newest);
+        let held = self.store.registers(group).into_iter().flat_map(Registers::iter);
+        let gone: Vec<Mark> = held.filter(|entry| !reader.keeps(entry)).map(Entry::mark).collect();
+        self.store.drop_all(group, &gone)?;
+        let ours = self.store.registers(group).into_iter().flat_map(Registers::iter);
+        let again = ours.filter(|entry| reader.is_to_reseal(entry)).cloned();
+        self.duties.extend(again.map(|entry| Duty::Reseal { group, entry }));
+        self.readers.insert(group, reader);
+        self.refused.clear();
+        self.digest = None;
+        Ok(())
+    }
+
+    /// Keeps a frame that was sealed on this machine, and hands it to all neighbours.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub fn write(&mut self, frame: &[u8], own: PeerTag) -> Result<Taken, StoreError> {
+        let taken = self.store.take(frame, own)?;
+        if let Some(Ok(at)) = taken.is_news().then(|| self.store.place_of(frame)) {
+            self.news(at, None);
+        }
+        Ok(taken)
+    }
+
+    /// An own frame was sealed anew, and the new one is kept: the old one leaves.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub fn resealed(&mut self, group: GroupTag, entry: &Entry) -> Result<(), StoreError> {
+        self.digest = None;
+        self.store.drop_all(group, &[entry.mark()])
+    }
+
+    /// The body of an own frame, to be sealed anew.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Failed`] where it does not open.
+    pub fn body(&mut self, group: GroupTag, entry: &Entry) -> Result<Vec<u8>, StoreError> {
+        let reader = self.readers.get_mut(&group);
+        let reader = reader.ok_or_else(|| StoreError::Failed("no keys of the group".to_owned()))?;
+        reader.body(entry).map_err(|cause| StoreError::Failed(cause.to_string()))
+    }
+
+    /// What a neighbour's hello says that it holds.
+    pub fn hear_digest(&mut self, by: Slot, digest: [u8; 8]) {
+        let ours = self.digest();
+        let is_first = self.own < by;
+        if self.peers.len() >= PEERS_MAX && !self.peers.contains_key(&by) {
+            self.peers.pop_first();
+        }
+        let peer = self.peers.entry(by).or_default();
+        if !peer.is_due(ours, digest, is_first) {
+            return;
+        }
+        let mut groups: Vec<GroupTag> = self.store.groups().collect();
+        if groups.is_empty() {
+            groups.push(NO_GROUP);
+        }
+        let none = Registers::new();
+        for group in groups {
+            let registers = self.store.registers(group).unwrap_or(&none);
+            for part in exchange::overview(registers, self.outbox.message_bytes()) {
+                self.outbox.tell(by, group, part);
+            }
+        }
+    }
+
+    /// Takes a message of a neighbour.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] of the own store. What is wrong with the message is counted.
+    pub fn hear(&mut self, by: Neighbour, message: &[u8]) -> Result<(), StoreError> {
+        let Some((group, rest)) = message.split_first_chunk() else {
+            self.counters.malformed += 1;
+            return Ok(());
+        };
+        let group = GroupTag::from_bytes(*group);
+        match exchange::sort_of(rest) {
+            Some(Message::Overview) => self.hear_overview(by, group, rest),
+            Some(Message::Inventory { is_opened }) => {
+                self.hear_inventory(by, group, rest, is_opened);
+            }
+            Some(Message::Frames) => return self.hear_frames(by, rest),
+            None => self.counters.malformed += 1,
+        }
+        Ok(())
+    }
+
+    fn hear_overview(&mut self, by: Neighbour, group: GroupTag, overview: &[u8]) {
+        let groups: Vec<GroupTag> = match group {
+            NO_GROUP => self.store.groups().collect(),
+            group => vec![group],
+        };
+        let none = Registers::new();
+        for group in groups {
+            let registers = self.store.registers(group).unwrap_or(&none);
+            let Ok(differing) = exchange::differing(registers, overview) else {
+                self.counters.malformed += 1;
+                return;
+            };
+            self.tell_inventory(by.slot, group, &differing);
+        }
+    }
+
+    fn tell_inventory(&mut self, to: Slot, group: GroupTag, origins: &[Slot]) {
+        let none = Registers::new();
+        let registers = self.store.registers(group).unwrap_or(&none);
+        let is_opened = self.store.keeper() == Keeper::Member && self.readers.contains_key(&group);
+        let most = self.outbox.message_bytes();
+        for part in exchange::inventory(registers, origins, most) {
+            self.outbox.tell(to, group, exchange::as_seen(part, is_opened));
+        }
+    }
+
+    /// Hands on what a neighbour lacks, and asks for what it has.
+    fn hear_inventory(&mut self, by: Neighbour, group: GroupTag, theirs: &[u8], is_opened: bool) {
+        let none = Registers::new();
+        let registers = self.store.registers(group).unwrap_or(&none);
+        let (lacks, shown) = match (exchange::lacks(registers, theirs), exchange::shown(theirs)) {
+            (Ok(lacks), Ok(shown)) => (lacks, shown),
+            _ => {
+                self.counters.malformed += 1;
+                return;
+            }
+        };
+        let mut giving: Vec<Mark> = lacks.into_iter().map(Entry::mark).collect();
+        let origins = exchange::origins_of(&shown);
+        // Who has opened what it holds can tell which of several is true, and who has not keeps
+        // what somebody else has opened.
+        for origin in &origins {
+            let beside = self.store.beside(group, *origin);
+            let lacking = beside.filter(|entry| !exchange::is_shown(&shown, entry));
+            giving.extend(
+                lacking
+                    .filter(|entry| is_opened || self.store.is_vouched(group, entry.mark()))
+                    .map(Entry::mark),
+            );
+        }
+        let wanted = exchange::wanted(registers, &shown);
+        let own = self.readers.get(&group);
+        let wanted: Vec<Slot> = wanted
+            .into_iter()
+            .filter(|one| own.is_none_or(|reader| !reader.has_refused(one)))
+            .map(|one| one.origin)
+            .collect();
+        if is_opened {
+            for one in &shown {
+                let name = RegisterName { group, origin: one.origin, data_type: one.data_type };
+                self.store.vouch(name, &one.stamps, by.tag);
+            }
+        }
+        let peer = self.peers.entry(by.slot).or_default();
+        giving.retain(|mark| peer.may_give(*mark));
+        for mark in giving {
+            if let Some(at) = self.store.place(group, mark) {
+                self.outbox.give(at, Audience::One(by.slot), self.store.is_urgent(at));
+            }
+        }
+        let mut wanted = wanted;
+        wanted.dedup();
+        if !wanted.is_empty() {
+            self.tell_inventory(by.slot, group, &wanted);
+        }
+    }
+
+    fn hear_frames(&mut self, by: Neighbour, message: &[u8]) -> Result<(), StoreError> {
+        let Ok(frames) = exchange::read_frames(message) else {
+            self.counters.malformed += 1;
+            return Ok(());
+        };
+        let mut admitted = vec![];
+        for frame in &frames {
+            match self.admit(frame) {
+                Ok(true) => admitted.push(Brought { frame, from: by.tag }),
+                Ok(false) => self.hear_again(frame),
+                Err(refusal) => self.refuse(refusal, frame),
+            }
+        }
+        if admitted.is_empty() {
+            return Ok(());
+        }
+        let taken = self.store.take_all(&admitted)?;
+        for (one, taken) in admitted.iter().zip(taken) {
+            if !taken.is_ok_and(Taken::is_news) {
+                continue;
+            }
+            self.counters.taken += 1;
+            if let Ok(at) = self.store.place_of(one.frame) {
+                self.news(at, Some(by.slot));
+            }
+        }
+        Ok(())
+    }
+
+    /// A frame came that is here: who brought it, and who heard it, need not be given it.
+    fn hear_again(&mut self, frame: &[u8]) {
+        self.counters.repeats += 1;
+        if let Ok(at) = self.store.place_of(frame) {
+            self.outbox.heard(at);
+        }
+    }
+
+    fn news(&mut self, at: Cursor, by: Option<Slot>) {
+        self.digest = None;
+        self.outbox.give(at, Audience::All { but: by }, self.store.is_urgent(at));
+    }
+
+    /// What hellos say: a hash of all that is held.
+    pub fn digest(&mut self) -> [u8; 8] {
+        let store = &self.store;
+        *self.digest.get_or_insert_with(|| exchange::digest_of(store))
+    }
+
+    /// The next message for neighbours; to be called while the link has room.
+    pub fn next_telling(&mut self) -> Option<Telling> {
+        let (telling, given) = self.outbox.next(&self.store)?;
+        self.counters.messages += 1;
+        self.counters.given += given as u64;
+        Some(telling)
+    }
+
+    /// What the origin on this machine has to do.
+    pub fn next_duty(&mut self) -> Option<Duty> {
+        self.duties.pop_front()
+    }
+
+    /// What is kept.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// What was counted.
+    pub fn counters(&self) -> AgentCounters {
+        AgentCounters { no_room: self.outbox.dropped(), ..self.counters }
+    }
+
+    /// The newest epoch of a group whose keys are here.
+    pub fn newest(&self, group: GroupTag) -> Option<Epoch> {
+        self.readers.get(&group).map(Reader::newest)
+    }
+}
+
+impl std::fmt::Debug for Agent {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Agent").field("own", &self.own).finish_non_exhaustive()
+    }
+}
+
+/// An opener of all epochs that are held, which also opens what its own member has sealed.
+fn opener(group: Group, epochs: Epochs, terms: &[Term]) -> Result<Opener, sealane_seal::Error> {
+    let mut opener = Opener::new(group, None, epochs)?;
+    opener.set_terms(terms.iter().copied())?;
+    Ok(opener)
+}

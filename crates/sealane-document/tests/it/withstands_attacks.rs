@@ -1,0 +1,298 @@
+//! Whoever attacks, nothing is accepted, and each attack is counted by its name.
+
+use sealane_document::agent::{AgentCounters, Duty, Neighbour};
+use sealane_document::{Agent, Cursor, Keeper, Quota, Store};
+use sealane_frame::{FrameBuf, HeaderFields, seal_frame};
+use sealane_seal::{Binding, Class, Epoch, Sealer, Slot};
+
+use crate::field::net::{Random, Team, class_of, seal};
+use crate::team::{GROUP, peer};
+
+const BODY: &[u8] = &[0, 1, 0, 0, 0, 0, 0, 1, 2, 3, 0, 1, 2, 3, 0];
+
+struct Victim {
+    agent: Agent,
+    team: Team,
+}
+
+impl Victim {
+    fn new() -> Self {
+        Self::with(Store::in_memory(Keeper::Member, Quota::default()).unwrap(), vec![])
+    }
+
+    fn with(store: Store, removed: Vec<Vec<u16>>) -> Self {
+        let team = Team { members: 20, removed };
+        let mut agent = Agent::new(Slot::new(0).unwrap(), store, 400);
+        agent.set_group(team.keys(0, Epoch(team.removed.len() as u64))).unwrap();
+        Self { agent, team }
+    }
+
+    fn sealer(&self, slot: u16, epoch: u64) -> Sealer {
+        self.team.sealer(slot, Epoch(epoch), 77 + u64::from(slot))
+    }
+
+    /// A neighbour hands frames on; gives how many were taken as news.
+    fn hear(&mut self, frames: &[&[u8]]) -> u64 {
+        let before = self.counters().taken;
+        let mut message = vec![0, 0, 0, 0, 4];
+        for frame in frames {
+            let frame = &frame[frame.len().min(17)..];
+            match frame.len() {
+                short @ 0..0x80 => message.push(short as u8),
+                long => message.extend([(long & 0x7f | 0x80) as u8, (long >> 7) as u8]),
+            }
+            message.extend(frame);
+        }
+        let by = Neighbour { slot: Slot::new(9).unwrap(), tag: peer(9) };
+        self.agent.hear(by, &message).unwrap();
+        self.counters().taken - before
+    }
+
+    fn counters(&self) -> AgentCounters {
+        self.agent.counters()
+    }
+}
+
+fn as_class(sealer: &mut Sealer, slot: u16, data_type: u16, class: Class, body: &[u8]) -> Vec<u8> {
+    let binding = Binding::stream(&format!("mesh/{GROUP}/{data_type}"));
+    let fields = HeaderFields { class, ..HeaderFields::new(GROUP, peer(slot), data_type) };
+    seal_frame(sealer, &fields, &binding, body, &mut FrameBuf::new()).unwrap().to_vec()
+}
+
+#[test]
+fn a_marker_that_is_stripped_is_no_document() {
+    let mut victim = Victim::new();
+    let mut plain = seal(&mut victim.sealer(3, 0), 3, 4, BODY);
+    plain.truncate(64);
+    plain.extend(BODY);
+    assert_eq!(victim.hear(&[&plain]), 0);
+    assert_eq!(victim.counters().no_document, 1);
+}
+
+#[test]
+fn a_class_that_is_rewritten_does_not_open() {
+    let mut victim = Victim::new();
+    let frame = seal(&mut victim.sealer(3, 0), 3, 4, BODY);
+    for flags in 0..=255 {
+        let mut other = frame.clone();
+        if other[19] != flags {
+            other[19] = flags;
+            assert_eq!(victim.hear(&[&other]), 0, "{flags:x}");
+        }
+    }
+    assert_eq!(victim.hear(&[&frame]), 1, "the true one still does");
+}
+
+#[test]
+fn an_epoch_that_is_over_is_not_written_in() {
+    let mut victim =
+        Victim::with(Store::in_memory(Keeper::Member, Quota::default()).unwrap(), vec![vec![5]]);
+    // The removed member has the old secret, and writes in the name of another one.
+    let frame = seal(&mut victim.sealer(3, 0), 3, 4, BODY);
+    assert_eq!(victim.hear(&[&frame]), 0);
+    assert_eq!(victim.counters().stale_epoch, 1);
+    // What is signed nobody else could have written.
+    let signed = seal(&mut victim.sealer(3, 0), 3, 7, &[0; 14]);
+    assert_eq!(victim.hear(&[&signed]), 1);
+}
+
+#[test]
+fn no_byte_of_a_frame_can_be_changed() {
+    let mut victim = Victim::new();
+    let frame = seal(&mut victim.sealer(3, 0), 3, 4, BODY);
+    for at in 17..frame.len() {
+        for bit in 0..8 {
+            let mut other = frame.clone();
+            other[at] ^= 1 << bit;
+            assert_eq!(victim.hear(&[&other]), 0, "bit {bit} of byte {at}");
+        }
+    }
+    assert!(victim.counters().forged > 100 && victim.agent.store().is_empty());
+}
+
+#[test]
+fn what_is_replayed_is_no_news_in_this_epoch_the_next_or_after_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("documents.db");
+    let open = || Store::open(&path, Keeper::Member, Quota::default()).unwrap();
+    let mut victim = Victim::with(open(), vec![]);
+    let mut origin = victim.sealer(3, 0);
+    let old = seal(&mut origin, 3, 7, &[0; 14]);
+    let new = seal(&mut origin, 3, 7, &[1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0]);
+    assert_eq!(victim.hear(&[&old, &new]), 2);
+    assert_eq!(victim.hear(&[&old, &new]), 0);
+    let mut next = Victim { team: Team { members: 20, removed: vec![vec![5]] }, ..victim };
+    next.agent.set_group(next.team.keys(0, Epoch(1))).unwrap();
+    assert_eq!(next.hear(&[&old, &new]), 0);
+    drop(next);
+    let mut again = Victim::with(open(), vec![vec![5]]);
+    assert_eq!(again.hear(&[&old, &new]), 0);
+    assert_eq!(again.agent.store().len(), 1);
+}
+
+#[test]
+fn a_reflected_frame_is_no_news_and_one_of_a_lost_state_is_gone_behind() {
+    let mut victim = Victim::new();
+    let mut own = victim.sealer(0, 0);
+    let frame = seal(&mut own, 0, 4, BODY);
+    victim.agent.write(&frame, peer(0)).unwrap();
+    assert_eq!(victim.hear(&[&frame]), 0);
+    own.go_on_at(500);
+    let lost = seal(&mut own, 0, 4, BODY);
+    assert_eq!(victim.hear(&[&lost]), 1);
+    assert_eq!(victim.agent.next_duty(), Some(Duty::GoOn { group: GROUP, counter: 500 }));
+    own.go_on_at(501 + (1 << 20) + 1);
+    let far = seal(&mut own, 0, 4, BODY);
+    assert_eq!(victim.hear(&[&far]), 0);
+    assert_eq!(victim.counters().too_far_ahead, 1);
+}
+
+#[test]
+fn who_counts_for_another_cannot_sign_for_it_and_in_class_c_the_conflict_is_counted() {
+    let mut victim = Victim::new();
+    // Slot 5 knows the group's secret, and signs with the only key that it has.
+    let mut bad = victim.sealer(3, 0);
+    bad.set_signing_key(sealane_seal::SigningKey::from_seed(&[5; 32]).unwrap());
+    let lifted = as_class(&mut bad, 3, 1, Class::Signed, &[1, 99]);
+    assert_eq!(victim.hear(&[&lifted]), 0);
+    assert_eq!(victim.counters().forged, 1);
+    let true_one = seal(&mut victim.sealer(3, 0), 3, 1, &[1, 5]);
+    let mut bad = victim.team.sealer(3, Epoch(0), 666);
+    let other = seal(&mut bad, 3, 1, &[1, 99]);
+    victim.hear(&[&true_one, &other]);
+    assert_eq!(victim.agent.store().counters().conflicts, 1);
+}
+
+#[test]
+fn a_flood_of_reset_hops_is_one_frame() {
+    let mut victim = Victim::new();
+    let frame = seal(&mut victim.sealer(3, 0), 3, 4, BODY);
+    let mut relay = Store::in_memory(Keeper::Relay, Quota::default()).unwrap();
+    for hops in 0..=255 {
+        let mut other = frame.clone();
+        (other[0], other[16]) = (7, hops);
+        victim.hear(&[&other]);
+        relay.take(&other, peer(1)).ok();
+    }
+    assert_eq!((victim.counters().taken, victim.counters().opened), (1, 1));
+    assert!(relay.len() <= 1);
+}
+
+#[test]
+fn nobody_acknowledges_or_clears_for_another() {
+    let mut victim = Victim::new();
+    for data_type in [8, 9] {
+        let mut bad = victim.sealer(3, 0);
+        bad.set_signing_key(sealane_seal::SigningKey::from_seed(&[5; 32]).unwrap());
+        let signed = as_class(&mut bad, 3, data_type, Class::Signed, &[0; 14]);
+        let unsigned = as_class(&mut bad, 3, data_type, Class::Group, &[0; 14]);
+        let clear = as_class(&mut bad, 3, data_type, Class::Authenticated, &[0; 14]);
+        assert_eq!(victim.hear(&[&signed, &unsigned, &clear]), 0);
+    }
+    assert_eq!((victim.counters().forged, victim.counters().below_floor), (2, 4));
+}
+
+#[test]
+fn a_removed_member_is_shown_to_nobody() {
+    let mut victim = Victim::new();
+    let before = seal(&mut victim.sealer(5, 0), 5, 7, &[0; 14]);
+    assert_eq!(victim.hear(&[&before]), 1);
+    victim.team.removed.push(vec![5]);
+    victim.agent.set_group(victim.team.keys(0, Epoch(1))).unwrap();
+    assert!(victim.agent.store().is_empty(), "what it said before goes with it");
+    let after = seal(&mut victim.sealer(5, 0), 5, 7, &[1; 14]);
+    assert_eq!(victim.hear(&[&before, &after]), 0);
+    assert_eq!(victim.counters().no_member, 2);
+}
+
+#[test]
+fn parts_of_two_frames_make_no_third() {
+    let mut victim = Victim::new();
+    let mut origin = victim.sealer(3, 0);
+    let (one, other) = (seal(&mut origin, 3, 4, BODY), seal(&mut origin, 3, 4, &[9; 15]));
+    for at in 18..one.len() {
+        let mixed = [&one[..at], &other[at..]].concat();
+        assert!(mixed == one || mixed == other || victim.hear(&[&mixed]) == 0, "mixed at {at}");
+    }
+    // A message that ends within a frame is refused as a whole.
+    let by = Neighbour { slot: Slot::new(9).unwrap(), tag: peer(9) };
+    victim.agent.hear(by, &[0, 0, 0, 0, 4, 100, 1, 2, 3]).unwrap();
+    assert_eq!(victim.counters().malformed, 1);
+}
+
+#[test]
+fn clocks_decide_nothing_and_positions_that_cannot_be_are_refused() {
+    let mut victim = Victim::new();
+    let mut origin = victim.sealer(3, 0);
+    let mut future = BODY.to_vec();
+    future[1..7].fill(0xff);
+    let (ahead, behind) = (seal(&mut origin, 3, 4, &future), seal(&mut origin, 3, 4, BODY));
+    assert_eq!(victim.hear(&[&ahead, &behind]), 2);
+    let shown = victim.agent.store().since(Cursor::START, 9);
+    assert_eq!(shown.len(), 1, "the later message counts, whatever its clock said");
+    assert_eq!(shown[0].entry.stamp.counter, 1);
+    let mut nowhere = BODY.to_vec();
+    nowhere[7..15].fill(0x7f);
+    let nowhere = seal(&mut origin, 3, 4, &nowhere);
+    assert_eq!(victim.hear(&[&nowhere]), 0);
+    assert_eq!(victim.counters().malformed_body, 1);
+}
+
+#[test]
+fn a_relay_that_hands_out_old_registers_moves_nothing_back() {
+    let mut victim = Victim::new();
+    let mut origin = victim.sealer(3, 0);
+    let all: Vec<_> = (0..20).map(|_| seal(&mut origin, 3, 4, BODY)).collect();
+    assert_eq!(victim.hear(&[&all[19]]), 1);
+    for old in &all {
+        assert_eq!(victim.hear(&[old]), 0);
+    }
+    assert_eq!(victim.agent.store().since(Cursor::START, 9)[0].entry.stamp.counter, 19);
+    assert!(victim.agent.store().counters().older >= 19);
+}
+
+#[test]
+fn the_tests_seal_in_the_classes_that_the_policy_asks_for() {
+    let mut victim = Victim::new();
+    for (data_type, body) in [(1, &[1, 5][..]), (7, &[0; 14]), (72, &[1]), (4, BODY)] {
+        let frame = seal(&mut victim.sealer(3, 0), 3, data_type, body);
+        assert_eq!(victim.hear(&[&frame]), 1, "{data_type} in {:?}", class_of(data_type));
+    }
+}
+
+#[test]
+fn what_a_neighbour_makes_up_never_panics_and_stays_within_the_quotas() {
+    let quota = Quota { origin_bytes: 4_000, total_bytes: 20_000 };
+    let mut victim = Victim::with(Store::in_memory(Keeper::Member, quota).unwrap(), vec![vec![5]]);
+    let relay = Store::in_memory(Keeper::Relay, quota).unwrap();
+    let mut relay = Agent::new(Slot::new(1).unwrap(), relay, 200);
+    let mut random = Random(7);
+    let by = |slot: u64| Neighbour { slot: Slot::new(slot as u16 % 20).unwrap(), tag: peer(9) };
+    let mut messages: Vec<Vec<u8>> = vec![vec![0, 0, 0, 0, 1, 0, 0, 255, 3]];
+    for origin in 0..20 {
+        let frame = seal(&mut victim.sealer(origin, 1), origin, 72, BODY);
+        let mut message = vec![0, 0, 0, 0, 4, (frame.len() - 17) as u8 | 0x80, 0];
+        message[6] = ((frame.len() - 17) >> 7) as u8;
+        message.extend(&frame[17..]);
+        messages.push(message);
+    }
+    for _ in 0..5_000 {
+        let at = random.below(messages.len() as u64) as usize;
+        let mut message = messages[at].clone();
+        for _ in 0..random.below(4) {
+            let place = random.below(message.len() as u64) as usize;
+            message[place] = random.next() as u8;
+        }
+        message.truncate(message.len() - random.below(3) as usize);
+        for agent in [&mut victim.agent, &mut relay] {
+            agent.hear(by(random.next()), &message).unwrap();
+            agent.hear_digest(by(random.next()).slot, random.next().to_le_bytes());
+            while let Some(telling) = agent.next_telling() {
+                if messages.len() < 500 && random.below(20) == 0 {
+                    messages.push(telling.message);
+                }
+            }
+            assert!(agent.store().total_bytes() <= quota.total_bytes);
+        }
+    }
+}

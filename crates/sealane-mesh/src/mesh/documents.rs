@@ -1,0 +1,132 @@
+//! Messages about documents between neighbours. What they say is not for the mesh to know.
+
+use sealane_seal::Slot;
+
+use super::Mesh;
+use super::carry::patience;
+use crate::bytes::{Fields, first, version};
+use crate::floods::Waiting;
+use crate::limits::MAX_DOCUMENTS_WAITING;
+use crate::messages::MessageType;
+use crate::neighbour::LinkId;
+use crate::{Audience, InterfaceId, MeshError, Output, To, Urgency};
+
+/// So many times as long as urgent frames do, messages wait: there are few, and none is out of date.
+const PATIENCE: u64 = 10;
+/// In the place of a slot: for each neighbour that hears it.
+const ALL: u16 = u16::MAX;
+
+/// Whom a message is for: on the air, and in its body.
+#[derive(Debug, Clone, Copy)]
+struct Reader {
+    to: To,
+    slot: u16,
+}
+
+impl Mesh {
+    /// How many messages about documents may wait beside those that do.
+    pub fn documents_room(&self) -> usize {
+        MAX_DOCUMENTS_WAITING.saturating_sub(self.floods.documents())
+    }
+
+    /// Has a message wait for its turn.
+    pub(super) fn tell_documents(&mut self, to: Audience, urgency: Urgency, message: &[u8]) {
+        match to {
+            Audience::One(slot) => match self.best_link(slot) {
+                Some(link) => self.tell_neighbour(link, urgency, message),
+                None => self.counters.no_route += 1,
+            },
+            Audience::All { but } => {
+                for interface in self.interfaces.keys().copied().collect::<Vec<_>>() {
+                    self.tell_interface(interface, but, urgency, message);
+                }
+            }
+        }
+    }
+
+    fn tell_interface(
+        &mut self,
+        interface: InterfaceId,
+        but: Option<Slot>,
+        urgency: Urgency,
+        message: &[u8],
+    ) {
+        let here = self.neighbours.keys().filter(|link| link.interface == interface);
+        let others: Vec<LinkId> = here.filter(|link| Some(link.slot) != but).copied().collect();
+        match others[..] {
+            [] => {}
+            // What is for one is sent again by the radio where it is lost.
+            [one] => self.tell_neighbour(one, urgency, message),
+            _ => self.wait_documents(
+                interface,
+                Reader { to: To::Everybody, slot: ALL },
+                urgency,
+                message,
+            ),
+        }
+    }
+
+    fn tell_neighbour(&mut self, link: LinkId, urgency: Urgency, message: &[u8]) {
+        let Some(neighbour) = self.neighbours.get(&link) else { return };
+        let (to, slot) = (To::Neighbour(neighbour.address), link.slot.number());
+        self.wait_documents(link.interface, Reader { to, slot }, urgency, message);
+    }
+
+    fn wait_documents(
+        &mut self,
+        interface: InterfaceId,
+        reader: Reader,
+        urgency: Urgency,
+        message: &[u8],
+    ) {
+        let mut body = vec![first(0)];
+        body.extend(reader.slot.to_le_bytes());
+        body.extend(message);
+        self.wait(Waiting {
+            interface,
+            to: reader.to,
+            frame: body.into(),
+            urgency,
+            due: self.now,
+            until: self.now + patience(Urgency::Urgent).times(PATIENCE),
+            from: None,
+            is_documents: true,
+            flood: None,
+            heard_of: vec![],
+        });
+    }
+
+    /// Where a neighbour is heard best.
+    fn best_link(&self, slot: Slot) -> Option<LinkId> {
+        let all = self.neighbours.values().filter(|one| one.id.slot == slot);
+        all.min_by_key(|one| one.cost().unwrap_or(u16::MAX)).map(|one| one.id)
+    }
+
+    pub(super) fn send_documents(&mut self, one: &Waiting) {
+        let Some(form) = self.interfaces.get(&one.interface).map(|one| one.medium.form) else {
+            return;
+        };
+        let Ok(unit) = self.voice.say(form, MessageType::Documents, &one.frame) else { return };
+        self.counters.documents += 1;
+        self.counters.documents_bytes += unit.len() as u64;
+        self.send(one.interface, one.to, unit, one.urgency);
+    }
+
+    pub(super) fn hear_documents(&mut self, by: LinkId, body: &[u8]) -> Result<(), MeshError> {
+        let mut fields = Fields(body);
+        if version(fields.byte()?)? != 0 {
+            return Err(MeshError::Range);
+        }
+        let to = fields.word()?;
+        let proven = self.neighbours.get(&by).filter(|one| one.is_proven);
+        let Some(tag) = proven.map(|one| one.tag) else {
+            self.counters.stranger += 1;
+            return Ok(());
+        };
+        if to == ALL || to == self.voice.slot().number() {
+            let message = fields.0.to_vec();
+            self.outputs.push_back(Output::Documents { by: by.slot, tag, message });
+        }
+        Ok(())
+    }
+}
