@@ -7,7 +7,7 @@ use sealane_frame::{
 use sealane_mesh::{
     Address, Asked, Config, Echo, Held, Hello, Input, InterfaceId, Keys, Listed, Medium, Mesh,
     MessageType, Missing, Output, Pieces, Probe, Provision, RemovalMessage, Report, Request,
-    RouteMessage, Time,
+    RouteMessage, Time, Trace,
 };
 use sealane_seal::{Announcement, Binding, Class, Sealer, Slot};
 
@@ -32,7 +32,7 @@ pub fn route_message(bytes: &[u8]) {
     while let Some(([length, how], after)) = rest.split_first_chunk() {
         let (body, after) = after.split_at(after.len().min(usize::from(*length)));
         rest = after;
-        let what = MessageType::ALL[usize::from(how & 7) % 6];
+        let what = MessageType::ALL[usize::from(how & 7)];
         net.now += u64::from(how >> 4) * 40_000;
         net.tell(usize::from(how >> 3 & 1), what, body);
     }
@@ -96,6 +96,9 @@ fn laws(bytes: &[u8]) {
     }
     if let Ok(missing) = Missing::parse(bytes) {
         assert_eq!(missing.to_bytes(), bytes);
+    }
+    if let Ok(trace) = Trace::parse(bytes) {
+        assert_eq!(trace.to_bytes(), bytes);
     }
     if let Ok(report) = Report::parse(bytes) {
         assert_eq!(report.to_bytes(), bytes);

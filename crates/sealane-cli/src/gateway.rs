@@ -13,7 +13,8 @@ use sealane_link::{
 use crate::args::key::KeysArgs;
 use crate::args::operate::Gateway as Args;
 use crate::relay::{
-    BEAT, Page, Plan, Routing, Tell, Told, create, read, refused, started, tell, tell_reload,
+    BEAT, Page, Plan, Routing, Tell, Teller, Told, create, read, refused, started, tell,
+    tell_reload,
 };
 use crate::signals::Signals;
 use crate::{Failure, Terminal};
@@ -41,8 +42,9 @@ pub async fn run(args: &Args, terminal: &mut Terminal) -> Result<(), Failure> {
     let _ = port.set(Mutex::new(relay.port()));
     gateway.serve(&groups(&plan));
     let (watch, of) = (relay.watch(), Arc::clone(&gateway));
-    let teller: Tell =
+    let told: Tell =
         Arc::new(move || Told { status: watch.status(), end: None, gateway: Some(of.status()) });
+    let teller = Teller { tell: told, router: relay.router() };
     let _page = Page::serve(&plan.config, teller).await.map_err(wrong)?;
     let waiting = gateway.status().queue.frames;
     let more = vec![("hub", settings.hub.address.as_str().into()), ("waiting", waiting.into())];

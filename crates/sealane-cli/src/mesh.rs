@@ -2,6 +2,7 @@
 
 mod end;
 mod status;
+mod trace;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +15,7 @@ use crate::args::mesh::{Mesh, MeshVerb, Up};
 use crate::documents::Documents;
 use crate::key::open;
 use crate::relay::{
-    EndTold, Page, Plan, Routing, Tell, Told, create, read, refused, tell, tell_reload,
+    EndTold, Page, Plan, Routing, Tell, Teller, Told, create, read, refused, tell, tell_reload,
 };
 use crate::signals::Signals;
 use crate::{Failure, Terminal};
@@ -28,6 +29,7 @@ pub async fn run(args: &Mesh, terminal: &mut Terminal) -> Result<(), Failure> {
     match &args.verb {
         MeshVerb::Up(asked) => up(&args.keys, asked, terminal).await,
         MeshVerb::Status(asked) => status::run(asked, terminal).await,
+        MeshVerb::Trace(asked) => trace::run(asked, terminal).await,
     }
 }
 
@@ -196,10 +198,10 @@ fn follow(plan: &mut Plan, relay: &Relay, end: &End) {
 }
 
 /// What gives the status of an end.
-fn teller(group: &str, slot: u16, mesh: &MeshConfig, relay: &Relay, end: &Arc<End>) -> Tell {
+fn teller(group: &str, slot: u16, mesh: &MeshConfig, relay: &Relay, end: &Arc<End>) -> Teller {
     let (watch, end, group) = (relay.watch(), Arc::clone(end), group.to_owned());
     let interface = mesh.interface.clone();
-    Arc::new(move || {
+    let tell: Tell = Arc::new(move || {
         let told = EndTold {
             group: group.clone(),
             slot,
@@ -210,7 +212,8 @@ fn teller(group: &str, slot: u16, mesh: &MeshConfig, relay: &Relay, end: &Arc<En
             awaited: end.awaited(),
         };
         Told { status: watch.status(), end: Some(told), gateway: None }
-    })
+    });
+    Teller { tell, router: relay.router() }
 }
 
 fn tell_awaited(behind: &Behind) {

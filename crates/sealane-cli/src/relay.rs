@@ -20,7 +20,7 @@ use crate::signals::Signals;
 use crate::terminal::table;
 use crate::{Failure, Terminal};
 
-pub(crate) use page::{Page, Tell};
+pub(crate) use page::{Page, Tell, Teller};
 pub(crate) use routing::Routing;
 pub(crate) use told::{EndTold, Told};
 
@@ -55,7 +55,8 @@ pub async fn run(args: &Args, terminal: &mut Terminal) -> Result<(), Failure> {
         .transpose()?;
     capture.map_or(Ok(()), |file| relay.capture(file)).map_err(Failure::Runtime)?;
     let watch = relay.watch();
-    let teller: Tell = Arc::new(move || Told { status: watch.status(), end: None, gateway: None });
+    let told: Tell = Arc::new(move || Told { status: watch.status(), end: None, gateway: None });
+    let teller = Teller { tell: told, router: relay.router() };
     let _page = Page::serve(&plan.config, teller).await.map_err(wrong)?;
     started(&relay, &plan, vec![], terminal)?;
     let mut beat = tokio::time::interval(BEAT);

@@ -78,6 +78,15 @@ sealane_message::errors! {
             /// What the system said.
             cause: io::Error,
         },
+        /// A machine of the mesh to which no way leads.
+        #[error("no way leads to the machine in slot {slot}")]
+        #[code("SL-LINK-10", "NoWay", retry = Later, exit = NotReachable)]
+        #[cause("no machine of the mesh knows a way to that one now, or no answer came in time")]
+        #[hint("See the machines that are reached: sealane mesh status CONFIG.")]
+        NoWay {
+            /// Its slot.
+            slot: u16,
+        },
         /// A reload that would open or close links.
         #[error("the links are not those that it was started with")]
         #[code("SL-LINK-06", "LinksChanged", exit = Usage)]

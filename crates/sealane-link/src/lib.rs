@@ -100,7 +100,7 @@ pub use relay::{Arrival, Beside, End, Relay, Take};
 pub use reload::{Change, Difference, Reload, Reloads};
 pub use routing::{
     Full, Listener, LocalInput, Machine, RouteStatus, Router, RoutingNeighbour, RoutingStatus,
-    RoutingWay, Spent, drops as mesh_drops, part_name,
+    RoutingWay, Spent, Traced, drops as mesh_drops, part_name,
 };
 pub use routing_config::{
     Discovery, LinkMedium, RoutingConfig, RoutingRole, USUAL_MULTICAST_V4, USUAL_MULTICAST_V6,

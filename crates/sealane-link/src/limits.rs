@@ -59,6 +59,8 @@ sealane_message::limits! {
     /// Units that wait for the machine that routes: of neighbours, of others, and what is to leave
     /// by a radio, each. A further one is dropped and counted.
     MAX_MESH_WAITING: usize = 512, "units";
+    /// Traces for whose answers somebody on this machine waits. A further one is refused.
+    MAX_TRACES_WAITING: usize = 8, "traces";
     /// Batches that wait for a link in memory. A further one is not taken.
     MAX_MEMORY_BATCHES: usize = 32, "batches";
     /// Machines beside an end with an interface of frames whose addresses it knows. A further one

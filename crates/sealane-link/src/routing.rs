@@ -8,14 +8,19 @@
 //!           Gate ─► Intake ─► Driver: Mesh ─► units, the table of the fast way, frames for here
 //! ```
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use sealane_frame::{ANNOUNCEMENT_TYPE, GroupTag, Kind, PeerTag};
-use sealane_mesh::{Audience, KeptGroup, Keys, Output, Rekeyed, Role, Urgency};
+use sealane_mesh::{Audience, KeptGroup, Keys, Output, Rekeyed, Role, Trace, Urgency};
+use sealane_seal::Slot;
 
 use crate::LinkConfig;
+use crate::limits::MAX_TRACES_WAITING;
 
 mod driver;
 mod everyone;
@@ -71,6 +76,13 @@ pub enum LocalInput {
         /// The message.
         message: Vec<u8>,
     },
+    /// Which way leads to a machine? The answer is an [`Output::Traced`] of that number.
+    Trace {
+        /// The machine.
+        to: Slot,
+        /// What the answer gives back.
+        number: u32,
+    },
 }
 
 /// The machine had as much to do as it takes: what was handed to it is lost.
@@ -81,6 +93,15 @@ pub struct Full;
 /// Hears what the machine gives that the relay does not do itself: events, frames for here, and
 /// notices of groups, which a member of the group obeys.
 pub type Listener = Box<dyn Fn(&Output) + Send + Sync>;
+
+/// The way to a machine, as those on it have told it.
+#[derive(Debug, Clone)]
+pub struct Traced {
+    /// What they have told.
+    pub trace: Trace,
+    /// How long the question and its answer took.
+    pub round_trip: Duration,
+}
 
 /// A hold on the machine that routes.
 #[derive(Debug, Clone)]
@@ -102,6 +123,9 @@ pub(crate) struct Routing {
     status: Mutex<Arc<RoutingStatus>>,
     listeners: Mutex<Vec<Listener>>,
     documents: DocumentsRoom,
+    /// Who waits for the answers to traces.
+    traces: Mutex<BTreeMap<u32, SyncSender<Trace>>>,
+    next_trace: AtomicU32,
 }
 
 /// How much the machine takes of messages about documents.
@@ -162,6 +186,27 @@ impl Router {
         self.routing.listeners.lock().push(listener);
     }
 
+    /// Asks which way leads to a machine, and waits for the answer: none may come, as of any message.
+    ///
+    /// # Errors
+    ///
+    /// [`Full`]; also if others wait for as many answers as may be.
+    pub fn trace(&self, to: Slot, patience: Duration) -> Result<Option<Traced>, Full> {
+        let (begun, number) = (Instant::now(), self.routing.next_trace());
+        let (answer, answered) = sync_channel(1);
+        {
+            let mut waiting = self.routing.traces.lock();
+            if waiting.len() >= MAX_TRACES_WAITING {
+                return Err(Full);
+            }
+            waiting.insert(number, answer);
+        }
+        let asked = self.push(LocalInput::Trace { to, number });
+        let trace = asked.map(|()| answered.recv_timeout(patience).ok());
+        self.routing.traces.lock().remove(&number);
+        Ok(trace?.map(|trace| Traced { trace, round_trip: begun.elapsed() }))
+    }
+
     /// How the machine is now, as of its last change or at most a second ago.
     pub fn status(&self) -> Arc<RoutingStatus> {
         self.routing.status()
@@ -188,6 +233,8 @@ impl Routing {
             status: Mutex::new(Arc::new(first)),
             listeners: Mutex::default(),
             documents: DocumentsRoom::default(),
+            traces: Mutex::default(),
+            next_trace: AtomicU32::new(0),
         }
     }
 
@@ -199,7 +246,17 @@ impl Routing {
         *self.status.lock() = Arc::new(status);
     }
 
+    fn next_trace(&self) -> u32 {
+        self.next_trace.fetch_add(1, Ordering::Relaxed)
+    }
+
     fn hear(&self, output: &Output) {
+        if let Output::Traced(trace) = output
+            && let Some(waiting) = self.traces.lock().remove(&trace.number)
+        {
+            // Whoever has waited for long enough is gone.
+            let _ = waiting.try_send(trace.clone());
+        }
         self.listeners.lock().iter().for_each(|listener| listener(output));
     }
 

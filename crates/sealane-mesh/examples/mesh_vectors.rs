@@ -3,7 +3,8 @@
 use sealane_frame::{GroupTag, PeerTag};
 use sealane_mesh::{
     Advertised, Asked, Distance, Echo, Held, HeldOf, Hello, HopSender, HopWriter, INFINITE, Listed,
-    MeshError, Missing, Pieces, Probe, RemovalMessage, Report, Request, RouteMessage,
+    MeshError, Missing, Pieces, Probe, RemovalMessage, Report, Request, RouteMessage, Trace,
+    TraceHop, TraceWay,
 };
 use sealane_seal::{Epoch, EpochSecret, SenderContext, Slot};
 use serde_json::{Value, json};
@@ -104,6 +105,7 @@ fn messages() -> Value {
         "name": "a report", "type": 6, "body": hex(&report.to_bytes()), "complete": true,
         "start": report.start, "sequence": 3, "counts": [[1, 7], [9, 65535]],
     }));
+    cases.push(trace());
     cases.extend(of_orders());
     cases.extend(refused());
     Value::Array(cases)
@@ -151,6 +153,27 @@ fn refused_pieces(pieces: &Pieces) -> Value {
     case("half a piece", 11, &odd, Pieces::parse(&odd).err())
 }
 
+fn trace() -> Value {
+    let way = |via, metric| TraceWay { via: slot(via), metric };
+    let first =
+        TraceHop { slot: slot(1), round_trip_us: Some(700), ways: vec![way(2, 128), way(4, 300)] };
+    let last = TraceHop { slot: slot(2), round_trip_us: None, ways: vec![] };
+    let trace = Trace {
+        is_answer: true,
+        is_cut: true,
+        to: slot(1),
+        number: 0x6162_6364,
+        origin: slot(1),
+        target: slot(3),
+        hops: vec![first, last],
+    };
+    json!({
+        "name": "a trace that was turned back", "type": 7, "body": hex(&trace.to_bytes()),
+        "answer": true, "cut": true, "to": 1, "number": trace.number, "origin": 1, "target": 3,
+        "hops": [[1, 700, [[2, 128], [4, 300]]], [2, null, []]],
+    })
+}
+
 fn refused() -> Vec<Value> {
     let good = hello().to_bytes();
     let changed = |at: usize, byte: u8| {
@@ -163,7 +186,7 @@ fn refused() -> Vec<Value> {
     let cut = good.get(..good.len() - 1).unwrap_or_default().to_vec();
     let hellos = [
         ("a hello of a later version", changed(0, 0x91)),
-        ("a hello with an unknown bit", changed(1, 4)),
+        ("a hello with an unknown bit", changed(1, 8)),
         ("a hello that comes every 80 ms", changed(8, 4)),
         ("a hello of more neighbours than may be", changed(14, 33)),
         ("a hello that ends early", cut),
@@ -181,6 +204,9 @@ fn refused() -> Vec<Value> {
     let error = RouteMessage::parse(&stranger).err();
     cases.push(case("a route to slot 1029", 2, &stranger, error));
     let odd = [0x42, 3, 0, 1, 2, 3, 4];
+    let trace = [&[0x40, 1, 0, 0, 0, 0, 0, 1, 0, 2, 0][..], &[1, 0, 0, 0, 0, 0, 4]].concat();
+    let error = Trace::parse(&trace).err();
+    cases.push(case("a trace with four ways of one machine", 7, &trace, error));
     cases.push(case("a probe with an unknown bit", 4, &odd, Probe::parse(&odd).err()));
     cases
 }

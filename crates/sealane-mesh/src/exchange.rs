@@ -6,6 +6,7 @@ use std::sync::Arc;
 use sealane_frame::{GroupTag, PeerTag};
 use sealane_seal::Slot;
 
+use crate::messages::Trace;
 use crate::{Address, InterfaceId, KeptGroup, Medium, Span, Table, Urgency};
 
 /// What happens to a machine.
@@ -56,6 +57,13 @@ pub enum Input<'a> {
         source: PeerTag,
         /// How many.
         frames: u16,
+    },
+    /// Somebody wants to know which way leads to a machine.
+    Trace {
+        /// The machine.
+        to: Slot,
+        /// What the answer gives back.
+        number: u32,
     },
     /// How busy the radio finds its channel.
     Load {
@@ -128,6 +136,8 @@ pub enum Output {
     },
     /// Other routes are in use.
     Table(Arc<Table>),
+    /// The way to a machine, which was asked for.
+    Traced(Trace),
     /// Something that people want to know.
     Event(Event),
 }

@@ -77,7 +77,10 @@ pub use hello::{
 pub use hop::{HOP_SEAL_BYTES, HopReader, HopSender, HopWriter};
 pub use keys::{Keys, Member, Provision, Rekeyed};
 pub use mesh::Mesh;
-pub use messages::{Advertised, MessageType, Missing, Probe, Report, Request, RouteMessage};
+pub use messages::{
+    Advertised, MessageType, Missing, Probe, Report, Request, RouteMessage, Trace, TraceHop,
+    TraceWay,
+};
 pub use notice::{KeptGroup, REMOVAL_NOTICE_BYTES};
 pub use orders::{Asked, Held, HeldOf, PIECE_BYTES, Pieces, RemovalMessage};
 pub use table::{Hop, Route, Table};

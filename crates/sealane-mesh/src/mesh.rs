@@ -28,6 +28,7 @@ mod orders;
 mod settle;
 mod tell;
 mod tick;
+mod trace;
 
 /// One machine of a mesh.
 pub struct Mesh {
@@ -48,6 +49,7 @@ pub struct Mesh {
     routes: Routes,
     own_sequence: u16,
     own_raised: Time,
+    traces: trace::Traces,
     /// Requests that were passed on lately.
     requests: VecDeque<(Request, Time)>,
     floods: Floods,
@@ -100,6 +102,7 @@ impl Mesh {
             routes: Routes::default(),
             own_sequence: own_sequence as u16,
             own_raised: start,
+            traces: trace::Traces::default(),
             requests: VecDeque::new(),
             reports: Reports::default(),
             sources: None,
@@ -131,6 +134,7 @@ impl Mesh {
                 // It is counted where it is refused.
                 let _ = self.take_notice(group, notice);
             }
+            Input::Trace { to, number } => self.trace(to, number),
             Input::Came { source, frames } => self.came(source, frames),
             Input::Load { interface, busy_ppm } => {
                 if let Some(interface) = self.interfaces.get_mut(&interface) {

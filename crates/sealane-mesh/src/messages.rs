@@ -8,6 +8,10 @@ use crate::bytes::{Fields, first, slot, version};
 use crate::limits::{MAX_ATTACHED, MAX_MESSAGE_ROUTES, MAX_REPORTED};
 use crate::{Distance, MeshError};
 
+mod trace;
+
+pub use trace::{Trace, TraceHop, TraceWay};
+
 /// What a frame of the mesh is: its data type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u16)]
@@ -24,6 +28,8 @@ pub enum MessageType {
     Missing = 5,
     /// [`Report`].
     Report = 6,
+    /// [`Trace`].
+    Trace = 7,
     /// About documents: `spec/document.md`, section *Exchange*.
     Documents = 8,
     /// [`crate::Held`].
@@ -38,13 +44,14 @@ pub enum MessageType {
 
 impl MessageType {
     /// All types, in the order of their numbers.
-    pub const ALL: [MessageType; 11] = [
+    pub const ALL: [MessageType; 12] = [
         MessageType::Hello,
         MessageType::Routes,
         MessageType::Request,
         MessageType::Probe,
         MessageType::Missing,
         MessageType::Report,
+        MessageType::Trace,
         MessageType::Documents,
         MessageType::Held,
         MessageType::Asked,

@@ -30,6 +30,8 @@ pub enum MeshVerb {
     Up(Up),
     /// Show what a relay or end on this machine does: neighbours, routes, drops
     Status(Status),
+    /// Show which way leads to another machine, and why: each machine on it with its other ways
+    Trace(Trace),
 }
 
 /// `sealane mesh up`.
@@ -62,4 +64,15 @@ pub struct Status {
     /// How often to look
     #[arg(long, value_name = "TIME", value_parser = times::duration, default_value = "1s")]
     pub every: Duration,
+}
+
+/// `sealane mesh trace`.
+#[derive(Debug, Args)]
+pub struct Trace {
+    /// The configuration that the relay or end on this machine was started with
+    #[arg(value_name = "CONFIG")]
+    pub file: PathBuf,
+    /// The machine: its slot in the mesh's group
+    #[arg(value_name = "SLOT")]
+    pub slot: u16,
 }

@@ -29,12 +29,12 @@ pub(super) async fn run(args: &Args, terminal: &mut Terminal) -> Result<(), Fail
     let missing = || LinkError::ConfigValue("status is missing: where it tells how it is".into());
     let address = config(&args.file)?.status.ok_or_else(missing).map_err(wrong)?;
     if !args.watch {
-        return show(&ask(&args.file, address).await?, terminal);
+        return show(&ask(&args.file, address, "/status").await?, terminal);
     }
     let screen = !terminal.json() && std::io::stdout().is_terminal();
     let mut ended = tokio::spawn(tokio::signal::ctrl_c());
     loop {
-        match ask(&args.file, address).await {
+        match ask(&args.file, address, "/status").await {
             Ok(told) => {
                 if screen {
                     terminal.write(CLEAR.as_bytes())?;
@@ -52,10 +52,10 @@ pub(super) async fn run(args: &Args, terminal: &mut Terminal) -> Result<(), Fail
     }
 }
 
-/// Asks for the status, and gives its JSON.
-async fn ask(file: &Path, address: SocketAddr) -> Result<Vec<u8>, Failure> {
+/// Asks a relay or end for something, and gives its JSON.
+pub(super) async fn ask(file: &Path, address: SocketAddr, path: &str) -> Result<Vec<u8>, Failure> {
     let patience = Duration::from_millis(MAX_STATUS_MS);
-    let answer = tokio::time::timeout(patience, read(address)).await;
+    let answer = tokio::time::timeout(patience, read(address, path)).await;
     let answer = answer.unwrap_or_else(|late| Err(late.into()));
     let body = answer.and_then(|answer| {
         let at = answer.windows(4).position(|window| window == b"\r\n\r\n");
@@ -66,9 +66,9 @@ async fn ask(file: &Path, address: SocketAddr) -> Result<Vec<u8>, Failure> {
     body.map_err(|cause| refused(file, LinkError::StatusNotReached { address, cause }))
 }
 
-async fn read(address: SocketAddr) -> std::io::Result<Vec<u8>> {
+async fn read(address: SocketAddr, path: &str) -> std::io::Result<Vec<u8>> {
     let mut socket = TcpStream::connect(address).await?;
-    let request = format!("GET /status HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
     socket.write_all(request.as_bytes()).await?;
     let mut answer = Vec::new();
     socket.take(MAX_STATUS_BYTES as u64).read_to_end(&mut answer).await?;
@@ -175,7 +175,7 @@ fn air(link: &Value) -> Vec<String> {
 }
 
 /// Microseconds, as people read them.
-fn span(us: u64) -> String {
+pub(super) fn span(us: u64) -> String {
     match us {
         0..10_000 => format!("{us} us"),
         10_000..10_000_000 => format!("{} ms", us / 1000),
@@ -312,19 +312,19 @@ fn find<'v>(value: &'v Value, path: &[&str]) -> Option<&'v Value> {
     path.iter().try_fold(value, |value, name| value.field(name))
 }
 
-fn number(value: &Value, path: &[&str]) -> u64 {
+pub(super) fn number(value: &Value, path: &[&str]) -> u64 {
     find(value, path).and_then(Value::as_u64).unwrap_or(0)
 }
 
 /// A text or number as people read it.
-fn said(value: &Value, path: &[&str]) -> String {
+pub(super) fn said(value: &Value, path: &[&str]) -> String {
     let found = find(value, path);
     let text = found.and_then(Value::as_text).map(str::to_owned);
     text.or_else(|| found.and_then(Value::as_u64).map(|number| number.to_string()))
         .unwrap_or_default()
 }
 
-fn all<'v>(value: &'v Value, name: &str) -> &'v [Value] {
+pub(super) fn all<'v>(value: &'v Value, name: &str) -> &'v [Value] {
     match value.field(name) {
         Some(Value::Array(all)) => all,
         _ => &[],

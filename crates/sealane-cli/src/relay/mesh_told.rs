@@ -2,11 +2,12 @@
 
 use sealane::Value;
 use sealane_link::{
-    RouteStatus, RoutingNeighbour, RoutingStatus, RoutingWay, Spent, mesh_drops, part_name,
+    RouteStatus, RoutingNeighbour, RoutingStatus, RoutingWay, Spent, Traced, mesh_drops, part_name,
 };
-use sealane_mesh::{Role, Span, Urgency};
+use sealane_mesh::{INFINITE, Role, Span, TraceHop, TraceWay, Urgency};
+use sealane_seal::Slot;
 
-use crate::terminal::map;
+use crate::terminal::{map, record};
 
 /// All of it.
 pub(super) fn told(status: &RoutingStatus) -> Value {
@@ -90,4 +91,32 @@ fn role(role: Role) -> &'static str {
 
 fn us(span: Span) -> Value {
     span.0.into()
+}
+
+/// The way to a machine as one line of JSON: docs/JSON.md, `mesh trace`.
+pub(super) fn traced(to: Slot, traced: Option<&Traced>) -> String {
+    let slot = |slot: Slot| Value::from(u64::from(slot.number()));
+    let way = |way: &TraceWay| {
+        let mut fields = vec![("via", slot(way.via))];
+        let metric = Some(way.metric).filter(|metric| *metric < INFINITE);
+        fields.extend(metric.map(|metric| ("metric", u64::from(metric).into())));
+        map(fields)
+    };
+    let hop = |hop: &TraceHop| {
+        let mut fields = vec![("slot", slot(hop.slot))];
+        let trip = hop.round_trip_us.filter(|_| !hop.ways.is_empty());
+        fields.extend(trip.map(|us| ("roundTripUs", u64::from(us).into())));
+        fields.push(("ways", Value::Array(hop.ways.iter().map(way).collect())));
+        map(fields)
+    };
+    let hops = traced.map(|traced| traced.trace.hops.iter().map(hop).collect());
+    let mut fields = vec![
+        ("to", slot(to)),
+        ("answered", traced.is_some().into()),
+        ("reached", traced.is_some_and(|traced| !traced.trace.is_cut).into()),
+        ("hops", Value::Array(hops.unwrap_or_default())),
+    ];
+    let trip = traced.and_then(|traced| u64::try_from(traced.round_trip.as_micros()).ok());
+    fields.extend(trip.map(|us| ("roundTripUs", us.into())));
+    record(fields)
 }

@@ -43,6 +43,8 @@ pub(crate) struct Driver {
     current: Option<(u64, At)>,
     /// What the data path's table knows.
     found: Found,
+    /// The table whose sources the machine carries.
+    version: Option<u64>,
     /// Neighbours or ways may have changed since then.
     is_stale: bool,
     refreshed: Time,
@@ -115,6 +117,7 @@ impl Driver {
             addresses: BTreeMap::new(),
             current: None,
             found: Found::default(),
+            version: None,
             is_stale: true,
             refreshed: Time(0),
             told: Time(0),
@@ -174,6 +177,9 @@ impl Driver {
                 self.mesh.take(now, Input::Documents { to, urgency, message: &message });
                 self.routing.documents.set(1, self.mesh.documents_room());
             }
+            Task::Local(LocalInput::Trace { to, number }) => {
+                self.mesh.take(now, Input::Trace { to, number });
+            }
             Task::Rekey(rekeyed) => {
                 let outcome = self.mesh.rekey(now, *rekeyed);
                 self.status.fault = outcome.err().map(|error| error.to_string());
@@ -197,6 +203,7 @@ impl Driver {
                     self.deliver(frame);
                 }
                 notice @ Output::Notice { .. } => self.routing.hear(&notice),
+                Output::Traced(trace) => self.routing.hear(&Output::Traced(trace)),
                 output @ (Output::Digest { .. } | Output::Documents { .. }) => {
                     self.routing.hear(&output);
                 }
@@ -406,9 +413,11 @@ impl Driver {
 
     /// Has the machine carry what the cards of the newest table allow.
     fn follow_sources(&mut self) {
-        if !self.routing.has_radio {
+        let version = Some(self.shared.version());
+        if !self.routing.has_radio || self.version == version {
             return;
         }
+        self.version = version;
         let table = self.shared.table();
         let sources: Sources = table.members().map(|one| (one.tag, one.group)).collect();
         self.mesh.set_sources(Arc::new(sources));

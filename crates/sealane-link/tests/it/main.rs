@@ -2,6 +2,7 @@
 
 mod corpus;
 mod drops_by_name;
+mod finds_neighbours;
 mod floods_once;
 mod over_ethernet;
 mod relays_in_memory;

@@ -14,7 +14,7 @@ use crate::routes::{Heard, is_later};
 use crate::voice::Said;
 use crate::{
     Address, Event, Hello, InterfaceId, MeshError, Missing, Output, Probe, Request, Role,
-    RouteMessage, Span, To,
+    RouteMessage, Span, To, Trace,
 };
 
 /// Where a unit came from.
@@ -261,6 +261,9 @@ impl Mesh {
             }
             MessageType::Missing => {
                 Missing::parse(&said.body).map(|missing| self.hear_missing(link, missing))
+            }
+            MessageType::Trace => {
+                Trace::parse(&said.body).map(|trace| self.hear_trace(link, trace))
             }
             MessageType::Documents => self.hear_documents(link, &said.body),
             MessageType::Report => Err(MeshError::NotOurs),

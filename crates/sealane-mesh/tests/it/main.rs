@@ -9,5 +9,6 @@ mod net;
 mod never_panics;
 mod refuses_strangers;
 mod survives_silence;
+mod traces;
 mod vectors;
 mod withstands_false_orders;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use sealane_frame::{FrameBuf, GroupTag, HeaderFields, PeerTag, seal_frame};
 use sealane_mesh::{
     Address, Config, Event, Input, InterfaceId, Keys, Medium, Mesh, Output, Provision, Role, Span,
-    Table, Time, To,
+    Table, Time, To, Trace,
 };
 use sealane_seal::{
     Binding, Epoch, EpochSecret, Epochs, Group, GroupId, History, Sealer, SenderContext, Slot,
@@ -64,6 +64,7 @@ pub(crate) struct Node {
     pub(crate) table: Arc<Table>,
     pub(crate) events: Vec<(Time, Event)>,
     pub(crate) delivered: Vec<(Time, Vec<u8>)>,
+    pub(crate) traced: Vec<Trace>,
     pub(crate) sent_units: u64,
     pub(crate) sent_bytes: u64,
     /// Notices of groups that were given to the machine.
@@ -147,6 +148,7 @@ impl Net {
             notices: vec![],
             obeyed: vec![],
             hoards: false,
+            traced: vec![],
             sent_units: 0,
             sent_bytes: 0,
             swallows: false,
@@ -207,6 +209,7 @@ impl Net {
                     node.notices.push((self.now, group, Arc::clone(&notice)));
                     self.obey(slot, group, &notice);
                 }
+                Output::Traced(trace) => node.traced.push(trace),
                 Output::Event(event) => node.events.push((self.now, event)),
                 Output::Table(table) => {
                     node.table = table;

@@ -196,6 +196,8 @@ impl Member {
             // Nobody here keeps documents.
             mesh::Output::Digest { .. } | mesh::Output::Documents { .. } => None,
             mesh::Output::Event(event) => self.tidings(event).map(Effect::Tidings),
+            // No node of a scenario asks for a way.
+            mesh::Output::Traced(_) => None,
         }
     }
 

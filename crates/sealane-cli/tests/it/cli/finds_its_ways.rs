@@ -15,6 +15,7 @@ use sealane_seal::SenderContext;
 
 use self::field::Field;
 use crate::cli::home::number;
+use crate::cli::json;
 use crate::cli::writes_json::Page;
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -81,7 +82,15 @@ fn line(kinds: [&str; 2]) {
     assert_eq!((number(own, "slot"), number(own, "ownSlotHeard")), (2, 0), "{told:?}");
     let mut line = Vec::new();
     sealane_codec::encode(sealane::Codec::Json, &told, &mut line);
-    Page::read().compare("mesh status CONFIG", &String::from_utf8(line).unwrap());
+    let page = Page::read();
+    page.compare("mesh status CONFIG", &String::from_utf8(line).unwrap());
+    let (traced, error) = field.trace(2, 0);
+    page.compare("mesh trace CONFIG SLOT", &traced);
+    let hops: Vec<_> = list(&json(&traced), "hops").iter().map(|hop| number(hop, "slot")).collect();
+    assert!(error.is_empty() && hops == [2, 1, 0], "{traced} {error}");
+    let (traced, error) = field.trace(2, 77);
+    assert!(error.contains("SL-LINK-10"), "{error}");
+    assert_eq!(list(&json(&traced), "hops").len(), 1, "{traced}");
     drop(machines);
 }
 

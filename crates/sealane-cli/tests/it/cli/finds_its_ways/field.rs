@@ -224,6 +224,16 @@ impl Field {
         }
     }
 
+    /// Which way leads from a machine to another one, and what was wrong.
+    pub(super) fn trace(&self, machine: usize, to: usize) -> (String, String) {
+        let file = self.home.path(&format!("{}.toml", self.names[machine]));
+        let mut asked = self.command(machine);
+        asked.args(["--json", "mesh", "trace"]).arg(file).arg(to.to_string());
+        let output = asked.output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (text(output.stdout), text(output.stderr))
+    }
+
     /// On a machine.
     pub(super) fn on<T: Send + 'static>(
         &self,
