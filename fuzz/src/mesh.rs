@@ -5,8 +5,9 @@ use sealane_frame::{
     LongFrame, PeerTag, Roster, seal_frame,
 };
 use sealane_mesh::{
-    Address, Config, Echo, Hello, Input, InterfaceId, Keys, Listed, Medium, Mesh, MessageType,
-    Missing, Output, Probe, Provision, Report, Request, RouteMessage, Time, Trace,
+    Address, Asked, Config, Echo, Held, Hello, Input, InterfaceId, Keys, Listed, Medium, Mesh,
+    MessageType, Missing, Output, Pieces, Probe, Provision, RemovalMessage, Report, Request,
+    RouteMessage, Time, Trace,
 };
 use sealane_seal::{Announcement, Binding, Class, Sealer, Slot};
 
@@ -31,13 +32,56 @@ pub fn route_message(bytes: &[u8]) {
     while let Some(([length, how], after)) = rest.split_first_chunk() {
         let (body, after) = after.split_at(after.len().min(usize::from(*length)));
         rest = after;
-        let what = MessageType::ALL[usize::from(how & 7) % MessageType::ALL.len()];
+        let what = MessageType::ALL[usize::from(how & 7)];
         net.now += u64::from(how >> 4) * 40_000;
         net.tell(usize::from(how >> 3 & 1), what, body);
     }
     let table = net.mesh.table();
     assert!(table.routes().all(|route| route.to.number() < 6));
     assert!(net.mesh.neighbours().len() <= 2);
+}
+
+/// What neighbours tell of orders: read and written as the same bytes; and two members tell a
+/// machine what stands in the bytes, as above. It takes no order and no removal that the authority
+/// has not signed, and those that it has signed it takes whatever else was told.
+pub fn orders(bytes: &[u8]) {
+    order_laws(bytes);
+    let provision = Provision::new([7; 32], 6).unwrap();
+    let mut net = Told::new(&provision);
+    let kinds = [MessageType::Held, MessageType::Asked, MessageType::Pieces, MessageType::Removal];
+    let mut rest = bytes;
+    while let Some(([length, how], after)) = rest.split_first_chunk() {
+        let (body, after) = after.split_at(after.len().min(usize::from(*length)));
+        rest = after;
+        net.now += u64::from(how >> 4) * 40_000;
+        net.tell(usize::from(how >> 3 & 1), kinds[usize::from(how & 3)], body);
+        // Bytes from the wire are as good as those of a hub or a file.
+        let group = provision.group_tag();
+        net.mesh.take(Time(net.now), Input::Notice { group, notice: body });
+    }
+    let forged = |mesh: &Mesh| mesh.counters().notices > 0 || !mesh.leaving().is_empty();
+    assert!(!forged(&net.mesh), "an order that nobody has signed");
+    let group = provision.group_tag();
+    for number in 0..2 {
+        let notice = provision.order(number, &[1; 200]).unwrap();
+        net.mesh.take(Time(net.now), Input::Notice { group, notice: &notice });
+    }
+    assert_eq!(net.mesh.counters().notices, 2, "what is signed is taken");
+}
+
+fn order_laws(bytes: &[u8]) {
+    if let Ok(held) = Held::parse(bytes) {
+        assert_eq!(held.to_bytes(), bytes);
+    }
+    if let Ok(asked) = Asked::parse(bytes) {
+        assert_eq!(asked.to_bytes(), bytes);
+    }
+    if let Ok(pieces) = Pieces::parse(bytes) {
+        assert_eq!(pieces.to_bytes(), bytes);
+    }
+    if let Ok(removal) = RemovalMessage::parse(bytes) {
+        assert_eq!(removal.to_bytes(), bytes);
+    }
 }
 
 fn laws(bytes: &[u8]) {

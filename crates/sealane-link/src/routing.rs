@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use sealane_frame::{ANNOUNCEMENT_TYPE, GroupTag, Kind, PeerTag};
-use sealane_mesh::{Audience, Keys, Output, Rekeyed, Role, Trace, Urgency};
+use sealane_mesh::{Audience, KeptGroup, Keys, Output, Rekeyed, Role, Trace, Urgency};
 use sealane_seal::Slot;
 
 use crate::LinkConfig;
@@ -55,6 +55,16 @@ pub struct Machine {
 pub enum LocalInput {
     /// A frame in the full form that was made on this machine: it is routed, or sent to everybody.
     Data(Vec<u8>),
+    /// The orders of a group are kept, and given to neighbours that lack them.
+    Keep(KeptGroup),
+    /// A notice of a group whose orders are kept came by other ways: from a hub, or from its
+    /// authority's key folder. To be handed over in the order of the stream `groups/TAG`.
+    Notice {
+        /// The group.
+        group: GroupTag,
+        /// The notice, as its authority has signed it.
+        notice: Vec<u8>,
+    },
     /// What hellos say of the documents that this machine holds.
     Digest(Option<[u8; 8]>),
     /// A message about documents for neighbours. [`Router::documents_room`] says when there is room.
@@ -80,7 +90,8 @@ pub enum LocalInput {
 #[error("the mesh's machine has as much to do as it takes")]
 pub struct Full;
 
-/// Hears what the machine gives that the relay does not do itself: events, and frames for here.
+/// Hears what the machine gives that the relay does not do itself: events, frames for here, and
+/// notices of groups, which a member of the group obeys.
 pub type Listener = Box<dyn Fn(&Output) + Send + Sync>;
 
 /// The way to a machine, as those on it have told it.

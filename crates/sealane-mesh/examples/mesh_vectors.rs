@@ -1,9 +1,10 @@
 //! Makes `vectors/mesh`: messages that read, messages that are refused, and hop seals.
 
-use sealane_frame::PeerTag;
+use sealane_frame::{GroupTag, PeerTag};
 use sealane_mesh::{
-    Advertised, Distance, Echo, Hello, HopSender, HopWriter, INFINITE, Listed, MeshError, Missing,
-    Probe, Report, Request, RouteMessage, Trace, TraceHop, TraceWay,
+    Advertised, Asked, Distance, Echo, Held, HeldOf, Hello, HopSender, HopWriter, INFINITE, Listed,
+    MeshError, Missing, Pieces, Probe, RemovalMessage, Report, Request, RouteMessage, Trace,
+    TraceHop, TraceWay,
 };
 use sealane_seal::{Epoch, EpochSecret, SenderContext, Slot};
 use serde_json::{Value, json};
@@ -105,8 +106,51 @@ fn messages() -> Value {
         "start": report.start, "sequence": 3, "counts": [[1, 7], [9, 65535]],
     }));
     cases.push(trace());
+    cases.extend(of_orders());
     cases.extend(refused());
     Value::Array(cases)
+}
+
+fn of_orders() -> Vec<Value> {
+    let group = GroupTag::from_bytes([0x61, 0x62, 0x63, 0x64]);
+    let held = HeldOf { group, wants: 0x7172, first: 0x7071, removals: 0x0102_0304 };
+    let asked = Asked { to: slot(3), group, number: 0x7171, first: 2, pieces: 0b101 };
+    let pieces = Pieces { group, number: 0x7171, length: 300, first: 2, bytes: vec![0xab; 44] };
+    let removal = RemovalMessage { group, notice: [4; 91] };
+    let (tag, held_body) = (hex(&group.to_bytes()), Held { groups: vec![held] }.to_bytes());
+    vec![
+        json!({
+            "name": "which orders are held", "type": 9, "body": hex(&held_body),
+            "groups": [[tag, held.wants, held.first, held.removals]],
+        }),
+        json!({
+            "name": "which pieces are asked for", "type": 10, "body": hex(&asked.to_bytes()),
+            "to": 3, "group": tag, "number": asked.number, "pieces": [2, 4],
+        }),
+        json!({
+            "name": "the last piece of an order", "type": 11, "body": hex(&pieces.to_bytes()),
+            "group": tag, "number": pieces.number, "length": 300, "first": 2,
+            "bytes": hex(&pieces.bytes),
+        }),
+        json!({
+            "name": "a notice of removal", "type": 12, "body": hex(&removal.to_bytes()),
+            "group": tag, "notice": hex(&removal.notice),
+        }),
+        refused_held(&held_body),
+        refused_pieces(&pieces),
+    ]
+}
+
+/// A group that stands there twice.
+fn refused_held(body: &[u8]) -> Value {
+    let twice = [body, body.get(1..).unwrap_or_default()].concat();
+    case("one group twice", 9, &twice, Held::parse(&twice).err())
+}
+
+/// Pieces that end beside the end of a piece.
+fn refused_pieces(pieces: &Pieces) -> Value {
+    let odd = Pieces { length: 400, ..pieces.clone() }.to_bytes();
+    case("half a piece", 11, &odd, Pieces::parse(&odd).err())
 }
 
 fn trace() -> Value {

@@ -192,6 +192,12 @@ impl Budget {
         now + if self.has_hour(air) { wait } else { Span(wait.0.max(minute_left.0)) }
     }
 
+    /// How long it takes until that much is saved up again.
+    pub(crate) fn paced(&self, urgency: Urgency, air: Span) -> Span {
+        let rate = self.buckets.get(urgency as usize).map_or(1, |bucket| bucket.rate_ppm);
+        Span(scaled(air) / u64::from(rate.max(1)))
+    }
+
     fn go_on(&mut self, now: Time) {
         let passed = now.since(self.at);
         self.at = self.at.max(now);

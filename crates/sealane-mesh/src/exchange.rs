@@ -7,7 +7,7 @@ use sealane_frame::{GroupTag, PeerTag};
 use sealane_seal::Slot;
 
 use crate::messages::Trace;
-use crate::{Address, InterfaceId, Medium, Span, Table, Urgency};
+use crate::{Address, InterfaceId, KeptGroup, Medium, Span, Table, Urgency};
 
 /// What happens to a machine.
 #[derive(Debug, Clone, Copy)]
@@ -38,6 +38,18 @@ pub enum Input<'a> {
     Data {
         /// The frame. Its hops are written here.
         frame: &'a [u8],
+    },
+    /// The orders of a group are kept from now on, and given to neighbours that lack them. Those of
+    /// the mesh's own group are without being told. Told again with more orders, those are not
+    /// lacking any more.
+    Keep(KeptGroup),
+    /// A notice of a group whose orders are kept came by other ways: a hub, a file, or the
+    /// authority that lives here.
+    Notice {
+        /// The group.
+        group: GroupTag,
+        /// The notice, as its authority has signed it.
+        notice: &'a [u8],
     },
     /// Frames have come to this machine by a data path of the driver's own.
     Came {
@@ -97,6 +109,14 @@ pub enum Output {
     Deliver {
         /// The frame.
         frame: Vec<u8>,
+    },
+    /// A notice has come that the authority of the group has signed: an order whose turn it is, or
+    /// who is about to be removed. A member of the group obeys it.
+    Notice {
+        /// The group.
+        group: GroupTag,
+        /// The notice.
+        notice: Arc<[u8]>,
     },
     /// A neighbour has said what it holds of documents, in a hello.
     Digest {
@@ -194,6 +214,20 @@ pub enum Event {
         /// Who.
         slot: Slot,
     },
+    /// A member of the mesh is about to be removed: it is no neighbour any more.
+    Leaving {
+        /// Who.
+        slot: Slot,
+        /// The order that removes it. Until it comes, that is all that is known.
+        order: u64,
+    },
+    /// A removal was announced for an order that has not removed the member.
+    Stays {
+        /// Who.
+        slot: Slot,
+        /// The order.
+        order: u64,
+    },
     /// Another machine sends in the own slot, or the own frames come back.
     OwnSlotHeard,
 }
@@ -232,6 +266,12 @@ pub struct Counters {
     pub parts_asked: u64,
     /// Parts of frames that were sent again.
     pub parts_again: u64,
+    /// Notices of groups that came: orders, and removals that were announced.
+    pub notices: u64,
+    /// Pieces of orders that were given to neighbours.
+    pub pieces: u64,
+    /// Dropped: notices that their group's authority has not signed.
+    pub unsigned: u64,
     /// Dropped: no unit, frame or message.
     pub malformed: u64,
     /// Dropped: of no neighbour.

@@ -371,6 +371,19 @@ impl Interface {
         Err(ready.max(now + Span::millis(1)))
     }
 
+    /// Whether there is air time for a piece of an order, and for an urgent frame of somebody behind
+    /// it; else when there is.
+    pub(crate) fn may_give(&mut self, now: Time, bytes: usize) -> Result<(), Time> {
+        let kept =
+            if bytes <= self.medium.mtu { self.medium.air(self.medium.mtu) } else { Span(0) };
+        let air = self.air(bytes) + kept;
+        if self.budget.may(now, Urgency::Urgent, To::Everybody, air) {
+            return Ok(());
+        }
+        let ready = self.budget.ready(now, Urgency::Urgent, air);
+        Err(ready.max(now + Span::millis(1)))
+    }
+
     /// The air time of a frame with those bytes: that of its parts.
     pub(crate) fn air(&self, bytes: usize) -> Span {
         let medium = &self.medium;

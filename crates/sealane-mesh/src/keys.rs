@@ -137,6 +137,40 @@ impl Provision {
         Ok(Rekeyed { epochs, members, orders: epoch, signing })
     }
 
+    /// An order of this group's authority, slot 0, around any bytes.
+    ///
+    /// # Errors
+    ///
+    /// What the cipher library refuses.
+    pub fn order(&self, number: u64, frame: &[u8]) -> Result<Vec<u8>, MeshError> {
+        self.signed(crate::notice::order_bytes(number, frame), 0)
+    }
+
+    /// A notice of removal that a member signs: it counts if that is slot 0.
+    ///
+    /// # Errors
+    ///
+    /// [`MeshError::Range`] for a slot that nobody can have; what the cipher library refuses.
+    pub fn removal(&self, order: u64, removed: u16, by: u16) -> Result<Vec<u8>, MeshError> {
+        let slot = Slot::new(removed).ok_or(MeshError::Range)?;
+        let fields = crate::notice::RemovalFields { order, epoch: Epoch(order), slot };
+        self.signed(fields.to_bytes(), by)
+    }
+
+    fn signed(&self, mut notice: Vec<u8>, by: u16) -> Result<Vec<u8>, MeshError> {
+        let slot = Slot::new(by).ok_or(MeshError::Range)?;
+        let signing = SigningKey::from_seed(&key(&self.seed, slot))?;
+        let label = crate::notice::label_of(&notice, self.group.id());
+        notice.extend(signing.sign_open(&[&label, &notice[..]].concat())?);
+        Ok(notice)
+    }
+
+    /// The group, as others keep its orders.
+    pub fn kept(&self, orders: u64) -> Option<crate::KeptGroup> {
+        let authority = self.members.first()?.term.verifying_key;
+        Some(crate::KeptGroup { tag: self.tag, id: self.group.id(), authority, orders })
+    }
+
     /// The address of a member; of a slot that nobody has, nobody's.
     pub fn tag(&self, slot: u16) -> PeerTag {
         self.members.get(usize::from(slot)).map_or(PeerTag::NOBODY, |member| member.tag)

@@ -15,6 +15,9 @@
 //! silent or swallows frames, and sends on what is for everybody without drowning its channel.
 //! `spec/mesh.md` is the specification.
 //!
+//! It keeps the orders of groups and gives them to neighbours that lack them, so that a removal
+//! reaches machines that no hub reaches.
+//!
 //! It has no I/O, no clock, no randomness and no `unsafe`: a simulator runs the same code as a
 //! daemon.
 //!
@@ -51,6 +54,8 @@ pub mod limits;
 mod mesh;
 mod messages;
 mod neighbour;
+mod notice;
+mod orders;
 mod parts;
 mod random;
 mod reports;
@@ -76,5 +81,7 @@ pub use messages::{
     Advertised, MessageType, Missing, Probe, Report, Request, RouteMessage, Trace, TraceHop,
     TraceWay,
 };
+pub use notice::{KeptGroup, REMOVAL_NOTICE_BYTES};
+pub use orders::{Asked, Held, HeldOf, PIECE_BYTES, Pieces, RemovalMessage};
 pub use table::{Hop, Route, Table};
 pub use time::{Span, Time};

@@ -61,6 +61,28 @@ sealane_message::limits! {
     /// How long a frame to everybody waits for air time. Then it is dropped; an urgent one twelve
     /// times as long.
     MAX_FLOOD_WAIT_MS: u64 = 5000, "milliseconds";
+    /// Groups whose orders a machine keeps. A further one is refused.
+    MAX_KEPT_GROUPS: usize = 16, "groups";
+    /// Orders of one group that a machine keeps for others. The oldest leave.
+    MAX_KEPT_ORDERS: usize = 64, "orders";
+    /// Bytes of them. The oldest leave.
+    MAX_KEPT_ORDER_BYTES: usize = 1 << 17, "bytes";
+    /// Orders of one group that came before others that they follow.
+    MAX_EARLY_ORDERS: usize = 8, "orders";
+    /// Notices of removal of one group that a machine keeps. Those of the oldest orders leave.
+    MAX_KEPT_REMOVALS: usize = 16, "notices";
+    /// A notice of a group that travels in a mesh. A longer one is refused.
+    MAX_NOTICE_BYTES: usize = 65_535, "bytes";
+    /// Orders that a machine puts together out of pieces at once. What was left longest ago leaves.
+    MAX_ORDER_COLLECTIONS: usize = 8, "orders";
+    /// Of those, orders that one neighbour gives.
+    MAX_ORDER_COLLECTIONS_OF_ONE: usize = 2, "orders";
+    /// Neighbours that may be asked for orders of one group.
+    MAX_ORDER_GIVERS: usize = 8, "neighbours";
+    /// Pieces of orders that wait for air time on one interface. Further ones are asked for again.
+    MAX_PIECES_WAITING: usize = 512, "pieces";
+    /// How often a notice of removal is told on an interface where a neighbour has not shown it.
+    MAX_REMOVAL_REPEATS: u8 = 8, "times";
     /// What an interface of compact frames carries at once, at least. A narrower one is refused.
     MIN_COMPACT_MTU_BYTES: usize = 20, "bytes";
     /// What an interface of full frames carries at once, at least. A narrower one is refused.

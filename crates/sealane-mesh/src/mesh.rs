@@ -23,6 +23,7 @@ use crate::{
 mod carry;
 mod documents;
 mod hear;
+mod orders;
 mod settle;
 mod tell;
 mod tick;
@@ -72,6 +73,7 @@ pub struct Mesh {
     table: Arc<Table>,
     second_at: Time,
     warned_at: Option<Time>,
+    orders: orders::Orders,
     counters: Counters,
     outputs: VecDeque<Output>,
 }
@@ -92,8 +94,10 @@ impl Mesh {
         let is_gateway = config.role == Role::Gateway;
         // Machines that start at once are not to do at once what they do each second.
         let second_at = start + random.within(Span::seconds(1));
-        Ok(Self {
-            voice: Voice::new(keys)?,
+        let voice = Voice::new(keys)?;
+        let own = voice.kept_group();
+        let mut mesh = Self {
+            voice,
             floods: Floods::new(&config.seed),
             digest: None,
             config,
@@ -122,9 +126,12 @@ impl Mesh {
             table: Arc::default(),
             second_at,
             warned_at: None,
+            orders: orders::Orders::default(),
             counters: Counters::default(),
             outputs: VecDeque::new(),
-        })
+        };
+        own.into_iter().for_each(|own| mesh.keep_orders(own));
+        Ok(mesh)
     }
 
     /// Takes what happens. What is bad about it is dropped and counted. The time never goes back.
@@ -135,6 +142,11 @@ impl Mesh {
             Input::Down { interface } => self.down(interface),
             Input::Heard { interface, from, unit } => self.heard(interface, from, unit),
             Input::Data { frame } => self.originate(frame),
+            Input::Keep(group) => self.keep_orders(group),
+            Input::Notice { group, notice } => {
+                // It is counted where it is refused.
+                let _ = self.take_notice(group, notice);
+            }
             Input::Trace { to, number } => self.trace(to, number),
             Input::Came { source, frames } => self.came(source, frames),
             Input::Load { interface, busy_ppm } => {
@@ -169,7 +181,8 @@ impl Mesh {
         let report = self.report_at.filter(|_| !self.interfaces.is_empty());
         let asks = self.remembered_until().filter(|_| !self.has_asked);
         let others = [neighbours, self.floods.due(), report, asks, self.raise_at()];
-        let all = ticks.chain(others.into_iter().flatten());
+        let others = others.into_iter().chain([self.orders.wake()]);
+        let all = ticks.chain(others.flatten());
         all.min().map(|at| at.max(self.now + Span(1)))
     }
 
@@ -248,13 +261,10 @@ impl Mesh {
     /// What the seal refuses. The machine is to be made anew then.
     pub fn rekey(&mut self, now: Time, rekeyed: Rekeyed) -> Result<(), MeshError> {
         self.now = self.now.max(now);
-        self.voice.rekey(rekeyed)?;
-        let voice = &self.voice;
-        let gone: Vec<_> =
-            self.neighbours.keys().filter(|id| !voice.is_member(id.slot)).copied().collect();
-        self.routes.sweep(self.now, |slot| voice.is_member(slot));
-        self.reports.sweep(|slot| voice.is_member(slot));
-        gone.into_iter().for_each(|id| self.lose(id));
+        let orders = rekeyed.orders;
+        let stays = self.voice.rekey(rekeyed)?;
+        self.sweep_members();
+        self.obeyed(orders, stays);
         for interface in self.interfaces.values_mut() {
             interface.hasten_announcement(self.now);
             interface.hasten_hello(self.now);
@@ -263,6 +273,23 @@ impl Mesh {
         self.tick();
         self.settle();
         Ok(())
+    }
+
+    /// Forgets those who are members no more.
+    fn sweep_members(&mut self) {
+        let voice = &self.voice;
+        let gone: Vec<_> =
+            self.neighbours.keys().filter(|id| !voice.is_member(id.slot)).copied().collect();
+        self.routes.sweep(self.now, |slot| voice.is_member(slot));
+        self.reports.sweep(|slot| voice.is_member(slot));
+        gone.into_iter().for_each(|id| self.lose(id));
+        self.is_stale = true;
+    }
+
+    /// Who is about to be removed from the mesh's group, and by which order, as long as that has
+    /// not come.
+    pub fn leaving(&self) -> Vec<(Slot, u64)> {
+        self.voice.leaving().map(|one| (one.slot, one.order)).collect()
     }
 
     fn up(&mut self, id: InterfaceId, medium: Medium) {
@@ -282,6 +309,7 @@ impl Mesh {
         let gone = self.neighbours.keys().filter(|link| link.interface == id);
         gone.copied().collect::<Vec<_>>().into_iter().for_each(|link| self.lose(link));
         self.floods.down(id);
+        self.orders.down(id);
         if let Some(interface) = self.interfaces.remove(&id) {
             self.numbers.insert(id, interface.numbers);
         }
@@ -363,6 +391,7 @@ impl Mesh {
         self.neighbours.len() <= MAX_MESH_NEIGHBOURS
             && self.requests.len() <= MAX_REQUESTS_KNOWN
             && self.floods.waiting() <= crate::limits::MAX_FLOODS_WAITING
+            && self.orders.is_bounded()
     }
 
     /// Whether a destination is this machine.

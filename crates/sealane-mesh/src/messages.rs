@@ -32,11 +32,19 @@ pub enum MessageType {
     Trace = 7,
     /// About documents: `spec/document.md`, section *Exchange*.
     Documents = 8,
+    /// [`crate::Held`].
+    Held = 9,
+    /// [`crate::Asked`].
+    Asked = 10,
+    /// [`crate::Pieces`].
+    Pieces = 11,
+    /// [`crate::RemovalMessage`].
+    Removal = 12,
 }
 
 impl MessageType {
     /// All types, in the order of their numbers.
-    pub const ALL: [MessageType; 8] = [
+    pub const ALL: [MessageType; 12] = [
         MessageType::Hello,
         MessageType::Routes,
         MessageType::Request,
@@ -45,6 +53,10 @@ impl MessageType {
         MessageType::Report,
         MessageType::Trace,
         MessageType::Documents,
+        MessageType::Held,
+        MessageType::Asked,
+        MessageType::Pieces,
+        MessageType::Removal,
     ];
 
     /// The type with that number.

@@ -1,6 +1,8 @@
 //! How a machine speaks to its neighbours and understands them: the mesh's group, sealed and
 //! opened.
 
+mod behind;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -11,13 +13,14 @@ use sealane_frame::{
     open_frame, open_stored, seal_compact, seal_frame,
 };
 use sealane_seal::{
-    Announcement, Binding, Class, Epochs, Form, Group, Opened, Opener, Sealer, SenderContext, Slot,
+    Announcement, Binding, Class, Epoch, Epochs, Form, Group, KeyId, Opened, Opener, Sealer,
+    SenderContext, SigningKey, Slot,
 };
 
 use crate::hop::{HopSender, HopWriter};
 use crate::keys::{Member, member_at};
 use crate::messages::MessageType;
-use crate::{Keys, MeshError, Rekeyed};
+use crate::{KeptGroup, Keys, MeshError, Rekeyed};
 
 /// The mesh's group at work.
 pub(crate) struct Voice {
@@ -32,11 +35,20 @@ pub(crate) struct Voice {
     tags: BTreeMap<Slot, PeerTag>,
     epochs: Epochs,
     sealer: Sealer,
+    /// For neighbours that have not come to the newest epoch.
+    past: BTreeMap<Epoch, Sealer>,
+    signing: SigningKey,
+    /// Who is about to be removed, and by which order.
+    leaving: BTreeMap<Slot, u64>,
     opener: Opener,
+    /// The latest epoch in which each slot was heard live.
+    heard: BTreeMap<Slot, Epoch>,
     /// The slots whose terms the opener was told: those of whom anything came.
     told: BTreeSet<Slot>,
     /// Slots that may still be told to it, until more are allowed.
     tries: u32,
+    /// Frames of earlier epochs that may still be looked at, until more are allowed.
+    behind_tries: u32,
     roster: Roster,
     dictionary: Dictionary,
     hop: HopWriter,
@@ -52,6 +64,13 @@ pub(crate) struct Said {
     pub(crate) body: Vec<u8>,
 }
 
+/// A member whose removal was announced, and the order that it was announced for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Leaves {
+    pub(crate) slot: Slot,
+    pub(crate) order: u64,
+}
+
 /// Slots that may be told to the opener in one second.
 const TRIES: u32 = 32;
 
@@ -61,7 +80,7 @@ impl Voice {
         let own = member_at(&members, slot, epochs.newest());
         let own = own.ok_or(MeshError::Config("the own slot is no member's"))?.tag;
         let mut sealer = Sealer::new(group, slot, context, &epochs, 0)?;
-        sealer.set_signing_key(signing);
+        sealer.set_signing_key(signing.clone());
         let hop = hop_writer(&epochs, &sealer, 0)?;
         let mut opener = Opener::new(group, Some(slot), epochs.clone())?;
         opener.set_terms([])?;
@@ -76,9 +95,14 @@ impl Voice {
             members,
             epochs,
             sealer,
+            past: BTreeMap::new(),
+            signing,
+            leaving: BTreeMap::new(),
             opener,
+            heard: BTreeMap::new(),
             told: BTreeSet::new(),
             tries: TRIES,
+            behind_tries: behind::BEHIND_TRIES,
             roster: Roster::new(),
             dictionary: Dictionary::fixed(&[tag]),
             hop,
@@ -93,8 +117,17 @@ impl Voice {
         self.slot
     }
 
+    /// The tag of the mesh's group.
     pub(crate) fn group(&self) -> GroupTag {
         self.group
+    }
+
+    /// The group itself, and who gives its orders: whoever has founded it.
+    pub(crate) fn kept_group(&self) -> Option<KeptGroup> {
+        let founder = self.members.iter().find(|member| member.term.slot.number() == 0)?;
+        let (tag, id) = (self.group, self.sealing.id());
+        let authority = founder.term.verifying_key;
+        Some(KeptGroup { tag, id, authority, orders: self.orders })
     }
 
     pub(crate) fn tag(&self) -> PeerTag {
@@ -136,27 +169,35 @@ impl Voice {
         is_ours && hop_limit == Some(0) && kind.is_some_and(|kind| kinds.contains(&kind))
     }
 
-    /// Takes over what an order has changed.
-    pub(crate) fn rekey(&mut self, rekeyed: Rekeyed) -> Result<(), MeshError> {
+    /// Takes over what an order has changed, and gives whose announced removal it has not made true.
+    pub(crate) fn rekey(&mut self, rekeyed: Rekeyed) -> Result<Vec<Leaves>, MeshError> {
         let Rekeyed { epochs, members, orders, signing } = rekeyed;
         for (epoch, secret) in epochs.held() {
             self.opener.insert(epoch, secret.clone())?;
         }
         let (context, next) = (self.sealer.context(), self.sealer.next_counter()?);
-        self.sealer = Sealer::new(self.sealing, self.slot, context, &epochs, next)?;
-        self.sealer.set_signing_key(signing);
+        let mut sealer = Sealer::new(self.sealing, self.slot, context, &epochs, next)?;
+        sealer.set_signing_key(signing.clone());
+        let before = std::mem::replace(&mut self.sealer, sealer);
+        if before.epoch() != self.sealer.epoch() {
+            // Its counters go on: nothing is ever sealed twice under one.
+            self.past.insert(before.epoch(), before);
+        }
+        self.signing = signing;
         self.hop = hop_writer(&epochs, &self.sealer, self.hop.next())?;
         self.tags = tags(&members, &epochs);
+        let stays = self.end_leaving(orders);
         (self.epochs, self.members, self.orders) = (epochs, members, orders);
         self.tell_terms()?;
         self.announce_in_roster(self.slot, self.tag, context, orders)?;
         self.roster.set_epoch(self.group, self.epochs.newest());
-        Ok(())
+        Ok(stays)
     }
 
     /// Allows what strangers may cost in one second again.
     pub(crate) fn allow_trials(&mut self) {
         self.tries = TRIES;
+        self.allow_behind();
         self.opener.allow_trials();
     }
 
@@ -231,7 +272,9 @@ impl Voice {
         let known = self.opener.announced(slot);
         let header = *FrameView::parse(frame)?.header();
         let announced = Announced { context: header.context(), orders: header.orders() };
-        if self.roster.announced(self.group, slot) == Some(announced) {
+        let key = FrameView::parse(frame)?.seal_header().key;
+        let is_newest = key == KeyId::new(slot, key.class, self.epochs.newest());
+        if is_newest && self.roster.announced(self.group, slot) == Some(announced) {
             // It says nothing new, whoever sent it: no signature has to be verified for that.
             return Ok(false);
         }
@@ -261,12 +304,14 @@ impl Voice {
             let received = open_compact(&mut self.opener, &link, &mut frame, &context)?;
             let (fields, body) = (received.header.fields(), received.body.to_vec());
             let by = received.accept();
+            self.note_heard(&by);
             return said(self.group, &fields, &by, body, Class::Authenticated);
         }
         self.slot_of(unit)?;
         let received = open_frame(&mut self.opener, &Binding::link(), &mut frame)?;
         let (fields, body) = (received.header.fields(), received.body.to_vec());
         let by = received.accept();
+        self.note_heard(&by);
         let said = said(self.group, &fields, &by, body, Class::Authenticated)?;
         let member = member_at(&self.members, said.by.slot, said.by.epoch);
         let is_its = member.is_some_and(|member| member.tag == said.tag);
@@ -288,7 +333,8 @@ impl Voice {
         if stored.opened.epoch().0.saturating_add(1) < newest.0 {
             return Err(MeshError::NotOurs);
         }
-        said(self.group, &fields, &stored.opened, body, Class::Signed)
+        let said = said(self.group, &fields, &stored.opened, body, Class::Signed)?;
+        if self.is_member(said.by.slot) { Ok(said) } else { Err(MeshError::NotOurs) }
     }
 
     /// The slot that a full frame says it is of, whose term the opener is told.

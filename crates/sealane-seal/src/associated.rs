@@ -6,8 +6,8 @@ use crate::header::{Form, SframeHeader};
 use crate::limits::{MAX_HEADER_BYTES, MAX_META_BYTES, MAX_SEALED_BODY_BYTES};
 use crate::{Attached, Binding, Epoch, Error, GroupId, SenderContext};
 
-const LABEL: &[u8; 22] = b"Sealane 1.0 signature ";
-const PREFIX_BYTES: usize = LABEL.len() + 8 + SenderContext::BYTES + 4;
+pub(crate) const SIGNATURE_LABEL: &[u8; 22] = b"Sealane 1.0 signature ";
+const PREFIX_BYTES: usize = SIGNATURE_LABEL.len() + 8 + SenderContext::BYTES + 4;
 const GROUP_AT: usize = PREFIX_BYTES + MAX_HEADER_BYTES;
 const BINDING_AT: usize = GROUP_AT + 32;
 const META_AT: usize = BINDING_AT + Binding::BYTES + 2;
@@ -89,7 +89,7 @@ impl Associated {
         let context = self.context;
         self.put_before(&context.0);
         self.put_before(&epoch.0.to_be_bytes());
-        self.put_before(LABEL);
+        self.put_before(SIGNATURE_LABEL);
         self.bytes.extend_from_slice(plaintext);
         let result = with(self.bytes());
         if let Some(plaintext) = self.bytes.get_mut(len..) {

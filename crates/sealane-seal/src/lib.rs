@@ -70,4 +70,4 @@ pub use header::{Encoded, Form, KeyId, SframeHeader};
 pub use opener::{Announced, Opened, Opener, Pending, Term};
 pub use sealer::Sealer;
 pub use session::SessionState;
-pub use sign::SigningKey;
+pub use sign::{SigningKey, verifies_open};

@@ -2,12 +2,15 @@
 
 use aws_lc_rs::signature::{ED25519, Ed25519KeyPair, KeyPair, ParsedPublicKey};
 use std::fmt;
+use std::sync::Arc;
 
 use crate::Error;
+use crate::associated::SIGNATURE_LABEL;
 use crate::limits::SIGNATURE_BYTES;
 
 /// A member's key to sign class S with. Its text form names the public key only.
-pub struct SigningKey(Ed25519KeyPair);
+#[derive(Clone)]
+pub struct SigningKey(Arc<Ed25519KeyPair>);
 
 impl SigningKey {
     /// The key of a secret seed (RFC 8032 §5.1.5).
@@ -16,12 +19,26 @@ impl SigningKey {
     ///
     /// [`Error::Cipher`] when the library refuses.
     pub fn from_seed(seed: &[u8; 32]) -> Result<SigningKey, Error> {
-        Ed25519KeyPair::from_seed_unchecked(seed).map(SigningKey).map_err(|_| Error::Cipher)
+        let pair = Ed25519KeyPair::from_seed_unchecked(seed).map_err(|_| Error::Cipher)?;
+        Ok(SigningKey(Arc::new(pair)))
     }
 
     /// What others verify with.
     pub fn verifying_key(&self) -> [u8; 32] {
         self.0.public_key().as_ref().try_into().unwrap_or_default()
+    }
+
+    /// Signs what is told outside of the seal. It has to begin with a label of its own, which is
+    /// another one than that of class S.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Cipher`] when the library refuses, and for the label of class S.
+    pub fn sign_open(&self, labelled: &[u8]) -> Result<[u8; SIGNATURE_BYTES], Error> {
+        if labelled.starts_with(SIGNATURE_LABEL) {
+            return Err(Error::Cipher);
+        }
+        self.sign(labelled)
     }
 
     pub(crate) fn sign(&self, message: &[u8]) -> Result<[u8; SIGNATURE_BYTES], Error> {
@@ -34,6 +51,11 @@ impl fmt::Debug for SigningKey {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("SigningKey").finish_non_exhaustive()
     }
+}
+
+/// Whether a signature of what is told outside of the seal verifies.
+pub fn verifies_open(key: &[u8; 32], labelled: &[u8], signature: &[u8; SIGNATURE_BYTES]) -> bool {
+    VerifyingKey::new(key).is_ok_and(|key| key.verify(labelled, signature).is_ok())
 }
 
 /// A member's public key, as the roster has it.

@@ -166,6 +166,10 @@ impl Driver {
                 self.mesh.take(now, Input::Came { source, frames });
             }
             Task::Local(LocalInput::Data(frame)) => self.originate(&frame),
+            Task::Local(LocalInput::Keep(group)) => self.mesh.take(now, Input::Keep(group)),
+            Task::Local(LocalInput::Notice { group, notice }) => {
+                self.mesh.take(now, Input::Notice { group, notice: &notice });
+            }
             Task::Local(LocalInput::Digest(digest)) => {
                 self.mesh.take(now, Input::Digest { digest });
             }
@@ -198,6 +202,7 @@ impl Driver {
                     self.routing.hear(&Output::Deliver { frame: frame.clone() });
                     self.deliver(frame);
                 }
+                notice @ Output::Notice { .. } => self.routing.hear(&notice),
                 Output::Traced(trace) => self.routing.hear(&Output::Traced(trace)),
                 output @ (Output::Digest { .. } | Output::Documents { .. }) => {
                     self.routing.hear(&output);

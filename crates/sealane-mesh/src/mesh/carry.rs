@@ -44,6 +44,10 @@ impl Mesh {
             self.counters.false_hop += 1;
             return;
         }
+        if self.voice.has_left(header.source()) {
+            self.counters.unopened += 1;
+            return;
+        }
         if from.is_some() && self.is_here(header.source()) {
             self.counters.reflected += 1;
             return;

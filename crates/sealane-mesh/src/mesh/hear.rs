@@ -58,7 +58,8 @@ impl Mesh {
                 false
             }
             MeshError::Frame(
-                FrameError::Seal(Seal::Unannounced | Seal::NotMember)
+                // In an epoch that is not known here, somebody has gone on who can give its order.
+                FrameError::Seal(Seal::Unannounced | Seal::NotMember | Seal::EpochUnknown)
                 | FrameError::Unannounced
                 | FrameError::UnknownSource,
             ) => {
@@ -216,13 +217,19 @@ impl Mesh {
     /// Takes a frame that the mesh's own seal protects.
     fn own_frame(&mut self, from: From, frame: &[u8]) -> Result<(), MeshError> {
         if frame.get(18) == Some(&(sealane_frame::Kind::Control as u8)) {
-            if self.voice.hear_announcement(frame)? {
-                self.started_anew(from.interface);
+            match self.voice.hear_announcement(frame) {
+                Ok(true) => self.started_anew(from.interface),
+                Ok(false) => {}
+                Err(error) if is_past(&error) => self.hear_behind(from.interface, frame)?,
+                Err(error) => return Err(error),
             }
             return Ok(());
         }
-        let said = self.voice.hear(Form::Full, frame)?;
-        self.said(from, said)
+        match self.voice.hear(Form::Full, frame) {
+            Ok(said) => self.said(from, said),
+            Err(error) if is_past(&error) => self.hear_behind(from.interface, frame),
+            Err(error) => Err(error),
+        }
     }
 
     /// A neighbour has started: it knows nobody.
@@ -240,6 +247,7 @@ impl Mesh {
             return Err(MeshError::NotOurs);
         }
         let link = LinkId { interface: from.interface, slot: said.by.slot };
+        self.note_epoch(link, said.by.epoch);
         let done = match said.what {
             MessageType::Hello => {
                 Hello::parse(&said.body).map(|hello| self.hear_hello(from, &said, &hello))
@@ -260,6 +268,9 @@ impl Mesh {
             }
             MessageType::Documents => self.hear_documents(link, &said.body),
             MessageType::Report => Err(MeshError::NotOurs),
+            MessageType::Held | MessageType::Asked | MessageType::Pieces | MessageType::Removal => {
+                self.hear_orders(link, &said)
+            }
         };
         if done.is_err() {
             self.event(Event::Faulty { slot: said.by.slot });
@@ -345,6 +356,7 @@ impl Mesh {
             interface.hasten_hello(soon);
         }
         self.event(Event::NeighbourFound { slot: at.id.slot, interface: at.id.interface });
+        self.hasten_held(at.id.interface);
         true
     }
 
@@ -498,6 +510,11 @@ impl Mesh {
         let (to, units): (_, Vec<_>) = (sent.to, lacks.map(|(_, unit)| unit.clone()).collect());
         self.send_parts(id.interface, to, crate::Urgency::Normal, units);
     }
+}
+
+/// Whether a frame was refused since its sender holds an earlier epoch.
+fn is_past(error: &MeshError) -> bool {
+    matches!(error, MeshError::Frame(FrameError::Seal(sealane_seal::Error::EpochPast)))
 }
 
 /// Takes the time stamps that come back to this machine, and counts those that cannot be.

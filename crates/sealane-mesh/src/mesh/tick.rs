@@ -39,6 +39,7 @@ impl Mesh {
             let rest = if self.reports.is_quiet() { QUIET_REPORTS } else { 1 };
             self.report_at = Some(self.now + self.report_pause().times(rest));
         }
+        self.tick_orders();
         self.send_waiting();
     }
 

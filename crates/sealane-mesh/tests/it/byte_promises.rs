@@ -3,7 +3,7 @@
 use sealane_frame::{CompactView, Dictionary, LinkContext, PeerTag, Roster};
 use sealane_mesh::{
     DIGEST_BYTES, DISTANCE_BYTES, ECHO_BYTES, HELLO_BYTES_MIN, HOP_SEAL_BYTES, Hello, Input,
-    LISTED_BYTES, Medium, Probe, Report, Role, Span,
+    LISTED_BYTES, Medium, MessageType, Probe, RemovalMessage, Report, Role, Span,
 };
 
 use crate::net::{Link, Net};
@@ -49,6 +49,30 @@ fn a_hello_of_eight_neighbours_has_96_bytes_at_most() {
         assert_eq!(lists, (8, 2, 2));
         assert!(*bytes <= 96, "{bytes}");
     }
+}
+
+#[test]
+fn a_notice_of_removal_has_130_bytes_at_most() {
+    assert_eq!(RemovalMessage::BYTES + 27, 123, "with the longest headers of the compact form");
+    let mut net = Net::new(2, 1024, Medium::lora_sf7());
+    for slot in [0, 1022, 1023] {
+        net.start(slot, Role::Member);
+    }
+    net.join(0, 1022, Link::default());
+    net.join(1022, 1023, Link::default());
+    net.run(Span::seconds(1200));
+    net.heard.clear();
+    let notice = net.provision.removal(0, 500, 0).unwrap();
+    net.give(0, &notice);
+    net.run(Span::seconds(1200));
+    let notices = net.heard.iter().filter(|(_, unit)| {
+        let body = body(&net, unit).filter(|(what, _)| *what == MessageType::Removal as u16);
+        body.is_some_and(|(_, body)| RemovalMessage::parse(body).is_ok())
+    });
+    let bytes: Vec<usize> = notices.map(|(_, unit)| unit.len()).collect();
+    println!("notices of removal on the air: {bytes:?} bytes");
+    assert!(bytes.len() >= 2 && bytes.iter().all(|bytes| *bytes <= 130), "{bytes:?}");
+    assert_eq!(net.node(1023).mesh.leaving().len(), 1);
 }
 
 #[test]

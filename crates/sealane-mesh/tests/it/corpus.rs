@@ -9,8 +9,8 @@ use std::path::Path;
 #[test]
 fn the_corpus_still_passes() {
     type Check = fn(&[u8]);
-    let targets: [(&str, Check); 2] =
-        [("hello", mesh::hello), ("route_message", mesh::route_message)];
+    let targets: [(&str, Check); 3] =
+        [("hello", mesh::hello), ("route_message", mesh::route_message), ("orders", mesh::orders)];
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus");
     for (target, check) in targets {
         let files = std::fs::read_dir(corpus.join(target)).expect("fuzz/corpus is committed");

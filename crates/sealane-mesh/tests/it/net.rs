@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use sealane_frame::{FrameBuf, HeaderFields, PeerTag, seal_frame};
+use sealane_frame::{FrameBuf, GroupTag, HeaderFields, PeerTag, seal_frame};
 use sealane_mesh::{
     Address, Config, Event, Input, InterfaceId, Keys, Medium, Mesh, Output, Provision, Role, Span,
     Table, Time, To, Trace,
@@ -67,6 +67,12 @@ pub(crate) struct Node {
     pub(crate) traced: Vec<Trace>,
     pub(crate) sent_units: u64,
     pub(crate) sent_bytes: u64,
+    /// Notices of groups that were given to the machine.
+    pub(crate) notices: Vec<(Time, GroupTag, Arc<[u8]>)>,
+    /// When it has obeyed an order of the mesh's group.
+    pub(crate) obeyed: Vec<Time>,
+    /// It takes what others tell of orders, and keeps it to itself.
+    pub(crate) hoards: bool,
     /// It takes data of others and drops it.
     pub(crate) swallows: bool,
     sealer: Sealer,
@@ -85,6 +91,8 @@ pub(crate) struct Net {
     pub(crate) heard: Vec<(usize, Arc<[u8]>)>,
     pub(crate) steps: u64,
     pub(crate) loops: u64,
+    /// Who is removed by each order of the mesh's group; an order that is not here is not obeyed.
+    pub(crate) removed: BTreeMap<u64, Vec<u16>>,
     air: BTreeMap<(Time, u64), Flight>,
     flights: u64,
     starts: u64,
@@ -104,6 +112,7 @@ impl Net {
             heard: vec![],
             steps: 0,
             loops: 0,
+            removed: BTreeMap::new(),
             air: BTreeMap::new(),
             flights: 0,
             starts: 0,
@@ -136,6 +145,9 @@ impl Net {
             table: Arc::default(),
             events: vec![],
             delivered: vec![],
+            notices: vec![],
+            obeyed: vec![],
+            hoards: false,
             traced: vec![],
             sent_units: 0,
             sent_bytes: 0,
@@ -184,6 +196,8 @@ impl Net {
         while let Some(output) = self.nodes.get_mut(&slot).and_then(|one| one.mesh.next_output()) {
             let node = self.nodes.get_mut(&slot).unwrap();
             match output {
+                // Messages of orders have a hop limit of 0, as all that is told from hop to hop.
+                Output::Send { unit, .. } if node.hoards && is_of_orders(&unit) => {}
                 Output::Send { to, unit, .. } => {
                     assert!(unit.len() <= self.medium.mtu);
                     node.sent_units += 1;
@@ -191,6 +205,10 @@ impl Net {
                     self.send(slot, to, unit);
                 }
                 Output::Deliver { frame } => node.delivered.push((self.now, frame)),
+                Output::Notice { group, notice } => {
+                    node.notices.push((self.now, group, Arc::clone(&notice)));
+                    self.obey(slot, group, &notice);
+                }
                 Output::Traced(trace) => node.traced.push(trace),
                 Output::Event(event) => node.events.push((self.now, event)),
                 Output::Table(table) => {
@@ -203,6 +221,29 @@ impl Net {
         if has_changed {
             self.find_loops(slot);
         }
+    }
+
+    /// Has a machine obey an order of the mesh's group, as its driver does.
+    fn obey(&mut self, slot: usize, group: GroupTag, notice: &[u8]) {
+        let number = notice.get(1..9).and_then(<[u8]>::first_chunk).copied();
+        let number = u64::from_be_bytes(number.unwrap_or_default());
+        let removed = self.removed.get(&number).filter(|_| notice[0] == 1);
+        let Some(removed) = removed.filter(|_| group == self.provision.group_tag()) else { return };
+        if removed.contains(&(slot as u16)) {
+            return;
+        }
+        let gone: Vec<u16> =
+            self.removed.range(..=number).flat_map(|(_, gone)| gone.clone()).collect();
+        let rekeyed = self.provision.without(&gone, number + 1, slot as u16).unwrap();
+        let (now, node) = (self.now, self.nodes.get_mut(&slot).unwrap());
+        node.mesh.rekey(now, rekeyed).unwrap();
+        node.obeyed.push(now);
+    }
+
+    /// Gives a machine a notice of the mesh's group.
+    pub(crate) fn give(&mut self, slot: usize, notice: &[u8]) {
+        let group = self.provision.group_tag();
+        self.take(slot, Input::Notice { group, notice });
     }
 
     fn send(&mut self, from: usize, to: To, unit: Arc<[u8]>) {
@@ -350,6 +391,14 @@ impl Net {
     pub(crate) fn start_number(&self, slot: usize) -> u64 {
         self.node(slot).starts
     }
+}
+
+/// Whether a unit is a message of orders, in the compact form or as a long frame.
+pub(crate) fn is_of_orders(unit: &[u8]) -> bool {
+    let types = 9..=12;
+    let is_compact = unit[0] >> 4 == 0xa && types.contains(&unit[3]);
+    is_compact
+        || unit[0] == 2 && unit.get(3) == Some(&2) && unit.get(6).is_some_and(|n| types.contains(n))
 }
 
 fn sealer(slot: usize, start: u64) -> Sealer {

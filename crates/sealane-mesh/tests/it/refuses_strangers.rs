@@ -145,14 +145,14 @@ fn a_revoked_member_is_no_neighbour_any_more() {
 }
 
 /// A member that says what it likes.
-struct Insider {
+pub(crate) struct Insider {
     sealer: Sealer,
     fields: HeaderFields,
     start: u64,
 }
 
 impl Insider {
-    fn new(provision: &Provision, keys: Keys) -> Self {
+    pub(crate) fn new(provision: &Provision, keys: Keys) -> Self {
         let Keys { group, slot, context, start_ms: start, epochs, signing, .. } = keys;
         let mut sealer = Sealer::new(group, slot, context, &epochs, 0).unwrap();
         sealer.set_signing_key(signing);
@@ -167,7 +167,7 @@ impl Insider {
         Self { sealer, fields, start }
     }
 
-    fn announce(&mut self) -> Vec<u8> {
+    pub(crate) fn announce(&mut self) -> Vec<u8> {
         let fields = HeaderFields {
             kind: Kind::Control,
             class: Class::Signed,
@@ -178,7 +178,7 @@ impl Insider {
         self.unit(&fields, &body)
     }
 
-    fn say(&mut self, what: MessageType, body: &[u8]) -> Vec<u8> {
+    pub(crate) fn say(&mut self, what: MessageType, body: &[u8]) -> Vec<u8> {
         let fields = HeaderFields { data_type: what as u16, ..self.fields };
         self.unit(&fields, body)
     }

@@ -33,6 +33,17 @@ fn rfc8032() {
     assert_eq!(key.sign(b"").unwrap()[..], hex(signature));
 }
 
+#[test]
+fn what_is_signed_in_the_open_never_passes_for_a_message() {
+    let key = SigningKey::from_seed(&[7; 32]).unwrap();
+    let signature = key.sign_open(b"a label of its own, and bytes").unwrap();
+    let public = key.verifying_key();
+    assert!(verifies_open(&public, b"a label of its own, and bytes", &signature));
+    assert!(!verifies_open(&public, b"a label of its own, and other bytes", &signature));
+    assert!(!verifies_open(&[2; 32], b"a label of its own, and bytes", &signature));
+    assert!(key.sign_open(b"Sealane 1.0 signature and so on").is_err());
+}
+
 fn hex(text: &str) -> Vec<u8> {
     let pairs = text.as_bytes().chunks(2).map(|pair| std::str::from_utf8(pair).unwrap());
     pairs.map(|pair| u8::from_str_radix(pair, 16).unwrap()).collect()

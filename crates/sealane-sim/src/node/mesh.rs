@@ -190,6 +190,8 @@ impl Member {
                 Some(Effect::Send(Send { port: usize::from(interface.0), to, unit, urgency }))
             }
             mesh::Output::Deliver { frame } => Some(Effect::Frame { mark: Mark::of(&frame) }),
+            // Crews of simulations give no orders.
+            mesh::Output::Notice { .. } => None,
             mesh::Output::Table(table) => Some(Effect::Table(table)),
             // Nobody here keeps documents.
             mesh::Output::Digest { .. } | mesh::Output::Documents { .. } => None,
@@ -209,6 +211,8 @@ impl Member {
             mesh::Event::RouteLost { to } => ("route-lost", Some(to), None),
             mesh::Event::BlackHole { via, gateway } => ("black-hole", Some(gateway), Some(via)),
             mesh::Event::Faulty { slot } => ("faulty", Some(slot), None),
+            mesh::Event::Leaving { slot, .. } => ("leaving", Some(slot), None),
+            mesh::Event::Stays { slot, .. } => ("stays", Some(slot), None),
             mesh::Event::OwnSlotHeard => ("own-slot-heard", None, None),
             _ => return None,
         };

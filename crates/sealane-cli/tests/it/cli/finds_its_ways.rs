@@ -155,9 +155,40 @@ fn a_machine_that_was_revoked_is_no_neighbour_any_more() {
     let neighbours = |told: &Value| list(told.field("routing").unwrap(), "neighbours");
     field.told(3, |told| neighbours(told).len() == 2 && ways(told, 0).len() == 2);
     field.revoke("north");
-    let told = field.told(3, |told| neighbours(told).len() == 1 && via(told, 0) == Some(2));
-    assert!(number(told.field("routing").unwrap(), "epoch") > 0, "{told:?}");
+    // The notice of its removal goes ahead of the next epoch.
+    let epoch = |told: &Value| number(told.field("routing").unwrap(), "epoch");
+    let is_gone = |told: &Value| neighbours(told).len() == 1 && via(told, 0) == Some(2);
+    let told = field.told(3, |told| is_gone(told) && epoch(told) > 0);
     assert_eq!(via(&told, 1), None, "{told:?}");
+    says_hello(&field, 3, 0);
+    drop(machines);
+}
+
+/// The authority removes a machine, and tells nobody but the mesh: the orders go from machine to
+/// machine, past the one that is removed, and each folder moves on.
+#[test]
+fn a_re_key_travels_over_the_mesh_itself() {
+    let _turn = crate::TURN.blocking_lock();
+    let names = ["base", "north", "south", "car"];
+    let field = Field::new(&names, &[(0, 1), (0, 2), (1, 3), (2, 3)]);
+    field.end("base", BASE, &field.links(0, &["udp", "udp"]));
+    field.relay("north", &field.links(1, &["udp", "udp"]));
+    field.relay("south", &field.links(2, &["11p", "udp"]));
+    field.end("base", BASE, &field.links(0, &["udp", "11p"]));
+    field.end("car", CAR, &field.links(3, &["udp", "udp"]));
+    let machines = [0, 1, 2, 3].map(|index| field.start(index));
+    let neighbours = |told: &Value| list(told.field("routing").unwrap(), "neighbours");
+    field.told(3, |told| neighbours(told).len() == 2 && ways(told, 0).len() == 2);
+    let begun = Instant::now();
+    field.revoke_alone("north");
+    let epoch = |told: &Value| number(told.field("routing").unwrap(), "epoch");
+    field.told(3, |told| neighbours(told).len() == 1 && via(told, 0) == Some(2));
+    println!("the car has shut it out within {:?}", begun.elapsed());
+    let told = field.told(3, |told| epoch(told) > 0);
+    println!("the car was re-keyed within {:?}", begun.elapsed());
+    assert_eq!(via(&told, 1), None, "{told:?}");
+    field.told(2, |told| epoch(told) > 0);
+    assert_eq!(epoch(&field.told(1, |_| true)), 0, "the removed one was given no secret");
     says_hello(&field, 3, 0);
     drop(machines);
 }

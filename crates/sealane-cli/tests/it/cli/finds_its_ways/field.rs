@@ -122,6 +122,11 @@ impl Field {
         self.renew();
     }
 
+    /// Removes a machine from the mesh, of which nobody is told but the machine of the authority.
+    pub(super) fn revoke_alone(&self, who: &str) {
+        self.home.run(self.names[0], &["group", "revoke", "roads", who]);
+    }
+
     /// Gives a machine a copy of the keys of another one.
     pub(super) fn take_keys(&self, of: &str, to: &str) {
         std::fs::remove_dir_all(self.home.path(to)).unwrap();
