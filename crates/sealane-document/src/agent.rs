@@ -310,9 +310,6 @@ impl Agent {
                 return;
             }
         };
-        let mut lacks = lacks;
-        // The oldest first, so that what is read in the order of coming is in that of its origin.
-        lacks.sort_by_key(|entry| entry.stamp);
         let mut giving: Vec<Mark> = lacks.into_iter().map(Entry::mark).collect();
         let origins = exchange::origins_of(&shown);
         // Who has opened what it holds can tell which of several is true, and who has not keeps
