@@ -371,8 +371,8 @@ impl Interface {
         Err(ready.max(now + Span::millis(1)))
     }
 
-    /// Whether there is air time for a piece of an order, and for an urgent frame of somebody behind
-    /// it; else when there is.
+    /// Whether there is air time for a piece of an order, and for an urgent frame of somebody
+    /// behind it; else when there is.
     pub(crate) fn may_give(&mut self, now: Time, bytes: usize) -> Result<(), Time> {
         let kept =
             if bytes <= self.medium.mtu { self.medium.air(self.medium.mtu) } else { Span(0) };

@@ -32,7 +32,8 @@ impl Voice {
         self.leaving.iter().map(|(slot, order)| Leaves { slot: *slot, order: *order })
     }
 
-    /// So many orders were obeyed: gives those who were to be removed by them and are members still.
+    /// So many orders were obeyed: gives those who were to be removed by them, and are still
+    /// members.
     pub(super) fn end_leaving(&mut self, orders: u64) -> Vec<Leaves> {
         let ended: Vec<_> = self.leaving().filter(|one| one.order < orders).collect();
         self.leaving.retain(|_, order| *order >= orders);

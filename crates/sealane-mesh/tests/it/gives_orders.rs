@@ -44,7 +44,8 @@ fn hops(net: &Net, without: usize) -> BTreeMap<usize, u64> {
 }
 
 fn left_at(net: &Net, at: usize) -> Option<Time> {
-    let is_it = |event: &Event| matches!(event, Event::Leaving { slot, .. } if usize::from(slot.number()) == THIEF);
+    let thief = Slot::new(THIEF as u16).unwrap();
+    let is_it = |event: &Event| *event == Event::Leaving { slot: thief, order: 0 };
     net.node(at).events.iter().find(|(_, event)| is_it(event)).map(|(at, _)| *at)
 }
 
