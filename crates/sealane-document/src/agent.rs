@@ -170,9 +170,9 @@ impl Agent {
         self.policy = policy;
     }
 
-    /// Takes over what a member holds of a group now: at the start, and when orders have changed it.
-    /// What members sealed that are members no longer is forgotten, and the own registers are to be
-    /// sealed anew.
+    /// Takes over what a member holds of a group now: at the start, and when orders have changed
+    /// it. What members sealed that are members no longer is forgotten, and the own registers are
+    /// to be sealed anew.
     ///
     /// # Errors
     ///

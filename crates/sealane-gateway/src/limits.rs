@@ -24,8 +24,8 @@ sealane_message::limits! {
     /// How long a gateway waits for frames of an origin that seem to be missing before one that has
     /// come. Then they may come late.
     MAX_ORDER_WAIT_MS: u64 = 10_000, "milliseconds";
-    /// Frames of an origin that wait for others. With one more, all go on: the log of an origin keeps
-    /// 64.
+    /// Frames of an origin that wait for others. With one more, all go on: the log of an origin
+    /// keeps 64.
     MAX_ORDER_HELD: usize = 56, "frames";
     /// How long a gateway waits, at most, before it tries its hub again.
     MAX_HUB_WAIT_MS: u64 = 30_000, "milliseconds";

@@ -1,9 +1,9 @@
 //! The order of what an origin sent, when it comes in another one.
 //!
 //! Neighbours hand on what is new at once, and what a machine has missed when they find that out.
-//! So frames can overtake others. A sender counts all that it seals: a gap between two counters says
-//! that something may still come. Frames behind a gap wait for it, but not for long, since the gap
-//! may be a frame that is for nobody here, or that is lost.
+//! So frames can overtake others. A sender counts all that it seals: a gap between two counters
+//! says that something may still come. Frames behind a gap wait for it, but not for long, since the
+//! gap may be a frame that is for nobody here, or that is lost.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::{Duration, Instant};

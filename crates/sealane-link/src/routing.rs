@@ -67,7 +67,8 @@ pub enum LocalInput {
     },
     /// What hellos say of the documents that this machine holds.
     Digest(Option<[u8; 8]>),
-    /// A message about documents for neighbours. [`Router::documents_room`] says when there is room.
+    /// A message about documents for neighbours. [`Router::documents_room`] says when there is
+    /// room.
     Documents {
         /// For whom.
         to: Audience,
@@ -186,7 +187,8 @@ impl Router {
         self.routing.listeners.lock().push(listener);
     }
 
-    /// Asks which way leads to a machine, and waits for the answer: none may come, as of any message.
+    /// Asks which way leads to a machine, and waits for the answer: none may come, as of any
+    /// message.
     ///
     /// # Errors
     ///

@@ -41,8 +41,8 @@ sealane_message::limits! {
     MAX_WANTED_PARTS: usize = 32, "frames";
     /// Machines on the way to another one that a trace lists.
     MAX_TRACE_HOPS: usize = 15, "machines";
-    /// Questions of traces that one machine takes from neighbours in a second, and as many answers. A
-    /// further one is dropped.
+    /// Questions of traces that one machine takes from neighbours in a second, and as many answers.
+    /// A further one is dropped.
     MAX_TRACES_PER_SECOND: u32 = 10, "traces a second";
     /// How often missing parts of one frame are asked for.
     MAX_PART_ROUNDS: u8 = 8, "times";

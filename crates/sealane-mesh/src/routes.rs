@@ -102,8 +102,8 @@ pub(crate) enum Heard {
 pub(crate) struct Choice {
     pub(crate) before: Option<Selected>,
     pub(crate) now: Option<Selected>,
-    /// There are ways, but none that is surely without a loop; or the last was lost, or blamed, just
-    /// now.
+    /// There are ways, but none that is surely without a loop; or the last was lost, or blamed,
+    /// just now.
     pub(crate) starves: bool,
 }
 
@@ -395,7 +395,7 @@ impl Routes {
 
 /// By how much another way has to be better.
 fn margin(metric: u16) -> u16 {
-    (metric / 4).max(crate::neighbour::COST_MIN / 2)
+    (metric / 8 * 3).max(crate::neighbour::COST_MIN / 2)
 }
 
 #[cfg(test)]

@@ -169,8 +169,8 @@ impl Voice {
         is_ours && hop_limit == Some(0) && kind.is_some_and(|kind| kinds.contains(&kind))
     }
 
-    /// Takes over what an order has changed, and gives those whose announced removal it has not made
-    /// true.
+    /// Takes over what an order has changed, and gives those whose announced removal it has not
+    /// made true.
     pub(crate) fn rekey(&mut self, rekeyed: Rekeyed) -> Result<Vec<Leaves>, MeshError> {
         let Rekeyed { epochs, members, orders, signing } = rekeyed;
         for (epoch, secret) in epochs.held() {

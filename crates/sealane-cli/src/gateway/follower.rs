@@ -64,7 +64,8 @@ impl Follower {
         }
     }
 
-    /// Those that have not gone: their places among the fresh ones, and what their order depends on.
+    /// Those that have not gone: their places among the fresh ones, and what their order depends
+    /// on.
     fn turns(&mut self, fresh: &[Fresh], now: Instant) -> (Vec<usize>, Vec<Turn>) {
         let mut turns = Vec::new();
         let mut places = Vec::new();

@@ -85,8 +85,8 @@ impl Reader {
         Ok(())
     }
 
-    /// Whether somebody who is a member no longer could have written that in another's name: who was
-    /// removed still has the secrets of the epochs before, and no signing key but the own one.
+    /// Whether somebody who is a member no longer could have written that in another's name: who
+    /// was removed still has the secrets of the epochs before, and no signing key but the own one.
     fn is_stale(&self, epoch: Epoch, class: Class) -> bool {
         let removals = self.terms.iter().filter_map(|term| term.until);
         let last = removals.filter(|until| *until <= self.newest).max();

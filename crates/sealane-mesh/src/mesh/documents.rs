@@ -11,7 +11,8 @@ use crate::messages::MessageType;
 use crate::neighbour::LinkId;
 use crate::{Audience, InterfaceId, MeshError, Output, To, Urgency};
 
-/// So many times as long as urgent frames do, messages wait: there are few, and none is out of date.
+/// So many times as long as urgent frames do, messages wait: there are few, and none is out of
+/// date.
 const PATIENCE: u64 = 10;
 /// In the place of a slot: for each neighbour that hears it.
 const ALL: u16 = u16::MAX;

