@@ -13,11 +13,11 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 
 use sealane::Value;
 use sealane_document::{Agent, Keeper, Quota, Store};
-use sealane_frame::PeerTag;
+use sealane_frame::{GroupTag, PeerTag};
 use sealane_group::Member;
-use sealane_link::{Config, LinkError, Relay};
+use sealane_link::{Config, LinkError, Relay, RelayCard};
 use sealane_mesh::Output;
-use sealane_seal::Slot;
+use sealane_seal::{Epoch, Slot};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::doc::beside;
@@ -39,6 +39,8 @@ pub(crate) enum Task {
     Keep { frame: Vec<u8>, own: PeerTag },
     /// Orders of the group may have been obeyed.
     Follow,
+    /// The newest epochs of groups, as relay cards say them.
+    Know(Vec<(GroupTag, Epoch)>),
     /// Nothing follows.
     End,
 }
@@ -139,6 +141,14 @@ impl Documents {
     pub(crate) fn keeper(&self, own: PeerTag) -> impl Fn(Vec<u8>) -> bool + Send + Sync + 'static {
         let tasks = self.tasks.clone();
         move |frame| tasks.try_send(Task::Keep { frame, own }).is_ok()
+    }
+
+    /// Tells the thread the newest epochs of groups that it has no keys of. Frames say the lowest
+    /// byte of theirs: cards that are more than 127 epochs old are to be written again.
+    pub(crate) fn know(&self, cards: &[RelayCard]) {
+        let epochs = cards.iter().map(|card| (card.group(), card.epoch())).collect();
+        // A thread that has ended keeps nothing.
+        let _ = self.tasks.send(Task::Know(epochs));
     }
 
     /// Has the thread look whether its group has changed. To be called once a second.

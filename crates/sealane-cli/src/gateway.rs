@@ -10,7 +10,7 @@ use sealane_document::limits::kept;
 use sealane_frame::{FrameView, GroupTag, PeerTag};
 use sealane_gateway::{Gateway, GatewayError, GatewaySettings, HubAccess, Intake, PutDown};
 use sealane_link::{
-    Arrival, Beside, CarriedType, End, GatewayConfig, LinkError, Port, Relay, Take, Who,
+    Arrival, Beside, CarriedType, End, GatewayConfig, LinkError, Port, Relay, RelayCard, Take, Who,
 };
 use sealane_message::DataType;
 
@@ -50,6 +50,7 @@ pub async fn run(args: &Args, terminal: &mut Terminal) -> Result<(), Failure> {
     let documents = slot.map(open).transpose()?.flatten();
     let _ = ways.set(Ways::of(&relay, documents.as_ref(), tag));
     if let Some(documents) = &documents {
+        documents.know(&plan.cards);
         let mut follower = Follower::new(&gateway, tag);
         documents.follow_by(Box::new(move |store| follower.look(store)))?;
     }
@@ -62,11 +63,14 @@ pub async fn run(args: &Args, terminal: &mut Terminal) -> Result<(), Failure> {
     let waiting = gateway.status().queue.frames;
     let more = vec![("hub", settings.hub.address.as_str().into()), ("waiting", waiting.into())];
     started(&relay, &plan, more, terminal)?;
+    let know = |cards: Vec<RelayCard>| documents.iter().for_each(|one| one.know(&cards));
     let mut beat = tokio::time::interval(BEAT);
     let name = loop {
         tokio::select! {
             name = asked.next() => match name {
-                "SIGHUP" => tell_reload(&relay, reload(&relay, &gateway, &args.file, &plan)),
+                "SIGHUP" => {
+                    tell_reload(&relay, reload(&relay, &gateway, &args.file, &plan).map(know));
+                }
                 name => break name,
             },
             _ = beat.tick() => routing.iter_mut().for_each(Routing::follow),
@@ -88,7 +92,13 @@ pub async fn run(args: &Args, terminal: &mut Terminal) -> Result<(), Failure> {
 }
 
 /// The hub and the queue cannot change while it runs.
-fn reload(relay: &Relay, gateway: &Gateway, file: &Path, before: &Plan) -> Result<(), Failure> {
+/// Gives the cards that it goes on with.
+fn reload(
+    relay: &Relay,
+    gateway: &Gateway,
+    file: &Path,
+    before: &Plan,
+) -> Result<Vec<RelayCard>, Failure> {
     let plan = read(file)?;
     let is_same = (&plan.config.status, &plan.config.gateway)
         == (&before.config.status, &before.config.gateway);
@@ -98,7 +108,7 @@ fn reload(relay: &Relay, gateway: &Gateway, file: &Path, before: &Plan) -> Resul
     };
     taken.map_err(|cause| refused(file, cause))?;
     gateway.serve(&groups(&plan));
-    Ok(())
+    Ok(plan.cards)
 }
 
 fn groups(plan: &Plan) -> Vec<GroupTag> {

@@ -50,20 +50,25 @@ pub async fn run(args: &Args, terminal: &mut Terminal) -> Result<(), Failure> {
     routing.iter_mut().for_each(|routing| routing.follow_with(&relay));
     let slot = routing.as_ref().map(Routing::slot);
     // They are kept until the relay ends.
-    let _documents = slot
+    let documents = slot
         .map(|slot| Documents::open(&args.file, &plan.config, &relay, slot, None))
-        .transpose()?;
+        .transpose()?
+        .flatten();
+    documents.iter().for_each(|one| one.know(&plan.cards));
     capture.map_or(Ok(()), |file| relay.capture(file)).map_err(Failure::Runtime)?;
     let watch = relay.watch();
     let told: Tell = Arc::new(move || Told { status: watch.status(), end: None, gateway: None });
     let teller = Teller { tell: told, router: relay.router() };
     let _page = Page::serve(&plan.config, teller).await.map_err(wrong)?;
     started(&relay, &plan, vec![], terminal)?;
+    let know = |cards: Vec<RelayCard>| documents.iter().for_each(|one| one.know(&cards));
     let mut beat = tokio::time::interval(BEAT);
     let name = loop {
         tokio::select! {
             name = asked.next() => match name {
-                "SIGHUP" => tell_reload(&relay, reload(&relay, &args.file, &plan.config)),
+                "SIGHUP" => {
+                    tell_reload(&relay, reload(&relay, &args.file, &plan.config).map(know));
+                }
                 name => break name,
             },
             _ = beat.tick() => routing.iter_mut().for_each(Routing::follow),
@@ -75,14 +80,16 @@ pub async fn run(args: &Args, terminal: &mut Terminal) -> Result<(), Failure> {
     tell(&tally.map_err(|error| Failure::Runtime(error.into()))?, terminal)
 }
 
-fn reload(relay: &Relay, file: &Path, before: &Config) -> Result<(), Failure> {
+/// Gives the cards that it goes on with.
+fn reload(relay: &Relay, file: &Path, before: &Config) -> Result<Vec<RelayCard>, Failure> {
     let Plan { config, cards } = read(file)?;
     let is_same = (&config.status, &config.documents) == (&before.status, &before.documents);
     let taken = match is_same {
         true => relay.reload(&config, &cards).map(|_| ()),
         false => Err(LinkError::LinksChanged),
     };
-    taken.map_err(|cause| refused(file, cause))
+    taken.map_err(|cause| refused(file, cause))?;
+    Ok(cards)
 }
 
 /// Says what became of a configuration, on standard error and in the status.

@@ -170,6 +170,14 @@ impl Agent {
         self.policy = policy;
     }
 
+    /// Says which epoch of a group that this machine has no keys of is the newest: its frames say
+    /// the lowest byte of theirs alone.
+    pub fn set_epoch(&mut self, group: GroupTag, newest: Epoch) {
+        if !self.readers.contains_key(&group) {
+            self.store.set_epoch(group, newest);
+        }
+    }
+
     /// Takes over what a member holds of a group now: at the start, and when orders have changed
     /// it. What members sealed that are members no longer is forgotten, and the own registers are
     /// to be sealed anew.

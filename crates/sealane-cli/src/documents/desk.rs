@@ -100,6 +100,9 @@ impl Desk {
                     eprintln!("sealane: documents: {error}");
                 }
             }
+            Task::Know(epochs) => {
+                epochs.into_iter().for_each(|(group, epoch)| self.agent.set_epoch(group, epoch));
+            }
             Task::Follow => {
                 if let Err(error) = self.follow() {
                     eprintln!("sealane: documents: {error}; they go on as they were");

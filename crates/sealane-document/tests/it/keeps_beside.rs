@@ -109,3 +109,15 @@ fn groups_without_end_are_refused() {
     }
     assert_eq!((store.len(), store.counters().refused), (16, 24));
 }
+
+#[test]
+fn frames_are_of_the_epoch_that_is_nearest_to_the_newest() {
+    let epoch_kept = |newest: u64| {
+        let mut store = relay();
+        store.set_epoch(GROUP, sealane_seal::Epoch(newest));
+        store.take(&Origin::new(3).seal(4, b"here"), peer(1)).unwrap();
+        store.since(Cursor::START, 1).first().unwrap().entry.stamp.epoch.0
+    };
+    // The frame says that the lowest byte of its epoch is 0.
+    assert_eq!([0, 100, 200, 300, 1000].map(epoch_kept), [0, 0, 256, 256, 1024]);
+}

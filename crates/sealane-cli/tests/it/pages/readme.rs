@@ -48,7 +48,6 @@ const LINES: &[(&str, Then)] = &[
     ("cargo install --locked --path crates/sealane-bench", Builds),
     ("sealane sub fleet/7/location --from first --until-end --raw >", Writes("")),
     ("sealane bench cost messages.jsonl --html", Writes("")),
-    ("sealane bench cost messages.jsonl --quick --no-hub --link", Writes("")),
     ("sealane vault init", Writes("")),
     ("sealane vault put", Writes("")),
     ("sealane vault drill", Writes("")),
