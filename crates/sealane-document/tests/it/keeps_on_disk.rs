@@ -153,3 +153,13 @@ fn a_killed_process_has_lost_nothing_that_it_confirmed() {
         assert!(held.windows(2).all(|pair| pair[1] == pair[0] + 1), "without holes: {held:?}");
     }
 }
+
+#[test]
+fn a_store_of_a_later_version_is_left_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("documents.db");
+    drop(open(&path, Keeper::Member));
+    rusqlite::Connection::open(&path).unwrap().pragma_update(None, "user_version", 99).unwrap();
+    let refused = Store::open(&path, Keeper::Member, Quota::default()).unwrap_err();
+    assert!(matches!(refused, StoreError::Version(99)), "{refused}");
+}

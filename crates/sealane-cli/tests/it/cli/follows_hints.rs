@@ -12,8 +12,10 @@ use super::helps::words;
 
 /// Codes that nothing which a test can do leads to, and what they stand for. They are explained in
 /// `docs/TESTING.md` as well.
-const OF_DEFECTS: &[(&str, &str)] =
-    &[("SL-VAULT-11", "a library that refuses what it must take, or a thread that has panicked")];
+const OF_DEFECTS: &[(&str, &str)] = &[
+    ("SL-VAULT-11", "a library that refuses what it must take, or a thread that has panicked"),
+    ("SL-GATEWAY-06", "a system that starts no thread"),
+];
 
 /// The sources of all crates.
 #[derive(Default)]
