@@ -258,7 +258,10 @@ async fn each_message_of_a_batch_is_stored_once_by_itself() {
     let alone = scoped(&hub, "/v1/enqueue", json!({"to": "a", "envelope": one(2)})).await.json();
     assert_eq!(alone["offset"], 0);
     // What came alone is known in a batch, and what stands there twice comes in once.
-    let batch = |all: &[u64]| json!({"to": "a", "envelopes": all.iter().map(|n| one(*n)).collect::<Vec<_>>()});
+    let batch = |all: &[u64]| {
+        let all: Vec<_> = all.iter().map(|n| one(*n)).collect();
+        json!({"to": "a", "envelopes": all})
+    };
     let first = each(&hub, batch(&[1, 2, 3, 1, 4])).await.json();
     assert_eq!((&first["offset"], &first["count"]), (&json!(1), &json!(3)));
     assert_eq!((&first["ids"], &first["replayed"]), (&json!(["m1", "m3", "m4"]), &Value::Null));
