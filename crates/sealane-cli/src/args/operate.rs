@@ -44,7 +44,7 @@ pub struct Relay {
 /// `sealane gateway`.
 #[derive(Debug, Args)]
 pub struct Gateway {
-    /// Its links, neighbours and relay cards as for `relay`, and a table [gateway]: TOML, as
+    /// Its links, neighbours and relay cards as for `relay`, and a table `[gateway]`: TOML, as
     /// spec/gateway.md says. SIGHUP reads it again
     #[arg(value_name = "CONFIG")]
     pub file: PathBuf,
