@@ -67,7 +67,7 @@ pub enum LocalInput {
     },
     /// What hellos say of the documents that this machine holds.
     Digest(Option<[u8; 8]>),
-    /// A message about documents for neighbours. [`Router::documents_room`] says when there is
+    /// A message about documents for neighbours. [`Router::has_documents_room`] says when there is
     /// room.
     Documents {
         /// For whom.
