@@ -21,7 +21,8 @@ fn row(what: &str, demanded: impl Display, measured: impl Display, is_met: bool)
         return;
     }
     let verdict = if is_met { "met" } else { "MISSED" };
-    println!("{what:<44} | {demanded:<30} | {measured:<44} | {verdict}");
+    // The first row of a test would stand behind its name.
+    println!("\n{what:<44} | {demanded:<30} | {measured:<44} | {verdict}");
 }
 
 /// What a run came to, and what it took.

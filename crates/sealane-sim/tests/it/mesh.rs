@@ -16,7 +16,8 @@ fn size(key: &str, usual: u64) -> u64 {
 /// Prints a row. Where demands decide, one that is missed fails the test.
 fn row(what: &str, demanded: impl Display, measured: impl Display, is_met: bool) {
     let verdict = if is_met { "met" } else { "MISSED" };
-    println!("{what:<44} | {demanded:<30} | {measured:<44} | {verdict}");
+    // The first row of a test would stand behind its name.
+    println!("\n{what:<44} | {demanded:<30} | {measured:<44} | {verdict}");
     let decides = std::env::var_os("SEALANE_DEMANDS").is_some();
     assert!(is_met || !decides, "{what}: demanded {demanded}, measured {measured}");
 }
