@@ -31,7 +31,7 @@ pub fn read_frames(message: &[u8]) -> Result<Vec<Vec<u8>>, ExchangeError> {
     let mut frames = vec![];
     while !input.is_empty() {
         let bytes = usize::try_from(input.leb128()?).map_err(|_| ExchangeError::Order)?;
-        if bytes + RELAY_BYTES > MAX_DOCUMENT_BYTES {
+        if bytes > MAX_DOCUMENT_BYTES - RELAY_BYTES {
             return Err(ExchangeError::Order);
         }
         let mut frame = relay_bytes().to_vec();
