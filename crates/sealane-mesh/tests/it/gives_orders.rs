@@ -124,27 +124,6 @@ fn a_notice_is_everywhere_within_a_hello_for_each_hop_and_the_re_key_follows() {
     }
 }
 
-/// Minutes of work: `cargo test --release -p sealane-mesh --test it -- --ignored slow_radio
-/// --nocapture`.
-#[test]
-#[ignore = "hours of simulated time"]
-fn on_a_slow_radio_too_within_its_duty_cycle() {
-    shut_out_over_seven_hops("BLE 23", Medium::ble(23), 0);
-    let medium = Medium::lora_sf7();
-    let mut net = team(7, medium, 30);
-    net.run(Span::seconds(3600));
-    let hello = Span::seconds(80);
-    let took = remove_the_thief(&mut net, hello, Span::seconds(24 * 3600));
-    println!(
-        "LoRa SF7, 1 %: {} hops, 30 % loss: notice {} s, re-key {} s",
-        took.hops,
-        took.notice.as_millis() / 1000,
-        took.rekey.as_millis() / 1000,
-    );
-    assert!(took.notice < took.rekey, "the short one is first");
-    is_within_its_hours(&net);
-}
-
 fn is_within_its_hours(net: &Net) {
     let hour = net.now.0 / 3_600_000_000 + 1;
     for node in net.nodes.values() {
@@ -154,23 +133,25 @@ fn is_within_its_hours(net: &Net) {
 }
 
 #[test]
-fn three_slow_radios_re_key_within_their_duty_cycle() {
-    let mut net = Net::new(9, 4, Medium::lora_sf7());
-    net.chain(&[0, 1, 2], Link { loss_percent: 30, ..Link::default() });
-    (0..3).for_each(|slot| net.start(slot, Role::Member));
+fn slow_radios_re_key_within_their_duty_cycle() {
+    let hops: usize = 7;
+    let mut net = Net::new(9, hops as u16 + 2, Medium::lora_sf7());
+    let chain: Vec<_> = (0..=hops).collect();
+    net.chain(&chain, Link { loss_percent: 30, ..Link::default() });
+    chain.iter().for_each(|slot| net.start(*slot, Role::Member));
     net.run(Span::seconds(3600));
-    net.removed.insert(0, vec![3]);
-    let notice = net.provision.removal(0, 3, 0).unwrap();
+    net.removed.insert(0, vec![hops as u16 + 1]);
+    let notice = net.provision.removal(0, hops as u16 + 1, 0).unwrap();
     let order = net.provision.order(0, &[7; REKEY_FRAME_BYTES]).unwrap();
     let start = net.now;
     net.give(0, &notice);
     net.give(0, &order);
-    while net.node(2).obeyed.is_empty() && net.now.since(start) < Span::seconds(24 * 3600) {
+    while net.node(hops).obeyed.is_empty() && net.now.since(start) < Span::seconds(24 * 3600) {
         net.run(Span::seconds(60));
     }
-    let told = net.node(2).notices[0].0.since(start).as_millis() / 1000;
-    let obeyed = net.node(2).obeyed[0].since(start).as_millis() / 1000;
-    println!("LoRa SF7, 1 %, 2 hops at 30 % loss: notice {told} s, re-key {obeyed} s");
+    let told = net.node(hops).notices[0].0.since(start).as_millis() / 1000;
+    let obeyed = net.node(hops).obeyed[0].since(start).as_millis() / 1000;
+    println!("LoRa SF7, 1 %, {hops} hops at 30 % loss: notice {told} s, re-key {obeyed} s");
     assert!(told < obeyed, "the short one is first");
     is_within_its_hours(&net);
 }

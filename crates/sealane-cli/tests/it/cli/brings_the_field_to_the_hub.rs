@@ -124,12 +124,12 @@ fn waiting(gateway: &Value) -> u64 {
 }
 
 /// Whether a process, or the files of a folder, hold a text.
-fn holds(haystack: &[u8], needle: &str) -> bool {
+pub(super) fn holds(haystack: &[u8], needle: &str) -> bool {
     haystack.windows(needle.len()).any(|window| window == needle.as_bytes())
 }
 
 /// What a process has in its memory, as far as it can be read.
-fn memory(process: u32) -> Vec<u8> {
+pub(super) fn memory(process: u32) -> Vec<u8> {
     let maps = std::fs::read_to_string(format!("/proc/{process}/maps")).unwrap();
     let mut memory = std::fs::File::open(format!("/proc/{process}/mem")).unwrap();
     let mut all = Vec::new();

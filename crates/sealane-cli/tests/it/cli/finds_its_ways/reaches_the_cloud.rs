@@ -3,13 +3,14 @@
 //! whoever is killed on the way and while the hub is down: once each, in order, and nobody on the
 //! way holds a body.
 
-use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use sealane::Value;
 
+use super::super::brings_the_field_to_the_hub::{holds, memory};
 use super::field::{Field, Machine};
 use crate::cli::home::number;
 use crate::cli::json;
@@ -189,26 +190,6 @@ impl Drop for Scene {
             let _ = hub.wait();
         }
     }
-}
-
-fn holds(haystack: &[u8], needle: &str) -> bool {
-    haystack.windows(needle.len()).any(|window| window == needle.as_bytes())
-}
-
-/// What a process has in its memory, as far as it can be read.
-fn memory(process: u32) -> Vec<u8> {
-    let maps = std::fs::read_to_string(format!("/proc/{process}/maps")).unwrap();
-    let mut memory = std::fs::File::open(format!("/proc/{process}/mem")).unwrap();
-    let mut all = Vec::new();
-    for line in maps.lines().filter(|line| line.contains(" rw")) {
-        let (from, to) = line.split(' ').next().unwrap().split_once('-').unwrap();
-        let [from, to] = [from, to].map(|text| u64::from_str_radix(text, 16).unwrap());
-        let mut part = vec![0; usize::try_from(to - from).unwrap()];
-        if memory.seek(SeekFrom::Start(from)).is_ok() && memory.read_exact(&mut part).is_ok() {
-            all.extend(part);
-        }
-    }
-    all
 }
 
 /// All files below a folder.
