@@ -6,6 +6,7 @@ use std::sync::Arc;
 use sealane_frame::PeerTag;
 use sealane_seal::{Epoch, Slot};
 
+use crate::budget::Budget;
 use crate::floods::Floods;
 use crate::interface::{Interface, Numbers, Whole};
 use crate::limits::MAX_MESH_INTERFACES;
@@ -44,6 +45,8 @@ pub struct Mesh {
     interfaces: BTreeMap<InterfaceId, Interface>,
     /// Where interfaces that were gone go on counting.
     numbers: BTreeMap<InterfaceId, Numbers>,
+    /// The air time of interfaces that are gone: one that comes back has no more than before.
+    budgets: BTreeMap<InterfaceId, Budget>,
     neighbours: BTreeMap<LinkId, Neighbour>,
     routes: Routes,
     own_sequence: u16,
@@ -108,6 +111,7 @@ impl Mesh {
             has_asked: false,
             interfaces: BTreeMap::new(),
             numbers: BTreeMap::new(),
+            budgets: BTreeMap::new(),
             neighbours: BTreeMap::new(),
             routes: Routes::default(),
             own_sequence,
@@ -302,7 +306,11 @@ impl Mesh {
         self.down(id);
         let fresh = Numbers { parts: self.random.word() as u16, ..Numbers::default() };
         let numbers = *self.numbers.entry(id).or_insert(fresh);
-        self.interfaces.insert(id, Interface::new(medium, self.now, numbers));
+        let mut interface = Interface::new(medium, self.now, numbers);
+        if let Some(budget) = self.budgets.remove(&id).filter(|budget| budget.is_of(&medium)) {
+            interface.budget = budget;
+        }
+        self.interfaces.insert(id, interface);
     }
 
     fn down(&mut self, id: InterfaceId) {
@@ -312,6 +320,7 @@ impl Mesh {
         self.orders.down(id);
         if let Some(interface) = self.interfaces.remove(&id) {
             self.numbers.insert(id, interface.numbers);
+            self.budgets.insert(id, interface.budget);
         }
     }
 

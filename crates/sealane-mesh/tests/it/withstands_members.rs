@@ -1,11 +1,12 @@
 //! What a member that went bad asks for without end costs no more than what an honest one asks for.
 
 use sealane_mesh::{
-    Address, Advertised, Distance, Input, MessageType, Missing, RouteMessage, Span,
+    Address, Advertised, Distance, Input, Medium, MessageType, Missing, Role, RouteMessage,
+    Span,
 };
 use sealane_seal::Slot;
 
-use crate::net::RADIO;
+use crate::net::{Net, RADIO};
 use crate::refuses_strangers::with_insider;
 
 #[test]
@@ -31,4 +32,26 @@ fn parts_are_sent_again_no_more_often_than_an_honest_neighbour_asks() {
     }
     let sent = again(&net);
     assert!((1..=8 * 4).contains(&sent), "{sent} parts for 500 questions");
+}
+
+#[test]
+fn an_interface_that_comes_and_goes_has_no_more_air_time_than_one_that_stays() {
+    let medium = Medium::lora_sf7();
+    let mut net = Net::new(32, 3, medium);
+    net.join(0, 1, crate::net::Link::default());
+    (0..2).for_each(|slot| net.start(slot, Role::Member));
+    net.run(Span::seconds(300));
+    let air = |net: &Net| {
+        let node = net.node(0);
+        medium.fixed.0 * node.sent_units + node.sent_bytes * 1_000_000 / 683
+    };
+    let before = air(&net);
+    for _ in 0..360 {
+        net.take(0, Input::Down { interface: RADIO });
+        net.take(0, Input::Up { interface: RADIO, medium });
+        net.data(0, None, 1, &[7; 100]);
+        net.run(Span::seconds(10));
+    }
+    let spent = air(&net) - before;
+    assert!(spent <= 36_000_000, "{spent} µs in an hour of one percent");
 }
