@@ -76,6 +76,8 @@ pub struct Mesh {
     table: Arc<Table>,
     second_at: Time,
     warned_at: Option<Time>,
+    /// When it was told of members that they are faulty.
+    faulty: BTreeMap<Slot, Time>,
     orders: orders::Orders,
     counters: Counters,
     outputs: VecDeque<Output>,
@@ -130,6 +132,7 @@ impl Mesh {
             table: Arc::default(),
             second_at,
             warned_at: None,
+            faulty: BTreeMap::new(),
             orders: orders::Orders::default(),
             counters: Counters::default(),
             outputs: VecDeque::new(),
@@ -342,7 +345,17 @@ impl Mesh {
         self.event(Event::NeighbourLost { slot: id.slot, interface: id.interface });
     }
 
+    /// Tells people something. That somebody is faulty is told once in a while, or it would fill
+    /// their logs.
     fn event(&mut self, event: Event) {
+        if let Event::Faulty { slot } = event {
+            let now = self.now;
+            self.faulty.retain(|_, told| now.since(*told) < FAULTY_PAUSE);
+            if self.faulty.contains_key(&slot) {
+                return;
+            }
+            self.faulty.insert(slot, now);
+        }
         self.outputs.push_back(Output::Event(event));
     }
 
@@ -414,6 +427,8 @@ impl Mesh {
     }
 }
 
+/// The shortest time between two warnings of one faulty member.
+const FAULTY_PAUSE: Span = Span::seconds(60);
 /// Hello intervals for which another way has to be better.
 const PATIENCE: u64 = 16;
 /// So many milliseconds of a machine's clock are one sequence of its routes, when it starts: more

@@ -1,8 +1,8 @@
 //! What a member that went bad asks for without end costs no more than what an honest one asks for.
 
 use sealane_mesh::{
-    Address, Advertised, Distance, Input, Medium, MessageType, Missing, Role, RouteMessage,
-    Span,
+    Address, Advertised, Distance, Event, Input, Medium, MessageType, Missing, Role, RouteMessage,
+    Span, Time,
 };
 use sealane_seal::Slot;
 
@@ -54,4 +54,19 @@ fn an_interface_that_comes_and_goes_has_no_more_air_time_than_one_that_stays() {
     }
     let spent = air(&net) - before;
     assert!(spent <= 36_000_000, "{spent} µs in an hour of one percent");
+}
+
+#[test]
+fn a_faulty_member_is_told_once_in_a_while_and_fills_no_log() {
+    let (mut net, mut insider) = with_insider(33);
+    for _ in 0..1000 {
+        let unit = insider.say(MessageType::Hello, &[0xff; 40]);
+        net.take(0, Input::Heard { interface: RADIO, from: Address(3), unit: &unit });
+        net.run(Span::millis(100));
+    }
+    let slot = Slot::new(3).unwrap();
+    let is_told = |(_, event): &&(Time, Event)| *event == Event::Faulty { slot };
+    let told = net.node(0).events.iter().filter(is_told).count();
+    assert_eq!(told, 2, "in a hundred seconds");
+    assert_eq!(net.node(0).mesh.counters().malformed, 1000, "each is counted");
 }
