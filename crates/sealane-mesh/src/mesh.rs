@@ -412,7 +412,7 @@ impl Mesh {
         use crate::limits::{MAX_MESH_NEIGHBOURS, MAX_REQUESTS_KNOWN};
         self.neighbours.len() <= MAX_MESH_NEIGHBOURS
             && self.requests.len() <= MAX_REQUESTS_KNOWN
-            && self.floods.waiting() <= crate::limits::MAX_FLOODS_WAITING
+            && self.floods.brought() <= crate::limits::MAX_FLOODS_WAITING
             && self.orders.is_bounded()
     }
 
