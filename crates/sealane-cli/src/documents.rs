@@ -12,12 +12,13 @@ use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
 
 use sealane::Value;
+use sealane_document::agent::StrangerGroup;
 use sealane_document::{Agent, Keeper, Quota, Store};
-use sealane_frame::{GroupTag, PeerTag};
+use sealane_frame::PeerTag;
 use sealane_group::Member;
 use sealane_link::{Config, LinkError, Relay, RelayCard};
 use sealane_mesh::Output;
-use sealane_seal::{Epoch, Slot};
+use sealane_seal::Slot;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::doc::beside;
@@ -39,8 +40,8 @@ pub(crate) enum Task {
     Keep { frame: Vec<u8>, own: PeerTag },
     /// Orders of the group may have been obeyed.
     Follow,
-    /// The newest epochs of groups, as relay cards say them.
-    Know(Vec<(GroupTag, Epoch)>),
+    /// What relay cards say of groups.
+    Know(Vec<StrangerGroup>),
     /// Nothing follows.
     End,
 }
@@ -146,9 +147,13 @@ impl Documents {
     /// Tells the thread the newest epochs of groups that it has no keys of. Frames say the lowest
     /// byte of theirs: cards that are more than 127 epochs old are to be written again.
     pub(crate) fn know(&self, cards: &[RelayCard]) {
-        let epochs = cards.iter().map(|card| (card.group(), card.epoch())).collect();
+        let stranger = |card: &RelayCard| StrangerGroup {
+            group: card.group(),
+            newest: card.epoch(),
+            members: card.members().collect(),
+        };
         // A thread that has ended keeps nothing.
-        let _ = self.tasks.send(Task::Know(epochs));
+        let _ = self.tasks.send(Task::Know(cards.iter().map(stranger).collect()));
     }
 
     /// Has the thread look whether its group has changed. To be called once a second.

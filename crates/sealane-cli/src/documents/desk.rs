@@ -100,9 +100,7 @@ impl Desk {
                     eprintln!("sealane: documents: {error}");
                 }
             }
-            Task::Know(epochs) => {
-                epochs.into_iter().for_each(|(group, epoch)| self.agent.set_epoch(group, epoch));
-            }
+            Task::Know(groups) => self.agent.set_strangers(groups),
             Task::Follow => {
                 if let Err(error) = self.follow() {
                     eprintln!("sealane: documents: {error}; they go on as they were");
