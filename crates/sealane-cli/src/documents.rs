@@ -3,6 +3,7 @@
 
 mod calls;
 mod desk;
+mod heard;
 mod socket;
 mod view;
 mod words;
@@ -25,6 +26,7 @@ use crate::doc::beside;
 use crate::relay::refused;
 use crate::{Failure, Terminal};
 use desk::{Desk, Own};
+use heard::Heard;
 
 /// What the thread is to do.
 pub(crate) enum Task {
@@ -89,14 +91,17 @@ impl Documents {
         let bytes = unit.saturating_sub(128).clamp(MESSAGE_BYTES_MIN, MESSAGE_BYTES_MAX);
         let agent = Agent::new(slot, store, bytes);
         let own = member.map(Own::new).transpose()?;
-        let mut desk = Desk::new(agent, router.clone(), own);
+        let heard = Arc::<Heard>::default();
+        let mut desk = Desk::new(agent, router.clone(), own, Arc::clone(&heard));
         desk.follow()?;
         let (tasks, waiting) = sync_channel(TASKS_MAX);
         let hear = tasks.clone();
         router.listen(Box::new(move |output: &Output| {
-            if matches!(output, Output::Digest { .. } | Output::Documents { .. }) {
-                // It never waits: what is lost is asked for again.
-                let _ = hear.try_send(Task::Heard(output.clone()));
+            // It never waits: what is lost is asked for again.
+            if let Some(by) = heard::speaker(output).filter(|by| heard.enter(*by))
+                && hear.try_send(Task::Heard(output.clone())).is_err()
+            {
+                heard.leave(by);
             }
         }));
         let thread = std::thread::Builder::new().name("documents".to_owned());
@@ -144,8 +149,9 @@ impl Documents {
         move |frame| tasks.try_send(Task::Keep { frame, own }).is_ok()
     }
 
-    /// Tells the thread the newest epochs of groups that it has no keys of. Frames say the lowest
-    /// byte of theirs: cards that are more than 127 epochs old are to be written again.
+    /// Tells the thread of groups that it has no keys of: it keeps what their members send. Frames
+    /// say the lowest byte of their epoch: cards that are more than 127 epochs old are to be written
+    /// again.
     pub(crate) fn know(&self, cards: &[RelayCard]) {
         let stranger = |card: &RelayCard| StrangerGroup {
             group: card.group(),
