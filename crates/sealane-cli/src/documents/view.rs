@@ -72,13 +72,17 @@ fn put_call(call: &Value, people: &BTreeMap<u64, Person<'_>>, now: u64, out: &mu
         if is_over { ("call over", "is over") } else { ("call", "calls for help") };
     let _ = write!(
         out,
-        "<p class=\"{class}\"><b>{} {state}</b> ({}, {} ago): {}<br>acknowledged by: {}",
+        "<p class=\"{class}\"><b>{} {state}</b> ({}, {}): {}<br>acknowledged by: {}",
         escaped(text("name")),
         escaped(text("kind")),
         age(number("timeMs"), now),
         escaped(text("text")),
         who("acknowledgedBy"),
     );
+    if is_over {
+        // Any member may say so: it is told who did.
+        let _ = write!(out, "<br>said to be over by: {}", who("clearedBy"));
+    }
     out.push_str("</p>");
 }
 
@@ -96,7 +100,7 @@ fn put_person(slot: u64, person: &Person<'_>, now: u64, out: &mut String) {
         escaped(word("vitals", "activity")),
         battery.map(|percent| format!("{percent} %")).unwrap_or_default(),
         place.unwrap_or_default(),
-        newest.map(|time| format!("{} ago", age(time, now))).unwrap_or_default(),
+        newest.map(|time| age(time, now)).unwrap_or_default(),
     );
 }
 
@@ -140,12 +144,18 @@ fn put_map(people: &BTreeMap<u64, Person<'_>>, out: &mut String) {
     let _ = write!(out, "</svg><p>{:.0} m across.</p>", wide * 111_195.0);
 }
 
-/// How long ago something was, by the clock of who said it.
+/// How long ago something was, by the clock of who said it. One that is ahead tells nothing: what
+/// comes from it would look new for as long.
 fn age(then: u64, now: u64) -> String {
-    match now.saturating_sub(then) / 1000 {
+    let words = |ms: u64| match ms / 1000 {
         seconds @ 0..120 => format!("{seconds} s"),
         seconds @ 120..7200 => format!("{} min", seconds / 60),
         seconds => format!("{} h", seconds / 3600),
+    };
+    let ahead = then.saturating_sub(now);
+    match ahead > CLOCK_AHEAD_MS {
+        true => format!("unknown when: a clock is {} ahead", words(ahead)),
+        false => format!("{} ago", words(now.saturating_sub(then))),
     }
 }
 
@@ -163,10 +173,36 @@ fn escaped(text: &str) -> String {
     out
 }
 
+/// A clock that is ahead by more is told.
+const CLOCK_AHEAD_MS: u64 = 60_000;
+
 #[cfg(test)]
 mod tests {
     use super::super::map;
     use super::*;
+
+    #[test]
+    fn a_clock_that_is_ahead_makes_nothing_look_new() {
+        const YEAR_MS: u64 = 365 * 24 * 3_600_000;
+        let now = 60 * YEAR_MS;
+        assert_eq!(age(now - 5_000, now), "5 s ago");
+        assert_eq!(age(now + 30_000, now), "0 s ago");
+        assert_eq!(age(now + 300_000, now), "unknown when: a clock is 5 min ahead");
+        assert_eq!(age(now + 10 * YEAR_MS, now), "unknown when: a clock is 87600 h ahead");
+        assert_eq!(age(now - 10 * YEAR_MS, now), "87600 h ago");
+    }
+
+    #[test]
+    fn who_says_that_a_call_is_over_is_told() {
+        let item = map(vec![
+            ("slot", 3_u64.into()),
+            ("isOver", Value::Bool(true)),
+            ("clearedBy", Value::Array(vec![9_u64.into()])),
+        ]);
+        let calls = map(vec![("items", Value::Array(vec![item]))]);
+        let page = page(&map(vec![]), &calls, 1000);
+        assert!(page.contains("said to be over by: slot 9"), "{page}");
+    }
 
     #[test]
     fn what_members_write_is_text_and_nothing_is_fetched() {

@@ -186,9 +186,8 @@ impl Mesh {
     }
 
     pub(super) fn wait(&mut self, waiting: Waiting) {
-        let urgency = waiting.urgency;
-        if !self.floods.wait(waiting) {
-            self.dropped(urgency);
+        if let Some(left) = self.floods.wait(waiting) {
+            self.dropped(left.urgency);
         }
     }
 
