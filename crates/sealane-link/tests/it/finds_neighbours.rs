@@ -104,7 +104,7 @@ impl Machined {
     }
 
     /// Sends a frame again and again until it has come to somebody.
-    fn send_until(&self, maker: &mut Maker, to: PeerTag, is_there: impl Fn() -> bool) {
+    fn send_until(&self, maker: &mut Maker, to: PeerTag, mut is_there: impl FnMut() -> bool) {
         let mut port = self.relay.port();
         wait_until("it has come", || {
             let fields = HeaderFields { next_hop: PeerTag::BROADCAST, ..maker.fields(to) };
