@@ -204,6 +204,18 @@ fn a_next_hop_on_a_wire_that_swallows_what_this_machine_carries_is_left() {
     leaves_a_black_hole(&stage, &sender, &relay);
 }
 
+/// The files of `scenarios/convoy.toml`, which a live run of the simulator starts ends with.
+#[test]
+fn the_ends_of_the_convoy_are_read_and_fit_their_radio() {
+    for text in [
+        include_str!("../../../../scenarios/convoy/front.toml"),
+        include_str!("../../../../scenarios/convoy/rear.toml"),
+    ] {
+        let config = Config::parse(text).unwrap();
+        assert_eq!(config.packet_bytes().unwrap(), 1500 - 10 - 89, "{text}");
+    }
+}
+
 #[test]
 fn a_mesh_is_a_group_of_its_own_and_needs_its_keys() {
     let stage = Stage::new();
