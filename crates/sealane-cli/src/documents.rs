@@ -9,7 +9,6 @@ mod view;
 mod words;
 
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
 
 use sealane::Value;
@@ -22,11 +21,12 @@ use sealane_mesh::Output;
 use sealane_seal::Slot;
 use tokio::sync::{mpsc, oneshot};
 
+use crate::Failure;
 use crate::doc::beside;
 use crate::relay::refused;
-use crate::{Failure, Terminal};
 use desk::{Desk, Own};
 use heard::Heard;
+use view::View;
 
 /// What the thread is to do.
 pub(crate) enum Task {
@@ -116,21 +116,14 @@ impl Documents {
         Ok(Some(documents))
     }
 
-    /// Serves the page of the team.
+    /// Serves the page of the team, and gives its address with the key that opens it.
     ///
     /// # Errors
     /// An address that others reach, or that is taken.
-    pub(crate) async fn view(
-        &mut self,
-        address: std::net::SocketAddr,
-        terminal: &mut Terminal,
-    ) -> Result<(), Failure> {
-        let tasks = Arc::new(self.tasks.clone());
-        self.serving.push(view::serve(address, tasks).await?);
-        if !terminal.json() {
-            eprintln!("sealane: the team is on http://{address}");
-        }
-        Ok(())
+    pub(crate) async fn view(&mut self, address: std::net::SocketAddr) -> Result<String, Failure> {
+        let View { url, serving } = view::serve(address, self.tasks.clone()).await?;
+        self.serving.push(serving);
+        Ok(url)
     }
 
     /// Has something follow what is kept, on the thread that keeps it.

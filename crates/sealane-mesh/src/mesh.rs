@@ -156,6 +156,7 @@ impl Mesh {
             }
             Input::Trace { to, number } => self.trace(to, number),
             Input::Came { source, frames } => self.came(source, frames),
+            Input::Went { leg, frames } => self.went(&leg, frames),
             Input::Load { interface, busy_ppm } => {
                 if let Some(interface) = self.interfaces.get_mut(&interface) {
                     interface.hear_load(now, busy_ppm);

@@ -1,86 +1,14 @@
 //! The page of the team, for browsers on this machine: who is well, where, who has acknowledged,
 //! and how old each value is. It has no script and fetches nothing.
 
+mod door;
+
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::net::SocketAddr;
-use std::sync::Arc;
-use std::sync::mpsc::SyncSender;
-use std::time::Duration;
 
 use sealane::Value;
-use sealane_link::LinkError;
-use sealane_link::limits::{MAX_STATUS_HEAD_BYTES, MAX_STATUS_MS, MAX_STATUS_READERS};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
-use tokio::task::JoinHandle;
 
-use super::{Task, ask, map, now_ms};
-use crate::Failure;
-use crate::relay::page::{ends_head, host_of, is_this_machine};
-
-/// Serves the page on loopback.
-pub(super) async fn serve(
-    address: SocketAddr,
-    tasks: Arc<SyncSender<Task>>,
-) -> Result<JoinHandle<()>, Failure> {
-    if !address.ip().is_loopback() {
-        return Err(Failure::Usage("--view: other machines reach that address; take 127.0.0.1"));
-    }
-    let listener = TcpListener::bind(address).await;
-    let listener = listener.map_err(|cause| Failure::Link {
-        file: "--view".into(),
-        cause: Box::new(LinkError::Open { link: address.to_string(), cause }),
-    })?;
-    Ok(tokio::spawn(accept(listener, tasks)))
-}
-
-async fn accept(listener: TcpListener, tasks: Arc<SyncSender<Task>>) {
-    let readers = Arc::new(Semaphore::new(MAX_STATUS_READERS));
-    while let Ok(permit) = Arc::clone(&readers).acquire_owned().await {
-        let Ok((stream, _)) = listener.accept().await else {
-            tokio::time::sleep(Duration::from_millis(100)).await;
-            continue;
-        };
-        let tasks = Arc::clone(&tasks);
-        tokio::spawn(async move {
-            let patience = Duration::from_millis(MAX_STATUS_MS);
-            // Who is too slow, or goes away, reads nothing.
-            let _ = tokio::time::timeout(patience, answer(stream, &tasks)).await;
-            drop(permit);
-        });
-    }
-}
-
-async fn answer(mut stream: TcpStream, tasks: &SyncSender<Task>) -> std::io::Result<()> {
-    let mut head = Vec::new();
-    while !ends_head(&head) && head.len() <= MAX_STATUS_HEAD_BYTES {
-        let mut part = [0; 1024];
-        match stream.read(&mut part).await? {
-            0 => return Ok(()),
-            read => head.extend(part.iter().take(read)),
-        }
-    }
-    let head = String::from_utf8_lossy(&head).into_owned();
-    let (status, body) = if !host_of(&head).is_some_and(is_this_machine) {
-        ("421 Misdirected Request", String::from("421 Misdirected Request\n"))
-    } else if !head.starts_with("GET / ") {
-        ("404 Not Found", String::from("404 Not Found\n"))
-    } else {
-        let items = |what: &str| ask(tasks, map(vec![("do", what.into())]));
-        ("200 OK", page(&items("ls").await, &items("emergencies").await, now_ms()))
-    };
-    let reply = format!(
-        "HTTP/1.1 {status}\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: {}\r\n\
-         Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nContent-Security-Policy: \
-         default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'\r\nConnection: \
-         close\r\n\r\n{body}",
-        body.len()
-    );
-    stream.write_all(reply.as_bytes()).await?;
-    stream.shutdown().await
-}
+pub(super) use door::{View, serve};
 
 /// What is known of a member.
 #[derive(Default)]
@@ -250,6 +178,7 @@ const CLOCK_AHEAD_MS: u64 = 60_000;
 
 #[cfg(test)]
 mod tests {
+    use super::super::map;
     use super::*;
 
     #[test]
