@@ -9,6 +9,7 @@ mod view;
 mod words;
 
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
 
 use sealane::Value;
