@@ -53,6 +53,8 @@ pub(crate) struct Voice {
     dictionary: Dictionary,
     hop: HopWriter,
     buf: FrameBuf,
+    /// Where what was heard is opened; kept for its room.
+    heard_frame: Vec<u8>,
 }
 
 /// A message that a neighbour, or a gateway, has sent.
@@ -107,6 +109,7 @@ impl Voice {
             dictionary: Dictionary::fixed(&[tag]),
             hop,
             buf: FrameBuf::new(),
+            heard_frame: Vec::new(),
         };
         voice.announce_in_roster(slot, own, context, orders)?;
         voice.roster.set_epoch(tag, voice.epochs.newest());
@@ -293,7 +296,9 @@ impl Voice {
 
     /// Opens what a neighbour says, in a unit of either form.
     pub(crate) fn hear(&mut self, form: Form, unit: &[u8]) -> Result<Said, MeshError> {
-        let mut frame = unit.to_vec();
+        let frame = &mut self.heard_frame;
+        frame.clear();
+        frame.extend_from_slice(unit);
         if form == Form::Compact && matches!(CompactUnit::parse(unit), Ok(CompactUnit::Frame(_))) {
             let context = LinkContext {
                 dictionary: &self.dictionary,
@@ -302,14 +307,14 @@ impl Voice {
                 previous_hop: PeerTag::NOBODY,
             };
             let link = Binding::link();
-            let received = open_compact(&mut self.opener, &link, &mut frame, &context)?;
+            let received = open_compact(&mut self.opener, &link, frame, &context)?;
             let (fields, body) = (received.header.fields(), received.body.to_vec());
             let by = received.accept();
             self.note_heard(&by);
             return said(self.group, &fields, &by, body, Class::Authenticated);
         }
         self.slot_of(unit)?;
-        let received = open_frame(&mut self.opener, &Binding::link(), &mut frame)?;
+        let received = open_frame(&mut self.opener, &Binding::link(), &mut self.heard_frame)?;
         let (fields, body) = (received.header.fields(), received.body.to_vec());
         let by = received.accept();
         self.note_heard(&by);
