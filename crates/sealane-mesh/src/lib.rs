@@ -60,9 +60,11 @@ mod parts;
 mod random;
 mod reports;
 mod routes;
+mod slots;
 mod table;
 mod time;
 mod voice;
+mod ways;
 
 pub use budget::Urgency;
 pub use config::{Address, Config, InterfaceId, Medium, Role};

@@ -15,6 +15,7 @@ use crate::random::Random;
 use crate::reports::Reports;
 use crate::routes::{Routes, Way};
 use crate::voice::Voice;
+use crate::ways::{NextHops, Ways};
 use crate::{
     Config, Counters, Event, Input, InterfaceId, Keys, Medium, MeshError, NeighbourStatus, Output,
     Rekeyed, Role, Sources, Span, Table, Time, Urgency, WayStatus,
@@ -64,8 +65,10 @@ pub struct Mesh {
     is_stale: bool,
     /// Or ways to these machines alone.
     stale: BTreeSet<Slot>,
+    /// The ways by neighbours when ways to all machines were chosen last.
+    ways: Ways,
     /// The next hops in use.
-    used: BTreeSet<LinkId>,
+    used: NextHops,
     /// Members, or what is told of them beside their distance, have changed.
     is_renamed: bool,
     /// Nothing is to be done about a neighbour before.
@@ -120,7 +123,8 @@ impl Mesh {
             report_at: is_gateway.then_some(start + Span::seconds(1)),
             is_stale: false,
             stale: BTreeSet::new(),
-            used: BTreeSet::new(),
+            ways: Ways::default(),
+            used: NextHops::default(),
             is_renamed: true,
             neighbours_at: start,
             table: Arc::default(),
@@ -171,12 +175,7 @@ impl Mesh {
 
     /// When [`Input::Tick`] is due. Later is allowed, and earlier does no harm.
     pub fn next_wake(&self) -> Option<Time> {
-        let ticks = self.interfaces.values().flat_map(|interface| {
-            let parts = interface.wanted_parts.due();
-            let hello = Some(interface.hello_at);
-            let asks = [interface.ask_at, parts];
-            [hello, interface.announce_at, interface.routes_at].into_iter().chain(asks).flatten()
-        });
+        let ticks = self.interfaces.values().map(Interface::due);
         let neighbours = (!self.neighbours.is_empty()).then_some(self.neighbours_at);
         let report = self.report_at.filter(|_| !self.interfaces.is_empty());
         let asks = self.remembered_until().filter(|_| !self.has_asked);
@@ -350,7 +349,10 @@ impl Mesh {
 
     /// What a choice of ways has to know of a neighbour.
     fn way(neighbours: &BTreeMap<LinkId, Neighbour>, now: Time, id: LinkId) -> Option<Way> {
-        let neighbour = neighbours.get(&id)?;
+        Self::way_by(neighbours.get(&id)?, now)
+    }
+
+    fn way_by(neighbour: &Neighbour, now: Time) -> Option<Way> {
         let cost = neighbour.cost()?;
         let patience = neighbour.interval.times(PATIENCE);
         let (blame, is_anew) = (neighbour.blame_at(now), neighbour.is_blamed_anew(now));

@@ -22,7 +22,7 @@ pub(crate) struct Routes {
 }
 
 /// What is known of one.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone, PartialEq)]
 pub(crate) struct Destination {
     /// The shortest distance that was ever told to others, of the latest sequence.
     feasible: Option<Feasible>,
@@ -39,6 +39,8 @@ pub(crate) struct Destination {
     told_at: Time,
     /// The metric that others know, if it was told since the way was found.
     told: Option<u16>,
+    /// Until then a choice changes nothing, as long as the ways stay what they are.
+    rests_until: Time,
 }
 
 /// A sequence and a metric.
@@ -68,7 +70,7 @@ pub(crate) struct Selected {
     is_anew: bool,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Better {
     via: LinkId,
     since: Time,
@@ -157,6 +159,7 @@ impl Destination {
         let Distance { sequence, metric, .. } = distance;
         let known = self.candidates.iter().position(|one| one.via == via);
         if metric == INFINITE {
+            self.rests_until = Time(0);
             self.candidates.retain(|one| one.via != via);
             return if known.is_some() { Heard::Taken } else { Heard::Known };
         }
@@ -171,13 +174,23 @@ impl Destination {
         match known.and_then(|at| self.candidates.get_mut(at)) {
             Some(candidate) if (candidate.sequence, candidate.metric) == (sequence, metric) => {
                 candidate.until = until;
+                self.rests_until = self.rests_until.min(until);
                 if is_feasible {
                     return Heard::Known;
                 }
             }
-            Some(candidate) => *candidate = fresh,
-            None if has_room => self.candidates.push(fresh),
-            None => self.replace_worst(fresh),
+            Some(candidate) => {
+                *candidate = fresh;
+                self.rests_until = Time(0);
+            }
+            None => {
+                self.rests_until = Time(0);
+                if has_room {
+                    self.candidates.push(fresh);
+                } else {
+                    self.replace_worst(fresh);
+                }
+            }
         }
         match is_feasible || self.selected.is_some() {
             true => Heard::Taken,
@@ -207,6 +220,7 @@ impl Destination {
     /// Chooses a way. The one in use stays unless it is lost, or another is clearly better for a
     /// while.
     fn choose(&mut self, now: Time, way: &impl Fn(LinkId) -> Option<Way>) -> Choice {
+        self.rests_until = Time(0);
         self.candidates.retain(|one| now < one.until);
         let mut ways = [None; MAX_CANDIDATES];
         for (place, one) in ways.iter_mut().zip(&self.candidates) {
@@ -290,10 +304,34 @@ impl Destination {
         let Selected { sequence, metric, .. } = selected;
         if self.is_feasible(sequence, metric) {
             self.feasible = Some(Feasible { sequence, metric });
+            self.rests_until = Time(0);
         }
         self.told_at = now;
         self.told = Some(metric);
         Some(Distance { slot, sequence, metric })
+    }
+
+    /// Notes that nothing has followed from the choice that was just made: nothing does until a way
+    /// runs out, or is another one. Whoever waits for a better way to stay so does not rest.
+    fn rest(&mut self) {
+        let runs_out = self.candidates.iter().map(|one| one.until).min();
+        if self.better.is_none() {
+            self.rests_until = runs_out.unwrap_or(Time(u64::MAX));
+        }
+    }
+
+    /// Whether a choice would leave all as it is.
+    fn is_same_chosen_again(&self, now: Time, way: &impl Fn(LinkId) -> Option<Way>) -> bool {
+        let mut again = self.clone();
+        let choice = again.choose(now, way);
+        again.rests_until = self.rests_until;
+        again == *self && choice.before == choice.now && !choice.starves
+    }
+
+    /// Whether a choice would change nothing, now that the ways by some neighbours are others.
+    fn rests(&self, now: Time, others: &[LinkId]) -> bool {
+        let is_by = |one: &Candidate| others.contains(&one.via);
+        now < self.rests_until && !self.candidates.iter().any(is_by)
     }
 
     fn is_forgotten(&self, now: Time) -> bool {
@@ -366,6 +404,32 @@ impl Routes {
         self.destinations.get_mut(&slot).map(|destination| destination.choose(now, way))
     }
 
+    /// The destinations of which a choice may change something, now that the ways by some
+    /// neighbours are others.
+    pub(crate) fn restless(
+        &self,
+        now: Time,
+        others: &[LinkId],
+        way: &impl Fn(LinkId) -> Option<Way>,
+    ) -> Vec<Slot> {
+        let mut restless = vec![];
+        for (slot, one) in &self.destinations {
+            if !one.rests(now, others) {
+                restless.push(*slot);
+                continue;
+            }
+            debug_assert!(one.is_same_chosen_again(now, way), "nothing is missed: {one:?}");
+        }
+        restless
+    }
+
+    /// Notes that nothing has followed from the choice of a way to a destination.
+    pub(crate) fn rest(&mut self, slot: Slot) {
+        if let Some(destination) = self.destinations.get_mut(&slot) {
+            destination.rest();
+        }
+    }
+
     /// What is told of a destination.
     pub(crate) fn tell(&mut self, slot: Slot, now: Time, with_tags: bool) -> Option<Advertised> {
         let destination = self.destinations.get_mut(&slot)?;
@@ -380,6 +444,7 @@ impl Routes {
     pub(crate) fn forget(&mut self, via: LinkId) {
         for destination in self.destinations.values_mut() {
             destination.candidates.retain(|one| one.via != via);
+            destination.rests_until = Time(0);
         }
     }
 

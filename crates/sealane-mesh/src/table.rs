@@ -52,17 +52,20 @@ pub struct Route {
 }
 
 impl Table {
-    /// Takes the way to a machine in place of the one before, or takes that away.
-    pub(crate) fn set(&mut self, to: Slot, route: Option<Route>) {
+    /// Takes the way to a machine in place of the one before, or takes that away. Gives the one
+    /// before.
+    pub(crate) fn set(&mut self, to: Slot, route: Option<Route>) -> Option<Route> {
         match (self.routes.binary_search_by_key(&to, |route| route.to), route) {
             (Ok(at), Some(route)) => {
-                if let Some(place) = self.routes.get_mut(at) {
-                    *place = route;
-                }
+                let place = self.routes.get_mut(at)?;
+                Some(std::mem::replace(place, route))
             }
-            (Ok(at), None) => drop(self.routes.remove(at)),
-            (Err(at), Some(route)) => self.routes.insert(at, route),
-            (Err(_), None) => {}
+            (Ok(at), None) => Some(self.routes.remove(at)),
+            (Err(at), Some(route)) => {
+                self.routes.insert(at, route);
+                None
+            }
+            (Err(_), None) => None,
         }
     }
 
@@ -140,9 +143,9 @@ mod tests {
         let mut table = Table::default();
         let claim = |address, by| Claim { address: tag(address), by: slot(by) };
         table.set_claims(vec![claim(9, 5), claim(3, 3), claim(9, 2), claim(5, 5)]);
-        [7, 5].into_iter().for_each(|to| table.set(slot(to), Some(route(to))));
+        assert!([7, 5].iter().all(|to| table.set(slot(*to), Some(route(*to))).is_none()));
         assert_eq!((table.machine(tag(9)), table.machine(tag(3))), (Some(slot(5)), None));
-        table.set(slot(2), Some(route(2)));
+        assert_eq!(table.set(slot(2), Some(route(2))), None);
         assert_eq!(table.machine(tag(9)), Some(slot(2)));
         assert_eq!(table.next(tag(9)).map(|hop| hop.slot), Some(slot(2)));
         let addresses: Vec<_> = table.addresses().map(|(tag, route)| (tag, route.to)).collect();
@@ -150,8 +153,8 @@ mod tests {
         assert!(addresses.contains(&(tag(9), slot(2))));
         let slots = |table: &Table| table.routes().map(|one| one.to.number()).collect::<Vec<_>>();
         assert_eq!(slots(&table), [2, 5, 7]);
-        table.set(slot(2), None);
-        table.set(slot(2), None);
+        assert_eq!(table.set(slot(2), None), Some(route(2)));
+        assert_eq!(table.set(slot(2), None), None);
         assert_eq!((slots(&table), table.machine(tag(9))), (vec![5, 7], Some(slot(5))));
     }
 }
