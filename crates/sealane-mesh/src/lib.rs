@@ -42,6 +42,7 @@
 
 mod budget;
 mod bytes;
+mod candidates;
 mod config;
 mod error;
 mod exchange;
@@ -51,6 +52,7 @@ mod hop;
 mod interface;
 mod keys;
 pub mod limits;
+mod links;
 mod mesh;
 mod messages;
 mod neighbour;

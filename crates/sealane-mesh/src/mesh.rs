@@ -1,6 +1,6 @@
 //! The machine itself: what it holds, and the order in which it works.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use sealane_frame::PeerTag;
@@ -9,11 +9,13 @@ use sealane_seal::{Epoch, Slot};
 use crate::floods::Floods;
 use crate::interface::{Interface, Numbers, Whole};
 use crate::limits::MAX_MESH_INTERFACES;
+use crate::links::Links;
 use crate::messages::Request;
 use crate::neighbour::{LinkId, Neighbour};
 use crate::random::Random;
 use crate::reports::Reports;
 use crate::routes::{Routes, Way};
+use crate::slots::Slots;
 use crate::voice::Voice;
 use crate::ways::{NextHops, Ways};
 use crate::{
@@ -45,7 +47,7 @@ pub struct Mesh {
     interfaces: BTreeMap<InterfaceId, Interface>,
     /// Where interfaces that were gone go on counting.
     numbers: BTreeMap<InterfaceId, Numbers>,
-    neighbours: BTreeMap<LinkId, Neighbour>,
+    neighbours: Links<Neighbour>,
     routes: Routes,
     own_sequence: u16,
     own_raised: Time,
@@ -64,7 +66,7 @@ pub struct Mesh {
     /// Ways have to be chosen anew.
     is_stale: bool,
     /// Or ways to these machines alone.
-    stale: BTreeSet<Slot>,
+    stale: Slots,
     /// The ways by neighbours when ways to all machines were chosen last.
     ways: Ways,
     /// The next hops in use.
@@ -111,7 +113,7 @@ impl Mesh {
             has_asked: false,
             interfaces: BTreeMap::new(),
             numbers: BTreeMap::new(),
-            neighbours: BTreeMap::new(),
+            neighbours: Links::default(),
             routes: Routes::default(),
             own_sequence,
             own_raised: start,
@@ -122,7 +124,7 @@ impl Mesh {
             sources: None,
             report_at: is_gateway.then_some(start + Span::seconds(1)),
             is_stale: false,
-            stale: BTreeSet::new(),
+            stale: Slots::default(),
             ways: Ways::default(),
             used: NextHops::default(),
             is_renamed: true,
@@ -178,7 +180,7 @@ impl Mesh {
         let ticks = self.interfaces.values().map(Interface::due);
         let neighbours = (!self.neighbours.is_empty()).then_some(self.neighbours_at);
         let report = self.report_at.filter(|_| !self.interfaces.is_empty());
-        let asks = self.remembered_until().filter(|_| !self.has_asked);
+        let asks = if self.has_asked { None } else { self.remembered_until() };
         let others = [neighbours, self.floods.due(), report, asks, self.raise_at()];
         let others = others.into_iter().chain([self.orders.wake()]);
         let all = ticks.chain(others.flatten());
@@ -348,7 +350,7 @@ impl Mesh {
     }
 
     /// What a choice of ways has to know of a neighbour.
-    fn way(neighbours: &BTreeMap<LinkId, Neighbour>, now: Time, id: LinkId) -> Option<Way> {
+    fn way(neighbours: &Links<Neighbour>, now: Time, id: LinkId) -> Option<Way> {
         Self::way_by(neighbours.get(&id)?, now)
     }
 

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use sealane_frame::PeerTag;
 use sealane_seal::Slot;
 
+use crate::slots::BySlot;
 use crate::{Address, InterfaceId};
 
 /// Who takes frames for whom.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Table {
-    /// By slot.
-    routes: Vec<Route>,
+    routes: BySlot<Route>,
     /// Which machines claim which addresses: by address, of one address by slot.
     claims: Arc<[Claim]>,
 }
@@ -55,17 +55,9 @@ impl Table {
     /// Takes the way to a machine in place of the one before, or takes that away. Gives the one
     /// before.
     pub(crate) fn set(&mut self, to: Slot, route: Option<Route>) -> Option<Route> {
-        match (self.routes.binary_search_by_key(&to, |route| route.to), route) {
-            (Ok(at), Some(route)) => {
-                let place = self.routes.get_mut(at)?;
-                Some(std::mem::replace(place, route))
-            }
-            (Ok(at), None) => Some(self.routes.remove(at)),
-            (Err(at), Some(route)) => {
-                self.routes.insert(at, route);
-                None
-            }
-            (Err(_), None) => None,
+        match route {
+            Some(route) => self.routes.insert(to, route),
+            None => self.routes.remove(to),
         }
     }
 
@@ -96,13 +88,17 @@ impl Table {
 
     /// How a machine is reached.
     pub fn route(&self, slot: Slot) -> Option<&Route> {
-        let at = self.routes.binary_search_by_key(&slot, |route| route.to).ok()?;
-        self.routes.get(at)
+        self.routes.get(slot)
     }
 
     /// All routes, by slot.
     pub fn routes(&self) -> impl Iterator<Item = &Route> {
-        self.routes.iter()
+        self.routes.iter().map(|(_, route)| route)
+    }
+
+    /// How many machines are reached.
+    pub(crate) fn reached(&self) -> usize {
+        self.routes.len()
     }
 
     /// All addresses that are reached.
@@ -115,7 +111,7 @@ impl Table {
 
     /// The nearest gateway.
     pub fn gateway(&self) -> Option<&Route> {
-        let gateways = self.routes.iter().filter(|route| route.is_gateway);
+        let gateways = self.routes().filter(|route| route.is_gateway);
         gateways.min_by_key(|route| (route.metric, route.to))
     }
 }

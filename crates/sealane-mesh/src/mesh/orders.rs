@@ -357,7 +357,9 @@ impl Mesh {
     /// Does what is due.
     pub(super) fn tick_orders(&mut self) {
         let now = self.now;
-        self.orders.behind.retain(|_, behind| behind.until > now);
+        if !self.orders.behind.is_empty() {
+            self.orders.behind.retain(|_, behind| behind.until > now);
+        }
         let mut at = 0;
         while let Some(id) = self.interfaces.keys().nth(at).copied() {
             if self.orders.is_silent() {

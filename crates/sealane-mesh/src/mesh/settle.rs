@@ -19,7 +19,7 @@ impl Mesh {
             (std::mem::take(&mut self.is_stale), std::mem::take(&mut self.stale));
         let slots: Vec<_> = match is_whole {
             true => self.restless(),
-            false => news.into_iter().collect(),
+            false => news.iter().collect(),
         };
         let is_renamed = self.routes.take_renamed() || std::mem::take(&mut self.is_renamed);
         let mut changed = vec![];
@@ -121,7 +121,7 @@ impl Mesh {
             now.into_iter().for_each(|hop| self.used.take(hop));
             before.into_iter().for_each(|hop| self.used.leave(hop));
         }
-        debug_assert_eq!(self.used.reached(), self.table.routes().count(), "each by one hop");
+        debug_assert_eq!(self.used.reached(), self.table.reached(), "each by one hop");
         self.neighbours_at = self.now;
         self.outputs.push_back(Output::Table(Arc::clone(&self.table)));
     }

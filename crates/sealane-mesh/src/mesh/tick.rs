@@ -47,7 +47,7 @@ impl Mesh {
     /// Looks at all neighbours, and finds out when that is to be done again.
     fn tick_neighbours(&mut self) {
         let (mut due, mut next, mut here) = (vec![], None, None);
-        for (id, neighbour) in &self.neighbours {
+        for (id, neighbour) in self.neighbours.iter() {
             // They are in the order of their interfaces.
             if here.is_none_or(|(interface, _)| interface != id.interface) {
                 let interface = self.interfaces.get(&id.interface);
