@@ -85,6 +85,8 @@ pub(crate) struct Member {
     tag: PeerTag,
     turn: Option<Span>,
     frame: FrameBuf,
+    /// When the machine wants a tick, as it said after its last input.
+    wakes: Option<Time>,
 }
 
 impl Member {
@@ -114,8 +116,10 @@ impl Member {
         let secret = EpochSecret::new(DATA_GROUP);
         let epochs = Epochs::new(group.id(), History::Kept, Epoch(0), secret);
         let sealer = Sealer::new(group, slot, SenderContext(context), &epochs, 0).ok()?;
+        let mesh = Box::new(mesh::Mesh::new(config, keys, mesh::Time(now.0)).ok()?);
         Some(Self {
-            mesh: Box::new(mesh::Mesh::new(config, keys, mesh::Time(now.0)).ok()?),
+            wakes: wakes(&mesh),
+            mesh,
             sealer: Box::new(sealer),
             tag: provision.tag(slot.number()),
             turn: post.turn,
@@ -125,7 +129,7 @@ impl Member {
     }
 
     pub(super) fn next_wake(&self) -> Option<Time> {
-        self.mesh.next_wake().map(|at| Time(at.0))
+        self.wakes
     }
 
     pub(super) fn take(&mut self, now: Time, input: Input<'_>, effects: &mut Vec<Effect>) {
@@ -151,6 +155,7 @@ impl Member {
         while let Some(output) = self.mesh.next_output() {
             effects.extend(self.effect(output));
         }
+        self.wakes = wakes(&self.mesh);
     }
 
     /// Seals a message and has it routed.
@@ -225,6 +230,11 @@ impl fmt::Debug for Member {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Member").field("tag", &self.tag).finish_non_exhaustive()
     }
+}
+
+/// When a machine wants a tick.
+fn wakes(mesh: &mesh::Mesh) -> Option<Time> {
+    mesh.next_wake().map(|at| Time(at.0))
 }
 
 fn key(random: &mut Random) -> [u8; 32] {
