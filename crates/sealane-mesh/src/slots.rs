@@ -164,7 +164,7 @@ mod tests {
     fn a_set_of_slots_gives_each_once_and_in_order() {
         let slot = |number| Slot::new(number).unwrap();
         let mut slots = Slots::default();
-        [1023, 64, 0, 63, 64, 700].map(|number| slots.insert(slot(number)));
+        [1023, 64, 0, 63, 64, 700].into_iter().for_each(|number| slots.insert(slot(number)));
         let numbers = |slots: &Slots| slots.iter().map(Slot::number).collect::<Vec<_>>();
         assert_eq!(numbers(&slots), [0, 63, 64, 700, 1023]);
         assert!(slots.remove(slot(64)) && !slots.remove(slot(64)) && !slots.contains(slot(64)));
@@ -191,7 +191,9 @@ mod tests {
         things.values_mut().for_each(|thing| *thing += 1);
         assert_eq!(all(&things), [(0, 1), (4, 1005), (5, 7), (700, 701)]);
         let mut others = BySlot::default();
-        [(5, 7), (700, 701), (0, 1), (4, 1005)].map(|(at, one)| others.insert(slot(at), one));
+        for (number, thing) in [(5, 7), (700, 701), (0, 1), (4, 1005)] {
+            others.insert(slot(number), thing);
+        }
         assert!(things == others && others.remove(slot(0)) == Some(1) && things != others);
         things.retain(|_, _| false);
         assert_eq!((all(&things), things.len()), (vec![], 0));
