@@ -57,7 +57,7 @@ impl FieldToCloud {
     /// What happened, in a line.
     pub(super) fn told(&self) -> String {
         format!(
-            "the first of {} documents came after {:.1} s, in which the machines found each other",
+            "the first of {} documents was at the hub after {:.1} s; the machines had to be found",
             self.documents,
             self.ways.as_secs_f64()
         )

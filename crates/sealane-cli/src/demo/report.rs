@@ -172,8 +172,9 @@ impl Report {
                         over machines that find their ways.",
                 measured: format!(
                     "{} documents over a relay and a gateway without their keys: the first after \
-                     {:.1} s, in which they found each other, all in {:.2} s more, {} lost. Their \
-                     word stands in {} files of relay and gateway.",
+                     {:.1} s, in which they found each other and the gateway waited for earlier \
+                     ones, the others in {:.2} s more, {} lost. Their word stands in {} files of \
+                     relay and gateway.",
                     field.documents,
                     field.ways.as_secs_f64(),
                     field.rest.as_secs_f64(),
