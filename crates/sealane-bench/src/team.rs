@@ -1,7 +1,7 @@
 //! Members of a team that keep documents, with fixed secrets: what is measured is work, and nothing
 //! here is secret.
 
-use sealane_document::agent::GroupKeys;
+use sealane_document::agent::{GroupKeys, StrangerGroup};
 use sealane_document::{Agent, Keeper, Quota, Store, StoreError, stream_name};
 use sealane_frame::{FrameBuf, FrameError, HeaderFields, PeerTag, seal_frame};
 use sealane_message::DataType;
@@ -74,7 +74,16 @@ impl Member {
         let store = Store::in_memory(seat.keeper, Quota::default())?;
         let mut agent = Agent::new(slot, store, seat.message_bytes);
         let origin = match seat.keeper {
-            Keeper::Relay => None,
+            Keeper::Relay => {
+                let members = (0..seat.members).filter_map(Slot::new);
+                let members = members.map(|slot| (slot, tag(slot.number()))).collect();
+                agent.set_strangers(vec![StrangerGroup {
+                    group: GROUP,
+                    newest: Epoch(0),
+                    members,
+                }]);
+                None
+            }
             Keeper::Member => {
                 let keys = keys(slot, seat.members)?;
                 let mut sealer = Sealer::new(keys.group, slot, draw_context()?, &keys.epochs, 0)?;
