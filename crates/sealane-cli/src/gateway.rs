@@ -8,7 +8,9 @@ use std::sync::{Arc, OnceLock};
 use parking_lot::Mutex;
 use sealane_document::limits::kept;
 use sealane_frame::{FrameView, GroupTag, PeerTag};
-use sealane_gateway::{Gateway, GatewayError, GatewaySettings, HubAccess, Intake, PutDown};
+use sealane_gateway::{
+    Gateway, GatewayError, GatewaySettings, HubAccess, Intake, PutDown, PutOrders,
+};
 use sealane_link::{
     Arrival, Beside, CarriedType, End, GatewayConfig, LinkError, Port, Relay, RelayCard, Take, Who,
 };
@@ -18,8 +20,8 @@ use crate::args::key::KeysArgs;
 use crate::args::operate::Gateway as Args;
 use crate::documents::Documents;
 use crate::relay::{
-    BEAT, Page, Plan, Routing, Tell, Teller, Told, create, read, refused, started, tell,
-    tell_reload,
+    BEAT, CardOrders, Page, Plan, Routing, Tell, Teller, Told, create, read, refused, started,
+    tell, tell_reload,
 };
 use crate::signals::Signals;
 use crate::{Failure, Terminal};
@@ -55,6 +57,9 @@ pub async fn run(args: &Args, terminal: &mut Terminal) -> Result<(), Failure> {
         documents.follow_by(Box::new(move |store| follower.look(store)))?;
     }
     gateway.serve(&groups(&plan));
+    let mut orders = CardOrders::new(&relay);
+    let put = put_orders_by(&relay);
+    gateway.serve_orders(&orders.keep(&plan.cards), &put);
     let (watch, of) = (relay.watch(), Arc::clone(&gateway));
     let told: Tell =
         Arc::new(move || Told { status: watch.status(), end: None, gateway: Some(of.status()) });
@@ -63,13 +68,16 @@ pub async fn run(args: &Args, terminal: &mut Terminal) -> Result<(), Failure> {
     let waiting = gateway.status().queue.frames;
     let more = vec![("hub", settings.hub.address.as_str().into()), ("waiting", waiting.into())];
     started(&relay, &plan, more, terminal)?;
-    let know = |cards: Vec<RelayCard>| documents.iter().for_each(|one| one.know(&cards));
+    let mut know = |cards: Vec<RelayCard>| {
+        documents.iter().for_each(|one| one.know(&cards));
+        gateway.serve_orders(&orders.keep(&cards), &put);
+    };
     let mut beat = tokio::time::interval(BEAT);
     let name = loop {
         tokio::select! {
             name = asked.next() => match name {
                 "SIGHUP" => {
-                    tell_reload(&relay, reload(&relay, &gateway, &args.file, &plan).map(know));
+                    tell_reload(&relay, reload(&relay, &gateway, &args.file, &plan).map(&mut know));
                 }
                 name => break name,
             },
@@ -160,6 +168,12 @@ fn put_by(ways: &Arc<OnceLock<Ways>>) -> PutDown {
             ways.put(frame);
         }
     })
+}
+
+/// Hands orders of the hub to the mesh's machine, if there is one.
+fn put_orders_by(relay: &Relay) -> PutOrders {
+    let router = relay.router();
+    Arc::new(move |input| router.as_ref().is_none_or(|router| router.push(input).is_ok()))
 }
 
 /// A gateway is no member of the groups that it serves: it has the address of its machine in the
