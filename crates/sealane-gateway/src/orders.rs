@@ -144,7 +144,11 @@ impl Reader {
     /// Hands over what there is, and goes on behind it.
     async fn subscribe(&mut self) -> Result<Subscription, String> {
         let client = self.hub.client()?;
+        let is_whole = self.place.is_none();
         let last = self.catch_up(&client).await?;
+        if is_whole {
+            self.begin(&last).await;
+        }
         self.hand_over(last).await;
         let start = match self.place {
             Some(Place { generation, next }) => Start::Resume { offset: next, generation },
@@ -219,14 +223,19 @@ impl Reader {
         counted.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Has the machine begin with the first order that there is, if the card is older.
+    async fn begin(&self, last: &Last) {
+        let first = last.orders.first_key_value().map_or(0, |(first, _)| *first);
+        if first > self.of.orders {
+            let later = KeptGroup { orders: first, ..self.of };
+            self.hand(|| LocalInput::Keep(later)).await;
+        }
+    }
+
     /// Hands over notices of removal, then the orders that the card does not count, in their turn,
     /// then those before, the last first: each has the place before those that are there.
     async fn hand_over(&self, last: Last) {
         let KeptGroup { tag: group, orders: counted, .. } = self.of;
-        if let Some((first, _)) = last.orders.first_key_value().filter(|(at, _)| **at > counted) {
-            let later = KeptGroup { orders: *first, ..self.of };
-            self.hand(|| LocalInput::Keep(later)).await;
-        }
         let (mut before, mut after) = (Vec::new(), Vec::new());
         for (number, notice) in last.orders {
             if number < counted { before.push(notice) } else { after.push(notice) }

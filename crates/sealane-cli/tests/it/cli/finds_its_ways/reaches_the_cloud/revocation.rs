@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use sealane::{Client, Codec, Value};
 use sealane_document::{Keeper, Quota, Store};
 use sealane_frame::{FrameBuf, PeerTag};
-use sealane_group::{EpochSource, KeyFolder, Member, Sender};
+use sealane_group::{KeyFolder, Member, Sender};
 use sealane_seal::{Binding, Class};
 
 use super::scene::{BASE, GATEWAY, RELAY, Scene, link, until};
