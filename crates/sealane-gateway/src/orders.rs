@@ -177,9 +177,8 @@ impl Reader {
                 }
                 Err(error) => return Err(error.to_string()),
             };
-            let is_same = |place: Place| {
-                page.generation == place.generation && page.next >= place.next
-            };
+            let is_same =
+                |place: Place| page.generation == place.generation && page.next >= place.next;
             if self.place.is_some_and(|place| !is_same(place)) {
                 self.place = None;
                 return Err("the stream of orders begins anew".to_owned());

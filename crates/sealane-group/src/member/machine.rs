@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sealane_mesh::{Keys, KeptGroup, Rekeyed};
+use sealane_mesh::{KeptGroup, Keys, Rekeyed};
 use sealane_seal::{SenderContext, SigningKey};
 
 use super::Member;

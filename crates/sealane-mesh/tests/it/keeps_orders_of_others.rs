@@ -79,8 +79,7 @@ fn tell_order(net: &mut Net, captured: &mut Insider, number: u64, notice: &[u8])
 }
 
 fn tell_removal(net: &mut Net, captured: &mut Insider, notice: Vec<u8>) {
-    let message =
-        RemovalMessage { group: team().group_tag(), notice: notice.try_into().unwrap() };
+    let message = RemovalMessage { group: team().group_tag(), notice: notice.try_into().unwrap() };
     let unit = captured.say(MessageType::Removal, &message.to_bytes());
     hear(net, &unit);
 }

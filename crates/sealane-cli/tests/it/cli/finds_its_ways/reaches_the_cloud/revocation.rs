@@ -24,7 +24,7 @@ const HELLO: Duration = Duration::from_secs(1);
 const HUB: &str = "10.77.0.2:9087";
 
 fn state(n: u64) -> String {
-    format!("{{\"n\": {n}}}")
+    format!("{{\"n\":{n}}}")
 }
 
 fn member(scene: &Scene, who: &str) -> Member {
