@@ -168,3 +168,19 @@ fn who_is_revoked_at_the_hub_is_shut_out_in_the_field_and_the_others_go_on() {
     assert_eq!((number(of_orders, "followed"), number(of_orders, "unsigned")), (1, 0));
     assert!(number(of_orders, "given") > orders, "{told:?}");
 }
+
+#[test]
+fn a_relay_with_a_card_of_the_version_before_says_what_it_cannot_do() {
+    let _turn = crate::TURN.blocking_lock();
+    let scene = Scene::prepare(&[], &[]);
+    let path = scene.path("fleet.card");
+    let card = std::fs::read_to_string(&path).unwrap().replace("version = 2", "version = 1");
+    let of_orders = ["id = ", "authority = ", "orders = "];
+    let is_older = |line: &&str| !of_orders.iter().any(|key| line.starts_with(key));
+    let older: Vec<_> = card.lines().filter(is_older).collect();
+    std::fs::write(&path, older.join("\n")).unwrap();
+    let relay = scene.field.start_heard(RELAY);
+    let said = scene.field.said(RELAY);
+    assert!(said.contains(&scene.tag()) && said.contains("sealane group relay-card"), "{said}");
+    drop(relay);
+}
