@@ -52,32 +52,28 @@ pub async fn run(args: &Args, terminal: &mut Terminal) -> Result<(), Failure> {
     let documents = slot.map(open).transpose()?.flatten();
     let _ = ways.set(Ways::of(&relay, documents.as_ref(), tag));
     if let Some(documents) = &documents {
-        documents.know(&plan.cards);
         let mut follower = Follower::new(&gateway, tag);
         documents.follow_by(Box::new(move |store| follower.look(store)))?;
     }
     gateway.serve(&groups(&plan));
-    let mut orders = CardOrders::new(&relay);
-    let put = put_orders_by(&relay);
-    gateway.serve_orders(&orders.keep(&plan.cards), &put);
-    let (watch, of) = (relay.watch(), Arc::clone(&gateway));
-    let told: Tell =
-        Arc::new(move || Told { status: watch.status(), end: None, gateway: Some(of.status()) });
-    let teller = Teller { tell: told, router: relay.router() };
-    let _page = Page::serve(&plan.config, teller).await.map_err(wrong)?;
+    let (mut orders, put) = (CardOrders::new(&relay), put_orders_by(&relay));
+    let mut know = |cards: &[RelayCard]| {
+        documents.iter().for_each(|one| one.know(cards));
+        gateway.serve_orders(&orders.keep(cards), &put);
+    };
+    know(&plan.cards);
+    let page = Page::serve(&plan.config, teller(&relay, &gateway));
+    let _page = page.await.map_err(wrong)?;
     let waiting = gateway.status().queue.frames;
     let more = vec![("hub", settings.hub.address.as_str().into()), ("waiting", waiting.into())];
     started(&relay, &plan, more, terminal)?;
-    let mut know = |cards: Vec<RelayCard>| {
-        documents.iter().for_each(|one| one.know(&cards));
-        gateway.serve_orders(&orders.keep(&cards), &put);
-    };
     let mut beat = tokio::time::interval(BEAT);
     let name = loop {
         tokio::select! {
             name = asked.next() => match name {
                 "SIGHUP" => {
-                    tell_reload(&relay, reload(&relay, &gateway, &args.file, &plan).map(&mut know));
+                    let cards = reload(&relay, &gateway, &args.file, &plan);
+                    tell_reload(&relay, cards.map(|cards| know(&cards)));
                 }
                 name => break name,
             },
@@ -97,6 +93,14 @@ pub async fn run(args: &Args, terminal: &mut Terminal) -> Result<(), Failure> {
     let waiting = gateway.status().queue.frames;
     eprintln!("sealane: frames that wait in {}: {waiting}", settings.queue.display());
     Ok(())
+}
+
+/// What gives the status of a gateway.
+fn teller(relay: &Relay, gateway: &Arc<Gateway>) -> Teller {
+    let (watch, of) = (relay.watch(), Arc::clone(gateway));
+    let tell: Tell =
+        Arc::new(move || Told { status: watch.status(), end: None, gateway: Some(of.status()) });
+    Teller { tell, router: relay.router() }
 }
 
 /// The hub and the queue cannot change while it runs.
