@@ -85,7 +85,7 @@ pub use messages::{
     Advertised, MessageType, Missing, Probe, Report, Request, RouteMessage, Trace, TraceHop,
     TraceWay,
 };
-pub use notice::{KeptGroup, REMOVAL_NOTICE_BYTES};
+pub use notice::{KeptGroup, REMOVAL_NOTICE_BYTES, Told, is_heartbeat};
 pub use orders::{Asked, Held, HeldOf, PIECE_BYTES, Pieces, RemovalMessage};
 pub use table::{Hop, Route, Table};
 pub use time::{Span, Time};

@@ -156,6 +156,7 @@ impl Mesh {
             Input::Heard { interface, from, unit } => self.heard(interface, from, unit),
             Input::Data { frame } => self.originate(frame),
             Input::Keep(group) => self.keep_orders(group),
+            Input::Forget(group) => self.forget_orders(group),
             Input::Notice { group, notice } => {
                 // It is counted where it is refused.
                 let _ = self.take_notice(group, notice);

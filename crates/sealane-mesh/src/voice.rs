@@ -131,7 +131,7 @@ impl Voice {
         let founder = self.members.iter().find(|member| member.term.slot.number() == 0)?;
         let (tag, id) = (self.group, self.sealing.id());
         let authority = founder.term.verifying_key;
-        Some(KeptGroup { tag, id, authority, orders: self.orders })
+        Some(KeptGroup { tag, id, authority, orders: self.orders, has_member: true })
     }
 
     pub(crate) fn tag(&self) -> PeerTag {
