@@ -118,12 +118,12 @@ pub enum Output {
         /// The notice.
         notice: Arc<[u8]>,
     },
-    /// A neighbour has said what it holds of documents, in a hello.
+    /// A neighbour has said what it holds of documents, in a hello, or nothing of them.
     Digest {
         /// Who.
         by: Slot,
         /// What.
-        digest: [u8; 8],
+        digest: Option<[u8; 8]>,
     },
     /// A neighbour has sent a message about documents.
     Documents {
@@ -238,6 +238,8 @@ pub enum Event {
 pub struct Counters {
     /// Hellos sent.
     pub hellos: u64,
+    /// Hellos of them that said what is held of documents.
+    pub digests: u64,
     /// Route messages sent.
     pub route_messages: u64,
     /// Requests sent or passed on.

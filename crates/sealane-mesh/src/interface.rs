@@ -10,6 +10,7 @@ use sealane_seal::{Form, Slot};
 
 use crate::budget::{Budget, Urgency};
 use crate::config::ALWAYS_PPM;
+pub(crate) use crate::config::{COMPACT_BYTES, FULL_BYTES};
 use crate::hello::{
     DIGEST_BYTES, DISTANCE_BYTES, ECHO_BYTES, HELLO_BYTES_MIN, INTERVAL_STEP, LISTED_BYTES,
 };
@@ -68,6 +69,8 @@ pub(crate) struct Interface {
     pub(crate) announced_in: Option<(u16, Time)>,
     pub(crate) sent_parts: SentParts,
     pub(crate) wanted_parts: WantedParts,
+    /// Nothing is said of documents before, where air time is scarce.
+    pub(crate) documents_at: Time,
 }
 
 /// What is counted on an interface, also over times without it.
@@ -101,10 +104,6 @@ const INTERVAL_MAX: Span = INTERVAL_STEP.times(u16::MAX as u64);
 pub(crate) const WHOLE_HELLOS: u64 = 8;
 /// Tellings of all routes between two that tell addresses too.
 const ADDRESS_WHOLES: u64 = 4;
-/// What the compact form adds to the body of a message of the mesh, at most.
-pub(crate) const COMPACT_BYTES: usize = 27;
-/// What the full form adds to it, at most.
-pub(crate) const FULL_BYTES: usize = 89;
 /// The room for a body that a narrow interface has by parts.
 const NARROW_ROOM_BYTES: usize = 69;
 /// Neighbours and echoes of a hello where air time is scarce, or many are in reach.
@@ -168,6 +167,7 @@ impl Interface {
             announced_in: None,
             sent_parts: SentParts::default(),
             wanted_parts: WantedParts::default(),
+            documents_at: now,
         }
     }
 
@@ -228,10 +228,7 @@ impl Interface {
 
     /// The bytes that a message of the mesh has around its body, at most.
     pub(crate) fn around(&self) -> usize {
-        match self.medium.form {
-            Form::Full => FULL_BYTES,
-            Form::Compact => COMPACT_BYTES,
-        }
+        self.medium.around()
     }
 
     /// What a hello lists here, with so many neighbours in reach, of whom so many are to be told
@@ -382,6 +379,12 @@ impl Interface {
         }
         let ready = self.budget.ready(now, Urgency::Urgent, air);
         Err(ready.max(now + Span::millis(1)))
+    }
+
+    /// When a message about documents can go.
+    pub(crate) fn documents_ready(&self, now: Time, urgency: Urgency) -> Time {
+        let air = self.air(self.medium.documents_bytes() + self.around());
+        self.budget.ready(now, urgency, air).max(self.documents_at)
     }
 
     /// The air time of a frame with those bytes: that of its parts.

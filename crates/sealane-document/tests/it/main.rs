@@ -8,6 +8,8 @@ mod field;
 mod keeps_beside;
 mod keeps_on_disk;
 mod keeps_the_newest;
+mod paces;
+mod vectors;
 mod withstands_attacks;
 
 use shared::team;

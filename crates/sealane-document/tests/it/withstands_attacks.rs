@@ -1,6 +1,6 @@
 //! Whoever attacks, nothing is accepted, and each attack is counted by its name.
 
-use sealane_document::agent::{AgentCounters, Duty, Neighbour};
+use sealane_document::agent::{AgentCounters, Duty, Lot, Neighbour};
 use sealane_document::{Agent, Cursor, Keeper, Quota, Store};
 use sealane_frame::{FrameBuf, HeaderFields, seal_frame};
 use sealane_seal::{Binding, Class, Epoch, Sealer, Slot};
@@ -34,15 +34,7 @@ impl Victim {
     /// A neighbour hands frames on; gives how many were taken as news.
     fn hear(&mut self, frames: &[&[u8]]) -> u64 {
         let before = self.counters().taken;
-        let mut message = vec![0, 0, 0, 0, 4];
-        for frame in frames {
-            let frame = &frame[frame.len().min(17)..];
-            match frame.len() {
-                short @ 0..0x80 => message.push(short as u8),
-                long => message.extend([(long & 0x7f | 0x80) as u8, (long >> 7) as u8]),
-            }
-            message.extend(frame);
-        }
+        let message = message_of(frames);
         let by = Neighbour { slot: Slot::new(9).unwrap(), tag: peer(9) };
         self.agent.hear(by, &message).unwrap();
         self.counters().taken - before
@@ -51,6 +43,21 @@ impl Victim {
     fn counters(&self) -> AgentCounters {
         self.agent.counters()
     }
+}
+
+/// Frames in one message, as they are: none in the brief form.
+fn message_of(frames: &[&[u8]]) -> Vec<u8> {
+    let mut message = vec![0, 0, 0, 0, 4];
+    for frame in frames {
+        let frame = &frame[frame.len().min(17)..];
+        // Twice its length, and one for a whole frame.
+        match 2 * frame.len() + 1 {
+            short @ 0..0x80 => message.push(short as u8),
+            long => message.extend([(long & 0x7f | 0x80) as u8, (long >> 7) as u8]),
+        }
+        message.extend(frame);
+    }
+    message
 }
 
 fn as_class(sealer: &mut Sealer, slot: u16, data_type: u16, class: Class, body: &[u8]) -> Vec<u8> {
@@ -216,7 +223,7 @@ fn parts_of_two_frames_make_no_third() {
     }
     // A message that ends within a frame is refused as a whole.
     let by = Neighbour { slot: Slot::new(9).unwrap(), tag: peer(9) };
-    victim.agent.hear(by, &[0, 0, 0, 0, 4, 100, 1, 2, 3]).unwrap();
+    victim.agent.hear(by, &[0, 0, 0, 0, 4, 101, 1, 2, 3]).unwrap();
     assert_eq!(victim.counters().malformed, 1);
 }
 
@@ -271,10 +278,7 @@ fn what_a_neighbour_makes_up_never_panics_and_stays_within_the_quotas() {
     let mut messages: Vec<Vec<u8>> = vec![vec![0, 0, 0, 0, 1, 0, 0, 255, 3]];
     for origin in 0..20 {
         let frame = seal(&mut victim.sealer(origin, 1), origin, 72, BODY);
-        let mut message = vec![0, 0, 0, 0, 4, (frame.len() - 17) as u8 | 0x80, 0];
-        message[6] = ((frame.len() - 17) >> 7) as u8;
-        message.extend(&frame[17..]);
-        messages.push(message);
+        messages.push(message_of(&[&frame]));
     }
     for _ in 0..5_000 {
         let at = random.below(messages.len() as u64) as usize;
@@ -286,8 +290,8 @@ fn what_a_neighbour_makes_up_never_panics_and_stays_within_the_quotas() {
         message.truncate(message.len() - random.below(3) as usize);
         for agent in [&mut victim.agent, &mut relay] {
             agent.hear(by(random.next()), &message).unwrap();
-            agent.hear_digest(by(random.next()).slot, random.next().to_le_bytes());
-            while let Some(telling) = agent.next_telling() {
+            agent.hear_digest(by(random.next()).slot, Some(random.next().to_le_bytes()));
+            while let Some(telling) = agent.next_telling(0, Lot::All) {
                 if messages.len() < 500 && random.below(20) == 0 {
                     messages.push(telling.message);
                 }

@@ -101,6 +101,7 @@ impl Mesh {
             interface.stamped(hello.sent, self.now);
         }
         self.counters.hellos += 1;
+        self.counters.digests += u64::from(hello.digest.is_some());
         self.say(id, MessageType::Hello, &hello.to_bytes(), To::Everybody);
     }
 
