@@ -21,7 +21,7 @@ pub fn exchange(bytes: &[u8]) {
     }
     if let Ok(frames) = read_frames(GroupTag::from_bytes([9; 4]), message) {
         let bytes: usize = frames.iter().map(|frame| frame.len() - 17).sum();
-        assert!(bytes < message.len() + 27 * frames.len(), "a brief form says all but 26 bytes");
+        assert!(bytes < message.len() + 27 * frames.len(), "a brief form says all but 27 bytes");
     }
     if let Ok(origins) = differing(&held, message) {
         assert!(origins.windows(2).all(|two| two[0] < two[1]));

@@ -16,7 +16,7 @@ use sealane_seal::{Epoch, Epochs, Group, Opener, Slot, Term};
 use crate::entry::{Entry, Mark};
 use crate::exchange::{self, Message};
 use crate::registers::{Registers, Taken};
-use crate::shelf::{Cursor, RegisterName};
+use crate::shelf::{Cursor, Keeper, RegisterName};
 use crate::store::Brought;
 use crate::{Store, StoreError};
 use open::Reader;
@@ -31,6 +31,9 @@ pub struct Neighbour {
     pub slot: Slot,
     /// Its address.
     pub tag: PeerTag,
+    /// Whether it is known to be there now. If not, somebody may repeat what it has sent before
+    /// this machine started.
+    pub is_proven: bool,
 }
 
 /// Which neighbours a message is for.
@@ -115,6 +118,8 @@ pub struct AgentCounters {
     pub messages: u64,
     /// Refused: messages that cannot be read.
     pub malformed: u64,
+    /// Refused: messages of neighbours that may not be there now, but for frames to a member.
+    pub unproven: u64,
     /// Refused: of a group whose keys are not here.
     pub strange_group: u64,
     /// Refused: sealed in an epoch that is not known yet.
@@ -300,7 +305,14 @@ impl Agent {
             return Ok(());
         };
         let group = GroupTag::from_bytes(*group);
-        match exchange::sort_of(rest) {
+        let sort = exchange::sort_of(rest);
+        // A member opens each frame, so that nothing follows from one that was repeated.
+        let is_safe = sort == Some(Message::Frames) && self.store.keeper() == Keeper::Member;
+        if !(by.is_proven || is_safe) {
+            self.counters.unproven += 1;
+            return Ok(());
+        }
+        match sort {
             Some(Message::Overview) => self.hear_overview(by, group, rest),
             Some(Message::Inventory { is_opened }) => {
                 self.hear_inventory(by, group, rest, is_opened);

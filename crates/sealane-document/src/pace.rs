@@ -55,8 +55,9 @@ struct Lane {
     due: u64,
 }
 
-/// A rate is measured over so many documents.
-const MEASURED: usize = 8;
+/// A rate is measured over so many documents, or a second: two at once are not often yet.
+const MEASURED: usize = 64;
+const SECOND_MS: u64 = 1_000;
 /// Where nothing was written for so long, the rate is measured anew.
 const QUIET_MS: u64 = 10_000;
 const MILLIHERTZ_MS: u64 = 1_000_000;
@@ -170,7 +171,8 @@ impl Lane {
             return Rate::default();
         };
         let gaps = self.written.len() as u64 - 1;
-        let millihertz = (gaps * MILLIHERTZ_MS) / last.saturating_sub(*first).max(1);
+        let least = if self.written.len() < MEASURED { SECOND_MS } else { 1 };
+        let millihertz = (gaps * MILLIHERTZ_MS) / last.saturating_sub(*first).max(least);
         Rate::from_millihertz(u32::try_from(millihertz).unwrap_or(u32::MAX))
     }
 

@@ -118,11 +118,11 @@ pub enum Output {
         /// The notice.
         notice: Arc<[u8]>,
     },
-    /// A neighbour has said what it holds of documents, in a hello, or nothing of them.
+    /// A neighbour has said hello.
     Digest {
         /// Who.
         by: Slot,
-        /// What.
+        /// What it holds of documents, if it says so and is there now.
         digest: Option<[u8; 8]>,
     },
     /// A neighbour has sent a message about documents.
@@ -131,6 +131,9 @@ pub enum Output {
         by: Slot,
         /// Its address.
         tag: PeerTag,
+        /// Whether it is known that it is there now: else somebody else may repeat what it has sent
+        /// before this machine started.
+        is_proven: bool,
         /// The message.
         message: Vec<u8>,
     },

@@ -157,7 +157,7 @@ impl Desk {
 
 /// It is written, or waits for so long.
 fn done(wait_ms: u64) -> Value {
-    let mut fields = vec![("done", Value::Bool(true))];
+    let mut fields = vec![("done", Value::Bool(wait_ms == 0))];
     if wait_ms > 0 {
         fields.push(("waitMs", wait_ms.into()));
     }

@@ -84,8 +84,8 @@ impl Desk {
     fn take(&mut self, task: Task) {
         match task {
             Task::Heard(Output::Digest { by, digest }) => self.agent.hear_digest(by, digest),
-            Task::Heard(Output::Documents { by, tag, message }) => {
-                let by = Neighbour { slot: by, tag };
+            Task::Heard(Output::Documents { by, tag, is_proven, message }) => {
+                let by = Neighbour { slot: by, tag, is_proven };
                 if let Err(error) = self.agent.hear(by, &message) {
                     eprintln!("sealane: documents: {error}");
                 }

@@ -12,8 +12,8 @@ pub(super) struct Trickle {
     /// What was held at the last one.
     at: Option<[u8; 8]>,
     times: u32,
-    /// Hellos that pass before the next one.
-    rest: u32,
+    /// How many hellos are to be heard before the next one.
+    until: u64,
 }
 
 /// How often the pause between two overviews of the same doubles.
@@ -22,26 +22,17 @@ const DOUBLED_MAX: u32 = 6;
 const FORGET_HELLOS: u64 = 8;
 
 impl Trickle {
-    /// Whether one is due, at a hello.
-    fn is_due(&mut self) -> bool {
-        self.rest = match self.rest.checked_sub(1) {
-            Some(rest) => rest,
-            None => return true,
-        };
-        false
-    }
-
     /// Something has changed: the next one comes within a hello of each neighbour.
-    fn ease(&mut self, near: u32) {
+    fn ease(&mut self, hellos: u64, near: u64) {
         self.times = 0;
-        self.rest = self.rest.min(near);
+        self.until = self.until.min(hellos + near);
     }
 
     /// One was said, here or by a neighbour that holds the same.
-    pub(super) fn said(&mut self, ours: [u8; 8], near: u32) {
+    fn said(&mut self, ours: [u8; 8], hellos: u64, near: u64) {
         self.times = if self.at == Some(ours) { self.times + 1 } else { 0 };
         self.at = Some(ours);
-        self.rest = near << self.times.min(DOUBLED_MAX);
+        self.until = hellos + (near << self.times.min(DOUBLED_MAX));
     }
 }
 
@@ -72,9 +63,10 @@ impl Agent {
             return;
         }
         if !persists {
-            return self.trickle.ease(near);
+            return self.trickle.ease(self.hellos, near);
         }
-        if self.outbox.has_gifts() || self.outbox.has_overview() || !self.trickle.is_due() {
+        if self.outbox.has_gifts() || self.outbox.has_overview() || self.hellos < self.trickle.until
+        {
             return;
         }
         for group in self.told_groups() {
@@ -88,8 +80,14 @@ impl Agent {
         let is_same = self.peers.get(&by).is_some_and(|peer| peer.digest() == Some(ours));
         if self.outbox.is_scarce && is_same {
             self.outbox.drop_overviews();
-            self.trickle.said(ours, self.near_count());
+            self.overview_said();
         }
+    }
+
+    /// An overview for all was said.
+    pub(super) fn overview_said(&mut self) {
+        let (ours, near) = (self.digest(), self.near_count());
+        self.trickle.said(ours, self.hellos, near);
     }
 
     /// Whether somebody in reach holds something else, as far as is known.
@@ -104,8 +102,8 @@ impl Agent {
         move |slots| near.iter().all(|slot| slots.contains(slot))
     }
 
-    pub(super) fn near_count(&self) -> u32 {
-        self.near().count() as u32
+    fn near_count(&self) -> u64 {
+        self.near().count() as u64
     }
 
     /// Neighbours that were heard lately, and what they said last that they hold.

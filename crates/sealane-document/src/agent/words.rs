@@ -69,8 +69,7 @@ impl Agent {
                 let parts = exchange::overview(registers, self.salt, most);
                 self.outbox.put_said(to, group, parts);
                 if is_for_all {
-                    let ours = self.digest();
-                    self.trickle.said(ours, self.near_count());
+                    self.overview_said();
                 }
             }
             Words::Inventory { to, group, origins } => {

@@ -18,4 +18,5 @@ use shared::team;
 mod shared {
     pub(crate) mod entries;
     pub(crate) mod team;
+    pub(crate) mod vectors;
 }

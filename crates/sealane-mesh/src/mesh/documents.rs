@@ -151,21 +151,32 @@ impl Mesh {
         self.send(one.interface, one.to, unit, one.urgency);
     }
 
+    /// A neighbour has said hello, and perhaps what it holds.
+    pub(super) fn hear_digest(&mut self, by: LinkId, digest: Option<[u8; 8]>, is_proven: bool) {
+        if self.has_documents {
+            let digest = digest.filter(|_| is_proven);
+            self.outputs.push_back(Output::Digest { by: by.slot, digest });
+        }
+        if digest.is_some() {
+            self.rest_documents(by.interface);
+        }
+    }
+
     pub(super) fn hear_documents(&mut self, by: LinkId, body: &[u8]) -> Result<(), MeshError> {
         let mut fields = Fields(body);
         if version(fields.byte()?)? != 0 {
             return Err(MeshError::Range);
         }
         let to = fields.word()?;
-        let proven = self.neighbours.get(&by).filter(|one| one.is_proven);
-        let Some(tag) = proven.map(|one| one.tag) else {
+        let Some((tag, is_proven)) = self.neighbours.get(&by).map(|one| (one.tag, one.is_proven))
+        else {
             self.counters.stranger += 1;
             return Ok(());
         };
         self.rest_documents(by.interface);
         if to == ALL || to == self.voice.slot().number() {
             let message = fields.0.to_vec();
-            self.outputs.push_back(Output::Documents { by: by.slot, tag, message });
+            self.outputs.push_back(Output::Documents { by: by.slot, tag, is_proven, message });
         }
         Ok(())
     }

@@ -332,12 +332,7 @@ impl Mesh {
         self.look_at(id);
         // What changes slowly is looked at once a second.
         self.is_stale |= is_usable != was_usable || is_back;
-        if is_proven && self.has_documents {
-            self.outputs.push_back(Output::Digest { by: id.slot, digest: hello.digest });
-        }
-        if hello.digest.is_some() {
-            self.rest_documents(id.interface);
-        }
+        self.hear_digest(id, hello.digest, is_proven);
         for distance in hello.gateways.iter().filter(|_| is_proven) {
             let told = Advertised { distance: *distance, is_gateway: true, attached: None };
             self.hear_route(id, &told, until);

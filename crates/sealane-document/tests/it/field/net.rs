@@ -144,6 +144,7 @@ pub(crate) struct Net {
     pub(crate) data_bytes: u64,
     /// The longest message about documents.
     pub(crate) longest_telling: usize,
+    pub(crate) sorts: BTreeMap<u8, (u64, u64)>,
     link: Link,
     provision: Provision,
     events: BinaryHeap<Reverse<(Time, u64, Event)>>,
@@ -174,6 +175,7 @@ impl Net {
             cut: None,
             data_bytes: 0,
             longest_telling: 0,
+            sorts: BTreeMap::new(),
             link,
             provision,
             events: BinaryHeap::new(),
@@ -333,8 +335,9 @@ impl Net {
                         queue.push((urgency, self.count, to, unit));
                     }
                     Output::Digest { by, digest } => agent.hear_digest(by, digest),
-                    Output::Documents { by, tag, message } => {
-                        agent.hear(Neighbour { slot: by, tag }, &message).unwrap();
+                    Output::Documents { by, tag, is_proven, message } => {
+                        let by = Neighbour { slot: by, tag, is_proven };
+                        agent.hear(by, &message).unwrap();
                     }
                     _ => {}
                 }
@@ -357,6 +360,8 @@ impl Net {
                 };
                 let urgency = if telling.is_urgent { Urgency::Urgent } else { Urgency::Normal };
                 let message = &telling.message;
+                let sort = self.sorts.entry(message[4]).or_default();
+                *sort = (sort.0 + 1, sort.1 + message.len() as u64);
                 self.longest_telling = self.longest_telling.max(message.len());
                 mesh.take(now, Input::Documents { to, urgency, message });
             }

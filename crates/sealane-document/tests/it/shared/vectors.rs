@@ -1,4 +1,4 @@
-//! Makes `vectors/document/exchange.json`: what neighbours tell each other of documents.
+//! What `vectors/document/exchange.json` has: what neighbours tell each other of documents.
 
 use sealane_document::agent::Lot;
 use sealane_document::exchange::{differing, digest, inventory, lacks, overview, read_frames};
@@ -10,11 +10,6 @@ use sealane_seal::{
     SigningKey, Slot, Suite,
 };
 use serde_json::{Value, json};
-
-fn main() {
-    let path = format!("{}/../../vectors/document/exchange.json", env!("CARGO_MANIFEST_DIR"));
-    std::fs::write(path, text()).unwrap();
-}
 
 /// The text of the file.
 pub(crate) fn text() -> String {
