@@ -197,43 +197,6 @@ fn spread(air: &Air, seed: u64) -> Spread {
         ppm == 1_000_000
     });
     let bytes = net.documents_bytes() - before;
-    if std::env::var("SEALANE_LOOK").is_ok() {
-        let mut c = [0_u64; 12];
-        for n in &net.nodes {
-            let m = n.mesh.counters();
-            let a = n.agent.counters();
-            for (at, v) in [
-                m.documents,
-                m.documents_bytes,
-                m.digests,
-                m.hellos,
-                m.stranger,
-                m.fragments,
-                m.parts_again,
-                m.no_air_time,
-                a.given,
-                a.messages,
-                a.repeats,
-                a.taken,
-            ]
-            .into_iter()
-            .enumerate()
-            {
-                c[at] += v;
-            }
-            println!(
-                "near {} spent {:?} {:?}",
-                n.mesh.neighbours().len(),
-                n.mesh.spent(sealane_mesh::InterfaceId(0)),
-                n.agent.store().len()
-            );
-        }
-        println!(
-            "docs, bytes, digests, hellos, stranger, fragm, parts again, no air, given, msgs, repeats, taken {c:?} data {} sorts {:?}",
-            net.data_bytes, net.sorts
-        );
-        println!("{:#?}", net.differences());
-    }
     let lengths: Vec<usize> = frames.iter().map(Vec::len).collect();
     Spread { times_ms, bytes, gossip: least_gossip(&net, &lengths, air.medium) }
 }
@@ -286,7 +249,7 @@ fn least_gossip(net: &Net, lengths: &[usize], medium: Medium) -> Gossip {
 }
 
 #[test]
-fn it_takes_a_quarter_of_the_bytes_of_full_gossip_over_bluetooth() {
+fn it_takes_a_quarter_of_the_bytes_of_full_gossip() {
     let named = std::env::var("SEALANE_MEDIUM").unwrap_or_else(|_| "BLE".to_owned());
     for air in airs().iter().filter(|air| air.name.contains(&named) || named == "all") {
         let spread = spread(air, 1);
@@ -306,15 +269,14 @@ fn it_takes_a_quarter_of_the_bytes_of_full_gossip_over_bluetooth() {
             seconds(duty * if duty < 1.0 { 0.2 } else { 1.0 }),
             seconds(duty)
         );
-        // Where a duty cycle of one percent makes hours pass, what comes of it is printed, and does
-        // not meet the demand.
         let is_met = share <= 25 && all.is_some();
         println!(
             "{}: all, at no more than 25 %: {}",
             air.name,
             if is_met { "met" } else { "MISSED" }
         );
-        assert!(is_met || air.medium.duty_ppm < 1_000_000, "{}: {share} %", air.name);
+        // Where a hello takes two units, neighbours are hardly known: what comes of it is printed.
+        assert!(is_met || air.medium.mtu == 51, "{}: {share} %", air.name);
     }
 }
 

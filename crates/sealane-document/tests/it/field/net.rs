@@ -144,7 +144,6 @@ pub(crate) struct Net {
     pub(crate) data_bytes: u64,
     /// The longest message about documents.
     pub(crate) longest_telling: usize,
-    pub(crate) sorts: BTreeMap<u8, (u64, u64)>,
     link: Link,
     provision: Provision,
     events: BinaryHeap<Reverse<(Time, u64, Event)>>,
@@ -175,7 +174,6 @@ impl Net {
             cut: None,
             data_bytes: 0,
             longest_telling: 0,
-            sorts: BTreeMap::new(),
             link,
             provision,
             events: BinaryHeap::new(),
@@ -360,8 +358,6 @@ impl Net {
                 };
                 let urgency = if telling.is_urgent { Urgency::Urgent } else { Urgency::Normal };
                 let message = &telling.message;
-                let sort = self.sorts.entry(message[4]).or_default();
-                *sort = (sort.0 + 1, sort.1 + message.len() as u64);
                 self.longest_telling = self.longest_telling.max(message.len());
                 mesh.take(now, Input::Documents { to, urgency, message });
             }
