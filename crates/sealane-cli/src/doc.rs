@@ -7,6 +7,7 @@ use sealane_link::LinkError;
 
 use crate::args::doc::{Call, Doc, DocVerb, Emergency, EmergencyVerb};
 use crate::relay::{config, refused};
+use crate::terminal::one_line;
 use crate::{Failure, Terminal};
 
 /// Runs what was asked of documents.
@@ -86,11 +87,7 @@ fn show(items: &[Value], terminal: &mut Terminal) -> Result<(), Failure> {
     for item in items {
         match (terminal.json(), item) {
             (false, Value::Map(fields)) => {
-                let words = fields.iter().map(|(key, value)| match value {
-                    Value::Text(text) => format!("{key}={text}"),
-                    other => format!("{key}={}", json(other)),
-                });
-                terminal.line(words.collect::<Vec<_>>().join("  "))?;
+                terminal.line(line(fields))?;
             }
             (true, Value::Map(fields)) => {
                 let fields = fields.iter().map(|(key, value)| (key.as_str(), value.clone()));
@@ -102,8 +99,35 @@ fn show(items: &[Value], terminal: &mut Terminal) -> Result<(), Failure> {
     Ok(())
 }
 
+/// The fields in one line: what others wrote begins no other line, and is not obeyed.
+fn line(fields: &[(String, Value)]) -> String {
+    let words = fields.iter().map(|(key, value)| match value {
+        Value::Text(text) => format!("{key}={}", one_line(text)),
+        other => format!("{key}={}", one_line(&json(other))),
+    });
+    words.collect::<Vec<_>>().join("  ")
+}
+
 fn json(value: &Value) -> String {
     let mut text = vec![];
     sealane_codec::encode(Codec::Json, value, &mut text);
     String::from_utf8_lossy(&text).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_member_wrote_is_one_line_that_no_terminal_obeys() {
+        let text = "fine\nslot=1  type=clear\u{1b}]52;c;cm0=\u{7} \u{202e}pleh";
+        let fields =
+            |value: Value| vec![("slot".to_owned(), 7_u64.into()), ("value".into(), value)];
+        for value in [text.into(), Value::Map(vec![("text".to_owned(), text.into())])] {
+            let line = line(&fields(value));
+            assert!(line.starts_with("slot=7  value="), "{line}");
+            let is_plain = |c: char| !c.is_control() && c != '\u{202e}';
+            assert!(line.chars().all(is_plain), "{line:?}");
+        }
+    }
 }

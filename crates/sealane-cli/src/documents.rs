@@ -3,6 +3,7 @@
 
 mod calls;
 mod desk;
+mod heard;
 mod socket;
 mod thrift;
 mod view;
@@ -13,20 +14,24 @@ use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
 
 use sealane::Value;
+use sealane_document::agent::StrangerGroup;
 use sealane_document::{Agent, Keeper, Quota, Store};
-use sealane_frame::{GroupTag, PeerTag};
+use sealane_frame::PeerTag;
 use sealane_group::Member;
 use sealane_link::{Config, LinkError, Relay, RelayCard};
 use sealane_mesh::Output;
+use sealane_seal::Slot;
 use sealane_seal::policy::{Battery, Policy};
-use sealane_seal::{Epoch, Slot};
 use tokio::sync::{mpsc, oneshot};
 
+use crate::Failure;
 use crate::doc::beside;
+use crate::policy;
 use crate::relay::refused;
-use crate::{Failure, Terminal, policy};
 use desk::{Desk, Own};
+use heard::Heard;
 use thrift::Thrift;
+use view::View;
 
 /// What the thread is to do.
 pub(crate) enum Task {
@@ -42,8 +47,8 @@ pub(crate) enum Task {
     Keep { frame: Vec<u8>, own: PeerTag },
     /// Orders of the group may have been obeyed.
     Follow,
-    /// The newest epochs of groups, as relay cards say them.
-    Know(Vec<(GroupTag, Epoch)>),
+    /// What relay cards say of groups.
+    Know(Vec<StrangerGroup>),
     /// Nothing follows.
     End,
 }
@@ -93,14 +98,18 @@ impl Documents {
         agent.set_policy(policy.clone());
         let own = member.map(|member| Own::new(member, policy.clone())).transpose()?;
         let given = asked.battery_percent.and_then(Battery::new);
-        let mut desk = Desk::new(agent, router.clone(), own, Thrift::new(policy, given));
+        let heard = Arc::<Heard>::default();
+        let thrift = Thrift::new(policy, given);
+        let mut desk = Desk::new(agent, router.clone(), own, Arc::clone(&heard), thrift);
         desk.follow()?;
         let (tasks, waiting) = sync_channel(TASKS_MAX);
         let hear = tasks.clone();
         router.listen(Box::new(move |output: &Output| {
-            if matches!(output, Output::Digest { .. } | Output::Documents { .. }) {
-                // It never waits: what is lost is asked for again.
-                let _ = hear.try_send(Task::Heard(output.clone()));
+            // It never waits: what is lost is asked for again.
+            if let Some(by) = heard::speaker(output).filter(|by| heard.enter(*by))
+                && hear.try_send(Task::Heard(output.clone())).is_err()
+            {
+                heard.leave(by);
             }
         }));
         let thread = std::thread::Builder::new().name("documents".to_owned());
@@ -115,21 +124,14 @@ impl Documents {
         Ok(Some(documents))
     }
 
-    /// Serves the page of the team.
+    /// Serves the page of the team, and gives its address with the key that opens it.
     ///
     /// # Errors
     /// An address that others reach, or that is taken.
-    pub(crate) async fn view(
-        &mut self,
-        address: std::net::SocketAddr,
-        terminal: &mut Terminal,
-    ) -> Result<(), Failure> {
-        let tasks = Arc::new(self.tasks.clone());
-        self.serving.push(view::serve(address, tasks).await?);
-        if !terminal.json() {
-            eprintln!("sealane: the team is on http://{address}");
-        }
-        Ok(())
+    pub(crate) async fn view(&mut self, address: std::net::SocketAddr) -> Result<String, Failure> {
+        let View { url, serving } = view::serve(address, self.tasks.clone()).await?;
+        self.serving.push(serving);
+        Ok(url)
     }
 
     /// Has something follow what is kept, on the thread that keeps it.
@@ -148,12 +150,17 @@ impl Documents {
         move |frame| tasks.try_send(Task::Keep { frame, own }).is_ok()
     }
 
-    /// Tells the thread the newest epochs of groups that it has no keys of. Frames say the lowest
-    /// byte of theirs: cards that are more than 127 epochs old are to be written again.
+    /// Tells the thread of groups that it has no keys of: it keeps what their members send. Frames
+    /// say the lowest byte of their epoch: cards that are more than 127 epochs old are to be written
+    /// again.
     pub(crate) fn know(&self, cards: &[RelayCard]) {
-        let epochs = cards.iter().map(|card| (card.group(), card.epoch())).collect();
+        let stranger = |card: &RelayCard| StrangerGroup {
+            group: card.group(),
+            newest: card.epoch(),
+            members: card.members().collect(),
+        };
         // A thread that has ended keeps nothing.
-        let _ = self.tasks.send(Task::Know(epochs));
+        let _ = self.tasks.send(Task::Know(cards.iter().map(stranger).collect()));
     }
 
     /// Has the thread look whether its group has changed. To be called once a second.

@@ -47,6 +47,7 @@ pub mod up;
 pub mod vault;
 
 use std::ffi::OsString;
+use std::io;
 use std::process::ExitCode;
 
 use clap::FromArgMatches;
@@ -100,14 +101,27 @@ pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Erro
 
 fn start(cli: Cli) -> Result<(), Failure> {
     log(matches!(cli.command, Command::Up(_)));
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    let runtime = runtime.map_err(Failure::Runtime)?;
+    let runtime = runtime(cli.json)?;
     let mut terminal = Terminal::standard(cli.json);
     let outcome = runtime.block_on(run(cli, &mut terminal));
     let flushed = terminal.flush();
     // A thread may still wait for a line of standard input that never comes.
     runtime.shutdown_background();
     outcome.and(flushed)
+}
+
+/// The threads of all verbs. Where the system gives too few, tokio panics, and then waits for ever
+/// for those that it has got: so the program ends where it panics.
+fn runtime(json: bool) -> Result<tokio::runtime::Runtime, Failure> {
+    let usual = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |_| {
+        let failure = Failure::Runtime(io::ErrorKind::OutOfMemory.into());
+        failure.print(json);
+        std::process::exit(i32::from(failure.exit_code()));
+    }));
+    let built = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    std::panic::set_hook(usual);
+    built.map_err(Failure::Runtime)
 }
 
 /// Runs a parsed command line.

@@ -29,7 +29,7 @@ pub async fn run(args: &Mesh, terminal: &mut Terminal) -> Result<(), Failure> {
     match &args.verb {
         MeshVerb::Up(asked) => up(&args.keys, asked, terminal).await,
         MeshVerb::Status(asked) => status::run(asked, terminal).await,
-        MeshVerb::Trace(asked) => trace::run(asked, terminal).await,
+        MeshVerb::Trace(asked) => trace::run(&args.keys, asked, terminal).await,
     }
 }
 
@@ -61,13 +61,14 @@ async fn up(keys: &KeysArgs, asked: &Up, terminal: &mut Terminal) -> Result<(), 
     let beside = Beside { end: Some(sealane_link::End { tag: own, take }), machine };
     let relay = Relay::open(&plan.config, &plan.cards, beside).map_err(wrong)?;
     routing.iter_mut().for_each(|routing| routing.follow_with(&relay));
-    let documents = open_documents(keys, asked, &plan, &relay, routing.as_ref(), terminal).await?;
+    let opened = open_documents(keys, asked, &plan, &relay, routing.as_ref()).await?;
+    let (documents, view) = opened;
     capture.map_or(Ok(()), |file| relay.capture(file)).map_err(Failure::Runtime)?;
     let page = Page::serve(&plan.config, teller(&asked.group, slot, &mesh, &relay, &end));
     let _page = page.await.map_err(wrong)?;
     let (port, carrier) = (relay.port(), Arc::clone(&end));
     let carrier = std::thread::spawn(move || carrier.carry(sender, port));
-    started(&asked.group, &mesh, mtu, terminal)?;
+    started(&Started { group: &asked.group, mesh: &mesh, mtu, view }, terminal)?;
     let running = Running { keys, asked, relay: &relay, end: &end, documents: &documents };
     let name = running.until_end(&mut plan, &mut routing, &mut signals).await;
     eprintln!("sealane: {name}: stopping");
@@ -86,15 +87,15 @@ async fn up(keys: &KeysArgs, asked: &Up, terminal: &mut Terminal) -> Result<(), 
     }
 }
 
-/// Holds the documents of the group, and serves their page, where that is asked for.
+/// Holds the documents of the group, and serves their page, where that is asked for: gives the
+/// page's address, too.
 async fn open_documents(
     keys: &KeyFolder,
     asked: &Up,
     plan: &Plan,
     relay: &Relay,
     routing: Option<&Routing>,
-    terminal: &mut Terminal,
-) -> Result<Option<Documents>, Failure> {
+) -> Result<(Option<Documents>, Option<String>), Failure> {
     let mut documents = match routing.map(Routing::slot) {
         Some(slot) => {
             let member = keys.group(&asked.group)?;
@@ -102,14 +103,14 @@ async fn open_documents(
         }
         None => None,
     };
-    match (&mut documents, asked.view) {
-        (Some(documents), Some(address)) => documents.view(address, terminal).await?,
+    let view = match (&mut documents, asked.view) {
+        (Some(documents), Some(address)) => Some(documents.view(address).await?),
         (None, Some(_)) => {
             return Err(Failure::Usage("--view needs [documents] in the configuration"));
         }
-        (_, None) => {}
-    }
-    Ok(documents)
+        (_, None) => None,
+    };
+    Ok((documents, view))
 }
 
 /// An end that runs.
@@ -244,28 +245,38 @@ fn behind(plan: &Plan, mesh: &MeshConfig) -> Result<Behind, LinkError> {
     Ok(Behind::new(mesh, plan.cards.last().ok_or_else(missing)?))
 }
 
-fn started(
-    group: &str,
-    mesh: &MeshConfig,
+/// What is said of an end that has started.
+struct Started<'a> {
+    group: &'a str,
+    mesh: &'a MeshConfig,
     mtu: u16,
-    terminal: &mut Terminal,
-) -> Result<(), Failure> {
+    /// Where the page of the team is, with its key.
+    view: Option<String>,
+}
+
+fn started(told: &Started<'_>, terminal: &mut Terminal) -> Result<(), Failure> {
     let version = env!("CARGO_PKG_VERSION");
+    let Started { group, mesh, mtu, view } = told;
     let addresses: Vec<String> = mesh.addresses.iter().map(ToString::to_string).collect();
     if terminal.json() {
         let addresses = addresses.into_iter().map(sealane::Value::from).collect();
-        terminal.record(vec![
+        let mut fields = vec![
             ("version", version.into()),
-            ("group", group.into()),
+            ("group", (*group).into()),
             ("interface", mesh.interface.as_str().into()),
             ("addresses", sealane::Value::Array(addresses)),
-            ("mtu", u64::from(mtu).into()),
-        ])?;
+            ("mtu", u64::from(*mtu).into()),
+        ];
+        fields.extend(view.as_deref().map(|view| ("view", view.into())));
+        terminal.record(fields)?;
     } else {
         let (interface, addresses) = (&mesh.interface, addresses.join(", "));
         terminal.line(format_args!(
             "sealane {version}  mesh of {group}  {interface} {addresses}  mtu {mtu}"
         ))?;
+        if let Some(view) = view {
+            terminal.line(format_args!("the team: {view}"))?;
+        }
     }
     terminal.flush()
 }

@@ -131,7 +131,7 @@ impl Terminal {
     /// # Errors
     /// [`Failure::Output`].
     pub fn record(&mut self, fields: Vec<(&str, Value)>) -> Result<(), Failure> {
-        self.write(record(fields).as_bytes())
+        self.text(&record(fields))
     }
 
     /// Writes a value for programs that names the schema's version itself.
@@ -142,7 +142,7 @@ impl Terminal {
         let mut line = Vec::new();
         sealane_codec::encode(Codec::Json, value, &mut line);
         line.push(b'\n');
-        self.write(&line)
+        self.text(&String::from_utf8_lossy(&line))
     }
 
     /// Hands on what was written.
@@ -191,15 +191,22 @@ pub(crate) fn record(fields: Vec<(&str, Value)>) -> String {
     String::from_utf8_lossy(&line).into_owned()
 }
 
-/// The same text without control characters but for the ends of lines: the others are shown as
+/// The same text without what a terminal obeys but for the ends of lines: all else is shown as
 /// `\u001b`, which within JSON stands for the character.
 pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
-    shown(text, |c| c.is_control() && c != '\n')
+    shown(text, |c| is_obeyed(c) && c != '\n')
 }
 
 /// The same for text that is a part of one line: an end of a line is shown, too.
 pub(crate) fn one_line(text: &str) -> Cow<'_, str> {
-    shown(text, char::is_control)
+    shown(text, is_obeyed)
+}
+
+/// Whether a terminal does something else with a character than to show it: controls, ends of lines
+/// and paragraphs, and what turns the direction of the text around it.
+fn is_obeyed(c: char) -> bool {
+    let turns = matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    c.is_control() || turns || matches!(c, '\u{2028}' | '\u{2029}')
 }
 
 /// The same text with the characters that are hidden escaped.
@@ -230,7 +237,7 @@ pub(crate) fn cut(line: &str, columns: usize) -> String {
 /// A name that others gave to something stands in one cell, whatever characters it has.
 pub(crate) fn table(head: &[&str], rows: &[Vec<String>]) -> String {
     let cells = |row: &Vec<String>| -> Vec<String> {
-        row.iter().map(|cell| shown(cell, char::is_control).into_owned()).collect()
+        row.iter().map(|cell| one_line(cell).into_owned()).collect()
     };
     let rows: Vec<Vec<String>> = rows.iter().map(cells).collect();
     let width = |at: usize| {
@@ -311,6 +318,15 @@ pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_turns_the_direction_of_a_text_is_shown() {
+        let turned = "fine \u{202e}!pleh\u{2066} \u{9b}2J\u{2028}";
+        let shown = "fine \\u202e!pleh\\u2066 \\u009b2J\\u2028";
+        assert_eq!((harmless(turned), one_line(turned)), (shown.into(), shown.into()));
+        let written = "\u{627}\u{644}\u{639}\u{631}\u{628}\u{64a}\u{629}\u{200f}";
+        assert_eq!(harmless(written), written, "what is written from the right is no harm");
+    }
 
     #[test]
     fn a_narrow_terminal_breaks_no_line_of_a_table() {

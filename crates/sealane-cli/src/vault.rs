@@ -32,7 +32,9 @@ pub fn run(args: &args::Vault, terminal: &mut Terminal) -> Result<(), Failure> {
     let location = Location::new(args)?;
     // A store over the network waits with a runtime of its own, which may not run within another.
     std::thread::scope(|scope| {
-        let work = scope.spawn(|| verb(args, &location, terminal));
+        let thread = std::thread::Builder::new();
+        let work = thread.spawn_scoped(scope, || verb(args, &location, terminal));
+        let work = work.map_err(Failure::Runtime)?;
         work.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
 }

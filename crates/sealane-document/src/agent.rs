@@ -82,6 +82,17 @@ pub struct GroupKeys {
     pub terms: Vec<Term>,
 }
 
+/// What a machine without the keys of a group knows of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StrangerGroup {
+    /// Its tag.
+    pub group: GroupTag,
+    /// The newest epoch: frames say the lowest byte of theirs alone.
+    pub newest: Epoch,
+    /// The addresses of its members.
+    pub members: BTreeMap<Slot, PeerTag>,
+}
+
 /// What the origin on this machine has to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Duty {
@@ -148,6 +159,8 @@ pub struct Agent {
     store: Store,
     policy: Policy,
     readers: BTreeMap<GroupTag, Reader>,
+    /// The members of groups whose keys are not here.
+    strangers: BTreeMap<GroupTag, BTreeMap<Slot, PeerTag>>,
     peers: BTreeMap<Slot, Peer>,
     outbox: Outbox,
     duties: VecDeque<Duty>,
@@ -181,6 +194,7 @@ impl Agent {
             store,
             policy: Policy::default(),
             readers: BTreeMap::new(),
+            strangers: BTreeMap::new(),
             peers: BTreeMap::new(),
             outbox: Outbox::new(message_bytes),
             duties: VecDeque::new(),
@@ -208,12 +222,13 @@ impl Agent {
         self.policy = policy;
     }
 
-    /// Says which epoch of a group that this machine has no keys of is the newest: its frames say
-    /// the lowest byte of theirs alone.
-    pub fn set_epoch(&mut self, group: GroupTag, newest: Epoch) {
-        if !self.readers.contains_key(&group) {
-            self.store.set_epoch(group, newest);
+    /// Takes over what is known of the groups that this machine has no keys of. It keeps frames of
+    /// these groups and of their members, and of nobody else.
+    pub fn set_strangers(&mut self, groups: Vec<StrangerGroup>) {
+        for one in groups.iter().filter(|one| !self.readers.contains_key(&one.group)) {
+            self.store.set_epoch(one.group, one.newest);
         }
+        self.strangers = groups.into_iter().map(|one| (one.group, one.members)).collect();
     }
 
     /// Takes over what a member holds of a group now: at the start, and when orders have changed
@@ -245,6 +260,13 @@ impl Agent {
     ///
     /// [`StoreError`]
     pub fn write(&mut self, frame: &[u8], own: PeerTag) -> Result<Taken, StoreError> {
+        // What a machine without keys was given by a hub is no better than what neighbours bring.
+        if self.store.keeper() == Keeper::Relay
+            && let Err(refusal) = self.admit(frame)
+        {
+            self.refuse(refusal, frame);
+            return Ok(Taken::Refused);
+        }
         let taken = self.store.take(frame, own)?;
         if let Some(Ok(at)) = taken.is_news().then(|| self.store.place_of(frame)) {
             self.news(at, None);

@@ -1,5 +1,6 @@
 //! All that a machine keeps, of all groups, within its quotas: what a store has in memory.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 
 use sealane_frame::{GroupTag, PeerTag};
@@ -111,8 +112,29 @@ struct Held {
 #[derive(Debug)]
 struct Row {
     fresh: Fresh,
-    /// A neighbour that says it has opened the frame.
-    vouched_by: Option<PeerTag>,
+    /// Neighbours that say they have opened the frame, at most [`VOUCHERS_MAX`].
+    vouchers: Vec<PeerTag>,
+}
+
+/// Neighbours of which it is remembered that they have opened a frame.
+const VOUCHERS_MAX: usize = 4;
+
+impl Row {
+    /// Who brought the frame, and who else says to have opened it.
+    fn speakers(&self) -> impl Iterator<Item = PeerTag> + '_ {
+        let from = self.fresh.from;
+        std::iter::once(from).chain(self.vouchers.iter().copied().filter(move |by| *by != from))
+    }
+
+    /// Notes whether a neighbour says to have opened the frame.
+    fn vouch(&mut self, by: PeerTag, has_opened: bool) {
+        let known = self.vouchers.iter().position(|one| *one == by);
+        match known {
+            Some(at) if !has_opened => drop(self.vouchers.remove(at)),
+            None if has_opened && self.vouchers.len() < VOUCHERS_MAX => self.vouchers.push(by),
+            _ => {}
+        }
+    }
 }
 
 /// What a store has in memory.
@@ -232,17 +254,14 @@ impl Shelf {
         let all: Vec<Cursor> = beside.chain(kept).collect();
         for at in all {
             let Some(row) = self.rows.get_mut(&at) else { continue };
-            if stamps.contains(&row.fresh.entry.stamp) {
-                row.vouched_by.get_or_insert(by);
-            } else if row.vouched_by == Some(by) {
-                row.vouched_by = None;
-            }
+            let has_opened = stamps.contains(&row.fresh.entry.stamp);
+            row.vouch(by, has_opened);
         }
     }
 
     pub(crate) fn is_vouched(&self, group: GroupTag, mark: Mark) -> bool {
         let row = self.place(group, mark).and_then(|at| self.rows.get(&at));
-        row.is_some_and(|row| row.vouched_by.is_some())
+        row.is_some_and(|row| !row.vouchers.is_empty())
     }
 
     pub(crate) fn drop_all(&mut self, group: GroupTag, marks: &[Mark]) {
@@ -309,7 +328,7 @@ impl Shelf {
             *held.bytes.entry(fresh.entry.origin).or_default() += bytes;
         }
         self.places.insert((fresh.group, fresh.entry.mark()), fresh.at);
-        self.rows.insert(fresh.at, Row { fresh, vouched_by: None });
+        self.rows.insert(fresh.at, Row { fresh, vouchers: vec![] });
     }
 
     /// Keeps what has left a register beside it, where nobody can tell what is true.
@@ -359,13 +378,13 @@ impl Shelf {
     fn least(&self, group: GroupTag, origin: Slot) -> Option<Cursor> {
         let held = self.groups.get(&group)?;
         let place = |entry: &Entry| self.place(group, entry.mark());
-        let beside = self.beside(group, origin).filter_map(place).min();
+        let beside: Vec<Cursor> = self.beside(group, origin).filter_map(place).collect();
         let entries = held.registers.iter().filter(|entry| entry.origin == origin);
         let rank = |entry: &&Entry| {
             let of = entry.data_type;
             (of.is_urgent(), kept(of) == 1, entry.stamp, of)
         };
-        beside.or_else(|| entries.min_by_key(rank).and_then(place))
+        surplus(&self.rows, &beside).or_else(|| entries.min_by_key(rank).and_then(place))
     }
 
     /// What a member had to let go is not taken again: to whoever reads, it is not new.
@@ -407,20 +426,17 @@ impl Shelf {
     }
 }
 
-/// Which of several frames beside a register leaves: none that a neighbour has opened, if there are
-/// others; of the neighbour that brought the most its oldest. So nobody's frames are driven out by
-/// what another one brings.
+/// Which of several frames that nobody here can tell apart leaves: one that only those neighbours
+/// brought, or say they have opened, who speak for the most of them; of these one that nobody has
+/// opened, and the one that came first. So nobody's frames are driven out by what another one brings
+/// or says.
 fn surplus(rows: &BTreeMap<Cursor, Row>, beside: &[Cursor]) -> Option<Cursor> {
     let all = || beside.iter().filter_map(|at| rows.get(at));
-    let is_free = |row: &&Row| row.vouched_by.is_none();
-    let whose = |row: &Row| row.vouched_by.unwrap_or(row.fresh.from);
     let mut counts: BTreeMap<PeerTag, usize> = BTreeMap::new();
-    let has_free = all().any(|row| row.vouched_by.is_none());
-    let leaving = || all().filter(move |row| !has_free || is_free(row));
-    for row in leaving() {
-        *counts.entry(whose(row)).or_default() += 1;
+    for by in all().flat_map(Row::speakers) {
+        *counts.entry(by).or_default() += 1;
     }
-    let most = counts.values().copied().max()?;
-    let of_most = leaving().filter(|row| counts.get(&whose(row)) == Some(&most));
-    of_most.map(|row| row.fresh.at).min()
+    let weight = |row: &Row| row.speakers().filter_map(|by| counts.get(&by).copied()).min();
+    let rank = |row: &&Row| (weight(row), row.vouchers.is_empty(), Reverse(row.fresh.at));
+    all().max_by_key(rank).map(|row| row.fresh.at)
 }

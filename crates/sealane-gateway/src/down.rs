@@ -167,7 +167,7 @@ impl Down {
             match next {
                 Some(Some(Ok(message))) => {
                     self.take(stream, &message).await;
-                    let (generation, next) = (message.generation, message.offset + 1);
+                    let (generation, next) = (message.generation, message.offset.saturating_add(1));
                     unsaved = Some(Place { generation, next });
                     count += 1;
                 }

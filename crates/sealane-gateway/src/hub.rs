@@ -29,6 +29,8 @@ pub(crate) enum Trouble {
     Stream(String),
     /// The hub takes this frame never.
     Frame(String),
+    /// Something has answered what nobody here understands: perhaps because of this frame.
+    Unclear(String),
 }
 
 impl HubAccess {
@@ -56,8 +58,7 @@ impl HubAccess {
 }
 
 impl Trouble {
-    /// What an error of an upload means. A name that is not known here concerns the whole hub:
-    /// nothing is dropped for what nobody has understood.
+    /// What an error of an upload means. Nothing is dropped for what nobody has understood.
     pub(crate) fn of(error: &Error) -> Trouble {
         let told = match error.refusal() {
             Some(name) => format!("{name}: {error}"),
@@ -77,6 +78,8 @@ impl Trouble {
             ) => Trouble::Frame(told),
             _ => match error {
                 Error::Untrusted { .. } | Error::Trust(_) | Error::Token => Trouble::Shut(told),
+                Error::Refused(_) if error.hub_error().is_none() => Trouble::Unclear(told),
+                Error::Protocol(_) => Trouble::Unclear(told),
                 _ => Trouble::Away(told),
             },
         }
@@ -109,9 +112,12 @@ mod tests {
         for name in ["FrameMalformed", "TooLarge", "InvalidEnvelope"] {
             assert!(matches!(refused(name), Trouble::Frame(_)), "{name}");
         }
-        for name in ["StorageFull", "StorageBusy", "Draining", "TooFast", "Crowded", "OutOfOrbit"] {
+        for name in ["StorageFull", "StorageBusy", "Draining", "TooFast", "Crowded"] {
             assert!(matches!(refused(name), Trouble::Away(_)), "{name}");
         }
+        assert!(matches!(refused("OutOfOrbit"), Trouble::Unclear(_)), "a name of a later hub");
+        let page = Error::Protocol("status 413 without an error".into());
+        assert!(matches!(Trouble::of(&page), Trouble::Unclear(_)), "something before the hub");
         let away = Error::NotReachable { address: "a".into(), cause: "b".into() };
         assert!(matches!(Trouble::of(&away), Trouble::Away(_)));
         assert!(matches!(Trouble::of(&Error::Token), Trouble::Shut(_)));

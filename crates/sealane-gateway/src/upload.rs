@@ -2,7 +2,7 @@
 
 mod lane;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -30,6 +30,8 @@ pub(crate) struct Uploader {
     kept: Arc<Notify>,
     told: Arc<Mutex<UploadTold>>,
     held: HashMap<MeshStream, Instant>,
+    /// How often a frame was answered by what nobody understands.
+    unclear: BTreeMap<i64, u32>,
     waits: Waits,
     /// As far as is known of this connection's hub.
     requests: Requests,
@@ -113,6 +115,10 @@ impl UploadTold {
     }
 }
 
+/// After so many answers to a frame that nobody understands, its stream is left alone for a while.
+const UNCLEAR_TRIES: u32 = 4;
+/// Frames of which such answers are counted.
+const UNCLEAR_KEPT: usize = 256;
 /// How long the uploader waits for a disk that failed.
 const DISK_WAIT: Duration = Duration::from_secs(1);
 
@@ -124,8 +130,8 @@ impl Uploader {
         told: Arc<Mutex<UploadTold>>,
     ) -> Self {
         let (held, waits) = (HashMap::new(), Waits::default());
-        let requests = Requests::Batches;
-        Self { queue, hub, client: None, kept, told, held, waits, requests }
+        let (unclear, requests) = (BTreeMap::new(), Requests::Batches);
+        Self { queue, hub, client: None, kept, told, held, unclear, waits, requests }
     }
 
     /// Brings frames until nobody wants it any more.
@@ -209,9 +215,12 @@ impl Uploader {
                 None
             }
             Some((_, Trouble::Stream(cause))) => {
+                // The hub has answered, if only to refuse.
+                self.told.lock().is(HubState::Up, None);
                 self.hold(stream, cause);
                 None
             }
+            Some((number, Trouble::Unclear(cause))) => self.is_unclear(stream, number, cause),
             Some((_, trouble)) => Some(trouble),
             None => None,
         }
@@ -220,10 +229,24 @@ impl Uploader {
     fn hold(&mut self, stream: MeshStream, cause: String) {
         self.held.insert(stream, Instant::now() + shortened(MAX_STREAM_HOLD_MS));
         let mut told = self.told.lock();
-        // The hub has answered, if only to refuse.
-        told.is(HubState::Up, None);
         told.held.retain(|one| one.stream != stream);
         told.held.push(HeldStream { stream, cause });
+    }
+
+    /// Takes the hub for away; but if it is the same frame again and again, others are to go on
+    /// without those of its stream.
+    fn is_unclear(&mut self, stream: MeshStream, number: i64, cause: String) -> Option<Trouble> {
+        let tries = self.unclear.entry(number).or_default();
+        *tries = tries.saturating_add(1);
+        let is_often = *tries >= UNCLEAR_TRIES;
+        if self.unclear.len() > UNCLEAR_KEPT {
+            self.unclear.pop_first();
+        }
+        if !is_often {
+            return Some(Trouble::Away(cause));
+        }
+        self.hold(stream, cause);
+        None
     }
 
     /// Waits before the hub is tried again, with connections, token and certificates anew.

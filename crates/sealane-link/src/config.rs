@@ -163,18 +163,32 @@ impl Config {
         Ok(config)
     }
 
-    /// The largest packet of an end: as its configuration says, or what its narrowest link carries
-    /// at once, sealed.
+    /// The largest packet of an end: as its configuration says, or what suits its narrowest link.
     ///
     /// # Errors
     ///
-    /// [`LinkError::ConfigValue`] if there is no link.
+    /// [`LinkError::ConfigValue`] if there is no link, or one that does not carry such packets.
     pub fn packet_bytes(&self) -> Result<u16, LinkError> {
-        let missing = || LinkError::ConfigValue("[[link]] is missing".to_owned());
-        let narrowest = self.links.iter().map(LinkConfig::unit_bytes).min().ok_or_else(missing)?;
-        let fits = narrowest.saturating_sub(SEALED_PACKET_BYTES);
+        let value = |what: String| LinkError::ConfigValue(what);
+        let usual = self.links.iter().map(|link| link.packet_room().usual).min();
+        let usual = usual.ok_or_else(|| value("[[link]] is missing".to_owned()))?;
         let asked = self.mesh.as_ref().and_then(|mesh| mesh.mtu);
-        Ok(asked.unwrap_or(u16::try_from(fits).unwrap_or(u16::MAX)))
+        let bytes = asked.unwrap_or(u16::try_from(usual).unwrap_or(u16::MAX));
+        let narrow = self.links.iter().find(|link| link.packet_room().most < usize::from(bytes));
+        if let Some(link) = narrow {
+            let (name, most) = (&link.name, link.packet_room().most);
+            return Err(value(format!(
+                "mesh.mtu = {bytes}: link `{name}` carries packets of at most {most} bytes"
+            )));
+        }
+        let addresses = self.mesh.iter().flat_map(|mesh| &mesh.addresses);
+        let mut ipv6 = addresses.filter(|prefix| prefix.address.is_ipv6());
+        match ipv6.next().filter(|_| usize::from(bytes) < IPV6_PACKET_BYTES) {
+            Some(prefix) => Err(value(format!(
+                "mesh.addresses: {prefix} needs an mtu of {IPV6_PACKET_BYTES}, and it is {bytes}"
+            ))),
+            None => Ok(bytes),
+        }
     }
 
     /// What can be told of it without the cards.
@@ -418,6 +432,8 @@ fn usual_quota() -> u32 {
 
 /// What is around a packet that is sealed: the longest headers, and the tag.
 pub const SEALED_PACKET_BYTES: usize = HEAD_ROOM_BYTES + sealane_seal::limits::TAG_BYTES;
+/// The least MTU of IPv6 (RFC 8200 §5).
+pub(crate) const IPV6_PACKET_BYTES: usize = 1280;
 const VERSION: u8 = 1;
 
 #[cfg(test)]
@@ -476,6 +492,40 @@ via = "gateway"
         assert_eq!(config.routes[1].to, Target::Rest);
         assert_eq!(config.packet_bytes().unwrap(), 1472 - 89);
         assert_eq!(config.tag, Some("a100000000000001".parse().unwrap()));
+    }
+
+    /// An end with one link of that medium, and this mtu of its interface.
+    fn packet_bytes(medium: &str, mesh: &str) -> Result<u16, String> {
+        let text = format!(
+            "version = 1\n[routing]\ngroup = \"g\"\n[[link]]\nname = \"air\"\n\
+             ethernet = \"e\"\nmedium = \"{medium}\"\n[mesh]\n{mesh}\n"
+        );
+        Config::parse(&text).unwrap().packet_bytes().map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn packets_are_as_long_as_the_narrowest_link_carries_them() {
+        let ipv4 = "addresses = [\"10.9.0.1/24\"]";
+        for (medium, bytes) in [
+            // At once, within a hop seal, behind the length that Ethernet needs.
+            ("11p", 1500 - 2 - 10 - 89),
+            // In parts, as a packet of IPv6 needs it.
+            ("lora-sf7", 1280),
+            ("ble-185", 1280),
+            // In all the parts that can be asked for again.
+            ("ble-23", 64 * (20 - 8) - 10 - 89),
+        ] {
+            assert_eq!(packet_bytes(medium, ipv4), Ok(bytes), "{medium}");
+        }
+        let with = |mtu: usize| format!("{ipv4}\nmtu = {mtu}");
+        assert_eq!(packet_bytes("ble-23", &with(669)), Ok(669));
+        let error = packet_bytes("ble-23", &with(670)).unwrap_err();
+        assert!(error.contains("`air` carries packets of at most 669 bytes"), "{error}");
+        assert_eq!(packet_bytes("ble-185", &with(9000)), Ok(9000));
+        let ipv6 = "addresses = [\"fd00::1/64\"]";
+        assert_eq!(packet_bytes("ble-185", ipv6), Ok(1280));
+        let error = packet_bytes("ble-23", ipv6).unwrap_err();
+        assert!(error.contains("fd00::1/64 needs an mtu of 1280, and it is 669"), "{error}");
     }
 
     #[test]

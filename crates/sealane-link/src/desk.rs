@@ -7,6 +7,7 @@ use sealane_frame::{
     ANNOUNCEMENT_TYPE, Fragment, FrameAtHop, FrameError, FrameView, Header, Kind, PeerTag,
     Progress, Reassembly,
 };
+use sealane_mesh::Leg;
 use sealane_seal::{Announcement, Class};
 
 use crate::address::Address;
@@ -15,7 +16,7 @@ use crate::floods::Floods;
 use crate::note::Note;
 use crate::outlet::Outlet;
 use crate::relay::{Arrival, Shared};
-use crate::routing::{From, Gate, Lane, Task};
+use crate::routing::{From, Gate, Lane, Task, Went, leg};
 use crate::table::{NeighbourIndex, Table};
 
 /// Where a frame goes.
@@ -23,6 +24,8 @@ use crate::table::{NeighbourIndex, Table};
 pub(crate) enum Way {
     /// To one neighbour. Its header says so already.
     To(NeighbourIndex),
+    /// The same, to a gateway that reports what came to it.
+    ToGateway(NeighbourIndex, Leg),
     /// To this machine.
     Here,
     /// To the machine that routes, which has a radio to send it by.
@@ -44,6 +47,8 @@ pub(crate) struct Desk {
     pub(crate) gate: Option<Gate>,
     /// Frames that came for this gateway, by source, until the machine is told.
     came: HashMap<PeerTag, u16>,
+    /// Frames that went on to gateways, until the machine is told.
+    went: Went,
 }
 
 /// Who brought something, and when.
@@ -62,7 +67,8 @@ impl Desk {
         gate: Option<Gate>,
     ) -> Self {
         let reassembly = Reassembly::within(shared.partial.share_bytes());
-        Self { table, outlet, shared, reassembly, partial_bytes: 0, gate, came: HashMap::new() }
+        let (came, went) = (HashMap::new(), Went::default());
+        Self { table, outlet, shared, reassembly, partial_bytes: 0, gate, came, went }
     }
 
     /// Takes units that the machine that routes may know how to take: of an address that is no
@@ -135,6 +141,10 @@ impl Desk {
     fn frame(&mut self, brought: Brought, frame: &mut [u8]) -> Option<NeighbourIndex> {
         let went = match way(&self.table, brought.by, frame) {
             Ok(Way::To(to)) => return Some(to),
+            Ok(Way::ToGateway(to, leg)) => {
+                self.went.add(leg);
+                return Some(to);
+            }
             Ok(Way::Here) => self.deliver(frame),
             Ok(Way::Everywhere) => self.flood(brought, frame),
             Ok(Way::ByRadio) => self.shared.to_radio(frame),
@@ -161,6 +171,9 @@ impl Desk {
 
     /// Tells the member whose machine this is that no more has come at once.
     pub(crate) fn pause(&mut self) {
+        if let Some(routing) = &self.shared.routing {
+            self.went.tell(routing);
+        }
         if let Some(routing) = self.shared.routing.as_ref().filter(|_| !self.came.is_empty()) {
             for (source, frames) in self.came.drain() {
                 // A report that counts too few is put right by the next one.
@@ -303,13 +316,18 @@ pub(crate) fn way(
     if next.is_radio {
         return Ok(Way::ByRadio);
     }
+    let is_reported = member.is_some_and(|member| member.is_reported);
+    let leg = is_reported.then(|| leg(next.link, next.tag, header));
     frame.pass_on(next.tag).map_err(|_| Reason::HopLimit)?;
-    Ok(Way::To(via))
+    Ok(leg.map_or(Way::To(via), |leg| Way::ToGateway(via, leg)))
 }
 
-/// Who a frame says that it is of.
+/// Who a frame says that it is of, if it is for this machine alone: what is for everybody comes by
+/// other ways, too, and tells nothing of the way to a gateway.
 fn source_of(frame: &[u8]) -> Option<PeerTag> {
-    FrameView::parse(frame).ok().map(|view| view.header().source())
+    let view = FrameView::parse(frame).ok()?;
+    let is_for_all = view.header().destination() == PeerTag::BROADCAST;
+    (!is_for_all).then(|| view.header().source())
 }
 
 /// Frames one after the other, from a place on, that go to one neighbour.

@@ -62,7 +62,7 @@ impl Judge {
     pub fn decide(&self, by: usize, frame: &mut [u8]) -> Result<Verdict, Reason> {
         let by = NeighbourIndex::try_from(by).map_err(|_| Reason::Stranger)?;
         Ok(match way(&self.table, by, frame)? {
-            Way::To(to) => Verdict::To(usize::from(to)),
+            Way::To(to) | Way::ToGateway(to, _) => Verdict::To(usize::from(to)),
             Way::Here => Verdict::Here,
             Way::Everywhere => Verdict::Everywhere,
             // Neighbours of a radio are found, and here none is.

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use sealane_frame::{FrameAtHop, PeerTag};
+use sealane_mesh::Leg;
 
 use crate::counters::Reason;
 use crate::outlet::Outlet;
 use crate::relay::Shared;
+use crate::routing::{Went, leg};
 use crate::table::{NeighbourIndex, Table};
 
 /// Sends frames of this machine, each by the routes of the newest table. Frames of one length to
@@ -22,6 +24,8 @@ pub struct Port {
     frames: Box<[u8]>,
     /// The bytes of them so far.
     filled: usize,
+    /// What has gone to gateways since the machine that routes was told.
+    went: Went,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,7 +45,8 @@ impl Port {
     pub(crate) fn new(shared: Arc<Shared>, outlet: Outlet) -> Self {
         let (table, version) = (shared.table(), shared.version());
         let frames = vec![0; FRAME_BYTES].into_boxed_slice();
-        Self { shared, table, version, outlet, run: None, frames, filled: 0 }
+        let (run, went) = (None, Went::default());
+        Self { shared, table, version, outlet, run, frames, filled: 0, went }
     }
 
     /// Takes a frame that was sealed here. What cannot go anywhere is counted.
@@ -72,9 +77,10 @@ impl Port {
         fill: impl FnOnce(&mut [u8]) -> Result<(), Reason>,
     ) -> Result<(), Reason> {
         self.follow();
-        let via = self.table.member(to).and_then(|member| member.via).ok_or(Reason::NoRoute)?;
+        let member = self.table.member(to).ok_or(Reason::NoRoute)?;
+        let (via, is_reported) = (member.via.ok_or(Reason::NoRoute)?, member.is_reported);
         let next = self.table.neighbour(via).ok_or(Reason::NoRoute)?;
-        let (next_hop, is_radio) = (next.tag, next.is_radio);
+        let (next_hop, link, is_radio) = (next.tag, next.link, next.is_radio);
         self.make_room(via, frame_bytes);
         let own = self.table.own();
         let frame = self.frames.get_mut(self.filled..).and_then(|room| room.get_mut(..frame_bytes));
@@ -84,8 +90,10 @@ impl Port {
             return self.shared.to_radio(frame);
         }
         let frame = FrameAtHop::parse(frame, own).map_err(|_| Reason::Malformed)?;
+        let leg = is_reported.then(|| leg(link, next_hop, frame.header()));
         frame.pass_on(next_hop).map_err(|_| Reason::HopLimit)?;
         self.filled_one(via, frame_bytes);
+        self.count(leg);
         Ok(())
     }
 
@@ -97,13 +105,33 @@ impl Port {
         if to == PeerTag::BROADCAST {
             return self.push_to_all(&table, bytes);
         }
-        let via = table.member(to).and_then(|member| member.via).ok_or(Reason::NoRoute)?;
+        let member = table.member(to).ok_or(Reason::NoRoute)?;
+        let via = member.via.ok_or(Reason::NoRoute)?;
         let next = table.neighbour(via).ok_or(Reason::NoRoute)?;
         if next.is_radio {
             return self.shared.to_radio(bytes);
         }
+        let leg = member.is_reported.then(|| leg(next.link, next.tag, frame.header()));
         frame.pass_on(next.tag).map_err(|_| Reason::HopLimit)?;
-        self.add(via, bytes)
+        self.add(via, bytes)?;
+        self.count(leg);
+        Ok(())
+    }
+
+    /// Counts a frame that goes to a gateway.
+    #[inline]
+    fn count(&mut self, leg: Option<Leg>) {
+        let Some(leg) = leg else { return };
+        self.went.add(leg);
+        if self.went.is_much() {
+            self.tell_went();
+        }
+    }
+
+    fn tell_went(&mut self) {
+        if let Some(routing) = &self.shared.routing {
+            self.went.tell(routing);
+        }
     }
 
     fn push_to_all(&mut self, table: &Table, bytes: &mut [u8]) -> Result<(), Reason> {
@@ -167,6 +195,7 @@ impl Port {
     /// Sends what has gathered.
     pub fn flush(&mut self) {
         self.leave();
+        self.tell_went();
         self.shared.counters.take(&mut self.outlet.tally);
     }
 

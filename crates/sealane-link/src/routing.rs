@@ -29,6 +29,7 @@ mod gate;
 mod intake;
 mod metrics;
 mod status;
+mod went;
 
 pub(crate) use driver::Driver;
 pub(crate) use everyone::Everyone;
@@ -39,6 +40,7 @@ pub(crate) use gate::{From, Gate};
 pub(crate) use intake::{Intake, Lane, Next, Task};
 pub use metrics::{drops, part_name};
 pub use status::{RouteStatus, RoutingNeighbour, RoutingStatus, RoutingWay, Spent};
+pub(crate) use went::{Went, leg};
 
 /// What a machine needs to find its neighbours and routes, beside its configuration.
 #[derive(Debug)]

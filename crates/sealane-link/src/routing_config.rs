@@ -2,12 +2,13 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use sealane_frame::FRAGMENT_HEADER_BYTES;
 use sealane_mesh::limits::MIN_FULL_MTU_BYTES;
-use sealane_mesh::{Medium, Role};
+use sealane_mesh::{HOP_SEAL_BYTES, Medium, Role};
 use serde::Deserialize;
 
 use crate::LinkError;
-use crate::config::{LinkConfig, Wire};
+use crate::config::{IPV6_PACKET_BYTES, LinkConfig, SEALED_PACKET_BYTES, Wire};
 
 /// The machine of a mesh.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -79,6 +80,8 @@ pub const USUAL_MULTICAST_V6: (Ipv6Addr, u16) =
     (Ipv6Addr::new(0xff12, 0, 0, 0, 0, 0, 0, 0x534c), 9192);
 /// The bytes of a connection of Bluetooth LE that its own protocols take of an MTU.
 const ATT_BYTES: usize = 3;
+/// Parts of a frame that a neighbour can ask for again.
+const REPAIRED_PARTS: usize = u64::BITS as usize;
 /// The bytes before a unit of a radio over Ethernet: its length, since cards put zeros behind it.
 pub(crate) const LENGTH_BYTES: usize = 2;
 
@@ -135,11 +138,35 @@ impl LinkConfig {
         if self.is_radio() && is_padded { LENGTH_BYTES } else { 0 }
     }
 
+    /// How long the packets of an end may be there. A radio splits them; whoever misses parts can
+    /// ask for the first 64 of a frame again (`spec/mesh.md`, *Parts*), so that more are no use.
+    pub(crate) fn packet_room(&self) -> PacketRoom {
+        let radio = self.mesh_medium().filter(|_| self.is_radio());
+        let Some(Medium { mtu, .. }) = radio else {
+            let usual = self.unit_bytes().saturating_sub(SEALED_PACKET_BYTES);
+            return PacketRoom { usual, most: usize::from(u16::MAX) };
+        };
+        let around = SEALED_PACKET_BYTES + HOP_SEAL_BYTES;
+        let parts = REPAIRED_PARTS * mtu.saturating_sub(FRAGMENT_HEADER_BYTES);
+        let most = parts.saturating_sub(around).min(usize::from(u16::MAX));
+        let at_once = mtu.saturating_sub(around);
+        PacketRoom { usual: at_once.max(IPV6_PACKET_BYTES).min(most), most }
+    }
+
     /// What the mesh has to know of the link, if neighbours are found there.
     pub(crate) fn mesh_medium(&self) -> Option<Medium> {
         let discovery = self.discovery?;
         Some(discovery.medium.medium(self.unit_bytes().saturating_sub(self.length_bytes())))
     }
+}
+
+/// How long the packets of an end may be on a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PacketRoom {
+    /// What suits the link where nothing else is said.
+    pub(crate) usual: usize,
+    /// What it carries at all.
+    pub(crate) most: usize,
 }
 
 /// The keys of a link that say how neighbours are found, as they are written.

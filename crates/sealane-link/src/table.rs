@@ -166,6 +166,9 @@ pub(crate) struct Member {
     pub(crate) group: GroupTag,
     /// The neighbour that takes what is for it.
     pub(crate) via: Option<NeighbourIndex>,
+    /// It lives on a gateway, which reports what came to it, by a way that was found: what goes
+    /// there is counted.
+    pub(crate) is_reported: bool,
 }
 
 /// The members of all groups, found by tag. At most half of the places are taken, and who is in the
@@ -324,9 +327,11 @@ fn members(ways: &Ways<'_>, cards: &[RelayCard], own: [PeerTag; 2]) -> Result<Me
         let group = card.group();
         all.extend(card.members().map(|(_, tag)| {
             // A route that names a member wins over what was found, and that over one for the rest.
-            let via = routes.remove(&tag).or_else(|| ways.found(tag)).or(rest);
-            let via = via.filter(|_| !own.contains(&tag));
-            Member { tag, group, via }
+            let (named, found) = (routes.remove(&tag), ways.found(tag));
+            let via = named.or(found).or(rest).filter(|_| !own.contains(&tag));
+            let is_found = named.is_none() && found.is_some() && via.is_some();
+            let is_reported = is_found && ways.found.gateways.contains(&tag);
+            Member { tag, group, via, is_reported }
         }));
     }
     match routes.keys().next() {
@@ -417,11 +422,15 @@ mod tests {
         // The second one is where the configuration has another neighbour.
         let neighbours = vec![neighbour(0xe0, 9), neighbour(0xe1, 2)];
         let ways = [(tag(7), via(0xe0)), (tag(8), via(0xe1)), (tag(9), via(0xe0))].into();
-        let found = Found { neighbours, ways };
+        let gateways = [tag(7), tag(9)].into();
+        let found = Found { neighbours, ways, gateways };
         let table = Table::new(&config(rest), &[card(7, 0..10)], Own::default(), &found).unwrap();
         let takes =
             |slot| table.neighbour(table.member(tag(slot)).unwrap().via.unwrap()).unwrap().tag;
         assert_eq!([takes(7), takes(8), takes(9), takes(3)], [tag(0xe0), tag(2), tag(1), tag(2)]);
+        // What goes to a gateway by a way that was found is counted.
+        let is_reported = |slot| table.member(tag(slot)).unwrap().is_reported;
+        assert_eq!([is_reported(7), is_reported(8), is_reported(9)], [true, false, false]);
         assert_eq!(table.neighbours().len(), 3);
         assert_eq!(table.at(0, "127.0.0.1:2".parse().unwrap()), Some(0));
     }

@@ -125,6 +125,11 @@ impl Budget {
         }
     }
 
+    /// Whether it is the air time of such a medium.
+    pub(crate) fn is_of(&self, medium: &Medium) -> bool {
+        self.medium == *medium
+    }
+
     /// Takes how busy the channel is. Where radios listen before they send, a channel is full at
     /// twice what it carries well; where they do not, most collide much sooner.
     pub(crate) fn press_by(&mut self, now: Time, busy_ppm: u32) {

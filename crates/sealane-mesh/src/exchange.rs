@@ -58,6 +58,14 @@ pub enum Input<'a> {
         /// How many.
         frames: u16,
     },
+    /// Frames have gone to a neighbour by a data path of the driver's own. What goes to a gateway
+    /// is counted, to be compared with its reports.
+    Went {
+        /// Whose, for whom, and by whom.
+        leg: Leg,
+        /// How many.
+        frames: u16,
+    },
     /// Somebody wants to know which way leads to a machine.
     Trace {
         /// The machine.
@@ -89,6 +97,21 @@ pub enum Input<'a> {
     },
     /// Time has passed.
     Tick,
+}
+
+/// One hop of frames between two addresses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Leg {
+    /// Where they left.
+    pub interface: InterfaceId,
+    /// The neighbour that they went to.
+    pub next_hop: PeerTag,
+    /// The address that sent them.
+    pub source: PeerTag,
+    /// The address that they are for.
+    pub destination: PeerTag,
+    /// How many hops they might still take when they came here.
+    pub hop_limit: u8,
 }
 
 /// What a machine wants done.

@@ -73,18 +73,34 @@ impl Floods {
         true
     }
 
-    /// Has a frame wait, if there is room. What others brought never takes the room of one
-    /// neighbour, nor one neighbour's theirs.
-    pub(crate) fn wait(&mut self, waiting: Waiting) -> bool {
+    /// Has a frame wait. Gives the one that there is no room for: this one, or a less urgent one
+    /// that leaves for it. What others brought never takes the room of one neighbour, nor one
+    /// neighbour's theirs, nor all of them that of what is made here.
+    pub(crate) fn wait(&mut self, waiting: Waiting) -> Option<Waiting> {
+        let is_brought = |one: &Waiting| one.from.is_some();
         let is_alike =
-            |one: &&Waiting| one.from == waiting.from && one.is_documents == waiting.is_documents;
-        let of_one = self.waiting.iter().filter(is_alike).count();
+            |one: &Waiting| one.from == waiting.from && one.is_documents == waiting.is_documents;
+        let of_one = self.waiting.iter().filter(|one| is_alike(one)).count();
         let most = if waiting.is_documents { MAX_DOCUMENTS_WAITING } else { MAX_FLOODS_OF_ONE };
-        let has_room = self.waiting.len() < MAX_FLOODS_WAITING && of_one < most;
-        if has_room {
+        let leaves = if of_one >= most {
+            self.less_urgent(&waiting, is_alike)
+        } else if is_brought(&waiting) && self.brought() >= MAX_FLOODS_WAITING {
+            self.less_urgent(&waiting, is_brought)
+        } else {
             self.waiting.push(waiting);
-        }
-        has_room
+            return None;
+        };
+        let Some(at) = leaves else { return Some(waiting) };
+        let left = self.waiting.remove(at);
+        self.waiting.push(waiting);
+        Some(left)
+    }
+
+    /// Of some that wait, the last of those that are less urgent than another one.
+    fn less_urgent(&self, than: &Waiting, of: impl Fn(&Waiting) -> bool) -> Option<usize> {
+        let all = self.waiting.iter().enumerate();
+        let less = all.filter(|(_, one)| of(one) && one.urgency > than.urgency);
+        less.max_by_key(|(at, one)| (one.urgency, *at)).map(|(at, _)| at)
     }
 
     /// Notes that a neighbour has sent a frame that waits here, and drops it where `is_enough`
@@ -133,7 +149,11 @@ impl Floods {
         self.waiting.iter().filter(|one| one.is_documents).count()
     }
 
-    pub(crate) fn waiting(&self) -> usize {
-        self.waiting.len()
+    /// How many frames wait that others brought.
+    pub(crate) fn brought(&self) -> usize {
+        self.waiting.iter().filter(|one| one.from.is_some()).count()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -86,12 +86,14 @@ pub struct HopReader {
     next: u64,
     /// The 64 counters below it: bit 0 is the highest. Whether they were taken.
     taken: u64,
+    /// Nothing was opened yet: it knows the lowest 32 bits of the counter alone, from a hello.
+    is_new: bool,
 }
 
 impl HopReader {
-    /// Takes nothing below a counter.
+    /// Takes nothing below a counter, of which a hello has told the lowest 32 bits.
     pub fn new(secret: &EpochSecret, sender: HopSender, next: u64) -> Self {
-        Self { key: HopKey::new(secret, sender), sender, next, taken: u64::MAX }
+        Self { key: HopKey::new(secret, sender), sender, next, taken: u64::MAX, is_new: true }
     }
 
     /// Whose seals it checks.
@@ -99,8 +101,11 @@ impl HopReader {
         self.sender
     }
 
-    /// The sender says that it has come at least as far.
+    /// The sender says in the lowest 32 bits of a counter that it has come at least as far.
     pub fn go_on_at(&mut self, counter: u64) {
+        let near = self.next - self.next % ERA + counter % ERA;
+        let is_over = near + ERA / 2 < self.next;
+        let counter = if is_over { near + ERA } else { near };
         if counter > self.next {
             self.move_to(counter);
         }
@@ -118,10 +123,13 @@ impl HopReader {
         if self.is_taken(counter) {
             return Err(MeshError::HopReplayed);
         }
+        let eras = if self.is_new { ERAS } else { 1 };
         // One comparison of a whole word takes the same time whatever differs.
-        if self.key.tag(counter, frame) ^ u64::from_le_bytes(*tag) != 0 {
-            return Err(MeshError::HopSeal);
-        }
+        let is_its = |era: &u64| self.key.tag(counter + era, frame) ^ u64::from_le_bytes(*tag) == 0;
+        let era = (0..eras).map(|era| era * ERA).find(is_its).ok_or(MeshError::HopSeal)?;
+        self.is_new = false;
+        self.next += era;
+        let counter = counter + era;
         if counter >= self.next {
             self.move_to(counter + 1);
         }
@@ -148,6 +156,10 @@ impl HopReader {
     }
 }
 
+/// Counters with the same lowest 32 bits are so far apart.
+const ERA: u64 = 1 << 32;
+/// So many of them are tried at the first frame of a sender: in one start it sends no more frames.
+const ERAS: u64 = 16;
 /// Half of what the two bytes of a counter tell apart.
 const HALF: u64 = 1 << 15;
 
@@ -209,6 +221,29 @@ mod tests {
             assert_eq!(reader.open(&unit), Err(MeshError::HopSeal));
         }
         assert_eq!(reader.open(&unit), Ok(&b"frame"[..]));
+    }
+
+    #[test]
+    fn hop_seals_go_on_when_their_counter_no_longer_fits_a_hello() {
+        let hello = |writer: &HopWriter| (writer.next() >> 8 & 0x00ff_ffff) << 8;
+        let (mut writer, mut reader) = pair((1 << 32) - 3);
+        let mut units: Vec<_> = (0..6).map(|_| sealed(&mut writer, b"frame")).collect();
+        assert!(units.iter().all(|unit| reader.open(unit) == Ok(&b"frame"[..])));
+        reader.go_on_at(hello(&writer));
+        units.push(sealed(&mut writer, b"frame"));
+        assert_eq!(reader.open(&units[6]), Ok(&b"frame"[..]));
+        assert!(units.iter().all(|unit| reader.open(unit) == Err(MeshError::HopReplayed)));
+        // One that meets the sender then, and one that has missed very many.
+        let secret = EpochSecret::new([4; 32]);
+        let mut late = HopReader::new(&secret, sender(1), hello(&writer));
+        (0..70_000).for_each(|_| drop(sealed(&mut writer, b"lost")));
+        let unit = sealed(&mut writer, b"heard");
+        for reader in [&mut late, &mut reader] {
+            assert_eq!(reader.open(&unit), Err(MeshError::HopSeal));
+            reader.go_on_at(hello(&writer));
+            let unit = sealed(&mut writer, b"heard");
+            assert_eq!(reader.open(&unit), Ok(&b"heard"[..]));
+        }
     }
 
     #[test]

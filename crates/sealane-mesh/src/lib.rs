@@ -68,7 +68,7 @@ pub use budget::Urgency;
 pub use config::{Address, Config, InterfaceId, Medium, Role};
 pub use error::{ERRORS, MeshError};
 pub use exchange::{
-    Audience, Counters, Event, Input, NeighbourStatus, Output, Sources, To, WayStatus,
+    Audience, Counters, Event, Input, Leg, NeighbourStatus, Output, Sources, To, WayStatus,
 };
 pub use hello::{
     DIGEST_BYTES, DISTANCE_BYTES, Distance, ECHO_BYTES, Echo, HELLO_BYTES_MIN, Hello, INFINITE,

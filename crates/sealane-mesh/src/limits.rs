@@ -25,9 +25,11 @@ sealane_message::limits! {
     MAX_REPORTED: usize = 32, "machines";
     /// Machines and gateways, in pairs, between which frames are counted. Others are not.
     MAX_CARRIED_COUNTS: usize = 512, "pairs";
-    /// Frames to everybody that wait to be sent on. A further one is dropped.
+    /// Frames that neighbours brought and that wait to be sent on. A further one is dropped, or a
+    /// less urgent one for it.
     MAX_FLOODS_WAITING: usize = 64, "frames";
-    /// Of those, frames that one neighbour brought. A further one is dropped.
+    /// Of those, frames that one neighbour brought; and beside those, frames that were made here. A
+    /// further one is dropped, or a less urgent one for it.
     MAX_FLOODS_OF_ONE: usize = 16, "frames";
     /// Messages about documents that wait. A further one is dropped.
     MAX_DOCUMENTS_WAITING: usize = 8, "messages";

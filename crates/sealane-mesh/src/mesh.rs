@@ -6,6 +6,7 @@ use std::sync::Arc;
 use sealane_frame::PeerTag;
 use sealane_seal::{Epoch, Slot};
 
+use crate::budget::Budget;
 use crate::floods::Floods;
 use crate::interface::{Interface, Numbers, Whole};
 use crate::limits::MAX_MESH_INTERFACES;
@@ -44,6 +45,8 @@ pub struct Mesh {
     interfaces: BTreeMap<InterfaceId, Interface>,
     /// Where interfaces that were gone go on counting.
     numbers: BTreeMap<InterfaceId, Numbers>,
+    /// The air time of interfaces that are gone: one that comes back has no more than before.
+    budgets: BTreeMap<InterfaceId, Budget>,
     neighbours: BTreeMap<LinkId, Neighbour>,
     routes: Routes,
     own_sequence: u16,
@@ -75,6 +78,8 @@ pub struct Mesh {
     table: Arc<Table>,
     second_at: Time,
     warned_at: Option<Time>,
+    /// When it was told of members that they are faulty.
+    faulty: BTreeMap<Slot, Time>,
     orders: orders::Orders,
     counters: Counters,
     outputs: VecDeque<Output>,
@@ -111,6 +116,7 @@ impl Mesh {
             has_asked: false,
             interfaces: BTreeMap::new(),
             numbers: BTreeMap::new(),
+            budgets: BTreeMap::new(),
             neighbours: BTreeMap::new(),
             routes: Routes::default(),
             own_sequence,
@@ -129,6 +135,7 @@ impl Mesh {
             table: Arc::default(),
             second_at,
             warned_at: None,
+            faulty: BTreeMap::new(),
             orders: orders::Orders::default(),
             counters: Counters::default(),
             outputs: VecDeque::new(),
@@ -152,6 +159,7 @@ impl Mesh {
             }
             Input::Trace { to, number } => self.trace(to, number),
             Input::Came { source, frames } => self.came(source, frames),
+            Input::Went { leg, frames } => self.went(&leg, frames),
             Input::Load { interface, busy_ppm } => {
                 if let Some(interface) = self.interfaces.get_mut(&interface) {
                     interface.hear_load(now, busy_ppm);
@@ -305,7 +313,11 @@ impl Mesh {
         self.down(id);
         let fresh = Numbers { parts: self.random.word() as u16, ..Numbers::default() };
         let numbers = *self.numbers.entry(id).or_insert(fresh);
-        self.interfaces.insert(id, Interface::new(medium, self.now, numbers));
+        let mut interface = Interface::new(medium, self.now, numbers);
+        if let Some(budget) = self.budgets.remove(&id).filter(|budget| budget.is_of(&medium)) {
+            interface.budget = budget;
+        }
+        self.interfaces.insert(id, interface);
     }
 
     fn down(&mut self, id: InterfaceId) {
@@ -315,6 +327,7 @@ impl Mesh {
         self.orders.down(id);
         if let Some(interface) = self.interfaces.remove(&id) {
             self.numbers.insert(id, interface.numbers);
+            self.budgets.insert(id, interface.budget);
         }
     }
 
@@ -336,7 +349,17 @@ impl Mesh {
         self.event(Event::NeighbourLost { slot: id.slot, interface: id.interface });
     }
 
+    /// Tells people something. That somebody is faulty is told once in a while, or it would fill
+    /// their logs.
     fn event(&mut self, event: Event) {
+        if let Event::Faulty { slot } = event {
+            let now = self.now;
+            self.faulty.retain(|_, told| now.since(*told) < FAULTY_PAUSE);
+            if self.faulty.contains_key(&slot) {
+                return;
+            }
+            self.faulty.insert(slot, now);
+        }
         self.outputs.push_back(Output::Event(event));
     }
 
@@ -393,7 +416,7 @@ impl Mesh {
         use crate::limits::{MAX_MESH_NEIGHBOURS, MAX_REQUESTS_KNOWN};
         self.neighbours.len() <= MAX_MESH_NEIGHBOURS
             && self.requests.len() <= MAX_REQUESTS_KNOWN
-            && self.floods.waiting() <= crate::limits::MAX_FLOODS_WAITING
+            && self.floods.brought() <= crate::limits::MAX_FLOODS_WAITING
             && self.orders.is_bounded()
     }
 
@@ -408,6 +431,8 @@ impl Mesh {
     }
 }
 
+/// The shortest time between two warnings of one faulty member.
+const FAULTY_PAUSE: Span = Span::seconds(60);
 /// Hello intervals for which another way has to be better.
 const PATIENCE: u64 = 16;
 /// So many milliseconds of a machine's clock are one sequence of its routes, when it starts: more

@@ -79,9 +79,9 @@ impl Reports {
         came.total = came.total.wrapping_add(frames);
     }
 
-    /// A frame of `pair` goes by that neighbour. Where there is no room for one more pair, nothing
-    /// is counted.
-    pub(crate) fn carried(&mut self, pair: Pair, via: LinkId) {
+    /// Frames of `pair` go by that neighbour. Where there is no room for one more pair, nothing is
+    /// counted.
+    pub(crate) fn carried(&mut self, pair: Pair, via: LinkId, frames: u32) {
         let has_room = self.carried.len() < MAX_CARRIED_COUNTS || self.carried.contains_key(&pair);
         if !has_room {
             return;
@@ -99,7 +99,7 @@ impl Reports {
             carried.begin();
         }
         carried.idle = 0;
-        carried.count = carried.count.saturating_add(1);
+        carried.count = carried.count.saturating_add(frames);
     }
 
     /// Whether frames that were sent or carried to a gateway are counted: else what it reports is

@@ -84,5 +84,16 @@ sealane_message::errors! {
             /// What was wrong.
             cause: io::Error,
         },
+        /// Keys of a live run's mesh that cannot be made or opened.
+        #[error("keys of `{machine}`: {cause}")]
+        #[code("SL-SIM-11", "LiveKeys")]
+        #[cause("the keys of a live run's mesh cannot be made, or are not there in its folder")]
+        #[hint("Let [mesh] name a folder that is not there yet, or one of the same machines.")]
+        Keys {
+            /// The machine.
+            machine: String,
+            /// What was wrong.
+            cause: sealane_group::Error,
+        },
     }
 }

@@ -2,6 +2,7 @@
 //! simulator, and what they send crosses the same media.
 
 mod card;
+mod keys;
 mod orders;
 mod page;
 mod stage;
@@ -14,6 +15,7 @@ use serde_json::{Value, json};
 
 use crate::engine::{Departure, Entrance, Latencies, State};
 use crate::{Outcome, Run, SimError, Span, Time};
+use keys::Keys;
 use orders::{Asked, Counter, on_signal, refusal};
 pub(crate) use orders::{give, words};
 pub(crate) use stage::Setting;
@@ -35,10 +37,15 @@ const LOOKS: Duration = Duration::from_secs(1);
 ///
 /// # Errors
 ///
-/// [`SimError::Live`], and those of [`Run::finish`].
-pub(crate) fn run(run: Run<'_>, setting: &Setting<'_>) -> Result<Outcome, SimError> {
+/// [`SimError::Live`], [`SimError::Keys`], and those of [`Run::finish`].
+pub(crate) fn run(mut run: Run<'_>, setting: &Setting<'_>) -> Result<Outcome, SimError> {
     setting.page.map_or(Ok(()), page::check)?;
-    let stage = Stage::open(run.scenario(), setting)?;
+    let keys = Keys::open(run.scenario(), setting.file)?;
+    if let Some(keys) = &keys {
+        run.enlist(keys.crew()?);
+        eprintln!("sealane-sim: keys: {}", keys.folder.display());
+    }
+    let stage = Stage::open(run.scenario(), setting, keys.as_ref())?;
     let (counter, door) = Counter::open(setting.file)?;
     let (name, socket) = (&run.scenario().name, orders::socket(setting.file));
     eprintln!("sealane-sim: {name} runs; orders: {}", socket.display());

@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 
 pub use plan::Scenario;
 pub(crate) use plan::{
-    Act, Capture, Kind, LinkPlan, Manners, MediumPlan, MeshRole, MotionKind, NodePlan, Placement,
-    Receivers, Shape, StreetPlan,
+    Act, Capture, Kind, LinkPlan, Manners, MediumPlan, MeshPlan, MeshRole, MotionKind, NodePlan,
+    Placement, Receivers, Shape, StreetPlan,
 };
 use text::Spot;
 
@@ -93,6 +93,7 @@ impl Scenario {
             seed: file.seed.unwrap_or(1),
             duration: seconds(file.duration_s),
             step: Span::from_ms(step_ms),
+            mesh: None,
             media: vec![],
             motions: vec![],
             nodes: vec![],
@@ -127,6 +128,10 @@ impl Scenario {
         if self.nodes.is_empty() {
             return Err(SimError::Value("there is no [[node]]".to_owned()));
         }
+        self.mesh = match &file.mesh {
+            Some(mesh) => Some(self.mesh_of(text, mesh)?),
+            None => None,
+        };
         for link in &file.links {
             let spot = spot("link", "", link.span().start);
             self.add_links(&spot, link.get_ref())?;

@@ -154,7 +154,7 @@ pub(super) const EXAMPLES: &[&str] = &[
     "sealane emergency ls mesh.toml",
     "sealane emergency ls mesh.toml --json",
     "sealane mesh up fleet mesh.toml --view 127.0.0.1:9088",
-    "sealane mesh trace mesh.toml 3",
+    "sealane mesh trace mesh.toml car-3",
     "sealane mesh trace relay.toml 0 --json",
     "sealane relay relay.toml",
     "sealane relay /etc/sealane/relay.toml --json",

@@ -72,7 +72,6 @@ pub struct Trace {
     /// The configuration that the relay or end on this machine was started with
     #[arg(value_name = "CONFIG")]
     pub file: PathBuf,
-    /// The machine: its slot in the mesh's group
-    #[arg(value_name = "SLOT")]
-    pub slot: u16,
+    /// The machine: its slot in the mesh's group, or its name there
+    pub peer: String,
 }

@@ -83,9 +83,8 @@ impl Desk {
             Ok(Document::Emergency(call)) => Some(call.number),
             _ => None,
         });
-        // A member that has lost its state begins with the time, which is above what it had.
-        let now = u32::try_from(now_ms() / 1000).unwrap_or(u32::MAX);
-        let number = last.max().map_or(now, |last| last.saturating_add(1));
+        let number =
+            next_number(last.max(), now_ms() / 1000).ok_or("no number of a call is left")?;
         let document = words::emergency(number, asked)?;
         self.write_document(&document)?;
         Ok(map(vec![("number", u64::from(number).into())]))
@@ -164,7 +163,42 @@ fn done(wait_ms: u64) -> Value {
     map(fields)
 }
 
+/// The number of a member's next call. A member that has lost its state begins with the time, which
+/// is above what it had. However wrong its clock is, there are numbers left: two calls of one number
+/// would be one, and over at once when the first was.
+fn next_number(last: Option<u32>, now_s: u64) -> Option<u32> {
+    let latest = u32::MAX - CALLS_LEFT;
+    match last {
+        None => Some(u32::try_from(now_s).unwrap_or(latest).min(latest)),
+        Some(last) => last.checked_add(1),
+    }
+}
+
+/// So many calls a member can raise, whatever its clock has said.
+const CALLS_LEFT: u32 = 1 << 20;
+
 fn data_type(asked: &Value) -> Result<DataType, String> {
     let name = asked.field("type").and_then(Value::as_text).unwrap_or_default();
     name.parse::<DataType>().map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_have_numbers_of_their_own_whatever_the_clock_says() {
+        assert_eq!(next_number(None, 1_795_000_000), Some(1_795_000_000));
+        assert_eq!(next_number(Some(7), 1_795_000_000), Some(8));
+        for now_s in [0, u64::from(u32::MAX), u64::MAX] {
+            let first = next_number(None, now_s).unwrap();
+            let mut last = first;
+            for _ in 0..100 {
+                let next = next_number(Some(last), now_s).unwrap();
+                assert!(next > last, "{now_s}");
+                last = next;
+            }
+        }
+        assert_eq!(next_number(Some(u32::MAX), 0), None);
+    }
 }

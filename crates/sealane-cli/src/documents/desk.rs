@@ -1,5 +1,6 @@
 //! The thread that holds documents: what it takes, tells neighbours and answers.
 
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
@@ -16,6 +17,7 @@ use sealane_seal::policy::{Conditions, Policy};
 use sealane_seal::{Binding, Group, Slot};
 use tokio::sync::mpsc;
 
+use super::heard::{Heard, speaker};
 use super::thrift::{Thrift, Turn};
 use super::{StoreFollower, Task, error, map, now_ms};
 use crate::Failure;
@@ -51,6 +53,7 @@ pub(super) struct Desk {
     agent: Agent,
     router: Router,
     own: Option<Own>,
+    heard: Arc<Heard>,
     told: Option<Option<[u8; 8]>>,
     watchers: Vec<mpsc::Sender<Value>>,
     followers: Vec<StoreFollower>,
@@ -59,11 +62,17 @@ pub(super) struct Desk {
 }
 
 impl Desk {
-    pub(super) fn new(agent: Agent, router: Router, own: Option<Own>, thrift: Thrift) -> Desk {
+    pub(super) fn new(
+        agent: Agent,
+        router: Router,
+        own: Option<Own>,
+        heard: Arc<Heard>,
+        thrift: Thrift,
+    ) -> Desk {
         let seen = agent.store().since(Cursor::START, usize::MAX).last().map(|last| last.at);
         let seen = seen.unwrap_or(Cursor::START);
         let (watchers, followers) = (vec![], vec![]);
-        Desk { agent, router, own, told: None, watchers, followers, seen, thrift }
+        Desk { agent, router, own, heard, told: None, watchers, followers, seen, thrift }
     }
 
     /// Works until nothing follows.
@@ -82,6 +91,11 @@ impl Desk {
     }
 
     fn take(&mut self, task: Task) {
+        if let Task::Heard(output) = &task
+            && let Some(by) = speaker(output)
+        {
+            self.heard.leave(by);
+        }
         match task {
             Task::Heard(Output::Digest { by, digest }) => self.agent.hear_digest(by, digest),
             Task::Heard(Output::Documents { by, tag, is_proven, message }) => {
@@ -96,16 +110,17 @@ impl Desk {
                 // Who has gone away reads nothing.
                 let _ = answer.send(said);
             }
-            Task::Watch(watcher) => self.watchers.push(watcher),
+            Task::Watch(watcher) => {
+                self.watchers.retain(|watcher| !watcher.is_closed());
+                self.watchers.push(watcher);
+            }
             Task::FollowStore(follower) => self.followers.push(follower),
             Task::Keep { frame, own } => {
                 if let Err(error) = self.agent.write(&frame, own) {
                     eprintln!("sealane: documents: {error}");
                 }
             }
-            Task::Know(epochs) => {
-                epochs.into_iter().for_each(|(group, epoch)| self.agent.set_epoch(group, epoch));
-            }
+            Task::Know(groups) => self.agent.set_strangers(groups),
             Task::Follow => {
                 if let Err(error) = self.follow() {
                     eprintln!("sealane: documents: {error}; they go on as they were");

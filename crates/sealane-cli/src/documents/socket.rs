@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
 use sealane::{Codec, Value};
-use sealane_link::limits::MAX_STATUS_READERS;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{Semaphore, mpsc};
@@ -16,6 +15,10 @@ use super::desk::WATCHED_MAX;
 use super::{Task, ask, error, map};
 use crate::Failure;
 
+/// Programs of this user that are connected at once. Others wait.
+const READERS_MAX: usize = 64;
+/// Of those, programs that watch. A further one is refused, so that calls for help always get in.
+const WATCHERS_MAX: usize = 32;
 /// A line that is asked. A longer one ends the connection.
 const ASKED_BYTES_MAX: u64 = 1 << 16;
 
@@ -39,19 +42,24 @@ pub(super) fn serve(path: &Path, tasks: SyncSender<Task>) -> Result<JoinHandle<(
 }
 
 async fn accept(listener: UnixListener, tasks: SyncSender<Task>) {
-    let readers = Arc::new(Semaphore::new(MAX_STATUS_READERS));
+    let readers = Arc::new(Semaphore::new(READERS_MAX));
+    let watchers = Arc::new(Semaphore::new(WATCHERS_MAX));
     while let Ok(permit) = Arc::clone(&readers).acquire_owned().await {
         let Ok((stream, _)) = listener.accept().await else { continue };
-        let tasks = tasks.clone();
+        let (tasks, watchers) = (tasks.clone(), Arc::clone(&watchers));
         tokio::spawn(async move {
             // Who goes away reads nothing.
-            let _ = answer(stream, &tasks).await;
+            let _ = answer(stream, &tasks, &watchers).await;
             drop(permit);
         });
     }
 }
 
-async fn answer(stream: UnixStream, tasks: &SyncSender<Task>) -> std::io::Result<()> {
+async fn answer(
+    stream: UnixStream,
+    tasks: &SyncSender<Task>,
+    watchers: &Semaphore,
+) -> std::io::Result<()> {
     let (read, mut write) = stream.into_split();
     let mut read = BufReader::new(read);
     loop {
@@ -66,16 +74,26 @@ async fn answer(stream: UnixStream, tasks: &SyncSender<Task>) -> std::io::Result
             continue;
         };
         if asked.field("do").and_then(Value::as_text) == Some("watch") {
+            let Ok(_place) = watchers.try_acquire() else {
+                say(&mut write, &error("as many watch already as may")).await?;
+                continue;
+            };
             let (watcher, mut new) = mpsc::channel(WATCHED_MAX);
             let said = match tasks.try_send(Task::Watch(watcher)) {
                 Ok(()) => map(vec![("done", Value::Bool(true))]),
                 Err(_) => error("there is too much to do: ask again"),
             };
             say(&mut write, &said).await?;
-            while let Some(document) = new.recv().await {
-                say(&mut write, &document).await?;
+            loop {
+                tokio::select! {
+                    document = new.recv() => match document {
+                        Some(document) => say(&mut write, &document).await?,
+                        None => return Ok(()),
+                    },
+                    // Who has gone, or says more, watches no longer: its place is for others.
+                    _ = read.read_u8() => return Ok(()),
+                }
             }
-            return Ok(());
         }
         say(&mut write, &ask(tasks, asked).await).await?;
     }
@@ -86,4 +104,61 @@ async fn say(to: &mut (impl AsyncWriteExt + Unpin), value: &Value) -> std::io::R
     sealane_codec::encode(Codec::Json, value, &mut line);
     line.push(b'\n');
     to.write_all(&line).await
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    /// Serves a desk that says yes to everything, and keeps who watches.
+    fn desk(folder: &Path) -> (std::path::PathBuf, JoinHandle<()>) {
+        let (tasks, waiting) = std::sync::mpsc::sync_channel(16);
+        std::thread::spawn(move || {
+            let mut watchers = vec![];
+            while let Ok(task) = waiting.recv() {
+                match task {
+                    Task::Ask { answer, .. } => drop(answer.send(map(vec![]))),
+                    Task::Watch(watcher) => watchers.push(watcher),
+                    _ => {}
+                }
+            }
+        });
+        let path = folder.join("documents.sock");
+        let serving = serve(&path, tasks).unwrap();
+        (path, serving)
+    }
+
+    async fn ask_at(path: &Path, asked: &[u8]) -> (BufReader<UnixStream>, String) {
+        let mut stream = BufReader::new(UnixStream::connect(path).await.unwrap());
+        stream.write_all(asked).await.unwrap();
+        let mut line = String::new();
+        stream.read_line(&mut line).await.unwrap();
+        (stream, line)
+    }
+
+    #[tokio::test]
+    async fn who_watches_and_goes_away_keeps_nobody_from_calling_for_help() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, _serving) = desk(folder.path());
+        let raise = b"{\"do\":\"raise\"}\n";
+        let watch = b"{\"do\":\"watch\"}\n";
+        for _ in 0..2 * READERS_MAX {
+            let watched = tokio::time::timeout(Duration::from_secs(9), ask_at(&path, watch));
+            let (stream, said) = watched.await.expect("there is a place");
+            assert!(said.contains("done"), "{said}");
+            drop(stream);
+            // Its place is free once the other end has noticed.
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        let mut watching = vec![];
+        for _ in 0..WATCHERS_MAX {
+            watching.push(ask_at(&path, watch).await);
+        }
+        let (_, said) = ask_at(&path, watch).await;
+        assert!(said.contains("as many watch"), "{said}");
+        let raised = tokio::time::timeout(Duration::from_secs(9), ask_at(&path, raise));
+        assert!(raised.await.is_ok_and(|(_, said)| said.starts_with('{')));
+    }
 }

@@ -1,86 +1,14 @@
 //! The page of the team, for browsers on this machine: who is well, where, who has acknowledged,
 //! and how old each value is. It has no script and fetches nothing.
 
+mod door;
+
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::net::SocketAddr;
-use std::sync::Arc;
-use std::sync::mpsc::SyncSender;
-use std::time::Duration;
 
 use sealane::Value;
-use sealane_link::LinkError;
-use sealane_link::limits::{MAX_STATUS_HEAD_BYTES, MAX_STATUS_MS, MAX_STATUS_READERS};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
-use tokio::task::JoinHandle;
 
-use super::{Task, ask, map, now_ms};
-use crate::Failure;
-use crate::relay::page::{ends_head, host_of, is_this_machine};
-
-/// Serves the page on loopback.
-pub(super) async fn serve(
-    address: SocketAddr,
-    tasks: Arc<SyncSender<Task>>,
-) -> Result<JoinHandle<()>, Failure> {
-    if !address.ip().is_loopback() {
-        return Err(Failure::Usage("--view: other machines reach that address; take 127.0.0.1"));
-    }
-    let listener = TcpListener::bind(address).await;
-    let listener = listener.map_err(|cause| Failure::Link {
-        file: "--view".into(),
-        cause: Box::new(LinkError::Open { link: address.to_string(), cause }),
-    })?;
-    Ok(tokio::spawn(accept(listener, tasks)))
-}
-
-async fn accept(listener: TcpListener, tasks: Arc<SyncSender<Task>>) {
-    let readers = Arc::new(Semaphore::new(MAX_STATUS_READERS));
-    while let Ok(permit) = Arc::clone(&readers).acquire_owned().await {
-        let Ok((stream, _)) = listener.accept().await else {
-            tokio::time::sleep(Duration::from_millis(100)).await;
-            continue;
-        };
-        let tasks = Arc::clone(&tasks);
-        tokio::spawn(async move {
-            let patience = Duration::from_millis(MAX_STATUS_MS);
-            // Who is too slow, or goes away, reads nothing.
-            let _ = tokio::time::timeout(patience, answer(stream, &tasks)).await;
-            drop(permit);
-        });
-    }
-}
-
-async fn answer(mut stream: TcpStream, tasks: &SyncSender<Task>) -> std::io::Result<()> {
-    let mut head = Vec::new();
-    while !ends_head(&head) && head.len() <= MAX_STATUS_HEAD_BYTES {
-        let mut part = [0; 1024];
-        match stream.read(&mut part).await? {
-            0 => return Ok(()),
-            read => head.extend(part.iter().take(read)),
-        }
-    }
-    let head = String::from_utf8_lossy(&head).into_owned();
-    let (status, body) = if !host_of(&head).is_some_and(is_this_machine) {
-        ("421 Misdirected Request", String::from("421 Misdirected Request\n"))
-    } else if !head.starts_with("GET / ") {
-        ("404 Not Found", String::from("404 Not Found\n"))
-    } else {
-        let items = |what: &str| ask(tasks, map(vec![("do", what.into())]));
-        ("200 OK", page(&items("ls").await, &items("emergencies").await, now_ms()))
-    };
-    let reply = format!(
-        "HTTP/1.1 {status}\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: {}\r\n\
-         Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nContent-Security-Policy: \
-         default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'\r\nConnection: \
-         close\r\n\r\n{body}",
-        body.len()
-    );
-    stream.write_all(reply.as_bytes()).await?;
-    stream.shutdown().await
-}
+pub(super) use door::{View, serve};
 
 /// What is known of a member.
 #[derive(Default)]
@@ -144,13 +72,17 @@ fn put_call(call: &Value, people: &BTreeMap<u64, Person<'_>>, now: u64, out: &mu
         if is_over { ("call over", "is over") } else { ("call", "calls for help") };
     let _ = write!(
         out,
-        "<p class=\"{class}\"><b>{} {state}</b> ({}, {} ago): {}<br>acknowledged by: {}",
+        "<p class=\"{class}\"><b>{} {state}</b> ({}, {}): {}<br>acknowledged by: {}",
         escaped(text("name")),
         escaped(text("kind")),
         age(number("timeMs"), now),
         escaped(text("text")),
         who("acknowledgedBy"),
     );
+    if is_over {
+        // Any member may say so: it is told who did.
+        let _ = write!(out, "<br>said to be over by: {}", who("clearedBy"));
+    }
     out.push_str("</p>");
 }
 
@@ -168,7 +100,7 @@ fn put_person(slot: u64, person: &Person<'_>, now: u64, out: &mut String) {
         escaped(word("vitals", "activity")),
         battery.map(|percent| format!("{percent} %")).unwrap_or_default(),
         place.unwrap_or_default(),
-        newest.map(|time| format!("{} ago", age(time, now))).unwrap_or_default(),
+        newest.map(|time| age(time, now)).unwrap_or_default(),
     );
 }
 
@@ -212,12 +144,18 @@ fn put_map(people: &BTreeMap<u64, Person<'_>>, out: &mut String) {
     let _ = write!(out, "</svg><p>{:.0} m across.</p>", wide * 111_195.0);
 }
 
-/// How long ago something was, by the clock of who said it.
+/// How long ago something was, by the clock of who said it. One that is ahead tells nothing: what
+/// comes from it would look new for as long.
 fn age(then: u64, now: u64) -> String {
-    match now.saturating_sub(then) / 1000 {
+    let words = |ms: u64| match ms / 1000 {
         seconds @ 0..120 => format!("{seconds} s"),
         seconds @ 120..7200 => format!("{} min", seconds / 60),
         seconds => format!("{} h", seconds / 3600),
+    };
+    let ahead = then.saturating_sub(now);
+    match ahead > CLOCK_AHEAD_MS {
+        true => format!("unknown when: a clock is {} ahead", words(ahead)),
+        false => format!("{} ago", words(now.saturating_sub(then))),
     }
 }
 
@@ -235,9 +173,36 @@ fn escaped(text: &str) -> String {
     out
 }
 
+/// A clock that is ahead by more is told.
+const CLOCK_AHEAD_MS: u64 = 60_000;
+
 #[cfg(test)]
 mod tests {
+    use super::super::map;
     use super::*;
+
+    #[test]
+    fn a_clock_that_is_ahead_makes_nothing_look_new() {
+        const YEAR_MS: u64 = 365 * 24 * 3_600_000;
+        let now = 60 * YEAR_MS;
+        assert_eq!(age(now - 5_000, now), "5 s ago");
+        assert_eq!(age(now + 30_000, now), "0 s ago");
+        assert_eq!(age(now + 300_000, now), "unknown when: a clock is 5 min ahead");
+        assert_eq!(age(now + 10 * YEAR_MS, now), "unknown when: a clock is 87600 h ahead");
+        assert_eq!(age(now - 10 * YEAR_MS, now), "87600 h ago");
+    }
+
+    #[test]
+    fn who_says_that_a_call_is_over_is_told() {
+        let item = map(vec![
+            ("slot", 3_u64.into()),
+            ("isOver", Value::Bool(true)),
+            ("clearedBy", Value::Array(vec![9_u64.into()])),
+        ]);
+        let calls = map(vec![("items", Value::Array(vec![item]))]);
+        let page = page(&map(vec![]), &calls, 1000);
+        assert!(page.contains("said to be over by: slot 9"), "{page}");
+    }
 
     #[test]
     fn what_members_write_is_text_and_nothing_is_fetched() {

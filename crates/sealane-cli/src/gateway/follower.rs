@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use sealane_document::{Cursor, Fresh, Store};
 use sealane_frame::PeerTag;
-use sealane_gateway::limits::MAX_QUEUE_COMMIT;
+use sealane_gateway::limits::{MAX_ORDER_WAIT_MS, MAX_QUEUE_COMMIT};
 use sealane_gateway::{Followed, Gateway, Order, Turn};
 
 /// Follows a store of documents: each frame goes into the queue once, in the order of its origin.
@@ -40,9 +40,12 @@ impl Follower {
         }
         let now = Instant::now();
         let (places, turns) = self.turns(&fresh, now);
+        // What is behind so many is not even seen: then nothing waits for others any more.
+        let is_crowded = fresh.len() == MAX_QUEUE_COMMIT;
+        let patience = if is_crowded { MAX_ORDER_WAIT_MS } else { 0 };
         let chosen: Vec<&Fresh> = self
             .order
-            .choose(&turns, now)
+            .choose(&turns, now + Duration::from_millis(patience))
             .into_iter()
             .filter_map(|one| fresh.get(*places.get(one)?))
             .collect();

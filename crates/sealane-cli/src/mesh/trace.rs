@@ -1,11 +1,14 @@
 //! `sealane mesh trace`.
 
 use sealane::{Codec, Value};
+use sealane_group::{EpochSource, Member};
 use sealane_link::LinkError;
+use sealane_seal::Slot;
 
 use super::status::{all, ask, number, said, span};
+use crate::args::key::KeysArgs;
 use crate::args::mesh::Trace as Args;
-use crate::relay::{config, refused};
+use crate::relay::{Routing, config, refused};
 use crate::terminal::table;
 use crate::{Failure, Terminal};
 
@@ -13,35 +16,81 @@ use crate::{Failure, Terminal};
 ///
 /// # Errors
 /// [`Failure::Link`] if its configuration names no place for its status, nobody answers there, or
-/// no machine has answered.
-pub(super) async fn run(args: &Args, terminal: &mut Terminal) -> Result<(), Failure> {
+/// no machine has answered; what the key folder refuses, if the machine is given by its name.
+pub(super) async fn run(
+    keys: &KeysArgs,
+    args: &Args,
+    terminal: &mut Terminal,
+) -> Result<(), Failure> {
     let wrong = |cause| refused(&args.file, cause);
     let missing = |what: &str| wrong(LinkError::ConfigValue(what.to_owned()));
     let config = config(&args.file)?;
-    if config.routing.is_none() {
+    let Some(routing) = &config.routing else {
         return Err(missing("[routing] is missing: without it there are the routes of this file"));
-    }
+    };
     let address = config.status;
     let address = address.ok_or_else(|| missing("status is missing: where it tells how it is"))?;
-    let told = ask(&args.file, address, &format!("/trace?to={}", args.slot)).await?;
-    if terminal.json() {
-        terminal.write(&told)?;
-    }
+    let (slot, member) = match args.peer.parse() {
+        // The names of the others are shown where that takes no passphrase.
+        Ok(slot) => (slot, Routing::open_member(&args.file, routing, keys)),
+        Err(_) => {
+            let member = Routing::member(&args.file, routing, keys)?;
+            (slot_of(&member, &args.peer)?, Some(member))
+        }
+    };
+    let told = ask(&args.file, address, &format!("/trace?to={slot}")).await?;
     let told = sealane_codec::decode(Codec::Json, &told).unwrap_or(Value::Null);
-    if !terminal.json() {
-        show(&told, terminal)?;
+    let told = match &member {
+        Some(member) => named(told, &|slot| name_of(member, slot)),
+        None => told,
+    };
+    if terminal.json() {
+        terminal.datum(&told)?
+    } else {
+        show(&told, terminal)?
     }
     match told.field("reached") {
         Some(Value::Bool(true)) => Ok(()),
-        _ => Err(wrong(LinkError::NoWay { slot: args.slot })),
+        _ => Err(wrong(LinkError::NoWay { slot })),
     }
 }
+
+/// The slot of the member that is called so.
+fn slot_of(member: &Member, name: &str) -> Result<u16, Failure> {
+    let found = member.roster().find(name).map(|entry| entry.slot().number());
+    found.ok_or_else(|| sealane_group::Error::UnknownMember(name.to_owned()).into())
+}
+
+fn name_of(member: &Member, slot: u64) -> Option<String> {
+    let slot = u16::try_from(slot).ok().and_then(Slot::new)?;
+    member.name_of(slot, member.epochs().newest()).map(str::to_owned)
+}
+
+/// The same with the name of each machine behind its slot.
+fn named(value: Value, name: &impl Fn(u64) -> Option<String>) -> Value {
+    match value {
+        Value::Array(all) => Value::Array(all.into_iter().map(|one| named(one, name)).collect()),
+        Value::Map(fields) => {
+            let mut out = Vec::with_capacity(fields.len() + 1);
+            for (key, value) in fields {
+                let slot = value.as_u64().filter(|_| SLOTS.contains(&key.as_str()));
+                out.push((key, named(value, name)));
+                out.extend(slot.and_then(name).map(|name| ("name".to_owned(), name.into())));
+            }
+            Value::Map(out)
+        }
+        other => other,
+    }
+}
+
+/// The fields of a trace that hold the slot of a machine.
+const SLOTS: [&str; 3] = ["to", "slot", "via"];
 
 fn show(told: &Value, terminal: &mut Terminal) -> Result<(), Failure> {
     let hops = all(told, "hops");
     if told.field("roundTripUs").is_some() {
         let (count, trip) = (hops.len().saturating_sub(1), number(told, &["roundTripUs"]));
-        let to = said(told, &["to"]);
+        let to = machine(told, "to");
         terminal.text(&format!("slot {to}: {count} hops, there and back in {}\n\n", span(trip)))?;
     }
     let rows: Vec<_> = hops.iter().map(hop).collect();
@@ -51,15 +100,23 @@ fn show(told: &Value, terminal: &mut Terminal) -> Result<(), Failure> {
     }
 }
 
+/// A machine by its slot, and by its name if that is known.
+fn machine(of: &Value, slot: &str) -> String {
+    match of.field("name").and_then(Value::as_text) {
+        Some(name) => format!("{} {name}", said(of, &[slot])),
+        None => said(of, &[slot]),
+    }
+}
+
 /// A machine, the round trip to the next one, and the ways that it had to choose from.
 fn hop(hop: &Value) -> Vec<String> {
     let trip = hop.field("roundTripUs").map(|_| span(number(hop, &["roundTripUs"])));
     let way = |way: &Value| match way.field("metric") {
-        Some(_) => format!("slot {}, metric {}", said(way, &["via"]), said(way, &["metric"])),
-        None => format!("slot {}, no way now", said(way, &["via"])),
+        Some(_) => format!("slot {}, metric {}", machine(way, "via"), said(way, &["metric"])),
+        None => format!("slot {}, no way now", machine(way, "via")),
     };
     let mut ways = all(hop, "ways").iter().map(way);
     let next = ways.next().unwrap_or_default();
     let others: Vec<_> = ways.collect();
-    vec![said(hop, &["slot"]), trip.unwrap_or_default(), next, others.join("; ")]
+    vec![machine(hop, "slot"), trip.unwrap_or_default(), next, others.join("; ")]
 }

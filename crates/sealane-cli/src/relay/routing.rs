@@ -11,7 +11,7 @@ use sealane_seal::{Epoch, Slot};
 
 use crate::Failure;
 use crate::args::key::KeysArgs;
-use crate::key::open;
+use crate::key::{open, root};
 
 /// The mesh's group, while its machine runs.
 pub(crate) struct Routing {
@@ -47,13 +47,36 @@ impl Routing {
         keys: &KeysArgs,
     ) -> Result<Option<(Routing, Machine)>, Failure> {
         let Some(routing) = &config.routing else { return Ok(None) };
-        let member = folder(file, routing, keys)?.group(&routing.group)?;
+        let member = Routing::member(file, routing, keys)?;
         let mut seed = [0; 32];
         getrandom::fill(&mut seed).map_err(|e| Failure::Runtime(std::io::Error::other(e)))?;
         let machine = Machine { keys: member.mesh_keys()?, seed };
         let known = Known::of(&member);
         let (heard, fed) = (Arc::default(), None);
         Ok(Some((Routing { member, router: None, known, heard, fed, said: None }, machine)))
+    }
+
+    /// The mesh's group in the key folder that a configuration names.
+    ///
+    /// # Errors
+    /// What the key folder refuses.
+    pub(crate) fn member(
+        file: &Path,
+        routing: &RoutingConfig,
+        keys: &KeysArgs,
+    ) -> Result<Member, Failure> {
+        Ok(open(&keys_of(file, routing, keys))?.group(&routing.group)?)
+    }
+
+    /// The same if the folder is there and needs no passphrase.
+    pub(crate) fn open_member(
+        file: &Path,
+        routing: &RoutingConfig,
+        keys: &KeysArgs,
+    ) -> Option<Member> {
+        let folder = root(&keys_of(file, routing, keys));
+        let is_open = !KeyFolder::is_protected(&folder).ok()?;
+        is_open.then(|| Routing::member(file, routing, keys).ok()).flatten()
     }
 
     /// The slot of this machine in the mesh's group.
@@ -198,10 +221,10 @@ impl Known {
 }
 
 /// The folder of the keys: the one that the configuration names, else that of the command line.
-fn folder(file: &Path, routing: &RoutingConfig, keys: &KeysArgs) -> Result<KeyFolder, Failure> {
+fn keys_of(file: &Path, routing: &RoutingConfig, keys: &KeysArgs) -> KeysArgs {
     let beside = file.parent().unwrap_or(Path::new(""));
     let named = routing.keys.as_ref().map(|keys| beside.join(keys));
-    open(&KeysArgs { keys: named.or_else(|| keys.keys.clone()), ..keys.clone() })
+    KeysArgs { keys: named.or_else(|| keys.keys.clone()), ..keys.clone() }
 }
 
 /// Says on standard error what people want to know at once.

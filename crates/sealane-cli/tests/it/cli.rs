@@ -30,6 +30,7 @@ mod publishes_over_kills;
 mod relays_under_flood;
 mod relays_without_keys;
 mod seals_messages;
+mod shares_a_mesh_with_the_simulator;
 mod shares_keys;
 mod shows_what_leaks;
 mod tells_how_it_is;

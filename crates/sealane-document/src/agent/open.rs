@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use sealane_codec::document::decode;
-use sealane_frame::{FrameError, FrameView, Kind, PeerTag, open_stored};
+use sealane_frame::{FrameError, FrameView, GroupTag, Kind, PeerTag, open_stored};
 use sealane_message::DataType;
 use sealane_seal::{Binding, Class, Epoch, Error, Group, Opener, Slot, Term};
 
@@ -131,7 +131,7 @@ impl Agent {
             return Err(Refusal::NoDocument);
         }
         if self.store.keeper() == Keeper::Relay {
-            return Ok(true);
+            return self.check_stranger(&entry, group, header.source()).map(|()| true);
         }
         if self.refused.contains(&entry.mark()) {
             return Err(Refusal::Again);
@@ -156,6 +156,19 @@ impl Agent {
         Ok(true)
     }
 
+    /// Whether a frame says that it is of a member of a group that this machine keeps for. It may
+    /// be a lie; but who makes up groups and members takes nobody's room.
+    fn check_stranger(
+        &self,
+        entry: &Entry,
+        group: GroupTag,
+        source: PeerTag,
+    ) -> Result<(), Refusal> {
+        let members = self.strangers.get(&group).ok_or(Refusal::StrangeGroup)?;
+        let is_member = members.get(&entry.origin) == Some(&source);
+        if is_member { Ok(()) } else { Err(Refusal::NoMember) }
+    }
+
     /// Counts what is refused by its reason, and remembers what no later order can change.
     pub(super) fn refuse(&mut self, refusal: Refusal, frame: &[u8]) {
         let counters = &mut self.counters;
@@ -172,7 +185,10 @@ impl Agent {
             Refusal::Again => &mut counters.repeats,
         };
         *counter += 1;
-        if matches!(refusal, Refusal::UnknownEpoch | Refusal::Again | Refusal::StrangeGroup) {
+        let may_change = self.store.keeper() == Keeper::Relay;
+        let is_open =
+            matches!(refusal, Refusal::UnknownEpoch | Refusal::Again | Refusal::StrangeGroup);
+        if is_open || may_change {
             return;
         }
         let Ok((group, entry)) = self.store.entry_of(frame) else { return };

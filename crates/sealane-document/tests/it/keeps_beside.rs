@@ -55,6 +55,60 @@ fn behind_one_neighbour_the_frame_that_a_member_opened_stays() {
 }
 
 #[test]
+fn a_neighbour_that_says_it_has_opened_what_it_forged_displaces_nobodys_frame() {
+    let stamp =
+        |frame: &[u8]| sealane_document::entry_of(frame, sealane_seal::Epoch(0)).unwrap().stamp;
+    let of =
+        RegisterName { group: GROUP, origin: Slot::new(3).unwrap(), data_type: DataType::LOCATION };
+    let mut store = relay();
+    let (mut origin, mut forger) = (Origin::new(3), Origin::new(3));
+    forger.skip_to(1000);
+    let forged: Vec<_> = (0..100).map(|_| forger.forge(4)).collect();
+    let lies: Vec<_> = forged.iter().map(|frame| stamp(frame)).collect();
+    let take_forged = |store: &mut Store| {
+        for frame in &forged {
+            store.take(frame, peer(2)).unwrap();
+            store.vouch(of, &lies, peer(2));
+        }
+    };
+    take_forged(&mut store);
+    let location = origin.seal(4, b"here");
+    assert_eq!(store.take(&location, peer(1)).unwrap(), Taken::Beside);
+    assert!(has(&store, &location));
+    // It says the same of the true frame, so that it seems to be its own.
+    let all: Vec<_> = lies.iter().copied().chain([stamp(&location)]).collect();
+    store.vouch(of, &all, peer(2));
+    forger.skip_to(5000);
+    for _ in 0..100 {
+        store.take(&forger.forge(4), peer(2)).unwrap();
+        store.vouch(of, &all, peer(2));
+    }
+    assert!(has(&store, &location), "it was not its neighbour's to give away");
+    // Behind the forger alone, what an honest neighbour has opened stays.
+    let mut store = relay();
+    store.take(&location, peer(2)).unwrap();
+    store.vouch(of, &all, peer(2));
+    store.vouch(of, &[stamp(&location)], peer(7));
+    take_forged(&mut store);
+    assert!(has(&store, &location));
+}
+
+#[test]
+fn a_quota_does_not_take_the_true_frame_before_those_that_another_one_brought() {
+    let quota = Quota { origin_bytes: 20_000, total_bytes: 50_000 };
+    let mut store = Store::in_memory(Keeper::Relay, quota).unwrap();
+    let (mut origin, mut forger) = (Origin::new(3), Origin::new(3));
+    let measured = origin.seal(72, &[0; 500]);
+    store.take(&measured, peer(1)).unwrap();
+    forger.skip_to(1000);
+    for count in 0..400 {
+        store.take(&forger.forge(72 + count % 2), peer(2)).unwrap();
+    }
+    assert!(store.counters().evicted > 0, "the quota was full");
+    assert!(has(&store, &measured));
+}
+
+#[test]
 fn two_frames_of_one_stamp_are_both_kept() {
     let mut store = relay();
     let location = Origin::new(3).seal(4, b"here");

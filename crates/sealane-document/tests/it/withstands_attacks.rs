@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use sealane_document::agent::{AgentCounters, Duty, Lot, Neighbour};
-use sealane_document::{Agent, Cursor, Keeper, Quota, Store};
+use sealane_document::{Agent, Cursor, Keeper, Quota, Store, Taken};
 use sealane_frame::{FrameBuf, HeaderFields, seal_frame};
 use sealane_seal::{Binding, Class, Epoch, Sealer, Slot};
 
-use crate::field::net::{Random, Team, class_of, seal};
+use crate::field::net::{Random, Team, class_of, seal, stranger};
 use crate::team::{GROUP, peer};
 
 const BODY: &[u8] = &[0, 1, 0, 0, 0, 0, 0, 1, 2, 3, 0, 1, 2, 3, 0];
@@ -270,6 +270,34 @@ fn a_flood_of_reset_hops_is_one_frame() {
 }
 
 #[test]
+fn groups_and_members_that_a_neighbour_makes_up_take_no_room_of_a_relay() {
+    let store = Store::in_memory(Keeper::Relay, Quota::default()).unwrap();
+    let mut relay =
+        Victim { agent: Agent::new(Slot::new(1).unwrap(), store, 400), ..Victim::new() };
+    relay.agent.set_strangers(vec![stranger(20, Epoch(0))]);
+    let frame = seal(&mut relay.sealer(3, 0), 3, 4, BODY);
+    let group_at = frame.windows(4).position(|four| four == GROUP.to_bytes()).unwrap();
+    for number in 0..40 {
+        let mut other = frame.clone();
+        other[group_at] = 100 + number;
+        assert_eq!(relay.hear(&[&other]), 0, "group {number}");
+    }
+    // Nor does a member of another address, or a slot that nobody has.
+    let as_another = seal(&mut relay.sealer(3, 0), 4, 4, BODY);
+    let beyond = seal(&mut relay.sealer(900, 0), 900, 4, BODY);
+    assert_eq!(relay.hear(&[&as_another, &beyond]), 0);
+    assert_eq!((relay.counters().strange_group, relay.counters().no_member), (40, 2));
+    assert_eq!(relay.hear(&[&frame]), 1, "there is room for those on the card");
+    assert_eq!(relay.agent.store().len(), 1);
+    // Nor does a hub that went bad.
+    let others = [&as_another, &beyond].map(|other| relay.agent.write(other, peer(1)).unwrap());
+    assert_eq!(others, [Taken::Refused; 2]);
+    // A later card names one more.
+    relay.agent.set_strangers(vec![stranger(1000, Epoch(0))]);
+    assert_eq!(relay.hear(&[&beyond]), 1);
+}
+
+#[test]
 fn nobody_acknowledges_or_clears_for_another() {
     let mut victim = Victim::new();
     for data_type in [8, 9] {
@@ -360,6 +388,7 @@ fn what_a_neighbour_makes_up_never_panics_and_stays_within_the_quotas() {
     let mut victim = Victim::with(Store::in_memory(Keeper::Member, quota).unwrap(), vec![vec![5]]);
     let relay = Store::in_memory(Keeper::Relay, quota).unwrap();
     let mut relay = Agent::new(Slot::new(1).unwrap(), relay, 200);
+    relay.set_strangers(vec![stranger(20, Epoch(1))]);
     let mut random = Random(7);
     let by = |slot: u64| Neighbour {
         slot: Slot::new(slot as u16 % 20).unwrap(),

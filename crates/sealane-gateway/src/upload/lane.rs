@@ -77,7 +77,8 @@ impl Lane {
             };
             let trouble = Trouble::of(&error);
             let is_unknown = error.hub_error() == Some(HubError::InvalidParameter);
-            if batch.len() > 1 && (is_unknown || matches!(trouble, Trouble::Frame(_))) {
+            let is_of_one = matches!(trouble, Trouble::Frame(_) | Trouble::Unclear(_));
+            if batch.len() > 1 && (is_unknown || is_of_one) {
                 // An older hub knows no such batches; and of a batch it is to be found which frame
                 // the hub does not take.
                 (requests, end.is_one_by_one) = (Requests::OneByOne, is_unknown);

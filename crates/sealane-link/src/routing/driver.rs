@@ -14,7 +14,7 @@ use sealane_mesh::{
 use super::found::Via;
 use super::{
     Found, FoundNeighbour, LocalInput, Machine, Next, RouteStatus, Routing, RoutingNeighbour,
-    RoutingStatus, RoutingWay, Spent, Task,
+    RoutingStatus, RoutingWay, Spent, Task, leg,
 };
 use crate::address::Address;
 use crate::config::Config;
@@ -165,6 +165,7 @@ impl Driver {
             Task::Came { source, frames } => {
                 self.mesh.take(now, Input::Came { source, frames });
             }
+            Task::Went { leg, frames } => self.mesh.take(now, Input::Went { leg, frames }),
             Task::Local(LocalInput::Data(frame)) => self.originate(&frame),
             Task::Local(LocalInput::Keep(group)) => self.mesh.take(now, Input::Keep(group)),
             Task::Local(LocalInput::Notice { group, notice }) => {
@@ -376,10 +377,13 @@ impl Driver {
             }
             return;
         }
-        let via = table.member(to).and_then(|member| member.via);
+        let member = table.member(to);
+        let via = member.and_then(|member| member.via);
         let Some(next) = via.and_then(|via: NeighbourIndex| table.neighbour(via)) else {
             return self.outlet.tally.drop(Reason::NoRoute, 1);
         };
+        let is_reported = member.is_some_and(|member| member.is_reported);
+        let leg = is_reported.then(|| leg(next.link, next.tag, &header));
         if next.is_radio {
             return self.mesh.take(self.now(), Input::Data { frame });
         }
@@ -390,6 +394,9 @@ impl Driver {
         }
         self.outlet.tally.forwarded.add(1, copy.len());
         self.outlet.send(next, &copy, copy.len());
+        if let Some(leg) = leg {
+            self.mesh.take(self.now(), Input::Went { leg, frames: 1 });
+        }
     }
 
     /// Has the data path's table and the status follow what the machine has found.
@@ -435,6 +442,9 @@ impl Driver {
         for (tag, route) in self.mesh.table().addresses() {
             let via = Via { link: usize::from(route.hop.interface.0), tag: route.hop.tag };
             found.ways.insert(tag, via);
+            if route.is_gateway {
+                found.gateways.insert(tag);
+            }
         }
         found
     }

@@ -1,6 +1,6 @@
 //! What the machine has found, as the data path's table takes it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use sealane_frame::PeerTag;
 
@@ -13,6 +13,8 @@ pub(crate) struct Found {
     pub(crate) neighbours: Vec<FoundNeighbour>,
     /// Which neighbour takes what is for an address.
     pub(crate) ways: BTreeMap<PeerTag, Via>,
+    /// Which of these addresses live on gateways, which report what came to them.
+    pub(crate) gateways: BTreeSet<PeerTag>,
 }
 
 /// A neighbour that was found.

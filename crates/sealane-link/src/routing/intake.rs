@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 use sealane_frame::PeerTag;
-use sealane_mesh::Rekeyed;
+use sealane_mesh::{Leg, Rekeyed};
 
 use super::LocalInput;
 use crate::address::Address;
@@ -21,6 +21,8 @@ pub(crate) enum Task {
     Data { frame: Box<[u8]> },
     /// Frames have come to this gateway by wires.
     Came { source: PeerTag, frames: u16 },
+    /// Frames have gone on to a gateway by wires.
+    Went { leg: Leg, frames: u16 },
     /// Local code has something for it.
     Local(LocalInput),
     /// The group's keys are others.

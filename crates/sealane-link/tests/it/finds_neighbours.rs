@@ -21,6 +21,10 @@ fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
+/// Machines on the links from this number on are gateways.
+const GATEWAYS: u32 = 900;
+const GATEWAY: &str = "role = \"gateway\"\n";
+
 /// A machine of a mesh of six, and the frames that came to its member.
 struct Machined {
     relay: Relay,
@@ -39,6 +43,7 @@ impl Stage {
 
     fn config(&self, links: &[(u32, &str)], rest: &str) -> Config {
         let mut text = format!("version = 1\n{rest}\n[routing]\ngroup = \"roads\"\n");
+        text += if links.iter().any(|(port, _)| *port >= GATEWAYS) { GATEWAY } else { "" };
         for (port, medium) in links {
             text += &format!(
                 "[[link]]\nname = \"l{port}\"\nmemory = {port}\ndiscover = true\n\
@@ -142,6 +147,47 @@ fn a_source_on_no_card_is_carried_by_no_radio() {
     one.send_until(&mut Maker::new(5), tag(1), || two.status().counters.unknown_source > 0);
     one.send_until(&mut Maker::new(0), tag(1), || !three.came.lock().is_empty());
     assert!(three.came.lock().iter().all(|frame| frame[27..35] == tag(0).to_bytes()));
+}
+
+/// The neighbour that a machine sends by what is for another one.
+fn via(at: &Machined, to: u16) -> Option<u16> {
+    let status = at.status();
+    let route = status.routes.iter().find(|route| route.to.number() == to)?;
+    route.ways.iter().find(|way| way.is_used).map(|way| way.via.number())
+}
+
+/// Two ways lead to a gateway over wires: one by a machine that answers all that the mesh asks and
+/// has no card of the group, so that it drops all data. `chooser` is the machine before both.
+fn leaves_a_black_hole(stage: &Stage, sender: &Machined, chooser: &Machined) {
+    let hole = stage.start_with(1, None, &[(202, "wire"), (402, "wire")], &[]);
+    let gateway = stage.start(3, Some(1), &[(401, "wire"), (501, "wire"), (GATEWAYS, "wire")]);
+    wait_until("the way by the hole", || via(chooser, 3) == Some(1));
+    let honest = stage.start(2, None, &[(302, "wire"), (502, "wire")]);
+    let ways =
+        || chooser.status().routes.iter().any(|one| one.to.number() == 3 && one.ways.len() == 2);
+    wait_until("both ways", ways);
+    wait_until("a member behind the gateway", || sender.reaches(3));
+    let begun = Instant::now();
+    sender.send_until(&mut Maker::new(0), tag(1), || !gateway.came.lock().is_empty());
+    println!("frames came after {:?}", begun.elapsed());
+    assert_eq!(via(chooser, 3), Some(2));
+    assert!(hole.relay.tally().dropped(Reason::UnknownSource) > 8, "{:?}", hole.relay.tally());
+    drop(honest);
+}
+
+#[test]
+fn a_next_hop_on_a_wire_that_swallows_what_this_machine_sends_is_left() {
+    let stage = Stage::new();
+    let sender = stage.start(0, Some(0), &[(201, "wire"), (301, "wire")]);
+    leaves_a_black_hole(&stage, &sender, &sender);
+}
+
+#[test]
+fn a_next_hop_on_a_wire_that_swallows_what_this_machine_carries_is_left() {
+    let stage = Stage::new();
+    let sender = stage.start(0, Some(0), &[(101, "wire")]);
+    let relay = stage.start(4, None, &[(102, "wire"), (201, "wire"), (301, "wire")]);
+    leaves_a_black_hole(&stage, &sender, &relay);
 }
 
 #[test]

@@ -14,7 +14,7 @@ use crate::messages::{MessageType, Report};
 use crate::neighbour::{COST_MIN, LinkId};
 use crate::reports::{Fate, Pair};
 use crate::table::Hop;
-use crate::{Event, InterfaceId, Output, Role, Span, To, Urgency};
+use crate::{Event, InterfaceId, Leg, Output, Role, Span, To, Urgency};
 
 impl Mesh {
     /// Takes a frame that was made on this machine.
@@ -76,8 +76,14 @@ impl Mesh {
             self.counters.hop_limit += 1;
             return;
         }
-        let is_own = from.is_none() && self.is_here(header.source());
-        self.note_carried(&header, via, is_own);
+        let leg = Leg {
+            interface: hop.interface,
+            next_hop: hop.tag,
+            source: header.source(),
+            destination: header.destination(),
+            hop_limit: header.hop_limit(),
+        };
+        self.went(&leg, 1);
         self.pass(frame.into(), &header, &hop, from);
     }
 
@@ -97,18 +103,25 @@ impl Mesh {
         }
     }
 
-    /// Counts a frame that goes to a gateway, if it may travel far enough to get there.
-    fn note_carried(&mut self, header: &Header, via: LinkId, is_own: bool) {
-        let machine = self.table.machine(header.destination());
+    /// Counts frames that go to a gateway by the hop in use, if they may travel far enough to get
+    /// there.
+    pub(super) fn went(&mut self, leg: &Leg, frames: u16) {
+        let machine = self.table.machine(leg.destination);
         let route = machine.and_then(|slot| self.table.route(slot));
         let Some(gateway) = route.filter(|route| route.is_gateway) else { return };
-        let hops = u16::from(header.hop_limit());
+        let Hop { slot, tag, interface, .. } = gateway.hop;
+        if (interface, tag) != (leg.interface, leg.next_hop) {
+            // A data path may be a little behind. Nobody else is blamed for that.
+            return;
+        }
+        let (hops, is_own) = (u16::from(leg.hop_limit), self.is_here(leg.source));
         let of = match is_own {
             true => Some(self.voice.slot()),
-            false => self.table.machine(header.source()),
+            false => self.table.machine(leg.source),
         };
         if let Some(of) = of.filter(|_| is_own || hops >= gateway.metric / COST_MIN) {
-            self.reports.carried(Pair { gateway: gateway.to, of }, via);
+            let pair = Pair { gateway: gateway.to, of };
+            self.reports.carried(pair, LinkId { interface, slot }, frames.into());
         }
     }
 
@@ -173,9 +186,8 @@ impl Mesh {
     }
 
     pub(super) fn wait(&mut self, waiting: Waiting) {
-        let urgency = waiting.urgency;
-        if !self.floods.wait(waiting) {
-            self.dropped(urgency);
+        if let Some(left) = self.floods.wait(waiting) {
+            self.dropped(left.urgency);
         }
     }
 

@@ -132,14 +132,16 @@ impl Mesh {
         let now = self.now;
         let Some(interface) = self.interfaces.get_mut(&from.interface) else { return Ok(()) };
         let name = Interface::name_of(from.address);
+        let is_known = interface.addresses.contains_key(&from.address);
+        let parts = if is_known { &mut interface.known } else { &mut interface.strange };
         let (at, whole) = match CompactUnit::parse(unit)? {
             CompactUnit::Short(part) => {
                 let at = part_at(from.address, &part.header());
-                (at, interface.short.push(name, now.as_millis(), &part))
+                (at, parts.short.push(name, now.as_millis(), &part))
             }
             CompactUnit::Fragment(part) => {
                 let at = part_at(from.address, &part.header());
-                (at, interface.reassembly.push(name, now.as_millis(), &part))
+                (at, parts.long.push(name, now.as_millis(), &part))
             }
             _ => return Ok(()),
         };
@@ -153,7 +155,6 @@ impl Mesh {
         };
         let pause = interface.medium.air(interface.medium.mtu).times(4).max(PART_PAUSE);
         let Some(whole) = whole else {
-            let is_known = interface.addresses.contains_key(&from.address);
             match at {
                 Some(at) if is_known => interface.wanted_parts.came(now, at, pause),
                 // Perhaps parts of an announcement, or of what cannot be read without one.
@@ -497,12 +498,14 @@ impl Mesh {
         if missing.to != self.voice.slot() || !self.neighbours.contains_key(&id) {
             return;
         }
-        let Some(interface) = self.interfaces.get_mut(&id.interface) else { return };
-        let Some(sent) = interface.sent_parts.get(missing.id) else { return };
         let address = self.neighbours.get(&id).map(|one| one.address);
-        if sent.to != To::Everybody && Some(sent.to) != address.map(To::Neighbour) {
+        let Some(interface) = self.interfaces.get_mut(&id.interface) else { return };
+        let to = interface.sent_parts.get(missing.id).map(|sent| sent.to);
+        let is_its = |to| to == To::Everybody || Some(to) == address.map(To::Neighbour);
+        if !to.is_some_and(is_its) {
             return;
         }
+        let Some(sent) = interface.sent_parts.asked(missing.id, id.slot) else { return };
         let parts = sent.units.iter().take(64).enumerate();
         let lacks = parts.filter(|(at, _)| missing.parts >> at & 1 == 1);
         let (to, units): (_, Vec<_>) = (sent.to, lacks.map(|(_, unit)| unit.clone()).collect());

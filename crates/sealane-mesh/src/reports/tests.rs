@@ -23,7 +23,7 @@ struct Two {
 impl Two {
     /// So many frames are sent, so many come, and a report is told. Who is blamed?
     fn round(&mut self, sent: u32, came: u32) -> Vec<LinkId> {
-        (0..sent).for_each(|_| self.sender.carried(pair(7), via(1)));
+        (0..sent).for_each(|_| self.sender.carried(pair(7), via(1), 1));
         (0..came).for_each(|_| self.gateway.came(slot(7), 1));
         let report = self.gateway.next(5);
         self.hear(&report)
@@ -82,7 +82,7 @@ fn heavy_loss_and_lost_reports_blame_nobody() {
         assert_eq!(two.round(24, 4), [], "{round}");
         // Reports that are lost: what they counted stands in those after them.
         for _ in 0..round % 6 {
-            (0..24).for_each(|_| two.sender.carried(pair(7), via(1)));
+            (0..24).for_each(|_| two.sender.carried(pair(7), via(1), 1));
             (0..24).for_each(|_| two.gateway.came(slot(7), 1));
             two.gateway.next(5);
         }
@@ -96,7 +96,7 @@ fn a_report_that_leaves_some_out_says_nothing_of_them() {
     let mut two = Two::default();
     two.round(20, 20);
     for sequence in 100..120 {
-        (0..20).for_each(|_| two.sender.carried(pair(7), via(1)));
+        (0..20).for_each(|_| two.sender.carried(pair(7), via(1), 1));
         let cut = Report { is_complete: false, start: 5, sequence, counts: vec![] };
         assert_eq!(two.hear(&cut), []);
     }
@@ -107,7 +107,7 @@ fn frames_that_arrive_speak_for_their_next_hop() {
     let (mut gateway, mut sender) = (Reports::default(), Reports::default());
     let mut fates = vec![];
     for came in [20, 20, 0, 0, 0, 20] {
-        (0..20).for_each(|_| sender.carried(pair(7), via(1)));
+        (0..20).for_each(|_| sender.carried(pair(7), via(1), 1));
         (0..came).for_each(|_| gateway.came(slot(7), 1));
         fates.extend(sender.hear(slot(0), &gateway.next(5)).into_iter().map(|(_, fate)| fate));
     }
@@ -139,7 +139,7 @@ fn a_report_counts_those_first_who_sent_most_and_tells_each_four_times() {
 fn pairs_are_bounded_and_idle_ones_are_forgotten() {
     let mut reports = Reports::default();
     for of in 0..1024 {
-        reports.carried(pair(of), via(1));
+        reports.carried(pair(of), via(1), 1);
     }
     assert_eq!(reports.carried.len(), MAX_CARRIED_COUNTS);
     assert!(reports.awaits(slot(0)) && !reports.awaits(slot(1)));

@@ -12,3 +12,4 @@ mod survives_silence;
 mod traces;
 mod vectors;
 mod withstands_false_orders;
+mod withstands_members;

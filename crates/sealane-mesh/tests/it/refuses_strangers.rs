@@ -194,7 +194,7 @@ impl Insider {
 }
 
 /// A pair of machines of a large group, and a member 3 at address 3 that is known to machine 0.
-fn with_insider(seed: u64) -> (Net, Insider) {
+pub(crate) fn with_insider(seed: u64) -> (Net, Insider) {
     let mut net = Net::new(seed, 200, Medium::dot11p());
     net.chain(&[0, 1, 2], Link::default());
     (0..3).for_each(|slot| net.start(slot, if slot == 2 { Role::Gateway } else { Role::Member }));

@@ -1,9 +1,11 @@
 //! Machines whose programs run outside of the simulator: what they send, and what is for them.
 
+use std::sync::Arc;
+
 use super::body::Waiting;
 use super::slots::SlotId;
 use super::{Cover, Run};
-use crate::node::{To, Urgency};
+use crate::node::{Crew, To, Urgency};
 use crate::place::Place;
 use crate::scenario::{Kind, Scenario};
 use crate::watch::Loss;
@@ -98,6 +100,12 @@ impl Run<'_> {
         let slot = self.slots.put(unit.into());
         self.slots.set_cover(slot, cover);
         self.queue(medium, node, Waiting { slot, to, urgency: Urgency::Normal })
+    }
+
+    /// Has the machines of the mesh be members of another group than that of the seed. To be called
+    /// before anything is done.
+    pub(crate) fn enlist(&mut self, crew: Crew) {
+        self.crew = Arc::new(crew);
     }
 
     /// The scenario that is run.

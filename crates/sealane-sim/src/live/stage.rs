@@ -13,15 +13,17 @@ use rustix::process::{Pid, Signal, geteuid, kill_process};
 use tun_rs::{DeviceBuilder, Layer, SyncDevice};
 
 use super::card::Place;
+use super::keys::Keys;
 use crate::engine::{Departure, Turn};
 use crate::limits::MAX_LIVE_PROCESSES;
 use crate::scenario::{Kind, Scenario};
 use crate::{Profile, SimError};
 
 /// Waits for the end of its input, which is the end of the run, also when that is killed; then ends
-/// what still runs in the namespaces, and removes them.
+/// what still runs in the namespaces, and removes them, and the keys that were made for the run.
 const REAPER: &str = "trap '' INT TERM HUP; read -r _; for name; do \
-                      ip netns pids $name | xargs -r kill -9; ip netns delete $name; done";
+                      ip netns pids $name | xargs -r kill -9; ip netns delete $name; done; \
+                      if [ -n \"$KEYS\" ]; then rm -rf -- \"$KEYS\"; fi";
 /// What the kernel allows (IFNAMSIZ, with its end).
 const MAX_CARD_NAME: usize = 15;
 
@@ -43,6 +45,8 @@ pub(super) struct Stage {
     seats: BTreeMap<u32, usize>,
     folder: PathBuf,
     logs: Option<PathBuf>,
+    /// Where the key folders of the machines are, if they are members of a mesh.
+    keys: Option<PathBuf>,
     reaper: Option<Child>,
     frame: Vec<u8>,
 }
@@ -83,7 +87,11 @@ fn refused(what: impl Display) -> SimError {
 
 impl Stage {
     /// Makes the namespaces and the cards.
-    pub(super) fn open(scenario: &Scenario, setting: &Setting<'_>) -> Result<Self, SimError> {
+    pub(super) fn open(
+        scenario: &Scenario,
+        setting: &Setting<'_>,
+        keys: Option<&Keys>,
+    ) -> Result<Self, SimError> {
         let nodes = (0..).zip(&scenario.nodes).filter(|(_, plan)| plan.kind == Kind::Process);
         let nodes: Vec<_> = nodes.collect();
         let folder = setting.file.parent().filter(|folder| *folder != Path::new(""));
@@ -92,6 +100,7 @@ impl Stage {
             seats: BTreeMap::new(),
             folder: folder.unwrap_or(Path::new(".")).to_owned(),
             logs: setting.logs.map(Path::to_owned),
+            keys: keys.map(|keys| keys.folder.clone()),
             reaper: None,
             frame: vec![],
         };
@@ -107,7 +116,7 @@ impl Stage {
         }
         let name = |name: &str| format!("{}-{name}", setting.prefix);
         let namespaces: Vec<_> = nodes.iter().map(|(_, plan)| name(&plan.name)).collect();
-        stage.guard(&namespaces)?;
+        stage.guard(&namespaces, keys.filter(|keys| keys.is_own()))?;
         for ((node, plan), namespace) in nodes.into_iter().zip(namespaces) {
             ip(&["netns", "add", &namespace])?;
             let mut cards = vec![];
@@ -127,13 +136,14 @@ impl Stage {
 
     /// Sees to it that the namespaces go, whatever happens. None of them may be there already: it
     /// would be somebody else's.
-    fn guard(&mut self, namespaces: &[String]) -> Result<(), SimError> {
+    fn guard(&mut self, namespaces: &[String], keys: Option<&Keys>) -> Result<(), SimError> {
         let is_there = |name: &&String| Path::new("/run/netns").join(name).exists();
         if let Some(name) = namespaces.iter().find(is_there) {
             return Err(refused(format!("a network namespace `{name}` is there already")));
         }
         let mut reaper = Command::new("sh");
         reaper.args(["-c", REAPER, "reaper"]).args(namespaces);
+        reaper.env("KEYS", keys.map(|keys| keys.folder.as_os_str()).unwrap_or_default());
         // Of a group of its own, so that Ctrl-C does not end it together with the run.
         reaper.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
         self.reaper = Some(reaper.spawn().map_err(impossible("sh"))?);
@@ -151,7 +161,8 @@ impl Stage {
             let Some(seat) = self.seats.get(&node) else { continue };
             let Some(machine) = self.machines.get_mut(*seat) else { continue };
             if is_up {
-                machine.start(&self.folder, self.logs.as_deref())?;
+                let keys = self.keys.as_ref().map(|keys| keys.join(&machine.name));
+                machine.start(&self.folder, self.logs.as_deref(), keys.as_deref())?;
             } else {
                 machine.kill();
             }
@@ -193,7 +204,12 @@ impl Drop for Stage {
 
 impl Machine {
     /// Starts its program, if it has one that does not run.
-    fn start(&mut self, folder: &Path, logs: Option<&Path>) -> Result<(), SimError> {
+    fn start(
+        &mut self,
+        folder: &Path,
+        logs: Option<&Path>,
+        keys: Option<&Path>,
+    ) -> Result<(), SimError> {
         let Some((program, arguments)) = self.command.split_first() else { return Ok(()) };
         if self.child.is_some() {
             return Ok(());
@@ -212,6 +228,7 @@ impl Machine {
         command.args(["netns", "exec", &self.namespace, program]).args(arguments);
         command.env("SEALANE_SIM_NAME", &self.name);
         command.env("SEALANE_SIM_NUMBER", self.node.to_string()).current_dir(folder);
+        command.envs(keys.map(|keys| ("SEALANE_KEYS", keys)));
         command.stdin(Stdio::null()).stdout(out).stderr(err).process_group(0);
         self.child = Some(command.spawn().map_err(impossible(&self.name))?);
         Ok(())

@@ -1,9 +1,11 @@
 //! The machine of `sealane-mesh`, as it is shipped, with frames that are made here.
 
+use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sealane_frame::{FrameBuf, GroupTag, HeaderFields, PeerTag, seal_frame};
+use sealane_group::{EpochSource, Notice};
 use sealane_mesh as mesh;
 use sealane_seal::{
     Binding, Epoch, EpochSecret, Epochs, Form, Group, GroupId, History, Sealer, SenderContext,
@@ -22,49 +24,113 @@ const DATA_TAG: GroupTag = GroupTag::from_bytes([0xda; 4]);
 const EMERGENCY: u16 = 7;
 const COUNTER: u16 = 1;
 
-/// Who is in the mesh of a scenario: all its machines of kind `mesh`, in their order.
-#[derive(Debug)]
+/// Who is in the mesh of a scenario, and whose keys they have.
 pub(crate) struct Crew {
-    provision: Option<mesh::Provision>,
-    slots: Vec<Option<u16>>,
-    nodes: Vec<u32>,
+    keys: Keys,
+    seats: Vec<Seat>,
     seed: u64,
 }
 
+/// A machine in the mesh.
+#[derive(Debug, Clone, Copy)]
+struct Seat {
+    node: u32,
+    slot: Slot,
+    tag: PeerTag,
+}
+
+/// Where the keys of a mesh come from.
+enum Keys {
+    /// Nobody is in it.
+    Nobody,
+    /// They are those of the seed.
+    Seed(mesh::Provision),
+    /// Each machine is a member of a group of people, and obeys its orders.
+    Held(BTreeMap<u32, Mutex<sealane_group::Member>>),
+}
+
 impl Crew {
+    /// All machines of kind `mesh`, in their order, in a group of the seed.
     pub(crate) fn new(scenario: &Scenario, seed: u64) -> Result<Self, SimError> {
-        let is_mesh = |node: usize| {
-            let plan = scenario.nodes.get(node);
-            plan.is_some_and(|plan| matches!(plan.kind, Kind::Mesh { .. }))
-        };
-        let nodes: Vec<u32> =
-            (0..scenario.nodes.len()).filter(|n| is_mesh(*n)).map(|n| n as u32).collect();
-        let mut slots = vec![None; scenario.nodes.len()];
-        for (slot, node) in (0..).zip(&nodes) {
-            if let Some(place) = slots.get_mut(*node as usize) {
-                *place = Some(slot);
-            }
+        let nodes = (0..).zip(&scenario.nodes);
+        let nodes = nodes.filter(|(_, plan)| matches!(plan.kind, Kind::Mesh { .. }));
+        let nodes: Vec<u32> = nodes.map(|(node, _)| node).collect();
+        if nodes.is_empty() {
+            return Ok(Self { keys: Keys::Nobody, seats: vec![], seed });
         }
         let mut random = Random::new(seed, "crew", 0);
-        let provision = match nodes.len() {
-            0 => None,
-            members => {
-                let members = u16::try_from(members).unwrap_or(u16::MAX);
-                let provision = mesh::Provision::new(key(&mut random), members);
-                Some(provision.map_err(|error| SimError::Value(format!("the mesh: {error}")))?)
-            }
+        let members = u16::try_from(nodes.len()).unwrap_or(u16::MAX);
+        let provision = mesh::Provision::new(key(&mut random), members);
+        let provision = provision.map_err(|error| SimError::Value(format!("the mesh: {error}")))?;
+        let seat =
+            |(slot, node)| Some(Seat { node, slot: Slot::new(slot)?, tag: provision.tag(slot) });
+        let seats = (0..).zip(nodes).filter_map(seat).collect();
+        Ok(Self { keys: Keys::Seed(provision), seats, seed })
+    }
+
+    /// Machines with the keys of a group of people, by their places in the list of all.
+    ///
+    /// # Errors
+    ///
+    /// What the group refuses.
+    pub(crate) fn of_group(
+        members: BTreeMap<u32, sealane_group::Member>,
+        seed: u64,
+    ) -> Result<Self, sealane_group::Error> {
+        let seat = |(node, member): (&u32, &sealane_group::Member)| {
+            Ok(Seat { node: *node, slot: member.slot(), tag: member.source()? })
         };
-        Ok(Self { provision, slots, nodes, seed })
+        let seats = members.iter().map(seat).collect::<Result<Vec<_>, sealane_group::Error>>()?;
+        let held = members.into_iter().map(|(node, member)| (node, Mutex::new(member)));
+        Ok(Self { keys: Keys::Held(held.collect()), seats, seed })
     }
 
     /// The machine that has a slot.
     pub(crate) fn node(&self, slot: Slot) -> Option<u32> {
-        self.nodes.get(usize::from(slot.number())).copied()
+        // Slots of a seed are the places in this list.
+        let likely = self.seats.get(usize::from(slot.number())).filter(|one| one.slot == slot);
+        let seat = likely.or_else(|| self.seats.iter().find(|one| one.slot == slot));
+        seat.map(|seat| seat.node)
     }
 
-    /// The slot of a machine.
-    pub(crate) fn slot(&self, node: u32) -> Option<Slot> {
-        self.slots.get(node as usize).copied().flatten().and_then(Slot::new)
+    fn seat(&self, node: u32) -> Option<&Seat> {
+        let at = self.seats.binary_search_by_key(&node, |seat| seat.node).ok()?;
+        self.seats.get(at)
+    }
+
+    /// What a machine holds when it starts.
+    fn keys(&self, node: u32, context: [u8; 8], start_ms: u64) -> Option<mesh::Keys> {
+        match &self.keys {
+            Keys::Nobody => None,
+            Keys::Seed(provision) => {
+                provision.keys(self.seat(node)?.slot.number(), context, start_ms).ok()
+            }
+            Keys::Held(members) => locked(members.get(&node)?).mesh_keys().ok(),
+        }
+    }
+
+    /// Has a machine's member obey a notice, and gives what is new to the machine.
+    fn obey(&self, node: u32, notice: &[u8]) -> Option<mesh::Rekeyed> {
+        let Keys::Held(members) = &self.keys else { return None };
+        let mut member = locked(members.get(&node)?);
+        let before = member.orders();
+        let notice = Notice::from_bytes(notice).ok()?;
+        // What cannot be obeyed leaves everything as it was.
+        member.apply(&notice).ok()?;
+        if member.orders() == before {
+            return None;
+        }
+        member.mesh_rekeyed().ok()
+    }
+}
+
+fn locked(member: &Mutex<sealane_group::Member>) -> MutexGuard<'_, sealane_group::Member> {
+    member.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl fmt::Debug for Crew {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Crew").field("seats", &self.seats).finish_non_exhaustive()
     }
 }
 
@@ -80,6 +146,9 @@ pub(super) struct Post {
 /// A machine of the mesh.
 pub(crate) struct Member {
     crew: Arc<Crew>,
+    node: u32,
+    /// The mesh's own group.
+    group: GroupTag,
     mesh: Box<mesh::Mesh>,
     sealer: Box<Sealer>,
     tag: PeerTag,
@@ -96,13 +165,13 @@ impl Member {
         start: u32,
         now: Time,
     ) -> Option<Self> {
-        let provision = crew.provision.as_ref()?;
-        let slot = crew.slot(node)?;
+        let seat = *crew.seat(node)?;
         let mut random = Random::new(crew.seed, "mesh", u64::from(start) << 32 | u64::from(node));
         let context = random.word().to_le_bytes();
         // Later than all earlier starts of the same machine.
         let start_ms = now.0 / 1000 + u64::from(start);
-        let keys = provision.keys(slot.number(), context, start_ms).ok()?;
+        let keys = crew.keys(node, context, start_ms)?;
+        let own = keys.tag;
         let role = match post.role {
             MeshRole::Gateway => mesh::Role::Gateway,
             MeshRole::Member => mesh::Role::Member,
@@ -113,12 +182,14 @@ impl Member {
         let group = Group::new(GroupId(DATA_GROUP), Suite::ChaCha20Poly1305);
         let secret = EpochSecret::new(DATA_GROUP);
         let epochs = Epochs::new(group.id(), History::Kept, Epoch(0), secret);
-        let sealer = Sealer::new(group, slot, SenderContext(context), &epochs, 0).ok()?;
+        let sealer = Sealer::new(group, seat.slot, SenderContext(context), &epochs, 0).ok()?;
         Some(Self {
             mesh: Box::new(mesh::Mesh::new(config, keys, mesh::Time(now.0)).ok()?),
             sealer: Box::new(sealer),
-            tag: provision.tag(slot.number()),
+            tag: seat.tag,
             turn: post.turn,
+            node,
+            group: own,
             crew: Arc::clone(crew),
             frame: FrameBuf::new(),
         })
@@ -149,19 +220,27 @@ impl Member {
             Input::Tick => self.mesh.take(at, mesh::Input::Tick),
         }
         while let Some(output) = self.mesh.next_output() {
+            if let mesh::Output::Notice { group, notice } = &output {
+                self.obey(at, *group, notice);
+            }
             effects.extend(self.effect(output));
+        }
+    }
+
+    /// Does what the authority of the mesh's own group has ordered.
+    fn obey(&mut self, at: mesh::Time, group: GroupTag, notice: &[u8]) {
+        let rekeyed = (group == self.group).then(|| self.crew.obey(self.node, notice)).flatten();
+        if let Some(rekeyed) = rekeyed {
+            // A machine that cannot follow goes on in the epochs that it knows, and is left.
+            let _ = self.mesh.rekey(at, rekeyed);
         }
     }
 
     /// Seals a message and has it routed.
     fn offer(&mut self, at: mesh::Time, offer: &Offer, effects: &mut Vec<Effect>) {
-        let Some(provision) = &self.crew.provision else { return };
         let destination = match offer.to {
             None => PeerTag::BROADCAST,
-            Some(node) => {
-                let slot = self.crew.slot(node);
-                slot.map_or(PeerTag::NOBODY, |slot| provision.tag(slot.number()))
-            }
+            Some(node) => self.crew.seat(node).map_or(PeerTag::NOBODY, |seat| seat.tag),
         };
         let what = if offer.is_urgent { EMERGENCY } else { COUNTER };
         let fields = HeaderFields { destination, ..HeaderFields::new(DATA_TAG, self.tag, what) };
@@ -190,7 +269,7 @@ impl Member {
                 Some(Effect::Send(Send { port: usize::from(interface.0), to, unit, urgency }))
             }
             mesh::Output::Deliver { frame } => Some(Effect::Frame { mark: Mark::of(&frame) }),
-            // Crews of simulations give no orders.
+            // It was obeyed.
             mesh::Output::Notice { .. } => None,
             mesh::Output::Table(table) => Some(Effect::Table(table)),
             // Nobody here keeps documents.

@@ -12,6 +12,7 @@ pub(super) struct File {
     pub(super) seed: Option<u64>,
     pub(super) duration_s: f64,
     pub(super) step_ms: Option<u64>,
+    pub(super) mesh: Option<Spanned<Mesh>>,
     #[serde(default, rename = "medium")]
     pub(super) media: Vec<Spanned<Medium>>,
     #[serde(default, rename = "motion")]
@@ -24,6 +25,14 @@ pub(super) struct File {
     pub(super) flows: Vec<Spanned<Flow>>,
     #[serde(default, rename = "event")]
     pub(super) events: Vec<Spanned<Event>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Mesh {
+    pub(super) group: String,
+    pub(super) ends: Option<String>,
+    pub(super) keys: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]

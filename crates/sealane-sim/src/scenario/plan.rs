@@ -20,6 +20,8 @@ pub struct Scenario {
     pub duration: Span,
     /// How often machines move.
     pub step: Span,
+    /// The keys of a live run.
+    pub(crate) mesh: Option<MeshPlan>,
     pub(crate) media: Vec<MediumPlan>,
     pub(crate) motions: Vec<MotionPlan>,
     pub(crate) nodes: Vec<NodePlan>,
@@ -27,6 +29,17 @@ pub struct Scenario {
     pub(crate) links: Vec<LinkPlan>,
     pub(crate) flows: Vec<FlowPlan>,
     pub(crate) events: Vec<EventPlan>,
+}
+
+/// Who shares a mesh in a live run: machines of the simulator and processes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct MeshPlan {
+    /// What the mesh's group is called in key folders.
+    pub(crate) group: String,
+    /// A group of the processes alone, whose frames the mesh carries.
+    pub(crate) ends: Option<String>,
+    /// The folder of the key folders, as seen from that of the scenario.
+    pub(crate) keys: Option<String>,
 }
 
 /// A medium.
@@ -160,6 +173,11 @@ impl Kind {
     /// Whether the simulator can hand it messages.
     pub(crate) fn takes_messages(&self) -> bool {
         !matches!(self, Kind::Beacon { .. } | Kind::Process)
+    }
+
+    /// Whether it is a member of the mesh of a live run.
+    pub(crate) fn holds_keys(&self) -> bool {
+        matches!(self, Kind::Mesh { .. } | Kind::Process)
     }
 
     /// Whether the two understand each other's messages.

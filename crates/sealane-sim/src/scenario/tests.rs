@@ -149,6 +149,29 @@ fn processes_and_cuts_are_of_their_own_kind() {
 }
 
 #[test]
+fn the_groups_of_a_live_run_are_read_and_refused_by_name() {
+    let with = |mesh: &str| Scenario::parse(&ALL.replacen("seed = 3", mesh, 1));
+    let read = with("[mesh]\ngroup = \"roads\"\nends = \"fleet\"\n");
+    // A table that stands before other keys of the file takes them for its own.
+    assert!(read.unwrap_err().to_string().contains("unknown field `duration_s`"));
+    let with = |mesh: &str| Scenario::parse(&format!("{ALL}\n[mesh]\n{mesh}"));
+    let read =
+        with("group = \"roads\"\nends = \"fleet\"\nkeys = \"keys\"\n").unwrap().mesh.unwrap();
+    assert_eq!((read.group.as_str(), read.ends.as_deref()), ("roads", Some("fleet")));
+    assert_eq!(read.keys.as_deref(), Some("keys"));
+    for (mesh, said) in [
+        ("", "missing field `group`"),
+        ("group = \"Roads\"", "[mesh] `Roads`: a name is 1 to 32 of"),
+        ("group = \"roads\"\nends = \"\"", "a name is 1 to 32 of"),
+        ("group = \"roads\"\nends = \"roads\"", "a group of its own"),
+        ("group = \"roads\"\nend = \"fleet\"", "did you mean `ends`?"),
+    ] {
+        let error = with(mesh).unwrap_err().to_string();
+        assert!(error.contains(said), "{error}\n{said}");
+    }
+}
+
+#[test]
 fn what_flows_ask_for_is_bounded() {
     let many = ALL.replace("to = \"hub\"\nevery_ms = 500", "to = \"*\"\nevery_ms = 0.1");
     let many =

@@ -20,7 +20,9 @@ impl Spot<'_> {
     pub(super) fn refuses(&self, what: impl Display) -> SimError {
         let (line, table, name) = (line_of(self.text, self.at), self.table, self.name);
         let name = if name.is_empty() { String::new() } else { format!(" `{name}`") };
-        SimError::Value(format!("line {line}: [[{table}]]{name}: {what}"))
+        // All tables but this one are lists.
+        let table = if table == "mesh" { "[mesh]" } else { &format!("[[{table}]]") };
+        SimError::Value(format!("line {line}: {table}{name}: {what}"))
     }
 
     /// A number within its bounds, or what is usual.

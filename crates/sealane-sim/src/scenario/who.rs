@@ -2,11 +2,13 @@
 
 use std::ops::Range;
 
+use toml::Spanned;
+
 use super::file;
 use super::going::rectangle;
 use super::plan::{
-    Act, Capture, EventPlan, FlowPlan, Kind, LinkPlan, MeshRole, NodePlan, Placement, Receivers,
-    Rider, Scenario, Sleep,
+    Act, Capture, EventPlan, FlowPlan, Kind, LinkPlan, MeshPlan, MeshRole, NodePlan, Placement,
+    Receivers, Rider, Scenario, Sleep,
 };
 use super::text::{Spot, nearest};
 use super::{MAX_METRES, MAX_SECONDS, milliseconds, place, seconds};
@@ -69,6 +71,29 @@ impl Scenario {
             Some(_) => Err(spot.refuses("another machine or group has this name")),
             None => Ok(()),
         }
+    }
+
+    /// The groups of a live run.
+    pub(super) fn mesh_of(
+        &self,
+        text: &str,
+        file: &Spanned<file::Mesh>,
+    ) -> Result<MeshPlan, SimError> {
+        let file::Mesh { group, ends, keys } = file.get_ref();
+        let spot = |name| Spot { text, at: file.span().start, table: "mesh", name };
+        for name in [Some(group), ends.as_ref()].into_iter().flatten() {
+            spot(name).plain_name()?;
+        }
+        if ends.as_ref() == Some(group) {
+            return Err(spot(group).refuses("the mesh is a group of its own: call ends otherwise"));
+        }
+        let members = self.nodes.iter().filter(|node| node.kind.holds_keys()).count();
+        if members > MAX_SIM_MEMBERS {
+            return Err(
+                spot(group).refuses(format!("{members} members, at most {MAX_SIM_MEMBERS}"))
+            );
+        }
+        Ok(MeshPlan { group: group.clone(), ends: ends.clone(), keys: keys.clone() })
     }
 
     fn media_of(&self, spot: &Spot<'_>, file: &file::Node) -> Result<Vec<usize>, SimError> {

@@ -194,6 +194,20 @@ fn orders_and_runs_that_cannot_be_are_refused_by_name() {
     assert!(words(&again.stderr).contains("late by"), "{}", words(&again.stderr));
 }
 
+/// Its folder of keys is there, and has none for a machine: nothing is made in its place.
+#[test]
+fn keys_that_are_not_there_are_refused_by_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("keyed.toml");
+    let mesh = "[mesh]\ngroup = \"roads\"\nkeys = \"keys\"\n[[medium]]";
+    std::fs::write(&file, scenario("k").replacen("[[medium]]", mesh, 1)).unwrap();
+    std::fs::create_dir(dir.path().join("keys")).unwrap();
+    let output = sim(&["live", file.to_str().unwrap()]);
+    let error = words(&output.stderr);
+    assert!(error.contains("keys of `car-1`: ") && error.contains("[SL-SIM-11]"), "{error}");
+    assert_eq!(std::fs::read_dir(dir.path().join("keys")).unwrap().count(), 0);
+}
+
 #[test]
 fn the_page_of_a_live_run_shows_it_and_obeys_whoever_has_its_key() {
     let live = Live::start("c");

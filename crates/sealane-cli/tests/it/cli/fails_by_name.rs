@@ -114,6 +114,19 @@ fn a_system_without_memory_or_threads_is_named() {
     assert!(made.status.success(), "{made:?}");
     let starts = |mib: &usize| within(*mib, &["vault", "ls", "--vault", "none"]).status.code();
     let least = (8..1 << 14).step_by(8).find(|mib| starts(mib) == Some(2)).unwrap();
+    let mut all = String::new();
+    for kib in ((least - 8) << 10..least << 10).step_by(256) {
+        // It ends, and does not wait for threads that there are not.
+        let mut command = Command::new("timeout");
+        command.args(["-k", "1", "30", "prlimit", &format!("--as={}", kib << 10)]);
+        command.arg(super::PROGRAM).args(["vault", "ls", "--vault", "none"]);
+        command.env_clear().env("HOME", home.path()).env("SEALANE_PASSPHRASE", "open sesame");
+        let output = command.stdin(Stdio::null()).output().unwrap();
+        assert_ne!(output.status.code(), Some(124), "it hangs with {kib} KiB");
+        all.push_str(&String::from_utf8_lossy(&output.stderr));
+    }
+    assert!(all.contains("the program could not start its threads: out of memory [SL-CLI-08]"));
+    assert!(!all.contains("panicked"), "{all}");
     for (mut more, words) in [
         (
             (8..=160).step_by(16),

@@ -16,8 +16,8 @@ use sealane_seal::SenderContext;
 
 use self::field::Field;
 use crate::cli::home::number;
-use crate::cli::json;
 use crate::cli::writes_json::Page;
+use crate::cli::{json, text};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 const BASE: &str = "10.9.0.1";
@@ -48,7 +48,7 @@ fn says_hello(field: &Field, car: usize, base: usize) {
 
 const TURN: Duration = Duration::from_millis(100);
 
-fn list(of: &Value, name: &str) -> Vec<Value> {
+pub(super) fn list(of: &Value, name: &str) -> Vec<Value> {
     match of.field(name) {
         Some(Value::Array(rows)) => rows.clone(),
         _ => vec![],
@@ -85,13 +85,21 @@ fn line(kinds: [&str; 2]) {
     sealane_codec::encode(sealane::Codec::Json, &told, &mut line);
     let page = Page::read();
     page.compare("mesh status CONFIG", &String::from_utf8(line).unwrap());
-    let (traced, error) = field.trace(2, 0);
-    page.compare("mesh trace CONFIG SLOT", &traced);
-    let hops: Vec<_> = list(&json(&traced), "hops").iter().map(|hop| number(hop, "slot")).collect();
-    assert!(error.is_empty() && hops == [2, 1, 0], "{traced} {error}");
-    let (traced, error) = field.trace(2, 77);
+    for to in ["0", "base"] {
+        let (traced, error) = field.trace(2, to);
+        page.compare("mesh trace CONFIG PEER", &traced);
+        let hops = list(&json(&traced), "hops");
+        let slots: Vec<_> = hops.iter().map(|hop| number(hop, "slot")).collect();
+        assert!(error.is_empty() && slots == [2, 1, 0], "{traced} {error}");
+        let names: Vec<_> = hops.iter().map(|hop| text(hop, "name")).collect();
+        assert_eq!(names, ["car", "relay", "base"], "{traced}");
+        assert_eq!(text(&list(&hops[0], "ways")[0], "name"), "relay", "{traced}");
+    }
+    let (traced, error) = field.trace(2, "77");
     assert!(error.contains("SL-LINK-10"), "{error}");
     assert_eq!(list(&json(&traced), "hops").len(), 1, "{traced}");
+    let (traced, error) = field.trace(2, "bass");
+    assert!(error.contains("SL-GROUP-17") && traced.is_empty(), "{traced} {error}");
     drop(machines);
 }
 

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::sync::Arc;
 
-use sealane_document::agent::{Audience, Duty, GroupKeys, Lot, Neighbour};
+use sealane_document::agent::{Audience, Duty, GroupKeys, Lot, Neighbour, StrangerGroup};
 use sealane_document::{Agent, Keeper, Quota, Store, stream_name};
 use sealane_frame::{FrameBuf, HeaderFields, PeerTag, seal_frame};
 use sealane_mesh::{
@@ -206,6 +206,8 @@ impl Net {
         let epoch = Epoch(0);
         if has_keys {
             agent.set_group(self.team.keys(slot, epoch)).unwrap();
+        } else {
+            agent.set_strangers(vec![stranger(self.team.members, epoch)]);
         }
         let sealer = has_keys.then(|| self.team.sealer(slot, epoch, u64::from_le_bytes(context)));
         Node {
@@ -488,6 +490,12 @@ fn room(mesh: &Mesh) -> Option<Lot> {
 }
 
 /// Seals a body as a document.
+/// What a relay card says of the team.
+pub(crate) fn stranger(members: u16, newest: Epoch) -> StrangerGroup {
+    let members = (0..members).map(|slot| (Slot::new(slot).unwrap(), peer(slot)));
+    StrangerGroup { group: GROUP, newest, members: members.collect() }
+}
+
 pub(crate) fn seal(sealer: &mut Sealer, slot: u16, data_type: u16, body: &[u8]) -> Vec<u8> {
     let binding = Binding::stream(&stream_name(GROUP, DataType::from_number(data_type)));
     let class = class_of(data_type);

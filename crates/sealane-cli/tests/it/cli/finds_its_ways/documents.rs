@@ -53,12 +53,31 @@ fn numbers(of: &Value, key: &str) -> Vec<u64> {
     }
 }
 
-fn page() -> String {
-    let mut stream = TcpStream::connect("127.0.0.1:9088").unwrap();
-    stream.write_all(b"GET / HTTP/1.1\r\nHost: 127.0.0.1:9088\r\n\r\n").unwrap();
+/// What a browser of the host gets there.
+fn page(address: &str, target: &str, host: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    write!(stream, "GET {target} HTTP/1.1\r\nHost: {host}\r\n\r\n").unwrap();
     let mut text = String::new();
     stream.read_to_string(&mut text).unwrap();
     text
+}
+
+/// The page as its reader sees it, and as nobody else does.
+fn team(url: &str) -> String {
+    let (address, target) = url.strip_prefix("http://").unwrap().split_once('/').unwrap();
+    let (target, (_, key)) = (format!("/{target}"), target.split_once("?key=").unwrap());
+    let wrong = format!("/?key={}", key.chars().rev().collect::<String>());
+    for (target, host, status) in [
+        ("/", address, "401 Unauthorized"),
+        (&wrong, address, "401 Unauthorized"),
+        (&target, "evil.example:9088", "421 Misdirected Request"),
+        (&target.replace("/?", "/more?"), address, "404 Not Found"),
+    ] {
+        let shown = page(address, target, host);
+        assert!(shown.starts_with(&format!("HTTP/1.1 {status}\r\n")), "{target}: {shown}");
+        assert!(!shown.contains("base") && !shown.contains("fell"), "{target}: {shown}");
+    }
+    page(address, &target, address)
 }
 
 fn hold(who: &str, links: &str) -> String {
@@ -77,7 +96,7 @@ fn documents_and_calls_for_help_cross_a_relay_that_cannot_read_them() {
     field.relay("relay", &hold("relay", &field.links(RELAY, &["udp", "udp"])));
     field.end("car", "10.9.0.2", &hold("car", &field.links(CAR, &["udp"])));
     let base = field.start(BASE);
-    let others = [field.start(RELAY), field.start_with(CAR, &["--view", "127.0.0.1:9088"])];
+    let others = [field.start(RELAY), field.start_with(CAR, &["--view", "127.0.0.1:0"])];
 
     let place = r#"{"latitude":52.5,"longitude":13.4}"#;
     values(&field, BASE, &["doc", "set", "location", place]);
@@ -98,7 +117,8 @@ fn documents_and_calls_for_help_cross_a_relay_that_cannot_read_them() {
     once(&field, CAR, &["emergency", "ls"], |all| all.len() == 1);
     values(&field, CAR, &["emergency", "ack", "0", &call]);
     once(&field, BASE, &["emergency", "ls"], |all| numbers(&all[0], "acknowledgedBy") == [1]);
-    let shown = field.on(CAR, page);
+    let url = others[1].started.field("view").and_then(Value::as_text).unwrap().to_owned();
+    let shown = field.on(CAR, move || team(&url));
     for word in ["base", "calls for help", "medical", "fell", "52.50000, 13.40000"] {
         assert!(shown.contains(word), "{word} in {shown}");
     }

@@ -21,6 +21,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// A process; it goes with its test.
 pub(super) struct Machine {
     child: Child,
+    /// What it said when it had started.
+    pub(super) started: Value,
 }
 
 impl Machine {
@@ -200,7 +202,7 @@ impl Field {
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         assert!(!line.is_empty(), "{who} did not start");
-        Machine { child }
+        Machine { child, started: json(&line) }
     }
 
     /// A file of this test.
@@ -233,11 +235,11 @@ impl Field {
         }
     }
 
-    /// Which way leads from a machine to another one, and what was wrong.
-    pub(super) fn trace(&self, machine: usize, to: usize) -> (String, String) {
+    /// Which way leads from a machine to another one, by its slot or name, and what was wrong.
+    pub(super) fn trace(&self, machine: usize, to: &str) -> (String, String) {
         let file = self.home.path(&format!("{}.toml", self.names[machine]));
         let mut asked = self.command(machine);
-        asked.args(["--json", "mesh", "trace"]).arg(file).arg(to.to_string());
+        asked.args(["--json", "mesh", "trace"]).arg(file).arg(to);
         let output = asked.output().unwrap();
         let text = |bytes| String::from_utf8(bytes).unwrap();
         (text(output.stdout), text(output.stderr))

@@ -1,0 +1,99 @@
+//! What a member that went bad asks for without end costs no more than what an honest one asks for.
+
+use std::sync::Arc;
+
+use sealane_mesh::{
+    Address, Advertised, Distance, Event, Input, Medium, MessageType, Missing, Role, RouteMessage,
+    Span, Time,
+};
+use sealane_seal::Slot;
+
+use crate::net::{Net, RADIO};
+use crate::refuses_strangers::with_insider;
+
+#[test]
+fn parts_are_sent_again_no_more_often_than_an_honest_neighbour_asks() {
+    let (mut net, mut insider) = with_insider(31);
+    let (zero, three) = (Slot::new(0).unwrap(), Slot::new(3).unwrap());
+    let distance = Distance { slot: three, sequence: 1, metric: 0 };
+    let route = Advertised { distance, is_gateway: false, attached: None };
+    let told = RouteMessage { sequence: 1, routes: vec![route] };
+    let unit = insider.say(MessageType::Routes, &told.to_bytes());
+    net.take(0, Input::Heard { interface: RADIO, from: Address(3), unit: &unit });
+    assert!(net.node(0).table.hop(three).is_some(), "frames for it go to it");
+    net.data(0, Some(3), 1, &[7; 4000]);
+    let mut parts = net.heard.iter().rev().filter(|(from, unit)| *from == 0 && unit.len() > 1000);
+    let Some((_, part)) = parts.next() else { panic!("it went in parts") };
+    let id = u16::from_le_bytes([part[1], part[2]]);
+    let again = |net: &Net| net.node(0).mesh.counters().parts_again;
+    for _ in 0..500 {
+        let missing = Missing { to: zero, id, parts: u64::MAX };
+        let unit = insider.say(MessageType::Missing, &missing.to_bytes());
+        net.take(0, Input::Heard { interface: RADIO, from: Address(3), unit: &unit });
+        net.run(Span::millis(1));
+    }
+    let sent = again(&net);
+    assert!((1..=8 * 4).contains(&sent), "{sent} parts for 500 questions");
+}
+
+#[test]
+fn an_interface_that_comes_and_goes_has_no_more_air_time_than_one_that_stays() {
+    let medium = Medium::lora_sf7();
+    let mut net = Net::new(32, 3, medium);
+    net.join(0, 1, crate::net::Link::default());
+    (0..2).for_each(|slot| net.start(slot, Role::Member));
+    net.run(Span::seconds(300));
+    let air = |net: &Net| {
+        let node = net.node(0);
+        medium.fixed.0 * node.sent_units + node.sent_bytes * 1_000_000 / 683
+    };
+    let before = air(&net);
+    for _ in 0..360 {
+        net.take(0, Input::Down { interface: RADIO });
+        net.take(0, Input::Up { interface: RADIO, medium });
+        net.data(0, None, 1, &[7; 100]);
+        net.run(Span::seconds(10));
+    }
+    let spent = air(&net) - before;
+    assert!(spent <= 36_000_000, "{spent} µs in an hour of one percent");
+}
+
+#[test]
+fn a_faulty_member_is_told_once_in_a_while_and_fills_no_log() {
+    let (mut net, mut insider) = with_insider(33);
+    for _ in 0..1000 {
+        let unit = insider.say(MessageType::Hello, &[0xff; 40]);
+        net.take(0, Input::Heard { interface: RADIO, from: Address(3), unit: &unit });
+        net.run(Span::millis(100));
+    }
+    let slot = Slot::new(3).unwrap();
+    let is_told = |(_, event): &&(Time, Event)| *event == Event::Faulty { slot };
+    let told = net.node(0).events.iter().filter(is_told).count();
+    assert_eq!(told, 2, "in a hundred seconds");
+    assert_eq!(net.node(0).mesh.counters().malformed, 1000, "each is counted");
+}
+
+#[test]
+fn parts_from_made_up_addresses_take_no_room_of_a_neighbour() {
+    for medium in [Medium::dot11p(), Medium::ble(60)] {
+        let mut net = Net::new(34, 2, medium);
+        net.join(0, 1, crate::net::Link::default());
+        (0..2).for_each(|slot| net.start(slot, Role::Member));
+        net.run(Span::seconds(20));
+        let body = vec![7; 2 * medium.mtu];
+        net.data(0, Some(1), 1, &body);
+        net.run(Span::seconds(1));
+        assert_eq!(net.node(1).delivered.len(), 1);
+        // The first part of it again, as of very many that are nobody.
+        let units = net.heard.iter().rev().filter(|(from, unit)| *from == 0 && unit[0] != 2);
+        let part = units.map(|(_, unit)| Arc::clone(unit)).find(|unit| unit.len() == medium.mtu);
+        let part = part.expect("it went in parts");
+        for nobody in 0..500 {
+            let from = Address(1000 + nobody);
+            net.take(1, Input::Heard { interface: RADIO, from, unit: &part });
+        }
+        net.data(0, Some(1), 1, &body);
+        net.run(Span::seconds(1));
+        assert_eq!(net.node(1).delivered.len(), 2, "{medium:?}");
+    }
+}
