@@ -14,7 +14,13 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     steps.step("tests", || {
         let mut command = process::cargo();
         command.args(["test", "--workspace", "--no-fail-fast"]);
-        process::run(command.env("PATH", needs::search_path()))
+        command.env("PATH", needs::search_path());
+        // Many tests wait for processes and for time: two of each core keep it busy.
+        if std::env::var_os("RUST_TEST_THREADS").is_none() {
+            let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+            command.env("RUST_TEST_THREADS", (2 * cores).to_string());
+        }
+        process::run(&mut command)
     });
     steps.step("bench-guard", bench_guard::of_built);
     steps.optional("typescript", typescript);
