@@ -198,7 +198,7 @@ fn spread(air: &Air, seed: u64) -> Spread {
     });
     let bytes = net.documents_bytes() - before;
     let lengths: Vec<usize> = frames.iter().map(Vec::len).collect();
-    Spread { times_ms, bytes, gossip: least_gossip(&net, &lengths, air.medium) }
+    Spread { times_ms, bytes, gossip: usual_gossip(&net, &lengths, air.medium) }
 }
 
 /// What full gossip takes.
@@ -242,10 +242,11 @@ fn gossip(net: &Net, lengths: &[usize], medium: Medium, seed: u64) -> Gossip {
     Gossip { bytes, air: spent.iter().map(air).max().unwrap() }
 }
 
-/// The least of several runs of it.
-fn least_gossip(net: &Net, lengths: &[usize], medium: Medium) -> Gossip {
-    let runs = (1..=5).map(|seed| gossip(net, lengths, medium, seed));
-    runs.min_by_key(|run| run.bytes).unwrap()
+/// The one in the middle of several runs of it: chance decides much of one.
+fn usual_gossip(net: &Net, lengths: &[usize], medium: Medium) -> Gossip {
+    let mut runs: Vec<Gossip> = (1..=5).map(|seed| gossip(net, lengths, medium, seed)).collect();
+    runs.sort_by_key(|run| run.bytes);
+    runs.swap_remove(runs.len() / 2)
 }
 
 #[test]
@@ -275,8 +276,7 @@ fn it_takes_a_quarter_of_the_bytes_of_full_gossip() {
             air.name,
             if is_met { "met" } else { "MISSED" }
         );
-        // Where a hello takes two units, neighbours are hardly known: what comes of it is printed.
-        assert!(is_met || air.medium.mtu == 51, "{}: {share} %", air.name);
+        assert!(is_met, "{}: {share} %", air.name);
     }
 }
 

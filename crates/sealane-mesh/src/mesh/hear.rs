@@ -13,8 +13,8 @@ use crate::parts::PartAt;
 use crate::routes::{Heard, is_later};
 use crate::voice::Said;
 use crate::{
-    Address, Event, Hello, InterfaceId, MeshError, Missing, Output, Probe, Request, Role,
-    RouteMessage, Span, To, Trace,
+    Address, Event, Hello, InterfaceId, MeshError, Missing, Probe, Request, Role, RouteMessage,
+    Span, To, Trace,
 };
 
 /// Where a unit came from.

@@ -142,7 +142,7 @@ pub(crate) struct Net {
     pub(crate) cut: Option<usize>,
     /// Bytes on the air of all that is no control of the mesh.
     pub(crate) data_bytes: u64,
-    /// The longest message about documents.
+    /// The longest message of frames.
     pub(crate) longest_telling: usize,
     link: Link,
     provision: Provision,
@@ -360,7 +360,9 @@ impl Net {
                 };
                 let urgency = if telling.is_urgent { Urgency::Urgent } else { Urgency::Normal };
                 let message = &telling.message;
-                self.longest_telling = self.longest_telling.max(message.len());
+                // Only frames can be divided among messages everywhere.
+                let frames = if message[4] == 4 { message.len() } else { 0 };
+                self.longest_telling = self.longest_telling.max(frames);
                 mesh.take(now, Input::Documents { to, urgency, message });
             }
             if is_idle {
@@ -489,13 +491,13 @@ fn room(mesh: &Mesh) -> Option<Lot> {
     }
 }
 
-/// Seals a body as a document.
 /// What a relay card says of the team.
 pub(crate) fn stranger(members: u16, newest: Epoch) -> StrangerGroup {
     let members = (0..members).map(|slot| (Slot::new(slot).unwrap(), peer(slot)));
     StrangerGroup { group: GROUP, newest, members: members.collect() }
 }
 
+/// Seals a body as a document.
 pub(crate) fn seal(sealer: &mut Sealer, slot: u16, data_type: u16, body: &[u8]) -> Vec<u8> {
     let binding = Binding::stream(&stream_name(GROUP, DataType::from_number(data_type)));
     let class = class_of(data_type);

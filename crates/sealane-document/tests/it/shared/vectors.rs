@@ -1,6 +1,6 @@
 //! What `vectors/document/exchange.json` has: what neighbours tell each other of documents.
 
-use sealane_document::agent::Lot;
+use sealane_document::agent::{Lot, StrangerGroup};
 use sealane_document::exchange::{differing, digest, inventory, lacks, overview, read_frames};
 use sealane_document::{Agent, Entry, Keeper, Quota, Registers, Store, entry_of, stream_name};
 use sealane_frame::{FrameBuf, GroupTag, HeaderFields, PeerTag, seal_frame};
@@ -164,9 +164,11 @@ fn messages() -> Vec<Value> {
     unopened[4] = 3;
     messages.push(("an inventory of one without keys", unopened));
     messages.push(("frames in the brief form", told(&all)));
-    let mut strange = all[3].clone();
-    strange[35] = 1;
-    messages.push(("a frame that has no brief form, whole", told(&[strange])));
+    // Twice its length and one more, as LEB128 of two bytes.
+    let whole = &all[3][17..];
+    let head = 2 * whole.len() + 1;
+    let head = [(head & 0x7f | 0x80) as u8, (head >> 7) as u8];
+    messages.push(("a whole frame", message(&[&[4][..], &head, whole].concat())));
     let says = |(name, message): (&str, Vec<u8>)| {
         let mut case = json!({ "name": name, "message": hex(&message), "error": null });
         if message[4] == 4 {
@@ -184,6 +186,9 @@ fn told(frames: &[Vec<u8>]) -> Vec<u8> {
     let mut store = Store::in_memory(Keeper::Relay, Quota::default()).unwrap();
     store.set_epoch(GROUP, NEWEST);
     let mut agent = Agent::new(slot(1), store, 4000);
+    let members = [3, 300].map(|number| (slot(number), tag(number)));
+    let members = members.into_iter().collect();
+    agent.set_strangers(vec![StrangerGroup { group: GROUP, newest: NEWEST, members }]);
     for frame in frames {
         agent.write(frame, tag(1)).unwrap();
     }
