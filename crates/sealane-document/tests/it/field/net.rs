@@ -371,7 +371,7 @@ impl Net {
         }
         self.send(node);
         let one = &self.nodes[node];
-        let gathered = one.agent.gathered_ms().map(|ms| Time(ms * 1000).max(now + Span(1)));
+        let gathered = one.agent.gathered_ms().map(|ms| Time(ms * 1000)).filter(|at| *at > now);
         let wake = one.mesh.next_wake().into_iter().chain(gathered).min();
         if let Some(at) = wake.filter(|at| self.nodes[node].wake.is_none_or(|known| *at < known)) {
             self.nodes[node].wake = Some(at);
