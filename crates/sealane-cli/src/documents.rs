@@ -151,8 +151,7 @@ impl Documents {
     }
 
     /// Tells the thread of groups that it has no keys of: it keeps what their members send. Frames
-    /// say the lowest byte of their epoch: cards that are more than 127 epochs old are to be written
-    /// again.
+    /// say the lowest byte of their epoch: cards more than 127 epochs old are to be written again.
     pub(crate) fn know(&self, cards: &[RelayCard]) {
         let stranger = |card: &RelayCard| StrangerGroup {
             group: card.group(),

@@ -94,10 +94,12 @@ impl Store {
         database.busy_timeout(PATIENCE)?;
         database.pragma_update(None, "page_size", PAGE_BYTES)?;
         database.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
+        // A file of another program is not even brought into another mode.
+        let is_new = is_new(&database)?;
         database.pragma_update(None, "journal_mode", "WAL")?;
         database.pragma_update(None, "synchronous", "FULL")?;
         let pages = SPARE_PAGES + quota.total_bytes.saturating_mul(4) / PAGE_BYTES;
-        prepare(&database)?;
+        prepare(&database, is_new)?;
         database.pragma_update(None, "max_page_count", pages)?;
         let id: Vec<u8> =
             database.query_row("SELECT value FROM meta WHERE name = 'id'", [], |row| row.get(0))?;
@@ -317,26 +319,33 @@ fn write_change(to: &Connection, shelf: &Shelf, change: &Change) -> Result<(), S
     Ok(())
 }
 
-/// Makes the tables of a new file, and refuses a file that is something else.
-fn prepare(database: &Connection) -> Result<(), StoreError> {
+/// Whether a file is a new one. One that is something else is refused.
+fn is_new(database: &Connection) -> Result<bool, StoreError> {
     let pragma = |name: &str| database.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
     let tables: i64 =
         database.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
     if tables == 0 {
+        return Ok(true);
+    }
+    if pragma("application_id")? != APPLICATION {
+        return Err(StoreError::Damaged("another program made it".to_owned()));
+    }
+    match pragma("user_version")? {
+        VERSION => Ok(false),
+        other => Err(StoreError::Version(other)),
+    }
+}
+
+/// Makes the tables of a new file, and takes the lock, which nobody else gets as long as the
+/// connection lives.
+fn prepare(database: &Connection, is_new: bool) -> Result<(), StoreError> {
+    if is_new {
         database.execute_batch(&format!(
             "BEGIN IMMEDIATE; {SCHEMA} INSERT INTO meta VALUES ('id', randomblob(16));
              PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION}; COMMIT;"
         ))?;
         return Ok(());
     }
-    if pragma("application_id")? != APPLICATION {
-        return Err(StoreError::Damaged("another program made it".to_owned()));
-    }
-    match pragma("user_version")? {
-        VERSION => {}
-        other => return Err(StoreError::Version(other)),
-    }
-    // Takes the lock, which nobody else gets as long as the connection lives.
     Ok(database.execute_batch("BEGIN IMMEDIATE; COMMIT;")?)
 }
 

@@ -1,8 +1,6 @@
 //! Frames in parts: which were sent, and can be sent again, and of which parts are missing.
 
-use std::collections::{BTreeMap, VecDeque};
-
-use sealane_seal::Slot;
+use std::collections::VecDeque;
 
 use crate::limits::{MAX_PART_ROUNDS, MAX_SENT_PARTS, MAX_WANTED_PARTS};
 use crate::{Address, Span, Time, To};
@@ -17,14 +15,6 @@ pub(crate) struct SentFrame {
     pub(crate) id: u16,
     pub(crate) to: To,
     pub(crate) units: Vec<std::sync::Arc<[u8]>>,
-    /// How often each neighbour has asked for parts of it.
-    asked: BTreeMap<Slot, u8>,
-}
-
-impl SentFrame {
-    pub(crate) fn new(id: u16, to: To, units: Vec<std::sync::Arc<[u8]>>) -> Self {
-        Self { id, to, units, asked: BTreeMap::new() }
-    }
 }
 
 impl SentParts {
@@ -37,15 +27,6 @@ impl SentParts {
 
     pub(crate) fn get(&self, id: u16) -> Option<&SentFrame> {
         self.0.iter().rev().find(|frame| frame.id == id)
-    }
-
-    /// The frame, if a neighbour may ask for parts of it once more: as often as an honest one does.
-    pub(crate) fn asked(&mut self, id: u16, by: Slot) -> Option<&SentFrame> {
-        let frame = self.0.iter_mut().rev().find(|frame| frame.id == id)?;
-        let times = frame.asked.entry(by).or_default();
-        *times = times.saturating_add(1);
-        let may = *times <= MAX_PART_ROUNDS;
-        may.then_some(frame)
     }
 }
 

@@ -164,8 +164,8 @@ fn done(wait_ms: u64) -> Value {
 }
 
 /// The number of a member's next call. A member that has lost its state begins with the time, which
-/// is above what it had. However wrong its clock is, there are numbers left: two calls of one number
-/// would be one, and over at once when the first was.
+/// is above what it had. However wrong its clock is, there are numbers left: two calls of one
+/// number would be one, and over at once when the first was.
 fn next_number(last: Option<u32>, now_s: u64) -> Option<u32> {
     let latest = u32::MAX - CALLS_LEFT;
     match last {

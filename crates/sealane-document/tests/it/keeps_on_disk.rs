@@ -80,6 +80,46 @@ fn what_is_something_else_is_refused_by_name() {
 }
 
 #[test]
+fn the_database_of_another_program_is_left_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("other.db");
+    rusqlite::Connection::open(&path).unwrap().execute_batch("CREATE TABLE mine (a)").unwrap();
+    let before = std::fs::read(&path).unwrap();
+    let refused = Store::open(&path, Keeper::Member, Quota::default()).unwrap_err();
+    assert_eq!(refused.info().code, "SL-STORE-03");
+    assert!(std::fs::read(&path).unwrap() == before, "not a byte of it has changed");
+}
+
+#[test]
+fn a_damaged_store_is_read_or_refused_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, damaged) = (folder.path().join("documents.db"), folder.path().join("damaged.db"));
+    let mut store = open(&path, Keeper::Member);
+    let mut origin = Origin::new(3);
+    for count in 0..40 {
+        store.take(&origin.seal(72 + count % 8, &[7; 100]), peer(1)).unwrap();
+    }
+    drop(store);
+    let whole = std::fs::read(&path).unwrap();
+    let cut = (0..whole.len()).step_by(whole.len() / 24).map(|end| whole[..end].to_vec());
+    let flipped = (0..whole.len()).step_by(whole.len() / 96).map(|at| {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 0x55;
+        bytes
+    });
+    for bytes in cut.chain(flipped) {
+        std::fs::write(&damaged, bytes).unwrap();
+        if let Ok(mut store) = Store::open(&damaged, Keeper::Member, Quota::default()) {
+            let _ = store.take(&origin.seal(4, b"here"), peer(1));
+            assert!(store.since(Cursor::START, 100).len() <= 41);
+        }
+        for left in ["damaged.db-wal", "damaged.db-shm"] {
+            let _ = std::fs::remove_file(folder.path().join(left));
+        }
+    }
+}
+
+#[test]
 fn frames_of_one_transaction_are_refused_alone() {
     let mut store = Store::in_memory(Keeper::Relay, Quota::default()).unwrap();
     let frames =

@@ -72,24 +72,24 @@ enum Found {
 fn prepare(connection: &Connection) -> rusqlite::Result<Found> {
     // The lock is kept from the first look on, and a killed process leaves none behind.
     connection.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
-    connection.pragma_update(None, "journal_mode", "WAL")?;
-    connection.pragma_update(None, "synchronous", "FULL")?;
-    connection.execute_batch("BEGIN EXCLUSIVE; COMMIT;")?;
     let number = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
     let tables: i64 =
         connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
-    match (number("application_id")?, number("user_version")?) {
-        (0, 0) if tables == 0 => {
-            connection.execute_batch(&format!(
-                "BEGIN; {SCHEMA} PRAGMA application_id = {APPLICATION};
-                 PRAGMA user_version = {VERSION}; COMMIT;"
-            ))?;
-            Ok(Found::Queue)
-        }
-        (APPLICATION, VERSION) => Ok(Found::Queue),
-        (APPLICATION, newer) => Ok(Found::Newer(newer)),
-        _ => Ok(Found::Other),
+    let found = (number("application_id")?, number("user_version")?);
+    // A file of another program is not even brought into another mode.
+    if found != (APPLICATION, VERSION) && (found != (0, 0) || tables > 0) {
+        return Ok(if found.0 == APPLICATION { Found::Newer(found.1) } else { Found::Other });
     }
+    connection.pragma_update(None, "journal_mode", "WAL")?;
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    connection.execute_batch("BEGIN EXCLUSIVE; COMMIT;")?;
+    if tables == 0 {
+        connection.execute_batch(&format!(
+            "BEGIN; {SCHEMA} PRAGMA application_id = {APPLICATION};
+             PRAGMA user_version = {VERSION}; COMMIT;"
+        ))?;
+    }
+    Ok(Found::Queue)
 }
 
 /// Makes a new file that only its owner reads: it tells who sends how much.

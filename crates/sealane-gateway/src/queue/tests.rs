@@ -146,3 +146,39 @@ fn a_store_is_followed_with_the_frames_that_it_gave() {
     queue.put_followed(&[], Followed { store: other, at: 1 }).unwrap();
     assert_eq!((queue.followed(store).unwrap(), queue.followed(other).unwrap()), (0, 1));
 }
+
+#[test]
+fn a_damaged_queue_is_read_or_refused_by_name() {
+    let (folder, file) = place();
+    let queue = Queue::open(&file, 1000 * one()).unwrap();
+    let frames: Vec<_> = (0..40).map(|sequence| sealed(1, 72, sequence)).collect();
+    queue.put(&frames).unwrap();
+    drop(queue);
+    let whole = std::fs::read(&file).unwrap();
+    let damaged = folder.path().join("damaged");
+    let cut = (0..whole.len()).step_by(whole.len() / 24).map(|end| whole[..end].to_vec());
+    let flipped = (0..whole.len()).step_by(whole.len() / 96).map(|at| {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 0x55;
+        bytes
+    });
+    for bytes in cut.chain(flipped) {
+        std::fs::write(&damaged, bytes).unwrap();
+        if let Ok(queue) = Queue::open(&damaged, 1000 * one()) {
+            let _ = (queue.window(&HashSet::new()), queue.put(&frames), queue.status());
+        }
+        for left in ["damaged-wal", "damaged-shm"] {
+            let _ = std::fs::remove_file(folder.path().join(left));
+        }
+    }
+}
+
+#[test]
+fn what_is_no_queue_is_left_as_it_is() {
+    let (folder, _) = place();
+    let other = folder.path().join("other.db");
+    Connection::open(&other).unwrap().execute_batch("CREATE TABLE mine (a)").unwrap();
+    let before = std::fs::read(&other).unwrap();
+    assert!(matches!(Queue::open(&other, 1), Err(GatewayError::NotAQueue { .. })));
+    assert!(std::fs::read(&other).unwrap() == before, "not a byte of it has changed");
+}

@@ -498,14 +498,12 @@ impl Mesh {
         if missing.to != self.voice.slot() || !self.neighbours.contains_key(&id) {
             return;
         }
-        let address = self.neighbours.get(&id).map(|one| one.address);
         let Some(interface) = self.interfaces.get_mut(&id.interface) else { return };
-        let to = interface.sent_parts.get(missing.id).map(|sent| sent.to);
-        let is_its = |to| to == To::Everybody || Some(to) == address.map(To::Neighbour);
-        if !to.is_some_and(is_its) {
+        let Some(sent) = interface.sent_parts.get(missing.id) else { return };
+        let address = self.neighbours.get(&id).map(|one| one.address);
+        if sent.to != To::Everybody && Some(sent.to) != address.map(To::Neighbour) {
             return;
         }
-        let Some(sent) = interface.sent_parts.asked(missing.id, id.slot) else { return };
         let parts = sent.units.iter().take(64).enumerate();
         let lacks = parts.filter(|(at, _)| missing.parts >> at & 1 == 1);
         let (to, units): (_, Vec<_>) = (sent.to, lacks.map(|(_, unit)| unit.clone()).collect());

@@ -39,7 +39,7 @@ impl Mesh {
         };
         let name = interface.part_name();
         interface.numbers.parts = parts.wrapping_add(1);
-        interface.sent_parts.keep(SentFrame::new(name, to, units.clone()));
+        interface.sent_parts.keep(SentFrame { id: name, to, units: units.clone() });
         let outputs = units.into_iter();
         self.outputs.extend(outputs.map(|unit| Output::Send { interface: id, to, unit, urgency }));
     }

@@ -2,39 +2,11 @@
 
 use std::sync::Arc;
 
-use sealane_mesh::{
-    Address, Advertised, Distance, Event, Input, Medium, MessageType, Missing, Role, RouteMessage,
-    Span, Time,
-};
+use sealane_mesh::{Address, Event, Input, Medium, MessageType, Role, Span, Time};
 use sealane_seal::Slot;
 
 use crate::net::{Net, RADIO};
 use crate::refuses_strangers::with_insider;
-
-#[test]
-fn parts_are_sent_again_no_more_often_than_an_honest_neighbour_asks() {
-    let (mut net, mut insider) = with_insider(31);
-    let (zero, three) = (Slot::new(0).unwrap(), Slot::new(3).unwrap());
-    let distance = Distance { slot: three, sequence: 1, metric: 0 };
-    let route = Advertised { distance, is_gateway: false, attached: None };
-    let told = RouteMessage { sequence: 1, routes: vec![route] };
-    let unit = insider.say(MessageType::Routes, &told.to_bytes());
-    net.take(0, Input::Heard { interface: RADIO, from: Address(3), unit: &unit });
-    assert!(net.node(0).table.hop(three).is_some(), "frames for it go to it");
-    net.data(0, Some(3), 1, &[7; 4000]);
-    let mut parts = net.heard.iter().rev().filter(|(from, unit)| *from == 0 && unit.len() > 1000);
-    let Some((_, part)) = parts.next() else { panic!("it went in parts") };
-    let id = u16::from_le_bytes([part[1], part[2]]);
-    let again = |net: &Net| net.node(0).mesh.counters().parts_again;
-    for _ in 0..500 {
-        let missing = Missing { to: zero, id, parts: u64::MAX };
-        let unit = insider.say(MessageType::Missing, &missing.to_bytes());
-        net.take(0, Input::Heard { interface: RADIO, from: Address(3), unit: &unit });
-        net.run(Span::millis(1));
-    }
-    let sent = again(&net);
-    assert!((1..=8 * 4).contains(&sent), "{sent} parts for 500 questions");
-}
 
 #[test]
 fn an_interface_that_comes_and_goes_has_no_more_air_time_than_one_that_stays() {
