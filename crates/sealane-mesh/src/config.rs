@@ -146,8 +146,8 @@ impl Medium {
         Span(self.fixed.0 + bytes.div_ceil(u64::from(self.bytes_per_second.max(1))))
     }
 
-    /// The bytes of a message about documents that goes in one unit. Where units are short it goes in
-    /// parts: in two where air time is scarce, since of more parts seldom all arrive.
+    /// The bytes of a message about documents that goes in one unit. Where units are short it goes
+    /// in parts: in two where air time is scarce, since of more parts seldom all arrive.
     pub fn documents_bytes(&self) -> usize {
         let around = self.around() + DOCUMENTS_HEAD_BYTES;
         let whole = self.mtu.saturating_sub(around);

@@ -416,8 +416,8 @@ impl Interface {
         Err(ready.max(now + Span::millis(1)))
     }
 
-    /// What the next hello says of documents. Where air time is scarce it says the same three times,
-    /// and then now and then.
+    /// What the next hello says of documents. Where air time is scarce it says the same three
+    /// times, and then now and then.
     pub(crate) fn digest_to_tell(
         &mut self,
         digest: Option<[u8; DIGEST_BYTES]>,
