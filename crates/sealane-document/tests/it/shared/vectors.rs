@@ -234,6 +234,9 @@ fn refused() -> Vec<Value> {
         };
         error.expect_err("it is refused").info().code
     };
-    let case = |(name, message): (&str, Vec<u8>)| json!({ "name": name, "message": hex(&message), "error": error_of(&message) });
+    let case = |(name, message): (&str, Vec<u8>)| {
+        let error = error_of(&message);
+        json!({ "name": name, "message": hex(&message), "error": error })
+    };
     cases.into_iter().map(case).collect()
 }
