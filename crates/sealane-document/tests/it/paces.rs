@@ -134,7 +134,9 @@ fn media() -> [(&'static str, Medium); 6] {
 
 #[test]
 fn every_type_over_every_medium_leaves_less_often_at_5_percent_and_never_below_its_floor() {
-    for (name, medium) in media() {
+    // A duty cycle makes hours pass: those media belong to the long run.
+    let is_long = std::env::var("SEALANE_MEDIUM").is_ok_and(|named| named == "all");
+    for (name, medium) in media().into_iter().filter(|one| is_long || !one.1.has_duty()) {
         let (full, low) = (write_often(medium, 100), write_often(medium, 5));
         let (all, few) = (rounds(medium), rounds(medium) / 5 + 2);
         assert_eq!(full.classes, low.classes, "{name}: the battery does not reach the class");
