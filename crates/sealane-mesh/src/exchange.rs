@@ -143,12 +143,12 @@ pub enum Output {
         /// The notice.
         notice: Arc<[u8]>,
     },
-    /// A neighbour has said what it holds of documents, in a hello.
+    /// A neighbour has said hello.
     Digest {
         /// Who.
         by: Slot,
-        /// What.
-        digest: [u8; 8],
+        /// What it holds of documents, if it says so and is there now.
+        digest: Option<[u8; 8]>,
     },
     /// A neighbour has sent a message about documents.
     Documents {
@@ -156,6 +156,9 @@ pub enum Output {
         by: Slot,
         /// Its address.
         tag: PeerTag,
+        /// Whether it is known that it is there now: else somebody else may repeat what it has sent
+        /// before this machine started.
+        is_proven: bool,
         /// The message.
         message: Vec<u8>,
     },
@@ -263,6 +266,8 @@ pub enum Event {
 pub struct Counters {
     /// Hellos sent.
     pub hellos: u64,
+    /// Hellos of them that said what is held of documents.
+    pub digests: u64,
     /// Route messages sent.
     pub route_messages: u64,
     /// Requests sent or passed on.

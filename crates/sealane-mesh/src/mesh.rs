@@ -62,6 +62,8 @@ pub struct Mesh {
     floods: Floods,
     /// What hellos say of the documents that are held.
     digest: Option<[u8; 8]>,
+    /// Documents are held here, or were.
+    has_documents: bool,
     reports: Reports,
     /// Whose frames are carried, each with its group; where there is none, everybody's.
     sources: Option<Arc<Sources>>,
@@ -110,6 +112,7 @@ impl Mesh {
             voice,
             floods: Floods::new(&config.seed),
             digest: None,
+            has_documents: false,
             config,
             random,
             clock,
@@ -169,7 +172,7 @@ impl Mesh {
                     interface.hear_load(now, busy_ppm);
                 }
             }
-            Input::Digest { digest } => self.digest = digest,
+            Input::Digest { digest } => (self.digest, self.has_documents) = (digest, true),
             Input::Documents { to, urgency, message } => self.tell_documents(to, urgency, message),
             Input::Tick => {}
         }
@@ -191,7 +194,7 @@ impl Mesh {
         let report = self.report_at.filter(|_| !self.interfaces.is_empty());
         let asks = if self.has_asked { None } else { self.remembered_until() };
         let others = [neighbours, self.floods.due(), report, asks, self.raise_at()];
-        let others = others.into_iter().chain([self.orders.wake()]);
+        let others = others.into_iter().chain([self.orders.wake(), self.documents_wake()]);
         let all = ticks.chain(others.flatten());
         all.min().map(|at| at.max(self.now + Span(1)))
     }

@@ -13,8 +13,8 @@ use crate::parts::PartAt;
 use crate::routes::{Heard, is_later};
 use crate::voice::Said;
 use crate::{
-    Address, Event, Hello, InterfaceId, MeshError, Missing, Output, Probe, Request, Role,
-    RouteMessage, Span, To, Trace,
+    Address, Event, Hello, InterfaceId, MeshError, Missing, Probe, Request, Role, RouteMessage,
+    Span, To, Trace,
 };
 
 /// Where a unit came from.
@@ -333,9 +333,7 @@ impl Mesh {
         self.look_at(id);
         // What changes slowly is looked at once a second.
         self.is_stale |= is_usable != was_usable || is_back;
-        if let Some(digest) = hello.digest.filter(|_| is_proven) {
-            self.outputs.push_back(Output::Digest { by: id.slot, digest });
-        }
+        self.hear_digest(id, hello.digest, is_proven);
         for distance in hello.gateways.iter().filter(|_| is_proven) {
             let told = Advertised { distance: *distance, is_gateway: true, attached: None };
             self.hear_route(id, &told, until);

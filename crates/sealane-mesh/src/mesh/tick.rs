@@ -132,7 +132,9 @@ impl Mesh {
             let air = interface.air(bytes);
             // It saves the air time of all that has come: it is a part of the data's share.
             let to = To::Neighbour(lack.from);
-            if interface.budget.may(self.now, Urgency::Normal, to, air) {
+            let is_scarce = interface.medium.has_duty();
+            let may_say = !is_scarce || interface.may_say(self.now, bytes).is_ok();
+            if may_say && interface.budget.may(self.now, Urgency::Normal, to, air) {
                 self.counters.parts_asked += u64::from(lack.parts.count_ones());
                 self.say(id, MessageType::Missing, &body, to);
             }
