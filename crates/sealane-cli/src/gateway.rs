@@ -8,7 +8,9 @@ use std::sync::{Arc, OnceLock};
 use parking_lot::Mutex;
 use sealane_document::limits::kept;
 use sealane_frame::{FrameView, GroupTag, PeerTag};
-use sealane_gateway::{Gateway, GatewayError, GatewaySettings, HubAccess, Intake, PutDown};
+use sealane_gateway::{
+    Gateway, GatewayError, GatewaySettings, HubAccess, Intake, PutDown, PutOrders,
+};
 use sealane_link::{
     Arrival, Beside, CarriedType, End, GatewayConfig, LinkError, Port, Relay, RelayCard, Take, Who,
 };
@@ -18,8 +20,8 @@ use crate::args::key::KeysArgs;
 use crate::args::operate::Gateway as Args;
 use crate::documents::Documents;
 use crate::relay::{
-    BEAT, Page, Plan, Routing, Tell, Teller, Told, create, read, refused, started, tell,
-    tell_reload,
+    BEAT, CardOrders, Page, Plan, Routing, Tell, Teller, Told, create, read, refused, started,
+    tell, tell_reload,
 };
 use crate::signals::Signals;
 use crate::{Failure, Terminal};
@@ -50,26 +52,28 @@ pub async fn run(args: &Args, terminal: &mut Terminal) -> Result<(), Failure> {
     let documents = slot.map(open).transpose()?.flatten();
     let _ = ways.set(Ways::of(&relay, documents.as_ref(), tag));
     if let Some(documents) = &documents {
-        documents.know(&plan.cards);
         let mut follower = Follower::new(&gateway, tag);
         documents.follow_by(Box::new(move |store| follower.look(store)))?;
     }
     gateway.serve(&groups(&plan));
-    let (watch, of) = (relay.watch(), Arc::clone(&gateway));
-    let told: Tell =
-        Arc::new(move || Told { status: watch.status(), end: None, gateway: Some(of.status()) });
-    let teller = Teller { tell: told, router: relay.router() };
-    let _page = Page::serve(&plan.config, teller).await.map_err(wrong)?;
+    let (mut orders, put) = (CardOrders::new(&relay), put_orders_by(&relay));
+    let mut know = |cards: &[RelayCard]| {
+        documents.iter().for_each(|one| one.know(cards));
+        gateway.serve_orders(&orders.keep(cards), &put);
+    };
+    know(&plan.cards);
+    let page = Page::serve(&plan.config, teller(&relay, &gateway));
+    let _page = page.await.map_err(wrong)?;
     let waiting = gateway.status().queue.frames;
     let more = vec![("hub", settings.hub.address.as_str().into()), ("waiting", waiting.into())];
     started(&relay, &plan, more, terminal)?;
-    let know = |cards: Vec<RelayCard>| documents.iter().for_each(|one| one.know(&cards));
     let mut beat = tokio::time::interval(BEAT);
     let name = loop {
         tokio::select! {
             name = asked.next() => match name {
                 "SIGHUP" => {
-                    tell_reload(&relay, reload(&relay, &gateway, &args.file, &plan).map(know));
+                    let cards = reload(&relay, &gateway, &args.file, &plan);
+                    tell_reload(&relay, cards.map(|cards| know(&cards)));
                 }
                 name => break name,
             },
@@ -89,6 +93,14 @@ pub async fn run(args: &Args, terminal: &mut Terminal) -> Result<(), Failure> {
     let waiting = gateway.status().queue.frames;
     eprintln!("sealane: frames that wait in {}: {waiting}", settings.queue.display());
     Ok(())
+}
+
+/// What gives the status of a gateway.
+fn teller(relay: &Relay, gateway: &Arc<Gateway>) -> Teller {
+    let (watch, of) = (relay.watch(), Arc::clone(gateway));
+    let tell: Tell =
+        Arc::new(move || Told { status: watch.status(), end: None, gateway: Some(of.status()) });
+    Teller { tell, router: relay.router() }
 }
 
 /// The hub and the queue cannot change while it runs.
@@ -160,6 +172,12 @@ fn put_by(ways: &Arc<OnceLock<Ways>>) -> PutDown {
             ways.put(frame);
         }
     })
+}
+
+/// Hands orders of the hub to the mesh's machine, if there is one.
+fn put_orders_by(relay: &Relay) -> PutOrders {
+    let router = relay.router();
+    Arc::new(move |input| router.as_ref().is_none_or(|router| router.push(input).is_ok()))
 }
 
 /// A gateway is no member of the groups that it serves: it has the address of its machine in the

@@ -310,6 +310,7 @@ fn heal(
 fn relay_card(member: &Member, terminal: &mut Terminal) -> Result<(), Failure> {
     let epoch = member.epochs().newest();
     let card = RelayCard::new(member.tag(), epoch, member.addresses());
+    let card = card.with_orders(member.kept_group());
     terminal.write(card.to_text().as_bytes())
 }
 

@@ -15,7 +15,8 @@ use crate::args::mesh::{Mesh, MeshVerb, Up};
 use crate::documents::Documents;
 use crate::key::open;
 use crate::relay::{
-    EndTold, Page, Plan, Routing, Tell, Teller, Told, create, read, refused, tell, tell_reload,
+    CardOrders, EndTold, Obeying, Page, Plan, Routing, Tell, Teller, Told, create, read, refused,
+    tell, tell_reload,
 };
 use crate::signals::Signals;
 use crate::{Failure, Terminal};
@@ -61,6 +62,7 @@ async fn up(keys: &KeysArgs, asked: &Up, terminal: &mut Terminal) -> Result<(), 
     let beside = Beside { end: Some(sealane_link::End { tag: own, take }), machine };
     let relay = Relay::open(&plan.config, &plan.cards, beside).map_err(wrong)?;
     routing.iter_mut().for_each(|routing| routing.follow_with(&relay));
+    let mut orders = Orders::begin(keys, asked, &plan, &relay)?;
     let opened = open_documents(keys, asked, &plan, &relay, routing.as_ref()).await?;
     let (documents, view) = opened;
     capture.map_or(Ok(()), |file| relay.capture(file)).map_err(Failure::Runtime)?;
@@ -70,7 +72,7 @@ async fn up(keys: &KeysArgs, asked: &Up, terminal: &mut Terminal) -> Result<(), 
     let carrier = std::thread::spawn(move || carrier.carry(sender, port));
     started(&Started { group: &asked.group, mesh: &mesh, mtu, view }, terminal)?;
     let running = Running { keys, asked, relay: &relay, end: &end, documents: &documents };
-    let name = running.until_end(&mut plan, &mut routing, &mut signals).await;
+    let name = running.until_end(&mut plan, &mut routing, &mut orders, &mut signals).await;
     eprintln!("sealane: {name}: stopping");
     drop(documents);
     let ended = Arc::clone(&end);
@@ -128,26 +130,79 @@ impl Running<'_> {
         &self,
         plan: &mut Plan,
         routing: &mut Option<Routing>,
+        orders: &mut Orders,
         signals: &mut Signals,
     ) -> &'static str {
-        let Running { keys, asked, relay, end, documents } = *self;
+        let Running { keys, asked, relay, end, .. } = *self;
         let mut beat = tokio::time::interval(BEAT);
+        let came = orders.own.came();
         loop {
             tokio::select! {
                 name = signals.next() => match name {
-                    "SIGHUP" => tell_reload(relay, reload(keys, asked, plan, relay, end)),
+                    "SIGHUP" => {
+                        let reloaded = reload(keys, asked, plan, relay, end);
+                        orders.keep(plan, reloaded.is_ok());
+                        tell_reload(relay, reloaded);
+                    }
                     name => return name,
                 },
+                // A removal is not to wait for the next beat.
+                () = came.notified() => {
+                    orders.follow();
+                    end.hasten();
+                    self.follow(plan);
+                }
                 _ = beat.tick() => {
                     if end.is_gone() {
                         return "its interface is gone";
                     }
-                    follow(plan, relay, end);
+                    orders.follow();
+                    self.follow(plan);
                     routing.iter_mut().for_each(Routing::follow);
-                    documents.iter().for_each(Documents::follow);
                 }
             }
         }
+    }
+
+    /// Goes on with what the group has become.
+    fn follow(&self, plan: &mut Plan) {
+        follow(plan, self.relay, self.end);
+        self.documents.iter().for_each(Documents::follow);
+    }
+}
+
+/// The orders of groups here: of the own one, which are obeyed, and of those on cards, which are
+/// kept for others.
+struct Orders {
+    own: Obeying,
+    others: CardOrders,
+    /// What was said of the own group last.
+    said: Option<String>,
+}
+
+impl Orders {
+    fn begin(keys: &KeyFolder, asked: &Up, plan: &Plan, relay: &Relay) -> Result<Orders, Failure> {
+        let name = format!("group {}", asked.group);
+        let mut own = Obeying::new(keys.group(&asked.group)?, &name);
+        own.follow_with(relay);
+        let mut orders = Orders { own, others: CardOrders::new(relay), said: None };
+        orders.keep(plan, true);
+        Ok(orders)
+    }
+
+    /// Has those of the cards kept, if others were read. The card of the own group is the last one.
+    fn keep(&mut self, plan: &Plan, is_new: bool) {
+        if let Some((_, others)) = plan.cards.split_last().filter(|_| is_new) {
+            self.others.keep(others);
+        }
+    }
+
+    fn follow(&mut self) {
+        let error = self.own.follow().err().map(|error| error.to_string());
+        if let Some(error) = error.as_ref().filter(|error| self.said.as_ref() != Some(error)) {
+            eprintln!("sealane: the group's orders: {error}; they are tried again");
+        }
+        self.said = error;
     }
 }
 

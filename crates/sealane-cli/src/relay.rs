@@ -1,6 +1,7 @@
 //! `sealane relay`.
 
 mod mesh_told;
+mod orders;
 pub(crate) mod page;
 mod routing;
 mod told;
@@ -20,6 +21,7 @@ use crate::signals::Signals;
 use crate::terminal::table;
 use crate::{Failure, Terminal};
 
+pub(crate) use orders::{CardOrders, Obeying};
 pub(crate) use page::{Page, Tell, Teller};
 pub(crate) use routing::Routing;
 pub(crate) use told::{EndTold, Told};
@@ -55,19 +57,24 @@ pub async fn run(args: &Args, terminal: &mut Terminal) -> Result<(), Failure> {
         .transpose()?
         .flatten();
     documents.iter().for_each(|one| one.know(&plan.cards));
+    let mut orders = CardOrders::new(&relay);
+    orders.keep(&plan.cards);
     capture.map_or(Ok(()), |file| relay.capture(file)).map_err(Failure::Runtime)?;
     let watch = relay.watch();
     let told: Tell = Arc::new(move || Told { status: watch.status(), end: None, gateway: None });
     let teller = Teller { tell: told, router: relay.router() };
     let _page = Page::serve(&plan.config, teller).await.map_err(wrong)?;
     started(&relay, &plan, vec![], terminal)?;
-    let know = |cards: Vec<RelayCard>| documents.iter().for_each(|one| one.know(&cards));
+    let mut know = |cards: Vec<RelayCard>| {
+        documents.iter().for_each(|one| one.know(&cards));
+        orders.keep(&cards);
+    };
     let mut beat = tokio::time::interval(BEAT);
     let name = loop {
         tokio::select! {
             name = asked.next() => match name {
                 "SIGHUP" => {
-                    tell_reload(&relay, reload(&relay, &args.file, &plan.config).map(know));
+                    tell_reload(&relay, reload(&relay, &args.file, &plan.config).map(&mut know));
                 }
                 name => break name,
             },

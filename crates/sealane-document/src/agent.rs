@@ -67,6 +67,25 @@ pub struct GroupKeys {
     pub terms: Vec<Term>,
 }
 
+/// A member that is about to be removed, as the authority has said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Leaver {
+    /// Its slot.
+    pub slot: Slot,
+    /// The epoch that its removal ends.
+    pub epoch: Epoch,
+    /// What it sealed in that epoch with a counter below this was sent before.
+    pub mark: u64,
+}
+
+impl Leaver {
+    /// Whether a frame is of this member, and was not sealed before.
+    fn has_sealed(&self, entry: &Entry) -> bool {
+        let is_before = entry.stamp.epoch == self.epoch && entry.stamp.counter < self.mark;
+        entry.origin == self.slot && !is_before
+    }
+}
+
 /// What a machine without the keys of a group knows of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StrangerGroup {
@@ -122,6 +141,8 @@ pub struct AgentCounters {
     pub no_member: u64,
     /// Refused: sealed in an epoch that is over, by a class that a removed member could write.
     pub stale_epoch: u64,
+    /// Refused: sealed by who is about to be removed, and not before.
+    pub leaving: u64,
     /// Refused: of a class below the floor of its type.
     pub below_floor: u64,
     /// Refused: a seal that does not open.
@@ -142,6 +163,7 @@ pub struct Agent {
     store: Store,
     policy: Policy,
     readers: BTreeMap<GroupTag, Reader>,
+    leaving: BTreeMap<GroupTag, Vec<Leaver>>,
     /// The members of groups whose keys are not here.
     strangers: BTreeMap<GroupTag, BTreeMap<Slot, PeerTag>>,
     peers: BTreeMap<Slot, Peer>,
@@ -169,6 +191,7 @@ impl Agent {
             store,
             policy: Policy::default(),
             readers: BTreeMap::new(),
+            leaving: BTreeMap::new(),
             strangers: BTreeMap::new(),
             peers: BTreeMap::new(),
             outbox: Outbox::new(message_bytes),
@@ -214,6 +237,15 @@ impl Agent {
         self.refused.clear();
         self.digest = None;
         Ok(())
+    }
+
+    /// Takes nothing new of these members of a group from now on, but what they have sealed before;
+    /// of others it takes what it has refused. What is held stays until the order comes that
+    /// removes them.
+    pub fn set_leaving(&mut self, group: GroupTag, leaving: Vec<Leaver>) {
+        self.leaving.insert(group, leaving);
+        self.refused.clear();
+        self.readers.values_mut().for_each(Reader::forget_refused);
     }
 
     /// Keeps a frame that was sealed on this machine, and hands it to all neighbours.

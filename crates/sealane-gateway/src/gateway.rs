@@ -7,6 +7,7 @@ use std::thread::JoinHandle;
 
 use parking_lot::Mutex;
 use sealane_frame::GroupTag;
+use sealane_mesh::KeptGroup;
 use sealane_message::DataType;
 use tokio::sync::{Notify, Semaphore};
 
@@ -14,6 +15,7 @@ use crate::GatewayError;
 use crate::down::{Causes, Down, DownCounts, PutDown, Readers};
 use crate::hub::HubAccess;
 use crate::intake::{Intake, Keeper};
+use crate::orders::{OrderReaders, PutOrders};
 use crate::queue::{Followed, Queue};
 use crate::status::GatewayStatus;
 use crate::stream::MeshStream;
@@ -47,6 +49,7 @@ pub struct Gateway {
     down_types: Vec<DataType>,
     down: Down,
     readers: Mutex<Readers>,
+    order_readers: Mutex<OrderReaders>,
     ends: Arc<AtomicBool>,
     keeper: Mutex<Option<JoinHandle<()>>>,
     uploader: tokio::task::JoinHandle<()>,
@@ -98,6 +101,7 @@ impl Gateway {
             down_types: settings.down.clone(),
             down,
             readers: Mutex::default(),
+            order_readers: Mutex::default(),
             ends,
             keeper: Mutex::new(Some(keeper)),
             uploader: tokio::spawn(uploader),
@@ -152,6 +156,12 @@ impl Gateway {
         self.readers.lock().read(&streams, &self.down);
     }
 
+    /// Brings the orders of these groups into the mesh from now on, and of no others. It is called
+    /// within a runtime of tokio.
+    pub fn serve_orders(&self, groups: &[KeptGroup], put: &PutOrders) {
+        self.order_readers.lock().read(groups, &self.down.hub, put);
+    }
+
     /// How it is now.
     pub fn status(&self) -> GatewayStatus {
         let told = self.told.lock();
@@ -167,6 +177,7 @@ impl Gateway {
             replayed: told.replayed,
             held: told.held.clone(),
             down: self.down.counts.status(&self.down.causes.lock()),
+            orders: self.order_readers.lock().status(),
         }
     }
 
@@ -174,6 +185,7 @@ impl Gateway {
     /// waits for the disk.
     pub fn stop(&self) {
         self.readers.lock().read(&[], &self.down);
+        self.order_readers.lock().stop();
         self.uploader.abort();
         self.ends.store(true, Ordering::Relaxed);
         if let Some(keeper) = self.keeper.lock().take() {

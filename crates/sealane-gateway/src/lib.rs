@@ -7,6 +7,7 @@
 //!            known frames passed over   fsynced              in order per origin
 //!
 //!  mesh ◄── put, at a bounded pace ◄─── readers of `mesh/TAG/TYPE` ◄─────── hub
+//!  mesh ◄── orders that are signed ◄─── readers of `groups/TAG` ◄────────── hub
 //! ```
 //!
 //! A [`Gateway`] takes sealed frames from a mesh and appends them, still sealed, to the streams
@@ -51,6 +52,7 @@ mod intake;
 mod known;
 pub mod limits;
 mod order;
+mod orders;
 mod queue;
 mod status;
 mod stream;
@@ -63,6 +65,7 @@ pub use gateway::{Gateway, GatewaySettings};
 pub use hub::HubAccess;
 pub use intake::{HeardStatus, Intake};
 pub use order::{Order, Turn};
+pub use orders::{OrdersStatus, PutOrders};
 pub use queue::{Followed, Loss, Lost, QueueStatus};
 pub use status::GatewayStatus;
 pub use stream::{MeshStream, Urgency};

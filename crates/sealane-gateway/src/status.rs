@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use crate::down::DownStatus;
 use crate::intake::HeardStatus;
+use crate::orders::OrdersStatus;
 use crate::queue::QueueStatus;
 use crate::upload::{HeldStream, HubState, HubStatus};
 
@@ -31,6 +32,8 @@ pub struct GatewayStatus {
     pub held: Vec<HeldStream>,
     /// What came from the hub.
     pub down: DownStatus,
+    /// What came of groups' orders.
+    pub orders: OrdersStatus,
 }
 
 impl GatewayStatus {
@@ -71,7 +74,7 @@ impl GatewayStatus {
             (
                 "sealane_gateway_followed_streams",
                 "Streams of the hub that are read.",
-                self.down.followed,
+                self.down.followed + self.orders.followed,
             ),
         ] {
             family(&mut text, name, help);
@@ -98,6 +101,12 @@ impl GatewayStatus {
                 "sealane_gateway_down_refused_total",
                 "Messages of the hub that are no frames of their stream.",
                 self.down.refused,
+            ),
+            ("sealane_gateway_orders_total", "Orders put into the mesh.", self.orders.given),
+            (
+                "sealane_gateway_orders_unsigned_total",
+                "Messages of control streams that their authority has not signed.",
+                self.orders.unsigned,
             ),
         ] {
             family(text, name, help);

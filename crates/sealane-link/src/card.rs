@@ -4,20 +4,31 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use sealane_frame::{GroupTag, PeerTag};
-use sealane_seal::{Epoch, Slot};
+use sealane_mesh::KeptGroup;
+use sealane_seal::{Epoch, GroupId, Slot};
 use serde::Deserialize;
 
 use crate::LinkError;
 use crate::limits::MAX_RELAY_CARD_BYTES;
 use crate::tag::{self, TagText};
 
-/// All that a relay may know of a group: its tag, its epoch, and the tags of its members by slot.
-/// It holds no secret and no name. It is text that people can read: `spec/link.md`, *Relay card*.
+/// All that a relay may know of a group: its tag, its epoch, who gives its orders, and the tags of
+/// its members by slot. It holds no secret and no name. It is text that people can read:
+/// `spec/link.md`, *Relay card*.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RelayCard {
     group: GroupTag,
     epoch: Epoch,
+    orders: Option<Orders>,
     members: BTreeMap<Slot, PeerTag>,
+}
+
+/// What tells the orders of a group's authority from all else.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Orders {
+    id: GroupId,
+    authority: [u8; 32],
+    count: u64,
 }
 
 /// The text, as TOML has it.
@@ -27,20 +38,32 @@ struct Text {
     version: u8,
     group: String,
     epoch: u64,
+    id: Option<String>,
+    authority: Option<String>,
+    orders: Option<u64>,
     #[serde(default)]
     members: BTreeMap<String, TagText>,
 }
 
-const VERSION: u8 = 1;
+/// A card without orders is of the version before.
+const VERSION: u8 = 2;
+const VERSION_WITHOUT_ORDERS: u8 = 1;
 
 impl RelayCard {
-    /// A card of a group.
+    /// A card of a group whose orders the relay does not keep.
     pub fn new(
         group: GroupTag,
         epoch: Epoch,
         members: impl IntoIterator<Item = (Slot, PeerTag)>,
     ) -> Self {
-        Self { group, epoch, members: members.into_iter().collect() }
+        Self { group, epoch, orders: None, members: members.into_iter().collect() }
+    }
+
+    /// The same card, by which the relay keeps the group's orders.
+    #[must_use]
+    pub fn with_orders(self, of: KeptGroup) -> Self {
+        let KeptGroup { id, authority, orders: count, .. } = of;
+        Self { orders: Some(Orders { id, authority, count }), ..self }
     }
 
     /// Reads a card.
@@ -54,9 +77,7 @@ impl RelayCard {
         }
         let text: Text =
             toml::from_str(text).map_err(|error| LinkError::Card(tag::said(text, &error)))?;
-        if text.version != VERSION {
-            return Err(LinkError::Card(format!("version {} is not {VERSION}", text.version)));
-        }
+        let orders = orders(&text)?;
         let group = GroupTag::from_hex(&text.group);
         let group = group.ok_or_else(|| LinkError::Card("the group's tag".to_owned()))?;
         let mut members = BTreeMap::new();
@@ -65,16 +86,22 @@ impl RelayCard {
             let slot = slot.and_then(Slot::new);
             members.insert(slot.ok_or_else(|| LinkError::Card(format!("slot `{number}`")))?, tag);
         }
-        Ok(Self { group, epoch: Epoch(text.epoch), members })
+        Ok(Self { group, epoch: Epoch(text.epoch), orders, members })
     }
 
     /// The card as text.
     pub fn to_text(&self) -> String {
+        let version = if self.orders.is_some() { VERSION } else { VERSION_WITHOUT_ORDERS };
         let mut text = format!(
             "# What a relay may know of a group: no secret, no name.\n\
-             version = {VERSION}\ngroup = \"{}\"\nepoch = {}\n\n[members]\n",
+             version = {version}\ngroup = \"{}\"\nepoch = {}\n",
             self.group, self.epoch.0
         );
+        if let Some(Orders { id, authority, count }) = &self.orders {
+            let (id, authority) = (tag::to_hex(&id.0), tag::to_hex(authority));
+            let _ = writeln!(text, "id = \"{id}\"\nauthority = \"{authority}\"\norders = {count}");
+        }
+        text.push_str("\n[members]\n");
         for (slot, tag) in &self.members {
             let _ = writeln!(text, "{} = \"{}\"", slot.number(), tag);
         }
@@ -91,6 +118,13 @@ impl RelayCard {
         self.epoch
     }
 
+    /// The group as a machine keeps its orders that is no member of it; none by a card of an
+    /// earlier version.
+    pub fn kept(&self) -> Option<KeptGroup> {
+        let Orders { id, authority, count: orders } = self.orders?;
+        Some(KeptGroup { tag: self.group, id, authority, orders, has_member: false })
+    }
+
     /// The tags of its members.
     pub fn members(&self) -> impl Iterator<Item = (Slot, PeerTag)> + '_ {
         self.members.iter().map(|(slot, tag)| (*slot, *tag))
@@ -99,6 +133,27 @@ impl RelayCard {
     /// The tag of a slot.
     pub fn tag(&self, slot: Slot) -> Option<PeerTag> {
         self.members.get(&slot).copied()
+    }
+}
+
+/// What a card says of orders: all of it or, in the version before, nothing.
+fn orders(text: &Text) -> Result<Option<Orders>, LinkError> {
+    let wrong = |what: String| Err(LinkError::Card(what));
+    let key = |name: &str, hex: &str| {
+        let key = tag::key_from_hex(hex);
+        key.ok_or_else(|| LinkError::Card(format!("{name}: it is no 64 hexadecimal digits")))
+    };
+    match (text.version, &text.id, &text.authority, text.orders) {
+        (VERSION_WITHOUT_ORDERS, None, None, None) => Ok(None),
+        (VERSION, Some(id), Some(authority), Some(count)) => {
+            let (id, authority) = (GroupId(key("id", id)?), key("authority", authority)?);
+            Ok(Some(Orders { id, authority, count }))
+        }
+        (VERSION_WITHOUT_ORDERS, ..) => {
+            wrong("version 1 has no `id`, no `authority` and no `orders`".to_owned())
+        }
+        (VERSION, ..) => wrong("version 2 has `id`, `authority` and `orders`".to_owned()),
+        (other, ..) => wrong(format!("version {other} is neither 1 nor {VERSION}")),
     }
 }
 
@@ -113,9 +168,50 @@ mod tests {
         RelayCard::new(GroupTag::from_bytes([0xab; 4]), Epoch(3), [0, 1, 9, 1023].map(member))
     }
 
+    fn card_with_orders() -> RelayCard {
+        card().with_orders(KeptGroup {
+            tag: GroupTag::from_bytes([0xab; 4]),
+            id: GroupId([0xc1; 32]),
+            authority: [0x0d; 32],
+            orders: 7,
+            has_member: true,
+        })
+    }
+
     #[test]
     fn a_card_reads_back() {
-        assert_eq!(RelayCard::parse(&card().to_text()).unwrap(), card());
+        for card in [card(), card_with_orders()] {
+            assert_eq!(RelayCard::parse(&card.to_text()).unwrap(), card);
+        }
+        let kept = card_with_orders().kept().unwrap();
+        assert_eq!((kept.tag, kept.orders, kept.has_member), (card().group(), 7, false));
+    }
+
+    #[test]
+    fn a_card_of_the_version_before_tells_of_no_orders() {
+        let text = card().to_text();
+        assert!(text.contains("version = 1\n"), "{text}");
+        assert_eq!(RelayCard::parse(&text).unwrap().kept(), None);
+    }
+
+    #[test]
+    fn a_card_tells_all_of_orders_or_nothing() {
+        let text = card_with_orders().to_text();
+        let key = "0d".repeat(32);
+        for (from, to, what) in [
+            ("version = 2", "version = 1", "version 1 has no"),
+            ("version = 2", "version = 3", "version 3 is neither"),
+            ("orders = 7\n", "", "version 2 has"),
+            ("orders = 7", "orders = -7", "line 7"),
+            (&format!("authority = \"{key}\"\n"), "", "version 2 has"),
+            (&key, &key[1..], "authority"),
+            (&key, &key.to_uppercase(), "authority"),
+            ("\"c1c1", "\"g1c1", "id"),
+        ] {
+            assert!(text.contains(from), "{from}");
+            let error = RelayCard::parse(&text.replacen(from, to, 1)).unwrap_err().to_string();
+            assert!(error.contains(what), "{what}: {error}");
+        }
     }
 
     #[test]

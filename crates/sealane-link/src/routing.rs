@@ -59,6 +59,8 @@ pub enum LocalInput {
     Data(Vec<u8>),
     /// The orders of a group are kept, and given to neighbours that lack them.
     Keep(KeptGroup),
+    /// The orders of a group are kept no longer.
+    Forget(GroupTag),
     /// A notice of a group whose orders are kept came by other ways: from a hub, or from its
     /// authority's key folder. To be handed over in the order of the stream `groups/TAG`.
     Notice {

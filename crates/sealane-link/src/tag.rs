@@ -26,6 +26,25 @@ pub(crate) fn from_hex(text: &str) -> Option<PeerTag> {
     is_address.then_some(PeerTag::from_bytes(bytes))
 }
 
+/// A key of 64 lower-case hexadecimal digits.
+pub(crate) fn key_from_hex(text: &str) -> Option<[u8; 32]> {
+    let digits: &[u8; 64] = text.as_bytes().try_into().ok()?;
+    let digit = |digit: u8| match digit {
+        b'0'..=b'9' => Some(digit - b'0'),
+        b'a'..=b'f' => Some(digit - b'a' + 10),
+        _ => None,
+    };
+    let mut key = [0; 32];
+    for (byte, [high, low]) in key.iter_mut().zip(digits.as_chunks::<2>().0) {
+        *byte = digit(*high)? << 4 | digit(*low)?;
+    }
+    Some(key)
+}
+
+pub(crate) fn to_hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// What TOML did not like of a text, and in which line.
 pub(crate) fn said(text: &str, error: &toml::de::Error) -> String {
     let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();

@@ -43,6 +43,8 @@ pub enum Input<'a> {
     /// the mesh's own group are without being told. Told again with more orders, those are not
     /// lacking any more.
     Keep(KeptGroup),
+    /// The orders of a group are kept no longer.
+    Forget(GroupTag),
     /// A notice of a group whose orders are kept came by other ways: a hub, a file, or the
     /// authority that lives here.
     Notice {

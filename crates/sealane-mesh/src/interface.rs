@@ -171,6 +171,12 @@ impl Interface {
         }
     }
 
+    /// When something is to be told or asked next.
+    pub(crate) fn due(&self) -> Time {
+        let others = [self.announce_at, self.routes_at, self.ask_at, self.wanted_parts.due()];
+        others.into_iter().flatten().fold(self.hello_at, Time::min)
+    }
+
     /// Sets how often hellos are sent where so many neighbours are in reach, and so many routes are
     /// told with every eighth hello: what all neighbours say takes a part of the channel. Where
     /// that is busy all the same, hellos come less often.

@@ -165,10 +165,11 @@ impl Provision {
         Ok(notice)
     }
 
-    /// The group, as others keep its orders.
+    /// The group, as machines keep its orders that are no members.
     pub fn kept(&self, orders: u64) -> Option<crate::KeptGroup> {
         let authority = self.members.first()?.term.verifying_key;
-        Some(crate::KeptGroup { tag: self.tag, id: self.group.id(), authority, orders })
+        let (tag, id) = (self.tag, self.group.id());
+        Some(crate::KeptGroup { tag, id, authority, orders, has_member: false })
     }
 
     /// The address of a member; of a slot that nobody has, nobody's.

@@ -42,6 +42,7 @@
 
 mod budget;
 mod bytes;
+mod candidates;
 mod config;
 mod error;
 mod exchange;
@@ -51,6 +52,7 @@ mod hop;
 mod interface;
 mod keys;
 pub mod limits;
+mod links;
 mod mesh;
 mod messages;
 mod neighbour;
@@ -60,9 +62,11 @@ mod parts;
 mod random;
 mod reports;
 mod routes;
+mod slots;
 mod table;
 mod time;
 mod voice;
+mod ways;
 
 pub use budget::Urgency;
 pub use config::{Address, Config, InterfaceId, Medium, Role};
@@ -81,7 +85,7 @@ pub use messages::{
     Advertised, MessageType, Missing, Probe, Report, Request, RouteMessage, Trace, TraceHop,
     TraceWay,
 };
-pub use notice::{KeptGroup, REMOVAL_NOTICE_BYTES};
+pub use notice::{KeptGroup, REMOVAL_NOTICE_BYTES, Told, is_heartbeat};
 pub use orders::{Asked, Held, HeldOf, PIECE_BYTES, Pieces, RemovalMessage};
 pub use table::{Hop, Route, Table};
 pub use time::{Span, Time};

@@ -63,12 +63,16 @@ sealane_message::limits! {
     /// How long a frame to everybody waits for air time. Then it is dropped; an urgent one twelve
     /// times as long.
     MAX_FLOOD_WAIT_MS: u64 = 5000, "milliseconds";
-    /// Groups whose orders a machine keeps. A further one is refused.
-    MAX_KEPT_GROUPS: usize = 16, "groups";
+    /// Groups whose orders a machine keeps: those of 16 relay cards, and the mesh's own. A further
+    /// one is refused.
+    MAX_KEPT_GROUPS: usize = 17, "groups";
     /// Orders of one group that a machine keeps for others. The oldest leave.
     MAX_KEPT_ORDERS: usize = 64, "orders";
     /// Bytes of them. The oldest leave.
     MAX_KEPT_ORDER_BYTES: usize = 1 << 17, "bytes";
+    /// Bytes of the orders of all groups that a machine keeps. The oldest of the group that has the
+    /// most leave.
+    MAX_KEPT_ORDER_BYTES_TOTAL: usize = 1 << 20, "bytes";
     /// Orders of one group that came before others that they follow.
     MAX_EARLY_ORDERS: usize = 8, "orders";
     /// Notices of removal of one group that a machine keeps. Those of the oldest orders leave.

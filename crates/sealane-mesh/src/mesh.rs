@@ -1,6 +1,6 @@
 //! The machine itself: what it holds, and the order in which it works.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use sealane_frame::PeerTag;
@@ -10,12 +10,15 @@ use crate::budget::Budget;
 use crate::floods::Floods;
 use crate::interface::{Interface, Numbers, Whole};
 use crate::limits::MAX_MESH_INTERFACES;
+use crate::links::Links;
 use crate::messages::Request;
 use crate::neighbour::{LinkId, Neighbour};
 use crate::random::Random;
 use crate::reports::Reports;
 use crate::routes::{Routes, Way};
+use crate::slots::Slots;
 use crate::voice::Voice;
+use crate::ways::{NextHops, Ways};
 use crate::{
     Config, Counters, Event, Input, InterfaceId, Keys, Medium, MeshError, NeighbourStatus, Output,
     Rekeyed, Role, Sources, Span, Table, Time, Urgency, WayStatus,
@@ -47,7 +50,7 @@ pub struct Mesh {
     numbers: BTreeMap<InterfaceId, Numbers>,
     /// The air time of interfaces that are gone: one that comes back has no more than before.
     budgets: BTreeMap<InterfaceId, Budget>,
-    neighbours: BTreeMap<LinkId, Neighbour>,
+    neighbours: Links<Neighbour>,
     routes: Routes,
     own_sequence: u16,
     own_raised: Time,
@@ -66,9 +69,11 @@ pub struct Mesh {
     /// Ways have to be chosen anew.
     is_stale: bool,
     /// Or ways to these machines alone.
-    stale: BTreeSet<Slot>,
+    stale: Slots,
+    /// The ways by neighbours when ways to all machines were chosen last.
+    ways: Ways,
     /// The next hops in use.
-    used: BTreeSet<LinkId>,
+    used: NextHops,
     /// Members, or what is told of them beside their distance, have changed.
     is_renamed: bool,
     /// Nothing is to be done about a neighbour before.
@@ -114,7 +119,7 @@ impl Mesh {
             interfaces: BTreeMap::new(),
             numbers: BTreeMap::new(),
             budgets: BTreeMap::new(),
-            neighbours: BTreeMap::new(),
+            neighbours: Links::default(),
             routes: Routes::default(),
             own_sequence,
             own_raised: start,
@@ -125,8 +130,9 @@ impl Mesh {
             sources: None,
             report_at: is_gateway.then_some(start + Span::seconds(1)),
             is_stale: false,
-            stale: BTreeSet::new(),
-            used: BTreeSet::new(),
+            stale: Slots::default(),
+            ways: Ways::default(),
+            used: NextHops::default(),
             is_renamed: true,
             neighbours_at: start,
             table: Arc::default(),
@@ -150,6 +156,7 @@ impl Mesh {
             Input::Heard { interface, from, unit } => self.heard(interface, from, unit),
             Input::Data { frame } => self.originate(frame),
             Input::Keep(group) => self.keep_orders(group),
+            Input::Forget(group) => self.forget_orders(group),
             Input::Notice { group, notice } => {
                 // It is counted where it is refused.
                 let _ = self.take_notice(group, notice);
@@ -179,15 +186,10 @@ impl Mesh {
 
     /// When [`Input::Tick`] is due. Later is allowed, and earlier does no harm.
     pub fn next_wake(&self) -> Option<Time> {
-        let ticks = self.interfaces.values().flat_map(|interface| {
-            let parts = interface.wanted_parts.due();
-            let hello = Some(interface.hello_at);
-            let asks = [interface.ask_at, parts];
-            [hello, interface.announce_at, interface.routes_at].into_iter().chain(asks).flatten()
-        });
+        let ticks = self.interfaces.values().map(Interface::due);
         let neighbours = (!self.neighbours.is_empty()).then_some(self.neighbours_at);
         let report = self.report_at.filter(|_| !self.interfaces.is_empty());
-        let asks = self.remembered_until().filter(|_| !self.has_asked);
+        let asks = if self.has_asked { None } else { self.remembered_until() };
         let others = [neighbours, self.floods.due(), report, asks, self.raise_at()];
         let others = others.into_iter().chain([self.orders.wake()]);
         let all = ticks.chain(others.flatten());
@@ -372,8 +374,11 @@ impl Mesh {
     }
 
     /// What a choice of ways has to know of a neighbour.
-    fn way(neighbours: &BTreeMap<LinkId, Neighbour>, now: Time, id: LinkId) -> Option<Way> {
-        let neighbour = neighbours.get(&id)?;
+    fn way(neighbours: &Links<Neighbour>, now: Time, id: LinkId) -> Option<Way> {
+        Self::way_by(neighbours.get(&id)?, now)
+    }
+
+    fn way_by(neighbour: &Neighbour, now: Time) -> Option<Way> {
         let cost = neighbour.cost()?;
         let patience = neighbour.interval.times(PATIENCE);
         let (blame, is_anew) = (neighbour.blame_at(now), neighbour.is_blamed_anew(now));

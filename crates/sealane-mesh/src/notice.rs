@@ -23,6 +23,9 @@ pub struct KeptGroup {
     /// From which order on they are kept: how many the machine's member of the group has obeyed, or
     /// how many were given when a relay was told of the group.
     pub orders: u64,
+    /// A member of the group on this machine obeys them, so that none may be missing between them.
+    /// A machine without one may begin later, where nobody holds the first ones any more.
+    pub has_member: bool,
 }
 
 impl fmt::Debug for KeptGroup {
@@ -33,7 +36,7 @@ impl fmt::Debug for KeptGroup {
 
 /// What a notice says of itself, once the authority's signature verifies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Told {
+pub enum Told {
     /// An order, or one that does not begin anew.
     Order {
         /// Its number.
@@ -52,6 +55,7 @@ pub(crate) enum Told {
 
 const ORDER: u8 = 1;
 const RENEWAL: u8 = 2;
+const HEARTBEAT: u8 = 3;
 const REMOVAL: u8 = 4;
 const ORDER_LABEL: &[u8] = b"Sealane 1.0 order ";
 const RENEWAL_LABEL: &[u8] = b"Sealane 1.0 renewal ";
@@ -65,9 +69,25 @@ const LATTICE_SIGNATURE_BYTES: usize = 3309;
 /// Bytes of a notice of removal.
 pub const REMOVAL_NOTICE_BYTES: usize = 1 + 8 + 8 + 2 + 8 + SIGNATURE_BYTES;
 
+/// Whether a message of a group's control stream is a heartbeat, which is no order.
+pub fn is_heartbeat(notice: &[u8]) -> bool {
+    notice.first() == Some(&HEARTBEAT)
+}
+
 impl KeptGroup {
+    /// Whether both are of one group and one authority.
+    pub fn is_same_group(&self, other: &Self) -> bool {
+        (self.tag, self.id, self.authority) == (other.tag, other.id, other.authority)
+    }
+
     /// What a notice says of itself, if the authority has signed it.
-    pub(crate) fn verify(&self, notice: &[u8]) -> Result<Told, MeshError> {
+    ///
+    /// # Errors
+    ///
+    /// [`MeshError::TooLong`], [`MeshError::Truncated`], [`MeshError::Range`],
+    /// [`MeshError::NotOurs`] for the renewal of another group, and what the seal says of the
+    /// signature.
+    pub fn verify(&self, notice: &[u8]) -> Result<Told, MeshError> {
         if notice.len() > MAX_NOTICE_BYTES {
             return Err(MeshError::TooLong);
         }

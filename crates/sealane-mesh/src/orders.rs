@@ -8,4 +8,4 @@ mod pace;
 pub(crate) use collect::Collections;
 pub(crate) use keep::Keeper;
 pub use messages::{Asked, Held, HeldOf, PIECE_BYTES, Pieces, RemovalMessage};
-pub(crate) use pace::{Ask, Behind, Give, Giver, Giving, Repeat, Trickle};
+pub(crate) use pace::{Ask, Behind, Give, Giver, Giving, Range, Repeat, Trickle};

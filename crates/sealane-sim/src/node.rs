@@ -162,6 +162,11 @@ impl Program {
         }
     }
 
+    /// Whether it takes no notice of what its machine hears.
+    pub(crate) fn is_deaf(&self) -> bool {
+        matches!(self, Program::Beacon(_))
+    }
+
     /// When it is to be given a tick.
     #[inline]
     pub(crate) fn next_wake(&self) -> Option<Time> {

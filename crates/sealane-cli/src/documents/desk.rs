@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use sealane::{Codec, Value};
 use sealane_codec::document::{decode, to_value};
-use sealane_document::agent::{Audience, Duty, GroupKeys, Neighbour};
+use sealane_document::agent::{Audience, Duty, GroupKeys, Leaver, Neighbour};
 use sealane_document::{Agent, Cursor, Entry, stream_name};
 use sealane_frame::{FrameBuf, GroupTag};
 use sealane_group::{EpochSource, Member, Sender};
@@ -36,6 +36,7 @@ pub(super) struct Own {
     tag: GroupTag,
     slot: Slot,
     orders: Option<u64>,
+    leaving: Vec<Leaver>,
     policy: Policy,
 }
 
@@ -44,7 +45,8 @@ impl Own {
         let (sender, keys) = (member.sender()?, member.mesh_keys()?);
         let (group, tag, slot) = (keys.group, keys.tag, keys.slot);
         let policy = Policy::default();
-        Ok(Own { member, sender, group, tag, slot, orders: None, policy })
+        let (orders, leaving) = (None, vec![]);
+        Ok(Own { member, sender, group, tag, slot, orders, leaving, policy })
     }
 }
 
@@ -127,6 +129,14 @@ impl Desk {
     pub(super) fn follow(&mut self) -> Result<(), Failure> {
         let Some(own) = &mut self.own else { return Ok(()) };
         own.member.reload()?;
+        let leaving = own.member.leaving().iter().map(|one| one.removal);
+        let leaving: Vec<_> = leaving
+            .map(|one| Leaver { slot: one.slot, epoch: one.epoch, mark: one.mark })
+            .collect();
+        if own.leaving != leaving {
+            self.agent.set_leaving(own.tag, leaving.clone());
+            own.leaving = leaving;
+        }
         if own.orders == Some(own.member.orders()) {
             return Ok(());
         }

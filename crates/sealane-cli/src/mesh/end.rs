@@ -38,6 +38,8 @@ pub(super) struct End {
     /// Why nothing may be sealed at present.
     unsealed: Mutex<Option<String>>,
     is_asked: AtomicBool,
+    /// The group may have changed just now.
+    is_hasty: AtomicBool,
     has_newcomer: AtomicBool,
     /// Somebody has deleted the interface.
     is_gone: AtomicBool,
@@ -67,6 +69,7 @@ impl End {
             reading: Mutex::new(Reading { reader, behind, bundle, starts: HashMap::new() }),
             unsealed: Mutex::new(None),
             is_asked: AtomicBool::new(false),
+            is_hasty: AtomicBool::new(false),
             has_newcomer: AtomicBool::new(false),
             is_gone: AtomicBool::new(false),
             ends: AtomicBool::new(false),
@@ -101,6 +104,11 @@ impl End {
     /// Whether somebody has deleted the interface.
     pub(super) fn is_gone(&self) -> bool {
         self.is_gone.load(Ordering::Relaxed)
+    }
+
+    /// Has it look at once what has changed in its group.
+    pub(super) fn hasten(&self) {
+        self.is_hasty.store(true, Ordering::Relaxed);
     }
 
     pub(super) fn stop(&self) {
@@ -156,6 +164,8 @@ impl End {
             let beats = now >= next_beat;
             if beats {
                 next_beat = now + BEAT;
+            }
+            if beats | self.is_hasty.swap(false, Ordering::Relaxed) {
                 let before = std::mem::replace(&mut state, self.follow(&mut sender));
                 tell_change(&before, &state);
                 *self.unsealed.lock() = state.as_ref().err().map(ToString::to_string);

@@ -246,7 +246,8 @@ fn way_to_hub(of: &Value) -> String {
     }
     let (stored, replayed) = (number(of, &["stored"]), number(of, &["replayed"]));
     text += &format!("stored      {stored}, known to the hub already {replayed}\n");
-    text += &format!("from hub    {}\n", number(of, &["down", "put"]));
+    let (down, orders) = (number(of, &["down", "put"]), number(of, &["orders", "given"]));
+    text += &format!("from hub    {down}, orders {orders}\n");
     for lost in find(of, &["queue"]).map_or(&[][..], |queue| all(queue, "lost")) {
         let of = |name: &str| said(lost, &[name]);
         text += &format!("lost        {} ({}, {})\n", of("frames"), of("reason"), of("urgency"));

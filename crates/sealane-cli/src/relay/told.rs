@@ -180,6 +180,9 @@ fn gateway(of: &GatewayStatus) -> Value {
     };
     let held = of.held.iter().map(|held| refused(&held.stream, &held.cause));
     let causes = of.down.causes.iter().map(|(stream, cause)| refused(stream, cause));
+    let of_orders = of.orders.causes.iter().map(|(group, cause)| {
+        map(vec![("stream", format!("groups/{group}").into()), ("cause", cause.as_str().into())])
+    });
     map(vec![
         ("hub", map(hub)),
         ("queue", map(queue)),
@@ -195,7 +198,16 @@ fn gateway(of: &GatewayStatus) -> Value {
                 ("known", of.down.known.into()),
                 ("refused", of.down.refused.into()),
                 ("followed", of.down.followed.into()),
-                ("waiting", Value::Array(causes.collect())),
+                ("waiting", Value::Array(causes.chain(of_orders).collect())),
+            ]),
+        ),
+        (
+            "orders",
+            map(vec![
+                ("given", of.orders.given.into()),
+                ("passed", of.orders.passed.into()),
+                ("unsigned", of.orders.unsigned.into()),
+                ("followed", of.orders.followed.into()),
             ]),
         ),
     ])

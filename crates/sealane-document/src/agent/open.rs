@@ -31,6 +31,7 @@ pub(super) enum Refusal {
     UnknownEpoch,
     NoMember,
     StaleEpoch,
+    Leaving,
     BelowFloor,
     Forged,
     NoDocument,
@@ -46,6 +47,10 @@ impl Reader {
         let opener = opener(keys.group, keys.epochs, &keys.terms)?;
         let (group, own, terms) = (keys.group, keys.own, keys.terms);
         Ok(Self { group, own, opener, newest, terms, refused: BTreeSet::new() })
+    }
+
+    pub(super) fn forget_refused(&mut self) {
+        self.refused.clear();
     }
 
     pub(super) fn newest(&self) -> Epoch {
@@ -138,6 +143,9 @@ impl Agent {
         }
         let reader = self.readers.get_mut(&group).ok_or(Refusal::StrangeGroup)?;
         reader.check(&entry, class)?;
+        if self.leaving.get(&group).into_iter().flatten().any(|one| one.has_sealed(&entry)) {
+            return Err(Refusal::Leaving);
+        }
         let admitted = self.policy.admits(entry.data_type, class, &reader.group);
         admitted.map_err(|_| Refusal::BelowFloor)?;
         self.counters.opened += 1;
@@ -177,6 +185,7 @@ impl Agent {
             Refusal::UnknownEpoch => &mut counters.unknown_epoch,
             Refusal::NoMember => &mut counters.no_member,
             Refusal::StaleEpoch => &mut counters.stale_epoch,
+            Refusal::Leaving => &mut counters.leaving,
             Refusal::BelowFloor => &mut counters.below_floor,
             Refusal::Forged => &mut counters.forged,
             Refusal::NoDocument => &mut counters.no_document,

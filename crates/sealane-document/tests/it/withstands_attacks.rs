@@ -1,6 +1,6 @@
 //! Whoever attacks, nothing is accepted, and each attack is counted by its name.
 
-use sealane_document::agent::{AgentCounters, Duty, Neighbour};
+use sealane_document::agent::{AgentCounters, Duty, Leaver, Neighbour};
 use sealane_document::{Agent, Cursor, Keeper, Quota, Store, Taken};
 use sealane_frame::{FrameBuf, HeaderFields, seal_frame};
 use sealane_seal::{Binding, Class, Epoch, Sealer, Slot};
@@ -94,6 +94,26 @@ fn an_epoch_that_is_over_is_not_written_in() {
     // What is signed nobody else could have written.
     let signed = seal(&mut victim.sealer(3, 0), 3, 7, &[0; 14]);
     assert_eq!(victim.hear(&[&signed]), 1);
+}
+
+#[test]
+fn who_is_about_to_be_removed_is_not_heard_but_for_what_was_sealed_before() {
+    let mut victim = Victim::new();
+    let (mut thief, mut other) = (victim.sealer(3, 0), victim.sealer(4, 0));
+    let frames: Vec<_> = (0..4).map(|_| seal(&mut thief, 3, 72, BODY)).collect();
+    assert_eq!(victim.hear(&[&frames[0]]), 1);
+    let leaver = Leaver { slot: Slot::new(3).unwrap(), epoch: Epoch(0), mark: 2 };
+    victim.agent.set_leaving(GROUP, vec![leaver]);
+    assert_eq!(victim.hear(&[&frames[1], &frames[2]]), 1, "one was sealed before");
+    assert_eq!((victim.counters().leaving, victim.counters().opened), (1, 2));
+    assert_eq!(victim.hear(&[&seal(&mut other, 4, 72, BODY)]), 1, "of others all is taken");
+    // A later re-key in which it stays: it is heard again.
+    victim.agent.set_leaving(GROUP, vec![]);
+    assert_eq!(victim.hear(&[&frames[2]]), 1);
+    // The notice counts also where it came before the keys did.
+    victim.agent.set_leaving(GROUP, vec![leaver]);
+    victim.agent.set_group(victim.team.keys(0, Epoch(0))).unwrap();
+    assert_eq!(victim.hear(&[&frames[3]]), 0);
 }
 
 #[test]

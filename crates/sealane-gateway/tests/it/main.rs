@@ -2,6 +2,7 @@
 
 mod a_gateway_gone_bad;
 mod brings_frames_down;
+mod brings_orders_down;
 mod keeps_order_and_stores_once;
 mod meets_what_stands_before_a_hub;
 mod names_what_stands_in_its_way;

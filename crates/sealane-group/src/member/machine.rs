@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sealane_mesh::{Keys, Rekeyed};
+use sealane_mesh::{KeptGroup, Keys, Rekeyed};
 use sealane_seal::{SenderContext, SigningKey};
 
 use super::Member;
@@ -51,6 +51,13 @@ impl Member {
             orders: self.state.orders,
             signing: self.mesh_signing()?,
         })
+    }
+
+    /// The group as a machine of a mesh keeps its orders for this member, and for neighbours.
+    pub fn kept_group(&self) -> KeptGroup {
+        let (tag, id) = (self.state.tag(), self.state.id());
+        let authority = self.state.charter.authority.curve;
+        KeptGroup { tag, id, authority, orders: self.state.orders, has_member: true }
     }
 
     /// All members of now and before, as machines of a mesh.

@@ -168,6 +168,7 @@ impl Driver {
             Task::Went { leg, frames } => self.mesh.take(now, Input::Went { leg, frames }),
             Task::Local(LocalInput::Data(frame)) => self.originate(&frame),
             Task::Local(LocalInput::Keep(group)) => self.mesh.take(now, Input::Keep(group)),
+            Task::Local(LocalInput::Forget(group)) => self.mesh.take(now, Input::Forget(group)),
             Task::Local(LocalInput::Notice { group, notice }) => {
                 self.mesh.take(now, Input::Notice { group, notice: &notice });
             }

@@ -1,6 +1,6 @@
 //! Orders of groups: told of, asked for and given between neighbours, and kept for those who come.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use sealane_frame::GroupTag;
@@ -13,84 +13,25 @@ use crate::messages::MessageType;
 use crate::neighbour::LinkId;
 use crate::notice::Told;
 use crate::orders::{
-    Ask, Asked, Behind, Collections, Give, Giver, Giving, Held, HeldOf, Keeper, PIECE_BYTES,
-    Pieces, RemovalMessage, Repeat, Trickle,
+    Ask, Asked, Behind, Give, Giver, Held, HeldOf, Keeper, PIECE_BYTES, Pieces, Range,
+    RemovalMessage, Repeat, Trickle,
 };
 use crate::voice::{Leaves, Said};
-use crate::{Event, InterfaceId, KeptGroup, MeshError, Output, Span, Time, To, Urgency};
+use crate::{Event, InterfaceId, KeptGroup, MeshError, Output, Span, To, Urgency};
 
-/// All that a machine knows of orders.
-#[derive(Debug, Default)]
-pub(crate) struct Orders {
-    groups: BTreeMap<GroupTag, Keeper>,
-    collections: Collections,
-    trickles: BTreeMap<InterfaceId, Trickle>,
-    asks: BTreeMap<GroupTag, Ask>,
-    giving: BTreeMap<InterfaceId, Giving>,
-    repeats: Vec<Repeat>,
-    behind: BTreeMap<LinkId, Behind>,
-    /// When the machine announced itself last in an earlier epoch.
-    announced: BTreeMap<(InterfaceId, Epoch), Time>,
-}
+mod state;
 
-impl Orders {
-    /// When something is to be done.
-    pub(super) fn wake(&self) -> Option<Time> {
-        let is_silent = self.is_silent();
-        let trickles = self.trickles.values().filter(|_| !is_silent).map(Trickle::due);
-        let asks = self.asks.values().map(|ask| ask.at);
-        let giving = self.giving.values().filter_map(Giving::due);
-        let repeats = self.repeats.iter().map(|one| one.at);
-        trickles.chain(asks).chain(giving).chain(repeats).min()
-    }
-
-    /// Whether there is nothing to tell of.
-    fn is_silent(&self) -> bool {
-        self.groups.values().all(Keeper::is_silent)
-    }
-
-    fn held(&self) -> Held {
-        let told = self.groups.values().filter(|one| !one.is_silent());
-        Held { groups: told.map(Keeper::held).collect() }
-    }
-
-    /// Whether a neighbour lacks what is lacking here, of the same groups.
-    fn is_same(&self, held: &Held) -> bool {
-        let essence = |held: &Held| -> BTreeSet<_> {
-            held.groups.iter().map(|one| (one.group, one.wants, one.removals)).collect()
-        };
-        essence(held) == essence(&self.held())
-    }
-
-    pub(super) fn is_bounded(&self) -> bool {
-        self.groups.len() <= MAX_KEPT_GROUPS
-            && self.groups.values().all(Keeper::is_bounded)
-            && self.collections.is_bounded()
-            && self.behind.len() <= MAX_MESH_NEIGHBOURS
-    }
-
-    /// Forgets what it was to do on an interface.
-    pub(super) fn down(&mut self, id: InterfaceId) {
-        self.trickles.remove(&id);
-        self.giving.remove(&id);
-        self.repeats.retain(|one| one.interface != id);
-        self.behind.retain(|link, _| link.interface != id);
-        self.announced.retain(|(interface, _), _| *interface != id);
-    }
-
-    /// The epochs of those who are behind there, each once.
-    fn epochs_behind(&self, id: InterfaceId) -> BTreeSet<Epoch> {
-        let here = self.behind.iter().filter(|(link, _)| link.interface == id);
-        here.map(|(_, behind)| behind.epoch).collect()
-    }
-}
+pub(super) use state::Orders;
 
 impl Mesh {
     /// Keeps a group's orders.
     pub(super) fn keep_orders(&mut self, of: KeptGroup) {
         if let Some(keeper) = self.orders.groups.get_mut(&of.tag) {
-            let turned = keeper.go_on(of.orders);
-            return self.turned(of.tag, turned);
+            if keeper.of.is_same_group(&of) {
+                let turned = keeper.go_on(of.orders);
+                return self.turned(of.tag, turned);
+            }
+            self.orders.forget(of.tag);
         }
         if self.orders.groups.len() == MAX_KEPT_GROUPS {
             self.counters.no_room += 1;
@@ -98,6 +39,13 @@ impl Mesh {
         }
         self.orders.groups.insert(of.tag, Keeper::new(of));
         self.tell_orders_soon();
+    }
+
+    /// Keeps a group's orders no longer, unless it is the mesh's own.
+    pub(super) fn forget_orders(&mut self, group: GroupTag) {
+        if group != self.voice.group() {
+            self.orders.forget(group);
+        }
     }
 
     /// The machine's own member has obeyed so many orders of the mesh's group.
@@ -124,20 +72,27 @@ impl Mesh {
             return Ok(());
         }
         let told = keeper.of.verify(notice).inspect_err(|_| self.counters.unsigned += 1)?;
+        let first = keeper.held().first;
         let turned = keeper.take(told, notice.into());
+        let is_lower = keeper.held().first < first;
         if let Told::Removal { order, slot } = told
             && !turned.is_empty()
         {
             self.removal_came(group, Leaves { slot, order });
         }
         self.turned(group, turned);
+        if is_lower {
+            // Who lacks it is to know that it is here.
+            self.tell_orders_soon();
+        }
         Ok(())
     }
 
     /// Gives the member here what its turn is, and tells the neighbours.
     fn turned(&mut self, group: GroupTag, turned: Vec<Arc<[u8]>>) {
+        self.orders.bound();
         let Some(keeper) = self.orders.groups.get(&group) else { return };
-        self.orders.collections.forget(group, keeper.wants());
+        self.orders.collections.forget(group, keeper.least());
         if turned.is_empty() {
             return;
         }
@@ -257,15 +212,17 @@ impl Mesh {
     /// Compares what a neighbour holds of a group. Whether one of the two can give the other
     /// something.
     fn hear_held_of(&mut self, link: LinkId, told: HeldOf) -> bool {
-        let Some(keeper) = self.orders.groups.get(&told.group) else { return false };
-        let wants = keeper.wants();
+        let Some(keeper) = self.orders.groups.get_mut(&told.group) else { return false };
+        let holds = Range { first: told.first, wants: told.wants };
+        let givers = keeper.note(Giver { link, holds });
+        let takes = givers.iter().any(|giver| giver.link == link);
         let is_shown = keeper.hash_of_removals(told.wants) == told.removals;
         let known: Vec<_> = keeper.removals(told.wants).map(|(which, _)| *which).collect();
-        let (gives, takes) = (keeper.order(told.wants).is_some(), told.wants > wants);
-        if takes {
+        let gives = keeper.order(told.wants).is_some();
+        if !givers.is_empty() {
             let soon = self.soon(link.interface, 8);
             let ask = self.orders.asks.entry(told.group).or_insert_with(|| Ask::new(soon));
-            ask.note(Giver { link, wants: told.wants });
+            givers.into_iter().for_each(|giver| ask.note(giver));
         }
         for which in known {
             if !is_shown {
@@ -331,7 +288,7 @@ impl Mesh {
 
     fn hear_pieces(&mut self, link: LinkId, told: &Pieces) {
         let Some(keeper) = self.orders.groups.get(&told.group) else { return };
-        if told.number < keeper.wants() {
+        if told.number < keeper.wants() && Some(told.number) != keeper.below() {
             return;
         }
         let added = self.orders.collections.add(link.slot, told);
@@ -357,11 +314,15 @@ impl Mesh {
     /// Does what is due.
     pub(super) fn tick_orders(&mut self) {
         let now = self.now;
-        self.orders.behind.retain(|_, behind| behind.until > now);
-        for id in self.interfaces.keys().copied().collect::<Vec<_>>() {
+        if !self.orders.behind.is_empty() {
+            self.orders.behind.retain(|_, behind| behind.until > now);
+        }
+        let mut at = 0;
+        while let Some(id) = self.interfaces.keys().nth(at).copied() {
             if self.orders.is_silent() {
                 break;
             }
+            at += 1;
             let chance = Span(self.random.word() >> 1);
             if !self.orders.trickles.contains_key(&id) {
                 self.hasten_held(id);
@@ -428,14 +389,15 @@ impl Mesh {
 
     /// Asks a neighbour for the order that is lacking.
     fn ask_order(&mut self, group: GroupTag) {
-        let Some(keeper) = self.orders.groups.get(&group) else { return };
-        let wants = keeper.wants();
-        let whom = self.orders.asks.get_mut(&group).and_then(|ask| ask.whom(wants));
-        let Some(link) = whom.filter(|link| self.interfaces.contains_key(&link.interface)) else {
+        let Some(keeper) = self.orders.groups.get_mut(&group) else { return };
+        let whom = self.orders.asks.get_mut(&group).and_then(|ask| ask.whom(keeper));
+        let whom = whom.filter(|(link, _)| self.interfaces.contains_key(&link.interface));
+        let Some((link, wanted)) = whom else {
             self.orders.asks.remove(&group);
             return;
         };
-        let lack = self.orders.collections.lack(link.slot, group, wants);
+        keeper.asked(wanted);
+        let lack = self.orders.collections.lack(link.slot, group, wanted);
         let (number, first, pieces) = (lack.number, lack.first, lack.pieces);
         let asked = Asked { to: link.slot, group, number, first, pieces };
         let body = asked.to_bytes();

@@ -1,12 +1,14 @@
 //! The orders of one group that a machine holds.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use sealane_seal::Slot;
 
-use super::HeldOf;
-use crate::limits::{MAX_EARLY_ORDERS, MAX_KEPT_ORDER_BYTES, MAX_KEPT_ORDERS, MAX_KEPT_REMOVALS};
+use super::{Giver, HeldOf, Range};
+use crate::limits::{
+    MAX_EARLY_ORDERS, MAX_KEPT_ORDER_BYTES, MAX_KEPT_ORDERS, MAX_KEPT_REMOVALS, MAX_ORDER_GIVERS,
+};
 use crate::notice::{KeptGroup, Told};
 
 /// An order that the authority has signed.
@@ -31,6 +33,14 @@ pub(crate) struct Keeper {
     early: BTreeMap<u64, Kept>,
     /// By order and slot.
     removals: BTreeMap<(u64, Slot), Arc<[u8]>>,
+    /// What neighbours have told last.
+    holders: VecDeque<Giver>,
+    /// The lowest order that a neighbour lacks.
+    needed: Option<u64>,
+    /// A later order that was asked for, since nobody holds the one that is lacking.
+    later: Option<u64>,
+    /// An order had to leave, or found no room: earlier ones would not stay either.
+    is_full: bool,
 }
 
 impl Keeper {
@@ -43,7 +53,64 @@ impl Keeper {
             bytes: 0,
             early: BTreeMap::new(),
             removals: BTreeMap::new(),
+            holders: VecDeque::new(),
+            needed: None,
+            later: None,
+            is_full: false,
         }
+    }
+
+    /// What a neighbour can be asked for that says what it holds: the order that is lacking; or the
+    /// one before all that are held, where somebody else lacks it. Where no member waits for those
+    /// between, a later one will do.
+    pub(crate) fn lacks_of(&self, held: Range) -> Option<u64> {
+        let is_ahead = held.wants > self.wants;
+        let next = match is_ahead {
+            true if held.first <= self.wants => Some(self.wants),
+            true if !self.of.has_member => Some(held.first),
+            _ => None,
+        };
+        next.or_else(|| self.below().filter(|below| held.has(*below)))
+    }
+
+    /// Notes what a neighbour holds and lacks. Gives who can be asked for something now: that one,
+    /// and others where it is the first that lacks what they hold.
+    pub(crate) fn note(&mut self, holder: Giver) -> Vec<Giver> {
+        let wants = holder.holds.wants;
+        self.holders.retain(|known| known.link != holder.link);
+        if self.holders.len() == MAX_ORDER_GIVERS {
+            self.holders.pop_front();
+        }
+        self.holders.push_back(holder);
+        let was_needed = self.below().is_some();
+        if wants < self.first {
+            self.needed = Some(self.needed.map_or(wants, |needed| needed.min(wants)));
+        }
+        let is_first = !was_needed && self.below().is_some();
+        let asked = self.holders.iter().filter(|one| is_first || one.link == holder.link);
+        asked.filter(|one| self.lacks_of(one.holds).is_some()).copied().collect()
+    }
+
+    /// Notes that an order was asked for.
+    pub(crate) fn asked(&mut self, number: u64) {
+        self.later = Some(number).filter(|number| *number > self.wants && !self.of.has_member);
+    }
+
+    /// The order before all that are held, if somebody lacks it and there is room for it.
+    pub(crate) fn below(&self) -> Option<u64> {
+        let is_needed = self.needed.is_some_and(|needed| needed < self.first);
+        let has_room = !self.is_full && self.orders.len() < MAX_KEPT_ORDERS;
+        self.first.checked_sub(1).filter(|_| is_needed && has_room)
+    }
+
+    /// The first order that is of use here.
+    pub(crate) fn least(&self) -> u64 {
+        self.below().unwrap_or(self.wants)
+    }
+
+    /// The bytes of the orders that are held.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// The first order that is lacking.
@@ -57,6 +124,9 @@ impl Keeper {
             Told::Removal { order, slot } => self.take_removal(order, slot, notice),
             Told::Order { number, is_anew } => {
                 let kept = Kept { notice, is_anew };
+                if self.later == Some(number) && number > self.wants {
+                    self.begin_at(number);
+                }
                 if number >= self.wants {
                     self.early.insert(number, kept);
                 } else if number.checked_add(1) == Some(self.first) {
@@ -77,6 +147,8 @@ impl Keeper {
         if self.orders.len() < MAX_KEPT_ORDERS && bytes <= MAX_KEPT_ORDER_BYTES {
             self.orders.insert(number, kept);
             (self.bytes, self.first) = (bytes, number);
+        } else {
+            self.is_full = true;
         }
     }
 
@@ -97,13 +169,17 @@ impl Keeper {
     /// The member here has obeyed so many orders, wherever they came from.
     pub(crate) fn go_on(&mut self, orders: u64) -> Vec<Arc<[u8]>> {
         if orders > self.wants {
-            // Those between are not held: nobody can be given them.
-            (self.wants, self.first) = (orders, orders);
-            self.orders.clear();
-            self.bytes = 0;
-            self.early = self.early.split_off(&orders);
+            self.begin_at(orders);
         }
         self.turn()
+    }
+
+    /// Goes on with that order. Those between are not held: nobody can be given them.
+    fn begin_at(&mut self, number: u64) {
+        (self.wants, self.first) = (number, number);
+        self.orders.clear();
+        (self.bytes, self.is_full) = (0, false);
+        self.early = self.early.split_off(&number);
     }
 
     /// Takes the orders whose turn it is.
@@ -127,10 +203,16 @@ impl Keeper {
     /// Gives up the oldest orders beyond the bounds.
     fn bound(&mut self) {
         while self.orders.len() > MAX_KEPT_ORDERS || self.bytes > MAX_KEPT_ORDER_BYTES {
-            let Some((_, kept)) = self.orders.pop_first() else { return };
-            self.bytes -= kept.notice.len();
-            self.first = self.orders.keys().next().copied().unwrap_or(self.wants);
+            self.drop_oldest();
         }
+    }
+
+    /// Gives up the oldest order.
+    pub(crate) fn drop_oldest(&mut self) {
+        let Some((_, kept)) = self.orders.pop_first() else { return };
+        self.bytes -= kept.notice.len();
+        self.first = self.orders.keys().next().copied().unwrap_or(self.wants);
+        self.is_full = true;
     }
 
     /// The order of that number, or the new beginning that stands in its place.

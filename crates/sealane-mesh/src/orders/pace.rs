@@ -5,6 +5,7 @@ use std::collections::{BTreeSet, VecDeque};
 use sealane_frame::GroupTag;
 use sealane_seal::{Epoch, Slot};
 
+use super::Keeper;
 use crate::limits::{MAX_ORDER_GIVERS, MAX_PIECES_WAITING};
 use crate::neighbour::LinkId;
 use crate::{InterfaceId, Span, Time};
@@ -74,12 +75,26 @@ impl Trickle {
     }
 }
 
+/// Orders that a machine holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Range {
+    /// The first one.
+    pub(crate) first: u64,
+    /// The one behind the last, which it lacks.
+    pub(crate) wants: u64,
+}
+
+impl Range {
+    pub(crate) fn has(self, number: u64) -> bool {
+        (self.first..self.wants).contains(&number)
+    }
+}
+
 /// A neighbour that holds orders which are lacking here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Giver {
     pub(crate) link: LinkId,
-    /// The first order that it lacks itself.
-    pub(crate) wants: u64,
+    pub(crate) holds: Range,
 }
 
 /// What is asked for of one group.
@@ -101,20 +116,22 @@ impl Ask {
     /// Notes who can give.
     pub(crate) fn note(&mut self, giver: Giver) {
         if let Some(known) = self.givers.iter_mut().find(|known| known.link == giver.link) {
-            known.wants = giver.wants;
+            known.holds = giver.holds;
         } else if self.givers.len() < MAX_ORDER_GIVERS {
             self.givers.push_back(giver);
         }
     }
 
-    /// Whom to ask now for an order. A neighbour that gives nothing is asked last the next time.
-    pub(crate) fn whom(&mut self, wants: u64) -> Option<LinkId> {
-        self.givers.retain(|one| one.wants > wants);
+    /// Whom to ask now, and for which order. A neighbour that gives nothing is asked last the next
+    /// time.
+    pub(crate) fn whom(&mut self, keeper: &Keeper) -> Option<(LinkId, u64)> {
+        self.givers.retain(|one| keeper.lacks_of(one.holds).is_some());
         self.rounds += 1;
         if self.rounds > ROUNDS {
             self.pass_over();
         }
-        self.givers.front().map(|one| one.link)
+        let first = self.givers.front()?;
+        Some((first.link, keeper.lacks_of(first.holds)?))
     }
 
     /// Gives up the neighbour that is being asked: it says itself again what it holds.
@@ -221,7 +238,27 @@ pub(crate) struct Behind {
 
 #[cfg(test)]
 mod tests {
+    use sealane_seal::GroupId;
+
     use super::*;
+    use crate::KeptGroup;
+
+    fn keeper(orders: u64, has_member: bool) -> Keeper {
+        let (tag, id) = (GroupTag::from_bytes([1; 4]), GroupId([2; 32]));
+        Keeper::new(KeptGroup { tag, id, authority: [3; 32], orders, has_member })
+    }
+
+    #[test]
+    fn a_machine_without_a_member_begins_where_a_neighbour_does() {
+        let link = LinkId { interface: InterfaceId(0), slot: Slot::new(1).unwrap() };
+        let holds = Range { first: 6, wants: 9 };
+        let asked = |has_member| {
+            let mut ask = Ask::new(Time(0));
+            ask.note(Giver { link, holds });
+            ask.whom(&keeper(4, has_member)).map(|(_, number)| number)
+        };
+        assert_eq!([asked(false), asked(true)], [Some(6), None]);
+    }
 
     #[test]
     fn what_all_know_is_told_less_and_less_often_and_by_one() {
@@ -246,13 +283,16 @@ mod tests {
     #[test]
     fn a_neighbour_that_gives_nothing_is_left() {
         let link = |slot| LinkId { interface: InterfaceId(0), slot: Slot::new(slot).unwrap() };
+        let holds = Range { first: 3, wants: 9 };
         let mut ask = Ask::new(Time(0));
-        [1, 2].into_iter().for_each(|slot| ask.note(Giver { link: link(slot), wants: 9 }));
-        let asked: Vec<_> = (0..7).map(|_| ask.whom(5).map(|one| one.slot.number())).collect();
-        let (one, two) = (Some(1), Some(2));
+        [1, 2].into_iter().for_each(|slot| ask.note(Giver { link: link(slot), holds }));
+        let lacking = keeper(5, true);
+        let mut whom = |_| ask.whom(&lacking).map(|(one, number)| (one.slot.number(), number));
+        let asked: Vec<_> = (0..7).map(&mut whom).collect();
+        let (one, two) = (Some((1, 5)), Some((2, 5)));
         assert_eq!(asked, [one, one, one, two, two, two, None]);
-        ask.note(Giver { link: link(1), wants: 9 });
-        assert_eq!(ask.whom(9), None, "it lacks it, too");
+        ask.note(Giver { link: link(1), holds });
+        assert_eq!(ask.whom(&keeper(9, true)), None, "it lacks it, too");
     }
 
     #[test]

@@ -5,6 +5,7 @@ mod carries;
 mod corpus;
 mod finds_routes;
 mod gives_orders;
+mod keeps_orders_of_others;
 mod net;
 mod never_panics;
 mod refuses_strangers;

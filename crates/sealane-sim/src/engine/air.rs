@@ -1,7 +1,7 @@
 //! Media that all share: whoever sends is heard by all that are near, and by nobody who sends.
 
 use super::body::Body;
-use super::near::Nears;
+use super::near::{Near, Nears};
 use super::slots::SlotId;
 use crate::medium::DOT11P_SLOT;
 use crate::node::To;
@@ -193,11 +193,13 @@ impl Transmission {
         Rival { from: self.from, place: self.place, side: self.side }
     }
 
-    /// Whether others were too loud at a machine where this one has such a power.
-    pub(super) fn is_drowned(&self, reach: &Reach, body: &Body, power: f64) -> bool {
-        let near = self.over.iter().filter(|rival| rival.side == body.side);
-        let others = near.map(|rival| rival.place.metres_to(body.place));
-        let others = others.filter(|metres| *metres <= reach.farthest_m);
-        others.map(|metres| reach.power(metres)).sum::<f64>() * CAPTURE > power
+    /// Whether others were too loud at a machine in reach of this one.
+    pub(super) fn is_drowned(&self, reach: &Reach, body: &Body, near: &Near) -> bool {
+        let rivals = self.over.iter().filter(|rival| rival.side == body.side);
+        let metres = rivals.map(|rival| rival.place.metres_to(body.place));
+        let metres = || metres.clone().filter(|metres| *metres <= reach.farthest_m);
+        // Whoever is as near is as loud, and a quarter of that is enough: powers take long.
+        metres().any(|metres| metres <= near.metres)
+            || metres().map(|metres| reach.power(metres)).sum::<f64>() * CAPTURE > near.power
     }
 }

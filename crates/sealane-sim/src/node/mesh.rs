@@ -154,6 +154,8 @@ pub(crate) struct Member {
     tag: PeerTag,
     turn: Option<Span>,
     frame: FrameBuf,
+    /// When the machine wants a tick, as it said after its last input.
+    wakes: Option<Time>,
 }
 
 impl Member {
@@ -183,8 +185,10 @@ impl Member {
         let secret = EpochSecret::new(DATA_GROUP);
         let epochs = Epochs::new(group.id(), History::Kept, Epoch(0), secret);
         let sealer = Sealer::new(group, seat.slot, SenderContext(context), &epochs, 0).ok()?;
+        let mesh = Box::new(mesh::Mesh::new(config, keys, mesh::Time(now.0)).ok()?);
         Some(Self {
-            mesh: Box::new(mesh::Mesh::new(config, keys, mesh::Time(now.0)).ok()?),
+            wakes: wakes(&mesh),
+            mesh,
             sealer: Box::new(sealer),
             tag: seat.tag,
             turn: post.turn,
@@ -196,7 +200,7 @@ impl Member {
     }
 
     pub(super) fn next_wake(&self) -> Option<Time> {
-        self.mesh.next_wake().map(|at| Time(at.0))
+        self.wakes
     }
 
     pub(super) fn take(&mut self, now: Time, input: Input<'_>, effects: &mut Vec<Effect>) {
@@ -225,6 +229,7 @@ impl Member {
             }
             effects.extend(self.effect(output));
         }
+        self.wakes = wakes(&self.mesh);
     }
 
     /// Does what the authority of the mesh's own group has ordered.
@@ -304,6 +309,11 @@ impl fmt::Debug for Member {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Member").field("tag", &self.tag).finish_non_exhaustive()
     }
+}
+
+/// When a machine wants a tick.
+fn wakes(mesh: &mesh::Mesh) -> Option<Time> {
+    mesh.next_wake().map(|at| Time(at.0))
 }
 
 fn key(random: &mut Random) -> [u8; 32] {

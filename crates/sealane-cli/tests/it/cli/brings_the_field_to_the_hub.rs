@@ -6,11 +6,11 @@ use std::net::{TcpListener, UdpSocket};
 use std::time::{Duration, Instant};
 
 use sealane::{Codec, Value};
-use sealane_frame::FrameBuf;
-use sealane_group::{KeyFolder, Sender};
+use sealane_frame::{FrameBuf, FrameView, open_stored};
+use sealane_group::{EpochSource, KeyFolder, Member, Sender};
 use sealane_seal::{Binding, Class};
 
-use super::fleet::{fails, file, fleet, keys, lines, run};
+use super::fleet::{fails, file, fleet_with, keys, lines, run};
 use super::relays_without_keys::host;
 use super::writes_json::Page;
 use crate::cli::home::number;
@@ -36,8 +36,13 @@ struct Scene {
 impl Scene {
     /// Each on an own host of the loopback network, since they run at the same time.
     fn start(own: u8) -> Scene {
+        Scene::start_with(own, &[])
+    }
+
+    /// The same, where the group is made with these options.
+    fn start_with(own: u8, options: &[&str]) -> Scene {
         let link = format!("{}:9190", host(own));
-        let node = fleet(&["car"]);
+        let node = fleet_with(options, &["car"]);
         file(&node, "base", "fleet.card", &["group", "relay-card", "fleet"]);
         let member = KeyFolder::open(&keys(&node, "car"), None).unwrap().group("fleet").unwrap();
         let field = UdpSocket::bind((host(own + 1), 0)).unwrap();
@@ -101,6 +106,23 @@ impl Scene {
         }
     }
 
+    /// The next frame that comes to the field.
+    fn heard(&self) -> Vec<u8> {
+        let mut unit = vec![0; 1 << 16];
+        loop {
+            let bytes = self.field.recv(&mut unit).unwrap();
+            // Notes of the relay begin with 1.
+            if unit[0] != 1 {
+                return unit[..bytes].to_vec();
+            }
+        }
+    }
+
+    fn car(&self) -> Member {
+        let folder = KeyFolder::open(&keys(&self.node, "car"), None).unwrap();
+        folder.group("fleet").unwrap()
+    }
+
     fn kill_gateway(&mut self) {
         let mut gateway = self.gateway.take().unwrap();
         gateway.child.kill().unwrap();
@@ -117,6 +139,11 @@ impl Scene {
         assert_eq!(address, self.node.address);
         self.node.child = child;
     }
+}
+
+fn now_ms() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    u64::try_from(since.as_millis()).unwrap()
 }
 
 fn waiting(gateway: &Value) -> u64 {
@@ -196,18 +223,37 @@ fn what_is_said_at_the_hub_reaches_the_field() {
     let topic = scene.topic.replace("/72", "/5");
     let said = ["pub", &topic, "{\"text\": \"come home\"}", "--group", "fleet", "--type", "chat"];
     run(&scene.node, "base", &said);
-    let mut unit = vec![0; 1 << 16];
-    let frame = loop {
-        let bytes = scene.field.recv(&mut unit).unwrap();
-        // Notes of the relay begin with 1.
-        if unit[0] != 1 {
-            break &mut unit[..bytes];
-        }
-    };
-    let member = KeyFolder::open(&keys(&scene.node, "car"), None).unwrap().group("fleet").unwrap();
-    let header = *sealane_frame::FrameView::parse(frame).unwrap().header();
+    let frame = scene.heard();
+    let member = scene.car();
+    let header = *FrameView::parse(&frame).unwrap().header();
     assert_eq!((header.group(), header.data_type()), (member.tag(), 5));
-    assert!(!holds(frame, "come home"));
+    assert!(!holds(&frame, "come home"));
+}
+
+/// Class P: the two of a pair, and nobody on the way.
+#[test]
+fn a_command_to_a_machine_comes_down_as_it_was_sealed_and_opens_there() {
+    let scene = Scene::start_with(36, &["--pair"]);
+    scene.until("it reads its streams", |gateway| {
+        number(gateway.field("down").unwrap(), "followed") == 3
+    });
+    let topic = scene.topic.replace("/72", "/11");
+    let command = ["pub", &topic, "{\"go\": \"home\"}", "--group", "fleet", "--type", "command"];
+    run(&scene.node, "base", &command);
+    let mut frame = scene.heard();
+    let header = *FrameView::parse(&frame).unwrap().header();
+    assert_eq!((header.class(), header.data_type()), (Class::Peer, 11));
+    assert!(!holds(&frame, "home"));
+    let car = scene.car();
+    let (mut opener, newest) = (car.opener().unwrap(), car.epochs().newest());
+    let message = open_stored(&mut opener, newest, &Binding::stream(&topic), &mut frame).unwrap();
+    // A command begins with the time at which it was given.
+    let (time, body) = message.body.split_first_chunk().unwrap();
+    assert!(now_ms().abs_diff(u64::from_le_bytes(*time)) < PATIENCE.as_millis() as u64);
+    assert_eq!(text(&json(std::str::from_utf8(body).unwrap()), "go"), "home");
+    scene.until("it was put into the mesh", |gateway| {
+        number(gateway.field("down").unwrap(), "put") == 1
+    });
 }
 
 #[test]

@@ -2,10 +2,21 @@ use sealane_frame::GroupTag;
 use sealane_seal::GroupId;
 
 use super::*;
+use crate::InterfaceId;
+use crate::neighbour::LinkId;
 
 fn keeper(orders: u64) -> Keeper {
+    keeper_of(orders, true)
+}
+
+fn keeper_of(orders: u64, has_member: bool) -> Keeper {
     let (tag, id) = (GroupTag::from_bytes([1; 4]), GroupId([2; 32]));
-    Keeper::new(KeptGroup { tag, id, authority: [3; 32], orders })
+    Keeper::new(KeptGroup { tag, id, authority: [3; 32], orders, has_member })
+}
+
+fn giver(slot: u16, holds: Range) -> Giver {
+    let link = LinkId { interface: InterfaceId(0), slot: Slot::new(slot).unwrap() };
+    Giver { link, holds }
 }
 
 fn notice(number: u64, bytes: usize) -> Arc<[u8]> {
@@ -96,4 +107,49 @@ fn removals_count_until_their_order_has_come() {
     take(&mut keeper, 3, false);
     assert_eq!(keeper.held().removals, 0);
     assert_ne!(keeper.hash_of_removals(3), 0, "for those who lack the order");
+}
+
+#[test]
+fn without_a_member_a_later_order_that_was_asked_for_is_where_it_begins() {
+    for (has_member, given) in [(false, vec![9]), (true, vec![])] {
+        let mut keeper = keeper_of(5, has_member);
+        let holds = Range { first: 9, wants: 12 };
+        assert_eq!(keeper.lacks_of(holds), (!has_member).then_some(9));
+        assert_eq!(take(&mut keeper, 8, false), [], "nobody has asked for it");
+        keeper.asked(9);
+        assert_eq!(take(&mut keeper, 9, false), given);
+    }
+    let mut keeper = keeper_of(5, false);
+    keeper.asked(9);
+    assert_eq!(take(&mut keeper, 9, false), [9]);
+    assert_eq!((keeper.held().first, keeper.wants()), (9, 10));
+    keeper.asked(40);
+    assert_eq!(take(&mut keeper, 39, false), [], "it is none that was asked for");
+    assert_eq!(keeper.held().first, 9, "what is held stays");
+}
+
+#[test]
+fn earlier_orders_are_asked_for_where_somebody_lacks_them() {
+    let mut keeper = keeper_of(5, false);
+    let all = Range { first: 0, wants: 5 };
+    assert_eq!(keeper.lacks_of(all), None, "nobody needs them");
+    assert_eq!(keeper.note(giver(1, all)), []);
+    // Who has told before that it holds them is asked as soon as somebody lacks them.
+    assert_eq!(keeper.note(giver(2, Range { first: 0, wants: 3 })), [giver(1, all)]);
+    assert_eq!(keeper.note(giver(3, Range { first: 0, wants: 3 })), [], "it has been asked");
+    assert_eq!(keeper.lacks_of(all), Some(4));
+    assert_eq!(keeper.lacks_of(Range { first: 0, wants: 4 }), None, "it lacks that one, too");
+    assert_eq!(keeper.lacks_of(Range { first: 0, wants: 9 }), Some(5), "what is new comes first");
+    take(&mut keeper, 4, false);
+    take(&mut keeper, 3, false);
+    assert_eq!((keeper.held().first, keeper.lacks_of(all)), (3, None));
+    // A neighbour that lacks all costs no more than there is room for.
+    let mut keeper = keeper_of(1000, false);
+    keeper.note(giver(2, Range { first: 0, wants: 0 }));
+    let mut asked = 0;
+    while let Some(number) = keeper.lacks_of(Range { first: 0, wants: 1000 }) {
+        take(&mut keeper, number, false);
+        asked += 1;
+    }
+    assert_eq!(asked, MAX_KEPT_ORDERS);
 }

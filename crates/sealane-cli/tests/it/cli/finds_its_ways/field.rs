@@ -111,7 +111,7 @@ impl Field {
         home.file("fleet.card", names[0], &["group", "relay-card", "fleet"]);
     }
 
-    fn join(&self, group: &str, who: &str) {
+    pub(super) fn join(&self, group: &str, who: &str) {
         let card = self.home.file("card", who, &["key", "card"]);
         let invite = ["group", "invite", group, &card];
         let invitation = self.home.file("invitation", self.names[0], &invite);
@@ -188,6 +188,21 @@ impl Field {
 
     /// The same with more flags.
     pub(super) fn start_with(&self, machine: usize, flags: &[&str]) -> Machine {
+        self.begin(machine, flags, Stdio::inherit())
+    }
+
+    /// The same; what it says to people is kept: [`Field::said`].
+    pub(super) fn start_heard(&self, machine: usize) -> Machine {
+        let said = File::create(self.path(&format!("{}.said", self.names[machine]))).unwrap();
+        self.begin(machine, &[], said.into())
+    }
+
+    /// What a machine has said that was started so.
+    pub(super) fn said(&self, machine: usize) -> String {
+        std::fs::read_to_string(self.path(&format!("{}.said", self.names[machine]))).unwrap()
+    }
+
+    fn begin(&self, machine: usize, flags: &[&str], said: Stdio) -> Machine {
         let who = self.names[machine];
         let file = self.home.path(&format!("{who}.toml"));
         let text = std::fs::read_to_string(&file).unwrap();
@@ -198,7 +213,7 @@ impl Field {
         };
         let mut command = self.command(machine);
         command.arg("--json").args(verb).arg(&file).args(flags).stdin(Stdio::null());
-        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut child = command.stdout(Stdio::piped()).stderr(said).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         assert!(!line.is_empty(), "{who} did not start");
