@@ -63,10 +63,8 @@ pub(crate) struct Interface {
     stamps: VecDeque<(u32, Time)>,
     /// Who has which address.
     pub(crate) addresses: BTreeMap<Address, Slot>,
-    /// Frames of neighbours that come in parts, and those of others: whoever makes up addresses
-    /// takes no neighbour's room.
-    pub(crate) known: InParts,
-    pub(crate) strange: InParts,
+    pub(crate) reassembly: Reassembly,
+    pub(crate) short: ShortReassembly,
     /// The announcement that went in parts last, and when it did so first.
     pub(crate) announced_in: Option<(u16, Time)>,
     pub(crate) sent_parts: SentParts,
@@ -75,19 +73,6 @@ pub(crate) struct Interface {
     pub(crate) documents_at: Time,
     /// The digest of documents that hellos have, and how many hellos have come with it or without.
     digest: (Option<[u8; DIGEST_BYTES]>, u64),
-}
-
-/// Frames that are put together from their parts.
-#[derive(Debug)]
-pub(crate) struct InParts {
-    pub(crate) long: Reassembly,
-    pub(crate) short: ShortReassembly,
-}
-
-impl InParts {
-    fn within(bytes: usize) -> Self {
-        Self { long: Reassembly::within(bytes), short: ShortReassembly::new() }
-    }
 }
 
 /// What is counted on an interface, also over times without it.
@@ -182,8 +167,8 @@ impl Interface {
             busy_ppm: 0,
             stamps: VecDeque::new(),
             addresses: BTreeMap::new(),
-            known: InParts::within(MAX_MESH_PARTIAL_BYTES / 4 * 3),
-            strange: InParts::within(MAX_MESH_PARTIAL_BYTES / 4),
+            reassembly: Reassembly::within(MAX_MESH_PARTIAL_BYTES),
+            short: ShortReassembly::new(),
             announced_in: None,
             sent_parts: SentParts::default(),
             wanted_parts: WantedParts::default(),

@@ -132,16 +132,14 @@ impl Mesh {
         let now = self.now;
         let Some(interface) = self.interfaces.get_mut(&from.interface) else { return Ok(()) };
         let name = Interface::name_of(from.address);
-        let is_known = interface.addresses.contains_key(&from.address);
-        let parts = if is_known { &mut interface.known } else { &mut interface.strange };
         let (at, whole) = match CompactUnit::parse(unit)? {
             CompactUnit::Short(part) => {
                 let at = part_at(from.address, &part.header());
-                (at, parts.short.push(name, now.as_millis(), &part))
+                (at, interface.short.push(name, now.as_millis(), &part))
             }
             CompactUnit::Fragment(part) => {
                 let at = part_at(from.address, &part.header());
-                (at, parts.long.push(name, now.as_millis(), &part))
+                (at, interface.reassembly.push(name, now.as_millis(), &part))
             }
             _ => return Ok(()),
         };
@@ -155,6 +153,7 @@ impl Mesh {
         };
         let pause = interface.medium.air(interface.medium.mtu).times(4).max(PART_PAUSE);
         let Some(whole) = whole else {
+            let is_known = interface.addresses.contains_key(&from.address);
             match at {
                 Some(at) if is_known => interface.wanted_parts.came(now, at, pause),
                 // Perhaps parts of an announcement, or of what cannot be read without one.
