@@ -284,6 +284,10 @@ pub struct Counters {
     pub carried: u64,
     /// Frames to everybody that were sent on, the own ones too.
     pub flooded: u64,
+    /// Those of both that were made here.
+    pub own_sent: u64,
+    /// Urgent frames to everybody that were told again, since no neighbour was heard sending them.
+    pub told_again: u64,
     /// Messages about documents that were sent.
     pub documents: u64,
     /// The bytes of them, without those of the link.
@@ -316,14 +320,18 @@ pub struct Counters {
     pub reflected: u64,
     /// Dropped: the previous hop is not who sent it, or the next hop is somebody else.
     pub false_hop: u64,
-    /// Dropped: there is no route.
+    /// Dropped: there is no route, or of an own frame to everybody no neighbour.
     pub no_route: u64,
+    /// Those of them that were made here.
+    pub own_no_route: u64,
     /// Dropped: the next hop has brought it.
     pub backwards: u64,
     /// Dropped: it may not travel further.
     pub hop_limit: u64,
     /// Dropped: there was no air time, or no room to wait for it.
     pub no_air_time: u64,
+    /// Those of them that were made here.
+    pub own_no_air_time: u64,
     /// Dropped: incomplete, or more than is put together at once.
     pub fragments: u64,
     /// Dropped: more neighbours or destinations than are known at once.

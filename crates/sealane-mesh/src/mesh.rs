@@ -214,6 +214,12 @@ impl Mesh {
         self.counters
     }
 
+    /// How many frames wait for their moment, or for air time, that were not sent yet: those that
+    /// were made here, and those of others.
+    pub fn waiting(&self) -> [usize; 2] {
+        [true, false].map(|is_own| self.floods.unsent(is_own))
+    }
+
     /// The air time that an interface has spent, by urgency: [`Urgency::ALL`].
     pub fn spent(&self, interface: InterfaceId) -> [Span; 4] {
         self.interfaces.get(&interface).map(|one| one.budget.spent()).unwrap_or_default()
@@ -430,9 +436,10 @@ impl Mesh {
         tag == self.voice.tag() || self.config.attached.contains(&tag)
     }
 
-    fn dropped(&mut self, urgency: Urgency) {
+    fn dropped(&mut self, urgency: Urgency, is_own: bool) {
         debug_assert!(urgency != Urgency::Control, "what controls is not dropped but put off");
         self.counters.no_air_time += 1;
+        self.counters.own_no_air_time += u64::from(is_own);
     }
 }
 

@@ -37,7 +37,7 @@ use crate::node::{Crew, Effect, Input, Mark, Offer, Program, Send};
 use crate::place::Place;
 use crate::scenario::{Capture, Placement, Scenario};
 use crate::watch::{Happening, Loss, Page, Watch};
-use crate::{Random, SimError, Span, Summary, Time};
+use crate::{Frames, Random, SimError, Span, Summary, Time};
 
 /// A run of a scenario, from its beginning to its end in virtual time.
 pub struct Run<'w> {
@@ -568,6 +568,8 @@ impl<'w> Run<'w> {
     fn summary(&self) -> Summary {
         let Ledger { tally, latencies, .. } = &self.ledger;
         let ports = self.bodies.iter().flat_map(|body| &body.ports);
+        let mut frames = Frames::default();
+        self.programs.iter().flatten().for_each(|program| frames += program.frames());
         let whole = self.scenario.duration.0.max(1);
         let ppm = |span: Span| span.0.saturating_mul(1_000_000) / whole;
         Summary {
@@ -585,6 +587,7 @@ impl<'w> Run<'w> {
             sent_ppm_most: ports.clone().map(|port| ppm(port.sent)).max().unwrap_or(0),
             heard_ppm_most: ports.map(|port| ppm(port.heard)).max().unwrap_or(0),
             held: self.slots.len() as u64,
+            frames,
             counts: self.watch.counts(),
         }
     }

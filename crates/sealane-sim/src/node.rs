@@ -14,7 +14,7 @@ use std::sync::Arc;
 use sealane_mesh::Table;
 
 use crate::scenario::{Kind, NodePlan};
-use crate::{Profile, Random, Time};
+use crate::{Frames, Profile, Random, Time};
 
 /// The program of a machine: no clock, no randomness but what it is given, no I/O.
 #[derive(Debug)]
@@ -165,6 +165,14 @@ impl Program {
     /// Whether it takes no notice of what its machine hears.
     pub(crate) fn is_deaf(&self) -> bool {
         matches!(self, Program::Beacon(_))
+    }
+
+    /// What has become of the frames of data that were here, where it is a machine of the mesh.
+    pub(crate) fn frames(&self) -> Frames {
+        match self {
+            Program::Beacon(_) | Program::Flood(_) => Frames::default(),
+            Program::Mesh(member) => member.frames(),
+        }
     }
 
     /// When it is to be given a tick.

@@ -15,7 +15,7 @@ use sealane_seal::{
 use super::{Effect, Input, Mark, Offer, Send, Tidings, To, Urgency};
 use crate::medium::{DOT11P_AIFS, DOT11P_SLOT, DOT11P_WINDOW};
 use crate::scenario::{Kind, MeshRole, Scenario};
-use crate::{Profile, Random, SimError, Span, Time};
+use crate::{Frames, Profile, Random, SimError, Span, Time};
 
 /// The group of the data that travels over the mesh, whose keys the mesh does not have.
 const DATA_GROUP: [u8; 32] = [0xda; 32];
@@ -156,6 +156,8 @@ pub(crate) struct Member {
     frame: FrameBuf,
     /// When the machine wants a tick, as it said after its last input.
     wakes: Option<Time>,
+    /// Messages that were sealed and given to the mesh.
+    offered: u64,
 }
 
 impl Member {
@@ -196,6 +198,7 @@ impl Member {
             group: own,
             crew: Arc::clone(crew),
             frame: FrameBuf::new(),
+            offered: 0,
         })
     }
 
@@ -232,6 +235,22 @@ impl Member {
         self.wakes = wakes(&self.mesh);
     }
 
+    pub(super) fn frames(&self) -> Frames {
+        let counters = self.mesh.counters();
+        let [waiting, waiting_on_way] = self.mesh.waiting().map(|count| count as u64);
+        Frames {
+            made: self.offered + counters.reports,
+            left: counters.own_sent,
+            refused_at_source: counters.own_no_air_time,
+            without_way: counters.own_no_route,
+            waiting,
+            refused_on_way: counters.no_air_time - counters.own_no_air_time,
+            without_way_on_way: counters.no_route - counters.own_no_route,
+            waiting_on_way,
+            told_again: counters.told_again,
+        }
+    }
+
     /// Does what the authority of the mesh's own group has ordered.
     fn obey(&mut self, at: mesh::Time, group: GroupTag, notice: &[u8]) {
         let rekeyed = (group == self.group).then(|| self.crew.obey(self.node, notice)).flatten();
@@ -254,6 +273,7 @@ impl Member {
         let binding = Binding::link();
         let sealed = seal_frame(&mut self.sealer, &fields, &binding, &body, &mut self.frame);
         let Ok(frame) = sealed else { return };
+        self.offered += 1;
         effects.push(Effect::Mark { message: offer.message, mark: Mark::of(frame) });
         self.mesh.take(at, mesh::Input::Data { frame });
     }
