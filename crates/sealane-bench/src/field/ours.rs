@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use sealane_document::agent::{Audience, Neighbour};
+use sealane_document::agent::{Audience, Lot, Neighbour};
 use sealane_document::{Entry, Keeper};
 use sealane_mesh::{
     Address, Config, Input, InterfaceId, Medium, Mesh, Output, Provision, Time, Urgency,
@@ -118,8 +118,8 @@ impl Ours {
                 machine.member.agent.hear_digest(by, digest);
                 Ok(())
             }),
-            Output::Documents { by, tag, message } => self.timed(|machine| {
-                let by = Neighbour { slot: by, tag };
+            Output::Documents { by, tag, is_proven, message } => self.timed(|machine| {
+                let by = Neighbour { slot: by, tag, is_proven };
                 Ok(machine.member.agent.hear(by, &message)?)
             }),
             _ => Ok(()),
@@ -128,14 +128,16 @@ impl Ours {
 
     /// Tells neighbours as much as the mesh has room for; whether there was anything.
     fn tell(&mut self, now: Time) -> Result<bool, Error> {
-        let digest = self.timed(|machine| Ok(machine.member.agent.digest()))?;
-        let mut is_told = self.told != Some(digest);
+        let digest = self.timed(|machine| Ok(machine.member.agent.told_digest()))?;
+        let mut is_told = self.told != digest;
         if is_told {
-            self.told = Some(digest);
+            self.told = digest;
             self.mesh.take(now, Input::Digest { digest: self.told });
         }
-        while self.mesh.documents_room() > 0 {
-            let telling = self.timed(|machine| Ok(machine.member.agent.next_telling()))?;
+        while let Some(lot) = self.room() {
+            let now_ms = now.0 / 1000;
+            let telling =
+                self.timed(|machine| Ok(machine.member.agent.next_telling(now_ms, lot)))?;
             let Some(telling) = telling else { break };
             is_told = true;
             let to = match telling.to {
@@ -146,6 +148,14 @@ impl Ours {
             self.mesh.take(now, Input::Documents { to, urgency, message: &telling.message });
         }
         Ok(is_told)
+    }
+
+    /// What the mesh has room for.
+    fn room(&self) -> Option<Lot> {
+        if self.mesh.documents_room(Urgency::Normal) > 0 {
+            return Some(Lot::All);
+        }
+        (self.mesh.documents_room(Urgency::Urgent) > 0).then_some(Lot::Urgent)
     }
 }
 

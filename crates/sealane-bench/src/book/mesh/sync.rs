@@ -4,7 +4,7 @@ use std::hint::black_box;
 
 use sealane_codec::document::encode;
 use sealane_document::Keeper;
-use sealane_document::agent::Neighbour;
+use sealane_document::agent::{Lot, Neighbour};
 use sealane_message::DataType;
 use sealane_message::document::{Activity, Document as Body, Vitals};
 
@@ -95,13 +95,13 @@ impl Chain {
             let [before, machine, ..] = self.members.get_mut(at - 1..).unwrap_or_default() else {
                 break;
             };
-            let by = Neighbour { slot: before.slot, tag: before.tag };
-            while let Some(telling) = before.agent.next_telling() {
+            let by = Neighbour { slot: before.slot, tag: before.tag, is_proven: true };
+            while let Some(telling) = before.agent.next_telling(0, Lot::All) {
                 machine.agent.hear(by, &telling.message).map_err(|error| broken(error.into()))?;
             }
         }
         let Some(reader) = self.members.last_mut() else { return Ok(0) };
-        while reader.agent.next_telling().is_some() {}
+        while reader.agent.next_telling(0, Lot::All).is_some() {}
         Ok(reader.agent.counters().taken)
     }
 }
